@@ -24,6 +24,8 @@ pub mod keys;
 pub mod limits;
 pub mod live;
 #[cfg(feature = "workstation")]
+pub mod lsp;
+#[cfg(feature = "workstation")]
 pub mod man;
 pub mod manifests;
 pub mod mutate;
@@ -157,6 +159,8 @@ enum Command {
     Explain(explain::Args),
     ExplainPod(explain_pod::Args),
     #[cfg(feature = "workstation")]
+    Lsp(Box<lsp::Args>),
+    #[cfg(feature = "workstation")]
     Schema(schema::Args),
     Crds(crds::Args),
     Manifests(manifests::Args),
@@ -216,6 +220,8 @@ fn run(args: &Command, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         Command::Policy(args) => policy::run(args, terminal),
         Command::Explain(args) => explain::run(args, terminal),
         Command::ExplainPod(args) => explain_pod::run(args, terminal),
+        #[cfg(feature = "workstation")]
+        Command::Lsp(args) => lsp::run(args, terminal),
         #[cfg(feature = "workstation")]
         Command::Schema(args) => schema::run(args, terminal),
         Command::Crds(args) => crds::run(args, terminal),

@@ -57,6 +57,7 @@
 //! - This crate, the command line:
 //!   - [`report`]: writes findings, diffs and manifests in all formats.
 //!   - [`offline`]: makes decisions about files, and the values that `report` writes.
+//!   - `editor`: serves editors, with the decisions of `offline`.
 //!   - `cluster`: reads a live cluster for commands.
 //!   - `doctor`: judges an installation from what was read, as pure functions.
 //!   - [`cli`]: arguments, standard output and standard error, exit codes.
@@ -64,6 +65,9 @@
 pub mod report;
 
 pub mod offline;
+
+#[cfg(feature = "workstation")]
+mod editor;
 
 mod cluster;
 

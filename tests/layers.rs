@@ -62,7 +62,7 @@ const CRATE_LAYERS: [(&str, &[&str]); 7] = [
 ];
 
 /// For each module at the top of a crate with several parts, the modules of the same crate that it may use.
-const LAYERS: [(&str, &[&str]); 17] = [
+const LAYERS: [(&str, &[&str]); 18] = [
     ("family", &[]),
     ("patch", &[]),
     ("decide", &["patch", "family"]),
@@ -76,9 +76,10 @@ const LAYERS: [(&str, &[&str]); 17] = [
     ("server", &["crypto", "review_path", "library_error"]),
     ("report", &[]),
     ("offline", &["report"]),
+    ("editor", &["offline", "report"]),
     ("cluster", &["report"]),
     ("doctor", &["cluster", "report"]),
-    ("cli", &["doctor", "cluster", "offline", "report"]),
+    ("cli", &["doctor", "cluster", "editor", "offline", "report"]),
     ("main", &["cli"]),
 ];
 

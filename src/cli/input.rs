@@ -14,7 +14,7 @@ use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
 use crate::cli::workstation;
 use crate::offline::base::Base;
-use crate::offline::collect::{Reading, Unread};
+use crate::offline::collect::{OpenFile, Reading, Unread};
 use crate::offline::errors::{error_of, input_error};
 use crate::offline::load::InputPlan;
 use crate::offline::load::{Inputs, load};
@@ -251,6 +251,11 @@ impl InputArgs {
     }
 }
 
+/// The file in whose place standard input is read.
+fn of_stdin(path: &PathBuf) -> OpenFile {
+    OpenFile { path: path.clone(), text: None, is_checked_outside: true }
+}
+
 impl ReadingArgs {
     fn reading(&self, project: &Project, root: &Path, namespace: Option<String>) -> anyhow::Result<Reading> {
         let mut exclude = project.exclude(root)?;
@@ -264,7 +269,8 @@ impl ReadingArgs {
             // Places in a file are numbers of 32 bits.
             max_bytes: self.max_file_size.unwrap_or(DEFAULT_MAX_BYTES).min(u32::MAX as usize),
             rendering: self.render.then_some(rendering),
-            stdin_file: self.stdin_filename.clone(),
+            open: self.stdin_filename.iter().map(of_stdin).collect(),
+            checks_only_open: self.stdin_filename.is_some(),
             ..Reading::default()
         })
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kube::api::ListParams;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::cluster::cluster_state::{AgentPod, Agents, Fetched};
 use crate::cluster::listed_state::read_state;
@@ -130,9 +130,18 @@ fn stand_ins(pods: &[AgentPod], snapshot: &Snapshot) -> Vec<AgentPod> {
     let mut reader = StateReader::new(snapshot, &work);
     let mut stand_ins = Vec::new();
     for &family in &snapshot.settings.families {
-        let Some(make) = family.pods.stand_ins else { continue };
-        let pods_made = make(&mut reader).into_iter();
-        stand_ins.extend(pods_made.map(|metadata| AgentPod { json: minimal_pod(&metadata, "agent") }));
+        let Some(labels) = family.pods.labels_for_agent.filter(|_| family.pods.adds_containers) else {
+            continue;
+        };
+        for kind in family.kinds.watched {
+            let agents = reader.everywhere(kind);
+            stand_ins.extend(agents.filter_map(|agent| {
+                let (namespace, name) = (&*agent.namespace, &*agent.name);
+                let labels = labels(kind, namespace, name)?;
+                let metadata = json!({"name": name, "namespace": namespace, "labels": labels});
+                Some(AgentPod { json: minimal_pod(&metadata, "agent") })
+            }));
+        }
     }
     let has_pod = |namespace: &str| pods.iter().any(|pod| pod.namespace() == namespace);
     stand_ins.retain(|pod| !has_pod(pod.namespace()));

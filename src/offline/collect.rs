@@ -16,7 +16,7 @@ use memgate_manifest::error::Error;
 use memgate_manifest::source::Source;
 
 /// How inputs are read.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Reading {
     /// The files and directories that are left out of directories and globs.
     pub exclude: Arc<Exclude>,
@@ -26,8 +26,10 @@ pub struct Reading {
     pub rendering: Option<Rendering>,
     /// Texts that replace those of files, by the names of their sources.
     pub instead: BTreeMap<String, String>,
-    /// The file whose text is on standard input. The other files are its state.
-    pub stdin_file: Option<PathBuf>,
+    /// The files whose texts an editor holds.
+    pub open: Vec<OpenFile>,
+    /// Whether only the open files are checked. The other files are their state.
+    pub checks_only_open: bool,
     /// Whether the places of the objects of the state are needed.
     pub keeps_places: bool,
 }
@@ -39,9 +41,28 @@ impl Default for Reading {
             max_bytes: DEFAULT_MAX_BYTES,
             rendering: None,
             instead: BTreeMap::new(),
-            stdin_file: None,
+            open: Vec::new(),
+            checks_only_open: false,
             keeps_places: true,
         }
+    }
+}
+
+/// A file whose text an editor holds. It need not exist.
+#[derive(Debug, Clone)]
+pub struct OpenFile {
+    /// The path, which findings show.
+    pub path: PathBuf,
+    /// The text; `None` for that of standard input.
+    pub text: Option<Arc<str>>,
+    /// Whether the file is checked although it is not below the paths that are read.
+    pub is_checked_outside: bool,
+}
+
+impl Reading {
+    /// Whether a source of this name is not checked itself, but state of the open files.
+    pub(super) fn is_state(&self, name: &str) -> bool {
+        self.checks_only_open && self.open.iter().all(|file| file.path.as_os_str() != name)
     }
 }
 
@@ -111,10 +132,10 @@ pub fn collect_within(
     stdin: &mut dyn Read,
 ) -> Collected {
     let walked = Walked::new(inputs, within, exclude, reading.max_bytes);
-    let stdin_file = reading.stdin_file.as_deref().map(|file| StdinFile::new(file, &walked.items, exclude));
+    let open = opened(&reading.open, &walked.items, exclude);
     let (collected, stdin) = (Collected::default(), Some(stdin));
     let (read_files, units) = (BTreeSet::new(), BTreeMap::new());
-    let mut reader = Reader { reading, stdin, stdin_file, collected, read_files, units };
+    let mut reader = Reader { reading, stdin, open, collected, read_files, units };
     reader.collected.unread.empty = walked.empty;
     for item in walked.items {
         reader.item(item, &walked.repository);
@@ -123,26 +144,30 @@ pub fn collect_within(
     reader.collected
 }
 
-/// The file whose text is on standard input.
-struct StdinFile {
-    /// The path as the user gave it, which findings show.
-    name: String,
-    /// The path without links.
-    real: PathBuf,
-    /// Whether a walk decides about the file: it found the file, or leaves it out.
+/// A file that an editor holds, and whether a walk decides about it: it found the file, or leaves it out.
+struct Opened<'r> {
+    file: &'r OpenFile,
     is_walked: bool,
 }
 
-impl StdinFile {
-    fn new(file: &Path, items: &[Item], exclude: &Exclude) -> Self {
-        let real = without_links(file);
-        let is_found = items.iter().any(|item| match item {
-            Item::Named(path) | Item::Found(path) | Item::Unread(path, _) => without_links(path) == real,
-            Item::Stdin | Item::Error(_) => false,
-        });
-        let is_walked = is_found || exclude.excludes_file(file);
-        Self { name: file.to_string_lossy().into_owned(), real, is_walked }
+/// The open files by their paths without links.
+fn opened<'r>(open: &'r [OpenFile], items: &[Item], exclude: &Exclude) -> BTreeMap<PathBuf, Opened<'r>> {
+    if open.is_empty() {
+        return BTreeMap::new();
     }
+    let found: BTreeSet<PathBuf> = items
+        .iter()
+        .filter_map(|item| match item {
+            Item::Named(path) | Item::Found(path) | Item::Unread(path, _) => Some(without_links(path)),
+            Item::Stdin | Item::Error(_) => None,
+        })
+        .collect();
+    let opened = |file: &'r OpenFile| {
+        let real = without_links(&file.path);
+        let is_walked = found.contains(&real) || exclude.excludes_file(&file.path);
+        (real, Opened { file, is_walked })
+    };
+    open.iter().map(opened).collect()
 }
 
 fn without_links(path: &Path) -> PathBuf {
@@ -154,7 +179,7 @@ struct Reader<'r, 's> {
     reading: &'r Reading,
     /// Standard input, until it is read.
     stdin: Option<&'s mut dyn Read>,
-    stdin_file: Option<StdinFile>,
+    open: BTreeMap<PathBuf, Opened<'r>>,
     collected: Collected,
     /// The canonical paths of the files that were read.
     read_files: BTreeSet<PathBuf>,
@@ -165,8 +190,8 @@ struct Reader<'r, 's> {
 impl Reader<'_, '_> {
     fn item(&mut self, item: Item, repository: &Repository) {
         match item {
-            Item::Stdin if self.stdin_file.as_ref().is_some_and(|file| file.is_walked) => {}
-            Item::Stdin => self.stdin(),
+            Item::Stdin if self.open.is_empty() => self.stdin(STDIN),
+            Item::Stdin => self.open_outside(),
             Item::Named(path) => self.file(&path),
             Item::Found(path) => match repository.unit_of(&path, self.reading.rendering.is_some()) {
                 Some(unit) => {
@@ -181,24 +206,41 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn stdin(&mut self) {
+    fn stdin(&mut self, name: &str) {
         if let Some(stdin) = self.stdin.take() {
-            let name = self.stdin_file.as_ref().map_or(STDIN, |file| &file.name);
             self.add(source(name, Ok(stdin), self.reading.max_bytes));
+        }
+    }
+
+    /// Reads the open files about which no walk decides.
+    fn open_outside(&mut self) {
+        let outside = self.open.values().filter(|it| !it.is_walked && it.file.is_checked_outside);
+        let files: Vec<&OpenFile> = outside.map(|it| it.file).collect();
+        files.into_iter().for_each(|file| self.open(file));
+    }
+
+    fn open(&mut self, file: &OpenFile) {
+        let name = file.path.to_string_lossy();
+        match &file.text {
+            Some(text) => self.add(source(&name, Ok(text.as_bytes()), self.reading.max_bytes)),
+            None => self.stdin(&name),
         }
     }
 
     fn file(&mut self, path: &Path) {
         let real = without_links(path);
-        if self.stdin_file.as_ref().is_some_and(|file| file.real == real) {
-            self.stdin();
-        } else if self.read_files.insert(real) {
-            let name = path.to_string_lossy();
-            self.add(match self.reading.instead.get(&*name) {
-                Some(text) => Ok(Source::new(name, text.as_str())),
-                None => source(&name, File::open(path), self.reading.max_bytes),
-            });
+        let open = self.open.get(&real).map(|it| it.file);
+        if !self.read_files.insert(real) {
+            return;
         }
+        if let Some(file) = open {
+            return self.open(file);
+        }
+        let name = path.to_string_lossy();
+        self.add(match self.reading.instead.get(&*name) {
+            Some(text) => Ok(Source::new(name, text.as_str())),
+            None => source(&name, File::open(path), self.reading.max_bytes),
+        });
     }
 
     /// Renders the charts and overlays if the user wants it, and lists the others.

@@ -10,7 +10,7 @@ use crate::offline::check::{Checked, Decided};
 use memgate_manifest::fix::{Fixed, TextFix, fix};
 use memgate_manifest::place::LastSource;
 use memgate_manifest::source::Source;
-use memgate_model::finding::Severity;
+use memgate_model::finding::{Finding, Severity};
 use memgate_primitives::fix::Fix;
 use memgate_primitives::pointer::{Pointer, list_index};
 
@@ -46,8 +46,21 @@ pub fn fix_all(checked: &Checked) -> Vec<FixedFile> {
     checked.inputs.sources.iter().filter_map(fixed).collect()
 }
 
-/// The fixes of one object, each place once.
+/// The file of a source with the fix of one finding, if that can be made.
+pub fn fix_one(checked: &Checked, source: &Arc<Source>, finding: &Finding) -> Option<FixedFile> {
+    let of_source = checked.decided.iter().filter(|it| Arc::ptr_eq(it.object.place.source(), source));
+    let (_, wanted) = of_source.flat_map(fixes_by_finding).find(|(of, _)| std::ptr::eq(*of, finding))?;
+    let Fixed { text, made } = fix(source, &[wanted]);
+    made.contains(&true).then(|| FixedFile { source: Arc::clone(source), text, count: 1 })
+}
+
+/// The fixes of one object.
 fn fixes(decided: &Decided) -> impl Iterator<Item = TextFix<'_>> {
+    fixes_by_finding(decided).map(|(_, fix)| fix)
+}
+
+/// Each finding of one object that has a fix.
+fn fixes_by_finding(decided: &Decided) -> impl Iterator<Item = (&Finding, TextFix<'_>)> {
     let object = &decided.object;
     let of_object = decided.admitted.decision.findings.iter();
     let of_object = of_object.map(|finding| (finding, object.in_document(&finding.pointer)));
@@ -55,7 +68,7 @@ fn fixes(decided: &Decided) -> impl Iterator<Item = TextFix<'_>> {
     all.filter(|(finding, _)| finding.severity != Severity::Note).filter_map(|(finding, pointer)| {
         let fix = finding.details().into_owned().fix?;
         let pointer = if fix == Fix::RemoveRepeated { element(&pointer) } else { pointer };
-        Some(TextFix { place: &object.place, pointer, fix })
+        Some((finding, TextFix { place: &object.place, pointer, fix }))
     })
 }
 

@@ -154,9 +154,9 @@ pub(super) fn load_paths(plan: &InputPlan, checked: &[String], known: &mut Sourc
     inputs.unread.switched_off.extend(plan.reading.exclude.left_out_by_file());
     inputs.unread.unreadable_state = notices.unreadable;
     inputs.notices = notices.finish();
-    if let Some(file) = &plan.reading.stdin_file {
+    if plan.reading.checks_only_open {
         inputs.unread.is_partial = true;
-        inputs.notices.retain(|notice| file.as_os_str() == notice.source.name());
+        inputs.notices.retain(|notice| !plan.reading.is_state(notice.source.name()));
     }
     if plan.ignores_policies {
         inputs.snapshot.policies = Arc::default();
@@ -255,11 +255,11 @@ impl Loader<'_> {
 
     /// Reads the objects to check.
     fn checked(&mut self, paths: &[String], within: Option<&Path>) -> Result<(), Error> {
-        let stdin_file = self.reading.stdin_file.as_deref();
+        let reading = self.reading;
         let errors_before = self.inputs.errors.len();
         for source in self.read(paths, within, &self.reading.exclude) {
             let source = Arc::clone(self.known.entry(source.name().to_owned()).or_insert(source));
-            let is_state = stdin_file.is_some_and(|file| file.as_os_str() != source.name());
+            let is_state = reading.is_state(source.name());
             let is_named = source.name() == STDIN || paths.iter().any(|path| path == source.name());
             let is_named = is_named && within.is_none();
             let is_hidden = within.is_some() && !names_an_object(source.text());
@@ -301,10 +301,10 @@ impl Loader<'_> {
                 self.inputs.sources.push(source);
             }
         }
-        if let Some(file) = stdin_file {
+        if reading.checks_only_open {
             // An editor shows those of the other files at these.
             let errors = self.inputs.errors.split_off(errors_before);
-            let is_own = |error: &InputError| error.place().is_some_and(|(path, _)| file.as_os_str() == path);
+            let is_own = |error: &InputError| error.place().is_some_and(|(path, _)| !reading.is_state(path));
             self.inputs.errors.extend(errors.into_iter().filter(is_own));
         }
         Ok(())
@@ -460,7 +460,7 @@ fn names_an_object(text: &str) -> bool {
 }
 
 /// What [`load`] reads, and how. A path is a file, a directory, a glob or `-`.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct InputPlan {
     /// The paths of the objects to check.
     pub checked: Vec<String>,
@@ -530,7 +530,8 @@ impl InputPlan {
 
     /// Whether standard input is among the objects and the state.
     pub fn reads_stdin(&self) -> bool {
-        self.reading.stdin_file.is_some() || self.checked.iter().chain(&self.state).any(|path| path == "-")
+        self.reading.open.iter().any(|file| file.text.is_none())
+            || self.checked.iter().chain(&self.state).any(|path| path == "-")
     }
 }
 

@@ -13,6 +13,7 @@ use memgate_manifest::document::Document;
 use memgate_manifest::place::{DocumentPlace, LastSource};
 use memgate_manifest::source::{Source, Span};
 use memgate_model::finding::Finding;
+use memgate_model::kind::Kind;
 use memgate_model::object::Reference;
 use memgate_model::settings::Settings;
 use memgate_primitives::members::ByKey;
@@ -61,6 +62,20 @@ impl Places {
     pub(super) fn span(&self, object: &Reference, pointer: &Pointer) -> Option<(Arc<Source>, Span)> {
         let place = self.0.get(&key(object))?;
         Some((Arc::clone(place.document.source()), place.caret(pointer)))
+    }
+
+    /// The place of an object of one of these kinds.
+    pub fn of_object(
+        &self,
+        kinds: impl Iterator<Item = &'static Kind>,
+        [namespace, name]: [&str; 2],
+    ) -> Option<(Arc<Source>, Span)> {
+        let hash = |kind: &Kind| {
+            let namespace = if kind.namespaced { namespace } else { "" };
+            name_hash([kind.group, kind.kind, namespace, name])
+        };
+        let place = kinds.map(hash).find_map(|key| self.0.get(&key))?;
+        Some((Arc::clone(place.document.source()), place.caret(&Pointer::root())))
     }
 
     /// The file, line and column of a field of an object.

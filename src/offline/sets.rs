@@ -35,10 +35,8 @@ pub fn check_all(plan: &InputPlan, occasion: Occasion<'static>) -> Result<Checke
                 without_effect.add(&mut other, false);
                 join(&mut all, other);
             }
-            if plan.reading.stdin_file.is_some() && all.inputs.sources.is_empty() {
-                // The file is in no set.
-                let alone = InputSet { name: String::new(), paths: vec!["-".to_owned()] };
-                join(&mut all, check_set(plan, &alone, &mut known, occasion)?);
+            if let Some((plan, alone)) = outside_of_sets(plan, &all.inputs.sources) {
+                join(&mut all, check_set(&plan, &alone, &mut known, occasion)?);
             }
             all.inputs.notices.extend(without_effect.notices.into_values());
             deduplicate(&mut all);
@@ -50,6 +48,36 @@ pub fn check_all(plan: &InputPlan, occasion: Occasion<'static>) -> Result<Checke
     Ok(checked)
 }
 
+/// Loads the files of a plan, of each set apart.
+///
+/// # Errors
+/// Those of [`load`].
+pub fn load_each(plan: &InputPlan) -> Result<Vec<Inputs>, Error> {
+    if plan.sets.is_empty() {
+        return Ok(vec![load(plan)?]);
+    }
+    let mut known = Sources::new();
+    let loaded = plan.sets.iter().map(|set| load_paths(plan, &set.paths, &mut known));
+    let mut all = loaded.collect::<Result<Vec<Inputs>, Error>>()?;
+    let sources: Vec<_> = all.iter().flat_map(|inputs| inputs.sources.iter().cloned()).collect();
+    if let Some((plan, alone)) = outside_of_sets(plan, &sources) {
+        all.push(load_paths(&plan, &alone.paths, &mut known)?);
+    }
+    Ok(all)
+}
+
+/// The open files that are in no set, as a plan and a set of their own; `None` if there are none.
+fn outside_of_sets(plan: &InputPlan, read: &[Arc<Source>]) -> Option<(InputPlan, InputSet)> {
+    if !plan.reading.checks_only_open {
+        return None;
+    }
+    let read: BTreeSet<&str> = read.iter().map(|source| source.name()).collect();
+    let mut outside = plan.clone();
+    outside.reading.open.retain(|file| !read.contains(&*file.path.to_string_lossy()));
+    let alone = InputSet { name: String::new(), paths: vec!["-".to_owned()] };
+    (!outside.reading.open.is_empty()).then_some((outside, alone))
+}
+
 fn check_set(
     plan: &InputPlan,
     set: &InputSet,
@@ -57,7 +85,7 @@ fn check_set(
     occasion: Occasion<'static>,
 ) -> Result<Checked, Error> {
     let mut inputs = load_paths(plan, &set.paths, known)?;
-    let nothing = inputs.sources.is_empty() && inputs.errors.is_empty() && plan.reading.stdin_file.is_none();
+    let nothing = inputs.sources.is_empty() && inputs.errors.is_empty() && !plan.reading.checks_only_open;
     if nothing && inputs.unread.unrendered.is_empty() && !set.name.is_empty() {
         let (set, paths) = (&set.name, set.paths.join(", "));
         inputs.errors.push(InputError::Several(format!(

@@ -45,25 +45,34 @@ pub struct ViewedObject {
 pub fn view(inputs: Inputs, occasion: Occasion<'static>) -> Viewed {
     let Inputs { objects, snapshot, mut errors, unread, .. } = inputs;
     let mut viewed = Vec::new();
-    for undecided in objects.into_iter().filter(|undecided| !undecided.is_exempt()) {
-        match view_object(undecided, &snapshot, occasion) {
-            Ok(object) => viewed.extend(Some(object).filter(|object| !object.views.is_empty())),
+    for undecided in objects {
+        match views_of(&undecided, &snapshot, occasion) {
+            Ok(views) if views.is_empty() => {}
+            Ok(views) => {
+                let CheckedObject { place, object_ref, .. } = *undecided.into_object();
+                viewed.push(ViewedObject { place, object_ref, views });
+            }
             Err(error) => errors.push(error),
         }
     }
     Viewed { objects: viewed, errors, unread }
 }
 
-fn view_object(
-    undecided: UndecidedObject,
+/// The views of one object as it would be stored; of a workload those of its pod.
+///
+/// # Errors
+/// When the object cannot be decided.
+pub fn views_of(
+    undecided: &UndecidedObject,
     snapshot: &Snapshot,
     occasion: Occasion<'static>,
-) -> Result<ViewedObject, Error> {
+) -> Result<Vec<MemoryView>, Error> {
+    if undecided.is_exempt() {
+        return Ok(Vec::new());
+    }
     let request = Request { occasion, ..undecided.request() };
     let admitted = admit(&request, snapshot).map_err(|fault| fault_of(&undecided.object, &fault))?;
-    let views = views(&request, admitted.object.as_deref().unwrap_or_default(), snapshot);
-    let CheckedObject { place, object_ref, .. } = *undecided.into_object();
-    Ok(ViewedObject { place, object_ref, views })
+    Ok(views(&request, admitted.object.as_deref().unwrap_or_default(), snapshot))
 }
 
 /// A view as it is printed, with credentials in labels and names masked, and annotations cut.

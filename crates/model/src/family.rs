@@ -95,10 +95,13 @@ pub struct Pods {
     /// Reads the namespace that a pod declares in its own spec, for manifests without a namespace. `None` if the
     /// platform's pods do not declare one.
     pub declared_namespace: Option<for<'p> fn(&'p Pod<'_>) -> Option<&'p str>>,
-    /// Makes the metadata of one pod for each agent, as the platform would create it with a container `agent`.
-    /// `memgate doctor` sends such pods as a dry run in namespaces without an agent pod: where a quota refuses every
-    /// pod, only a made-up pod shows that. `None` if memgate does not add containers.
-    pub stand_ins: Option<fn(&mut StateReader<'_>) -> Vec<Value>>,
+    /// The labels of the pods that the platform creates, with a container `agent`, for an agent of this kind, namespace and
+    /// name; `None` for an object that is not an agent. Editors show what such a pod gets. `memgate doctor` sends
+    /// such pods as a dry run in namespaces without an agent pod, if memgate adds containers: where a quota refuses every
+    /// pod, only a made-up pod shows that. `None` if labels are not all that makes a pod one of an agent.
+    pub labels_for_agent: Option<fn(&Kind, &str, &str) -> Option<Value>>,
+    /// Whether memgate adds containers to the pods. Only such pods have containers that serve memory.
+    pub adds_containers: bool,
 }
 
 impl Pods {
@@ -110,7 +113,8 @@ impl Pods {
         known_otherwise: None,
         about_others: None,
         declared_namespace: None,
-        stand_ins: None,
+        labels_for_agent: None,
+        adds_containers: false,
     };
 }
 
@@ -283,11 +287,6 @@ impl Family {
     /// Whether policies may fill a field of this kind.
     pub fn has_policy_fields(&self, kind: &Kind) -> bool {
         self.views.policy_fields.iter().any(|field| field.kind == kind)
-    }
-
-    /// Whether memgate adds containers to the family's pods. Only such pods have containers that serve memory.
-    pub const fn adds_containers(&self) -> bool {
-        self.pods.stand_ins.is_some()
     }
 }
 

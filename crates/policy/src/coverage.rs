@@ -83,7 +83,7 @@ fn knows(family: &Family, kinds: &[String]) -> bool {
 fn is_of_pods(path: &str, role: Role, family: &Family) -> bool {
     role == Role::Pod
         && match path.split('[').next() {
-            Some("containers") => family.adds_containers(),
+            Some("containers") => family.pods.adds_containers,
             Some("environment") => !family.pods.selectors.is_empty(),
             _ => false,
         }

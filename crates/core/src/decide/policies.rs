@@ -128,7 +128,7 @@ pub(super) fn add_to_pod<'s>(
             let Some(subject) = subject else { continue };
             let judgement = judge(&subject, snapshot, state, |state| {
                 let new = views::of_pod(family, [pod, stored()], [text, after()], namespace, state)?;
-                let object = family.adds_containers().then(|| after().to_owned());
+                let object = family.pods.adds_containers.then(|| after().to_owned());
                 Some(Views { new, old: None, object })
             });
             all.add_all(judgement);

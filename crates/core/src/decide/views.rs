@@ -84,7 +84,7 @@ pub(super) fn of_pod(
     state: &mut StateReader<'_>,
 ) -> Option<MemoryView> {
     let mut view = (family.views.of_pod)(pods, namespace, state)?;
-    if family.adds_containers() {
+    if family.pods.adds_containers {
         view.containers = container_view::containers(stored, sent);
     }
     Some(view)

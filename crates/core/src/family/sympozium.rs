@@ -41,7 +41,8 @@ pub static FAMILY: Family = Family {
         known_otherwise: None,
         about_others: None,
         declared_namespace: None,
-        stand_ins: Some(inject::stand_in_pods),
+        labels_for_agent: Some(inject::labels_for_agent),
+        adds_containers: true,
     },
     validation: Validation {
         fails_open: false,

@@ -6,12 +6,15 @@ mod find;
 pub(super) mod recognise;
 pub(super) mod want;
 
+use serde_json::{Value, json};
+
 use crate::family::inject::elsewhere::origin_place;
 use crate::family::inject::own::{self, OwnVariables};
 use crate::family::inject::{Conflict, Unmet, container_named, controller_of, merge, unmet};
 use memgate_model::event::InvolvedObject;
 use memgate_model::finding::Finding;
 use memgate_model::injection::Injection;
+use memgate_model::kind::Kind;
 use memgate_model::object::Object;
 use memgate_model::pod::Pod;
 use memgate_model::reason::Reason;
@@ -82,6 +85,12 @@ pub(crate) fn involved_object(
         Some(InvolvedObject::of(&dialect.agent, agent))
     });
     agent.or_else(|| controller_of(pod, namespace))
+}
+
+/// The labels of the pods of an agent.
+pub(crate) fn labels_for_agent(kind: &Kind, _namespace: &str, name: &str) -> Option<Value> {
+    let dialect = DIALECTS.iter().find(|dialect| dialect.agent == *kind)?;
+    Some(json!({dialect.pod_label: name}))
 }
 
 fn try_inject(

@@ -8,12 +8,15 @@ mod find;
 mod recognise;
 pub(super) mod want;
 
+use serde_json::{Value, json};
+
 use crate::family::inject::elsewhere::origin_place;
 use crate::family::inject::own::{self, OwnVariables};
 use crate::family::inject::{Conflict, Unmet, container_named, controller_of, env, merge, unmet};
 use memgate_model::event::InvolvedObject;
 use memgate_model::finding::Finding;
 use memgate_model::injection::Injection;
+use memgate_model::kind::Kind;
 use memgate_model::object::Object;
 use memgate_model::pod::{Container, Pod};
 use memgate_model::reason::Reason;
@@ -21,8 +24,10 @@ use memgate_model::state_reader::StateReader;
 use memgate_primitives::pointer::Pointer;
 
 use self::find::{Finder, GrantedMemory};
-use self::recognise::Identity;
-use super::api::{AGENT, AGENT_CONTAINER, AGENT_JOB, COMPONENT_LABEL, MEMORY, MODEL_ENDPOINT};
+use self::recognise::{Identity, sanitized};
+use super::api::{
+    AGENT, AGENT_CONTAINER, AGENT_JOB, AGENT_LABEL, COMPONENT_LABEL, MEMORY, MODEL_ENDPOINT, NAMESPACE_LABEL,
+};
 use super::codes::{POD_CONTAINER_MISSING, POD_ENV_KEPT};
 
 /// What to add to the pod; `None` if it is not an agent pod of this family.
@@ -115,6 +120,13 @@ pub(crate) fn involved_object(
         Err(_) => None,
     };
     agent.map(|agent| InvolvedObject::of(&AGENT, agent)).or_else(|| controller_of(pod, namespace))
+}
+
+/// The labels of the pods of an Agent.
+pub(crate) fn labels_for_agent(kind: &Kind, namespace: &str, name: &str) -> Option<Value> {
+    let labels =
+        || json!({COMPONENT_LABEL: AGENT_JOB, AGENT_LABEL: sanitized(name), NAMESPACE_LABEL: namespace});
+    (*kind == AGENT).then(labels)
 }
 
 fn agent_container<'p>(pod: &'p Pod<'p>) -> Result<(usize, &'p Container<'p>), Unmet> {

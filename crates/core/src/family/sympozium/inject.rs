@@ -22,7 +22,7 @@ use crate::family::message::fit_names;
 use memgate_model::event::InvolvedObject;
 use memgate_model::finding::Finding;
 use memgate_model::injection::Injection;
-use memgate_model::object::Object;
+use memgate_model::kind::Kind;
 use memgate_model::pod::{Container, Pod};
 use memgate_model::reason::Reason;
 use memgate_model::state_reader::StateReader;
@@ -96,13 +96,10 @@ pub(crate) fn involved_object(
     objects.into_iter().find_map(known).or_else(|| controller_of(pod, namespace))
 }
 
-/// The metadata of a made-up AgentRun pod for each agent.
-pub(crate) fn stand_in_pods(state: &mut StateReader<'_>) -> Vec<Value> {
-    let metadata = |agent: &Object| {
-        let labels = json!({COMPONENT_LABEL: AGENT_RUN_COMPONENT, INSTANCE_LABEL: &*agent.name});
-        json!({"name": &*agent.name, "namespace": &*agent.namespace, "labels": labels})
-    };
-    [&AGENT, &AGENT_OLD].into_iter().flat_map(|kind| state.everywhere(kind)).map(metadata).collect()
+/// The labels of the pods of an Agent.
+pub(crate) fn labels_for_agent(kind: &Kind, _namespace: &str, name: &str) -> Option<Value> {
+    let is_agent = [&AGENT, &AGENT_OLD].contains(&kind);
+    is_agent.then(|| json!({COMPONENT_LABEL: AGENT_RUN_COMPONENT, INSTANCE_LABEL: name}))
 }
 
 fn try_inject<'p>(

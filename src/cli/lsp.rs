@@ -1,0 +1,48 @@
+//! `memgate lsp`: serves editors.
+
+use std::io::{self, BufReader};
+
+use anyhow::Context as _;
+
+use crate::cli::ExitStatus;
+use crate::cli::input::InputArgs;
+use crate::cli::terminal::Terminal;
+use crate::editor::session::serve;
+use crate::editor::workspace::Plan;
+use memgate_model::request::Point;
+
+/// Serve an editor: findings while you write, in the Language Server Protocol
+///
+/// Reads and writes messages on standard input and output; an editor starts it. Findings of open files are those of
+/// `memgate check`, with the texts of the editor in place of files, and the repository around them. It also has hover, go to
+/// definition and references between objects, fixes, and hints about what a pod gets. docs/editors.md has settings
+/// for editors.
+#[derive(Debug, clap::Args)]
+#[command(
+    before_help = "Exit codes: 0 the editor ended the session, 1 it did so without shutdown, 2 wrong usage or a fault.",
+    after_long_help = "\
+Examples:
+  memgate lsp
+  memgate lsp --with cluster-state.yaml --policy policies/"
+)]
+pub struct Args {
+    #[command(flatten)]
+    input: InputArgs,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// When nothing can be written to the editor.
+pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
+    let terminal = terminal.without_notes();
+    let plan = || -> anyhow::Result<Plan> {
+        let project = args.input.project(terminal)?;
+        let inputs = args.input.plan(&project, terminal)?;
+        Ok(Plan { inputs, occasion: args.input.policies.occasion(Point::Ci) })
+    };
+    let planner = || plan().map_err(|error| format!("{error:#}"));
+    let ended = serve(BufReader::new(io::stdin()), io::stdout().lock(), &planner);
+    let is_regular = ended.context("failed to write to the editor")?;
+    Ok(if is_regular { ExitStatus::Clean } else { ExitStatus::Denied })
+}

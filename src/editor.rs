@@ -1,0 +1,31 @@
+//! The language server: it judges files while they are written.
+//!
+//! ```text
+//! messages of an editor ──session──▶ buffers (their texts)
+//! buffers + the files around them ──workspace──▶ offline::load, offline::check
+//!     └──▶ diagnostics, navigation (hover, definition, references), actions (fixes, ignore), hints (what a pod gets)
+//! ```
+//!
+//! Nothing is kept between two answers besides the texts of the open files: each answer reads the files around them
+//! again, as `check` does. So nothing can be stale, and a change of any file counts at once. This module knows no
+//! arguments of the command line; a [`Planner`](workspace::Planner) comes from there.
+
+pub(crate) mod buffers;
+mod positions;
+mod uri;
+
+pub(crate) mod workspace;
+
+mod diagnostics;
+
+mod objects;
+
+mod navigation;
+
+mod actions;
+
+mod hints;
+
+mod protocol;
+
+pub(crate) mod session;

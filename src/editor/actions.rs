@@ -1,0 +1,150 @@
+//! Code actions: the fixes of `check --fix`, and comments that ignore a finding.
+
+use std::sync::Arc;
+
+use lsp_types::{CodeAction, CodeActionKind, Diagnostic, Range, TextEdit, WorkspaceEdit};
+
+use crate::editor::buffers::Buffer;
+use crate::editor::diagnostics::{judge, of_files};
+use crate::editor::positions::{Encoding, Lines};
+use crate::editor::workspace::{Plan, Root, name};
+use crate::offline::check::Checked;
+use crate::offline::findings::report;
+use crate::offline::fix::{FixedFile, fix_all, fix_one};
+use crate::offline::load::Error;
+use crate::report::LocatedFinding;
+use memgate_core::decide::codes;
+use memgate_core::family::{self, common};
+use memgate_manifest::source::Source;
+use memgate_model::finding::{Finding, Severity};
+
+/// The most findings for which actions are offered at one place.
+const MAX_FINDINGS: usize = 20;
+
+/// The kind of the action that makes all fixes of a file.
+pub(crate) const FIX_ALL: &str = "source.fixAll.memgate";
+
+/// The actions for the findings within a range of an open file, and the one that makes all fixes.
+///
+/// # Errors
+/// When the files cannot be loaded.
+#[expect(clippy::mutable_key_type, reason = "an address never changes; the lint sees a cache in its type")]
+pub(crate) fn actions(
+    plan: &Plan,
+    root: &Root,
+    buffer: &Buffer,
+    range: Range,
+    encoding: Encoding,
+) -> Result<Vec<CodeAction>, Error> {
+    let file = name(root, &buffer.path);
+    let checked = judge(plan)?;
+    let Some(source) = checked.inputs.sources.iter().find(|source| source.name() == file) else {
+        return Ok(Vec::new());
+    };
+    let lines = Lines::new(&buffer.text, encoding);
+    let (start, end) = (lines.offset(range.start), lines.offset(range.end));
+    let report = report(&checked);
+    let is_here = |it: &&LocatedFinding<'_>| {
+        it.location.file == file && it.location.start <= end && it.location.end >= start
+    };
+    let mut diagnostics = of_files(&checked, root, &[buffer], encoding).remove(&file).unwrap_or_default();
+    let action = |title: String, kind: CodeActionKind, edit: TextEdit| CodeAction {
+        title,
+        kind: Some(kind),
+        edit: Some(WorkspaceEdit::new([(buffer.uri.clone(), vec![edit])].into())),
+        ..CodeAction::default()
+    };
+    let mut actions = Vec::new();
+    for located in report.findings.iter().filter(is_here).take(MAX_FINDINGS) {
+        let code = located.finding.code_name();
+        let own = own_diagnostic(&mut diagnostics, located, &lines);
+        let mut add = |title: String, edit: TextEdit, is_preferred: bool| {
+            actions.push(CodeAction {
+                diagnostics: own.clone().map(|own| vec![own]),
+                is_preferred: Some(is_preferred),
+                ..action(title, CodeActionKind::QUICKFIX, edit)
+            });
+        };
+        if let Some(fixed) = fix_one(&checked, source, located.finding) {
+            add(format!("Fix {code}"), difference(&buffer.text, &fixed.text, &lines), true);
+        }
+        if let Some(edit) = ignoring(source, located, &lines) {
+            add(format!("Ignore {code} here; write the reason behind the bracket"), edit, false);
+        }
+    }
+    actions.extend(fix_of_file(&checked, source).map(|fixed| {
+        let title = format!("Fix all {} findings of this file that memgate can", fixed.count);
+        action(title, CodeActionKind::new(FIX_ALL), difference(&buffer.text, &fixed.text, &lines))
+    }));
+    Ok(actions)
+}
+
+/// The diagnostic of a finding.
+fn own_diagnostic(
+    diagnostics: &mut [Diagnostic],
+    located: &LocatedFinding<'_>,
+    lines: &Lines<'_>,
+) -> Option<Diagnostic> {
+    let range = lines.range(located.location.start, located.location.end);
+    let message = located.finding.message();
+    let is_own = |it: &&mut Diagnostic| it.range == range && it.message.starts_with(&*message);
+    diagnostics.iter_mut().find(is_own).cloned()
+}
+
+fn fix_of_file(checked: &Checked, source: &Arc<Source>) -> Option<FixedFile> {
+    fix_all(checked).into_iter().find(|fixed| Arc::ptr_eq(&fixed.source, source))
+}
+
+/// A comment above the line of a finding; `None` where comments do not ignore it. The reason is left to the author:
+/// without one, `check` reports the comment.
+fn ignoring(source: &Source, located: &LocatedFinding<'_>, lines: &Lines<'_>) -> Option<TextEdit> {
+    let Finding { code, policy, severity, .. } = located.finding;
+    let is_comment = [&common::IGNORE_UNUSED, &common::IGNORE_UNKNOWN, &common::IGNORE_WITHOUT_REASON];
+    let has_effect = *severity != Severity::Note && policy.is_none() && !is_comment.contains(&code);
+    let is_known = codes::all(&family::ALL).any(|known| known.name == code.name);
+    let is_yaml = !source.name().ends_with(".json");
+    if !has_effect || !is_known || !is_yaml {
+        return None;
+    }
+    let before = source.text().get(..located.location.start)?;
+    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+    let line = before.get(line_start..)?;
+    let indentation = line.get(..line.len() - line.trim_start().len())?;
+    let at = lines.position(line_start);
+    let comment = format!("{indentation}# memgate: ignore[{}] \n", code.name);
+    Some(TextEdit::new(Range::new(at, at), comment))
+}
+
+/// The edit that makes a new text of an old one: from the first byte that differs to the last.
+fn difference(old: &str, new: &str, lines: &Lines<'_>) -> TextEdit {
+    let same = |one: &mut dyn Iterator<Item = char>, two: &mut dyn Iterator<Item = char>| -> usize {
+        one.zip(two).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum()
+    };
+    let start = same(&mut old.chars(), &mut new.chars());
+    let (old_rest, new_rest) = (old.get(start..).unwrap_or_default(), new.get(start..).unwrap_or_default());
+    let end = same(&mut old_rest.chars().rev(), &mut new_rest.chars().rev());
+    let range = lines.range(start, old.len() - end);
+    TextEdit::new(range, new_rest.get(..new_rest.len() - end).unwrap_or_default().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_edit_is_no_longer_than_the_difference() {
+        for (old, new, range, text) in [
+            ("a: \u{e4}x\nb: 2", "a: \u{e4}yz\nb: 2", ((0, 4), (0, 5)), "yz"),
+            ("aa", "aaa", ((0, 2), (0, 2)), "a"),
+            ("aaa", "a", ((0, 1), (0, 3)), ""),
+            ("", "a", ((0, 0), (0, 0)), "a"),
+        ] {
+            let edit = difference(old, new, &Lines::new(old, Encoding::Utf16));
+            let ends = (
+                (edit.range.start.line, edit.range.start.character),
+                (edit.range.end.line, edit.range.end.character),
+            );
+            assert_eq!((ends, edit.new_text.as_str()), (range, text), "{old} {new}");
+        }
+    }
+}

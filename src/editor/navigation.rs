@@ -1,0 +1,210 @@
+//! Hover, go to definition, and references.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use lsp_types::{Hover, HoverContents, Location, MarkupContent, MarkupKind};
+
+use crate::editor::buffers::Buffer;
+use crate::editor::diagnostics::judge;
+use crate::editor::objects::{Link, Loaded, Target, load_views, locations};
+use crate::editor::positions::{Encoding, Lines};
+use crate::editor::workspace::{Plan, Root, name};
+use crate::offline::findings::report;
+use crate::offline::load::Error;
+use crate::report::{page, plain};
+use memgate_manifest::source::{Source, Span};
+use memgate_model::memory_view::MemoryView;
+use memgate_primitives::credential::masked_value;
+
+/// A question about a place in an open file.
+pub(crate) struct Question<'q> {
+    /// What is read around the file.
+    pub(crate) plan: Plan,
+    /// The root of the file.
+    pub(crate) root: Root,
+    /// The file.
+    pub(crate) buffer: &'q Buffer,
+    /// The byte in its text.
+    pub(crate) at: usize,
+    /// How the client counts columns.
+    pub(crate) encoding: Encoding,
+}
+
+/// Everything about the place: the pages of findings, and the objects that are referred to.
+///
+/// # Errors
+/// When the files cannot be loaded.
+pub(crate) fn hover(question: &Question<'_>) -> Result<Option<Hover>, Error> {
+    let file = question.file();
+    let checked = judge(&question.plan)?;
+    let report = report(&checked);
+    let here = |start: usize, end: usize| (start..=end).contains(&question.at);
+    let mut sections = Vec::new();
+    let mut range = None;
+    for located in &report.findings {
+        let place = &located.location;
+        if place.file == file && here(place.start, place.end) {
+            let finding = located.finding;
+            let (code, message) = (finding.code_name(), finding.message());
+            let text = page::text(finding).trim();
+            sections.push(format!("**{}**: {}\n\n{text}", code_span(code), in_markdown(&message)));
+            range.get_or_insert((place.start, place.end));
+        }
+    }
+    for loaded in load_views(&question.plan, Some(&file))? {
+        for link in loaded.objects.iter().flat_map(|viewed| viewed.links()) {
+            if here(link.span.start, link.span.end) {
+                sections.push(about(&link, &loaded));
+                range.get_or_insert((link.span.start, link.span.end));
+            }
+        }
+    }
+    let lines = Lines::new(&question.buffer.text, question.encoding);
+    let (mut seen, mut value) = (BTreeSet::new(), String::new());
+    for section in sections.iter().filter(|section| seen.insert(section.as_str())) {
+        let divider = if value.is_empty() { "" } else { "\n\n---\n\n" };
+        value = value + divider + section;
+    }
+    let contents = HoverContents::Markup(MarkupContent { kind: MarkupKind::Markdown, value });
+    Ok(range.map(|(start, end)| Hover { contents, range: Some(lines.range(start, end)) }))
+}
+
+/// Where the object stands to which the place refers.
+///
+/// # Errors
+/// When the files cannot be loaded.
+pub(crate) fn definition(question: &Question<'_>) -> Result<Vec<Location>, Error> {
+    let mut found = Vec::new();
+    for loaded in load_views(&question.plan, Some(&question.file()))? {
+        for link in loaded.objects.iter().flat_map(|viewed| viewed.links()) {
+            if question.is_at(link.span) {
+                found.extend(link.target.find(&loaded.inputs));
+            }
+        }
+    }
+    Ok(question.locations(found))
+}
+
+/// Where the object of the place is referred to: the one to which the place refers, else the one around it. With
+/// `declares`, also where that object stands.
+///
+/// # Errors
+/// When the files cannot be loaded.
+pub(crate) fn references(question: Question<'_>, declares: bool) -> Result<Vec<Location>, Error> {
+    let file = question.file();
+    let mut question = question;
+    question.plan.inputs.reading.checks_only_open = false;
+    let mut found = Vec::new();
+    for loaded in load_views(&question.plan, None)? {
+        let Some(target) = target(&question, &file, &loaded) else { continue };
+        for viewed in &loaded.objects {
+            let source = viewed.object.object.place.source();
+            let links = viewed.links().into_iter().filter(|link| link.target.is(&target));
+            found.extend(links.map(|link| (Arc::clone(source), link.span)));
+        }
+        found.extend(target.find(&loaded.inputs).filter(|_| declares));
+    }
+    Ok(question.locations(found))
+}
+
+fn target<'l>(question: &Question<'_>, file: &str, loaded: &'l Loaded) -> Option<Target<'l>> {
+    let of_file = loaded.objects.iter().filter(|it| it.object.object.place.source().name() == file);
+    let around = of_file.filter(|viewed| viewed.contains(question.at)).last()?;
+    let link = around.links().into_iter().find(|link| question.is_at(link.span));
+    link.map_or_else(|| around.as_target(), |link| Some(link.target))
+}
+
+impl Question<'_> {
+    fn file(&self) -> String {
+        name(&self.root, &self.buffer.path)
+    }
+
+    fn is_at(&self, span: Span) -> bool {
+        (span.start..=span.end).contains(&self.at)
+    }
+
+    /// The places in files, each once.
+    fn locations(&self, found: Vec<(Arc<Source>, Span)>) -> Vec<Location> {
+        let mut locations = locations(&self.root, found, self.encoding);
+        locations.dedup();
+        locations
+    }
+}
+
+/// The object of a reference in Markdown: its name, where it stands, and what is known of a memory resource.
+fn about(link: &Link<'_>, loaded: &Loaded) -> String {
+    let Target { kind, namespace, name, .. } = link.target;
+    let path = if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") };
+    let mut text = format!("{kind} {}", code_span(&path));
+    match link.target.find(&loaded.inputs) {
+        Some((source, span)) => {
+            let _infallible = write!(
+                text,
+                " at {}",
+                code_span(&format!("{}:{}", source.name().trim_start_matches("./"), span.line))
+            );
+        }
+        None if link.view.is_none() => text += ": not among the files",
+        None => {}
+    }
+    for (label, value) in link.view.map(described).unwrap_or_default() {
+        let _infallible = write!(text, "\n- {label}: {}", code_span(&value));
+    }
+    text
+}
+
+/// What is known of a memory resource, as labels and values.
+fn described(view: &MemoryView) -> Vec<(&'static str, String)> {
+    let hosts = view.endpoint.iter().flat_map(|endpoint| &endpoint.hosts).map(|host| host.host.clone());
+    let secrets = view.secrets.iter().map(|secret| secret.name.clone());
+    let joined = |names: Vec<String>| (!names.is_empty()).then(|| names.join(", "));
+    let lasting = |durable: bool| if durable { "yes" } else { "no" }.to_owned();
+    let limit =
+        |count: i64, unit: &str| if count == 0 { "no limit".to_owned() } else { format!("{count}{unit}") };
+    let rows = [
+        ("backend", view.backend.clone()),
+        ("provider", view.provider.clone()),
+        ("hosts", joined(hosts.collect())),
+        ("outlives its process", view.durable.map(lasting)),
+        ("keeps entries for", view.ttl_seconds.map(|seconds| limit(seconds, " s"))),
+        ("keeps so many entries", view.max_entries.map(|entries| limit(entries, ""))),
+        ("volume", view.storage.as_ref().map(|storage| storage.text.clone())),
+        ("collection", view.collection.clone()),
+        ("Secrets", joined(secrets.collect())),
+    ];
+    rows.into_iter().filter_map(|(label, value)| Some((label, value?))).collect()
+}
+
+/// Text of a manifest as code in Markdown, with credentials masked.
+fn code_span(text: &str) -> String {
+    let text = plain(&masked_value(text)).replace('`', "'");
+    format!("`{text}`")
+}
+
+/// A message in Markdown: no part of it is markup.
+fn in_markdown(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_ascii_punctuation()
+            && !matches!(c, '.' | ',' | ':' | ';' | '"' | '\'' | '/' | '(' | ')' | '?')
+        {
+            escaped.push('\\');
+        }
+        escaped.push(c);
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_of_manifests_are_not_markup() {
+        assert_eq!(code_span("a`b`\n# c"), "`a'b' # c`");
+        assert_eq!(code_span("redis://u:hunter2@h"), "`redis://*:*******@h`");
+        assert_eq!(in_markdown("[a](b) <i> *c* `d`"), "\\[a\\](b) \\<i\\> \\*c\\* \\`d\\`");
+    }
+}

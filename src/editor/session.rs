@@ -1,0 +1,386 @@
+//! One session with an editor, from `initialize` to `exit`: messages in, answers and diagnostics out.
+//!
+//! All work is done in one thread, message after message. Diagnostics are made once the author pauses.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, BufRead, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use lsp_server::{ErrorCode, Message, Notification, Request, RequestId, ResponseError};
+use lsp_types::notification::{self, Notification as _};
+use lsp_types::request::{self, Request as _};
+use lsp_types::{
+    CancelParams, Diagnostic, DidChangeWatchedFilesRegistrationOptions, FileSystemWatcher, GlobPattern,
+    InitializeParams, LogMessageParams, MessageType, NumberOrString, PublishDiagnosticsParams, Registration,
+    RegistrationParams, TextDocumentPositionParams, Uri,
+};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::editor::actions::actions;
+use crate::editor::buffers::{Buffer, Buffers};
+use crate::editor::diagnostics::{judge, not_judged, of_files};
+use crate::editor::hints::hints;
+use crate::editor::navigation::{Question, definition, hover, references};
+use crate::editor::positions::{Encoding, Lines};
+use crate::editor::protocol::{Client, Incoming, abilities, error, initialize_params, json, read};
+use crate::editor::uri;
+use crate::editor::workspace::{Plan, Planner, Root, Workspace, name};
+
+/// The pause of the author after which files are judged. Shorter than most pauses between words, and longer than those
+/// between keys.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The time after which files are judged although the author does not pause.
+const MAX_DELAY: Duration = Duration::from_secs(1);
+
+/// Serves an editor. Returns whether it ended the session as the protocol wants, with `shutdown` before `exit`.
+///
+/// # Errors
+/// When nothing can be written to the editor.
+pub(crate) fn serve(
+    input: impl BufRead + Send + 'static,
+    output: impl Write,
+    planner: &Planner<'_>,
+) -> io::Result<bool> {
+    let mut session = Session {
+        client: Client::new(output),
+        workspace: Workspace::new(planner),
+        buffers: Buffers::default(),
+        encoding: Encoding::default(),
+        watches: false,
+        refreshes_hints: false,
+        phase: Phase::New,
+        changed: None,
+        published: BTreeMap::new(),
+    };
+    session.run(&read(input))
+}
+
+/// How far a session is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    New,
+    Running,
+    ShutDown,
+}
+
+/// A change that was not judged yet.
+#[derive(Debug, Clone, Copy)]
+struct Changed {
+    first: Instant,
+    /// When the files are judged.
+    due: Instant,
+}
+
+struct Session<'p, W> {
+    client: Client<W>,
+    workspace: Workspace<'p>,
+    buffers: Buffers,
+    encoding: Encoding,
+    /// Whether the client can watch files.
+    watches: bool,
+    /// Whether the client asks for hints again when it is told to.
+    refreshes_hints: bool,
+    phase: Phase,
+    changed: Option<Changed>,
+    /// The diagnostics that the client shows, with the version of their file.
+    published: BTreeMap<String, (Uri, i32, Vec<Diagnostic>)>,
+}
+
+/// The outcome of a request.
+type Answer = Result<Value, ResponseError>;
+
+impl<W: Write> Session<'_, W> {
+    fn run(&mut self, incoming: &Receiver<Incoming>) -> io::Result<bool> {
+        let mut queue = VecDeque::new();
+        loop {
+            if queue.is_empty() {
+                match self.wait(incoming) {
+                    Ok(message) => queue.push_back(message),
+                    Err(RecvTimeoutError::Timeout) => {
+                        self.publish()?;
+                        continue;
+                    }
+                    Err(RecvTimeoutError::Disconnected) => return Ok(false),
+                }
+            }
+            queue.extend(incoming.try_iter());
+            self.cancel(&mut queue)?;
+            match queue.pop_front() {
+                Some(Incoming::Message(Message::Request(request))) => self.request(request)?,
+                Some(Incoming::Message(Message::Notification(it)))
+                    if it.method == notification::Exit::METHOD =>
+                {
+                    return Ok(self.phase == Phase::ShutDown);
+                }
+                Some(Incoming::Message(Message::Notification(it))) => self.notification(it)?,
+                Some(Incoming::Malformed(why)) => self.log(MessageType::WARNING, why)?,
+                // Nothing depends on answers of the client.
+                Some(Incoming::Message(Message::Response(_))) | None => {}
+            }
+            if self.changed.is_some_and(|changed| changed.first.elapsed() > MAX_DELAY) {
+                self.publish()?;
+            }
+        }
+    }
+
+    /// The next message, or the time to judge what has changed.
+    fn wait(&self, incoming: &Receiver<Incoming>) -> Result<Incoming, RecvTimeoutError> {
+        match self.changed {
+            Some(changed) => incoming.recv_timeout(changed.due.saturating_duration_since(Instant::now())),
+            None => incoming.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        }
+    }
+
+    /// Answers the requests that the client has cancelled before their turn.
+    fn cancel(&mut self, queue: &mut VecDeque<Incoming>) -> io::Result<()> {
+        let cancelled: Vec<RequestId> = queue.iter().filter_map(cancelled).collect();
+        if cancelled.is_empty() {
+            return Ok(());
+        }
+        let is_cancelled = |it: &Incoming| matches!(it, Incoming::Message(Message::Request(request)) if cancelled.contains(&request.id));
+        for incoming in std::mem::take(queue) {
+            match incoming {
+                Incoming::Message(Message::Request(request)) if cancelled.contains(&request.id) => {
+                    let answer = Err(error(ErrorCode::RequestCanceled, "the request was cancelled"));
+                    self.client.answer(request.id, answer)?;
+                }
+                other => queue.push_back(other),
+            }
+        }
+        debug_assert!(!queue.iter().any(is_cancelled));
+        Ok(())
+    }
+
+    fn log(&mut self, typ: MessageType, message: impl Into<String>) -> io::Result<()> {
+        let message = message.into();
+        self.client.notify::<notification::LogMessage>(&LogMessageParams { typ, message })
+    }
+
+    fn request(&mut self, request: Request) -> io::Result<()> {
+        let Request { id, method, params } = request;
+        let answer = match (self.phase, method.as_str()) {
+            (Phase::New, request::Initialize::METHOD) => Ok(self.initialize(&params)),
+            (Phase::New, _) => Err(error(ErrorCode::ServerNotInitialized, "initialize comes first")),
+            (Phase::ShutDown, _) => Err(error(ErrorCode::InvalidRequest, "the server was shut down")),
+            (Phase::Running, request::Shutdown::METHOD) => {
+                self.phase = Phase::ShutDown;
+                Ok(Value::Null)
+            }
+            (Phase::Running, _) => {
+                let answer = catch_unwind(AssertUnwindSafe(|| self.answer(&method, params)));
+                answer.unwrap_or_else(|_| Err(error(ErrorCode::InternalError, "memgate failed; see its log")))
+            }
+        };
+        self.client.answer(id, answer)
+    }
+
+    fn initialize(&mut self, params: &Value) -> Value {
+        let params = initialize_params(params);
+        #[expect(deprecated, reason = "older clients send nothing else")]
+        let InitializeParams { capabilities, workspace_folders, root_uri, .. } = params;
+        let general = capabilities.general.and_then(|general| general.position_encodings);
+        self.encoding = Encoding::of(general.as_deref());
+        let workspace = capabilities.workspace.unwrap_or_default();
+        let watched = workspace.did_change_watched_files;
+        self.watches = watched.and_then(|watched| watched.dynamic_registration) == Some(true);
+        self.refreshes_hints = workspace.inlay_hint.and_then(|hints| hints.refresh_support) == Some(true);
+        let folders = workspace_folders.unwrap_or_default().into_iter().map(|folder| folder.uri);
+        let folders: Vec<PathBuf> = folders.filter_map(|uri| uri::path(&uri)).collect();
+        let root = root_uri.filter(|_| folders.is_empty()).and_then(|uri| uri::path(&uri));
+        self.workspace.change(folders.into_iter().chain(root), &[]);
+        self.phase = Phase::Running;
+        json(&abilities(self.encoding))
+    }
+
+    fn answer(&self, method: &str, params: Value) -> Answer {
+        match method {
+            request::HoverRequest::METHOD => {
+                let params = read_params::<request::HoverRequest>(params)?;
+                let question = self.question(&params.text_document_position_params)?;
+                question.map_or(Ok(Value::Null), |it| answered(hover(&it)))
+            }
+            request::GotoDefinition::METHOD => {
+                let params = read_params::<request::GotoDefinition>(params)?;
+                let question = self.question(&params.text_document_position_params)?;
+                question.map_or(Ok(Value::Null), |it| answered(definition(&it)))
+            }
+            request::References::METHOD => {
+                let params = read_params::<request::References>(params)?;
+                let question = self.question(&params.text_document_position)?;
+                let declares = params.context.include_declaration;
+                question.map_or(Ok(Value::Null), |it| answered(references(it, declares)))
+            }
+            request::CodeActionRequest::METHOD => {
+                let params = read_params::<request::CodeActionRequest>(params)?;
+                let Some(buffer) = self.buffers.get(&params.text_document.uri) else {
+                    return Ok(Value::Null);
+                };
+                let (root, plan) = self.plan(buffer)?;
+                answered(actions(&plan, &root, buffer, params.range, self.encoding))
+            }
+            request::InlayHintRequest::METHOD => {
+                let params = read_params::<request::InlayHintRequest>(params)?;
+                let Some(buffer) = self.buffers.get(&params.text_document.uri) else {
+                    return Ok(Value::Null);
+                };
+                let (root, plan) = self.plan(buffer)?;
+                let file = name(&root, &buffer.path);
+                answered(hints(&plan, &file, &buffer.text, params.range, self.encoding))
+            }
+            _ => Err(error(ErrorCode::MethodNotFound, format!("memgate does not answer {method}"))),
+        }
+    }
+
+    /// What is read around an open file.
+    fn plan(&self, buffer: &Buffer) -> Result<(Root, Plan), ResponseError> {
+        let root = self.workspace.root(&buffer.path);
+        let all = self.workspace.by_root(&self.buffers);
+        let open = all.get(&root).map(Vec::as_slice).unwrap_or_default();
+        let plan = self.workspace.plan(&root, open).map_err(|why| error(ErrorCode::RequestFailed, why))?;
+        Ok((root, plan))
+    }
+
+    /// The question about a place; `None` for a file that is not open.
+    fn question(&self, place: &TextDocumentPositionParams) -> Result<Option<Question<'_>>, ResponseError> {
+        let Some(buffer) = self.buffers.get(&place.text_document.uri) else { return Ok(None) };
+        let (root, plan) = self.plan(buffer)?;
+        let at = Lines::new(&buffer.text, self.encoding).offset(place.position);
+        Ok(Some(Question { plan, root, buffer, at, encoding: self.encoding }))
+    }
+
+    fn notification(&mut self, notification: Notification) -> io::Result<()> {
+        let Notification { method, params } = notification;
+        if self.phase != Phase::Running {
+            return Ok(());
+        }
+        let has_changed = match method.as_str() {
+            notification::Initialized::METHOD => return self.watch(),
+            notification::DidOpenTextDocument::METHOD => {
+                read_notification::<notification::DidOpenTextDocument>(params)
+                    .is_some_and(|it| self.buffers.open(it.text_document))
+            }
+            notification::DidChangeTextDocument::METHOD => read_notification::<
+                notification::DidChangeTextDocument,
+            >(params)
+            .is_some_and(|it| self.buffers.change(&it.text_document, it.content_changes, self.encoding)),
+            notification::DidCloseTextDocument::METHOD => {
+                let params = read_notification::<notification::DidCloseTextDocument>(params);
+                params.is_some_and(|it| self.buffers.close(&it.text_document.uri))
+            }
+            notification::DidChangeWorkspaceFolders::METHOD => {
+                let params = read_notification::<notification::DidChangeWorkspaceFolders>(params);
+                params.is_some_and(|it| {
+                    let paths = |folders: &[lsp_types::WorkspaceFolder]| -> Vec<PathBuf> {
+                        folders.iter().filter_map(|folder| uri::path(&folder.uri)).collect()
+                    };
+                    self.workspace.change(paths(&it.event.added), &paths(&it.event.removed));
+                    true
+                })
+            }
+            notification::DidSaveTextDocument::METHOD | notification::DidChangeWatchedFiles::METHOD => true,
+            _ => false,
+        };
+        if has_changed {
+            let now = Instant::now();
+            let first = self.changed.map_or(now, |changed| changed.first);
+            self.changed = Some(Changed { first, due: now + PAUSE });
+        }
+        Ok(())
+    }
+
+    /// Asks to be notified when files change on disk.
+    fn watch(&mut self) -> io::Result<()> {
+        if !self.watches {
+            return Ok(());
+        }
+        let globs = ["**/*.{yaml,yml,json}", "**/.memgate.yaml"];
+        let watcher =
+            |glob: &str| FileSystemWatcher { glob_pattern: GlobPattern::String(glob.to_owned()), kind: None };
+        let options = DidChangeWatchedFilesRegistrationOptions { watchers: globs.map(watcher).into() };
+        let registration = Registration {
+            id: "memgate-files".to_owned(),
+            method: notification::DidChangeWatchedFiles::METHOD.to_owned(),
+            register_options: Some(json(&options)),
+        };
+        self.client
+            .request::<request::RegisterCapability>(&RegistrationParams { registrations: vec![registration] })
+    }
+
+    /// Judges the open files, and publishes what has changed. Files that were closed lose their diagnostics.
+    fn publish(&mut self) -> io::Result<()> {
+        self.changed = None;
+        let mut now = BTreeMap::new();
+        let roots = self.workspace.by_root(&self.buffers);
+        for (root, open) in &roots {
+            let judged = catch_unwind(AssertUnwindSafe(|| self.diagnostics(root, open)));
+            let mut files = judged.unwrap_or_else(|_| not_judged("memgate failed; see its log", root, open));
+            for buffer in open {
+                let diagnostics = files.remove(&name(root, &buffer.path)).unwrap_or_default();
+                now.insert(buffer.uri.as_str().to_owned(), (buffer.uri.clone(), buffer.version, diagnostics));
+            }
+        }
+        let before = std::mem::take(&mut self.published);
+        for (_, (uri, ..)) in before.iter().filter(|(address, _)| !now.contains_key(*address)) {
+            let params = PublishDiagnosticsParams::new(uri.clone(), Vec::new(), None);
+            self.client.notify::<notification::PublishDiagnostics>(&params)?;
+        }
+        for (_, (uri, version, diagnostics)) in
+            now.iter().filter(|(address, it)| before.get(*address) != Some(it))
+        {
+            let params = PublishDiagnosticsParams::new(uri.clone(), diagnostics.clone(), Some(*version));
+            self.client.notify::<notification::PublishDiagnostics>(&params)?;
+        }
+        self.published = now;
+        // A hint may depend on any file.
+        if self.refreshes_hints {
+            self.client.request::<request::InlayHintRefreshRequest>(&())
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The diagnostics of the open files of a root, by the names of the files.
+    fn diagnostics(&self, root: &Root, open: &[&Buffer]) -> BTreeMap<String, Vec<Diagnostic>> {
+        let plan = match self.workspace.plan(root, open) {
+            Ok(plan) => plan,
+            Err(why) => return not_judged(&why, root, open),
+        };
+        match judge(&plan) {
+            Ok(checked) => of_files(&checked, root, open, self.encoding),
+            Err(why) => not_judged(&why.to_string(), root, open),
+        }
+    }
+}
+
+/// The request that a message cancels.
+fn cancelled(incoming: &Incoming) -> Option<RequestId> {
+    let Incoming::Message(Message::Notification(Notification { method, params })) = incoming else {
+        return None;
+    };
+    let params = (method == notification::Cancel::METHOD).then(|| params.clone())?;
+    match serde_json::from_value::<CancelParams>(params).ok()?.id {
+        NumberOrString::Number(id) => Some(id.into()),
+        NumberOrString::String(id) => Some(id.into()),
+    }
+}
+
+fn read_params<R: request::Request>(params: Value) -> Result<R::Params, ResponseError>
+where
+    R::Params: DeserializeOwned,
+{
+    serde_json::from_value(params).map_err(|why| error(ErrorCode::InvalidParams, why.to_string()))
+}
+
+/// The parameters of a notification; `None` for some that cannot be read, since a notification has no answer.
+fn read_notification<N: notification::Notification>(params: Value) -> Option<N::Params> {
+    serde_json::from_value(params).ok()
+}
+
+fn answered<T: serde::Serialize>(result: Result<T, crate::offline::load::Error>) -> Answer {
+    result.map(|value| json(&value)).map_err(|why| error(ErrorCode::RequestFailed, why.to_string()))
+}
