@@ -147,16 +147,15 @@ export class Editor {
     }
 
     async initialize() {
-        const folders = this.options.folders ?? [this.folder];
-        const capabilities = this.options.capabilities ?? CAPABILITIES;
-        const workspaceFolders = folders && folders.map((folder) => ({ uri: pathToFileURL(join(this.folder, relative(this.folder, folder))).href, name: 'manifests' }));
+        const { capabilities = CAPABILITIES, folders = ['.'], initialize = () => ({}) } = this.options;
+        const workspaceFolders = folders && folders.map((name) => ({ uri: this.uri(name), name }));
         const answer = await this.request(lsp.InitializeRequest.type, {
             processId: process.pid,
             clientInfo: { name: 'tests/lsp' },
             rootUri: workspaceFolders?.[0]?.uri ?? null,
             workspaceFolders,
             capabilities,
-            ...this.options.initialize,
+            ...initialize(this),
         });
         this.abilities = answer.capabilities;
         this.encoding = answer.capabilities.positionEncoding ?? 'utf-16';
@@ -174,7 +173,7 @@ export class Editor {
 
     // Bytes as they are, beside what the library writes.
     raw(body, header = `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n`) {
-        this.server.stdin.write(header + body);
+        this.server.stdin.write(Buffer.concat([Buffer.from(header), Buffer.from(body)]));
     }
 
     async end() {
