@@ -151,3 +151,46 @@ export const an_ignored_finding_and_a_comment_without_effect_are_as_in_check = (
         const [{ severity }] = editor.marks('above.yaml');
         assert.equal(severity, 3);
     });
+
+export const an_object_of_two_files_is_reported_with_one_of_them_open = () =>
+    session({ 'a.yaml': memory(), 'b.yaml': memory(), 'c.yaml': memory('other', 'backend: rediss') }, async (editor) => {
+        await editor.open('b.yaml');
+        await editor.untilAsChecked();
+        await editor.open('a.yaml');
+        await editor.untilAsChecked();
+        await editor.close('b.yaml');
+        await editor.untilAsChecked();
+        await editor.replace('a.yaml', 'notes', 'else');
+        await editor.untilAsChecked();
+        // Which of two counts as the state does not depend on which is open.
+        await editor.write('c.yaml', `${memory('notes', 'backend: rediss')}---\n${agent()}`);
+        await editor.open('c.yaml');
+        await editor.untilAsChecked();
+    });
+
+const OWN_NAMES = `apiVersion: memgate.dev/v1alpha1
+kind: MemoryPolicy
+metadata: {name: backends}
+spec:
+  rules:
+    - name: durable
+      backends: {allowed: [redis]}
+`;
+
+export const a_policy_of_a_closed_file_counts = () =>
+    session({ 'policies/a.yaml': OWN_NAMES, 'memory.yaml': memory() }, async (editor) => {
+        await editor.open('memory.yaml');
+        await editor.untilAsChecked();
+        assert.ok(editor.marks('memory.yaml').length > 0, 'the policy denies the backend');
+        // A damaged copy of it in an open file.
+        await editor.open('copy.yaml', OWN_NAMES.replace('allowed', 'alowed'));
+        await editor.write('copy.yaml', editor.text('copy.yaml'));
+        await editor.untilAsChecked();
+        await editor.close('copy.yaml');
+        await editor.remove('copy.yaml');
+        await editor.open('policies/a.yaml');
+        await editor.replace('policies/a.yaml', 'redis', 'in-context');
+        await editor.untilAsChecked();
+        await editor.replace('memory.yaml', 'in-context', 'redis');
+        await editor.untilAsChecked();
+    });
