@@ -252,8 +252,8 @@ impl InputArgs {
 }
 
 /// The file in whose place standard input is read.
-fn of_stdin(path: &PathBuf) -> OpenFile {
-    OpenFile { path: path.clone(), text: None, is_checked_outside: true }
+fn of_stdin(path: &Path) -> OpenFile {
+    OpenFile { path: path.to_owned(), text: None, is_checked_outside: true }
 }
 
 impl ReadingArgs {
@@ -269,7 +269,7 @@ impl ReadingArgs {
             // Places in a file are numbers of 32 bits.
             max_bytes: self.max_file_size.unwrap_or(DEFAULT_MAX_BYTES).min(u32::MAX as usize),
             rendering: self.render.then_some(rendering),
-            open: self.stdin_filename.iter().map(of_stdin).collect(),
+            open: self.stdin_filename.iter().map(|path| of_stdin(path)).collect(),
             checks_only_open: self.stdin_filename.is_some(),
             ..Reading::default()
         })

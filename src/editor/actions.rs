@@ -1,8 +1,10 @@
 //! Code actions: the fixes of `check --fix`, and comments that ignore a finding.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use lsp_types::{CodeAction, CodeActionKind, Diagnostic, Range, TextEdit, WorkspaceEdit};
+use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices};
 
 use crate::editor::buffers::Buffer;
 use crate::editor::diagnostics::{judge, of_files};
@@ -28,7 +30,6 @@ pub(crate) const FIX_ALL: &str = "source.fixAll.memgate";
 ///
 /// # Errors
 /// When the files cannot be loaded.
-#[expect(clippy::mutable_key_type, reason = "an address never changes; the lint sees a cache in its type")]
 pub(crate) fn actions(
     plan: &Plan,
     root: &Root,
@@ -48,10 +49,10 @@ pub(crate) fn actions(
         it.location.file == file && it.location.start <= end && it.location.end >= start
     };
     let mut diagnostics = of_files(&checked, root, &[buffer], encoding).remove(&file).unwrap_or_default();
-    let action = |title: String, kind: CodeActionKind, edit: TextEdit| CodeAction {
+    let action = |title: String, kind: CodeActionKind, edits: Vec<TextEdit>| CodeAction {
         title,
         kind: Some(kind),
-        edit: Some(WorkspaceEdit::new([(buffer.uri.clone(), vec![edit])].into())),
+        edit: Some(WorkspaceEdit::new([(buffer.uri.clone(), edits)].into())),
         ..CodeAction::default()
     };
     let mut actions = Vec::new();
@@ -62,7 +63,7 @@ pub(crate) fn actions(
             actions.push(CodeAction {
                 diagnostics: own.clone().map(|own| vec![own]),
                 is_preferred: Some(is_preferred),
-                ..action(title, CodeActionKind::QUICKFIX, edit)
+                ..action(title, CodeActionKind::QUICKFIX, vec![edit])
             });
         };
         if let Some(fixed) = fix_one(&checked, source, located.finding) {
@@ -74,7 +75,7 @@ pub(crate) fn actions(
     }
     actions.extend(fix_of_file(&checked, source).map(|fixed| {
         let title = format!("Fix all {} findings of this file that memgate can", fixed.count);
-        action(title, CodeActionKind::new(FIX_ALL), difference(&buffer.text, &fixed.text, &lines))
+        action(title, CodeActionKind::new(FIX_ALL), line_differences(&buffer.text, &fixed.text, &lines))
     }));
     Ok(actions)
 }
@@ -100,9 +101,9 @@ fn fix_of_file(checked: &Checked, source: &Arc<Source>) -> Option<FixedFile> {
 fn ignoring(source: &Source, located: &LocatedFinding<'_>, lines: &Lines<'_>) -> Option<TextEdit> {
     let Finding { code, policy, severity, .. } = located.finding;
     let is_comment = [&common::IGNORE_UNUSED, &common::IGNORE_UNKNOWN, &common::IGNORE_WITHOUT_REASON];
-    let has_effect = *severity != Severity::Note && policy.is_none() && !is_comment.contains(&code);
+    let has_effect = *severity != Severity::Note && policy.is_none() && !is_comment.contains(code);
     let is_known = codes::all(&family::ALL).any(|known| known.name == code.name);
-    let is_yaml = !source.name().ends_with(".json");
+    let is_yaml = Path::new(source.name()).extension().is_none_or(|extension| extension != "json");
     if !has_effect || !is_known || !is_yaml {
         return None;
     }
@@ -127,9 +128,35 @@ fn difference(old: &str, new: &str, lines: &Lines<'_>) -> TextEdit {
     TextEdit::new(range, new_rest.get(..new_rest.len() - end).unwrap_or_default().to_owned())
 }
 
+/// The edits of the lines in which a new text differs.
+fn line_differences(old: &str, new: &str, lines: &Lines<'_>) -> Vec<TextEdit> {
+    let split = |text| -> Vec<&str> { str::split_inclusive(text, '\n').collect() };
+    let (old, new) = (split(old), split(new));
+    let mut at = 0;
+    let mut edit = |op: &DiffOp| {
+        let bytes: usize = old.get(op.old_range()).unwrap_or_default().iter().map(|line| line.len()).sum();
+        let start = at;
+        at += bytes;
+        let text = new.get(op.new_range()).unwrap_or_default().concat();
+        (op.tag() != DiffTag::Equal).then(|| TextEdit::new(lines.range(start, start + bytes), text))
+    };
+    capture_diff_slices(Algorithm::Myers, &old, &new).iter().filter_map(&mut edit).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn edits_of_a_file_are_those_of_its_lines() {
+        let old = "a: 1\nb: 2\nc: 3\nd: 4";
+        let edits = line_differences(old, "a: x\nb: 2\nc: 3\nd: y\n", &Lines::new(old, Encoding::Utf16));
+        let shown: Vec<_> = edits
+            .iter()
+            .map(|edit| (edit.range.start.line, edit.range.end.line, edit.new_text.as_str()))
+            .collect();
+        assert_eq!(shown, [(0, 1, "a: x\n"), (3, 3, "d: y\n")]);
+    }
 
     #[test]
     fn an_edit_is_no_longer_than_the_difference() {

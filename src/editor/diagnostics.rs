@@ -1,6 +1,7 @@
 //! What `check` reports about open files, as diagnostics.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::str::FromStr as _;
 
 use lsp_types::{
@@ -125,7 +126,7 @@ fn of_finding<'r>(located: &'r LocatedFinding<'r>, places: &mut Places<'_, 'r>) 
         message += &help;
     }
     if !located.sets.is_empty() {
-        message += &format!("\nin the sets: {}", located.sets.join(", "));
+        let _infallible = write!(message, "\nin the sets: {}", located.sets.join(", "));
     }
     Diagnostic {
         code: Some(NumberOrString::String(finding.code_name().to_owned())),

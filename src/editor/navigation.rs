@@ -8,7 +8,7 @@ use lsp_types::{Hover, HoverContents, Location, MarkupContent, MarkupKind};
 
 use crate::editor::buffers::Buffer;
 use crate::editor::diagnostics::judge;
-use crate::editor::objects::{Link, Loaded, Target, load_views, locations};
+use crate::editor::objects::{Link, Loaded, Target, Viewed, load_views, locations};
 use crate::editor::positions::{Encoding, Lines};
 use crate::editor::workspace::{Plan, Root, name};
 use crate::offline::findings::report;
@@ -54,7 +54,7 @@ pub(crate) fn hover(question: &Question<'_>) -> Result<Option<Hover>, Error> {
         }
     }
     for loaded in load_views(&question.plan, Some(&file))? {
-        for link in loaded.objects.iter().flat_map(|viewed| viewed.links()) {
+        for link in loaded.objects.iter().flat_map(Viewed::links) {
             if here(link.span.start, link.span.end) {
                 sections.push(about(&link, &loaded));
                 range.get_or_insert((link.span.start, link.span.end));
@@ -78,7 +78,7 @@ pub(crate) fn hover(question: &Question<'_>) -> Result<Option<Hover>, Error> {
 pub(crate) fn definition(question: &Question<'_>) -> Result<Vec<Location>, Error> {
     let mut found = Vec::new();
     for loaded in load_views(&question.plan, Some(&question.file()))? {
-        for link in loaded.objects.iter().flat_map(|viewed| viewed.links()) {
+        for link in loaded.objects.iter().flat_map(Viewed::links) {
             if question.is_at(link.span) {
                 found.extend(link.target.find(&loaded.inputs));
             }
@@ -110,8 +110,8 @@ pub(crate) fn references(question: Question<'_>, declares: bool) -> Result<Vec<L
 }
 
 fn target<'l>(question: &Question<'_>, file: &str, loaded: &'l Loaded) -> Option<Target<'l>> {
-    let of_file = loaded.objects.iter().filter(|it| it.object.object.place.source().name() == file);
-    let around = of_file.filter(|viewed| viewed.contains(question.at)).last()?;
+    let mut of_file = loaded.objects.iter().filter(|it| it.object.object.place.source().name() == file);
+    let around = of_file.rfind(|viewed| viewed.contains(question.at))?;
     let link = around.links().into_iter().find(|link| question.is_at(link.span));
     link.map_or_else(|| around.as_target(), |link| Some(link.target))
 }
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn texts_of_manifests_are_not_markup() {
         assert_eq!(code_span("a`b`\n# c"), "`a'b' # c`");
-        assert_eq!(code_span("redis://u:hunter2@h"), "`redis://*:*******@h`");
+        assert_eq!(code_span("redis://u:hunter2@h"), "`redis://*********@h`");
         assert_eq!(in_markdown("[a](b) <i> *c* `d`"), "\\[a\\](b) \\<i\\> \\*c\\* \\`d\\`");
     }
 }

@@ -22,7 +22,7 @@ pub(crate) enum Incoming {
     /// A message.
     Message(Message),
     /// A message that is not one of the protocol; the next one can be read.
-    Malformed(String),
+    Malformed,
 }
 
 /// Reads messages in a thread of their own, so that the client is never kept from writing. The channel ends with the
@@ -34,7 +34,7 @@ pub(crate) fn read(mut input: impl BufRead + Send + 'static) -> Receiver<Incomin
             let incoming = match Message::read(&mut input) {
                 Ok(Some(message)) => Incoming::Message(message),
                 // The whole message was read.
-                Err(error) if is_malformed_body(&error) => Incoming::Malformed(error.to_string()),
+                Err(error) if is_malformed_body(&error) => Incoming::Malformed,
                 Ok(None) | Err(_) => return,
             };
             if sender.send(incoming).is_err() {

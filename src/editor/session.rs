@@ -55,6 +55,7 @@ pub(crate) fn serve(
         refreshes_hints: false,
         phase: Phase::New,
         changed: None,
+        took: Duration::ZERO,
         published: BTreeMap::new(),
     };
     session.run(&read(input))
@@ -87,6 +88,8 @@ struct Session<'p, W> {
     refreshes_hints: bool,
     phase: Phase,
     changed: Option<Changed>,
+    /// How long the last judgement took. In a large repository the author has to pause as long.
+    took: Duration,
     /// The diagnostics that the client shows, with the version of their file.
     published: BTreeMap<String, (Uri, i32, Vec<Diagnostic>)>,
 }
@@ -118,11 +121,11 @@ impl<W: Write> Session<'_, W> {
                     return Ok(self.phase == Phase::ShutDown);
                 }
                 Some(Incoming::Message(Message::Notification(it))) => self.notification(it)?,
-                Some(Incoming::Malformed(why)) => self.log(MessageType::WARNING, why)?,
+                Some(Incoming::Malformed) => self.log_malformed()?,
                 // Nothing depends on answers of the client.
                 Some(Incoming::Message(Message::Response(_))) | None => {}
             }
-            if self.changed.is_some_and(|changed| changed.first.elapsed() > MAX_DELAY) {
+            if self.changed.is_some_and(|changed| changed.first.elapsed() > MAX_DELAY.max(self.took * 2)) {
                 self.publish()?;
             }
         }
@@ -156,9 +159,11 @@ impl<W: Write> Session<'_, W> {
         Ok(())
     }
 
-    fn log(&mut self, typ: MessageType, message: impl Into<String>) -> io::Result<()> {
-        let message = message.into();
-        self.client.notify::<notification::LogMessage>(&LogMessageParams { typ, message })
+    /// Logs that a message was passed over. It is not shown: it may hold a whole file.
+    fn log_malformed(&mut self) -> io::Result<()> {
+        let message = "a message is not JSON-RPC, and was passed over".to_owned();
+        let params = LogMessageParams { typ: MessageType::WARNING, message };
+        self.client.notify::<notification::LogMessage>(&params)
     }
 
     fn request(&mut self, request: Request) -> io::Result<()> {
@@ -288,7 +293,7 @@ impl<W: Write> Session<'_, W> {
         if has_changed {
             let now = Instant::now();
             let first = self.changed.map_or(now, |changed| changed.first);
-            self.changed = Some(Changed { first, due: now + PAUSE });
+            self.changed = Some(Changed { first, due: now + PAUSE.max(self.took) });
         }
         Ok(())
     }
@@ -314,6 +319,7 @@ impl<W: Write> Session<'_, W> {
     /// Judges the open files, and publishes what has changed. Files that were closed lose their diagnostics.
     fn publish(&mut self) -> io::Result<()> {
         self.changed = None;
+        let start = Instant::now();
         let mut now = BTreeMap::new();
         let roots = self.workspace.by_root(&self.buffers);
         for (root, open) in &roots {
@@ -336,6 +342,7 @@ impl<W: Write> Session<'_, W> {
             self.client.notify::<notification::PublishDiagnostics>(&params)?;
         }
         self.published = now;
+        self.took = start.elapsed();
         // A hint may depend on any file.
         if self.refreshes_hints {
             self.client.request::<request::InlayHintRefreshRequest>(&())

@@ -24,7 +24,7 @@ pub(crate) fn of_path(path: &Path) -> Option<Uri> {
     for byte in text.bytes() {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' | b'~' => {
-                uri.push(byte.into())
+                uri.push(byte.into());
             }
             _ => {
                 let _infallible = write!(uri, "%{byte:02X}");

@@ -216,7 +216,9 @@ impl Reader<'_, '_> {
     fn open_outside(&mut self) {
         let outside = self.open.values().filter(|it| !it.is_walked && it.file.is_checked_outside);
         let files: Vec<&OpenFile> = outside.map(|it| it.file).collect();
-        files.into_iter().for_each(|file| self.open(file));
+        for file in files {
+            self.open(file);
+        }
     }
 
     fn open(&mut self, file: &OpenFile) {

@@ -79,6 +79,9 @@ pub struct Kinds {
 /// A group, and the names of kinds in it with blanks between them.
 pub type OtherKinds = (&'static str, &'static str);
 
+/// Makes the labels of the pods of an object of this kind, namespace and name; `None` if it is not an agent.
+pub type LabelsForAgent = fn(&Kind, &str, &str) -> Option<Value>;
+
 /// The agent pods of a platform.
 pub struct Pods {
     /// Selects the agent pods by their metadata, before memgate reads them.
@@ -99,7 +102,7 @@ pub struct Pods {
     /// name; `None` for an object that is not an agent. Editors show what such a pod gets. `memgate doctor` sends
     /// such pods as a dry run in namespaces without an agent pod, if memgate adds containers: where a quota refuses every
     /// pod, only a made-up pod shows that. `None` if labels are not all that makes a pod one of an agent.
-    pub labels_for_agent: Option<fn(&Kind, &str, &str) -> Option<Value>>,
+    pub labels_for_agent: Option<LabelsForAgent>,
     /// Whether memgate adds containers to the pods. Only such pods have containers that serve memory.
     pub adds_containers: bool,
 }
