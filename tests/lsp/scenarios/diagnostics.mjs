@@ -168,28 +168,29 @@ export const an_object_of_two_files_is_reported_with_one_of_them_open = () =>
         await editor.untilAsChecked();
     });
 
-const OWN_NAMES = `apiVersion: memgate.dev/v1alpha1
+const DURABLE = `apiVersion: policy.memgate.dev/v1alpha1
 kind: MemoryPolicy
 metadata: {name: backends}
 spec:
+  match: {families: [arkonis]}
   rules:
-    - name: durable
-      backends: {allowed: [redis]}
+    - id: durable
+      backends: {durable: true}
 `;
 
 export const a_policy_of_a_closed_file_counts = () =>
-    session({ 'policies/a.yaml': OWN_NAMES, 'memory.yaml': memory() }, async (editor) => {
+    session({ 'policies/a.yaml': DURABLE, 'memory.yaml': memory() }, async (editor) => {
         await editor.open('memory.yaml');
         await editor.untilAsChecked();
         assert.ok(editor.marks('memory.yaml').length > 0, 'the policy denies the backend');
         // A damaged copy of it in an open file.
-        await editor.open('copy.yaml', OWN_NAMES.replace('allowed', 'alowed'));
+        await editor.open('copy.yaml', DURABLE.replace('durable: true', 'durabel: true'));
         await editor.write('copy.yaml', editor.text('copy.yaml'));
         await editor.untilAsChecked();
         await editor.close('copy.yaml');
         await editor.remove('copy.yaml');
         await editor.open('policies/a.yaml');
-        await editor.replace('policies/a.yaml', 'redis', 'in-context');
+        await editor.replace('policies/a.yaml', 'durable: true', 'durable: false');
         await editor.untilAsChecked();
         await editor.replace('memory.yaml', 'in-context', 'redis');
         await editor.untilAsChecked();
