@@ -16,7 +16,7 @@ lint:
 test *FILTER:
     cargo test --locked {{FILTER}}
 
-# All tests, also those that need Go, node, git, python3, curl or vim
+# All tests, also those that need Go, node, git, python3, curl, vim, Neovim or Emacs
 test-all *FILTER:
     MEMGATE_TESTS=all cargo test --locked {{FILTER}}
 
@@ -84,6 +84,10 @@ formats:
 # The action, the template of GitLab, the hooks and the pipelines of the documents, judged by programs of others
 pipelines:
     tools/check-pipelines.sh
+
+# The extension for Visual Studio Code, as target/vscode/memgate-VERSION.vsix
+vscode:
+    tools/build-vscode.sh
 
 # How long `check` takes, beside kubeconform where there is Go
 bench-cli *ARGS:

@@ -41,7 +41,7 @@ Examples:
 
 Editors with yaml-language-server complete and check a file that begins with:
   # yaml-language-server: $schema=.schemas/memgate.json
-docs/editors.md has settings for two editors that do it for all files."
+docs/editors.md has settings of editors that do it for all files."
 )]
 pub struct Args {
     /// output, cases, settings, project, all, or a kind such as Agent.orloj.dev [default: list the names]

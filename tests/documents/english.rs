@@ -49,8 +49,8 @@ const KEPT: &[(&str, &str)] = &[
 /// Folders and files that are read. Descriptions of definitions and hints are what editors show; the expected output in
 /// `tests/ui` has every help text and message.
 const READ: &[&str] = &[
-    "src", "crates", "stress", "tests", "docs", "deploy", "examples", "tools", "certs", "ci", "justfile",
-    "install.sh", "action.yml", "Cargo.toml", "README.md", "ARCHITECTURE.md", "CHANGELOG.md",
+    "src", "crates", "stress", "tests", "docs", "deploy", "examples", "tools", "certs", "ci", "editors",
+    "justfile", "install.sh", "action.yml", "Cargo.toml", "README.md", "ARCHITECTURE.md", "CHANGELOG.md",
     "CONTRIBUTING.md", "SECURITY.md",
 ];
 
@@ -62,7 +62,7 @@ const NOT_READ: &[&str] = &[
 ];
 
 /// Endings of files with English in them. Expected output in `tests/ui` has no ending; its inputs are data.
-const ENDINGS: &[&str] = &["rs", "md", "yaml", "yml", "sh", "toml", "sql", "txt", "tpl"];
+const ENDINGS: &[&str] = &["rs", "md", "yaml", "yml", "sh", "toml", "sql", "txt", "tpl", "ts", "mjs", "cjs"];
 
 #[test]
 fn sources_pages_and_output_are_plain_english() {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::server;
+use crate::npm;
 
 /// How long the server may be silent: far more than it ever takes.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -29,7 +29,7 @@ pub(crate) struct Client {
 impl Client {
     /// Starts a server for a folder that an editor with these settings has opened.
     pub(crate) fn start(folder: &Path, settings: Value) -> Self {
-        let program = server::installed();
+        let program = npm::installed("editors").join("yaml-language-server/bin/yaml-language-server");
         let mut server = Command::new("node")
             .arg(program)
             .arg("--stdio")

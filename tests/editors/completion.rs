@@ -5,7 +5,8 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::client::Client;
-use crate::workspace::{Workspace, section};
+use crate::page::block;
+use crate::workspace::Workspace;
 
 /// An object up to the place of the cursor, `|`.
 fn cursor(text: &str) -> (String, (usize, usize)) {
@@ -91,7 +92,7 @@ fn values_are_suggested() {
 fn a_field_is_explained() {
     let workspace = Workspace::new();
     let mut editor = workspace.without_settings();
-    let modeline = section("yaml", 0);
+    let modeline = block("The schemas", "yaml");
     let file = workspace.file("deploy/redis.yaml");
     let (text, place) = cursor(
         "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {name: a}\nspec:\n  back|end: redis\n  redis: {secretRef: {name: a}}\n",

@@ -7,7 +7,8 @@ use memgate_core::family;
 use serde_json::Value;
 
 use crate::client::Client;
-use crate::workspace::{Workspace, section};
+use crate::page::block;
+use crate::workspace::Workspace;
 
 fn example(name: &str) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
@@ -44,7 +45,11 @@ fn a_wrong_value_is_marked_by_settings() {
 #[ignore = "needs node and npm"]
 fn a_wrong_value_is_marked_by_a_modeline() {
     let workspace = Workspace::new();
-    expect_a_wrong_value_to_be_marked(&mut workspace.without_settings(), &workspace, &section("yaml", 0));
+    expect_a_wrong_value_to_be_marked(
+        &mut workspace.without_settings(),
+        &workspace,
+        &block("The schemas", "yaml"),
+    );
 }
 
 #[test]

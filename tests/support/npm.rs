@@ -1,22 +1,20 @@
-//! The language server: npm's, of the version and with the sums of `tools/editors/package-lock.json`, installed once
-//! into the user's cache directory.
+//! Packages of npm that tests run: of the versions and with the sums of a `package-lock.json`, installed once into the
+//! user's cache directory.
 
-use std::env;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const ADVICE: &str =
-    "tests/editors needs node and npm (20 or newer) on the PATH, and on the first run npm's registry";
+    "this test needs node and npm (20 or newer) on the PATH, and on the first run npm's registry";
 
 /// The files that say what is installed.
 const FILES: [&str; 2] = ["package.json", "package-lock.json"];
 
-/// The path of the program, for node.
-pub(crate) fn installed() -> PathBuf {
-    let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("tools/editors");
-    let cache = cache().join("memgate/editors");
-    fs::create_dir_all(&cache).expect("the cache directory can be written");
+/// The folder `node_modules` with what a folder below `tools` asks for.
+pub(crate) fn installed(name: &str) -> PathBuf {
+    let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("tools").join(name);
+    let cache = super::cache::folder(name);
     // Another run may install it at the same time; the lock ends with the file.
     let lock = File::create(cache.join("lock")).expect("the cache directory can be written");
     lock.lock().expect("is locked");
@@ -28,7 +26,7 @@ pub(crate) fn installed() -> PathBuf {
     if !is_there {
         install(&tools, &cache, &folder);
     }
-    folder.join("node_modules/yaml-language-server/bin/yaml-language-server")
+    folder.join("node_modules")
 }
 
 /// Installs into a folder that gets its name when everything is there.
@@ -47,10 +45,4 @@ fn install(tools: &Path, cache: &Path, folder: &Path) {
     // What an older lock file asked for.
     let _ = fs::remove_dir_all(folder);
     fs::rename(unfinished.keep(), folder).expect("is renamed");
-}
-
-fn cache() -> PathBuf {
-    let named = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let cache = named("XDG_CACHE_HOME").or_else(|| Some(named("HOME")?.join(".cache")));
-    cache.expect("HOME or XDG_CACHE_HOME says where the cache directory is")
 }

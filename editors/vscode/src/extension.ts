@@ -1,0 +1,84 @@
+// Starts `memgate lsp` for YAML and JSON files. Everything else is the work of the language server and of
+// vscode-languageclient.
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { commands, env, type ExtensionContext, Uri, window, workspace } from 'vscode';
+import { LanguageClient } from 'vscode-languageclient/node';
+
+const HOW_TO_INSTALL = 'https://github.com/memgate/memgate#get-it';
+
+let client: LanguageClient | undefined;
+// Starts and stops one after the other, also when the command comes twice at once.
+let turn: Promise<void> = Promise.resolve();
+
+export async function activate(context: ExtensionContext): Promise<void> {
+    context.subscriptions.push(
+        commands.registerCommand('memgate.restart', restart),
+        workspace.onDidChangeConfiguration((change) => change.affectsConfiguration('memgate') && restart()),
+    );
+    await restart();
+}
+
+export function deactivate(): Promise<void> {
+    return inTurn(stop);
+}
+
+function restart(): Promise<void> {
+    return inTurn(async () => {
+        await stop();
+        await start();
+    });
+}
+
+function inTurn(work: () => Promise<void>): Promise<void> {
+    turn = turn.then(work, work);
+    return turn;
+}
+
+async function stop(): Promise<void> {
+    const running = client;
+    client = undefined;
+    await running?.dispose();
+}
+
+async function start(): Promise<void> {
+    const settings = workspace.getConfiguration('memgate');
+    const command = settings.get('path', 'memgate');
+    const problem = await problemWith(command);
+    if (problem !== undefined) {
+        // Not awaited: the message stays until the user answers.
+        void report(problem);
+        return;
+    }
+    const args = ['lsp', ...settings.get<string[]>('arguments', [])];
+    // A Docker Compose file has the language `dockercompose`, so it is not among these.
+    const documentSelector = ['yaml', 'json'].map((language) => ({ scheme: 'file', language }));
+    client = new LanguageClient('memgate', 'memgate', { command, args }, { documentSelector });
+    await client.start();
+}
+
+// Asks the program for the help of its language server. This finds a missing program, and a memgate without one.
+async function problemWith(command: string): Promise<string | undefined> {
+    try {
+        await promisify(execFile)(command, ['lsp', '--help'], { timeout: 10_000 });
+        return undefined;
+    } catch (error) {
+        const { code } = error as { code?: unknown };
+        if (code === 'ENOENT') {
+            return `There is no program "${command}". Install memgate, or set memgate.path to where it is.`;
+        }
+        return `"${command} lsp" does not start. Install a newer memgate, or set memgate.path to where one is.`;
+    }
+}
+
+async function report(problem: string): Promise<void> {
+    const [install, settings, again] = ['How to install it', 'Open the settings', 'Try again'];
+    const answer = await window.showErrorMessage(`memgate: ${problem}`, install, settings, again);
+    if (answer === install) {
+        await env.openExternal(Uri.parse(HOW_TO_INSTALL));
+    } else if (answer === settings) {
+        await commands.executeCommand('workbench.action.openSettings', 'memgate');
+    } else if (answer === again) {
+        await restart();
+    }
+}

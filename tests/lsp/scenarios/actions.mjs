@@ -1,0 +1,109 @@
+// Fixes, and comments that ignore a finding.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { memory } from '../manifests.mjs';
+import { CAPABILITIES, session } from '../client.mjs';
+
+const all = (editor, name) => editor.rangeAt(editor.document(name), 0, editor.text(name).length);
+const fixes = (actions) => actions.filter(({ kind, isPreferred }) => kind === 'quickfix' && isPreferred);
+
+export const a_fix_mends_its_finding = () =>
+    session({ 'memory.yaml': memory('notes', 'backend: rediss  # 🧠') }, async (editor) => {
+        await editor.open('memory.yaml');
+        await editor.untilMarked('memory.yaml', 'arkonis/backend-unknown');
+        const [mark] = editor.marks('memory.yaml');
+        const [fix, ...others] = fixes(await editor.actions('memory.yaml', mark.range));
+        assert.deepEqual(others, []);
+        assert.match(fix.title, /arkonis\/backend-unknown/);
+        assert.deepEqual(fix.diagnostics, [mark]);
+        const before = editor.text('memory.yaml');
+        await editor.apply(fix.edit);
+        assert.equal(editor.text('memory.yaml'), before.replace('rediss', 'redis'));
+        await editor.untilMarked('memory.yaml', 'arkonis/redis-required');
+    });
+
+// What `check --fix` corrects, and what it writes.
+const EXAMPLE = fileURLToPath(new URL('../../ui/check/fixes-what-has-one-answer/', import.meta.url));
+const example = (name) => readFileSync(EXAMPLE + name, 'utf8');
+
+const eachFix = (capabilities) =>
+    session({ 'memories.yaml': example('memories.yaml') }, async (editor) => {
+        await editor.open('memories.yaml');
+        await editor.untilAsChecked();
+        for (let made = 0; ; made += 1) {
+            assert.ok(made < 50, 'the fixes end');
+            const [fix] = fixes(await editor.actions('memories.yaml', all(editor, 'memories.yaml')));
+            if (!fix) {
+                assert.ok(made > 4, `${made} fixes`);
+                break;
+            }
+            await editor.apply(fix.edit);
+            await editor.untilAsChecked();
+        }
+        assert.equal(editor.text('memories.yaml'), example('written/memories.yaml'));
+    }, { capabilities });
+
+export const all_fixes_one_by_one_are_those_of_check = () => eachFix(CAPABILITIES);
+
+export const fixes_are_for_clients_without_versions_too = () =>
+    eachFix({ ...CAPABILITIES, workspace: { ...CAPABILITIES.workspace, workspaceEdit: {} } });
+
+export const all_fixes_at_once_are_those_of_check = () =>
+    session({ 'memories.yaml': example('memories.yaml') }, async (editor) => {
+        await editor.open('memories.yaml');
+        const actions = await editor.actions('memories.yaml', all(editor, 'memories.yaml'), ['source.fixAll']);
+        assert.ok(actions.every(({ kind }) => kind.startsWith('source.fixAll')), JSON.stringify(actions));
+        const [fix, ...others] = actions;
+        assert.deepEqual(others, []);
+        await editor.apply(fix.edit);
+        assert.equal(editor.text('memories.yaml'), example('written/memories.yaml'));
+        await editor.untilAsChecked();
+    });
+
+export const a_comment_with_a_reason_ignores_a_finding = () =>
+    session({ 'memory.yaml': memory('notes', 'backend: redis') }, async (editor) => {
+        await editor.open('memory.yaml');
+        await editor.untilMarked('memory.yaml', 'arkonis/redis-required');
+        const [mark] = editor.marks('memory.yaml');
+        const actions = await editor.actions('memory.yaml', mark.range);
+        const [ignore, ...others] = actions.filter(({ title }) => /ignore/i.test(title));
+        assert.deepEqual(others, []);
+        await editor.apply(ignore.edit);
+        const comment = '# memgate: ignore[arkonis/redis-required] ';
+        assert.ok(editor.text('memory.yaml').includes(comment), editor.text('memory.yaml'));
+        // The author writes the reason where the edit has left the place for it.
+        await editor.replace('memory.yaml', comment, `${comment}an overlay adds it`);
+        await editor.until(() => editor.marks('memory.yaml').every(({ severity }) => severity === 3), () => 'no warning');
+        await editor.untilAsChecked();
+    });
+
+export const actions_are_for_the_range_and_the_kind_that_is_asked_for = () =>
+    session({ 'memory.yaml': memory('notes', 'backend: rediss'), 'memory.json': '{"apiVersion":"arkonis.dev/v1alpha1","kind":"ArkMemory","metadata":{"name":"b","namespace":"a"},"spec":{"backend":"rediss"}}' }, async (editor) => {
+        await editor.open('memory.yaml');
+        await editor.untilMarked('memory.yaml', 'arkonis/backend-unknown');
+        const elsewhere = editor.range('memory.yaml', 'apiVersion');
+        assert.deepEqual((await editor.actions('memory.yaml', elsewhere)).filter(({ kind }) => kind === 'quickfix'), []);
+        assert.deepEqual(await editor.actions('memory.yaml', all(editor, 'memory.yaml'), ['refactor']), []);
+        const only = await editor.actions('memory.yaml', all(editor, 'memory.yaml'), ['quickfix']);
+        assert.ok(only.length > 0 && only.every(({ kind }) => kind === 'quickfix'), JSON.stringify(only));
+        // JSON has fixes, and no comments.
+        await editor.open('memory.json');
+        await editor.untilMarked('memory.json', 'arkonis/backend-unknown');
+        const inJson = await editor.actions('memory.json', all(editor, 'memory.json'));
+        assert.equal(fixes(inJson).length, 1);
+        assert.deepEqual(inJson.filter(({ title }) => /ignore/i.test(title)), []);
+        await editor.apply(fixes(inJson)[0].edit);
+        assert.doesNotThrow(() => JSON.parse(editor.text('memory.json')));
+        await editor.untilAsChecked();
+    });
+
+export const a_fix_in_a_file_with_other_line_ends_keeps_them = () =>
+    session({ 'memory.yaml': `\ufeff${memory('notes', 'backend: rediss').replaceAll('\n', '\r\n')}` }, async (editor) => {
+        await editor.open('memory.yaml');
+        await editor.untilMarked('memory.yaml', 'arkonis/backend-unknown');
+        const before = editor.text('memory.yaml');
+        const [fix] = fixes(await editor.actions('memory.yaml', all(editor, 'memory.yaml')));
+        await editor.apply(fix.edit);
+        assert.equal(editor.text('memory.yaml'), before.replace('rediss', 'redis'));
+    });

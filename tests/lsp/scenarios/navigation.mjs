@@ -1,0 +1,124 @@
+// What is shown under the pointer, where references lead, and what pods get.
+import assert from 'node:assert/strict';
+import { agent, memory, pod, REDIS } from '../manifests.mjs';
+import { lsp, session } from '../client.mjs';
+
+export const a_finding_shows_its_page = () =>
+    session({ 'memory.yaml': memory('notes', 'backend: rediss') }, async (editor) => {
+        await editor.open('memory.yaml');
+        const hover = await editor.hover('memory.yaml', 'rediss');
+        assert.equal(hover.contents.kind, 'markdown');
+        assert.match(hover.contents.value, /backend-unknown/);
+        assert.match(hover.contents.value, /did you mean "redis"/);
+        // The page, and not only the message.
+        assert.ok(hover.contents.value.length > 300, hover.contents.value);
+        assert.equal(editor.textAt('memory.yaml', hover.range), 'rediss');
+        assert.equal(await editor.hover('memory.yaml', 'ArkMemory'), null);
+    });
+
+export const a_reference_shows_its_memory = () =>
+    session({ 'a/memory.yaml': memory('notes', REDIS), 'agent.yaml': agent() }, async (editor) => {
+        await editor.open('agent.yaml');
+        const hover = await editor.hover('agent.yaml', 'notes');
+        for (const known of ['ArkMemory', 'team-a/notes', 'redis', '5400', 'notes-redis', 'a/memory.yaml']) {
+            assert.ok(hover.contents.value.includes(known), `${known} in ${hover.contents.value}`);
+        }
+        // As it is in the editor, not on disk.
+        await editor.open('a/memory.yaml');
+        await editor.replace('a/memory.yaml', '5400', '77');
+        assert.match((await editor.hover('agent.yaml', 'notes')).contents.value, /77/);
+        await editor.replace('agent.yaml', 'notes', 'nowhere');
+        assert.match((await editor.hover('agent.yaml', 'nowhere')).contents.value, /memory-not-found/);
+    });
+
+const linesOf = (editor, locations) =>
+    locations.map(({ uri, range }) => `${decodeURIComponent(uri).split(`${editor.folder}/`)[1]}:${range.start.line + 1}`).sort();
+
+export const a_reference_leads_to_its_object_and_back = () =>
+    session({ 'a/memory.yaml': memory(), 'agent.yaml': agent(), 'b.yaml': `${agent('second')}---\n${agent('third', 'other')}` }, async (editor) => {
+        await editor.open('agent.yaml');
+        assert.deepEqual(linesOf(editor, [await editor.definition('agent.yaml', 'notes')].flat()), ['a/memory.yaml:2']);
+        await editor.open('a/memory.yaml');
+        assert.deepEqual(linesOf(editor, await editor.references('a/memory.yaml', 'notes')), ['agent.yaml:10', 'b.yaml:10']);
+        assert.deepEqual(linesOf(editor, await editor.references('a/memory.yaml', 'notes', true)), ['a/memory.yaml:2', 'agent.yaml:10', 'b.yaml:10']);
+        assert.deepEqual(linesOf(editor, await editor.references('agent.yaml', 'notes')), ['agent.yaml:10', 'b.yaml:10']);
+        // Lines of the editor, before anything is saved.
+        await editor.replace('a/memory.yaml', 'apiVersion', '# one\n# two\napiVersion');
+        assert.deepEqual(linesOf(editor, [await editor.definition('agent.yaml', 'notes')].flat()), ['a/memory.yaml:4']);
+        await editor.replace('agent.yaml', 'name: notes', 'name: other');
+        assert.deepEqual(linesOf(editor, await editor.references('a/memory.yaml', 'notes')), ['b.yaml:10']);
+        assert.deepEqual([await editor.definition('agent.yaml', 'other')].flat().filter(Boolean), []);
+        assert.deepEqual([await editor.definition('agent.yaml', 'llama3.2')].flat().filter(Boolean), []);
+    });
+
+export const a_reference_does_not_leave_its_namespace = () =>
+    session({ 'memory.yaml': memory().replace('team-a', 'team-b'), 'agent.yaml': agent() }, async (editor) => {
+        await editor.open('agent.yaml');
+        assert.deepEqual([await editor.definition('agent.yaml', 'notes')].flat().filter(Boolean), []);
+    });
+
+export const pods_and_agents_show_what_they_get = () =>
+    session({ 'memory.yaml': memory('notes', REDIS), 'agent.yaml': agent(), 'pod.yaml': pod(), 'other.yaml': agent('lonely').replace(/ {2}memoryRef:\n.*\n/, '') }, async (editor) => {
+        await editor.open('pod.yaml');
+        await editor.open('agent.yaml');
+        const [hint] = await editor.hints('pod.yaml');
+        assert.equal(hint.line, 1);
+        assert.match(hint.label, /the pod gets \d+ variables/);
+        assert.match(JSON.stringify(hint.tooltip), /AGENT_MEMORY_REDIS_URL/);
+        const [ofAgent] = await editor.hints('agent.yaml');
+        assert.equal(ofAgent.label, hint.label);
+        // Only within the range.
+        const elsewhere = editor.range('pod.yaml', 'containers');
+        assert.deepEqual(await editor.hints('pod.yaml', elsewhere), []);
+        await editor.open('memory.yaml');
+        assert.deepEqual(await editor.hints('memory.yaml'), []);
+        await editor.replace('memory.yaml', '    ttlSeconds: 5400\n', '');
+        await editor.replace('memory.yaml', 'redis\n', 'in-context\n');
+        assert.notEqual((await editor.hints('pod.yaml'))[0].label, hint.label);
+        await editor.open('other.yaml');
+        for (const { label } of await editor.hints('other.yaml')) {
+            assert.match(label, /no memory/);
+        }
+        await editor.replace('pod.yaml', 'containers:', 'containers: {');
+        await editor.hints('pod.yaml');
+    });
+
+export const a_credential_is_never_shown = () =>
+    session({
+        'memory.yaml': memory('notes', 'backend: vector-store\n  vectorStore:\n    provider: qdrant\n    endpoint: https://user:hunter2marker@qdrant.data:6333?api_key=hunter2marker\n    collection: a'),
+        'agent.yaml': agent(),
+        'pod.yaml': `${pod()}      env:\n        - {name: AGENT_MEMORY_PASSWORD, value: hunter2marker}\n`,
+    }, async (editor) => {
+        for (const name of ['memory.yaml', 'agent.yaml', 'pod.yaml']) {
+            await editor.open(name);
+        }
+        await editor.untilAsChecked();
+        assert.ok(editor.codes('memory.yaml').includes('arkonis/endpoint-credentials'), editor.codes('memory.yaml'));
+        await editor.hover('memory.yaml', 'hunter2marker');
+        await editor.hover('agent.yaml', 'notes');
+        await editor.actions('memory.yaml', editor.range('memory.yaml', 'https:'));
+        await editor.hints('pod.yaml');
+        await editor.hints('agent.yaml');
+        assert.doesNotMatch(editor.written + editor.errors, /hunter2marker/);
+    }, { keepsOutput: true });
+
+export const places_outside_of_a_file_are_answered = () =>
+    session({ 'memory.yaml': memory('notes', 'backend: rediss'), 'empty.yaml': '' }, async (editor) => {
+        await editor.open('memory.yaml');
+        await editor.open('empty.yaml');
+        const far = 2 ** 31 - 1;
+        for (const name of ['memory.yaml', 'empty.yaml']) {
+            for (const [line, character] of [[0, 0], [0, far], [far, 0], [far, far], [3, 10_000]]) {
+                const [textDocument, position] = [{ uri: editor.uri(name) }, { line, character }];
+                const range = { start: position, end: position };
+                await editor.request(lsp.HoverRequest.type, { textDocument, position });
+                await editor.request(lsp.DefinitionRequest.type, { textDocument, position });
+                await editor.request(lsp.ReferencesRequest.type, { textDocument, position, context: { includeDeclaration: true } });
+                await editor.request(lsp.CodeActionRequest.type, { textDocument, range, context: { diagnostics: [] } });
+                await editor.request(lsp.InlayHintRequest.type, { textDocument, range });
+            }
+        }
+        // A file that is not open has no text to answer about.
+        const textDocument = { uri: editor.uri('nowhere.yaml') };
+        assert.equal(await editor.request(lsp.HoverRequest.type, { textDocument, position: { line: 0, character: 0 } }), null);
+    });

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# The extension for Visual Studio Code as a file: target/vscode/memgate-VERSION.vsix.
+#
+#   tools/build-vscode.sh
+#
+# Checks the types, bundles editors/vscode with its packages into one file, collects their licences, and packs it. The
+# same sources give the same bytes. Needs node 20 or newer with npm, which fetches the packages of package-lock.json.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+fail() { echo "build-vscode: $*" >&2; exit 1; }
+for program in node npm; do
+    command -v "$program" > /dev/null || fail "there is no $program"
+done
+
+work=$PWD/target/vscode
+mkdir -p "$work/source"
+find "$work/source" -mindepth 1 -maxdepth 1 ! -name node_modules -exec rm -rf {} +
+cp -RL editors/vscode/. "$work/source"
+cd "$work/source"
+if ! cmp -s package-lock.json "$work/installed"; then
+    rm -f "$work/installed"
+    npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+    cp package-lock.json "$work/installed"
+fi
+version=$(node -p "require('./package.json').version")
+# A fixed time for the entries of the archive.
+export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-315532800}
+npx --no-install vsce package --no-dependencies --out "$work/memgate-$version.vsix" >&2
+echo "$work/memgate-$version.vsix"
