@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::offline::check::open_state;
+use crate::offline::classify::open_state;
 use crate::offline::exempt::duration;
 use crate::offline::joined::{deduplicate, join_inputs};
 use crate::offline::load::{Error, InputPlan, InputSet, Inputs, Sources, load_paths};

@@ -44,7 +44,7 @@ export const a_reference_leads_to_its_object_and_back = () =>
         assert.deepEqual(linesOf(editor, await editor.references('agent.yaml', 'notes')), ['agent.yaml:10', 'b.yaml:10']);
         // Lines of the editor, before anything is saved.
         await editor.replace('a/memory.yaml', 'apiVersion', '# one\n# two\napiVersion');
-        assert.deepEqual(linesOf(editor, [await editor.definition('agent.yaml', 'notes')].flat()), ['a/memory.yaml:4']);
+        assert.deepEqual(linesOf(editor, [await editor.definition('agent.yaml', 'notes')].flat()), ['a/memory.yaml:6']);
         await editor.replace('agent.yaml', 'name: notes', 'name: other');
         assert.deepEqual(linesOf(editor, await editor.references('a/memory.yaml', 'notes')), ['b.yaml:10']);
         assert.deepEqual([await editor.definition('agent.yaml', 'other')].flat().filter(Boolean), []);
