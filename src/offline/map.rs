@@ -184,7 +184,7 @@ fn named(namespace: &str, kind: &str, name: &str) -> MappedObject {
 }
 
 /// What the map shows of a memory resource.
-fn facts(view: &MemoryView) -> Facts {
+pub fn facts(view: &MemoryView) -> Facts {
     Facts {
         backend: or_unknown(view, "backend", || backend(view)),
         hosts: or_unknown(view, "endpoint", || hosts(view)),
