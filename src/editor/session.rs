@@ -84,7 +84,7 @@ struct Session<'p, W> {
     encoding: Encoding,
     /// Whether the client can watch files.
     watches: bool,
-    /// Whether the client asks for hints again when it is told to.
+    /// Whether the client asks for hints again on request.
     refreshes_hints: bool,
     phase: Phase,
     changed: Option<Changed>,
