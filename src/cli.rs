@@ -28,8 +28,11 @@ pub mod lsp;
 #[cfg(feature = "workstation")]
 pub mod man;
 pub mod manifests;
+#[cfg(feature = "workstation")]
+pub mod map;
 pub mod mutate;
 pub mod output;
+pub mod page;
 pub mod policies;
 pub mod policy;
 pub mod project;
@@ -146,6 +149,8 @@ enum Command {
     Check(check::Args),
     Mutate(mutate::Args),
     View(view::Args),
+    #[cfg(feature = "workstation")]
+    Map(Box<map::Args>),
     Review(review::Args),
     Test(test::Args),
     Serve(Box<serve::Args>),
@@ -208,6 +213,8 @@ fn run(args: &Command, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         Command::Check(args) => check::run(args, terminal),
         Command::Mutate(args) => mutate::run(args, terminal),
         Command::View(args) => view::run(args, terminal),
+        #[cfg(feature = "workstation")]
+        Command::Map(args) => map::run(args, terminal),
         Command::Review(args) => review::run(args, terminal),
         Command::Test(args) => test::run(args, terminal),
         Command::Serve(args) => serve::run(args, terminal),

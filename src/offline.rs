@@ -48,6 +48,8 @@ pub mod rules;
 
 pub mod suppress;
 
+mod joined;
+pub mod page;
 pub mod sets;
 
 pub mod ignore;
@@ -58,6 +60,7 @@ pub mod baseline;
 pub mod fix;
 pub mod rewrite;
 
+pub mod map;
 pub mod view;
 
 pub mod exempt;

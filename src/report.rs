@@ -38,6 +38,13 @@ pub mod stream;
 
 pub mod patches;
 
+pub mod map;
+
+pub mod html_data;
+
+#[cfg(feature = "workstation")]
+mod html;
+
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -49,6 +56,7 @@ pub use memgate_primitives::plain_text::plain;
 
 use crate::report::changes::Change;
 use crate::report::fingerprint::Fingerprint;
+use crate::report::html_data::Page;
 use crate::report::table::Table;
 use memgate_model::decision::NotShown;
 use memgate_model::finding::{Code, Finding, Severity};
@@ -88,6 +96,8 @@ pub struct Report<'a> {
     pub shown: Shown,
     /// How many findings depend on labels of Namespaces that are not known.
     pub assumed: usize,
+    /// What the page of `-o html` shows beside all this.
+    pub page: Option<Page<'a>>,
 }
 
 /// The parts of a report that are written.
@@ -254,6 +264,8 @@ pub enum ReportFormat {
     Sarif,
     /// JUnit's XML.
     Junit,
+    /// One page for a browser. Only a build with the feature `workstation` writes it.
+    Html,
 }
 
 /// Options of formats.
@@ -267,7 +279,7 @@ pub struct FormatOptions {
 
 impl ReportFormat {
     /// Every format, in the order in which help lists them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Text,
         Self::Concise,
         Self::Json,
@@ -276,6 +288,7 @@ impl ReportFormat {
         Self::Gitlab,
         Self::Sarif,
         Self::Junit,
+        Self::Html,
     ];
 
     /// The name on the command line.
@@ -289,6 +302,7 @@ impl ReportFormat {
             Self::Gitlab => "gitlab",
             Self::Sarif => "sarif",
             Self::Junit => "junit",
+            Self::Html => "html",
         }
     }
 }
@@ -313,6 +327,10 @@ pub fn write(
         ReportFormat::Gitlab => gitlab::write(report, out),
         ReportFormat::Sarif => sarif::write(report, out),
         ReportFormat::Junit => junit::write(report, options.warnings_fail, out),
+        #[cfg(feature = "workstation")]
+        ReportFormat::Html => html::write(report, out),
+        #[cfg(not(feature = "workstation"))]
+        ReportFormat::Html => Err(io::ErrorKind::Unsupported.into()),
     }
 }
 
@@ -321,7 +339,7 @@ pub fn in_format_without_commands(text: Vec<u8>, format: ReportFormat) -> Vec<u8
     let hash = match format {
         ReportFormat::Text | ReportFormat::Concise => " #",
         ReportFormat::Json | ReportFormat::Jsonl | ReportFormat::Gitlab | ReportFormat::Sarif => "\\u0023",
-        ReportFormat::Junit => "&#35;",
+        ReportFormat::Junit | ReportFormat::Html => "&#35;",
         ReportFormat::Github => "%23",
     };
     without_commands(text, hash)
@@ -360,6 +378,15 @@ impl Report<'_> {
             Severity::Note => 0,
         });
         shown + not_shown.sum::<usize>()
+    }
+
+    /// The unknown objects that notes name. Namespaces are not among them: every pod looks its Namespace up, and inputs
+    /// rarely hold it. A missing claim already has a warning.
+    pub fn unknown_objects(&self) -> impl Iterator<Item = &String> {
+        let is_left_out = |name: &String| {
+            ["Namespace ", "PersistentVolumeClaim "].iter().any(|kind| name.starts_with(kind))
+        };
+        self.unknown.iter().filter(move |name| !is_left_out(name))
     }
 
     /// A line about each object with more findings than are shown.

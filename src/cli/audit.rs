@@ -1,15 +1,17 @@
 //! `memgate audit`: judges stored objects by policies.
 
 use crate::cli::ExitStatus;
-use crate::cli::check::{FailOnArgs, exit_status, write_notes};
+use crate::cli::check::{FailOnArgs, exit_status, with_page, write_notes};
 use crate::cli::cluster::ClusterArgs;
 use crate::cli::input::{InputArgs, load_policies};
 use crate::cli::live;
 use crate::cli::output::{OutputArg, OverviewArgs, write_outputs};
+use crate::cli::page;
 use crate::cli::terminal::Terminal;
-use crate::offline::check::check;
+use crate::offline::check::{Checked, check};
 use crate::offline::findings::overview;
 use crate::offline::load::load;
+use crate::offline::page::PageInputs;
 use crate::offline::passed_over::pass_over;
 use crate::offline::what_if::replaced;
 use memgate_model::policy::Policies;
@@ -42,7 +44,7 @@ pub struct Args {
 
     /// Format and file; repeatable [default: text]
     ///
-    /// Formats: text, concise, json, jsonl, github, gitlab, sarif and junit.
+    /// Formats: text, concise, json, jsonl, github, gitlab, sarif, junit and html (a page for a browser).
     #[arg(short, long = "output", value_name = "FORMAT[=FILE]", help_heading = "Output")]
     output: Vec<OutputArg>,
 
@@ -69,7 +71,9 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     else {
         return Ok(ExitStatus::Failed);
     };
-    let plan = live::plan(&args.input, &args.cluster, &project, false, terminal)?;
+    let wants_page = page::is_wanted(&args.output);
+    // The map of the page has the agent pods.
+    let plan = live::plan(&args.input, &args.cluster, &project, wants_page, terminal)?;
     let mut inputs = load(&plan)?;
     if !plan.ignores_policies {
         let none = Policies::default();
@@ -77,9 +81,11 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     }
     inputs.places.extend(given.places);
     let families = inputs.snapshot.settings.families.clone();
+    let occasion = args.input.policies.occasion(Point::Audit);
+    let page = wants_page.then(|| PageInputs::of(&inputs, "", occasion));
     pass_over(&mut inputs.objects, &mut inputs.passed_over, &families, true);
-    let checked = check(inputs, args.input.policies.occasion(Point::Audit));
-    let report = overview(&checked, shown);
+    let checked = Checked { page, ..check(inputs, occasion) };
+    let report = with_page(overview(&checked, shown), "audit", &checked, &plan, occasion, fail_on);
     write_outputs(&report, &args.output, fail_on.warnings, terminal)?;
     write_notes(&checked, &report, fail_on, terminal);
     Ok(exit_status(&report, fail_on))

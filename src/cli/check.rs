@@ -6,18 +6,20 @@ use anyhow::Context as _;
 
 use crate::cli::ExitStatus;
 use crate::cli::fix::{self, FixArgs};
-use crate::cli::input::{InputArgs, note_unread};
+use crate::cli::input::{InputArgs, unread_notes};
 use crate::cli::output::{FindingArgs, OutputArg, write_outputs};
+use crate::cli::page::{self, page};
 use crate::cli::project::{FILE_NAME, FailOnSeverity, Project};
 use crate::cli::pull_request::PullRequestArgs;
 use crate::cli::terminal::Terminal;
 use crate::offline::check::Checked;
 use crate::offline::classify::checked_kinds;
 use crate::offline::departed;
-use crate::offline::findings::report;
+use crate::offline::findings::{report, table};
 use crate::offline::load::InputPlan;
 use crate::offline::passed_over::{Why, counts};
 use crate::offline::sets::check_all;
+use crate::report::html_data::Page;
 use crate::report::{ObjectRef, PassedOver, Report, counted, plain, text};
 use memgate_core::family::common;
 use memgate_core::family::message::and_more;
@@ -55,6 +57,7 @@ Examples:
   memgate check --render charts/ overlays/ --values values-prod.yaml
   memgate check agents/ --with cluster-state.yaml --fail-on warn
   memgate check . -o text -o json=findings.json
+  memgate check deploy/ -o html=report.html
   memgate check deploy/ -o github -o sarif=memgate.sarif -o junit=memgate.xml
   memgate check . --base origin/main
   memgate check deploy/ --fix --diff"
@@ -65,8 +68,8 @@ pub struct Args {
 
     /// Format and file; repeatable [default: text]
     ///
-    /// Formats: text, concise (a line for each finding), json, jsonl (an object on each line), github, gitlab, sarif
-    /// and junit. Without a file the format is written to standard output, which then holds nothing else.
+    /// Formats: text, concise (a line for each finding), json, jsonl (an object on each line), github, gitlab, sarif,
+    /// junit and html (a page for a browser). Without a file the format is written to standard output, which then holds nothing else.
     #[arg(short, long = "output", value_name = "FORMAT[=FILE]", help_heading = "Output")]
     output: Vec<OutputArg>,
 
@@ -146,7 +149,8 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let terminal = args.fail_on.terminal(terminal);
     let project = args.input.project(terminal)?;
     let fail_on = args.fail_on.or(&project);
-    let plan = args.input.plan(&project, terminal)?;
+    let mut plan = args.input.plan(&project, terminal)?;
+    plan.wants_page = page::is_wanted(&args.output);
     let occasion = args.input.policies.occasion(Point::Ci);
     if args.fix.fix {
         return run_fix(args, plan, occasion, fail_on, terminal);
@@ -154,6 +158,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let mut checked = check_all(&plan, occasion)?;
     args.pull_request.apply(&mut checked, &args.input, &project, &plan, terminal)?;
     let report = Report { shown: args.findings.shown(&args.output)?, ..report(&checked) };
+    let report = with_page(report, "check", &checked, &plan, occasion, fail_on);
     write_outputs(&report, &args.output, fail_on.warnings, terminal)?;
     write_notes(&checked, &report, fail_on, terminal);
     let status = exit_status(&report, fail_on);
@@ -182,6 +187,7 @@ fn run_fix(
     }
     let checked = after.as_ref().unwrap_or(&before);
     let report = Report { shown: args.findings.shown(&args.output)?, ..report(checked) };
+    let report = with_page(report, "check", checked, &plan, occasion, fail_on);
     if args.fix.diff {
         terminal.out(&fix::diffs(&fixed)?)?;
         write_to_stderr(&report, terminal)?;
@@ -211,29 +217,7 @@ pub fn write_notes(checked: &Checked, report: &Report<'_>, fail_on: FailOn, term
     for error in &report.errors {
         terminal.input_error(error);
     }
-    note_unread(&checked.inputs.unread, "manifest", terminal);
-    for codes in checked.rules.unused().filter(|_| !checked.inputs.unread.is_partial) {
-        terminal.note(&format!("note: the rule for {} in {FILE_NAME} fits no finding", plain(codes)));
-    }
-    for line in report.not_shown_lines() {
-        terminal.note(&format!("note: {line}"));
-    }
-    if let Some(note) = unknown_note(&report.unknown) {
-        terminal.note(&note);
-    }
-    if fail_on.strict {
-        write_missed(&report.passed_over, terminal);
-    }
-    if report.assumed > 0 {
-        let count = counted(report.assumed, "finding");
-        terminal.note(&format!(
-            "note: {count} assumed: labels of Namespaces are not known (give their manifests, --namespace-labels, or \
-             namespaces in {FILE_NAME})"
-        ));
-    }
-    for note in departed::notes(report, &checked.inputs.snapshot.settings.families) {
-        terminal.note(&format!("note: {note}"));
-    }
+    notes(checked, report, fail_on).iter().for_each(|note| terminal.note(&format!("note: {note}")));
     if report.objects.is_empty() && report.errors.is_empty() {
         let nothing = nothing_found(checked);
         if fail_on.allows_empty {
@@ -244,6 +228,44 @@ pub fn write_notes(checked: &Checked, report: &Report<'_>, fail_on: FailOn, term
     } else {
         terminal.note(&report.summary());
     }
+}
+
+/// The notes of a run.
+fn notes(checked: &Checked, report: &Report<'_>, fail_on: FailOn) -> Vec<String> {
+    let mut notes = unread_notes(&checked.inputs.unread, "manifest");
+    for codes in checked.rules.unused().filter(|_| !checked.inputs.unread.is_partial) {
+        notes.push(format!("the rule for {} in {FILE_NAME} fits no finding", plain(codes)));
+    }
+    notes.extend(report.not_shown_lines());
+    notes.extend(unknown_note(report));
+    if fail_on.strict {
+        notes.extend(missed_notes(&report.passed_over));
+    }
+    if report.assumed > 0 {
+        let count = counted(report.assumed, "finding");
+        notes.push(format!(
+            "{count} assumed: labels of Namespaces are not known (give their manifests, --namespace-labels, or \
+             namespaces in {FILE_NAME})"
+        ));
+    }
+    notes.extend(departed::notes(report, &checked.inputs.snapshot.settings.families));
+    notes
+}
+
+/// The same report with the data of a page, if the inputs were read for one. A report without a table of its own gets one
+/// in the page.
+pub fn with_page<'r>(
+    report: Report<'r>,
+    command: &'static str,
+    checked: &'r Checked,
+    plan: &InputPlan,
+    occasion: Occasion<'static>,
+    fail_on: FailOn,
+) -> Report<'r> {
+    let notes = || notes(checked, &report, fail_on);
+    let page = page(command, plan, checked.page.as_ref(), occasion, notes);
+    let page = page.map(|page| Page { table: report.table.is_none().then(|| table(checked)), ..page });
+    Report { page, ..report }
 }
 
 /// The exit status that follows from a report.
@@ -271,32 +293,27 @@ fn missed<'r>(passed_over: &'r [PassedOver<'_>]) -> impl Iterator<Item = &'r Pas
     passed_over.iter().filter(|it| ON_PURPOSE.iter().all(|why| it.why != why.words().0))
 }
 
-/// Writes where each object stands that looked as if it was to be checked, and why it was not; the first ones of a
-/// long list.
-fn write_missed(passed_over: &[PassedOver<'_>], terminal: Terminal) {
-    for PassedOver { file, line, object_ref, reason: words, .. } in
-        missed(passed_over).take(MAX_PASSED_OVER_IN_NOTES)
-    {
+/// Where each object stands that looked as if it was to be checked, and why it was not; the first ones of a long list.
+fn missed_notes(passed_over: &[PassedOver<'_>]) -> Vec<String> {
+    let note = |PassedOver { file, line, object_ref, reason: words, .. }: &PassedOver<'_>| {
         let title = object_ref.map_or_else(|| "a document".to_owned(), ObjectRef::title);
-        terminal.note(&format!("note: {}:{line}: not checked: {} {words}", plain(file), plain(&title)));
-    }
+        format!("{}:{line}: not checked: {} {words}", plain(file), plain(&title))
+    };
+    let mut notes: Vec<String> = missed(passed_over).take(MAX_PASSED_OVER_IN_NOTES).map(note).collect();
     let more = missed(passed_over).count().saturating_sub(MAX_PASSED_OVER_IN_NOTES);
     if more > 0 {
-        terminal.note(&format!("note: {more} more not checked"));
+        notes.push(format!("{more} more not checked"));
     }
+    notes
 }
 
-/// The missing objects in one line; the first few of a long list. Namespaces are not reported: every pod looks its
-/// Namespace up, and inputs rarely hold it. A missing claim already has a warning.
-fn unknown_note(unknown: &[String]) -> Option<String> {
-    let is_reported =
-        |name: &&String| !["Namespace ", "PersistentVolumeClaim "].iter().any(|kind| name.starts_with(kind));
-    let names: Vec<String> = unknown.iter().filter(is_reported).cloned().collect();
+/// The missing objects in one line; the first few of a long list.
+fn unknown_note(report: &Report<'_>) -> Option<String> {
+    let names: Vec<String> = report.unknown_objects().cloned().collect();
     let shown = and_more(&names, MAX_NAMES_IN_NOTE);
     let shown = plain(&shown);
-    let note = format!(
-        "note: not among the inputs, so whether it is there is not known: {shown} (add it with --with)"
-    );
+    let note =
+        format!("not among the inputs, so whether it is there is not known: {shown} (add it with --with)");
     (!names.is_empty()).then_some(note)
 }
 

@@ -152,6 +152,23 @@ impl InputArgs {
         self.project.read(&paths, terminal)
     }
 
+    /// A flag that makes no sense where files are read again with each change of a text, and why.
+    #[cfg(feature = "workstation")]
+    pub fn unfit_for_changes(&self) -> Option<&'static str> {
+        let ReadingArgs { render, stdin_filename, .. } = &self.reading;
+        let reads_stdin = self.paths.iter().chain(&self.state.with).any(|path| path == STDIN_PATH);
+        [
+            (*render, "--render runs programs, and an editor would run them with each pause"),
+            (
+                stdin_filename.is_some(),
+                "--stdin-filename is for standard input, on which the editor sends messages",
+            ),
+            (reads_stdin, "- is standard input, on which the editor sends messages"),
+        ]
+        .into_iter()
+        .find_map(|(is_given, why)| is_given.then_some(why))
+    }
+
     /// Plans what is read.
     ///
     /// # Errors
@@ -325,22 +342,26 @@ pub fn note_read(errors: &[Error], unread: &Unread, terminal: Terminal) {
     }
 }
 
-/// Writes notes about directories and globs without a file to read, and about files in them that were passed by.
+/// Writes the notes of [`unread_notes`].
 pub fn note_unread(unread: &Unread, what: &str, terminal: Terminal) {
+    unread_notes(unread, what).iter().for_each(|note| terminal.note(&format!("note: {note}")));
+}
+
+/// The notes about directories and globs without a file to read, and about files in them that were passed by.
+pub fn unread_notes(unread: &Unread, what: &str) -> Vec<String> {
+    let mut notes = Vec::new();
     for path in &unread.empty {
-        terminal.note(&format!("note: no {what} (*.yaml, *.yml, *.json) in {}", plain(path)));
+        notes.push(format!("no {what} (*.yaml, *.yml, *.json) in {}", plain(path)));
     }
     if !unread.files.is_empty() {
         let (count, shown) =
             (counted(unread.files.len(), "file"), and_more(&unread.files, MAX_UNREAD_IN_NOTE));
-        terminal.note(&format!("note: {count} not read: {}", plain(&shown)));
+        notes.push(format!("{count} not read: {}", plain(&shown)));
     }
-    for unrendered in unread.unrendered.iter().take(MAX_UNRENDERED_IN_NOTES) {
-        terminal.note(&unrendered_note(unrendered));
-    }
+    notes.extend(unread.unrendered.iter().take(MAX_UNRENDERED_IN_NOTES).map(unrendered_note));
     let more = unread.unrendered.len().saturating_sub(MAX_UNRENDERED_IN_NOTES);
     if more > 0 {
-        terminal.note(&format!("note: {more} more charts and kustomizations not read as manifests"));
+        notes.push(format!("{more} more charts and kustomizations not read as manifests"));
     }
     let mut off = unread.switched_off.clone();
     if !unread.lowered.is_empty() {
@@ -350,34 +371,32 @@ pub fn note_unread(unread: &Unread, what: &str, terminal: Terminal) {
     }
     if !off.is_empty() {
         let off = off.join("; ");
-        terminal.note(&format!("note: switched off by the choices of the repository: {}", plain(&off)));
+        notes.push(format!("switched off by the choices of the repository: {}", plain(&off)));
     }
     for glob in &unread.unused_excludes {
-        terminal.note(&format!("note: exclude {} left nothing out", plain(glob)));
+        notes.push(format!("exclude {} left nothing out", plain(glob)));
     }
-    if let Some(assumed) = &unread.assumed {
-        note_assumed(assumed, terminal);
-    }
+    notes.extend(unread.assumed.iter().flat_map(assumed_notes));
+    notes
 }
 
-/// Writes the age of the snapshot, and the kinds that are not in it.
-fn note_assumed(assumed: &Assumed, terminal: Terminal) {
+/// The notes about the age of the snapshot, and about the kinds that are not in it.
+fn assumed_notes(assumed: &Assumed) -> Vec<String> {
     let Assumed { path, taken, objects, namespaces, unknown, unnamed } = assumed;
     let of_what = namespaces.as_ref().map_or_else(
         || "all namespaces".to_owned(),
         |names| format!("{} only", and_more(names, MAX_UNREAD_IN_NOTE)),
     );
     let objects = counted(*objects, "object");
-    let note = format!("note: {path} holds {objects} of {of_what}, as the cluster was at {taken}");
-    terminal.note(&plain(&note));
+    let mut notes = vec![format!("{path} holds {objects} of {of_what}, as the cluster was at {taken}")];
     for kind in unknown {
-        terminal.note(&plain(&format!("note: not in {path}, so references to it count as right: {kind}")));
+        notes.push(format!("not in {path}, so references to it count as right: {kind}"));
     }
     if !unnamed.is_empty() {
         let kinds = counted(unnamed.len(), "kind");
-        let note = format!("note: {path} does not name {kinds}: {}", and_more(unnamed, MAX_UNREAD_IN_NOTE));
-        terminal.note(&plain(&note));
+        notes.push(format!("{path} does not name {kinds}: {}", and_more(unnamed, MAX_UNREAD_IN_NOTE)));
     }
+    notes.iter().map(|note| plain(note).into_owned()).collect()
 }
 
 /// The note about sources of helm or kustomize, with the command that renders them.
@@ -389,7 +408,7 @@ fn unrendered_note(unrendered: &Unrendered) -> String {
     };
     let files: Vec<String> = unrendered.files.iter().map(|file| below(file, &directory)).collect();
     let (count, files) = (counted(files.len(), "file"), and_more(&files, MAX_UNREAD_IN_NOTE));
-    let note = format!("note: {count} of {of_what} not read as manifests: {files}");
+    let note = format!("{count} of {of_what} not read as manifests: {files}");
     let note = plain(&note);
     if !unrendered.unit.is_whole {
         return note.into_owned();

@@ -35,6 +35,9 @@ pub struct Args {
 /// # Errors
 /// When nothing can be written to the editor.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
+    if let Some(why) = args.input.unfit_for_changes() {
+        anyhow::bail!("{why}; leave it out");
+    }
     let terminal = terminal.without_notes();
     let plan = || -> anyhow::Result<Plan> {
         let project = args.input.project(terminal)?;

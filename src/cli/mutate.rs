@@ -10,6 +10,7 @@ use crate::cli::check::{FailOnArgs, exit_status, write_notes, write_to_stderr};
 use crate::cli::file::rewrite_whole;
 use crate::cli::input::InputArgs;
 use crate::cli::output::{OutputArg, write_files};
+use crate::cli::page;
 use crate::cli::project::FILE_NAME;
 use crate::cli::terminal::Terminal;
 use crate::offline::check::{Checked, check};
@@ -94,6 +95,7 @@ struct ResultArgs {
 /// When something cannot be written, or memgate is at fault.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let terminal = args.fail_on.terminal(terminal);
+    anyhow::ensure!(!page::is_wanted(&args.output), "-o html goes with check, audit and what-if");
     let project = args.input.project(terminal)?;
     let plan = args.input.plan(&project, terminal)?;
     anyhow::ensure!(

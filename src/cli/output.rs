@@ -9,6 +9,7 @@ use anyhow::Context as _;
 
 use crate::cli::file::write_whole;
 use crate::cli::terminal::{Terminal, masked_bytes};
+use crate::cli::workstation;
 use crate::report::{
     DEFAULT_WIDTH, FormatOptions, Report, ReportFormat, Shown, in_format_without_commands, text, write,
 };
@@ -29,25 +30,39 @@ impl OutputArg {
     /// # Errors
     /// When the format is not one of them, or the file is missing behind `=`.
     pub fn parse(text: &str, formats: &[ReportFormat]) -> Result<Self, String> {
-        let (name, file) = match text.split_once('=') {
-            Some((_, "")) => return Err("the file is missing behind =".to_owned()),
-            Some((name, file)) => (name, Some(PathBuf::from(file))),
-            None => (text, None),
-        };
-        let format = formats.iter().copied().find(|format| format.name() == name).ok_or_else(|| {
-            let names: Vec<&str> = formats.iter().map(|format| format.name()).collect();
-            let hint = did_you_mean(nearest(name, names.iter().copied()));
-            format!("formats are {}{hint}", names.join(", "))
-        })?;
+        let names: Vec<&str> = formats.iter().map(|format| format.name()).collect();
+        let (index, file) = format_and_file(text, &names)?;
+        let format = formats.get(index).copied().unwrap_or(ReportFormat::Text);
         Ok(Self { format, file })
     }
+}
+
+/// Parses `FORMAT[=FILE]`: the index of the format among these names, and the file.
+///
+/// # Errors
+/// When the format is not one of them, or the file is missing behind `=`.
+pub fn format_and_file(text: &str, names: &[&str]) -> Result<(usize, Option<PathBuf>), String> {
+    let (name, file) = match text.split_once('=') {
+        Some((_, "")) => return Err("the file is missing behind =".to_owned()),
+        Some((name, file)) => (name, Some(PathBuf::from(file))),
+        None => (text, None),
+    };
+    let index = names.iter().position(|known| *known == name).ok_or_else(|| {
+        let hint = did_you_mean(nearest(name, names.iter().copied()));
+        format!("formats are {}{hint}", names.join(", "))
+    })?;
+    Ok((index, file))
 }
 
 impl FromStr for OutputArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Self::parse(text, &ReportFormat::ALL)
+        let output = Self::parse(text, &ReportFormat::ALL)?;
+        if output.format == ReportFormat::Html && !workstation::IS_BUILT_IN {
+            return Err(workstation::missing("-o html").to_string());
+        }
+        Ok(output)
     }
 }
 
@@ -194,6 +209,11 @@ pub fn write_each(
         match file {
             Some(path) => write_whole(path, &strip_bytes(&bytes).into_vec())?,
             None if is_for_people => terminal.out(&bytes)?,
+            None if *format == ReportFormat::Html && terminal.is_interactive() => {
+                anyhow::bail!(
+                    "a page is not for a terminal; write -o html=FILE and open the file in a browser"
+                )
+            }
             None => terminal.raw(&bytes)?,
         }
     }

@@ -9,7 +9,7 @@ use crate::cli::input::InputArgs;
 use crate::cli::interrupt::Interrupt;
 use crate::cli::project::Project;
 use crate::cli::terminal::Terminal;
-use crate::offline::base;
+use crate::offline::base::{self, Base};
 use crate::offline::baseline::read as read_baseline;
 use crate::offline::baseline::{Baseline, pass_by, record};
 use crate::offline::check::{Checked, Decided};
@@ -19,6 +19,7 @@ use crate::offline::load::InputPlan;
 use crate::offline::sets::check_all;
 use crate::offline::suppress::{KnownFindings, known, suppress};
 use crate::report::{counted, plain};
+use memgate_manifest::error::Error;
 use memgate_model::request::Point;
 
 /// How many digits of a commit are shown.
@@ -51,7 +52,7 @@ pub struct PullRequestArgs {
 }
 
 /// Parses a REF that git cannot take for an option.
-fn reference(text: &str) -> Result<String, String> {
+pub(super) fn reference(text: &str) -> Result<String, String> {
     if text.is_empty() || text.starts_with('-') || text.chars().any(|c| c.is_control() || c == ' ') {
         return Err("this is not the name of a branch or commit".to_owned());
     }
@@ -112,6 +113,25 @@ fn known_at(
     plan: &InputPlan,
     terminal: Terminal,
 ) -> anyhow::Result<KnownFindings> {
+    let read = |plan: &InputPlan| Ok(check_all(plan, input.policies.occasion(Point::Ci))?);
+    let (mut checked, base) = at_base(reference, input, project, plan, terminal, read)?;
+    let identities = ignore::apply_and_identify(&mut checked);
+    note_base_errors(&checked.inputs.errors, &base, "findings there count as new", terminal);
+    Ok(known(&checked, &identities))
+}
+
+/// What `read` makes of the files of a plan as they were at the merge base of a branch, with a note that names the commit.
+///
+/// # Errors
+/// When the base cannot be read, or the user stops it.
+pub(super) fn at_base<T>(
+    reference: &str,
+    input: &InputArgs,
+    project: &Project,
+    plan: &InputPlan,
+    terminal: Terminal,
+    read: impl FnOnce(&InputPlan) -> anyhow::Result<T>,
+) -> anyhow::Result<(T, Base)> {
     anyhow::ensure!(
         !plan.reads_stdin(),
         "--base compares with a commit, and no commit has standard input (-)"
@@ -121,20 +141,21 @@ fn known_at(
     let directory = tempfile::Builder::new().prefix("memgate-base-").tempdir();
     let directory = directory.context("failed to make a temporary directory for the base")?;
     let base = base::read(reference, plan, directory.path(), stop)?;
-    let plan = input.base_plan(project, plan, &base, stop)?;
-    let mut checked = check_all(&plan, input.policies.occasion(Point::Ci))?;
+    let result = read(&input.base_plan(project, plan, &base, stop)?)?;
     directory.close().context("failed to remove the temporary directory of the base")?;
-    let identities = ignore::apply_and_identify(&mut checked);
-    let known = known(&checked, &identities);
     anyhow::ensure!(!stop.is_set(), base::Error::Interrupted);
     let commit: String = base.commit.chars().take(COMMIT_DIGITS).collect();
     terminal.note(&format!("note: compared with {commit}, the merge base of {} and HEAD", plain(reference)));
-    if let Some(first) = checked.inputs.errors.first() {
-        let errors = counted(checked.inputs.errors.len(), "error");
+    Ok((result, base))
+}
+
+/// Writes a note about inputs that could not be read at the base, with what follows from it.
+pub(super) fn note_base_errors(errors: &[Error], base: &Base, effect: &str, terminal: Terminal) {
+    if let Some(first) = errors.first() {
+        let errors = counted(errors.len(), "error");
         let first = base.from_root(&input_error(first).line);
-        terminal.note(&format!("note: {errors} at the base, so findings there count as new: {first}"));
+        terminal.note(&format!("note: {errors} at the base, so {effect}: {first}"));
     }
-    Ok(known)
 }
 
 /// Writes the file, whole or not at all. It is not written when an object was not read or judged, since its findings

@@ -2,13 +2,14 @@
 
 use crate::cli::ExitStatus;
 use crate::cli::cluster::ClusterArgs;
-use crate::cli::input::{InputArgs, load_policies, note_unread};
+use crate::cli::input::{InputArgs, load_policies, note_unread, unread_notes};
 use crate::cli::live;
 use crate::cli::output::{OutputArg, OverviewArgs, write_outputs};
+use crate::cli::page::{self, page};
 use crate::cli::terminal::Terminal;
 use crate::offline::load::load;
 use crate::offline::what_if::what_if;
-use crate::report::changes;
+use crate::report::{Report, changes};
 use memgate_model::policy::Question;
 use memgate_model::request::Point;
 
@@ -46,7 +47,7 @@ pub struct Args {
 
     /// Format and file; repeatable [default: text]
     ///
-    /// Formats: text, concise, json, jsonl, github, gitlab, sarif and junit.
+    /// Formats: text, concise, json, jsonl, github, gitlab, sarif, junit and html (a page for a browser).
     #[arg(short, long = "output", value_name = "FORMAT[=FILE]", help_heading = "Output")]
     output: Vec<OutputArg>,
 
@@ -82,7 +83,8 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         return Ok(ExitStatus::Failed);
     };
     let judges_pods = [&new, &base].iter().any(|inputs| !inputs.snapshot.policies.is_silent(Question::Pod));
-    let mut inputs = load(&live::plan(&args.input, &args.cluster, &project, judges_pods, terminal)?)?;
+    let plan = live::plan(&args.input, &args.cluster, &project, judges_pods, terminal)?;
+    let mut inputs = load(&plan)?;
     if let Some(why) = inputs.unread.assumed.as_ref().and_then(|it| it.policies_unknown()) {
         anyhow::ensure!(
             !args.base.is_empty(),
@@ -92,8 +94,16 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     inputs.places.extend(base.places);
     inputs.places.extend(new.places);
     let occasion = args.input.policies.occasion(Point::Ci);
-    let result = what_if(inputs, &base.snapshot.policies, &new.snapshot.policies, occasion);
-    let report = result.report(shown);
+    let result = what_if(
+        inputs,
+        &base.snapshot.policies,
+        &new.snapshot.policies,
+        occasion,
+        page::is_wanted(&args.output),
+    );
+    let notes = || unread_notes(&result.checked().inputs.unread, "manifest");
+    let page = page("what-if", &plan, result.checked().page.as_ref(), occasion, notes);
+    let report = Report { page, ..result.report(shown) };
     write_outputs(&report, &args.output, false, terminal)?;
     for error in &report.errors {
         terminal.input_error(error);

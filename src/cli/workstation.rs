@@ -9,7 +9,7 @@ use clap::error::{ContextKind, ContextValue};
 pub const IS_BUILT_IN: bool = cfg!(feature = "workstation");
 
 /// The commands and flags that a build without the feature lacks.
-const LEFT_OUT: [&str; 5] = ["completions", "lsp", "man", "schema", "--render"];
+const LEFT_OUT: [&str; 7] = ["completions", "lsp", "man", "map", "schema", "--render", "-o html"];
 
 /// The version, and what this build lacks.
 pub static VERSION: LazyLock<String> = LazyLock::new(|| {

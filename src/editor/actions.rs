@@ -14,17 +14,37 @@ use crate::offline::check::Checked;
 use crate::offline::findings::report;
 use crate::offline::fix::{FixedFile, fix_all, fix_one};
 use crate::offline::load::Error;
-use crate::report::LocatedFinding;
+use crate::report::{LocatedFinding, counted};
 use memgate_core::decide::codes;
 use memgate_core::family::{self, common};
 use memgate_manifest::source::Source;
 use memgate_model::finding::{Finding, Severity};
+use memgate_primitives::credential::masked_keys;
 
 /// The most findings for which actions are offered at one place.
 const MAX_FINDINGS: usize = 20;
 
 /// The kind of the action that makes all fixes of a file.
 pub(crate) const FIX_ALL: &str = "source.fixAll.memgate";
+
+/// What an editor asks for.
+pub(crate) struct Asked {
+    /// The place in the file.
+    pub(crate) range: Range,
+    /// The kinds of actions; `None` for all.
+    pub(crate) only: Option<Vec<CodeActionKind>>,
+}
+
+impl Asked {
+    /// Whether a kind is asked for: itself, or a kind above it, as `source` is above `source.fixAll`.
+    fn wants(&self, kind: &CodeActionKind) -> bool {
+        let is_above = |above: &CodeActionKind| {
+            let rest = kind.as_str().strip_prefix(above.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.') || above.as_str().is_empty())
+        };
+        self.only.as_ref().is_none_or(|only| only.iter().any(is_above))
+    }
+}
 
 /// The actions for the findings within a range of an open file, and the one that makes all fixes.
 ///
@@ -34,7 +54,7 @@ pub(crate) fn actions(
     plan: &Plan,
     root: &Root,
     buffer: &Buffer,
-    range: Range,
+    asked: &Asked,
     encoding: Encoding,
 ) -> Result<Vec<CodeAction>, Error> {
     let file = name(root, &buffer.path);
@@ -43,12 +63,12 @@ pub(crate) fn actions(
         return Ok(Vec::new());
     };
     let lines = Lines::new(&buffer.text, encoding);
-    let (start, end) = (lines.offset(range.start), lines.offset(range.end));
+    let (start, end) = (lines.offset(asked.range.start), lines.offset(asked.range.end));
     let report = report(&checked);
     let is_here = |it: &&LocatedFinding<'_>| {
         it.location.file == file && it.location.start <= end && it.location.end >= start
     };
-    let mut diagnostics = of_files(&checked, root, &[buffer], encoding).remove(&file).unwrap_or_default();
+    let diagnostics = of_files(&checked, root, &[buffer], encoding).remove(&file).unwrap_or_default();
     let action = |title: String, kind: CodeActionKind, edits: Vec<TextEdit>| CodeAction {
         title,
         kind: Some(kind),
@@ -56,9 +76,10 @@ pub(crate) fn actions(
         ..CodeAction::default()
     };
     let mut actions = Vec::new();
-    for located in report.findings.iter().filter(is_here).take(MAX_FINDINGS) {
+    let wants_quick_fixes = asked.wants(&CodeActionKind::QUICKFIX);
+    for located in report.findings.iter().filter(|it| wants_quick_fixes && is_here(it)).take(MAX_FINDINGS) {
         let code = located.finding.code_name();
-        let own = own_diagnostic(&mut diagnostics, located, &lines);
+        let own = own_diagnostic(&diagnostics, located, &lines);
         let mut add = |title: String, edit: TextEdit, is_preferred: bool| {
             actions.push(CodeAction {
                 diagnostics: own.clone().map(|own| vec![own]),
@@ -73,23 +94,27 @@ pub(crate) fn actions(
             add(format!("Ignore {code} here; write the reason behind the bracket"), edit, false);
         }
     }
-    actions.extend(fix_of_file(&checked, source).map(|fixed| {
-        let title = format!("Fix all {} findings of this file that memgate can", fixed.count);
-        action(title, CodeActionKind::new(FIX_ALL), line_differences(&buffer.text, &fixed.text, &lines))
+    let fix_all = CodeActionKind::new(FIX_ALL);
+    let fixed = asked.wants(&fix_all).then(|| fix_of_file(&checked, source)).flatten();
+    actions.extend(fixed.map(|fixed| {
+        let title =
+            format!("Fix what has one right answer in this file ({})", counted(fixed.count, "finding"));
+        action(title, fix_all, line_differences(&buffer.text, &fixed.text, &lines))
     }));
     Ok(actions)
 }
 
 /// The diagnostic of a finding.
 fn own_diagnostic(
-    diagnostics: &mut [Diagnostic],
+    diagnostics: &[Diagnostic],
     located: &LocatedFinding<'_>,
     lines: &Lines<'_>,
 ) -> Option<Diagnostic> {
     let range = lines.range(located.location.start, located.location.end);
     let message = located.finding.message();
-    let is_own = |it: &&mut Diagnostic| it.range == range && it.message.starts_with(&*message);
-    diagnostics.iter_mut().find(is_own).cloned()
+    let message = masked_keys(&message);
+    let is_own = |it: &&Diagnostic| it.range == range && it.message.starts_with(&*message);
+    diagnostics.iter().find(is_own).cloned()
 }
 
 fn fix_of_file(checked: &Checked, source: &Arc<Source>) -> Option<FixedFile> {

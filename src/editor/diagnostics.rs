@@ -20,6 +20,7 @@ use crate::offline::load::Error;
 use crate::offline::sets::check_all;
 use crate::report::{FileLocation, InputError, LocatedFinding, Related, page};
 use memgate_model::finding::Severity;
+use memgate_primitives::credential::masked_keys;
 
 /// The source of diagnostics, which editors show beside their code.
 const SOURCE: &str = "memgate";
@@ -63,7 +64,7 @@ pub(crate) fn of_files(
         if more > 0 {
             diagnostics.truncate(MAX_OF_FILE);
             let message = format!("{more} more findings in this file; memgate check lists them");
-            diagnostics.push(plain(Range::default(), DiagnosticSeverity::WARNING, message));
+            diagnostics.push(plain(Range::default(), DiagnosticSeverity::WARNING, &message));
         }
     }
     files
@@ -79,7 +80,7 @@ pub(crate) fn not_judged(error: &str, root: &Root, open: &[&Buffer]) -> BTreeMap
             || (Range::default(), format!("memgate does not judge this file: {error}")),
             |(range, message)| (range, message.to_owned()),
         );
-        (name, vec![plain(range, DiagnosticSeverity::ERROR, message)])
+        (name, vec![plain(range, DiagnosticSeverity::ERROR, &message)])
     };
     open.iter().map(diagnostic).collect()
 }
@@ -92,8 +93,9 @@ fn place_in_error(error: &str) -> Option<(Range, &str)> {
     Some((Range::new(place, place), parts.next()?.trim_start()))
 }
 
-fn plain(range: Range, severity: DiagnosticSeverity, message: String) -> Diagnostic {
+fn plain(range: Range, severity: DiagnosticSeverity, message: &str) -> Diagnostic {
     let (severity, source) = (Some(severity), Some(SOURCE.to_owned()));
+    let message = masked_keys(message).into_owned();
     Diagnostic { range, severity, source, message, ..Diagnostic::default() }
 }
 
@@ -109,7 +111,7 @@ fn of_error<'r>(error: &'r InputError<'r>, places: &mut Places<'_, 'r>) -> Diagn
     Diagnostic {
         code: Some(NumberOrString::String(error.code().to_owned())),
         related_information: related(error.related.iter(), places),
-        ..plain(range, DiagnosticSeverity::ERROR, error.advice().into_owned())
+        ..plain(range, DiagnosticSeverity::ERROR, &error.advice())
     }
 }
 
@@ -130,9 +132,11 @@ fn of_finding<'r>(located: &'r LocatedFinding<'r>, places: &mut Places<'_, 'r>) 
     }
     Diagnostic {
         code: Some(NumberOrString::String(finding.code_name().to_owned())),
-        code_description: Uri::from_str(&page::url(finding)).ok().map(|href| CodeDescription { href }),
+        code_description: Uri::from_str(&masked_keys(&page::url(finding)))
+            .ok()
+            .map(|href| CodeDescription { href }),
         related_information: related(located.related.iter(), places),
-        ..plain(places.range(&located.location), severity, message)
+        ..plain(places.range(&located.location), severity, &message)
     }
 }
 

@@ -17,6 +17,7 @@ use memgate_model::kind::Kind;
 use memgate_model::memory_view::Role;
 use memgate_model::request::Request;
 use memgate_model::snapshot::Snapshot;
+use memgate_primitives::credential::masked_keys;
 use memgate_primitives::pointer::Pointer;
 
 /// The hints of the objects in a range of an open file.
@@ -100,7 +101,7 @@ fn hint(pod: &HintedPod, snapshot: &Snapshot) -> Option<(String, MarkupContent)>
         value = value + &plain(&finding.message()) + "\n";
     }
     // Nothing in it can end the block.
-    let value = format!("```text\n{}\n```", value.replace("```", "'''").trim_end());
+    let value = format!("```text\n{}\n```", masked_keys(&value).replace("```", "'''").trim_end());
     Some((label(&items), MarkupContent { kind: MarkupKind::Markdown, value }))
 }
 

@@ -16,7 +16,7 @@ use crate::offline::load::Error;
 use crate::report::{page, plain};
 use memgate_manifest::source::{Source, Span};
 use memgate_model::memory_view::MemoryView;
-use memgate_primitives::credential::masked_value;
+use memgate_primitives::credential::{masked_keys, masked_value};
 
 /// A question about a place in an open file.
 pub(crate) struct Question<'q> {
@@ -67,6 +67,7 @@ pub(crate) fn hover(question: &Question<'_>) -> Result<Option<Hover>, Error> {
         let divider = if value.is_empty() { "" } else { "\n\n---\n\n" };
         value = value + divider + section;
     }
+    let value = masked_keys(&value).into_owned();
     let contents = HoverContents::Markup(MarkupContent { kind: MarkupKind::Markdown, value });
     Ok(range.map(|(start, end)| Hover { contents, range: Some(lines.range(start, end)) }))
 }

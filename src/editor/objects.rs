@@ -11,7 +11,7 @@ use crate::editor::workspace::{Plan, Root, path};
 use crate::offline::checked_object::{CheckedObject, UndecidedObject};
 use crate::offline::load::{Error, Inputs};
 use crate::offline::sets::load_each;
-use crate::offline::view::views_of;
+use crate::offline::view::view_object;
 use memgate_core::family::state_kinds;
 use memgate_manifest::source::{Source, Span};
 use memgate_model::memory_view::MemoryView;
@@ -63,10 +63,12 @@ pub(crate) struct Loaded {
 pub(crate) fn load_views(plan: &Plan, file: Option<&str>) -> Result<Vec<Loaded>, Error> {
     let with_views = |mut inputs: Inputs| {
         let objects = std::mem::take(&mut inputs.objects).into_iter();
-        let chosen = objects.filter(|it| file.is_none_or(|file| it.object.place.source().name() == file));
+        let chosen = objects
+            .filter(|it| !it.is_exempt() && file.is_none_or(|file| it.object.place.source().name() == file));
         let viewed = chosen.map(|object| {
             // An object that cannot be decided is an error of its file, which a diagnostic shows.
-            let views = views_of(&object, &inputs.snapshot, plan.occasion).unwrap_or_default();
+            let views =
+                view_object(&object, &inputs.snapshot, plan.occasion).map(|it| it.views).unwrap_or_default();
             Viewed { object, views }
         });
         let objects = viewed.collect();

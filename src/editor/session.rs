@@ -20,7 +20,7 @@ use lsp_types::{
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::editor::actions::actions;
+use crate::editor::actions::{Asked, actions};
 use crate::editor::buffers::{Buffer, Buffers};
 use crate::editor::diagnostics::{judge, not_judged, of_files};
 use crate::editor::hints::hints;
@@ -172,6 +172,9 @@ impl<W: Write> Session<'_, W> {
             (Phase::New, request::Initialize::METHOD) => Ok(self.initialize(&params)),
             (Phase::New, _) => Err(error(ErrorCode::ServerNotInitialized, "initialize comes first")),
             (Phase::ShutDown, _) => Err(error(ErrorCode::InvalidRequest, "the server was shut down")),
+            (Phase::Running, request::Initialize::METHOD) => {
+                Err(error(ErrorCode::InvalidRequest, "the server was initialized before"))
+            }
             (Phase::Running, request::Shutdown::METHOD) => {
                 self.phase = Phase::ShutDown;
                 Ok(Value::Null)
@@ -226,7 +229,8 @@ impl<W: Write> Session<'_, W> {
                     return Ok(Value::Null);
                 };
                 let (root, plan) = self.plan(buffer)?;
-                answered(actions(&plan, &root, buffer, params.range, self.encoding))
+                let asked = Asked { range: params.range, only: params.context.only };
+                answered(actions(&plan, &root, buffer, &asked, self.encoding))
             }
             request::InlayHintRequest::METHOD => {
                 let params = read_params::<request::InlayHintRequest>(params)?;

@@ -7,10 +7,14 @@ use crate::editor::buffers::{Buffer, Buffers};
 use crate::offline::collect::OpenFile;
 use crate::offline::load::InputPlan;
 use crate::offline::repository::{root_of, without_dots};
+use memgate_model::causes::in_words;
 use memgate_model::request::Occasion;
 
 /// The name of the file with the choices of a repository.
 pub(crate) const PROJECT_FILE: &str = ".memgate.yaml";
+
+/// The kind of exemptions.
+const EXEMPTION: &str = "MemoryPolicyExemption";
 
 /// What `check` would read in the working directory.
 #[derive(Debug)]
@@ -80,9 +84,10 @@ impl<'p> Workspace<'p> {
     ///
     /// # Errors
     /// When the directory is gone, or the choices of the repository are wrong.
-    pub(crate) fn plan(&self, root: &Root, open: &[&Buffer]) -> Result<Plan, String> {
+    pub(crate) fn plan(&self, root: &Root, open_files: &[&Buffer]) -> Result<Plan, String> {
         let Root { directory, is_repository } = root;
-        std::env::set_current_dir(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+        std::env::set_current_dir(directory)
+            .map_err(|error| format!("{}: {}", directory.display(), in_words(&error)))?;
         let mut plan = (self.planner)()?;
         let InputPlan { checked, sets, reading, .. } = &mut plan.inputs;
         if !is_repository {
@@ -93,14 +98,15 @@ impl<'p> Workspace<'p> {
             // For files that were not written yet.
             checked.push("-".to_owned());
         }
-        let open = open.iter().map(|buffer| OpenFile {
+        let open = open_files.iter().map(|buffer| OpenFile {
             path: PathBuf::from(name(root, &buffer.path)),
             text: Some(buffer.text.clone()),
             // A new file has no place on disk yet.
             is_checked_outside: !is_repository || !buffer.path.exists(),
         });
         reading.open = open.collect();
-        reading.checks_only_open = true;
+        // Whether an exemption has an effect is known only once all files are judged.
+        reading.checks_only_open = !open_files.iter().any(|buffer| buffer.text.contains(EXEMPTION));
         Ok(plan)
     }
 }

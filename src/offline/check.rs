@@ -9,6 +9,7 @@ use crate::offline::classify::is_checked;
 use crate::offline::errors::error_at;
 use crate::offline::load::Inputs;
 use crate::offline::notices::Notice;
+use crate::offline::page::PageInputs;
 use crate::offline::passed_over::{PassedOver, Why};
 use crate::offline::places::Places;
 use crate::offline::policies::leftovers;
@@ -16,15 +17,20 @@ use crate::offline::rules::{Rules, change};
 use crate::report::ObjectRef;
 use memgate_core::admission::{Admitted, admit};
 use memgate_core::decide::form;
-use memgate_core::family::common::OBJECT_REPEATED;
+use memgate_core::family::common::{self, OBJECT_REPEATED};
 use memgate_manifest::error::Error;
 use memgate_manifest::source::Source;
-use memgate_model::finding::{Cause, Finding, Severity};
+use memgate_model::finding::{Cause, Code, Finding, Severity};
 use memgate_model::object::Reference;
 use memgate_model::reason::Reason;
 use memgate_model::request::{Occasion, Request};
 use memgate_model::snapshot::Snapshot;
+use memgate_policy::codes;
 use memgate_policy::leftover::Used;
+
+/// The codes of findings that something had no effect. What has an effect on other files has one.
+pub(super) const WITHOUT_EFFECT: [&Code; 3] =
+    [&common::STATE_UNUSED, &codes::UNUSED, &codes::EXEMPTION_UNUSED];
 
 /// The inputs with the decisions about their objects.
 #[derive(Debug)]
@@ -39,6 +45,8 @@ pub struct Checked {
     pub places_of_sets: BTreeMap<String, Places>,
     /// The severities that the repository gives to findings.
     pub rules: Rules,
+    /// What a page shows of the inputs, if there will be one.
+    pub page: Option<PageInputs>,
 }
 
 impl Checked {
@@ -97,7 +105,7 @@ impl Decided {
 pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
     let settings = inputs.snapshot.settings.clone();
     let snapshot = std::mem::replace(&mut inputs.snapshot, Snapshot::new(settings));
-    let open = snapshot.without_empty(|kind| kind.namespaced && is_checked(kind.group, kind.kind));
+    let open = open_state(&snapshot);
     let (mut used, mut known) = (Used::default(), KnownDecisions::default());
     let mut all = Vec::with_capacity(inputs.objects.len());
     for undecided in std::mem::take(&mut inputs.objects) {
@@ -129,11 +137,20 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
         }
     }
     drop_repeated_others(&mut inputs, &all);
-    inputs.notices.extend(leftovers(&inputs.policies, &snapshot, &used, occasion.now, &inputs.places));
+    let mut leftovers = leftovers(&inputs.policies, &snapshot, &used, occasion.now, &inputs.places);
+    // What has no effect on some files may have one on the others.
+    leftovers.retain(|notice| !inputs.unread.is_partial || !WITHOUT_EFFECT.contains(&notice.finding.code));
+    inputs.notices.extend(leftovers);
     let order = InputOrder::of(&inputs.sources);
     inputs.passed_over.sort_by_cached_key(|it| order.place(&it.source, it.span.start));
     let policies = snapshot.policies.iter().map(|policy| policy.name.clone()).collect();
-    Checked { inputs, decided: all, policies, places_of_sets: BTreeMap::new(), rules: Rules::default() }
+    let (places_of_sets, rules) = (BTreeMap::new(), Rules::default());
+    Checked { inputs, decided: all, policies, places_of_sets, rules, page: None }
+}
+
+/// The state in which kinds of which the inputs hold no object are unknown.
+pub(super) fn open_state(snapshot: &Snapshot) -> Snapshot {
+    snapshot.without_empty(|kind| kind.namespaced && is_checked(kind.group, kind.kind))
 }
 
 /// Drops warnings about repeated pods and workloads that do not run an agent.

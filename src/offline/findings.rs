@@ -63,6 +63,7 @@ pub fn report(checked: &Checked) -> Report<'_> {
         table: None,
         shown: Shown::All,
         assumed: decided.iter().map(assumed).sum(),
+        page: None,
     }
 }
 
@@ -96,7 +97,7 @@ fn assumed(decided: &Decided) -> usize {
 }
 
 /// The numbers by policy and namespace, with those that are not shown.
-fn table(checked: &Checked) -> Table<'_> {
+pub fn table(checked: &Checked) -> Table<'_> {
     let mut rows: BTreeMap<(Option<&str>, &str), Numbers> = BTreeMap::new();
     let mut total = Numbers::default();
     for decided in &checked.decided {

@@ -283,14 +283,17 @@ impl Loader<'_> {
                     let value = document.value();
                     is_manifest |= ["metadata", "items"].iter().any(|field| value.get(field).is_some());
                     origins.add(&document);
-                    let origin = if is_state { PolicyOrigin::State } else { PolicyOrigin::Checked };
                     let names = self.names(&document);
                     let json = if is_state { None } else { Self::json(&document)? };
                     // Of a workload, the state keeps little.
                     let shared =
                         json.as_ref().filter(|_| workload::find(document.group(), document.kind()).is_none());
-                    self.add_object(origin, &document, &Pointer::root(), document.value(), &names, shared)?;
-                    if !is_state {
+                    let (origin, root) = (PolicyOrigin::Checked, Pointer::root());
+                    self.add_object(origin, &document, &root, document.value(), &names, shared)?;
+                    if is_state {
+                        // It may be repeated in a file that is checked.
+                        self.notices.object(&document, &names, &self.inputs.snapshot.settings);
+                    } else {
                         self.add_document(&document, names, json)?;
                     }
                 }
@@ -490,6 +493,8 @@ pub struct InputPlan {
     pub settings: Settings,
     /// A text in place of standard input, for tests.
     pub stdin: Option<String>,
+    /// Whether the inputs are also read for the page of `-o html`.
+    pub wants_page: bool,
 }
 
 /// Files that are judged together, and apart from others.
@@ -518,6 +523,7 @@ impl Default for InputPlan {
             reading: Reading::default(),
             settings: default_settings(),
             stdin: None,
+            wants_page: false,
         }
     }
 }

@@ -64,7 +64,7 @@ impl Places {
         Some((Arc::clone(place.document.source()), place.caret(pointer)))
     }
 
-    /// The place of an object of one of these kinds.
+    /// The place of the name of an object of one of these kinds.
     pub fn of_object(
         &self,
         kinds: impl Iterator<Item = &'static Kind>,
@@ -75,7 +75,7 @@ impl Places {
             name_hash([kind.group, kind.kind, namespace, name])
         };
         let place = kinds.map(hash).find_map(|key| self.0.get(&key))?;
-        Some((Arc::clone(place.document.source()), place.caret(&Pointer::root())))
+        Some((Arc::clone(place.document.source()), place.caret(&Pointer::new("/metadata/name"))))
     }
 
     /// The file, line and column of a field of an object.

@@ -5,18 +5,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::offline::check::{Checked, Decided, check};
+use crate::offline::check::{Checked, Decided, WITHOUT_EFFECT, check};
+use crate::offline::joined::{deduplicate, join_inputs};
 use crate::offline::load::{Error, InputPlan, InputSet, Inputs, Sources, load, load_paths};
 use crate::offline::notices::Notice;
-use memgate_core::family::common;
+use crate::offline::page::PageInputs;
 use memgate_manifest::error::Error as InputError;
 use memgate_manifest::source::Source;
-use memgate_model::finding::{Code, Finding};
+use memgate_model::finding::Finding;
 use memgate_model::request::Occasion;
-use memgate_policy::codes;
-
-/// The codes of findings that something had no effect. What has an effect in another set has one.
-const WITHOUT_EFFECT: [&Code; 3] = [&common::STATE_UNUSED, &codes::UNUSED, &codes::EXEMPTION_UNUSED];
 
 /// Loads and checks the files of a plan, set by set, and applies the rules of the repository.
 ///
@@ -24,7 +21,7 @@ const WITHOUT_EFFECT: [&Code; 3] = [&common::STATE_UNUSED, &codes::UNUSED, &code
 /// Those of [`load`].
 pub fn check_all(plan: &InputPlan, occasion: Occasion<'static>) -> Result<Checked, Error> {
     let mut checked = match plan.sets.as_slice() {
-        [] => check(load(plan)?, occasion),
+        [] => check_whole(plan, load(plan)?, "", occasion),
         [first, others @ ..] => {
             let mut known = Sources::new();
             let mut all = check_set(plan, first, &mut known, occasion)?;
@@ -39,13 +36,19 @@ pub fn check_all(plan: &InputPlan, occasion: Occasion<'static>) -> Result<Checke
                 join(&mut all, check_set(&plan, &alone, &mut known, occasion)?);
             }
             all.inputs.notices.extend(without_effect.notices.into_values());
-            deduplicate(&mut all);
+            deduplicate(&mut all.inputs);
             all
         }
     };
     checked.rules = plan.rules.clone();
     apply_rules(&mut checked);
     Ok(checked)
+}
+
+/// Checks what was loaded of a set, and keeps what a page shows of it.
+fn check_whole(plan: &InputPlan, inputs: Inputs, set: &str, occasion: Occasion<'static>) -> Checked {
+    let page = plan.wants_page.then(|| PageInputs::of(&inputs, set, occasion));
+    Checked { page, ..check(inputs, occasion) }
 }
 
 /// Loads the files of a plan, of each set apart.
@@ -68,9 +71,6 @@ pub fn load_each(plan: &InputPlan) -> Result<Vec<Inputs>, Error> {
 
 /// The open files that are in no set, as a plan and a set of their own; `None` if there are none.
 fn outside_of_sets(plan: &InputPlan, read: &[Arc<Source>]) -> Option<(InputPlan, InputSet)> {
-    if !plan.reading.checks_only_open {
-        return None;
-    }
     let read: BTreeSet<&str> = read.iter().map(|source| source.name()).collect();
     let mut outside = plan.clone();
     outside.reading.open.retain(|file| !read.contains(&*file.path.to_string_lossy()));
@@ -92,7 +92,7 @@ fn check_set(
             "the set {set} has no files: there is no manifest in {paths}; correct its paths, or remove it from sets"
         )));
     }
-    let mut checked = check(inputs, occasion);
+    let mut checked = check_whole(plan, inputs, &set.name, occasion);
     let name: Arc<str> = set.name.as_str().into();
     for decided in &mut checked.decided {
         decided.object.object_ref.set = Arc::clone(&name);
@@ -140,36 +140,14 @@ impl WithoutEffect {
 
 /// Adds what another set has.
 fn join(all: &mut Checked, other: Checked) {
-    let Checked { inputs, decided, policies, places_of_sets, .. } = other;
+    let Checked { inputs, decided, policies, places_of_sets, page, .. } = other;
+    if let (Some(all), Some(page)) = (&mut all.page, page) {
+        all.add(page);
+    }
     all.decided.extend(decided);
     all.policies.extend(policies);
     all.places_of_sets.extend(places_of_sets);
-    let (to, from) = (&mut all.inputs, inputs);
-    to.sources.extend(from.sources);
-    to.passed_over.extend(from.passed_over);
-    to.notices.extend(from.notices);
-    to.errors.extend(from.errors);
-    to.origins.extend(from.origins);
-    // These count the files of all sets that were read before.
-    to.unread.switched_off.clone_from(&from.unread.switched_off);
-    to.unread.unused_excludes.clone_from(&from.unread.unused_excludes);
-    to.unread.extend(from.unread);
-}
-
-/// Leaves what was read several times once.
-fn deduplicate(checked: &mut Checked) {
-    let inputs = &mut checked.inputs;
-    once(&mut inputs.sources, Arc::as_ptr);
-    once(&mut inputs.passed_over, |it| (Arc::as_ptr(&it.source), it.span.start));
-    once(&mut inputs.errors, ToString::to_string);
-    once(&mut inputs.unread.empty, Clone::clone);
-    once(&mut inputs.unread.files, Clone::clone);
-    once(&mut inputs.unread.unrendered, |it| it.unit.clone());
-}
-
-fn once<T, K: Ord>(all: &mut Vec<T>, key: impl Fn(&T) -> K) {
-    let mut seen = BTreeSet::new();
-    all.retain(|one| seen.insert(key(one)));
+    join_inputs(&mut all.inputs, inputs);
 }
 
 /// Gives each finding the severity that the repository wants, and leaves out those that are switched off.

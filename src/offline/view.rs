@@ -16,7 +16,7 @@ use memgate_manifest::place::DocumentPlace;
 use memgate_model::memory_view::MemoryView;
 use memgate_model::request::{Occasion, Request};
 use memgate_model::snapshot::Snapshot;
-use memgate_primitives::credential::{hide, is_credential_name, masked_value};
+use memgate_primitives::credential::{hide, is_credential_name, masked_start, masked_value};
 use memgate_primitives::plain_text::{cut, plain};
 
 /// The objects of the inputs that have a view.
@@ -45,34 +45,29 @@ pub struct ViewedObject {
 pub fn view(inputs: Inputs, occasion: Occasion<'static>) -> Viewed {
     let Inputs { objects, snapshot, mut errors, unread, .. } = inputs;
     let mut viewed = Vec::new();
-    for undecided in objects {
-        match views_of(&undecided, &snapshot, occasion) {
-            Ok(views) if views.is_empty() => {}
-            Ok(views) => {
-                let CheckedObject { place, object_ref, .. } = *undecided.into_object();
-                viewed.push(ViewedObject { place, object_ref, views });
-            }
+    for undecided in objects.into_iter().filter(|undecided| !undecided.is_exempt()) {
+        match view_object(&undecided, &snapshot, occasion) {
+            Ok(object) => viewed.extend(Some(object).filter(|object| !object.views.is_empty())),
             Err(error) => errors.push(error),
         }
     }
     Viewed { objects: viewed, errors, unread }
 }
 
-/// The views of one object as it would be stored; of a workload those of its pod.
+/// The views of one object.
 ///
 /// # Errors
 /// When the object cannot be decided.
-pub fn views_of(
+pub fn view_object(
     undecided: &UndecidedObject,
     snapshot: &Snapshot,
     occasion: Occasion<'static>,
-) -> Result<Vec<MemoryView>, Error> {
-    if undecided.is_exempt() {
-        return Ok(Vec::new());
-    }
+) -> Result<ViewedObject, Error> {
     let request = Request { occasion, ..undecided.request() };
     let admitted = admit(&request, snapshot).map_err(|fault| fault_of(&undecided.object, &fault))?;
-    Ok(views(&request, admitted.object.as_deref().unwrap_or_default(), snapshot))
+    let views = views(&request, admitted.object.as_deref().unwrap_or_default(), snapshot);
+    let CheckedObject { place, object_ref, .. } = &*undecided.object;
+    Ok(ViewedObject { place: Arc::clone(place), object_ref: object_ref.clone(), views })
 }
 
 /// A view as it is printed, with credentials in labels and names masked, and annotations cut.
@@ -87,6 +82,14 @@ pub fn shown(view: &MemoryView) -> Value {
         }
     }
     value
+}
+
+/// The most characters of a text in a map or a page: more than the longest name that Kubernetes accepts.
+const MAX_SHOWN_CHARS: usize = 256;
+
+/// A name or another short text of an input: on one line, with credentials masked, and cut.
+pub(super) fn shown_text(text: &str) -> String {
+    cut(&masked_start(text), MAX_SHOWN_CHARS).into_owned()
 }
 
 /// Masks the credentials in all texts of a value below a key. The recursion is bounded by the depth of a view.

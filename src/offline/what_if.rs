@@ -9,6 +9,7 @@ use crate::offline::check::{Checked, Decided, check};
 use crate::offline::checked_object::CheckedObject;
 use crate::offline::findings::overview;
 use crate::offline::load::Inputs;
+use crate::offline::page::PageInputs;
 use crate::report::changes::{Change, Verdict};
 use crate::report::{Report, Shown};
 use memgate_manifest::source::Source;
@@ -52,7 +53,14 @@ pub fn replaced(policies: &Policies, without: &Policies, others: &Policies) -> A
 
 /// Decides about all objects of the inputs with the policies of `base` instead of those of the same names, and with those
 /// of `new`, which replace the policies of `base` too.
-pub fn what_if(inputs: Inputs, base: &Policies, new: &Policies, occasion: Occasion<'static>) -> WhatIf {
+/// With `wants_page`, keeps what a page shows of the inputs and of the new policies.
+pub fn what_if(
+    inputs: Inputs,
+    base: &Policies,
+    new: &Policies,
+    occasion: Occasion<'static>,
+    wants_page: bool,
+) -> WhatIf {
     let current = Arc::clone(&inputs.snapshot.policies);
     let owners = inputs.objects.iter().filter_map(|it| Some((key(&it.object), owner(it.manifest())?)));
     let owners: BTreeMap<Key, String> = owners.collect();
@@ -62,7 +70,8 @@ pub fn what_if(inputs: Inputs, base: &Policies, new: &Policies, occasion: Occasi
     after.snapshot.policies = replaced(&current, base, new);
     let before: BTreeMap<Key, Decided> =
         check(before, occasion).decided.into_iter().map(|it| (key(&it.object), it)).collect();
-    compare(before, check(after, occasion), &owners)
+    let page = wants_page.then(|| PageInputs::of(&after, "", occasion));
+    compare(before, Checked { page, ..check(after, occasion) }, &owners)
 }
 
 /// The object in its file; a workload and its pod are one.

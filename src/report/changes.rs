@@ -23,7 +23,8 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    const fn name(self) -> &'static str {
+    /// The word of outputs.
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Allowed => "allowed",
             Self::Warned => "warned",
@@ -92,17 +93,20 @@ impl Change<'_> {
             (_, Verdict::Allowed) => Effect::NoLongerWarned,
         }
     }
+
+    /// What happens to the object, in words such as `newly denied`.
+    pub fn words(&self) -> &'static str {
+        self.effect().words()
+    }
+
+    /// Whether the object is denied now and was not, or is denied by more rules.
+    pub fn is_denied(&self) -> bool {
+        self.to == Verdict::Denied
+    }
 }
 
-/// Writes the objects in groups, each with the findings that make the difference.
-///
-/// # Errors
-/// Those of the writer.
-pub fn write(report: &Report<'_>, changes: &[Change<'_>], out: &mut impl Write) -> io::Result<()> {
-    let mut findings: BTreeMap<*const ObjectRef, Vec<&LocatedFinding<'_>>> = BTreeMap::new();
-    for located in &report.findings {
-        findings.entry(std::ptr::from_ref(located.object_ref)).or_default().push(located);
-    }
+/// The changes in the order in which they are written: the strictest first, then by namespace and owner.
+pub fn sorted<'c, 'r>(changes: &'c [Change<'r>]) -> Vec<&'c Change<'r>> {
     let mut sorted: Vec<&Change<'_>> = changes.iter().collect();
     sorted.sort_by_key(|it| {
         (
@@ -115,6 +119,19 @@ pub fn write(report: &Report<'_>, changes: &[Change<'_>], out: &mut impl Write) 
             it.line,
         )
     });
+    sorted
+}
+
+/// Writes the objects in groups, each with the findings that make the difference.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write(report: &Report<'_>, changes: &[Change<'_>], out: &mut impl Write) -> io::Result<()> {
+    let mut findings: BTreeMap<*const ObjectRef, Vec<&LocatedFinding<'_>>> = BTreeMap::new();
+    for located in &report.findings {
+        findings.entry(std::ptr::from_ref(located.object_ref)).or_default().push(located);
+    }
+    let sorted = sorted(changes);
     for of_effect in sorted.chunk_by(|one, two| one.effect() == two.effect()) {
         if let Some(first) = of_effect.first() {
             let count = counted(of_effect.len(), "object");

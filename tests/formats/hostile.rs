@@ -144,6 +144,9 @@ fn no_line_about_any_kind_begins_with_a_text_of_an_input() {
                     &["check", ".", "-o", "junit", "--strict"],
                     &["mutate", ".", "--diff"],
                     &["explain-pod", "a.yaml"],
+                    &["map", "."],
+                    &["map", ".", "-o", "dot"],
+                    &["map", ".", "-o", "mermaid"],
                     &["test", "a.yaml"],
                 ] {
                     let diff =

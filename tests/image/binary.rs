@@ -13,7 +13,7 @@ const MAX_IMAGE_BYTES: u64 = 17 << 20;
 pub(crate) const VERSION: &str = concat!(
     "memgate ",
     env!("CARGO_PKG_VERSION"),
-    "\nwithout completions, man, schema, --render: the archives of a release have these"
+    "\nwithout completions, lsp, man, map, schema, --render, -o html: the archives of a release have these"
 );
 
 #[test]

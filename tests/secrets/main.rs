@@ -14,6 +14,7 @@
 mod needs;
 
 mod damage;
+mod editor;
 mod fields;
 mod known_keys;
 mod outputs;

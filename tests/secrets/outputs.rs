@@ -15,13 +15,14 @@ use memgate_manifest::source::Source;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::editor;
 use crate::fields::Field;
 use crate::policy::policy;
 use crate::styles::{Style, holds_marker, objects};
 use crate::{MARKER, expect_no_marker};
 
 /// The commands that read manifests; `FILE` stands for the file.
-const COMMANDS: [&str; 26] = [
+const COMMANDS: [&str; 29] = [
     "check -o text FILE",
     "check -o concise FILE",
     "check -o json FILE",
@@ -44,6 +45,9 @@ const COMMANDS: [&str; 26] = [
     "explain-pod mutated.yaml --with FILE",
     "view FILE",
     "view --with FILE FILE",
+    "map FILE",
+    "map -o dot FILE",
+    "map -o mermaid FILE",
     "test FILE",
     "test -o json FILE",
     "test -o junit FILE",
@@ -108,6 +112,7 @@ pub(crate) fn check(field: &Field, style: &Style) -> Result<(), Failed> {
         }
     }
     judged(style, &directory)?;
+    editor::check(style.file, &text, &directory)?;
     if style.name == "block" {
         expect_masked_apart(field, &directory)?;
         // A snapshot keeps what memory is called.

@@ -1,0 +1,195 @@
+//! One page for a browser, which needs nothing but itself: no network, and no script to read it.
+//!
+//! The page has a limit of bytes. Each part has a share of it, and says how much it leaves out. Every text of an input goes
+//! through [`text()`], and the templates escape it. A Content-Security-Policy in the page allows the one style sheet and
+//! the one script that are part of it, by their hashes.
+
+mod budget;
+
+mod excerpt;
+
+mod findings;
+
+mod map;
+
+mod picture;
+
+mod tables;
+
+use std::io;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use ring::digest::{SHA256, digest};
+
+use crate::report::html_data::Page;
+use crate::report::{Report, changes, counted};
+use memgate_model::finding::Severity;
+use memgate_primitives::plain_text::cut;
+
+/// The style sheet.
+const STYLE: &str = include_str!("html/style.css");
+
+/// The script, which filters and sorts.
+const SCRIPT: &str = include_str!("html/script.js");
+
+/// The most characters of one text: the longest message is shorter.
+const MAX_CHARS: usize = 1000;
+
+/// A part of the page: its id, its heading, and its content. A part without content is left out.
+struct Part {
+    id: &'static str,
+    title: &'static str,
+    /// The selector of what the script filters.
+    filter: Option<&'static str>,
+    content: Option<Markup>,
+}
+
+/// Writes the page.
+///
+/// # Errors
+/// Those of the writer.
+pub(super) fn write(report: &Report<'_>, out: &mut Vec<u8>) -> io::Result<()> {
+    let none = Page::default();
+    let page = report.page.as_ref().unwrap_or(&none);
+    out.extend_from_slice(whole(report, page).into_string().as_bytes());
+    out.push(b'\n');
+    Ok(())
+}
+
+/// A text of an input: on one line, and cut.
+fn text(text: &str) -> String {
+    cut(text, MAX_CHARS).into_owned()
+}
+
+fn whole(report: &Report<'_>, page: &Page<'_>) -> Markup {
+    let (verdict, class) = verdict(report);
+    let title = format!("memgate {}", page.command);
+    let parts = parts(report, page);
+    let parts: Vec<(&Part, &Markup)> =
+        parts.iter().filter_map(|part| Some((part, part.content.as_ref()?))).collect();
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(security_policy());
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) ": " (verdict) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                a class="skip" href="#main" { "Skip to the content" }
+                header {
+                    h1 { (title) }
+                    p class={ "verdict " (class) } { (verdict) }
+                    (about(report, page))
+                }
+                nav aria-label="Parts of this page" {
+                    ul { @for (part, _) in &parts { li { a href={ "#" (part.id) } { (part.title) } } } }
+                }
+                main id="main" {
+                    @for (part, content) in &parts {
+                        section id=(part.id) aria-labelledby={ (part.id) "-title" } data-filter=[part.filter] {
+                            h2 id={ (part.id) "-title" } { (part.title) }
+                            (content)
+                        }
+                    }
+                }
+                footer { p { "Written by memgate " (env!("CARGO_PKG_VERSION")) ". " (docs()) } }
+                script { (PreEscaped(SCRIPT)) }
+            }
+        }
+    }
+}
+
+/// Allows the style sheet and the script of the page, and nothing else.
+fn security_policy() -> String {
+    let [style, script] = [STYLE, SCRIPT].map(|text| STANDARD.encode(digest(&SHA256, text.as_bytes())));
+    format!(
+        "default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; img-src data:; \
+         base-uri 'none'; form-action 'none'"
+    )
+}
+
+fn docs() -> Markup {
+    let address = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs/commands.md");
+    html! { a href=(address) rel="noreferrer" { "Documentation of the commands" } }
+}
+
+/// The result in words, with the class of its colour.
+fn verdict(report: &Report<'_>) -> (String, &'static str) {
+    let unreadable = match report.errors.len() {
+        0 => String::new(),
+        count => format!("; {} could not be read", counted(count, "input")),
+    };
+    if let Some(changes) = &report.changes {
+        let class = if changes.iter().any(changes::Change::is_denied) { "deny" } else { "good" };
+        return (changes::summary(report, changes) + &unreadable, class);
+    }
+    let denied = if report.denied > 0 { report.denied } else { report.count(Severity::Deny) };
+    let warnings = report.count(Severity::Warn);
+    let (words, class) = match (denied, warnings) {
+        (0, _) if report.objects.is_empty() => ("Nothing to judge was found".to_owned(), "warn"),
+        (0, 0) => ("Nothing would be denied".to_owned(), "good"),
+        (0, warnings) => (format!("Nothing would be denied; {}", counted(warnings, "warning")), "warn"),
+        (denied, _) => (format!("{} would be denied", counted(denied, "object")), "deny"),
+    };
+    (words + &unreadable, if report.errors.is_empty() { class } else { "deny" })
+}
+
+/// What was judged, and when.
+fn about(report: &Report<'_>, page: &Page<'_>) -> Markup {
+    /// The most paths that are listed.
+    const MOST: usize = 20;
+    let more = page.judged.len().saturating_sub(MOST);
+    html! {
+        dl class="about" {
+            @if !page.judged.is_empty() {
+                dt { "Judged" }
+                dd {
+                    @for (number, path) in page.judged.iter().take(MOST).enumerate() {
+                        @if number > 0 { ", " }
+                        code { (text(path)) }
+                    }
+                    @if more > 0 { " and " (more) " more" }
+                }
+            }
+            dt { "Read" }
+            dd { (report.summary()) }
+            @if !page.time.is_empty() {
+                dt { "Time of the decision" }
+                dd { time datetime=(page.time) { (page.time) } }
+                dt { "Point of policies" }
+                dd { (page.point) }
+            }
+        }
+    }
+}
+
+fn parts(report: &Report<'_>, page: &Page<'_>) -> Vec<Part> {
+    let part = |id, title, content| Part { id, title, filter: None, content };
+    let rows = |id, title, content| Part { id, title, filter: Some("tbody tr"), content };
+    let articles = |id, title, severity| Part {
+        id,
+        title,
+        filter: Some("article"),
+        content: findings::of_severity(report, severity),
+    };
+    let table = page.table.as_ref().or(report.table.as_ref());
+    vec![
+        part("summary", "Summary", Some(tables::tiles(report, page))),
+        part("errors", "Inputs that could not be read", findings::errors(report)),
+        rows("policies", "Findings by policy and namespace", table.and_then(tables::policies)),
+        rows("changes", "Objects whose verdict changes", tables::changes(report)),
+        articles("denials", "Denials", Severity::Deny),
+        articles("warnings", "Warnings", Severity::Warn),
+        articles("notes", "Notes", Severity::Note),
+        rows("exemptions", "Exemptions", tables::exemptions(page)),
+        part("assumed", "What was assumed or is not known", tables::assumed(report, page)),
+        rows("passed-over", "What was not checked", tables::passed_over(report)),
+        rows("map", "Map of memory", map::section(&page.map)),
+    ]
+}

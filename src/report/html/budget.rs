@@ -1,0 +1,65 @@
+//! The shares of the parts of the page: a part is cut when its share is used up.
+
+use maud::{Markup, PreEscaped, html};
+
+/// The share of all findings of one severity that deny.
+pub(super) const DENIALS: usize = 1_000_000;
+
+/// The share of the warnings.
+pub(super) const WARNINGS: usize = 700_000;
+
+/// The share of any other list or table.
+pub(super) const OTHERS: usize = 300_000;
+
+/// The share of the table of the map, in which a row has many objects.
+pub(super) const MAP: usize = 900_000;
+
+/// The elements of a list that fit into its share.
+pub(super) struct Fitting {
+    /// The elements.
+    pub(super) markup: Markup,
+    /// How many there are of them.
+    pub(super) count: usize,
+    /// How many do not fit.
+    pub(super) more: usize,
+}
+
+/// Renders elements until their share is used up.
+pub(super) fn fitting<T>(
+    share: usize,
+    elements: impl IntoIterator<Item = T>,
+    render: impl Fn(T) -> Markup,
+) -> Fitting {
+    let (mut markup, mut used) = (String::new(), 0);
+    let (mut count, mut more) = (0, 0);
+    for element in elements {
+        if more > 0 {
+            more += 1;
+            continue;
+        }
+        let PreEscaped(rendered) = render(element);
+        // In a log of a CI system, a `#` may become five bytes.
+        used += rendered.len() + 4 * rendered.bytes().filter(|byte| *byte == b'#').count();
+        if used > share {
+            more = 1;
+        } else {
+            markup.push_str(&rendered);
+            count += 1;
+        }
+    }
+    Fitting { markup: PreEscaped(markup), count, more }
+}
+
+impl Fitting {
+    /// The sentence about the elements that are left out, with where they can be seen.
+    pub(super) fn rest(&self, elsewhere: &str) -> Markup {
+        html! {
+            @if self.more > 0 { p { strong { (self.more) " more are not shown in this page" } "; " (elsewhere) "." } }
+        }
+    }
+
+    /// Whether there is nothing to show or to mention.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.count == 0 && self.more == 0
+    }
+}

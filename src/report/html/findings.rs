@@ -1,0 +1,90 @@
+//! Findings with their source lines, and the errors of inputs.
+
+use maud::{Markup, html};
+
+use super::budget::{DENIALS, OTHERS, WARNINGS, fitting};
+use super::{excerpt, text};
+use crate::report::page::url;
+use crate::report::{InputError, LocatedFinding, Report};
+use memgate_model::finding::Severity;
+
+/// The most other places that are shown with a finding.
+const MAX_RELATED: usize = 3;
+
+/// Where the findings are that the page leaves out.
+const ELSEWHERE: &str = "-o json lists all of them";
+
+/// The findings of one severity; `None` without any.
+pub(super) fn of_severity(report: &Report<'_>, severity: Severity) -> Option<Markup> {
+    let share = match severity {
+        Severity::Deny => DENIALS,
+        Severity::Warn => WARNINGS,
+        Severity::Note => OTHERS,
+    };
+    let of_it = report.findings.iter().filter(|it| it.finding.severity == severity);
+    let shown = fitting(share, of_it, finding);
+    let uncounted = report.count(severity).saturating_sub(shown.count + shown.more);
+    if shown.is_empty() && uncounted == 0 {
+        return None;
+    }
+    Some(html! {
+        (shown.markup)
+        (shown.rest(ELSEWHERE))
+        @if uncounted > 0 { p { (uncounted) " more of objects with very many findings are not listed." } }
+    })
+}
+
+fn finding(located: &LocatedFinding<'_>) -> Markup {
+    let LocatedFinding { finding, object_ref, location, sets, related, fingerprint, .. } = located;
+    let name = finding.severity.name();
+    let address = Some(url(finding)).filter(|it| it.starts_with("https://") || it.starts_with("http://"));
+    let place = format!("{}:{}:{}", text(location.file), location.line, location.column);
+    let at_admission = finding.policy.as_ref().and_then(|policy| policy.at_admission);
+    html! {
+        article class={ "finding is-" (name) } id={ "finding-" (fingerprint) } {
+            h3 {
+                span class=(name) { (name) } " "
+                @match &address {
+                    Some(address) => a href=(text(address)) rel="noreferrer" { code { (text(finding.code_name())) } },
+                    None => code { (text(finding.code_name())) },
+                }
+                @if !object_ref.kind.is_empty() { " " (text(&object_ref.title())) }
+            }
+            p { (text(&finding.message())) }
+            p class="quiet" {
+                code { (place) }
+                @if let Some(file) = located.source_file { ", rendered from " code { (text(file)) } }
+                @if !sets.is_empty() { ", in the sets " (text(&sets.join(", "))) }
+            }
+            (excerpt::line(location))
+            @for other in related.iter().take(MAX_RELATED) {
+                p class="quiet" {
+                    code { (text(other.location.file)) ":" (other.location.line) } " " (text(&other.label))
+                }
+                (excerpt::line(&other.location))
+            }
+            @if let Some(words) = at_admission { p { "At admission: " (words.words()) } }
+            @if let Some(help) = finding.help_text() { p { "Help: " (text(&help)) } }
+        }
+    }
+}
+
+/// The errors of inputs; `None` without any.
+pub(super) fn errors(report: &Report<'_>) -> Option<Markup> {
+    let shown = fitting(OTHERS, &report.errors, error);
+    (!shown.is_empty()).then(|| html! { (shown.markup) (shown.rest(ELSEWHERE)) })
+}
+
+fn error(error: &InputError<'_>) -> Markup {
+    html! {
+        article class="finding is-deny" {
+            h3 {
+                span class="deny" { "error" }
+                @if let Some(file) = error.file { " " (text(file)) }
+                @if let Some((line, column)) = error.position { ":" (line) ":" (column) }
+            }
+            p { (text(&error.advice())) }
+            @if let Some(location) = &error.location { (excerpt::line(location)) }
+        }
+    }
+}

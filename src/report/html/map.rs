@@ -1,0 +1,80 @@
+//! The map of memory: a picture of a small one, and always a table.
+
+use maud::{Markup, html};
+
+use super::budget::{MAP, fitting};
+use super::picture::picture;
+use super::tables::table;
+use crate::report::map::{MapLine, MappedMemory, MemoryMap, Presence};
+
+/// The most objects that are listed in one cell.
+const MAX_USERS: usize = 25;
+
+const COLUMNS: [(&str, bool); 9] = [
+    ("Memory", false),
+    ("Namespace", false),
+    ("Backend", false),
+    ("Host", false),
+    ("Durable", false),
+    ("Retention", false),
+    ("Secrets", false),
+    ("Referred to by", false),
+    ("Pods that get it", false),
+];
+
+/// The map; `None` without memory.
+pub(super) fn section(map: &MemoryMap) -> Option<Markup> {
+    let (count, _) = map.counts();
+    if count == 0 {
+        return None;
+    }
+    let of_sets = map.sets.iter().flat_map(|set| set.memories.iter().map(move |memory| (&*set.set, memory)));
+    let shown = fitting(MAP, of_sets, |(set, memory)| row(set, memory));
+    Some(html! {
+        @for (number, set) in map.sets.iter().enumerate() { (picture(set, number)) }
+        (table("Memory resources, what refers to them, and the pods that get them", &COLUMNS, &shown.markup))
+        (shown.rest("memgate map prints all of them"))
+    })
+}
+
+fn row(set: &str, memory: &MappedMemory) -> Markup {
+    let MappedMemory { object, presence, facts, users, .. } = memory;
+    let retention = [&facts.retention, &facts.storage].map(ToString::to_string);
+    let retention: Vec<String> = retention.into_iter().filter(|text| !text.is_empty()).collect();
+    let (pods, referrers): (Vec<&MapLine>, Vec<&MapLine>) = users.iter().partition(|line| line.is_pod);
+    html! {
+        tr {
+            th scope="row" {
+                (object.kind) " " (object.name)
+                @if *presence != Presence::Found { " " strong class="deny" { (presence.words()) } }
+                @if !set.is_empty() { " (set " (set) ")" }
+            }
+            td { (object.namespace) }
+            td { (facts.backend.to_string()) }
+            td { (facts.hosts.to_string()) }
+            td { (facts.durable.to_string()) }
+            td { (retention.join(", ")) }
+            td { (facts.secrets.to_string()) }
+            td { (list(&referrers)) }
+            td { (list(&pods)) }
+        }
+    }
+}
+
+fn list(lines: &[&MapLine]) -> Markup {
+    let more = lines.len().saturating_sub(MAX_USERS);
+    html! {
+        @if !lines.is_empty() {
+            ul {
+                @for line in lines.iter().take(MAX_USERS) {
+                    li {
+                        (line.user.title())
+                        @if line.crosses { " " strong class="deny" { "across namespaces" } }
+                        @if let Some(other) = &line.differs { " (by its own variables: " (other) ")" }
+                    }
+                }
+                @if more > 0 { li { "and " (more) " more" } }
+            }
+        }
+    }
+}

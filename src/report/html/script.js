@@ -1,0 +1,47 @@
+"use strict";
+// Adds a filter to each section with `data-filter`, and sorting to each table with `data-sort`. The page can be read
+// without it.
+for (const section of document.querySelectorAll("[data-filter]")) {
+  const items = [...section.querySelectorAll(section.dataset.filter)];
+  if (items.length < 2) continue;
+  const texts = items.map((item) => item.textContent.toLowerCase());
+  const box = document.createElement("div");
+  const label = document.createElement("label");
+  const input = document.createElement("input");
+  const status = document.createElement("span");
+  box.className = "filter";
+  input.type = "search";
+  input.id = `${section.id}-filter`;
+  label.htmlFor = input.id;
+  label.textContent = "Filter";
+  status.setAttribute("role", "status");
+  input.addEventListener("input", () => {
+    const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
+    let shown = 0;
+    items.forEach((item, index) => {
+      item.hidden = !words.every((word) => texts[index].includes(word));
+      shown += item.hidden ? 0 : 1;
+    });
+    status.textContent = words.length ? `${shown} of ${items.length} shown` : "";
+  });
+  box.append(label, input, status);
+  section.querySelector("h2").after(box);
+}
+for (const table of document.querySelectorAll("table[data-sort]")) {
+  const body = table.tBodies[0];
+  [...table.tHead.rows[0].cells].forEach((head, column) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = head.textContent;
+    head.replaceChildren(button);
+    button.addEventListener("click", () => {
+      const down = head.getAttribute("aria-sort") === "ascending";
+      for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+      head.setAttribute("aria-sort", down ? "descending" : "ascending");
+      const keyed = [...body.rows].map((row) => [row.cells[column].textContent, row]);
+      const order = new Intl.Collator("en", { numeric: true }).compare;
+      keyed.sort(([one], [two]) => (down ? order(two, one) : order(one, two)));
+      body.append(...keyed.map(([, row]) => row));
+    });
+  });
+}

@@ -1,0 +1,201 @@
+//! The summary, and the tables of policies, changes, exemptions and what was not checked.
+
+use std::collections::BTreeMap;
+
+use maud::{Markup, html};
+
+use super::budget::{OTHERS, fitting};
+use super::text;
+use crate::report::html_data::{ExemptionState, Page, ShownExemption};
+use crate::report::table::{Numbers, Row, Table};
+use crate::report::{Report, changes};
+use memgate_model::finding::Severity;
+
+/// The numbers of the run, as tiles.
+pub(super) fn tiles(report: &Report<'_>, page: &Page<'_>) -> Markup {
+    let (memories, lines) = page.map.counts();
+    let tiles = [
+        (report.objects.len(), "objects judged", ""),
+        (report.denied, "objects denied", "deny"),
+        (report.count(Severity::Deny), "denials", "deny"),
+        (report.count(Severity::Warn), "warnings", "warn"),
+        (report.count(Severity::Note), "notes", "note"),
+        (report.policies, "policies", ""),
+        (page.exemptions.len(), "exemptions", ""),
+        (report.passed_over.len(), "not checked", ""),
+        (memories, "memory resources", ""),
+        (lines, "lines to memory", ""),
+    ];
+    html! {
+        ul class="tiles" {
+            @for (count, words, class) in tiles {
+                li { strong class=[(count > 0 && !class.is_empty()).then_some(class)] { (count) } (words) }
+            }
+        }
+    }
+}
+
+/// A table that the script can sort, inside of what scrolls where it is wide.
+pub(super) fn table(caption: &str, columns: &[(&str, bool)], rows: &Markup) -> Markup {
+    html! {
+        div class="scroll" role="region" aria-label=(caption) tabindex="0" {
+            table data-sort="" {
+                caption { (caption) }
+                thead {
+                    tr {
+                        @for (name, is_number) in columns {
+                            th scope="col" class=[is_number.then_some("number")] { (name) }
+                        }
+                    }
+                }
+                tbody { (rows) }
+            }
+        }
+    }
+}
+
+/// The numbers by policy and namespace; `None` without findings.
+pub(super) fn policies(of: &Table<'_>) -> Option<Markup> {
+    const COLUMNS: [(&str, bool); 7] = [
+        ("Policy", false),
+        ("Namespace", false),
+        ("Objects", true),
+        ("Denials", true),
+        ("Warnings", true),
+        ("Exempted", true),
+        ("All findings", true),
+    ];
+    let shown = fitting(OTHERS, &of.rows, |Row { policy, namespace, numbers }| {
+        html! {
+            tr {
+                th scope="row" { (policy.map_or_else(|| "rules of the platforms".to_owned(), text)) }
+                td { @if namespace.is_empty() { "–" } @else { (text(namespace)) } }
+                (cells(*numbers))
+            }
+        }
+    });
+    let Numbers { objects, denials, warnings, exempted, all } = of.total;
+    (!shown.is_empty()).then(|| {
+        html! {
+            (table("The numbers of each policy in each namespace", &COLUMNS, &shown.markup))
+            p {
+                "In total: " (objects) " objects, " (denials) " denials, " (warnings) " warnings, " (exempted)
+                " exempted, " (all) " findings."
+            }
+            (shown.rest("-o json lists all of them"))
+        }
+    })
+}
+
+fn cells(numbers: Numbers) -> Markup {
+    let Numbers { objects, denials, warnings, exempted, all } = numbers;
+    html! { @for number in [objects, denials, warnings, exempted, all] { td class="number" { (number) } } }
+}
+
+/// The objects whose verdict changes; `None` for a command that does not compare.
+pub(super) fn changes(report: &Report<'_>) -> Option<Markup> {
+    let all = report.changes.as_ref()?;
+    const COLUMNS: [(&str, bool); 6] = [
+        ("Object", false),
+        ("Owner", false),
+        ("Change", false),
+        ("Before", false),
+        ("After", false),
+        ("Place", false),
+    ];
+    let shown = fitting(OTHERS, changes::sorted(all), |change| {
+        html! {
+            tr {
+                th scope="row" { (text(&change.object_ref.title())) }
+                td { (text(change.owner.unwrap_or_default())) }
+                td { (change.words()) }
+                td { (change.from.name()) }
+                td { (change.to.name()) }
+                td { code { (text(change.file)) ":" (change.line) } }
+            }
+        }
+    });
+    Some(html! {
+        @if shown.is_empty() {
+            p { "The verdict of no object changes." }
+        } @else {
+            (table("Each object with its verdict before and after", &COLUMNS, &shown.markup))
+            (shown.rest("-o json lists all of them"))
+        }
+    })
+}
+
+/// The exemptions; `None` without any.
+pub(super) fn exemptions(page: &Page<'_>) -> Option<Markup> {
+    const COLUMNS: [(&str, bool); 7] = [
+        ("Exemption", false),
+        ("Policy", false),
+        ("Rules", false),
+        ("Objects", false),
+        ("Ends", false),
+        ("State", false),
+        ("Reason", false),
+    ];
+    let shown = fitting(OTHERS, &page.exemptions, exemption);
+    (!shown.is_empty()).then(|| {
+        html! {
+            (table("The exemptions that were read, with their end", &COLUMNS, &shown.markup))
+            (shown.rest("kubectl get memorypolicyexemptions -A lists those of a cluster"))
+        }
+    })
+}
+
+fn exemption(it: &ShownExemption) -> Markup {
+    let class = match it.state {
+        ExemptionState::InForce => "good",
+        ExemptionState::EndsSoon | ExemptionState::Later => "warn",
+        ExemptionState::Ended => "deny",
+    };
+    html! {
+        tr {
+            th scope="row" { (text(&it.name)) }
+            td { (text(&it.policy)) }
+            td { (text(&it.rules)) }
+            td { (text(&it.target)) }
+            td { time datetime=(it.expires_at) { (it.expires_at) } }
+            td { strong class=(class) { (it.state.words()) } }
+            td { (text(&it.reason)) }
+        }
+    }
+}
+
+/// What was assumed; `None` if everything is known.
+pub(super) fn assumed(report: &Report<'_>, page: &Page<'_>) -> Option<Markup> {
+    let unknown = fitting(OTHERS, report.unknown_objects(), |it| html! { li { (text(it)) } });
+    let assumed = fitting(OTHERS, &page.assumed, |it| html! { li { (text(it)) } });
+    (!unknown.is_empty() || !assumed.is_empty()).then(|| {
+        html! {
+            @if !assumed.is_empty() { ul { (assumed.markup) } }
+            (assumed.rest("the command writes all of them to standard error"))
+            @if !unknown.is_empty() {
+                h3 { "Objects that are not among the inputs" }
+                p { "Nothing was concluded about them; --with adds them." }
+                ul { (unknown.markup) }
+            }
+            (unknown.rest("-o json lists all of them"))
+        }
+    })
+}
+
+/// How many objects and documents were not checked, by reason; `None` without any.
+pub(super) fn passed_over(report: &Report<'_>) -> Option<Markup> {
+    let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
+    for passed_over in &report.passed_over {
+        *reasons.entry(passed_over.reason).or_default() += 1;
+    }
+    let shown = fitting(OTHERS, reasons, |(reason, count)| {
+        html! { tr { th scope="row" { (reason) } td class="number" { (count) } } }
+    });
+    (!shown.is_empty()).then(|| {
+        table(
+            "Objects and documents, by the reason why they were not checked",
+            &[("It …", false), ("Number", true)],
+            &shown.markup,
+        )
+    })
+}

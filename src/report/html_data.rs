@@ -1,0 +1,70 @@
+//! What the page of `-o html` shows beside the findings. A report has it if a page is written.
+
+use crate::report::map::MemoryMap;
+use crate::report::table::Table;
+
+/// The data of the page.
+#[derive(Debug, Default)]
+pub struct Page<'a> {
+    /// The command.
+    pub command: &'static str,
+    /// The paths as the user gave them, or the cluster.
+    pub judged: Vec<String>,
+    /// The point of policies.
+    pub point: &'static str,
+    /// The time of the decision, as in RFC 3339.
+    pub time: String,
+    /// The numbers by policy and namespace, if the report itself does not show them.
+    pub table: Option<Table<'a>>,
+    /// The map of memory.
+    pub map: MemoryMap,
+    /// The exemptions, by namespace and name.
+    pub exemptions: Vec<ShownExemption>,
+    /// What was assumed or is not known, a sentence each.
+    pub assumed: Vec<String>,
+}
+
+/// An exemption of a policy, with credentials in its texts masked.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ShownExemption {
+    /// Its namespace and name.
+    pub name: String,
+    /// The policy that it suspends.
+    pub policy: String,
+    /// The rules that it suspends.
+    pub rules: String,
+    /// The exempt objects.
+    pub target: String,
+    /// When it ends, as in RFC 3339.
+    pub expires_at: String,
+    /// Whether it is in force.
+    pub state: ExemptionState,
+    /// The reason, with the ticket and the person who approved it.
+    pub reason: String,
+}
+
+/// Whether an exemption is in force at the time of the decision.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ExemptionState {
+    /// It is in force.
+    #[default]
+    InForce,
+    /// It is in force, and ends within 30 days.
+    EndsSoon,
+    /// It begins later.
+    Later,
+    /// It has ended.
+    Ended,
+}
+
+impl ExemptionState {
+    /// The words of the page.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::InForce => "in force",
+            Self::EndsSoon => "ends within 30 days",
+            Self::Later => "not yet in force",
+            Self::Ended => "has ended",
+        }
+    }
+}

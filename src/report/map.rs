@@ -1,0 +1,225 @@
+//! The map of memory: memory resources, and the agents and pods that reach them.
+//!
+//! All texts of a map can be shown as they are: credentials in them are masked, and control characters are spaces. The
+//! map is sorted, and its nodes have ids that are made from names, so that a diff of two maps shows what has changed.
+
+mod graph;
+
+mod dot;
+
+mod mermaid;
+
+mod text;
+
+use std::fmt;
+use std::io;
+
+pub use self::graph::{MAX_DRAWN_BYTES, MAX_DRAWN_LINES};
+
+/// The map of each set of files.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MemoryMap {
+    /// One map without sets.
+    pub sets: Vec<SetMap>,
+}
+
+/// The map of files that are judged together.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SetMap {
+    /// The name of the set; empty without sets.
+    pub set: String,
+    /// The memory resources, by namespace, kind and name.
+    pub memories: Vec<MappedMemory>,
+}
+
+/// An object of the map.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MappedObject {
+    /// The namespace; empty for a cluster-wide kind.
+    pub namespace: String,
+    /// The kind.
+    pub kind: String,
+    /// The name.
+    pub name: String,
+}
+
+/// A memory resource, with those that reach it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MappedMemory {
+    /// The memory resource. Memory that a pod names by its own variables alone has the name of the pod.
+    pub object: MappedObject,
+    /// The name of the platform.
+    pub family: &'static str,
+    /// Whether it exists.
+    pub presence: Presence,
+    /// What is known of it; nothing of one that was not found.
+    pub facts: Facts,
+    /// What reaches it, by namespace, kind and name.
+    pub users: Vec<MapLine>,
+}
+
+/// Whether a memory resource exists.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Presence {
+    /// It was read.
+    #[default]
+    Found,
+    /// It does not exist.
+    Missing,
+    /// It was not found, and may exist elsewhere.
+    Unknown,
+    /// No object declares it: a pod names it by its own variables.
+    Undeclared,
+}
+
+impl Presence {
+    /// The words behind the name; empty for a resource that was read.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Found => "",
+            Self::Missing => "does not exist",
+            Self::Unknown => "not among the inputs",
+            Self::Undeclared => "not declared by an object",
+        }
+    }
+}
+
+/// What is known of a memory resource.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// The backend, with its provider.
+    pub backend: Fact,
+    /// Where it is reached: each host with its port.
+    pub hosts: Fact,
+    /// Whether it outlives its process.
+    pub durable: Fact,
+    /// How long and how many entries are kept.
+    pub retention: Fact,
+    /// The size of the volume.
+    pub storage: Fact,
+    /// The names of Secrets.
+    pub secrets: Fact,
+}
+
+/// One value of a memory resource.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Fact {
+    /// The platform does not have it, or the object does not set it.
+    #[default]
+    Absent,
+    /// The value.
+    Known(String),
+    /// There is a value, and the reason why it is unknown.
+    Unknown(String),
+}
+
+impl Fact {
+    /// A value that may be absent.
+    pub fn of(value: Option<impl Into<String>>) -> Self {
+        value.map_or(Self::Absent, |value| Self::Known(value.into()))
+    }
+
+    /// The value, if it is known.
+    pub fn known(&self) -> Option<&str> {
+        if let Self::Known(value) = self { Some(value) } else { None }
+    }
+}
+
+impl fmt::Display for Fact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Absent => Ok(()),
+            Self::Known(value) => f.write_str(value),
+            Self::Unknown(why) => write!(f, "unknown ({why})"),
+        }
+    }
+}
+
+impl Facts {
+    /// The present facts, each with its label.
+    pub fn labelled(&self) -> impl Iterator<Item = (&'static str, &Fact)> {
+        let facts = [
+            ("backend", &self.backend),
+            ("durable", &self.durable),
+            ("retention", &self.retention),
+            ("storage", &self.storage),
+            ("host", &self.hosts),
+            ("Secret", &self.secrets),
+        ];
+        facts.into_iter().filter(|(_, fact)| **fact != Fact::Absent)
+    }
+
+    /// The facts that differ from those of another memory, in one line.
+    pub fn other_than(&self, declared: &Self) -> Option<String> {
+        let declared: Vec<_> = declared.labelled().collect();
+        let others = self.labelled().filter(|fact| !declared.contains(fact));
+        let words: Vec<String> = others.map(|(label, fact)| format!("{label}: {fact}")).collect();
+        (!words.is_empty()).then(|| words.join(", "))
+    }
+}
+
+/// A line of the map: an object that reaches a memory resource.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MapLine {
+    /// The object that refers to the memory; a workload stands for its pod.
+    pub user: MappedObject,
+    /// Whether it is a pod, or makes pods, that get the memory.
+    pub is_pod: bool,
+    /// Whether the memory is in another namespace.
+    pub crosses: bool,
+    /// What the pod sets otherwise by its own variables, in one line.
+    pub differs: Option<String>,
+}
+
+impl MappedObject {
+    /// Kind and name, with the namespace if there is one.
+    pub fn title(&self) -> String {
+        let Self { namespace, kind, name } = self;
+        if namespace.is_empty() { format!("{kind} {name}") } else { format!("{kind} {namespace}/{name}") }
+    }
+}
+
+impl MemoryMap {
+    /// The number of memory resources, and of the lines to them.
+    pub fn counts(&self) -> (usize, usize) {
+        let memories = || self.sets.iter().flat_map(|set| &set.memories);
+        (memories().count(), memories().map(|memory| memory.users.len()).sum())
+    }
+}
+
+/// How a map is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MapFormat {
+    /// For people.
+    Text,
+    /// For Graphviz.
+    Dot,
+    /// A Mermaid flowchart, which GitHub and GitLab draw.
+    Mermaid,
+}
+
+impl MapFormat {
+    /// Every format, in the order in which help lists them.
+    pub const ALL: [Self; 3] = [Self::Text, Self::Dot, Self::Mermaid];
+
+    /// The name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Dot => "dot",
+            Self::Mermaid => "mermaid",
+        }
+    }
+}
+
+/// Writes a map in one format. Text has ANSI styles, which the stream removes where they are not wanted.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write(map: &MemoryMap, format: MapFormat, out: &mut Vec<u8>) -> io::Result<()> {
+    match format {
+        MapFormat::Text => text::write(map, out),
+        MapFormat::Dot => dot::write(map, out),
+        MapFormat::Mermaid => mermaid::write(map, out),
+    }
+}

@@ -1,0 +1,202 @@
+//! The map as a graph: objects in namespaces, the hosts of stores, and lines between them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use super::{Fact, MapLine, MappedMemory, MappedObject, MemoryMap, Presence, SetMap};
+
+/// The most lines of a Mermaid graph that GitHub and GitLab draw.
+pub const MAX_DRAWN_LINES: usize = 500;
+
+/// The most bytes of a Mermaid graph that GitHub and GitLab draw.
+pub const MAX_DRAWN_BYTES: usize = 50_000;
+
+/// The most characters of an id before its number.
+const MAX_ID_CHARS: usize = 120;
+
+/// The graph of one set.
+pub(super) struct Graph {
+    /// The id and the name of the set; `None` without sets.
+    pub(super) set: Option<(String, String)>,
+    /// The namespaces with their objects; the objects without a namespace first.
+    pub(super) namespaces: Vec<Namespace>,
+    /// The hosts.
+    pub(super) stores: Vec<Node>,
+    /// The lines, in the order of the nodes to which they lead.
+    pub(super) edges: Vec<Edge>,
+}
+
+/// The objects of a namespace.
+pub(super) struct Namespace {
+    pub(super) id: String,
+    /// The name; empty for objects without a namespace.
+    pub(super) name: String,
+    pub(super) nodes: Vec<Node>,
+}
+
+/// A node.
+pub(super) struct Node {
+    pub(super) id: String,
+    pub(super) shape: Shape,
+    /// The lines of its label.
+    pub(super) label: Vec<String>,
+}
+
+/// What a node is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// An agent, or another object that refers to memory.
+    Referrer,
+    /// A pod or a workload.
+    Pod,
+    /// A memory resource.
+    Memory,
+    /// A memory resource that was not found.
+    Missing,
+    /// A host.
+    Store,
+}
+
+/// A line between two nodes.
+pub(super) struct Edge {
+    pub(super) from: String,
+    pub(super) to: String,
+    /// Empty for a line without a label.
+    pub(super) label: String,
+    pub(super) crosses: bool,
+}
+
+/// The graphs of all sets with memory. No id occurs twice in them.
+pub(super) fn graphs(map: &MemoryMap) -> Vec<Graph> {
+    let mut ids = Ids::default();
+    map.sets.iter().filter(|set| !set.memories.is_empty()).map(|set| graph(set, &mut ids)).collect()
+}
+
+fn graph(of: &SetMap, ids: &mut Ids) -> Graph {
+    let set = (!of.set.is_empty()).then(|| (ids.id(&["set", &of.set]), of.set.clone()));
+    let mut nodes = Nodes { set: of.set.clone(), ..Nodes::default() };
+    let mut edges = Vec::new();
+    for memory in &of.memories {
+        let shape = match memory.presence {
+            Presence::Found | Presence::Undeclared => Shape::Memory,
+            Presence::Missing | Presence::Unknown => Shape::Missing,
+        };
+        let to = nodes.object(&memory.object, true, shape, memory_label(memory), ids);
+        for MapLine { user, is_pod, crosses, differs } in &memory.users {
+            let shape = if *is_pod { Shape::Pod } else { Shape::Referrer };
+            let label = vec![format!("{} {}", user.kind, user.name)];
+            let from = nodes.object(user, false, shape, label, ids);
+            let mut words: Vec<&str> = Vec::new();
+            words.extend(crosses.then_some("across namespaces"));
+            words.extend(differs.as_deref());
+            edges.push(Edge { from, to: to.clone(), label: words.join(", "), crosses: *crosses });
+        }
+        for host in memory.facts.hosts.known().into_iter().flat_map(|hosts| hosts.split(", ")) {
+            let store = nodes.store(host, ids);
+            edges.push(Edge { from: to.clone(), to: store, label: String::new(), crosses: false });
+        }
+    }
+    Graph { set, namespaces: nodes.namespaces(ids), stores: nodes.stores.into_values().collect(), edges }
+}
+
+/// The lines of the label of a memory resource. A known host has a node of its own.
+fn memory_label(memory: &MappedMemory) -> Vec<String> {
+    let MappedMemory { object, presence, facts, .. } = memory;
+    let mut label = vec![format!("{} {}", object.kind, object.name)];
+    label.extend(Some(presence.words()).filter(|words| !words.is_empty()).map(str::to_owned));
+    let is_node = |label: &str, fact: &Fact| label == "host" && fact.known().is_some();
+    let facts = facts.labelled().filter(|(label, fact)| !is_node(label, fact));
+    label.extend(facts.map(|(label, fact)| format!("{label}: {fact}")));
+    label
+}
+
+/// The nodes of a set, each once. A memory resource may have the name of an object that uses memory.
+#[derive(Default)]
+struct Nodes {
+    set: String,
+    objects: BTreeMap<(MappedObject, bool), Node>,
+    stores: BTreeMap<String, Node>,
+}
+
+impl Nodes {
+    fn object(
+        &mut self,
+        object: &MappedObject,
+        is_memory: bool,
+        shape: Shape,
+        label: Vec<String>,
+        ids: &mut Ids,
+    ) -> String {
+        let set = &self.set;
+        let node = self.objects.entry((object.clone(), is_memory)).or_insert_with(|| {
+            let MappedObject { namespace, kind, name } = object;
+            Node { id: ids.id(&[set, kind, namespace, name]), shape, label }
+        });
+        node.id.clone()
+    }
+
+    fn store(&mut self, host: &str, ids: &mut Ids) -> String {
+        let set = &self.set;
+        let node = self.stores.entry(host.to_owned()).or_insert_with(|| {
+            let label = vec![format!("host {host}")];
+            Node { id: ids.id(&[set, "host", host]), shape: Shape::Store, label }
+        });
+        node.id.clone()
+    }
+
+    /// Takes the objects by namespace.
+    fn namespaces(&mut self, ids: &mut Ids) -> Vec<Namespace> {
+        let mut namespaces: Vec<Namespace> = Vec::new();
+        for ((object, _), node) in std::mem::take(&mut self.objects) {
+            match namespaces.last_mut().filter(|last| last.name == object.namespace) {
+                Some(last) => last.nodes.push(node),
+                None => {
+                    let id = ids.id(&[&self.set, "namespace", &object.namespace]);
+                    namespaces.push(Namespace { id, name: object.namespace, nodes: vec![node] });
+                }
+            }
+        }
+        namespaces
+    }
+}
+
+/// The ids so far.
+#[derive(Default)]
+struct Ids {
+    taken: BTreeSet<String>,
+    /// The last number behind an id.
+    numbers: BTreeMap<String, usize>,
+}
+
+impl Ids {
+    /// An id of ASCII letters, digits and underscores, made from these names. It has a number if an earlier id is the
+    /// same.
+    fn id(&mut self, names: &[&str]) -> String {
+        let names: Vec<&str> = names.iter().copied().filter(|name| !name.is_empty()).collect();
+        let letter = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+        let base: String = names.join("_").chars().map(letter).take(MAX_ID_CHARS).collect();
+        let mut id = base.clone();
+        while !self.taken.insert(id.clone()) {
+            let number = self.numbers.entry(base.clone()).or_insert(1);
+            *number += 1;
+            id.clone_from(&base);
+            let _ = write!(id, "_{number}");
+        }
+        id
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_made_from_names_and_occur_once() {
+        let mut ids = Ids::default();
+        let of =
+            [["Agent", "a-b", "c"], ["Agent", "a", "b/c"], ["Agent", "a_b_c", "2"], ["Agent", "a.b", "c"]];
+        let ids = of.map(|names| ids.id(&names));
+        assert_eq!(ids, ["Agent_a_b_c", "Agent_a_b_c_2", "Agent_a_b_c_2_2", "Agent_a_b_c_3"]);
+        assert_eq!(Ids::default().id(&["ä\"]", "", &"x".repeat(500)]).len(), MAX_ID_CHARS);
+    }
+}

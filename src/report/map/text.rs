@@ -1,0 +1,74 @@
+//! The map as text: memory resources by namespace, each with what is known of it and a line for each user.
+//!
+//! Every line about a user names both ends, so that a line of a diff can be read alone.
+
+use std::io::{self, Write};
+
+use anstyle::{AnsiColor, Style};
+
+use super::{MapLine, MappedMemory, MemoryMap, Presence};
+use crate::report::at_line_start;
+
+const HEADER: Style = Style::new().bold();
+const MISSING: Style = AnsiColor::Red.on_default().bold();
+const CROSSES: Style = AnsiColor::Yellow.on_default();
+
+/// The facts that share a line; each of the others has its own.
+const TOGETHER: [&str; 4] = ["backend", "durable", "retention", "storage"];
+
+/// Writes the map.
+///
+/// # Errors
+/// Those of the writer.
+pub(super) fn write(map: &MemoryMap, out: &mut impl Write) -> io::Result<()> {
+    let mut is_first = true;
+    for set in &map.sets {
+        for memories in set.memories.chunk_by(|one, two| one.object.namespace == two.object.namespace) {
+            let namespace = memories.first().map_or("", |memory| memory.object.namespace.as_str());
+            if !std::mem::take(&mut is_first) {
+                writeln!(out)?;
+            }
+            let title = match namespace {
+                "" => "without a namespace".to_owned(),
+                namespace => format!("namespace {namespace}"),
+            };
+            let of_set = if set.set.is_empty() { String::new() } else { format!("set {}, ", set.set) };
+            writeln!(out, "{HEADER}{}{HEADER:#}", at_line_start(&format!("{of_set}{title}")))?;
+            memories.iter().try_for_each(|memory| write_memory(memory, out))?;
+        }
+    }
+    Ok(())
+}
+
+fn write_memory(memory: &MappedMemory, out: &mut impl Write) -> io::Result<()> {
+    let MappedMemory { object, presence, facts, users, .. } = memory;
+    write!(out, "  {HEADER}{} {}{HEADER:#}", object.kind, object.name)?;
+    match presence {
+        Presence::Found => writeln!(out)?,
+        Presence::Missing => writeln!(out, " ({MISSING}{}{MISSING:#})", presence.words())?,
+        Presence::Unknown | Presence::Undeclared => writeln!(out, " ({})", presence.words())?,
+    }
+    let (together, apart): (Vec<_>, Vec<_>) =
+        facts.labelled().partition(|(label, _)| TOGETHER.contains(label));
+    let words: Vec<String> = together.iter().map(|(label, fact)| format!("{label}: {fact}")).collect();
+    if !words.is_empty() {
+        writeln!(out, "    {}", words.join(", "))?;
+    }
+    for (label, fact) in apart {
+        writeln!(out, "    {label}: {fact}")?;
+    }
+    if users.is_empty() {
+        writeln!(out, "    no other object refers to it")?;
+    }
+    let title = object.title();
+    users.iter().try_for_each(|line| write_line(line, &title, out))
+}
+
+fn write_line(line: &MapLine, memory: &str, out: &mut impl Write) -> io::Result<()> {
+    write!(out, "    {} → {memory}", line.user.title())?;
+    if line.crosses {
+        write!(out, "  {CROSSES}across namespaces{CROSSES:#}")?;
+    }
+    writeln!(out)?;
+    line.differs.iter().try_for_each(|other| writeln!(out, "      by its own variables: {other}"))
+}
