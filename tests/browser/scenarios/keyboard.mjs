@@ -33,7 +33,7 @@ export const the_first_key_skips_to_the_content = () =>
 export const findings_are_filtered = () =>
     withReport(DIRTY, undefined, (path) =>
         shown(path, async (page) => {
-            const section = page.locator('section', { has: page.locator('.finding') }).first();
+            const section = page.locator('section', { has: page.locator('.filter') }).filter({ has: page.locator('.finding') }).first();
             const all = await section.locator('.finding').count();
             assert.ok(all > 1, `${all} findings`);
             const id = await section.locator('input[type=search]').getAttribute('id');

@@ -42,6 +42,21 @@ export const what_it_says_is_what_was_found = async () => {
         }));
 };
 
+export const the_picture_of_the_map_is_whole = () =>
+    withReport(CLEAN, undefined, (path) =>
+        shown(path, async (page) => {
+            const map = page.locator('svg').first();
+            assert.deepEqual(await map.locator('path *, rect *, text *').all(), []);
+            const boxes = await map.locator('rect').count();
+            assert.ok(boxes > 5 && (await map.locator('path').count()) > 5, `${boxes} boxes`);
+            assert.equal(await map.locator('rect:visible').count(), boxes);
+            // What is drawn is also in the table below.
+            const words = await page.locator('table').allInnerTexts();
+            for (const title of await map.locator('g > title').allTextContents()) {
+                assert.ok(words.some((table) => table.includes(title.split(' ')[1])), title);
+            }
+        }));
+
 export const it_says_the_same_without_script = async () => {
     for (const [kind, args] of KINDS) {
         await withReport(args, undefined, async (path) => {

@@ -9,7 +9,7 @@ const PICTURED = ['check', 'docs/tour', 'examples/arkonis', 'examples/orloj', '-
 const LIMIT = 300_000;
 
 // The width that a page of a repository shows.
-const WIDTH = 1000;
+const WIDTH = 1100;
 
 async function take(name, colorScheme, picture) {
     const scratch = mkdtempSync(join(tmpdir(), 'memgate-picture-'));
@@ -30,8 +30,8 @@ export const what_was_found_in_light = () =>
 
 export const the_map_in_dark = () =>
     take('report-dark.png', 'dark', async (page, path) => {
-        const map = page.locator('main section').last();
-        assert.ok((await map.locator('svg').count()) > 0, 'the map is the last part');
-        await map.scrollIntoViewIfNeeded();
-        await map.screenshot({ path });
+        const map = page.locator('main section', { has: page.locator('svg') });
+        const { x, y, width } = await map.boundingBox();
+        const margin = 16;
+        await page.screenshot({ path, fullPage: true, clip: { x: x - margin, y, width: width + 2 * margin, height: 900 } });
     });

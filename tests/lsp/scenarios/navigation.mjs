@@ -37,14 +37,14 @@ const linesOf = (editor, locations) =>
 export const a_reference_leads_to_its_object_and_back = () =>
     session({ 'a/memory.yaml': memory(), 'agent.yaml': agent(), 'b.yaml': `${agent('second')}---\n${agent('third', 'other')}` }, async (editor) => {
         await editor.open('agent.yaml');
-        assert.deepEqual(linesOf(editor, [await editor.definition('agent.yaml', 'notes')].flat()), ['a/memory.yaml:2']);
+        assert.deepEqual(linesOf(editor, [await editor.definition('agent.yaml', 'notes')].flat()), ['a/memory.yaml:4']);
         await editor.open('a/memory.yaml');
         assert.deepEqual(linesOf(editor, await editor.references('a/memory.yaml', 'notes')), ['agent.yaml:10', 'b.yaml:10']);
-        assert.deepEqual(linesOf(editor, await editor.references('a/memory.yaml', 'notes', true)), ['a/memory.yaml:2', 'agent.yaml:10', 'b.yaml:10']);
+        assert.deepEqual(linesOf(editor, await editor.references('a/memory.yaml', 'notes', true)), ['a/memory.yaml:4', 'agent.yaml:10', 'b.yaml:10']);
         assert.deepEqual(linesOf(editor, await editor.references('agent.yaml', 'notes')), ['agent.yaml:10', 'b.yaml:10']);
         // Lines of the editor, before anything is saved.
         await editor.replace('a/memory.yaml', 'apiVersion', '# one\n# two\napiVersion');
-        assert.deepEqual(linesOf(editor, [await editor.definition('agent.yaml', 'notes')].flat()), ['a/memory.yaml:4']);
+        assert.deepEqual(linesOf(editor, [await editor.definition('agent.yaml', 'notes')].flat()), ['a/memory.yaml:6']);
         await editor.replace('agent.yaml', 'name: notes', 'name: other');
         assert.deepEqual(linesOf(editor, await editor.references('a/memory.yaml', 'notes')), ['b.yaml:10']);
         assert.deepEqual([await editor.definition('agent.yaml', 'other')].flat().filter(Boolean), []);
