@@ -82,7 +82,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     inputs.places.extend(given.places);
     let families = inputs.snapshot.settings.families.clone();
     let occasion = args.input.policies.occasion(Point::Audit);
-    let page = wants_page.then(|| PageInputs::of(&inputs, "", occasion));
+    let page = PageInputs::if_wanted(wants_page, &inputs, "", occasion);
     pass_over(&mut inputs.objects, &mut inputs.passed_over, &families, true);
     let checked = Checked { page, ..check(inputs, occasion) };
     let report = with_page(overview(&checked, shown), "audit", &checked, &plan, occasion, fail_on);

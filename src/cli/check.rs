@@ -217,7 +217,9 @@ pub fn write_notes(checked: &Checked, report: &Report<'_>, fail_on: FailOn, term
     for error in &report.errors {
         terminal.input_error(error);
     }
-    notes(checked, report, fail_on).iter().for_each(|note| terminal.note(&format!("note: {note}")));
+    for note in notes(checked, report, fail_on) {
+        terminal.note(&format!("note: {note}"));
+    }
     if report.objects.is_empty() && report.errors.is_empty() {
         let nothing = nothing_found(checked);
         if fail_on.allows_empty {
@@ -262,7 +264,10 @@ pub fn with_page<'r>(
     occasion: Occasion<'static>,
     fail_on: FailOn,
 ) -> Report<'r> {
-    let notes = || notes(checked, &report, fail_on);
+    // The page lists the unknown objects apart.
+    let unknown = unknown_note(&report);
+    let is_other = |note: &String| Some(note) != unknown.as_ref();
+    let notes = || notes(checked, &report, fail_on).into_iter().filter(is_other).collect();
     let page = page(command, plan, checked.page.as_ref(), occasion, notes);
     let page = page.map(|page| Page { table: report.table.is_none().then(|| table(checked)), ..page });
     Report { page, ..report }

@@ -344,7 +344,9 @@ pub fn note_read(errors: &[Error], unread: &Unread, terminal: Terminal) {
 
 /// Writes the notes of [`unread_notes`].
 pub fn note_unread(unread: &Unread, what: &str, terminal: Terminal) {
-    unread_notes(unread, what).iter().for_each(|note| terminal.note(&format!("note: {note}")));
+    for note in unread_notes(unread, what) {
+        terminal.note(&format!("note: {note}"));
+    }
 }
 
 /// The notes about directories and globs without a file to read, and about files in them that were passed by.

@@ -1,7 +1,6 @@
 //! Code actions: the fixes of `check --fix`, and comments that ignore a finding.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use lsp_types::{CodeAction, CodeActionKind, Diagnostic, Range, TextEdit, WorkspaceEdit};
 use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices};
@@ -23,6 +22,9 @@ use memgate_primitives::credential::masked_keys;
 
 /// The most findings for which actions are offered at one place.
 const MAX_FINDINGS: usize = 20;
+
+/// The most rounds of making all fixes and judging again. Few fixes show others,
+const MAX_ROUNDS: usize = 8;
 
 /// The kind of the action that makes all fixes of a file.
 pub(crate) const FIX_ALL: &str = "source.fixAll.memgate";
@@ -75,7 +77,7 @@ pub(crate) fn actions(
         edit: Some(WorkspaceEdit::new([(buffer.uri.clone(), edits)].into())),
         ..CodeAction::default()
     };
-    let mut actions = Vec::new();
+    let (mut actions, mut has_fix) = (Vec::new(), false);
     let wants_quick_fixes = asked.wants(&CodeActionKind::QUICKFIX);
     for located in report.findings.iter().filter(|it| wants_quick_fixes && is_here(it)).take(MAX_FINDINGS) {
         let code = located.finding.code_name();
@@ -88,19 +90,22 @@ pub(crate) fn actions(
             });
         };
         if let Some(fixed) = fix_one(&checked, source, located.finding) {
+            has_fix = true;
             add(format!("Fix {code}"), difference(&buffer.text, &fixed.text, &lines), true);
         }
         if let Some(edit) = ignoring(source, located, &lines) {
             add(format!("Ignore {code} here; write the reason behind the bracket"), edit, false);
         }
     }
-    let fix_all = CodeActionKind::new(FIX_ALL);
-    let fixed = asked.wants(&fix_all).then(|| fix_of_file(&checked, source)).flatten();
-    actions.extend(fixed.map(|fixed| {
-        let title =
-            format!("Fix what has one right answer in this file ({})", counted(fixed.count, "finding"));
-        action(title, fix_all, line_differences(&buffer.text, &fixed.text, &lines))
-    }));
+    let all = CodeActionKind::new(FIX_ALL);
+    // An editor asks for everything whenever the cursor moves; then only where there is something to fix.
+    if asked.wants(&all) && (asked.only.is_some() || has_fix) {
+        let fixed = fix_file(plan, checked, &file)?;
+        actions.extend(fixed.map(|(text, count)| {
+            let title = format!("Fix what has one right answer in this file ({})", counted(count, "finding"));
+            action(title, all, line_differences(&buffer.text, &text, &lines))
+        }));
+    }
     Ok(actions)
 }
 
@@ -117,8 +122,24 @@ fn own_diagnostic(
     diagnostics.iter().find(is_own).cloned()
 }
 
-fn fix_of_file(checked: &Checked, source: &Arc<Source>) -> Option<FixedFile> {
-    fix_all(checked).into_iter().find(|fixed| Arc::ptr_eq(&fixed.source, source))
+/// The text of a file with all fixes, and their number; `None` without any. Below a corrected field others may show up, as
+/// in `check --fix`.
+fn fix_file(plan: &Plan, mut checked: Checked, file: &str) -> Result<Option<(String, usize)>, Error> {
+    let mut plan = Plan { inputs: plan.inputs.clone(), occasion: plan.occasion };
+    let mut fixed = None;
+    for _ in 0..MAX_ROUNDS {
+        let round = fix_all(&checked).into_iter().find(|fixed| fixed.source.name() == file);
+        let Some(FixedFile { text, count, .. }) = round else { break };
+        for open in &mut plan.inputs.reading.open {
+            if open.path.as_os_str() == file {
+                open.text = Some(text.as_str().into());
+            }
+        }
+        let before = fixed.map_or(0, |(_, count)| count);
+        fixed = Some((text, before + count));
+        checked = judge(&plan)?;
+    }
+    Ok(fixed)
 }
 
 /// A comment above the line of a finding; `None` where comments do not ignore it. The reason is left to the author:

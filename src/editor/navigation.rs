@@ -13,9 +13,9 @@ use crate::editor::positions::{Encoding, Lines};
 use crate::editor::workspace::{Plan, Root, name};
 use crate::offline::findings::report;
 use crate::offline::load::Error;
+use crate::offline::map::facts;
 use crate::report::{page, plain};
 use memgate_manifest::source::{Source, Span};
-use memgate_model::memory_view::MemoryView;
 use memgate_primitives::credential::{masked_keys, masked_value};
 
 /// A question about a place in an open file.
@@ -150,32 +150,10 @@ fn about(link: &Link<'_>, loaded: &Loaded) -> String {
         None if link.view.is_none() => text += ": not among the files",
         None => {}
     }
-    for (label, value) in link.view.map(described).unwrap_or_default() {
-        let _infallible = write!(text, "\n- {label}: {}", code_span(&value));
+    for (label, fact) in link.view.map(facts).unwrap_or_default().labelled() {
+        let _infallible = write!(text, "\n- {label}: {}", code_span(&fact.to_string()));
     }
     text
-}
-
-/// What is known of a memory resource, as labels and values.
-fn described(view: &MemoryView) -> Vec<(&'static str, String)> {
-    let hosts = view.endpoint.iter().flat_map(|endpoint| &endpoint.hosts).map(|host| host.host.clone());
-    let secrets = view.secrets.iter().map(|secret| secret.name.clone());
-    let joined = |names: Vec<String>| (!names.is_empty()).then(|| names.join(", "));
-    let lasting = |durable: bool| if durable { "yes" } else { "no" }.to_owned();
-    let limit =
-        |count: i64, unit: &str| if count == 0 { "no limit".to_owned() } else { format!("{count}{unit}") };
-    let rows = [
-        ("backend", view.backend.clone()),
-        ("provider", view.provider.clone()),
-        ("hosts", joined(hosts.collect())),
-        ("outlives its process", view.durable.map(lasting)),
-        ("keeps entries for", view.ttl_seconds.map(|seconds| limit(seconds, " s"))),
-        ("keeps so many entries", view.max_entries.map(|entries| limit(entries, ""))),
-        ("volume", view.storage.as_ref().map(|storage| storage.text.clone())),
-        ("collection", view.collection.clone()),
-        ("Secrets", joined(secrets.collect())),
-    ];
-    rows.into_iter().filter_map(|(label, value)| Some((label, value?))).collect()
 }
 
 /// Text of a manifest as code in Markdown, with credentials masked.

@@ -5,8 +5,8 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use crate::offline::checked_object::{CheckedObject, UndecidedObject};
-use crate::offline::classify::is_checked;
-use crate::offline::errors::error_at;
+use crate::offline::classify::open_state;
+use crate::offline::errors::fault_of;
 use crate::offline::load::Inputs;
 use crate::offline::notices::Notice;
 use crate::offline::page::PageInputs;
@@ -148,11 +148,6 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
     Checked { inputs, decided: all, policies, places_of_sets, rules, page: None }
 }
 
-/// The state in which kinds of which the inputs hold no object are unknown.
-pub(super) fn open_state(snapshot: &Snapshot) -> Snapshot {
-    snapshot.without_empty(|kind| kind.namespaced && is_checked(kind.group, kind.kind))
-}
-
 /// Drops warnings about repeated pods and workloads that do not run an agent.
 fn drop_repeated_others(inputs: &mut Inputs, judged: &[Decided]) {
     if inputs.notices.iter().all(|notice| notice.finding.code != &OBJECT_REPEATED) {
@@ -272,12 +267,6 @@ fn of_form(undecided: &UndecidedObject) -> Vec<Finding> {
     };
     let of_pod = form::findings_of_template(&undecided.request()).into_iter().map(in_document);
     form::findings(&workload).into_iter().chain(of_pod).collect()
-}
-
-/// The error for an object without a decision.
-pub(super) fn fault_of(object: &CheckedObject, fault: &dyn std::error::Error) -> Error {
-    let message = format!("{}: {fault}", object.object_ref.title());
-    error_at(&object.place, &object.template(), message)
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use memgate_core::family;
 use memgate_manifest::document::Document;
 use memgate_model::memory_view::Role;
 use memgate_model::recurring_texts::RecurringTexts;
+use memgate_model::snapshot::Snapshot;
 use memgate_model::workload;
 
 /// Whether objects of this group and kind are checked: pods, workloads by the pods of their templates, memory resources,
@@ -67,6 +68,11 @@ pub fn checked_kinds() -> String {
         referrers.join(", "),
         workloads.join(", ")
     )
+}
+
+/// The state in which kinds of which the inputs hold no object are unknown.
+pub(super) fn open_state(snapshot: &Snapshot) -> Snapshot {
+    snapshot.without_empty(|kind| kind.namespaced && is_checked(kind.group, kind.kind))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use crate::offline::checked_object::CheckedObject;
 use crate::report::{FileLocation, InputError, Related, plain};
 use memgate_manifest::error::{Error, SyntaxError};
 use memgate_manifest::mask;
@@ -83,6 +84,12 @@ fn file_location<'s>(source: &'s Source, text: &'s str, span: Span) -> FileLocat
         line: span.line,
         column: span.column,
     }
+}
+
+/// The error for an object without a decision.
+pub(super) fn fault_of(object: &CheckedObject, fault: &dyn std::error::Error) -> Error {
+    let message = format!("{}: {fault}", object.object_ref.title());
+    error_at(&object.place, &object.template(), message)
 }
 
 #[cfg(test)]

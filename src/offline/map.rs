@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::offline::check::open_state;
+use crate::offline::classify::open_state;
 use crate::offline::exempt::duration;
 use crate::offline::joined::{deduplicate, join_inputs};
 use crate::offline::load::{Error, InputPlan, InputSet, Inputs, Sources, load_paths};
@@ -184,7 +184,7 @@ fn named(namespace: &str, kind: &str, name: &str) -> MappedObject {
 }
 
 /// What the map shows of a memory resource.
-fn facts(view: &MemoryView) -> Facts {
+pub fn facts(view: &MemoryView) -> Facts {
     Facts {
         backend: or_unknown(view, "backend", || backend(view)),
         hosts: or_unknown(view, "endpoint", || hosts(view)),

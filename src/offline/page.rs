@@ -9,6 +9,7 @@ use crate::report::html_data::{ExemptionState, ShownExemption};
 use crate::report::map::MemoryMap;
 use memgate_model::policy::{Exemption, Target};
 use memgate_model::request::Occasion;
+use memgate_primitives::glob::Glob;
 
 /// How long before its end an exemption counts as one that ends soon.
 const SOON: SignedDuration = SignedDuration::from_hours(30 * 24);
@@ -23,8 +24,18 @@ pub struct PageInputs {
 }
 
 impl PageInputs {
-    /// Those of a set. Objects without a view are errors of the decisions, and not reported here.
-    pub fn of(inputs: &Inputs, set: &str, occasion: Occasion<'static>) -> Self {
+    /// Those of a set, if there will be a page. Objects without a view are errors of the decisions, and not reported here.
+    pub fn if_wanted(
+        is_wanted: bool,
+        inputs: &Inputs,
+        set: &str,
+        occasion: Occasion<'static>,
+    ) -> Option<Self> {
+        // A build without pages does not need the code of the map.
+        (is_wanted && cfg!(feature = "workstation")).then(|| Self::of(inputs, set, occasion))
+    }
+
+    fn of(inputs: &Inputs, set: &str, occasion: Occasion<'static>) -> Self {
         let (map, _) = map_of(inputs, set, occasion);
         let exemptions = inputs.snapshot.policies.exemptions().map(|it| shown(it, occasion.now));
         Self { map: MemoryMap { sets: vec![map] }, exemptions: exemptions.collect() }
@@ -72,7 +83,7 @@ fn of_target(target: &Target) -> String {
     let (families, kinds) = (texts(families), texts(kinds));
     let parts = [
         part("kinds", kinds.iter().map(String::as_str).collect()),
-        part("names", names.iter().flatten().map(|name| name.as_str()).collect()),
+        part("names", names.iter().flatten().map(Glob::as_str).collect()),
         part("platforms", families.iter().map(String::as_str).collect()),
         part("namespaces", namespaces.iter().map(String::as_str).collect()),
         selector.as_ref().map(|_| "with the labels of its selector".to_owned()),

@@ -47,7 +47,7 @@ pub fn check_all(plan: &InputPlan, occasion: Occasion<'static>) -> Result<Checke
 
 /// Checks what was loaded of a set, and keeps what a page shows of it.
 fn check_whole(plan: &InputPlan, inputs: Inputs, set: &str, occasion: Occasion<'static>) -> Checked {
-    let page = plan.wants_page.then(|| PageInputs::of(&inputs, set, occasion));
+    let page = PageInputs::if_wanted(plan.wants_page, &inputs, set, occasion);
     Checked { page, ..check(inputs, occasion) }
 }
 

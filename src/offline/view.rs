@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::offline::check::fault_of;
 use crate::offline::checked_object::{CheckedObject, UndecidedObject};
 use crate::offline::collect::Unread;
+use crate::offline::errors::fault_of;
 use crate::offline::load::Inputs;
 use crate::report::ObjectRef;
 use memgate_core::admission::admit;

@@ -70,7 +70,7 @@ pub fn what_if(
     after.snapshot.policies = replaced(&current, base, new);
     let before: BTreeMap<Key, Decided> =
         check(before, occasion).decided.into_iter().map(|it| (key(&it.object), it)).collect();
-    let page = wants_page.then(|| PageInputs::of(&after, "", occasion));
+    let page = PageInputs::if_wanted(wants_page, &after, "", occasion);
     compare(before, Checked { page, ..check(after, occasion) }, &owners)
 }
 

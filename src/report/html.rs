@@ -16,7 +16,7 @@ mod picture;
 
 mod tables;
 
-use std::io;
+use std::io::{self, Write};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -50,12 +50,10 @@ struct Part {
 ///
 /// # Errors
 /// Those of the writer.
-pub(super) fn write(report: &Report<'_>, out: &mut Vec<u8>) -> io::Result<()> {
+pub(super) fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
     let none = Page::default();
     let page = report.page.as_ref().unwrap_or(&none);
-    out.extend_from_slice(whole(report, page).into_string().as_bytes());
-    out.push(b'\n');
-    Ok(())
+    writeln!(out, "{}", whole(report, page).into_string())
 }
 
 /// A text of an input: on one line, and cut.
@@ -192,4 +190,45 @@ fn parts(report: &Report<'_>, page: &Page<'_>) -> Vec<Part> {
         rows("passed-over", "What was not checked", tables::passed_over(report)),
         rows("map", "Map of memory", map::section(&page.map)),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    /// The colours of a block of the style sheet, by name.
+    fn colours(block: &str) -> BTreeMap<&str, [f64; 3]> {
+        let pairs = block.split(';').filter_map(|pair| pair.trim().split_once(": #"));
+        let pairs = pairs.filter_map(|(name, hex)| Some((name.strip_prefix("--")?, hex)));
+        let channel = |hex: &str, at: usize| {
+            let value = f64::from(u8::from_str_radix(&hex[at..at + 2], 16).expect("a number")) / 255.0;
+            if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+        };
+        pairs.map(|(name, hex)| (name, [channel(hex, 0), channel(hex, 2), channel(hex, 4)])).collect()
+    }
+
+    /// The contrast of two colours as WCAG 2 defines it.
+    fn contrast(one: [f64; 3], two: [f64; 3]) -> f64 {
+        let luminance = |[red, green, blue]: [f64; 3]| 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+        let (one, two) = (luminance(one) + 0.05, luminance(two) + 0.05);
+        (one / two).max(two / one)
+    }
+
+    #[test]
+    fn texts_can_be_read_in_both_schemes() {
+        let blocks: Vec<_> = STYLE.split(":root {").skip(1).filter_map(|it| it.split('}').next()).collect();
+        assert_eq!(blocks.len(), 2);
+        for colours in blocks.into_iter().map(colours) {
+            let of = |name: &str| *colours.get(name).unwrap_or_else(|| panic!("no colour {name}"));
+            let grounds = ["page", "card", "box", "user", "store"];
+            let texts = ["text", "quiet", "link", "deny", "warn", "note", "good"];
+            let pairs = texts.iter().flat_map(|text| grounds.iter().map(move |ground| (*text, *ground)));
+            for (text, ground) in pairs.chain([("mark-text", "mark")]) {
+                let contrast = contrast(of(text), of(ground));
+                assert!(contrast >= 4.5, "{text} on {ground}: {contrast:.2}");
+            }
+        }
+    }
 }

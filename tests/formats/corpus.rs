@@ -6,12 +6,12 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::run::Scratch;
-use crate::{github, junit, sarif, schema};
+use crate::{github, junit, page, sarif, schema};
 
 /// The least number of cases that write a report: the test would see nothing otherwise.
 const AT_LEAST: usize = 50;
 
-const FORMATS: [&str; 6] = ["json", "jsonl", "sarif", "junit", "gitlab", "github"];
+const FORMATS: [&str; 7] = ["json", "jsonl", "sarif", "junit", "gitlab", "github", "html"];
 
 #[test]
 fn every_case_in_every_format() {
@@ -30,6 +30,7 @@ fn every_case_in_every_format() {
         sarif::expect_good(&log, &report, &name);
         junit::expect_good(&scratch.read("out.junit"), &report, fails_on_warnings, &name);
         expect_gitlab(&serde_json::from_str(&scratch.read("out.gitlab")).expect("JSON"), &report, &name);
+        page::expect_good(&scratch.read("out.html"), &name);
         github::expect_good(&scratch.read("out.github"), &report, &name);
         written += 1;
         clean += usize::from(report["findings"] == Value::Array(Vec::new()));

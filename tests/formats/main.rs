@@ -27,6 +27,7 @@ mod junit;
 mod kinds;
 mod namespaces;
 mod overview;
+mod page;
 mod policies;
 mod project;
 mod reading;

@@ -22,7 +22,7 @@ use crate::styles::{Style, holds_marker, objects};
 use crate::{MARKER, expect_no_marker};
 
 /// The commands that read manifests; `FILE` stands for the file.
-const COMMANDS: [&str; 29] = [
+const COMMANDS: [&str; 30] = [
     "check -o text FILE",
     "check -o concise FILE",
     "check -o json FILE",
@@ -31,6 +31,7 @@ const COMMANDS: [&str; 29] = [
     "check -o gitlab FILE",
     "check -o sarif FILE",
     "check -o junit FILE",
+    "check -o html FILE",
     "check --with FILE FILE",
     "check --strict --exclude FILE .",
     "check --config FILE FILE",
@@ -58,7 +59,7 @@ const COMMANDS: [&str; 29] = [
 const PATCHES: &str = "mutate --patch FILE";
 
 /// The commands that judge by a policy, whose findings quote the wrong values.
-const JUDGED: [&str; 13] = [
+const JUDGED: [&str; 16] = [
     "check -o text --policy policy.json FILE",
     "check -o json --policy policy.json FILE",
     "check -o jsonl --policy policy.json FILE",
@@ -66,6 +67,9 @@ const JUDGED: [&str; 13] = [
     "check -o junit --policy policy.json FILE",
     "check -o github --policy policy.json FILE",
     "check -o gitlab --policy policy.json FILE",
+    "check -o html --policy policy.json FILE",
+    "audit -o html --policy policy.json FILE",
+    "what-if -o html --policy policy.json FILE",
     "check -o text --point audit --policy policy.json --with FILE FILE",
     "view --with FILE FILE",
     "what-if --policy policy.json FILE",
@@ -153,7 +157,7 @@ fn expect_masked_apart(field: &Field, directory: &TempDir) -> Result<(), Failed>
     for (number, object) in objects(&field.text()).iter().enumerate() {
         fs::write(directory.path().join(format!("apart/{number}.json")), object.to_string())?;
     }
-    for format in ["text", "json", "jsonl", "sarif"] {
+    for format in ["text", "json", "jsonl", "sarif", "html"] {
         let line = format!("check -o {format} apart");
         let (out, err) = memgate(&line, "", directory, None)?;
         expect_no_marker(&line, &out)?;

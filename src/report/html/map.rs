@@ -42,11 +42,12 @@ fn row(set: &str, memory: &MappedMemory) -> Markup {
     let retention = [&facts.retention, &facts.storage].map(ToString::to_string);
     let retention: Vec<String> = retention.into_iter().filter(|text| !text.is_empty()).collect();
     let (pods, referrers): (Vec<&MapLine>, Vec<&MapLine>) = users.iter().partition(|line| line.is_pod);
+    let class = if *presence == Presence::Missing { "deny" } else { "warn" };
     html! {
         tr {
             th scope="row" {
                 (object.kind) " " (object.name)
-                @if *presence != Presence::Found { " " strong class="deny" { (presence.words()) } }
+                @if *presence != Presence::Found { " " strong class=(class) { (presence.words()) } }
                 @if !set.is_empty() { " (set " (set) ")" }
             }
             td { (object.namespace) }

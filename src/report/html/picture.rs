@@ -126,10 +126,10 @@ fn draw(picture: &Picture, name: &str, number: usize) -> Markup {
                 title id=(id) { (name) ": the table below has the same content" }
                 @for (user, memory, crosses) in &picture.to_memory {
                     path class=[crosses.then_some("crosses")]
-                        d=(curve(0, top(*user, columns[0].len(), most), top(*memory, columns[1].len(), most)));
+                        d=(curve(0, top(*user, columns[0].len(), most), top(*memory, columns[1].len(), most))) {}
                 }
                 @for (memory, store) in &picture.to_store {
-                    path d=(curve(1, top(*memory, columns[1].len(), most), top(*store, columns[2].len(), most)));
+                    path d=(curve(1, top(*memory, columns[1].len(), most), top(*store, columns[2].len(), most))) {}
                 }
                 @for (column, entries) in columns.into_iter().enumerate() {
                     @for (index, entry) in entries.iter().enumerate() {
@@ -169,7 +169,7 @@ fn draw_box(entry: &Entry, left: usize, top: usize) -> Markup {
     html! {
         g class=(entry.class) {
             title { (first) " " (second) }
-            rect x=(left) y=(top) width=(BOX[0]) height=(BOX[1]) rx="4";
+            rect x=(left) y=(top) width=(BOX[0]) height=(BOX[1]) rx="4" {}
             text x=(left + 8) y=(top + 16) { (short(first)) }
             text class="quiet" x=(left + 8) y=(top + 31) { (short(second)) }
         }

@@ -13,7 +13,7 @@ for (const section of document.querySelectorAll("[data-filter]")) {
   input.type = "search";
   input.id = `${section.id}-filter`;
   label.htmlFor = input.id;
-  label.textContent = "Filter";
+  label.textContent = `Filter: ${section.querySelector("h2").textContent}`;
   status.setAttribute("role", "status");
   input.addEventListener("input", () => {
     const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -25,7 +25,7 @@ for (const section of document.querySelectorAll("[data-filter]")) {
     status.textContent = words.length ? `${shown} of ${items.length} shown` : "";
   });
   box.append(label, input, status);
-  section.querySelector("h2").after(box);
+  (items[0].closest(".scroll") ?? items[0]).before(box);
 }
 for (const table of document.querySelectorAll("table[data-sort]")) {
   const body = table.tBodies[0];

@@ -8,7 +8,7 @@ use super::budget::{OTHERS, fitting};
 use super::text;
 use crate::report::html_data::{ExemptionState, Page, ShownExemption};
 use crate::report::table::{Numbers, Row, Table};
-use crate::report::{Report, changes};
+use crate::report::{Report, changes, counted};
 use memgate_model::finding::Severity;
 
 /// The numbers of the run, as tiles.
@@ -79,8 +79,8 @@ pub(super) fn policies(of: &Table<'_>) -> Option<Markup> {
         html! {
             (table("The numbers of each policy in each namespace", &COLUMNS, &shown.markup))
             p {
-                "In total: " (objects) " objects, " (denials) " denials, " (warnings) " warnings, " (exempted)
-                " exempted, " (all) " findings."
+                "In total: " (counted(objects, "object")) ", " (counted(denials, "denial")) ", "
+                (counted(warnings, "warning")) ", " (exempted) " exempted, " (counted(all, "finding")) "."
             }
             (shown.rest("-o json lists all of them"))
         }
@@ -94,7 +94,6 @@ fn cells(numbers: Numbers) -> Markup {
 
 /// The objects whose verdict changes; `None` for a command that does not compare.
 pub(super) fn changes(report: &Report<'_>) -> Option<Markup> {
-    let all = report.changes.as_ref()?;
     const COLUMNS: [(&str, bool); 6] = [
         ("Object", false),
         ("Owner", false),
@@ -103,6 +102,7 @@ pub(super) fn changes(report: &Report<'_>) -> Option<Markup> {
         ("After", false),
         ("Place", false),
     ];
+    let all = report.changes.as_ref()?;
     let shown = fitting(OTHERS, changes::sorted(all), |change| {
         html! {
             tr {

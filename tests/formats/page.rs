@@ -1,0 +1,246 @@
+//! The page of `-o html`: well-formed, with the policy that allows its own parts only, within its size, and with every
+//! text of an input as text.
+
+use std::collections::BTreeSet;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ring::digest::{SHA256, digest};
+use roxmltree::{Document, Node, ParsingOptions};
+use serde_json::json;
+
+use crate::run::{BAD, Scratch, many};
+
+/// The largest page.
+const MAX_BYTES: usize = 5_000_000;
+
+/// Every element of a page. An input cannot add one.
+const ELEMENTS: [&str; 46] = [
+    "html", "head", "meta", "title", "style", "script", "body", "a", "header", "nav", "main", "footer",
+    "section", "article", "div", "h1", "h2", "h3", "p", "ul", "li", "dl", "dt", "dd", "time", "strong",
+    "span", "code", "pre", "mark", "table", "caption", "thead", "tbody", "tr", "th", "td", "figure",
+    "figcaption", "svg", "g", "rect", "path", "text", "label", "input",
+];
+
+/// Every attribute of a page.
+const ATTRIBUTES: [&str; 26] = [
+    "lang", "charset", "http-equiv", "content", "name", "class", "id", "href", "rel", "scope", "role",
+    "tabindex", "datetime", "aria-label", "aria-labelledby", "data-filter", "data-sort", "viewBox", "width",
+    "height", "x", "y", "rx", "d", "xmlns", "title",
+];
+
+/// Texts that would be markup, an attribute, a script or a style if they were not text.
+const HOSTILE: [&str; 16] = [
+    "</script><script>alert(1)</script>",
+    "</style><style>*{display:none}</style>",
+    "<img src=x onerror=alert(1)>",
+    "\"><svg onload=alert(1)>",
+    "' onmouseover='alert(1)",
+    "<!--",
+    "-->]]>",
+    "javascript:alert(1)",
+    "&lt;b&gt;&#60;b&#62;&amp;",
+    "<base href=https://example.com/>",
+    "<meta http-equiv=refresh content=0>",
+    "##[stop-commands]x ##vso[task.x]",
+    "\u{1b}[31mred\u{1b}[0m\r\nx\u{0}\u{85}\u{2028}\u{202e}",
+    "</title></pre></td></table></main>",
+    "${jndi:ldap://127.0.0.1}{{7*7}}%n`${1}`",
+    "b\u{430}ckend",
+];
+
+/// A page as XML. Elements without an end have none in HTML either, and the texts of the style sheet and the script are
+/// not markup.
+fn as_xml(page: &str) -> String {
+    let page = page.strip_prefix("<!DOCTYPE html>").expect("a page").trim_end();
+    let without = |text: &str, element: &str| {
+        let (before, behind) = text.split_once(&format!("<{element}>")).expect("the element");
+        let (_, behind) = behind.split_once(&format!("</{element}>")).expect("its end");
+        format!("{before}<{element}/>{behind}")
+    };
+    let page = without(&without(page, "style"), "script");
+    let (first, others) = page.split_once("<meta ").expect("an element");
+    let others = others.split("<meta ").map(|part| part.replacen('>', "/>", 1));
+    format!("{first}<meta {}", others.collect::<Vec<_>>().join("<meta "))
+}
+
+/// Fails unless a page is well-formed, can be read by a screen reader, and holds nothing that an input added.
+pub(crate) fn expect_good(page: &str, what: &str) {
+    assert!(page.len() <= MAX_BYTES, "{what}: {} bytes", page.len());
+    assert!(!page.contains(|c: char| c.is_control() && c != '\n'), "{what}: a control character");
+    let xml = as_xml(page);
+    let document = Document::parse_with_options(&xml, ParsingOptions::default())
+        .unwrap_or_else(|error| panic!("{what}: {error}\n{xml}"));
+    let elements = || document.descendants().filter(Node::is_element);
+    let count = |name: &str| elements().filter(|node| node.tag_name().name() == name).count();
+    for name in ["h1", "header", "nav", "main", "footer", "title"] {
+        let most = if name == "title" { usize::MAX } else { 1 };
+        assert!((1..=most).contains(&count(name)), "{what}: {} of {name}", count(name));
+    }
+    let mut ids = BTreeSet::new();
+    for node in elements() {
+        let name = node.tag_name().name();
+        assert!(ELEMENTS.contains(&name), "{what}: the element {name}");
+        for attribute in node.attributes() {
+            assert!(ATTRIBUTES.contains(&attribute.name()), "{what}: the attribute {}", attribute.name());
+        }
+        if let Some(id) = node.attribute("id") {
+            assert!(ids.insert(id.to_owned()), "{what}: the id {id} occurs twice");
+        }
+        if name == "th" {
+            assert!(
+                matches!(node.attribute("scope"), Some("row" | "col")),
+                "{what}: a header without a scope"
+            );
+        }
+        if name == "table" {
+            assert!(
+                node.first_element_child().is_some_and(|it| it.has_tag_name("caption")),
+                "{what}: no caption"
+            );
+        }
+    }
+    for node in elements() {
+        if let Some(address) = node.attribute("href") {
+            let is_inside = address.strip_prefix('#').is_some_and(|id| ids.contains(id));
+            let is_page = address.starts_with("https://") || address.starts_with("http://");
+            assert!(is_inside || is_page, "{what}: {address}");
+        }
+        if let Some(id) = node.attribute("aria-labelledby") {
+            assert!(ids.contains(id), "{what}: {id} is not in the page");
+        }
+    }
+}
+
+fn part<'p>(page: &'p str, start: &str, end: &str) -> &'p str {
+    let (_, behind) = page.split_once(start).expect("the start");
+    behind.split_once(end).expect("the end").0
+}
+
+#[test]
+fn the_policy_allows_what_the_page_has_and_nothing_else() {
+    let scratch = Scratch::with(&[("bad.yaml", BAD)]);
+    let page = scratch.out(&["check", "bad.yaml", "-o", "html"]);
+    let policy = part(&page, "http-equiv=\"Content-Security-Policy\" content=\"", "\"");
+    let hash = |text: &str| STANDARD.encode(digest(&SHA256, text.as_bytes()));
+    let style = hash(part(&page, "<style>", "</style>"));
+    let script = hash(part(&page, "<script>", "</script>"));
+    let expected = format!(
+        "default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; img-src data:; \
+         base-uri 'none'; form-action 'none'"
+    );
+    assert_eq!(policy, expected);
+    assert_eq!((page.matches("<style").count(), page.matches("<script").count()), (1, 1));
+}
+
+#[test]
+fn says_what_was_judged_and_when() {
+    let scratch = Scratch::with(&[("bad.yaml", BAD)]);
+    let page = scratch.out(&["check", "bad.yaml", "-o", "html", "--at", "2027-02-01T00:00:00Z"]);
+    for text in [
+        "<title>memgate check: 1 object would be denied</title>",
+        "<code>bad.yaml</code>",
+        "<time datetime=\"2027-02-01T00:00:00Z\">2027-02-01T00:00:00Z</time>",
+        "5 |   backend: <mark>reddis</mark>",
+        "<th scope=\"row\">rules of the platforms</th><td>team-a</td>",
+        "<th scope=\"row\">ArkMemory plain</th><td>team-a</td><td>in-context</td>",
+    ] {
+        assert!(page.contains(text), "{text}\n{page}");
+    }
+    assert_eq!(page, scratch.out(&["check", "bad.yaml", "-o", "html", "--at", "2027-02-01T00:00:00Z"]));
+}
+
+#[test]
+fn texts_of_inputs_stay_texts() {
+    let (mut refused, mut exempted) = (0, 0);
+    for text in HOSTILE {
+        let secret = json!({"secretRef": {"name": text}});
+        let object = |version: &str, kind: &str, spec: serde_json::Value| json!({"apiVersion": version, "kind": kind, "metadata": {"name": text, "namespace": text}, "spec": spec});
+        let objects = [
+            object(
+                "arkonis.dev/v1alpha1",
+                "ArkMemory",
+                json!({"backend": "redis", "redis": secret, text: text}),
+            ),
+            object("arkonis.dev/v1alpha1", "ArkMemory", json!({"backend": text})),
+            object("arkonis.dev/v1alpha1", "ArkAgent", json!({"model": "m", "memoryRef": {"name": text}})),
+            object(
+                "ark.mckinsey.com/v1alpha1",
+                "Query",
+                json!({"memory": {"name": text, "namespace": "other"}}),
+            ),
+            object("ark.mckinsey.com/v1alpha1", "Memory", json!({"address": {"value": text}})),
+            json!({"apiVersion": text, "kind": text, "metadata": {"name": text}}),
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": text, "namespace": "a",
+                "labels": {"arkonis.dev/deployment": text}}, "spec": {"containers": [{"name": text}]}}),
+        ];
+        let docs = format!(
+            "https://example.com/{}",
+            text.replace(|c: char| c.is_whitespace() || c.is_control(), "_")
+        );
+        let policy = format!(
+            "{}\n---\n{}\n",
+            json!({"apiVersion": "policy.memgate.dev/v1alpha1", "kind": "MemoryPolicy", "metadata": {"name": "p"},
+                "spec": {"exemptions": {"namespaces": ["x"], "maxAge": "90d"}, "rules": [
+                    {"id": "durable", "backends": {"allow": ["vector-store"]}, "hint": text, "docs": docs, "exemptable": true}]}}),
+            json!({"apiVersion": "policy.memgate.dev/v1alpha1", "kind": "MemoryPolicyExemption",
+                "metadata": {"name": "e", "namespace": "x"},
+                "spec": {"policy": "p", "rules": ["durable"], "target": {"namespaces": ["a"], "names": ["*"]},
+                    "reason": format!("{text} and more words"), "ticket": text,
+                    "from": "2026-12-01T00:00:00Z", "expiresAt": "2027-01-01T00:00:00Z"}}),
+        );
+        let name = format!("{}.json", text.replace(['/', '\0'], "_"));
+        let scratch = Scratch::with(&[
+            (&name, &serde_json::to_string(&objects).expect("JSON")),
+            ("policies/p.yaml", &policy),
+        ]);
+        for arguments in [
+            &["check", "."][..],
+            &["check", ".", "--policy", "policies"],
+            &["audit", ".", "--policy", "policies"],
+            &["what-if", ".", "--policy", "policies"],
+        ] {
+            let output = scratch.run(&[arguments, &["-o", "html"]].concat());
+            let page = String::from_utf8(output.stdout).expect("UTF-8");
+            let error = String::from_utf8_lossy(&output.stderr);
+            if page.is_empty() {
+                // The policies cannot be read, so nothing is judged.
+                assert_eq!(output.status.code(), Some(2), "{text} {arguments:?} {error}");
+                refused += 1;
+                continue;
+            }
+            exempted += usize::from(page.contains("2027-01-01T00:00:00Z"));
+            expect_good(&page, &format!("{text} {arguments:?}"));
+            assert!(!page.contains("##["), "{text}");
+        }
+    }
+    assert!(refused < 10 && exempted > 20, "{refused} refused, {exempted} with an exemption");
+}
+
+/// Ten thousand objects with findings and long names, and objects with very many findings.
+#[test]
+fn a_page_is_small_enough_to_open_and_says_what_it_leaves_out() {
+    let long = "##[x".repeat(60);
+    let memory = |number: usize| {
+        format!(
+            "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {{name: \"a{number}{long}\", \
+             namespace: team-{number}}}\nspec: {{backend: redis, \"{long}\": 1}}\n---\n"
+        )
+    };
+    let agent = |number: usize| {
+        format!(
+            "apiVersion: arkonis.dev/v1alpha1\nkind: ArkAgent\nmetadata: {{name: \"b{number}{long}\", \
+             namespace: team-{number}}}\nspec: {{model: m, memoryRef: {{name: \"a{number}{long}\"}}}}\n---\n"
+        )
+    };
+    let objects: String = (0..5_000).map(|number| memory(number) + &agent(number)).collect();
+    let scratch = Scratch::with(&[("objects.yaml", &objects), ("agents.yaml", &many(100))]);
+    let page = scratch.out(&["check", ".", "-o", "html"]);
+    expect_good(&page, "ten thousand objects");
+    assert!(page.len() > MAX_BYTES / 4, "{} bytes", page.len());
+    for words in
+        [" more are not shown in this page", "is too large for a picture", "10100</strong>objects judged"]
+    {
+        assert!(page.contains(words), "{words}");
+    }
+}
