@@ -32,6 +32,8 @@ export const the_map_in_dark = () =>
     take('report-dark.png', 'dark', async (page, path) => {
         const map = page.locator('main section', { has: page.locator('svg') });
         const { x, y, width } = await map.boundingBox();
+        const drawing = await map.locator('figure').first().boundingBox();
         const margin = 16;
-        await page.screenshot({ path, fullPage: true, clip: { x: x - margin, y, width: width + 2 * margin, height: 900 } });
+        const height = drawing.y + drawing.height + margin - y;
+        await page.screenshot({ path, fullPage: true, clip: { x: x - margin, y, width: width + 2 * margin, height } });
     });
