@@ -97,6 +97,10 @@ vscode:
 bench-cli *ARGS:
     tools/bench-cli.sh {{ARGS}}
 
+# How long the language server takes from an edit to its marks
+bench-lsp *ARGS:
+    tools/bench-lsp.sh {{ARGS}}
+
 # Ten intents over 10,000 objects, beside Kyverno, Gatekeeper and ValidatingAdmissionPolicies where there is Go
 bench-policies *ARGS:
     tools/bench-policies.sh {{ARGS}}

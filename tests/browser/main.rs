@@ -8,6 +8,7 @@
 //! A scenario asserts what the page shows and does. It prints how long the page takes, and asserts no times.
 
 #![expect(clippy::expect_used, clippy::panic, reason = "a test stops where something is wrong")]
+#![expect(clippy::print_stderr, reason = "numbers that decide nothing are worth reading")]
 
 #[path = "../support/cache.rs"]
 mod cache;

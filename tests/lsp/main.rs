@@ -9,6 +9,7 @@
 //! A scenario asserts what the editor shows. It does not assert times.
 
 #![expect(clippy::expect_used, clippy::panic, reason = "a test stops where something is wrong")]
+#![expect(clippy::print_stderr, reason = "numbers that decide nothing are worth reading")]
 
 #[path = "../support/cache.rs"]
 mod cache;
