@@ -16,7 +16,7 @@ lint:
 test *FILTER:
     cargo test --locked {{FILTER}}
 
-# All tests, also those that need Go, node, git, python3, curl, vim, Neovim or Emacs
+# All tests, also those that need Go, node, git, python3, curl, vim, Neovim, Emacs or Chromium
 test-all *FILTER:
     MEMGATE_TESTS=all cargo test --locked {{FILTER}}
 
@@ -35,6 +35,10 @@ bless:
 # Draw the pictures of README anew, from what memgate prints
 pictures:
     BLESS=1 cargo test --locked --test readme pictures
+
+# Take the pictures of the page for browsers anew; needs node and Chromium
+page-pictures:
+    BLESS=1 cargo test --locked --test browser -- --include-ignored pictures
 
 # Write the tables among the files of deploy/kustomize anew
 generate:
@@ -92,6 +96,10 @@ vscode:
 # How long `check` takes, beside kubeconform where there is Go
 bench-cli *ARGS:
     tools/bench-cli.sh {{ARGS}}
+
+# How long the language server takes from an edit to its marks
+bench-lsp *ARGS:
+    tools/bench-lsp.sh {{ARGS}}
 
 # Ten intents over 10,000 objects, beside Kyverno, Gatekeeper and ValidatingAdmissionPolicies where there is Go
 bench-policies *ARGS:

@@ -3,11 +3,13 @@
 //! ```text
 //! scenarios/*.mjs, each exported constant ──▶ one trial: node run.mjs FILE NAME
 //! client.mjs ──vscode-languageserver-protocol (tools/lsp)──▶ memgate lsp
+//! typing.mjs ──a recording of an hour──▶ replay.mjs ──▶ client.mjs
 //! ```
 //!
 //! A scenario asserts what the editor shows. It does not assert times.
 
 #![expect(clippy::expect_used, clippy::panic, reason = "a test stops where something is wrong")]
+#![expect(clippy::print_stderr, reason = "numbers that decide nothing are worth reading")]
 
 #[path = "../support/cache.rs"]
 mod cache;
@@ -15,47 +17,9 @@ mod cache;
 mod needs;
 #[path = "../support/npm.rs"]
 mod npm;
-
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
-use libtest_mimic::{Arguments, Failed, Trial};
+#[path = "../support/scenarios.rs"]
+mod scenarios;
 
 fn main() {
-    let arguments = Arguments::from_args();
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lsp/scenarios");
-    let mut files: Vec<PathBuf> =
-        fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
-    files.sort();
-    let trials = files.iter().flat_map(|file| trials(file)).collect();
-    libtest_mimic::run(&arguments, trials).exit();
-}
-
-/// The scenarios of a file.
-fn trials(file: &Path) -> Vec<Trial> {
-    let text = fs::read_to_string(file).expect("a file");
-    let names = text.lines().filter_map(|line| line.strip_prefix("export const ")?.split_once(" ="));
-    let module = file.file_stem().expect("a name").display();
-    let trial = |(name, _): (&str, &str)| {
-        let (file, name) = (file.to_owned(), name.to_owned());
-        let title = format!("{module}::{name}");
-        needs::needs("node and npm", Trial::test(title, move || run(&file, &name)))
-    };
-    names.map(trial).collect()
-}
-
-fn run(file: &Path, name: &str) -> Result<(), Failed> {
-    let output = Command::new("node")
-        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/lsp/run.mjs"))
-        .arg(file)
-        .arg(name)
-        .env("MEMGATE", env!("CARGO_BIN_EXE_memgate"))
-        .env("NODE_MODULES", npm::installed("lsp"))
-        .output()
-        .unwrap_or_else(|error| panic!("node: {error}"));
-    if output.status.success() {
-        return Ok(());
-    }
-    Err(Failed::from(String::from_utf8_lossy(&output.stderr)))
+    scenarios::run("lsp", "node and npm");
 }

@@ -1,0 +1,94 @@
+// What works without a mouse.
+import assert from 'node:assert/strict';
+import { DIRTY } from '../inputs.mjs';
+import { shown, violations, withReport } from '../page.mjs';
+
+const focused = (page) => page.evaluate(() => ({ name: document.activeElement.localName, text: document.activeElement.textContent, id: document.activeElement.id }));
+
+// Presses Tab until the focus is where it should be.
+async function tabTo(page, isThere) {
+    for (let presses = 0; presses < 200; presses += 1) {
+        await page.keyboard.press('Tab');
+        if (await page.evaluate(isThere)) {
+            return;
+        }
+    }
+    assert.fail('Tab does not lead there');
+}
+
+export const the_first_key_skips_to_the_content = () =>
+    withReport(DIRTY, undefined, (path) =>
+        shown(path, async (page) => {
+            await page.keyboard.press('Tab');
+            assert.match((await focused(page)).text, /Skip to the content/);
+            const outline = await page.evaluate(() => getComputedStyle(document.activeElement).outlineStyle);
+            assert.notEqual(outline, 'none');
+            await page.keyboard.press('Enter');
+            assert.equal(new URL(page.url()).hash, '#main');
+            // The next stop is within the content.
+            await page.keyboard.press('Tab');
+            assert.ok(await page.evaluate(() => document.querySelector('main').contains(document.activeElement)));
+        }));
+
+export const findings_are_filtered = () =>
+    withReport(DIRTY, undefined, (path) =>
+        shown(path, async (page) => {
+            const section = page.locator('section', { has: page.locator('.filter') }).filter({ has: page.locator('.finding') }).first();
+            const all = await section.locator('.finding').count();
+            assert.ok(all > 1, `${all} findings`);
+            const id = await section.locator('input[type=search]').getAttribute('id');
+            await page.evaluate((id) => (globalThis.wanted = id), id);
+            await tabTo(page, () => document.activeElement.id === globalThis.wanted);
+            const first = (await section.locator('.finding code').first().innerText()).trim();
+            await page.keyboard.type(first.toUpperCase());
+            const left = await section.locator('.finding:visible').count();
+            assert.ok(left >= 1 && left <= all, `${left} of ${all}`);
+            assert.match(await section.locator('[role=status]').innerText(), new RegExp(`^${left} of ${all}`));
+            await page.keyboard.type(' there is no such word');
+            assert.equal(await section.locator('.finding:visible').count(), 0);
+            assert.deepEqual(await violations(page), []);
+            await page.keyboard.press('Control+A');
+            await page.keyboard.press('Delete');
+            assert.equal(await section.locator('.finding:visible').count(), all);
+            assert.equal(await section.locator('[role=status]').innerText(), '');
+        }));
+
+export const tables_are_sorted = () =>
+    withReport(DIRTY, undefined, (path) =>
+        shown(path, async (page) => {
+            const table = page.locator('table[data-sort]').first();
+            const heads = await table.locator('thead th').count();
+            for (let column = 0; column < heads; column += 1) {
+                const cells = () => table.locator(`tbody tr > :nth-child(${column + 1})`).allInnerTexts();
+                const before = await cells();
+                const head = table.locator('thead th').nth(column);
+                await head.locator('button').focus();
+                for (const [key, direction] of [['Enter', 'ascending'], ['Space', 'descending']]) {
+                    await page.keyboard.press(key);
+                    assert.equal(await head.getAttribute('aria-sort'), direction);
+                    const after = await cells();
+                    const compare = new Intl.Collator('en', { numeric: true }).compare;
+                    const sorted = [...before].sort((one, two) => (direction === 'ascending' ? compare(one, two) : compare(two, one)));
+                    assert.deepEqual(after, sorted);
+                }
+            }
+            assert.equal(await table.locator('[aria-sort]').count(), 1);
+            assert.deepEqual(await violations(page), []);
+        }));
+
+export const every_stop_can_be_seen = () =>
+    withReport(DIRTY, undefined, (path) =>
+        shown(path, async (page) => {
+            for (let presses = 0; presses < 60; presses += 1) {
+                await page.keyboard.press('Tab');
+                const stop = await page.evaluate(() => {
+                    const { width, height } = document.activeElement.getBoundingClientRect();
+                    const { outlineStyle, outlineWidth } = getComputedStyle(document.activeElement);
+                    return { name: document.activeElement.localName, width, height, outline: outlineStyle !== 'none' && outlineWidth !== '0px' };
+                });
+                if (stop.name === 'body') {
+                    break;
+                }
+                assert.ok(stop.width > 0 && stop.height > 0 && stop.outline, JSON.stringify(stop));
+            }
+        }));

@@ -1,0 +1,39 @@
+// The pictures of the page in README and the documents: `just page-pictures` writes them.
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { ROOT, shown, size, withReport } from '../page.mjs';
+
+const PICTURED = ['check', 'docs/tour', 'examples/arkonis', 'examples/orloj', '--policy', 'examples/policy/baseline.yaml', '--at', '2026-12-01T00:00:00Z'];
+const LIMIT = 300_000;
+
+// The width that a page of a repository shows.
+const WIDTH = 1100;
+
+async function take(name, colorScheme, picture) {
+    const scratch = mkdtempSync(join(tmpdir(), 'memgate-picture-'));
+    const path = process.env.BLESS ? join(ROOT, 'docs/pictures', name) : join(scratch, name);
+    try {
+        await withReport(PICTURED, undefined, (report) =>
+            shown(report, async (page) => {
+                await picture(page, path);
+                assert.ok(size(path) > 20_000 && size(path) < LIMIT, `${name}: ${size(path)} bytes`);
+            }, { colorScheme, viewport: { width: WIDTH, height: 1320 } }));
+    } finally {
+        rmSync(scratch, { recursive: true });
+    }
+}
+
+export const what_was_found_in_light = () =>
+    take('report-light.png', 'light', (page, path) => page.screenshot({ path }));
+
+export const the_map_in_dark = () =>
+    take('report-dark.png', 'dark', async (page, path) => {
+        const map = page.locator('main section', { has: page.locator('svg') });
+        const { x, y, width } = await map.boundingBox();
+        const drawing = await map.locator('figure').first().boundingBox();
+        const margin = 16;
+        const height = drawing.y + drawing.height + margin - y;
+        await page.screenshot({ path, fullPage: true, clip: { x: x - margin, y, width: width + 2 * margin, height } });
+    });
