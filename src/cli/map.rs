@@ -88,13 +88,16 @@ impl FromStr for MapOutput {
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let project = args.input.project(terminal)?;
     let mut plan = live::plan(&args.input, &args.cluster, &project, true, terminal)?;
+    anyhow::ensure!(
+        args.base.is_none() || !plan.checks_snapshot,
+        "--base compares files with a commit; give the files as PATH"
+    );
     plan.policies.clone_from(&args.input.policies.policy);
     let occasion = args.input.policies.occasion(Point::Ci);
     let (map, errors) = read(&plan, occasion, terminal)?;
     let output = args.output.clone().unwrap_or(MapOutput { format: MapFormat::Text, file: None });
     let (memories, _) = map.counts();
     if let Some(reference) = &args.base {
-        anyhow::ensure!(!plan.checks_snapshot, "--base compares files with a commit; give the files as PATH");
         let read = |plan: &InputPlan| Ok(read_map(plan, occasion)?);
         let ((before, inputs), base) = at_base(reference, &args.input, &project, &plan, terminal, read)?;
         let errors_there = inputs.map(|inputs| inputs.errors).unwrap_or_default();

@@ -25,7 +25,7 @@ pub fn page<'r>(
         command,
         judged: judged(plan),
         point: occasion.point.name(),
-        time: occasion.now.to_string(),
+        time: occasion.now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         table: None,
         map: map.clone(),
         exemptions: exemptions.clone(),

@@ -12,7 +12,7 @@ pub struct Page<'a> {
     pub judged: Vec<String>,
     /// The point of policies.
     pub point: &'static str,
-    /// The time of the decision, as in RFC 3339.
+    /// The time of the decision in seconds, as in RFC 3339.
     pub time: String,
     /// The numbers by policy and namespace, if the report itself does not show them.
     pub table: Option<Table<'a>>,

@@ -25,6 +25,7 @@ mod github;
 mod hostile;
 mod junit;
 mod kinds;
+mod map;
 mod namespaces;
 mod overview;
 mod page;

@@ -30,7 +30,7 @@ const ATTRIBUTES: [&str; 26] = [
 ];
 
 /// Texts that would be markup, an attribute, a script or a style if they were not text.
-const HOSTILE: [&str; 16] = [
+pub(crate) const HOSTILE: [&str; 17] = [
     "</script><script>alert(1)</script>",
     "</style><style>*{display:none}</style>",
     "<img src=x onerror=alert(1)>",
@@ -47,6 +47,7 @@ const HOSTILE: [&str; 16] = [
     "</title></pre></td></table></main>",
     "${jndi:ldap://127.0.0.1}{{7*7}}%n`${1}`",
     "b\u{430}ckend",
+    "\\\"]; a --> b[\"|x",
 ];
 
 /// A page as XML. Elements without an end have none in HTML either, and the texts of the style sheet and the script are
@@ -156,7 +157,7 @@ fn texts_of_inputs_stay_texts() {
     for text in HOSTILE {
         let secret = json!({"secretRef": {"name": text}});
         let object = |version: &str, kind: &str, spec: serde_json::Value| json!({"apiVersion": version, "kind": kind, "metadata": {"name": text, "namespace": text}, "spec": spec});
-        let objects = [
+        let objects = vec![
             object(
                 "arkonis.dev/v1alpha1",
                 "ArkMemory",
@@ -191,7 +192,7 @@ fn texts_of_inputs_stay_texts() {
         );
         let name = format!("{}.json", text.replace(['/', '\0'], "_"));
         let scratch = Scratch::with(&[
-            (&name, &serde_json::to_string(&objects).expect("JSON")),
+            (&name, &json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string()),
             ("policies/p.yaml", &policy),
         ]);
         for arguments in [
@@ -211,7 +212,7 @@ fn texts_of_inputs_stay_texts() {
             }
             exempted += usize::from(page.contains("2027-01-01T00:00:00Z"));
             expect_good(&page, &format!("{text} {arguments:?}"));
-            assert!(!page.contains("##["), "{text}");
+            assert!(!page.contains("##[") && page.contains("id=\"map\""), "{text} {error}");
         }
     }
     assert!(refused < 10 && exempted > 20, "{refused} refused, {exempted} with an exemption");

@@ -14,10 +14,13 @@ pub(super) const OTHERS: usize = 300_000;
 /// The share of the table of the map, in which a row has many objects.
 pub(super) const MAP: usize = 900_000;
 
+/// The most elements of one chunk: a browser does not lay out a chunk before it is scrolled to.
+const CHUNK: usize = 200;
+
 /// The elements of a list that fit into its share.
 pub(super) struct Fitting {
-    /// The elements.
-    pub(super) markup: Markup,
+    /// The elements, in chunks.
+    pub(super) chunks: Vec<Markup>,
     /// How many there are of them.
     pub(super) count: usize,
     /// How many do not fit.
@@ -30,7 +33,7 @@ pub(super) fn fitting<T>(
     elements: impl IntoIterator<Item = T>,
     render: impl Fn(T) -> Markup,
 ) -> Fitting {
-    let (mut markup, mut used) = (String::new(), 0);
+    let (mut chunks, mut used) = (Vec::<String>::new(), 0);
     let (mut count, mut more) = (0, 0);
     for element in elements {
         if more > 0 {
@@ -43,14 +46,22 @@ pub(super) fn fitting<T>(
         if used > share {
             more = 1;
         } else {
-            markup.push_str(&rendered);
+            match chunks.last_mut().filter(|_| count % CHUNK > 0) {
+                Some(chunk) => chunk.push_str(&rendered),
+                None => chunks.push(rendered),
+            }
             count += 1;
         }
     }
-    Fitting { markup: PreEscaped(markup), count, more }
+    Fitting { chunks: chunks.into_iter().map(PreEscaped).collect(), count, more }
 }
 
 impl Fitting {
+    /// All elements.
+    pub(super) fn all(&self) -> Markup {
+        html! { @for chunk in &self.chunks { (chunk) } }
+    }
+
     /// The sentence about the elements that are left out, with where they can be seen.
     pub(super) fn rest(&self, elsewhere: &str) -> Markup {
         html! {

@@ -28,7 +28,7 @@ pub(super) fn of_severity(report: &Report<'_>, severity: Severity) -> Option<Mar
         return None;
     }
     Some(html! {
-        (shown.markup)
+        (shown.all())
         (shown.rest(ELSEWHERE))
         @if uncounted > 0 { p { (uncounted) " more of objects with very many findings are not listed." } }
     })
@@ -72,7 +72,7 @@ fn finding(located: &LocatedFinding<'_>) -> Markup {
 /// The errors of inputs; `None` without any.
 pub(super) fn errors(report: &Report<'_>) -> Option<Markup> {
     let shown = fitting(OTHERS, &report.errors, error);
-    (!shown.is_empty()).then(|| html! { (shown.markup) (shown.rest(ELSEWHERE)) })
+    (!shown.is_empty()).then(|| html! { (shown.all()) (shown.rest(ELSEWHERE)) })
 }
 
 fn error(error: &InputError<'_>) -> Markup {

@@ -32,7 +32,7 @@ pub(super) fn section(map: &MemoryMap) -> Option<Markup> {
     let shown = fitting(MAP, of_sets, |(set, memory)| row(set, memory));
     Some(html! {
         @for (number, set) in map.sets.iter().enumerate() { (picture(set, number)) }
-        (table("Memory resources, what refers to them, and the pods that get them", &COLUMNS, &shown.markup))
+        (table("Memory resources, what refers to them, and the pods that get them", &COLUMNS, &shown))
         (shown.rest("memgate map prints all of them"))
     })
 }

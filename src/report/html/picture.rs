@@ -17,7 +17,7 @@ const BOX: [usize; 2] = [250, 38];
 const GAP: [usize; 2] = [95, 12];
 
 /// The characters of a line in a box.
-const MAX_CHARS: usize = 36;
+const MAX_CHARS: usize = 32;
 
 /// A box.
 struct Entry {

@@ -3,8 +3,8 @@
 // without it.
 for (const section of document.querySelectorAll("[data-filter]")) {
   const items = [...section.querySelectorAll(section.dataset.filter)];
-  if (items.length < 2) continue;
-  const texts = items.map((item) => item.textContent.toLowerCase());
+  if (items.length < 5) continue;
+  let texts;
   const box = document.createElement("div");
   const label = document.createElement("label");
   const input = document.createElement("input");
@@ -16,6 +16,7 @@ for (const section of document.querySelectorAll("[data-filter]")) {
   label.textContent = `Filter: ${section.querySelector("h2").textContent}`;
   status.setAttribute("role", "status");
   input.addEventListener("input", () => {
+    texts ??= items.map((item) => item.textContent.toLowerCase());
     const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
     let shown = 0;
     items.forEach((item, index) => {

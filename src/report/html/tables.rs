@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 
-use super::budget::{OTHERS, fitting};
+use super::budget::{Fitting, OTHERS, fitting};
 use super::text;
 use crate::report::html_data::{ExemptionState, Page, ShownExemption};
 use crate::report::table::{Numbers, Row, Table};
@@ -35,20 +35,24 @@ pub(super) fn tiles(report: &Report<'_>, page: &Page<'_>) -> Markup {
     }
 }
 
-/// A table that the script can sort, inside of what scrolls where it is wide.
-pub(super) fn table(caption: &str, columns: &[(&str, bool)], rows: &Markup) -> Markup {
+/// The rows as a table that the script can sort, inside of what scrolls where it is wide. A long table has several parts.
+pub(super) fn table(caption: &str, columns: &[(&str, bool)], rows: &Fitting) -> Markup {
+    let parts = rows.chunks.len();
     html! {
-        div class="scroll" role="region" aria-label=(caption) tabindex="0" {
-            table data-sort="" {
-                caption { (caption) }
-                thead {
-                    tr {
-                        @for (name, is_number) in columns {
-                            th scope="col" class=[is_number.then_some("number")] { (name) }
+        @for (number, chunk) in rows.chunks.iter().enumerate() {
+            @let part = if parts > 1 { format!(", part {} of {parts}", number + 1) } else { String::new() };
+            div class={ "scroll" @if parts > 1 { " part" } } role="region" aria-label={ (caption) (part) } tabindex="0" {
+                table data-sort="" {
+                    caption { (caption) (part) }
+                    thead {
+                        tr {
+                            @for (name, is_number) in columns {
+                                th scope="col" class=[is_number.then_some("number")] { (name) }
+                            }
                         }
                     }
+                    tbody { (chunk) }
                 }
-                tbody { (rows) }
             }
         }
     }
@@ -77,7 +81,7 @@ pub(super) fn policies(of: &Table<'_>) -> Option<Markup> {
     let Numbers { objects, denials, warnings, exempted, all } = of.total;
     (!shown.is_empty()).then(|| {
         html! {
-            (table("The numbers of each policy in each namespace", &COLUMNS, &shown.markup))
+            (table("The numbers of each policy in each namespace", &COLUMNS, &shown))
             p {
                 "In total: " (counted(objects, "object")) ", " (counted(denials, "denial")) ", "
                 (counted(warnings, "warning")) ", " (exempted) " exempted, " (counted(all, "finding")) "."
@@ -119,7 +123,7 @@ pub(super) fn changes(report: &Report<'_>) -> Option<Markup> {
         @if shown.is_empty() {
             p { "The verdict of no object changes." }
         } @else {
-            (table("Each object with its verdict before and after", &COLUMNS, &shown.markup))
+            (table("Each object with its verdict before and after", &COLUMNS, &shown))
             (shown.rest("-o json lists all of them"))
         }
     })
@@ -139,7 +143,7 @@ pub(super) fn exemptions(page: &Page<'_>) -> Option<Markup> {
     let shown = fitting(OTHERS, &page.exemptions, exemption);
     (!shown.is_empty()).then(|| {
         html! {
-            (table("The exemptions that were read, with their end", &COLUMNS, &shown.markup))
+            (table("The exemptions that were read, with their end", &COLUMNS, &shown))
             (shown.rest("kubectl get memorypolicyexemptions -A lists those of a cluster"))
         }
     })
@@ -170,12 +174,12 @@ pub(super) fn assumed(report: &Report<'_>, page: &Page<'_>) -> Option<Markup> {
     let assumed = fitting(OTHERS, &page.assumed, |it| html! { li { (text(it)) } });
     (!unknown.is_empty() || !assumed.is_empty()).then(|| {
         html! {
-            @if !assumed.is_empty() { ul { (assumed.markup) } }
+            @if !assumed.is_empty() { ul { (assumed.all()) } }
             (assumed.rest("the command writes all of them to standard error"))
             @if !unknown.is_empty() {
                 h3 { "Objects that are not among the inputs" }
                 p { "Nothing was concluded about them; --with adds them." }
-                ul { (unknown.markup) }
+                ul { (unknown.all()) }
             }
             (unknown.rest("-o json lists all of them"))
         }
@@ -195,7 +199,7 @@ pub(super) fn passed_over(report: &Report<'_>) -> Option<Markup> {
         table(
             "Objects and documents, by the reason why they were not checked",
             &[("It …", false), ("Number", true)],
-            &shown.markup,
+            &shown,
         )
     })
 }
