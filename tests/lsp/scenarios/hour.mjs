@@ -7,7 +7,8 @@ import { play } from '../replay.mjs';
 import { record } from '../typing.mjs';
 
 const EXAMPLES = fileURLToPath(new URL('../../../examples/', import.meta.url));
-const SEED = 34;
+// Another number makes another hour.
+const SEED = Number(process.env.MEMGATE_TEST_SEED ?? 34);
 const STRETCHES = 10;
 // What the allocator may keep besides: a twentieth, and a few large texts.
 const GROWTH = 1.05;
