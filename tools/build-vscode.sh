@@ -15,6 +15,9 @@ done
 
 work=$PWD/target/vscode
 mkdir -p "$work/source"
+# Another run may pack it at the same time, such as that of a test.
+exec 9> "$work/lock"
+if command -v flock > /dev/null; then flock 9; fi
 find "$work/source" -mindepth 1 -maxdepth 1 ! -name node_modules -exec rm -rf {} +
 cp -RL editors/vscode/. "$work/source"
 cd "$work/source"

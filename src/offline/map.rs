@@ -18,7 +18,7 @@ use memgate_model::request::Occasion;
 /// the inputs.
 ///
 /// # Errors
-/// Those of [`load_paths`].
+/// When standard input is named twice, the snapshot cannot be used, or a number is out of bounds.
 pub fn read_map(plan: &InputPlan, occasion: Occasion<'static>) -> Result<(MemoryMap, Option<Inputs>), Error> {
     let whole = [InputSet { name: String::new(), paths: plan.checked.clone() }];
     let sets = if plan.sets.is_empty() || plan.checks_snapshot { &whole[..] } else { &plan.sets };
