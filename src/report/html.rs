@@ -127,13 +127,13 @@ fn verdict(report: &Report<'_>) -> (String, &'static str) {
         let class = if changes.iter().any(changes::Change::is_denied) { "deny" } else { "good" };
         return (changes::summary(report, changes) + &unreadable, class);
     }
-    let denied = if report.denied > 0 { report.denied } else { report.count(Severity::Deny) };
-    let warnings = report.count(Severity::Warn);
-    let (words, class) = match (denied, warnings) {
-        (0, _) if report.objects.is_empty() => ("Nothing to judge was found".to_owned(), "warn"),
-        (0, 0) => ("Nothing would be denied".to_owned(), "good"),
-        (0, warnings) => (format!("Nothing would be denied; {}", counted(warnings, "warning")), "warn"),
-        (denied, _) => (format!("{} would be denied", counted(denied, "object")), "deny"),
+    let (denials, warnings) = (report.count(Severity::Deny), report.count(Severity::Warn));
+    let (words, class) = match (report.denied, denials, warnings) {
+        (0, 0, _) if report.objects.is_empty() => ("Nothing to judge was found".to_owned(), "warn"),
+        (0, 0, 0) => ("Nothing would be denied".to_owned(), "good"),
+        (0, 0, warnings) => (format!("Nothing would be denied; {}", counted(warnings, "warning")), "warn"),
+        (0, denials, _) => (counted(denials, "denial"), "deny"),
+        (denied, _, _) => (format!("{} would be denied", counted(denied, "object")), "deny"),
     };
     (words + &unreadable, if report.errors.is_empty() { class } else { "deny" })
 }
