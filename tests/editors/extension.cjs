@@ -1,39 +1,126 @@
-// Runs the packed extension without an editor: a stand-in for the module `vscode` records its messages.
+// Runs the packed extension without an editor: a stand-in for the module `vscode` has one open file, and records the
+// messages and the marks.
 //
-//   node extension.cjs EXTENSION.js PROGRAM...
+//   node extension.cjs EXTENSION.js FILE PROGRAM...
 //
-// For each program prints a line of JSON: the messages of an extension whose setting memgate.path is that program, and
-// the commands that it has registered.
+// For each program prints a line of JSON: the messages of an extension whose setting memgate.path is that program, the
+// commands that it has registered, and the marks of the file.
+const { readFileSync } = require('node:fs');
 const Module = require('node:module');
+const path = require('node:path');
+const { fileURLToPath, pathToFileURL } = require('node:url');
 
-// Has every property, is called and constructed, and is a base class, which is as much as loading the client asks for.
-const anything = () => new Proxy(class {}, {
-    get: (target, name) => (name in target || typeof name === 'symbol' ? target[name] : anything()),
+const [extension, file, ...programs] = process.argv.slice(2);
+
+// Has every property, is called and constructed, and is a base class: enough for what is not looked at here.
+const anything = () => new Proxy(function () {}, {
+    get: (target, name) => (['prototype', 'then'].includes(name) || typeof name === 'symbol' ? target[name] : anything()),
+    apply: () => anything(),
 });
 
-const settings = {};
-let messages, registered;
-const vscode = {
-    commands: { registerCommand: (name) => registered.push(name) },
-    window: { showErrorMessage: async (...words) => void messages.push(words) },
-    workspace: {
-        getConfiguration: () => ({ get: (name, otherwise) => settings[name] ?? otherwise }),
-        onDidChangeConfiguration: () => undefined,
-    },
-};
-const stand_in = new Proxy(vscode, { get: (target, name) => target[name] ?? anything() });
-const load = Module._load;
-Module._load = (name, ...rest) => (name === 'vscode' ? stand_in : load(name, ...rest));
+class Disposable {
+    dispose() {}
+}
+class EventEmitter extends Disposable {
+    listeners = new Set();
+    event = (listener) => (this.listeners.add(listener), new Disposable());
+    fire = (value) => this.listeners.forEach((listener) => listener(value));
+}
+class Position {
+    constructor(line, character) {
+        Object.assign(this, { line, character });
+    }
+}
+class Range {
+    constructor(...ends) {
+        const [start, end] = ends.length === 4 ? [new Position(ends[0], ends[1]), new Position(ends[2], ends[3])] : ends;
+        Object.assign(this, { start, end });
+    }
+}
+class Diagnostic {
+    constructor(range, message, severity) {
+        Object.assign(this, { range, message, severity });
+    }
+}
+class Uri {
+    constructor(text) {
+        this.text = text;
+        this.scheme = text.split(':')[0];
+    }
+    static parse = (text) => new Uri(text);
+    static file = (path) => new Uri(pathToFileURL(path).href);
+    get fsPath() {
+        return fileURLToPath(this.text);
+    }
+    toString = () => this.text;
+}
 
-const [extension, ...programs] = process.argv.slice(2);
+const noEvent = () => new Disposable();
+const uri = Uri.file(file);
+const document = {
+    uri,
+    fileName: file,
+    languageId: 'yaml',
+    version: 1,
+    isClosed: false,
+    getText: () => readFileSync(file, 'utf8'),
+};
+const settings = {};
+let messages, registered, marked;
+const channel = new Proxy({}, { get: (_, name) => (name === 'name' ? 'memgate' : name === 'onDidChangeLogLevel' ? noEvent : () => undefined) });
+const withEvents = (own) => new Proxy(own, {
+    get: (target, name) => target[name] ?? (/^(on(Did|Will)|register)/.test(String(name)) ? noEvent : anything()),
+});
+
+const vscode = {
+    Diagnostic, Disposable, EventEmitter, Position, Range, Uri,
+    CancellationError: Error,
+    CancellationTokenSource: class extends Disposable {
+        token = { isCancellationRequested: false, onCancellationRequested: noEvent };
+        cancel() {}
+    },
+    DiagnosticSeverity: { Error: 0, Warning: 1, Information: 2, Hint: 3 },
+    FileType: { File: 1 },
+    version: '1.91.0',
+    commands: { registerCommand: (name) => (registered.push(name), new Disposable()) },
+    env: { appName: 'a stand-in', language: 'en' },
+    languages: withEvents({
+        createDiagnosticCollection: () => ({
+            set: (_, marks) => marked?.(marks.map(({ code, range, severity, source }) => ({ code: code.value, line: range.start.line, severity, source }))),
+            clear: () => undefined,
+            delete: () => undefined,
+            dispose: () => undefined,
+        }),
+        match: (selector, { languageId }) => (selector.some(({ language }) => language === languageId) ? 10 : 0),
+    }),
+    window: withEvents({
+        createOutputChannel: () => channel,
+        showErrorMessage: async (...words) => void messages.push(words),
+        activeTextEditor: undefined,
+        visibleTextEditors: [{ document }],
+        tabGroups: withEvents({ all: [] }),
+    }),
+    workspace: withEvents({
+        getConfiguration: () => ({ get: (name, otherwise) => settings[name] ?? otherwise }),
+        textDocuments: [document],
+        notebookDocuments: [],
+        createFileSystemWatcher: () => withEvents(new Disposable()),
+        workspaceFolders: [{ uri: Uri.file(path.dirname(file)), name: 'manifests', index: 0 }],
+    }),
+};
+const standIn = new Proxy(vscode, { get: (target, name) => target[name] ?? anything() });
+const load = Module._load;
+Module._load = (name, ...rest) => (name === 'vscode' ? standIn : load(name, ...rest));
+
 const { activate, deactivate } = require(extension);
 (async () => {
-    for (const path of programs) {
+    for (const program of programs) {
         [messages, registered] = [[], []];
-        settings.path = path;
-        const context = { subscriptions: [] };
-        await activate(context);
+        settings.path = program;
+        const marks = new Promise((resolve) => (marked = resolve));
+        await activate({ subscriptions: [] });
+        console.log(JSON.stringify({ messages, registered, marks: messages.length ? [] : await marks }));
         await deactivate();
-        console.log(JSON.stringify({ messages, registered }));
     }
+    process.exit(0);
 })();

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! That Neovim and Emacs show findings of `memgate lsp` with the snippets of that page. And that the extension for Visual
-//! Studio Code is packed, and reports a missing memgate.
+//! Studio Code is packed, and starts memgate or reports why not.
 
 #![allow(
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! The extension for Visual Studio Code: its manifest, the packed file, and what it reports without a memgate.
+//! The extension for Visual Studio Code: its manifest, the packed file, and what it shows with and without a memgate.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::{Value, json};
+
+use crate::repository::{FILE, Repository};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -68,7 +70,7 @@ fn settings_are_documented_and_not_for_workspaces() {
 
 #[test]
 #[ignore = "needs node, npm and python3"]
-fn the_extension_is_packed_and_reports_a_missing_memgate() {
+fn the_extension_is_packed_and_starts_memgate_or_reports_why_not() {
     let printed = run(&mut Command::new(root().join("tools/build-vscode.sh")));
     let packed = PathBuf::from(printed.trim());
     let name = packed.file_name().expect("a name").display().to_string();
@@ -84,27 +86,31 @@ fn the_extension_is_packed_and_reports_a_missing_memgate() {
     let main = folder.path().join("extension").join(main);
     assert!(main.is_file(), "{}", main.display());
 
-    // The last program exists and does not know the command.
+    // The second program exists and does not know the command.
+    let repository = Repository::new();
     let printed = run(Command::new("node")
         .arg(root().join("tests/editors/extension.cjs"))
         .arg(&main)
-        .args(["/no/memgate here", "false"]));
+        .arg(repository.folder().join(FILE))
+        .args(["/no/memgate here", "false", env!("CARGO_BIN_EXE_memgate")]));
     let reports: Vec<Value> =
         printed.lines().map(|line| serde_json::from_str(line).expect("is JSON")).collect();
-    let answers = ["How to install it", "Open the settings", "Try again"];
-    let expected = |message: &str| {
-        let mut words = vec![message];
-        words.extend(answers);
-        json!({"messages": [words], "registered": ["memgate.restart"]})
+    let report = |messages: &[Value], marks: &[Value]| json!({"messages": messages, "registered": ["memgate.restart"], "marks": marks});
+    let problem = |message: &str| {
+        report(&[json!([message, "How to install it", "Open the settings", "Try again"])], &[])
     };
     assert_eq!(
         reports,
         [
-            expected(
+            problem(
                 "memgate: There is no program \"/no/memgate here\". Install memgate, or set memgate.path to where it is."
             ),
-            expected(
+            problem(
                 "memgate: \"false lsp\" does not start. Install a newer memgate, or set memgate.path to where one is."
+            ),
+            report(
+                &[],
+                &[json!({"code": "arkonis/backend-unknown", "line": 5, "severity": 0, "source": "memgate"})]
             ),
         ]
     );
