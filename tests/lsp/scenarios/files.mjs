@@ -250,3 +250,40 @@ export const links_and_loops_of_directories_are_read_as_check_reads_them = () =>
         await editor.untilMarked('agent.yaml', MISSING);
         await editor.untilAsChecked();
     });
+
+export const sets_of_the_repository_are_judged_apart = () =>
+    session({
+        '.memgate.yaml': 'sets:\n  dev: [envs/dev, base]\n  prod: [envs/prod, base]\n',
+        'base/agent.yaml': agent(),
+        'envs/dev/memory.yaml': memory('notes'),
+        'envs/prod/memory.yaml': memory('other'),
+        'elsewhere/memory.yaml': memory('third', 'backend: rediss'),
+    }, async (editor) => {
+        await editor.open('base/agent.yaml');
+        await editor.untilMarked('base/agent.yaml', MISSING);
+        assert.match(editor.marks('base/agent.yaml')[0].message, /prod/);
+        await editor.untilAsChecked();
+        await editor.open('envs/prod/memory.yaml');
+        await editor.replace('envs/prod/memory.yaml', 'other', 'notes');
+        await editor.untilMarked('base/agent.yaml');
+        await editor.open('envs/dev/memory.yaml');
+        await editor.replace('envs/dev/memory.yaml', 'in-context', 'rediss');
+        await editor.untilAsChecked();
+        // A file of no set is not judged, as in check.
+        await editor.open('elsewhere/memory.yaml');
+        await editor.untilAsChecked();
+    });
+
+export const choices_of_a_folder_within_count_for_its_files = () =>
+    session({
+        'memory.yaml': memory('top', 'backend: rediss'),
+        'team/.memgate.yaml': RULES,
+        'team/deep/memory.yaml': memory('deep', 'backend: rediss'),
+    }, async (editor) => {
+        await editor.open('memory.yaml');
+        await editor.open('team/deep/memory.yaml');
+        await editor.until(() => editor.marks('team/deep/memory.yaml')[0]?.severity === 2, () => 'a warning');
+        await editor.until(() => editor.marks('memory.yaml')[0]?.severity === 1, () => 'a denial');
+        await editor.remove('team/.memgate.yaml');
+        await editor.until(() => editor.marks('team/deep/memory.yaml')[0]?.severity === 1, () => 'a denial');
+    });
