@@ -12,13 +12,16 @@ pub(crate) fn block(heading: &str, language: &str) -> String {
 
 /// The blocks of code in a language below a heading.
 pub(crate) fn blocks(heading: &str, language: &str) -> Vec<String> {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/editors.md");
-    let page = fs::read_to_string(page).expect("the page");
+    let page = read("docs/editors.md");
     let (_, section) = page.split_once(&format!("\n## {heading}\n")).expect(heading);
     let section = section.split("\n## ").next().expect("a section");
     let start = format!("```{language}\n");
     let blocks = section.split(&start).skip(1);
     blocks.map(|text| text.split("```").next().expect("an end").to_owned()).collect()
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).expect(path)
 }
 
 /// The settings for Visual Studio Code, as it hands them to a server: below `yaml`.
@@ -57,5 +60,24 @@ fn editors_get_the_same_settings() {
         for (text, line) in lines {
             assert!(text.contains(&line), "{line}{text}");
         }
+    }
+}
+
+#[test]
+fn the_page_names_the_versions_that_are_tried() {
+    let page = read("docs/editors.md").replace('\n', " ");
+    let pinned = |path: &str| {
+        let text = read(path);
+        let (_, rest) = text.split_once("==").expect("a version");
+        rest.split(' ').next().expect("a version").to_owned()
+    };
+    let tools: Value = serde_json::from_str(&read("tools/editors/package.json")).expect("is JSON");
+    let server = tools["dependencies"]["yaml-language-server"].as_str().expect("a version");
+    for (name, version) in [
+        ("Neovim", &*pinned("tools/neovim/requirements.txt")),
+        ("rass", &*pinned("tools/rass/requirements.txt")),
+        ("yaml-language-server", server),
+    ] {
+        assert!(page.contains(&format!("{name} {version}")), "{name} {version}");
     }
 }
