@@ -200,7 +200,19 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitStatus {
 
 /// The command line with the layout of its help texts.
 fn command() -> clap::Command {
-    with_layout(Cli::command())
+    with_layout(Cli::command()).mut_subcommands(|it| {
+        let is_hidden = |arg: &clap::Arg| lsp_refuses(arg.get_id().as_str());
+        if it.get_name() == "lsp" {
+            it.mut_args(|arg| if is_hidden(&arg) { arg.hide(true) } else { arg })
+        } else {
+            it
+        }
+    })
+}
+
+/// The flags that `lsp` has with other commands and refuses.
+fn lsp_refuses(id: &str) -> bool {
+    ["render", "values", "stdin_filename"].contains(&id)
 }
 
 fn with_layout(command: clap::Command) -> clap::Command {

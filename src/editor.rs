@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Nothing is kept between two answers besides the texts of the open files: each answer reads the files around them
-//! again, as `check` does. So nothing can be stale, and a change of any file counts at once. This module knows no
-//! arguments of the command line; a [`Planner`](workspace::Planner) comes from there.
+//! again, as `check` does. This module knows no arguments of the command line; a [`Planner`](workspace::Planner) comes
+//! from there.
 
 pub(crate) mod buffers;
 mod positions;

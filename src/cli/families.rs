@@ -5,7 +5,7 @@ use memgate_model::family::Family;
 use memgate_primitives::suggest::{did_you_mean, nearest};
 
 /// The choice of families.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub struct FamilyArgs {
     /// Only this family; repeatable
     #[arg(long = "family", value_name = "FAMILY", value_parser = parse, help_heading = "Settings")]

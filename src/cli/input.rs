@@ -40,7 +40,7 @@ const MAX_UNREAD_IN_NOTE: usize = 5;
 const STDIN_PATH: &str = "-";
 
 /// The files of a command, and what decisions about them depend on.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub struct InputArgs {
     /// Files, directories, globs, or - [default: the repository]
     ///
@@ -76,7 +76,7 @@ pub struct InputArgs {
 }
 
 /// How files are read.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Input")]
 struct ReadingArgs {
     /// Leave out matching files of directories; repeatable
@@ -111,7 +111,7 @@ struct ReadingArgs {
 }
 
 /// The objects around the ones that a command is about.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Input")]
 pub struct StateArgs {
     /// More objects of the cluster, not checked; repeatable
@@ -167,6 +167,22 @@ impl InputArgs {
         ]
         .into_iter()
         .find_map(|(is_given, why)| is_given.then_some(why))
+    }
+
+    /// The same flags for a process that changes its working directory: paths of flags are those of `directory`. PATHs stay
+    /// as they are.
+    #[cfg(feature = "workstation")]
+    #[must_use]
+    pub fn from_directory(&self, directory: &Path) -> Self {
+        let mut args = self.clone();
+        let absolute = |path: &mut String| *path = directory.join(&*path).to_string_lossy().into_owned();
+        args.state.with.iter_mut().chain(&mut args.policies.policy).for_each(absolute);
+        if let Some(snapshot) = &mut args.state.snapshot {
+            *snapshot = directory.join(&*snapshot);
+        }
+        args.settings.read_from(directory);
+        args.project.read_from(directory);
+        args
     }
 
     /// Plans what is read.

@@ -39,13 +39,14 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         anyhow::bail!("{why}; leave it out");
     }
     let terminal = terminal.without_notes();
+    let directory = std::env::current_dir().context("the working directory cannot be read")?;
+    let input = args.input.from_directory(&directory);
     let plan = || -> anyhow::Result<Plan> {
-        let project = args.input.project(terminal)?;
-        let inputs = args.input.plan(&project, terminal)?;
-        Ok(Plan { inputs, occasion: args.input.policies.occasion(Point::Ci) })
+        let project = input.project(terminal)?;
+        let inputs = input.plan(&project, terminal)?;
+        Ok(Plan { inputs, occasion: input.policies.occasion(Point::Ci) })
     };
     let planner = || plan().map_err(|error| format!("{error:#}"));
-    let ended = serve(BufReader::new(io::stdin()), io::stdout().lock(), &planner);
-    let is_regular = ended.context("failed to write to the editor")?;
+    let is_regular = serve(BufReader::new(io::stdin()), io::stdout().lock(), &planner)?;
     Ok(if is_regular { ExitStatus::Clean } else { ExitStatus::Denied })
 }

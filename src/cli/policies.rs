@@ -8,7 +8,7 @@ use memgate_model::settings::PolicySettings;
 use memgate_primitives::name::is_dns_subdomain;
 
 /// Which policies apply, and for which point and time.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Policies")]
 pub struct PolicyArgs {
     /// More policies and exemptions; repeatable
@@ -46,7 +46,7 @@ pub struct PolicyArgs {
 }
 
 /// What policies need to know of the cluster.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Policies")]
 pub struct ClusterPolicyArgs {
     /// Domain of the cluster's Services [default: cluster.local]

@@ -31,7 +31,7 @@ pub const FILE_NAME: &str = ".memgate.yaml";
 const MAX_IN_NOTE: usize = 5;
 
 /// `--project`: where the choices of the repository are.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub struct ProjectArgs {
     /// Read FILE instead of .memgate.yaml; none: no file
     ///
@@ -95,6 +95,14 @@ pub enum FailOnSeverity {
 }
 
 impl ProjectArgs {
+    /// Reads a relative path from this directory, whatever the working directory is.
+    #[cfg(feature = "workstation")]
+    pub fn read_from(&mut self, directory: &Path) {
+        if let Some(file) = self.project.as_mut().filter(|file| file.as_os_str() != "none") {
+            *file = directory.join(&*file);
+        }
+    }
+
     /// Reads the file and writes a note that it is in use. Without a file there are no choices.
     ///
     /// # Errors

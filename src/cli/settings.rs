@@ -1,6 +1,6 @@
 //! The settings of a run: from a file, and from flags, which win over the file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clap::builder::PossibleValuesParser;
@@ -14,7 +14,7 @@ use memgate_model::platform_settings::{MemoryMode, PlatformSettings, WriterToken
 use memgate_model::settings::Settings;
 
 /// The settings that every command with decisions has.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Settings")]
 pub struct SettingsArgs {
     /// Settings file, YAML or JSON; flags win over it
@@ -118,6 +118,14 @@ pub struct SettingsFile {
 }
 
 impl SettingsArgs {
+    /// Reads a relative path from this directory, whatever the working directory is.
+    #[cfg(feature = "workstation")]
+    pub fn read_from(&mut self, directory: &Path) {
+        if let Some(file) = &mut self.config {
+            *file = directory.join(&*file);
+        }
+    }
+
     /// Whether flags, or the file of a flag, choose the families.
     pub const fn names_families(&self) -> bool {
         self.config.is_some() || self.families.is_chosen()

@@ -23,7 +23,7 @@ use memgate_primitives::credential::masked_keys;
 /// The most findings for which actions are offered at one place.
 const MAX_FINDINGS: usize = 20;
 
-/// The most rounds of making all fixes and judging again. Few fixes show others,
+/// The most rounds of making all fixes and judging again. Few fixes show others.
 const MAX_ROUNDS: usize = 8;
 
 /// The kind of the action that makes all fixes of a file.
@@ -158,7 +158,10 @@ fn ignoring(source: &Source, located: &LocatedFinding<'_>, lines: &Lines<'_>) ->
     let line = before.get(line_start..)?;
     let indentation = line.get(..line.len() - line.trim_start().len())?;
     let at = lines.position(line_start);
-    let comment = format!("{indentation}# memgate: ignore[{}] \n", code.name);
+    let ends_as_before = source.text().get(line_start..)?.lines().next()?.len();
+    let line_end = source.text().get(line_start + ends_as_before..).filter(|rest| rest.starts_with("\r\n"));
+    let line_end = line_end.map_or("\n", |_| "\r\n");
+    let comment = format!("{indentation}# memgate: ignore[{}] {line_end}", code.name);
     Some(TextEdit::new(Range::new(at, at), comment))
 }
 

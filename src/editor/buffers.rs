@@ -1,12 +1,13 @@
 //! The texts of the files that the editor has open.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use lsp_types::{TextDocumentContentChangeEvent, TextDocumentItem, Uri, VersionedTextDocumentIdentifier};
 
-use crate::editor::positions::{Encoding, Lines};
+use crate::editor::positions::{Encoding, Lines, line_starts};
 use crate::editor::uri;
 
 /// The extensions of files that `check` reads in directories.
@@ -51,14 +52,17 @@ impl Buffers {
     ) -> bool {
         let Some(buffer) = self.0.get_mut(document.uri.as_str()) else { return false };
         let mut text = buffer.text.to_string();
+        let mut starts = line_starts(&text);
         for change in changes {
             let Some(range) = change.range else {
                 text = change.text;
+                starts = line_starts(&text);
                 continue;
             };
-            let lines = Lines::new(&text, encoding);
+            let lines = Lines::with(&text, starts, encoding);
             let (start, end) = (lines.offset(range.start), lines.offset(range.end));
-            text.replace_range(start..end.max(start), &change.text);
+            starts = lines.into_starts();
+            replace(&mut text, start..end.max(start), &change.text, &mut starts);
         }
         buffer.version = document.version;
         buffer.text = text.into();
@@ -68,6 +72,11 @@ impl Buffers {
     /// Forgets a file. Returns whether it was known.
     pub(crate) fn close(&mut self, uri: &Uri) -> bool {
         self.0.remove(uri.as_str()).is_some()
+    }
+
+    /// Forgets the file of an address.
+    pub(crate) fn forget(&mut self, address: &str) {
+        self.0.remove(address);
     }
 
     /// An open file.
@@ -81,13 +90,46 @@ impl Buffers {
     }
 }
 
+/// Replaces a part of a text, and moves the starts of its lines. An editor may send ten thousand edits at once, so the
+/// lines are found anew only where their number may change.
+fn replace(text: &mut String, part: Range<usize>, new: &str, starts: &mut Vec<usize>) {
+    let has_line_end = |text: &str| text.contains(['\n', '\r']);
+    let joins = text.get(..part.start).is_some_and(|before| before.ends_with('\r'))
+        && text.get(part.end..).is_some_and(|behind| behind.starts_with('\n'));
+    let changes_lines = joins || has_line_end(new) || text.get(part.clone()).is_none_or(has_line_end);
+    text.replace_range(part.clone(), new);
+    if changes_lines {
+        *starts = line_starts(text);
+        return;
+    }
+    let behind = starts.partition_point(|at| *at <= part.start);
+    for at in starts.iter_mut().skip(behind) {
+        *at = *at + new.len() - part.len();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::str::FromStr as _;
 
     use lsp_types::{Position, Range};
 
-    use super::*;
+    use super::{Buffers, Encoding, TextDocumentContentChangeEvent, TextDocumentItem, Uri, line_starts};
+    use super::{VersionedTextDocumentIdentifier, replace};
+
+    #[test]
+    fn moves_the_starts_of_lines() {
+        let texts = ["", "x", "\n", "\r", "a\r\nb", "\u{e4}\n"];
+        let before = "one\r\ntwo\rthree\n\r\u{e4}\nfour";
+        let places = || (0..=before.len()).filter(|at| before.is_char_boundary(*at));
+        for (start, end) in places().flat_map(|start| places().map(move |end| (start, end))) {
+            for new in texts.iter().filter(|_| start <= end) {
+                let (mut text, mut starts) = (before.to_owned(), line_starts(before));
+                replace(&mut text, start..end, new, &mut starts);
+                assert_eq!(starts, line_starts(&text), "{start} {end} {new:?}");
+            }
+        }
+    }
 
     #[test]
     fn makes_changes_one_after_the_other() {

@@ -38,7 +38,8 @@ pub(crate) fn judge(plan: &Plan) -> Result<Checked, Error> {
     Ok(checked)
 }
 
-/// The diagnostics of each open file, by its name.
+/// The diagnostics of each open file, by its name. What could not be read elsewhere is reported in each of them, since
+/// they may be judged otherwise with it.
 pub(crate) fn of_files(
     checked: &Checked,
     root: &Root,
@@ -46,28 +47,52 @@ pub(crate) fn of_files(
     encoding: Encoding,
 ) -> BTreeMap<String, Vec<Diagnostic>> {
     let report = report(checked);
-    let mut files: BTreeMap<String, Vec<Diagnostic>> =
-        open.iter().map(|buffer| (name(root, &buffer.path), Vec::new())).collect();
+    let mut files: BTreeMap<String, OfFile> =
+        open.iter().map(|buffer| (name(root, &buffer.path), OfFile::default())).collect();
     let mut places = Places { root, encoding, known: BTreeMap::new() };
     for error in &report.errors {
-        if let Some(diagnostics) = error.file.and_then(|file| files.get_mut(file)) {
-            diagnostics.push(of_error(error, &mut places));
+        let own = error.file.and_then(|file| files.get_mut(file.trim_start_matches("./")));
+        match own {
+            Some(of_file) => of_file.add(|| of_error(error, &mut places)),
+            None => {
+                for of_file in files.values_mut() {
+                    let message = format!("not everything was read: {}", error.line);
+                    of_file.add(|| plain(Range::default(), DiagnosticSeverity::ERROR, &message));
+                }
+            }
         }
     }
     for located in &report.findings {
-        if let Some(diagnostics) = files.get_mut(located.location.file) {
-            diagnostics.push(of_finding(located, &mut places));
+        if let Some(of_file) = files.get_mut(located.location.file) {
+            of_file.add(|| of_finding(located, &mut places));
         }
     }
-    for diagnostics in files.values_mut() {
-        let more = diagnostics.len().saturating_sub(MAX_OF_FILE);
-        if more > 0 {
-            diagnostics.truncate(MAX_OF_FILE);
-            let message = format!("{more} more findings in this file; memgate check lists them");
-            diagnostics.push(plain(Range::default(), DiagnosticSeverity::WARNING, &message));
+    files.into_iter().map(|(name, of_file)| (name, of_file.finish())).collect()
+}
+
+/// The diagnostics of one file, up to a limit.
+#[derive(Default)]
+struct OfFile {
+    diagnostics: Vec<Diagnostic>,
+    more: usize,
+}
+
+impl OfFile {
+    fn add(&mut self, make: impl FnOnce() -> Diagnostic) {
+        if self.diagnostics.len() < MAX_OF_FILE {
+            self.diagnostics.push(make());
+        } else {
+            self.more += 1;
         }
     }
-    files
+
+    fn finish(mut self) -> Vec<Diagnostic> {
+        if self.more > 0 {
+            let message = format!("{} more findings in this file; memgate check lists them", self.more);
+            self.diagnostics.push(plain(Range::default(), DiagnosticSeverity::WARNING, &message));
+        }
+        self.diagnostics
+    }
 }
 
 /// The same error for each open file, since none can be judged. In the file with the choices of the repository an error

@@ -8,7 +8,7 @@ use lsp_types::{Hover, HoverContents, Location, MarkupContent, MarkupKind};
 
 use crate::editor::buffers::Buffer;
 use crate::editor::diagnostics::judge;
-use crate::editor::objects::{Link, Loaded, Target, Viewed, load_views, locations};
+use crate::editor::objects::{Link, Loaded, Target, Viewed, contains, load_views, locations};
 use crate::editor::positions::{Encoding, Lines};
 use crate::editor::workspace::{Plan, Root, name};
 use crate::offline::findings::report;
@@ -53,7 +53,7 @@ pub(crate) fn hover(question: &Question<'_>) -> Result<Option<Hover>, Error> {
             range.get_or_insert((place.start, place.end));
         }
     }
-    for loaded in load_views(&question.plan, Some(&file))? {
+    for loaded in load_views(&question.plan, |place| contains(place, &file, question.at))? {
         for link in loaded.objects.iter().flat_map(Viewed::links) {
             if here(link.span.start, link.span.end) {
                 sections.push(about(&link, &loaded));
@@ -77,8 +77,8 @@ pub(crate) fn hover(question: &Question<'_>) -> Result<Option<Hover>, Error> {
 /// # Errors
 /// When the files cannot be loaded.
 pub(crate) fn definition(question: &Question<'_>) -> Result<Vec<Location>, Error> {
-    let mut found = Vec::new();
-    for loaded in load_views(&question.plan, Some(&question.file()))? {
+    let (mut found, file) = (Vec::new(), question.file());
+    for loaded in load_views(&question.plan, |place| contains(place, &file, question.at))? {
         for link in loaded.objects.iter().flat_map(Viewed::links) {
             if question.is_at(link.span) {
                 found.extend(link.target.find(&loaded.inputs));
@@ -98,7 +98,7 @@ pub(crate) fn references(question: Question<'_>, declares: bool) -> Result<Vec<L
     let mut question = question;
     question.plan.inputs.reading.checks_only_open = false;
     let mut found = Vec::new();
-    for loaded in load_views(&question.plan, None)? {
+    for loaded in load_views(&question.plan, |_| true)? {
         let Some(target) = target(&question, &file, &loaded) else { continue };
         for viewed in &loaded.objects {
             let source = viewed.object.object.place.source();
@@ -111,8 +111,8 @@ pub(crate) fn references(question: Question<'_>, declares: bool) -> Result<Vec<L
 }
 
 fn target<'l>(question: &Question<'_>, file: &str, loaded: &'l Loaded) -> Option<Target<'l>> {
-    let mut of_file = loaded.objects.iter().filter(|it| it.object.object.place.source().name() == file);
-    let around = of_file.rfind(|viewed| viewed.contains(question.at))?;
+    let around =
+        loaded.objects.iter().rfind(|viewed| contains(&viewed.object.object.place, file, question.at))?;
     let link = around.links().into_iter().find(|link| question.is_at(link.span));
     link.map_or_else(|| around.as_target(), |link| Some(link.target))
 }

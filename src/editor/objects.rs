@@ -13,9 +13,16 @@ use crate::offline::load::{Error, Inputs};
 use crate::offline::sets::load_each;
 use crate::offline::view::view_object;
 use memgate_core::family::state_kinds;
+use memgate_manifest::place::DocumentPlace;
 use memgate_manifest::source::{Source, Span};
 use memgate_model::memory_view::MemoryView;
 use memgate_primitives::pointer::Pointer;
+
+/// Whether a byte of a file of this name is in an object.
+pub(crate) fn contains(place: &DocumentPlace, file: &str, at: usize) -> bool {
+    let span = || place.span();
+    place.source().name() == file && (span().start..=span().end).contains(&at)
+}
 
 /// An object with its views.
 pub(crate) struct Viewed {
@@ -56,15 +63,17 @@ pub(crate) struct Loaded {
     pub(crate) objects: Vec<Viewed>,
 }
 
-/// Loads the files of a plan, with the views of the objects in a file of this name; without a name, of all files.
+/// Loads the files of a plan, with the views of some objects in them.
 ///
 /// # Errors
 /// When the files cannot be loaded at all.
-pub(crate) fn load_views(plan: &Plan, file: Option<&str>) -> Result<Vec<Loaded>, Error> {
+pub(crate) fn load_views(
+    plan: &Plan,
+    is_chosen: impl Fn(&DocumentPlace) -> bool,
+) -> Result<Vec<Loaded>, Error> {
     let with_views = |mut inputs: Inputs| {
         let objects = std::mem::take(&mut inputs.objects).into_iter();
-        let chosen = objects
-            .filter(|it| !it.is_exempt() && file.is_none_or(|file| it.object.place.source().name() == file));
+        let chosen = objects.filter(|it| !it.is_exempt() && is_chosen(&it.object.place));
         let viewed = chosen.map(|object| {
             // An object that cannot be decided is an error of its file, which a diagnostic shows.
             let views =
@@ -78,12 +87,6 @@ pub(crate) fn load_views(plan: &Plan, file: Option<&str>) -> Result<Vec<Loaded>,
 }
 
 impl Viewed {
-    /// Whether a byte of its file is in the object.
-    pub(crate) fn contains(&self, at: usize) -> bool {
-        let span = self.object.object.place.span();
-        (span.start..=span.end).contains(&at)
-    }
-
     /// The object itself as the target of references; `None` if it has nothing to do with memory.
     pub(crate) fn as_target(&self) -> Option<Target<'_>> {
         let view = self.views.first()?;

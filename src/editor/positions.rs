@@ -1,5 +1,7 @@
 //! Places of the Language Server Protocol: a line, and a column in bytes or in UTF-16 code units, both from 0.
 
+use std::cell::OnceCell;
+
 use lsp_types::{Position, PositionEncodingKind, Range};
 
 /// How columns are counted.
@@ -35,6 +37,10 @@ impl Encoding {
     }
 }
 
+/// The bytes between two counts of UTF-16 code units. Generated JSON has lines of megabytes, and a column there must not
+/// mean counting them all.
+const BLOCK_BYTES: usize = 4096;
+
 /// The lines of a text. A line ends at `\n`, `\r\n` or `\r`.
 #[derive(Debug)]
 pub(crate) struct Lines<'t> {
@@ -42,18 +48,56 @@ pub(crate) struct Lines<'t> {
     /// The byte at which each line starts.
     starts: Vec<usize>,
     encoding: Encoding,
+    /// The number of UTF-16 code units before each block, once one was needed.
+    units: OnceCell<Vec<usize>>,
+}
+
+/// The byte at which each line of a text starts.
+pub(crate) fn line_starts(text: &str) -> Vec<usize> {
+    let bytes = text.as_bytes();
+    let ends_line = |at: &usize| match bytes.get(*at) {
+        Some(b'\r') => bytes.get(at + 1) != Some(&b'\n'),
+        end => end == Some(&b'\n'),
+    };
+    let starts = (0..bytes.len()).filter(ends_line).map(|at| at + 1);
+    std::iter::once(0).chain(starts).collect()
+}
+
+/// The number of UTF-16 code units that begin in these bytes.
+fn count_units(bytes: &[u8]) -> usize {
+    // A character of four bytes has two.
+    let units = |byte: u8| usize::from(byte & 0xc0 != 0x80) + usize::from(byte >= 0xf0);
+    bytes.iter().copied().map(units).sum()
 }
 
 impl<'t> Lines<'t> {
     /// Finds the lines of a text.
     pub(crate) fn new(text: &'t str, encoding: Encoding) -> Self {
-        let bytes = text.as_bytes();
-        let ends_line = |at: &usize| match bytes.get(*at) {
-            Some(b'\r') => bytes.get(at + 1) != Some(&b'\n'),
-            end => end == Some(&b'\n'),
-        };
-        let starts = (0..bytes.len()).filter(ends_line).map(|at| at + 1);
-        Self { text, starts: std::iter::once(0).chain(starts).collect(), encoding }
+        Self::with(text, line_starts(text), encoding)
+    }
+
+    /// The lines of a text that start at these bytes.
+    pub(crate) const fn with(text: &'t str, starts: Vec<usize>, encoding: Encoding) -> Self {
+        Self { text, starts, encoding, units: OnceCell::new() }
+    }
+
+    /// The byte at which each line starts.
+    pub(crate) fn into_starts(self) -> Vec<usize> {
+        self.starts
+    }
+
+    fn units_before(&self, at: usize) -> usize {
+        let units = self.units.get_or_init(|| {
+            let blocks = self.text.as_bytes().chunks(BLOCK_BYTES);
+            let counts = blocks.scan(0, |sum, block| {
+                *sum += count_units(block);
+                Some(*sum)
+            });
+            std::iter::once(0).chain(counts).collect()
+        });
+        let block = at / BLOCK_BYTES;
+        let rest = self.text.as_bytes().get(block * BLOCK_BYTES..at).unwrap_or_default();
+        units.get(block).copied().unwrap_or_default() + count_units(rest)
     }
 
     /// The byte of a position. A position behind the end of its line or of the text is at that end, as the protocol says.
@@ -77,10 +121,9 @@ impl<'t> Lines<'t> {
         let at = self.text.floor_char_boundary(at);
         let line = self.starts.partition_point(|start| *start <= at).saturating_sub(1);
         let start = self.starts.get(line).copied().unwrap_or_default();
-        let before = self.text.get(start..at).unwrap_or_default();
         let character = match self.encoding {
-            Encoding::Utf8 => before.len(),
-            Encoding::Utf16 => before.chars().map(char::len_utf16).sum(),
+            Encoding::Utf8 => at - start,
+            Encoding::Utf16 => self.units_before(at) - self.units_before(start),
         };
         Position { line: number(line), character: number(character) }
     }
@@ -117,6 +160,16 @@ mod tests {
             let lines = Lines::new(text, encoding);
             let position = Position { line, character };
             assert_eq!((lines.offset(position), lines.position(at)), (at, position), "{encoding:?}");
+        }
+    }
+
+    #[test]
+    fn counts_in_a_line_that_is_longer_than_a_block() {
+        let text = format!("x\n{}y", "a\u{e4}\u{20ac}\u{1f980}".repeat(2_000));
+        let lines = Lines::new(&text, Encoding::Utf16);
+        for (characters, units) in [(4_000, 5_000), (6_001, 7_501), (8_000, 10_000)] {
+            let bytes: usize = text.chars().skip(2).take(characters).map(char::len_utf8).sum();
+            assert_eq!(lines.position(2 + bytes), Position { line: 1, character: units }, "{characters}");
         }
     }
 

@@ -26,6 +26,8 @@ pub(crate) enum Incoming {
     Message(Message),
     /// A message that is not one of the protocol; the next one can be read.
     Malformed,
+    /// A header that cannot be read, so nothing behind it can.
+    NoHeader,
 }
 
 /// Reads messages in a thread of their own, so that the client is never kept from writing. The channel ends with the
@@ -33,9 +35,13 @@ pub(crate) enum Incoming {
 pub(crate) fn read(mut input: impl BufRead + Send + 'static) -> Receiver<Incoming> {
     let (sender, receiver) = channel();
     thread::spawn(move || {
-        while let Some(body) = body(&mut input) {
-            let incoming = message(&body).map_or(Incoming::Malformed, Incoming::Message);
-            if sender.send(incoming).is_err() {
+        loop {
+            let (incoming, is_last) = match body(&mut input) {
+                Ok(Some(body)) => (message(&body).map_or(Incoming::Malformed, Incoming::Message), false),
+                Ok(None) => return,
+                Err(NoHeader) => (Incoming::NoHeader, true),
+            };
+            if sender.send(incoming).is_err() || is_last {
                 return;
             }
         }
@@ -43,28 +49,33 @@ pub(crate) fn read(mut input: impl BufRead + Send + 'static) -> Receiver<Incomin
     receiver
 }
 
-/// The body of the next message. `lsp_server` reads messages too, but ends at one that is not text, and reserves as many
-/// bytes as a header announces.
-fn body(input: &mut impl BufRead) -> Option<Vec<u8>> {
+/// A header that cannot be read.
+struct NoHeader;
+
+/// The body of the next message; `None` at the end of the input. `lsp_server` reads messages too, but ends at one that is
+/// not text, and reserves as many bytes as a header announces.
+fn body(input: &mut impl BufRead) -> Result<Option<Vec<u8>>, NoHeader> {
     let mut length = None;
     loop {
         let mut line = String::new();
-        if input.read_line(&mut line).ok()? == 0 {
-            return None;
+        match input.read_line(&mut line) {
+            Ok(0) => return Ok(None),
+            Ok(_) => {}
+            Err(_) => return Err(NoHeader),
         }
         let line = line.trim_end();
         if line.is_empty() {
             break;
         }
-        let (name, value) = line.split_once(':')?;
+        let (name, value) = line.split_once(':').ok_or(NoHeader)?;
         if name.eq_ignore_ascii_case("Content-Length") {
-            length = Some(value.trim().parse::<u64>().ok()?);
+            length = Some(value.trim().parse::<u64>().map_err(|_| NoHeader)?);
         }
     }
-    let length = length.filter(|length| *length <= MAX_MESSAGE_BYTES)?;
+    let length = length.filter(|length| *length <= MAX_MESSAGE_BYTES).ok_or(NoHeader)?;
     let mut body = Vec::new();
-    input.take(length).read_to_end(&mut body).ok()?;
-    (body.len() as u64 == length).then_some(body)
+    let read = input.take(length).read_to_end(&mut body);
+    Ok(read.is_ok_and(|read| read as u64 == length).then_some(body))
 }
 
 fn message(body: &[u8]) -> Option<Message> {
@@ -240,10 +251,18 @@ mod tests {
             b"Content-Length: 64000000000\r\n\r\n{}".to_vec(),
             message(note),
         ];
-        let incoming: Vec<bool> = read(io::Cursor::new(input.concat()))
-            .iter()
-            .map(|it| matches!(it, Incoming::Message(_)))
-            .collect();
-        assert_eq!(incoming, [true, false, false, true, false]);
+        let kinds = |input: Vec<u8>| -> Vec<&str> {
+            let kind = |it: &Incoming| match it {
+                Incoming::Message(_) => "message",
+                Incoming::Malformed => "malformed",
+                Incoming::NoHeader => "no header",
+            };
+            read(io::Cursor::new(input)).iter().map(|it| kind(&it)).collect()
+        };
+        let expected = ["message", "malformed", "malformed", "message", "malformed", "no header"];
+        assert_eq!(kinds(input.concat()), expected);
+        for header in ["hello\r\n\r\n", "Content-Length: abc\r\n\r\n", "X: 1\r\n\r\n{}"] {
+            assert_eq!(kinds(header.into()), ["no header"], "{header}");
+        }
     }
 }

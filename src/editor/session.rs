@@ -2,7 +2,7 @@
 //!
 //! All work is done in one thread, message after message. Diagnostics are made once the author pauses.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{self, BufRead, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ use crate::editor::navigation::{Question, definition, hover, references};
 use crate::editor::positions::{Encoding, Lines};
 use crate::editor::protocol::{Client, Incoming, abilities, error, initialize_params, json, read};
 use crate::editor::uri;
-use crate::editor::workspace::{Plan, Planner, Root, Workspace, name};
+use crate::editor::workspace::{Plan, Planner, Root, Workspace, name, real};
 
 /// The pause of the author after which files are judged. Shorter than most pauses between words, and longer than those
 /// between keys.
@@ -40,7 +40,7 @@ const MAX_DELAY: Duration = Duration::from_secs(1);
 /// Serves an editor. Returns whether it ended the session as the protocol wants, with `shutdown` before `exit`.
 ///
 /// # Errors
-/// When nothing can be written to the editor.
+/// When nothing can be written to the editor, or its input is not of the protocol.
 pub(crate) fn serve(
     input: impl BufRead + Send + 'static,
     output: impl Write,
@@ -60,6 +60,9 @@ pub(crate) fn serve(
     };
     session.run(&read(input))
 }
+
+/// The error about input that is not of the protocol.
+const NO_HEADER: &str = "the editor sent a header without a Content-Length that can be read";
 
 /// How far a session is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,9 +104,10 @@ impl<W: Write> Session<'_, W> {
     fn run(&mut self, incoming: &Receiver<Incoming>) -> io::Result<bool> {
         let mut queue = VecDeque::new();
         loop {
+            let mut arrived = Vec::new();
             if queue.is_empty() {
                 match self.wait(incoming) {
-                    Ok(message) => queue.push_back(message),
+                    Ok(message) => arrived.push(message),
                     Err(RecvTimeoutError::Timeout) => {
                         self.publish()?;
                         continue;
@@ -111,8 +115,8 @@ impl<W: Write> Session<'_, W> {
                     Err(RecvTimeoutError::Disconnected) => return Ok(false),
                 }
             }
-            queue.extend(incoming.try_iter());
-            self.cancel(&mut queue)?;
+            arrived.extend(incoming.try_iter());
+            self.enqueue(arrived, &mut queue)?;
             match queue.pop_front() {
                 Some(Incoming::Message(Message::Request(request))) => self.request(request)?,
                 Some(Incoming::Message(Message::Notification(it)))
@@ -121,7 +125,8 @@ impl<W: Write> Session<'_, W> {
                     return Ok(self.phase == Phase::ShutDown);
                 }
                 Some(Incoming::Message(Message::Notification(it))) => self.notification(it)?,
-                Some(Incoming::Malformed) => self.log_malformed()?,
+                Some(Incoming::Malformed) => self.log("a message is not JSON-RPC, and was passed over")?,
+                Some(Incoming::NoHeader) => return Err(io::Error::other(NO_HEADER)),
                 // Nothing depends on answers of the client.
                 Some(Incoming::Message(Message::Response(_))) | None => {}
             }
@@ -139,13 +144,21 @@ impl<W: Write> Session<'_, W> {
         }
     }
 
-    /// Answers the requests that the client has cancelled before their turn.
-    fn cancel(&mut self, queue: &mut VecDeque<Incoming>) -> io::Result<()> {
-        let cancelled: Vec<RequestId> = queue.iter().filter_map(cancelled).collect();
+    /// Adds messages to the queue, and answers the requests in it that they cancel. A request that was answered before cannot
+    /// be cancelled any more.
+    fn enqueue(&mut self, arrived: Vec<Incoming>, queue: &mut VecDeque<Incoming>) -> io::Result<()> {
+        let mut cancelled = BTreeSet::new();
+        for incoming in arrived {
+            match self::cancelled(&incoming) {
+                Some(id) => {
+                    cancelled.insert(id);
+                }
+                None => queue.push_back(incoming),
+            }
+        }
         if cancelled.is_empty() {
             return Ok(());
         }
-        let is_cancelled = |it: &Incoming| matches!(it, Incoming::Message(Message::Request(request)) if cancelled.contains(&request.id));
         for incoming in std::mem::take(queue) {
             match incoming {
                 Incoming::Message(Message::Request(request)) if cancelled.contains(&request.id) => {
@@ -155,14 +168,12 @@ impl<W: Write> Session<'_, W> {
                 other => queue.push_back(other),
             }
         }
-        debug_assert!(!queue.iter().any(is_cancelled));
         Ok(())
     }
 
-    /// Logs that a message was passed over. It is not shown: it may hold a whole file.
-    fn log_malformed(&mut self) -> io::Result<()> {
-        let message = "a message is not JSON-RPC, and was passed over".to_owned();
-        let params = LogMessageParams { typ: MessageType::WARNING, message };
+    /// Logs a fault of a message. The message is not shown: it may hold a whole file.
+    fn log(&mut self, message: &str) -> io::Result<()> {
+        let params = LogMessageParams { typ: MessageType::WARNING, message: message.to_owned() };
         self.client.notify::<notification::LogMessage>(&params)
     }
 
@@ -269,14 +280,18 @@ impl<W: Write> Session<'_, W> {
         }
         let has_changed = match method.as_str() {
             notification::Initialized::METHOD => return self.watch(),
-            notification::DidOpenTextDocument::METHOD => {
-                read_notification::<notification::DidOpenTextDocument>(params)
-                    .is_some_and(|it| self.buffers.open(it.text_document))
+            notification::DidOpenTextDocument::METHOD | notification::DidChangeTextDocument::METHOD => {
+                let address = params.pointer("/textDocument/uri").and_then(Value::as_str).map(str::to_owned);
+                let text = self.text(&method, params);
+                if text.is_none() {
+                    // Its text is not known any more, so its marks would be wrong.
+                    if let Some(address) = address {
+                        self.buffers.forget(&address);
+                    }
+                    self.log("a text cannot be read; open its file again to have it judged")?;
+                }
+                text.unwrap_or(true)
             }
-            notification::DidChangeTextDocument::METHOD => read_notification::<
-                notification::DidChangeTextDocument,
-            >(params)
-            .is_some_and(|it| self.buffers.change(&it.text_document, it.content_changes, self.encoding)),
             notification::DidCloseTextDocument::METHOD => {
                 let params = read_notification::<notification::DidCloseTextDocument>(params);
                 params.is_some_and(|it| self.buffers.close(&it.text_document.uri))
@@ -300,6 +315,16 @@ impl<W: Write> Session<'_, W> {
             self.changed = Some(Changed { first, due: now + PAUSE.max(self.took) });
         }
         Ok(())
+    }
+
+    /// Opens a file or changes its text. Returns whether the file is judged; `None` for parameters that cannot be read.
+    fn text(&mut self, method: &str, params: Value) -> Option<bool> {
+        if method == notification::DidOpenTextDocument::METHOD {
+            let params = read_notification::<notification::DidOpenTextDocument>(params)?;
+            return Some(self.buffers.open(params.text_document));
+        }
+        let params = read_notification::<notification::DidChangeTextDocument>(params)?;
+        Some(self.buffers.change(&params.text_document, params.content_changes, self.encoding))
     }
 
     /// Asks to be notified when files change on disk.
@@ -362,8 +387,24 @@ impl<W: Write> Session<'_, W> {
             Err(why) => return not_judged(&why, root, open),
         };
         match judge(&plan) {
-            Ok(checked) => of_files(&checked, root, open, self.encoding),
+            Ok(checked) => {
+                let mut files = of_files(&checked, root, open, self.encoding);
+                copy_to_second_names(&mut files, root, open);
+                files
+            }
             Err(why) => not_judged(&why.to_string(), root, open),
+        }
+    }
+}
+
+/// Gives a file that is open under two names the same diagnostics under both.
+fn copy_to_second_names(files: &mut BTreeMap<String, Vec<Diagnostic>>, root: &Root, open: &[&Buffer]) {
+    let mut first_names = BTreeMap::new();
+    for buffer in open {
+        let own = name(root, &buffer.path);
+        let first = first_names.entry(real(&buffer.path)).or_insert_with(|| own.clone());
+        if let Some(diagnostics) = files.get(first).cloned() {
+            files.insert(own, diagnostics);
         }
     }
 }

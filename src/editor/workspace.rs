@@ -1,6 +1,6 @@
 //! What is read around the open files: a repository, or nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::editor::buffers::{Buffer, Buffers};
@@ -57,10 +57,13 @@ impl<'p> Workspace<'p> {
     }
 
     /// The root of a file: the nearest directory with choices of its own, up to the folder of the editor, else that folder.
-    /// Without a folder the repository around the file takes its place.
+    /// Without a folder the repository around the file takes its place, and also where the folder is a home or above one,
+    /// since all of it would be read.
     pub(crate) fn root(&self, file: &Path) -> Root {
         let parent = file.parent().unwrap_or(file);
-        let around = self.folders.iter().filter(|folder| file.starts_with(folder));
+        let home = std::env::home_dir().unwrap_or_default();
+        let around =
+            self.folders.iter().filter(|folder| file.starts_with(folder) && !home.starts_with(folder));
         let folder = around.max_by_key(|folder| folder.components().count());
         let Some(top) = folder.map(PathBuf::as_path).or_else(|| root_of(parent)) else {
             return Root { directory: parent.to_owned(), is_repository: false };
@@ -94,21 +97,44 @@ impl<'p> Workspace<'p> {
             checked.clear();
             sets.clear();
         }
-        if sets.is_empty() {
-            // For files that were not written yet.
-            checked.push("-".to_owned());
-        }
-        let open = open_files.iter().map(|buffer| OpenFile {
+        let paths: Vec<PathBuf> = checked
+            .iter()
+            .chain(sets.iter().flat_map(|set| &set.paths))
+            .map(|path| root.directory.join(path))
+            .collect();
+        // A file that is open under two names is read once.
+        let mut seen = BTreeSet::new();
+        let distinct = open_files.iter().filter(|buffer| seen.insert(real(&buffer.path)));
+        let open = distinct.map(|buffer| OpenFile {
             path: PathBuf::from(name(root, &buffer.path)),
             text: Some(buffer.text.clone()),
-            // A new file has no place on disk yet.
-            is_checked_outside: !is_repository || !buffer.path.exists(),
+            is_checked_outside: !is_repository || is_new_manifest(&buffer.path, root, &paths),
         });
         reading.open = open.collect();
         // Whether an exemption has an effect is known only once all files are judged.
         reading.checks_only_open = !open_files.iter().any(|buffer| buffer.text.contains(EXEMPTION));
+        if sets.is_empty() {
+            // For files that a walk does not find.
+            checked.push("-".to_owned());
+        }
         Ok(plan)
     }
+}
+
+/// The path without links; of a file that does not exist as it is.
+pub(crate) fn real(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// Whether a file that was not written yet will be read as a manifest: it is below one of these paths, in no hidden
+/// directory, and not part of a chart.
+fn is_new_manifest(file: &Path, root: &Root, paths: &[PathBuf]) -> bool {
+    let is_below = || paths.iter().any(|path| file.starts_with(without_dots(path)));
+    let within = file.strip_prefix(&root.directory).unwrap_or(file);
+    let is_hidden = || within.iter().any(|part| part.to_str().is_some_and(|part| part.starts_with('.')));
+    let is_in_chart =
+        || within.ancestors().any(|above| root.directory.join(above).join("Chart.yaml").exists());
+    !file.exists() && is_below() && !is_hidden() && !is_in_chart()
 }
 
 /// The name of an open file in reports: the path from the root.

@@ -71,7 +71,7 @@ pub fn checked_kinds() -> String {
 }
 
 /// The state in which kinds of which the inputs hold no object are unknown.
-pub(super) fn open_state(snapshot: &Snapshot) -> Snapshot {
+pub fn open_state(snapshot: &Snapshot) -> Snapshot {
     snapshot.without_empty(|kind| kind.namespaced && is_checked(kind.group, kind.kind))
 }
 

@@ -62,7 +62,14 @@ pub struct OpenFile {
 impl Reading {
     /// Whether a source of this name is not checked itself, but state of the open files.
     pub(super) fn is_state(&self, name: &str) -> bool {
-        self.checks_only_open && self.open.iter().all(|file| file.path.as_os_str() != name)
+        self.checks_only_open && !self.is_open(name)
+    }
+
+    /// Whether a file of this name is open. In the working directory a name may begin with `./`.
+    pub(super) fn is_open(&self, name: &str) -> bool {
+        let name = name.strip_prefix("./").unwrap_or(name);
+        let is_it = |path: &str| path.strip_prefix("./").unwrap_or(path) == name;
+        self.open.iter().any(|file| file.path.to_str().is_some_and(is_it))
     }
 }
 

@@ -304,10 +304,11 @@ impl Loader<'_> {
                 self.inputs.sources.push(source);
             }
         }
-        if reading.checks_only_open {
-            // An editor shows those of the other files at these.
+        if !reading.open.is_empty() {
+            // An editor shows those of the other files at these. What was typed must be there.
             let errors = self.inputs.errors.split_off(errors_before);
-            let is_own = |error: &InputError| error.place().is_some_and(|(path, _)| !reading.is_state(path));
+            let is_shown = |path: &str| reading.is_open(path) || paths.iter().any(|typed| typed == path);
+            let is_own = |error: &InputError| error.place().is_some_and(|(path, _)| is_shown(path));
             self.inputs.errors.extend(errors.into_iter().filter(is_own));
         }
         Ok(())

@@ -98,7 +98,10 @@ export class Editor {
         this.errors = '';
         this.written = '';
         this.wakeups = new Set();
-        this.server = spawn(MEMGATE, ['lsp', ...(options.arguments ?? [])], { cwd: options.directory ?? tmpdir() });
+        this.server = spawn(MEMGATE, ['lsp', ...(options.arguments ?? [])], {
+            cwd: options.directory ?? tmpdir(),
+            env: { ...process.env, ...options.environment?.(folder) },
+        });
         this.exited = once(this.server, 'exit').then(([code, signal]) => {
             this.wake();
             return code ?? signal;

@@ -1,9 +1,13 @@
 // Starts `memgate lsp` for YAML and JSON files. Everything else is the work of the language server and of
 // vscode-languageclient.
 import { execFile } from 'node:child_process';
+import { homedir } from 'node:os';
 import { promisify } from 'node:util';
 import { commands, env, type ExtensionContext, Uri, window, workspace } from 'vscode';
 import { LanguageClient } from 'vscode-languageclient/node';
+
+// Windows looks a program up in the working directory first, and a repository may have one of this name.
+const OUTSIDE = { cwd: homedir() };
 
 const HOW_TO_INSTALL = 'https://github.com/memgate/memgate#get-it';
 
@@ -53,14 +57,14 @@ async function start(): Promise<void> {
     const args = ['lsp', ...settings.get<string[]>('arguments', [])];
     // A Docker Compose file has the language `dockercompose`, so it is not among these.
     const documentSelector = ['yaml', 'json'].map((language) => ({ scheme: 'file', language }));
-    client = new LanguageClient('memgate', 'memgate', { command, args }, { documentSelector });
+    client = new LanguageClient('memgate', 'memgate', { command, args, options: OUTSIDE }, { documentSelector });
     await client.start();
 }
 
 // Asks the program for the help of its language server. This finds a missing program, and a memgate without one.
 async function problemWith(command: string): Promise<string | undefined> {
     try {
-        await promisify(execFile)(command, ['lsp', '--help'], { timeout: 10_000 });
+        await promisify(execFile)(command, ['lsp', '--help'], { timeout: 10_000, ...OUTSIDE });
         return undefined;
     } catch (error) {
         const { code } = error as { code?: unknown };

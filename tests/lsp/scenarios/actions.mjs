@@ -107,3 +107,12 @@ export const a_fix_in_a_file_with_other_line_ends_keeps_them = () =>
         await editor.apply(fix.edit);
         assert.equal(editor.text('memory.yaml'), before.replace('rediss', 'redis'));
     });
+
+export const a_comment_ends_its_line_as_the_file_does = () =>
+    session({ 'memory.yaml': memory('notes', 'backend: redis').replaceAll('\n', '\r\n') }, async (editor) => {
+        await editor.open('memory.yaml');
+        await editor.untilMarked('memory.yaml', 'arkonis/redis-required');
+        const actions = await editor.actions('memory.yaml', editor.marks('memory.yaml')[0].range);
+        await editor.apply(actions.find(({ title }) => /ignore/i.test(title)).edit);
+        assert.doesNotMatch(editor.text('memory.yaml'), /[^\r]\n/);
+    });

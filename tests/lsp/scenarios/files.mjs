@@ -1,6 +1,8 @@
 // Files and folders that come, change and go while an editor is open.
 import assert from 'node:assert/strict';
-import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { agent, memory } from '../manifests.mjs';
 import { CAPABILITIES, lsp, session } from '../client.mjs';
 
@@ -197,7 +199,7 @@ export const a_new_file_is_judged_before_it_is_saved = () =>
 export const odd_addresses_are_files_or_nothing = () =>
     session({ 'memory.yaml': memory() }, async (editor) => {
         const wrong = memory('odd', 'backend: rediss');
-        for (const name of ['a b#c?d%20e.yaml', 'ä/ö漢🧠.yaml', "quote'\"&<>.yaml", '[x]{y}*.yaml', '-.yaml', '--help.yaml', '..yaml']) {
+        for (const name of ['a b#c?d%20e.yaml', 'ä/ö漢🧠.yaml', "quote'\"&<>.yaml", '[x]{y}*.yaml', '-.yaml', '--help.yaml', 'x..yaml']) {
             await editor.open(name, wrong);
             await editor.untilMarked(name, UNKNOWN);
             await editor.write(name, wrong);
@@ -287,3 +289,62 @@ export const choices_of_a_folder_within_count_for_its_files = () =>
         await editor.remove('team/.memgate.yaml');
         await editor.until(() => editor.marks('team/deep/memory.yaml')[0]?.severity === 1, () => 'a denial');
     });
+
+export const what_flags_name_must_be_there = async () => {
+    for (const [flag, problem] of [['--policy', /not everything was read: .*none\.yaml: no such file/], ['--with', /not everything was read: .*none\.yaml: no such file/]]) {
+        await session({ 'memory.yaml': memory() }, async (editor) => {
+            await editor.open('memory.yaml');
+            await editor.until(() => editor.marks('memory.yaml').length === 1, () => 'an error');
+            assert.match(editor.marks('memory.yaml')[0].message, problem);
+        }, { arguments: [flag, 'none.yaml'] });
+    }
+};
+
+// Paths of flags are those of the directory in which the editor starts the server.
+export const flags_count_in_each_folder = async () => {
+    const directory = realpathSync(mkdtempSync(join(tmpdir(), 'memgate-lsp-flags-')));
+    writeFileSync(join(directory, 'cluster.yaml'), memory());
+    const files = { 'agent.yaml': agent(), 'team/.memgate.yaml': 'strict: true\n', 'team/agent.yaml': agent() };
+    await session(files, async (editor) => {
+        await editor.open('agent.yaml');
+        await editor.open('team/agent.yaml');
+        assert.match((await editor.hints('team/agent.yaml'))[0].label, /variable/);
+        await editor.untilMarked('agent.yaml');
+        await editor.untilMarked('team/agent.yaml');
+    }, { directory, arguments: ['--with', 'cluster.yaml'] });
+    rmSync(directory, { recursive: true });
+};
+
+export const a_file_with_two_names_has_marks_under_both = () =>
+    session({ 'a.yaml': memory('notes', 'backend: rediss') }, async (editor) => {
+        symlinkSync('a.yaml', editor.path('b.yaml'));
+        await editor.open('a.yaml');
+        await editor.untilMarked('a.yaml', UNKNOWN);
+        await editor.open('b.yaml');
+        await editor.untilMarked('b.yaml', UNKNOWN);
+        await editor.untilMarked('a.yaml', UNKNOWN);
+    });
+
+export const a_new_file_is_judged_where_a_saved_one_is = () =>
+    session({ '.memgate.yaml': 'paths: [sub]\n', 'sub/agent.yaml': agent(), 'sub/chart/Chart.yaml': 'name: x\n' }, async (editor) => {
+        const wrong = memory('notes', 'backend: rediss');
+        await editor.open('sub/new.yaml', wrong);
+        await editor.untilMarked('sub/new.yaml', UNKNOWN);
+        for (const name of ['other/new.yaml', 'sub/.hidden/new.yaml', 'sub/chart/templates/new.yaml']) {
+            await editor.open(name, `${wrong}{{ if .Values.a }}\n`);
+        }
+        // The last change is judged with all of them.
+        await editor.replace('sub/new.yaml', 'rediss', 'in-context');
+        await editor.untilMarked('sub/new.yaml');
+        for (const name of ['other/new.yaml', 'sub/.hidden/new.yaml', 'sub/chart/templates/new.yaml']) {
+            assert.deepEqual(editor.marks(name), [], name);
+        }
+    });
+
+// All of a home would be read, so a file in it is judged alone.
+export const a_home_is_not_read = () =>
+    session({ 'memory.yaml': memory('notes', 'backend: rediss'), 'agent.yaml': agent() }, async (editor) => {
+        await editor.open('agent.yaml');
+        // With the folder as a repository, the memory would be found, and be invalid.
+        await editor.untilMarked('agent.yaml', MISSING);
+    }, { repository: false, environment: (folder) => ({ HOME: folder }) });

@@ -122,3 +122,21 @@ export const places_outside_of_a_file_are_answered = () =>
         const textDocument = { uri: editor.uri('nowhere.yaml') };
         assert.equal(await editor.request(lsp.HoverRequest.type, { textDocument, position: { line: 0, character: 0 } }), null);
     });
+
+export const a_hint_claims_nothing_that_check_does_not = () =>
+    session({ 'agent.yaml': agent() }, async (editor) => {
+        await editor.open('agent.yaml');
+        const [unknown] = await editor.hints('agent.yaml');
+        assert.equal(unknown.label, 'the memory of the pod is not known');
+        assert.match(unknown.tooltip.value, /the files hold no object of this kind/);
+        assert.doesNotMatch(unknown.tooltip.value, /metadata\.labels/);
+        const labelled = (label) => pod().replace('labels:', `labels:\n    memgate.dev/inject: ${label}`);
+        await editor.open('required.yaml', labelled('required'));
+        assert.equal((await editor.hints('required.yaml'))[0].label, 'the pod is refused');
+        await editor.open('disabled.yaml', labelled('disabled'));
+        assert.equal((await editor.hints('disabled.yaml'))[0].label, 'the pod opts out of its memory');
+        await editor.open('other.yaml', memory('other'));
+        assert.equal((await editor.hints('agent.yaml'))[0].label, 'the pod gets no memory');
+        await editor.open('memory.yaml', memory());
+        assert.match((await editor.hints('agent.yaml'))[0].label, /^the pod gets \d+ variable/);
+    });
