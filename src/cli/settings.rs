@@ -1,6 +1,6 @@
 //! The settings of a run: from a file, and from flags, which win over the file.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 use clap::builder::PossibleValuesParser;
@@ -120,7 +120,7 @@ pub struct SettingsFile {
 impl SettingsArgs {
     /// Reads a relative path from this directory, whatever the working directory is.
     #[cfg(feature = "workstation")]
-    pub fn read_from(&mut self, directory: &Path) {
+    pub fn read_from(&mut self, directory: &std::path::Path) {
         if let Some(file) = &mut self.config {
             *file = directory.join(&*file);
         }

@@ -305,9 +305,10 @@ impl Loader<'_> {
             }
         }
         if !reading.open.is_empty() {
-            // An editor shows those of the other files at these. What was typed must be there.
+            // An editor shows those of the other files at these. What the user named must be there.
             let errors = self.inputs.errors.split_off(errors_before);
-            let is_shown = |path: &str| reading.is_open(path) || paths.iter().any(|typed| typed == path);
+            let is_named = |path: &str| within.is_none() && paths.iter().any(|named| named == path);
+            let is_shown = |path: &str| reading.is_open(path) || is_named(path);
             let is_own = |error: &InputError| error.place().is_some_and(|(path, _)| is_shown(path));
             self.inputs.errors.extend(errors.into_iter().filter(is_own));
         }
