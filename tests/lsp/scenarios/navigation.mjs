@@ -1,7 +1,11 @@
 // What is shown under the pointer, where references lead, and what pods get.
 import assert from 'node:assert/strict';
+import { cpSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { agent, memory, pod, REDIS } from '../manifests.mjs';
 import { lsp, session } from '../client.mjs';
+
+const EXAMPLES = fileURLToPath(new URL('../../../examples/', import.meta.url));
 
 export const a_finding_shows_its_page = () =>
     session({ 'memory.yaml': memory('notes', 'backend: rediss') }, async (editor) => {
@@ -139,4 +143,21 @@ export const a_hint_claims_nothing_that_check_does_not = () =>
         assert.equal((await editor.hints('agent.yaml'))[0].label, 'the pod gets no memory');
         await editor.open('memory.yaml', memory());
         assert.match((await editor.hints('agent.yaml'))[0].label, /^the pod gets \d+ variable/);
+    });
+
+export const the_agents_of_each_platform_have_hints = () =>
+    session({}, async (editor) => {
+        const hinted = {
+            'arkonis/agent.yaml': ['the pod gets 4 variables'],
+            'orloj/agent.yaml': ['the pod gets 10 variables'],
+            'sympozium/agent-service.yaml': ['the pod gets 4 variables, 1 init container'],
+            'sympozium/agent-sidecar.yaml': ['the pod gets 3 variables, 1 init container, 2 volumes, 1 mount'],
+            'orka/pod.yaml': ['the pod gets 3 variables'],
+            'ark/deployment.yaml': ['the pod gets 3 variables'],
+        };
+        cpSync(EXAMPLES, editor.folder, { recursive: true });
+        for (const [name, labels] of Object.entries(hinted)) {
+            await editor.open(name);
+            assert.deepEqual((await editor.hints(name)).map(({ label }) => label), labels, name);
+        }
     });
