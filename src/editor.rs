@@ -1,8 +1,8 @@
 //! The language server: it judges files while they are written.
 //!
 //! ```text
-//! messages of an editor ──session──▶ buffers (their texts)
-//! buffers + the files around them ──workspace──▶ offline::load, offline::check
+//! messages of an editor ──session──▶ state: folders (workspace) and open texts (buffers)
+//! state + the files around them ──▶ offline::load, offline::check
 //!     └──▶ diagnostics, navigation (hover, definition, references), actions (fixes, ignore), hints (what a pod gets)
 //! ```
 //!
@@ -27,5 +27,7 @@ mod actions;
 mod hints;
 
 mod protocol;
+
+mod state;
 
 pub(crate) mod session;

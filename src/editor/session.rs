@@ -9,26 +9,22 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use lsp_server::{ErrorCode, Message, Notification, Request, RequestId, ResponseError};
+use lsp_server::{ErrorCode, Message, Notification, Request, RequestId};
 use lsp_types::notification::{self, Notification as _};
 use lsp_types::request::{self, Request as _};
 use lsp_types::{
     CancelParams, Diagnostic, DidChangeWatchedFilesRegistrationOptions, FileSystemWatcher, GlobPattern,
     InitializeParams, LogMessageParams, MessageType, NumberOrString, PublishDiagnosticsParams, Registration,
-    RegistrationParams, TextDocumentPositionParams, Uri,
+    RegistrationParams, Uri,
 };
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::editor::actions::{Asked, actions};
-use crate::editor::buffers::{Buffer, Buffers};
-use crate::editor::diagnostics::{judge, not_judged, of_files};
-use crate::editor::hints::hints;
-use crate::editor::navigation::{Question, definition, hover, references};
-use crate::editor::positions::{Encoding, Lines};
+use crate::editor::diagnostics::not_judged;
+use crate::editor::positions::Encoding;
 use crate::editor::protocol::{Client, Incoming, abilities, error, initialize_params, json, read};
+use crate::editor::state::{EditorState, read_notification};
 use crate::editor::uri;
-use crate::editor::workspace::{Plan, Planner, Root, Workspace, name, real};
+use crate::editor::workspace::{Planner, name};
 
 /// The pause of the author after which files are judged. Shorter than most pauses between words, and longer than those
 /// between keys.
@@ -48,9 +44,7 @@ pub(crate) fn serve(
 ) -> io::Result<bool> {
     let mut session = Session {
         client: Client::new(output),
-        workspace: Workspace::new(planner),
-        buffers: Buffers::default(),
-        encoding: Encoding::default(),
+        state: EditorState::new(planner),
         watches: false,
         refreshes_hints: false,
         phase: Phase::New,
@@ -82,9 +76,7 @@ struct Changed {
 
 struct Session<'p, W> {
     client: Client<W>,
-    workspace: Workspace<'p>,
-    buffers: Buffers,
-    encoding: Encoding,
+    state: EditorState<'p>,
     /// Whether the client can watch files.
     watches: bool,
     /// Whether the client asks for hints again on request.
@@ -96,9 +88,6 @@ struct Session<'p, W> {
     /// The diagnostics that the client shows, with the version of their file.
     published: BTreeMap<String, (Uri, i32, Vec<Diagnostic>)>,
 }
-
-/// The outcome of a request.
-type Answer = Result<Value, ResponseError>;
 
 impl<W: Write> Session<'_, W> {
     fn run(&mut self, incoming: &Receiver<Incoming>) -> io::Result<bool> {
@@ -191,7 +180,7 @@ impl<W: Write> Session<'_, W> {
                 Ok(Value::Null)
             }
             (Phase::Running, _) => {
-                let answer = catch_unwind(AssertUnwindSafe(|| self.answer(&method, params)));
+                let answer = catch_unwind(AssertUnwindSafe(|| self.state.answer(&method, params)));
                 answer.unwrap_or_else(|_| Err(error(ErrorCode::InternalError, "memgate failed; see its log")))
             }
         };
@@ -203,7 +192,7 @@ impl<W: Write> Session<'_, W> {
         #[expect(deprecated, reason = "older clients send nothing else")]
         let InitializeParams { capabilities, workspace_folders, root_uri, .. } = params;
         let general = capabilities.general.and_then(|general| general.position_encodings);
-        self.encoding = Encoding::of(general.as_deref());
+        self.state.encoding = Encoding::of(general.as_deref());
         let workspace = capabilities.workspace.unwrap_or_default();
         let watched = workspace.did_change_watched_files;
         self.watches = watched.and_then(|watched| watched.dynamic_registration) == Some(true);
@@ -211,66 +200,9 @@ impl<W: Write> Session<'_, W> {
         let folders = workspace_folders.unwrap_or_default().into_iter().map(|folder| folder.uri);
         let folders: Vec<PathBuf> = folders.filter_map(|uri| uri::path(&uri)).collect();
         let root = root_uri.filter(|_| folders.is_empty()).and_then(|uri| uri::path(&uri));
-        self.workspace.change(folders.into_iter().chain(root), &[]);
+        self.state.workspace.change(folders.into_iter().chain(root), &[]);
         self.phase = Phase::Running;
-        json(&abilities(self.encoding))
-    }
-
-    fn answer(&self, method: &str, params: Value) -> Answer {
-        match method {
-            request::HoverRequest::METHOD => {
-                let params = read_params::<request::HoverRequest>(params)?;
-                let question = self.question(&params.text_document_position_params)?;
-                question.map_or(Ok(Value::Null), |it| answered(hover(&it)))
-            }
-            request::GotoDefinition::METHOD => {
-                let params = read_params::<request::GotoDefinition>(params)?;
-                let question = self.question(&params.text_document_position_params)?;
-                question.map_or(Ok(Value::Null), |it| answered(definition(&it)))
-            }
-            request::References::METHOD => {
-                let params = read_params::<request::References>(params)?;
-                let question = self.question(&params.text_document_position)?;
-                let declares = params.context.include_declaration;
-                question.map_or(Ok(Value::Null), |it| answered(references(it, declares)))
-            }
-            request::CodeActionRequest::METHOD => {
-                let params = read_params::<request::CodeActionRequest>(params)?;
-                let Some(buffer) = self.buffers.get(&params.text_document.uri) else {
-                    return Ok(Value::Null);
-                };
-                let (root, plan) = self.plan(buffer)?;
-                let asked = Asked { range: params.range, only: params.context.only };
-                answered(actions(&plan, &root, buffer, &asked, self.encoding))
-            }
-            request::InlayHintRequest::METHOD => {
-                let params = read_params::<request::InlayHintRequest>(params)?;
-                let Some(buffer) = self.buffers.get(&params.text_document.uri) else {
-                    return Ok(Value::Null);
-                };
-                let (root, plan) = self.plan(buffer)?;
-                let file = name(&root, &buffer.path);
-                answered(hints(&plan, &file, &buffer.text, params.range, self.encoding))
-            }
-            _ => Err(error(ErrorCode::MethodNotFound, format!("memgate does not answer {method}"))),
-        }
-    }
-
-    /// What is read around an open file.
-    fn plan(&self, buffer: &Buffer) -> Result<(Root, Plan), ResponseError> {
-        let root = self.workspace.root(&buffer.path);
-        let all = self.workspace.by_root(&self.buffers);
-        let open = all.get(&root).map(Vec::as_slice).unwrap_or_default();
-        let plan = self.workspace.plan(&root, open).map_err(|why| error(ErrorCode::RequestFailed, why))?;
-        Ok((root, plan))
-    }
-
-    /// The question about a place; `None` for a file that is not open.
-    fn question(&self, place: &TextDocumentPositionParams) -> Result<Option<Question<'_>>, ResponseError> {
-        let Some(buffer) = self.buffers.get(&place.text_document.uri) else { return Ok(None) };
-        let (root, plan) = self.plan(buffer)?;
-        let at = Lines::new(&buffer.text, self.encoding).offset(place.position);
-        Ok(Some(Question { plan, root, buffer, at, encoding: self.encoding }))
+        json(&abilities(self.state.encoding))
     }
 
     fn notification(&mut self, notification: Notification) -> io::Result<()> {
@@ -282,11 +214,11 @@ impl<W: Write> Session<'_, W> {
             notification::Initialized::METHOD => return self.watch(),
             notification::DidOpenTextDocument::METHOD | notification::DidChangeTextDocument::METHOD => {
                 let address = params.pointer("/textDocument/uri").and_then(Value::as_str).map(str::to_owned);
-                let text = self.text(&method, params);
+                let text = self.state.change_text(&method, params);
                 if text.is_none() {
                     // Its text is not known any more, so its marks would be wrong.
                     if let Some(address) = address {
-                        self.buffers.forget(&address);
+                        self.state.buffers.forget(&address);
                     }
                     self.log("a text cannot be read; open its file again to have it judged")?;
                 }
@@ -294,7 +226,7 @@ impl<W: Write> Session<'_, W> {
             }
             notification::DidCloseTextDocument::METHOD => {
                 let params = read_notification::<notification::DidCloseTextDocument>(params);
-                params.is_some_and(|it| self.buffers.close(&it.text_document.uri))
+                params.is_some_and(|it| self.state.buffers.close(&it.text_document.uri))
             }
             notification::DidChangeWorkspaceFolders::METHOD => {
                 let params = read_notification::<notification::DidChangeWorkspaceFolders>(params);
@@ -302,7 +234,7 @@ impl<W: Write> Session<'_, W> {
                     let paths = |folders: &[lsp_types::WorkspaceFolder]| -> Vec<PathBuf> {
                         folders.iter().filter_map(|folder| uri::path(&folder.uri)).collect()
                     };
-                    self.workspace.change(paths(&it.event.added), &paths(&it.event.removed));
+                    self.state.workspace.change(paths(&it.event.added), &paths(&it.event.removed));
                     true
                 })
             }
@@ -315,16 +247,6 @@ impl<W: Write> Session<'_, W> {
             self.changed = Some(Changed { first, due: now + PAUSE.max(self.took) });
         }
         Ok(())
-    }
-
-    /// Opens a file or changes its text. Returns whether the file is judged; `None` for parameters that cannot be read.
-    fn text(&mut self, method: &str, params: Value) -> Option<bool> {
-        if method == notification::DidOpenTextDocument::METHOD {
-            let params = read_notification::<notification::DidOpenTextDocument>(params)?;
-            return Some(self.buffers.open(params.text_document));
-        }
-        let params = read_notification::<notification::DidChangeTextDocument>(params)?;
-        Some(self.buffers.change(&params.text_document, params.content_changes, self.encoding))
     }
 
     /// Asks to be notified when files change on disk.
@@ -350,9 +272,9 @@ impl<W: Write> Session<'_, W> {
         self.changed = None;
         let start = Instant::now();
         let mut now = BTreeMap::new();
-        let roots = self.workspace.by_root(&self.buffers);
+        let roots = self.state.workspace.by_root(&self.state.buffers);
         for (root, open) in &roots {
-            let judged = catch_unwind(AssertUnwindSafe(|| self.diagnostics(root, open)));
+            let judged = catch_unwind(AssertUnwindSafe(|| self.state.diagnostics(root, open)));
             let mut files = judged.unwrap_or_else(|_| not_judged("memgate failed; see its log", root, open));
             for buffer in open {
                 let diagnostics = files.remove(&name(root, &buffer.path)).unwrap_or_default();
@@ -379,34 +301,6 @@ impl<W: Write> Session<'_, W> {
             Ok(())
         }
     }
-
-    /// The diagnostics of the open files of a root, by the names of the files.
-    fn diagnostics(&self, root: &Root, open: &[&Buffer]) -> BTreeMap<String, Vec<Diagnostic>> {
-        let plan = match self.workspace.plan(root, open) {
-            Ok(plan) => plan,
-            Err(why) => return not_judged(&why, root, open),
-        };
-        match judge(&plan) {
-            Ok(checked) => {
-                let mut files = of_files(&checked, root, open, self.encoding);
-                copy_to_second_names(&mut files, root, open);
-                files
-            }
-            Err(why) => not_judged(&why.to_string(), root, open),
-        }
-    }
-}
-
-/// Gives a file that is open under two names the same diagnostics under both.
-fn copy_to_second_names(files: &mut BTreeMap<String, Vec<Diagnostic>>, root: &Root, open: &[&Buffer]) {
-    let mut first_names = BTreeMap::new();
-    for buffer in open {
-        let own = name(root, &buffer.path);
-        let first = first_names.entry(real(&buffer.path)).or_insert_with(|| own.clone());
-        if let Some(diagnostics) = files.get(first).cloned() {
-            files.insert(own, diagnostics);
-        }
-    }
 }
 
 /// The request that a message cancels.
@@ -419,20 +313,4 @@ fn cancelled(incoming: &Incoming) -> Option<RequestId> {
         NumberOrString::Number(id) => Some(id.into()),
         NumberOrString::String(id) => Some(id.into()),
     }
-}
-
-fn read_params<R: request::Request>(params: Value) -> Result<R::Params, ResponseError>
-where
-    R::Params: DeserializeOwned,
-{
-    serde_json::from_value(params).map_err(|why| error(ErrorCode::InvalidParams, why.to_string()))
-}
-
-/// The parameters of a notification; `None` for some that cannot be read, since a notification has no answer.
-fn read_notification<N: notification::Notification>(params: Value) -> Option<N::Params> {
-    serde_json::from_value(params).ok()
-}
-
-fn answered<T: serde::Serialize>(result: Result<T, crate::offline::load::Error>) -> Answer {
-    result.map(|value| json(&value)).map_err(|why| error(ErrorCode::RequestFailed, why.to_string()))
 }
