@@ -61,6 +61,10 @@ pub fn map_of(inputs: &Inputs, set: &str, occasion: Occasion<'static>) -> (SetMa
 /// Identifies a memory resource: family, and the object with its whole name.
 type Key<'v> = (&'static str, &'v str, &'v str, String);
 
+fn key(view: &MemoryView) -> Key<'_> {
+    (view.family, &view.namespace, view.kind, view.name.clone())
+}
+
 /// Collects memory resources and lines.
 struct Maker<'v> {
     /// The kinds of memory resources, by family.
@@ -80,6 +84,8 @@ impl<'v> Maker<'v> {
 
     fn add(&mut self, object: &'v ViewedObject, view: &'v MemoryView) {
         if view.role == Role::Memory {
+            // Of two declarations, decisions look at the later one.
+            self.memories.remove(&key(view));
             self.declared(view);
             return;
         }
@@ -114,8 +120,7 @@ impl<'v> Maker<'v> {
     }
 
     fn declared(&mut self, view: &'v MemoryView) -> &mut (MappedMemory, BTreeSet<MapLine>) {
-        let key = (view.family, view.namespace.as_str(), view.kind, view.name.clone());
-        self.memories.entry(key).or_insert_with(|| {
+        self.memories.entry(key(view)).or_insert_with(|| {
             let object = named(&view.namespace, view.kind, &view.name);
             let memory =
                 MappedMemory { object, family: view.family, facts: facts(view), ..MappedMemory::default() };

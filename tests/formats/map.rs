@@ -143,3 +143,22 @@ fn the_order_of_files_does_not_change_a_map() {
         assert_eq!(one, two);
     }
 }
+
+#[test]
+fn of_two_declarations_the_later_one_is_shown() {
+    let redis = MEMORY.replace("in-context", "redis, redis: {secretRef: {name: r}}");
+    let agent = "apiVersion: arkonis.dev/v1alpha1\nkind: ArkAgent\nmetadata: {name: scout, namespace: team-a}\n\
+                 spec: {model: m, memoryRef: {name: notes}}\n---\n\
+                 apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: team-a, labels: {arkonis.dev/deployment: scout}}\n\
+                 spec: {containers: [{name: agent, image: i}]}\n";
+    let files = [("redis.yaml", redis.as_str()), ("in-context.yaml", MEMORY), ("pod.yaml", agent)];
+    let scratch = Scratch::with(&files);
+    for (order, counts, other) in [
+        (["redis.yaml", "in-context.yaml"], "backend: in-context", "redis"),
+        (["in-context.yaml", "redis.yaml"], "backend: redis", "in-context"),
+    ] {
+        let map = scratch.out(&["map", order[0], order[1], "pod.yaml"]);
+        assert!(map.contains(counts) && map.contains("Pod team-a/p → ArkMemory team-a/notes"), "{map}");
+        assert!(!map.contains(other) && !map.contains("by its own variables"), "{map}");
+    }
+}
