@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::budget::{MAP, fitting};
 use super::picture::picture;
 use super::tables::table;
-use crate::report::map::{MapLine, MappedMemory, MemoryMap, Presence};
+use crate::report::map::{Fact, MapLine, MappedMemory, MemoryMap, Presence};
 
 /// The most objects that are listed in one cell.
 const MAX_USERS: usize = 25;
@@ -39,7 +39,11 @@ pub(super) fn section(map: &MemoryMap) -> Option<Markup> {
 
 fn row(set: &str, memory: &MappedMemory) -> Markup {
     let MappedMemory { object, presence, facts, users, .. } = memory;
-    let retention = [&facts.retention, &facts.storage].map(ToString::to_string);
+    let storage = match &facts.storage {
+        Fact::Absent => String::new(),
+        storage => format!("storage {storage}"),
+    };
+    let retention = [facts.retention.to_string(), storage];
     let retention: Vec<String> = retention.into_iter().filter(|text| !text.is_empty()).collect();
     let (pods, referrers): (Vec<&MapLine>, Vec<&MapLine>) = users.iter().partition(|line| line.is_pod);
     let class = if *presence == Presence::Missing { "deny" } else { "warn" };

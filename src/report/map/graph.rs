@@ -91,7 +91,7 @@ fn graph(of: &SetMap, ids: &mut Ids) -> Graph {
             words.extend(differs.as_deref());
             edges.push(Edge { from, to: to.clone(), label: words.join(", "), crosses: *crosses });
         }
-        for host in memory.facts.hosts.known().into_iter().flat_map(|hosts| hosts.split(", ")) {
+        for host in memory.facts.hosts.known() {
             let store = nodes.store(host, ids);
             edges.push(Edge { from: to.clone(), to: store, label: String::new(), crosses: false });
         }
@@ -104,7 +104,7 @@ fn memory_label(memory: &MappedMemory) -> Vec<String> {
     let MappedMemory { object, presence, facts, .. } = memory;
     let mut label = vec![format!("{} {}", object.kind, object.name)];
     label.extend(Some(presence.words()).filter(|words| !words.is_empty()).map(str::to_owned));
-    let is_node = |label: &str, fact: &Fact| label == "host" && fact.known().is_some();
+    let is_node = |label: &str, fact: &Fact| label == "host" && !fact.known().is_empty();
     let facts = facts.labelled().filter(|(label, fact)| !is_node(label, fact));
     label.extend(facts.map(|(label, fact)| format!("{label}: {fact}")));
     label
