@@ -245,3 +245,43 @@ fn a_page_is_small_enough_to_open_and_says_what_it_leaves_out() {
         assert!(page.contains(words), "{words}");
     }
 }
+
+/// As many denials as warnings.
+#[test]
+fn warnings_are_left_out_before_denials() {
+    let memory = |number: usize| {
+        format!(
+            "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {{name: a{number}, namespace: team}}\n\
+             spec: {{backend: reddis, unknown: 1}}\n---\n"
+        )
+    };
+    let objects: String = (0..6_000).map(memory).collect();
+    let page = Scratch::with(&[("objects.yaml", &objects)]).out(&["check", ".", "-o", "html"]);
+    expect_good(&page, "six thousand objects");
+    let shown = |severity: &str| page.matches(&format!("class=\"finding is-{severity}\"")).count();
+    assert!(shown("deny") > 2 * shown("warn") && shown("warn") > 500, "{} {}", shown("deny"), shown("warn"));
+    assert!(page.len() > MAX_BYTES * 3 / 4, "{} bytes", page.len());
+}
+
+/// The most sets that there may be, each with a map that has a picture.
+#[test]
+fn pictures_leave_room_for_the_rest_of_a_page() {
+    let name = |start: &str, number: usize| format!("{start}{number}{}", "<".repeat(240));
+    let objects: String = (0..29)
+        .map(|number| {
+            let (memory, agent) = (name("a", number), name("b", number));
+            format!(
+                "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {{name: \"{memory}\", namespace: t}}\n\
+                 spec: {{backend: in-context}}\n---\napiVersion: arkonis.dev/v1alpha1\nkind: ArkAgent\n\
+                 metadata: {{name: \"{agent}\", namespace: t}}\nspec: {{model: m, memoryRef: {{name: \"{memory}\"}}}}\n---\n"
+            )
+        })
+        .collect();
+    let sets: serde_json::Map<_, _> =
+        (0..100).map(|number| (format!("set-{number}"), json!(["objects.yaml"]))).collect();
+    let settings = json!({"sets": sets}).to_string();
+    let scratch = Scratch::with(&[("objects.yaml", &objects), (".memgate.yaml", &settings)]);
+    let page = scratch.out(&["check", "-o", "html"]);
+    expect_good(&page, "a hundred sets");
+    assert!(page.contains("<svg") && page.contains(" maps have no room in this page; memgate map -o dot"));
+}

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::budget::{DENIALS, OTHERS, WARNINGS, fitting};
+use super::budget::{OTHERS, fitting};
 use super::{excerpt, text};
 use crate::report::page::url;
 use crate::report::{InputError, LocatedFinding, Report};
@@ -14,13 +14,8 @@ const MAX_RELATED: usize = 3;
 /// Where the findings are that the page leaves out.
 const ELSEWHERE: &str = "-o json lists all of them";
 
-/// The findings of one severity; `None` without any.
-pub(super) fn of_severity(report: &Report<'_>, severity: Severity) -> Option<Markup> {
-    let share = match severity {
-        Severity::Deny => DENIALS,
-        Severity::Warn => WARNINGS,
-        Severity::Note => OTHERS,
-    };
+/// The findings of one severity, as far as they fit into this share; `None` without any.
+pub(super) fn of_severity(report: &Report<'_>, severity: Severity, share: usize) -> Option<Markup> {
     let of_it = report.findings.iter().filter(|it| it.finding.severity == severity);
     let shown = fitting(share, of_it, finding);
     let uncounted = report.count(severity).saturating_sub(shown.count + shown.more);

@@ -12,6 +12,9 @@ const MAX_BOXES: usize = 60;
 /// The most lines.
 const MAX_LINES: usize = 120;
 
+/// Where a map is drawn that has no picture.
+pub(super) const ELSEWHERE: &str = "memgate map -o dot writes a map for Graphviz";
+
 /// The size of a box, and the distances between boxes, in pixels.
 const BOX: [usize; 2] = [250, 38];
 const GAP: [usize; 2] = [95, 12];
@@ -37,16 +40,13 @@ struct Picture {
     to_store: Vec<(usize, usize)>,
 }
 
-/// The picture of a set; a sentence in its place if it would be too large, and nothing without memory.
+/// The picture of a set; a sentence in its place if it would be too large.
 pub(super) fn picture(set: &SetMap, number: usize) -> Markup {
-    if set.memories.is_empty() {
-        return html! {};
-    }
     let of_set = if set.set.is_empty() { String::new() } else { format!(" of the set {}", set.set) };
     match drawable(set) {
         Some(picture) => draw(&picture, &format!("Map of memory{of_set}"), number),
         None => html! {
-            p { "The map" (of_set) " is too large for a picture; memgate map -o dot writes it for Graphviz." }
+            p { "The map" (of_set) " is too large for a picture; " (ELSEWHERE) "." }
         },
     }
 }
