@@ -26,6 +26,7 @@ use ring::digest::{SHA256, digest};
 use crate::report::html_data::Page;
 use crate::report::{Report, changes, counted};
 use memgate_model::finding::Severity;
+use memgate_primitives::credential::masked_start;
 use memgate_primitives::plain_text::cut;
 
 /// The style sheet.
@@ -56,9 +57,9 @@ pub(super) fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()>
     writeln!(out, "{}", whole(report, page).into_string())
 }
 
-/// A text of an input: on one line, and cut.
+/// A text of an input: on one line, with credentials masked, and cut.
 fn text(text: &str) -> String {
-    cut(text, MAX_CHARS).into_owned()
+    cut(&masked_start(text), MAX_CHARS).into_owned()
 }
 
 fn whole(report: &Report<'_>, page: &Page<'_>) -> Markup {

@@ -32,7 +32,12 @@ pub(super) fn of_severity(report: &Report<'_>, severity: Severity, share: usize)
 fn finding(located: &LocatedFinding<'_>) -> Markup {
     let LocatedFinding { finding, object_ref, location, sets, related, fingerprint, .. } = located;
     let name = finding.severity.name();
-    let address = Some(url(finding)).filter(|it| it.starts_with("https://") || it.starts_with("http://"));
+    // One that holds a credential is left out.
+    let is_shown = |it: &String| {
+        let is_page = it.starts_with("https://") || it.starts_with("http://");
+        is_page && text(it) == *it
+    };
+    let address = Some(url(finding)).filter(is_shown);
     let place = format!("{}:{}:{}", text(location.file), location.line, location.column);
     let at_admission = finding.policy.as_ref().and_then(|policy| policy.at_admission);
     html! {
@@ -40,7 +45,7 @@ fn finding(located: &LocatedFinding<'_>) -> Markup {
             h3 {
                 span class=(name) { (name) } " "
                 @match &address {
-                    Some(address) => a href=(text(address)) rel="noreferrer" { code { (text(finding.code_name())) } },
+                    Some(address) => a href=(address) rel="noreferrer" { code { (text(finding.code_name())) } },
                     None => code { (text(finding.code_name())) },
                 }
                 @if !object_ref.kind.is_empty() { " " (text(&object_ref.title())) }
