@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::offline::classify::open_state;
 use crate::offline::exempt::duration;
 use crate::offline::joined::{deduplicate, join_inputs};
-use crate::offline::load::{Error, InputPlan, InputSet, Inputs, Sources, load_paths};
+use crate::offline::load::{Error, InputPlan, Inputs};
+use crate::offline::load_sets::load_each;
 use crate::offline::view::{ViewedObject, shown_text, view_object};
 use crate::report::ObjectRef;
 use crate::report::map::{Fact, Facts, MapLine, MappedMemory, MappedObject, MemoryMap, Presence, SetMap};
@@ -18,14 +19,11 @@ use memgate_model::request::Occasion;
 /// the inputs.
 ///
 /// # Errors
-/// When standard input is named twice, the snapshot cannot be used, or a number is out of bounds.
+/// Those of [`load_each`].
 pub fn read_map(plan: &InputPlan, occasion: Occasion<'static>) -> Result<(MemoryMap, Option<Inputs>), Error> {
-    let whole = [InputSet { name: String::new(), paths: plan.checked.clone() }];
-    let sets = if plan.sets.is_empty() || plan.checks_snapshot { &whole[..] } else { &plan.sets };
-    let (mut known, mut map, mut all) = (Sources::new(), MemoryMap::default(), None::<Inputs>);
-    for set in sets {
-        let mut inputs = load_paths(plan, &set.paths, &mut known)?;
-        let (of_set, errors) = map_of(&inputs, &set.name, occasion);
+    let (mut map, mut all) = (MemoryMap::default(), None::<Inputs>);
+    for (set, mut inputs) in load_each(plan)? {
+        let (of_set, errors) = map_of(&inputs, &set, occasion);
         map.sets.push(of_set);
         inputs.errors.extend(errors);
         match &mut all {
