@@ -69,7 +69,8 @@ pub struct Args {
     /// Format and file; repeatable [default: text]
     ///
     /// Formats: text, concise (a line for each finding), json, jsonl (an object on each line), github, gitlab, sarif,
-    /// junit and html (a page for a browser). Without a file the format is written to standard output, which then holds nothing else.
+    /// junit and html (a page for a browser). Without a file the format is written to standard output, which then holds
+    /// nothing else.
     #[arg(short, long = "output", value_name = "FORMAT[=FILE]", help_heading = "Output")]
     output: Vec<OutputArg>,
 

@@ -108,8 +108,8 @@ fn whole(report: &Report<'_>, page: &Page<'_>) -> Markup {
 fn security_policy() -> String {
     let [style, script] = [STYLE, SCRIPT].map(|text| STANDARD.encode(digest(&SHA256, text.as_bytes())));
     format!(
-        "default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; img-src data:; \
-         base-uri 'none'; form-action 'none'"
+        "default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; base-uri 'none'; \
+         form-action 'none'"
     )
 }
 

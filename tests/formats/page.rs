@@ -127,8 +127,8 @@ fn the_policy_allows_what_the_page_has_and_nothing_else() {
     let style = hash(part(&page, "<style>", "</style>"));
     let script = hash(part(&page, "<script>", "</script>"));
     let expected = format!(
-        "default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; img-src data:; \
-         base-uri 'none'; form-action 'none'"
+        "default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; base-uri 'none'; \
+         form-action 'none'"
     );
     assert_eq!(policy, expected);
     assert_eq!((page.matches("<style").count(), page.matches("<script").count()), (1, 1));
@@ -285,3 +285,36 @@ fn pictures_leave_room_for_the_rest_of_a_page() {
     expect_good(&page, "a hundred sets");
     assert!(page.contains("<svg") && page.contains(" maps have no room in this page; memgate map -o dot"));
 }
+
+#[test]
+fn says_when_an_exemption_begins() {
+    let scratch = Scratch::with(&[("bad.yaml", BAD), ("exemption.yaml", EXEMPTION)]);
+    for (at, state) in [
+        (
+            "2026-11-30T00:00:00Z",
+            "not yet in force</strong>, begins <time datetime=\"2026-12-01T00:00:00Z\">",
+        ),
+        ("2026-12-01T00:00:00Z", "in force</strong></td>"),
+        ("2027-01-01T00:00:00Z", "ends within 30 days</strong></td>"),
+        ("2027-02-01T00:00:00Z", "has ended</strong></td>"),
+    ] {
+        let page = scratch.out(&["check", ".", "-o", "html", "--at", at]);
+        assert!(page.contains(state), "{at} {page}");
+    }
+}
+
+const EXEMPTION: &str = "\
+apiVersion: policy.memgate.dev/v1alpha1
+kind: MemoryPolicy
+metadata: {name: p}
+spec:
+  exemptions: {namespaces: [x], maxAge: 90d}
+  rules: [{id: durable, backends: {durable: true}, exemptable: true}]
+---
+apiVersion: policy.memgate.dev/v1alpha1
+kind: MemoryPolicyExemption
+metadata: {name: e, namespace: x}
+spec:
+  {policy: p, rules: [durable], target: {namespaces: [a], names: [\"*\"]}, reason: it is a test of a page,
+    from: \"2026-12-01T00:00:00Z\", expiresAt: \"2027-01-20T00:00:00Z\"}
+";
