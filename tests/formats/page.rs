@@ -2,6 +2,7 @@
 //! text of an input as text.
 
 use std::collections::BTreeSet;
+use std::process::Command;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -300,6 +301,21 @@ fn says_when_an_exemption_begins() {
     ] {
         let page = scratch.out(&["check", ".", "-o", "html", "--at", at]);
         assert!(page.contains(state), "{at} {page}");
+    }
+}
+
+#[test]
+#[ignore = "needs script, of util-linux"]
+fn a_terminal_gets_no_page_and_the_inputs_are_not_read() {
+    let scratch = Scratch::with(&[("bad.yaml", BAD)]);
+    for command in ["check", "audit", "what-if --policy none.yaml"] {
+        let line = format!("{} {command} none.yaml -o json=a.json -o html", env!("CARGO_BIN_EXE_memgate"));
+        let mut script = Command::new("script");
+        let output = script.args(["-qec", &line, "/dev/null"]).current_dir(scratch.path()).output();
+        let output = output.expect("script runs");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.contains("a page is not for a terminal") && !text.contains("no such file"), "{text}");
+        assert!(output.status.code() == Some(2) && !scratch.path().join("a.json").exists(), "{text}");
     }
 }
 
