@@ -5,7 +5,7 @@ use std::process::Command;
 use regex::Regex;
 use serde_json::json;
 
-use crate::page::HOSTILE;
+use crate::page::hostile;
 use crate::run::Scratch;
 
 /// A text in quotes that holds nothing which ends it, and no escape but a line end.
@@ -40,7 +40,7 @@ fn expect_lines(format: &str, forms: &[String]) {
     let count = |text| scratch(text).out(&["map", "-o", format]).lines().count();
     let usual = count("notes");
     assert!(usual > 10, "{usual}");
-    for text in HOSTILE {
+    for text in &hostile() {
         let map = scratch(text).out(&["map", "-o", format]);
         for line in map.lines() {
             assert!(forms.iter().any(|form| form.is_match(line)), "{text}: {line}");
@@ -88,7 +88,7 @@ fn no_name_adds_to_a_flowchart_of_mermaid() {
 #[test]
 #[ignore = "needs Graphviz"]
 fn graphviz_reads_what_is_written() {
-    for text in HOSTILE {
+    for text in &hostile() {
         let scratch = scratch(text);
         scratch.run(&["map", "-o", "dot=map.dot"]);
         let map = scratch.read("map.dot");

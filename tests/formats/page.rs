@@ -30,29 +30,13 @@ const ATTRIBUTES: [&str; 26] = [
     "height", "x", "y", "rx", "d", "xmlns", "title",
 ];
 
-/// Texts that would be markup, an attribute, a script or a style if they were not text.
-pub(crate) const HOSTILE: [&str; 17] = [
-    "</script><script>alert(1)</script>",
-    "</style><style>*{display:none}</style>",
-    "<img src=x onerror=alert(1)>",
-    "\"><svg onload=alert(1)>",
-    "' onmouseover='alert(1)",
-    "<!--",
-    "-->]]>",
-    "javascript:alert(1)",
-    "&lt;b&gt;&#60;b&#62;&amp;",
-    "<base href=https://example.com/>",
-    "<meta http-equiv=refresh content=0>",
-    "##[stop-commands]x ##vso[task.x]",
-    "\u{1b}[31mred\u{1b}[0m\r\nx\u{0}\u{85}\u{2028}\u{202e}",
-    "</title></pre></td></table></main>",
-    "${jndi:ldap://127.0.0.1}{{7*7}}%n`${1}`",
-    "b\u{430}ckend",
-    "\\\"]; a --> b[\"|x",
-];
+/// Texts that would be markup, an attribute, a script, a line or a style if they were not text.
+pub(crate) fn hostile() -> Vec<String> {
+    serde_json::from_str(include_str!("../support/hostile.json")).expect("is JSON")
+}
 
 /// A page as XML. Elements without an end have none in HTML either, and the texts of the style sheet and the script are
-/// not markup.
+/// not markup. HTML may have U+FFFE.
 fn as_xml(page: &str) -> String {
     let page = page.strip_prefix("<!DOCTYPE html>").expect("a page").trim_end();
     let without = |text: &str, element: &str| {
@@ -63,7 +47,7 @@ fn as_xml(page: &str) -> String {
     let page = without(&without(page, "style"), "script");
     let (first, others) = page.split_once("<meta ").expect("an element");
     let others = others.split("<meta ").map(|part| part.replacen('>', "/>", 1));
-    format!("{first}<meta {}", others.collect::<Vec<_>>().join("<meta "))
+    format!("{first}<meta {}", others.collect::<Vec<_>>().join("<meta ")).replace('\u{fffe}', "?")
 }
 
 /// Fails unless a page is well-formed, can be read by a screen reader, and holds nothing that an input added.
@@ -155,14 +139,14 @@ fn says_what_was_judged_and_when() {
 #[test]
 fn texts_of_inputs_stay_texts() {
     let (mut refused, mut exempted) = (0, 0);
-    for text in HOSTILE {
+    for text in &hostile() {
         let secret = json!({"secretRef": {"name": text}});
         let object = |version: &str, kind: &str, spec: serde_json::Value| json!({"apiVersion": version, "kind": kind, "metadata": {"name": text, "namespace": text}, "spec": spec});
         let objects = vec![
             object(
                 "arkonis.dev/v1alpha1",
                 "ArkMemory",
-                json!({"backend": "redis", "redis": secret, text: text}),
+                json!({"backend": "redis", "redis": secret, text.clone(): text}),
             ),
             object("arkonis.dev/v1alpha1", "ArkMemory", json!({"backend": text})),
             object("arkonis.dev/v1alpha1", "ArkAgent", json!({"model": "m", "memoryRef": {"name": text}})),
@@ -216,7 +200,7 @@ fn texts_of_inputs_stay_texts() {
             assert!(!page.contains("##[") && page.contains("id=\"map\""), "{text} {error}");
         }
     }
-    assert!(refused < 10 && exempted > 20, "{refused} refused, {exempted} with an exemption");
+    assert!(refused < 30 && exempted > 40, "{refused} refused, {exempted} with an exemption");
 }
 
 /// Ten thousand objects with findings and long names, and objects with very many findings.
