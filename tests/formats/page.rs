@@ -252,16 +252,15 @@ fn warnings_are_left_out_before_denials() {
 #[test]
 fn pictures_leave_room_for_the_rest_of_a_page() {
     let name = |start: &str, number: usize| format!("{start}{number}{}", "<".repeat(240));
-    let objects: String = (0..29)
-        .map(|number| {
-            let (memory, agent) = (name("a", number), name("b", number));
-            format!(
-                "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {{name: \"{memory}\", namespace: t}}\n\
-                 spec: {{backend: in-context}}\n---\napiVersion: arkonis.dev/v1alpha1\nkind: ArkAgent\n\
-                 metadata: {{name: \"{agent}\", namespace: t}}\nspec: {{model: m, memoryRef: {{name: \"{memory}\"}}}}\n---\n"
-            )
-        })
-        .collect();
+    let objects = |number: usize| {
+        let (memory, agent) = (name("a", number), name("b", number));
+        format!(
+            "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {{name: \"{memory}\", namespace: t}}\n\
+             spec: {{backend: in-context}}\n---\napiVersion: arkonis.dev/v1alpha1\nkind: ArkAgent\n\
+             metadata: {{name: \"{agent}\", namespace: t}}\nspec: {{model: m, memoryRef: {{name: \"{memory}\"}}}}\n---\n"
+        )
+    };
+    let objects: String = (0..29).map(objects).collect();
     let sets: serde_json::Map<_, _> =
         (0..100).map(|number| (format!("set-{number}"), json!(["objects.yaml"]))).collect();
     let settings = json!({"sets": sets}).to_string();
