@@ -114,7 +114,7 @@ struct ReadingArgs {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Input")]
 pub struct StateArgs {
-    /// More objects of the cluster, as state alone; repeatable
+    /// More objects of the cluster, as state; repeatable
     #[arg(long = "with", value_name = "PATH")]
     pub with: Vec<String>,
 
