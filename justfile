@@ -16,7 +16,7 @@ lint:
 test *FILTER:
     cargo test --locked {{FILTER}}
 
-# All tests, also those that need Go, node, git, python3, curl, vim, Neovim, Emacs or Chromium
+# All tests, also those that need Go, node, git, python3, curl, vim, Neovim, Emacs, Chromium or Graphviz
 test-all *FILTER:
     MEMGATE_TESTS=all cargo test --locked {{FILTER}}
 

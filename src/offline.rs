@@ -49,6 +49,7 @@ pub mod rules;
 pub mod suppress;
 
 mod joined;
+pub mod load_sets;
 pub mod page;
 pub mod sets;
 

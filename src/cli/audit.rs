@@ -5,7 +5,7 @@ use crate::cli::check::{FailOnArgs, exit_status, with_page, write_notes};
 use crate::cli::cluster::ClusterArgs;
 use crate::cli::input::{InputArgs, load_policies};
 use crate::cli::live;
-use crate::cli::output::{OutputArg, OverviewArgs, write_outputs};
+use crate::cli::output::{OutputArg, OverviewArgs, check_places, write_outputs};
 use crate::cli::page;
 use crate::cli::terminal::Terminal;
 use crate::offline::check::{Checked, check};
@@ -64,6 +64,7 @@ pub struct Args {
 /// When the cluster does not answer, or the report cannot be written.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let terminal = args.fail_on.terminal(terminal);
+    check_places(&args.output, terminal)?;
     let shown = args.overview.shown(&args.output)?;
     let project = args.input.project(terminal)?;
     let fail_on = args.fail_on.or(&project);

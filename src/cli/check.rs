@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use crate::cli::ExitStatus;
 use crate::cli::fix::{self, FixArgs};
 use crate::cli::input::{InputArgs, unread_notes};
-use crate::cli::output::{FindingArgs, OutputArg, write_outputs};
+use crate::cli::output::{FindingArgs, OutputArg, check_places, write_outputs};
 use crate::cli::page::{self, page};
 use crate::cli::project::{FILE_NAME, FailOnSeverity, Project};
 use crate::cli::pull_request::PullRequestArgs;
@@ -69,7 +69,8 @@ pub struct Args {
     /// Format and file; repeatable [default: text]
     ///
     /// Formats: text, concise (a line for each finding), json, jsonl (an object on each line), github, gitlab, sarif,
-    /// junit and html (a page for a browser). Without a file the format is written to standard output, which then holds nothing else.
+    /// junit and html (a page for a browser). Without a file the format is written to standard output, which then holds
+    /// nothing else.
     #[arg(short, long = "output", value_name = "FORMAT[=FILE]", help_heading = "Output")]
     output: Vec<OutputArg>,
 
@@ -147,6 +148,7 @@ impl FailOnArgs {
 /// When the report cannot be written, or memgate is at fault.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let terminal = args.fail_on.terminal(terminal);
+    check_places(&args.output, terminal)?;
     let project = args.input.project(terminal)?;
     let fail_on = args.fail_on.or(&project);
     let mut plan = args.input.plan(&project, terminal)?;

@@ -52,7 +52,7 @@ pub struct InputArgs {
 
     /// Read this set of .memgate.yaml; repeatable
     ///
-    /// check judges several sets apart from one another. Other commands read one.
+    /// check and map read each set apart from the others. Other commands read one.
     #[arg(long = "set", value_name = "NAME", help_heading = "Input", conflicts_with = "paths")]
     sets: Vec<String>,
 
@@ -114,7 +114,7 @@ struct ReadingArgs {
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Input")]
 pub struct StateArgs {
-    /// More objects of the cluster, not checked; repeatable
+    /// More objects of the cluster, as state; repeatable
     #[arg(long = "with", value_name = "PATH")]
     pub with: Vec<String>,
 

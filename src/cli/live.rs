@@ -53,6 +53,7 @@ pub fn plan(
     }
     if input.paths.is_empty() && !plan.reads_stdin() && plan.snapshot.is_some() {
         plan.checked.clear();
+        plan.sets.clear();
         plan.checks_snapshot = true;
     } else if plan.checked.is_empty() {
         plan.checked = vec![whole_repository(None, terminal)];
@@ -78,7 +79,7 @@ fn state(
     })?;
     for kind in snapshot.kinds.iter().filter(|kind| kind.state == Known::Unknown && kind.kind == "Pod") {
         let why = kind.why.as_deref().unwrap_or_default();
-        terminal.note(&plain(&format!("note: agent pods are not judged: {why}")));
+        terminal.note(&plain(&format!("note: agent pods could not be read: {why}")));
     }
     let mut bytes = Vec::new();
     snapshot.write(&mut bytes).context("failed to keep the state of the cluster")?;

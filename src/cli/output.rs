@@ -154,7 +154,7 @@ pub enum ResultFormat {
 /// since standard error is not in the file.
 ///
 /// # Errors
-/// When two formats have the same file, or a file cannot be written.
+/// Those of [`check_places`], or when a file cannot be written.
 pub fn write_outputs(
     report: &Report<'_>,
     outputs: &[OutputArg],
@@ -192,13 +192,13 @@ pub fn write_files(
 /// a file, which gets no styles.
 ///
 /// # Errors
-/// When two formats have the same file, or a file cannot be written.
+/// Those of [`check_places`], or when a file cannot be written.
 pub fn write_each(
     outputs: &[OutputArg],
     terminal: Terminal,
     render: impl Fn(ReportFormat, bool) -> io::Result<Vec<u8>>,
 ) -> anyhow::Result<()> {
-    check_places(outputs)?;
+    check_places(outputs, terminal)?;
     let text = [OutputArg { format: ReportFormat::Text, file: None }];
     for OutputArg { format, file } in if outputs.is_empty() { &text } else { outputs } {
         let bytes = render(*format, file.is_some()).context("failed to write the report")?;
@@ -209,19 +209,23 @@ pub fn write_each(
         match file {
             Some(path) => write_whole(path, &strip_bytes(&bytes).into_vec())?,
             None if is_for_people => terminal.out(&bytes)?,
-            None if *format == ReportFormat::Html && terminal.is_interactive() => {
-                anyhow::bail!(
-                    "a page is not for a terminal; write -o html=FILE and open the file in a browser"
-                )
-            }
             None => terminal.raw(&bytes)?,
         }
     }
     Ok(())
 }
 
-/// Checks that no two outputs have the same file, or both go to standard output.
-fn check_places(outputs: &[OutputArg]) -> anyhow::Result<()> {
+/// Checks that no two outputs have the same file, or both go to standard output, and that no page goes to a terminal.
+/// Commands that read much call it before they begin.
+///
+/// # Errors
+/// When they do.
+pub fn check_places(outputs: &[OutputArg], terminal: Terminal) -> anyhow::Result<()> {
+    let is_page = |it: &OutputArg| it.format == ReportFormat::Html && it.file.is_none();
+    anyhow::ensure!(
+        !(terminal.is_interactive() && outputs.iter().any(is_page)),
+        "a page is not for a terminal; write -o html=FILE and open the file in a browser"
+    );
     let mut seen: Vec<Option<&Path>> = Vec::new();
     for file in outputs.iter().map(|output| output.file.as_deref()) {
         match file.filter(|_| seen.contains(&file)) {

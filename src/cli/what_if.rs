@@ -4,7 +4,7 @@ use crate::cli::ExitStatus;
 use crate::cli::cluster::ClusterArgs;
 use crate::cli::input::{InputArgs, load_policies, note_unread, unread_notes};
 use crate::cli::live;
-use crate::cli::output::{OutputArg, OverviewArgs, write_outputs};
+use crate::cli::output::{OutputArg, OverviewArgs, check_places, write_outputs};
 use crate::cli::page::{self, page};
 use crate::cli::terminal::Terminal;
 use crate::offline::load::load;
@@ -73,6 +73,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         new_paths.iter().chain(&args.base).all(|path| path != "-"),
         "policies are read from files, and standard input (-) is not a file"
     );
+    check_places(&args.output, terminal)?;
     let shown = args.overview.shown(&args.output)?;
     let project = args.input.project(terminal)?;
     let settings = args.input.settings(&project)?;

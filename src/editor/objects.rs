@@ -10,7 +10,7 @@ use crate::editor::uri;
 use crate::editor::workspace::{Plan, Root, path};
 use crate::offline::checked_object::{CheckedObject, UndecidedObject};
 use crate::offline::load::{Error, Inputs};
-use crate::offline::sets::load_each;
+use crate::offline::load_sets::load_each;
 use crate::offline::view::view_object;
 use memgate_core::family::state_kinds;
 use memgate_manifest::place::DocumentPlace;
@@ -71,7 +71,7 @@ pub(crate) fn load_views(
     plan: &Plan,
     is_chosen: impl Fn(&DocumentPlace) -> bool,
 ) -> Result<Vec<Loaded>, Error> {
-    let with_views = |mut inputs: Inputs| {
+    let with_views = |(_, mut inputs): (String, Inputs)| {
         let objects = std::mem::take(&mut inputs.objects).into_iter();
         let chosen = objects.filter(|it| !it.is_exempt() && is_chosen(&it.object.place));
         let viewed = chosen.map(|object| {

@@ -240,7 +240,7 @@ impl Loader<'_> {
                     if origin == PolicyOrigin::State && document.kind() == cluster_snapshot::KIND =>
                 {
                     let message = "this is a file of memgate snapshot; give it with --snapshot, \
-                                   which check, mutate, view, review, explain-pod, what-if and audit have";
+                                   which check, mutate, view, review, explain-pod, what-if, audit and map have";
                     let error = error_at(document.place(), &Pointer::root(), message.to_owned());
                     self.inputs.errors.push(error);
                 }

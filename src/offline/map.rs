@@ -5,27 +5,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::offline::classify::open_state;
 use crate::offline::exempt::duration;
 use crate::offline::joined::{deduplicate, join_inputs};
-use crate::offline::load::{Error, InputPlan, InputSet, Inputs, Sources, load_paths};
+use crate::offline::load::{Error, InputPlan, Inputs};
+use crate::offline::load_sets::load_each;
 use crate::offline::view::{ViewedObject, shown_text, view_object};
 use crate::report::ObjectRef;
 use crate::report::map::{Fact, Facts, MapLine, MappedMemory, MappedObject, MemoryMap, Presence, SetMap};
 use memgate_manifest::error::Error as InputError;
 use memgate_model::family::Family;
-use memgate_model::memory_view::{HostView, MemoryView, ReferenceView, Role, Why};
+use memgate_model::memory_view::{MemoryView, ReferenceView, Role, Why};
 use memgate_model::request::Occasion;
 
 /// Reads the inputs of a plan, and makes the map of each set. The errors of objects that have no view are among those of
 /// the inputs.
 ///
 /// # Errors
-/// When standard input is named twice, the snapshot cannot be used, or a number is out of bounds.
+/// Those of [`load_each`].
 pub fn read_map(plan: &InputPlan, occasion: Occasion<'static>) -> Result<(MemoryMap, Option<Inputs>), Error> {
-    let whole = [InputSet { name: String::new(), paths: plan.checked.clone() }];
-    let sets = if plan.sets.is_empty() || plan.checks_snapshot { &whole[..] } else { &plan.sets };
-    let (mut known, mut map, mut all) = (Sources::new(), MemoryMap::default(), None::<Inputs>);
-    for set in sets {
-        let mut inputs = load_paths(plan, &set.paths, &mut known)?;
-        let (of_set, errors) = map_of(&inputs, &set.name, occasion);
+    let (mut map, mut all) = (MemoryMap::default(), None::<Inputs>);
+    for (set, mut inputs) in load_each(plan)? {
+        let (of_set, errors) = map_of(&inputs, &set, occasion);
         map.sets.push(of_set);
         inputs.errors.extend(errors);
         match &mut all {
@@ -58,8 +56,12 @@ pub fn map_of(inputs: &Inputs, set: &str, occasion: Occasion<'static>) -> (SetMa
     (SetMap { set: shown_text(set), memories: maker.finish() }, errors)
 }
 
-/// Identifies a memory resource: family, and the object with its whole name.
-type Key<'v> = (&'static str, &'v str, &'v str, String);
+/// Identifies a memory resource: family, and the object with its whole name; without a declaration, what is known of it.
+type Key<'v> = (&'static str, &'v str, &'v str, String, Facts);
+
+fn key(view: &MemoryView) -> Key<'_> {
+    (view.family, &view.namespace, view.kind, view.name.clone(), Facts::default())
+}
 
 /// Collects memory resources and lines.
 struct Maker<'v> {
@@ -80,6 +82,8 @@ impl<'v> Maker<'v> {
 
     fn add(&mut self, object: &'v ViewedObject, view: &'v MemoryView) {
         if view.role == Role::Memory {
+            // Of two declarations, decisions look at the later one.
+            self.memories.remove(&key(view));
             self.declared(view);
             return;
         }
@@ -114,8 +118,7 @@ impl<'v> Maker<'v> {
     }
 
     fn declared(&mut self, view: &'v MemoryView) -> &mut (MappedMemory, BTreeSet<MapLine>) {
-        let key = (view.family, view.namespace.as_str(), view.kind, view.name.clone());
-        self.memories.entry(key).or_insert_with(|| {
+        self.memories.entry(key(view)).or_insert_with(|| {
             let object = named(&view.namespace, view.kind, &view.name);
             let memory =
                 MappedMemory { object, family: view.family, facts: facts(view), ..MappedMemory::default() };
@@ -130,9 +133,7 @@ impl<'v> Maker<'v> {
         view: &'v MemoryView,
     ) -> &mut (MappedMemory, BTreeSet<MapLine>) {
         let facts = facts(view);
-        let title = user.title();
-        let name = format!("{title} {facts:?}");
-        let key = (view.family, view.namespace.as_str(), view.kind, name);
+        let key = (view.family, view.namespace.as_str(), view.kind, user.title(), facts.clone());
         self.memories.entry(key).or_insert_with(|| {
             let kind = format!("own variables of {}", user.kind);
             let object = named(&view.namespace, &kind, &user.name);
@@ -150,11 +151,14 @@ impl<'v> Maker<'v> {
         reference: &'v ReferenceView,
     ) -> &mut BTreeSet<MapLine> {
         let ReferenceView { kind, name, found, .. } = reference;
-        let (_, lines) = self.memories.entry((family, namespace, kind, name.clone())).or_insert_with(|| {
-            let presence = if found.is_none() { Presence::Unknown } else { Presence::Missing };
-            let object = named(namespace, kind, name);
-            (MappedMemory { object, family, presence, ..MappedMemory::default() }, BTreeSet::new())
-        });
+        let (_, lines) = self
+            .memories
+            .entry((family, namespace, kind, name.clone(), Facts::default()))
+            .or_insert_with(|| {
+                let presence = if found.is_none() { Presence::Unknown } else { Presence::Missing };
+                let object = named(namespace, kind, name);
+                (MappedMemory { object, family, presence, ..MappedMemory::default() }, BTreeSet::new())
+            });
         lines
     }
 
@@ -185,22 +189,20 @@ fn named(namespace: &str, kind: &str, name: &str) -> MappedObject {
 
 /// What the map shows of a memory resource.
 pub fn facts(view: &MemoryView) -> Facts {
+    let durable = view.durable.map(|durable| if durable { "yes" } else { "no" }.to_owned());
+    let storage = view.storage.as_ref().map(|storage| shown_text(&storage.text));
     Facts {
-        backend: or_unknown(view, "backend", || backend(view)),
-        hosts: or_unknown(view, "endpoint", || hosts(view)),
-        durable: or_unknown(view, "durable", || {
-            view.durable.map(|durable| if durable { "yes" } else { "no" }.to_owned())
-        }),
+        backend: or_unknown(view, "backend", backend(view)),
+        hosts: or_unknown(view, "endpoint", hosts(view)),
+        durable: or_unknown(view, "durable", durable),
         retention: retention(view),
-        storage: or_unknown(view, "storageBytes", || {
-            view.storage.as_ref().map(|storage| shown_text(&storage.text))
-        }),
-        secrets: or_unknown(view, "secrets", || secrets(view)),
+        storage: or_unknown(view, "storageBytes", storage),
+        secrets: or_unknown(view, "secrets", secrets(view)),
     }
 }
 
-fn or_unknown(view: &MemoryView, path: &str, read: impl Fn() -> Option<String>) -> Fact {
-    view.why_unknown(path).map_or_else(|| Fact::of(read()), |why| unknown(&why))
+fn or_unknown(view: &MemoryView, path: &str, values: impl IntoIterator<Item = String>) -> Fact {
+    view.why_unknown(path).map_or_else(|| Fact::of(values), |why| unknown(&why))
 }
 
 fn unknown(why: &Why) -> Fact {
@@ -214,13 +216,11 @@ fn backend(view: &MemoryView) -> Option<String> {
     Some(provider.map_or_else(|| backend.clone(), |provider| format!("{backend} ({})", shown_text(provider))))
 }
 
-fn hosts(view: &MemoryView) -> Option<String> {
-    let host = |it: &HostView| {
+fn hosts(view: &MemoryView) -> impl Iterator<Item = String> {
+    view.endpoint.iter().flat_map(|endpoint| &endpoint.hosts).map(|it| {
         let port = it.port.map(|port| format!(":{port}")).unwrap_or_default();
         format!("{}{port}", shown_text(&it.host))
-    };
-    let hosts: Vec<String> = view.endpoint.as_ref()?.hosts.iter().map(host).collect();
-    (!hosts.is_empty()).then(|| hosts.join(", "))
+    })
 }
 
 fn retention(view: &MemoryView) -> Fact {
@@ -232,12 +232,11 @@ fn retention(view: &MemoryView) -> Fact {
         seconds => duration(i128::from(seconds) * 1_000_000_000),
     });
     let entries = view.max_entries.filter(|most| *most > 0).map(|most| format!("at most {most} entries"));
-    let parts: Vec<String> = time.into_iter().chain(entries).collect();
-    Fact::of((!parts.is_empty()).then(|| parts.join(", ")))
+    Fact::of(time.into_iter().chain(entries))
 }
 
 /// The names of the Secrets, with the namespace of one elsewhere.
-fn secrets(view: &MemoryView) -> Option<String> {
+fn secrets(view: &MemoryView) -> BTreeSet<String> {
     let path = |namespace: &str, name: &str| {
         if is_other(&view.namespace, namespace) {
             format!("{}/{}", shown_text(namespace), shown_text(name))
@@ -245,6 +244,5 @@ fn secrets(view: &MemoryView) -> Option<String> {
             shown_text(name)
         }
     };
-    let names: BTreeSet<String> = view.secrets.iter().map(|it| path(&it.namespace, &it.name)).collect();
-    (!names.is_empty()).then(|| names.into_iter().collect::<Vec<_>>().join(", "))
+    view.secrets.iter().map(|it| path(&it.namespace, &it.name)).collect()
 }

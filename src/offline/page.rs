@@ -69,6 +69,7 @@ fn shown(exemption: &Exemption, now: Timestamp) -> ShownExemption {
         policy: shown_text(policy),
         rules: list(rules.iter().map(String::as_str)),
         target: of_target(target),
+        from: from.to_string(),
         expires_at: expires_at.to_string(),
         state,
         reason: list(words.iter().map(String::as_str)),

@@ -1,16 +1,14 @@
 //! Checks the sets of a repository apart, each with its own state, and joins what was found.
-//!
-//! A file that several sets name has one text, so that a comment or a fix in it counts for all of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::offline::check::{Checked, Decided, WITHOUT_EFFECT, check};
 use crate::offline::joined::{deduplicate, join_inputs};
-use crate::offline::load::{Error, InputPlan, InputSet, Inputs, Sources, load, load_paths};
+use crate::offline::load::{Error, InputPlan, InputSet, Inputs, Sources, load};
+use crate::offline::load_sets::{load_set, outside_of_sets};
 use crate::offline::notices::Notice;
 use crate::offline::page::PageInputs;
-use memgate_manifest::error::Error as InputError;
 use memgate_manifest::source::Source;
 use memgate_model::finding::Finding;
 use memgate_model::request::Occasion;
@@ -51,47 +49,13 @@ fn check_whole(plan: &InputPlan, inputs: Inputs, set: &str, occasion: Occasion<'
     Checked { page, ..check(inputs, occasion) }
 }
 
-/// Loads the files of a plan, of each set apart.
-///
-/// # Errors
-/// Those of [`load`].
-pub fn load_each(plan: &InputPlan) -> Result<Vec<Inputs>, Error> {
-    if plan.sets.is_empty() {
-        return Ok(vec![load(plan)?]);
-    }
-    let mut known = Sources::new();
-    let loaded = plan.sets.iter().map(|set| load_paths(plan, &set.paths, &mut known));
-    let mut all = loaded.collect::<Result<Vec<Inputs>, Error>>()?;
-    let sources: Vec<_> = all.iter().flat_map(|inputs| inputs.sources.iter().cloned()).collect();
-    if let Some((plan, alone)) = outside_of_sets(plan, &sources) {
-        all.push(load_paths(&plan, &alone.paths, &mut known)?);
-    }
-    Ok(all)
-}
-
-/// The open files that are in no set, as a plan and a set of their own; `None` if there are none.
-fn outside_of_sets(plan: &InputPlan, read: &[Arc<Source>]) -> Option<(InputPlan, InputSet)> {
-    let read: BTreeSet<&str> = read.iter().map(|source| source.name()).collect();
-    let mut outside = plan.clone();
-    outside.reading.open.retain(|file| !read.contains(&*file.path.to_string_lossy()));
-    let alone = InputSet { name: String::new(), paths: vec!["-".to_owned()] };
-    (!outside.reading.open.is_empty()).then_some((outside, alone))
-}
-
 fn check_set(
     plan: &InputPlan,
     set: &InputSet,
     known: &mut Sources,
     occasion: Occasion<'static>,
 ) -> Result<Checked, Error> {
-    let mut inputs = load_paths(plan, &set.paths, known)?;
-    let nothing = inputs.sources.is_empty() && inputs.errors.is_empty() && !plan.reading.checks_only_open;
-    if nothing && inputs.unread.unrendered.is_empty() && !set.name.is_empty() {
-        let (set, paths) = (&set.name, set.paths.join(", "));
-        inputs.errors.push(InputError::Several(format!(
-            "the set {set} has no files: there is no manifest in {paths}; correct its paths, or remove it from sets"
-        )));
-    }
+    let inputs = load_set(plan, set, known)?;
     let mut checked = check_whole(plan, inputs, &set.name, occasion);
     let name: Arc<str> = set.name.as_str().into();
     for decided in &mut checked.decided {

@@ -99,7 +99,7 @@ impl Change<'_> {
         self.effect().words()
     }
 
-    /// Whether the object is denied now and was not, or is denied by more rules.
+    /// Whether the object is denied under the new policies.
     pub fn is_denied(&self) -> bool {
         self.to == Verdict::Denied
     }

@@ -26,6 +26,7 @@ use ring::digest::{SHA256, digest};
 use crate::report::html_data::Page;
 use crate::report::{Report, changes, counted};
 use memgate_model::finding::Severity;
+use memgate_primitives::credential::masked_start;
 use memgate_primitives::plain_text::cut;
 
 /// The style sheet.
@@ -56,9 +57,9 @@ pub(super) fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()>
     writeln!(out, "{}", whole(report, page).into_string())
 }
 
-/// A text of an input: on one line, and cut.
+/// A text of an input: on one line, with credentials masked, and cut.
 fn text(text: &str) -> String {
-    cut(text, MAX_CHARS).into_owned()
+    cut(&masked_start(text), MAX_CHARS).into_owned()
 }
 
 fn whole(report: &Report<'_>, page: &Page<'_>) -> Markup {
@@ -107,8 +108,8 @@ fn whole(report: &Report<'_>, page: &Page<'_>) -> Markup {
 fn security_policy() -> String {
     let [style, script] = [STYLE, SCRIPT].map(|text| STANDARD.encode(digest(&SHA256, text.as_bytes())));
     format!(
-        "default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; img-src data:; \
-         base-uri 'none'; form-action 'none'"
+        "default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; base-uri 'none'; \
+         form-action 'none'"
     )
 }
 
@@ -170,26 +171,31 @@ fn about(report: &Report<'_>, page: &Page<'_>) -> Markup {
 fn parts(report: &Report<'_>, page: &Page<'_>) -> Vec<Part> {
     let part = |id, title, content| Part { id, title, filter: None, content };
     let rows = |id, title, content| Part { id, title, filter: Some("tbody tr"), content };
-    let articles = |id, title, severity| Part {
+    let articles = |id, title, severity, share| Part {
         id,
         title,
         filter: Some("article"),
-        content: findings::of_severity(report, severity),
+        content: findings::of_severity(report, severity, share),
     };
     let table = page.table.as_ref().or(report.table.as_ref());
-    vec![
+    let mut parts = vec![
         part("summary", "Summary", Some(tables::tiles(report, page))),
         part("errors", "Inputs that could not be read", findings::errors(report)),
         rows("policies", "Findings by policy and namespace", table.and_then(tables::policies)),
         rows("changes", "Objects whose verdict changes", tables::changes(report)),
-        articles("denials", "Denials", Severity::Deny),
-        articles("warnings", "Warnings", Severity::Warn),
-        articles("notes", "Notes", Severity::Note),
+        articles("warnings", "Warnings", Severity::Warn, budget::WARNINGS),
+        articles("notes", "Notes", Severity::Note, budget::OTHERS),
         rows("exemptions", "Exemptions", tables::exemptions(page)),
         part("assumed", "What was assumed or is not known", tables::assumed(report, page)),
         rows("passed-over", "What was not checked", tables::passed_over(report)),
         rows("map", "Map of memory", map::section(&page.map)),
-    ]
+    ];
+    let used: usize =
+        parts.iter().filter_map(|part| part.content.as_ref()).map(|content| budget::size(&content.0)).sum();
+    let share = budget::ALL.saturating_sub(used);
+    let at = parts.iter().position(|part| part.id == "warnings").unwrap_or_default();
+    parts.insert(at, articles("denials", "Denials", Severity::Deny, share));
+    parts
 }
 
 #[cfg(test)]

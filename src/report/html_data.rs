@@ -35,6 +35,8 @@ pub struct ShownExemption {
     pub rules: String,
     /// The exempt objects.
     pub target: String,
+    /// When it begins, as in RFC 3339.
+    pub from: String,
     /// When it ends, as in RFC 3339.
     pub expires_at: String,
     /// Whether it is in force.

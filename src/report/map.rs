@@ -85,7 +85,7 @@ impl Presence {
 }
 
 /// What is known of a memory resource.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Facts {
     /// The backend, with its provider.
     pub backend: Fact,
@@ -101,27 +101,28 @@ pub struct Facts {
     pub secrets: Fact,
 }
 
-/// One value of a memory resource.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// One value of a memory resource, or several.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fact {
     /// The platform does not have it, or the object does not set it.
     #[default]
     Absent,
-    /// The value.
-    Known(String),
+    /// The values, at least one.
+    Known(Vec<String>),
     /// There is a value, and the reason why it is unknown.
     Unknown(String),
 }
 
 impl Fact {
-    /// A value that may be absent.
-    pub fn of(value: Option<impl Into<String>>) -> Self {
-        value.map_or(Self::Absent, |value| Self::Known(value.into()))
+    /// These values; absent without any.
+    pub fn of(values: impl IntoIterator<Item = String>) -> Self {
+        let values: Vec<String> = values.into_iter().collect();
+        if values.is_empty() { Self::Absent } else { Self::Known(values) }
     }
 
-    /// The value, if it is known.
-    pub fn known(&self) -> Option<&str> {
-        if let Self::Known(value) = self { Some(value) } else { None }
+    /// The values, as far as they are known.
+    pub fn known(&self) -> &[String] {
+        if let Self::Known(values) = self { values } else { &[] }
     }
 }
 
@@ -129,7 +130,7 @@ impl fmt::Display for Fact {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Absent => Ok(()),
-            Self::Known(value) => f.write_str(value),
+            Self::Known(values) => f.write_str(&values.join(", ")),
             Self::Unknown(why) => write!(f, "unknown ({why})"),
         }
     }

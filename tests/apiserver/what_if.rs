@@ -1,5 +1,5 @@
 //! That `memgate what-if` tells of a live cluster whom new policies would hit, pods included, and changes nothing; and
-//! that `memgate audit` says what they make of what is stored.
+//! that `memgate audit` says what they make of what is stored, also on a page with a map, which `memgate map` prints.
 
 use std::{
     fs,
@@ -54,15 +54,14 @@ fn tells(fixture: &Fixture) -> Result<()> {
 }
 
 fn run(cluster: &ControlPlane, command: &[&str], policy: &Path) -> Result<Output> {
-    Command::new(MEMGATE)
-        .args(command)
-        .args(["-o", "json", "--policy"])
-        .arg(policy)
-        .arg("--kubeconfig")
-        .arg(cluster.admin_kubeconfig())
-        .env_clear()
-        .output()
-        .context("memgate does not start")
+    let mut memgate = Command::new(MEMGATE);
+    memgate.args(command).args(["-o", "json", "--policy"]).arg(policy);
+    of_cluster(cluster, &mut memgate)
+}
+
+fn of_cluster(cluster: &ControlPlane, memgate: &mut Command) -> Result<Output> {
+    let memgate = memgate.arg("--kubeconfig").arg(cluster.admin_kubeconfig()).env_clear();
+    memgate.output().context("memgate does not start")
 }
 
 /// Labels and definitions of the cluster count; pods, and what runs once, do not.
@@ -83,7 +82,9 @@ fn audits(fixture: &Fixture) -> Result<()> {
         "metadata": {"name": "house"}, "spec": {"actions": {"admission": "deny"}, "rules": [rule]}});
     let file = cluster.scratch().path().join(format!("{namespace}-policy.json"));
     fs::write(&file, policy.to_string())?;
-    let output = run(cluster, &["audit", "-n", &namespace], &file)?;
+    let page = cluster.scratch().path().join(format!("{namespace}.html"));
+    let html = format!("html={}", page.display());
+    let output = run(cluster, &["audit", "-n", &namespace, "-o", &html], &file)?;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.code() == Some(0), "{said}");
     let report: Value = serde_json::from_slice(&output.stdout)?;
@@ -100,6 +101,15 @@ fn audits(fixture: &Fixture) -> Result<()> {
         .collect();
     found.sort();
     ensure!(found == ["ArkAgent scout deny", "ArkMemory plain deny"], "{found:?} {said}");
+    // The maps have the pods too.
+    let page = fs::read_to_string(page)?;
+    ensure!(page.contains(&format!("<li>Pod {namespace}/scout-0</li>")), "{page}");
+    let output = of_cluster(cluster, Command::new(MEMGATE).args(["map", "-n", &namespace]))?;
+    let (map, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    for [kind, name] in [["ArkAgent", "scout"], ["Pod", "scout-0"]] {
+        let line = format!("{kind} {namespace}/{name} → ArkMemory {namespace}/plain\n");
+        ensure!(map.contains(&line), "{line}: {map} {said}");
+    }
     // The environment names the cluster too.
     let output = Command::new(MEMGATE)
         .args(["audit", "--summary", "-o", "json", "-n", &namespace, "--policy"])

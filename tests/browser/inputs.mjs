@@ -1,4 +1,5 @@
 // What the pages are made of.
+import { readFileSync } from 'node:fs';
 
 // Clean, with several platforms and a map.
 export const CLEAN = ['check', 'examples/arkonis', 'examples/orloj', 'examples/sympozium', 'examples/ark', 'examples/orka'];
@@ -26,31 +27,12 @@ export function huge() {
     return files;
 }
 
+// What the scripts among the texts would set.
 export const PROOF = 'pwned';
 
 // Texts that could become markup, script, a link, or another text than they are.
 const TEXTS = [
-    `<script>${PROOF}=1</script>`,
-    `"><img src=x onerror=${PROOF}=1>`,
-    `'><svg onload=${PROOF}=1>`,
-    `</script><script>${PROOF}=1</script>`,
-    `</style><style>*{display:none}</style>`,
-    `<!--`,
-    `--><b>`,
-    `]]><b>`,
-    `javascript:${PROOF}=1`,
-    `data:text/html,<script>${PROOF}=1</script>`,
-    `&lt;b&gt;&#60;b&#62;&amp;quot;`,
-    '\u001b[31mred\u001b[0m',
-    '\u202egnp.exe\u202c\u2066x\u2069',
-    '\u0000\u0007\u0085\u2028\u2029\ufeff\ufffe',
-    '{{7*7}} ${7*7} <%= 7*7 %> #{7*7}',
-    `<base href="https://evil.example/"><meta http-equiv=refresh content=0>`,
-    `<iframe src=//evil.example></iframe><link rel=stylesheet href=//evil.example>`,
-    `<a href="javascript:${PROOF}=1">a</a>`,
-    `" autofocus onfocus=${PROOF}=1 x="`,
-    `\` onmouseover=${PROOF}=1`,
-    '"x\' id=main name=main',
+    ...JSON.parse(readFileSync(new URL('../support/hostile.json', import.meta.url), 'utf8')),
     'ü漢🧠'.repeat(40),
     'n'.repeat(5_000),
 ];

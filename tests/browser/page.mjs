@@ -17,14 +17,14 @@ export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
 
 // Runs memgate in a folder with these files, or in the repository, and returns the path of the page that it has written.
-export function report(args, files) {
+export function report(args, files, format = 'html') {
     const folder = mkdtempSync(join(tmpdir(), 'memgate-page-'));
     for (const [name, text] of Object.entries(files ?? {})) {
         mkdirSync(dirname(join(folder, name)), { recursive: true });
         writeFileSync(join(folder, name), text);
     }
-    const page = join(folder, 'report.html');
-    const run = spawnSync(process.env.MEMGATE, [...args, '-o', `html=${page}`], {
+    const page = join(folder, `report.${format}`);
+    const run = spawnSync(process.env.MEMGATE, [...args, '-o', `${format}=${page}`], {
         cwd: files ? folder : ROOT,
         encoding: 'utf8',
         maxBuffer: 1 << 30,
@@ -78,6 +78,18 @@ export async function withReport(args, files, work) {
     const path = report(args, files);
     try {
         await work(path);
+    } finally {
+        forget(path);
+    }
+}
+
+// Hands the text of a map for Mermaid to `work`, with the path of an empty page.
+export async function map(paths, files, work) {
+    const path = report(['map', ...paths], files, 'mermaid');
+    const page = join(dirname(path), 'empty.html');
+    writeFileSync(page, '<!DOCTYPE html><title>map</title>');
+    try {
+        await work(readFileSync(path, 'utf8'), page);
     } finally {
         forget(path);
     }

@@ -1,20 +1,23 @@
 //! `--stdin-filename`: what an editor gets about the one file that it shows.
 
 use std::fs;
+use std::process::Output;
 
 use crate::run::Scratch;
 use crate::sets::{AGENT, findings, memory};
 
-/// What an editor gets about a file whose text is on standard input: exit code and findings.
-fn edit(scratch: &Scratch, directory: &str, file: &str, text: &str) -> (Option<i32>, Vec<String>) {
+/// Runs a command with a text on standard input.
+fn run(scratch: &Scratch, directory: &str, words: &[&str], text: &str) -> Output {
     let input = scratch.path().join("edited");
     fs::write(&input, text).expect("written");
-    let output = scratch
-        .command(&["check", "-o", "json", "--stdin-filename", file])
-        .current_dir(scratch.path().join(directory))
-        .stdin(fs::File::open(input).expect("a file"))
-        .output()
-        .expect("runs");
+    let mut command = scratch.command(words);
+    command.current_dir(scratch.path().join(directory)).stdin(fs::File::open(input).expect("a file"));
+    command.output().expect("runs")
+}
+
+/// What an editor gets about a file whose text is on standard input: exit code and findings.
+fn edit(scratch: &Scratch, directory: &str, file: &str, text: &str) -> (Option<i32>, Vec<String>) {
+    let output = run(scratch, directory, &["check", "-o", "json", "--stdin-filename", file], text);
     let report = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
     (output.status.code(), findings(&report))
 }
@@ -95,4 +98,20 @@ fn the_state_is_that_of_the_repository_of_the_file() {
     let whole = scratch.path().join("repo/apps/agent.yaml");
     let found = edit(&scratch, "home", whole.to_str().expect("UTF-8"), AGENT).1;
     assert!(found.iter().any(|it| it.starts_with("warn arkonis/memory-invalid")), "{found:?}");
+}
+
+#[test]
+fn a_map_has_a_file_of_an_editor_that_is_in_no_set() {
+    let scratch = Scratch::with(&[
+        (".memgate.yaml", "sets: {dev: [envs/dev]}\n"),
+        ("envs/dev/memory.yaml", &memory("backend: in-context")),
+    ]);
+    let text = memory("backend: in-context").replace("notes", "other");
+    for words in
+        [&["map", "--stdin-filename", "o/out.yaml"][..], &["map", "--stdin-filename", "o/out.yaml", "-"]]
+    {
+        let output = run(&scratch, "", words, &text);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        assert!(String::from_utf8_lossy(&output.stdout).contains("ArkMemory other"), "{output:?}");
+    }
 }

@@ -2,6 +2,7 @@
 //! text of an input as text.
 
 use std::collections::BTreeSet;
+use std::process::Command;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -29,29 +30,13 @@ const ATTRIBUTES: [&str; 26] = [
     "height", "x", "y", "rx", "d", "xmlns", "title",
 ];
 
-/// Texts that would be markup, an attribute, a script or a style if they were not text.
-pub(crate) const HOSTILE: [&str; 17] = [
-    "</script><script>alert(1)</script>",
-    "</style><style>*{display:none}</style>",
-    "<img src=x onerror=alert(1)>",
-    "\"><svg onload=alert(1)>",
-    "' onmouseover='alert(1)",
-    "<!--",
-    "-->]]>",
-    "javascript:alert(1)",
-    "&lt;b&gt;&#60;b&#62;&amp;",
-    "<base href=https://example.com/>",
-    "<meta http-equiv=refresh content=0>",
-    "##[stop-commands]x ##vso[task.x]",
-    "\u{1b}[31mred\u{1b}[0m\r\nx\u{0}\u{85}\u{2028}\u{202e}",
-    "</title></pre></td></table></main>",
-    "${jndi:ldap://127.0.0.1}{{7*7}}%n`${1}`",
-    "b\u{430}ckend",
-    "\\\"]; a --> b[\"|x",
-];
+/// Texts that would be markup, an attribute, a script, a line or a style if they were not text.
+pub(crate) fn hostile() -> Vec<String> {
+    serde_json::from_str(include_str!("../support/hostile.json")).expect("is JSON")
+}
 
 /// A page as XML. Elements without an end have none in HTML either, and the texts of the style sheet and the script are
-/// not markup.
+/// not markup. HTML may have U+FFFE.
 fn as_xml(page: &str) -> String {
     let page = page.strip_prefix("<!DOCTYPE html>").expect("a page").trim_end();
     let without = |text: &str, element: &str| {
@@ -62,7 +47,7 @@ fn as_xml(page: &str) -> String {
     let page = without(&without(page, "style"), "script");
     let (first, others) = page.split_once("<meta ").expect("an element");
     let others = others.split("<meta ").map(|part| part.replacen('>', "/>", 1));
-    format!("{first}<meta {}", others.collect::<Vec<_>>().join("<meta "))
+    format!("{first}<meta {}", others.collect::<Vec<_>>().join("<meta ")).replace('\u{fffe}', "?")
 }
 
 /// Fails unless a page is well-formed, can be read by a screen reader, and holds nothing that an input added.
@@ -127,8 +112,8 @@ fn the_policy_allows_what_the_page_has_and_nothing_else() {
     let style = hash(part(&page, "<style>", "</style>"));
     let script = hash(part(&page, "<script>", "</script>"));
     let expected = format!(
-        "default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; img-src data:; \
-         base-uri 'none'; form-action 'none'"
+        "default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; base-uri 'none'; \
+         form-action 'none'"
     );
     assert_eq!(policy, expected);
     assert_eq!((page.matches("<style").count(), page.matches("<script").count()), (1, 1));
@@ -154,14 +139,14 @@ fn says_what_was_judged_and_when() {
 #[test]
 fn texts_of_inputs_stay_texts() {
     let (mut refused, mut exempted) = (0, 0);
-    for text in HOSTILE {
+    for text in &hostile() {
         let secret = json!({"secretRef": {"name": text}});
         let object = |version: &str, kind: &str, spec: serde_json::Value| json!({"apiVersion": version, "kind": kind, "metadata": {"name": text, "namespace": text}, "spec": spec});
         let objects = vec![
             object(
                 "arkonis.dev/v1alpha1",
                 "ArkMemory",
-                json!({"backend": "redis", "redis": secret, text: text}),
+                json!({"backend": "redis", "redis": secret, text.clone(): text}),
             ),
             object("arkonis.dev/v1alpha1", "ArkMemory", json!({"backend": text})),
             object("arkonis.dev/v1alpha1", "ArkAgent", json!({"model": "m", "memoryRef": {"name": text}})),
@@ -215,7 +200,7 @@ fn texts_of_inputs_stay_texts() {
             assert!(!page.contains("##[") && page.contains("id=\"map\""), "{text} {error}");
         }
     }
-    assert!(refused < 10 && exempted > 20, "{refused} refused, {exempted} with an exemption");
+    assert!(refused < 30 && exempted > 40, "{refused} refused, {exempted} with an exemption");
 }
 
 /// Ten thousand objects with findings and long names, and objects with very many findings.
@@ -245,3 +230,90 @@ fn a_page_is_small_enough_to_open_and_says_what_it_leaves_out() {
         assert!(page.contains(words), "{words}");
     }
 }
+
+/// As many denials as warnings.
+#[test]
+fn warnings_are_left_out_before_denials() {
+    let memory = |number: usize| {
+        format!(
+            "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {{name: a{number}, namespace: team}}\n\
+             spec: {{backend: reddis, unknown: 1}}\n---\n"
+        )
+    };
+    let objects: String = (0..6_000).map(memory).collect();
+    let page = Scratch::with(&[("objects.yaml", &objects)]).out(&["check", ".", "-o", "html"]);
+    expect_good(&page, "six thousand objects");
+    let shown = |severity: &str| page.matches(&format!("class=\"finding is-{severity}\"")).count();
+    assert!(shown("deny") > 2 * shown("warn") && shown("warn") > 500, "{} {}", shown("deny"), shown("warn"));
+    assert!(page.len() > MAX_BYTES * 3 / 4, "{} bytes", page.len());
+}
+
+/// The most sets that there may be, each with a map that has a picture.
+#[test]
+fn pictures_leave_room_for_the_rest_of_a_page() {
+    let name = |start: &str, number: usize| format!("{start}{number}{}", "<".repeat(240));
+    let objects = |number: usize| {
+        let (memory, agent) = (name("a", number), name("b", number));
+        format!(
+            "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {{name: \"{memory}\", namespace: t}}\n\
+             spec: {{backend: in-context}}\n---\napiVersion: arkonis.dev/v1alpha1\nkind: ArkAgent\n\
+             metadata: {{name: \"{agent}\", namespace: t}}\nspec: {{model: m, memoryRef: {{name: \"{memory}\"}}}}\n---\n"
+        )
+    };
+    let objects: String = (0..29).map(objects).collect();
+    let sets: serde_json::Map<_, _> =
+        (0..100).map(|number| (format!("set-{number}"), json!(["objects.yaml"]))).collect();
+    let settings = json!({"sets": sets}).to_string();
+    let scratch = Scratch::with(&[("objects.yaml", &objects), (".memgate.yaml", &settings)]);
+    let page = scratch.out(&["check", "-o", "html"]);
+    expect_good(&page, "a hundred sets");
+    assert!(page.contains("<svg") && page.contains(" maps have no room in this page; memgate map -o dot"));
+}
+
+#[test]
+fn says_when_an_exemption_begins() {
+    let scratch = Scratch::with(&[("bad.yaml", BAD), ("exemption.yaml", EXEMPTION)]);
+    for (at, state) in [
+        (
+            "2026-11-30T00:00:00Z",
+            "not yet in force</strong>, begins <time datetime=\"2026-12-01T00:00:00Z\">",
+        ),
+        ("2026-12-01T00:00:00Z", "in force</strong></td>"),
+        ("2027-01-01T00:00:00Z", "ends within 30 days</strong></td>"),
+        ("2027-02-01T00:00:00Z", "has ended</strong></td>"),
+    ] {
+        let page = scratch.out(&["check", ".", "-o", "html", "--at", at]);
+        assert!(page.contains(state), "{at} {page}");
+    }
+}
+
+#[test]
+#[ignore = "needs script, of util-linux"]
+fn a_terminal_gets_no_page_and_the_inputs_are_not_read() {
+    let scratch = Scratch::with(&[("bad.yaml", BAD)]);
+    for command in ["check", "audit", "what-if --policy none.yaml"] {
+        let line = format!("{} {command} none.yaml -o json=a.json -o html", env!("CARGO_BIN_EXE_memgate"));
+        let mut script = Command::new("script");
+        let output = script.args(["-qec", &line, "/dev/null"]).current_dir(scratch.path()).output();
+        let output = output.expect("script runs");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.contains("a page is not for a terminal") && !text.contains("no such file"), "{text}");
+        assert!(output.status.code() == Some(2) && !scratch.path().join("a.json").exists(), "{text}");
+    }
+}
+
+const EXEMPTION: &str = "\
+apiVersion: policy.memgate.dev/v1alpha1
+kind: MemoryPolicy
+metadata: {name: p}
+spec:
+  exemptions: {namespaces: [x], maxAge: 90d}
+  rules: [{id: durable, backends: {durable: true}, exemptable: true}]
+---
+apiVersion: policy.memgate.dev/v1alpha1
+kind: MemoryPolicyExemption
+metadata: {name: e, namespace: x}
+spec:
+  {policy: p, rules: [durable], target: {namespaces: [a], names: [\"*\"]}, reason: it is a test of a page,
+    from: \"2026-12-01T00:00:00Z\", expiresAt: \"2027-01-20T00:00:00Z\"}
+";

@@ -267,18 +267,22 @@ fn a_set_has_files_of_the_repository() {
             ("other/memory.yaml", MEMORY),
         ]);
         symlink("../other", scratch.path().join("repo/link")).expect("a link");
-        let output =
-            scratch.command(&["check"]).current_dir(scratch.path().join("repo")).output().expect("runs");
-        let stderr = String::from_utf8(output.stderr).expect("UTF-8");
-        assert_eq!(output.status.code(), Some(2), "{sets} {stderr}");
-        assert!(stderr.contains(expected), "{sets} {stderr}");
+        let run = |command| {
+            let output = scratch.command(&[command]).current_dir(scratch.path().join("repo")).output();
+            let output = output.expect("runs");
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{sets} {stderr}");
+            assert!(stderr.contains(expected), "{sets} {stderr}");
+            String::from_utf8(output.stdout).expect("UTF-8")
+        };
         let json =
             scratch.command(&["check", "-o", "json"]).current_dir(scratch.path().join("repo")).output();
         let report: Value = serde_json::from_slice(&json.expect("runs").stdout).expect("JSON");
         // A set is not a file.
         assert!(report["inputErrors"][0].get("file") != Some(&"dev".into()), "{sets} {report}");
         // The other set is checked all the same.
-        assert!(String::from_utf8_lossy(&output.stdout).contains("reddis"), "{sets}");
+        assert!(run("check").contains("reddis"), "{sets}");
+        run("map");
     }
 }
 

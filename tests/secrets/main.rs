@@ -17,6 +17,7 @@ mod damage;
 mod editor;
 mod fields;
 mod known_keys;
+mod names;
 mod outputs;
 mod policy;
 mod styles;
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
         }
         trials.push(Trial::test(format!("webhook: {known}"), move || webhook::check(&field)));
     }
+    trials.push(Trial::test("names", names::check));
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 

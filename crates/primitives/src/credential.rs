@@ -249,7 +249,7 @@ pub fn spans(text: &str) -> Vec<Range<usize>> {
         Vec::new()
     };
     spans.extend(assignments(text).into_iter().map(|assignment| assignment.value));
-    spans.extend(json_entries(text));
+    spans.extend(entries(text));
     spans.extend(flags(text));
     spans.extend(auth_schemes(text));
     spans.extend(known_keys(text));
@@ -359,22 +359,21 @@ fn closing(text: &str, quote: &str) -> usize {
     text.len()
 }
 
-/// The values of `"name": "value"` whose name means a credential, as JSON within another text has them.
-fn json_entries(text: &str) -> Vec<Range<usize>> {
+/// The values of `"name": "value"` whose name means a credential, as JSON or YAML within another text has them. Without
+/// quotes around the value it may be a sentence about the name.
+fn entries(text: &str) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = Vec::new();
     for (colon, _) in text.match_indices(':') {
         if found.last().is_some_and(|last| colon < last.end) {
             continue;
         }
-        let Some(before) = text.get(..colon).map(str::trim_end) else { continue };
-        let Some(name) = before.strip_suffix('"').map(|name| name.trim_end_matches('\\')) else { continue };
-        let name = last_name(name);
-        if !is_credential_name(name) {
-            continue;
-        }
-        let rest = text.get(colon + 1..).unwrap_or_default();
+        let (before, rest) =
+            (text.get(..colon).unwrap_or_default(), text.get(colon + 1..).unwrap_or_default());
         let value = rest.trim_start();
-        if value.starts_with(['"', '\\']) {
+        let quotes = |c: char| matches!(c, '"' | '\'' | '\\');
+        if value.starts_with(quotes)
+            && is_credential_name(last_name(before.trim_end().trim_end_matches(quotes)))
+        {
             found.push(assigned(text, colon + 1 + rest.len() - value.len()));
         }
     }
@@ -634,6 +633,8 @@ mod tests {
             (r#"{"Authorization": "Basic abc", "x": 1}"#, r#"{"Authorization": "*********", "x": 1}"#),
             (r#""{\"token\":\"abc\"}""#, r#""{\"token\":\"***\"}""#),
             ("authorization: Bearer abcdefgh", "authorization: Bearer ********"),
+            ("a password: 'a b' x", "a password: '***' x"),
+            ("'token' : \"abc\"", "'token' : \"***\""),
             ("password=ä€", "password=·•"),
         ] {
             assert_eq!(masked(text), shown, "{text}");
@@ -644,6 +645,8 @@ mod tests {
             "headers[0]: literal credential; use secretKeyRef",
             "bearer token would travel over plain http",
             "name: x, key: token",
+            "token: must be a name",
+            "secretName: 'notes'",
             "https://data.example.com:80/",
         ] {
             assert_eq!(masked(text), text);

@@ -1,18 +1,21 @@
-//! The shares of the parts of the page: a part is cut when its share is used up.
+//! The shares of the parts of the page: a part is cut when its share is used up. Denials get what the others leave.
 
 use maud::{Markup, PreEscaped, html};
 
-/// The share of all findings of one severity that deny.
-pub(super) const DENIALS: usize = 1_000_000;
+/// The share of all parts. The others have less than four fifths of it.
+pub(super) const ALL: usize = 4_800_000;
 
 /// The share of the warnings.
-pub(super) const WARNINGS: usize = 700_000;
+pub(super) const WARNINGS: usize = 600_000;
 
 /// The share of any other list or table.
 pub(super) const OTHERS: usize = 300_000;
 
 /// The share of the table of the map, in which a row has many objects.
-pub(super) const MAP: usize = 900_000;
+pub(super) const MAP: usize = 700_000;
+
+/// The share of the pictures of maps.
+pub(super) const PICTURES: usize = 300_000;
 
 /// The most elements of one chunk: a browser does not lay out a chunk before it is scrolled to.
 const CHUNK: usize = 200;
@@ -41,8 +44,7 @@ pub(super) fn fitting<T>(
             continue;
         }
         let PreEscaped(rendered) = render(element);
-        // In a log of a CI system, a `#` may become five bytes.
-        used += rendered.len() + 4 * rendered.bytes().filter(|byte| *byte == b'#').count();
+        used += size(&rendered);
         if used > share {
             more = 1;
         } else {
@@ -54,6 +56,11 @@ pub(super) fn fitting<T>(
         }
     }
     Fitting { chunks: chunks.into_iter().map(PreEscaped).collect(), count, more }
+}
+
+/// The bytes of a part in a page. In a log of a CI system, a `#` may become five bytes.
+pub(super) fn size(rendered: &str) -> usize {
+    rendered.len() + 4 * rendered.bytes().filter(|byte| *byte == b'#').count()
 }
 
 impl Fitting {

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::budget::{DENIALS, OTHERS, WARNINGS, fitting};
+use super::budget::{OTHERS, fitting};
 use super::{excerpt, text};
 use crate::report::page::url;
 use crate::report::{InputError, LocatedFinding, Report};
@@ -14,13 +14,8 @@ const MAX_RELATED: usize = 3;
 /// Where the findings are that the page leaves out.
 const ELSEWHERE: &str = "-o json lists all of them";
 
-/// The findings of one severity; `None` without any.
-pub(super) fn of_severity(report: &Report<'_>, severity: Severity) -> Option<Markup> {
-    let share = match severity {
-        Severity::Deny => DENIALS,
-        Severity::Warn => WARNINGS,
-        Severity::Note => OTHERS,
-    };
+/// The findings of one severity, as far as they fit into this share; `None` without any.
+pub(super) fn of_severity(report: &Report<'_>, severity: Severity, share: usize) -> Option<Markup> {
     let of_it = report.findings.iter().filter(|it| it.finding.severity == severity);
     let shown = fitting(share, of_it, finding);
     let uncounted = report.count(severity).saturating_sub(shown.count + shown.more);
@@ -37,7 +32,12 @@ pub(super) fn of_severity(report: &Report<'_>, severity: Severity) -> Option<Mar
 fn finding(located: &LocatedFinding<'_>) -> Markup {
     let LocatedFinding { finding, object_ref, location, sets, related, fingerprint, .. } = located;
     let name = finding.severity.name();
-    let address = Some(url(finding)).filter(|it| it.starts_with("https://") || it.starts_with("http://"));
+    // One that holds a credential is left out.
+    let is_shown = |it: &String| {
+        let is_page = it.starts_with("https://") || it.starts_with("http://");
+        is_page && text(it) == *it
+    };
+    let address = Some(url(finding)).filter(is_shown);
     let place = format!("{}:{}:{}", text(location.file), location.line, location.column);
     let at_admission = finding.policy.as_ref().and_then(|policy| policy.at_admission);
     html! {
@@ -45,7 +45,7 @@ fn finding(located: &LocatedFinding<'_>) -> Markup {
             h3 {
                 span class=(name) { (name) } " "
                 @match &address {
-                    Some(address) => a href=(text(address)) rel="noreferrer" { code { (text(finding.code_name())) } },
+                    Some(address) => a href=(address) rel="noreferrer" { code { (text(finding.code_name())) } },
                     None => code { (text(finding.code_name())) },
                 }
                 @if !object_ref.kind.is_empty() { " " (text(&object_ref.title())) }

@@ -2,10 +2,11 @@
 
 use maud::{Markup, html};
 
-use super::budget::{MAP, fitting};
-use super::picture::picture;
+use super::budget::{MAP, PICTURES, fitting};
+use super::picture::{ELSEWHERE, picture};
 use super::tables::table;
-use crate::report::map::{MapLine, MappedMemory, MemoryMap, Presence};
+use crate::report::counted;
+use crate::report::map::{Fact, MapLine, MappedMemory, MemoryMap, Presence};
 
 /// The most objects that are listed in one cell.
 const MAX_USERS: usize = 25;
@@ -30,8 +31,13 @@ pub(super) fn section(map: &MemoryMap) -> Option<Markup> {
     }
     let of_sets = map.sets.iter().flat_map(|set| set.memories.iter().map(move |memory| (&*set.set, memory)));
     let shown = fitting(MAP, of_sets, |(set, memory)| row(set, memory));
+    let sets = map.sets.iter().filter(|set| !set.memories.is_empty()).enumerate();
+    let pictures = fitting(PICTURES, sets, |(number, set)| picture(set, number));
     Some(html! {
-        @for (number, set) in map.sets.iter().enumerate() { (picture(set, number)) }
+        (pictures.all())
+        @if pictures.more > 0 {
+            p { "Pictures of " (counted(pictures.more, "map")) " have no room in this page; " (ELSEWHERE) "." }
+        }
         (table("Memory resources, what refers to them, and the pods that get them", &COLUMNS, &shown))
         (shown.rest("memgate map prints all of them"))
     })
@@ -39,7 +45,11 @@ pub(super) fn section(map: &MemoryMap) -> Option<Markup> {
 
 fn row(set: &str, memory: &MappedMemory) -> Markup {
     let MappedMemory { object, presence, facts, users, .. } = memory;
-    let retention = [&facts.retention, &facts.storage].map(ToString::to_string);
+    let storage = match &facts.storage {
+        Fact::Absent => String::new(),
+        storage => format!("storage {storage}"),
+    };
+    let retention = [facts.retention.to_string(), storage];
     let retention: Vec<String> = retention.into_iter().filter(|text| !text.is_empty()).collect();
     let (pods, referrers): (Vec<&MapLine>, Vec<&MapLine>) = users.iter().partition(|line| line.is_pod);
     let class = if *presence == Presence::Missing { "deny" } else { "warn" };

@@ -12,6 +12,9 @@ const MAX_BOXES: usize = 60;
 /// The most lines.
 const MAX_LINES: usize = 120;
 
+/// Where a map is drawn that has no picture.
+pub(super) const ELSEWHERE: &str = "memgate map -o dot writes a map for Graphviz";
+
 /// The size of a box, and the distances between boxes, in pixels.
 const BOX: [usize; 2] = [250, 38];
 const GAP: [usize; 2] = [95, 12];
@@ -37,16 +40,13 @@ struct Picture {
     to_store: Vec<(usize, usize)>,
 }
 
-/// The picture of a set; a sentence in its place if it would be too large, and nothing without memory.
+/// The picture of a set; a sentence in its place if it would be too large.
 pub(super) fn picture(set: &SetMap, number: usize) -> Markup {
-    if set.memories.is_empty() {
-        return html! {};
-    }
     let of_set = if set.set.is_empty() { String::new() } else { format!(" of the set {}", set.set) };
     match drawable(set) {
         Some(picture) => draw(&picture, &format!("Map of memory{of_set}"), number),
         None => html! {
-            p { "The map" (of_set) " is too large for a picture; memgate map -o dot writes it for Graphviz." }
+            p { "The map" (of_set) " is too large for a picture; " (ELSEWHERE) "." }
         },
     }
 }
@@ -68,7 +68,9 @@ fn drawable(set: &SetMap) -> Option<Picture> {
             picture.to_memory.push((user, index, line.crosses));
         }
         if let Some(lines) = store(memory) {
-            let store = *stores.entry(lines.clone()).or_insert_with(|| {
+            // Memory at unknown hosts may have different ones.
+            let apart = memory.facts.hosts.known().is_empty().then_some(index);
+            let store = *stores.entry((lines.clone(), apart)).or_insert_with(|| {
                 picture.stores.push(Entry { class: "store", lines });
                 picture.stores.len() - 1
             });
@@ -87,24 +89,30 @@ fn memory_box(memory: &MappedMemory) -> Entry {
     let MappedMemory { object, presence, facts, .. } = memory;
     let [name, namespace] = title(object);
     let durable = match facts.durable.known() {
-        Some("yes") => "durable",
-        Some(_) => "not durable",
-        None => "",
+        [] => "",
+        [yes] if yes == "yes" => "durable",
+        _ => "not durable",
     };
-    let parts = [namespace.as_str(), presence.words(), facts.backend.known().unwrap_or_default(), durable];
+    let backend = facts.backend.known().join(", ");
+    let parts = [namespace.as_str(), presence.words(), &backend, durable];
     let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     let is_missing = matches!(presence, Presence::Missing | Presence::Unknown);
     Entry { class: if is_missing { "missing" } else { "memory" }, lines: [name, parts.join(", ")] }
 }
 
-/// The host and the Secrets; `None` for memory with neither.
+/// The host, and the Secrets with their namespace; `None` for memory with neither.
 fn store(memory: &MappedMemory) -> Option<[String; 2]> {
-    let host = match &memory.facts.hosts {
-        Fact::Known(hosts) => hosts.clone(),
+    let MappedMemory { object, facts, .. } = memory;
+    let host = match &facts.hosts {
         Fact::Unknown(_) => "host is not known".to_owned(),
-        Fact::Absent => String::new(),
+        hosts => hosts.to_string(),
     };
-    let secrets = memory.facts.secrets.known().map(|names| format!("Secret {names}")).unwrap_or_default();
+    let whole = |name: &String| match object.namespace.as_str() {
+        namespace if !namespace.is_empty() && !name.contains('/') => format!("{namespace}/{name}"),
+        _ => name.clone(),
+    };
+    let secrets: Vec<String> = facts.secrets.known().iter().map(whole).collect();
+    let secrets = if secrets.is_empty() { String::new() } else { format!("Secret {}", secrets.join(", ")) };
     match (host.is_empty(), secrets.is_empty()) {
         (true, true) => None,
         (true, false) => Some([secrets, String::new()]),
@@ -181,5 +189,40 @@ fn short(text: &str) -> String {
     match text.char_indices().nth(MAX_CHARS) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
         None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::map::Facts;
+
+    fn stores(memories: [(&str, Fact, Option<&str>); 2]) -> Vec<[String; 2]> {
+        let memory = |(namespace, hosts, secret): (&str, Fact, Option<&str>)| MappedMemory {
+            object: MappedObject { namespace: namespace.to_owned(), ..MappedObject::default() },
+            facts: Facts { hosts, secrets: Fact::of(secret.map(str::to_owned)), ..Facts::default() },
+            ..MappedMemory::default()
+        };
+        let set = SetMap { set: String::new(), memories: memories.map(memory).into() };
+        let picture = drawable(&set).expect("is small");
+        assert_eq!(picture.to_store.len(), 2);
+        picture.stores.into_iter().map(|entry| entry.lines).collect()
+    }
+
+    #[test]
+    fn a_store_is_shared_if_its_host_is_known() {
+        let unknown = || Fact::Unknown("it is in a Secret".to_owned());
+        let known = || Fact::of(["db.example.com:1".to_owned()]);
+        let lines = |one: &str, two: &str| [one.to_owned(), two.to_owned()];
+        assert_eq!(
+            stores([("team-a", unknown(), Some("redis")), ("team-b", unknown(), Some("redis"))]),
+            [
+                lines("host is not known", "Secret team-a/redis"),
+                lines("host is not known", "Secret team-b/redis")
+            ]
+        );
+        assert_eq!(stores([("a", unknown(), None), ("a", unknown(), None)]).len(), 2);
+        assert_eq!(stores([("a", known(), None), ("b", known(), None)]), [lines("db.example.com:1", "")]);
+        assert_eq!(stores([("a", known(), Some("x")), ("b", known(), Some("ops/x"))]).len(), 2);
     }
 }

@@ -28,21 +28,26 @@ for (const section of document.querySelectorAll("[data-filter]")) {
   box.append(label, input, status);
   (items[0].closest(".scroll") ?? items[0]).before(box);
 }
-for (const table of document.querySelectorAll("table[data-sort]")) {
-  const body = table.tBodies[0];
-  [...table.tHead.rows[0].cells].forEach((head, column) => {
+// A long table has several parts, which are sorted as one.
+for (const section of document.querySelectorAll("section")) {
+  const tables = [...section.querySelectorAll("table[data-sort]")];
+  const heads = tables.map((table) => [...table.tHead.rows[0].cells]);
+  heads.flat().forEach((head) => {
+    const column = head.cellIndex;
     const button = document.createElement("button");
     button.type = "button";
     button.textContent = head.textContent;
     head.replaceChildren(button);
     button.addEventListener("click", () => {
       const down = head.getAttribute("aria-sort") === "ascending";
-      for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
-      head.setAttribute("aria-sort", down ? "descending" : "ascending");
-      const keyed = [...body.rows].map((row) => [row.cells[column].textContent, row]);
+      for (const other of heads.flat()) other.removeAttribute("aria-sort");
+      for (const cells of heads) cells[column].setAttribute("aria-sort", down ? "descending" : "ascending");
+      const parts = tables.map((table) => [...table.tBodies[0].rows]);
+      const keyed = parts.flat().map((row) => [row.cells[column].textContent, row]);
       const order = new Intl.Collator("en", { numeric: true }).compare;
       keyed.sort(([one], [two]) => (down ? order(two, one) : order(one, two)));
-      body.append(...keyed.map(([, row]) => row));
+      const rows = keyed.map(([, row]) => row);
+      tables.forEach((table, part) => table.tBodies[0].append(...rows.splice(0, parts[part].length)));
     });
   });
 }

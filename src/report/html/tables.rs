@@ -162,7 +162,10 @@ fn exemption(it: &ShownExemption) -> Markup {
             td { (text(&it.rules)) }
             td { (text(&it.target)) }
             td { time datetime=(it.expires_at) { (it.expires_at) } }
-            td { strong class=(class) { (it.state.words()) } }
+            td {
+                strong class=(class) { (it.state.words()) }
+                @if it.state == ExemptionState::Later { ", begins " time datetime=(it.from) { (it.from) } }
+            }
             td { (text(&it.reason)) }
         }
     }

@@ -11,8 +11,8 @@ pub const MAX_DRAWN_LINES: usize = 500;
 /// The most bytes of a Mermaid graph that GitHub and GitLab draw.
 pub const MAX_DRAWN_BYTES: usize = 50_000;
 
-/// The most characters of an id before its number.
-const MAX_ID_CHARS: usize = 120;
+/// The most characters of an id before its number: more than the names of an object have together.
+const MAX_ID_CHARS: usize = 1000;
 
 /// The graph of one set.
 pub(super) struct Graph {
@@ -91,7 +91,7 @@ fn graph(of: &SetMap, ids: &mut Ids) -> Graph {
             words.extend(differs.as_deref());
             edges.push(Edge { from, to: to.clone(), label: words.join(", "), crosses: *crosses });
         }
-        for host in memory.facts.hosts.known().into_iter().flat_map(|hosts| hosts.split(", ")) {
+        for host in memory.facts.hosts.known() {
             let store = nodes.store(host, ids);
             edges.push(Edge { from: to.clone(), to: store, label: String::new(), crosses: false });
         }
@@ -104,7 +104,7 @@ fn memory_label(memory: &MappedMemory) -> Vec<String> {
     let MappedMemory { object, presence, facts, .. } = memory;
     let mut label = vec![format!("{} {}", object.kind, object.name)];
     label.extend(Some(presence.words()).filter(|words| !words.is_empty()).map(str::to_owned));
-    let is_node = |label: &str, fact: &Fact| label == "host" && fact.known().is_some();
+    let is_node = |label: &str, fact: &Fact| label == "host" && !fact.known().is_empty();
     let facts = facts.labelled().filter(|(label, fact)| !is_node(label, fact));
     label.extend(facts.map(|(label, fact)| format!("{label}: {fact}")));
     label
@@ -130,7 +130,8 @@ impl Nodes {
         let set = &self.set;
         let node = self.objects.entry((object.clone(), is_memory)).or_insert_with(|| {
             let MappedObject { namespace, kind, name } = object;
-            Node { id: ids.id(&[set, kind, namespace, name]), shape, label }
+            let role = if is_memory { "memory" } else { "user" };
+            Node { id: ids.id(&[role, set, kind, namespace, name]), shape, label }
         });
         node.id.clone()
     }
@@ -139,7 +140,7 @@ impl Nodes {
         let set = &self.set;
         let node = self.stores.entry(host.to_owned()).or_insert_with(|| {
             let label = vec![format!("host {host}")];
-            Node { id: ids.id(&[set, "host", host]), shape: Shape::Store, label }
+            Node { id: ids.id(&["host", set, host]), shape: Shape::Store, label }
         });
         node.id.clone()
     }
@@ -151,7 +152,7 @@ impl Nodes {
             match namespaces.last_mut().filter(|last| last.name == object.namespace) {
                 Some(last) => last.nodes.push(node),
                 None => {
-                    let id = ids.id(&[&self.set, "namespace", &object.namespace]);
+                    let id = ids.id(&["namespace", &self.set, &object.namespace]);
                     namespaces.push(Namespace { id, name: object.namespace, nodes: vec![node] });
                 }
             }
@@ -169,12 +170,24 @@ struct Ids {
 }
 
 impl Ids {
-    /// An id of ASCII letters, digits and underscores, made from these names. It has a number if an earlier id is the
-    /// same.
+    /// An id of ASCII letters, digits and underscores, made from a word and names. Names that Kubernetes accepts have an
+    /// id that no others have. Of other names, an id has a number if an earlier one is the same.
     fn id(&mut self, names: &[&str]) -> String {
-        let names: Vec<&str> = names.iter().copied().filter(|name| !name.is_empty()).collect();
-        let letter = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-        let base: String = names.join("_").chars().map(letter).take(MAX_ID_CHARS).collect();
+        let mut base = String::new();
+        for name in names.iter().filter(|name| !name.is_empty()) {
+            base.push_str(if base.is_empty() { "" } else { "__" });
+            let mut before = ' ';
+            for c in name.chars() {
+                match c {
+                    c if c.is_ascii_alphanumeric() => base.push(c),
+                    // A second one would look like the border of two names.
+                    '-' | ' ' if before != '-' => base.push('_'),
+                    c => _ = write!(base, "_{:X}_", u32::from(c)),
+                }
+                before = c;
+            }
+        }
+        base.truncate(MAX_ID_CHARS);
         let mut id = base.clone();
         while !self.taken.insert(id.clone()) {
             let number = self.numbers.entry(base.clone()).or_insert(1);
@@ -191,12 +204,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_made_from_names_and_occur_once() {
+    fn names_of_kubernetes_have_ids_without_numbers() {
+        let names = [
+            ["user", "Agent", "a-b", "c"],
+            ["user", "Agent", "a", "b-c"],
+            ["user", "Agent", "a", "b--c"],
+            ["user", "Agent", "a", "b.c"],
+            ["user", "Agent", "a", "b-2e-c"],
+            ["user", "Agent", "1a", ""],
+        ];
         let mut ids = Ids::default();
-        let of =
-            [["Agent", "a-b", "c"], ["Agent", "a", "b/c"], ["Agent", "a_b_c", "2"], ["Agent", "a.b", "c"]];
-        let ids = of.map(|names| ids.id(&names));
-        assert_eq!(ids, ["Agent_a_b_c", "Agent_a_b_c_2", "Agent_a_b_c_2_2", "Agent_a_b_c_3"]);
-        assert_eq!(Ids::default().id(&["ä\"]", "", &"x".repeat(500)]).len(), MAX_ID_CHARS);
+        assert_eq!(
+            names.map(|names| ids.id(&names)),
+            [
+                "user__Agent__a_b__c", "user__Agent__a__b_c", "user__Agent__a__b__2D_c",
+                "user__Agent__a__b_2E_c", "user__Agent__a__b_2e_c", "user__Agent__1a",
+            ]
+        );
+    }
+
+    #[test]
+    fn ids_occur_once() {
+        let mut ids = Ids::default();
+        let names = [["host", "a b"], ["host", "a-b"], ["host", "a-b"], ["host", "a b 2"]];
+        assert_eq!(
+            names.map(|names| ids.id(&names)),
+            ["host__a_b", "host__a_b_2", "host__a_b_3", "host__a_b_2_2"]
+        );
+        assert_eq!(ids.id(&["host", &"\u{e4}\"".repeat(500)]).len(), MAX_ID_CHARS);
     }
 }

@@ -67,16 +67,16 @@ fn write_edge(edge: &Edge, indent: &str, out: &mut impl Write) -> io::Result<()>
     writeln!(out, "{indent}{from} {arrow}{text} {to}")
 }
 
-/// A text inside of double quotes. Letters with a meaning become codes; so do the colon of `://` and the dot of `www.`,
-/// which make links.
+/// A text inside of double quotes. Letters with a meaning become codes. So do the dot of `www.` and a colon without a
+/// blank behind it: they make links, and behind the word `style` Mermaid takes a code after such a colon for a colour.
 fn label(text: &str) -> String {
     let mut label = String::with_capacity(text.len());
     let mut behind = text.chars().peekable();
     while let Some(c) = behind.next() {
-        let is_link = (c == ':' && behind.peek() == Some(&'/')) || (c == '.' && label.ends_with("www"));
+        let has_meaning = (c == ':' && behind.peek() != Some(&' ')) || (c == '.' && label.ends_with("www"));
         let is_plain =
             c.is_alphanumeric() || matches!(c, ' ' | '-' | '.' | '/' | ':' | ',' | '(' | ')' | '…');
-        if is_plain && !is_link {
+        if is_plain && !has_meaning {
             label.push(c);
         } else {
             let _ = write!(label, "#{};", u32::from(c));
@@ -91,8 +91,9 @@ mod tests {
 
     #[test]
     fn letters_with_a_meaning_become_codes() {
-        assert_eq!(label("ArkMemory team-a/notes, 1.5 (x:80)"), "ArkMemory team-a/notes, 1.5 (x:80)");
+        assert_eq!(label("ArkMemory team-a/notes, a: 1.5 (x)"), "ArkMemory team-a/notes, a: 1.5 (x)");
         assert_eq!(label("\"]; <b>`#&"), "#34;#93;#59; #60;b#62;#96;#35;#38;");
+        assert_eq!(label("style x:80:"), "style x#58;80#58;");
         assert_eq!(label("_a_ http://www.x"), "#95;a#95; http#58;//www#46;x");
     }
 }

@@ -1,6 +1,6 @@
 // What works without a mouse.
 import assert from 'node:assert/strict';
-import { DIRTY } from '../inputs.mjs';
+import { DIRTY, huge } from '../inputs.mjs';
 import { shown, violations, withReport } from '../page.mjs';
 
 const focused = (page) => page.evaluate(() => ({ name: document.activeElement.localName, text: document.activeElement.textContent, id: document.activeElement.id }));
@@ -74,6 +74,23 @@ export const tables_are_sorted = () =>
             }
             assert.equal(await table.locator('[aria-sort]').count(), 1);
             assert.deepEqual(await violations(page), []);
+        }));
+
+export const a_table_of_several_parts_is_sorted_as_one = () =>
+    withReport(['check', '.'], huge(), (path) =>
+        shown(path, async (page) => {
+            const tables = page.locator('#map table');
+            const parts = await tables.count();
+            assert.ok(parts > 2, `${parts} parts`);
+            const cells = () => page.locator('#map tbody tr > :first-child').allTextContents();
+            const before = await cells();
+            const compare = new Intl.Collator('en', { numeric: true }).compare;
+            for (const [direction, order] of [['ascending', compare], ['descending', (one, two) => compare(two, one)]]) {
+                await tables.nth(1).locator('thead button').first().click();
+                assert.deepEqual(await cells(), [...before].sort(order));
+                assert.equal(await page.locator(`#map [aria-sort=${direction}]`).count(), parts);
+                assert.equal(await tables.first().locator('tbody tr').count(), 200);
+            }
         }));
 
 export const every_stop_can_be_seen = () =>

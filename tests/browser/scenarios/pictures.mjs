@@ -1,12 +1,15 @@
-// The pictures of the page in README and the documents: `just page-pictures` writes them.
+// The pictures of the page in README and the documents: `just page-pictures` writes them, and the text that is on them.
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ROOT, shown, size, withReport } from '../page.mjs';
 
 const PICTURED = ['check', 'docs/tour', 'examples/arkonis', 'examples/orloj', '--policy', 'examples/policy/baseline.yaml', '--at', '2026-12-01T00:00:00Z'];
 const LIMIT = 300_000;
+
+// What the page said when the pictures were taken.
+const TEXT = new URL('../pictured.txt', import.meta.url);
 
 // The width that a page of a repository shows.
 const WIDTH = 1100;
@@ -17,6 +20,11 @@ async function take(name, colorScheme, picture) {
     try {
         await withReport(PICTURED, undefined, (report) =>
             shown(report, async (page) => {
+                const text = `${await page.locator('header').innerText()}\n${await page.locator('main').innerText()}\n`;
+                if (process.env.BLESS) {
+                    writeFileSync(TEXT, text);
+                }
+                assert.equal(text, readFileSync(TEXT, 'utf8'), 'the pictures are older than the page: just page-pictures');
                 await picture(page, path);
                 assert.ok(size(path) > 20_000 && size(path) < LIMIT, `${name}: ${size(path)} bytes`);
             }, { colorScheme, viewport: { width: WIDTH, height: 1320 } }));

@@ -1,0 +1,43 @@
+// The map of `-o mermaid`, drawn by Mermaid itself.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { CLEAN, hostile, PROOF } from '../inputs.mjs';
+import { map, shown } from '../page.mjs';
+
+const MERMAID = readFileSync(createRequire(join(process.env.NODE_MODULES, 'here.js')).resolve('@mermaid-js/tiny'), 'utf8');
+
+// What a label shows, of the codes in it.
+const decoded = (label) => label.replace(/#(\d+);/g, (_, code) => String.fromCodePoint(Number(code)));
+const words = (text) => text.replace(/\s+/g, ' ').trim();
+
+// Draws the map in an empty page, and expects each node and each line of it once, with its text.
+const isDrawn = async (text, path) => {
+    // The label behind an id and the signs of a shape.
+    const nodes = [...text.matchAll(/^ *((?:memory|user|host)__\w+)[[(]+"(.*)"[\])]+$/gm)].map(([, id, label]) => [id, words(decoded(label))]);
+    const edges = text.match(/ (-->|-\.->)/g) ?? [];
+    assert.ok(nodes.length > 5 && edges.length > 3, text);
+    await shown(path, async (page) => {
+        await page.addScriptTag({ content: MERMAID });
+        const drawn = await page.evaluate(async (text) => {
+            globalThis.mermaid.initialize({ startOnLoad: false, maxTextSize: 1e7, maxEdges: 1e5 });
+            const { svg } = await globalThis.mermaid.render('map', text);
+            document.body.innerHTML = svg;
+            const all = [...document.querySelectorAll('*')];
+            return {
+                nodes: [...document.querySelectorAll('.node')].map((node) => node.textContent),
+                edges: document.querySelectorAll('.edgePaths > path').length,
+                links: document.querySelectorAll('body :is(a, img, script, iframe, link)').length,
+                handlers: all.flatMap((element) => element.getAttributeNames().filter((name) => name.startsWith('on'))),
+            };
+        }, text);
+        assert.deepEqual(drawn.nodes.map(words).sort(), nodes.map(([, label]) => label).sort());
+        assert.deepEqual({ ...drawn, nodes: [] }, { nodes: [], edges: edges.length, links: 0, handlers: [] });
+        assert.equal(await page.evaluate((name) => globalThis[name], PROOF), undefined);
+    });
+};
+
+export const it_draws_what_is_written = () => map(CLEAN.slice(1), undefined, isDrawn);
+
+export const it_draws_hostile_texts_as_texts = () => map(['.', '--max-file-size', '1Mi'], hostile(), isDrawn);
