@@ -20,6 +20,8 @@ use crate::offline::load::InputPlan;
 use crate::offline::load::{Inputs, load};
 use crate::offline::read::DEFAULT_MAX_BYTES;
 use crate::offline::render::{Rendering, Unrendered, command};
+#[cfg(feature = "workstation")]
+use crate::offline::repository::is_glob;
 use crate::offline::repository::{Tool, normal, root_of};
 use crate::offline::rules::Rules;
 use crate::offline::stop::Stop;
@@ -152,10 +154,12 @@ impl InputArgs {
         self.project.read(&paths, terminal)
     }
 
-    /// A flag that makes no sense where files are read again with each change of a text, and why.
+    /// A flag that makes no sense where files are read again with each change of a text, and why. `directory` is the one
+    /// from which its paths are.
     #[cfg(feature = "workstation")]
-    pub fn unfit_for_changes(&self) -> Option<&'static str> {
+    pub fn unfit_for_changes(&self, directory: &Path) -> Option<&'static str> {
         let ReadingArgs { render, stdin_filename, .. } = &self.reading;
+        let flags = || self.state.with.iter().chain(&self.policies.policy);
         let reads_stdin = self.paths.iter().chain(&self.state.with).any(|path| path == STDIN_PATH);
         [
             (*render, "--render runs programs, and an editor would run them with each pause"),
@@ -164,6 +168,10 @@ impl InputArgs {
                 "--stdin-filename is for standard input, on which the editor sends messages",
             ),
             (reads_stdin, "- is standard input, on which the editor sends messages"),
+            (
+                is_glob(&directory.to_string_lossy()) && flags().any(|path| is_glob(path)),
+                "a glob of --with or --policy would not be read as meant in a directory with one of *?[{ in its name",
+            ),
         ]
         .into_iter()
         .find_map(|(is_given, why)| is_given.then_some(why))

@@ -35,11 +35,11 @@ pub struct Args {
 /// # Errors
 /// When nothing can be written to the editor.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
-    if let Some(why) = args.input.unfit_for_changes() {
-        anyhow::bail!("{why}; leave it out");
-    }
     let terminal = terminal.without_notes();
     let directory = std::env::current_dir().context("the working directory cannot be read")?;
+    if let Some(why) = args.input.unfit_for_changes(&directory) {
+        anyhow::bail!("{why}; leave it out");
+    }
     let input = args.input.from_directory(&directory);
     let plan = || -> anyhow::Result<Plan> {
         let project = input.project(terminal)?;

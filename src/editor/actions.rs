@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use lsp_types::{CodeAction, CodeActionKind, Diagnostic, Range, TextEdit, WorkspaceEdit};
+use lsp_types::{CodeAction, CodeActionKind, Diagnostic, Range, TextEdit, Uri, WorkspaceEdit};
 use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices};
 
 use crate::editor::buffers::Buffer;
@@ -31,6 +31,8 @@ pub(crate) const FIX_ALL: &str = "source.fixAll.memgate";
 
 /// What an editor asks for.
 pub(crate) struct Asked {
+    /// The address of the file, for the edits.
+    pub(crate) uri: Uri,
     /// The place in the file.
     pub(crate) range: Range,
     /// The kinds of actions; `None` for all.
@@ -74,7 +76,7 @@ pub(crate) fn actions(
     let action = |title: String, kind: CodeActionKind, edits: Vec<TextEdit>| CodeAction {
         title,
         kind: Some(kind),
-        edit: Some(WorkspaceEdit::new([(buffer.uri.clone(), edits)].into())),
+        edit: Some(WorkspaceEdit::new([(asked.uri.clone(), edits)].into())),
         ..CodeAction::default()
     };
     let (mut actions, mut has_fix) = (Vec::new(), false);

@@ -76,8 +76,9 @@ impl<'p> EditorState<'p> {
                 let Some(buffer) = self.buffers.get(&params.text_document.uri) else {
                     return Ok(Value::Null);
                 };
-                let (root, plan) = self.plan(buffer)?;
-                let asked = Asked { range: params.range, only: params.context.only };
+                let (root, plan, buffer) = self.plan(buffer)?;
+                let (uri, only) = (params.text_document.uri, params.context.only);
+                let asked = Asked { uri, range: params.range, only };
                 answered(actions(&plan, &root, buffer, &asked, self.encoding))
             }
             request::InlayHintRequest::METHOD => {
@@ -85,7 +86,7 @@ impl<'p> EditorState<'p> {
                 let Some(buffer) = self.buffers.get(&params.text_document.uri) else {
                     return Ok(Value::Null);
                 };
-                let (root, plan) = self.plan(buffer)?;
+                let (root, plan, buffer) = self.plan(buffer)?;
                 let file = name(&root, &buffer.path);
                 answered(hints(&plan, &file, &buffer.text, params.range, self.encoding))
             }
@@ -93,19 +94,21 @@ impl<'p> EditorState<'p> {
         }
     }
 
-    /// What is read around an open file.
-    fn plan(&self, buffer: &Buffer) -> Result<(Root, Plan), ResponseError> {
+    /// What is read around an open file, and the file under the name under which it is read: it may be open under two.
+    fn plan<'b>(&'b self, buffer: &'b Buffer) -> Result<(Root, Plan, &'b Buffer), ResponseError> {
         let root = self.workspace.root(&buffer.path);
         let all = self.workspace.by_root(&self.buffers);
         let open = all.get(&root).map(Vec::as_slice).unwrap_or_default();
         let plan = self.workspace.plan(&root, open).map_err(|why| error(ErrorCode::RequestFailed, why))?;
-        Ok((root, plan))
+        let path = real(&buffer.path);
+        let first = open.iter().copied().find(|it| real(&it.path) == path);
+        Ok((root, plan, first.filter(|it| it.text == buffer.text).unwrap_or(buffer)))
     }
 
     /// The question about a place; `None` for a file that is not open.
     fn question(&self, place: &TextDocumentPositionParams) -> Result<Option<Question<'_>>, ResponseError> {
         let Some(buffer) = self.buffers.get(&place.text_document.uri) else { return Ok(None) };
-        let (root, plan) = self.plan(buffer)?;
+        let (root, plan, buffer) = self.plan(buffer)?;
         let at = Lines::new(&buffer.text, self.encoding).offset(place.position);
         Ok(Some(Question { plan, root, buffer, at, encoding: self.encoding }))
     }

@@ -30,7 +30,7 @@ pub fn load_each(plan: &InputPlan) -> Result<Vec<(String, Inputs)>, Error> {
 /// Loads the files of one set. A set of a repository that has none is an error among its inputs.
 pub(super) fn load_set(plan: &InputPlan, set: &InputSet, known: &mut Sources) -> Result<Inputs, Error> {
     let mut inputs = load_paths(plan, &set.paths, known)?;
-    let nothing = inputs.sources.is_empty() && inputs.errors.is_empty() && !plan.reading.checks_only_open;
+    let nothing = inputs.sources.is_empty() && inputs.errors.is_empty() && plan.reading.open.is_empty();
     if nothing && inputs.unread.unrendered.is_empty() && !set.name.is_empty() {
         let (set, paths) = (&set.name, set.paths.join(", "));
         inputs.errors.push(InputError::Several(format!(

@@ -220,6 +220,11 @@ fn is_values(stem: &str) -> bool {
     stem.starts_with("values") || stem.ends_with("values")
 }
 
+/// Whether a path is a glob.
+pub fn is_glob(path: &str) -> bool {
+    path.contains(['*', '?', '[', '{'])
+}
+
 /// The repository around a directory: the nearest one at or above it that has `.git`.
 pub fn root_of(directory: &Path) -> Option<&Path> {
     directory.ancestors().find(|ancestor| ancestor.join(".git").exists())

@@ -14,7 +14,7 @@ use ignore::{DirEntry, Walk, WalkBuilder};
 
 use crate::offline::exclude::{Exclude, matcher};
 use crate::offline::kustomization::is_kustomization;
-use crate::offline::repository::{Repository, is_marker, root_of};
+use crate::offline::repository::{Repository, is_glob, is_marker, root_of};
 use memgate_manifest::error::Error;
 
 /// One input, in the order of the paths.
@@ -239,11 +239,6 @@ fn is_directory(entry: &DirEntry) -> bool {
 
 fn is_hidden(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
-}
-
-/// Whether a path is a glob.
-pub(super) fn is_glob(input: &str) -> bool {
-    input.contains(['*', '?', '[', '{'])
 }
 
 /// The directories of a glob before its first wildcard, from which the walk starts.

@@ -369,11 +369,12 @@ fn entries(text: &str) -> Vec<Range<usize>> {
         }
         let (before, rest) =
             (text.get(..colon).unwrap_or_default(), text.get(colon + 1..).unwrap_or_default());
-        let value = rest.trim_start();
         let quotes = |c: char| matches!(c, '"' | '\'' | '\\');
-        if value.starts_with(quotes)
-            && is_credential_name(last_name(before.trim_end().trim_end_matches(quotes)))
-        {
+        let name = before.trim_end();
+        // Below a name without quotes in YAML there may be a mapping, whose first key has quotes.
+        let blanks: &[char] = if name.ends_with(quotes) { &[' ', '\t', '\n', '\r'] } else { &[' ', '\t'] };
+        let value = rest.trim_start_matches(blanks);
+        if value.starts_with(quotes) && is_credential_name(last_name(name.trim_end_matches(quotes))) {
             found.push(assigned(text, colon + 1 + rest.len() - value.len()));
         }
     }
@@ -634,6 +635,8 @@ mod tests {
             (r#""{\"token\":\"abc\"}""#, r#""{\"token\":\"***\"}""#),
             ("authorization: Bearer abcdefgh", "authorization: Bearer ********"),
             ("a password: 'a b' x", "a password: '***' x"),
+            // A mapping below the name, whose keys are shown.
+            ("password:\n  \"a b\": x", "password:\n  \"a b\": x"),
             ("'token' : \"abc\"", "'token' : \"***\""),
             ("password=ä€", "password=·•"),
         ] {

@@ -323,6 +323,25 @@ export const a_file_with_two_names_has_marks_under_both = () =>
         await editor.open('b.yaml');
         await editor.untilMarked('b.yaml', UNKNOWN);
         await editor.untilMarked('a.yaml', UNKNOWN);
+        for (const name of ['a.yaml', 'b.yaml']) {
+            const [fix] = await editor.actions(name, editor.marks(name)[0].range, ['quickfix']);
+            assert.deepEqual(Object.keys(fix.edit.changes), [editor.uri(name)]);
+            assert.match((await editor.hover(name, 'rediss')).contents.value, /backend-unknown/);
+        }
+    });
+
+// An open exemption has all files judged, and an error of another file stays there.
+export const a_set_with_a_damaged_file_has_files = () =>
+    session({
+        '.memgate.yaml': 'sets: {a: [agent.yaml, exemption.yaml], c: [broken.yaml]}\n',
+        'agent.yaml': agent(),
+        'broken.yaml': 'a: [\n',
+        'exemption.yaml': 'apiVersion: policy.memgate.dev/v1alpha1\nkind: MemoryPolicyExemption\nmetadata: {name: e, namespace: p}\nspec: {policy: p, target: {namespaces: [t]}, reason: r, expiresAt: "2099-01-01T00:00:00Z"}\n',
+    }, async (editor) => {
+        await editor.open('agent.yaml');
+        await editor.open('exemption.yaml');
+        await editor.until(() => editor.marks('exemption.yaml').length > 0, () => 'the marks of the exemption');
+        assert.deepEqual(editor.marks('agent.yaml').filter(({ message }) => /not everything was read/.test(message)), []);
     });
 
 export const a_new_file_is_judged_where_a_saved_one_is = () =>
