@@ -13,7 +13,7 @@ use crate::cli::settings::SettingsFile;
 use crate::cli::terminal::Terminal;
 use crate::offline::exclude::Exclude;
 use crate::offline::load::InputSet;
-use crate::offline::repository::{normal, root_of, without_dots};
+use crate::offline::repository::{PROJECT_FILE, normal, root_of, without_dots};
 use crate::offline::rules::{self, Rule};
 use crate::report::plain;
 use memgate_core::family::message::and_more;
@@ -25,7 +25,7 @@ use memgate_primitives::pointer::Pointer;
 use memgate_primitives::suggest::{did_you_mean, nearest};
 
 /// The name of the file at the root of a repository.
-pub const FILE_NAME: &str = ".memgate.yaml";
+pub const FILE_NAME: &str = PROJECT_FILE;
 
 /// The most patterns and paths in notes about the file.
 const MAX_IN_NOTE: usize = 5;

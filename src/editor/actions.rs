@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use lsp_types::{CodeAction, CodeActionKind, Diagnostic, Range, TextEdit, Uri, WorkspaceEdit};
+use lsp_types::{CodeAction, CodeActionKind, Range, TextEdit, Uri, WorkspaceEdit};
 use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices};
 
 use crate::editor::buffers::Buffer;
-use crate::editor::diagnostics::{judge, of_files};
+use crate::editor::diagnostics::{Places, judge, of_finding};
 use crate::editor::positions::{Encoding, Lines};
 use crate::editor::workspace::{Plan, Root, name};
 use crate::offline::check::Checked;
@@ -72,7 +72,7 @@ pub(crate) fn actions(
     let is_here = |it: &&LocatedFinding<'_>| {
         it.location.file == file && it.location.start <= end && it.location.end >= start
     };
-    let diagnostics = of_files(&checked, root, &[buffer], encoding).remove(&file).unwrap_or_default();
+    let mut places = Places::new(root, encoding);
     let action = |title: String, kind: CodeActionKind, edits: Vec<TextEdit>| CodeAction {
         title,
         kind: Some(kind),
@@ -82,11 +82,11 @@ pub(crate) fn actions(
     let (mut actions, mut has_fix) = (Vec::new(), false);
     let wants_quick_fixes = asked.wants(&CodeActionKind::QUICKFIX);
     for located in report.findings.iter().filter(|it| wants_quick_fixes && is_here(it)).take(MAX_FINDINGS) {
-        let code = located.finding.code_name();
-        let own = own_diagnostic(&diagnostics, located, &lines);
+        let code = masked_keys(located.finding.code_name());
+        let own = of_finding(located, &mut places);
         let mut add = |title: String, edit: TextEdit, is_preferred: bool| {
             actions.push(CodeAction {
-                diagnostics: own.clone().map(|own| vec![own]),
+                diagnostics: Some(vec![own.clone()]),
                 is_preferred: Some(is_preferred),
                 ..action(title, CodeActionKind::QUICKFIX, vec![edit])
             });
@@ -109,19 +109,6 @@ pub(crate) fn actions(
         }));
     }
     Ok(actions)
-}
-
-/// The diagnostic of a finding.
-fn own_diagnostic(
-    diagnostics: &[Diagnostic],
-    located: &LocatedFinding<'_>,
-    lines: &Lines<'_>,
-) -> Option<Diagnostic> {
-    let range = lines.range(located.location.start, located.location.end);
-    let message = located.finding.message();
-    let message = masked_keys(&message);
-    let is_own = |it: &&Diagnostic| it.range == range && it.message.starts_with(&*message);
-    diagnostics.iter().find(is_own).cloned()
 }
 
 /// The text of a file with all fixes, and their number; `None` without any. Below a corrected field others may show up, as

@@ -9,9 +9,7 @@ use lsp_types::{TextDocumentContentChangeEvent, TextDocumentItem, Uri, Versioned
 
 use crate::editor::positions::{Encoding, Lines, line_starts};
 use crate::editor::uri;
-
-/// The extensions of files that `check` reads in directories.
-const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
+use crate::offline::repository::is_manifest;
 
 /// An open file.
 #[derive(Debug, Clone)]
@@ -35,8 +33,7 @@ impl Buffers {
     pub(crate) fn open(&mut self, document: TextDocumentItem) -> bool {
         let TextDocumentItem { uri, version, text, .. } = document;
         let Some(path) = uri::path(&uri) else { return false };
-        let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-        if !EXTENSIONS.contains(&extension) {
+        if !is_manifest(&path) {
             return false;
         }
         self.0.insert(uri.as_str().to_owned(), Buffer { uri, path, version, text: text.into() });
@@ -69,14 +66,9 @@ impl Buffers {
         true
     }
 
-    /// Forgets a file. Returns whether it was known.
-    pub(crate) fn close(&mut self, uri: &Uri) -> bool {
-        self.0.remove(uri.as_str()).is_some()
-    }
-
-    /// Forgets the file of an address.
-    pub(crate) fn forget(&mut self, address: &str) {
-        self.0.remove(address);
+    /// Forgets the file of an address. Returns whether it was known.
+    pub(crate) fn close(&mut self, address: &str) -> bool {
+        self.0.remove(address).is_some()
     }
 
     /// An open file.
@@ -153,7 +145,7 @@ mod tests {
         assert!(buffers.change(&document, changes, Encoding::Utf16));
         let buffer = buffers.get(&uri).expect("is open");
         assert_eq!((&*buffer.text, buffer.version), ("a: 1\nxy\nb: 2", 2));
-        assert!(buffers.close(&uri) && !buffers.close(&uri));
+        assert!(buffers.close(uri.as_str()) && !buffers.close(uri.as_str()));
         assert!(!buffers.change(&document, Vec::new(), Encoding::Utf16));
     }
 

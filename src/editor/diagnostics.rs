@@ -12,11 +12,12 @@ use lsp_types::{
 use crate::editor::buffers::Buffer;
 use crate::editor::positions::{Encoding, Lines};
 use crate::editor::uri;
-use crate::editor::workspace::{PROJECT_FILE, Plan, Root, name, path};
+use crate::editor::workspace::{Plan, Root, name, path};
 use crate::offline::check::Checked;
 use crate::offline::findings::report;
 use crate::offline::ignore;
 use crate::offline::load::Error;
+use crate::offline::repository::PROJECT_FILE;
 use crate::offline::sets::check_all;
 use crate::report::{FileLocation, InputError, LocatedFinding, Related, page};
 use memgate_model::finding::Severity;
@@ -49,7 +50,7 @@ pub(crate) fn of_files(
     let report = report(checked);
     let mut files: BTreeMap<String, OfFile> =
         open.iter().map(|buffer| (name(root, &buffer.path), OfFile::default())).collect();
-    let mut places = Places { root, encoding, known: BTreeMap::new() };
+    let mut places = Places::new(root, encoding);
     for error in &report.errors {
         let own = error.file.and_then(|file| files.get_mut(file.trim_start_matches("./")));
         match own {
@@ -140,7 +141,8 @@ fn of_error<'r>(error: &'r InputError<'r>, places: &mut Places<'_, 'r>) -> Diagn
     }
 }
 
-fn of_finding<'r>(located: &'r LocatedFinding<'r>, places: &mut Places<'_, 'r>) -> Diagnostic {
+/// The diagnostic of a finding.
+pub(crate) fn of_finding<'r>(located: &'r LocatedFinding<'r>, places: &mut Places<'_, 'r>) -> Diagnostic {
     let finding = located.finding;
     let severity = match finding.severity {
         Severity::Deny => DiagnosticSeverity::ERROR,
@@ -156,7 +158,7 @@ fn of_finding<'r>(located: &'r LocatedFinding<'r>, places: &mut Places<'_, 'r>) 
         let _infallible = write!(message, "\nin the sets: {}", located.sets.join(", "));
     }
     Diagnostic {
-        code: Some(NumberOrString::String(finding.code_name().to_owned())),
+        code: Some(NumberOrString::String(masked_keys(finding.code_name()).into_owned())),
         code_description: Uri::from_str(&masked_keys(&page::url(finding)))
             .ok()
             .map(|href| CodeDescription { href }),
@@ -178,13 +180,18 @@ fn related<'r>(
 }
 
 /// Places in files as places of the protocol. Each text is divided into lines once.
-struct Places<'a, 't> {
+pub(crate) struct Places<'a, 't> {
     root: &'a Root,
     encoding: Encoding,
     known: BTreeMap<&'t str, Lines<'t>>,
 }
 
-impl<'t> Places<'_, 't> {
+impl<'a, 't> Places<'a, 't> {
+    /// No text is known yet.
+    pub(crate) const fn new(root: &'a Root, encoding: Encoding) -> Self {
+        Self { root, encoding, known: BTreeMap::new() }
+    }
+
     fn range(&mut self, location: &FileLocation<'t>) -> Range {
         let FileLocation { file, text, start, end, .. } = *location;
         let lines = self.known.entry(file).or_insert_with(|| Lines::new(text, self.encoding));

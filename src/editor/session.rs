@@ -218,7 +218,7 @@ impl<W: Write> Session<'_, W> {
                 if text.is_none() {
                     // Its text is not known any more, so its marks would be wrong.
                     if let Some(address) = address {
-                        self.state.buffers.forget(&address);
+                        self.state.buffers.close(&address);
                     }
                     self.log("a text cannot be read; open its file again to have it judged")?;
                 }
@@ -226,7 +226,7 @@ impl<W: Write> Session<'_, W> {
             }
             notification::DidCloseTextDocument::METHOD => {
                 let params = read_notification::<notification::DidCloseTextDocument>(params);
-                params.is_some_and(|it| self.state.buffers.close(&it.text_document.uri))
+                params.is_some_and(|it| self.state.buffers.close(it.text_document.uri.as_str()))
             }
             notification::DidChangeWorkspaceFolders::METHOD => {
                 let params = read_notification::<notification::DidChangeWorkspaceFolders>(params);

@@ -16,7 +16,8 @@ use crate::editor::hints::hints;
 use crate::editor::navigation::{Question, definition, hover, references};
 use crate::editor::positions::{Encoding, Lines};
 use crate::editor::protocol::{error, json};
-use crate::editor::workspace::{Plan, Planner, Root, Workspace, name, real};
+use crate::editor::workspace::{Plan, Planner, Root, Workspace, name};
+use crate::offline::collect::without_links;
 use crate::offline::load::Error;
 
 /// The folders and open files of an editor.
@@ -100,8 +101,8 @@ impl<'p> EditorState<'p> {
         let all = self.workspace.by_root(&self.buffers);
         let open = all.get(&root).map(Vec::as_slice).unwrap_or_default();
         let plan = self.workspace.plan(&root, open).map_err(|why| error(ErrorCode::RequestFailed, why))?;
-        let path = real(&buffer.path);
-        let first = open.iter().copied().find(|it| real(&it.path) == path);
+        let path = without_links(&buffer.path);
+        let first = open.iter().copied().find(|it| without_links(&it.path) == path);
         Ok((root, plan, first.filter(|it| it.text == buffer.text).unwrap_or(buffer)))
     }
 
@@ -135,7 +136,7 @@ fn copy_to_second_names(files: &mut BTreeMap<String, Vec<Diagnostic>>, root: &Ro
     let mut first_names = BTreeMap::new();
     for buffer in open {
         let own = name(root, &buffer.path);
-        let first = first_names.entry(real(&buffer.path)).or_insert_with(|| own.clone());
+        let first = first_names.entry(without_links(&buffer.path)).or_insert_with(|| own.clone());
         if let Some(diagnostics) = files.get(first).cloned() {
             files.insert(own, diagnostics);
         }

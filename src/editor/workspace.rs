@@ -4,14 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::editor::buffers::{Buffer, Buffers};
-use crate::offline::collect::OpenFile;
+use crate::offline::collect::{OpenFile, without_links};
 use crate::offline::load::InputPlan;
-use crate::offline::repository::{root_of, without_dots};
+use crate::offline::repository::{PROJECT_FILE, root_of, without_dots};
 use memgate_model::causes::in_words;
 use memgate_model::request::Occasion;
-
-/// The name of the file with the choices of a repository.
-pub(crate) const PROJECT_FILE: &str = ".memgate.yaml";
 
 /// The kind of exemptions.
 const EXEMPTION: &str = "MemoryPolicyExemption";
@@ -104,7 +101,7 @@ impl<'p> Workspace<'p> {
             .collect();
         // A file that is open under two names is read once.
         let mut seen = BTreeSet::new();
-        let distinct = open_files.iter().filter(|buffer| seen.insert(real(&buffer.path)));
+        let distinct = open_files.iter().filter(|buffer| seen.insert(without_links(&buffer.path)));
         let open = distinct.map(|buffer| OpenFile {
             path: PathBuf::from(name(root, &buffer.path)),
             text: Some(buffer.text.clone()),
@@ -119,11 +116,6 @@ impl<'p> Workspace<'p> {
         }
         Ok(plan)
     }
-}
-
-/// The path without links; of a file that does not exist as it is.
-pub(crate) fn real(path: &Path) -> PathBuf {
-    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// Whether a file that was not written yet will be read as a manifest: it is below one of these paths, in no hidden

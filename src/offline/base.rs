@@ -13,10 +13,9 @@ use thiserror::Error;
 
 use crate::offline::base::git::Repository;
 use crate::offline::load::InputPlan;
-use crate::offline::repository::is_glob;
 use crate::offline::repository::without_dots;
+use crate::offline::repository::{is_glob, is_manifest};
 use crate::offline::stop::Stop;
-use crate::offline::walk::is_manifest;
 
 /// Why the base cannot be read.
 #[derive(Debug, Error)]

@@ -177,7 +177,8 @@ fn opened<'r>(open: &'r [OpenFile], items: &[Item], exclude: &Exclude) -> BTreeM
     open.iter().map(opened).collect()
 }
 
-fn without_links(path: &Path) -> PathBuf {
+/// The path without links; of a file that does not exist as it is.
+pub fn without_links(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 

@@ -220,6 +220,14 @@ fn is_values(stem: &str) -> bool {
     stem.starts_with("values") || stem.ends_with("values")
 }
 
+/// The name of the file with the choices of a repository.
+pub const PROJECT_FILE: &str = ".memgate.yaml";
+
+/// Whether a file has the extension of a manifest.
+pub fn is_manifest(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension == *known))
+}
+
 /// Whether a path is a glob.
 pub fn is_glob(path: &str) -> bool {
     path.contains(['*', '?', '[', '{'])

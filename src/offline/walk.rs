@@ -14,7 +14,7 @@ use ignore::{DirEntry, Walk, WalkBuilder};
 
 use crate::offline::exclude::{Exclude, matcher};
 use crate::offline::kustomization::is_kustomization;
-use crate::offline::repository::{Repository, is_glob, is_marker, root_of};
+use crate::offline::repository::{PROJECT_FILE, Repository, is_glob, is_manifest, is_marker, root_of};
 use memgate_manifest::error::Error;
 
 /// One input, in the order of the paths.
@@ -199,11 +199,6 @@ fn walk_error(error: ignore::Error, input: &str) -> Error {
     Error::Read { path, source }
 }
 
-/// Whether a file has the extension of a manifest.
-pub(super) fn is_manifest(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension == *known))
-}
-
 /// How a walk treats an entry.
 enum Judged {
     Read,
@@ -225,7 +220,7 @@ fn judge(entry: &DirEntry, wanted: &dyn Fn(&Path) -> bool) -> Judged {
     let is_link = entry.path_is_symlink();
     match fs::metadata(path) {
         // The settings of the repository are not a manifest.
-        _ if path.file_name().is_some_and(|name| name == ".memgate.yaml") => Judged::Other,
+        _ if path.file_name().is_some_and(|name| name == PROJECT_FILE) => Judged::Other,
         _ if is_hidden(path) => Judged::Unread("hidden"),
         Ok(target) if target.is_file() => Judged::Read,
         Err(_) if is_link => Judged::Unread("a link to nothing"),
