@@ -23,7 +23,7 @@ cp -RL editors/vscode/. "$work/source"
 cd "$work/source"
 if ! cmp -s package-lock.json "$work/installed"; then
     rm -f "$work/installed"
-    npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+    npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2
     cp package-lock.json "$work/installed"
 fi
 version=$(node -p "require('./package.json').version")
