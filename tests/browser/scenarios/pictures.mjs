@@ -14,7 +14,9 @@ const TEXT = new URL('../pictured.txt', import.meta.url);
 // The width that a page of a repository shows.
 const WIDTH = 1100;
 
-async function take(name, colorScheme, picture) {
+// Takes a picture of a window of this height. What is on it is in the window from the beginning: a browser that is busy
+// does not always paint what it gets to show only for the picture.
+async function take(name, colorScheme, height, picture) {
     const scratch = mkdtempSync(join(tmpdir(), 'memgate-picture-'));
     const path = process.env.BLESS ? join(ROOT, 'docs/pictures', name) : join(scratch, name);
     try {
@@ -25,23 +27,24 @@ async function take(name, colorScheme, picture) {
                     writeFileSync(TEXT, text);
                 }
                 assert.equal(text, readFileSync(TEXT, 'utf8'), 'the pictures are older than the page: just page-pictures');
+                await page.evaluate(() => new Promise((painted) => requestAnimationFrame(() => requestAnimationFrame(painted))));
                 await picture(page, path);
                 assert.ok(size(path) > 20_000 && size(path) < LIMIT, `${name}: ${size(path)} bytes`);
-            }, { colorScheme, viewport: { width: WIDTH, height: 1320 } }));
+            }, { colorScheme, viewport: { width: WIDTH, height } }));
     } finally {
         rmSync(scratch, { recursive: true });
     }
 }
 
 export const what_was_found_in_light = () =>
-    take('report-light.png', 'light', (page, path) => page.screenshot({ path }));
+    take('report-light.png', 'light', 1320, (page, path) => page.screenshot({ path }));
 
 export const the_map_in_dark = () =>
-    take('report-dark.png', 'dark', async (page, path) => {
+    take('report-dark.png', 'dark', 8000, async (page, path) => {
         const map = page.locator('main section', { has: page.locator('svg') });
         const { x, y, width } = await map.boundingBox();
         const drawing = await map.locator('figure').first().boundingBox();
         const margin = 16;
         const height = drawing.y + drawing.height + margin - y;
-        await page.screenshot({ path, fullPage: true, clip: { x: x - margin, y, width: width + 2 * margin, height } });
+        await page.screenshot({ path, clip: { x: x - margin, y, width: width + 2 * margin, height } });
     });
