@@ -68,7 +68,7 @@ pub fn output(program: &str, arguments: &[OsString], limits: &Limits) -> Result<
 /// not read would wait for ever.
 ///
 /// # Errors
-/// When it cannot be run, or exceeds a limit; then it is killed.
+/// When it cannot be run, when the user ends it, or when it exceeds a limit; then it is killed.
 pub fn run(command: &mut Command, limits: &Limits) -> Result<Output, Failure> {
     let output = tempfile().map_err(Failure::Start)?;
     let complaint = tempfile().map_err(Failure::Start)?;
@@ -85,6 +85,9 @@ pub fn run(command: &mut Command, limits: &Limits) -> Result<Output, Failure> {
         let _ = child.wait();
     }
     let status = status?;
+    if is_interrupted(status) || (!status.success() && limits.stop.is_set()) {
+        return Err(Failure::Stopped);
+    }
     let (stdout, stderr) = (content(output, u64::MAX)?, content(complaint, MAX_COMPLAINT_BYTES)?);
     Ok(Output { status, stdout, stderr })
 }
@@ -114,6 +117,28 @@ fn follow(
         thread::sleep(POLL);
     }
 }
+
+/// Whether the user ended the program: it gets Ctrl-C too, maybe before this process does.
+#[cfg(unix)]
+fn is_interrupted(status: ExitStatus) -> bool {
+    use std::os::unix::process::ExitStatusExt as _;
+    matches!(status.signal(), Some(INTERRUPT | TERMINATE))
+}
+
+#[cfg(windows)]
+fn is_interrupted(status: ExitStatus) -> bool {
+    status.code() == Some(CONTROL_C)
+}
+
+/// The numbers of the signals with which users end programs.
+#[cfg(unix)]
+const INTERRUPT: i32 = 2;
+#[cfg(unix)]
+const TERMINATE: i32 = 15;
+
+/// The exit code of a program that Ctrl-C ended: STATUS_CONTROL_C_EXIT.
+#[cfg(windows)]
+const CONTROL_C: i32 = 0xC000_013A_u32.cast_signed();
 
 fn content(mut file: File, max_bytes: u64) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
@@ -163,5 +188,16 @@ mod tests {
         limits.stop.set();
         assert!(matches!(shell("exec sleep 100", &limits), Err(Failure::Stopped)));
         assert!(matches!(shell("exec >&- 2>&-; exec sleep 100", &limits), Err(Failure::Stopped)));
+        assert!(matches!(shell("exit 1", &limits), Err(Failure::Stopped)));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn knows_that_the_user_ended_a_program_before_this_process_does() {
+        for signal in ["INT", "TERM"] {
+            let ended = shell(&format!("kill -{signal} $$"), &wide());
+            assert!(matches!(ended, Err(Failure::Stopped)), "{ended:?}");
+        }
+        assert!(matches!(shell("kill -KILL $$", &wide()), Err(Failure::Failed(_))));
     }
 }

@@ -4,7 +4,7 @@
 use std::fs::{self, File};
 use std::io::{self, Seek as _, Write as _};
 use std::path::{Component, Path, PathBuf};
-use std::process::{Command, ExitStatus, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use tempfile::tempfile;
@@ -33,32 +33,19 @@ fn git(arguments: &[&str]) -> Command {
 /// Runs git to its end, however long that takes: it may have to fetch objects.
 fn run(step: &'static str, command: &mut Command, interrupt: &Stop) -> Result<Output, Error> {
     let limits = Limits { time: Duration::MAX, bytes: usize::MAX, stop: interrupt.clone() };
-    let output = program::run(command, &limits).map_err(|failure| match failure {
+    program::run(command, &limits).map_err(|failure| match failure {
         Failure::Missing => Error::NoGit,
         Failure::Stopped => Error::Interrupted,
         Failure::Start(error) => Error::Git { step, message: error.kind().to_string() },
         Failure::Failed(message) => Error::Git { step, message },
         Failure::TooLong | Failure::TooMuch => Error::Git { step, message: "it has ended".to_owned() },
-    })?;
-    if is_interrupted(output.status) { Err(Error::Interrupted) } else { Ok(output) }
+    })
 }
 
 /// Runs git like [`run`]; a failure of it is an error.
 fn run_well(step: &'static str, command: &mut Command, interrupt: &Stop) -> Result<Output, Error> {
     let output = run(step, command, interrupt)?;
     if output.status.success() { Ok(output) } else { Err(Error::Git { step, message: message(&output) }) }
-}
-
-/// Whether the user ended git: it gets Ctrl-C too, maybe before this process does.
-#[cfg(unix)]
-fn is_interrupted(status: ExitStatus) -> bool {
-    use std::os::unix::process::ExitStatusExt as _;
-    matches!(status.signal(), Some(INTERRUPT | TERMINATE))
-}
-
-#[cfg(windows)]
-fn is_interrupted(status: ExitStatus) -> bool {
-    status.code() == Some(CONTROL_C)
 }
 
 /// The message of git, in one line.
@@ -233,16 +220,6 @@ fn next_content<'c>(rest: &mut &'c [u8]) -> Option<&'c [u8]> {
     *rest = below.get(1..)?;
     Some(content)
 }
-
-/// The numbers of the signals with which users end programs.
-#[cfg(unix)]
-const INTERRUPT: i32 = 2;
-#[cfg(unix)]
-const TERMINATE: i32 = 15;
-
-/// The exit code of a program that Ctrl-C ended: STATUS_CONTROL_C_EXIT.
-#[cfg(windows)]
-const CONTROL_C: i32 = 0xC000_013A_u32.cast_signed();
 
 #[cfg(test)]
 mod tests {
