@@ -58,6 +58,23 @@ pub struct MappedMemory {
     pub users: Vec<MapLine>,
 }
 
+impl MappedMemory {
+    /// The namespace without which a host, maybe with a port, is not known: the bare name of a Service is another one in
+    /// each. Empty for a host that is the same everywhere.
+    fn namespace_of(&self, host: &str) -> &str {
+        let is_bare = !host.contains('.') && host.matches(':').count() < 2;
+        if is_bare { &self.object.namespace } else { "" }
+    }
+
+    /// A host, with the namespace without which it is not known.
+    pub fn whole_host(&self, host: &str) -> String {
+        match self.namespace_of(host) {
+            "" => host.to_owned(),
+            namespace => format!("{host} (namespace {namespace})"),
+        }
+    }
+}
+
 /// Whether a memory resource exists.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Presence {

@@ -162,3 +162,21 @@ fn of_two_declarations_the_later_one_is_shown() {
         assert!(!map.contains(other) && !map.contains("by its own variables"), "{map}");
     }
 }
+
+#[test]
+fn a_bare_host_is_another_store_in_each_namespace() {
+    let memory = |namespace: &str, host: &str| {
+        format!(
+            "apiVersion: ark.mckinsey.com/v1alpha1\nkind: Memory\nmetadata: {{name: m, namespace: {namespace}}}\n\
+             spec: {{address: {{value: 'http://{host}:6379'}}}}\n"
+        )
+    };
+    for (host, stores) in [("redis", 2), ("redis.a.svc", 1), ("10.0.0.1", 1), ("[fd00::1]", 1)] {
+        let scratch = Scratch::with(&[("a.yaml", &memory("a", host)), ("b.yaml", &memory("b", host))]);
+        for (format, node) in [("dot", "shape=cylinder"), ("mermaid", "[(")] {
+            let map = scratch.out(&["map", "-o", format, "a.yaml", "b.yaml"]);
+            assert_eq!(map.lines().filter(|line| line.contains(node)).count(), stores, "{map}");
+            assert_eq!(map.contains("(namespace a)"), stores == 2, "{map}");
+        }
+    }
+}

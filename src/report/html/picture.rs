@@ -105,7 +105,7 @@ fn store(memory: &MappedMemory) -> Option<[String; 2]> {
     let MappedMemory { object, facts, .. } = memory;
     let host = match &facts.hosts {
         Fact::Unknown(_) => "host is not known".to_owned(),
-        hosts => hosts.to_string(),
+        hosts => hosts.known().iter().map(|host| memory.whole_host(host)).collect::<Vec<_>>().join(", "),
     };
     let whole = |name: &String| match object.namespace.as_str() {
         namespace if !namespace.is_empty() && !name.contains('/') => format!("{namespace}/{name}"),
@@ -223,6 +223,12 @@ mod tests {
         );
         assert_eq!(stores([("a", unknown(), None), ("a", unknown(), None)]).len(), 2);
         assert_eq!(stores([("a", known(), None), ("b", known(), None)]), [lines("db.example.com:1", "")]);
+        let bare = || Fact::of(["redis:1".to_owned()]);
+        assert_eq!(stores([("a", bare(), None), ("a", bare(), None)]).len(), 1);
+        assert_eq!(
+            stores([("a", bare(), None), ("b", bare(), None)]),
+            [lines("redis:1 (namespace a)", ""), lines("redis:1 (namespace b)", "")]
+        );
         assert_eq!(stores([("a", known(), Some("x")), ("b", known(), Some("ops/x"))]).len(), 2);
     }
 }

@@ -92,7 +92,7 @@ fn graph(of: &SetMap, ids: &mut Ids) -> Graph {
             edges.push(Edge { from, to: to.clone(), label: words.join(", "), crosses: *crosses });
         }
         for host in memory.facts.hosts.known() {
-            let store = nodes.store(host, ids);
+            let store = nodes.store(memory, host, ids);
             edges.push(Edge { from: to.clone(), to: store, label: String::new(), crosses: false });
         }
     }
@@ -115,6 +115,7 @@ fn memory_label(memory: &MappedMemory) -> Vec<String> {
 struct Nodes {
     set: String,
     objects: BTreeMap<(MappedObject, bool), Node>,
+    /// By the host, with its namespace.
     stores: BTreeMap<String, Node>,
 }
 
@@ -136,11 +137,12 @@ impl Nodes {
         node.id.clone()
     }
 
-    fn store(&mut self, host: &str, ids: &mut Ids) -> String {
-        let set = &self.set;
-        let node = self.stores.entry(host.to_owned()).or_insert_with(|| {
-            let label = vec![format!("host {host}")];
-            Node { id: ids.id(&["host", set, host]), shape: Shape::Store, label }
+    fn store(&mut self, memory: &MappedMemory, host: &str, ids: &mut Ids) -> String {
+        let (set, whole) = (&self.set, memory.whole_host(host));
+        let label = vec![format!("host {whole}")];
+        let node = self.stores.entry(whole).or_insert_with(|| {
+            let id = ids.id(&["host", set, memory.namespace_of(host), host]);
+            Node { id, shape: Shape::Store, label }
         });
         node.id.clone()
     }
