@@ -360,8 +360,22 @@ fn closing(text: &str, quote: &str) -> usize {
 }
 
 /// The values of `"name": "value"` whose name means a credential, as JSON or YAML within another text has them. Without
-/// quotes around the value it may be a sentence about the name.
+/// quotes around the value it may be a sentence about the name. A quote that is not closed hides no other document of YAML.
 fn entries(text: &str) -> Vec<Range<usize>> {
+    let is_marker = |at: &usize| {
+        text.get(at + "\n---".len()..).is_some_and(|behind| !behind.starts_with(|c: char| !c.is_whitespace()))
+    };
+    let starts = text.match_indices("\n---").map(|(at, _)| at).filter(is_marker);
+    let mut from = 0;
+    let documents = starts.chain([text.len()]).map(|end| std::mem::replace(&mut from, end)..end);
+    let of_document = |part: Range<usize>| {
+        let found = entries_of_document(text.get(part.clone()).unwrap_or_default());
+        found.into_iter().map(move |span| part.start + span.start..part.start + span.end)
+    };
+    documents.flat_map(of_document).collect()
+}
+
+fn entries_of_document(text: &str) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = Vec::new();
     for (colon, _) in text.match_indices(':') {
         if found.last().is_some_and(|last| colon < last.end) {
@@ -638,6 +652,7 @@ mod tests {
             // A mapping below the name, whose keys are shown.
             ("password:\n  \"a b\": x", "password:\n  \"a b\": x"),
             ("'token' : \"abc\"", "'token' : \"***\""),
+            ("password: \"a\n---\nb: \"c\"\n", "password: \"*\n---\nb: \"c\"\n"),
             ("password=ä€", "password=·•"),
         ] {
             assert_eq!(masked(text), shown, "{text}");
