@@ -1,6 +1,7 @@
 //! Code actions: the fixes of `check --fix`, and comments that ignore a finding.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use lsp_types::{CodeAction, CodeActionKind, Range, TextEdit, Uri, WorkspaceEdit};
 use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices};
@@ -16,6 +17,7 @@ use crate::offline::load::Error;
 use crate::report::{LocatedFinding, counted};
 use memgate_core::decide::codes;
 use memgate_core::family::{self, common};
+use memgate_manifest::fix::can_insert_comment;
 use memgate_manifest::source::Source;
 use memgate_model::finding::{Finding, Severity};
 use memgate_primitives::credential::masked_keys;
@@ -133,7 +135,7 @@ fn fix_file(plan: &Plan, mut checked: Checked, file: &str) -> Result<Option<(Str
 
 /// A comment above the line of a finding; `None` where comments do not ignore it. The reason is left to the author:
 /// without one, `check` reports the comment.
-fn ignoring(source: &Source, located: &LocatedFinding<'_>, lines: &Lines<'_>) -> Option<TextEdit> {
+fn ignoring(source: &Arc<Source>, located: &LocatedFinding<'_>, lines: &Lines<'_>) -> Option<TextEdit> {
     let Finding { code, policy, severity, .. } = located.finding;
     let is_comment = [&common::IGNORE_UNUSED, &common::IGNORE_UNKNOWN, &common::IGNORE_WITHOUT_REASON];
     let has_effect = *severity != Severity::Note && policy.is_none() && !is_comment.contains(code);
@@ -146,12 +148,13 @@ fn ignoring(source: &Source, located: &LocatedFinding<'_>, lines: &Lines<'_>) ->
     let line_start = before.rfind('\n').map_or(0, |at| at + 1);
     let line = before.get(line_start..)?;
     let indentation = line.get(..line.len() - line.trim_start().len())?;
-    let at = lines.position(line_start);
     let ends_as_before = source.text().get(line_start..)?.lines().next()?.len();
     let line_end = source.text().get(line_start + ends_as_before..).filter(|rest| rest.starts_with("\r\n"));
     let line_end = line_end.map_or("\n", |_| "\r\n");
     let comment = format!("{indentation}# memgate: ignore[{}] {line_end}", code.name);
-    Some(TextEdit::new(Range::new(at, at), comment))
+    // A byte order mark stays the first one.
+    let at = if line.starts_with('\u{feff}') { line_start + '\u{feff}'.len_utf8() } else { line_start };
+    can_insert_comment(source, at, &comment).then(|| TextEdit::new(lines.range(at, at), comment))
 }
 
 /// The edit that makes a new text of an old one: from the first byte that differs to the last.

@@ -108,6 +108,24 @@ export const a_fix_in_a_file_with_other_line_ends_keeps_them = () =>
         assert.equal(editor.text('memory.yaml'), before.replace('rediss', 'redis'));
     });
 
+export const no_comment_is_offered_within_a_text = () =>
+    session({ 'memory.yaml': memory().replace(/metadata:[^]*spec/, 'metadata: {name: a, annotations: {x: "one\n  two", y: "1"}, namespace: X_}\nspec') }, async (editor) => {
+        await editor.open('memory.yaml');
+        await editor.untilMarked('memory.yaml', 'arkonis/schema');
+        const actions = await editor.actions('memory.yaml', all(editor, 'memory.yaml'));
+        assert.deepEqual(actions.filter(({ title }) => /ignore/i.test(title)), []);
+    });
+
+export const a_comment_stands_behind_a_byte_order_mark = () =>
+    session({ 'memory.yaml': '\ufeff{apiVersion: arkonis.dev/v1alpha1, kind: ArkMemory, metadata: {name: a, namespace: b}, spec: {backend: redis}}\n' }, async (editor) => {
+        await editor.open('memory.yaml');
+        await editor.untilMarked('memory.yaml', 'arkonis/redis-required');
+        const actions = await editor.actions('memory.yaml', editor.marks('memory.yaml')[0].range);
+        await editor.apply(actions.find(({ title }) => /ignore/i.test(title)).edit);
+        assert.match(editor.text('memory.yaml'), /^\ufeff# memgate: ignore/);
+        await editor.untilAsChecked();
+    });
+
 export const a_comment_ends_its_line_as_the_file_does = () =>
     session({ 'memory.yaml': memory('notes', 'backend: redis').replaceAll('\n', '\r\n') }, async (editor) => {
         await editor.open('memory.yaml');
