@@ -1,16 +1,16 @@
 // Runs the packed extension without an editor: a stand-in for the module `vscode` has one open file, and records the
 // messages and the marks.
 //
-//   node extension.cjs EXTENSION.js FILE PROGRAM...
+//   node extension.cjs EXTENSION.js FILE SETTINGS...
 //
-// For each program prints a line of JSON: the messages of an extension whose setting memgate.path is that program, the
-// commands that it has registered, and the marks of the file.
+// Starts the extension with the first settings, a JSON object, and restarts it with each of the others. For each prints a
+// line of JSON: the messages, the commands that are registered, and the marks of the file, where the settings have `marks`.
 const { readFileSync } = require('node:fs');
 const Module = require('node:module');
 const path = require('node:path');
 const { fileURLToPath, pathToFileURL } = require('node:url');
 
-const [extension, file, ...programs] = process.argv.slice(2);
+const [extension, file, ...choices] = process.argv.slice(2);
 
 // Has every property, is called and constructed, and is a base class: enough for what is not looked at here.
 const anything = () => new Proxy(function () {}, {
@@ -65,8 +65,8 @@ const document = {
     isClosed: false,
     getText: () => readFileSync(file, 'utf8'),
 };
-const settings = {};
-let messages, registered, marked;
+const registered = {};
+let settings, messages, marked;
 const channel = new Proxy({}, { get: (_, name) => (name === 'name' ? 'memgate' : name === 'onDidChangeLogLevel' ? noEvent : () => undefined) });
 const withEvents = (own) => new Proxy(own, {
     get: (target, name) => target[name] ?? (/^(on(Did|Will)|register)/.test(String(name)) ? noEvent : anything()),
@@ -82,7 +82,7 @@ const vscode = {
     DiagnosticSeverity: { Error: 0, Warning: 1, Information: 2, Hint: 3 },
     FileType: { File: 1 },
     version: '1.91.0',
-    commands: { registerCommand: (name) => (registered.push(name), new Disposable()) },
+    commands: { registerCommand: (name, run) => ((registered[name] = run), new Disposable()) },
     env: { appName: 'a stand-in', language: 'en' },
     languages: withEvents({
         createDiagnosticCollection: () => ({
@@ -114,13 +114,16 @@ Module._load = (name, ...rest) => (name === 'vscode' ? standIn : load(name, ...r
 
 const { activate, deactivate } = require(extension);
 (async () => {
-    for (const program of programs) {
-        [messages, registered] = [[], []];
-        settings.path = program;
-        const marks = new Promise((resolve) => (marked = resolve));
-        await activate({ subscriptions: [] });
-        console.log(JSON.stringify({ messages, registered, marks: messages.length ? [] : await marks }));
-        await deactivate();
+    for (const [index, choice] of choices.entries()) {
+        [settings, messages] = [JSON.parse(choice), []];
+        const marks = new Promise((resolve, reject) => {
+            marked = resolve;
+            setTimeout(() => reject(new Error(`no marks with ${choice}`)), 60_000);
+        });
+        marks.catch(() => undefined);
+        await (index === 0 ? activate({ subscriptions: [] }) : registered['memgate.restart']());
+        console.log(JSON.stringify({ messages, registered: Object.keys(registered), marks: settings.marks ? await marks : [] }));
     }
+    await deactivate();
     process.exit(0);
 })();

@@ -86,34 +86,43 @@ fn the_extension_is_packed_and_starts_memgate_or_reports_why_not() {
     let main = folder.path().join("extension").join(main);
     assert!(main.is_file(), "{}", main.display());
 
-    // The second program exists and does not know the command.
+    // The second program exists and does not know the command. The last but one ends at once.
     let repository = Repository::new();
+    let memgate = env!("CARGO_BIN_EXE_memgate");
+    let choices = [
+        json!({"path": "/no/memgate here"}),
+        json!({"path": "false"}),
+        json!({"path": memgate, "arguments": ["--no-such"]}),
+        json!({"path": memgate, "marks": true}),
+        json!({"path": "true"}),
+        json!({"path": memgate, "marks": true}),
+    ];
     let printed = run(Command::new("node")
         .arg(root().join("tests/editors/extension.cjs"))
         .arg(&main)
         .arg(repository.folder().join(FILE))
-        .args(["/no/memgate here", "false", env!("CARGO_BIN_EXE_memgate")]));
+        .args(choices.map(|choice| choice.to_string())));
     let reports: Vec<Value> =
         printed.lines().map(|line| serde_json::from_str(line).expect("is JSON")).collect();
-    let report = |messages: &[Value], marks: &[Value]| json!({"messages": messages, "registered": ["memgate.restart"], "marks": marks});
-    let problem = |message: &str| {
-        report(&[json!([message, "How to install it", "Open the settings", "Try again"])], &[])
-    };
-    assert_eq!(
-        reports,
-        [
-            problem(
-                "memgate: There is no program \"/no/memgate here\". Install memgate, or set memgate.path to where it is."
-            ),
-            problem(
-                "memgate: \"false lsp\" does not start. Install a newer memgate, or set memgate.path to where one is."
-            ),
-            report(
-                &[],
-                &[json!({"code": "arkonis/backend-unknown", "line": 5, "severity": 0, "source": "memgate"})]
-            ),
-        ]
-    );
+    let problem = |message: &str| json!([[message, "How to install it", "Open the settings", "Try again"]]);
+    let advice = "Install a newer memgate, or correct memgate.path and memgate.arguments.";
+    let expected = [
+        problem(
+            "memgate: There is no program \"/no/memgate here\". Install memgate, or set memgate.path to where it is.",
+        ),
+        problem(&format!("memgate: \"false lsp\" does not start. {advice}")),
+        problem(&format!("memgate: \"{memgate} lsp --no-such\" does not start. {advice}")),
+        json!([]),
+    ];
+    let messages: Vec<&Value> = reports.iter().map(|report| &report["messages"]).collect();
+    assert_eq!(messages[..4], expected.iter().collect::<Vec<_>>());
+    // What the client says of a program that ends, at once or later, is its own.
+    assert_ne!(messages[4], &json!([]));
+    let mark = json!([{"code": "arkonis/backend-unknown", "line": 5, "severity": 0, "source": "memgate"}]);
+    let none = json!([]);
+    let marks: Vec<&Value> = reports.iter().map(|report| &report["marks"]).collect();
+    assert_eq!(marks, [&none, &none, &none, &mark, &none, &mark]);
+    assert!(reports.iter().all(|report| report["registered"] == json!(["memgate.restart"])), "{reports:?}");
 }
 
 /// The files below a folder, and their sizes.

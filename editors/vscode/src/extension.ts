@@ -42,36 +42,40 @@ function inTurn(work: () => Promise<void>): Promise<void> {
 async function stop(): Promise<void> {
     const running = client;
     client = undefined;
-    await running?.dispose();
+    // One that did not start, or does not answer, cannot be stopped, and must not keep the next one from starting.
+    await running?.dispose().catch(() => undefined);
 }
 
 async function start(): Promise<void> {
     const settings = workspace.getConfiguration('memgate');
     const command = settings.get('path', 'memgate');
-    const problem = await problemWith(command);
+    const args = ['lsp', ...settings.get<string[]>('arguments', [])];
+    const problem = await problemWith(command, args);
     if (problem !== undefined) {
         // Not awaited: the message stays until the user answers.
         void report(problem);
         return;
     }
-    const args = ['lsp', ...settings.get<string[]>('arguments', [])];
     // A Docker Compose file has the language `dockercompose`, so it is not among these.
     const documentSelector = ['yaml', 'json'].map((language) => ({ scheme: 'file', language }));
     client = new LanguageClient('memgate', 'memgate', { command, args, options: OUTSIDE }, { documentSelector });
-    await client.start();
+    // The client shows why it does not start.
+    await client.start().catch(() => undefined);
 }
 
-// Asks the program for the help of its language server. This finds a missing program, and a memgate without one.
-async function problemWith(command: string): Promise<string | undefined> {
+// Asks the program for the help of its language server. This finds a missing program, a memgate without one,
+// and arguments that it does not take.
+async function problemWith(command: string, args: string[]): Promise<string | undefined> {
     try {
-        await promisify(execFile)(command, ['lsp', '--help'], { timeout: 10_000, ...OUTSIDE });
+        await promisify(execFile)(command, [...args, '--help'], { timeout: 10_000, ...OUTSIDE });
         return undefined;
     } catch (error) {
         const { code } = error as { code?: unknown };
         if (code === 'ENOENT') {
             return `There is no program "${command}". Install memgate, or set memgate.path to where it is.`;
         }
-        return `"${command} lsp" does not start. Install a newer memgate, or set memgate.path to where one is.`;
+        const started = [command, ...args].join(' ');
+        return `"${started}" does not start. Install a newer memgate, or correct memgate.path and memgate.arguments.`;
     }
 }
 
