@@ -90,6 +90,7 @@ impl<'v> Maker<'v> {
         let user = mapped(&object.object_ref);
         let line = |differs, crosses| MapLine {
             user: user.clone(),
+            family: if view.role == Role::Pod { "" } else { view.family },
             is_pod: view.role == Role::Pod,
             crosses,
             differs,

@@ -181,6 +181,8 @@ impl Facts {
 pub struct MapLine {
     /// The object that refers to the memory; a workload stands for its pod.
     pub user: MappedObject,
+    /// The name of its platform; empty for a pod, which may have memory of several.
+    pub family: &'static str,
     /// Whether it is a pod, or makes pods, that get the memory.
     pub is_pod: bool,
     /// Whether the memory is in another namespace.

@@ -180,3 +180,52 @@ fn a_bare_host_is_another_store_in_each_namespace() {
         }
     }
 }
+
+#[test]
+fn memory_of_two_platforms_with_one_name_is_two_nodes() {
+    let object = |version: &str, kind: &str, name: &str, spec: &str| {
+        format!(
+            "apiVersion: {version}\nkind: {kind}\nmetadata: {{name: {name}, namespace: a}}\nspec: {spec}\n---\n"
+        )
+    };
+    let (ark, orloj) = ("ark.mckinsey.com/v1alpha1", "orloj.dev/v1");
+    let objects = [
+        object(ark, "Memory", "notes", "{address: {value: 'http://one.example.com'}}"),
+        object(ark, "Query", "q", "{input: x, memory: {name: notes}}"),
+        object(
+            orloj,
+            "Memory",
+            "notes",
+            "{type: vector, provider: pgvector, endpoint: 'postgres://u@two.example.com/n'}",
+        ),
+        object(orloj, "Agent", "scribe", "{model_ref: m, prompt: p, memory: {ref: notes}}"),
+    ];
+    let scratch = Scratch::with(&[("all.yaml", &objects.concat())]);
+    let map = scratch.out(&["map", "-o", "mermaid", "all.yaml"]);
+    for line in [
+        "user__ark__Query__a__q --> memory__ark__Memory__a__notes",
+        "memory__ark__Memory__a__notes --> host__one_2E_example_2E_com",
+        "user__orloj__Agent__a__scribe --> memory__orloj__Memory__a__notes",
+        "memory__orloj__Memory__a__notes --> host__two_2E_example_2E_com",
+    ] {
+        assert!(map.lines().any(|own| own.trim() == line), "{line}\n{map}");
+    }
+    let text = scratch.out(&["map", "all.yaml"]);
+    assert!(text.contains("Query a/q → Memory a/notes (platform ark)"), "{text}");
+    assert!(text.contains("Agent a/scribe → Memory a/notes (platform orloj)"), "{text}");
+}
+
+#[test]
+fn a_pod_may_name_several_memories_by_its_own_variables() {
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: a, labels: {arkonis.dev/deployment: x}}\n\
+               spec:\n  containers:\n  - {name: one, image: i, env: [{name: AGENT_MEMORY_BACKEND, value: redis}, \
+               {name: AGENT_MEMORY_REDIS_URL, value: 'redis://one.example.com'}]}\n  - {name: two, image: i, env: \
+               [{name: AGENT_MEMORY_BACKEND, value: redis}, {name: AGENT_MEMORY_REDIS_URL, value: 'redis://two.example.com'}]}\n";
+    let scratch = Scratch::with(&[("pod.yaml", pod)]);
+    let map = scratch.out(&["map", "-o", "dot", "pod.yaml"]);
+    for memory in ["p", "p_2"] {
+        let memory = format!("memory__arkonis__own_variables_of_Pod__a__{memory}");
+        assert_eq!(map.matches(&format!("user__Pod__a__p -> {memory};")).count(), 1, "{map}");
+        assert_eq!(map.matches(&format!("{memory} -> host__")).count(), 1, "{map}");
+    }
+}

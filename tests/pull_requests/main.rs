@@ -417,7 +417,9 @@ fn the_map_shows_what_a_branch_changes() {
     assert_eq!(out, expected);
     let (out, _, _) = map(&["--base", "main", "-o", "mermaid"]);
     assert!(
-        out.contains("\n+  user__ArkAgent__team_a__scout --> memory__ArkMemory__team_a__notes\n"),
+        out.contains(
+            "\n+  user__arkonis__ArkAgent__team_a__scout --> memory__arkonis__ArkMemory__team_a__notes\n"
+        ),
         "{out}"
     );
     let (out, err, code) = map(&["--base", "HEAD"]);

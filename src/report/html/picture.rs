@@ -57,11 +57,11 @@ fn drawable(set: &SetMap) -> Option<Picture> {
         return None;
     }
     let mut picture = Picture::default();
-    let (mut users, mut stores) = (BTreeMap::<&MappedObject, usize>::new(), BTreeMap::new());
+    let (mut users, mut stores) = (BTreeMap::<(&MappedObject, &str), usize>::new(), BTreeMap::new());
     for (index, memory) in set.memories.iter().enumerate() {
         picture.memories.push(memory_box(memory));
         for line in &memory.users {
-            let user = *users.entry(&line.user).or_insert_with(|| {
+            let user = *users.entry((&line.user, line.family)).or_insert_with(|| {
                 picture.users.push(Entry { class: "user", lines: title(&line.user) });
                 picture.users.len() - 1
             });

@@ -1,6 +1,7 @@
 //! The map as a graph: objects in namespaces, the hosts of stores, and lines between them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::collections::btree_map::{BTreeMap, Entry};
 use std::fmt::Write as _;
 
 use super::{Fact, MapLine, MappedMemory, MappedObject, MemoryMap, Presence, SetMap};
@@ -76,16 +77,17 @@ fn graph(of: &SetMap, ids: &mut Ids) -> Graph {
     let set = (!of.set.is_empty()).then(|| (ids.id(&["set", &of.set]), of.set.clone()));
     let mut nodes = Nodes { set: of.set.clone(), ..Nodes::default() };
     let mut edges = Vec::new();
-    for memory in &of.memories {
+    for (number, memory) in of.memories.iter().enumerate() {
         let shape = match memory.presence {
             Presence::Found | Presence::Undeclared => Shape::Memory,
             Presence::Missing | Presence::Unknown => Shape::Missing,
         };
-        let to = nodes.object(&memory.object, true, shape, memory_label(memory), ids);
-        for MapLine { user, is_pod, crosses, differs } in &memory.users {
+        let key = Key { object: memory.object.clone(), family: memory.family, memory: Some(number) };
+        let to = nodes.object(key, shape, memory_label(memory), ids);
+        for MapLine { user, family, is_pod, crosses, differs } in &memory.users {
             let shape = if *is_pod { Shape::Pod } else { Shape::Referrer };
             let label = vec![format!("{} {}", user.kind, user.name)];
-            let from = nodes.object(user, false, shape, label, ids);
+            let from = nodes.object(Key { object: user.clone(), family, memory: None }, shape, label, ids);
             let mut words: Vec<&str> = Vec::new();
             words.extend(crosses.then_some("across namespaces"));
             words.extend(differs.as_deref());
@@ -110,30 +112,36 @@ fn memory_label(memory: &MappedMemory) -> Vec<String> {
     label
 }
 
-/// The nodes of a set, each once. A memory resource may have the name of an object that uses memory.
+/// Identifies an object of a set: other platforms may have a kind of the same name.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    object: MappedObject,
+    family: &'static str,
+    /// The number of a memory resource: it may have the name of an object that uses memory, and a pod may name several by
+    /// its own variables.
+    memory: Option<usize>,
+}
+
+/// The nodes of a set, each once.
 #[derive(Default)]
 struct Nodes {
     set: String,
-    objects: BTreeMap<(MappedObject, bool), Node>,
+    objects: BTreeMap<Key, Node>,
     /// By the host, with its namespace.
     stores: BTreeMap<String, Node>,
 }
 
 impl Nodes {
-    fn object(
-        &mut self,
-        object: &MappedObject,
-        is_memory: bool,
-        shape: Shape,
-        label: Vec<String>,
-        ids: &mut Ids,
-    ) -> String {
-        let set = &self.set;
-        let node = self.objects.entry((object.clone(), is_memory)).or_insert_with(|| {
-            let MappedObject { namespace, kind, name } = object;
-            let role = if is_memory { "memory" } else { "user" };
-            Node { id: ids.id(&[role, set, kind, namespace, name]), shape, label }
-        });
+    fn object(&mut self, key: Key, shape: Shape, label: Vec<String>, ids: &mut Ids) -> String {
+        let node = match self.objects.entry(key) {
+            Entry::Occupied(node) => node.into_mut(),
+            Entry::Vacant(place) => {
+                let Key { object: MappedObject { namespace, kind, name }, family, memory } = place.key();
+                let role = if memory.is_some() { "memory" } else { "user" };
+                let id = ids.id(&[role, &self.set, family, kind, namespace, name]);
+                place.insert(Node { id, shape, label })
+            }
+        };
         node.id.clone()
     }
 
@@ -150,7 +158,7 @@ impl Nodes {
     /// Takes the objects by namespace.
     fn namespaces(&mut self, ids: &mut Ids) -> Vec<Namespace> {
         let mut namespaces: Vec<Namespace> = Vec::new();
-        for ((object, _), node) in std::mem::take(&mut self.objects) {
+        for (Key { object, .. }, node) in std::mem::take(&mut self.objects) {
             match namespaces.last_mut().filter(|last| last.name == object.namespace) {
                 Some(last) => last.nodes.push(node),
                 None => {

@@ -34,15 +34,20 @@ pub(super) fn write(map: &MemoryMap, out: &mut impl Write) -> io::Result<()> {
             };
             let of_set = if set.set.is_empty() { String::new() } else { format!("set {}, ", set.set) };
             writeln!(out, "{HEADER}{}{HEADER:#}", at_line_start(&format!("{of_set}{title}")))?;
-            memories.iter().try_for_each(|memory| write_memory(memory, out))?;
+            for same in memories.chunk_by(|one, two| one.object == two.object) {
+                let differ = same.iter().zip(same.iter().skip(1)).any(|(one, two)| one.family != two.family);
+                same.iter().try_for_each(|memory| write_memory(memory, differ, out))?;
+            }
         }
     }
     Ok(())
 }
 
-fn write_memory(memory: &MappedMemory, out: &mut impl Write) -> io::Result<()> {
-    let MappedMemory { object, presence, facts, users, .. } = memory;
-    write!(out, "  {HEADER}{} {}{HEADER:#}", object.kind, object.name)?;
+/// Writes a memory resource, with its platform if that of another one has a kind and an object of the same names.
+fn write_memory(memory: &MappedMemory, names_family: bool, out: &mut impl Write) -> io::Result<()> {
+    let MappedMemory { object, family, presence, facts, users } = memory;
+    let of_family = if names_family { format!(" (platform {family})") } else { String::new() };
+    write!(out, "  {HEADER}{} {}{HEADER:#}{of_family}", object.kind, object.name)?;
     match presence {
         Presence::Found => writeln!(out)?,
         Presence::Missing => writeln!(out, " ({MISSING}{}{MISSING:#})", presence.words())?,
@@ -60,7 +65,7 @@ fn write_memory(memory: &MappedMemory, out: &mut impl Write) -> io::Result<()> {
     if users.is_empty() {
         writeln!(out, "    no other object refers to it")?;
     }
-    let title = object.title();
+    let title = object.title() + &of_family;
     users.iter().try_for_each(|line| write_line(line, &title, out))
 }
 
