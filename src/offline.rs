@@ -19,7 +19,7 @@ pub mod render;
 pub mod repository;
 
 pub mod collect;
-mod walk;
+pub mod walk;
 
 pub mod origin;
 

@@ -294,7 +294,7 @@ impl InputArgs {
 
 /// The file in whose place standard input is read.
 fn of_stdin(path: &Path) -> OpenFile {
-    OpenFile { path: path.to_owned(), text: None, is_checked_outside: true }
+    OpenFile { path: path.to_owned(), text: None, is_checked_outside: true, is_judged: true }
 }
 
 impl ReadingArgs {

@@ -275,9 +275,9 @@ impl<W: Write> Session<'_, W> {
         let roots = self.state.workspace.by_root(&self.state.buffers);
         for (root, open) in &roots {
             let judged = catch_unwind(AssertUnwindSafe(|| self.state.diagnostics(root, open)));
-            let mut files = judged.unwrap_or_else(|_| not_judged("memgate failed; see its log", root, open));
+            let files = judged.unwrap_or_else(|_| not_judged("memgate failed; see its log", root, open));
             for buffer in open {
-                let diagnostics = files.remove(&name(root, &buffer.path)).unwrap_or_default();
+                let diagnostics = files.get(&name(root, &buffer.path)).cloned().unwrap_or_default();
                 now.insert(buffer.uri.as_str().to_owned(), (buffer.uri.clone(), buffer.version, diagnostics));
             }
         }

@@ -100,7 +100,10 @@ impl<'p> EditorState<'p> {
         let root = self.workspace.root(&buffer.path);
         let all = self.workspace.by_root(&self.buffers);
         let open = all.get(&root).map(Vec::as_slice).unwrap_or_default();
-        let plan = self.workspace.plan(&root, open).map_err(|why| error(ErrorCode::RequestFailed, why))?;
+        let plan = self
+            .workspace
+            .plan(&root, open, &self.buffers)
+            .map_err(|why| error(ErrorCode::RequestFailed, why))?;
         let path = without_links(&buffer.path);
         let first = open.iter().copied().find(|it| without_links(&it.path) == path);
         Ok((root, plan, first.filter(|it| it.text == buffer.text).unwrap_or(buffer)))
@@ -116,7 +119,7 @@ impl<'p> EditorState<'p> {
 
     /// The diagnostics of the open files of a root, by the names of the files.
     pub(crate) fn diagnostics(&self, root: &Root, open: &[&Buffer]) -> BTreeMap<String, Vec<Diagnostic>> {
-        let plan = match self.workspace.plan(root, open) {
+        let plan = match self.workspace.plan(root, open, &self.buffers) {
             Ok(plan) => plan,
             Err(why) => return not_judged(&why, root, open),
         };

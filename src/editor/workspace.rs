@@ -7,6 +7,7 @@ use crate::editor::buffers::{Buffer, Buffers};
 use crate::offline::collect::{OpenFile, without_links};
 use crate::offline::load::InputPlan;
 use crate::offline::repository::{PROJECT_FILE, root_of, without_dots};
+use crate::offline::walk::leads_to;
 use memgate_model::causes::in_words;
 use memgate_model::request::Occasion;
 
@@ -79,12 +80,12 @@ impl<'p> Workspace<'p> {
         roots
     }
 
-    /// Plans what is read around the open files of a root, with their texts in place of those on disk. Enters its
-    /// directory, so that paths mean the same as for a command that runs there.
+    /// Plans what is read around the open files of a root, with the texts of all open files in place of those on disk.
+    /// Enters its directory, so that paths mean the same as for a command that runs there.
     ///
     /// # Errors
     /// When the directory is gone, or the choices of the repository are wrong.
-    pub(crate) fn plan(&self, root: &Root, open_files: &[&Buffer]) -> Result<Plan, String> {
+    pub(crate) fn plan(&self, root: &Root, own: &[&Buffer], all: &Buffers) -> Result<Plan, String> {
         let Root { directory, is_repository } = root;
         std::env::set_current_dir(directory)
             .map_err(|error| format!("{}: {}", directory.display(), in_words(&error)))?;
@@ -94,22 +95,22 @@ impl<'p> Workspace<'p> {
             checked.clear();
             sets.clear();
         }
-        let paths: Vec<PathBuf> = checked
-            .iter()
-            .chain(sets.iter().flat_map(|set| &set.paths))
-            .map(|path| root.directory.join(path))
-            .collect();
+        let paths: Vec<&String> = checked.iter().chain(sets.iter().flat_map(|set| &set.paths)).collect();
+        // Below the directory there may be others with choices of their own.
+        let others = all.iter().filter(|it| *is_repository && it.path.starts_with(directory));
+        let open = own.iter().copied().map(|it| (it, true)).chain(others.map(|it| (it, false)));
         // A file that is open under two names is read once.
         let mut seen = BTreeSet::new();
-        let distinct = open_files.iter().filter(|buffer| seen.insert(without_links(&buffer.path)));
-        let open = distinct.map(|buffer| OpenFile {
+        let distinct = open.filter(|(buffer, _)| seen.insert(without_links(&buffer.path)));
+        let open = distinct.map(|(buffer, is_judged)| OpenFile {
             path: PathBuf::from(name(root, &buffer.path)),
             text: Some(buffer.text.clone()),
             is_checked_outside: !is_repository || is_new_manifest(&buffer.path, root, &paths),
+            is_judged,
         });
         reading.open = open.collect();
         // Whether an exemption has an effect is known only once all files are judged.
-        reading.checks_only_open = !open_files.iter().any(|buffer| buffer.text.contains(EXEMPTION));
+        reading.checks_only_open = !own.iter().any(|buffer| buffer.text.contains(EXEMPTION));
         if sets.is_empty() {
             // For files that a walk does not find.
             checked.push("-".to_owned());
@@ -118,15 +119,15 @@ impl<'p> Workspace<'p> {
     }
 }
 
-/// Whether a file that was not written yet will be read as a manifest: it is below one of these paths, in no hidden
-/// directory, and not part of a chart.
-fn is_new_manifest(file: &Path, root: &Root, paths: &[PathBuf]) -> bool {
-    let is_below = || paths.iter().any(|path| file.starts_with(without_dots(path)));
+/// Whether a file that was not written yet will be read as a manifest: one of these paths leads to it, and it is in no
+/// hidden directory and not part of a chart.
+fn is_new_manifest(file: &Path, root: &Root, paths: &[&String]) -> bool {
     let within = file.strip_prefix(&root.directory).unwrap_or(file);
     let is_hidden = || within.iter().any(|part| part.to_str().is_some_and(|part| part.starts_with('.')));
     let is_in_chart =
         || within.ancestors().any(|above| root.directory.join(above).join("Chart.yaml").exists());
-    !file.exists() && is_below() && !is_hidden() && !is_in_chart()
+    let is_read = || paths.iter().any(|path| leads_to(path, within));
+    !file.exists() && is_read() && !is_hidden() && !is_in_chart()
 }
 
 /// The name of an open file in reports: the path from the root.

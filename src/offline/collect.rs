@@ -57,6 +57,8 @@ pub struct OpenFile {
     pub text: Option<Arc<str>>,
     /// Whether the file is checked although it is not below the paths that are read.
     pub is_checked_outside: bool,
+    /// Whether it is judged; another one is only read with its text in place of that on disk.
+    pub is_judged: bool,
 }
 
 impl Reading {
@@ -65,11 +67,11 @@ impl Reading {
         self.checks_only_open && !self.is_open(name)
     }
 
-    /// Whether a file of this name is open. In the working directory a name may begin with `./`.
+    /// Whether a file of this name is open and judged. In the working directory a name may begin with `./`.
     pub(super) fn is_open(&self, name: &str) -> bool {
         let name = name.strip_prefix("./").unwrap_or(name);
         let is_it = |path: &str| path.strip_prefix("./").unwrap_or(path) == name;
-        self.open.iter().any(|file| file.path.to_str().is_some_and(is_it))
+        self.open.iter().any(|file| file.is_judged && file.path.to_str().is_some_and(is_it))
     }
 }
 

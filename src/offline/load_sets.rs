@@ -5,7 +5,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::offline::collect::OpenFile;
 use crate::offline::load::{Error, InputPlan, InputSet, Inputs, Sources, load, load_paths};
+use crate::offline::walk::leads_to;
 use memgate_manifest::error::Error as InputError;
 use memgate_manifest::source::Source;
 
@@ -29,7 +31,10 @@ pub fn load_each(plan: &InputPlan) -> Result<Vec<(String, Inputs)>, Error> {
 
 /// Loads the files of one set. A set of a repository that has none is an error among its inputs.
 pub(super) fn load_set(plan: &InputPlan, set: &InputSet, known: &mut Sources) -> Result<Inputs, Error> {
-    let mut inputs = load_paths(plan, &set.paths, known)?;
+    let mut inputs = match with_new_files(plan, &set.paths) {
+        Some(plan) => load_paths(&plan, &[&*set.paths, &["-".to_owned()]].concat(), known)?,
+        None => load_paths(plan, &set.paths, known)?,
+    };
     let nothing = inputs.sources.is_empty() && inputs.errors.is_empty() && plan.reading.open.is_empty();
     if nothing && inputs.unread.unrendered.is_empty() && !set.name.is_empty() {
         let (set, paths) = (&set.name, set.paths.join(", "));
@@ -40,11 +45,26 @@ pub(super) fn load_set(plan: &InputPlan, set: &InputSet, known: &mut Sources) ->
     Ok(inputs)
 }
 
+/// The plan with the new files of an editor that are in a set with these paths, for `-`: no walk finds them. `None` if
+/// there are none.
+fn with_new_files(plan: &InputPlan, paths: &[String]) -> Option<InputPlan> {
+    let is_here =
+        |file: &OpenFile| file.is_checked_outside && paths.iter().any(|path| leads_to(path, &file.path));
+    if paths.iter().any(|path| path == "-") || !plan.reading.open.iter().any(is_here) {
+        return None;
+    }
+    let mut plan = plan.clone();
+    for file in &mut plan.reading.open {
+        file.is_checked_outside = is_here(file);
+    }
+    Some(plan)
+}
+
 /// The open files that are in no set, as a plan and a set of their own; `None` if there are none.
 pub(super) fn outside_of_sets(plan: &InputPlan, read: &[Arc<Source>]) -> Option<(InputPlan, InputSet)> {
     let read: BTreeSet<&str> = read.iter().map(|source| source.name()).collect();
     let mut outside = plan.clone();
-    outside.reading.open.retain(|file| !read.contains(&*file.path.to_string_lossy()));
+    outside.reading.open.retain(|file| file.is_judged && !read.contains(&*file.path.to_string_lossy()));
     let alone = InputSet { name: String::new(), paths: vec!["-".to_owned()] };
     (!outside.reading.open.is_empty()).then_some((outside, alone))
 }

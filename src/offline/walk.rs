@@ -14,7 +14,9 @@ use ignore::{DirEntry, Walk, WalkBuilder};
 
 use crate::offline::exclude::{Exclude, matcher};
 use crate::offline::kustomization::is_kustomization;
-use crate::offline::repository::{PROJECT_FILE, Repository, is_glob, is_manifest, is_marker, root_of};
+use crate::offline::repository::{
+    PROJECT_FILE, Repository, is_glob, is_manifest, is_marker, root_of, without_dots,
+};
 use memgate_manifest::error::Error;
 
 /// One input, in the order of the paths.
@@ -181,6 +183,13 @@ fn leads_out(input: &str, within: &Path) -> bool {
         // Whether a file exists elsewhere is not told either.
         Err(_) => !is_below(&start(named), within),
     }
+}
+
+/// Whether a path that is read would lead to this file if that existed: it is below it, or its glob matches.
+pub fn leads_to(input: &str, file: &Path) -> bool {
+    let whole = |path: &Path| without_dots(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()));
+    whole(file).starts_with(whole(Path::new(input)))
+        || is_glob(input) && matcher(input).is_ok_and(|glob| matches(&glob, &Path::new(".").join(file)))
 }
 
 /// The error of a walk, with the path at which it stopped.

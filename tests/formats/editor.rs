@@ -41,8 +41,8 @@ fn a_file_of_an_editor_is_judged_in_its_sets() {
     assert_eq!(edit(&scratch, "", dev, &memory("backend: in-context")), (Some(0), vec![]));
     let shared = wrong.replace("notes", "other");
     assert_eq!(edit(&scratch, "", "base/agent.yaml", &shared), denied("base/agent.yaml", "dev+prod"));
-    // A new file, and one that is in no set.
-    assert_eq!(edit(&scratch, "", "base/new.yaml", &wrong), denied("base/new.yaml", ""));
+    // A new file in two sets, and one that is in none.
+    assert_eq!(edit(&scratch, "", "base/new.yaml", &shared), denied("base/new.yaml", "dev+prod"));
     assert_eq!(edit(&scratch, "", "other/alone.yaml", &wrong), denied("other/alone.yaml", ""));
     // Its state is that of its set.
     fs::write(scratch.path().join("envs/prod/memory.yaml"), &wrong).expect("written");

@@ -161,12 +161,12 @@ export const folders_come_and_go = () =>
     }, { folders: ['one'], repository: false });
 
 export const a_file_without_a_folder_is_judged_alone = () =>
-    session({ 'agent.yaml': agent(), 'memory.yaml': memory('other', 'backend: rediss') }, async (editor) => {
-        await editor.open('memory.yaml');
-        await editor.untilMarked('memory.yaml', UNKNOWN);
+    session({ 'agent.yaml': agent(), 'memory.yaml': memory() }, async (editor) => {
         await editor.open('agent.yaml');
-        await editor.replace('memory.yaml', 'rediss', 'in-context');
-        await editor.untilMarked('memory.yaml');
+        await editor.untilMarked('agent.yaml', MISSING);
+        // Files that are open beside each other are judged together.
+        await editor.open('memory.yaml');
+        await editor.untilMarked('agent.yaml');
     }, { folders: null, repository: false });
 
 export const a_repository_without_a_folder_is_the_state = () =>
@@ -190,10 +190,49 @@ export const a_new_file_is_judged_before_it_is_saved = () =>
         await editor.open('new/notes.yaml', '');
         await editor.change('new/notes.yaml', [{ text: memory('notes', 'backend: rediss') }]);
         await editor.untilMarked('new/notes.yaml', UNKNOWN);
-        await editor.untilMarked('agent.yaml', 'arkonis/memory-invalid').catch(() => undefined);
+        await editor.untilMarked('agent.yaml', 'arkonis/memory-invalid');
         mkdirSync(editor.path('new'));
         await editor.save('new/notes.yaml');
         await editor.untilAsChecked();
+    });
+
+export const an_open_file_with_choices_of_its_own_counts_for_the_files_around_it = () =>
+    session({ 'agent.yaml': agent(), 'team/.memgate.yaml': 'failOn: warn\n', 'team/memory.yaml': memory('other', 'backend: rediss') }, async (editor) => {
+        await editor.open('agent.yaml');
+        await editor.open('team/memory.yaml');
+        await editor.untilMarked('agent.yaml', MISSING);
+        await editor.replace('team/memory.yaml', 'other', 'notes');
+        await editor.untilMarked('agent.yaml', 'arkonis/memory-invalid');
+        await editor.replace('team/memory.yaml', 'rediss', 'in-context');
+        await editor.untilMarked('agent.yaml');
+        await editor.replace('team/memory.yaml', 'apiVersion', '# One.\n# Two.\napiVersion');
+        const [{ range }] = await editor.definition('agent.yaml', 'name: notes');
+        assert.equal(range.start.line, 5);
+    });
+
+export const a_new_file_is_judged_in_its_set = () =>
+    session({ '.memgate.yaml': "sets: {dev: [dev], prod: ['prod/*.yaml']}\n", 'dev/memory.yaml': memory(), 'prod/memory.yaml': memory('other') }, async (editor) => {
+        await editor.open('dev/new.yaml', agent());
+        await editor.open('prod/new.yaml', agent());
+        await editor.untilMarked('prod/new.yaml', MISSING);
+        await editor.untilMarked('dev/new.yaml');
+        await editor.open('dev/memory.yaml');
+        await editor.remove('dev/memory.yaml');
+        await editor.replace('dev/memory.yaml', 'in-context', 'rediss');
+        await editor.untilMarked('dev/memory.yaml', UNKNOWN);
+        await editor.untilMarked('dev/new.yaml', 'arkonis/memory-invalid');
+    });
+
+export const a_file_that_is_open_under_two_addresses_has_marks_under_both = () =>
+    session({ 'memory.yaml': memory('notes', 'backend: rediss') }, async (editor) => {
+        await editor.open('memory.yaml');
+        await editor.untilMarked('memory.yaml', UNKNOWN);
+        const uri = editor.uri('memory.yaml').replace('memory.yaml', '%6Demory.yaml');
+        const textDocument = { uri, languageId: 'yaml', version: 1, text: editor.text('memory.yaml') };
+        await editor.notify(lsp.DidOpenTextDocumentNotification.type, { textDocument });
+        await editor.open('other.yaml', memory('other', 'backend: rediss'));
+        await editor.untilMarked('other.yaml', UNKNOWN);
+        await editor.untilMarked('memory.yaml', UNKNOWN);
     });
 
 export const odd_addresses_are_files_or_nothing = () =>
@@ -203,8 +242,8 @@ export const odd_addresses_are_files_or_nothing = () =>
             await editor.open(name, wrong);
             await editor.untilMarked(name, UNKNOWN);
             await editor.write(name, wrong);
-            await editor.replace(name, 'rediss', 'raedis');
-            await editor.untilMarked(name, UNKNOWN);
+            await editor.replace(name, 'rediss', 'in-context');
+            await editor.untilMarked(name);
             await editor.close(name);
             await editor.remove(name);
         }
