@@ -360,22 +360,9 @@ fn closing(text: &str, quote: &str) -> usize {
 }
 
 /// The values of `"name": "value"` whose name means a credential, as JSON or YAML within another text has them. Without
-/// quotes around the value it may be a sentence about the name. A quote that is not closed hides no other document of YAML.
+/// quotes around the value it may be a sentence about the name.
 fn entries(text: &str) -> Vec<Range<usize>> {
-    let is_marker = |at: &usize| {
-        text.get(at + "\n---".len()..).is_some_and(|behind| !behind.starts_with(|c: char| !c.is_whitespace()))
-    };
-    let starts = text.match_indices("\n---").map(|(at, _)| at).filter(is_marker);
-    let mut from = 0;
-    let documents = starts.chain([text.len()]).map(|end| std::mem::replace(&mut from, end)..end);
-    let of_document = |part: Range<usize>| {
-        let found = entries_of_document(text.get(part.clone()).unwrap_or_default());
-        found.into_iter().map(move |span| part.start + span.start..part.start + span.end)
-    };
-    documents.flat_map(of_document).collect()
-}
-
-fn entries_of_document(text: &str) -> Vec<Range<usize>> {
+    let ends: Vec<usize> = document_ends(text).collect();
     let mut found: Vec<Range<usize>> = Vec::new();
     for (colon, _) in text.match_indices(':') {
         if found.last().is_some_and(|last| colon < last.end) {
@@ -386,13 +373,26 @@ fn entries_of_document(text: &str) -> Vec<Range<usize>> {
         let quotes = |c: char| matches!(c, '"' | '\'' | '\\');
         let name = before.trim_end();
         // Below a name without quotes in YAML there may be a mapping, whose first key has quotes.
-        let blanks: &[char] = if name.ends_with(quotes) { &[' ', '\t', '\n', '\r'] } else { &[' ', '\t'] };
+        let is_quoted = name.ends_with(quotes);
+        let blanks: &[char] = if is_quoted { &[' ', '\t', '\n', '\r'] } else { &[' ', '\t'] };
         let value = rest.trim_start_matches(blanks);
         if value.starts_with(quotes) && is_credential_name(last_name(name.trim_end_matches(quotes))) {
-            found.push(assigned(text, colon + 1 + rest.len() - value.len()));
+            // In YAML an open quote ends with its document, and hides none behind it.
+            let end = ends.get(ends.partition_point(|end| *end <= colon)).filter(|_| !is_quoted);
+            let until = text.get(..end.copied().unwrap_or(text.len())).unwrap_or_default();
+            found.push(assigned(until, colon + 1 + rest.len() - value.len()));
         }
     }
     found
+}
+
+/// The line ends before which a document of YAML ends: those before a marker `---`.
+fn document_ends(text: &str) -> impl Iterator<Item = usize> {
+    let is_marker = |(at, marker): &(usize, &str)| {
+        let behind = text.get(at + marker.len()..).unwrap_or_default();
+        behind.is_empty() || behind.starts_with(char::is_whitespace)
+    };
+    text.match_indices("\n---").filter(is_marker).map(|(at, _)| at)
 }
 
 /// What follows `--password` and its like.
