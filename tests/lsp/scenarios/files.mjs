@@ -233,6 +233,7 @@ export const a_file_that_is_open_under_two_addresses_has_marks_under_both = () =
         await editor.open('other.yaml', memory('other', 'backend: rediss'));
         await editor.untilMarked('other.yaml', UNKNOWN);
         await editor.untilMarked('memory.yaml', UNKNOWN);
+        assert.deepEqual(editor.published.get(uri)?.diagnostics, editor.marks('memory.yaml'));
     });
 
 export const odd_addresses_are_files_or_nothing = () =>
