@@ -45,8 +45,8 @@ pub(super) fn load_set(plan: &InputPlan, set: &InputSet, known: &mut Sources) ->
     Ok(inputs)
 }
 
-/// The plan with the new files of an editor that are in a set with these paths, for `-`: no walk finds them. `None` if
-/// there are none.
+/// The plan in which the path `-` reads the new files of an editor that are in a set with these paths: no walk finds them.
+/// `None` if there are none.
 fn with_new_files(plan: &InputPlan, paths: &[String]) -> Option<InputPlan> {
     let is_here =
         |file: &OpenFile| file.is_checked_outside && paths.iter().any(|path| leads_to(path, &file.path));

@@ -59,14 +59,14 @@ pub struct MappedMemory {
 }
 
 impl MappedMemory {
-    /// The namespace without which a host, maybe with a port, is not known: the bare name of a Service is another one in
-    /// each. Empty for a host that is the same everywhere.
+    /// The namespace of a host that is the bare name of a Service, maybe with a port: in other namespaces it is another
+    /// Service. Empty for a host that is the same everywhere.
     fn namespace_of(&self, host: &str) -> &str {
         let is_bare = !host.contains('.') && host.matches(':').count() < 2;
         if is_bare { &self.object.namespace } else { "" }
     }
 
-    /// A host, with the namespace without which it is not known.
+    /// A host, with its namespace if it is the bare name of a Service.
     pub fn whole_host(&self, host: &str) -> String {
         match self.namespace_of(host) {
             "" => host.to_owned(),

@@ -1,7 +1,6 @@
 //! The map as a graph: objects in namespaces, the hosts of stores, and lines between them.
 
-use std::collections::BTreeSet;
-use std::collections::btree_map::{BTreeMap, Entry};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use super::{Fact, MapLine, MappedMemory, MappedObject, MemoryMap, Presence, SetMap};
@@ -133,15 +132,12 @@ struct Nodes {
 
 impl Nodes {
     fn object(&mut self, key: Key, shape: Shape, label: Vec<String>, ids: &mut Ids) -> String {
-        let node = match self.objects.entry(key) {
-            Entry::Occupied(node) => node.into_mut(),
-            Entry::Vacant(place) => {
-                let Key { object: MappedObject { namespace, kind, name }, family, memory } = place.key();
-                let role = if memory.is_some() { "memory" } else { "user" };
-                let id = ids.id(&[role, &self.set, family, kind, namespace, name]);
-                place.insert(Node { id, shape, label })
-            }
-        };
+        let set = &self.set;
+        let node = self.objects.entry(key).or_insert_with_key(|Key { object, family, memory }| {
+            let MappedObject { namespace, kind, name } = object;
+            let role = if memory.is_some() { "memory" } else { "user" };
+            Node { id: ids.id(&[role, set, family, kind, namespace, name]), shape, label }
+        });
         node.id.clone()
     }
 

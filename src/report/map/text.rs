@@ -35,8 +35,8 @@ pub(super) fn write(map: &MemoryMap, out: &mut impl Write) -> io::Result<()> {
             let of_set = if set.set.is_empty() { String::new() } else { format!("set {}, ", set.set) };
             writeln!(out, "{HEADER}{}{HEADER:#}", at_line_start(&format!("{of_set}{title}")))?;
             for same in memories.chunk_by(|one, two| one.object == two.object) {
-                let differ = same.iter().zip(same.iter().skip(1)).any(|(one, two)| one.family != two.family);
-                same.iter().try_for_each(|memory| write_memory(memory, differ, out))?;
+                let names_family = same.chunk_by(|one, two| one.family == two.family).count() > 1;
+                same.iter().try_for_each(|memory| write_memory(memory, names_family, out))?;
             }
         }
     }
