@@ -53,6 +53,7 @@ pub mod workstation;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::cli::terminal::Terminal;
@@ -186,7 +187,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitStatus {
     let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => {
-            let Some(missing) = workstation::missing_command(&error) else { return print_usage(&error) };
+            let Some(missing) = workstation::missing_command(&error) else { return print_usage(error) };
             Terminal::new(clap::ColorChoice::Auto).error(&missing);
             return ExitStatus::Failed;
         }
@@ -267,11 +268,36 @@ fn list_choices(
 }
 
 /// Prints help and the version to standard output, and wrong usage to standard error.
-fn print_usage(error: &clap::Error) -> ExitStatus {
+fn print_usage(mut error: clap::Error) -> ExitStatus {
     let was_requested = !error.use_stderr();
+    if let Some(meant) = meant(&error) {
+        error.remove(ContextKind::SuggestedSubcommand);
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![meant.into()]));
+    }
     // An error here cannot be shown, since the stream does not work.
     let _ = error.print();
     if was_requested { ExitStatus::Clean } else { ExitStatus::Failed }
+}
+
+/// What other programs call a command or a flag, and its form here.
+const CALLED_ELSEWHERE: [(&str, &str); 10] = [
+    ("-f", "give the PATH without a flag: memgate check PATH"),
+    ("--filename", "give the PATH without a flag: memgate check PATH"),
+    ("--file", "give the PATH without a flag: memgate check PATH"),
+    ("version", "the version is printed by memgate --version"),
+    ("validate", "manifests are checked by memgate check PATH"),
+    ("lint", "manifests are checked by memgate check PATH"),
+    ("verify", "manifests are checked by memgate check PATH; certificates by memgate certs verify"),
+    ("diff", "what would be added is shown by memgate mutate --diff PATH"),
+    ("install", "what installs memgate is printed by memgate manifests"),
+    ("uninstall", "what to delete is printed by memgate manifests --image any"),
+];
+
+/// The tip for a word that other programs have.
+fn meant(error: &clap::Error) -> Option<&'static str> {
+    let named = [ContextKind::InvalidSubcommand, ContextKind::InvalidArg];
+    let ContextValue::String(word) = named.into_iter().find_map(|kind| error.get(kind))? else { return None };
+    CALLED_ELSEWHERE.iter().find(|(known, _)| known == word).map(|(_, tip)| *tip)
 }
 
 #[cfg(test)]

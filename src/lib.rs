@@ -73,4 +73,5 @@ mod cluster;
 
 mod doctor;
 
+mod built;
 pub mod cli;

@@ -40,7 +40,7 @@ pub mod check;
 
 pub mod what_if;
 
-pub mod departed;
+mod departed;
 pub mod errors;
 pub mod findings;
 

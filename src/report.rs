@@ -403,6 +403,9 @@ impl Report<'_> {
 
     /// The numbers in one line, such as `2 objects checked in 1 file: 1 denied; 2 denials, 1 warning; 3 passed over`.
     pub fn summary(&self) -> String {
+        if self.objects.is_empty() && !self.errors.is_empty() {
+            return format!("nothing was checked: {} unreadable", counted(self.errors.len(), "input"));
+        }
         let mut line =
             format!("{} checked in {}", counted(self.objects.len(), "object"), counted(self.files, "file"));
         if self.sets > 0 {

@@ -14,7 +14,6 @@ use crate::cli::pull_request::PullRequestArgs;
 use crate::cli::terminal::Terminal;
 use crate::offline::check::Checked;
 use crate::offline::classify::checked_kinds;
-use crate::offline::departed;
 use crate::offline::findings::{report, table};
 use crate::offline::load::InputPlan;
 use crate::offline::passed_over::{Why, counts};
@@ -237,7 +236,7 @@ pub fn write_notes(checked: &Checked, report: &Report<'_>, fail_on: FailOn, term
 /// The notes of a run.
 fn notes(checked: &Checked, report: &Report<'_>, fail_on: FailOn) -> Vec<String> {
     let mut notes = unread_notes(&checked.inputs.unread, "manifest");
-    for codes in checked.rules.unused().filter(|_| !checked.inputs.unread.is_partial) {
+    for codes in checked.rules.unused().filter(|_| !checked.inputs.unread.is_narrow) {
         notes.push(format!("the rule for {} in {FILE_NAME} fits no finding", plain(codes)));
     }
     notes.extend(report.not_shown_lines());
@@ -252,7 +251,6 @@ fn notes(checked: &Checked, report: &Report<'_>, fail_on: FailOn) -> Vec<String>
              namespaces in {FILE_NAME})"
         ));
     }
-    notes.extend(departed::notes(report, &checked.inputs.snapshot.settings.families));
     notes
 }
 

@@ -10,24 +10,29 @@ use crate::cli::terminal::Terminal;
 use crate::offline::explain;
 use crate::offline::load::Inputs;
 use crate::offline::rules::nearest_code;
-use crate::report::page::title;
+use crate::report::page::{self, title};
 use memgate_core::decide::codes;
 use memgate_core::family;
 use memgate_model::finding::Code;
 use memgate_primitives::suggest::{did_you_mean, nearest};
+use memgate_server::deploy::runbooks;
 
 /// Explain a finding code: what is wrong, why it matters, what to do
+///
+/// Lists the codes of a platform, and prints the runbook of an alert too.
 #[derive(Debug, clap::Args)]
 #[command(
     before_help = "Exit codes: 0 printed, 2 there is no such code, or a policy cannot be read.",
     after_long_help = "\
 Examples:
   memgate explain                          list all codes
+  memgate explain arkonis                  list those of one platform
   memgate explain arkonis/redis-required   print the page of one code
+  memgate explain runbook/no-answer        print the runbook of an alert; memgate explain runbook lists them
   memgate explain policy/baseline/durable --policy policies/   describe a rule of a policy"
 )]
 pub struct Args {
-    /// Code, such as arkonis/redis-required; without one all are listed
+    /// Code, such as arkonis/redis-required, platform, or runbook/NAME; without one all codes are listed
     code: Option<String>,
 
     /// File with the policy of the rule; repeatable
@@ -47,14 +52,12 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     if let Some((policy, rule)) = args.code.as_deref().and_then(rule_of) {
         return explain_rule(args, policy, rule, terminal);
     }
-    let text = match &args.code {
-        None => list(),
-        Some(name) => match codes().find(|code| code.name == name) {
-            Some(code) => format!("{}\n", code.page.trim_end()),
-            None => match nearest_code(name) {
-                Some(near) => anyhow::bail!("there is no code \"{name}\"; did you mean {near}?"),
-                None => anyhow::bail!("there is no code \"{name}\"; `memgate explain` lists all codes"),
-            },
+    let text = match args.code.as_deref() {
+        None => list(codes_below("")),
+        Some("runbook") => list(runbooks().map(|(name, text)| (format!("runbook/{name}"), text))),
+        Some(name) => match name.strip_prefix("runbook/") {
+            Some(name) => runbook(name)?,
+            None => of_code(name)?,
         },
     };
     terminal.out(text.as_bytes())?;
@@ -94,11 +97,44 @@ fn rule_text(inputs: &Inputs, policy: &str, rule: &str) -> anyhow::Result<String
     Ok(explain::rule(found, rule, inputs))
 }
 
-fn list() -> String {
-    let width = codes().map(|code| code.name.len()).max().unwrap_or(0);
+/// The page of a code, or the list of the codes that begin with a name and `/`.
+fn of_code(name: &str) -> anyhow::Result<String> {
+    if let Some(code) = codes().find(|code| code.name == name) {
+        return Ok(format!("{}\n", page::of_code(code).trim_end()));
+    }
+    let below: Vec<_> = codes_below(&format!("{name}/")).collect();
+    if !below.is_empty() {
+        return Ok(list(below));
+    }
+    let platforms = family::ALL.iter().map(|family| family.name);
+    match nearest_code(name).or_else(|| nearest(name, platforms)) {
+        Some(near) => anyhow::bail!("there is no code \"{name}\"; did you mean {near}?"),
+        None => anyhow::bail!("there is no code \"{name}\"; `memgate explain` lists all codes"),
+    }
+}
+
+fn runbook(name: &str) -> anyhow::Result<String> {
+    let Some((_, text)) = runbooks().find(|(known, _)| *known == name) else {
+        let hint = did_you_mean(nearest(name, runbooks().map(|(known, _)| known)));
+        anyhow::bail!("there is no runbook \"{name}\"{hint}; `memgate explain runbook` lists all of them");
+    };
+    Ok(format!("{}\n", page::with_links(text, "runbooks").trim_end()))
+}
+
+/// The codes whose names begin like this, with their pages.
+fn codes_below(start: &str) -> impl Iterator<Item = (String, &'static str)> {
+    codes()
+        .filter(move |code| code.name.starts_with(start))
+        .map(|code| (code.name.to_owned(), code.page.text()))
+}
+
+/// A line for each page: its name and its title.
+fn list(pages: impl IntoIterator<Item = (String, &'static str)>) -> String {
+    let pages: Vec<_> = pages.into_iter().collect();
+    let width = pages.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let mut text = String::new();
-    for code in codes() {
-        let _infallible = writeln!(text, "{:width$}  {}", code.name, title(&code.page));
+    for (name, page) in pages {
+        let _infallible = writeln!(text, "{name:width$}  {}", title(page));
     }
     text
 }

@@ -244,6 +244,7 @@ impl InputArgs {
         let mut seen = BTreeSet::new();
         let configured = sets.iter().flat_map(|set| &set.paths).filter(|path| seen.insert(*path));
         let configured: Vec<String> = configured.cloned().collect();
+        let is_narrow = takes_place || !self.sets.is_empty() || is_typed && !self.names_all_of(root);
         let (within, switched_off) =
             (project.within(&configured, root), self.switched_off(project, &configured, &settings.families));
         let PolicyArgs { policy, no_policies, .. } = &self.policies;
@@ -262,10 +263,25 @@ impl InputArgs {
             policies: if *no_policies { Vec::new() } else { policy.clone() },
             ignores_policies: *no_policies,
             snapshot: self.state.snapshot.clone(),
-            reading: self.reading.reading(project, root, settings.namespace.clone())?,
+            reading: Reading {
+                is_narrow,
+                ..self.reading.reading(project, root, settings.namespace.clone())?
+            },
             settings,
             ..InputPlan::default()
         })
+    }
+
+    /// Whether one of the PATHs is the whole repository: the directory of its choices, else its root, else the working
+    /// directory, or one above it.
+    fn names_all_of(&self, choices: &Path) -> bool {
+        let here = normal(Path::new("."));
+        let all = if choices.as_os_str().is_empty() {
+            root_of(&here).unwrap_or(&here).to_owned()
+        } else {
+            normal(choices)
+        };
+        self.paths.iter().any(|path| path != STDIN_PATH && all.starts_with(normal(Path::new(path))))
     }
 
     /// What the choices of the repository leave unchecked, unless a flag says otherwise.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
+use crate::built;
 use crate::cli::ExitStatus;
 use crate::cli::families::parse as parse_family;
 use crate::cli::settings::{ServerSettingsArgs, flags};
@@ -17,12 +18,6 @@ use memgate_server::deploy::component::{CERTIFICATES, Component, contradiction};
 use memgate_server::deploy::install_plan::{InstallPart, InstallPlan, WebhookEndpoint};
 use memgate_server::deploy::metadata::{DEFAULT_NAMESPACE, MAX_NAME_CHARS, default_name};
 use memgate_server::deploy::render;
-
-/// The image of the release that this binary belongs to, if its build named one.
-const RELEASE_IMAGE: Option<&str> = option_env!("MEMGATE_IMAGE");
-
-/// Where deploy/monitoring/alerts.yaml finds the runbooks.
-const RUNBOOKS: &str = "https://github.com/memgate/memgate/blob/main/docs/runbooks/";
 
 /// Print the Kubernetes objects that install memgate
 ///
@@ -108,8 +103,10 @@ pub struct Args {
     image: Option<String>,
 
     /// Where alerts (--component alerts) find their runbooks: the beginning of the address of each page
-    #[arg(long, value_name = "URL", value_parser = parse_runbook_url, default_value = RUNBOOKS)]
-    runbook_url: String,
+    ///
+    /// Without an address each alert names the command that prints its page: memgate explain runbook/NAME.
+    #[arg(long, value_name = "URL", value_parser = parse_runbook_url)]
+    runbook_url: Option<String>,
 
     /// CA certificates, PEM, for the apiserver to trust memgate
     #[arg(long, value_name = "FILE")]
@@ -168,8 +165,9 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let plan = InstallPlan {
         name: args.name.clone().unwrap_or_else(|| default_name(&args.namespace)),
         namespace: args.namespace.clone(),
-        image: image(args.image.as_deref().or(RELEASE_IMAGE), &parts)?,
+        image: image(args.image.as_deref().or(built::IMAGE), &parts)?,
         endpoint: args.url.clone().map_or(WebhookEndpoint::Service, WebhookEndpoint::Url),
+        runbooks: args.runbook_url.clone().or_else(|| built::page("runbooks/")),
         ca: args.ca.as_deref().map(read_ca).transpose()?,
         flags,
         families,
@@ -177,7 +175,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         components,
     };
     let text = render(&plan, &parts).context("failed to write the manifests")?;
-    terminal.raw(text.replace(RUNBOOKS, &args.runbook_url).as_bytes())?;
+    terminal.raw(text.as_bytes())?;
     Ok(ExitStatus::Clean)
 }
 

@@ -5,6 +5,8 @@ use std::sync::LazyLock;
 
 use clap::error::{ContextKind, ContextValue};
 
+use crate::built;
+
 /// Whether this build has these commands and flags.
 pub const IS_BUILT_IN: bool = cfg!(feature = "workstation");
 
@@ -14,8 +16,13 @@ const LEFT_OUT: [&str; 7] = ["completions", "lsp", "man", "map", "schema", "--re
 /// The version, and what this build lacks.
 pub static VERSION: LazyLock<String> = LazyLock::new(|| {
     let version = env!("CARGO_PKG_VERSION");
-    let lacks =
-        || format!("{version}\nwithout {}: the archives of a release have these", LEFT_OUT.join(", "));
+    let lacks = || {
+        format!(
+            "{version}\nwithout {}: the archives of a release{} have these",
+            LEFT_OUT.join(", "),
+            built::releases()
+        )
+    };
     if IS_BUILT_IN { version.to_owned() } else { lacks() }
 });
 
@@ -23,7 +30,8 @@ pub static VERSION: LazyLock<String> = LazyLock::new(|| {
 pub fn missing(name: &str) -> anyhow::Error {
     anyhow::anyhow!(
         "this memgate has no {name}: it is built for servers and pipelines, without what people use at their own \
-         machine, as in the image; the archives of a release have it, and so has a build with the feature \"workstation\""
+         machine, as in the image; the archives of a release{} have it, and so has a build with the feature \"workstation\"",
+        built::releases()
     )
 }
 

@@ -29,6 +29,7 @@ pub(super) fn objects(installed: &InstalledAs<'_>, families: &[&'static Family])
         image: concat!("memgate:", env!("CARGO_PKG_VERSION")).to_owned(),
         endpoint: WebhookEndpoint::Service,
         ca: None,
+        runbooks: None,
         flags: Vec::new(),
         families: families.to_vec(),
         elsewhere: installed.elsewhere.clone(),

@@ -159,8 +159,8 @@ pub(crate) fn of_finding<'r>(located: &'r LocatedFinding<'r>, places: &mut Place
     }
     Diagnostic {
         code: Some(NumberOrString::String(masked_keys(finding.code_name()).into_owned())),
-        code_description: Uri::from_str(&masked_keys(&page::url(finding)))
-            .ok()
+        code_description: page::url(finding)
+            .and_then(|url| Uri::from_str(&masked_keys(&url)).ok())
             .map(|href| CodeDescription { href }),
         related_information: related(located.related.iter(), places),
         ..plain(places.range(&located.location), severity, &message)

@@ -48,7 +48,8 @@ pub(crate) fn hover(question: &Question<'_>) -> Result<Option<Hover>, Error> {
         if place.file == file && here(place.start, place.end) {
             let finding = located.finding;
             let (code, message) = (finding.code_name(), finding.message());
-            let text = page::text(finding).trim();
+            let page = page::text(finding);
+            let text = page.trim();
             sections.push(format!("**{}**: {}\n\n{text}", code_span(code), in_markdown(&message)));
             range.get_or_insert((place.start, place.end));
         }

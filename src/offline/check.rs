@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::offline::checked_object::{CheckedObject, UndecidedObject};
 use crate::offline::classify::open_state;
+use crate::offline::departed;
 use crate::offline::errors::fault_of;
 use crate::offline::load::Inputs;
 use crate::offline::notices::Notice;
@@ -139,8 +140,15 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
     drop_repeated_others(&mut inputs, &all);
     let mut leftovers = leftovers(&inputs.policies, &snapshot, &used, occasion.now, &inputs.places);
     // What has no effect on some files may have one on the others.
-    leftovers.retain(|notice| !inputs.unread.is_partial || !WITHOUT_EFFECT.contains(&notice.finding.code));
+    let of_others: &[&Code] = match &inputs.unread {
+        unread if unread.is_partial => &WITHOUT_EFFECT,
+        unread if unread.is_narrow => &[&codes::EXEMPTION_UNUSED],
+        _ => &[],
+    };
+    leftovers.retain(|notice| !of_others.contains(&notice.finding.code));
     inputs.notices.extend(leftovers);
+    let departed = departed::notes(&all, &inputs, &snapshot);
+    inputs.notices.extend(departed);
     let order = InputOrder::of(&inputs.sources);
     inputs.passed_over.sort_by_cached_key(|it| order.place(&it.source, it.span.start));
     let policies = snapshot.policies.iter().map(|policy| policy.name.clone()).collect();

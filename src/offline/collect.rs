@@ -32,6 +32,8 @@ pub struct Reading {
     pub checks_only_open: bool,
     /// Whether the places of the objects of the state are needed.
     pub keeps_places: bool,
+    /// Whether less than the whole repository is read: settings that fit nothing are not reported then.
+    pub is_narrow: bool,
 }
 
 impl Default for Reading {
@@ -44,6 +46,7 @@ impl Default for Reading {
             open: Vec::new(),
             checks_only_open: false,
             keeps_places: true,
+            is_narrow: false,
         }
     }
 }
@@ -110,6 +113,8 @@ pub struct Unread {
     pub unreadable_state: usize,
     /// Whether only one of the files is checked, and the others are its state.
     pub is_partial: bool,
+    /// Whether less than the repository was read: a setting without effect may have one on the rest.
+    pub is_narrow: bool,
     /// The snapshot of a cluster, if one was given.
     pub assumed: Option<Assumed>,
 }

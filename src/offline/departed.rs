@@ -1,36 +1,67 @@
-//! Notes about kinds that the next line of a platform does not have: one for each kind, with what becomes of it.
+//! A note about a line of a platform that ends: one for all inputs, where they or the cluster have the next line.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use crate::report::{ObjectRef, Report, plain};
+use crate::offline::check::Decided;
+use crate::offline::load::Inputs;
+use crate::offline::notices::Notice;
+use crate::report::ObjectRef;
 use memgate_core::family;
-use memgate_model::family::Family;
+use memgate_manifest::source::{Source, Span};
+use memgate_model::family::{DepartedLine, Family};
+use memgate_model::finding::{Finding, Severity};
+use memgate_model::snapshot::Snapshot;
+use memgate_primitives::pointer::Pointer;
 
-/// The notes, in the order of the platforms' rows.
-pub fn notes(report: &Report<'_>, families: &[&'static Family]) -> Vec<String> {
-    let judged = report.objects.iter().map(|object| (object.object_ref, object.file, object.line));
-    let others = report.passed_over.iter().filter_map(|it| Some((it.object_ref?, it.file, it.line)));
-    let mut places: BTreeMap<(usize, usize), (usize, &str, usize)> = BTreeMap::new();
-    for (object, file, line) in judged.chain(others) {
-        if let Some(row) = row(object, families) {
-            places.entry(row).or_insert((0, file, line)).0 += 1;
-        }
-    }
-    let note = |((family, row), (count, file, line)): (&(usize, usize), &(usize, &str, usize))| {
-        let (group, kind, becomes) = families.get(*family)?.definitions.departed.get(*row)?;
-        Some(format!("{}:{line}: {kind} of {group} ({count}): {becomes}", plain(file)))
-    };
-    places.iter().filter_map(note).collect()
+/// Whether a notice is such a note.
+pub(super) fn is_note(notice: &Notice) -> bool {
+    let departed = family::ALL.iter().filter_map(|family| family.definitions.departed.as_ref());
+    notice.finding.severity == Severity::Note
+        && departed.map(|line| line.code).any(|code| code == notice.finding.code)
 }
 
-/// The place of an object's kind in the rows. A version that moved to another group is not of the line that ends.
-fn row(object: &ObjectRef, families: &[&'static Family]) -> Option<(usize, usize)> {
-    let (group, version) = object.api_version.split_once('/')?;
-    let is_it = |(known, kind, _): &(&str, &str, &str)| *known == group && **kind == *object.kind;
-    let find = |(index, family): (usize, &&'static Family)| {
-        Some((index, family.definitions.departed.iter().position(is_it)?))
-    };
-    let is_moved = family::validated(families, group, &object.kind)
+/// The notes, each at the first object of its line.
+pub(super) fn notes(decided: &[Decided], inputs: &Inputs, state: &Snapshot) -> Vec<Notice> {
+    let families = &state.settings.families;
+    let lines = families.iter().filter_map(|family| Some((*family, family.definitions.departed.as_ref()?)));
+    lines.filter_map(|(family, line)| note(family, line, decided, inputs, state)).collect()
+}
+
+fn note(
+    family: &'static Family,
+    line: &DepartedLine,
+    decided: &[Decided],
+    inputs: &Inputs,
+    state: &Snapshot,
+) -> Option<Notice> {
+    let mut next = line.next.iter().filter_map(|kind| state.kind(kind));
+    if !next.any(|kind| kind.is_installed || !kind.is_empty()) {
+        return None;
+    }
+    let judged = decided.iter().map(|it| {
+        let place = &it.object.place;
+        (&it.object.object_ref, place.source(), place.span())
+    });
+    let others = &inputs.passed_over;
+    let others = others.iter().filter_map(|it| Some((it.object_ref.as_ref()?, &it.source, it.span)));
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut first: Option<(&ObjectRef, &Arc<Source>, Span)> = None;
+    for found in judged.chain(others).filter(|(object, ..)| is_of(family, line, object)) {
+        *counts.entry(&found.0.kind).or_default() += 1;
+        first.get_or_insert(found);
+    }
+    let (_, source, span) = first?;
+    let counts: Vec<String> = counts.iter().map(|(kind, count)| format!("{kind} ({count})")).collect();
+    let message = format!("{}: {}", line.message, counts.join(", "));
+    let finding = Finding::warn(line.code, Pointer::root(), message);
+    Some(Notice::new(source, span, Finding { severity: Severity::Note, ..finding }))
+}
+
+/// Whether an object is of the line. One of a version that moved to another group is not.
+fn is_of(family: &'static Family, line: &DepartedLine, object: &ObjectRef) -> bool {
+    let Some((group, version)) = object.api_version.split_once('/') else { return false };
+    let is_moved = family::validated(&[family], group, &object.kind)
         .is_some_and(|(family, kind)| (family.definitions.stand_in.moved)(kind, version).is_some());
-    families.iter().enumerate().find_map(find).filter(|_| !is_moved)
+    group == line.group && line.kinds.contains(&&*object.kind) && !is_moved
 }

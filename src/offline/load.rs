@@ -149,7 +149,10 @@ pub(super) fn load_paths(plan: &InputPlan, checked: &[String], known: &mut Sourc
     state.iter().try_for_each(|path| loader.state(path))?;
     loader.checked(checked, plan.within.as_deref())?;
     let Loader { mut inputs, notices, .. } = loader;
-    inputs.unread.unused_excludes = plan.reading.exclude.unused();
+    inputs.unread.is_narrow = plan.reading.is_narrow;
+    if !plan.reading.is_narrow {
+        inputs.unread.unused_excludes = plan.reading.exclude.unused();
+    }
     inputs.unread.switched_off.clone_from(&plan.switched_off);
     inputs.unread.switched_off.extend(plan.reading.exclude.left_out_by_file());
     inputs.unread.unreadable_state = notices.unreadable;

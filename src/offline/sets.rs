@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::offline::check::{Checked, Decided, WITHOUT_EFFECT, check};
+use crate::offline::departed;
 use crate::offline::joined::{deduplicate, join_inputs};
 use crate::offline::load::{Error, InputPlan, InputSet, Inputs, Sources, load};
 use crate::offline::load_sets::{load_set, outside_of_sets};
@@ -104,7 +105,11 @@ impl WithoutEffect {
 
 /// Adds what another set has.
 fn join(all: &mut Checked, other: Checked) {
-    let Checked { inputs, decided, policies, places_of_sets, page, .. } = other;
+    let Checked { mut inputs, decided, policies, places_of_sets, page, .. } = other;
+    // One for all sets.
+    if all.inputs.notices.iter().any(departed::is_note) {
+        inputs.notices.retain(|notice| !departed::is_note(notice));
+    }
     if let (Some(all), Some(page)) = (&mut all.page, page) {
         all.add(page);
     }

@@ -73,6 +73,10 @@ impl<'r> Walked<'r> {
             return self.items.push(Item::Error(Error::of_input(input, OUTSIDE)));
         }
         match fs::metadata(input) {
+            Err(_) if ["http://", "https://"].iter().any(|start| input.starts_with(start)) => {
+                let help = "this is an address, and memgate reads files; fetch it first: curl -fsSL ADDRESS | memgate check -";
+                self.items.push(Item::Error(Error::of_input(input, help)));
+            }
             Ok(metadata) if metadata.is_dir() => {
                 let wanted = |path: &Path| is_manifest(path) || is_marker(path);
                 self.walk(input, Path::new(input), &wanted);

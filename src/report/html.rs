@@ -97,7 +97,7 @@ fn whole(report: &Report<'_>, page: &Page<'_>) -> Markup {
                         }
                     }
                 }
-                footer { p { "Written by memgate " (env!("CARGO_PKG_VERSION")) ". " (docs()) } }
+                footer { p { "Written by memgate " (env!("CARGO_PKG_VERSION")) "." } }
                 script { (PreEscaped(SCRIPT)) }
             }
         }
@@ -111,11 +111,6 @@ fn security_policy() -> String {
         "default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; base-uri 'none'; \
          form-action 'none'"
     )
-}
-
-fn docs() -> Markup {
-    let address = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs/commands.md");
-    html! { a href=(address) rel="noreferrer" { "Documentation of the commands" } }
 }
 
 /// The result in words, with the class of its colour.
@@ -189,6 +184,7 @@ fn parts(report: &Report<'_>, page: &Page<'_>) -> Vec<Part> {
         part("assumed", "What was assumed or is not known", tables::assumed(report, page)),
         rows("passed-over", "What was not checked", tables::passed_over(report)),
         rows("map", "Map of memory", map::section(&page.map)),
+        part("codes", "What the codes mean", findings::pages(report)),
     ];
     let used: usize =
         parts.iter().filter_map(|part| part.content.as_ref()).map(|content| budget::size(&content.0)).sum();

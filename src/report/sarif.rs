@@ -10,6 +10,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
+use crate::built;
 use crate::report::fingerprint::{self, Counter, Fingerprint};
 use crate::report::json::without_nulls;
 use crate::report::{
@@ -46,13 +47,13 @@ pub fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
         "runs": [{
-            "tool": {"driver": {
+            "tool": {"driver": without_nulls(json!({
                 "name": "memgate",
                 "version": env!("CARGO_PKG_VERSION"),
                 "semanticVersion": env!("CARGO_PKG_VERSION"),
-                "informationUri": env!("CARGO_PKG_REPOSITORY"),
+                "informationUri": built::PAGES,
                 "rules": rules.descriptors(),
-            }},
+            }))},
             "columnKind": "unicodeCodePoints",
             "invocations": [{
                 "executionSuccessful": report.errors.is_empty(),
@@ -112,15 +113,14 @@ impl<'r> Rules<'r> {
                     "id": name,
                     "shortDescription": {"text": text},
                     "fullDescription": {"text": text},
-                    "helpUri": page::ERRORS,
                     "help": {"text": format!("{text}, so nothing in it was checked.")},
                 });
             };
             let page = page::text(finding);
             without_nulls(json!({
                 "id": name,
-                "shortDescription": {"text": page::title(page)},
-                "fullDescription": {"text": page::summary(page)},
+                "shortDescription": {"text": page::title(&page)},
+                "fullDescription": {"text": page::summary(&page)},
                 "helpUri": page::url(finding),
                 "help": {"text": page, "markdown": page},
                 "properties": finding.policy.as_ref().map(|policy| properties(&policy.rule)),

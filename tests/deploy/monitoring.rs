@@ -23,8 +23,6 @@ const METRICS: &str = include_str!("../../docs/metrics.md");
 const ALERTS: &str = include_str!("../../deploy/monitoring/alerts.yaml");
 const DASHBOARD: &str = include_str!("../../deploy/monitoring/dashboard.json");
 
-const RUNBOOKS: &str = "https://github.com/memgate/memgate/blob/main/docs/runbooks/";
-
 /// The labels that Prometheus itself adds to whatever it scrapes.
 const TARGET: [&str; 2] = ["instance", "job"];
 
@@ -248,13 +246,15 @@ fn alerts_say_how_bad_it_is_and_what_to_do() {
         assert!(["critical", "warning", "info"].contains(&severity), "{name}: {severity}");
         let summary = alert["annotations"]["summary"].as_str().unwrap();
         assert!(summary.ends_with('.') && summary.len() <= 120, "{name}: {summary}");
-        let runbook = alert["annotations"]["runbook_url"].as_str().unwrap();
-        let page = runbook.strip_prefix(RUNBOOKS).unwrap_or_else(|| panic!("{name}: {runbook}"));
+        let runbook = alert["annotations"]["runbook"].as_str().unwrap();
+        let page =
+            runbook.strip_prefix("memgate explain runbook/").unwrap_or_else(|| panic!("{name}: {runbook}"));
+        let page = &format!("{page}.md");
         let text = pages.get(page).unwrap_or_else(|| panic!("{name}: docs/runbooks has no {page}"));
         assert!(text.contains(&format!("`{name}`")), "{page} does not name {name}");
         let row = list.lines().find(|line| line.starts_with(&format!("| `{name}` |")));
         assert!(row.is_some_and(|row| row.contains(&format!("]({page})"))), "{name}: {row:?}");
-        left.remove(&page.to_owned());
+        left.remove(page);
     }
     assert!(names.len() >= 15, "{names:?}");
     assert!(left.is_empty(), "no alert leads to {left:?}");

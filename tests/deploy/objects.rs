@@ -44,6 +44,7 @@ pub(crate) fn base_with(components: BTreeSet<Component>) -> Objects {
         image: IMAGE.to_owned(),
         endpoint: WebhookEndpoint::Service,
         ca: None,
+        runbooks: None,
         families: Vec::new(),
         components,
         flags: Vec::new(),

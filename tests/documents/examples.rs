@@ -61,3 +61,16 @@ fn every_example_is_named_in_their_readme() {
         }
     }
 }
+
+/// `.memgate.yaml` at the root: a check of this repository reads the examples, and they are good.
+#[test]
+fn a_check_of_this_repository_passes() {
+    let output = memgate(&["check"], "");
+    let notes = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{notes}");
+    assert!(output.stdout.is_empty(), "{}", text(&output.stdout));
+    let objects: usize =
+        notes.lines().last().and_then(|line| line.split(' ').next()?.parse().ok()).unwrap_or(0);
+    assert!(objects >= 40, "{notes}");
+    assert!(!notes.contains("left nothing out") && !notes.contains("fits no finding"), "{notes}");
+}

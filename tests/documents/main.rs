@@ -1,12 +1,14 @@
 //! That what people read and copy is true: the page of each finding code, the examples, the pages about policies,
-//! about the versions of the platforms and about releases, and the bundled definitions.
+//! about the versions of the platforms and about releases, the list of attacks, and the bundled definitions.
 
 #![allow(clippy::expect_used, reason = "a test stops where something is wrong")]
 
 #[path = "../support/cases.rs"]
 mod cases;
 
+mod addresses;
 mod admission_policies;
+mod attacks;
 mod codes;
 mod english;
 mod examples;

@@ -16,11 +16,11 @@ use crate::run::{BAD, Scratch, many};
 const MAX_BYTES: usize = 5_000_000;
 
 /// Every element of a page. An input cannot add one.
-const ELEMENTS: [&str; 46] = [
+const ELEMENTS: [&str; 48] = [
     "html", "head", "meta", "title", "style", "script", "body", "a", "header", "nav", "main", "footer",
     "section", "article", "div", "h1", "h2", "h3", "p", "ul", "li", "dl", "dt", "dd", "time", "strong",
     "span", "code", "pre", "mark", "table", "caption", "thead", "tbody", "tr", "th", "td", "figure",
-    "figcaption", "svg", "g", "rect", "path", "text", "label", "input",
+    "figcaption", "svg", "g", "rect", "path", "text", "label", "input", "details", "summary",
 ];
 
 /// Every attribute of a page.

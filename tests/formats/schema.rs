@@ -167,11 +167,11 @@ fn choices_of_a_repository_are_as_described() {
         }
     }
     assert!(right >= 3 && wrong >= 2, "{right} are right and {wrong} wrong");
-    let page = fs::read_to_string(root.join("docs/commands.md")).expect("the page");
-    let (_, section) = page.split_once("### Choices of a repository\n").expect("a section");
+    let page = fs::read_to_string(root.join("docs/check.md")).expect("the page");
+    let (_, section) = page.split_once("\n## Choices of a repository\n").expect("a section");
     let example = section.split("```yaml\n").nth(1).and_then(|text| text.split("```").next());
     let [example]: [Value; 1] = documents(example.expect("an example")).try_into().expect("one document");
-    expect_valid(&project, &example, "docs/commands.md");
+    expect_valid(&project, &example, "docs/check.md");
     let described = printed("project")["properties"].as_object().expect("fields").len();
     assert_eq!(example.as_object().map(serde_json::Map::len), Some(described), "the example has all keys");
     for wrong in [

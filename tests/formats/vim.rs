@@ -1,4 +1,5 @@
-//! The settings of docs/ci.md for editors: vim runs its own, the task of VS Code is read as VS Code does.
+//! The settings of docs/editors.md for editors without a language client: vim runs its own, the task of VS Code is read as
+//! VS Code does.
 
 use std::fs;
 use std::path::Path;
@@ -12,9 +13,11 @@ const WRITE: &str = "let lines = map(filter(getqflist(), 'v:val.valid'), \
     'bufname(v:val.bufnr).\":\".v:val.lnum.\":\".v:val.col.\":\".v:val.type.\":\".v:val.text')\n\
     call writefile(lines, 'found')\nqall!\n";
 
-/// The block of the page in a language.
+/// The block of the section in a language.
 fn block(language: &str) -> String {
-    blocks().into_iter().find(|(name, _)| name == language).expect("a block").1
+    let page = include_str!("../../docs/editors.md");
+    let (_, section) = page.split_once("\n## Editors without a language client\n").expect("the section");
+    blocks(section).into_iter().find(|(name, _)| name == language).expect("a block").1
 }
 
 /// Runs a script, and returns the list of errors.

@@ -238,6 +238,7 @@ fn what_it_needs_is_installed() {
         image: "memgate".to_owned(),
         endpoint: WebhookEndpoint::Service,
         ca: None,
+        runbooks: None,
         families: vec![&tiny::FAMILY],
         components: BTreeSet::from([Component::Vap]),
         flags: Vec::new(),

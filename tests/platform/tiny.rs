@@ -53,7 +53,7 @@ pub(crate) static FAMILY: Family = Family {
             tolerates: |_, _, _| false,
             later_accepts: |_, _| false,
         },
-        departed: &[],
+        departed: None,
         aggregated_server: None,
         wait_probes: &[(&api::NOTEBOOK, "{}")],
     },

@@ -41,13 +41,13 @@ impl Pages {
 
     /// The text of a file, by its path below the folder; empty if there is none, which tests of the files find.
     pub fn page(&'static self, path: &str) -> &'static str {
+        self.all().find(|(found, _)| *found == path).map_or("", |(_, text)| text)
+    }
+
+    /// All files: the path below the folder, and the text.
+    pub fn all(&'static self) -> impl Iterator<Item = (&'static str, &'static str)> {
         let mut parts = self.0.split('\0');
-        while let (Some(found), Some(text)) = (parts.next(), parts.next()) {
-            if found == path {
-                return text;
-            }
-        }
-        ""
+        std::iter::from_fn(move || Some((parts.next()?, parts.next()?)))
     }
 }
 

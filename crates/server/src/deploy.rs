@@ -28,6 +28,11 @@ use crate::deploy::install_plan::{InstallPart, InstallPlan};
 use crate::deploy::metadata::NAME;
 use crate::deploy::objects::Objects;
 
+/// The runbooks of the alerts, by name: what an alert means, its causes and what to do, in Markdown.
+pub fn runbooks() -> impl Iterator<Item = (&'static str, &'static str)> {
+    components::monitoring::runbooks()
+}
+
 /// The objects of a plan: the base, then its families, then its components.
 pub fn objects(plan: &InstallPlan) -> Objects {
     let mut objects = Objects::base(plan);

@@ -14,6 +14,9 @@ pub(super) const OTHERS: usize = 300_000;
 /// The share of the table of the map, in which a row has many objects.
 pub(super) const MAP: usize = 700_000;
 
+/// The share of the pages of codes, which all codes together do not reach.
+pub(super) const PAGES: usize = 700_000;
+
 /// The share of the pictures of maps.
 pub(super) const PICTURES: usize = 300_000;
 

@@ -1,12 +1,14 @@
 //! Findings with their source lines, and the errors of inputs.
 
+use std::collections::BTreeMap;
+
 use maud::{Markup, html};
 
-use super::budget::{OTHERS, fitting};
+use super::budget::{OTHERS, PAGES, fitting};
 use super::{excerpt, text};
-use crate::report::page::url;
+use crate::report::page::{self, url};
 use crate::report::{InputError, LocatedFinding, Report};
-use memgate_model::finding::Severity;
+use memgate_model::finding::{Finding, Severity};
 
 /// The most other places that are shown with a finding.
 const MAX_RELATED: usize = 3;
@@ -32,22 +34,13 @@ pub(super) fn of_severity(report: &Report<'_>, severity: Severity, share: usize)
 fn finding(located: &LocatedFinding<'_>) -> Markup {
     let LocatedFinding { finding, object_ref, location, sets, related, fingerprint, .. } = located;
     let name = finding.severity.name();
-    // One that holds a credential is left out.
-    let is_shown = |it: &String| {
-        let is_page = it.starts_with("https://") || it.starts_with("http://");
-        is_page && text(it) == *it
-    };
-    let address = Some(url(finding)).filter(is_shown);
     let place = format!("{}:{}:{}", text(location.file), location.line, location.column);
     let at_admission = finding.policy.as_ref().and_then(|policy| policy.at_admission);
     html! {
         article class={ "finding is-" (name) } id={ "finding-" (fingerprint) } {
             h3 {
                 span class=(name) { (name) } " "
-                @match &address {
-                    Some(address) => a href=(address) rel="noreferrer" { code { (text(finding.code_name())) } },
-                    None => code { (text(finding.code_name())) },
-                }
+                a href={ "#" (page_id(finding)) } { code { (text(finding.code_name())) } }
                 @if !object_ref.kind.is_empty() { " " (text(&object_ref.title())) }
             }
             p { (text(&finding.message())) }
@@ -65,6 +58,37 @@ fn finding(located: &LocatedFinding<'_>) -> Markup {
             }
             @if let Some(words) = at_admission { p { "At admission: " (words.words()) } }
             @if let Some(help) = finding.help_text() { p { "Help: " (text(&help)) } }
+        }
+    }
+}
+
+/// The id of the page of a finding's code, or of the type of its rule.
+fn page_id(finding: &Finding) -> String {
+    let rule = finding.policy.as_ref().map(|policy| policy.rule.type_name);
+    rule.map_or_else(|| format!("code-{}", finding.code.name), |name| format!("rule-{name}"))
+}
+
+/// The pages of all codes in the report, each closed until it is looked at; `None` without findings.
+pub(super) fn pages(report: &Report<'_>) -> Option<Markup> {
+    let findings = report.findings.iter().map(|located| located.finding);
+    let pages: BTreeMap<String, &Finding> = findings.map(|finding| (page_id(finding), finding)).collect();
+    let shown = fitting(PAGES, pages, page);
+    (!shown.is_empty()).then(|| html! { (shown.all()) (shown.rest("memgate explain prints all of them")) })
+}
+
+fn page((id, finding): (String, &Finding)) -> Markup {
+    // One that holds a credential is left out.
+    let is_shown = |it: &String| {
+        let is_page = it.starts_with("https://") || it.starts_with("http://");
+        is_page && text(it) == *it
+    };
+    let address = url(finding).filter(is_shown);
+    let name = finding.policy.as_ref().map_or(finding.code.name, |policy| policy.rule.type_name);
+    html! {
+        details id=(id) {
+            summary { code { (name) } }
+            pre { (page::text(finding).trim_end()) }
+            @if let Some(address) = &address { p { a href=(address) rel="noreferrer" { (address) } } }
         }
     }
 }

@@ -62,7 +62,7 @@ pub static FAMILY: Family = Family {
             tolerates: validate::tolerates,
             later_accepts: |_, _| false,
         },
-        departed: &[],
+        departed: None,
         aggregated_server: Some(api::AGGREGATED_SERVER),
         wait_probes: &[(&api::MEMORY, r#"{"address":{}}"#)],
     },

@@ -61,7 +61,7 @@ pub static FAMILY: Family = Family {
             tolerates: |_, _, _| false,
             later_accepts: validate::later_accepts,
         },
-        departed: &[],
+        departed: None,
         aggregated_server: None,
         wait_probes: &[
             (&api::ARKONIS.memory, r#"{"backend":"redis"}"#),

@@ -62,7 +62,7 @@ pub static FAMILY: Family = Family {
             tolerates: |_, _, _| false,
             later_accepts: |_, _| false,
         },
-        departed: &api::DEPARTED,
+        departed: Some(api::DEPARTED),
         aggregated_server: None,
         wait_probes: &api::WAIT_PROBES,
     },

@@ -68,7 +68,7 @@ pub static FAMILY: Family = Family {
             tolerates: validate::tolerates,
             later_accepts: validate::later_accepts,
         },
-        departed: &[],
+        departed: None,
         aggregated_server: None,
         wait_probes: &[(
             &api::ENSEMBLE,

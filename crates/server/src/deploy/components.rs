@@ -2,7 +2,7 @@
 
 mod availability;
 mod certs;
-mod monitoring;
+pub(super) mod monitoring;
 mod network;
 mod operations;
 mod policies;

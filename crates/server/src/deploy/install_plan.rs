@@ -16,6 +16,8 @@ pub struct InstallPlan {
     pub image: String,
     /// How the apiserver reaches memgate.
     pub endpoint: WebhookEndpoint,
+    /// The beginning of the address of each alert's runbook; without it alerts name the command that prints the page.
+    pub runbooks: Option<String>,
     /// The CA certificates, PEM, for `caBundle`. Without them the field is left out, so that another tool can own it.
     pub ca: Option<Vec<u8>>,
     /// The families that are switched on, in their usual order.

@@ -1,5 +1,7 @@
 //! The family's kinds, and the fields that memgate reads of them.
 
+use super::codes::LINE_REMOVED;
+use memgate_model::family::DepartedLine;
 use memgate_model::kind::Kind;
 use memgate_model::pod::Pod;
 use memgate_model::schema::{Field, METADATA, METADATA_OF_JUDGED, Schema, schema};
@@ -158,28 +160,14 @@ const MEMORY_SCHEMA: Schema = schema! { open {
     },
 } };
 
-/// The kinds of 0.x, and what becomes of each in 1.x.
-pub(crate) const DEPARTED: [(&str, &str, &str); 6] = [
-    (
-        OLDER_GROUP,
-        "Agent",
-        "kagent 1.0 does not read it; write an AgentTemplate with its model and prompt, a Harness with its memory \
-         (spec.kagent.memory) if it has one, and an Agent of api.kagent.dev that names both; stored memories do not move",
-    ),
-    (
-        OLDER_GROUP,
-        "SandboxAgent",
-        "kagent 1.0 has no such kind; it becomes an Agent of api.kagent.dev whose Harness has the sandbox",
-    ),
-    (
-        OLDER_GROUP,
-        "ModelConfig",
-        "kagent 1.0 does not read it; write it in api.kagent.dev/v1alpha3, with the same fields",
-    ),
-    (OLDER_GROUP, "Memory", "kagent 1.0 has no such kind; memory is set on a Harness (spec.kagent.memory)"),
-    (OLDER_GROUP, "AgentHarness", "kagent 1.0 has no such kind"),
-    (OLDER_GROUP, "ToolServer", "kagent 1.0 has no such kind"),
-];
+/// The line 0.x, which 1.0 does not read.
+pub(crate) const DEPARTED: DepartedLine = DepartedLine {
+    group: OLDER_GROUP,
+    kinds: &["Agent", "SandboxAgent", "ModelConfig", "Memory", "AgentHarness", "ToolServer"],
+    next: &NEWER_KINDS,
+    code: &LINE_REMOVED,
+    message: "kagent 1.0 does not read objects of kagent.dev",
+};
 
 /// What the definitions accept and memgate refuses.
 pub(crate) static WAIT_PROBES: [(&Kind, &str); 2] = [
