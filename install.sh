@@ -5,13 +5,16 @@
 #   MEMGATE_RELEASES=URL sh install.sh [VERSION]
 #
 #   MEMGATE_RELEASES     the place of releases: below it, vVERSION/memgate-VERSION-SYSTEM-ARCHITECTURE.tar.gz and
-#                        vVERSION/SHA256SUMS. https://, http:// or file://.
+#                        vVERSION/SHA256SUMS. https://, http:// or file://. The install.sh of a release knows its place.
 #   MEMGATE_INSTALL_DIR  the directory of the program; ~/.local/bin by default
 #
 # Nothing is installed unless the sum is right. The sums come from the same place as the archive, so they find damage,
 # but not an attacker who controls that place: docs/release.md says how to check a signature. Needs tar, sha256sum or
 # shasum, and curl or wget.
 set -eu
+
+# tools/build-archives.sh writes the place of the release here.
+RELEASES=
 
 fail() { printf 'install.sh: %s\n' "$*" >&2; exit 1; }
 
@@ -56,13 +59,14 @@ main() {
     esac
     version="${1:-0.1.0}"
     version="${version#v}"
-    [ -n "${MEMGATE_RELEASES:-}" ] || fail "set MEMGATE_RELEASES to the place of releases, such as
+    releases="${MEMGATE_RELEASES:-$RELEASES}"
+    [ -n "$releases" ] || fail "set MEMGATE_RELEASES to the place of releases, such as
   https://HOST/OWNER/memgate/releases/download or file:///path/to/releases"
     build='cargo install --locked --path . in a checkout builds memgate from its sources'
     case $(uname -s) in
         Linux) system=linux ;;
         Darwin) system=darwin ;;
-        MINGW* | MSYS* | CYGWIN*) fail "on Windows, unpack memgate-$version-windows-x86_64.zip of $MEMGATE_RELEASES" ;;
+        MINGW* | MSYS* | CYGWIN*) fail "on Windows, unpack memgate-$version-windows-x86_64.zip of $releases" ;;
         *) fail "there is no archive for $(uname -s); $build" ;;
     esac
     case $(uname -m) in
@@ -71,7 +75,7 @@ main() {
         *) fail "there is no archive for $(uname -m); $build" ;;
     esac
     name="memgate-$version-$system-$architecture"
-    place="${MEMGATE_RELEASES%/}/v$version"
+    place="${releases%/}/v$version"
     directory="${MEMGATE_INSTALL_DIR:-${HOME:?is not set; set it or MEMGATE_INSTALL_DIR}/.local/bin}"
 
     scratch=$(mktemp -d)

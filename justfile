@@ -40,9 +40,9 @@ pictures:
 page-pictures:
     BLESS=1 cargo test --locked --test browser -- --include-ignored pictures
 
-# Write the tables among the files of deploy/kustomize anew
+# Write the tables among the files of deploy/kustomize, and stress/ATTACKS.md, anew
 generate:
-    BLESS=1 cargo test --locked --test deploy --test documents -- generate:: helm:: policies::
+    BLESS=1 cargo test --locked --test deploy --test documents -- generate:: helm:: policies:: attacks::
 
 # List anew what a platform's own definitions ask: `just shape ark ../ark/config/crd/bases/*.yaml`; `git diff` says what moved
 shape NAME *FILES:
@@ -117,11 +117,11 @@ deny:
 advisories:
     cargo deny check advisories
 
-# The request path beside its limit and a webhook in Go, alone and through an apiserver, for docs/performance.md; `just bench short` is for a look
+# The request path beside its limit and a webhook in Go, alone and through an apiserver, for stress/PERFORMANCE.md; `just bench short` is for a look
 bench *ARGS:
     tools/bench.sh {{ARGS}}
 
-# Every table of docs/performance.md anew
+# Every table of stress/PERFORMANCE.md anew
 performance:
     tools/bench.sh
     tools/instructions.sh write
@@ -134,7 +134,7 @@ bench-compare BASE:
 instructions *ARGS:
     tools/instructions.sh {{ARGS}}
 
-# Speed in process: `just bench-process request`; results belong in docs/performance.md
+# Speed in process: `just bench-process request`; results belong in stress/PERFORMANCE.md
 bench-process NAME *FILTER:
     cargo bench --locked --package memgate-stress --bench {{NAME}} -- {{FILTER}}
 

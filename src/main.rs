@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 /// The allocators of libc keep much more memory when callers do not read their answers, and musl's makes all threads wait
-/// for each other; docs/performance.md has the numbers.
+/// for each other.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -62,7 +62,7 @@ const CRATE_LAYERS: [(&str, &[&str]); 7] = [
 ];
 
 /// For each module at the top of a crate with several parts, the modules of the same crate that it may use.
-const LAYERS: [(&str, &[&str]); 18] = [
+const LAYERS: [(&str, &[&str]); 19] = [
     ("family", &[]),
     ("patch", &[]),
     ("decide", &["patch", "family"]),
@@ -74,12 +74,13 @@ const LAYERS: [(&str, &[&str]); 18] = [
     ("library_error", &["review_path"]),
     ("deploy", &["review_path"]),
     ("server", &["crypto", "review_path", "library_error"]),
-    ("report", &[]),
+    ("built", &[]),
+    ("report", &["built"]),
     ("offline", &["report"]),
     ("editor", &["offline", "report"]),
     ("cluster", &["report"]),
     ("doctor", &["cluster", "report"]),
-    ("cli", &["doctor", "cluster", "editor", "offline", "report"]),
+    ("cli", &["built", "doctor", "cluster", "editor", "offline", "report"]),
     ("main", &["cli"]),
 ];
 

@@ -18,14 +18,19 @@ use anstyle_svg::{Term, WIN10_CONSOLE};
 use shown::fits;
 
 /// Each picture of README, and the command whose output it is.
-const PICTURES: &[(&str, &str)] = &[
-    ("docs/pictures/finding.svg", "memgate check docs/tour/"),
-    ("docs/pictures/diff.svg", "memgate mutate --diff examples/arkonis/pod.yaml --with examples/arkonis/"),
-];
+const PICTURES: &[(&str, &str)] =
+    &[("docs/pictures/diff.svg", "memgate mutate --diff examples/arkonis/pod.yaml --with examples/arkonis/")];
 
 /// The width of a picture, in characters: what a page of a repository shows without scaling it down much.
 /// Longer lines are cut off, as a pager does.
 const COLUMNS: usize = 110;
+
+/// How anstyle-svg draws dimmed text, and how it is drawn here. An opacity of 0.4 has too little contrast, and some programs
+/// ignore it in a part of a text.
+const DIMMED: (&str, &str) = (".dimmed { opacity: 0.4; }", ".dimmed { fill: #929292 }");
+
+/// The contrast between text and its background that WCAG 2 asks for at level AA.
+const CONTRAST: f64 = 4.5;
 
 #[test]
 fn documents_show_what_memgate_prints() {
@@ -58,6 +63,7 @@ fn pictures_are_of_what_memgate_prints() {
         let lines = output.trim_end().lines().map(|line| cut(line, COLUMNS));
         let shown: Vec<String> = std::iter::once(format!("$ {command}")).chain(lines).collect();
         let picture = Term::new().palette(WIN10_CONSOLE).render_svg(&shown.join("\n"));
+        let picture = picture.replace(DIMMED.0, DIMMED.1);
         let path = root().join(path);
         if std::env::var_os("BLESS").is_some() {
             fs::write(&path, &picture).expect("the picture can be written");
@@ -65,6 +71,32 @@ fn pictures_are_of_what_memgate_prints() {
         let drawn = fs::read_to_string(&path).unwrap_or_default();
         assert!(drawn == picture, "{} is out of date; draw it anew with `just pictures`", path.display());
     }
+}
+
+#[test]
+fn drawn_texts_can_be_read() {
+    let charts = fs::read_dir(root().join("stress/pictures")).expect("a folder");
+    let charts = charts.map(|entry| entry.expect("an entry").path());
+    for path in PICTURES.iter().map(|(path, _)| root().join(path)).chain(charts) {
+        let picture = fs::read_to_string(&path).expect("a picture");
+        let colours = colours_of_texts(&picture);
+        assert!(!colours.is_empty(), "{} has no text", path.display());
+        for (text, background) in colours {
+            let contrast = contrast(text, background);
+            assert!(contrast >= CONTRAST, "{}: {text:?} on {background:?} has {contrast:.2}", path.display());
+        }
+    }
+}
+
+#[test]
+fn contrast_is_that_of_wcag() {
+    let is = |text, background, expected: f64| (contrast(text, background) - expected).abs() < 0.005;
+    assert!(is([0.0; 3], [255.0; 3], 21.0));
+    assert!(is([118.0; 3], [255.0; 3], 4.54));
+    let chart = r##"<rect fill="#0C0C0C"/><text opacity="0.4" fill="#CCCCCC">"##;
+    let colours = colours_of_texts(chart);
+    let (text, background) = *colours.first().expect("a text");
+    assert!(is(text, background, 2.78), "{:.2}", contrast(text, background));
 }
 
 #[test]
@@ -107,57 +139,53 @@ fn installing_names_an_image() {
     }
 }
 
-/// Nothing is published yet, so documents must not name the address where it will be. docs/release.md is the exception.
+/// Nothing is published yet, and a copy of the repository has an owner of its own. `tests/documents` looks for addresses.
 #[test]
-fn nothing_is_fetched_that_is_not_published() {
-    for (path, text) in documents().into_iter().filter(|(path, _)| !path.ends_with("docs/release.md")) {
-        for place in
-            ["github.com/memgate/memgate", "pull ghcr.io/memgate", "oci://ghcr.io/memgate", "uses: memgate/"]
-        {
-            // Alerts name pages of the repository, at an address that each installation can set.
-            let text = text.replace("github.com/memgate/memgate/blob/main/docs/runbooks/", "");
-            assert!(!text.contains(place), "{}: {place}", path.display());
-        }
+fn no_action_of_a_made_up_owner_is_used() {
+    for (path, text) in documents() {
+        assert!(!text.contains("uses: memgate/"), "{}", path.display());
     }
 }
 
-/// README's words about one agent come first: two sentences, and the manifest of an example.
+/// The first screen: two sentences, four points, a denial with its caret, and a pod as a picture. Then the two commands.
 #[test]
-fn readme_begins_with_one_agent() {
+fn readme_begins_with_what_memgate_is() {
     let readme = fs::read_to_string(root().join("README.md")).expect("README");
-    let (_, start) = readme.split_once("# memgate\n\n").expect("a title");
-    let (sentences, rest) = start.split_once("\n\n").expect("a paragraph");
+    let (screen, rest) = readme.split_once("\n## Run it\n").expect("how to run it");
+    let (_, start) = screen.split_once("# memgate\n\n").expect("a title");
+    let (sentences, _) = start.split_once("\n\n").expect("a paragraph");
     assert_eq!(sentences.matches('.').count(), 2, "{sentences}");
-    let (between, rest) = rest.split_once("```yaml\n").expect("a manifest");
-    assert!(between.lines().count() <= 2, "{between}");
-    let (manifest, rest) = rest.split_once("```\n").expect("an end");
-    let example = fs::read_to_string(root().join("examples/arkonis/memory-redis.yaml")).expect("an example");
-    let lines = example.lines().map(|line| line.split('#').next().unwrap_or_default().trim_end());
-    let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
-    assert_eq!(manifest.lines().collect::<Vec<_>>(), lines);
-    let (between, shown) = rest.split_once("```console\n$ ").expect("what the pod gets");
+    assert_eq!(start.lines().filter(|line| line.starts_with("- ")).count(), 4);
     assert!(
-        between.lines().count() <= 4 && shown.contains("\n+        - name: AGENT_MEMORY_BACKEND "),
-        "{between}"
+        start.contains("```console\n$ memgate check ") && start.contains("^^^^"),
+        "a denial with its caret"
     );
+    assert!(start.contains("](docs/pictures/diff.svg)"), "a pod with the origins of its lines");
+    assert!(screen.lines().count() <= 45, "{} lines", screen.lines().count());
+    let (_, rest) = rest.split_once("\n## Test it\n").expect("how to test it");
+    assert!(rest.trim_start().starts_with("```sh\ncargo test\n```\n"), "{rest}");
 }
 
-/// What precedes the second heading is what a reader sees first. Its commands need Rust alone, and succeed.
+/// The one command of "Run it" shows an object that is checked, one that is defaulted, and one that is patched.
 #[test]
-fn no_command_of_the_first_screen_fails() {
+fn the_first_command_shows_the_main_job() {
     let readme = fs::read_to_string(root().join("README.md")).expect("README");
-    let (screen, _) = readme.split_once("\n## ").expect("a heading");
-    let blocks = screen.split("\n```").skip(1).step_by(2).filter(|block| !block.starts_with("yaml\n"));
-    let mut commands = 0;
-    for block in blocks {
-        let block = block.strip_prefix("console\n$ ").expect("a command with its output");
-        let command = block.lines().next().expect("a command");
-        assert!(command.starts_with("cargo run --profile quick -- "), "{command}");
-        let status = start(command, "never").status.code();
-        assert_eq!(status, Some(0), "{command}");
-        commands += 1;
-    }
-    assert!(commands > 0, "no command");
+    let (_, section) = readme.split_once("\n## Run it\n").expect("the section");
+    let (section, _) = section.split_once("\n## ").expect("an end");
+    let commands: Vec<&str> = section.lines().filter_map(|line| line.strip_prefix("$ ")).collect();
+    let [command] = commands.try_into().expect("one command");
+    let output = start(command, "never");
+    let [out, err] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).expect("text"));
+    assert_eq!(output.status.code(), Some(0), "{err}");
+    assert!(
+        err.contains("warn[arkonis/number-negative]") && err.contains("\n   |                 ^^\n"),
+        "{err}"
+    );
+    assert!(
+        out.contains("ttlSeconds: 3600  # ← default") && out.contains("name: AGENT_MEMORY_BACKEND "),
+        "{out}"
+    );
+    assert!(!err.contains("left nothing out"), "{err}");
 }
 
 /// README's commands use the profile without link-time optimization, which builds in a third of the time.
@@ -180,7 +208,7 @@ fn root() -> &'static Path {
 fn documents() -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     let mut folders =
-        ["docs", "docs/adr", "certs", "examples", "deploy/kustomize", "deploy/helm/memgate", ""]
+        ["docs", "docs/adr", "stress", "certs", "examples", "deploy/kustomize", "deploy/helm/memgate", ""]
             .map(|folder| root().join(folder))
             .to_vec();
     while let Some(folder) = folders.pop() {
@@ -204,6 +232,66 @@ fn anchors(text: &str) -> BTreeSet<String> {
         heading.chars().filter(|letter| letter.is_alphanumeric() || "-_".contains(*letter)).collect()
     };
     headings.map(letters).collect()
+}
+
+/// Red, green and blue, each from 0 to 255.
+type Colour = [f64; 3];
+
+/// The colours of each text of a picture and of its background. Terminals have classes, charts have attributes.
+fn colours_of_texts(picture: &str) -> Vec<(Colour, Colour)> {
+    let fill = |name: &str| {
+        let style =
+            picture.split(&format!(".{name} {{ fill: ")).nth(1).and_then(|rest| rest.split(" }").next());
+        colour(style.expect(name))
+    };
+    let Some((_, first)) = picture.split_once("class=\"") else {
+        let (_, background) = picture.split_once("<rect").expect("a background");
+        let background = colour(attribute(background, "fill"));
+        let texts = picture.split("<text").skip(1).map(|text| {
+            let opacity = attribute(text, "opacity").parse().expect("a number");
+            (blended(colour(attribute(text, "fill")), background, opacity), background)
+        });
+        return texts.collect();
+    };
+    let classes = first.split("class=\"").filter_map(|rest| rest.split('"').next());
+    let texts = classes.filter(|names| *names != "bg").map(|names| {
+        assert!(!names.contains("bg-"), "a background of its own: {names}");
+        assert!(!names.contains("dimmed") || names == "dimmed", "dimmed and coloured: {names}");
+        let own = names.split(' ').find(|name| name.starts_with("fg-") || *name == "dimmed");
+        (fill(own.unwrap_or("fg")), fill("bg"))
+    });
+    texts.collect()
+}
+
+fn attribute<'a>(element: &'a str, name: &str) -> &'a str {
+    let value = element.split(&format!(" {name}=\"")).nth(1).and_then(|rest| rest.split('"').next());
+    value.expect(name)
+}
+
+fn colour(hex: &str) -> Colour {
+    let digits = hex.strip_prefix('#').expect("a colour");
+    let part = |at| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
+    [0, 2, 4].map(|at| f64::from(part(at).expect("a part of a colour")))
+}
+
+/// What is seen of a colour that lets so much of the background through.
+fn blended([red, green, blue]: Colour, background: Colour, opacity: f64) -> Colour {
+    let [red_below, green_below, blue_below] = background;
+    [(red, red_below), (green, green_below), (blue, blue_below)]
+        .map(|(part, below)| opacity * part + (1.0 - opacity) * below)
+}
+
+/// The contrast ratio of WCAG 2, from 1 to 21.
+fn contrast(one: Colour, other: Colour) -> f64 {
+    let luminance = |colour: Colour| {
+        let [red, green, blue] = colour.map(|part| match part / 255.0 {
+            part if part <= 0.04045 => part / 12.92,
+            part => ((part + 0.055) / 1.055).powf(2.4),
+        });
+        0.2126 * red + 0.7152 * green + 0.0722 * blue
+    };
+    let (one, other) = (luminance(one), luminance(other));
+    (one.max(other) + 0.05) / (one.min(other) + 0.05)
 }
 
 /// What a command prints on standard output.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # How long `memgate check` takes on 1, 1,000 and 10,000 manifests, a file each, without policies and with 20 of them,
-# beside kubeconform on the same tree with the same JSON Schemas. Results belong in docs/performance.md.
+# beside kubeconform on the same tree with the same JSON Schemas. Results belong in stress/PERFORMANCE.md.
 #
 #   tools/bench-cli.sh [MEMGATE] [RUNS]     default: target/release/memgate, 7 runs
 #

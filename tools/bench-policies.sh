@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # `memgate check --policy` beside `kyverno apply`, `gator test` and ValidatingAdmissionPolicies in an apiserver's own
 # libraries: ten intents in the language of each (stress/benches/peers/policies), a hundred cases with known answers, and
-# what 10,000 objects cost. It fails when memgate judges a case wrong. Results belong in docs/policy.md.
+# what 10,000 objects cost. It fails when memgate judges a case wrong. Results belong in stress/PERFORMANCE.md.
 #
 #   tools/bench-policies.sh [MEMGATE] [RUNS] [OBJECTS]     default: target/release/memgate, 3 runs, 10000 objects
 #

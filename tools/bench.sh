@@ -4,7 +4,8 @@
 # creation of pods through a real kube-apiserver (stress/benches/wire.rs, stress/benches/cluster.rs).
 #
 #   tools/bench.sh              everything, in a quarter of an hour after the builds, on an otherwise idle machine; writes
-#                               the tables of docs/performance.md, docs/pictures and stress/benches/results
+#                               the tables of stress/PERFORMANCE.md, stress/pictures and stress/benches/results
+#   tools/bench.sh write        measures nothing: the tables and pictures anew from stress/benches/results
 #   tools/bench.sh short        a minute of it with unoptimized builds, to see that it runs and that answers are
 #                               right; writes nothing, and no time makes it fail
 #   tools/bench.sh compare BASE the same builds of another commit and of this one, in turn, without an apiserver
@@ -47,6 +48,9 @@ case "$mode" in
         # Built together with the bench.
         build_bench dev
         programs=("memgate=$target/debug/memgate") ;;
+    write)
+        build_bench dev
+        exec "$wire" write ;;
     compare)
         base="$(git rev-parse --verify "${2:?which commit is the other one?}^{commit}")"
         source="$target/bench-compare/source"
@@ -61,7 +65,7 @@ case "$mode" in
         name="$(git describe --always --exclude '*' "$base")"
         programs=("$name=$target/bench-compare/build/release/memgate"
             "$MEMGATE_BENCH_COMMIT=$target/release/memgate") ;;
-    *) sed -n '2,14s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,15s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
 if [ "$mode" != compare ]; then
     of_cluster=("${programs[0]}")

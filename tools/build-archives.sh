@@ -9,9 +9,9 @@
 # What there can be is linux-x86_64, linux-aarch64, darwin-x86_64, darwin-aarch64 and windows-x86_64, by default what this
 # machine is; tools/build-static.sh makes the programs, and comes first. They are looked for in target/static. The
 # directory is target/releases, where that of the version is made anew: MEMGATE_RELEASES=file://$PWD/target/releases.
-# MEMGATE_RELEASES is where the formula and the plugin manifest find the archives; by default it is the page of releases
-# of the repository in Cargo.toml. SOURCE_DATE_EPOCH is the time of all files; 0 by default. It needs jq, and
-# for Windows python3.
+# MEMGATE_RELEASES is where the formula and the plugin manifest find the archives. They are made only if it is an https://
+# address, which install.sh then knows too. MEMGATE_SOURCE is the address of the repository, by default the part before /releases/download.
+# SOURCE_DATE_EPOCH is the time of all files; 0 by default. It needs jq, and for Windows python3.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -31,12 +31,11 @@ own="linux-$(uname -m)"
 [ $# -gt 0 ] || set -- "$own"
 systems=("$@")
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
-homepage=$(sed -n 's/^repository = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
 # A place of files is not one that Homebrew or krew can read.
-case ${MEMGATE_RELEASES:-} in
-    https://*) releases=${MEMGATE_RELEASES%/} ;;
-    *) releases=$homepage/releases/download ;;
-esac
+releases=
+case ${MEMGATE_RELEASES:-} in https://*) releases=${MEMGATE_RELEASES%/} ;; esac
+homepage=${MEMGATE_SOURCE:-${releases%/releases/download}}
+case $releases$homepage in *[!a-zA-Z0-9:/._~-]*) fail "not an address: $releases or $homepage" ;; esac
 export SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-0}"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -126,7 +125,8 @@ formula_block() {
 }
 
 description="Gives AI agents on Kubernetes their memory, and checks their manifests"
-{
+
+formula() {
     cat << RUBY
 class Memgate < Formula
   desc "$description"
@@ -153,8 +153,10 @@ RUBY
   end
 end
 RUBY
-} > "$out/memgate.rb"
-{
+}
+
+plugin() {
+    local system platform ending program
     cat << YAML
 apiVersion: krew.googlecontainertools.github.com/v1alpha2
 kind: Plugin
@@ -188,9 +190,17 @@ YAML
         - {from: memgate-$version-$system/LICENSE, to: .}
 YAML
     done
-} > "$out/memgate.krew.yaml"
+}
 
-install -m 0755 install.sh "$out/install.sh"
+if [ -n "$releases" ]; then
+    formula > "$out/memgate.rb"
+    plugin > "$out/memgate.krew.yaml"
+else
+    echo "tools/build-archives.sh: neither memgate.rb nor memgate.krew.yaml: MEMGATE_RELEASES is not an https:// address" >&2
+fi
+
+sed "s|^RELEASES=\$|RELEASES='$releases'|" install.sh > "$out/install.sh"
+chmod 0755 "$out/install.sh"
 sums() { (cd "$out" && sha256sum ./memgate* ./install.sh | sed 's|\./||'); }
 made=$(sums)
 tools/provenance.sh "$revision" tools/build-archives.sh "${systems[@]}" <<< "$made" > "$out/memgate-$version.intoto.json"

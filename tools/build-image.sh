@@ -8,7 +8,8 @@
 # What is printed last is the digest of the index, by which a cluster names the image.
 #
 # Needs umoci, and gets it itself where it may (as root, with apt-get). SOURCE_DATE_EPOCH is the time of the image,
-# and of the files in it; 0 by default.
+# and of the files in it; 0 by default. MEMGATE_SOURCE is the address of the repository, for a label; without it there is
+# no such label.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -35,11 +36,12 @@ created=$(date --utc --date="@$epoch" +%Y-%m-%dT%H:%M:%SZ)
 labels=(
     'org.opencontainers.image.title=memgate'
     'org.opencontainers.image.description=Admission webhook that gives AI agents on Kubernetes their memory, or says why not'
-    'org.opencontainers.image.source=https://github.com/memgate/memgate'
     'org.opencontainers.image.licenses=Apache-2.0'
     "org.opencontainers.image.version=$version"
     "org.opencontainers.image.revision=$revision"
 )
+case ${MEMGATE_SOURCE:-} in *[!a-zA-Z0-9:/._~-]*) fail "MEMGATE_SOURCE is not an address: $MEMGATE_SOURCE" ;; esac
+[ -z "${MEMGATE_SOURCE:-}" ] || labels+=("org.opencontainers.image.source=$MEMGATE_SOURCE")
 configuration=(
     --created "$created" --os linux --config.user 65532:65532 --config.entrypoint /memgate --config.cmd serve
     --config.exposedports 10250/tcp --config.exposedports 8081/tcp
@@ -60,7 +62,7 @@ layer() {
 
 joined() { local IFS=,; printf '%s' "$*"; }
 
-# The labels as JSON; none holds a character that JSON escapes.
+# The labels as JSON; none holds a character that JSON escapes, and an address with one is refused above.
 annotations() {
     local label members=()
     for label in "${labels[@]}"; do members+=("\"${label%%=*}\":\"${label#*=}\""); done

@@ -75,7 +75,7 @@ if [ -z "${!compiler:-}" ]; then
 fi
 
 # Paths of this machine are part of panic messages; they are replaced by ones that are always the same. With huge pages
-# mimalloc would have a third more memory resident after some load (docs/performance.md).
+# mimalloc would have a third more memory resident after some load.
 cargo_home="${CARGO_HOME:-$HOME/.cargo}"
 export "CFLAGS_$variable=-ffile-prefix-map=$PWD=/memgate -ffile-prefix-map=$cargo_home=/cargo -DMI_DEFAULT_ALLOW_THP=0"
 export RUSTFLAGS="--remap-path-prefix=$PWD=/memgate --remap-path-prefix=$cargo_home=/cargo --remap-path-prefix=$(rustc --print sysroot)=/rust"

@@ -5,6 +5,7 @@
 #
 # Checks the types, bundles editors/vscode with its packages into one file, collects their licences, and packs it. The
 # same sources give the same bytes. Needs node 20 or newer with npm, which fetches the packages of package-lock.json.
+# MEMGATE_SOURCE is the address of the repository, which the manifest and a message then name.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -27,7 +28,17 @@ if ! cmp -s package-lock.json "$work/installed"; then
     cp package-lock.json "$work/installed"
 fi
 version=$(node -p "require('./package.json').version")
+if [ -n "${MEMGATE_SOURCE:-}" ]; then
+    # Through the environment, so that no text becomes part of a program.
+    node - << 'NODE'
+const { readFileSync, writeFileSync } = require('node:fs');
+const manifest = JSON.parse(readFileSync('package.json', 'utf8'));
+const url = process.env.MEMGATE_SOURCE;
+Object.assign(manifest, { repository: { type: 'git', url, directory: 'editors/vscode' }, bugs: { url: `${url}/issues` } });
+writeFileSync('package.json', `${JSON.stringify(manifest, null, 2)}\n`);
+NODE
+fi
 # A fixed time for the entries of the archive.
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-315532800}
-npx --no-install vsce package --no-dependencies --out "$work/memgate-$version.vsix" >&2
+npx --no-install vsce package --no-dependencies --allow-missing-repository --out "$work/memgate-$version.vsix" >&2
 echo "$work/memgate-$version.vsix"

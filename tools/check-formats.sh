@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# SARIF and JUnit files of memgate, judged by programs of others; docs/ci.md says what came of it.
+# SARIF and JUnit files of memgate, judged by programs of others.
 #
 #   tools/check-formats.sh
 #

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # What CI systems read of this repository, judged by programs of others: check-jsonschema has the schemas of SchemaStore
-# and GitLab, and pre-commit knows its own hooks.
+# and GitLab, actionlint reads workflows with their expressions and jobs, and pre-commit knows its own hooks.
 #
 #   tools/check-pipelines.sh
 #
-# Judged are action.yml, ci/memgate.gitlab-ci.yml, .pre-commit-hooks.yaml, and the pipelines of README and docs/ci.md. A
-# damaged copy of each has to be refused. That their commands work, `cargo test --test install --test formats` shows.
+# Judged are action.yml, ci/memgate.gitlab-ci.yml, .pre-commit-hooks.yaml, .github, and the pipelines of README and
+# docs/ci.md. A damaged copy of each has to be refused. That their commands work, `cargo test --test install --test formats`
+# shows.
 #
-# Needs python3 with venv; pip fetches the two programs into target/check-pipelines.
+# Needs python3 with venv, and Go; pip and Go fetch the three programs into target/check-pipelines.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,12 +16,16 @@ CHECK_JSONSCHEMA=0.39.0
 PRE_COMMIT=4.7.0
 
 fail() { echo "check-pipelines: $*" >&2; exit 1; }
-command -v python3 > /dev/null || fail "there is no python3"
+for program in python3 go; do
+    command -v "$program" > /dev/null || fail "there is no $program"
+done
 
 venv=$PWD/target/check-pipelines/venv
 [ -x "$venv/bin/pip" ] || python3 -m venv "$venv"
 "$venv/bin/pip" install --quiet --disable-pip-version-check \
     "check-jsonschema==$CHECK_JSONSCHEMA" "pre-commit==$PRE_COMMIT"
+actionlint=$PWD/target/check-pipelines/actionlint
+(cd tools/actionlint && go build -o "$actionlint" github.com/rhysd/actionlint/cmd/actionlint)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -29,6 +34,8 @@ judge() {
     case $1 in
         hooks) "$venv/bin/pre-commit" validate-manifest "$2" ;;
         configuration) "$venv/bin/pre-commit" validate-config "$2" ;;
+        # It would use these programs where they are installed, and only there.
+        actionlint) "$actionlint" -shellcheck= -pyflakes= "$2" ;;
         *) "$venv/bin/check-jsonschema" --builtin-schema "vendor.$1" "$2" ;;
     esac > "$work/said" 2>&1
 }
@@ -47,6 +54,18 @@ held github-actions action.yml 's/using: composite/using: compost/'
 # The schema lets a hidden job be anything, so this one is shown.
 sed 's/^\.memgate:/memgate:/' ci/memgate.gitlab-ci.yml > "$work/template.yaml"
 held gitlab-ci "$work/template.yaml" 's/when: always/when: never again/'
+for file in .github/workflows/*.yml; do
+    held github-workflows "$file" 's/runs-on:/run-son:/'
+    # A title becomes part of a command.
+    held actionlint "$file" 's/ run: / run: echo "${{ github.event.pull_request.title }}"; /'
+done
+held actionlint .github/workflows/release.yml 's/needs: build/needs: built/'
+for file in .github/ISSUE_TEMPLATE/*.yml; do
+    case $file in
+        */config.yml) held github-issue-config "$file" 's/url:/urls:/' ;;
+        *) held github-issue-forms "$file" 's/type: textarea/type: text/' ;;
+    esac
+done
 held hooks .pre-commit-hooks.yaml 's/language: system/language: sysstem/'
 
 # The pipelines of the documents, each in a file that is named for the kind that it is by its keys.
@@ -75,5 +94,6 @@ for kind in github-workflows gitlab-ci azure-pipelines configuration; do
     ls "$work/documents.$kind".*.yaml > /dev/null 2>&1 || fail "the documents have no $kind"
     for file in "$work/documents.$kind".*.yaml; do
         held "$kind" "$file" "$damage"
+        [ "$kind" != github-workflows ] || held actionlint "$file" 's/runs-on:/runs-in:/'
     done
 done

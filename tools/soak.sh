@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Long runs with numbers; results belong in docs/reliability.md and docs/performance.md.
+# Long runs with numbers; results belong in stress/FAULTS.md and stress/PERFORMANCE.md.
 #
 #   tools/soak.sh                     lists the scenarios
 #   tools/soak.sh rotations           leaves and CAs replaced under load

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # From the build of an older commit to this one and back, under calls of a real apiserver; results belong in
-# docs/reliability.md and docs/compatibility.md.
+# stress/FAULTS.md and docs/compatibility.md.
 #
 #   tools/upgrade.sh BASE [KEY=VALUE]…     BASE is a commit; rate=20 calls a second, pause=20 seconds at each step
 set -euo pipefail

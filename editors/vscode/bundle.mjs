@@ -14,6 +14,7 @@ const { metafile } = await build({
     format: 'cjs',
     target: 'node20',
     external: ['vscode'],
+    define: { MEMGATE_SOURCE: JSON.stringify(process.env.MEMGATE_SOURCE ?? '') },
     minify: true,
     legalComments: 'none',
     metafile: true,

@@ -97,7 +97,7 @@ pub struct FailOnArgs {
     /// Fail if what looked checkable was not checked
     ///
     /// Exit code 1 also means that something looked checkable and was not judged, or was judged on an assumption: a
-    /// misspelt kind, a version that is not served, a chart that was not rendered, a family that is switched off, a file
+    /// misspelt kind, a version that is not served, a chart that was not rendered, a platform that is switched off, a file
     /// of --with that nothing used, or a policy that depends on labels of an unknown Namespace.
     #[arg(long, default_missing_value = "true", num_args = 0..=1)]
     #[arg(value_name = "true|false", require_equals = true, hide_possible_values = true)]

@@ -7,9 +7,9 @@ use crate::cli::families::FamilyArgs;
 use crate::cli::terminal::Terminal;
 use memgate_core::family::policy_crds;
 
-/// Print the CustomResourceDefinitions of the families and of memgate
+/// Print the CustomResourceDefinitions of the platforms and of memgate
 ///
-/// Use those of the families only in test clusters without the platform: a platform installs its own. MemoryPolicy
+/// Use those of the platforms only in test clusters without the platform: a platform installs its own. MemoryPolicy
 /// and MemoryPolicyExemption belong to memgate; `memgate manifests` prints their definitions too.
 #[derive(Debug, clap::Args)]
 #[command(
@@ -31,7 +31,7 @@ pub struct Args {
 /// A group of definitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Whose {
-    /// Kinds of the families
+    /// Kinds of the platforms
     Families,
     /// MemoryPolicy and MemoryPolicyExemption
     Policy,

@@ -7,8 +7,8 @@ use memgate_primitives::suggest::{did_you_mean, nearest};
 /// The choice of families.
 #[derive(Debug, Clone, clap::Args)]
 pub struct FamilyArgs {
-    /// Only this family; repeatable
-    #[arg(long = "family", value_name = "FAMILY", value_parser = parse, help_heading = "Settings")]
+    /// Only this platform; repeatable
+    #[arg(long = "family", value_name = "PLATFORM", value_parser = parse, help_heading = "Settings")]
     families: Vec<&'static Family>,
 }
 
@@ -38,5 +38,5 @@ impl FamilyArgs {
 pub fn parse(name: &str) -> Result<&'static Family, String> {
     let names = family::ALL.map(|family| family.name);
     family::find(name)
-        .ok_or_else(|| format!("families are {}{}", names.join(", "), did_you_mean(nearest(name, names))))
+        .ok_or_else(|| format!("platforms are {}{}", names.join(", "), did_you_mean(nearest(name, names))))
 }

@@ -23,7 +23,7 @@ use memgate_server::deploy::render;
 ///
 /// Namespace, definitions of MemoryPolicy and MemoryPolicyExemption, service account, RBAC, a policy
 /// that guards memgate's account, Service, Deployment and webhook configurations. memgate reads the kinds of
-/// the families and its own. It writes Events, the Secret with its CA, and the caBundle of its
+/// the platforms and its own. It writes Events, the Secret with its CA, and the caBundle of its
 /// configurations.
 #[derive(Debug, clap::Args)]
 #[command(
@@ -91,11 +91,11 @@ pub struct Args {
     #[arg(long, value_name = "NAME", value_parser = parse_name)]
     name: Option<String>,
 
-    /// Family of another installation in the cluster; repeatable
+    /// Platform of another installation in the cluster; repeatable
     ///
-    /// Pods of this family that require their memory are left to that installation, unless they are of a family of this
+    /// Pods of this platform that require their memory are left to that installation, unless they are of a platform of this
     /// one too.
-    #[arg(long, value_name = "FAMILY", value_parser = parse_family)]
+    #[arg(long, value_name = "PLATFORM", value_parser = parse_family)]
     elsewhere: Vec<&'static Family>,
 
     /// Container image; needed for a Deployment unless this memgate belongs to a published release
@@ -157,7 +157,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let families = families(settings.families, &components);
     if let Some(family) = args.elsewhere.iter().find(|family| families.contains(family)) {
         anyhow::bail!(
-            "the family {} cannot be both here and --elsewhere; name those of this installation with --family",
+            "the platform {} cannot be both here and --elsewhere; name those of this installation with --family",
             family.name
         );
     }

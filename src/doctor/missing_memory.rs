@@ -74,7 +74,7 @@ fn created_without(found: &Installation, replayed: &Replayed<'_>) -> Check {
     let memories = memories(&replayed.with_memory);
     let families: Vec<&str> = replayed.decision.families.iter().map(|share| share.family.name).collect();
     let message = format!(
-        "it runs without the memory {} of its agent (family {}): {}",
+        "it runs without the memory {} of its agent (platform {}): {}",
         memories.join(", "),
         families.join(", "),
         likely_reason(found, pod)
@@ -234,7 +234,7 @@ mod tests {
     fn says_why_a_pod_may_have_missed_its_memory() {
         let (status, text) = one(pod("2029-12-31T00:00:00Z", &json!({})), true);
         assert_eq!(status, CheckStatus::Warn);
-        let expected = "it runs without the memory ArkMemory/notes of its agent (family arkonis): ";
+        let expected = "it runs without the memory ArkMemory/notes of its agent (platform arkonis): ";
         assert!(text.starts_with(expected), "{text}");
         assert!(text.ends_with("created before memgate was registered"), "{text}");
         let (_, text) = one(pod(LATER, &json!({})), true);

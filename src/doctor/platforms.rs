@@ -46,7 +46,7 @@ fn unseen_workloads(found: &Installation, family: &Family) -> Vec<Check> {
         let (family, component) = (family.name, "ark-brokers");
         let message =
             format!("policy {name} asks whether {family}'s memory is durable; add the component {component}");
-        Check::warn("platforms", format!("family {family}"), message)
+        Check::warn("platforms", format!("platform {family}"), message)
     };
     found.policies.items().iter().filter(asks).map(warning).collect()
 }
@@ -84,7 +84,7 @@ fn version(version: &Fetched<(u32, u32)>) -> Check {
 /// Whether a platform is installed, in the versions that memgate reads.
 fn platform(family: &'static Family, served: &ServedResources) -> Check {
     const ID: &str = "platforms";
-    let subject = format!("family {}", family.name);
+    let subject = format!("platform {}", family.name);
     let kinds: BTreeSet<&Kind> =
         family.kinds.validated.iter().copied().filter(|kind| !kind.group.is_empty()).collect();
     let versions = |kind: &Kind| -> Vec<String> {

@@ -70,7 +70,7 @@ fn configuration(subject: &str, live: Option<&[WebhookEntry]>, expected: &[Webho
     let known = |entry: &&WebhookEntry| expected.iter().any(|wanted| wanted.name == entry.name);
     for entry in live.iter().filter(|entry| !known(entry)) {
         let message =
-            format!("the entry {} is not one that memgate would install for these families", entry.name);
+            format!("the entry {} is not one that memgate would install for these platforms", entry.name);
         checks.push(Check::warn(ID, subject, message).help(APPLY));
     }
     if checks.is_empty() {

@@ -147,13 +147,22 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
     };
     leftovers.retain(|notice| !of_others.contains(&notice.finding.code));
     inputs.notices.extend(leftovers);
-    let departed = departed::notes(&all, &inputs, &snapshot);
+    let departed = departed::notes(&placed(&all, &inputs.passed_over), &snapshot);
     inputs.notices.extend(departed);
     let order = InputOrder::of(&inputs.sources);
     inputs.passed_over.sort_by_cached_key(|it| order.place(&it.source, it.span.start));
     let policies = snapshot.policies.iter().map(|policy| policy.name.clone()).collect();
     let (places_of_sets, rules) = (BTreeMap::new(), Rules::default());
     Checked { inputs, decided: all, policies, places_of_sets, rules, page: None }
+}
+
+/// The objects of the inputs, judged or not, with their places.
+fn placed<'i>(judged: &'i [Decided], passed_over: &'i [PassedOver]) -> Vec<departed::Placed<'i>> {
+    let judged = judged
+        .iter()
+        .map(|Decided { object, .. }| (&object.object_ref, object.place.source(), object.place.span()));
+    let others = passed_over.iter().filter_map(|it| Some((it.object_ref.as_ref()?, &it.source, it.span)));
+    judged.chain(others).collect()
 }
 
 /// Drops warnings about repeated pods and workloads that do not run an agent.

@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::offline::check::Decided;
-use crate::offline::load::Inputs;
 use crate::offline::notices::Notice;
 use crate::report::ObjectRef;
 use memgate_core::family;
@@ -21,41 +19,37 @@ pub(super) fn is_note(notice: &Notice) -> bool {
         && departed.map(|line| line.code).any(|code| code == notice.finding.code)
 }
 
+/// An object of the inputs, with its place.
+pub(super) type Placed<'i> = (&'i ObjectRef, &'i Arc<Source>, Span);
+
 /// The notes, each at the first object of its line.
-pub(super) fn notes(decided: &[Decided], inputs: &Inputs, state: &Snapshot) -> Vec<Notice> {
+pub(super) fn notes(objects: &[Placed<'_>], state: &Snapshot) -> Vec<Notice> {
     let families = &state.settings.families;
     let lines = families.iter().filter_map(|family| Some((*family, family.definitions.departed.as_ref()?)));
-    lines.filter_map(|(family, line)| note(family, line, decided, inputs, state)).collect()
+    lines.filter_map(|(family, line)| note(family, line, objects, state)).collect()
 }
 
 fn note(
     family: &'static Family,
     line: &DepartedLine,
-    decided: &[Decided],
-    inputs: &Inputs,
+    objects: &[Placed<'_>],
     state: &Snapshot,
 ) -> Option<Notice> {
     let mut next = line.next.iter().filter_map(|kind| state.kind(kind));
     if !next.any(|kind| kind.is_installed || !kind.is_empty()) {
         return None;
     }
-    let judged = decided.iter().map(|it| {
-        let place = &it.object.place;
-        (&it.object.object_ref, place.source(), place.span())
-    });
-    let others = &inputs.passed_over;
-    let others = others.iter().filter_map(|it| Some((it.object_ref.as_ref()?, &it.source, it.span)));
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut first: Option<(&ObjectRef, &Arc<Source>, Span)> = None;
-    for found in judged.chain(others).filter(|(object, ..)| is_of(family, line, object)) {
-        *counts.entry(&found.0.kind).or_default() += 1;
-        first.get_or_insert(found);
+    let mut first = None;
+    for (object, source, span) in objects.iter().filter(|(object, ..)| is_of(family, line, object)) {
+        *counts.entry(&object.kind).or_default() += 1;
+        first.get_or_insert((source, span));
     }
-    let (_, source, span) = first?;
+    let (source, span) = first?;
     let counts: Vec<String> = counts.iter().map(|(kind, count)| format!("{kind} ({count})")).collect();
-    let message = format!("{}: {}", line.message, counts.join(", "));
-    let finding = Finding::warn(line.code, Pointer::root(), message);
-    Some(Notice::new(source, span, Finding { severity: Severity::Note, ..finding }))
+    let finding =
+        Finding::warn(line.code, Pointer::root(), format!("{}: {}", line.message, counts.join(", ")));
+    Some(Notice::new(source, *span, Finding { severity: Severity::Note, ..finding }))
 }
 
 /// Whether an object is of the line. One of a version that moved to another group is not.

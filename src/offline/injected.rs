@@ -90,7 +90,7 @@ fn write_added(annotation: &Value, variables: &Variables, given: &BTreeMap<Item,
     let known = |key| plain(annotation.get(key).and_then(Value::as_str).unwrap_or("unknown"));
     let _infallible = writeln!(
         text,
-        "memory of {}, added by memgate {} (family {})",
+        "memory of {}, added by memgate {} (platform {})",
         memories(annotation),
         known("version"),
         known("family")

@@ -54,8 +54,8 @@ impl Why {
             Self::NotAnObject(reason) => ("not-an-object", reason),
             Self::OtherKind => ("other-kind", "is of a kind that memgate does not check"),
             Self::NotAnnotated => ("not-annotated", "has no annotation that memgate reads"),
-            Self::FamilyOff => ("family-off", "belongs to a family that is switched off"),
-            Self::NotRecognised => ("not-recognised", "runs no agent of an enabled family"),
+            Self::FamilyOff => ("family-off", "belongs to a platform that is switched off"),
+            Self::NotRecognised => ("not-recognised", "runs no agent of an enabled platform"),
             Self::OptedOut => ("opted-out", "opted out of injection"),
             Self::SystemNamespace => {
                 ("system-namespace", "is in a namespace about whose pods memgate is never asked")

@@ -1,6 +1,6 @@
 //! The command line in process: a file to what is written about it.
 //!
-//! `cargo bench -p memgate-stress --bench cli`. Results: docs/performance.md.
+//! `cargo bench -p memgate-stress --bench cli`. Results: stress/PERFORMANCE.md.
 
 #![allow(clippy::expect_used, reason = "a benchmark that cannot be set up must stop")]
 #![allow(missing_docs, reason = "criterion's macros make items without any")]

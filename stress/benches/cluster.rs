@@ -10,7 +10,7 @@
 //! ```
 //!
 //! `tools/bench.sh` builds the programs and calls this. The control plane is that of the tests; see CONTRIBUTING.md for
-//! where it comes from. Goals and results: docs/performance.md.
+//! where it comes from. Goals and results: stress/PERFORMANCE.md.
 
 #![allow(
     clippy::expect_used,

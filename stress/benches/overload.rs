@@ -14,7 +14,7 @@
 //! that take the most time for their size: `--small` callers send 60 KB, `--large` callers 3 MB. It prints the slowest
 //! answers, and the statuses of `/livez`.
 //!
-//! Everything stays on loopback. Results: docs/reliability.md.
+//! Everything stays on loopback. Results: stress/FAULTS.md.
 
 #![allow(clippy::expect_used, reason = "a benchmark that cannot be set up must stop")]
 #![allow(clippy::print_stdout, reason = "the result")]

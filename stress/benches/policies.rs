@@ -1,6 +1,6 @@
 //! What policies cost: loading them, judging by them, auditing by them, and passing by those that do not match.
 //!
-//! `cargo bench -p memgate-stress --bench policies`. Goals and results: docs/performance.md.
+//! `cargo bench -p memgate-stress --bench policies`. Goals and results: stress/PERFORMANCE.md.
 
 #![allow(
     clippy::expect_used,

@@ -1,6 +1,6 @@
 //! One request in process: the bytes of an AdmissionReview to the bytes of its response.
 //!
-//! `cargo bench -p memgate-stress --bench request`. Goals and results: docs/performance.md.
+//! `cargo bench -p memgate-stress --bench request`. Goals and results: stress/PERFORMANCE.md.
 
 #![allow(clippy::expect_used, reason = "a benchmark that cannot be set up must stop")]
 #![allow(clippy::print_stdout, reason = "sizes belong to the result")]

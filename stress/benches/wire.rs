@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! wire full    [NAME=PROGRAM]…   everything; writes stress/benches/results/wire.json, and what `wire write` does
-//! wire write                     docs/performance.md and docs/pictures anew from stress/benches/results, with those of `cluster`
+//! wire write                     stress/PERFORMANCE.md and stress/pictures anew from stress/benches/results, with those of `cluster`
 //! wire short   [NAME=PROGRAM]…   a moment of everything; writes nothing, and fails only on crashes and wrong answers
 //! wire compare [NAME=PROGRAM]…   throughput and latency of several builds of memgate
 //! wire limit ADDRESS FOLDER      serves: memgate's listener answering a constant
@@ -10,7 +10,7 @@
 //!
 //! `tools/bench.sh` builds the programs and calls this, on one core of two; the servers have the other one. The names
 //! are `memgate`, `static`, `peer` and `openssl`; for `compare` any others, all of which are memgate. Goals and results:
-//! docs/performance.md.
+//! stress/PERFORMANCE.md.
 
 #![allow(
     clippy::expect_used,
@@ -130,11 +130,11 @@ fn write() -> Result<()> {
     let run = |results: &Results| (results.commit.clone(), results.date.clone());
     ensure!(run(&results) == run(&cluster), "{RAW} and {CLUSTER_RAW} are not of one run");
     results.tables.extend(cluster.tables);
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    pictures::draw(&results, &root.join("docs/pictures"))?;
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    pictures::draw(&results, &folder.join("pictures"))?;
     let page = page::page(&results, &goals::goals(&results))?;
     print!("{page}");
-    page::replace(&root.join("docs/performance.md"), &page)
+    page::replace(&folder.join("PERFORMANCE.md"), &page)
 }
 
 fn short(programs: &[&str]) -> Result<()> {

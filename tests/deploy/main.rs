@@ -5,6 +5,7 @@
 //! arguments     what the Deployment gives to memgate
 //! objects       sets of objects, and how they are compared
 //! entries       which entries of the webhook configurations each sort of pod meets
+//! outage        docs/operate.md says what passes and what is refused while memgate is away
 //! deletion      what of objects that a finalizer keeps is passed over
 //! generate      the tables among the files, printed by the renderer
 //! generate_policies  the same of the components about policies
@@ -33,4 +34,5 @@ mod helm;
 mod kustomize;
 mod monitoring;
 mod objects;
+mod outage;
 mod rights;

@@ -74,10 +74,10 @@ fn known() -> Known {
     let rows = METRICS.split("| label |").next().unwrap().lines().filter_map(|line| line.strip_prefix("| `"));
     for row in rows {
         let cells: Vec<_> = row.split('|').map(str::trim).collect();
-        let (name, kind) = (cells[0].trim_end_matches('`'), cells[1]);
+        let (name, kind) = cells[0].split_once('`').unwrap();
         let labels: BTreeSet<_> =
-            cells[2].split(", ").filter(|label| *label != "–").map(str::to_owned).collect();
-        if kind == "histogram" {
+            cells[1].split(", ").filter(|label| *label != "–").map(str::to_owned).collect();
+        if kind == " (histogram)" {
             let with_le = labels.iter().cloned().chain(["le".to_owned()]).collect();
             known.insert(format!("{name}_bucket"), with_le);
             known.insert(format!("{name}_sum"), labels.clone());

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 pub(crate) type Objects = BTreeMap<String, Value>;
 
 /// The image that `deploy/kustomize/base` names.
-const IMAGE: &str = concat!("ghcr.io/memgate/memgate:", env!("CARGO_PKG_VERSION"));
+const IMAGE: &str = concat!("memgate:", env!("CARGO_PKG_VERSION"));
 
 /// What `memgate manifests` prints with these arguments.
 pub(crate) fn printed(arguments: &[&str]) -> Objects {

@@ -91,22 +91,36 @@ fn refusing() -> BTreeMap<String, BTreeSet<String>> {
 }
 
 fn page() -> String {
-    let mut page = INTRODUCTION.to_owned();
+    let open: Vec<&str> =
+        family::ALL.iter().filter(|it| it.validation.fails_open).map(|it| it.name).collect();
+    let mut page = INTRODUCTION.replace("OPEN", &open.join(" and "));
     for family in family::ALL {
-        section(&mut page, family).expect("a text can be written to");
+        write_policies(&mut page, family).expect("a text can be written to");
+    }
+    page.push_str(LEFT_OUT);
+    let missing = family::ALL.iter().flat_map(|family| family.in_cel.missing);
+    let mut left_out: Vec<(&str, Vec<String>)> = Vec::new();
+    for (code, why) in missing {
+        if let NotInCel::NotExpressible(reason) = why {
+            add(&mut left_out, reason, format!("`{}`", code.name));
+        }
+    }
+    for (reason, codes) in left_out {
+        writeln!(page, "- {}: {reason}", codes.join(", ")).expect("a text can be written to");
     }
     page.push_str(MUTATING);
+    let mut defaults: Vec<(&str, Vec<&str>)> = Vec::new();
     for family in family::ALL {
-        let about = family.in_cel.about_defaults;
-        writeln!(page, "- **{}**: {about}.", family.name).expect("a text can be written to");
+        add(&mut defaults, family.in_cel.about_defaults, family.name);
+    }
+    for (about, families) in defaults {
+        writeln!(page, "- {}: {about}.", families.join(", ")).expect("a text can be written to");
     }
     page
 }
 
-fn section(page: &mut String, family: &'static Family) -> std::fmt::Result {
-    let policy = if family.validation.fails_open { "Ignore" } else { "Fail" };
-    writeln!(page, "\n## {}\n\n`failurePolicy: {policy}`.\n", family.name)?;
-    writeln!(page, "| policy | kinds | codes |\n|---|---|---|")?;
+/// A row for each policy of a platform.
+fn write_policies(page: &mut String, family: &'static Family) -> std::fmt::Result {
     for table in family.in_cel.tables {
         let kinds: Vec<_> = table.kinds.iter().map(|kind| kind.kind).collect();
         let mut codes: Vec<_> = table.rules.iter().map(|rule| format!("`{}`", rule.code.name)).collect();
@@ -114,55 +128,50 @@ fn section(page: &mut String, family: &'static Family) -> std::fmt::Result {
         codes.retain(|code| seen.insert(code.clone()));
         writeln!(page, "| `memgate-{}` | {} | {} |", table.name, kinds.join(", "), codes.join(", "))?;
     }
-    let without = family.in_cel.missing;
-    let by_schema: Vec<_> = without
-        .iter()
-        .filter(|(_, why)| *why == NotInCel::Schema)
-        .map(|(code, _)| format!("`{}`", code.name))
-        .collect();
-    if !by_schema.is_empty() {
-        writeln!(page, "\nRefused by the schema already: {}.", by_schema.join(", "))?;
-    }
-    for (code, why) in without {
-        if let NotInCel::NotExpressible(reason) = why {
-            writeln!(page, "\nNot covered: `{}`, because {reason}.", code.name)?;
-        }
-    }
     Ok(())
+}
+
+/// Adds a name to those of a key.
+fn add<'key, Name>(groups: &mut Vec<(&'key str, Vec<Name>)>, key: &'key str, name: Name) {
+    match groups.iter_mut().find(|(other, _)| *other == key) {
+        Some((_, names)) => names.push(name),
+        None => groups.push((key, vec![name])),
+    }
 }
 
 const INTRODUCTION: &str = "\
 # ValidatingAdmissionPolicies
 
-These policies repeat memgate's own rules in the apiserver. An organisation's own rules are MemoryPolicies: see [Policies](policy.md).
+For platform engineers who want the apiserver to refuse objects that cannot work even while memgate is away: memgate's
+rules as ValidatingAdmissionPolicies. Your own are [MemoryPolicies](policy.md).
 
-`memgate manifests --component vap` adds ValidatingAdmissionPolicies with the rules of memgate that do not depend
-on other objects. The apiserver itself evaluates them, so it refuses objects that cannot work even while no replica
-of memgate runs. They use CEL functions of Kubernetes 1.31 or newer, and are tested on 1.33 and 1.37.
+`memgate manifests --component vap` adds the rules that do not depend on other objects (Kubernetes 1.31 or newer; tested on
+1.33 and 1.37). Their `failurePolicy` is `Fail`, for OPEN `Ignore`.
 
-- A policy only refuses. The webhook handles warnings, rules about other objects, and pods.
-- A refusal starts as memgate's own message does and ends with its code, `(memgate CODE)`;
-  `memgate explain CODE` explains what to do. The apiserver names the first fault, memgate names all.
-- An update may keep a fault that the stored object already has, as long as it does not change the fields that
-  cause it. Updates of an object that is being deleted are refused only when they change its spec; subresources are skipped.
-- If a policy and the webhook are both installed, the apiserver evaluates the policy first, and the refusal comes
-  from the policy.
-- The cost of an evaluation is bounded: policies leave lists with more than 128 entries, text with more than
-  4,096 characters and list entries with more than 256 characters to the webhook.
-- Policies are less strict in two cases. They recognise an IPv4 address in IPv6 only in its usual form
-  `::ffff:127.0.0.1`. A duration with more than 20 characters, or with a number of more than six digits, only has
-  to be well-formed.
-- A policy never refuses an object that memgate admits, and never admits an object that memgate refuses by a rule
-  of the policy. The tests send each case of `tests/cases`, and some 16,000 variants of their objects with missing,
-  empty, null or odd parts, to a real apiserver and to memgate (`just apiserver cel_rules::`).
+- A refusal has memgate's message and ends with `(memgate CODE)`; `memgate explain CODE` says what to do. It precedes the
+  webhook's, and has the first fault only.
+- An update may keep a stored fault if it leaves its fields alone. Updates of an object that is being deleted are refused
+  only if they change its spec; subresources are skipped.
+- Left to the webhook: warnings, rules about other objects, pods, lists with more than 128 entries, text with more than
+  4,096 characters, and list entries with more than 256.
+- Less strict than memgate: an IPv4 address in IPv6 is recognised only as `::ffff:127.0.0.1`; a duration with more than 20
+  characters or a number of more than six digits only has to be well-formed.
+- A policy never refuses an object that memgate admits.
 
-`BLESS=1 cargo test --test documents admission_policies` generates this page from the rules, and the same test fails when it is out of date.
+| policy | kinds | codes |
+|---|---|---|
+";
+
+const LEFT_OUT: &str = "
+Schemas refuse the other faults of a single object, but these:
+
 ";
 
 const MUTATING: &str = "
 ## Defaults
 
-`memgate manifests --component map` adds MutatingAdmissionPolicies (`admissionregistration.k8s.io/v1`,
-Kubernetes 1.36 or newer; an older apiserver refuses them with `no matches for kind \"MutatingAdmissionPolicy\"`). They write the defaults that depend on at most one other object, with a fixed name:
+`memgate manifests --component map` adds MutatingAdmissionPolicies (Kubernetes 1.36 or newer; before: `no matches for kind
+\"MutatingAdmissionPolicy\"`). They write defaults that depend on at most one other
+object, with a fixed name:
 
 ";

@@ -50,8 +50,8 @@ const KEPT: &[(&str, &str)] = &[
 /// `tests/ui` has every help text and message.
 const READ: &[&str] = &[
     "src", "crates", "stress", "tests", "docs", "deploy", "examples", "tools", "certs", "ci", "editors",
-    "justfile", "install.sh", "action.yml", "Cargo.toml", "README.md", "ARCHITECTURE.md", "CHANGELOG.md",
-    "CONTRIBUTING.md", "SECURITY.md",
+    ".github", "justfile", "install.sh", "action.yml", "Cargo.toml", "README.md", "ARCHITECTURE.md",
+    "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md",
 ];
 
 /// Paths that are not read: this list, case files, whose texts are data, inputs that are kept as they were found, texts

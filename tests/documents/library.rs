@@ -190,15 +190,29 @@ fn compare(file: &str, expected: &str) {
     );
 }
 
+/// What a ValidatingAdmissionPolicy leaves out of each rule of the library, and why.
+#[test]
+fn export_says_what_it_leaves_out() {
+    let mut said = String::new();
+    for name in names() {
+        for LeftOut { rule, what, why } in exported(&name).1 {
+            let _infallible = writeln!(said, "policy/{name}/{rule}\n  {what}: {why}");
+        }
+    }
+    compare("tests/documents/library_exports.txt", &said);
+}
+
 /// The page, after what is written by hand.
 fn page(by_hand: &str) -> String {
     let mut page = by_hand.to_owned();
-    let (mut unknown, mut reasons) = (String::new(), String::new());
+    // The platforms with the cases in which a value is not known there, and the policies of which that holds.
+    let mut unknown: Groups<Groups<String, &str>, String> = Vec::new();
     let families: Vec<&str> = family::ALL.iter().map(|family| family.name).collect();
     let _infallible = writeln!(page, "{TABLE} {} | exported |", families.join(" | "));
     let _infallible = writeln!(page, "|---|---|{}---|", "---|".repeat(families.len()));
     for name in names() {
         let mut cells = Vec::new();
+        let mut not_judged: Groups<String, &str> = Vec::new();
         for family in family::ALL {
             let covered = covered(&name, family);
             cells.push(match &covered {
@@ -208,38 +222,60 @@ fn page(by_hand: &str) -> String {
             });
             let cases: Vec<&str> = covered.into_iter().flatten().collect();
             if !cases.is_empty() {
-                let _infallible = writeln!(unknown, "| {name} | {} | {} |", family.name, cases.join("; "));
+                add(&mut not_judged, cases.join("; "), family.name);
             }
         }
-        let (policies, left_out) = exported(&name);
-        let exported = match (policies, left_out.is_empty()) {
-            (_, true) => "yes",
-            (0, false) => "no",
-            (_, false) => "in part",
-        };
         let (file, purpose, cells) = (file(&name), purpose(&name), cells.join(" | "));
+        let exported = exported_part(&name);
         let _infallible = writeln!(page, "| [{name}](../{file}) | {purpose} | {cells} | {exported} |");
-        for (rule, why) in left_out {
-            let _infallible = writeln!(reasons, "| {name}/{rule} | {why} |");
+        if !not_judged.is_empty() {
+            add(&mut unknown, not_judged, name);
         }
     }
-    let _infallible =
-        write!(page, "\n{UNKNOWN}\n| policy | platform | not judged |\n|---|---|---|\n{unknown}");
-    let _infallible =
-        write!(page, "\n{EXPORTED}\n| rule | what is not exported, and why |\n|---|---|\n{reasons}");
+    let _infallible = write!(page, "\n{UNKNOWN}\n| policies | platforms | not judged |\n|---|---|---|\n");
+    for (not_judged, names) in unknown {
+        let mut names = names.join(", ");
+        for (cases, families) in not_judged {
+            // The names come once, in the first line.
+            let names = std::mem::take(&mut names);
+            let _infallible = writeln!(page, "| {names} | {} | {cases} |", families.join(", "));
+        }
+    }
     page
+}
+
+/// Names by a key that they share.
+type Groups<Key, Name> = Vec<(Key, Vec<Name>)>;
+
+/// Adds a name to those of a key.
+fn add<Key: PartialEq, Name>(groups: &mut Groups<Key, Name>, key: Key, name: Name) {
+    match groups.iter_mut().find(|(other, _)| *other == key) {
+        Some((_, names)) => names.push(name),
+        None => groups.push((key, vec![name])),
+    }
+}
+
+/// The cell on how much of a policy is exported.
+fn exported_part(name: &str) -> String {
+    let (policies, left_out) = exported(name);
+    let mut without: Vec<&str> = Vec::new();
+    for LeftOut { what, .. } in &left_out {
+        let what = what.trim_end_matches(" from it");
+        if !without.contains(&what) {
+            without.push(what);
+        }
+    }
+    match (policies, without.is_empty()) {
+        (_, true) => "yes".to_owned(),
+        (0, false) => "no".to_owned(),
+        (_, false) => format!("without {}", without.join("; ")),
+    }
 }
 
 const UNKNOWN: &str = "\
 ## What cannot be judged
 
 In these cases the result is a note, or what `onUnknown` of the rule says:
-";
-
-const EXPORTED: &str = "\
-## What is not exported
-
-`memgate policy export --to vap` lists what the apiserver cannot judge by itself, and writes the rest with `--partial`:
 ";
 
 /// The first paragraph of the comment of a policy.
@@ -306,11 +342,21 @@ fn by_family(what: &str) -> String {
     let rule = if rule.is_empty() { "pods " } else { rule };
     let mut families: Vec<&str> = kinds.split(", ").filter_map(|kind| kind.split(' ').next()).collect();
     families.dedup();
+    if families == family::ALL.map(|family| family.name) {
+        return format!("{rule}of every platform");
+    }
     format!("{rule}of {}", families.join(", "))
 }
 
+/// A part of a rule that an export leaves out.
+struct LeftOut {
+    rule: String,
+    what: String,
+    why: String,
+}
+
 /// How many policies an export makes of it, and what it leaves out of each rule.
-fn exported(name: &str) -> (usize, Vec<(String, String)>) {
+fn exported(name: &str) -> (usize, Vec<LeftOut>) {
     let output = memgate(&["policy", "export", "--to", "vap", "--partial", &file(name)], "");
     assert_eq!(output.status.code(), Some(0), "{name}: {}", text(&output.stderr));
     let policies = text(&output.stdout).matches("kind: ValidatingAdmissionPolicy\n").count();
@@ -322,7 +368,7 @@ fn exported(name: &str) -> (usize, Vec<(String, String)>) {
         let (what, why) = why.split_once("not exported: ").expect("a reason");
         let what =
             if what.is_empty() { "all of it".to_owned() } else { by_family(what.trim_end_matches(": ")) };
-        left_out.push((rule.to_owned(), format!("{what}: {why}")));
+        left_out.push(LeftOut { rule: rule.to_owned(), what, why: why.to_owned() });
     }
     assert_eq!(strict.status.code(), Some(i32::from(!left_out.is_empty())), "{name}");
     (policies, left_out)

@@ -86,7 +86,8 @@ const vscode = {
     env: { appName: 'a stand-in', language: 'en' },
     languages: withEvents({
         createDiagnosticCollection: () => ({
-            set: (_, marks) => marked?.(marks.map(({ code, range, severity, source }) => ({ code: code.value, line: range.start.line, severity, source }))),
+            // A code has an address where the build was given one.
+            set: (_, marks) => marked?.(marks.map(({ code, range, severity, source }) => ({ code: code.value ?? code, line: range.start.line, severity, source }))),
             clear: () => undefined,
             delete: () => undefined,
             dispose: () => undefined,

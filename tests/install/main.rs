@@ -13,3 +13,4 @@ mod pipelines;
 mod pre_commit;
 mod release;
 mod script;
+mod workflows;

@@ -10,7 +10,7 @@ use regex::Regex;
 use serde_json::Value;
 
 use crate::archives::build_all;
-use crate::release::{ROOT, Release, VERSION, made, run, text};
+use crate::release::{PUBLISHED, ROOT, Release, SOURCE, VERSION, made, run, text};
 
 /// The systems of a formula and of a plugin manifest, by our names.
 const SYSTEMS: [(&str, &str); 5] = [
@@ -49,7 +49,7 @@ fn content(folder: &Path, file: &str) -> BTreeSet<String> {
 /// The file of the release at an address, which has to have this sum.
 fn archive<'u>(url: &'u str, sum: &str, sums: &BTreeMap<String, String>) -> &'u str {
     let (place, file) = url.rsplit_once('/').expect("a file");
-    assert_eq!(place, format!("{}/releases/download/v{VERSION}", env!("CARGO_PKG_REPOSITORY")));
+    assert_eq!(place, format!("{PUBLISHED}/v{VERSION}"));
     assert_eq!(sums.get(file).map(String::as_str), Some(sum), "{file}");
     file
 }
@@ -58,6 +58,7 @@ fn archive<'u>(url: &'u str, sum: &str, sums: &BTreeMap<String, String>) -> &'u 
 fn formula(folder: &Path) -> BTreeSet<String> {
     let (formula, sums) = (read(folder, "memgate.rb"), sums(folder));
     assert!(formula.contains(&format!("\n  version \"{VERSION}\"\n")), "{formula}");
+    assert!(formula.contains(&format!("\n  homepage \"{SOURCE}\"\n")), "{formula}");
     let download = Regex::new(
         r#"on_(macos|linux) do|on_(arm|intel) do\n      url "(.*)"\n      sha256 "([0-9a-f]{64})""#,
     );
@@ -93,6 +94,7 @@ fn plugin(folder: &Path) -> BTreeSet<String> {
     assert_eq!((&plugin["kind"], &plugin["metadata"]["name"]), (&"Plugin".into(), &"memgate".into()));
     let spec = &plugin["spec"];
     assert_eq!(spec["version"], format!("v{VERSION}"));
+    assert_eq!(spec["homepage"], SOURCE);
     assert!(spec["description"].as_str().is_some_and(|words| words.lines().all(|line| line.len() <= 80)));
     assert!(
         spec["shortDescription"].as_str().is_some_and(|words| words.len() <= 50 && !words.contains('\n'))
@@ -124,6 +126,30 @@ fn packages_install_the_archive_of_this_machine() {
     let expected = BTreeSet::from([format!("{}.tar.gz", Release::name())]);
     assert_eq!(formula(&folder), expected);
     assert_eq!(plugin(&folder), expected);
+}
+
+/// Homebrew and krew fetch from https:// only; no address is made up in its place.
+#[test]
+fn without_an_address_there_are_no_packages() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for releases in ["", "file:///releases", "http://example.com/releases"] {
+        let mut command = Command::new(Path::new(ROOT).join("tools/build-archives.sh"));
+        command.arg("--from").arg(made().join("static")).arg("--out").arg(directory.path());
+        let said = run(command.env("MEMGATE_RELEASES", releases).env_remove("MEMGATE_SOURCE"));
+        assert!(text(&said.stderr).contains("MEMGATE_RELEASES is not an https:// address"), "{said:?}");
+        let folder = directory.path().join(format!("v{VERSION}"));
+        let sums = sums(&folder);
+        assert!(["memgate.rb", "memgate.krew.yaml"].iter().all(|file| !sums.contains_key(*file)), "{sums:?}");
+    }
+}
+
+/// The installer of a release knows where it is from.
+#[test]
+fn the_installer_of_a_release_names_it() {
+    let folder = made().join("releases").join(format!("v{VERSION}"));
+    assert!(read(&folder, "install.sh").contains(&format!("\nRELEASES='{PUBLISHED}'\n")));
+    let own = fs::read_to_string(Path::new(ROOT).join("install.sh")).expect("the installer");
+    assert!(own.contains("\nRELEASES=\n"), "{own}");
 }
 
 #[test]

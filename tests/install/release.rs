@@ -14,6 +14,12 @@ pub(crate) const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 /// The version that is released.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
+/// The address of the repository in formulas and manifests of plugins.
+pub(crate) const SOURCE: &str = "https://example.com/someone/memgate";
+
+/// Its releases.
+pub(crate) const PUBLISHED: &str = "https://example.com/someone/memgate/releases/download";
+
 /// The commit that the program is said to be of.
 pub(crate) const REVISION: &str = "0123456789012345678901234567890123456789";
 
@@ -93,7 +99,12 @@ pub(crate) fn made() -> &'static Path {
 pub(crate) fn archives(directory: &Path, out: &str, systems: &[&str]) {
     let mut command = Command::new(Path::new(ROOT).join("tools/build-archives.sh"));
     command.arg("--from").arg(directory.join("static")).arg("--out").arg(directory.join(out));
-    run(command.args(systems).env_remove("SOURCE_DATE_EPOCH").env_remove("MEMGATE_RELEASES"));
+    for variable in
+        ["SOURCE_DATE_EPOCH", "MEMGATE_SOURCE", "MEMGATE_PAGES", "MEMGATE_IMAGE", "MEMGATE_BUILDER"]
+    {
+        command.env_remove(variable);
+    }
+    run(command.args(systems).env("MEMGATE_RELEASES", PUBLISHED));
 }
 
 /// What a command wrote; it has to succeed.

@@ -1,5 +1,5 @@
-//! docs/operate.md and README's "On a kind cluster", word by word, on a cluster that calls memgate through
-//! its Service.
+//! docs/install.md, operate.md and emergencies.md, and README's "On a kind cluster", word by word, on a cluster that calls
+//! memgate through its Service.
 //!
 //! ```text
 //! cluster      a control plane of its own, whose apiserver reaches Services through `network`

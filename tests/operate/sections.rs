@@ -7,7 +7,12 @@ use crate::document::{Section, commands, sections};
 use crate::lockout;
 use crate::support::shown::fits;
 
-const OPERATE: &str = include_str!("../../docs/operate.md");
+/// The documents of which every section with commands is run, in this order.
+const DOCUMENTS: [(&str, &str); 3] = [
+    ("install", include_str!("../../docs/install.md")),
+    ("operate", include_str!("../../docs/operate.md")),
+    ("emergencies", include_str!("../../docs/emergencies.md")),
+];
 const README: &str = include_str!("../../README.md");
 /// README's section with commands for a cluster.
 const KIND: &str = "On a kind cluster";
@@ -32,7 +37,7 @@ type After = fn(&Cluster) -> Result<()>;
 /// What a section does to a cluster.
 pub(crate) type Run = Box<dyn Fn(&Cluster) -> Result<()> + Send + Sync>;
 
-/// Every section with commands, of both documents.
+/// Every section with commands, of all documents.
 const SECTIONS: &[(&str, Ground, After)] = &[
     (KIND, Ground::Bare, answers),
     ("With kubectl", Ground::Bare, answers),
@@ -40,6 +45,7 @@ const SECTIONS: &[(&str, Ground, After)] = &[
     ("With Helm", Ground::Bare, answers),
     ("With Argo CD or Flux", Ground::Bare, answers),
     ("Check", Ground::Guarded, answers),
+    ("Uninstall", Ground::Guarded, is_gone),
     ("Roll out", Ground::Installed, answers),
     ("Policies of your own", Ground::Installed, answers),
     ("Upgrade", Ground::Installed, answers),
@@ -47,24 +53,26 @@ const SECTIONS: &[(&str, Ground, After)] = &[
     ("A new CA", Ground::Installed, answers),
     ("Break glass", Ground::Guarded, answers_alone),
     ("A policy that locks people out", Ground::LockedOut, without_memgate),
-    ("Uninstall", Ground::Guarded, is_gone),
     ("What kubectl prints", Ground::Installed, answers),
     ("From a refusal to its log line", Ground::Installed, answers),
 ];
 
-/// One trial for each section of docs/operate.md, and for README's section on a kind cluster.
+/// One trial for each section of [`DOCUMENTS`], and for README's section on a kind cluster.
 pub(crate) fn trials() -> Vec<(String, Run)> {
     let mut trials: Vec<(String, Run)> = Vec::new();
     let mut add = |document: &str, section: Section| {
         let name = format!("{document}: {}", section.title);
         trials.push((name, Box::new(move |cluster: &Cluster| run(cluster, &section))));
     };
-    for section in sections(OPERATE) {
-        add("operate", section);
+    let mut found = Vec::new();
+    for (document, text) in DOCUMENTS {
+        for section in sections(text) {
+            found.push(section.title.clone());
+            add(document, section);
+        }
     }
-    let found: Vec<String> = sections(OPERATE).into_iter().map(|section| section.title).collect();
     let known: Vec<&str> = SECTIONS.iter().map(|(title, ..)| *title).filter(|title| *title != KIND).collect();
-    assert_eq!(found, known, "the sections of docs/operate.md with commands");
+    assert_eq!(found, known, "the sections with commands");
     let readme = sections(README).into_iter().find(|section| section.title == KIND);
     add("readme", readme.expect("README has commands for a kind cluster"));
     trials

@@ -186,7 +186,12 @@ async fn its_kinds_are_watched() {
         }
     };
     tokio::time::timeout(Duration::from_secs(20), known).await.expect("the Notebook should become known");
-    assert!(get(health, "/readyz").await.starts_with("HTTP/1.1 200"));
+    let ready = async {
+        while !get(health, "/readyz").await.starts_with("HTTP/1.1 200") {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), ready).await.expect("memgate should become ready");
     task.abort();
     let asked: BTreeSet<String> = asked.lock().expect("no panic").iter().cloned().collect();
     let watches =

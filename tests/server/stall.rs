@@ -37,7 +37,7 @@ fn start(decide: Decide) -> (Runtime, Running) {
     (runtime, server)
 }
 
-/// R15 of docs/reliability.md.
+/// R15 of stress/FAULTS.md.
 #[test]
 fn probes_show_a_stalled_runtime() {
     let (stuck_runtime, stuck) = start(blocks);

@@ -342,7 +342,7 @@ async fn a_collector_that_is_away_is_logged_once() {
     serves_without_collector(&format!("http://{closed}")).await;
 }
 
-/// R16 of docs/reliability.md. The collector's is the only name that memgate resolves; its apiserver has an address.
+/// R16 of stress/FAULTS.md. The collector's is the only name that memgate resolves; its apiserver has an address.
 #[tokio::test]
 async fn without_dns_the_collector_is_logged_once() {
     serves_without_collector("http://collector.invalid:4318").await;

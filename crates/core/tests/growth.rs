@@ -1,6 +1,6 @@
 //! What a state takes that has grown: 50,000 each of the kinds that pile up in a cluster, and changes of them while
 //! readers keep older snapshots. Alone in its process, since it reads the memory of all of it. What it prints is in
-//! docs/reliability.md:
+//! stress/FAULTS.md:
 //!
 //! `cargo test -p memgate-core --test growth -- --nocapture`
 

@@ -63,7 +63,7 @@ pub(super) fn switched_off(policy: &Policy, enabled: &[&'static Family]) -> Opti
     let all_off = off.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", ");
     let pointer = Pointer::new("/spec/match/families");
     let message = format!("switched off here, so the policy judges nothing of it: {all_off}");
-    let finding = warning(&NEVER_APPLIES, pointer, &message).help("switch the family on, or leave it out");
+    let finding = warning(&NEVER_APPLIES, pointer, &message).help("switch the platform on, or leave it out");
     let severity = if on.is_empty() { Severity::Warn } else { Severity::Note };
     (!off.is_empty()).then_some(Finding { severity, ..finding })
 }
@@ -88,7 +88,7 @@ fn never_applies(
         let has = if able.len() > 1 { "have" } else { "has" };
         let able = if able.is_empty() { "none".to_owned() } else { able.join(" and ") };
         let message =
-            format!("the policy matches no family that has anything to judge by {name}; {able} {has}");
+            format!("the policy matches no platform that has anything to judge by {name}; {able} {has}");
         return Some(warning(&NEVER_APPLIES, place.key(name), &message));
     }
     let is_left_out =

@@ -9,7 +9,8 @@ import { LanguageClient } from 'vscode-languageclient/node';
 // Windows looks a program up in the working directory first, and a repository may have one of this name.
 const OUTSIDE = { cwd: homedir() };
 
-const HOW_TO_INSTALL = 'https://github.com/memgate/memgate#get-it';
+// The address of the repository that it was built from (tools/build-vscode.sh), or nothing.
+declare const MEMGATE_SOURCE: string;
 
 let client: LanguageClient | undefined;
 // Starts and stops one after the other, also when the command comes twice at once.
@@ -81,9 +82,10 @@ async function problemWith(command: string, args: string[]): Promise<string | un
 
 async function report(problem: string): Promise<void> {
     const [install, settings, again] = ['How to install it', 'Open the settings', 'Try again'];
-    const answer = await window.showErrorMessage(`memgate: ${problem}`, install, settings, again);
+    const choices = MEMGATE_SOURCE === '' ? [settings, again] : [install, settings, again];
+    const answer = await window.showErrorMessage(`memgate: ${problem}`, ...choices);
     if (answer === install) {
-        await env.openExternal(Uri.parse(HOW_TO_INSTALL));
+        await env.openExternal(Uri.parse(`${MEMGATE_SOURCE}#get-it`));
     } else if (answer === settings) {
         await commands.executeCommand('workbench.action.openSettings', 'memgate');
     } else if (answer === again) {

@@ -1,4 +1,4 @@
-//! What the request path should be like, and whether it is.
+//! What the request path should be like, beside what it is.
 
 use super::measure::{LARGE, OTHER, SMALL, quiet, rotating};
 use super::results::Results;
@@ -27,13 +27,6 @@ impl Goal {
 
     pub(crate) fn measured(&self) -> f64 {
         self.measured
-    }
-
-    pub(crate) fn is_met(&self) -> bool {
-        match self.bound {
-            Bound::AtLeast(bound) => self.measured >= bound,
-            Bound::AtMost(bound) => self.measured <= bound,
-        }
     }
 }
 

@@ -36,7 +36,7 @@ pub(crate) struct Plan {
 /// The usual case, as tables call it.
 pub(crate) const SMALL: &str = "4 KB";
 pub(crate) const LARGE: &str = "64 KB, 500 variables";
-pub(crate) const OTHER: &str = "4 KB, pod outside all families";
+pub(crate) const OTHER: &str = "4 KB, pod outside all platforms";
 
 /// Calls a second of the open loop.
 pub(crate) const RATE: u32 = 2_000;

@@ -3,13 +3,19 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use plotters::coord::ranged1d::Ranged;
+use plotters::coord::Shift;
 use plotters::prelude::*;
 
 use super::results::{Results, Table};
+use super::tables::thousands;
 use super::{LIMIT, MEMGATE, PEER, STATIC};
 
 const SIZE: (u32, u32) = (860, 420);
+
+/// The room of a server's name beside its colour: the length of a text is not known without its font.
+const NAME_WIDTH: usize = 190;
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
 /// One colour a server, fit for people who see few colours; any others are other builds of memgate.
 const COLOURS: [(&str, RGBColor); 4] = [
@@ -33,9 +39,25 @@ fn colour(server: &str) -> RGBColor {
     COLOURS.iter().find(|(name, _)| *name == server).map_or(BLACK, |(_, colour)| *colour)
 }
 
-/// A name with room behind it, because the length of a text is not known without its font.
-fn label(server: &str) -> String {
-    format!("{server}\u{2003}\u{2003}")
+/// A white area with a title and, below it, the colour and the name of each server. The chart goes into what is left.
+fn area_below_legend<'a>(path: &'a Path, title: &str, servers: &[&str]) -> Result<(Area<'a>, Area<'a>)> {
+    let whole = SVGBackend::new(path, SIZE).into_drawing_area();
+    whole.fill(&WHITE)?;
+    let (legend, chart) = whole.titled(title, ("sans-serif", 18))?.split_vertically(24);
+    for (x, server) in (72..).step_by(NAME_WIDTH).zip(servers) {
+        legend.draw(&Rectangle::new([(x, 8), (x + 14, 18)], colour(server).filled()))?;
+        legend.draw(&Text::new((*server).to_owned(), (x + 20, 8), ("sans-serif", 12)))?;
+    }
+    Ok((whole, chart))
+}
+
+/// A number beside an axis, without digits that say nothing: 0.1, 1, 100,000.
+fn tick(value: f64) -> String {
+    if value < 0.95 {
+        format!("{value:.2}").trim_end_matches('0').to_owned()
+    } else {
+        thousands(index_of(value.round()))
+    }
 }
 
 /// Bars of requests a second, grouped by review; each step of the axis is ten times the one before.
@@ -48,23 +70,22 @@ fn throughput(table: &Table, path: &Path) -> Result<()> {
             }
         }
     }
-    let area = SVGBackend::new(path, SIZE).into_drawing_area();
-    area.fill(&WHITE)?;
+    let names: Vec<&str> = servers.iter().map(|server| server.as_str()).collect();
+    let (whole, area) = area_below_legend(path, "requests a second on one core", &names)?;
     let groups = f64::from(u32::try_from(cases.len())?);
     let mut chart = ChartBuilder::on(&area)
-        .caption("requests a second on one core", ("sans-serif", 18))
         .margin(12)
         .margin_right(40)
         .x_label_area_size(30)
         .y_label_area_size(70)
         .build_cartesian_2d(0.0..groups, (10.0..200_000.0).log_scale())?;
-    let named = |x: &f64| cases.get(index_of(*x)).map(|name| (*name).clone()).unwrap_or_default();
+    let case_at = |x: &f64| cases.get(index_of(*x)).map(|name| (*name).clone()).unwrap_or_default();
     chart
         .configure_mesh()
         .disable_x_mesh()
         .x_labels(cases.len() * 2 + 1)
-        .x_label_formatter(&|x: &f64| if (x.fract() - 0.5).abs() < 0.01 { named(x) } else { String::new() })
-        .y_label_formatter(&|y: &f64| super::tables::number(*y))
+        .x_label_formatter(&|x: &f64| if (x.fract() - 0.5).abs() < 0.01 { case_at(x) } else { String::new() })
+        .y_label_formatter(&|y: &f64| tick(*y))
         .draw()?;
     let width = 0.8 / f64::from(u32::try_from(servers.len())?);
     for (number, server) in servers.iter().enumerate() {
@@ -78,11 +99,9 @@ fn throughput(table: &Table, path: &Path) -> Result<()> {
                 colour(server).filled(),
             ));
         }
-        let colour = colour(server);
-        chart.draw_series(bars)?.label(label(server)).legend(move |at| mark(at, colour));
+        chart.draw_series(bars)?;
     }
-    finish(&mut chart, SeriesLabelPosition::UpperRight)?;
-    Ok(area.present()?)
+    Ok(whole.present()?)
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small number")]
@@ -92,12 +111,12 @@ fn index_of(x: f64) -> usize {
 
 /// Times within which calls were answered, towards the slowest: each step to the right is a tenth of the calls left.
 fn latency(results: &Results, path: &Path) -> Result<()> {
-    let area = SVGBackend::new(path, SIZE).into_drawing_area();
-    area.fill(&WHITE)?;
+    let servers: Vec<&str> = results.curves.iter().map(|curve| curve.server.as_str()).collect();
+    let title = "time to the answer, 2,000 reviews a second on one core";
+    let (whole, area) = area_below_legend(path, title, &servers)?;
     // 0 is the median's side, 1 is 90 %, 2 is 99 % and 3 is 99.9 %.
     let nines = |percentile: f64| -(1.0 - percentile / 100.0).log10();
     let mut chart = ChartBuilder::on(&area)
-        .caption("time to the answer, 2,000 reviews a second on one core", ("sans-serif", 18))
         .margin(12)
         .margin_right(40)
         .x_label_area_size(40)
@@ -112,18 +131,14 @@ fn latency(results: &Results, path: &Path) -> Result<()> {
             2 => "99 %".to_owned(),
             nines => format!("99.{} %", "9".repeat(nines - 2)),
         })
+        .y_label_formatter(&|y: &f64| tick(*y))
         .y_desc("ms")
         .draw()?;
     for curve in &results.curves {
-        let colour = colour(&curve.server);
         let line = curve.points.iter().map(|&(percentile, millis)| (nines(percentile), millis.max(0.01)));
-        chart
-            .draw_series(LineSeries::new(line, colour.stroke_width(2)))?
-            .label(label(&curve.server))
-            .legend(move |at| mark(at, colour));
+        chart.draw_series(LineSeries::new(line, colour(&curve.server).stroke_width(2)))?;
     }
-    finish(&mut chart, SeriesLabelPosition::UpperLeft)?;
-    Ok(area.present()?)
+    Ok(whole.present()?)
 }
 
 /// One figure by the number of objects in the state; each step of both axes is ten times the one before.
@@ -143,10 +158,9 @@ fn growth(table: &Table, (figure, title): (&str, &str), path: &Path) -> Result<(
         }
     }
     let most = lines.iter().flat_map(|(_, points)| points).map(|&(_, value)| value).fold(1.0, f64::max);
-    let area = SVGBackend::new(path, SIZE).into_drawing_area();
-    area.fill(&WHITE)?;
+    let servers: Vec<&str> = lines.iter().map(|&(server, _)| server).collect();
+    let (whole, area) = area_below_legend(path, &format!("{title}, by objects in the state"), &servers)?;
     let mut chart = ChartBuilder::on(&area)
-        .caption(format!("{title}, by objects in the state"), ("sans-serif", 18))
         .margin(12)
         .margin_right(40)
         .x_label_area_size(40)
@@ -154,38 +168,13 @@ fn growth(table: &Table, (figure, title): (&str, &str), path: &Path) -> Result<(
         .build_cartesian_2d((10.0..100_000.0).log_scale(), (1.0..most * 2.0).log_scale())?;
     chart
         .configure_mesh()
-        .x_label_formatter(&|x: &f64| super::tables::thousands(index_of(*x)))
-        .y_label_formatter(&|y: &f64| super::tables::number(*y))
+        .x_label_formatter(&|x: &f64| thousands(index_of(*x)))
+        .y_label_formatter(&|y: &f64| tick(*y))
         .draw()?;
     for (server, points) in lines {
         let colour = colour(server);
         chart.draw_series(points.iter().map(|&point| Circle::new(point, 4, colour.filled())))?;
-        chart
-            .draw_series(LineSeries::new(points, colour.stroke_width(2)))?
-            .label(label(server))
-            .legend(move |at| mark(at, colour));
+        chart.draw_series(LineSeries::new(points, colour.stroke_width(2)))?;
     }
-    finish(&mut chart, SeriesLabelPosition::UpperLeft)?;
-    Ok(area.present()?)
-}
-
-fn mark((x, y): (i32, i32), colour: RGBColor) -> Rectangle<(i32, i32)> {
-    Rectangle::new([(x, y - 5), (x + 14, y + 5)], colour.filled())
-}
-
-fn finish<'a, X, Y>(
-    chart: &mut ChartContext<'a, SVGBackend<'a>, Cartesian2d<X, Y>>,
-    position: SeriesLabelPosition,
-) -> Result<()>
-where
-    X: Ranged<ValueType = f64>,
-    Y: Ranged<ValueType = f64>,
-{
-    chart
-        .configure_series_labels()
-        .position(position)
-        .background_style(WHITE.mix(0.8))
-        .border_style(BLACK.mix(0.3))
-        .draw()?;
-    Ok(())
+    Ok(whole.present()?)
 }

@@ -8,7 +8,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use crate::client::{Connection, head, post, review, trusting};
 use crate::running::{Setup, Victim};
 
-/// R16 of docs/reliability.md.
+/// R16 of stress/FAULTS.md.
 #[tokio::test]
 async fn with_256_descriptors_it_serves_and_can_be_probed() {
     let victim = Victim::start_with(Setup { descriptors: 256, ..Setup::default() }).await;
@@ -33,7 +33,7 @@ async fn with_256_descriptors_it_serves_and_can_be_probed() {
     victim.is_well().await;
 }
 
-/// R16 of docs/reliability.md.
+/// R16 of stress/FAULTS.md.
 #[tokio::test]
 async fn a_log_that_cannot_be_written_stops_nothing() {
     let setup =
@@ -46,7 +46,7 @@ async fn a_log_that_cannot_be_written_stops_nothing() {
     victim.is_well().await;
 }
 
-/// R16 of docs/reliability.md.
+/// R16 of stress/FAULTS.md.
 #[tokio::test]
 async fn it_keeps_no_file_open_and_writes_none() {
     let victim = Victim::start(&[]).await;
@@ -73,7 +73,7 @@ async fn flood(victim: &Victim, request: &[u8], times: usize) -> u16 {
     statuses[0]
 }
 
-/// R16 of docs/reliability.md.
+/// R16 of stress/FAULTS.md.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_bad_requests_log_nothing() {
     let victim = Victim::start(&[]).await;
@@ -89,7 +89,7 @@ async fn ten_thousand_bad_requests_log_nothing() {
     assert_eq!(victim.log().len(), before, "{}", victim.log());
 }
 
-/// R16 of docs/reliability.md.
+/// R16 of stress/FAULTS.md.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_of_rejections_logs_a_few_lines() {
     let victim = Victim::start(&[]).await;
@@ -106,7 +106,7 @@ async fn a_flood_of_rejections_logs_a_few_lines() {
     assert!((1..=20 + seconds).contains(&lines), "{lines} lines in {seconds} s");
 }
 
-/// R16 of docs/reliability.md.
+/// R16 of stress/FAULTS.md.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_of_decisions_logs_at_a_bounded_rate() {
     let victim = Victim::start(&[]).await;

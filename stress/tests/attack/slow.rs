@@ -53,7 +53,7 @@ async fn tcp(address: SocketAddr) -> Option<TcpStream> {
     TcpStream::connect(address).await.ok()
 }
 
-/// S4 of docs/reliability.md.
+/// S4 of stress/FAULTS.md.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slow_bodies_keep_no_caller_out() {
     let victim = Victim::start(&[]).await;
@@ -75,7 +75,7 @@ async fn slow_bodies_keep_no_caller_out() {
     victim.is_well().await;
 }
 
-/// S4 of docs/reliability.md.
+/// S4 of stress/FAULTS.md.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slow_heads_and_stopped_handshakes_keep_no_caller_out() {
     let mut victim = Victim::start(&["--timeout-handshake=1s", "--timeout-head=1s"]).await;
@@ -104,7 +104,7 @@ async fn slow_heads_and_stopped_handshakes_keep_no_caller_out() {
     victim.is_well().await;
 }
 
-/// S4 of docs/reliability.md.
+/// S4 of stress/FAULTS.md.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_idle_connections_cost_the_apiserver_none() {
     // However long it takes to connect, none of them ends by itself.

@@ -51,7 +51,7 @@ const ADDRESSES: [&str; 16] = [
     "http://127.0.0.1:PORT/../../etc",
 ];
 
-/// S11 of docs/reliability.md.
+/// S11 of stress/FAULTS.md.
 #[tokio::test]
 async fn addresses_are_validated_and_never_called() {
     let trap = TcpListener::bind(("127.0.0.1", 0)).unwrap();
@@ -122,7 +122,7 @@ async fn addresses_are_validated_and_never_called() {
     victim.is_well().await;
 }
 
-/// S11 of docs/reliability.md.
+/// S11 of stress/FAULTS.md.
 #[tokio::test]
 async fn a_name_is_never_a_path() {
     let mut state = scene();
@@ -146,7 +146,7 @@ async fn a_name_is_never_a_path() {
     victim.is_well().await;
 }
 
-/// S12 of docs/reliability.md.
+/// S12 of stress/FAULTS.md.
 #[tokio::test]
 async fn forged_marks_gain_nothing() {
     let victim = Victim::start(&[]).await;
@@ -229,7 +229,7 @@ fn mark(value: &mut Value, mark: &str) {
 }
 
 /// Where a Secret's values would have to pass through: the state, and from there the answers.
-/// S13 of docs/reliability.md.
+/// S13 of stress/FAULTS.md.
 #[test]
 fn no_value_of_a_secret_gets_into_the_state_or_out_of_it() {
     let encoded = BASE64_STANDARD.encode(MARK);
@@ -254,7 +254,7 @@ fn no_value_of_a_secret_gets_into_the_state_or_out_of_it() {
 const OF_STATUS: [&str; 2] =
     ["prefers-the-resolved-address-to-a-number", "takes-the-resolved-address-without-the-service"];
 
-/// S14 of docs/reliability.md.
+/// S14 of stress/FAULTS.md.
 #[test]
 fn answers_hold_nothing_of_the_status_of_others() {
     let mut named = BTreeSet::new();
@@ -315,7 +315,7 @@ const ACROSS: [&str; 28] = [
 
 /// A name in another namespace must not change the answer: or a tenant could ask who is there. The
 /// objects of orloj and sympozium are not of one namespace: their platforms look for them in all.
-/// S14 of docs/reliability.md.
+/// S14 of stress/FAULTS.md.
 #[test]
 fn answers_do_not_depend_on_names_in_other_namespaces() {
     let mut named = BTreeSet::new();
@@ -360,7 +360,7 @@ fn of_foreign_memory() -> Value {
 }
 
 /// What a policy says of memory in another namespace tells none of its values: they print as `…`.
-/// S14 of docs/reliability.md.
+/// S14 of stress/FAULTS.md.
 #[test]
 fn policies_tell_no_values_of_other_namespaces() {
     let memory = json!({

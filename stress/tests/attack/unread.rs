@@ -75,7 +75,7 @@ async fn answered(victim: &mut Victim, count: usize) {
         .await;
 }
 
-/// S20 of docs/reliability.md.
+/// S20 of stress/FAULTS.md.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn five_hundred_callers_that_never_read_hold_little_memory() {
     let mut victim = start(&["--timeout-write=20s"]).await;
@@ -104,7 +104,7 @@ async fn five_hundred_callers_that_never_read_hold_little_memory() {
     drop(callers);
 }
 
-/// S20 of docs/reliability.md.
+/// S20 of stress/FAULTS.md.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unread_answers_make_room_when_they_are_late() {
     let mut victim = start(&["--timeout-write=3s"]).await;

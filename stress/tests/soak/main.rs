@@ -1,5 +1,5 @@
 //! Scenarios that take longer than a test may: `just soak` lists them, `just soak NAME [KEY=VALUE]…`
-//! runs one. What came of the last run is in docs/reliability.md.
+//! runs one. What came of the last run is in stress/FAULTS.md.
 //!
 //! `cargo test` neither builds nor runs this. To add a scenario, write a module with a function
 //! `fn run(parameters: &Parameters) -> anyhow::Result<()>` that prints what it measured and fails

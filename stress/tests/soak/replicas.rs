@@ -14,7 +14,7 @@ use crate::{
 /// The most calls at a time.
 const MAX_CONCURRENT_CALLS: usize = 100;
 
-/// R1 of docs/reliability.md: nothing is lost.
+/// R1 of stress/FAULTS.md: nothing is lost.
 pub(crate) fn restarts(parameters: &Parameters) -> Result<()> {
     let (cluster, pace) = (ControlPlane::start()?, pace(parameters)?);
     let mut fleet = start(&cluster, parameters)?;
@@ -30,7 +30,7 @@ pub(crate) fn restarts(parameters: &Parameters) -> Result<()> {
     Ok(())
 }
 
-/// R2 of docs/reliability.md: only what was on its way to the killed one is lost, and no pod goes without its memory.
+/// R2 of stress/FAULTS.md: only what was on its way to the killed one is lost, and no pod goes without its memory.
 pub(crate) fn kills(parameters: &Parameters) -> Result<()> {
     let (cluster, pace) = (ControlPlane::start()?, pace(parameters)?);
     let mut fleet = start(&cluster, parameters)?;

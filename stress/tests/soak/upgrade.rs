@@ -37,7 +37,7 @@ struct Build {
     program: PathBuf,
 }
 
-/// R18 of docs/reliability.md: forth and back, and forth again, without a lost call or a pod without its memory.
+/// R18 of stress/FAULTS.md: forth and back, and forth again, without a lost call or a pod without its memory.
 pub(crate) fn run(parameters: &Parameters) -> Result<()> {
     let old = PathBuf::from(parameters.text("old")?);
     ensure!(old.is_file(), "there is no program {}; `just upgrade BASE` makes one", old.display());

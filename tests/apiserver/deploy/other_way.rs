@@ -11,8 +11,7 @@ use crate::{
 const KUSTOMIZE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/kustomize/default");
 
 /// The image that is named there.
-const IMAGE: [&str; 3] =
-    ["manifests", "--image", concat!("ghcr.io/memgate/memgate:", env!("CARGO_PKG_VERSION"))];
+const IMAGE: [&str; 3] = ["manifests", "--image", concat!("memgate:", env!("CARGO_PKG_VERSION"))];
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![Trial::new("deploy::another_way_changes_nothing", changes_nothing)]

@@ -75,7 +75,7 @@ fn spares_the_system(cluster: &ControlPlane, absent: &Absent<'_>) -> Result<()> 
     pods_come(cluster, &absent.home, "app.kubernetes.io/name=memgate", 2)
 }
 
-/// What docs/operate.md tells those to do who are locked out.
+/// What docs/emergencies.md tells users to do who are locked out.
 fn opened(fixture: &Fixture) -> Result<()> {
     let cluster = fixture.cluster()?;
     fixture.memgate()?;

@@ -70,7 +70,7 @@ impl Metrics {
             store_age: add(
                 all,
                 "store_age_seconds",
-                "Time since the last activity of the most silent watch of a family; normally up to 75",
+                "Time since the last activity of the most silent watch of a platform; normally up to 75",
             ),
             store_bytes: add(all, "store_bytes", "Bytes of the objects in the state"),
             store_not_held: add(

@@ -75,7 +75,7 @@ impl AdmissionMetrics {
             patch_operations: add_as(
                 registry,
                 "patch_operations",
-                "Operations of one family in one patch",
+                "Operations of one platform in one patch",
                 Labelled::new_with_constructor(NEW_OPERATIONS),
             ),
             pods_held: add_counters(

@@ -219,7 +219,7 @@ fn an_object_that_would_take_too_much_is_counted_and_kept_by_name() {
 
 #[test]
 fn very_many_small_objects_stay_within_the_limit() {
-    // A million with MEMGATE_OBJECTS=1000000; the figures are in docs/reliability.md.
+    // A million with MEMGATE_OBJECTS=1000000; the figures are in stress/FAULTS.md.
     let most = 4 << 20;
     let objects = std::env::var("MEMGATE_OBJECTS").ok().and_then(|text| text.parse().ok()).unwrap_or(20_000);
     let store = store(most);
