@@ -5,7 +5,7 @@
 //! it: the user's own lines in the output of `mutate`, and in a patch the values that a platform's own operator copies
 //! into pods unchanged (`Field::copied`). Traces are in `tests/server/traces.rs`.
 //!
-//! All styles of all fields start some 13,000 processes. So by default block style is tried, of one field in four;
+//! All styles of all fields start some 13,000 processes. So by default block style is tried, of one field in six;
 //! `MEMGATE_TESTS=all` tries everything.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test stops where something is wrong")]
@@ -31,7 +31,7 @@ use fields::FIELDS;
 use styles::STYLES;
 
 /// By default, one field in so many is tried.
-const ONE_IN: usize = 4;
+const ONE_IN: usize = 6;
 
 /// The text of each credential. Tests search for the first part alone, and for the second part in base64.
 const MARKER: &str = "Zq7hunter2Zq7";

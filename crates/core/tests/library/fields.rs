@@ -167,7 +167,7 @@ fn damaged(case: &Case, which: CaseObject, pointer: &Pointer, value: Option<&Val
 /// A part of the wrong values for each field, another one for the next.
 #[test]
 fn survives_wrong_values_in_every_field() {
-    survives_one_wrong_value_of(4);
+    survives_one_wrong_value_of(8);
 }
 
 #[test]

@@ -240,7 +240,7 @@ fn what_was_read_can_be_read_again() {
 /// Objects and states in which each field has wrong values, another one for the next: there is a view, or none.
 #[test]
 fn wrong_values_are_as_good_as_none() {
-    one_wrong_value_is_as_good_as_none_of(4);
+    one_wrong_value_is_as_good_as_none_of(8);
 }
 
 #[test]
