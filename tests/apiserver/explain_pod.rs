@@ -91,7 +91,7 @@ fn reasons(fixture: &Fixture) -> Result<()> {
     }
     for (name, why) in [
         ("stranger", "it does not have the labels or annotations of an agent pod of any platform\n"),
-        ("missed", "it runs without the memory ArkMemory/notes of its agent (family arkonis): "),
+        ("missed", "it runs without the memory ArkMemory/notes of its agent (platform arkonis): "),
         ("missed", "\n  help: delete it, so that its controller makes a new one\n"),
         ("out", "it opted out, by its label memgate.dev/inject or that of its namespace\n"),
         ("none", "its agent refers to no memory\n"),
