@@ -227,7 +227,7 @@ mod tests {
             let grounds = ["page", "card", "box", "user", "store"];
             let texts = ["text", "quiet", "link", "deny", "warn", "note", "good"];
             let pairs = texts.iter().flat_map(|text| grounds.iter().map(move |ground| (*text, *ground)));
-            for (text, ground) in pairs.chain([("mark-text", "mark")]) {
+            for (text, ground) in pairs.chain([("mark-text", "mark"), ("link", "mark")]) {
                 let contrast = contrast(of(text), of(ground));
                 assert!(contrast >= 4.5, "{text} on {ground}: {contrast:.2}");
             }

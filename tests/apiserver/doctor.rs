@@ -285,7 +285,10 @@ fn missed(fixture: &Fixture) -> Result<()> {
     let diagnosis = doctor()?;
     let found = diagnosis.find("missed-pods", "warn", &title).context("nothing is said of the pod")?;
     let message = found["message"].as_str().unwrap_or_default();
-    ensure!(message.contains("without the memory ArkMemory/notes of its agent (platform arkonis)"), "{found}");
+    ensure!(
+        message.contains("without the memory ArkMemory/notes of its agent (platform arkonis)"),
+        "{found}"
+    );
     let others = diagnosis.checks().find(|check| {
         let subject = check["subject"].as_str().unwrap_or_default();
         [1, 2].iter().any(|number| subject == format!("Pod {namespace}/scout-{number}"))

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ROOT, shown, size, withReport } from '../page.mjs';
 
-const PICTURED = ['check', 'docs/tour', 'examples/arkonis', 'examples/orloj', '--policy', 'examples/policy/baseline.yaml', '--at', '2026-12-01T00:00:00Z'];
+const PICTURED = ['check', 'docs/tour/memory.yaml', 'examples/arkonis', 'examples/orloj', '--policy', 'examples/policy/baseline.yaml', '--at', '2026-12-01T00:00:00Z'];
 const LIMIT = 300_000;
 
 // What the page said when the pictures were taken.
@@ -22,6 +22,10 @@ async function take(name, colorScheme, height, picture) {
     try {
         await withReport(PICTURED, undefined, (report) =>
             shown(report, async (page) => {
+                // What is not laid out yet has no text.
+                await page.evaluate(() => document.querySelectorAll('.finding, .part').forEach(({ style }) => {
+                    style.contentVisibility = 'visible';
+                }));
                 const text = `${await page.locator('header').innerText()}\n${await page.locator('main').innerText()}\n`;
                 if (process.env.BLESS) {
                     writeFileSync(TEXT, text);
