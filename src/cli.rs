@@ -281,9 +281,9 @@ fn print_usage(mut error: clap::Error) -> ExitStatus {
 
 /// What other programs call a command or a flag, and its form here.
 const CALLED_ELSEWHERE: [(&str, &str); 10] = [
-    ("-f", "give the PATH without a flag: memgate check PATH"),
-    ("--filename", "give the PATH without a flag: memgate check PATH"),
-    ("--file", "give the PATH without a flag: memgate check PATH"),
+    ("-f", "a PATH has no flag: give it alone"),
+    ("--filename", "a PATH has no flag: give it alone"),
+    ("--file", "a PATH has no flag: give it alone"),
     ("version", "the version is printed by memgate --version"),
     ("validate", "manifests are checked by memgate check PATH"),
     ("lint", "manifests are checked by memgate check PATH"),
