@@ -200,7 +200,9 @@ impl InputArgs {
     pub fn plan(&self, project: &Project, terminal: Terminal) -> anyhow::Result<InputPlan> {
         let mut plan = self.plan_without_paths(project, &project.directory)?;
         if self.paths.is_empty() && project.paths.is_empty() && !project.has_sets() {
-            plan.checked.push(whole_repository(self.reading.stdin_filename.as_deref(), terminal));
+            let path = whole_repository(self.reading.stdin_filename.as_deref(), terminal);
+            plan.reading.is_narrow |= !is_all(&path, &project.directory);
+            plan.checked.push(path);
         }
         Ok(plan)
     }
@@ -244,7 +246,9 @@ impl InputArgs {
         let mut seen = BTreeSet::new();
         let configured = sets.iter().flat_map(|set| &set.paths).filter(|path| seen.insert(*path));
         let configured: Vec<String> = configured.cloned().collect();
-        let is_narrow = takes_place || !self.sets.is_empty() || is_typed && !self.names_all_of(root);
+        let is_narrow = takes_place
+            || !self.sets.is_empty()
+            || is_typed && !self.paths.iter().any(|path| is_all(path, root));
         let (within, switched_off) =
             (project.within(&configured, root), self.switched_off(project, &configured, &settings.families));
         let PolicyArgs { policy, no_policies, .. } = &self.policies;
@@ -272,18 +276,6 @@ impl InputArgs {
         })
     }
 
-    /// Whether one of the PATHs is the whole repository: the directory of its choices, else its root, else the working
-    /// directory, or one above it.
-    fn names_all_of(&self, choices: &Path) -> bool {
-        let here = normal(Path::new("."));
-        let all = if choices.as_os_str().is_empty() {
-            root_of(&here).unwrap_or(&here).to_owned()
-        } else {
-            normal(choices)
-        };
-        self.paths.iter().any(|path| path != STDIN_PATH && all.starts_with(normal(Path::new(path))))
-    }
-
     /// What the choices of the repository leave unchecked, unless a flag says otherwise.
     fn switched_off(&self, project: &Project, paths: &[String], families: &[&'static Family]) -> Vec<String> {
         let mut off: Vec<String> = project.left_out_by(paths).into_iter().collect();
@@ -306,6 +298,18 @@ impl InputArgs {
         self.policies.apply(&mut settings.policies);
         Ok(settings)
     }
+}
+
+/// Whether a path is the whole repository: the directory of its choices, else its root, else the working directory, or
+/// one above it.
+fn is_all(path: &str, choices: &Path) -> bool {
+    let here = normal(Path::new("."));
+    let all = if choices.as_os_str().is_empty() {
+        root_of(&here).unwrap_or(&here).to_owned()
+    } else {
+        normal(choices)
+    };
+    path != STDIN_PATH && all.starts_with(normal(Path::new(path)))
 }
 
 /// The file in whose place standard input is read.
