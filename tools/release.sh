@@ -140,6 +140,8 @@ push() {
         pushed=sha256:$(sha256sum < "$scratch/manifest" | cut -d ' ' -f 1)
         [ "$pushed" = "$digest" ] || fail "$name:$version exists as $pushed, and tags are not moved"
     else
+        # Anything but "there is no such tag" may hide one.
+        grep -qiE 'manifest unknown|not found|name unknown' "$scratch/error" || fail "cannot ask for $name:$version: $(cat "$scratch/error")"
         skopeo copy --all --preserve-digests "oci:$layout:$version" "docker://$name:$version"
     fi
     helm push "$releases/memgate-$version.tgz" "oci://${name%/*}/charts"

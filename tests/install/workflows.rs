@@ -348,6 +348,7 @@ impl Checkout {
 }
 
 #[test]
+#[ignore = "needs git"]
 fn addresses_are_those_of_the_repository() {
     let checkout = Checkout::new();
     let found = checkout.addresses();
@@ -366,6 +367,7 @@ fn addresses_are_those_of_the_repository() {
 
 /// What a tag, an owner or a variable could hold: a further line of the environment, a command, another option.
 #[test]
+#[ignore = "needs git"]
 fn what_is_not_an_address_or_the_tag_is_refused() {
     let checkout = Checkout::new();
     let hostile = [
