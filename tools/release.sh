@@ -5,7 +5,7 @@
 #   tools/release.sh addresses   that tag, version and changelog agree; prints the variables of the build, NAME=VALUE
 #   tools/release.sh files       after the builds: puts image, chart, manifest, extension and bills of materials beside the
 #                                archives in target/releases, with the provenance and the sums of all
-#   tools/release.sh push        pushes the image and the chart; a tag that exists with other content is an error
+#   tools/release.sh push        pushes the image and the chart; an image tag that exists with other content is an error
 #   tools/release.sh draft       makes a draft release with all files, or replaces the files of that draft
 #
 # It reads GITHUB_REF_NAME (the tag), GITHUB_SERVER_URL, GITHUB_REPOSITORY and GITHUB_WORKFLOW_REF, which a runner sets;
@@ -22,6 +22,8 @@ version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
 tag=v$version
 releases=target/releases/$tag
 layout=target/image
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
 
 # Bytes of other locales are not letters.
 export LC_ALL=C
@@ -77,14 +79,11 @@ packed() {
 }
 
 files() {
-    local program system target architecture image digest revision scratch built
+    local program system target architecture image digest revision built
     digest=$(image_digest)
     program=target/static/$(uname -m)-unknown-linux-musl/memgate
     image=${MEMGATE_IMAGE:?}
     revision=$(cat "${program%/*}/revision")
-    scratch=$(mktemp -d)
-    # shellcheck disable=SC2064  # the folder of now
-    trap "rm -rf '$scratch'" EXIT
 
     for system in linux-x86_64 linux-aarch64 darwin-x86_64 darwin-aarch64 windows-x86_64; do
         architecture=${system#*-}
@@ -125,13 +124,10 @@ files() {
 }
 
 push() {
-    local name digest scratch pushed
+    local name digest pushed
     name=$(image_name)
     digest=$(image_digest)
     check_sums
-    scratch=$(mktemp -d)
-    # shellcheck disable=SC2064  # the folder of now
-    trap "rm -rf '$scratch'" EXIT
     # The password reaches the programs by their standard input, and both read one file of credentials.
     export REGISTRY_AUTH_FILE=$scratch/auth.json HELM_REGISTRY_CONFIG=$scratch/auth.json
     printf '%s' "${REGISTRY_PASSWORD:?}" \
@@ -141,20 +137,18 @@ push() {
         [ "$pushed" = "$digest" ] || fail "$name:$version exists as $pushed, and tags are not moved"
     else
         # Anything but "there is no such tag" may hide one.
-        grep -qiE 'manifest unknown|not found|name unknown' "$scratch/error" || fail "cannot ask for $name:$version: $(cat "$scratch/error")"
+        grep -qiE 'manifest unknown|not found|name unknown' "$scratch/error" \
+            || fail "cannot ask for $name:$version: $(cat "$scratch/error")"
         skopeo copy --all --preserve-digests "oci:$layout:$version" "docker://$name:$version"
     fi
     helm push "$releases/memgate-$version.tgz" "oci://${name%/*}/charts"
 }
 
 draft() {
-    local name digest scratch is_draft
+    local name digest is_draft
     name=$(image_name)
     digest=$(image_digest)
     check_sums
-    scratch=$(mktemp -d)
-    # shellcheck disable=SC2064  # the folder of now
-    trap "rm -rf '$scratch'" EXIT
     {
         notes
         printf '\nImage: `%s:%s@%s`\n\nChart: `oci://%s/charts/memgate`, version %s\n' \

@@ -201,7 +201,7 @@ impl InputArgs {
         let mut plan = self.plan_without_paths(project, &project.directory)?;
         if self.paths.is_empty() && project.paths.is_empty() && !project.has_sets() {
             let path = whole_repository(self.reading.stdin_filename.as_deref(), terminal);
-            plan.reading.is_narrow |= !is_all(&path, &project.directory);
+            plan.reading.is_narrow |= !is_at_or_above(&path, &whole(&project.directory));
             plan.checked.push(path);
         }
         Ok(plan)
@@ -246,9 +246,10 @@ impl InputArgs {
         let mut seen = BTreeSet::new();
         let configured = sets.iter().flat_map(|set| &set.paths).filter(|path| seen.insert(*path));
         let configured: Vec<String> = configured.cloned().collect();
+        let all = whole(root);
         let is_narrow = takes_place
             || !self.sets.is_empty()
-            || is_typed && !self.paths.iter().any(|path| is_all(path, root));
+            || is_typed && !self.paths.iter().any(|path| is_at_or_above(path, &all));
         let (within, switched_off) =
             (project.within(&configured, root), self.switched_off(project, &configured, &settings.families));
         let PolicyArgs { policy, no_policies, .. } = &self.policies;
@@ -300,16 +301,14 @@ impl InputArgs {
     }
 }
 
-/// Whether a path is the whole repository: the directory of its choices, else its root, else the working directory, or
-/// one above it.
-fn is_all(path: &str, choices: &Path) -> bool {
+/// The directory that is the whole repository: that of its choices, else its root, else the working directory.
+fn whole(choices: &Path) -> PathBuf {
     let here = normal(Path::new("."));
-    let all = if choices.as_os_str().is_empty() {
-        root_of(&here).unwrap_or(&here).to_owned()
-    } else {
-        normal(choices)
-    };
-    path != STDIN_PATH && all.starts_with(normal(Path::new(path)))
+    if choices.as_os_str().is_empty() { root_of(&here).unwrap_or(&here).to_owned() } else { normal(choices) }
+}
+
+fn is_at_or_above(path: &str, directory: &Path) -> bool {
+    path != STDIN_PATH && directory.starts_with(normal(Path::new(path)))
 }
 
 /// The file in whose place standard input is read.

@@ -34,6 +34,12 @@ pub(super) fn of_severity(report: &Report<'_>, severity: Severity, share: usize)
 fn finding(located: &LocatedFinding<'_>) -> Markup {
     let LocatedFinding { finding, object_ref, location, sets, related, fingerprint, .. } = located;
     let name = finding.severity.name();
+    // One that holds a credential is left out.
+    let is_shown = |it: &String| {
+        let is_page = it.starts_with("https://") || it.starts_with("http://");
+        is_page && text(it) == *it
+    };
+    let address = url(finding).filter(is_shown);
     let place = format!("{}:{}:{}", text(location.file), location.line, location.column);
     let at_admission = finding.policy.as_ref().and_then(|policy| policy.at_admission);
     html! {
@@ -58,6 +64,7 @@ fn finding(located: &LocatedFinding<'_>) -> Markup {
             }
             @if let Some(words) = at_admission { p { "At admission: " (words.words()) } }
             @if let Some(help) = finding.help_text() { p { "Help: " (text(&help)) } }
+            @if let Some(address) = &address { p { a href=(address) rel="noreferrer" { (address) } } }
         }
     }
 }
@@ -77,18 +84,11 @@ pub(super) fn pages(report: &Report<'_>) -> Option<Markup> {
 }
 
 fn page((id, finding): (String, &Finding)) -> Markup {
-    // One that holds a credential is left out.
-    let is_shown = |it: &String| {
-        let is_page = it.starts_with("https://") || it.starts_with("http://");
-        is_page && text(it) == *it
-    };
-    let address = url(finding).filter(is_shown);
     let name = finding.policy.as_ref().map_or(finding.code.name, |policy| policy.rule.type_name);
     html! {
         details id=(id) {
             summary { code { (name) } }
             pre { (page::text(finding).trim_end()) }
-            @if let Some(address) = &address { p { a href=(address) rel="noreferrer" { (address) } } }
         }
     }
 }
