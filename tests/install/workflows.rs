@@ -261,7 +261,8 @@ impl Checkout {
             let record = "#!/bin/sh\necho \"${0##*/} $*\" >> \"$RECORD\"\n";
             let answer = match name {
                 "skopeo" => {
-                    "case $1 in login) cat >> \"$RECORD\" ;; inspect) [ -n \"$PUSHED\" ] && echo other ;; esac\n"
+                    "case $1 in login) cat >> \"$RECORD\" ;; \
+                     inspect) if [ -n \"$PUSHED\" ]; then echo other; else echo \"${FAULT:-manifest unknown}\" >&2; exit 1; fi ;; esac\n"
                 }
                 "gh" => {
                     "[ \"$2\" != view ] || [ -z \"$DRAFT\" ] || echo \"$DRAFT\"\n[ \"$2\" != view ] || [ -n \"$DRAFT\" ]\n"
@@ -454,6 +455,9 @@ fn what_is_published_is_pushed_once_and_drafted() {
     let login = "skopeo login --username robot --password-stdin registry.example.com:5000\ns3cret";
     assert!(record.starts_with(login) && record.matches("s3cret").count() == 1, "{record}");
 
+    let silent = release("push", &[("FAULT", "connection refused")]);
+    assert!(text(&silent.stderr).contains("cannot ask for") && !silent.status.success(), "{silent:?}");
+    assert!(!checkout.record().contains(" copy "), "a tag may exist that cannot be seen");
     let other = release("push", &[("PUSHED", "yes")]);
     assert!(text(&other.stderr).contains("tags are not moved"), "{other:?}");
     assert!(!other.status.success() && !checkout.record().contains(" copy "));
