@@ -85,7 +85,7 @@ pub(crate) async fn read(client: Client, options: &DoctorOptions<'_>) -> Result<
     let installation = cluster::installation::installation(&reader, options.namespace, options.configuration);
     let mut installation = installation.await.map_err(Unreachable)?;
     let chosen = options.settings.clone();
-    let settings = if chosen == memgate_core::family::default_settings() {
+    let settings = if chosen == memgate_platforms::default_settings() {
         inferred::settings(&installation, options.parse_flags)
     } else {
         chosen

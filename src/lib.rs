@@ -3,8 +3,8 @@
 //! **Where to begin.** [`decide`](memgate_core::decide::decide) is the centre of memgate: a
 //! [`Request`](memgate_model::request::Request) and a [`Snapshot`](memgate_model::snapshot::Snapshot) of the
 //! cluster go in, a [`Decision`](memgate_model::decision::Decision) comes out. It has no clock and no I/O. Most other
-//! code brings it its input or uses its result. The rules of a platform are in its folder below
-//! [`family`](memgate_core::family), and a command is in its module below [`cli`].
+//! code brings it its input or uses its result. The rules of a platform are in its folder of [`memgate_platforms`],
+//! and a command is in its module below [`cli`].
 //!
 //! # One AdmissionReview
 //!
@@ -42,8 +42,8 @@
 //! - [`memgate_model`]: the types that decisions are made of.
 //! - [`memgate_manifest`]: reads YAML and JSON into objects with line and column, and writes edits into their text.
 //! - [`memgate_policy`]: the rules of an organisation, judged on the views of all families alike.
+//! - [`memgate_platforms`]: the kinds, rules, defaults and injection of each platform.
 //! - [`memgate_core`]: makes decisions.
-//!   - [`family`](memgate_core::family): the kinds, rules, defaults and injection of each platform.
 //!   - [`patch`](memgate_core::patch): writes edits as JSON Patch, and checks that the patch applies.
 //!   - [`decide`](memgate_core::decide): makes one decision from one request and one snapshot.
 //!   - [`admission`](memgate_core::admission): reads an AdmissionReview into a request, and writes a decision as its

@@ -11,7 +11,6 @@ use std::path::Path;
 use std::process::Command;
 
 use memgate_core::decide::codes;
-use memgate_core::family;
 use serde_json::Value;
 
 /// What `check` found in a file: how much would be denied, and all that it wrote to standard error.
@@ -46,8 +45,9 @@ fn every_fix_is_final_and_nothing_is_worse() {
 fn fixes_one_code_of(every: usize) {
     let mut fixed = Vec::new();
     let chosen = |(number, code): &(usize, &&str)| number % every == 0 || FIXED.contains(code);
-    for (_, code) in
-        codes::all(&family::ALL).enumerate().filter(|(number, code)| chosen(&(*number, &code.name)))
+    for (_, code) in codes::all(&memgate_platforms::ALL)
+        .enumerate()
+        .filter(|(number, code)| chosen(&(*number, &code.name)))
     {
         let Some((_, section)) = code.page.text().split_once("## Failing example\n\n```yaml\n") else {
             continue;

@@ -3,15 +3,15 @@
 //! - Crates: the crates that decide know no cluster, network, runtime or command line, memgate-server no command line.
 //!
 //!   ```text
-//!   memgate → server → core → policy → model → schema → primitives
-//!                      core → manifest → primitives
+//!   memgate → server → core → platforms → model → schema → primitives
+//!                      core → policy → model; platforms → manifest → primitives
 //!   ```
 //! - Modules at the top of a crate: an arrow back, or a module that has no place yet, fails.
 //!
 //!   ```text
 //!   main → cli → doctor → cluster → report; cli → offline → report
 //!   server → {crypto, review_path, library_error}; deploy, library_error → review_path
-//!   casefile → state → family; admission → decide → {patch, family}
+//!   casefile → state; admission → decide → patch
 //!   ```
 //! - Modules below: those with one parent form no circle, at any depth. Each stands there with all that is
 //!   inside it, so a use deep in `server::tls` of anything in `server::metrics` is `tls → metrics`. A parent and
@@ -33,12 +33,12 @@ use std::fs;
 use std::path::PathBuf;
 
 use circles::{Modules, circles_in};
-use source::{Source, root, sources_of};
+use source::{root, sources_of};
 
 /// The sources of each crate, in the order in which a crate may use others.
-const CRATES: [&str; 8] = [
+const CRATES: [&str; 9] = [
     "crates/primitives/src", "crates/schema/src", "crates/model/src", "crates/manifest/src",
-    "crates/policy/src", "crates/core/src", "crates/server/src", "src",
+    "crates/policy/src", "crates/platforms/src", "crates/core/src", "crates/server/src", "src",
 ];
 
 /// What the crates that decide may not depend on, by the beginning of a dependency's name.
@@ -51,24 +51,24 @@ const NOT_FOR_DECISIONS: [&str; 12] = [
 const NOT_FOR_THE_SERVER: [&str; 2] = ["anyhow", "clap"];
 
 /// For each crate the other crates of memgate that it may use.
-const CRATE_LAYERS: [(&str, &[&str]); 7] = [
+const CRATE_LAYERS: [(&str, &[&str]); 8] = [
     ("primitives", &[]),
     ("schema", &["primitives"]),
     ("model", &["primitives", "schema"]),
     ("manifest", &["primitives"]),
     ("policy", &["primitives", "schema", "model"]),
-    ("core", &["primitives", "schema", "model", "manifest", "policy"]),
-    ("server", &["primitives", "schema", "model", "manifest", "policy", "core"]),
+    ("platforms", &["primitives", "schema", "model", "manifest"]),
+    ("core", &["primitives", "schema", "model", "manifest", "policy", "platforms"]),
+    ("server", &["primitives", "schema", "model", "manifest", "policy", "platforms", "core"]),
 ];
 
 /// For each module at the top of a crate with several parts, the modules of the same crate that it may use.
-const LAYERS: [(&str, &[&str]); 19] = [
-    ("family", &[]),
+const LAYERS: [(&str, &[&str]); 18] = [
     ("patch", &[]),
-    ("decide", &["patch", "family"]),
-    ("admission", &["patch", "decide", "family"]),
-    ("state", &["family"]),
-    ("casefile", &["state", "family"]),
+    ("decide", &["patch"]),
+    ("admission", &["patch", "decide"]),
+    ("state", &[]),
+    ("casefile", &["state"]),
     ("crypto", &[]),
     ("review_path", &[]),
     ("library_error", &["review_path"]),
@@ -179,14 +179,11 @@ fn no_family_uses_another() {
     let mut wrong = Vec::new();
     let families = families();
     assert!(families.contains("arkonis"), "the folders of families are not found: {families:?}");
-    for source in sources() {
-        let family = |name: &String| families.get(name);
-        let [first, second, ..] = source.module.as_slice() else { continue };
-        let Some(own) = family(second).filter(|_| first == "family") else { continue };
+    for source in sources_of("crates/platforms/src") {
+        let family = |module: &[String]| families.get(module.first()?);
+        let Some(own) = family(&source.module) else { continue };
         for used in &source.paths {
-            let path = used.from(&source.module);
-            let [first, second, ..] = path.as_slice() else { continue };
-            if let Some(other) = family(second).filter(|other| first == "family" && *other != own) {
+            if let Some(other) = family(&used.from(&source.module)).filter(|other| *other != own) {
                 wrong.push(format!("{}:{}: {own} may not use {other}", source.file.display(), used.line));
             }
         }
@@ -196,12 +193,8 @@ fn no_family_uses_another() {
 
 /// The folders that describe kinds.
 fn families() -> BTreeSet<String> {
-    let folders = fs::read_dir(root().join("crates/core/src/family")).expect("is a folder");
+    let folders = fs::read_dir(root().join("crates/platforms/src")).expect("is a folder");
     let folders = folders.map(|entry| entry.expect("can be read").path());
     let name = |path: PathBuf| path.file_name().map(|name| name.to_string_lossy().into_owned());
     folders.filter(|path| path.join("api.rs").exists()).filter_map(name).collect()
-}
-
-fn sources() -> Vec<Source> {
-    CRATES.into_iter().flat_map(sources_of).collect()
 }

@@ -16,7 +16,6 @@ use std::process::{Command, Output, Stdio};
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use memgate_core::decide::codes;
-use memgate_core::family;
 
 const EXPECTED: [&str; 6] = ["cmd", "stdout", "stderr", "code", "written", "bin"];
 
@@ -43,7 +42,7 @@ fn main() {
 fn codes(folder: &Path) -> Vec<Trial> {
     let left_out =
         ["memgate/state-unused", "policy/default-missing", "policy/unused", "policy/exemption-unused"];
-    let checked = codes::all(&family::ALL).filter(move |code| !left_out.contains(&code.name));
+    let checked = codes::all(&memgate_platforms::ALL).filter(move |code| !left_out.contains(&code.name));
     let codes = checked.filter_map(|code| {
         let (_, section) = code.page.text().split_once("## Failing example\n\n```yaml\n")?;
         let (example, _) = section.split_once("```")?;

@@ -20,10 +20,10 @@ use crate::offline::passed_over::{Why, counts};
 use crate::offline::sets::check_all;
 use crate::report::html_data::Page;
 use crate::report::{ObjectRef, PassedOver, Report, counted, plain, text};
-use memgate_core::family::common;
-use memgate_core::family::message::and_more;
 use memgate_model::finding::{Code, Severity};
 use memgate_model::request::{Occasion, Point};
+use memgate_platforms::common;
+use memgate_platforms::message::and_more;
 
 /// The most objects named in the note about what the inputs do not hold.
 const MAX_NAMES_IN_NOTE: usize = 3;

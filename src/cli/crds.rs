@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::cli::ExitStatus;
 use crate::cli::families::FamilyArgs;
 use crate::cli::terminal::Terminal;
-use memgate_core::family::policy_crds;
+use memgate_platforms::policy_crds;
 
 /// Print the CustomResourceDefinitions of the platforms and of memgate
 ///
@@ -67,8 +67,8 @@ fn files(args: &Args) -> impl Iterator<Item = Cow<'static, str>> {
 
 #[cfg(test)]
 mod tests {
-    use memgate_core::family::{self, policy_crds};
     use memgate_model::kind::{Kind, POLICY_KINDS};
+    use memgate_platforms::policy_crds;
 
     fn defines(file: &str, kind: &Kind) -> bool {
         file.contains(&format!("name: {}.{}\n", kind.plural, kind.group))
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn defines_every_kind_of_a_family() {
-        for family in family::ALL {
+        for family in memgate_platforms::ALL {
             // The kinds of Kubernetes itself have no definition.
             for kind in family.kinds.validated.iter().filter(|kind| !kind.group.is_empty()) {
                 assert!(family.definitions.crds.iter().any(|file| defines(&file(), kind)), "{}", kind.plural);

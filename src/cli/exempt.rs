@@ -74,8 +74,7 @@ pub struct Args {
 /// When the exemption would not be in force.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let (policy, rules) = named(&args.rules)?;
-    let Some(inputs) = load_policies(&args.policy, memgate_core::family::default_settings(), terminal)?
-    else {
+    let Some(inputs) = load_policies(&args.policy, memgate_platforms::default_settings(), terminal)? else {
         return Ok(ExitStatus::Failed);
     };
     let wanted = ExemptionRequest {

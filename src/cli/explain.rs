@@ -12,7 +12,6 @@ use crate::offline::load::Inputs;
 use crate::offline::rules::nearest_code;
 use crate::report::page::{self, title};
 use memgate_core::decide::codes;
-use memgate_core::family;
 use memgate_model::finding::Code;
 use memgate_primitives::suggest::{did_you_mean, nearest};
 use memgate_server::deploy::runbooks;
@@ -41,7 +40,7 @@ pub struct Args {
 }
 
 fn codes() -> impl Iterator<Item = &'static Code> {
-    codes::all(&family::ALL)
+    codes::all(&memgate_platforms::ALL)
 }
 
 /// Runs the command.
@@ -73,7 +72,7 @@ fn explain_rule(args: &Args, policy: &str, rule: &str, terminal: Terminal) -> an
     if args.policy.is_empty() {
         anyhow::bail!("policy/{policy}/{rule} is a rule of a policy; give the policy with --policy PATH");
     }
-    let Some(inputs) = load_policies(&args.policy, family::default_settings(), terminal)? else {
+    let Some(inputs) = load_policies(&args.policy, memgate_platforms::default_settings(), terminal)? else {
         return Ok(ExitStatus::Failed);
     };
     terminal.out(rule_text(&inputs, policy, rule)?.as_bytes())?;
@@ -106,7 +105,7 @@ fn of_code(name: &str) -> anyhow::Result<String> {
     if !below.is_empty() {
         return Ok(list(below));
     }
-    let platforms = family::ALL.iter().map(|family| family.name);
+    let platforms = memgate_platforms::ALL.iter().map(|family| family.name);
     match nearest_code(name).or_else(|| nearest(name, platforms)) {
         Some(near) => anyhow::bail!("there is no code \"{name}\"; did you mean {near}?"),
         None => anyhow::bail!("there is no code \"{name}\"; `memgate explain` lists all codes"),

@@ -20,9 +20,9 @@ use crate::doctor::missing_memory;
 use crate::offline::injected::{DescribedPod, about, describe, describe_all};
 use crate::offline::load::{InputPlan, load};
 use crate::report::plain;
-use memgate_core::family::inject::INJECTED_ANNOTATION;
 use memgate_model::settings::Settings;
 use memgate_model::snapshot::Snapshot;
+use memgate_platforms::inject::INJECTED_ANNOTATION;
 use memgate_primitives::name::is_dns_subdomain;
 
 /// List what memgate added to a pod, and where it comes from

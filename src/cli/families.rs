@@ -1,6 +1,4 @@
 //! `--family`: the families of a command.
-
-use memgate_core::family;
 use memgate_model::family::Family;
 use memgate_primitives::suggest::{did_you_mean, nearest};
 
@@ -27,7 +25,7 @@ impl FamilyArgs {
     pub fn chosen_or(&self, otherwise: Option<Vec<&'static Family>>) -> Vec<&'static Family> {
         let named = if self.families.is_empty() { otherwise } else { Some(self.families.clone()) };
         let chosen = |family: &&'static Family| named.as_ref().is_none_or(|named| named.contains(family));
-        family::ALL.into_iter().filter(chosen).collect()
+        memgate_platforms::ALL.into_iter().filter(chosen).collect()
     }
 }
 
@@ -36,7 +34,7 @@ impl FamilyArgs {
 /// # Errors
 /// When there is no such family.
 pub fn parse(name: &str) -> Result<&'static Family, String> {
-    let names = family::ALL.map(|family| family.name);
-    family::find(name)
+    let names = memgate_platforms::ALL.map(|family| family.name);
+    memgate_platforms::find(name)
         .ok_or_else(|| format!("platforms are {}{}", names.join(", "), did_you_mean(nearest(name, names))))
 }

@@ -26,11 +26,11 @@ use crate::offline::repository::{Tool, normal, root_of};
 use crate::offline::rules::Rules;
 use crate::offline::stop::Stop;
 use crate::report::{counted, plain};
-use memgate_core::family::{self, common::STATE_UNREADABLE, message::and_more};
 use memgate_core::state::cluster_snapshot::Assumed;
 use memgate_manifest::error::Error;
 use memgate_model::family::Family;
 use memgate_model::settings::Settings;
+use memgate_platforms::{common::STATE_UNREADABLE, message::and_more};
 
 /// The most charts and kustomizations with a note of their own.
 const MAX_UNRENDERED_IN_NOTES: usize = 10;
@@ -281,7 +281,7 @@ impl InputArgs {
     fn switched_off(&self, project: &Project, paths: &[String], families: &[&'static Family]) -> Vec<String> {
         let mut off: Vec<String> = project.left_out_by(paths).into_iter().collect();
         let other: Vec<&str> =
-            family::ALL.iter().filter(|it| !families.contains(it)).map(|it| it.name).collect();
+            memgate_platforms::ALL.iter().filter(|it| !families.contains(it)).map(|it| it.name).collect();
         if project.settings.families.is_some() && !self.settings.names_families() && !other.is_empty() {
             off.push(format!("{} (families)", other.join(", ")));
         }

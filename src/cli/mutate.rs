@@ -19,12 +19,12 @@ use crate::offline::load::load;
 use crate::offline::notices::Notice;
 use crate::offline::rewrite::{self, RewrittenFile, rewrite_all};
 use crate::report::{counted, diff, patches, plain, stream};
-use memgate_core::family::common::OBJECT_REPEATED;
 use memgate_core::state::cluster_snapshot::is_masked;
 use memgate_manifest::rewrite::Rewritten;
 use memgate_manifest::source::{Source, Span};
 use memgate_model::edit::Edit;
 use memgate_model::request::Point;
+use memgate_platforms::common::OBJECT_REPEATED;
 
 /// Print manifests as they would be stored: with defaults, and pods with their memory
 ///

@@ -85,7 +85,7 @@ struct Export {
 /// # Errors
 /// When there is nothing to read, or the objects cannot be written.
 fn run_export(args: &Export, terminal: Terminal) -> anyhow::Result<ExitStatus> {
-    let Some(inputs) = load_policies(&args.paths, memgate_core::family::default_settings(), terminal)? else {
+    let Some(inputs) = load_policies(&args.paths, memgate_platforms::default_settings(), terminal)? else {
         return Ok(ExitStatus::Failed);
     };
     let policies = &inputs.snapshot.policies;

@@ -8,7 +8,6 @@ use crate::cli::terminal::Terminal;
 use crate::cli::{ExitStatus, list_choices};
 use crate::offline::kind_schema::{KindDefinition, combined, definitions};
 use memgate_core::decide::codes;
-use memgate_core::family;
 use memgate_primitives::suggest::{did_you_mean, nearest};
 
 /// The schemas that are files of the repository.
@@ -76,7 +75,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
 /// The schema of `.memgate.yaml`, with all codes.
 fn project() -> anyhow::Result<Value> {
     let mut schema: Value = serde_json::from_str(keys::PROJECT).context("the bundled schema is not JSON")?;
-    let codes: Vec<&str> = codes::all(&family::ALL).map(|code| code.name).collect();
+    let codes: Vec<&str> = codes::all(&memgate_platforms::ALL).map(|code| code.name).collect();
     // A glob, or the code of a policy's rule.
     let other = json!({"type": "string", "pattern": "[*?\\[{]|^policy/[^/]+/"});
     if let Some(items) = schema.pointer_mut("/properties/rules/items/properties/codes/items") {

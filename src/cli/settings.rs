@@ -9,7 +9,6 @@ use serde::Deserialize;
 use crate::cli::families::FamilyArgs;
 use crate::cli::keys;
 use crate::cli::policies::ClusterPolicyArgs;
-use memgate_core::family;
 use memgate_model::platform_settings::{MemoryMode, PlatformSettings, WriterTokens};
 use memgate_model::settings::Settings;
 
@@ -145,9 +144,11 @@ impl SettingsArgs {
             }
             None => of_repository.cloned().unwrap_or_default(),
         };
-        let of_file = file.families.map(|names| names.iter().filter_map(|name| family::find(name)).collect());
+        let of_file = file
+            .families
+            .map(|names| names.iter().filter_map(|name| memgate_platforms::find(name)).collect());
         let mut settings =
-            Settings { families: self.families.chosen_or(of_file), ..family::default_settings() };
+            Settings { families: self.families.chosen_or(of_file), ..memgate_platforms::default_settings() };
         file.platforms.apply(&mut settings.platforms)?;
         Ok(settings)
     }
@@ -221,7 +222,7 @@ fn is_name_pattern(pattern: &str) -> bool {
 pub fn flags(settings: &Settings) -> Vec<String> {
     let mut flags = Vec::new();
     for ((flag, values), default) in
-        flag_values(settings).into_iter().zip(flag_values(&family::default_settings()))
+        flag_values(settings).into_iter().zip(flag_values(&memgate_platforms::default_settings()))
     {
         if (flag, &values) == (default.0, &default.1) {
             continue;

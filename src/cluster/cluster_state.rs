@@ -155,7 +155,7 @@ impl Default for Agents {
             pods: Vec::new(),
             stand_ins: Vec::new(),
             incomplete: Vec::new(),
-            snapshot: Snapshot::new(memgate_core::family::default_settings()),
+            snapshot: Snapshot::new(memgate_platforms::default_settings()),
         }
     }
 }

@@ -12,7 +12,6 @@ use crate::cluster::cluster_state::{Fetched, Installation, Labels, ServedResourc
 use crate::cluster::reader::{ClusterReader, fetch};
 use crate::cluster::request::{REQUEST_TIMEOUT, send};
 use crate::cluster::webhook_entry::{WebhookEntry, entries};
-use memgate_core::family;
 use memgate_model::kind::{Kind, MEMORY_POLICY, POLICY_KINDS};
 use memgate_server::deploy::metadata::{NAME, REGISTERED, SELF_GUARD, default_name};
 use memgate_server::deploy::objects::WebhookConfiguration;
@@ -122,7 +121,9 @@ pub(super) async fn served_resources(reader: &ClusterReader) -> Fetched<ServedRe
         Fetched::Unknown(why) => return Fetched::Unknown(why),
     };
     let is_named = |group: &str| {
-        let kinds = family::state_kinds(&family::ALL).chain(validated_kinds()).chain(POLICY_KINDS);
+        let kinds = memgate_platforms::state_kinds(&memgate_platforms::ALL)
+            .chain(validated_kinds())
+            .chain(POLICY_KINDS);
         kinds.into_iter().any(|kind| kind.group == group)
     };
     let mut served = ServedResources::new();
@@ -139,5 +140,5 @@ pub(super) async fn served_resources(reader: &ClusterReader) -> Fetched<ServedRe
 }
 
 fn validated_kinds() -> impl Iterator<Item = &'static Kind> {
-    family::ALL.into_iter().flat_map(|family| family.kinds.validated).copied()
+    memgate_platforms::ALL.into_iter().flat_map(|family| family.kinds.validated).copied()
 }

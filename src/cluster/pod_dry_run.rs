@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::cluster::reader::forbidden;
 use crate::cluster::replay::{Replayed, added_containers};
 use crate::cluster::request::{REQUEST_TIMEOUT, Response, send};
-use memgate_core::family::inject::INJECT_LABEL;
+use memgate_platforms::inject::INJECT_LABEL;
 use memgate_server::library_error::explained;
 
 /// How many pods are tried, each with one request or two.

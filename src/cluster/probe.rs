@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 
 use crate::cluster::reader;
 use memgate_core::decide::decide;
-use memgate_core::family::inject::INJECT_LABEL;
 use memgate_core::state;
 use memgate_model::family::{AggregatedServer, Family};
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::kind::Kind;
 use memgate_model::request::{Occasion, Operation, Request};
 use memgate_model::settings::Settings;
+use memgate_platforms::inject::INJECT_LABEL;
 
 /// One dry run, and what memgate finds.
 #[derive(Debug)]
@@ -91,7 +91,7 @@ fn probe(
         read_pod: None,
         cancelled: None,
     };
-    let settings = Settings { families: families.to_vec(), ..memgate_core::family::default_settings() };
+    let settings = Settings { families: families.to_vec(), ..memgate_platforms::default_settings() };
     let mut findings = decide(&request, &state::empty(settings)).findings;
     findings.sort_by_key(|finding| finding.severity == Severity::Warn);
     let finding = findings.into_iter().next()?;
@@ -133,11 +133,10 @@ pub(super) fn minimal_pod(metadata: &Value, container: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use memgate_core::family;
 
     #[test]
     fn each_call_of_each_family_has_a_code_to_wait_for() {
-        let probes = probes(&family::ALL);
+        let probes = probes(&memgate_platforms::ALL);
         let codes: Vec<_> =
             probes.iter().map(|probe| (probe.name.as_str(), probe.finding.code.name)).collect();
         assert_eq!(
@@ -162,7 +161,7 @@ mod tests {
 
     #[test]
     fn asks_where_the_objects_are_created() {
-        let probes = probes(&[&family::orloj::FAMILY]);
+        let probes = probes(&[&memgate_platforms::orloj::FAMILY]);
         let paths: Vec<_> = probes.iter().map(|probe| probe.path("team-a")).collect();
         assert_eq!(
             paths,

@@ -5,7 +5,6 @@ use serde_json::Value;
 use crate::cluster::probe::Probe;
 use crate::cluster::request::Response;
 use crate::report::plain;
-use memgate_core::family;
 use memgate_model::family::AggregatedServer;
 use memgate_server::review_path::without_tokens;
 
@@ -91,7 +90,7 @@ fn denial(message: &str) -> Option<(&str, &str)> {
 /// The ValidatingAdmissionPolicy of memgate that refuses with the probe's own code. Its name ends in `-TABLE`.
 fn guarding_policy<'m>(probe: &Probe, message: &'m str) -> Option<&'m str> {
     let (policy, text) = message.split_once("ValidatingAdmissionPolicy '")?.1.split_once('\'')?;
-    let mut tables = family::ALL.into_iter().flat_map(|family| family.in_cel.tables);
+    let mut tables = memgate_platforms::ALL.into_iter().flat_map(|family| family.in_cel.tables);
     let is_table = tables.any(|table| policy.ends_with(&format!("-{}", table.name)));
     let is_ours = is_table && text.ends_with(&probe.finding.code.in_text());
     is_ours.then_some(policy)
@@ -171,7 +170,10 @@ mod tests {
     use crate::cluster::probe::probes;
 
     fn probe(name: &str) -> Probe {
-        probes(&family::ALL).into_iter().find(|probe| probe.name.starts_with(name)).expect("a probe")
+        probes(&memgate_platforms::ALL)
+            .into_iter()
+            .find(|probe| probe.name.starts_with(name))
+            .expect("a probe")
     }
 
     fn status(code: u16, message: &str) -> Response {

@@ -5,11 +5,11 @@ use serde_json::Value;
 
 use crate::cluster::cluster_state::AgentPod;
 use memgate_core::admission::admit;
-use memgate_core::family::inject::{INJECTED_ANNOTATION, marker};
 use memgate_model::decision::Decision;
 use memgate_model::object::Reference;
 use memgate_model::request::Request;
 use memgate_model::snapshot::Snapshot;
+use memgate_platforms::inject::{INJECTED_ANNOTATION, marker};
 
 /// Metadata that the apiserver writes.
 const SERVER_METADATA: [&str; 6] =

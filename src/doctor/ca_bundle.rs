@@ -84,7 +84,6 @@ mod tests {
     use crate::cluster::cluster_state::Fetched;
     use crate::doctor::check::CheckStatus;
     use crate::doctor::expected::tests::installed;
-    use memgate_core::family;
 
     /// The first day of 2030.
     const NOW: i64 = 1_893_456_000;
@@ -97,7 +96,7 @@ mod tests {
     }
 
     fn trusting(bundle: Option<&str>) -> MutatingWebhookConfiguration {
-        let mut config = installed(&family::ALL).mutating;
+        let mut config = installed(&memgate_platforms::ALL).mutating;
         for webhook in config.webhooks.iter_mut().flatten() {
             webhook.client_config.ca_bundle = bundle.map(|bundle| ByteString(bundle.as_bytes().to_vec()));
         }

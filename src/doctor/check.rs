@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::cluster::cluster_state::{Fetched, Installation, configuration_title};
 use crate::report::{counted, plain};
-use memgate_core::family::message::and_more;
+use memgate_platforms::message::and_more;
 
 /// The status of a check, the good ones first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -43,7 +43,6 @@ pub(super) mod tests {
     use serde_json::Value;
 
     use super::*;
-    use memgate_core::family;
 
     /// An installation in the namespace `home` with these components.
     pub(in crate::doctor) fn at_home(components: BTreeSet<Component>) -> InstalledAs<'static> {
@@ -69,7 +68,7 @@ pub(super) mod tests {
 
     #[test]
     fn knows_what_is_installed() {
-        let expected = installed(&family::ALL);
+        let expected = installed(&memgate_platforms::ALL);
         assert!(expected.mutating.webhooks.is_some_and(|webhooks| webhooks.len() > 5));
         assert!(expected.validating.webhooks.is_some_and(|webhooks| webhooks.len() > 2));
         assert!(expected.cluster_role.rules.is_some_and(|rules| !rules.is_empty()));

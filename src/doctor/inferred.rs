@@ -4,11 +4,10 @@ use std::collections::BTreeSet;
 
 use crate::cluster::cluster_state::Installation;
 use crate::cluster::webhook_entry::WebhookEntry;
-use memgate_core::family;
-use memgate_core::family::default_settings;
 use memgate_model::family::Family;
 use memgate_model::finding::Phase;
 use memgate_model::settings::Settings;
+use memgate_platforms::default_settings;
 use memgate_server::deploy::component::Component;
 use memgate_server::deploy::metadata::NAME;
 
@@ -34,8 +33,11 @@ pub(crate) fn components(found: &Installation) -> BTreeSet<Component> {
     let is_not_builtin =
         |argument: &str| argument.strip_prefix("--certs=").is_some_and(|mode| mode != "builtin");
     let entries = found.all_own_entries();
-    let strict: Vec<String> =
-        family::ALL.into_iter().filter(|family| family.pods.honour_required).flat_map(pod_entries).collect();
+    let strict: Vec<String> = memgate_platforms::ALL
+        .into_iter()
+        .filter(|family| family.pods.honour_required)
+        .flat_map(pod_entries)
+        .collect();
     let (of_pods, others): (Vec<&WebhookEntry>, Vec<&WebhookEntry>) =
         entries.iter().partition(|entry| strict.contains(&entry.name));
     let replicas = found.deployment.found().and_then(|deployment| deployment.pointer("/spec/replicas"));
@@ -61,7 +63,7 @@ pub(crate) fn components(found: &Installation) -> BTreeSet<Component> {
 pub(crate) fn elsewhere(found: &Installation, own: &[&'static Family]) -> Vec<&'static Family> {
     let entries = found.own_entries(Phase::Mutate).unwrap_or_default();
     let Some(required) = entries.iter().find(|entry| entry.name == REQUIRED_PODS) else { return Vec::new() };
-    let others = family::ALL.into_iter().filter(|family| !own.contains(family));
+    let others = memgate_platforms::ALL.into_iter().filter(|family| !own.contains(family));
     others.filter(|family| leaves(required, family)).collect()
 }
 
@@ -78,7 +80,7 @@ fn pod_entries(family: &'static Family) -> impl Iterator<Item = String> {
 
 /// The families of which these entries name a kind or a sort of pods.
 pub(crate) fn registered(entries: &[WebhookEntry]) -> Vec<&'static Family> {
-    family::ALL.into_iter().filter(|family| is_registered(entries, family)).collect()
+    memgate_platforms::ALL.into_iter().filter(|family| is_registered(entries, family)).collect()
 }
 
 fn is_registered(entries: &[WebhookEntry], family: &'static Family) -> bool {
@@ -97,7 +99,6 @@ mod tests {
     use crate::cluster::cluster_state::Fetched;
     use crate::doctor::expected::tests::{at_home, first, installed};
     use crate::doctor::expected::{InstalledAs, objects};
-    use memgate_core::family;
 
     #[test]
     fn learns_the_components_from_what_is_installed() {
@@ -116,8 +117,8 @@ mod tests {
             &[Component::Policies, Component::PolicyStrict, Component::FailClosed],
         ] {
             let chosen: BTreeSet<Component> = chosen.iter().copied().collect();
-            let expected = objects(&at_home(chosen.clone()), &family::ALL);
-            let deployment = first(objects(&at_home(chosen.clone()), &family::ALL), "Deployment");
+            let expected = objects(&at_home(chosen.clone()), &memgate_platforms::ALL);
+            let deployment = first(objects(&at_home(chosen.clone()), &memgate_platforms::ALL), "Deployment");
             let found = Installation {
                 name: "memgate".to_owned(),
                 mutating: Fetched::Found(vec![expected.mutating]),
@@ -133,10 +134,12 @@ mod tests {
 
     #[test]
     fn learns_which_pods_are_left_to_another_installation() {
-        let own: [&'static Family; 1] = [&family::orka::FAMILY];
-        for elsewhere in
-            [vec![], vec![&family::arkonis::FAMILY], vec![&family::ark::FAMILY, &family::orloj::FAMILY]]
-        {
+        let own: [&'static Family; 1] = [&memgate_platforms::orka::FAMILY];
+        for elsewhere in [
+            vec![],
+            vec![&memgate_platforms::arkonis::FAMILY],
+            vec![&memgate_platforms::ark::FAMILY, &memgate_platforms::orloj::FAMILY],
+        ] {
             let installed = InstalledAs { elsewhere: elsewhere.clone(), ..at_home(BTreeSet::new()) };
             let mutating = objects(&installed, &own).mutating;
             let found = Installation {
@@ -152,13 +155,16 @@ mod tests {
     fn learns_the_families_from_the_entries() {
         let parse = |flags: &[&str]| (flags == [NAME]).then(default_settings);
         assert_eq!(settings(&Installation::default(), parse), default_settings());
-        let expected = installed(&[&family::ark::FAMILY, &family::orka::FAMILY]);
+        let expected = installed(&[&memgate_platforms::ark::FAMILY, &memgate_platforms::orka::FAMILY]);
         let found = Installation {
             name: "memgate".to_owned(),
             mutating: Fetched::Found(vec![expected.mutating]),
             validating: Fetched::Found(vec![expected.validating]),
             ..Installation::default()
         };
-        assert_eq!(settings(&found, parse).families, [&family::ark::FAMILY, &family::orka::FAMILY]);
+        assert_eq!(
+            settings(&found, parse).families,
+            [&memgate_platforms::ark::FAMILY, &memgate_platforms::orka::FAMILY]
+        );
     }
 }

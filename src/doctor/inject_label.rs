@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::cluster::cluster_state::{Agents, Installation};
 use crate::doctor::check::{Check, abbreviated, unreadable};
 use crate::report::counted;
-use memgate_core::family::inject::INJECT_LABEL;
+use memgate_platforms::inject::INJECT_LABEL;
 
 const ID: &str = "inject-label";
 

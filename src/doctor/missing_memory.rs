@@ -7,11 +7,11 @@ use crate::cluster::replay::{Replayed, marker};
 use crate::cluster::webhook_entry::{WebhookEntry, entries};
 use crate::doctor::check::Check;
 use crate::report::counted;
-use memgate_core::family::inject::{INJECTED_ANNOTATION, marker};
 use memgate_model::finding::Phase;
 use memgate_model::kind::SECRET;
 use memgate_model::object::Reference;
 use memgate_model::reason::Reason;
+use memgate_platforms::inject::{INJECTED_ANNOTATION, marker};
 
 const ID: &str = "missed-pods";
 
@@ -152,7 +152,6 @@ mod tests {
     use crate::cluster::replay::replay;
     use crate::doctor::check::CheckStatus;
     use crate::doctor::expected::tests::installed;
-    use memgate_core::family;
 
     use memgate_core::state;
     use memgate_model::snapshot::Snapshot;
@@ -175,7 +174,7 @@ mod tests {
     }
 
     fn snapshot(memory: bool) -> Snapshot {
-        let mut snapshot = state::empty(family::default_settings());
+        let mut snapshot = state::empty(memgate_platforms::default_settings());
         let mut objects = vec![json!({
             "apiVersion": "arkonis.dev/v1alpha1", "kind": "ArkAgent",
             "metadata": {"name": "scout", "namespace": "team-a"},
@@ -195,7 +194,7 @@ mod tests {
 
     /// memgate's configuration, at the beginning of 2030.
     fn registered() -> WebhookConfiguration {
-        let mut config = installed(&family::ALL).mutating;
+        let mut config = installed(&memgate_platforms::ALL).mutating;
         config.metadata.creation_timestamp =
             serde_json::from_value(json!("2030-01-01T00:00:00Z")).expect("a time");
         config

@@ -108,7 +108,6 @@ mod tests {
     use super::*;
     use crate::doctor::check::CheckStatus;
     use crate::doctor::expected::tests::installed;
-    use memgate_core::family;
 
     fn other(name: &str, more: &Value) -> MutatingWebhookConfiguration {
         let mut webhook = json!({
@@ -126,7 +125,7 @@ mod tests {
         other: MutatingWebhookConfiguration,
         change: impl FnOnce(&mut MutatingWebhookConfiguration),
     ) -> Vec<(&'static str, CheckStatus, String)> {
-        let mut own = installed(&family::ALL).mutating;
+        let mut own = installed(&memgate_platforms::ALL).mutating;
         change(&mut own);
         let found = Installation {
             namespace: "home".to_owned(),

@@ -118,7 +118,6 @@ fn platform(family: &'static Family, served: &ServedResources) -> Check {
 mod tests {
     use super::*;
     use crate::doctor::check::CheckStatus;
-    use memgate_core::family;
 
     fn served(rows: &[(&str, &str, &str)]) -> Fetched<ServedResources> {
         let mut served = ServedResources::new();
@@ -135,7 +134,7 @@ mod tests {
             served: served(rows),
             ..Installation::default()
         };
-        checks(&found, &[&family::orloj::FAMILY])
+        checks(&found, &[&memgate_platforms::orloj::FAMILY])
             .into_iter()
             .map(|check| (check.status, check.message))
             .collect()
@@ -176,8 +175,8 @@ mod tests {
             format!("policy {name} asks whether ark's memory is durable; add the component ark-brokers")
         };
         let expected = ["all", "ours", "fixed", "pods", "memories", "fields", "either"].map(asks);
-        assert_eq!(told(&family::ark::FAMILY), expected);
-        assert_eq!(told(&family::orloj::FAMILY), Vec::<String>::new());
+        assert_eq!(told(&memgate_platforms::ark::FAMILY), expected);
+        assert_eq!(told(&memgate_platforms::orloj::FAMILY), Vec::<String>::new());
     }
 
     #[test]

@@ -71,12 +71,11 @@ mod tests {
     use crate::cluster::cluster_state::Fetched;
     use crate::doctor::check::CheckStatus;
     use crate::doctor::expected::tests::installed;
-    use memgate_core::family;
     use memgate_server::review_path::TOKEN_CHARS;
 
     /// What is found when all entries have this path.
     fn found(path: Option<&str>, arguments: &[&str]) -> Installation {
-        let mut config = installed(&family::ALL).mutating;
+        let mut config = installed(&memgate_platforms::ALL).mutating;
         for webhook in config.webhooks.iter_mut().flatten() {
             let service = webhook.client_config.service.as_mut().expect("a Service");
             service.path = path.map(str::to_owned);

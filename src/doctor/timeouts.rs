@@ -87,7 +87,6 @@ mod tests {
     use crate::cluster::cluster_state::Fetched;
     use crate::doctor::check::CheckStatus;
     use crate::doctor::expected::tests::installed;
-    use memgate_core::family;
 
     /// A configuration of this many webhooks for new pods, 10 s each.
     fn others(count: usize, more: &Value) -> MutatingWebhookConfiguration {
@@ -113,7 +112,7 @@ mod tests {
         mutating: MutatingWebhookConfiguration,
         validating: MutatingWebhookConfiguration,
     ) -> (CheckStatus, String) {
-        let own = installed(&family::ALL);
+        let own = installed(&memgate_platforms::ALL);
         let found = Installation {
             mutating: Fetched::Found(vec![own.mutating, mutating]),
             validating: Fetched::Found(vec![own.validating, validating]),

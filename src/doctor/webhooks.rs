@@ -157,11 +157,10 @@ mod tests {
     use crate::doctor::check::CheckStatus;
     use crate::doctor::expected::objects;
     use crate::doctor::expected::tests::{at_home, first, installed};
-    use memgate_core::family;
 
     /// A cluster in which memgate is installed as it prints itself, and then changed.
     fn checks_of(change: impl FnOnce(&mut Installation)) -> Vec<Check> {
-        let wanted = installed(&family::ALL);
+        let wanted = installed(&memgate_platforms::ALL);
         let mut found = Installation {
             name: "memgate".to_owned(),
             mutating: Fetched::Found(vec![wanted.mutating.clone()]),
@@ -268,7 +267,8 @@ mod tests {
         ] {
             let checks = checks_of(|found| {
                 let chosen = at_home([Component::AfterReady].into());
-                found.deployment = Fetched::Found(first(objects(&chosen, &family::ALL), "Deployment"));
+                found.deployment =
+                    Fetched::Found(first(objects(&chosen, &memgate_platforms::ALL), "Deployment"));
                 found.registered = registered;
             });
             assert_eq!(checks.first().map(|check| check.status), expected);

@@ -197,7 +197,6 @@ mod tests {
     use super::*;
     use crate::doctor::check::CheckStatus;
     use crate::doctor::expected::tests::{installed, object};
-    use memgate_core::family;
 
     fn read<T: DeserializeOwned>(value: Value) -> T {
         serde_json::from_value(value).expect("an object")
@@ -209,18 +208,18 @@ mod tests {
 
     /// What `memgate manifests` installs, up and running.
     fn healthy() -> Installation {
-        let mut deployment: Value = object(&family::ALL, "Deployment");
+        let mut deployment: Value = object(&memgate_platforms::ALL, "Deployment");
         deployment["status"] = json!({"availableReplicas": 2, "updatedReplicas": 2, "observedGeneration": 1});
         let pod = json!({"spec": {"containers": [{"name": "memgate", "image": concat!("memgate:", env!("CARGO_PKG_VERSION"))}]}});
         let slice = json!({"addressType": "IPv4", "endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": true}}]});
         Installation {
             namespace: "home".to_owned(),
             name: "memgate".to_owned(),
-            mutating: listed(vec![installed(&family::ALL).mutating]),
-            service: Fetched::Found(object(&family::ALL, "Service")),
+            mutating: listed(vec![installed(&memgate_platforms::ALL).mutating]),
+            service: Fetched::Found(object(&memgate_platforms::ALL, "Service")),
             endpoints: listed(vec![read(slice)]),
             deployment: Fetched::Found(deployment),
-            budgets: listed(vec![object(&family::ALL, "PodDisruptionBudget")]),
+            budgets: listed(vec![object(&memgate_platforms::ALL, "PodDisruptionBudget")]),
             replicas: listed(vec![pod]),
             ..Installation::default()
         }
@@ -312,7 +311,7 @@ mod tests {
 
     #[test]
     fn a_memgate_at_a_url_cannot_be_seen() {
-        let mut config = installed(&family::ALL).mutating;
+        let mut config = installed(&memgate_platforms::ALL).mutating;
         for webhook in config.webhooks.iter_mut().flatten() {
             let url = Some("https://127.0.0.1:1/mutate".to_owned());
             webhook.client_config = WebhookClientConfig { url, ..WebhookClientConfig::default() };

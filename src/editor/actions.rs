@@ -16,10 +16,10 @@ use crate::offline::fix::{FixedFile, fix_all, fix_one};
 use crate::offline::load::Error;
 use crate::report::{LocatedFinding, counted};
 use memgate_core::decide::codes;
-use memgate_core::family::{self, common};
 use memgate_manifest::fix::can_insert_comment;
 use memgate_manifest::source::Source;
 use memgate_model::finding::{Finding, Severity};
+use memgate_platforms::common;
 use memgate_primitives::credential::masked_keys;
 
 /// The most findings for which actions are offered at one place.
@@ -139,7 +139,7 @@ fn ignoring(source: &Arc<Source>, located: &LocatedFinding<'_>, lines: &Lines<'_
     let Finding { code, policy, severity, .. } = located.finding;
     let is_comment = [&common::IGNORE_UNUSED, &common::IGNORE_UNKNOWN, &common::IGNORE_WITHOUT_REASON];
     let has_effect = *severity != Severity::Note && policy.is_none() && !is_comment.contains(code);
-    let is_known = codes::all(&family::ALL).any(|known| known.name == code.name);
+    let is_known = codes::all(&memgate_platforms::ALL).any(|known| known.name == code.name);
     let is_yaml = Path::new(source.name()).extension().is_none_or(|extension| extension != "json");
     if !has_effect || !is_known || !is_yaml {
         return None;

@@ -13,7 +13,6 @@ use crate::offline::load::Error;
 use crate::report::{counted, plain};
 use memgate_core::admission::{Admitted, admit};
 use memgate_core::decide::origins::{Item, marked};
-use memgate_core::family;
 use memgate_manifest::place::DocumentPlace;
 use memgate_model::finding::Cause;
 use memgate_model::kind::Kind;
@@ -85,7 +84,7 @@ fn of_object(undecided: &UndecidedObject) -> Option<HintedPod> {
 fn of_agent(undecided: &UndecidedObject, snapshot: &Snapshot) -> Option<HintedPod> {
     let request = undecided.request();
     let (family, kind): (_, &Kind) =
-        family::validated(&snapshot.settings.families, &request.group, &request.kind)?;
+        memgate_platforms::validated(&snapshot.settings.families, &request.group, &request.kind)?;
     let object_ref = &undecided.object.object_ref;
     let labels = family.pods.labels_for_agent?(kind, &object_ref.namespace, &object_ref.name)?;
     let metadata = json!({"name": &*object_ref.name, "namespace": &*object_ref.namespace, "labels": labels});

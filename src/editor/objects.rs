@@ -12,10 +12,10 @@ use crate::offline::checked_object::{CheckedObject, UndecidedObject};
 use crate::offline::load::{Error, Inputs};
 use crate::offline::load_sets::load_each;
 use crate::offline::view::view_object;
-use memgate_core::family::state_kinds;
 use memgate_manifest::place::DocumentPlace;
 use memgate_manifest::source::{Source, Span};
 use memgate_model::memory_view::MemoryView;
+use memgate_platforms::state_kinds;
 use memgate_primitives::pointer::Pointer;
 
 /// Whether a byte of a file of this name is in an object.

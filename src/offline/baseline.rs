@@ -27,11 +27,11 @@ use crate::offline::notices::Notice;
 use crate::offline::read::{DEFAULT_MAX_BYTES, source};
 use crate::offline::suppress::{Identity, KnownFindings, each, is_judged, known, not_shown, suppress};
 use crate::report::{ObjectRef, counted};
-use memgate_core::family::common;
 use memgate_manifest::document::{Document, values};
 use memgate_manifest::error::Error;
 use memgate_manifest::source::{Source, Span};
 use memgate_model::finding::{Finding, Severity};
+use memgate_platforms::common;
 use memgate_primitives::pointer::Pointer;
 
 /// The version of the format. The reader refuses any other.

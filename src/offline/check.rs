@@ -18,7 +18,6 @@ use crate::offline::rules::{Rules, change};
 use crate::report::ObjectRef;
 use memgate_core::admission::{Admitted, admit};
 use memgate_core::decide::form;
-use memgate_core::family::common::{self, OBJECT_REPEATED};
 use memgate_manifest::error::Error;
 use memgate_manifest::source::Source;
 use memgate_model::finding::{Cause, Code, Finding, Severity};
@@ -26,6 +25,7 @@ use memgate_model::object::Reference;
 use memgate_model::reason::Reason;
 use memgate_model::request::{Occasion, Request};
 use memgate_model::snapshot::Snapshot;
+use memgate_platforms::common::{self, OBJECT_REPEATED};
 use memgate_policy::codes;
 use memgate_policy::leftover::Used;
 

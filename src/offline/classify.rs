@@ -6,7 +6,6 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::report::ObjectRef;
-use memgate_core::family;
 use memgate_manifest::document::Document;
 use memgate_model::memory_view::Role;
 use memgate_model::recurring_texts::RecurringTexts;
@@ -17,7 +16,7 @@ use memgate_model::workload;
 /// what refers to them, and policies.
 pub fn is_checked(group: &str, kind: &str) -> bool {
     group.is_empty() && kind == "Pod"
-        || family::validated(&family::ALL, group, kind).is_some()
+        || memgate_platforms::validated(&memgate_platforms::ALL, group, kind).is_some()
         || memgate_policy::resource::kind(group, kind).is_some()
         || workload::find(group, kind).is_some()
 }
@@ -26,7 +25,7 @@ pub fn is_checked(group: &str, kind: &str) -> bool {
 /// one.
 pub fn has_required_annotation(group: &str, kind: &str, object: &Value) -> bool {
     let annotations = || object.pointer("/metadata/annotations").and_then(Value::as_object);
-    family::needed_annotation(&family::ALL, group, kind).is_none_or(|prefix| {
+    memgate_platforms::needed_annotation(&memgate_platforms::ALL, group, kind).is_none_or(|prefix| {
         annotations().is_some_and(|annotations| annotations.keys().any(|key| key.starts_with(prefix)))
     })
 }
@@ -39,7 +38,7 @@ pub fn object_ref(document: &Document, namespace: &str, texts: &mut RecurringTex
         name => name,
     };
     let (group, kind) = (document.group(), document.kind());
-    let known = family::validated(&family::ALL, group, kind).map(|(_, kind)| kind);
+    let known = memgate_platforms::validated(&memgate_platforms::ALL, group, kind).map(|(_, kind)| kind);
     let known = known.or_else(|| memgate_policy::resource::kind(group, kind));
     let cluster_scoped = known.is_some_and(|kind| !kind.namespaced);
     let namespace = if cluster_scoped { "" } else { document.namespace().unwrap_or(namespace) };
@@ -54,7 +53,7 @@ pub fn object_ref(document: &Document, namespace: &str, texts: &mut RecurringTex
 
 /// The kinds that are checked, in a sentence of three lines.
 pub fn checked_kinds() -> String {
-    let all = || family::ALL.into_iter();
+    let all = || memgate_platforms::ALL.into_iter();
     let viewed = all().flat_map(|family| family.views.kinds).filter(|(_, role)| *role == Role::Memory);
     let memories: BTreeSet<&str> = viewed.map(|(kind, _)| kind.kind).collect();
     let validated: BTreeSet<&str> =

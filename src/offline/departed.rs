@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use crate::offline::notices::Notice;
 use crate::report::ObjectRef;
-use memgate_core::family;
 use memgate_manifest::source::{Source, Span};
 use memgate_model::family::{DepartedLine, Family};
 use memgate_model::finding::{Finding, Severity};
@@ -14,7 +13,7 @@ use memgate_primitives::pointer::Pointer;
 
 /// Whether a notice is such a note.
 pub(super) fn is_note(notice: &Notice) -> bool {
-    let departed = family::ALL.iter().filter_map(|family| family.definitions.departed.as_ref());
+    let departed = memgate_platforms::ALL.iter().filter_map(|family| family.definitions.departed.as_ref());
     notice.finding.severity == Severity::Note
         && departed.map(|line| line.code).any(|code| code == notice.finding.code)
 }
@@ -55,7 +54,7 @@ fn note(
 /// Whether an object is of the line. One of a version that moved to another group is not.
 fn is_of(family: &'static Family, line: &DepartedLine, object: &ObjectRef) -> bool {
     let Some((group, version)) = object.api_version.split_once('/') else { return false };
-    let is_moved = family::validated(&[family], group, &object.kind)
+    let is_moved = memgate_platforms::validated(&[family], group, &object.kind)
         .is_some_and(|(family, kind)| (family.definitions.stand_in.moved)(kind, version).is_some());
     group == line.group && line.kinds.contains(&&*object.kind) && !is_moved
 }

@@ -3,14 +3,12 @@
 //! The manifest is read back as an exemption, so that it is refused here for the same reasons as in a cluster.
 
 use jiff::{SignedDuration, Timestamp};
-use serde_json::{Map, Value, json};
-
-use memgate_core::family;
 use memgate_model::kind::{MEMORY_POLICY_EXEMPTION, NAMESPACE};
 use memgate_model::policy::{Exemption, Policies, Policy};
 use memgate_policy::leftover::rejected;
 use memgate_policy::read;
 use memgate_primitives::suggest::{did_you_mean, nearest};
+use serde_json::{Map, Value, json};
 
 /// Nanoseconds of an hour.
 const HOUR: i128 = 3600 * 1_000_000_000;
@@ -79,7 +77,7 @@ pub fn exemption(request: &ExemptionRequest<'_>, policies: &Policies) -> Result<
         return Err(vec![format!("--policy gives no policy \"{}\"{hint}", request.policy)]);
     };
     let manifest = manifest(request)?;
-    let (exemption, faults) = read::exemption(&manifest, &family::ALL);
+    let (exemption, faults) = read::exemption(&manifest, &memgate_platforms::ALL);
     let Some(exemption) = exemption else {
         return Err(faults.into_iter().map(|fault| fault.message().into_owned()).collect());
     };

@@ -9,10 +9,10 @@ use crate::offline::notices::Notice;
 use crate::offline::rules::{change, nearest_code};
 use crate::offline::suppress::{Identity, each, identify, is_judged};
 use memgate_core::decide::codes;
-use memgate_core::family::{self, common};
 use memgate_manifest::comments::{ADDRESS, Comment, comments};
 use memgate_manifest::source::{Source, Span};
 use memgate_model::finding::{Code, Finding, Severity};
+use memgate_platforms::common;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 use memgate_primitives::suggest::{did_you_mean, nearest};
@@ -196,7 +196,7 @@ fn reason(text: &str) -> Option<&str> {
 
 /// The code of this name; the error of a wrong name has the nearest code if it `suggests` one.
 fn find(name: &str, suggests: bool) -> Result<&'static Code, Box<Finding>> {
-    if let Some(code) = codes::all(&family::ALL).find(|code| code.name == name) {
+    if let Some(code) = codes::all(&memgate_platforms::ALL).find(|code| code.name == name) {
         return Ok(code);
     }
     let warn = |message: String| Finding::warn(&common::IGNORE_UNKNOWN, Pointer::root(), message);

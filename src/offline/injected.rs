@@ -10,11 +10,11 @@ use crate::offline::load::Inputs;
 use crate::report::diff::describe_origin;
 use crate::report::{at_line_start, plain};
 use memgate_core::decide::origins::{Given, Item, marked_by, origins};
-use memgate_core::family::inject::{INJECTED_ANNOTATION, marker};
 use memgate_manifest::mask;
 use memgate_model::family::Family;
 use memgate_model::pod::Pod;
 use memgate_model::snapshot::Snapshot;
+use memgate_platforms::inject::{INJECTED_ANNOTATION, marker};
 use memgate_primitives::pointer::Pointer;
 
 /// The description of a pod.

@@ -8,13 +8,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
-
-use memgate_core::family;
 use memgate_manifest::document::values;
 use memgate_manifest::source::Source;
 use memgate_model::kind::MEMORY_POLICY;
 use memgate_model::memory_view::ViewPath;
+use serde_json::{Map, Value, json};
 
 const DRAFT: &str = "http://json-schema.org/draft-07/schema#";
 const API_VERSION: &str = "The group and version of the kind.";
@@ -37,18 +35,20 @@ pub struct KindDefinition {
 
 /// All definitions, family by family, and those of memgate's own kinds.
 pub fn definitions() -> Vec<KindDefinition> {
-    let of_families = family::ALL.into_iter().flat_map(|family| {
+    let of_families = memgate_platforms::ALL.into_iter().flat_map(|family| {
         let mut hints = read_hints(family.definitions.hints);
         let read = family.definitions.crds.iter().flat_map(|text| read(&text()));
         read.map(move |definition| definition.with(&mut hints))
     });
     let mut hints = policy_hints();
-    of_families.chain(read(&family::policy_crds()).map(|definition| definition.with(&mut hints))).collect()
+    of_families
+        .chain(read(&memgate_platforms::policy_crds()).map(|definition| definition.with(&mut hints)))
+        .collect()
 }
 
 /// The paths that conditions can name. Those of single labels and annotations are as right.
 fn policy_hints() -> Map<String, Value> {
-    let own = family::ALL.into_iter().filter_map(|family| family.views.own_namespace_path);
+    let own = memgate_platforms::ALL.into_iter().filter_map(|family| family.views.own_namespace_path);
     let paths: Vec<&str> = ViewPath::all(own).iter().map(|row| row.path).collect();
     let path = json!({"anyOf": [{"enum": paths}, {"type": "string"}]});
     let fields = ["spec.rules[].fields[].path", "spec.rules[].anyOf[].fields[].path"];
@@ -328,7 +328,6 @@ fn find<'s>(schema: &'s mut Value, field: &str) -> Option<&'s mut Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use memgate_core::family;
 
     #[test]
     fn finds_kinds_by_every_name() {
@@ -376,7 +375,7 @@ mod tests {
     #[test]
     fn are_about_fields_that_there_are() {
         let definitions = definitions();
-        for family in family::ALL {
+        for family in memgate_platforms::ALL {
             let hints = read_hints(family.definitions.hints);
             assert!(!hints.is_empty(), "{} has none, or they cannot be read", family.name);
             for kind in hints.keys() {

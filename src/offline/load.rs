@@ -24,7 +24,6 @@ use crate::offline::policies::{self, PolicyFiles, PolicyOrigin};
 use crate::offline::read::source;
 use crate::offline::rules::Rules;
 use crate::report::ObjectRef;
-use memgate_core::family::default_settings;
 use memgate_core::state::cluster_snapshot::{self, ClusterSnapshot};
 use memgate_core::state::makers::add_anything;
 use memgate_core::state::{self, AddError, Added, SharedTexts, like};
@@ -36,6 +35,7 @@ use memgate_model::recurring_texts::RecurringTexts;
 use memgate_model::settings::Settings;
 use memgate_model::snapshot::Snapshot;
 use memgate_model::workload;
+use memgate_platforms::default_settings;
 use memgate_primitives::pointer::Pointer;
 
 /// A file without a Kubernetes object, at a path that comes with a change. Its text is not shown.
@@ -549,9 +549,9 @@ impl InputPlan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use memgate_core::family::common::STATE_UNREADABLE;
     use memgate_model::object::Lookup;
     use memgate_model::state_reader::StateReader;
+    use memgate_platforms::common::STATE_UNREADABLE;
     use memgate_primitives::budget::Budget;
 
     fn as_state(text: &str) -> Inputs {
@@ -626,12 +626,12 @@ mod tests {
         let bad =
             "---\n{apiVersion: arkonis.dev/v1alpha1, kind: ArkMemory, metadata: {name: n, namespace: t}}
 ---\n{apiVersion: v1, kind: Secret, metadata: {name: b, namespace: no}}\n";
-        let families = memgate_core::family::ALL;
+        let families = memgate_platforms::ALL;
         for (text, expected) in [(text.to_owned(), Lookup::Absent), (format!("{text}{bad}"), Lookup::Unknown)]
         {
             let snapshot = as_state(&text).snapshot;
             for (group, kind) in [("arkonis.dev", "ArkMemory"), ("", "Secret")] {
-                let kind = memgate_core::family::state_kind(&families, group, kind).expect("a kind");
+                let kind = memgate_platforms::state_kind(&families, group, kind).expect("a kind");
                 let budget = Budget::default();
                 let mut reader = StateReader::new(&snapshot, &budget);
                 assert_eq!(reader.get(kind, "t", "b"), expected, "{}", kind.kind);
@@ -657,7 +657,7 @@ mod tests {
             ("{generateName: b-, namespace: t}", Lookup::Absent),
             ("{name: 'n', namespace: t}", Lookup::Absent),
         ];
-        let kind = memgate_core::family::state_kind(&memgate_core::family::ALL, "arkonis.dev", "ArkMemory");
+        let kind = memgate_platforms::state_kind(&memgate_platforms::ALL, "arkonis.dev", "ArkMemory");
         let kind = kind.expect("a kind");
         for (metadata, expected) in rows {
             let text = memory("{name: a, namespace: t}") + &memory(metadata);

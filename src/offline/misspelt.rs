@@ -1,16 +1,14 @@
 //! Finds kinds that memgate does not check and that are likely a misspelt kind that it checks.
 
-use std::collections::BTreeSet;
-
-use memgate_core::family;
-use memgate_core::family::common::KIND_MISSPELT;
 use memgate_model::family::Family;
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::kind::POLICY_KINDS;
 use memgate_model::workload;
+use memgate_platforms::common::KIND_MISSPELT;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 use memgate_primitives::suggest::nearest;
+use std::collections::BTreeSet;
 
 /// The groups of Kubernetes itself in which workloads are, or were. Objects of platforms get one of them by mistake when
 /// the author forgets the group.
@@ -40,7 +38,7 @@ impl CheckedKind {
 
 /// All of them, in the groups in which clusters have them.
 fn checked_kinds() -> impl Iterator<Item = CheckedKind> {
-    let families = family::ALL.into_iter().flat_map(|family| family.kinds.validated);
+    let families = memgate_platforms::ALL.into_iter().flat_map(|family| family.kinds.validated);
     let families = families.chain(&POLICY_KINDS).map(|kind| CheckedKind {
         group: kind.group,
         version: kind.version,
@@ -54,7 +52,7 @@ fn checked_kinds() -> impl Iterator<Item = CheckedKind> {
 
 /// The kinds beside them in the groups of the platforms, each with its group.
 fn other_kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
-    family::ALL.into_iter().flat_map(Family::other_kinds)
+    memgate_platforms::ALL.into_iter().flat_map(Family::other_kinds)
 }
 
 /// Whether a kind is checked, looked at, or known by name, or a list of such a kind.
@@ -62,10 +60,10 @@ fn is_known(group: &str, kind: &str) -> bool {
     let element = kind.strip_suffix("List").unwrap_or(kind);
     [kind, element].into_iter().any(|kind| {
         checked_kinds().any(|known| (known.group, known.kind) == (group, kind))
-            || family::ALL
+            || memgate_platforms::ALL
                 .iter()
                 .any(|family| family.kinds.misnamed.iter().any(|it| (it.group, it.kind) == (group, kind)))
-            || family::state_kind(&family::ALL, group, kind).is_some()
+            || memgate_platforms::state_kind(&memgate_platforms::ALL, group, kind).is_some()
             || other_kinds().any(|other| other == (group, kind))
     })
 }

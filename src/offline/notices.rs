@@ -13,7 +13,6 @@ use crate::offline::misspelt::misspelt;
 use crate::offline::places::name_hash;
 use crate::report::ObjectRef;
 use memgate_core::decide::form;
-use memgate_core::family::common;
 use memgate_core::state;
 use memgate_manifest::document::{Document, NonObject};
 use memgate_manifest::error::Error;
@@ -21,6 +20,7 @@ use memgate_manifest::source::{Source, Span};
 use memgate_model::finding::Finding;
 use memgate_model::object::Reference;
 use memgate_model::settings::Settings;
+use memgate_platforms::common;
 use memgate_primitives::members::ByKey;
 use memgate_primitives::pointer::Pointer;
 

@@ -123,9 +123,9 @@ impl ObjectPlace {
 mod tests {
     use crate::offline::load::InputPlan;
     use crate::offline::load::load;
-    use memgate_core::family::{ALL, state_kind};
     use memgate_model::kind::NAMESPACE;
     use memgate_model::object::Reference;
+    use memgate_platforms::{ALL, state_kind};
     use memgate_primitives::pointer::Pointer;
 
     const TEXT: &str = "\

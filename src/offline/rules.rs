@@ -13,7 +13,6 @@ use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use crate::offline::exclude::fault;
 use crate::offline::repository::normal;
 use memgate_core::decide::codes;
-use memgate_core::family;
 use memgate_model::finding::{Finding, Severity, presentable};
 use memgate_model::policy_rule::PolicyStatus;
 use memgate_primitives::plain_text::quoted;
@@ -82,7 +81,7 @@ pub fn fault_of_code(code: &str) -> Option<String> {
         Err(error) => return Some(format!("{}: {}", quoted(code), fault(&error))),
     };
     let is_policy_rule = code.strip_prefix("policy/").is_some_and(|rest| rest.contains('/'));
-    if is_policy_rule || codes::all(&family::ALL).any(|known| glob.is_match(known.name)) {
+    if is_policy_rule || codes::all(&memgate_platforms::ALL).any(|known| glob.is_match(known.name)) {
         return None;
     }
     Some(format!("no code fits {}{}", quoted(code), did_you_mean(nearest_code(code))))
@@ -90,7 +89,7 @@ pub fn fault_of_code(code: &str) -> Option<String> {
 
 /// The code that is likely meant by a wrong one. Users often leave out the family.
 pub fn nearest_code(code: &str) -> Option<&'static str> {
-    let all = || codes::all(&family::ALL).map(|code| code.name);
+    let all = || codes::all(&memgate_platforms::ALL).map(|code| code.name);
     let in_family = all().find(|known| known.split_once('/').is_some_and(|(_, rest)| rest == code));
     in_family.or_else(|| nearest(code, all()))
 }

@@ -12,7 +12,6 @@ use crate::offline::notices::Notice;
 use crate::offline::rules::change;
 use crate::report::{ObjectRef, fingerprint};
 use memgate_core::decide::codes;
-use memgate_core::family;
 use memgate_manifest::place::{DocumentPlace, LastSource};
 use memgate_manifest::source::{Source, Span};
 use memgate_model::decision::NotShown;
@@ -136,7 +135,7 @@ pub(super) fn identify(checked: &mut Checked) -> Vec<Identity> {
 /// Whether a code could have been reported. A code that does not exist any more cannot occur.
 pub(super) fn is_judged(checked: &Checked, code: &str) -> bool {
     let is_in = |families| codes::all(families).any(|known| known.name == code);
-    is_in(&checked.inputs.snapshot.settings.families) || !is_in(&family::ALL)
+    is_in(&checked.inputs.snapshot.settings.families) || !is_in(&memgate_platforms::ALL)
 }
 
 /// The findings that are counted but not shown, of objects with very many, with their numbers.

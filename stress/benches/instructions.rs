@@ -26,7 +26,6 @@ use std::path::PathBuf;
 use gungraun::Callgrind;
 use gungraun::prelude::*;
 use memgate::offline::load::{InputPlan, load};
-use memgate_core::family;
 use memgate_server::server::{Service, State, reviews};
 use tempfile::TempDir;
 
@@ -83,7 +82,7 @@ fn start((folder, path): (TempDir, PathBuf)) -> (TempDir, Service) {
     plan.reading.keeps_places = false;
     let inputs = load(&plan).expect("a state");
     if let Some(crds) = &inputs.snapshot.crds {
-        crds.read_bundled(&family::ALL);
+        crds.read_bundled(&memgate_platforms::ALL);
     }
     (folder, reviews(&options(), State::Fixed(inputs.snapshot)))
 }

@@ -93,7 +93,7 @@ fn library() -> Vec<Value> {
 fn with_policies(mut snapshot: Snapshot, manifests: &[Value]) -> Snapshot {
     let mut policies = Policies::default();
     for manifest in manifests {
-        let faults = memgate_policy::put(&mut policies, &memgate_core::family::ALL, &MEMORY_POLICY, manifest);
+        let faults = memgate_policy::put(&mut policies, &memgate_platforms::ALL, &MEMORY_POLICY, manifest);
         assert!(faults.is_empty(), "{faults:?}");
     }
     snapshot.policies = policies.into();
@@ -174,7 +174,7 @@ fn load(criterion: &mut Criterion) {
     {
         criterion.bench_function(name, |bencher| {
             bencher.iter(|| {
-                with_policies(Snapshot::new(memgate_core::family::default_settings()), black_box(&manifests))
+                with_policies(Snapshot::new(memgate_platforms::default_settings()), black_box(&manifests))
             });
         });
     }

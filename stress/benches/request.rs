@@ -13,7 +13,6 @@ mod common;
 use crate::common::{review, snapshot};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use memgate_core::casefile::{Case, request};
-use memgate_core::family;
 use memgate_core::{admission, decide};
 use memgate_model::finding::Phase;
 use memgate_model::snapshot::Snapshot;
@@ -82,7 +81,7 @@ fn deciding(criterion: &mut Criterion) {
 /// For each family the case that changes its pod most, as it is and with many more env vars.
 fn families(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("families");
-    for family in family::ALL {
+    for family in memgate_platforms::ALL {
         let richest = common::cases(family).into_iter().filter_map(|case| Some((edits(&case)?, case)));
         let Some((_, case)) = richest.max_by_key(|(edits, _)| *edits) else { continue };
         let snapshot = request::state(&case).expect("a state");

@@ -5,7 +5,6 @@ use anyhow::{Context, Result, bail, ensure};
 use axum::http::{HeaderMap, Method, Request};
 use http_body_util::BodyExt;
 use kube::{Client, client::Body};
-use memgate_core::family;
 use memgate_model::kind::POLICY_KINDS;
 use serde_json::Value;
 
@@ -69,9 +68,12 @@ pub(crate) fn path(object: &Value, namespace: &str, name: Option<&str>) -> Resul
         ("batch", "Job") => ("jobs", true),
         ("batch", "CronJob") => ("cronjobs", true),
         _ => {
-            let validated = || family::validated(&family::ALL, group, kind).map(|(_, kind)| kind);
+            let validated =
+                || memgate_platforms::validated(&memgate_platforms::ALL, group, kind).map(|(_, kind)| kind);
             let of_policies = || POLICY_KINDS.into_iter().find(|known| known.is(group, kind));
-            let known = family::state_kind(&family::ALL, group, kind).or_else(validated).or_else(of_policies);
+            let known = memgate_platforms::state_kind(&memgate_platforms::ALL, group, kind)
+                .or_else(validated)
+                .or_else(of_policies);
             let known = known.with_context(|| {
                 format!("it is not known here how {api_version} {kind} is called in a path")
             })?;

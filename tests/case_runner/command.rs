@@ -18,7 +18,7 @@ pub(crate) fn takes(case: &Case) -> bool {
     case.state
         .iter()
         .filter(is_policy)
-        .all(|object| memgate_policy::read::policy(object, &memgate_core::family::ALL).1.is_empty())
+        .all(|object| memgate_policy::read::policy(object, &memgate_platforms::ALL).1.is_empty())
 }
 
 pub(crate) fn answer(case: &Case) -> Result<CaseOutcome> {

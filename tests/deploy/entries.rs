@@ -9,7 +9,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cel::{Context, Program};
-use memgate_core::family;
 use serde_json::{Map, Value, json};
 
 use crate::helm::{rendered, template};
@@ -187,7 +186,7 @@ struct Installed {
 }
 
 fn names() -> Vec<&'static str> {
-    family::ALL.map(|family| family.name).to_vec()
+    memgate_platforms::ALL.map(|family| family.name).to_vec()
 }
 
 /// Each family alone, with and without the others elsewhere; pairs; and all of them.

@@ -2,11 +2,9 @@
 //! prints them, for both kustomize and people to read; `BLESS=1 cargo test --test deploy` writes them
 //! again.
 
+use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
-
-use memgate_core::family;
-use serde_json::{Value, json};
 
 use crate::objects::{base, printed};
 
@@ -19,8 +17,8 @@ const CHANGED: [(&str, &str); 4] = [
 ];
 
 /// The families, as components.
-pub(crate) fn families() -> [String; family::ALL.len()] {
-    family::ALL.map(|family| format!("family-{}", family.name))
+pub(crate) fn families() -> [String; memgate_platforms::ALL.len()] {
+    memgate_platforms::ALL.map(|family| format!("family-{}", family.name))
 }
 
 #[test]

@@ -3,11 +3,9 @@
 
 #![expect(clippy::indexing_slicing, reason = "a test reads JSON by indexing, where a missing key is null")]
 
-use std::collections::BTreeSet;
-
-use memgate_core::family;
 use memgate_server::deploy::component::Component;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 
 use crate::generate::{added, components, hold};
 use crate::objects::{Objects, base, base_with, printed};
@@ -62,7 +60,7 @@ fn what_policies_need_is_up_to_date() {
 
 #[test]
 fn what_policies_change_of_families_is_up_to_date() {
-    for family in family::ALL.map(|family| family.name) {
+    for family in memgate_platforms::ALL.map(|family| family.name) {
         let component = format!("family-{family}");
         let without = printed(&["--component", &component, "--no-policies"]);
         let mut with = printed(&["--component", &component]);
@@ -90,7 +88,7 @@ fn what_policies_change_of_families_is_up_to_date() {
 
 #[test]
 fn strict_entries_are_up_to_date() {
-    for family in family::ALL.map(|family| family.name) {
+    for family in memgate_platforms::ALL.map(|family| family.name) {
         let component = format!("family-{family}");
         let ordinary = printed(&["--component", &component]);
         let strict = printed(&["--component", &component, "--component", "policy-strict"]);

@@ -12,16 +12,14 @@
     reason = "a test may panic, and reads JSON by indexing, where a missing key is null"
 )]
 
+use memgate_manifest::{document::parse, source::Source};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Arc, LazyLock};
 use std::{env, fs};
-
-use memgate_core::family;
-use memgate_manifest::{document::parse, source::Source};
-use serde_json::{Map, Value, json};
 
 use crate::{objects::differ, support::tools};
 
@@ -602,7 +600,7 @@ fn serve_takes_every_flag_that_it_can_pass() {
 #[test]
 fn the_tables_are_memgates() {
     let mut families = Vec::new();
-    for family in family::ALL {
+    for family in memgate_platforms::ALL {
         families.push(table(family.name));
     }
     let all = printed(&["--component=templates"]);
@@ -659,7 +657,7 @@ fn the_tables_are_memgates() {
 fn what_comes_from_elsewhere_is_as_it_is_there() {
     for component in ["vap", "map"] {
         let mut objects = Vec::new();
-        for family in family::ALL.map(|family| family.name) {
+        for family in memgate_platforms::ALL.map(|family| family.name) {
             let args =
                 ["--only=policies", &format!("--component={component}"), &format!("--family={family}")];
             // A family without such a component is refused.
@@ -688,7 +686,7 @@ fn table(family: &str) -> Value {
     let judged = judged.and_then(|object| object["webhooks"].as_array()).expect("entries");
     let entries = |kind: &str| of(kind)["webhooks"].as_array().cloned().expect("entries");
     let rights = of("ClusterRole")["rules"].as_array().expect("rules")[2..].to_vec();
-    let row = family::ALL.into_iter().find(|row| row.name == family).expect("a family");
+    let row = memgate_platforms::ALL.into_iter().find(|row| row.name == family).expect("a family");
     let stays_open = !row.pods.honour_required;
     let (mut pods, mut policy_mutating) = (Vec::new(), Vec::new());
     let (mut defaults, mut policy_defaults) = (json!([]), json!([]));

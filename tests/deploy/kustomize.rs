@@ -1,13 +1,11 @@
 //! `deploy/kustomize` against the renderer, object by object.
 
+use memgate_server::deploy::component::{Component, contradiction};
+use serde_json::json;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-
-use memgate_core::family;
-use memgate_server::deploy::component::{Component, contradiction};
-use serde_json::json;
 
 use crate::generate::{components, families, folder};
 use crate::objects::{Objects, base, compare, printed, read};
@@ -40,7 +38,7 @@ fn each_family_is_what_the_renderer_prints() {
 #[test]
 #[ignore = "needs Go, for kubectl"]
 fn each_family_with_policies_is_what_the_renderer_prints() {
-    for name in family::ALL.map(|family| family.name) {
+    for name in memgate_platforms::ALL.map(|family| family.name) {
         let (family, policies) = (&*format!("family-{name}"), &*format!("policies/{name}"));
         let strict = &*format!("policy-strict/{name}");
         let folders = [family, "policies/common", policies, strict];
@@ -62,7 +60,7 @@ fn all_families_without_policies_are_what_the_renderer_prints() {
 #[test]
 #[ignore = "needs Go, for kubectl"]
 fn each_family_can_fail_closed_alone() {
-    for family in family::ALL.into_iter().filter(|family| family.pods.honour_required) {
+    for family in memgate_platforms::ALL.into_iter().filter(|family| family.pods.honour_required) {
         let name = family.name;
         let family = &*format!("family-{name}");
         let flags =

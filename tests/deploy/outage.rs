@@ -3,12 +3,10 @@
 
 #![expect(clippy::indexing_slicing, reason = "a test may panic, and reads JSON by indexing")]
 
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
-
-use memgate_core::family;
-use serde_json::{Value, json};
 
 use crate::objects::printed;
 
@@ -43,7 +41,7 @@ fn is_about(entry: &Value, is_strict: bool) -> bool {
 /// What the installed entries do.
 fn installed() -> BTreeMap<Resource, Outcomes> {
     let mut all = BTreeMap::new();
-    for name in family::ALL.map(|family| family.name) {
+    for name in memgate_platforms::ALL.map(|family| family.name) {
         let family = format!("--family={name}");
         let rules = rules(&[&family, "--component=policy-strict"]);
         let of_policies = |entry: &Value| entry["name"] == "policies.memgate.dev";
@@ -76,7 +74,7 @@ fn plural(kind: &str) -> String {
 
 /// The rows of the table that begin with the name of a platform.
 fn documented(page: &str) -> BTreeMap<Resource, Outcomes> {
-    let names: BTreeSet<&str> = family::ALL.iter().map(|family| family.name).collect();
+    let names: BTreeSet<&str> = memgate_platforms::ALL.iter().map(|family| family.name).collect();
     let mut all = BTreeMap::new();
     for line in page.lines() {
         let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();

@@ -7,7 +7,6 @@ use std::path::Path;
 
 use memgate_core::admission;
 use memgate_core::casefile::request;
-use memgate_core::family;
 use memgate_model::cel::NotInCel;
 use memgate_model::family::Family;
 use memgate_model::finding::Severity;
@@ -21,7 +20,7 @@ const PAGE: &str = "docs/admission-policies.md";
 #[test]
 fn each_code_that_refuses_is_classified() {
     let refusing = refusing();
-    for family in family::ALL {
+    for family in memgate_platforms::ALL {
         let mut known: BTreeMap<&str, usize> = BTreeMap::new();
         let rules: BTreeSet<&str> = codes_in_cel(family).collect();
         let without = family.in_cel.missing.iter().map(|(code, _)| code.name);
@@ -38,7 +37,7 @@ fn each_code_that_refuses_is_classified() {
 
 #[test]
 fn names_are_unique() {
-    let objects: Vec<_> = cel_policies::validating("memgate", &family::ALL).collect();
+    let objects: Vec<_> = cel_policies::validating("memgate", &memgate_platforms::ALL).collect();
     let mut names = BTreeSet::new();
     for pair in objects.chunks(2) {
         let (policy, binding) = pair.first().zip(pair.get(1)).expect("a policy and its binding");
@@ -92,13 +91,13 @@ fn refusing() -> BTreeMap<String, BTreeSet<String>> {
 
 fn page() -> String {
     let open: Vec<&str> =
-        family::ALL.iter().filter(|it| it.validation.fails_open).map(|it| it.name).collect();
+        memgate_platforms::ALL.iter().filter(|it| it.validation.fails_open).map(|it| it.name).collect();
     let mut page = INTRODUCTION.replace("OPEN", &open.join(" and "));
-    for family in family::ALL {
+    for family in memgate_platforms::ALL {
         write_policies(&mut page, family).expect("a text can be written to");
     }
     page.push_str(LEFT_OUT);
-    let missing = family::ALL.iter().flat_map(|family| family.in_cel.missing);
+    let missing = memgate_platforms::ALL.iter().flat_map(|family| family.in_cel.missing);
     let mut left_out: Vec<(&str, Vec<String>)> = Vec::new();
     for (code, why) in missing {
         if let NotInCel::NotExpressible(reason) = why {
@@ -110,7 +109,7 @@ fn page() -> String {
     }
     page.push_str(MUTATING);
     let mut defaults: Vec<(&str, Vec<&str>)> = Vec::new();
-    for family in family::ALL {
+    for family in memgate_platforms::ALL {
         add(&mut defaults, family.in_cel.about_defaults, family.name);
     }
     for (about, families) in defaults {

@@ -15,7 +15,6 @@ use std::sync::Arc;
 use memgate_core::casefile::Case;
 use memgate_core::casefile::read::read;
 use memgate_core::decide::codes;
-use memgate_core::family;
 use memgate_manifest::document::values;
 use memgate_manifest::source::Source;
 use memgate_model::finding::Code;
@@ -55,13 +54,13 @@ const OF_FILES: &[&str] = &[
 
 fn with_example() -> impl Iterator<Item = &'static Code> {
     let hidden = |code: &&Code| WITHOUT_EXAMPLE.iter().all(|(name, _)| *name != code.name);
-    codes::all(&family::ALL).filter(hidden)
+    codes::all(&memgate_platforms::ALL).filter(hidden)
 }
 
 #[test]
 fn names_are_unique_and_kebab_case() {
     let mut seen = BTreeSet::new();
-    for code in codes::all(&family::ALL) {
+    for code in codes::all(&memgate_platforms::ALL) {
         assert!(seen.insert(code.name), "{} stands there twice", code.name);
         let (family, name) = code.name.split_once('/').expect("family/name");
         let kebab = |part: &str| {
@@ -75,7 +74,7 @@ fn names_are_unique_and_kebab_case() {
 
 #[test]
 fn every_page_is_that_of_a_code() {
-    let names: BTreeSet<&str> = codes::all(&family::ALL).map(|code| code.name).collect();
+    let names: BTreeSet<&str> = codes::all(&memgate_platforms::ALL).map(|code| code.name).collect();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/codes");
     for family in std::fs::read_dir(&root).expect("docs/codes") {
         let family = family.expect("an entry").path();
@@ -86,7 +85,7 @@ fn every_page_is_that_of_a_code() {
             assert!(names.contains(name.as_str()), "{} is the page of no code", page.display());
         }
     }
-    for code in codes::all(&family::ALL) {
+    for code in codes::all(&memgate_platforms::ALL) {
         assert!(code.page.starts_with(&format!("# {}\n", code.name)), "the title of {}", code.name);
         for heading in ["## What to do", "## Source"] {
             assert!(code.page.contains(heading), "{} has no {heading}", code.name);
@@ -171,7 +170,7 @@ fn every_code_has_a_case_that_fires_it_and_one_that_does_not() {
         let passes = cases.iter().any(|(kind, codes)| kinds.contains(kind.as_str()) && !fires(codes));
         assert!(passes, "every case of {kinds:?} fires {}", code.name);
     }
-    let known: BTreeSet<&str> = codes::all(&family::ALL).map(|code| code.name).collect();
+    let known: BTreeSet<&str> = codes::all(&memgate_platforms::ALL).map(|code| code.name).collect();
     let of_memgate = |code: &&str| code.matches('/').count() == 1;
     let named = cases.iter().flat_map(|(_, codes)| codes).map(String::as_str);
     let named: BTreeSet<&str> = named.filter(of_memgate).collect();

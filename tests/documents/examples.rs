@@ -2,13 +2,11 @@
 
 use std::path::Path;
 
-use memgate_core::family;
-
 use super::{memgate, text};
 
 #[test]
 fn every_family_has_examples_without_a_finding() {
-    for family in family::ALL {
+    for family in memgate_platforms::ALL {
         let folder = format!("examples/{}", family.name);
         let output = memgate(&["check", "--fail-on", "warn", &folder], "");
         assert_eq!(
@@ -24,7 +22,7 @@ fn every_family_has_examples_without_a_finding() {
 
 #[test]
 fn every_family_with_pods_has_an_example_of_one_that_gets_its_memory() {
-    for family in family::ALL.into_iter().filter(|family| !family.pods.selectors.is_empty()) {
+    for family in memgate_platforms::ALL.into_iter().filter(|family| !family.pods.selectors.is_empty()) {
         let folder = format!("examples/{}", family.name);
         let output = memgate(&["mutate", "--diff", &folder], "");
         let diff = text(&output.stdout);
@@ -38,7 +36,7 @@ fn every_family_with_pods_has_an_example_of_one_that_gets_its_memory() {
 
 #[test]
 fn what_mutate_writes_is_mutated_no_further() {
-    for family in family::ALL {
+    for family in memgate_platforms::ALL {
         let folder = format!("examples/{}", family.name);
         let once = memgate(&["mutate", &folder], "");
         let directory = tempfile::tempdir().expect("a directory");
@@ -54,7 +52,7 @@ fn what_mutate_writes_is_mutated_no_further() {
 fn every_example_is_named_in_their_readme() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
     let readme = std::fs::read_to_string(root.join("README.md")).expect("a README");
-    for family in family::ALL {
+    for family in memgate_platforms::ALL {
         for example in std::fs::read_dir(root.join(family.name)).expect("a folder") {
             let name = example.expect("an entry").file_name();
             assert!(readme.contains(&format!("`{}`", name.to_string_lossy())), "{}", name.display());

@@ -4,18 +4,16 @@
 
 #![allow(clippy::indexing_slicing, reason = "a test stops where something is wrong")]
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
-use std::fs;
-use std::path::Path;
-use std::sync::Arc;
-
-use memgate_core::family;
 use memgate_manifest::document::values;
 use memgate_manifest::source::Source;
 use memgate_model::family::Family;
 use memgate_policy::coverage::{Coverage, coverage};
 use memgate_policy::read::policy;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
 
 use super::{memgate, text};
 
@@ -98,7 +96,7 @@ fn the_cases_of_each_pass_and_see_its_rules_both_ways() {
 #[test]
 fn each_is_audited_over_the_examples_of_each_platform() {
     for name in names() {
-        for family in family::ALL {
+        for family in memgate_platforms::ALL {
             let folder = format!("examples/{}", family.name);
             let findings = findings(&["audit", "--at", EARLY, "--policy", &file(&name), &folder]);
             let codes: Vec<&str> = findings.iter().map(|(code, _)| code.as_str()).collect();
@@ -114,7 +112,7 @@ fn each_is_audited_over_the_examples_of_each_platform() {
 
 #[test]
 fn all_of_them_together_judge_the_examples_as_each_alone_does() {
-    for family in family::ALL {
+    for family in memgate_platforms::ALL {
         let folder = format!("examples/{}", family.name);
         let together = findings(&["audit", "--at", EARLY, "--policy", LIBRARY, &folder]);
         let mut alone = Vec::new();
@@ -161,7 +159,7 @@ fn explain_says_what_each_rule_covers() {
                 families.map_while(|(at, line)| (at == 0 || line.starts_with(' ')).then_some(line));
             let families: Vec<&str> = families.map(str::trim).collect();
             let named: Vec<&str> = families.iter().filter_map(|line| Some(line.split_once(':')?.0)).collect();
-            assert_eq!(named, family::ALL.map(|family| family.name), "{code}");
+            assert_eq!(named, memgate_platforms::ALL.map(|family| family.name), "{code}");
             let _infallible = writeln!(said, "{code}\n  {}", families.join("\n  "));
         }
     }
@@ -207,13 +205,13 @@ fn page(by_hand: &str) -> String {
     let mut page = by_hand.to_owned();
     // The platforms with the cases in which a value is not known there, and the policies of which that holds.
     let mut unknown: Groups<Groups<String, &str>, String> = Vec::new();
-    let families: Vec<&str> = family::ALL.iter().map(|family| family.name).collect();
+    let families: Vec<&str> = memgate_platforms::ALL.iter().map(|family| family.name).collect();
     let _infallible = writeln!(page, "{TABLE} {} | exported |", families.join(" | "));
     let _infallible = writeln!(page, "|---|---|{}---|", "---|".repeat(families.len()));
     for name in names() {
         let mut cells = Vec::new();
         let mut not_judged: Groups<String, &str> = Vec::new();
-        for family in family::ALL {
+        for family in memgate_platforms::ALL {
             let covered = covered(&name, family);
             cells.push(match &covered {
                 None => "–",
@@ -289,7 +287,7 @@ fn purpose(name: &str) -> String {
 fn covered(name: &str, family: &'static Family) -> Option<BTreeSet<&'static str>> {
     let source = Arc::new(Source::new("policy", read(&file(name))));
     let documents = values(&source, &mut Vec::new());
-    let (policy, faults) = policy(documents.first().expect("a policy").value(), &family::ALL);
+    let (policy, faults) = policy(documents.first().expect("a policy").value(), &memgate_platforms::ALL);
     assert!(faults.is_empty(), "{name}: {faults:?}");
     let kinds = policy.matching.kinds.as_deref();
     let coverages = policy.rules.iter().map(|rule| coverage(rule, kinds, family));
@@ -342,7 +340,7 @@ fn by_family(what: &str) -> String {
     let rule = if rule.is_empty() { "pods " } else { rule };
     let mut families: Vec<&str> = kinds.split(", ").filter_map(|kind| kind.split(' ').next()).collect();
     families.dedup();
-    if families == family::ALL.map(|family| family.name) {
+    if families == memgate_platforms::ALL.map(|family| family.name) {
         return format!("{rule}of every platform");
     }
     format!("{rule}of {}", families.join(", "))

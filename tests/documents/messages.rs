@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
+use memgate_core::admission;
 use memgate_core::casefile::{Case, request};
 use memgate_core::decide::codes;
-use memgate_core::{admission, family};
 use memgate_model::finding::{Code, Finding};
 use memgate_model::request::Occasion;
 use serde_json::Value;
@@ -26,7 +26,7 @@ type Samples = BTreeMap<(String, String, String), String>;
 fn every_code_has_a_sample() {
     let samples = samples().expect("every case has a decision");
     let known: BTreeSet<&str> = samples.keys().map(|(code, ..)| code.as_str()).collect();
-    for code in codes::all(&family::ALL).map(|code| code.name) {
+    for code in codes::all(&memgate_platforms::ALL).map(|code| code.name) {
         let excepted = WITHOUT_EXAMPLE.iter().any(|(name, _)| *name == code);
         assert!(known.contains(code) || excepted, "{code} has no sample: write a case that reports it");
     }
@@ -59,7 +59,7 @@ fn samples() -> Result<Samples> {
             );
         }
     }
-    for code in codes::all(&family::ALL) {
+    for code in codes::all(&memgate_platforms::ALL) {
         if WITHOUT_EXAMPLE.iter().all(|(name, _)| *name != code.name) {
             add_of_page(&mut samples, code)?;
         }

@@ -2,14 +2,12 @@
 
 #![allow(clippy::indexing_slicing, clippy::expect_used, reason = "a test stops where something is wrong")]
 
-use std::sync::Arc;
-
-use memgate_core::family;
 use memgate_manifest::{document::values, source::Source};
 use memgate_model::kind::POLICY_KINDS;
 use memgate_model::memory_view::ViewPath;
 use memgate_policy::{read, rules};
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 const GOOD: &str = include_str!("../apiserver/policies/good.yaml");
 const BAD_RULES: &str = include_str!("../apiserver/policies/rules.yaml");
@@ -18,7 +16,8 @@ const BAD_POLICIES: &str = include_str!("../apiserver/policies/policies.yaml");
 /// The schemas of a policy and of an exemption, at their specification.
 fn specs() -> Vec<Value> {
     let mut faults = Vec::new();
-    let documents = values(&Arc::new(Source::new("policy.yaml", family::policy_crds())), &mut faults);
+    let documents =
+        values(&Arc::new(Source::new("policy.yaml", memgate_platforms::policy_crds())), &mut faults);
     assert!(faults.is_empty(), "{faults:?}");
     let spec = |kind: &str| {
         let mut specs = documents.iter().map(|document| &document.value()["spec"]);
@@ -31,7 +30,7 @@ fn specs() -> Vec<Value> {
 #[test]
 fn know_all_families() {
     let specs = specs();
-    let families = json!(family::ALL.map(|family| family.name));
+    let families = json!(memgate_platforms::ALL.map(|family| family.name));
     for (spec, pointer) in [
         (&specs[0], "/match/properties/families/items"),
         (&specs[0], "/defaults/items/properties/family"),
@@ -44,7 +43,7 @@ fn know_all_families() {
 #[test]
 fn know_all_paths_of_a_view() {
     let pointer = "/rules/items/properties/immutable/items/enum";
-    let of_families = family::ALL.into_iter().filter_map(|family| family.views.own_namespace_path);
+    let of_families = memgate_platforms::ALL.into_iter().filter_map(|family| family.views.own_namespace_path);
     let mut paths: Vec<&str> = ViewPath::all(of_families).into_iter().map(|row| row.path).collect();
     paths.retain(|path| !path.contains('['));
     paths.sort_unstable();
@@ -70,15 +69,15 @@ fn say_what_memgate_says() {
     for document in parsed(GOOD) {
         let manifest = document.value();
         let faults = match manifest["kind"].as_str() {
-            Some("MemoryPolicy") => read::policy(manifest, &family::ALL).1,
-            _ => read::exemption(manifest, &family::ALL).1,
+            Some("MemoryPolicy") => read::policy(manifest, &memgate_platforms::ALL).1,
+            _ => read::exemption(manifest, &memgate_platforms::ALL).1,
         };
         assert!(faults.is_empty(), "{manifest}: {faults:?}");
     }
     let mut accepted = Vec::new();
     let mut refuse = |spec: Value| {
         let manifest = json!({"metadata": {"name": "some-policy"}, "spec": spec});
-        if read::policy(&manifest, &family::ALL).1.is_empty() {
+        if read::policy(&manifest, &memgate_platforms::ALL).1.is_empty() {
             accepted.push(manifest.to_string());
         }
     };

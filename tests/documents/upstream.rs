@@ -3,8 +3,6 @@
 
 use std::path::{Path, PathBuf};
 
-use memgate_core::family;
-
 /// A line of the table.
 struct Row<'p> {
     family: &'p str,
@@ -55,7 +53,7 @@ fn names_the_versions_that_the_definitions_and_examples_name() {
         assert!(of == "–" || is_date(of), "{family}: {of} is not a date");
         assert!(list.contains(&format!("read in {month}")), "{file}: its list was not read in {month}");
         assert!(of == "–" || list.contains(&format!("of {of}")), "{file}: its list is not of {of}");
-        if family::ALL.iter().any(|known| known.name == family) {
+        if memgate_platforms::ALL.iter().any(|known| known.name == family) {
             let version = versions(version).next().unwrap_or_default().trim_start_matches('v');
             assert!(examples.contains(version), "examples/README.md does not name {version} of {family}");
         }
@@ -71,7 +69,7 @@ fn names_the_versions_that_the_definitions_and_examples_name() {
     named.sort();
     assert_eq!(named, files);
     let steps = read("tests/shapes/README.md");
-    for family in family::ALL {
+    for family in memgate_platforms::ALL {
         for (page, paragraph) in [(&page, "New"), (&page, "Coming"), (&steps, "Read again: ")] {
             let (_, section) = page.split_once(&format!("\n## {}\n", family.name)).expect(family.name);
             let section = section.split("\n## ").next().unwrap_or_default();

@@ -1,10 +1,8 @@
 //! What is marked, and what is not.
 
+use serde_json::Value;
 use std::fs;
 use std::path::Path;
-
-use memgate_core::family;
-use serde_json::Value;
 
 use crate::client::Client;
 use crate::page::block;
@@ -59,8 +57,10 @@ fn examples_are_not_marked() {
     let mut editor = workspace.with_settings();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
     let mut opened = 0;
-    for folder in
-        family::ALL.map(|family| family.name).into_iter().chain(["policy", "orka/unreleased", "kagent/older"])
+    for folder in memgate_platforms::ALL
+        .map(|family| family.name)
+        .into_iter()
+        .chain(["policy", "orka/unreleased", "kagent/older"])
     {
         for file in fs::read_dir(root.join(folder)).expect("a folder") {
             let file = file.expect("an entry").path();

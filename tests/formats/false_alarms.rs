@@ -1,14 +1,12 @@
 //! That `check` finds nothing where nothing is wrong, and in generated repositories what was planted, and only that.
 
+use memgate_manifest::document::values;
+use memgate_manifest::source::Source;
+use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
-
-use memgate_core::family;
-use memgate_manifest::document::values;
-use memgate_manifest::source::Source;
-use serde_json::{Map, Value, json};
 
 use crate::run::Scratch;
 
@@ -36,7 +34,8 @@ fn examples_pass_strictly() {
     let examples = root().join("examples");
     let choices = root().join(".memgate.yaml");
     let path = |path: &Path| path.to_str().expect("UTF-8").to_owned();
-    let mut directories: Vec<PathBuf> = family::ALL.iter().map(|family| examples.join(family.name)).collect();
+    let mut directories: Vec<PathBuf> =
+        memgate_platforms::ALL.iter().map(|family| examples.join(family.name)).collect();
     directories.push(examples);
     for directory in directories {
         let words = ["check", "--strict", "-o", "json", "--project", &path(&choices), &path(&directory)];
@@ -82,7 +81,7 @@ fn documented_manifests_pass() {
 /// The kinds of the bundled definitions, each with an object that has what is required, and nothing else.
 fn minimal_objects() -> Vec<Value> {
     let mut objects = Vec::new();
-    for file in family::ALL.iter().flat_map(|family| family.definitions.crds) {
+    for file in memgate_platforms::ALL.iter().flat_map(|family| family.definitions.crds) {
         for crd in values(&Source::new("a bundled CRD", file()).into(), &mut Vec::new()) {
             let crd = crd.value();
             let version = &crd["spec"]["versions"][0];

@@ -8,7 +8,6 @@ use jsonschema::Validator;
 use jsonschema::error::ValidationErrorKind;
 use memgate::offline::kind_schema::{KindDefinition, combined, definitions};
 use memgate_core::decide::codes;
-use memgate_core::family;
 use memgate_model::kind::POLICY_KINDS;
 use memgate_model::schema::Schema;
 use serde_json::{Value, json};
@@ -87,7 +86,7 @@ fn without_nulls(value: Value) -> Value {
 fn kinds_are_as_described() {
     // The example of the first is a sketch, and those of the others ignore what is wrong.
     let is_other = |name: &str| name == "memgate/over-limit" || name.starts_with("memgate/ignore-");
-    let codes = codes::all(&family::ALL).filter(|code| !is_other(code.name));
+    let codes = codes::all(&memgate_platforms::ALL).filter(|code| !is_other(code.name));
     let objects = codes.flat_map(|code| {
         let section = code.page.text().split_once("## Passing example").map_or("", |(_, section)| section);
         let text = section.split("```yaml\n").nth(1).and_then(|text| text.split("```").next());
@@ -100,7 +99,7 @@ fn kinds_are_as_described() {
 #[test]
 fn examples_are_right() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
-    let folders = family::ALL
+    let folders = memgate_platforms::ALL
         .map(|family| family.name)
         .into_iter()
         .chain(["policy", "orka/unreleased", "kagent/older"]);
@@ -115,7 +114,7 @@ fn examples_are_right() {
 
 #[test]
 fn what_memgate_admits_without_a_word_is_right() {
-    let unreleased: BTreeSet<&str> = family::ALL
+    let unreleased: BTreeSet<&str> = memgate_platforms::ALL
         .iter()
         .flat_map(|family| family.definitions.stand_in.unreleased)
         .map(|kind| kind.kind)
@@ -220,7 +219,7 @@ fn every_field_is_described() {
     for definition in definitions() {
         let schema = definition.json_schema();
         assert!(schema["description"].is_string(), "{} says nothing", definition.full_name());
-        let mut kinds = family::ALL.iter().flat_map(|family| family.kinds.validated);
+        let mut kinds = memgate_platforms::ALL.iter().flat_map(|family| family.kinds.validated);
         match kinds.find(|kind| kind.group == definition.group && kind.kind == definition.kind) {
             Some(kind) => collect_unread(&kind.schema, &schema, &definition.full_name(), &mut silent),
             None if POLICY_KINDS.iter().any(|kind| kind.kind == definition.kind) => {

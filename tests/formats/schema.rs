@@ -5,7 +5,6 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 use jsonschema::Validator;
-use memgate_core::family;
 use memgate_manifest::document::values;
 use memgate_manifest::source::Source;
 use serde_json::{Value, json};
@@ -113,7 +112,7 @@ fn the_cases_of_the_project_are_case_files() {
 fn settings_that_are_described_are_read() {
     let schema = printed("settings");
     let settings = json!({
-        "families": family::ALL.map(|family| family.name),
+        "families": memgate_platforms::ALL.map(|family| family.name),
         "orloj": {"jobNamespaces": ["orloj"], "sharedSecrets": ["*-token"], "sourceNamespaces": ["team"]},
         "sympozium": {"memoryMode": "sidecar", "writerTokens": "never", "waitImage": "a:1", "memoryImage": "b:1"},
     });

@@ -29,7 +29,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
 fn settings() -> Settings {
-    Settings { families: vec![&tiny::FAMILY], ..memgate_core::family::default_settings() }
+    Settings { families: vec![&tiny::FAMILY], ..memgate_platforms::default_settings() }
 }
 
 fn notebook(spec: &Value) -> Value {

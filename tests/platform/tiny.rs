@@ -10,8 +10,8 @@ pub(crate) mod view;
 
 use std::sync::LazyLock;
 
-use memgate_core::family::in_cel;
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
+use memgate_platforms::in_cel;
 
 /// The row of the platform.
 pub(crate) static FAMILY: Family = Family {

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use libtest_mimic::Failed;
-use memgate_core::family;
 use memgate_core::state::{self, cluster_snapshot};
 use memgate_manifest::mask::shown;
 use memgate_manifest::source::Source;
@@ -170,7 +169,9 @@ fn expect_masked_apart(field: &Field, directory: &TempDir) -> Result<(), Failed>
 fn expect_kept_without(field: &Field) -> Result<(), Failed> {
     for object in &objects(&field.text()) {
         let (group, name) = state::group_and_kind(object);
-        for kind in cluster_snapshot::kinds(&family::ALL).into_iter().filter(|kind| kind.is(group, name)) {
+        for kind in
+            cluster_snapshot::kinds(&memgate_platforms::ALL).into_iter().filter(|kind| kind.is(group, name))
+        {
             expect_no_marker("the snapshot", &cluster_snapshot::kept(kind, object).to_string())?;
         }
     }

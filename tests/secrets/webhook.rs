@@ -34,13 +34,13 @@ async fn check_all(field: &Field) -> Result<(), Failed> {
     let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(log.clone());
     let _guard = tracing::subscriber::set_default(subscriber.finish());
     let objects = objects(&field.text());
-    let mut snapshot = state::empty(memgate_core::family::default_settings());
+    let mut snapshot = state::empty(memgate_platforms::default_settings());
     for object in &objects {
         state::add(&mut snapshot, object)?;
     }
     let mut judged = snapshot.clone();
     state::add(&mut judged, &policy())?;
-    for snapshot in [snapshot, judged, state::empty(memgate_core::family::default_settings())] {
+    for snapshot in [snapshot, judged, state::empty(memgate_platforms::default_settings())] {
         for object in &objects {
             let review = admission_review(object).to_string();
             expect_clean_event(field, &review, &snapshot)?;

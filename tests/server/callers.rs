@@ -134,12 +134,10 @@ async fn does_not_start_without_the_client_ca() {
             fs::write(&ca, text).unwrap();
         }
         options.client_auth = Some(ClientAuth { ca, names: Vec::new() });
-        let error = Server::bind(
-            options.clone(),
-            State::Fixed(Snapshot::new(memgate_core::family::default_settings())),
-        )
-        .err()
-        .unwrap();
+        let error =
+            Server::bind(options.clone(), State::Fixed(Snapshot::new(memgate_platforms::default_settings())))
+                .err()
+                .unwrap();
         let source = std::error::Error::source(&error).unwrap().to_string();
         assert!(source.contains("client-ca.crt"), "{source}");
     }
@@ -151,7 +149,7 @@ async fn does_not_start_without_the_client_ca() {
         names: Vec::new(),
         policy: memgate_server::server::certs::CertPolicy::default(),
     });
-    let error = Server::bind(options, State::Fixed(Snapshot::new(memgate_core::family::default_settings())))
+    let error = Server::bind(options, State::Fixed(Snapshot::new(memgate_platforms::default_settings())))
         .err()
         .unwrap();
     let source = std::error::Error::source(&error).unwrap().to_string();

@@ -231,7 +231,7 @@ async fn a_server_that_gets_no_port_leaves_the_ca_of_another_alone() {
     fs::write(&ca, "the CA of another").unwrap();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     options.health = taken.local_addr().unwrap();
-    let error = Server::bind(options, State::Fixed(Snapshot::new(memgate_core::family::default_settings())))
+    let error = Server::bind(options, State::Fixed(Snapshot::new(memgate_platforms::default_settings())))
         .err()
         .unwrap();
     assert!(matches!(error, memgate_server::server::Error::Bind { .. }), "{error}");
@@ -247,12 +247,10 @@ async fn does_not_start_without_a_certificate() {
     fs::write(&cert, &good.cert).unwrap();
     options.tls = tls::CertSource::Files { cert, key: key.clone() };
     let error = |options: &memgate_server::server::options::Options| {
-        let error = Server::bind(
-            options.clone(),
-            State::Fixed(Snapshot::new(memgate_core::family::default_settings())),
-        )
-        .err()
-        .unwrap();
+        let error =
+            Server::bind(options.clone(), State::Fixed(Snapshot::new(memgate_platforms::default_settings())))
+                .err()
+                .unwrap();
         let source = std::error::Error::source(&error).unwrap();
         format!("{error}: {source}")
     };

@@ -4,7 +4,6 @@ use axum::Router;
 use axum::routing::post as on_post;
 use kube::{Client, Config};
 use memgate_core::decide::decide;
-use memgate_core::family;
 use memgate_model::decision::Decision;
 use memgate_model::object::Reference;
 use memgate_model::reason::Reason;
@@ -57,7 +56,7 @@ async fn panics_hold_no_permits() {
 }
 
 fn open(required: bool) -> Decision {
-    let [kind, ..] = family::arkonis::FAMILY.kinds.watched else { panic!("arkonis has kinds") };
+    let [kind, ..] = memgate_platforms::arkonis::FAMILY.kinds.watched else { panic!("arkonis has kinds") };
     let reference = Reference { kind, namespace: "team".to_owned(), name: "a".to_owned() };
     Decision { unknown: vec![reference], required, ..Decision::pass(Reason::ReferenceUnknown) }
 }
@@ -76,7 +75,10 @@ async fn a_required_memory_that_is_unknown_is_tried_again() {
 async fn nothing_is_decided_on_a_state_that_is_not_synced() {
     let nowhere = Config::new("http://127.0.0.1:1".parse().unwrap());
     let client = Client::try_from(nowhere).unwrap();
-    let server = Running::start_with(State::Cluster { client, settings: family::default_settings() }, |_| {});
+    let server = Running::start_with(
+        State::Cluster { client, settings: memgate_platforms::default_settings() },
+        |_| {},
+    );
     let answer = server.ask(&post("/mutate", &review("u-1", Some("a")))).await;
     assert_eq!((answer.status, answer.header("retry-after")), (503, Some("1")));
     let ready = server.health("/readyz").await;

@@ -35,7 +35,7 @@ fn cases() -> Vec<Case> {
 
 /// The objects of all cases together; where two have the same name the last one stays.
 fn state(cases: &[Case]) -> State {
-    let mut snapshot = state::empty(memgate_core::family::default_settings());
+    let mut snapshot = state::empty(memgate_platforms::default_settings());
     for object in cases.iter().flat_map(|case| &case.state) {
         state::add(&mut snapshot, object).unwrap();
     }

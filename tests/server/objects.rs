@@ -116,7 +116,7 @@ fn body((group, kind): (&str, &str), object: &str) -> Vec<u8> {
 fn state() -> State {
     let mut snapshot = state::empty(Settings {
         namespace: Some("team-a".to_owned()),
-        ..memgate_core::family::default_settings()
+        ..memgate_platforms::default_settings()
     });
     for (kind, name, spec) in [
         ("ArkAgent", "scout", json!({"memoryRef": {"name": "notes"}})),

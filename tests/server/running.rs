@@ -40,7 +40,7 @@ pub(crate) fn options(directory: &TempDir) -> (Options, PathBuf) {
 impl Running {
     /// Starts a server without any state, with options changed as the test wants.
     pub(crate) fn start(change: impl FnOnce(&mut Options)) -> Self {
-        Self::start_with(State::Fixed(Snapshot::new(memgate_core::family::default_settings())), change)
+        Self::start_with(State::Fixed(Snapshot::new(memgate_platforms::default_settings())), change)
     }
 
     /// Starts a server with a state.
@@ -56,7 +56,7 @@ impl Running {
     /// The same with options changed.
     pub(crate) fn start_routes_with(routes: Router, change: impl FnOnce(&mut Options)) -> Self {
         Self::start_changed(
-            State::Fixed(Snapshot::new(memgate_core::family::default_settings())),
+            State::Fixed(Snapshot::new(memgate_platforms::default_settings())),
             change,
             |server| server.with_routes(routes),
         )

@@ -92,7 +92,7 @@ fn text_attributes(
 fn state() -> State {
     let settings = Settings {
         namespace: Some("namespace-of-the-pod".to_owned()),
-        ..memgate_core::family::default_settings()
+        ..memgate_platforms::default_settings()
     };
     let mut snapshot = state::empty(settings);
     for (kind, name, spec) in [
@@ -259,7 +259,7 @@ async fn a_lookup_is_traced_with_its_kind() {
     let url = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, apiserver).await });
     let client = Client::try_from(Config::new(url.parse().unwrap())).unwrap();
-    let state = State::Cluster { client, settings: memgate_core::family::default_settings() };
+    let state = State::Cluster { client, settings: memgate_platforms::default_settings() };
     let mut server = Running::start_with(state, |options| options.traces = Some(collector.settings(1.0)));
     until("the state is read", async || server.health("/readyz").await.status == 200).await;
     let answer = server.ask(&post("/mutate", pod_review().to_string().as_bytes())).await.review();

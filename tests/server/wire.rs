@@ -105,7 +105,7 @@ async fn answers_over_tls() {
 async fn answers_the_same_through_the_router() {
     let directory = TempDir::new().unwrap();
     let (options, _) = options(&directory);
-    let router = router(&options, State::Fixed(Snapshot::new(memgate_core::family::default_settings())));
+    let router = router(&options, State::Fixed(Snapshot::new(memgate_platforms::default_settings())));
     for row in rows() {
         let mut request = Request::builder().method(row.method).uri(row.target);
         for (name, value) in row.headers {

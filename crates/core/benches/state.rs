@@ -10,7 +10,6 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
-use memgate_core::family;
 use memgate_model::kind::Kind;
 use memgate_model::object::{Coverage, KindState, Object};
 use memgate_model::snapshot::Snapshot;
@@ -21,7 +20,8 @@ use memgate_primitives::budget::Budget;
 const OBJECTS: usize = 50_000;
 
 fn kind() -> &'static Kind {
-    family::state_kind(&family::ALL, "ark.mckinsey.com", "Query").expect("a kind of the family")
+    memgate_platforms::state_kind(&memgate_platforms::ALL, "ark.mckinsey.com", "Query")
+        .expect("a kind of the family")
 }
 
 /// A Query as the platform leaves it.
@@ -44,7 +44,7 @@ fn filled(objects: usize) -> Snapshot {
     for number in 0..objects {
         state.insert(query(number));
     }
-    let mut snapshot = Snapshot::new(family::default_settings());
+    let mut snapshot = Snapshot::new(memgate_platforms::default_settings());
     snapshot.set(kind(), state);
     snapshot
 }

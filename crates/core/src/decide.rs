@@ -21,8 +21,6 @@ mod schema;
 #[cfg(test)]
 mod tests;
 pub mod views;
-
-use crate::family;
 use crate::patch::Patch;
 use memgate_model::change::{is_metadata_only_update, only_lets_go};
 use memgate_model::decision::{Decision, FamilyShare, NotShown};
@@ -61,7 +59,7 @@ fn decide_other(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
     if let Some(kind) = memgate_policy::resource::kind(&request.group, &request.kind) {
         return decide_policy(kind, request, snapshot);
     }
-    match family::validated(&snapshot.settings.families, &request.group, &request.kind) {
+    match memgate_platforms::validated(&snapshot.settings.families, &request.group, &request.kind) {
         Some((family, kind)) => decide_resource(family, kind, request, snapshot),
         None => Decision::pass(Reason::NotOurs),
     }
@@ -70,7 +68,7 @@ fn decide_other(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
 /// Decides about a policy or an exemption.
 fn decide_policy(kind: &'static Kind, request: &Request<'_>, snapshot: &Snapshot) -> Decision {
     let budget = Budget::new(request.cancelled, request.object.map_or(0, str::len));
-    let families = family::known(&snapshot.settings.families);
+    let families = memgate_platforms::known(&snapshot.settings.families);
     let (mut decision, stored_over) =
         memgate_policy::resource::decide(kind, request, snapshot, &families, &budget);
     if let Some(stop) = budget.stopped() {

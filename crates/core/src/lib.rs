@@ -7,18 +7,15 @@
 //!
 //! Modules, in reading order; each uses only those above it:
 //!
-//! - [`family`]: the platforms: kinds, rules, defaults and injection of each.
 //! - [`patch`]: edits as JSON patches, and the check that they apply.
 //! - [`decide`]: one request and one snapshot to one decision.
 //! - [`admission`]: AdmissionReview bytes to a request, a decision to response bytes.
 //! - [`state`]: objects of manifests as the snapshot that decisions look at.
 //! - [`casefile`]: cases with their expectations, and the expectations that failed.
 //!
-//! The crates below this one: [`memgate_model`] has the types, [`memgate_policy`] judges by the rules of an
-//! organisation, [`memgate_schema`] checks what an apiserver checks before it calls a webhook, and
+//! The crates below this one: [`memgate_model`] has the types, [`memgate_platforms`] has the rules of each platform, [`memgate_policy`]
+//! judges by the rules of an organisation, [`memgate_schema`] checks what an apiserver checks before it calls a webhook, and
 //! [`memgate_manifest`] reads texts.
-
-pub mod family;
 
 pub mod patch;
 
@@ -29,8 +26,3 @@ pub mod admission;
 pub mod state;
 
 pub mod casefile;
-
-use memgate_model::page::{Pages, unpacked};
-
-/// The pages of codes.
-static PAGES: Pages = Pages::new(|| unpacked(include_bytes!(concat!(env!("OUT_DIR"), "/pages"))));

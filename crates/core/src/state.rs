@@ -7,10 +7,6 @@ mod bundled;
 pub mod cluster_snapshot;
 pub mod makers;
 
-use std::borrow::Cow;
-use std::sync::Arc;
-
-use crate::family;
 use memgate_model::crds::Crds;
 use memgate_model::finding::Finding;
 use memgate_model::kind::Kind;
@@ -19,6 +15,8 @@ use memgate_model::settings::Settings;
 use memgate_model::snapshot::Snapshot;
 use memgate_primitives::pointer::Pointer;
 use serde_json::Value;
+use std::borrow::Cow;
+use std::sync::Arc;
 use thiserror::Error;
 
 /// Why an object is not part of the state.
@@ -37,8 +35,8 @@ pub enum AddError {
 /// an apiserver. The settings hold the namespace of objects and
 /// requests without one.
 pub fn empty(settings: Settings) -> Snapshot {
-    let mut snapshot = Snapshot::new(family::default_settings());
-    for kind in family::state_kinds(&settings.families) {
+    let mut snapshot = Snapshot::new(memgate_platforms::default_settings());
+    for kind in memgate_platforms::state_kinds(&settings.families) {
         let is_core = kind.group.is_empty();
         let coverage = if is_core { Coverage::PerNamespace } else { Coverage::Complete };
         snapshot.set(kind, KindState::new(coverage));
@@ -115,11 +113,11 @@ fn add_from(
             return Ok(Added::used(true));
         }
         let value = with_namespace(value, kind, &snapshot.settings);
-        let families = family::known(&snapshot.settings.families);
+        let families = memgate_platforms::known(&snapshot.settings.families);
         let faults = memgate_policy::put(Arc::make_mut(&mut snapshot.policies), &families, kind, &value);
         return Ok(Added { is_used: true, faults });
     }
-    let Some(kind) = family::state_kind(&snapshot.settings.families, group, kind) else {
+    let Some(kind) = memgate_platforms::state_kind(&snapshot.settings.families, group, kind) else {
         note_installed(snapshot, group);
         return Ok(Added::used(makers::add(snapshot, (group, kind), value)));
     };
@@ -187,7 +185,7 @@ pub const NAME_REQUIRED: &str = "is required";
 pub fn unreadable(settings: &Settings, value: &Value) -> Vec<(Pointer, &'static str)> {
     let (group, kind) = group_and_kind(value);
     let of_policy = memgate_policy::resource::kind(group, kind);
-    if of_policy.or_else(|| family::state_kind(&settings.families, group, kind)).is_none() {
+    if of_policy.or_else(|| memgate_platforms::state_kind(&settings.families, group, kind)).is_none() {
         return Vec::new();
     }
     let (at, null) = (Pointer::new("/metadata"), Value::Null);
@@ -218,7 +216,7 @@ pub fn reference(settings: &Settings, value: &Value) -> Option<Reference> {
     }
     let (group, kind) = group_and_kind(value);
     let of_policy = memgate_policy::resource::kind(group, kind);
-    let kind = of_policy.or_else(|| family::state_kind(&settings.families, group, kind))?;
+    let kind = of_policy.or_else(|| memgate_platforms::state_kind(&settings.families, group, kind))?;
     let text = |pointer| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
     let (mut namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
     if !kind.namespaced {
@@ -232,7 +230,9 @@ pub fn reference(settings: &Settings, value: &Value) -> Option<Reference> {
 /// Notes that a platform's group is installed, since an object or a definition of it is among the inputs.
 fn note_installed(snapshot: &mut Snapshot, group: &str) {
     let families = snapshot.settings.families.clone();
-    for kind in family::state_kinds(&families).filter(|kind| !group.is_empty() && kind.group == group) {
+    for kind in
+        memgate_platforms::state_kinds(&families).filter(|kind| !group.is_empty() && kind.group == group)
+    {
         snapshot.kind_mut(kind).is_installed = true;
     }
 }
@@ -241,7 +241,7 @@ fn add_definition(snapshot: &mut Snapshot, value: &Value) -> Result<bool, AddErr
     let text = |pointer| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let (group, kind) = (text("/spec/group"), text("/spec/names/kind"));
     note_installed(snapshot, group);
-    if family::validated(&snapshot.settings.families, group, kind).is_none() {
+    if memgate_platforms::validated(&snapshot.settings.families, group, kind).is_none() {
         return Ok(false);
     }
     let version = text("/apiVersion");

@@ -19,7 +19,6 @@ use memgate_core::casefile::Case;
 use memgate_core::casefile::compare::CaseOutcome;
 use memgate_core::casefile::request;
 use memgate_core::decide::audit::audit;
-use memgate_core::family;
 use memgate_core::patch::Patch;
 use memgate_core::state;
 use memgate_core::state::cluster_snapshot::{ClusterSnapshot, Known, kept, kinds};
@@ -131,7 +130,7 @@ fn what_is_in_the_state_is_audited_alike(case: &Case) -> Result<()> {
 /// credentials that pods are given.
 fn is_listed(case: &Case) -> bool {
     let is_kept = |object: &Value| {
-        let kinds = kinds(&family::ALL);
+        let kinds = kinds(&memgate_platforms::ALL);
         let kind = kinds.into_iter().find(|kind| is_of(kind, object));
         let is_masked = |text: String| text.contains("**") || text.contains("\"*\"");
         kind.is_some_and(|kind| *kind == SECRET || !is_masked(kept(kind, object).to_string()))

@@ -10,14 +10,12 @@
     reason = "a test stops where something is wrong, and says what it saw"
 )]
 
+use memgate_model::object::{Coverage, KindState, Object};
+use memgate_model::snapshot::Snapshot;
 use std::collections::VecDeque;
 use std::fs;
 use std::sync::Arc;
 use std::time::Instant;
-
-use memgate_core::family;
-use memgate_model::object::{Coverage, KindState, Object};
-use memgate_model::snapshot::Snapshot;
 
 /// How many of each kind.
 const OBJECTS: usize = 50_000;
@@ -58,7 +56,8 @@ fn object((group, kind, rest): (&str, &str, &str), number: usize) -> Object {
     let text = format!(
         r#"{{"apiVersion":"{group}/v1alpha1","kind":"{kind}","metadata":{{"name":"{name}","namespace":"team","uid":"0c2a5b7e-6393-11e8-b7cc-{number:012x}","resourceVersion":"{number}","generation":1,"creationTimestamp":"2026-01-01T00:00:00Z","labels":{{"app.kubernetes.io/name":"chat","sympozium.ai/ensemble":"desk"}},"annotations":{{"example.dev/owner":"team"}},"ownerReferences":[{{"kind":"Agent","name":"scout"}}],"managedFields":[{{"manager":"controller","operation":"Update"}}]}},{rest}}}"#
     );
-    let kind = family::state_kind(&family::ALL, group, kind).expect("a kind that is watched");
+    let kind =
+        memgate_platforms::state_kind(&memgate_platforms::ALL, group, kind).expect("a kind that is watched");
     Object::read_to_keep(kind, ("team", &name), &text).expect("JSON").expect("it has a name")
 }
 
@@ -71,7 +70,7 @@ fn resident() -> usize {
 
 #[test]
 fn many_objects_take_little_and_changes_nothing() {
-    let mut latest = Snapshot::new(family::default_settings());
+    let mut latest = Snapshot::new(memgate_platforms::default_settings());
     for of_kind in KINDS {
         let kind = object(of_kind, 0).kind;
         let before = resident();

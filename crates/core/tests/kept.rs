@@ -14,12 +14,10 @@ mod needs;
 
 use std::fs;
 
-use serde_json::{Map, Value, json};
-
-use memgate_core::family;
 use memgate_model::kind::{Kind, NAMESPACE};
 use memgate_model::object::{Coverage, KindState, Object};
 use memgate_model::schema::Schema;
+use serde_json::{Map, Value, json};
 
 /// How many elements a list has.
 const ELEMENTS: usize = 9_900;
@@ -119,7 +117,8 @@ const LABELS: usize = 135_000;
 /// Writes objects with the same labels, round after round with other labels, and deletes all but one of each round.
 /// Returns how many KiB are counted, and how many more the process takes.
 fn sharing((objects, last_stays, labels): (usize, bool, usize), state: &mut KindState) -> [usize; 2] {
-    let kind = family::state_kind(&family::ALL, "arkonis.dev", "ArkAgent").expect("is watched");
+    let kind = memgate_platforms::state_kind(&memgate_platforms::ALL, "arkonis.dev", "ArkAgent")
+        .expect("is watched");
     let before = resident();
     let mut counted = 0;
     for round in 0..LABELS / labels {
@@ -155,7 +154,8 @@ fn takes_at_most_four_times_the_json_with_every_filling() {
 
 fn takes_little_with_one_filling_of(every: usize) {
     let mut shared_states = Vec::new();
-    let watched = family::ALL.iter().flat_map(|family| family.kinds.watched).copied().chain([&NAMESPACE]);
+    let watched =
+        memgate_platforms::ALL.iter().flat_map(|family| family.kinds.watched).copied().chain([&NAMESPACE]);
     let (mut states, mut json_bytes, mut forms) = (Vec::new(), 0, 0);
     for shared in SHARED.into_iter().step_by(every) {
         let mut state = KindState::new(Coverage::Watched);

@@ -6,15 +6,14 @@ use super::*;
 use crate::doctor::check::CheckStatus;
 use crate::doctor::expected::tests::first;
 use crate::doctor::expected::{InstalledAs, objects};
-use memgate_core::family;
 use memgate_server::deploy::objects::WebhookConfiguration;
 
 /// What an installation is like: its name, namespace and families, and those of another one.
 type Installed<'a> = (&'a str, &'a str, &'a [&'static Family], &'a [&'static Family]);
 
-const ARKONIS: &[&Family] = &[&family::arkonis::FAMILY];
-const ARK: &[&Family] = &[&family::ark::FAMILY];
-const ORKA: &[&Family] = &[&family::orka::FAMILY];
+const ARKONIS: &[&Family] = &[&memgate_platforms::arkonis::FAMILY];
+const ARK: &[&Family] = &[&memgate_platforms::ark::FAMILY];
+const ORKA: &[&Family] = &[&memgate_platforms::orka::FAMILY];
 
 fn configurations(
     (name, namespace, families, elsewhere): Installed<'_>,
@@ -54,7 +53,7 @@ fn statuses(installation: &Installation) -> Vec<CheckStatus> {
 
 #[test]
 fn one_alone_is_good() {
-    let found = found(&cluster(&[("memgate", "memgate-system", &family::ALL, &[])]));
+    let found = found(&cluster(&[("memgate", "memgate-system", &memgate_platforms::ALL, &[])]));
     let message = "memgate: no other installation has this name, or is asked about the same requests";
     assert_eq!(found, [(CheckStatus::Ok, message.to_owned())]);
 }

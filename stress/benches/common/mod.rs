@@ -10,7 +10,6 @@ use axum::body::Bytes;
 use memgate::offline::collect::{Reading, collect};
 use memgate_core::casefile::Case;
 use memgate_core::casefile::read::read;
-use memgate_core::family;
 use memgate_manifest::document::values;
 use memgate_manifest::source::Source;
 use memgate_model::family::Family;
@@ -20,7 +19,7 @@ use memgate_model::snapshot::Snapshot;
 /// The state of every benchmark: one agent and the Redis memory that it claims.
 #[allow(dead_code, reason = "the bench over TLS has a state of files")]
 pub(crate) fn snapshot() -> Snapshot {
-    let mut snapshot = Snapshot::new(family::default_settings());
+    let mut snapshot = Snapshot::new(memgate_platforms::default_settings());
     let kinds = snapshot.settings.families.clone().into_iter().flat_map(|family| family.kinds.watched);
     for kind in kinds {
         snapshot.set(kind, KindState::new(Coverage::Watched));
@@ -35,7 +34,8 @@ pub(crate) fn snapshot() -> Snapshot {
     ] {
         let name = if kind == "ArkAgent" { "scout" } else { "notes" };
         let text = format!(r#"{{"metadata":{{"name":"{name}","namespace":"team-a"}},"spec":{spec}}}"#);
-        let kind = family::state_kind(&family::ALL, group, kind).expect("a kind of the family");
+        let kind = memgate_platforms::state_kind(&memgate_platforms::ALL, group, kind)
+            .expect("a kind of the family");
         let object = Object::read(kind, &mut serde_json::Deserializer::from_str(&text)).expect("JSON");
         snapshot.kind_mut(kind).insert(object.expect("it has a name"));
     }

@@ -18,7 +18,6 @@ pub(crate) fn serve(listen: SocketAddr, certificates: &Path, routes: Router) -> 
     options.listen = listen;
     options.health = SocketAddr::from(([127, 0, 0, 1], 0));
     options.limits.handshakes = NonZeroU32::MAX;
-    let server =
-        Server::bind(options, State::Fixed(Snapshot::new(memgate_core::family::default_settings())))?;
+    let server = Server::bind(options, State::Fixed(Snapshot::new(memgate_platforms::default_settings())))?;
     Ok(runtime()?.block_on(server.with_routes(routes).run(std::future::pending()))?)
 }

@@ -19,12 +19,12 @@ use memgate_core::admission;
 use memgate_core::casefile::Case;
 use memgate_core::casefile::read::read;
 use memgate_core::decide::decide;
-use memgate_core::family::ark::codes::SCHEMA;
 use memgate_core::state;
 use memgate_model::decision::Decision;
 use memgate_model::finding::{Finding, Phase};
 use memgate_model::request::Request as AdmissionRequest;
 use memgate_model::snapshot::Snapshot;
+use memgate_platforms::ark::codes::SCHEMA;
 use memgate_primitives::pointer::Pointer;
 use memgate_server::server::options::{Decide, Options};
 use memgate_server::server::tls::CertSource;
@@ -74,7 +74,7 @@ fn placed(case: &Case) -> Vec<Value> {
 }
 
 fn snapshot(objects: &[Value]) -> Option<Snapshot> {
-    let mut snapshot = state::empty(memgate_core::family::default_settings());
+    let mut snapshot = state::empty(memgate_platforms::default_settings());
     for object in objects {
         state::add(&mut snapshot, object).ok()?;
     }

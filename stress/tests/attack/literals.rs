@@ -68,7 +68,7 @@ fn no_literal_is_a_credential() {
     let parts = [UrlPart::Password, UrlPart::User, UrlPart::TokenQuery].map(Some);
     for (_, case) in cases().unwrap() {
         for part in parts.into_iter().chain([None]) {
-            let mut snapshot = state::empty(memgate_core::family::default_settings());
+            let mut snapshot = state::empty(memgate_platforms::default_settings());
             for object in &case.state {
                 let mut object = object.clone();
                 if let Some(part) = part {

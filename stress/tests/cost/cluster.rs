@@ -10,7 +10,6 @@ use anyhow::Result;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
-use memgate_core::family;
 use memgate_model::object::{Coverage, KindState};
 use memgate_model::snapshot::Snapshot;
 use memgate_server::server::options::Options;
@@ -77,8 +76,8 @@ impl Door for Cluster {
 }
 
 fn routes<'o>(objects: impl Iterator<Item = &'o Value>) -> Router {
-    let mut snapshot = Snapshot::new(family::default_settings());
-    for kind in family::state_kinds(&snapshot.settings.families.clone()) {
+    let mut snapshot = Snapshot::new(memgate_platforms::default_settings());
+    for kind in memgate_platforms::state_kinds(&snapshot.settings.families.clone()) {
         let is_watched = snapshot.settings.families.iter().any(|family| family.kinds.watched.contains(&kind));
         if is_watched {
             snapshot.set(kind, KindState::new(Coverage::Watched));

@@ -178,7 +178,7 @@ impl Scene {
 }
 
 fn empty() -> memgate_model::snapshot::Snapshot {
-    memgate_core::state::empty(memgate_core::family::default_settings())
+    memgate_core::state::empty(memgate_platforms::default_settings())
 }
 
 fn text(value: &Value, pointer: &str) -> Option<String> {

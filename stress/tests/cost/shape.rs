@@ -7,7 +7,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
-use memgate_core::family;
 use memgate_manifest::{document::parse, source::Source};
 use serde_json::{Value, json};
 
@@ -79,7 +78,7 @@ pub(crate) fn schema(api_version: &str, kind: &str) -> Result<Option<Value>> {
 
 fn defined(api_version: &str, kind: &str) -> Result<Option<Value>> {
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    for file in family::ALL.iter().flat_map(|family| family.definitions.crds) {
+    for file in memgate_platforms::ALL.iter().flat_map(|family| family.definitions.crds) {
         let parsed = parse(&Arc::new(Source::new("a bundled CRD", file())));
         ensure!(parsed.errors.is_empty(), "{:?}", parsed.errors);
         for document in &parsed.documents {

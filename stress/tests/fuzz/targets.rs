@@ -10,7 +10,6 @@ use std::{
 use axum::{body::Body, http::Request};
 use memgate_core::casefile::{self, Case};
 use memgate_core::decide::decide;
-use memgate_core::family;
 use memgate_core::patch::Patch;
 use memgate_core::state;
 use memgate_manifest::document::parse;
@@ -95,12 +94,12 @@ fn whole(case: &Case) -> Value {
 
 fn review(input: &[u8]) -> Result<(), String> {
     let Ok(text) = str::from_utf8(input) else { return Ok(()) };
-    check_invariants(text, &state::empty(family::default_settings()))
+    check_invariants(text, &state::empty(memgate_platforms::default_settings()))
 }
 
 fn scene(input: &[u8]) -> Result<(), String> {
     let Ok(scene) = serde_json::from_slice::<Value>(input) else { return Ok(()) };
-    let mut snapshot = state::empty(family::default_settings());
+    let mut snapshot = state::empty(memgate_platforms::default_settings());
     for object in scene["state"].as_array().map(Vec::as_slice).unwrap_or_default() {
         // An object that cannot be read does not become part of the state.
         let _unreadable = state::add(&mut snapshot, object);
@@ -113,7 +112,7 @@ fn manifests() -> Vec<Vec<u8>> {
     let objects = cases::cases().expect("the case files");
     let objects = objects.iter().step_by(10).filter_map(|(_, case)| case.object.as_ref());
     let written = objects.map(|object| serde_saphyr::to_string(object).expect("YAML").into_bytes());
-    let folders = family::ALL.iter().map(|family| family.name).chain(["policy"]);
+    let folders = memgate_platforms::ALL.iter().map(|family| family.name).chain(["policy"]);
     let examples = folders.flat_map(|folder| {
         let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples").join(folder);
         let entries = std::fs::read_dir(directory).expect("the examples");
@@ -128,7 +127,7 @@ fn yaml(input: &[u8]) -> Result<(), String> {
     let source = Arc::new(Source::new("input.yaml", text));
     let parsed = parse(&source);
     let (mut patches, mut is_changed) = (Vec::new(), false);
-    let snapshot = state::empty(family::default_settings());
+    let snapshot = state::empty(memgate_platforms::default_settings());
     for document in &parsed.documents {
         let object = document.value().to_string();
         for pointer in all_pointers(document.value()).iter().take(50) {
@@ -222,7 +221,7 @@ fn pem(input: &[u8]) -> Result<(), String> {
         .and_then(|()| std::fs::write(&key, input.get(middle + 1..).unwrap_or_default()));
     written.map_err(|error| error.to_string())?;
     let options = loopback(tls::CertSource::Files { cert, key });
-    match Server::bind(options, State::Fixed(Snapshot::new(family::default_settings()))) {
+    match Server::bind(options, State::Fixed(Snapshot::new(memgate_platforms::default_settings()))) {
         Ok(_) => Ok(()),
         Err(memgate_server::server::Error::Tls(error)) if !error.to_string().is_empty() => Ok(()),
         Err(error) => Err(format!("another error: {error}")),
@@ -258,8 +257,9 @@ static SERVER: LazyLock<(Runtime, SocketAddr, TempDir)> = LazyLock::new(|| {
     let ca = directory.path().join("ca.pem");
     let options = loopback(tls::CertSource::SelfSigned { names: Vec::new(), ca });
     let runtime = Runtime::new().expect("a runtime");
-    let server = runtime
-        .block_on(async { Server::bind(options, State::Fixed(Snapshot::new(family::default_settings()))) });
+    let server = runtime.block_on(async {
+        Server::bind(options, State::Fixed(Snapshot::new(memgate_platforms::default_settings())))
+    });
     let server = server.expect("a server");
     let health = server.addresses().expect("addresses").health;
     runtime.spawn(server.run(std::future::pending()));
@@ -306,7 +306,7 @@ fn timeout(input: &[u8]) -> Result<(), String> {
     // A path that a request line cannot hold cannot be sent.
     let Ok(request) = request.body(Body::from(REVIEW.as_str())) else { return Ok(()) };
     let options = Options::new(tls::CertSource::SelfSigned { names: Vec::new(), ca: "unused".into() });
-    let router = router(&options, State::Fixed(Snapshot::new(family::default_settings())));
+    let router = router(&options, State::Fixed(Snapshot::new(memgate_platforms::default_settings())));
     let status = SERVER.0.block_on(router.oneshot(request)).map_err(|error| error.to_string())?.status();
     if [200, 400].contains(&status.as_u16()) || (status == 504 && text.contains('s')) {
         return Ok(());

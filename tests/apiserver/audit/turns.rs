@@ -84,7 +84,7 @@ pub(super) fn both_hold(_: &Fixture) -> Result<()> {
         let _inside = runtime.enter();
         let server = Server::bind(
             options,
-            State::Cluster { client, settings: memgate_core::family::default_settings() },
+            State::Cluster { client, settings: memgate_platforms::default_settings() },
         )?;
         let health = server.addresses()?.health;
         runtime.spawn(server.run(std::future::pending()));

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use anyhow::{Context, Result, anyhow};
 use memgate_core::casefile::read::read;
 use memgate_core::casefile::{self};
-use memgate_core::family;
 use memgate_model::kind::MEMORY_POLICY;
 use serde_json::Value;
 
@@ -89,7 +88,7 @@ fn is_cluster_wide(object: &Value) -> bool {
     if MEMORY_POLICY.is(group, text("kind")) {
         return true;
     }
-    let kind = family::state_kind(&family::ALL, group, text("kind"));
+    let kind = memgate_platforms::state_kind(&memgate_platforms::ALL, group, text("kind"));
     kind.is_some_and(|kind| !kind.namespaced && kind.kind != "Namespace")
 }
 

@@ -9,7 +9,6 @@ use anyhow::{Context, Result, bail};
 use axum::http::Method;
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::Client;
-use memgate_core::family;
 use memgate_model::kind::MEMORY_POLICY;
 use serde_json::{Value, json};
 
@@ -208,7 +207,7 @@ fn path_of(isolated: &IsolatedCase, object: &Value) -> Result<String> {
 /// How many objects there are of the kinds that memgate counts: those that families watch, and policies.
 async fn stored_objects(client: &Client) -> Result<u64> {
     let mut count = 0;
-    let watched = family::ALL.into_iter().flat_map(|family| family.kinds.watched);
+    let watched = memgate_platforms::ALL.into_iter().flat_map(|family| family.kinds.watched);
     for kind in watched.copied().chain([&MEMORY_POLICY]) {
         let root = if kind.group.is_empty() { "api".to_owned() } else { format!("apis/{}", kind.group) };
         let path = format!("/{root}/{}/{}?limit=1", kind.version, kind.plural);

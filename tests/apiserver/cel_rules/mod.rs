@@ -20,9 +20,9 @@ use std::sync::Mutex;
 use anyhow::{Context, Result, ensure};
 use axum::http::Method;
 use kube::Client;
+use memgate_core::admission;
 use memgate_core::casefile::Case as Asked;
 use memgate_core::casefile::request::state;
-use memgate_core::{admission, family};
 use memgate_model::finding::Severity;
 use memgate_server::deploy::component::Component;
 use serde_json::{Value, json};
@@ -167,6 +167,6 @@ fn denials(asked: &Asked) -> Result<Vec<(&'static str, String)>> {
 
 /// The codes of all rules.
 fn codes_with_rules() -> BTreeSet<&'static str> {
-    let tables = family::ALL.into_iter().flat_map(|family| family.in_cel.tables);
+    let tables = memgate_platforms::ALL.into_iter().flat_map(|family| family.in_cel.tables);
     tables.flat_map(|table| table.rules).map(|rule| rule.code.name).collect()
 }

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, bail, ensure};
 use memgate_core::casefile::Case as Asked;
-use memgate_core::family;
 use memgate_model::cel::NotInCel;
 use memgate_model::family::Family;
 use memgate_model::kind::NAMESPACE;
@@ -59,7 +58,10 @@ pub(super) fn cases(fixture: &Fixture) -> Result<()> {
 
 /// The codes that refuse something and have no rule, and why.
 fn without() -> impl Iterator<Item = (&'static str, NotInCel)> {
-    family::ALL.into_iter().flat_map(|family| family.in_cel.missing).map(|(code, why)| (code.name, *why))
+    memgate_platforms::ALL
+        .into_iter()
+        .flat_map(|family| family.in_cel.missing)
+        .map(|(code, why)| (code.name, *why))
 }
 
 /// Waits until each policy refuses what it should.
@@ -70,7 +72,7 @@ pub(super) fn wait_until_in_force(policies: &PolicyCluster) -> Result<()> {
         .map(|(_, asked)| asked)
         .filter(|asked| asked.operation == Operation::Create)
         .collect();
-    for table in family::ALL.into_iter().flat_map(|family| family.in_cel.tables) {
+    for table in memgate_platforms::ALL.into_iter().flat_map(|family| family.in_cel.tables) {
         let codes: BTreeSet<&str> = table.rules.iter().map(|rule| rule.code.name).collect();
         let refused = |asked: &&Asked| {
             let object = asked.object.as_ref().unwrap_or(&Value::Null);
@@ -120,7 +122,7 @@ fn is_validated(asked: &Asked) -> bool {
     writes
         && asked.subresource.is_empty()
         && !NAMESPACE.is(group, kind)
-        && family::ALL.into_iter().any(served)
+        && memgate_platforms::ALL.into_iter().any(served)
         && !goes(&asked.object)
         && !goes(&asked.old_object)
 }
@@ -134,7 +136,7 @@ pub(super) fn in_namespace(object: &Value, namespace: &str) -> Value {
     let mut object = object.clone();
     object["metadata"]["namespace"] = json!(namespace);
     let (group, kind) = group_and_kind(&object);
-    let known = family::state_kind(&family::ALL, group, kind);
+    let known = memgate_platforms::state_kind(&memgate_platforms::ALL, group, kind);
     if known.is_some_and(|kind| !kind.namespaced)
         && let Some(metadata) = object["metadata"].as_object_mut()
     {

@@ -204,7 +204,7 @@ fn start(
     options.timers.propagation = plan.propagation;
     let client = Client::try_from(config.clone()).context("failed to make a client")?;
     let server =
-        Server::bind(options, State::Cluster { client, settings: memgate_core::family::default_settings() })?;
+        Server::bind(options, State::Cluster { client, settings: memgate_platforms::default_settings() })?;
     let addresses = server.addresses()?;
     runtime.spawn(server.run(std::future::pending()));
     Ok(addresses)

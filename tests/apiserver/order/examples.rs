@@ -60,7 +60,7 @@ fn apply(order: &OrderCluster, directory: &Path) -> Result<()> {
 /// The very files. Where two families have a namespace in common, the second one finds it there.
 fn apply_once(fixture: &Fixture) -> Result<()> {
     let order = fixture.order()?;
-    memgate_core::family::ALL.iter().try_for_each(|family| apply(order, &directory(family.name)))
+    memgate_platforms::ALL.iter().try_for_each(|family| apply(order, &directory(family.name)))
 }
 
 fn apply_often(fixture: &Fixture, example: &Example) -> Result<()> {

@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context, Result, ensure};
 use axum::http::Method;
 use jiff::Timestamp;
+use memgate_core::admission;
 use memgate_core::casefile::Case as Asked;
 use memgate_core::casefile::request::{review, state};
-use memgate_core::{admission, family};
 use memgate_model::finding::Severity;
 use memgate_model::request::{Occasion, Operation, Point};
 use memgate_primitives::duration;
@@ -126,8 +126,11 @@ impl<'f> Scene<'f> {
         let blank = nothing()?;
         let asked = Asked { state: policies.clone(), ..blank.clone() };
         let snapshot = state(&asked)?;
-        let options =
-            ExportOptions { families: &family::ALL, excluded_namespaces: &[], now: Timestamp::now() };
+        let options = ExportOptions {
+            families: &memgate_platforms::ALL,
+            excluded_namespaces: &[],
+            now: Timestamp::now(),
+        };
         let exported = export(&snapshot.policies, &options);
         Ok(Self { cluster, namespace, policies, exported, blank })
     }
@@ -141,7 +144,7 @@ impl<'f> Scene<'f> {
         let canary = object("MemoryPolicy", &json!({"name": format!("{}-zz", self.namespace)}), &canary);
         let snapshot = state(&Asked { state: vec![canary], ..self.blank.clone() })?;
         let options = ExportOptions {
-            families: &[&family::ark::FAMILY],
+            families: &[&memgate_platforms::ark::FAMILY],
             excluded_namespaces: &[],
             now: Timestamp::now(),
         };
@@ -211,11 +214,12 @@ impl<'f> Scene<'f> {
         let is_of = |family: &&memgate_model::family::Family| {
             family.views.kinds.iter().any(|(it, _)| it.group == group && it.kind == kind)
         };
-        let family = family::ALL.into_iter().find(is_of).map_or("", |family| family.name);
+        let family = memgate_platforms::ALL.into_iter().find(is_of).map_or("", |family| family.name);
         // `orka Agent` where the kind has one name on several platforms.
         let named = format!("{family} {kind}");
         let of_kind = |what: &str| {
-            let several = family::ALL.iter().any(|family| what.contains(&format!("{} {kind}", family.name)));
+            let several =
+                memgate_platforms::ALL.iter().any(|family| what.contains(&format!("{} {kind}", family.name)));
             if several { what.contains(&named) } else { what.split([' ', ',', ':']).any(|word| word == kind) }
         };
         self.exported.left_out.iter().any(|it| it.rule.as_deref() == Some(id) && of_kind(&it.what))
@@ -302,7 +306,7 @@ fn said_by_apiserver(answer: &Answer, namespace: &str) -> Result<Said> {
 
 /// The objects of all cases, once each, that are of a kind which rules see.
 fn objects(namespace: &str) -> Result<Vec<Value>> {
-    let viewed: BTreeSet<(&str, &str)> = family::ALL
+    let viewed: BTreeSet<(&str, &str)> = memgate_platforms::ALL
         .into_iter()
         .flat_map(|family| family.views.kinds)
         .map(|(kind, _)| (kind.group, kind.kind))
@@ -452,7 +456,7 @@ fn without_namespace(fixture: &Fixture) -> Result<()> {
         object("MemoryPolicy", &json!({"name": format!("{team}-{name}")}), &spec)
     });
     let snapshot = state(&Asked { state: policies.to_vec(), ..nothing()? })?;
-    let families = [&family::ark::FAMILY];
+    let families = [&memgate_platforms::ark::FAMILY];
     let options = ExportOptions { families: &families, excluded_namespaces: &[], now: Timestamp::now() };
     let exported = export(&snapshot.policies, &options);
     cluster.admin().apply(&exported.render()?)?;

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
-use memgate_core::family;
 use memgate_manifest::document::parse;
 use memgate_manifest::source::Source;
 use serde_json::Value;
@@ -49,7 +48,7 @@ fn collect_messages(value: &Value, messages: &mut Vec<String>) {
 
 fn crds() -> Result<Vec<Value>> {
     let mut crds = Vec::new();
-    for file in family::ALL.iter().flat_map(|family| family.definitions.crds) {
+    for file in memgate_platforms::ALL.iter().flat_map(|family| family.definitions.crds) {
         let parsed = parse(&Arc::new(Source::new("a bundled CRD", file())));
         ensure!(parsed.errors.is_empty(), "{:?}", parsed.errors);
         crds.extend(parsed.documents.iter().map(|document| document.value().clone()));
@@ -61,7 +60,7 @@ fn definition(crd: &Value) -> Result<Option<Definition>> {
     let spec = &crd["spec"];
     let text = |value: &Value| value.as_str().map(str::to_owned).context("a CRD without a name");
     let (group, kind) = (text(&spec["group"])?, text(&spec["names"]["kind"])?);
-    if family::validated(&family::ALL, &group, &kind).is_none() {
+    if memgate_platforms::validated(&memgate_platforms::ALL, &group, &kind).is_none() {
         return Ok(None);
     }
     let version = &spec["versions"][0];

@@ -1,10 +1,5 @@
 //! What a pod lacks to have its Notebook.
 
-use memgate_core::family::inject::env::{ExistingEnv, Variable};
-use memgate_core::family::inject::{
-    Conflict, WantedByContainer, WantedByPod, controller_of, field_origin, label_pointer, merge,
-    resource_name, unmet,
-};
 use memgate_model::event::InvolvedObject;
 use memgate_model::finding::Finding;
 use memgate_model::injection::Injection;
@@ -13,6 +8,11 @@ use memgate_model::pod::Pod;
 use memgate_model::reason::Reason;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
+use memgate_platforms::inject::env::{ExistingEnv, Variable};
+use memgate_platforms::inject::{
+    Conflict, WantedByContainer, WantedByPod, controller_of, field_origin, label_pointer, merge,
+    resource_name, unmet,
+};
 
 use super::api::{LABEL, NOTEBOOK};
 use super::codes::{NOTEBOOK_NOT_FOUND, URL_CONFLICT};

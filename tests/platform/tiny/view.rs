@@ -1,6 +1,5 @@
 //! What rules of policies see of a Notebook and of the pods that use one.
 
-use memgate_core::family::endpoint_view;
 use memgate_model::family::{PolicyField, Subject};
 use memgate_model::kind::Kind;
 use memgate_model::memory_view::{EndpointSource, MemoryView, Role};
@@ -9,6 +8,7 @@ use memgate_model::pod::Pod;
 use memgate_model::policy_field::FieldForm;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
+use memgate_platforms::endpoint_view;
 use memgate_primitives::pointer::Pointer;
 
 use super::api::{LABEL, NOTEBOOK};

@@ -287,9 +287,9 @@ mod tests {
             "policy": "org", "rules": ["durable"], "target": {"namespaces": ["team-a"]}, "reason": "until it moves",
             "from": "2026-12-15T00:00:00Z", "expiresAt": "2027-01-15T00:00:00Z",
         }});
-        assert!(put(&mut policies, &crate::family::ALL, &MEMORY_POLICY, &policy).is_empty());
-        assert!(put(&mut policies, &crate::family::ALL, &MEMORY_POLICY_EXEMPTION, &exemption).is_empty());
-        let mut snapshot = Snapshot::new(crate::family::default_settings());
+        assert!(put(&mut policies, &memgate_platforms::ALL, &MEMORY_POLICY, &policy).is_empty());
+        assert!(put(&mut policies, &memgate_platforms::ALL, &MEMORY_POLICY_EXEMPTION, &exemption).is_empty());
+        let mut snapshot = Snapshot::new(memgate_platforms::default_settings());
         snapshot.policies = policies.into();
         let object = json!({
             "apiVersion": "arkonis.dev/v1alpha1", "kind": "ArkMemory", "metadata": {"name": "a", "namespace": "team-a"},

@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use crate::casefile::Case;
-use crate::family;
 use crate::state::{self, AddError};
 use memgate_model::object::DEFAULT_NAMESPACE;
 use memgate_model::request::Operation;
@@ -19,7 +18,7 @@ const USER: &str = "memgate-test";
 /// # Errors
 /// When a number in an object is beyond what a double can hold, or a definition cannot be used.
 pub fn state(case: &Case) -> Result<Snapshot, AddError> {
-    state_over(&state::empty(family::default_settings()), case)
+    state_over(&state::empty(memgate_platforms::default_settings()), case)
 }
 
 /// The same over an existing snapshot; an object of the case replaces the one of its name.
@@ -81,7 +80,7 @@ fn namespace<'c>(case: &'c Case, subject: &'c Value, kind: &str) -> &'c str {
 
 /// The plural name of a kind: the known one, else the usual one.
 fn plural(group: &str, kind: &str) -> String {
-    match family::validated(&family::ALL, group, kind) {
+    match memgate_platforms::validated(&memgate_platforms::ALL, group, kind) {
         Some((_, kind)) => kind.plural.to_owned(),
         None => format!("{}s", kind.to_lowercase()),
     }

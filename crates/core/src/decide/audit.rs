@@ -1,6 +1,4 @@
 //! Judges a stored object by the policies; its platform's own rules do not run.
-
-use crate::family;
 use memgate_model::object::Reference;
 use memgate_model::request::Request;
 use memgate_model::snapshot::Snapshot;
@@ -24,7 +22,7 @@ pub struct Audit {
 /// Judges the object of a request, as it is, by the policies of the snapshot. An object that cannot be read, or
 /// exceeds the limits, gives no findings.
 pub fn audit(request: &Request<'_>, snapshot: &Snapshot) -> Audit {
-    let found = family::validated(&snapshot.settings.families, &request.group, &request.kind);
+    let found = memgate_platforms::validated(&snapshot.settings.families, &request.group, &request.kind);
     let (Some((family, kind)), Some(text)) = (found, request.object) else { return Audit::default() };
     let budget = Budget::new(request.cancelled, text.len());
     let Ok(object) = Tree::parse_within(text, &kind.schema, &budget) else { return Audit::default() };

@@ -6,9 +6,9 @@
 use crate::decide::over_limit;
 use crate::decide::reported::MAX_REPORTED;
 use crate::decide::schema;
-use crate::family::common::SCHEMA;
 use memgate_model::finding::Finding;
 use memgate_model::request::Request;
+use memgate_platforms::common::SCHEMA;
 use memgate_primitives::budget::Budget;
 use memgate_primitives::members::Members;
 use memgate_schema::crd::CrdVersion;

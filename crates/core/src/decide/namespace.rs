@@ -1,6 +1,4 @@
 //! The namespace of an object whose request or manifest may not name one.
-
-use crate::family;
 use memgate_model::family::Family;
 use memgate_model::object::DEFAULT_NAMESPACE;
 use memgate_model::pod::Pod;
@@ -21,7 +19,7 @@ pub(super) fn of_pod<'n>(pod: &'n Pod<'_>, given: &'n str, snapshot: &Snapshot) 
 /// The namespace that a pod declares in its spec, for a manifest without one.
 fn declared<'p>(pod: &'p Pod<'_>, families: &[&'static Family]) -> Option<&'p str> {
     // The declaration counts whichever families are enabled.
-    let all = family::ALL.iter().chain(families);
+    let all = memgate_platforms::ALL.iter().chain(families);
     all.filter_map(|family| family.pods.declared_namespace).find_map(|read_namespace| read_namespace(pod))
 }
 

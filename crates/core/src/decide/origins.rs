@@ -9,11 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::decide::decide;
-use crate::family::inject::{INJECTED_ANNOTATION, marker};
 use memgate_model::edit::{Edit, Entry, Origin};
 use memgate_model::object::Reference;
 use memgate_model::request::Request;
 use memgate_model::snapshot::Snapshot;
+use memgate_platforms::inject::{INJECTED_ANNOTATION, marker};
 use memgate_primitives::pointer::list_index;
 
 /// One thing that memgate adds to a pod.
@@ -289,7 +289,7 @@ mod tests {
     use crate::state;
 
     fn with_memory(spec: &Value) -> Snapshot {
-        let mut snapshot = state::empty(crate::family::default_settings());
+        let mut snapshot = state::empty(memgate_platforms::default_settings());
         let metadata = |name: &str| json!({"name": name, "namespace": "team-a"});
         let api_version = "arkonis.dev/v1alpha1";
         let objects = [
@@ -351,7 +351,7 @@ mod tests {
     fn says_nothing_of_other_pods_and_of_memory_that_is_gone() {
         let snapshot = with_memory(&json!({"backend": "in-context"}));
         let pod = admitted(&snapshot);
-        let gone = origins(&pod, "team-a", &state::empty(crate::family::default_settings()));
+        let gone = origins(&pod, "team-a", &state::empty(memgate_platforms::default_settings()));
         assert!(gone.given.is_empty());
         let mut other = pod;
         other["metadata"]["annotations"] = json!({INJECTED_ANNOTATION: "{"});

@@ -1,10 +1,10 @@
 //! Decisions about objects that are larger than memgate reads.
 
-use crate::family::common::OVER_LIMIT;
 use memgate_model::decision::Decision;
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::reason::Reason;
 use memgate_model::request::{Operation, Request};
+use memgate_platforms::common::OVER_LIMIT;
 use memgate_primitives::budget::{Limit, OverLimit, Stop};
 use memgate_primitives::pointer::Pointer;
 

@@ -11,9 +11,6 @@ use std::collections::BTreeSet;
 
 use serde_json::Value as Json;
 
-use crate::family::common;
-use crate::family::inject::marker::Part;
-use crate::family::inject::{INJECT_LABEL, label_pointer, marker, not_looked_up};
 use crate::patch::Patch;
 use crate::patch::apply::apply;
 use memgate_model::decision::{Decision, FamilyShare};
@@ -31,6 +28,9 @@ use memgate_model::request::{Operation, Request};
 use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
 use memgate_model::view::MIRROR_POD;
+use memgate_platforms::common;
+use memgate_platforms::inject::marker::Part;
+use memgate_platforms::inject::{INJECT_LABEL, label_pointer, marker, not_looked_up};
 use memgate_primitives::budget::{Budget, Limit, MAX_PATCH_BYTES, OverLimit, Stop};
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;

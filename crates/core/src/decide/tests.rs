@@ -32,8 +32,8 @@ fn decided(snapshot: &Snapshot, (group, kind): (&str, &str), object: &str, old: 
 
 /// From files, and as in a cluster.
 fn snapshots() -> [Snapshot; 2] {
-    let files = state::empty(family::default_settings());
-    let mut cluster = state::empty(family::default_settings());
+    let files = state::empty(memgate_platforms::default_settings());
+    let mut cluster = state::empty(memgate_platforms::default_settings());
     cluster.crds = None;
     [files, cluster]
 }
@@ -164,7 +164,7 @@ fn what_later_versions_accept_is_accepted_by_the_bundled_definition_alone() {
         (swarm_memory, memory("qdrant"), true, true),
         (swarm_memory, memory("milvus"), false, false),
     ] {
-        let files = state::empty(family::default_settings());
+        let files = state::empty(memgate_platforms::default_settings());
         let accepted = |snapshot: &Snapshot| decided(snapshot, kind, &object, None).reason != Reason::Invalid;
         assert_eq!(accepted(&files), bundled, "{object}");
         assert_eq!(accepted(&with_definitions()), given, "{object}");
@@ -173,9 +173,9 @@ fn what_later_versions_accept_is_accepted_by_the_bundled_definition_alone() {
 
 /// Files, with the bundled definitions as if they were among the inputs.
 fn with_definitions() -> Snapshot {
-    let mut files = state::empty(family::default_settings());
+    let mut files = state::empty(memgate_platforms::default_settings());
     let crds = files.crds.as_mut().expect("files have definitions");
-    for text in family::ALL.iter().flat_map(|family| family.definitions.crds).map(|file| file()) {
+    for text in memgate_platforms::ALL.iter().flat_map(|family| family.definitions.crds).map(|file| file()) {
         let source = Arc::new(memgate_manifest::source::Source::new("definitions", text));
         for document in memgate_manifest::document::values(&source, &mut Vec::new()) {
             crds.insert(memgate_schema::read(document.value()).expect("a definition"));
@@ -186,8 +186,8 @@ fn with_definitions() -> Snapshot {
 
 #[test]
 fn rules_for_a_definition_that_is_not_bundled_are_for_files_without_one() {
-    let mut cluster = Snapshot::new(family::default_settings());
-    for kind in family::state_kinds(&family::default_settings().families) {
+    let mut cluster = Snapshot::new(memgate_platforms::default_settings());
+    for kind in memgate_platforms::state_kinds(&memgate_platforms::default_settings().families) {
         cluster.set(kind, KindState::new(Coverage::Watched));
     }
     let run = |fields: &str| {
@@ -225,7 +225,7 @@ fn rules_for_a_definition_that_is_not_bundled_are_for_files_without_one() {
     ] {
         let kind = ("sympozium.ai", kind);
         for (snapshot, accepts) in [
-            (&state::empty(family::default_settings()), false),
+            (&state::empty(memgate_platforms::default_settings()), false),
             (&with_definitions(), true),
             (&cluster, true),
         ] {

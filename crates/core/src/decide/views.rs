@@ -3,7 +3,6 @@
 //! A decision makes them for policies; this module makes them for `memgate view`, whether a policy matches the object
 //! or not.
 
-use crate::family::{self, container_view};
 use memgate_model::family::Family;
 use memgate_model::memory_view::MemoryView;
 use memgate_model::pod::Pod;
@@ -12,6 +11,7 @@ use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
 use memgate_model::view::MIRROR_POD;
+use memgate_platforms::container_view;
 use memgate_policy::written::Written;
 use memgate_primitives::budget::Budget;
 
@@ -35,7 +35,8 @@ fn resource_view(
     snapshot: &Snapshot,
     budget: &Budget<'_>,
 ) -> Option<MemoryView> {
-    let (family, kind) = family::validated(&snapshot.settings.families, &request.group, &request.kind)?;
+    let (family, kind) =
+        memgate_platforms::validated(&snapshot.settings.families, &request.group, &request.kind)?;
     let object = Tree::parse_within(stored, &kind.schema, budget).ok()?;
     let (subject, mut state) = subject(kind, request, (&object, None), snapshot, budget);
     let mut view = (family.views.of_object)(&subject, &mut state)?;

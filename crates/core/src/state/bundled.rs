@@ -56,11 +56,10 @@ fn parse(text: &str) -> Option<Crd> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::family;
 
     #[test]
     fn has_every_kind_of_a_family() {
-        for family in family::ALL {
+        for family in memgate_platforms::ALL {
             for kind in family.kinds.validated.iter().filter(|kind| !kind.group.is_empty()) {
                 let crd = find(family, kind.group, kind.kind);
                 let crd = crd.unwrap_or_else(|| panic!("{} has no definition", kind.kind));

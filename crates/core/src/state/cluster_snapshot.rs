@@ -10,15 +10,13 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use thiserror::Error;
-
-use crate::family;
 use memgate_model::family::Family;
 use memgate_model::kind::{Kind, NAMESPACE, POLICY_KINDS};
 use memgate_model::object::{Coverage, KindState};
 use memgate_model::snapshot::Snapshot;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use thiserror::Error;
 
 use super::{AddError, add_from};
 
@@ -217,7 +215,7 @@ impl ClusterSnapshot {
                 Some(entry) if state == Known::Unknown => unknown.push(unknown_kind(entry)),
                 Some(_) => {}
             }
-            if family::state_kind(&snapshot.settings.families, kind.group, kind.kind).is_some() {
+            if memgate_platforms::state_kind(&snapshot.settings.families, kind.group, kind.kind).is_some() {
                 snapshot.set(kind, KindState::new(self.coverage(kind, state)));
             }
         }
@@ -264,7 +262,7 @@ impl ClusterSnapshot {
 pub fn kinds(families: &[&'static Family]) -> BTreeSet<&'static Kind> {
     let viewed = families.iter().flat_map(|family| family.views.kinds.iter().map(|(kind, _)| *kind));
     // Of two that are the same kind the last stays: the one that decisions about other objects read.
-    viewed.chain(POLICY_KINDS).chain(family::state_kinds(families)).collect()
+    viewed.chain(POLICY_KINDS).chain(memgate_platforms::state_kinds(families)).collect()
 }
 
 /// The text of a file as a List of its objects, each in the line where it stands.

@@ -1,12 +1,10 @@
 //! Objects from which a controller or a tool makes Secrets, `ConfigMaps` and Services. What they make is unknown in
 //! files: neither missing nor present.
 
-use serde_json::Value;
-
-use crate::family;
 use memgate_model::kind::{Kind, NAMESPACE, SECRET};
 use memgate_model::object::DEFAULT_NAMESPACE;
 use memgate_model::snapshot::Snapshot;
+use serde_json::Value;
 
 /// The makers of Secrets: group, kind, and the place of each Secret's name. In a place, `*` stands for each entry of a
 /// list. Without a value there, the Secret has the name of its maker.
@@ -66,7 +64,7 @@ pub(super) fn add(snapshot: &mut Snapshot, (group, kind): (&str, &str), value: &
 pub fn add_anything(snapshot: &mut Snapshot) {
     let families = snapshot.settings.families.clone();
     let of_core = |kind: &&'static Kind| kind.group.is_empty() && **kind != NAMESPACE;
-    for kind in family::state_kinds(&families).filter(of_core) {
+    for kind in memgate_platforms::state_kinds(&families).filter(of_core) {
         snapshot.kind_mut(kind).lacks_some = true;
     }
 }

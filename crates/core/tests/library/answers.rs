@@ -119,13 +119,13 @@ fn an_object_that_is_all_wrong_gets_a_short_answer() {
     });
     let body = body("u", "scout", &object);
     let review = admission::parse(&body).expect("a review");
-    let decision = decide(&review.request, &Snapshot::new(memgate_core::family::default_settings()));
+    let decision = decide(&review.request, &Snapshot::new(memgate_platforms::default_settings()));
     assert!(!decision.allowed());
     for phase in [Phase::Mutate, Phase::Validate] {
         let bytes = admission::respond(phase, &review, &decision).expect("an answer").len();
         assert!(bytes <= MAX_ANSWER_BYTES, "{bytes} bytes");
     }
-    let both = admission::review(&review, &Snapshot::new(memgate_core::family::default_settings()))
+    let both = admission::review(&review, &Snapshot::new(memgate_platforms::default_settings()))
         .expect("an answer")
         .len();
     assert!(both <= MAX_ANSWER_BYTES, "{both} bytes");

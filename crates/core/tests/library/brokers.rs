@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use memgate_core::{family, state};
+use memgate_core::state;
 use memgate_model::finding::Severity;
 use memgate_model::object::{Coverage, KindState};
 use memgate_model::snapshot::Snapshot;
@@ -61,7 +61,7 @@ fn labels(index: usize) -> BTreeMap<String, String> {
 }
 
 fn added(objects: impl IntoIterator<Item = Value>) -> Snapshot {
-    let mut snapshot = state::empty(family::default_settings());
+    let mut snapshot = state::empty(memgate_platforms::default_settings());
     for object in objects {
         state::add(&mut snapshot, &object).expect("an object");
     }
@@ -70,7 +70,7 @@ fn added(objects: impl IntoIterator<Item = Value>) -> Snapshot {
 
 /// What the view of a Memory says: `Ok` of what is known, with the workload where that is named, else why it is not.
 fn durable(name: &str, snapshot: &Snapshot) -> Result<(bool, String), String> {
-    let (view, _) = view(family::find("ark").expect("a family"), &memory(name), "team", snapshot);
+    let (view, _) = view(memgate_platforms::find("ark").expect("a family"), &memory(name), "team", snapshot);
     let view = view.expect("a view");
     match (view.durable, view.unknown_at("durable")) {
         (Some(durable), None) => Ok((durable, view.remark("durable", "team"))),
@@ -204,7 +204,8 @@ fn what_names_no_namespace_is_in_that_of_the_reference() {
 
 #[test]
 fn in_a_cluster_retention_learns_whether_there_is_an_ark_config() {
-    let config = family::state_kind(&family::ALL, "ark.mckinsey.com", "ArkConfig").expect("a kind");
+    let config = memgate_platforms::state_kind(&memgate_platforms::ALL, "ark.mckinsey.com", "ArkConfig")
+        .expect("a kind");
     for (rule, asks) in [
         (json!({"id": "it", "retention": {"max": "1d"}}), true),
         (json!({"id": "it", "retention": {"min": "1h"}}), true),

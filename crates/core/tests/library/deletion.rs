@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 
+use memgate_core::admission;
 use memgate_core::casefile::{Case, request};
-use memgate_core::{admission, family};
 use memgate_model::decision::Decision;
 use memgate_model::kind::POLICY_KINDS;
 use memgate_model::request::{Occasion, Operation};
@@ -116,7 +116,8 @@ fn only_updates_that_leave_the_spec_alone_are_passed_over() {
         assert_eq!(let_go, Default::default(), "{case_name}: only the finalizers");
         left_alone.insert(kind);
     }
-    let known = family::ALL.into_iter().flat_map(|family| family.kinds.validated).chain(&POLICY_KINDS);
+    let known =
+        memgate_platforms::ALL.into_iter().flat_map(|family| family.kinds.validated).chain(&POLICY_KINDS);
     let with_cases = known.filter(|kind| !WITHOUT.contains(&kind.kind));
     let names: BTreeSet<_> =
         with_cases.map(|kind| format!("{} {}", json!(kind.api_version()), json!(kind.kind))).collect();

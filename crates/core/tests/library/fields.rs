@@ -16,7 +16,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use memgate_core::admission;
 use memgate_core::casefile::{Case, request};
-use memgate_core::family;
 use memgate_model::request::{Operation, Request};
 use memgate_model::schema::Schema;
 use memgate_primitives::pointer::Pointer;
@@ -59,10 +58,14 @@ fn fields(shape: &Schema, here: &Pointer, found: &mut Vec<Pointer>) {
 pub(super) fn fields_of(object: &Value) -> Vec<Pointer> {
     let text = |key| object.get(key).and_then(Value::as_str).unwrap_or_default();
     let group = text("apiVersion").rsplit_once('/').map_or("", |(group, _)| group);
-    let families = family::ALL;
-    let validated = family::validated(&families, group, text("kind")).map(|(_, kind)| kind);
+    let families = memgate_platforms::ALL;
+    let validated = memgate_platforms::validated(&families, group, text("kind")).map(|(_, kind)| kind);
     let mut found = Vec::new();
-    for kind in validated.into_iter().chain(family::state_kind(&family::ALL, group, text("kind"))) {
+    for kind in validated.into_iter().chain(memgate_platforms::state_kind(
+        &memgate_platforms::ALL,
+        group,
+        text("kind"),
+    )) {
         fields(&kind.schema, &Pointer::root(), &mut found);
     }
     found.sort();

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 /// An agent with a memory for arkonis and one for sympozium, and a Memory of ark with so many headers.
 fn snapshot(headers: usize) -> Snapshot {
-    let mut snapshot = state::empty(memgate_core::family::default_settings());
+    let mut snapshot = state::empty(memgate_platforms::default_settings());
     let header = |number| json!({"name": format!("X-Header-{number}"), "value": {"value": "yes"}});
     let headers: Vec<Value> = (0..headers).map(header).collect();
     let shared = json!({"agentConfigs": [{"name": "scout", "systemPrompt": "You are scout."}], "sharedMemory": {"enabled": true}});

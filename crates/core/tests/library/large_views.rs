@@ -1,8 +1,6 @@
 //! Views of objects with ten thousand of everything, and of objects about whose surroundings nothing is known.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test stops where something is wrong")]
-
-use memgate_core::family;
 use memgate_core::state;
 use memgate_model::memory_view::MemoryView;
 use memgate_model::object::Reference;
@@ -22,7 +20,7 @@ fn object(api_version: &str, kind: &str, spec: &Value) -> Value {
 }
 
 fn view_of(family: &str, object: &Value, snapshot: &Snapshot) -> (MemoryView, Vec<String>) {
-    let family = family::find(family).expect("a family");
+    let family = memgate_platforms::find(family).expect("a family");
     let (view, unknown) = view(family, object, "team", snapshot);
     let name = |it: &Reference| format!("{} {}/{}", it.kind.kind, it.namespace, it.name);
     (view.expect("a view"), unknown.iter().map(name).collect())
@@ -33,7 +31,7 @@ fn finds_the_skill_behind_ten_thousand() {
     let mut skills = many(|index| json!({"skillPackRef": format!("s{index}")}));
     skills.as_array_mut().expect("a list").push(json!({"skillPackRef": "memory"}));
     let agent = object("sympozium.ai/v1alpha1", "Agent", &json!({"skills": skills}));
-    let (view, _) = view_of("sympozium", &agent, &state::empty(family::default_settings()));
+    let (view, _) = view_of("sympozium", &agent, &state::empty(memgate_platforms::default_settings()));
     assert_eq!(view.backend.as_deref(), Some("sqlite"));
     assert_eq!(view.pointer("backend").as_str(), "/spec/skills/10000/skillPackRef");
 }
@@ -52,7 +50,7 @@ fn shares_with_ten_thousand_configs() {
         },
     });
     let ensemble = object("sympozium.ai/v1alpha1", "Ensemble", &ensemble);
-    let (view, _) = view_of("sympozium", &ensemble, &state::empty(family::default_settings()));
+    let (view, _) = view_of("sympozium", &ensemble, &state::empty(memgate_platforms::default_settings()));
     assert_eq!(view.sharing.expect("shares").configs.len(), 1);
 }
 
@@ -60,11 +58,11 @@ fn shares_with_ten_thousand_configs() {
 fn lists_each_tool_once_and_each_token() {
     let spec = json!({"tools": many(|_| json!({"name": "remember"})), "runtime": {}});
     let agent = object("core.orka.ai/v1alpha1", "Agent", &spec);
-    let (view, _) = view_of("orka", &agent, &state::empty(family::default_settings()));
+    let (view, _) = view_of("orka", &agent, &state::empty(memgate_platforms::default_settings()));
     assert_eq!(view.operations.expect("has some").len(), 1);
     let env = many(|index| json!({"name": "ORKA_SA_TOKEN", "value": format!("t{index}")}));
     let task = object("core.orka.ai/v1alpha1", "Task", &json!({"type": "ai", "env": env}));
-    let (view, _) = view_of("orka", &task, &state::empty(family::default_settings()));
+    let (view, _) = view_of("orka", &task, &state::empty(memgate_platforms::default_settings()));
     assert_eq!(view.inline.len(), MANY);
     assert_eq!(view.inline[1].field.as_str(), "/spec/env/1/value");
     assert_ne!(view.inline[0].digest, view.inline[1].digest);
@@ -72,7 +70,7 @@ fn lists_each_tool_once_and_each_token() {
 
 #[test]
 fn asks_for_what_it_does_not_know() {
-    let nothing = Snapshot::new(family::default_settings());
+    let nothing = Snapshot::new(memgate_platforms::default_settings());
     let agent = object("sympozium.ai/v1alpha1", "Agent", &json!({"skills": [{"skillPackRef": "memory"}]}));
     let (view, unknown) = view_of("sympozium", &agent, &nothing);
     let why = view.endpoint.and_then(|endpoint| endpoint.unknown).map(|why| why.to_string());

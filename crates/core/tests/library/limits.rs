@@ -37,7 +37,7 @@ fn decided(object: &Value, old: Option<&Value>, cancelled: Option<&AtomicBool>) 
         read_pod: None,
         cancelled,
     };
-    decide(&request, &Snapshot::new(memgate_core::family::default_settings()))
+    decide(&request, &Snapshot::new(memgate_platforms::default_settings()))
 }
 
 fn reported(decision: &Decision, severity: Severity) -> usize {

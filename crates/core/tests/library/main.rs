@@ -9,6 +9,7 @@
 //! answers     how large answers are, and that they say each thing once
 //! brokers     whether ark's messages outlive their process, behind very many workloads and unknown ones
 //! long_lists  the check of patches with very many edits
+//! endpoints   hosts and paths of endpoints, in every spelling
 //! fields      wrong values in every field that is read
 //! deletion    what is judged of objects that a finalizer keeps
 //! missing     what a pod's memory lacks, and who made the pod
@@ -33,6 +34,7 @@ mod needs;
 mod answers;
 mod brokers;
 mod deletion;
+mod endpoints;
 mod fields;
 mod large_pods;
 mod large_views;

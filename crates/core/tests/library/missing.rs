@@ -189,8 +189,8 @@ fn orka_pod() -> Value {
 
 /// The decision after the lookups of a cluster that holds these objects and fails for all others.
 fn after_failed_lookups(pod: &Value, objects: &[Value]) -> Decision {
-    let families = memgate_core::family::ALL;
-    let (of_files, mut snapshot) = (state(objects), Snapshot::new(memgate_core::family::default_settings()));
+    let families = memgate_platforms::ALL;
+    let (of_files, mut snapshot) = (state(objects), Snapshot::new(memgate_platforms::default_settings()));
     for kind in families.iter().flat_map(|family| family.kinds.watched.iter().chain(family.kinds.fetched)) {
         let mut known = KindState::new(Coverage::Watched);
         let objects = of_files.kind(kind).into_iter().flat_map(KindState::objects);

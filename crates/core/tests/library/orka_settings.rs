@@ -38,7 +38,7 @@ fn orka(kind: &str, metadata: &Value, spec: &Value) -> Value {
 }
 
 fn snapshot(objects: &[Value]) -> Snapshot {
-    let mut snapshot = state::empty(memgate_core::family::default_settings());
+    let mut snapshot = state::empty(memgate_platforms::default_settings());
     for object in objects {
         state::add(&mut snapshot, object).expect("an object");
     }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 fn snapshot(objects: &[Value], shared: &[&str], sources: Option<&[&str]>) -> Snapshot {
     let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-    let mut settings = memgate_core::family::default_settings();
+    let mut settings = memgate_platforms::default_settings();
     settings.platforms.orloj.shared_secrets = owned(shared);
     settings.platforms.orloj.source_namespaces = sources.map(owned);
     let mut snapshot = state::empty(settings);
@@ -147,9 +147,9 @@ fn a_claim_does_not_take_the_place_of_an_object_that_is_not_held() {
     use Has::{All, Name, Nothing, Trace};
     let mut seen = [0; 3];
     for (of, has, is_claimed, is_asked, by_label) in combinations(&[Nothing, All, Name, Trace]) {
-        let mut snapshot = state::empty(memgate_core::family::default_settings());
+        let mut snapshot = state::empty(memgate_platforms::default_settings());
         for kind_name in ["Memory", "Agent"] {
-            let kind = memgate_core::family::state_kind(&memgate_core::family::ALL, "orloj.dev", kind_name);
+            let kind = memgate_platforms::state_kind(&memgate_platforms::ALL, "orloj.dev", kind_name);
             let kind = kind.expect("a kind");
             let mut state = KindState::new(Coverage::Watched);
             let mut object = |namespace: &str, is_dense: bool| {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::cases::cases;
 
 pub(crate) fn state(objects: &[Value]) -> Snapshot {
-    let mut snapshot = state::empty(memgate_core::family::default_settings());
+    let mut snapshot = state::empty(memgate_platforms::default_settings());
     for object in objects {
         state::add(&mut snapshot, object).expect("an object");
     }
@@ -157,8 +157,8 @@ fn the_task_is_notified_when_its_agent_is_unknown() {
     let task = object("core.orka.ai/v1alpha1", "Task", "t", &json!({"agentRef": {"name": "a"}}));
     let mut state = state(&[task]);
     // As in a cluster, after a lookup that failed.
-    let agents = memgate_core::family::state_kind(&memgate_core::family::ALL, "core.orka.ai", "Agent")
-        .expect("is watched");
+    let agents =
+        memgate_platforms::state_kind(&memgate_platforms::ALL, "core.orka.ai", "Agent").expect("is watched");
     state.set(agents, KindState::new(Coverage::Watched));
     let env = json!([
         {"name": "ORKA_TASK_NAME", "value": "t"},

@@ -120,7 +120,7 @@ fn check_findings(findings: &[Finding], object: &Value) {
 
 /// What is wrong with a policy: the places, and what is said.
 fn faults(manifest: &Value) -> Vec<Finding> {
-    let mut snapshot = empty(memgate_core::family::default_settings());
+    let mut snapshot = empty(memgate_platforms::default_settings());
     state::add(&mut snapshot, manifest).expect("numbers").faults
 }
 

@@ -8,7 +8,6 @@
 
 use memgate_core::admission;
 use memgate_core::decide::decide;
-use memgate_core::family;
 use memgate_core::patch::{
     Patch, PatchError,
     apply::{apply, check},
@@ -198,7 +197,7 @@ fn review_of(pod: BoxedStrategy<Json>) -> BoxedStrategy<Json> {
 
 /// One agent for each way a memory can be.
 fn snapshot() -> Snapshot {
-    let mut snapshot = Snapshot::new(family::default_settings());
+    let mut snapshot = Snapshot::new(memgate_platforms::default_settings());
     for kind in snapshot.settings.families.clone().into_iter().flat_map(|family| family.kinds.watched) {
         snapshot.set(kind, KindState::new(Coverage::Complete));
     }
@@ -228,7 +227,8 @@ fn snapshot() -> Snapshot {
 }
 
 fn put(snapshot: &mut Snapshot, kind: &str, name: &str, spec: &Value) {
-    let kind = family::state_kind(&family::ALL, "arkonis.dev", kind).expect("a kind of the family");
+    let kind = memgate_platforms::state_kind(&memgate_platforms::ALL, "arkonis.dev", kind)
+        .expect("a kind of the family");
     let object = json!({"metadata": {"name": name, "namespace": "team-a"}, "spec": spec});
     let object = Object::read(kind, &object).expect("JSON").expect("a name");
     snapshot.kind_mut(kind).insert(object);

@@ -3,7 +3,6 @@
 #![allow(clippy::expect_used, reason = "a test stops where something is wrong")]
 
 use memgate_core::decide::decide;
-use memgate_core::family::{ark, arkonis};
 use memgate_core::patch::apply::{apply, check};
 use memgate_core::state;
 use memgate_model::decision::Decision;
@@ -11,6 +10,7 @@ use memgate_model::edit::Op;
 use memgate_model::family::Family;
 use memgate_model::request::Request;
 use memgate_model::settings::Settings;
+use memgate_platforms::{ark, arkonis};
 use serde_json::{Value, json};
 
 /// A pod whose agent gets another backend than the settings gave it, and whose ark variable differs.
@@ -27,7 +27,7 @@ fn pod() -> String {
 }
 
 fn decided(text: &str, families: Vec<&'static Family>) -> Decision {
-    let mut snapshot = state::empty(Settings { families, ..memgate_core::family::default_settings() });
+    let mut snapshot = state::empty(Settings { families, ..memgate_platforms::default_settings() });
     let object = |group: &str, kind: &str, name: &str, spec: &Value| {
         let metadata = json!({"name": name, "namespace": "team-a"});
         json!({"apiVersion": format!("{group}/v1alpha1"), "kind": kind, "metadata": metadata, "spec": spec})
@@ -105,7 +105,7 @@ fn no_pod_that_opts_out_keeps_an_annotation_of_its_own() {
 /// of Orka and of ark.
 fn worker_gets(labels: [Option<&str>; 2], of_ark: bool, has_memory: bool) -> (bool, bool, bool) {
     let [pod_label, namespace_label] = labels;
-    let mut snapshot = state::empty(memgate_core::family::default_settings());
+    let mut snapshot = state::empty(memgate_platforms::default_settings());
     let off = json!({"memgate.dev/orka-memory-context": "false"});
     let on = json!({"memgate.dev/orka-memory-context": "true"});
     let of_orka = |kind: &str, name: &str, annotations: &Value, spec: Value| {

@@ -29,7 +29,7 @@ fn exposed(pod: &Value, objects: &[Value]) -> Vec<String> {
 }
 
 fn decision(pod: &Value, objects: &[Value], setting: WriterTokens) -> Decision {
-    let mut settings = memgate_core::family::default_settings();
+    let mut settings = memgate_platforms::default_settings();
     settings.platforms.sympozium.writer_tokens = setting;
     let mut snapshot = state::empty(settings);
     for object in objects {

@@ -26,12 +26,6 @@
 
 mod long;
 
-use std::fs;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
-use std::sync::Arc;
-
-use memgate_core::family;
 use memgate_core::state;
 use memgate_manifest::document::values;
 use memgate_manifest::source::Source;
@@ -45,6 +39,10 @@ use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
 use memgate_primitives::budget::Budget;
 use serde_json::Value;
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
 
 use super::fields::{fields_of, set, wrong_values};
 
@@ -71,7 +69,7 @@ pub(super) fn cases() -> Vec<(&'static Family, Vec<Value>)> {
         assert!(!cases.is_empty(), "{file} has no cases");
         Some((*family, cases))
     };
-    family::ALL.iter().filter_map(of_family).collect()
+    memgate_platforms::ALL.iter().filter_map(of_family).collect()
 }
 
 fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
@@ -89,7 +87,7 @@ pub(super) fn state_of(case: &Value) -> Vec<Value> {
 
 /// The state of a case, with the settings that it has.
 pub(super) fn snapshot(case: &Value) -> Snapshot {
-    let mut settings = family::default_settings();
+    let mut settings = memgate_platforms::default_settings();
     if let Some(domain) = case["clusterDomain"].as_str() {
         domain.clone_into(&mut settings.policies.cluster_domain);
     }
@@ -184,7 +182,8 @@ fn views_are_what_the_cases_say() {
             }
             for object in list(&case, "state") {
                 let group = text(&object, "/apiVersion").rsplit_once('/').map_or("", |(group, _)| group);
-                let kind = family::state_kind(&family::ALL, group, text(&object, "/kind"));
+                let kind =
+                    memgate_platforms::state_kind(&memgate_platforms::ALL, group, text(&object, "/kind"));
                 assert!(kind.is_some(), "{place}: no decision looks at {object}");
             }
             let (view, unknown) = view(family, &case["object"], namespace_of(&case), &snapshot(&case));
@@ -205,7 +204,7 @@ fn views_are_what_the_cases_say() {
 /// Of stored objects policies ask for labels, and reports name them by uid.
 #[test]
 fn what_is_audited_keeps_labels_and_uid() {
-    for family in family::ALL {
+    for family in memgate_platforms::ALL {
         for kind in family.audited() {
             let object = serde_json::json!({"metadata": {"name": "a", "uid": "u", "labels": {"b": "c"}}});
             let object = Object::read(kind, &object).expect("an object").expect("a name");

@@ -4,11 +4,9 @@
 //! `deploy/kustomize/components` has the same choices under the same names. Families are components too; their additions
 //! come from their rows.
 
+use memgate_model::family::Family;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-
-use memgate_core::family;
-use memgate_model::family::Family;
 
 /// A component of an installation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,7 +69,7 @@ impl Component {
     /// Every component, families first.
     pub fn all() -> impl Iterator<Item = Self> {
         let others = Self::NAMES.into_iter().map(|(component, _)| component);
-        family::ALL.into_iter().map(Self::Family).chain(others)
+        memgate_platforms::ALL.into_iter().map(Self::Family).chain(others)
     }
 
     /// Every component that is not a family, with its name in flags and as a directory.

@@ -67,12 +67,16 @@ pub(super) fn string_map(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use memgate_core::family;
 
     fn suffixes() -> Vec<&'static str> {
-        let tables = family::ALL.into_iter().flat_map(|family| family.in_cel.tables).map(|table| table.name);
-        let defaults =
-            family::ALL.into_iter().flat_map(|family| family.in_cel.defaults).map(|default| default.name);
+        let tables = memgate_platforms::ALL
+            .into_iter()
+            .flat_map(|family| family.in_cel.tables)
+            .map(|table| table.name);
+        let defaults = memgate_platforms::ALL
+            .into_iter()
+            .flat_map(|family| family.in_cel.defaults)
+            .map(|default| default.name);
         tables.chain(defaults).chain([SELF_GUARD]).collect()
     }
 

@@ -12,9 +12,9 @@ use crate::deploy::entry::{
 };
 use crate::deploy::install_plan::InstallPlan;
 use crate::deploy::metadata::cluster_metadata;
-use memgate_core::family::inject::INJECT_LABEL;
 use memgate_model::family::Family;
 use memgate_model::finding::Phase;
+use memgate_platforms::inject::INJECT_LABEL;
 
 /// The label of namespaces in which workloads get the warnings that their pods would get.
 const PREVIEW_LABEL: &str = "memgate.dev/preview";

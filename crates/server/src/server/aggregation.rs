@@ -51,7 +51,6 @@ mod tests {
     use tracing_subscriber::fmt;
 
     use super::*;
-    use memgate_core::family;
 
     /// What is logged at the start, and which paths were asked for, when the apiserver answers so.
     async fn logged(families: &[&'static Family], status: u16, answer: Value) -> (String, Vec<String>) {
@@ -103,7 +102,7 @@ mod tests {
     #[tokio::test]
     async fn says_that_a_server_of_the_platform_serves_its_kinds() {
         let service = json!({"name": "ark-apiserver", "namespace": "ark-system"});
-        let (lines, paths) = logged(&family::ALL, 200, api_service(&service)).await;
+        let (lines, paths) = logged(&memgate_platforms::ALL, 200, api_service(&service)).await;
         assert_eq!(paths, ["/apis/apiregistration.k8s.io/v1/apiservices/v1alpha1.ark.mckinsey.com"]);
         assert_eq!(lines.lines().count(), 1, "{lines}");
         for words in ["INFO", "family=\"ark\"", "policy.thirdPartyWebhooks.enabled"] {
@@ -113,12 +112,12 @@ mod tests {
 
     #[tokio::test]
     async fn logs_nothing_where_definitions_serve_the_kinds_or_reads_are_forbidden() {
-        let ark = &family::ark::FAMILY;
+        let ark = &memgate_platforms::ark::FAMILY;
         for (status, answer) in [(200, api_service(&Value::Null)), (404, failure(404)), (403, failure(403))] {
             let (lines, paths) = logged(&[ark], status, answer).await;
             assert!(lines.is_empty() && paths.len() == 1, "{status}: {lines}");
         }
-        let (lines, paths) = logged(&[&family::orloj::FAMILY], 500, failure(500)).await;
+        let (lines, paths) = logged(&[&memgate_platforms::orloj::FAMILY], 500, failure(500)).await;
         assert!(lines.is_empty() && paths.is_empty(), "{lines}");
     }
 }

@@ -90,7 +90,7 @@ impl Store {
     /// An empty state for the kinds of the families in `settings`, and for policies if objects are `judged_by` them. Pods
     /// wait up to `reference_grace` for missing objects.
     pub(super) fn watching(settings: Settings, reference_grace: Duration, judged_by: bool) -> Self {
-        let mut snapshot = Snapshot::new(memgate_core::family::default_settings());
+        let mut snapshot = Snapshot::new(memgate_platforms::default_settings());
         snapshot.settings = settings;
         for kind in snapshot.settings.families.clone().into_iter().flat_map(|family| family.kinds.fetched) {
             // Such an object is not watched, but looked up when a decision needs it.
@@ -530,7 +530,7 @@ mod tests {
 
     #[test]
     fn is_not_synced_until_every_kind_is() {
-        let store = Store::watching(memgate_core::family::default_settings(), Duration::ZERO, true);
+        let store = Store::watching(memgate_platforms::default_settings(), Duration::ZERO, true);
         let kinds = store.kinds();
         assert_eq!(store.not_synced(), kinds);
         for kind in &kinds {
@@ -542,7 +542,7 @@ mod tests {
 
     #[test]
     fn a_kind_has_the_selector_that_any_family_gives_it() {
-        let mut settings = memgate_core::family::default_settings();
+        let mut settings = memgate_platforms::default_settings();
         for _ in 0..2 {
             settings.families.reverse();
             let store = Store::watching(settings.clone(), Duration::ZERO, true);
@@ -556,7 +556,7 @@ mod tests {
 
     #[test]
     fn activity_alone_does_not_sync() {
-        let store = Store::watching(memgate_core::family::default_settings(), Duration::ZERO, true);
+        let store = Store::watching(memgate_platforms::default_settings(), Duration::ZERO, true);
         let kind = store.kinds()[0];
         store.record_activity(kind);
         assert!(!store.is_synced(kind));
@@ -564,7 +564,7 @@ mod tests {
 
     #[test]
     fn the_age_of_a_family_is_that_of_its_most_silent_kind() {
-        let store = Store::watching(memgate_core::family::default_settings(), Duration::ZERO, true);
+        let store = Store::watching(memgate_platforms::default_settings(), Duration::ZERO, true);
         let (family, kinds) =
             store.families.iter().map(|family| (*family, family.kinds.watched)).next_back().unwrap();
         let age = |store: &Store| store.stats().iter().find(|(other, ..)| *other == family).unwrap().2;
@@ -586,7 +586,7 @@ mod tests {
 
     #[test]
     fn a_kind_is_installed_while_it_is_listed() {
-        let store = Store::watching(memgate_core::family::default_settings(), Duration::ZERO, true);
+        let store = Store::watching(memgate_platforms::default_settings(), Duration::ZERO, true);
         let kind = store.kinds()[0];
         let is_installed = || {
             let snapshot = store.snapshot();
@@ -605,7 +605,7 @@ mod tests {
     #[test]
     fn what_a_watch_or_a_lookup_shows_is_no_longer_missing() {
         let grace = Duration::from_secs(30);
-        let store = Store::watching(memgate_core::family::default_settings(), grace, true);
+        let store = Store::watching(memgate_platforms::default_settings(), grace, true);
         let kind = store.kinds()[0];
         let reference = Reference { kind, namespace: "team".to_owned(), name: "a".to_owned() };
         let missing = std::slice::from_ref(&reference);
@@ -636,7 +636,7 @@ mod tests {
 
     #[test]
     fn only_what_was_not_known_is_a_change() {
-        let store = Store::watching(memgate_core::family::default_settings(), Duration::ZERO, true);
+        let store = Store::watching(memgate_platforms::default_settings(), Duration::ZERO, true);
         let kind = store.families.iter().flat_map(|family| family.audited()).next().unwrap();
         let changes = store.changes();
         let count = |change| {
@@ -662,7 +662,7 @@ mod tests {
 
     #[test]
     fn what_came_while_it_was_looked_up_is_not_remembered_as_missing() {
-        let store = Store::watching(memgate_core::family::default_settings(), Duration::from_secs(30), true);
+        let store = Store::watching(memgate_platforms::default_settings(), Duration::from_secs(30), true);
         let kind = store.kinds()[0];
         store.apply(kind, StoreChange::Insert(object(kind, "a")));
         let reference = Reference { kind, namespace: "team".to_owned(), name: "a".to_owned() };
@@ -672,7 +672,7 @@ mod tests {
 
     #[test]
     fn a_fixed_state_is_always_synced_and_never_old() {
-        let store = Store::fixed(Snapshot::new(memgate_core::family::default_settings()));
+        let store = Store::fixed(Snapshot::new(memgate_platforms::default_settings()));
         assert!(store.not_synced().is_empty());
         assert!(store.stats().iter().all(|(_, _, age)| age.is_zero()));
     }

@@ -29,7 +29,6 @@ use crate::server::metrics::Metrics;
 use crate::server::metrics::labels::RequestLabels;
 use crate::server::traces::export::SpanExport;
 use memgate_core::admission::Review;
-use memgate_core::family;
 
 /// Where traces go, and how many requests are traced.
 #[derive(Debug, Clone)]
@@ -148,7 +147,8 @@ impl Trace {
     pub(super) fn set_review(&self, review: &Review<'_>) {
         let Some(Recorded { context, .. }) = &self.0 else { return };
         let Review { uid, request, .. } = review;
-        let group = match family::validated(&family::ALL, &request.group, &request.kind) {
+        let group = match memgate_platforms::validated(&memgate_platforms::ALL, &request.group, &request.kind)
+        {
             Some((_, kind)) => kind.group,
             None if request.group.is_empty() => "core",
             None => "other",

@@ -1,7 +1,7 @@
 //! The controller of a pod, and whether it creates a refused pod again.
 
-use crate::family::inject::controller_of;
 use memgate_model::pod::Pod;
+use memgate_platforms::inject::controller_of;
 
 /// The built-in controllers that try again when their pod is refused. The behaviour of other controllers is not known.
 const RETRYING_CONTROLLERS: [(&str, &[&str]); 2] =

@@ -8,12 +8,12 @@ use std::slice;
 use serde_json::Value as Json;
 use serde_json::value::RawValue;
 
-use crate::family::common::INVALID_WITH_MEMORY;
-use crate::family::inject::INJECTED_ANNOTATION;
 use memgate_model::edit::{Edit, Entry, EnvSource, EnvVar, Value};
 use memgate_model::finding::Finding;
 use memgate_model::pod::NamedView;
 use memgate_model::view::{self, Text, view};
+use memgate_platforms::common::INVALID_WITH_MEMORY;
+use memgate_platforms::inject::INJECTED_ANNOTATION;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 use memgate_primitives::quantity::billionths;

@@ -6,15 +6,13 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use serde_json::{Value, json};
-
-use crate::family;
 use memgate_manifest::mask::shown_value;
 use memgate_model::kind::{Kind, POLICY_KINDS};
 use memgate_model::prune::pruned;
 use memgate_model::schema::Schema;
 use memgate_policy::written::LAST_APPLIED;
 use memgate_primitives::credential::{masked_value, value_spans};
+use serde_json::{Value, json};
 
 /// Of an object what decisions read, credentials masked.
 pub fn kept(kind: &Kind, object: &Value) -> Value {
@@ -51,7 +49,7 @@ pub fn kept(kind: &Kind, object: &Value) -> Value {
 /// The kind as it is read when its objects are judged themselves; `None` where only others are judged by them. What
 /// runs once and ends is judged when it is made.
 fn subject(kind: &Kind) -> Option<&'static Kind> {
-    let (family, subject) = family::validated(&family::ALL, kind.group, kind.kind)?;
+    let (family, subject) = memgate_platforms::validated(&memgate_platforms::ALL, kind.group, kind.kind)?;
     let is_judged = family.views.kinds.iter().any(|(viewed, _)| *viewed == kind)
         && !family.views.transient.contains(&kind);
     is_judged.then_some(subject)

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use memgate_core::admission::Admitted;
-use memgate_core::family;
 use memgate_core::state;
 use memgate_model::finding::Severity;
 use memgate_model::kind::MEMORY_POLICY;
@@ -100,7 +99,7 @@ fn the_last_year_that_can_be_written() {
 fn exemptions_that_come_to_nothing() {
     let now = time("2027-02-01T00:00:00Z");
     let leftover = |objects: &[Value], now| {
-        let mut snapshot = state::empty(family::default_settings());
+        let mut snapshot = state::empty(memgate_platforms::default_settings());
         for object in objects {
             state::add(&mut snapshot, object).expect("numbers");
         }
@@ -132,7 +131,7 @@ fn reports_the_policy_whose_default_another_one_overrides() {
         let default =
             json!({"family": "arkonis", "kind": "ArkMemory", "field": "/spec/redis/maxEntries", "value": 1});
         let manifest = json!({"metadata": {"name": name}, "spec": {"defaults": [default]}});
-        assert!(put(&mut policies, &family::ALL, &MEMORY_POLICY, &manifest).is_empty());
+        assert!(put(&mut policies, &memgate_platforms::ALL, &MEMORY_POLICY, &manifest).is_empty());
     }
     let of = |name: &str| leftover::overlaps(&BTreeSet::from([name.to_owned()]), &policies);
     assert!(of("a").is_empty());

@@ -126,7 +126,7 @@ fn each_rule_has_something_to_say_and_says_where() {
     for rule in &TYPES {
         assert!(fired.iter().any(|(name, _, _)| *name == rule.name), "{} never fired", rule.name);
     }
-    for family in memgate_core::family::ALL {
+    for family in memgate_platforms::ALL {
         assert!(fired.contains(&("labels", family.name.to_owned(), false)), "nothing of {}", family.name);
         let of_pods = fired.contains(&("labels", family.name.to_owned(), true));
         assert_eq!(of_pods, !family.pods.selectors.is_empty(), "pods of {}", family.name);

@@ -1,7 +1,5 @@
 //! The generic rules `fields` and `anyOf`: what they refuse, what they cost, what they warn about, and that nothing secret
 //! is in what they say.
-
-use memgate_core::family;
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::memory_view::{Holds, MemoryView, Role, SecretView, ViewPath};
 use memgate_model::typed_rule::{Judged, NamespaceLabels, RuleOutcome};
@@ -25,7 +23,7 @@ fn of_fields(entries: &Value) -> Value {
 }
 
 fn paths() -> Vec<ViewPath> {
-    ViewPath::all(family::ALL.into_iter().filter_map(|family| family.views.own_namespace_path))
+    ViewPath::all(memgate_platforms::ALL.into_iter().filter_map(|family| family.views.own_namespace_path))
 }
 
 /// A value that fits each condition for what a path holds; `None` where the condition does not fit.
@@ -226,7 +224,7 @@ fn of_secrets(count: usize, chars: usize) -> MemoryView {
 
 /// The steps that judging a view by the rules of a policy counts, with the number of violations.
 fn judged(manifest: &Value, view: &MemoryView) -> (usize, usize) {
-    let (policy, faults) = memgate_policy::read::policy(manifest, &family::ALL);
+    let (policy, faults) = memgate_policy::read::policy(manifest, &memgate_platforms::ALL);
     assert!(faults.is_empty(), "{:?}", messages(&faults));
     let (budget, mut outcome) = (Budget::default(), RuleOutcome::default());
     let namespace_labels = NamespaceLabels { name: "team", labels: None };
@@ -532,7 +530,7 @@ fn rules_that_never_apply_are_reported() {
 /// Which families a rule leaves out, for each path.
 #[test]
 fn a_rule_that_leaves_families_out_is_noted_once() {
-    let all: Vec<&str> = family::ALL.iter().map(|family| family.name).collect();
+    let all: Vec<&str> = memgate_platforms::ALL.iter().map(|family| family.name).collect();
     for (rule, left_out) in [
         (
             json!({"capacity": {"maxEntries": {"max": 1}}}),
@@ -672,7 +670,7 @@ fn a_typed_rule_and_the_same_conditions_agree() {
 fn a_rule_judges_the_roles_of_its_paths() {
     let judged = |rule: Value| {
         let manifest = policy("org", &json!({"rules": [rule]}));
-        let (policy, faults) = memgate_policy::read::policy(&manifest, &family::ALL);
+        let (policy, faults) = memgate_policy::read::policy(&manifest, &memgate_platforms::ALL);
         assert!(faults.is_empty(), "{faults:?}");
         policy.rules[0].roles.clone()
     };

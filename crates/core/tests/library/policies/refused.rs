@@ -1,9 +1,7 @@
 //! What is wrong with a policy is said at its place, in words that help; and what is odd, but not wrong, is taken.
 
-use std::collections::BTreeSet;
-
-use memgate_core::family;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 use super::{denying, faults, memory, policy, reported};
 
@@ -168,14 +166,14 @@ fn is_refused(spec: &Value, pointer: &str, words: &str) {
 /// Kinds of a platform that policies do not judge have no memory, and are not taken for misspelt ones.
 #[test]
 fn kinds_without_memory_are_not_misspelt_ones() {
-    for family in family::ALL {
+    for family in memgate_platforms::ALL {
         let viewed: BTreeSet<&str> = family.views.kinds.iter().map(|(kind, _)| kind.kind).collect();
         let validated = family.kinds.validated.iter().map(|kind| kind.kind);
         let others = family.other_kinds().map(|(_, kind)| kind);
         for kind in validated.chain(others) {
             for target in [json!({"families": [family.name], "kinds": [kind]}), json!({"kinds": [kind]})] {
                 let found = faults(&policy("org", &json!({"match": target, "rules": []})));
-                let all_of_kind = || family::ALL.iter().flat_map(|family| family.views.kinds);
+                let all_of_kind = || memgate_platforms::ALL.iter().flat_map(|family| family.views.kinds);
                 let is_viewed = viewed.contains(kind)
                     || target.get("families").is_none() && all_of_kind().any(|(known, _)| known.kind == kind);
                 let texts: Vec<String> = found.iter().map(|fault| fault.message().into_owned()).collect();

@@ -1,23 +1,21 @@
 //! How many steps a rule takes for a view with many of everything: counted, not measured, so that the machine does not
 //! matter. They grow in a line.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use memgate_core::family;
 use memgate_core::state;
 use memgate_model::memory_view::MemoryView;
 use memgate_model::typed_rule::{Judged, NamespaceLabels, RuleOutcome};
 use memgate_primitives::budget::{Budget, MAX_ENTRIES, MAX_STEPS, MAX_VARIABLES};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::super::views::view;
 use super::{admitted, case, denies, denying, memory, messages, object, of_policies, reported};
 
 /// The view of an object of this family, in a state without other objects.
 fn view_of(family: &str, object: &Value) -> MemoryView {
-    let family = family::find(family).expect("a family");
-    let (view, _) = view(family, object, "team", &state::empty(family::default_settings()));
+    let family = memgate_platforms::find(family).expect("a family");
+    let (view, _) = view(family, object, "team", &state::empty(memgate_platforms::default_settings()));
     view.expect("a view")
 }
 
@@ -25,7 +23,7 @@ fn view_of(family: &str, object: &Value) -> MemoryView {
 fn steps(rule: &Value, view: &MemoryView) -> Option<(usize, RuleOutcome)> {
     let mut rule = rule.clone();
     rule["id"] = json!("it");
-    let (policy, faults) = memgate_policy::read::policy(&denying(&json!([rule])), &family::ALL);
+    let (policy, faults) = memgate_policy::read::policy(&denying(&json!([rule])), &memgate_platforms::ALL);
     assert!(faults.is_empty(), "{:?}", messages(&faults));
     let check = &policy.rules.first().expect("a rule").check;
     let outcome = |most: usize| {

@@ -91,7 +91,7 @@ fn each_wrong_value(good: &Value, read: impl Fn(&Value) -> Vec<Finding>) {
 #[test]
 fn in_policies() {
     each_wrong_value(&whole_policy(), |manifest| {
-        let (policy, faults) = read::policy(manifest, &memgate_core::family::ALL);
+        let (policy, faults) = read::policy(manifest, &memgate_platforms::ALL);
         assert_eq!(policy.invalid.is_some(), !faults.is_empty());
         assert!(faults.is_empty() || policy.rules.is_empty() && policy.defaults.is_empty());
         faults
@@ -101,7 +101,7 @@ fn in_policies() {
 #[test]
 fn in_exemptions() {
     each_wrong_value(&exemption(), |manifest| {
-        let (exemption, faults) = read::exemption(manifest, &memgate_core::family::ALL);
+        let (exemption, faults) = read::exemption(manifest, &memgate_platforms::ALL);
         assert_eq!(exemption.is_some(), faults.is_empty());
         faults
     });

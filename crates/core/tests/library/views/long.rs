@@ -2,9 +2,9 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test stops where something is wrong")]
 
-use memgate_core::family::{ark, arkonis, orloj};
 use memgate_model::family::Family;
 use memgate_model::memory_view::MemoryView;
+use memgate_platforms::{ark, arkonis, orloj};
 use serde_json::{Value, json};
 
 use super::{snapshot, view};

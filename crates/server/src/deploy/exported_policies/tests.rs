@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use super::*;
-use memgate_core::family;
 use memgate_policy::rules::TYPES;
 
 /// Policies with this specification, exported.
@@ -12,13 +11,16 @@ fn exported(spec: &Value) -> Exported {
         "apiVersion": "policy.memgate.dev/v1alpha1", "kind": "MemoryPolicy",
         "metadata": {"name": "some"}, "spec": spec,
     });
-    let (policy, faults) = memgate_policy::read::policy(&manifest, &family::ALL);
+    let (policy, faults) = memgate_policy::read::policy(&manifest, &memgate_platforms::ALL);
     assert!(faults.is_empty(), "{faults:?}");
     let mut policies = Policies::default();
     policies.insert(policy);
     let excluded = ["memgate-system".to_owned()];
     let now = Timestamp::from_second(1_800_000_000).unwrap_or_default();
-    export(&policies, &ExportOptions { families: &family::ALL, excluded_namespaces: &excluded, now })
+    export(
+        &policies,
+        &ExportOptions { families: &memgate_platforms::ALL, excluded_namespaces: &excluded, now },
+    )
 }
 
 /// A rule of each type that asks for all it can.
@@ -61,7 +63,7 @@ fn rules() -> Vec<Value> {
 fn every_rule_is_exported_or_has_a_reason() {
     assert_eq!(rules().len(), TYPES.len());
     for rule in rules() {
-        for family in family::ALL {
+        for family in memgate_platforms::ALL {
             let spec = json!({"match": {"families": [family.name]}, "rules": [rule]});
             let exported = exported(&spec);
             let is_silent = exported.policies.is_empty() && exported.left_out.is_empty();
@@ -72,7 +74,7 @@ fn every_rule_is_exported_or_has_a_reason() {
 
 #[test]
 fn every_kind_with_a_view_has_one_in_cel() {
-    for family in family::ALL {
+    for family in memgate_platforms::ALL {
         for (kind, role) in family.views.kinds {
             let tables = family.in_cel.views.iter().filter(|view| view.kinds.contains(kind));
             let of_role = tables.filter(|view| view.role == *role).count();
@@ -116,7 +118,7 @@ fn reports_what_a_policy_of_the_apiserver_cannot_do() {
 
 #[test]
 fn where_the_source_of_an_endpoint_is_read_its_text_is_compared() {
-    let views: Vec<_> = family::ALL.iter().flat_map(|family| family.in_cel.views).collect();
+    let views: Vec<_> = memgate_platforms::ALL.iter().flat_map(|family| family.in_cel.views).collect();
     let with = |path: &str| -> Vec<&str> {
         views.iter().filter(|it| it.paths.iter().any(|it| it.path == path)).map(|it| it.name).collect()
     };

@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
 use crate::server::certs::kube_api::with_timeout;
-use memgate_core::family;
 use memgate_model::kind::{Kind, POLICY_KINDS};
 use memgate_model::policy::Policies;
 use memgate_policy::put;
@@ -83,7 +82,7 @@ impl Listed {
         let spec = object.data.get("spec").cloned().unwrap_or_default();
         let manifest =
             json!({"apiVersion": kind.api_version(), "kind": kind.kind, "metadata": metadata, "spec": spec});
-        let faults = put(&mut self.policies, &family::ALL, kind, &manifest);
+        let faults = put(&mut self.policies, &memgate_platforms::ALL, kind, &manifest);
         let status = object.data.get_mut("status").map(Value::take).unwrap_or_default();
         let fault = faults.into_iter().next().map(|fault| fault.message().into_owned());
         let generation = object.metadata.generation.unwrap_or_default();

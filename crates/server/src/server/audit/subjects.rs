@@ -175,7 +175,6 @@ mod tests {
     use std::future::ready;
 
     use futures::FutureExt as _;
-    use memgate_core::family;
     use memgate_model::snapshot::Snapshot;
     use serde_json::{Value, json};
 
@@ -192,12 +191,14 @@ mod tests {
 
     /// What a list comes to whose first page gets a 410 with `token`, and that with this token `second`.
     async fn listed(token: Value, second: Reply) -> (Vec<Stored>, usize, usize) {
-        let store = Store::fixed(Snapshot::new(family::default_settings()));
+        let store = Store::fixed(Snapshot::new(memgate_platforms::default_settings()));
         let (client, asked) = client(move |path| {
             let reply = if path.contains("continue=fresh") { second.clone() } else { gone(&token) };
             ready(reply).boxed()
         });
-        let (family, kind) = family::validated(&family::ALL, "arkonis.dev", "ArkMemory").expect("a kind");
+        let (family, kind) =
+            memgate_platforms::validated(&memgate_platforms::ALL, "arkonis.dev", "ArkMemory")
+                .expect("a kind");
         let kinds = [(family, kind)].into_iter().collect();
         let mut subjects = Subjects {
             reads_annotations: false,

@@ -6,7 +6,6 @@ use super::report::{Report, content_digest};
 use super::status::{AuditCounts, PolicyCounts, status};
 use super::subjects::Stored;
 use memgate_core::decide::audit::audit;
-use memgate_core::family;
 use memgate_model::kind::{Kind, MEMORY_POLICY, MEMORY_POLICY_EXEMPTION};
 use memgate_model::policy::Policies;
 use memgate_model::policy_rule::Counts;
@@ -23,7 +22,7 @@ fn time(text: &str) -> Timestamp {
 fn policies(spec: &Value) -> Policies {
     let mut policies = Policies::default();
     let manifest = json!({"metadata": {"name": "prod"}, "spec": spec});
-    assert_eq!(put(&mut policies, &family::ALL, &MEMORY_POLICY, &manifest), []);
+    assert_eq!(put(&mut policies, &memgate_platforms::ALL, &MEMORY_POLICY, &manifest), []);
     policies
 }
 
@@ -36,7 +35,7 @@ fn promoted(to: &str) -> Value {
 }
 
 fn memory_kind() -> &'static Kind {
-    family::validated(&family::ALL, "arkonis.dev", "ArkMemory").unwrap().1
+    memgate_platforms::validated(&memgate_platforms::ALL, "arkonis.dev", "ArkMemory").unwrap().1
 }
 
 /// A memory that loses everything, and what the policies say of it at this time.
@@ -51,7 +50,7 @@ fn judged(policies: Policies, now: &str) -> (Stored, Judgement) {
         uid: "u-1".to_owned(),
         text: object.to_string().into(),
     };
-    let mut snapshot = Snapshot::new(family::default_settings());
+    let mut snapshot = Snapshot::new(memgate_platforms::default_settings());
     snapshot.policies = policies.into();
     let judgement = audit(&stored.request(time(now)), &snapshot).judgement;
     (stored, judgement)
@@ -123,7 +122,7 @@ fn put_exemption(policies: &mut Policies, from: &str, until: &str) {
         "reason": "it moves away soon", "from": from, "expiresAt": until,
     });
     let manifest = json!({"metadata": {"name": "notes", "namespace": "granted"}, "spec": spec});
-    assert_eq!(put(policies, &family::ALL, &MEMORY_POLICY_EXEMPTION, &manifest), []);
+    assert_eq!(put(policies, &memgate_platforms::ALL, &MEMORY_POLICY_EXEMPTION, &manifest), []);
 }
 
 fn head(kind: &'static Kind, status: Value) -> Head {

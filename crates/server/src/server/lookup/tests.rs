@@ -8,11 +8,10 @@ use tokio::time::sleep;
 
 use super::*;
 use crate::server::test_support::{Reply, RequestedPaths, client, not_found};
-use memgate_core::family;
 use memgate_model::kind::{Kind, SECRET};
 
 fn kind() -> &'static Kind {
-    family::ALL[0].kinds.watched[0]
+    memgate_platforms::ALL[0].kinds.watched[0]
 }
 
 fn reference(name: &str) -> Reference {
@@ -105,7 +104,7 @@ async fn not_ready_reason(lookups: &Lookups, references: &[Reference]) -> Option
         None
     };
     tokio::select! {
-        () = lookups.probe_while_failing(&family::ALL) => None,
+        () = lookups.probe_while_failing(&memgate_platforms::ALL) => None,
         reason = reviews => reason,
     }
 }
@@ -134,7 +133,7 @@ async fn the_replica_is_not_ready_when_all_has_failed_for_a_minute_until_a_probe
         assert_eq!(asked.all().len(), before, "nothing fails, so there are no probes");
     };
     tokio::select! {
-        () = lookups.probe_while_failing(&family::ALL) => {}
+        () = lookups.probe_while_failing(&memgate_platforms::ALL) => {}
         () = time => {}
     }
     let base = format!("/apis/{}/{}/namespaces", kind().group, kind().version);
@@ -209,7 +208,7 @@ async fn never_asks_for_a_name_that_cannot_be() {
 fn never_asks_for_a_secret() {
     assert!(!Lookups::is_supported(&Reference { kind: &SECRET, ..reference("a") }));
     assert!(Lookups::is_supported(&reference("a")));
-    for family in family::ALL {
+    for family in memgate_platforms::ALL {
         assert!(family.kinds.watched.iter().all(|kind| kind.plural != "secrets"));
     }
 }
@@ -265,7 +264,7 @@ async fn asks_only_so_many_things_at_a_time() {
 }
 
 fn config_map(name: &str) -> Reference {
-    let mut kinds = family::ALL.iter().flat_map(|family| family.kinds.fetched);
+    let mut kinds = memgate_platforms::ALL.iter().flat_map(|family| family.kinds.fetched);
     let kind = kinds.find(|kind| kind.kind == "ConfigMap").expect("ark's");
     Reference { kind, ..reference(name) }
 }

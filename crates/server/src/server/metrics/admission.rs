@@ -10,7 +10,6 @@ use prometheus_client::registry::Registry;
 
 use crate::server::metrics::labels::{RequestLabels, ShedCause, webhook};
 use crate::server::metrics::{Counters, Label, add, add_as, add_counters, number};
-use memgate_core::family;
 use memgate_model::family::Family;
 use memgate_model::finding::Phase;
 
@@ -44,7 +43,7 @@ pub(in crate::server) struct AdmissionMetrics {
 
 impl AdmissionMetrics {
     pub(super) fn new(registry: &mut Registry, requests: impl IntoIterator<Item = RequestLabels>) -> Self {
-        let families = family::ALL.map(|family| [("family", family.name)]);
+        let families = memgate_platforms::ALL.map(|family| [("family", family.name)]);
         let metrics = Self {
             requests: add(registry, "admission_requests", "Requests by how they ended"),
             durations: add_as(

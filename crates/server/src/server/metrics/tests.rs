@@ -10,7 +10,6 @@ use super::policies::MAX_POLICIES;
 use super::*;
 use crate::server::metrics::labels::{CertKind, ShedCause};
 use crate::server::outcomes;
-use memgate_core::family;
 use memgate_model::finding::{Finding, Phase, Severity};
 use memgate_model::kind::{MEMORY_POLICY, MEMORY_POLICY_EXEMPTION};
 use memgate_model::policy::Policies;
@@ -42,7 +41,7 @@ fn all() -> Metrics {
     for outcome in ResultLabel::EVENTS {
         metrics.count_event(outcome);
     }
-    for family in family::ALL {
+    for family in memgate_platforms::ALL {
         metrics.admission.observe_patch(family, 1);
         metrics.admission.count_held(family);
         metrics.set_store(family, 1, 1, Duration::ZERO);
@@ -131,7 +130,7 @@ fn put(policies: &mut Policies, name: &str) {
         },
     });
     for (kind, manifest) in [(&MEMORY_POLICY, policy), (&MEMORY_POLICY_EXEMPTION, exemption)] {
-        assert_eq!(memgate_policy::put(policies, &family::ALL, kind, &manifest), []);
+        assert_eq!(memgate_policy::put(policies, &memgate_platforms::ALL, kind, &manifest), []);
     }
 }
 
@@ -297,7 +296,10 @@ fn policies_are_counted_by_what_comes_of_them() {
     let mut policies = Policies::default();
     put(&mut policies, "one");
     let invalid = json!({"metadata": {"name": "two"}, "spec": {"rules": [{"id": "a"}]}});
-    assert_eq!(memgate_policy::put(&mut policies, &family::ALL, &MEMORY_POLICY, &invalid).len(), 1);
+    assert_eq!(
+        memgate_policy::put(&mut policies, &memgate_platforms::ALL, &MEMORY_POLICY, &invalid).len(),
+        1
+    );
     metrics.policies.set(&policies, Timestamp::UNIX_EPOCH);
     for (severity, status) in [
         (Severity::Deny, PolicyStatus::Violated),

@@ -13,9 +13,9 @@ use crate::server::log_rate_limiter::LogRate;
 use crate::server::store::apply_event::StoreChange;
 use crate::server::test_support::{Reply, client, not_found};
 use memgate_core::decide::decide;
-use memgate_core::family::arkonis;
 use memgate_model::kind::{Kind, NAMESPACE};
 use memgate_model::object::{Coverage, KindState, Object};
+use memgate_platforms::arkonis;
 
 const GRACE: Duration = Duration::from_secs(30);
 
@@ -25,7 +25,7 @@ fn handler(grace: Duration) -> Arc<ReviewHandler> {
 }
 
 fn unshared_handler(grace: Duration) -> ReviewHandler {
-    let store = Store::watching(memgate_core::family::default_settings(), grace, true);
+    let store = Store::watching(memgate_platforms::default_settings(), grace, true);
     for kind in store.kinds() {
         store.apply(kind, StoreChange::Replace(KindState::new(Coverage::Watched)));
     }
@@ -196,7 +196,7 @@ async fn the_grace_time_can_be_switched_off() {
 
 #[tokio::test(start_paused = true)]
 async fn without_a_cluster_nothing_waits() {
-    let mut snapshot = Snapshot::new(memgate_core::family::default_settings());
+    let mut snapshot = Snapshot::new(memgate_platforms::default_settings());
     for kind in arkonis::FAMILY.kinds.watched {
         snapshot.set(kind, KindState::new(Coverage::Complete));
     }

@@ -202,7 +202,7 @@ mod tests {
     }
 
     fn applied(events: Vec<Event<RawObject>>) -> Arc<Snapshot> {
-        let store = Store::watching(memgate_core::family::default_settings(), Duration::ZERO, true);
+        let store = Store::watching(memgate_platforms::default_settings(), Duration::ZERO, true);
         let log_limiter = LogRateLimiter::new(UNREADABLE_LOG_RATE);
         for event in events {
             if let Some(change) = apply_event(&NAMESPACE, &log_limiter, event) {

@@ -149,12 +149,11 @@ impl MissingSince {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use memgate_core::family;
 
     const GRACE: Duration = Duration::from_secs(30);
 
     fn reference(name: &str) -> Reference {
-        let kind = family::arkonis::FAMILY.kinds.memories[0];
+        let kind = memgate_platforms::arkonis::FAMILY.kinds.memories[0];
         Reference { kind, namespace: "team-a".to_owned(), name: name.to_owned() }
     }
 

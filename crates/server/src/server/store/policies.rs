@@ -6,7 +6,6 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use crate::server::store::apply_event::StoreChange;
-use memgate_core::family;
 use memgate_model::digest;
 use memgate_model::kind::{Kind, MEMORY_POLICY, MEMORY_POLICY_EXEMPTION, NAMESPACE};
 use memgate_model::object::Object;
@@ -71,7 +70,7 @@ pub(super) fn is_news(specs: &mut Specs, kind: &'static Kind, change: &StoreChan
 
 /// Adds a policy. One with faults is not in force, and every object that it would judge gets a finding about it.
 fn put(policies: &mut Policies, kind: &Kind, object: &Object) {
-    let faults = memgate_policy::put(policies, &family::ALL, kind, &manifest(kind, object));
+    let faults = memgate_policy::put(policies, &memgate_platforms::ALL, kind, &manifest(kind, object));
     if let Some(first) = faults.first() {
         let (namespace, name) = (&object.namespace, &object.name);
         let fault = first.message();
@@ -132,7 +131,7 @@ mod tests {
 
     #[test]
     fn what_is_stored_is_in_force_and_what_is_gone_is_not() {
-        let store = Store::watching(family::default_settings(), Duration::ZERO, true);
+        let store = Store::watching(memgate_platforms::default_settings(), Duration::ZERO, true);
         let good = json!({"id": "durable", "backends": {"durable": true}});
         store.apply(&MEMORY_POLICY, list(vec![policy("a", &good), policy("b", &good)]));
         assert_eq!(in_force(&store), ["a", "b"]);
@@ -149,7 +148,7 @@ mod tests {
 
     #[test]
     fn exemptions_come_and_go() {
-        let store = Store::watching(family::default_settings(), Duration::ZERO, true);
+        let store = Store::watching(memgate_platforms::default_settings(), Duration::ZERO, true);
         let spec = json!({
             "policy": "a", "rules": ["durable"], "target": {"namespaces": ["lab"]}, "reason": "until it moves",
             "from": "2026-12-15T00:00:00Z", "expiresAt": "2027-03-01T00:00:00Z",
@@ -170,12 +169,12 @@ mod tests {
 
     #[test]
     fn policies_are_known_when_both_kinds_are_listed() {
-        let store = Store::watching(family::default_settings(), Duration::ZERO, true);
+        let store = Store::watching(memgate_platforms::default_settings(), Duration::ZERO, true);
         assert!(!store.has_policies());
         store.apply(&MEMORY_POLICY, list(Vec::new()));
         assert!(!store.has_policies());
         store.apply(&MEMORY_POLICY_EXEMPTION, list(Vec::new()));
         assert!(store.has_policies());
-        assert!(Store::watching(family::default_settings(), Duration::ZERO, false).has_policies());
+        assert!(Store::watching(memgate_platforms::default_settings(), Duration::ZERO, false).has_policies());
     }
 }

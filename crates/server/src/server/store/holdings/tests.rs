@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use memgate_core::family::{self, arkonis};
 use memgate_model::object::{Coverage, KindState, Object};
+use memgate_platforms::arkonis;
 
 use super::*;
 use crate::server::store::apply_event::StoreChange;
@@ -38,7 +38,7 @@ fn dense(namespace: &str, name: &str) -> Object {
 }
 
 fn store(most: usize) -> Store {
-    Store::watching(family::default_settings(), Duration::ZERO, true).holding(most)
+    Store::watching(memgate_platforms::default_settings(), Duration::ZERO, true).holding(most)
 }
 
 fn in_namespace(store: &Store, namespace: &str) -> usize {
@@ -282,7 +282,8 @@ fn while_a_kind_is_listed_again_it_is_known_what_is_not_held() {
 fn what_is_remembered_of_lost_objects_is_bounded_for_all_kinds_together() {
     let most = 100 * KIB;
     let store = store(most);
-    let kinds: Vec<_> = family::ALL.iter().flat_map(|family| family.kinds.watched).copied().take(8).collect();
+    let kinds: Vec<_> =
+        memgate_platforms::ALL.iter().flat_map(|family| family.kinds.watched).copied().take(8).collect();
     store.apply(kinds[0], StoreChange::Insert(object(kinds[0], "small", "stays", "")));
     for kind in &kinds {
         for number in 0..600 {

@@ -20,7 +20,7 @@ fn list(name: &str) -> Reply {
 /// Follows the first kind of all, whose lists are answered with `status` and whose watches never
 /// say anything.
 fn follow_first(status: &Arc<AtomicU16>) -> (Arc<Store>, &'static Kind, RequestedPaths) {
-    let store = Arc::new(Store::watching(memgate_core::family::default_settings(), Duration::ZERO, true));
+    let store = Arc::new(Store::watching(memgate_platforms::default_settings(), Duration::ZERO, true));
     let kind = store.kinds()[0];
     let status = Arc::clone(status);
     let (client, asked) = client(move |path| {
@@ -91,7 +91,7 @@ async fn an_apiserver_that_fails_is_asked_again_after_a_while() {
 #[tokio::test]
 async fn a_group_that_is_not_served_costs_no_list() {
     let served = Arc::new(AtomicU16::new(0));
-    let store = Arc::new(Store::watching(memgate_core::family::default_settings(), Duration::ZERO, true));
+    let store = Arc::new(Store::watching(memgate_platforms::default_settings(), Duration::ZERO, true));
     let kind = store.kinds()[0];
     let group = Arc::clone(&served);
     let (client, asked) = client(move |path| {
@@ -139,7 +139,7 @@ async fn a_watch_that_falls_silent_is_taken_up_again_where_it_was() {
 /// Follows the first kind of all, whose list is there, with these answers to its watches, the last
 /// of them for ever.
 fn follow_watched(watches: &'static [(u16, &str)]) -> (Arc<Store>, &'static Kind, RequestedPaths) {
-    let store = Arc::new(Store::watching(memgate_core::family::default_settings(), Duration::ZERO, true));
+    let store = Arc::new(Store::watching(memgate_platforms::default_settings(), Duration::ZERO, true));
     let kind = store.kinds()[0];
     let number = Arc::new(AtomicU16::new(0));
     let (client, asked) = client(move |path| {
@@ -203,7 +203,7 @@ async fn bookmarks_are_activity_and_failures_are_not() {
 /// Objects of any size stand in a page, so it is asked for fewer of them until they are few bytes.
 #[tokio::test]
 async fn a_page_with_too_many_bytes_is_asked_for_in_smaller_ones() {
-    let store = Arc::new(Store::watching(memgate_core::family::default_settings(), Duration::ZERO, true));
+    let store = Arc::new(Store::watching(memgate_platforms::default_settings(), Duration::ZERO, true));
     let kind = store.kinds()[0];
     let (client, asked) = client(move |path| {
         let limit =

@@ -1,0 +1,321 @@
+//! Injects the variables of a Memory into pods that ask for them.
+//!
+//! The platform does not create pods for agents. So pods that use a Memory have no common label, and they opt in by
+//! annotation. The annotation names the Memory, and the Memory has the address of its service.
+
+mod find;
+mod recognise;
+pub(super) mod want;
+
+use std::sync::Arc;
+
+use crate::inject::elsewhere::NOT_INJECTED;
+use crate::inject::env::{ExistingEnv, Variable};
+use crate::inject::own::{self, OwnVariables};
+use crate::inject::{
+    Conflict, WantedByContainer, WantedByPod, annotation_pointer, controller_of, merge, not_looked_up,
+    references,
+};
+use crate::message::fit_names;
+use memgate_model::elsewhere::Elsewhere;
+use memgate_model::event::InvolvedObject;
+use memgate_model::finding::{Code, Finding, excerpt};
+use memgate_model::injection::Injection;
+use memgate_model::kind::SERVICE;
+use memgate_model::object::{Lookup, Object};
+use memgate_model::pod::{Container, Pod};
+use memgate_model::reason::Reason;
+use memgate_model::state_reader::StateReader;
+use memgate_primitives::budget::{Budget, Limit, MAX_ENTRIES};
+use memgate_primitives::members::Members;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
+
+use self::find::PodMemory;
+use self::recognise::{MemoryName, OptIn, recognise};
+use super::api::{CONTAINERS_ANNOTATION, MEMORY, MEMORY_ANNOTATION, TIMEOUT_ANNOTATION};
+use super::codes::{
+    LOOKUP_FAILED, POD_BROKER, POD_CONTAINER_UNKNOWN, POD_ENV_EXISTS, POD_HEADER_SKIPPED,
+    POD_MEMORY_CROSS_NAMESPACE, POD_MEMORY_MISSING, POD_MEMORY_UNRESOLVED, POD_REF_INVALID,
+    POD_TIMEOUT_INVALID,
+};
+
+/// What to add to the pod; `None` if it did not opt in.
+pub(crate) fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<Injection> {
+    let wanted = match recognise(pod, namespace)? {
+        OptIn::Named(wanted) => wanted,
+        OptIn::OfOthers => return Some(Injection::nothing(Reason::NotOurs)),
+        OptIn::OfBroker => {
+            let at = annotation_pointer(MEMORY_ANNOTATION);
+            let warning = Finding::warn(
+                &POD_BROKER,
+                at,
+                "this pod is ARK's own broker and gets no memory; remove the annotation",
+            );
+            return Some(Injection { warnings: vec![warning], ..Injection::nothing(Reason::NotOurs) });
+        }
+    };
+    let mut injection = Injection::nothing(Reason::Complete);
+    let timeout = timeout(pod, &mut injection);
+    let work = state.budget();
+    let containers = containers(pod, &mut injection, work);
+    let Some(found) = find(wanted, namespace, &mut injection, state) else { return Some(injection) };
+    let memory = Arc::from(format!("Memory {}/{}", found.namespace, found.memory.name));
+    let variables = variables(&found, &memory, timeout, &mut injection, state);
+    if !injection.unmet.is_empty() || work.has_ended() {
+        return Some(injection);
+    }
+    Some(merge_variables(containers, &found, &variables, injection.warnings, work))
+}
+
+/// The Memory that a pod asks for, with the namespace that it was looked for in; empty where it is not found. `None` if
+/// the pod did not opt in.
+pub(super) fn memory_of<'p, 's>(
+    pod: &'p Pod<'_>,
+    namespace: &'p str,
+    state: &mut StateReader<'s>,
+) -> Option<Vec<(&'p str, &'s Object)>> {
+    let OptIn::Named(wanted) = recognise(pod, namespace)? else { return Some(Vec::new()) };
+    let Some((home, name)) = MemoryName::read(wanted).map(|name| name.within(namespace)) else {
+        return Some(Vec::new());
+    };
+    let memory = state.get_if_known(&MEMORY, home, name).found();
+    Some(memory.map(|memory| (home, memory)).into_iter().collect())
+}
+
+/// Whether the pod is one of the platform's users, and not of its own services.
+pub(super) fn is_user(pod: &Pod<'_>, namespace: &str) -> bool {
+    matches!(recognise(pod, namespace), Some(OptIn::Named(_)))
+}
+
+/// The variables that each of a pod's containers sets itself; without a usable Memory, of those that set any. The
+/// annotation for containers is about injection: a program in any other container reads them too.
+pub(super) fn own_variables(
+    pods: [&Pod<'_>; 2],
+    namespace: &str,
+    state: &mut StateReader<'_>,
+) -> Vec<OwnVariables> {
+    let (pod, work) = (pods[0], state.budget());
+    let mut unused = Injection::nothing(Reason::Complete);
+    let undeclared = || OwnVariables::undeclared(pod, want::NAMES, None, work);
+    let Some(OptIn::Named(wanted)) = recognise(pod, namespace) else { return undeclared() };
+    let timeout = timeout(pod, &mut unused);
+    let injected: Members<usize> = containers(pod, &mut unused, work).into_iter().map(|it| it.0).collect();
+    unused.unmet.clear();
+    let Some(found) = find(wanted, namespace, &mut unused, state) else { return undeclared() };
+    let memory = Arc::from(format!("Memory {}/{}", found.namespace, found.memory.name));
+    let wanted = variables(&found, &memory, timeout, &mut unused, state);
+    let declared = own::declared(MEMORY.kind, &found.memory.name);
+    let is_injected = |index: usize| injected.contains(&index);
+    let others = (is_injected, work);
+    let mut others = OwnVariables::of_others(pod, &wanted, want::NAMES, Some(&declared), others);
+    others.retain(|own| !own.has_none(want::NAMES));
+    let steps = u32::try_from(wanted.len()).unwrap_or(u32::MAX);
+    let of_injected = (0..pod.containers().len()).filter(|index| is_injected(*index));
+    let of_injected = of_injected.take_while(|_| work.steps(steps));
+    of_injected
+        .map(|index| OwnVariables::read(index, pods, &wanted, want::NAMES, Some(&declared)))
+        .chain(others)
+        .collect()
+}
+
+/// The pod's controller, since the platform has no object for a pod.
+pub(crate) fn involved_object(
+    pod: &Pod<'_>,
+    namespace: &str,
+    _state: &StateReader<'_>,
+) -> Option<InvolvedObject> {
+    let wanted = MemoryName::read(pod.annotation(MEMORY_ANNOTATION)?);
+    let home = wanted.and_then(|wanted| wanted.namespace);
+    home.is_none_or(|home| home == namespace).then(|| controller_of(pod, namespace))?
+}
+
+fn add_unmet(injection: &mut Injection, reason: Reason, code: &'static Code, message: String) {
+    injection.reason = reason;
+    injection.unmet.push(Finding::warn(code, annotation_pointer(MEMORY_ANNOTATION), message));
+}
+
+/// The timeout in seconds, if it is valid.
+fn timeout(pod: &Pod<'_>, injection: &mut Injection) -> Option<u16> {
+    let seconds = recognise::seconds(pod.annotation(TIMEOUT_ANNOTATION)?);
+    if seconds.is_none() {
+        let given = quoted(pod.annotation(TIMEOUT_ANNOTATION)?);
+        let message = format!("{TIMEOUT_ANNOTATION} must be a number of seconds from 1 to 3600, not {given}");
+        let finding = Finding::warn(&POD_TIMEOUT_INVALID, annotation_pointer(TIMEOUT_ANNOTATION), message);
+        injection.warnings.push(finding);
+    }
+    seconds
+}
+
+/// The indexes of the containers that get the memory: the named ones, or all.
+fn containers<'p>(
+    pod: &'p Pod<'p>,
+    injection: &mut Injection,
+    work: &Budget<'_>,
+) -> Vec<(usize, &'p Container<'p>)> {
+    let named = recognise::names(pod.annotation(CONTAINERS_ANNOTATION).unwrap_or_default());
+    let containers = pod.containers().iter().enumerate();
+    if named.is_empty() {
+        return containers.collect();
+    }
+    if named.len() > MAX_ENTRIES {
+        work.over_limit(|| annotation_pointer(CONTAINERS_ANNOTATION), Limit::Entries);
+        return Vec::new();
+    }
+    let known: Members<&str> =
+        containers.clone().filter_map(|(_, container)| container.name.as_deref()).collect();
+    let at = annotation_pointer(CONTAINERS_ANNOTATION);
+    let unknown: Vec<Finding> = named
+        .iter()
+        .filter(|name| !known.contains(*name))
+        .map(|name| {
+            let name = excerpt(name);
+            Finding::warn_within(work, &POD_CONTAINER_UNKNOWN, at.clone(), move |_| {
+                format!("container {} named in {CONTAINERS_ANNOTATION} does not exist", quoted(&name))
+            })
+        })
+        .collect();
+    if unknown.len() == named.len() {
+        injection.reason = Reason::NoContainer;
+        injection.unmet = unknown;
+    } else {
+        injection.warnings.extend(unknown);
+    }
+    let named: Members<&str> = named.into_iter().collect();
+    let is_named = |container: &Container<'_>| container.name.as_deref().is_some_and(|it| named.contains(it));
+    containers.filter(|(_, container)| is_named(container)).collect()
+}
+
+/// The Memory that the annotation names.
+fn find<'s>(
+    wanted: &str,
+    namespace: &str,
+    injection: &mut Injection,
+    state: &mut StateReader<'s>,
+) -> Option<PodMemory<'s>> {
+    let Some((home, name)) = MemoryName::read(wanted).map(|name| name.within(namespace)) else {
+        let message = fit_names([wanted], |[wanted]| {
+            let wanted = quoted(wanted);
+            format!(
+                "{MEMORY_ANNOTATION} must be \"name\" or \"namespace/name\", not {wanted}; nothing injected"
+            )
+        });
+        add_unmet(injection, Reason::ReferenceInvalid, &POD_REF_INVALID, message);
+        return None;
+    };
+    match state.get_if_known(&MEMORY, home, name) {
+        Lookup::Found(memory) => {
+            let namespace_given = memory.namespace_given && state.namespace_given();
+            let cross_namespace = home != namespace && namespace_given;
+            if cross_namespace {
+                let (home, namespace) = (quoted(home), quoted(namespace));
+                let message = format!(
+                    "Memory of namespace {home} used by a pod of namespace {namespace}: it gets only the address"
+                );
+                let pointer = annotation_pointer(MEMORY_ANNOTATION);
+                let finding = Finding::warn(&POD_MEMORY_CROSS_NAMESPACE, pointer, message);
+                let at = Pointer::new("/metadata/namespace");
+                injection.warnings.push(finding.elsewhere(memory, at, "it is in this namespace"));
+            }
+            Some(PodMemory { memory, namespace: home.to_owned(), cross_namespace })
+        }
+        Lookup::Absent => {
+            // Without a matching container, the pod would not get the Memory even if it is created later.
+            if injection.unmet.is_empty() {
+                injection.missing = references([&MEMORY], home, name);
+            }
+            add_unmet(injection, Reason::ReferenceMissing, &POD_MEMORY_MISSING, missing(name, home));
+            None
+        }
+        Lookup::Unknown => {
+            injection.reason = Reason::ReferenceUnknown;
+            if state.in_cluster(&MEMORY) {
+                let message = not_looked_up([MEMORY.kind, home, name], state);
+                add_unmet(injection, Reason::ReferenceUnknown, &LOOKUP_FAILED, message);
+            } else {
+                // If the files contain no Memory at all, they do not show that this one is missing. So only a pod
+                // that requires its memory gets the finding.
+                injection.only_if_required = injection.unmet.is_empty();
+                add_unmet(injection, Reason::ReferenceUnknown, &POD_MEMORY_MISSING, missing(name, home));
+            }
+            None
+        }
+    }
+}
+
+fn missing(name: &str, home: &str) -> String {
+    format!("Memory {} not found in namespace {}; nothing injected", quoted(name), quoted(home))
+}
+
+/// All variables of the Memory, in order; empty if it has no usable address.
+fn variables(
+    found: &PodMemory<'_>,
+    memory: &Arc<str>,
+    timeout: Option<u16>,
+    injection: &mut Injection,
+    state: &mut StateReader<'_>,
+) -> Vec<Variable<'static>> {
+    let work = state.budget();
+    let Some(address) = found.address(state) else {
+        if let Some((service, _)) = state.failed_lookup(|reference| *reference.kind == SERVICE) {
+            let message = not_looked_up([SERVICE.kind, &service.namespace, &service.name], state);
+            add_unmet(injection, Reason::ReferenceUnknown, &LOOKUP_FAILED, message);
+            return Vec::new();
+        }
+        let home = quoted(&format!("{}/{}", found.namespace, found.memory.name));
+        let message = format!("Memory {home} has no usable address; nothing injected");
+        if injection.unmet.is_empty() {
+            injection.missing = found.missing_service(state);
+        }
+        add_unmet(injection, Reason::ReferenceInvalid, &POD_MEMORY_UNRESOLVED, message);
+        if let Some(finding) = injection.unmet.last_mut() {
+            let at = Pointer::new("/spec/address");
+            finding.elsewhere.push(Elsewhere::of(found.memory, at, "this address"));
+        }
+        return Vec::new();
+    };
+    let (headers, skipped) = found.headers();
+    if injection.unmet.is_empty() {
+        let at = annotation_pointer(MEMORY_ANNOTATION);
+        injection.warnings.extend(skipped.into_iter().map(|skipped| {
+            let (name, reason) = (excerpt(skipped.name), skipped.reason);
+            let message = move |_: &Pointer| format!("header {name} {reason}");
+            let place = || {
+                let header = Pointer::new("/spec/headers").index(skipped.index);
+                Some(Elsewhere::of(found.memory, header, "this header"))
+            };
+            Finding::warn_within(work, &POD_HEADER_SKIPPED, at.clone(), message).and_elsewhere(place)
+        }));
+    }
+    want::variables(found, memory, address, timeout, headers)
+}
+
+/// Merges the same variables into each of these containers.
+fn merge_variables(
+    containers: Vec<(usize, &Container<'_>)>,
+    found: &PodMemory<'_>,
+    variables: &[Variable<'static>],
+    warnings: Vec<Finding>,
+    work: &Budget<'_>,
+) -> Injection {
+    let container = |(index, container)| {
+        let existing = ExistingEnv::read(container, &[want::PREFIX]);
+        WantedByContainer::variables(index, container, existing, variables)
+    };
+    let containers = containers.into_iter().map(container).collect();
+    let prefix = if found.cross_namespace { format!("{}/", found.namespace) } else { String::new() };
+    let memory = vec![format!("Memory/{prefix}{}", found.memory.name)];
+    let wanted = WantedByPod { memory, containers, warnings, ..WantedByPod::default() };
+    merge(wanted, work, |conflict: &Conflict<'_>| {
+        let (container, variable) = (excerpt(conflict.container), conflict.variable.name.clone());
+        let finding = Finding::warn_within(work, &POD_ENV_EXISTS, conflict.entry.clone(), move |_| {
+            format!("container {} already sets {variable}; left as is", quoted(&container))
+        });
+        let origin = &conflict.variable.origin;
+        finding.and_elsewhere(|| {
+            let is_of_memory = !origin.resource.is_empty();
+            let at = || Pointer::of_field(&origin.field);
+            is_of_memory.then(|| Elsewhere::of(found.memory, at(), NOT_INJECTED))
+        })
+    })
+}

@@ -1,0 +1,188 @@
+//! The values that a pod gets from a Memory: the address of its service, and the headers to send there.
+//!
+//! A value from a Secret stays a reference, and a literal credential is not copied. A pod of another namespace
+//! gets only the address. Otherwise every user who can create pods could read the headers of all namespaces.
+
+use std::borrow::Cow;
+
+use memgate_model::edit::{EnvSource, KeyRef};
+use memgate_model::kind::SERVICE;
+use memgate_model::object::{Lookup, Object, Reference};
+use memgate_model::state_reader::StateReader;
+use memgate_model::tree::Tree;
+use memgate_primitives::members::{ByKey, Members};
+
+use super::super::address::Address;
+use super::super::api::{is_credential_header, one_spelling, resolved_address};
+use super::super::service::ServiceRef;
+use super::super::value::{EffectiveValue, ValueOrSource, ValueSource};
+use crate::inject::env::escape_references;
+use crate::inject::references;
+
+/// The Memory of a pod.
+#[derive(Debug)]
+pub(super) struct PodMemory<'s> {
+    pub(super) memory: &'s Object,
+    /// The namespace of the Memory, or the searched namespace if the Memory comes from a file without one.
+    pub(super) namespace: String,
+    /// Whether its namespace differs from the namespace of the pod.
+    pub(super) cross_namespace: bool,
+}
+
+/// The beginning of the variables for headers.
+pub(in super::super) const HEADER_PREFIX: &str = "ARK_MEMORY_HEADER_";
+const NO_VALUE: &str = "cannot be injected: it has no value";
+const QUERY_PARAMETER: &str = "cannot be injected: its value comes from a query parameter";
+const OTHER_NAMESPACE: &str = "cannot be injected: the Memory is in another namespace";
+const SAME_VARIABLE: &str = "cannot be injected: a later header has the same variable";
+const CREDENTIAL: &str = "holds a literal credential and is not copied into the pod; use secretKeyRef";
+
+/// A header that is injected as a variable.
+#[derive(Debug)]
+pub(super) struct HeaderVariable<'s> {
+    pub(super) name: &'s str,
+    pub(super) variable: String,
+    pub(super) source: EnvSource,
+    pub(super) index: usize,
+}
+
+/// A header that cannot be injected.
+#[derive(Debug)]
+pub(super) struct SkippedHeader<'s> {
+    pub(super) name: &'s str,
+    /// The reason, which messages put after the name.
+    pub(super) reason: &'static str,
+    pub(super) index: usize,
+}
+
+impl<'s> PodMemory<'s> {
+    /// The address of the service, if it can be determined.
+    pub(super) fn address(&self, state: &mut StateReader<'_>) -> Option<EnvSource> {
+        let address = ValueOrSource::read_address(self.memory.tree().at(&["spec", "address"])?);
+        match address.effective() {
+            EffectiveValue::Literal(literal) => self.literal(literal.text()?),
+            EffectiveValue::Nothing => None,
+            EffectiveValue::Source(source) => match source.field {
+                "secretKeyRef" if !self.cross_namespace => key_ref(&source).map(EnvSource::Secret),
+                "configMapKeyRef" if !self.cross_namespace => key_ref(&source).map(EnvSource::ConfigMap),
+                "configMapKeyRef" => self.resolved(),
+                "serviceRef" => self.service(&source, state),
+                _ => None,
+            },
+        }
+    }
+
+    /// A literal address, without one trailing slash. `None` if the Memory is in another namespace and the
+    /// address may contain a secret.
+    fn literal(&self, text: &str) -> Option<EnvSource> {
+        let usable = !self.cross_namespace || Address::parse(text).is_some_and(|address| address.is_public());
+        usable.then(|| EnvSource::Value(escape_references(text.strip_suffix('/').unwrap_or(text))))
+    }
+
+    /// The address in the status, which the platform resolved.
+    fn resolved(&self) -> Option<EnvSource> {
+        self.literal(resolved_address(self.memory.tree())?)
+    }
+
+    fn service(&self, source: &ValueSource<'_>, state: &mut StateReader<'_>) -> Option<EnvSource> {
+        let Some(reference) = ServiceRef::read(source, &self.namespace) else { return self.resolved() };
+        if let Some(port) = reference.look_up(state).found().and_then(|service| reference.port_of(service)) {
+            return self.literal(&reference.url(Some(port)));
+        }
+        let by_given_number = || self.literal(&reference.url(Some(reference.given_number()?)));
+        self.resolved().or_else(by_given_number)
+    }
+
+    /// The Service of its address, if that Service does not exist.
+    pub(super) fn missing_service(&self, state: &mut StateReader<'_>) -> Vec<Reference> {
+        let address = self.memory.tree().at(&["spec", "address"]).map(ValueOrSource::read_address);
+        let service = match address.as_ref().map(ValueOrSource::effective) {
+            Some(EffectiveValue::Source(source)) if source.field == "serviceRef" => {
+                ServiceRef::read(&source, &self.namespace)
+            }
+            _ => None,
+        };
+        let service = service.filter(|service| service.look_up(state) == Lookup::Absent);
+        service.map(|service| references([&SERVICE], service.namespace, service.name)).unwrap_or_default()
+    }
+
+    /// The headers that can be injected, and those that cannot.
+    pub(super) fn headers(&self) -> (Vec<HeaderVariable<'s>>, Vec<SkippedHeader<'s>>) {
+        let headers = self.memory.tree().list_at(&["spec", "headers"]);
+        let (mut usable, mut skipped) = (Vec::new(), Vec::new());
+        // Headers of one canonical form are one header, and the last one counts. Without it, an earlier one would be what
+        // the platform does not send. Going backwards, the last one is the first.
+        let mut is_copied = ByKey::default();
+        for (index, header) in headers.iter().enumerate().rev() {
+            let Some(name) = header.text_at(&["name"]).filter(|name| !name.is_empty()) else {
+                continue;
+            };
+            let last: &mut Option<bool> = is_copied.or_default(one_spelling(name));
+            let value = match last {
+                None => self.header_value(name, header),
+                Some(true) => Err(SAME_VARIABLE),
+                Some(false) => continue,
+            };
+            last.get_or_insert(value.is_ok());
+            match value {
+                Ok(source) => {
+                    usable.push(HeaderVariable { name, variable: header_variable_name(name), source, index });
+                }
+                Err(reason) => skipped.push(SkippedHeader { name, reason, index }),
+            }
+        }
+        usable.reverse();
+        // Going backwards, the first header of each variable is the last one in the list.
+        let mut seen = Members::default();
+        let last = usable.iter().rev().filter(|header| seen.insert(header.variable.as_str()));
+        let is_last: Members<usize> = last.map(|header| header.index).collect();
+        let (last, earlier): (Vec<_>, Vec<_>) =
+            usable.into_iter().partition(|header| is_last.contains(&header.index));
+        let to_skipped = |header: HeaderVariable<'s>| SkippedHeader {
+            name: header.name,
+            reason: SAME_VARIABLE,
+            index: header.index,
+        };
+        skipped.extend(earlier.into_iter().map(to_skipped));
+        skipped.sort_by_key(|skipped| skipped.index);
+        (last, skipped)
+    }
+
+    fn header_value(&self, name: &str, header: &'s Tree) -> Result<EnvSource, &'static str> {
+        if self.cross_namespace {
+            return Err(OTHER_NAMESPACE);
+        }
+        match ValueOrSource::read_header(header.get("value").ok_or(NO_VALUE)?).effective() {
+            EffectiveValue::Literal(literal) => match literal.text() {
+                Some(_) if is_credential_header(name) => Err(CREDENTIAL),
+                Some(text) => Ok(EnvSource::Value(escape_references(text))),
+                None => Err(NO_VALUE),
+            },
+            EffectiveValue::Source(source) => match source.field {
+                "secretKeyRef" => key_ref(&source).map(EnvSource::Secret).ok_or(NO_VALUE),
+                "configMapKeyRef" => key_ref(&source).map(EnvSource::ConfigMap).ok_or(NO_VALUE),
+                _ => Err(QUERY_PARAMETER),
+            },
+            EffectiveValue::Nothing => Err(NO_VALUE),
+        }
+    }
+}
+
+/// The name of the variable for a header.
+fn header_variable_name(header: &str) -> String {
+    let to_variable_char = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+    let mut name = String::with_capacity(HEADER_PREFIX.len() + header.len());
+    name.push_str(HEADER_PREFIX);
+    name.extend(header.chars().map(to_variable_char));
+    name
+}
+
+/// The key of the Secret or ConfigMap.
+fn key_ref(source: &ValueSource<'_>) -> Option<KeyRef> {
+    let optional = match source.tree.get("optional") {
+        Some(Tree::Boolean(optional)) => Some(*optional),
+        _ => None,
+    };
+    let (name, key) = (source.text("name")?, source.text("key")?);
+    Some(KeyRef { name: name.to_owned(), key: Cow::Owned(key.to_owned()), optional })
+}

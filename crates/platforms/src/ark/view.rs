@@ -1,0 +1,184 @@
+//! The views of the family's objects, for rules of policies.
+
+mod endpoint;
+
+use crate::inject::annotation_pointer;
+use crate::inject::own::{OwnReading, OwnVariables, distinct};
+use crate::url::inline_credential;
+use memgate_model::family::Subject;
+use memgate_model::kind::Kind;
+use memgate_model::memory_view::{InlineView, MemoryView, ReferenceView, Role, SecretView, SourceView};
+use memgate_model::object::{Lookup, Object};
+use memgate_model::pod::Pod;
+use memgate_model::state_reader::StateReader;
+use memgate_model::tree::Tree;
+use memgate_primitives::pointer::Pointer;
+
+use super::FAMILY;
+use super::api::{ARK_CONFIG, DEFAULT, MEMORY, MEMORY_ANNOTATION, QUERY, is_credential_header};
+use super::durable;
+use super::inject::{is_user, memory_of, own_variables, want};
+use super::ttl;
+use super::value::{EffectiveValue, ValueOrSource, ValueSource};
+
+/// The kinds that have a view.
+pub(crate) static VIEWED: [(&Kind, Role); 3] =
+    [(&MEMORY, Role::Memory), (&QUERY, Role::Referrer), (&ARK_CONFIG, Role::Referrer)];
+
+/// The view of an object of the family's own kinds. An ArkConfig has one if the platform reads it.
+pub(crate) fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<MemoryView> {
+    if *subject.kind == MEMORY {
+        Some(of_memory(subject.object, (subject.namespace, subject.name), state))
+    } else if *subject.kind == QUERY {
+        Some(of_query(subject, state))
+    } else if *subject.kind == ARK_CONFIG && subject.name == DEFAULT {
+        let mut view = MemoryView::new(FAMILY.name, Role::Referrer, ARK_CONFIG.kind, "", DEFAULT);
+        ttl::add_of_config(&mut view, subject.object);
+        Some(view)
+    } else {
+        None
+    }
+}
+
+/// The view of a pod that opts in.
+pub(crate) fn view_pod(
+    pods: [&Pod<'_>; 2],
+    namespace: &str,
+    state: &mut StateReader<'_>,
+) -> Option<MemoryView> {
+    let found = memory_of(pods[0], namespace, state)?.into_iter().next();
+    let mut declared = found.map(|(home, memory)| of_stored(memory, home, state));
+    if let Some(memory) = &mut declared {
+        memory.moved("durable", &annotation_pointer(MEMORY_ANNOTATION));
+    }
+    let own = own_variables(pods, namespace, state);
+    let is_used = own.is_empty() || own.iter().any(OwnVariables::is_empty);
+    let mut sources: Vec<MemoryView> = declared.clone().filter(|_| is_used).into_iter().collect();
+    for (own, reading) in distinct(&own, declared.as_slice(), state.budget()) {
+        let undeclared = || MemoryView {
+            backend: Some(BACKEND.to_owned()),
+            ..own.undeclared_view(FAMILY.name, namespace)
+        };
+        let mut source = declared.clone().unwrap_or_else(undeclared);
+        use_own(&mut source, reading, state);
+        sources.push(source);
+    }
+    if sources.is_empty() && !is_user(pods[0], namespace) {
+        return None;
+    }
+    let mut view = MemoryView::of_pod(FAMILY.name, namespace, sources);
+    for own in own.into_iter().filter(|_| declared.is_some()) {
+        own.add_to(&mut view);
+    }
+    Some(view)
+}
+
+/// Puts what a container itself sets in the place of what its Memory declares.
+fn use_own(view: &mut MemoryView, own: OwnReading<'_>, state: &mut StateReader<'_>) {
+    let has_credential = |text: &str| inline_credential(text, Pointer::root()).is_some();
+    if let Some(set) = own.get(want::URL) {
+        set.set_endpoint(view, has_credential, state);
+        view.moved("durable", &set.field);
+        durable::use_url(view, set.text.as_deref(), set.why(), state);
+    }
+    for (name, set) in own.iter() {
+        if name.starts_with(want::HEADER_PREFIX) && (set.replaces_secret || set.text.is_none()) {
+            view.moved("secrets", &set.field);
+            match &set.text {
+                Some(text) => view.inline.push(InlineView::new(set.field.clone(), text)),
+                None => view.unknown.push(("secrets", set.why())),
+            }
+        }
+    }
+}
+
+/// The only backend: in the platform, memory is always a service.
+const BACKEND: &str = "http";
+
+/// The view of a stored Memory, which was looked up in this namespace.
+fn of_stored(memory: &Object, namespace: &str, state: &mut StateReader<'_>) -> MemoryView {
+    of_memory(memory.tree(), (namespace, &memory.name), state).labelled(memory.tree())
+}
+
+/// The view of a Memory with this namespace and name.
+fn of_memory(object: &Tree, (namespace, name): (&str, &str), state: &mut StateReader<'_>) -> MemoryView {
+    let mut view = MemoryView::new(FAMILY.name, Role::Memory, MEMORY.kind, namespace, name);
+    view.has_fixed_name = name == DEFAULT;
+    view.backend = Some(BACKEND.to_owned());
+    let place = Pointer::new("/spec/address");
+    for path in ["backend", "inline"] {
+        view.at(path, place.clone());
+    }
+    view.at("secrets", place.key("valueFrom").key("secretKeyRef"));
+    view.at("references", place.key("valueFrom").key("serviceRef"));
+    let address = object.at(&["spec", "address"]).map(ValueOrSource::read_address);
+    let value = address.as_ref().map_or(EffectiveValue::Nothing, ValueOrSource::effective);
+    endpoint::add(&mut view, value, &place, state);
+    durable::add(&mut view, value, &place, state);
+    match value {
+        EffectiveValue::Literal(literal) => {
+            let url = literal.text().and_then(|text| inline_credential(text, place.key("value")));
+            view.inline.extend(url);
+        }
+        EffectiveValue::Source(source) => add_secret(&mut view, &source, &place),
+        EffectiveValue::Nothing => {}
+    }
+    let headers = object.list_at(&["spec", "headers"]);
+    let list = Pointer::new("/spec/headers");
+    for (index, header) in headers.iter().enumerate() {
+        if let Some(value) = header.get("value") {
+            let name = header.text_at(&["name"]).unwrap_or_default();
+            add_header(&mut view, name, value, || list.index(index).key("value"));
+        }
+    }
+    view
+}
+
+/// Adds the Secret of a header, or the credential in its literal. The literal counts even if a source overrides it,
+/// since it is stored in clear text.
+fn add_header(view: &mut MemoryView, name: &str, value: &Tree, place: impl Fn() -> Pointer) {
+    let value = ValueOrSource::read_header(value);
+    if let Some(text) = value.literal.and_then(Tree::text).filter(|_| is_credential_header(name)) {
+        view.inline.push(InlineView::new(place().key("value"), &format!("{name}: {text}")));
+    }
+    if let EffectiveValue::Source(source) = value.effective() {
+        add_secret(view, &source, &place());
+    }
+}
+
+/// Adds the Secret of a value at this place, if the value comes from one.
+fn add_secret(view: &mut MemoryView, source: &ValueSource<'_>, place: &Pointer) {
+    let Some(name) = source.text("name").filter(|_| source.field == "secretKeyRef") else { return };
+    let field = place.key("valueFrom").key(source.field).key("name");
+    view.secrets.push(SecretView::new((&view.namespace, name), source.text("key"), field));
+}
+
+/// The view of a Query. The default Memory has already been written into it.
+fn of_query(subject: &Subject<'_>, state: &mut StateReader<'_>) -> MemoryView {
+    let mut view = MemoryView::new(FAMILY.name, Role::Referrer, QUERY.kind, subject.namespace, subject.name);
+    let place = Pointer::new("/spec/memory");
+    view.at("references", place.clone());
+    ttl::add_of_query(&mut view, subject.object, state);
+    let Some((home, name)) = memory_ref(subject) else { return view };
+    let (lookup, field) = (state.get_if_known(&MEMORY, home, name), place.key("name"));
+    if let Lookup::Found(memory) = lookup {
+        view.sources = vec![SourceView { view: of_stored(memory, home, state), field: field.clone() }];
+    }
+    let named = (endpoint::home(home, subject.namespace, lookup, state), name);
+    view.references.push(ReferenceView::new(&MEMORY, named, field, lookup));
+    view
+}
+
+/// The namespace and the name of the Memory; `None` if one of them has the wrong type or the name is missing.
+fn memory_ref<'t>(subject: &Subject<'t>) -> Option<(&'t str, &'t str)> {
+    let reference = subject.object.at(&["spec", "memory"])?;
+    let name = reference.get("name")?.text().filter(|name| !name.is_empty())?;
+    let home = match reference.get("namespace") {
+        None => subject.namespace,
+        Some(namespace) => match namespace.text()? {
+            "" => subject.namespace,
+            namespace => namespace,
+        },
+    };
+    Some((home, name))
+}

@@ -1,0 +1,106 @@
+//! The endpoint of a Memory's service, from the source that the platform uses.
+
+use crate::endpoint_view;
+use memgate_model::kind::SERVICE;
+use memgate_model::memory_view::{EndpointSource, EndpointView, MemoryView, ReferenceView, Why, qualified};
+use memgate_model::object::Lookup;
+use memgate_model::state_reader::StateReader;
+use memgate_primitives::pointer::Pointer;
+
+use super::super::service::{SERVICE_DOMAIN, ServiceRef};
+use super::super::value::{EffectiveValue, ValueSource};
+use memgate_model::kind::CONFIG_MAP;
+
+/// Adds the endpoint of an address at this place, and the Service that it refers to.
+pub(super) fn add(
+    view: &mut MemoryView,
+    address: EffectiveValue<'_>,
+    place: &Pointer,
+    state: &mut StateReader<'_>,
+) {
+    let namespace = view.namespace.clone();
+    match address {
+        EffectiveValue::Literal(literal) => {
+            view.at("endpoint", place.key("value"));
+            let url = |text| endpoint_view::parse(EndpointSource::Literal, text, &namespace, state);
+            view.endpoint = literal.text().map(url);
+        }
+        EffectiveValue::Source(source) => {
+            let place = place.key("valueFrom").key(source.field);
+            view.at("endpoint", place.clone());
+            match ServiceRef::read(&source, &namespace).filter(|_| source.field == "serviceRef") {
+                Some(reference) => add_service(view, &reference, &place, state),
+                None => view.endpoint = of_source(&source, &namespace, state),
+            }
+        }
+        EffectiveValue::Nothing => view.at("endpoint", place.clone()),
+    }
+}
+
+/// The endpoint from a source other than a Service; `None` for a source of the wrong type.
+fn of_source(source: &ValueSource<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<EndpointView> {
+    if !source.tree.is_object() {
+        return None;
+    }
+    let endpoint = match source.field {
+        "secretKeyRef" => EndpointView::unknown(EndpointSource::Secret, Why::EndpointInSecret),
+        "configMapKeyRef" => return Some(of_config_map(source, namespace, state)),
+        // The platform never resolves it.
+        "queryParameterRef" => EndpointView::unknown(EndpointSource::Query, Why::EndpointInQuery),
+        _ => return None,
+    };
+    let [name, key] = ["name", "key"].map(|field| source.text(field).unwrap_or_default());
+    Some(endpoint.of(&format!("{name}/{key}")))
+}
+
+fn of_config_map(source: &ValueSource<'_>, namespace: &str, state: &mut StateReader<'_>) -> EndpointView {
+    let (name, key) = (source.text("name").unwrap_or_default(), source.text("key").unwrap_or_default());
+    let map = state.get_if_known(&CONFIG_MAP, namespace, name).found();
+    let value = map.and_then(|map| map.tree().get("data")?.entry(key));
+    let from = EndpointSource::ConfigMap;
+    match value {
+        Some(text) => endpoint_view::parse(from, text, namespace, state),
+        None => EndpointView::unknown(from, Why::EndpointInConfigMap).of(&format!("{name}/{key}")),
+    }
+}
+
+/// Adds the URL that the platform makes of a Service. The port is known only if the Service is known.
+fn add_service(
+    view: &mut MemoryView,
+    reference: &ServiceRef<'_>,
+    place: &Pointer,
+    state: &mut StateReader<'_>,
+) {
+    let lookup = reference.look_up(state);
+    let number = |service| reference.port_of(service).or_else(|| reference.given_number());
+    let number = lookup.found().and_then(number);
+    let port = number.and_then(|number| u16::try_from(number).ok());
+    let own_namespace = view.namespace.as_str();
+    let mut endpoint =
+        endpoint_view::parse(EndpointSource::Service, &reference.url(None), own_namespace, state);
+    for host in &mut endpoint.hosts {
+        host.port = port;
+        // The host is a Service, whatever the domain of this cluster is.
+        host.in_cluster |= host.host.ends_with(SERVICE_DOMAIN);
+    }
+    if port.is_none() {
+        let name = qualified(reference.namespace, reference.name);
+        endpoint.port_unknown = Some(Why::Service(name));
+    }
+    view.endpoint = Some(endpoint);
+    let named = (home(reference.namespace, own_namespace, lookup, state), reference.name);
+    view.references.push(ReferenceView::new(&SERVICE, named, place.key("name"), lookup));
+}
+
+/// The namespace of a referenced object. Empty if it differs from the referring object's namespace and one of
+/// these was not given in a file, since both objects may be in the same namespace.
+pub(super) fn home<'t>(
+    namespace: &'t str,
+    own: &str,
+    lookup: Lookup<'_>,
+    state: &StateReader<'_>,
+) -> &'t str {
+    let is_given =
+        state.namespace_given() && !matches!(lookup, Lookup::Found(object) if !object.namespace_given);
+    if is_given || namespace == own { namespace } else { "" }
+}

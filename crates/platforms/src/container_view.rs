@@ -1,0 +1,289 @@
+//! The containers of a pod that serve memory, and the parts of an image name.
+//!
+//! A pod is read as text, once as it was sent and once with memgate's additions. Other containers are skipped.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use memgate_model::memory_view::ContainerView;
+use memgate_model::pod;
+use memgate_model::view::{self, Text, view};
+use memgate_primitives::members::Members;
+use memgate_primitives::pointer::{Path, Pointer};
+
+/// The containers that serve memory or wait for it, whether memgate added them or not.
+const MEMORY_CONTAINERS: [&str; 4] =
+    ["memory-server", "skill-memory", "wait-for-memory", "wait-for-shared-memory"];
+
+/// The registry of image names without a registry.
+const DEFAULT_REGISTRY: &str = "docker.io";
+
+view! {
+    /// A pod, limited to its containers.
+    PodOfContainers {
+        /// Its containers.
+        spec: SpecOfContainers<'a> = "spec",
+    }
+
+    /// The containers of a pod. The lists are unread, so that one malformed element does not hide the others.
+    SpecOfContainers {
+        /// The ordinary containers.
+        containers: &'a RawValue = "containers",
+        /// The init containers.
+        init_containers: &'a RawValue = "initContainers",
+    }
+
+    /// A container. Fields that may be malformed are unread.
+    ContainerFields {
+        /// The name.
+        name: Text<'a> = "name",
+        /// The image.
+        image: &'a RawValue = "image",
+        /// The restart policy of an init container.
+        restart_policy: &'a RawValue = "restartPolicy",
+        /// Requests and limits.
+        resources: &'a RawValue = "resources",
+    }
+
+    /// The resources of a container.
+    Resources {
+        /// The limits, unread.
+        limits: &'a RawValue = "limits",
+    }
+}
+
+/// The containers that memgate adds to a pod, and those of `MEMORY_CONTAINERS`. `before` is the pod as it was sent,
+/// `after` the pod with the additions.
+pub fn containers(after: &str, before: &str) -> Vec<ContainerView> {
+    let mut sent = Members::default();
+    let mut views = Vec::new();
+    let note = |_: ContainerIndex, container: ContainerFields<'_>| {
+        sent.extend(container.name.map(|name| name.0.into_owned()));
+    };
+    if visit(before, note).is_none() {
+        return views;
+    }
+    let add = |place: ContainerIndex, container: ContainerFields<'_>| {
+        let Some(name) = container.name.as_deref() else { return };
+        let added = !sent.contains(name);
+        if added || MEMORY_CONTAINERS.contains(&name) {
+            views.push(view_of(name, &container, place, added));
+        }
+    };
+    visit(after, add).map_or_else(Vec::new, |()| views)
+}
+
+/// A container of which only the name and the image are known.
+pub(crate) fn of_image(name: &str, image: &str, field: Pointer) -> ContainerView {
+    let parts = ImageName::parse(image);
+    ContainerView {
+        name: name.to_owned(),
+        image: image.to_owned(),
+        repository: parts.repository,
+        tag: parts.tag.map(str::to_owned),
+        digest: parts.digest.map(str::to_owned),
+        init: false,
+        native: false,
+        added: false,
+        limits: BTreeMap::new(),
+        field,
+    }
+}
+
+/// The index of a container in one of the two lists of a pod.
+#[derive(Debug, Clone, Copy)]
+struct ContainerIndex {
+    init: bool,
+    index: usize,
+}
+
+impl ContainerIndex {
+    fn pointer(self) -> Pointer {
+        let list = if self.init { "initContainers" } else { "containers" };
+        Path::Index(&Path::Key(&pod::SPEC, list), self.index).pointer()
+    }
+}
+
+/// Calls `each` with every container that can be read; `None` if the pod itself cannot be read.
+fn visit(pod: &str, mut each: impl FnMut(ContainerIndex, ContainerFields<'_>)) -> Option<()> {
+    let pod: PodOfContainers<'_> = view::read(pod).ok()?;
+    let spec = pod.spec.unwrap_or_default();
+    for (init, list) in [(false, spec.containers), (true, spec.init_containers)] {
+        let mut index = 0;
+        pod::visit_elements(list, |element: &RawValue| {
+            if let Some(container) = pod::read(Some(element)) {
+                each(ContainerIndex { init, index }, container);
+            }
+            index += 1;
+        });
+    }
+    Some(())
+}
+
+fn view_of(name: &str, container: &ContainerFields<'_>, place: ContainerIndex, added: bool) -> ContainerView {
+    let text = |raw: Option<&'_ RawValue>| pod::read::<Text<'_>>(raw).map(|text| text.0.into_owned());
+    let image = text(container.image).unwrap_or_default();
+    let restarts = text(container.restart_policy).is_some_and(|policy| policy == "Always");
+    ContainerView {
+        init: place.init,
+        native: place.init && restarts,
+        added,
+        limits: limits(container.resources),
+        ..of_image(name, &image, place.pointer())
+    }
+}
+
+/// The limits as they are written, numbers included, since YAML also allows `cpu: 1`.
+fn limits(resources: Option<&RawValue>) -> BTreeMap<String, String> {
+    let limits = pod::read::<Resources<'_>>(resources).and_then(|resources| resources.limits);
+    let limits: Option<BTreeMap<String, Value>> =
+        limits.and_then(|limits| serde_json::from_str(limits.get()).ok());
+    let quantity = |(name, value)| match value {
+        Value::String(text) => Some((name, text)),
+        Value::Number(number) => Some((name, number.to_string())),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+    };
+    limits.unwrap_or_default().into_iter().filter_map(quantity).collect()
+}
+
+/// The parts of an image name.
+/// Source: distribution/reference, `normalize.go`.
+#[derive(Debug, PartialEq, Eq)]
+struct ImageName<'i> {
+    repository: String,
+    tag: Option<&'i str>,
+    digest: Option<&'i str>,
+}
+
+impl<'i> ImageName<'i> {
+    fn parse(image: &'i str) -> Self {
+        let (named, digest) = split_last(image, '@');
+        // A colon before the last part belongs to the port of the registry.
+        let last_part = named.rfind('/').map_or(0, |slash| slash + 1);
+        let has_tag = named.rfind(':').is_some_and(|colon| colon > last_part);
+        let (name, tag) = if has_tag { split_last(named, ':') } else { (named, None) };
+        Self { repository: repository(name), tag, digest }
+    }
+}
+
+/// The text before the last separator, and the text after it.
+fn split_last(text: &str, separator: char) -> (&str, Option<&str>) {
+    match text.rsplit_once(separator) {
+        Some((before, behind)) => (before, Some(behind).filter(|behind| !behind.is_empty())),
+        None => (text, None),
+    }
+}
+
+/// Registry and path, with the parts that a short name leaves out; empty for an empty name.
+fn repository(name: &str) -> String {
+    let (registry, path) = match name.split_once('/') {
+        Some((first, rest)) if is_registry(first) => (first.to_ascii_lowercase(), rest),
+        _ => (DEFAULT_REGISTRY.to_owned(), name),
+    };
+    match registry.as_str() {
+        _ if name.is_empty() => String::new(),
+        "docker.io" | "index.docker.io" if path.contains('/') => format!("{DEFAULT_REGISTRY}/{path}"),
+        "docker.io" | "index.docker.io" => format!("{DEFAULT_REGISTRY}/library/{path}"),
+        registry => format!("{registry}/{path}"),
+    }
+}
+
+/// Whether the first part of a name is a registry. The first part of a repository has neither dots nor a port, and
+/// repositories have no capital letters.
+fn is_registry(first: &str) -> bool {
+    first.contains(['.', ':']) || first == "localhost" || first.bytes().any(|byte| byte.is_ascii_uppercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_names_of_images() {
+        const DIGEST: &str = "sha256:4bcff63911fcb4448bd4fdacec207030997caf25e9bea4045fa6c8c44de311d1";
+        let pinned = format!("registry.example:5000/mem/server:2.1@{DIGEST}");
+        for (image, repository, tag, digest) in [
+            ("busybox", "docker.io/library/busybox", None, None),
+            ("busybox:1.36", "docker.io/library/busybox", Some("1.36"), None),
+            ("a/b", "docker.io/a/b", None, None),
+            ("a/b/c:x", "docker.io/a/b/c", Some("x"), None),
+            ("docker.io/busybox", "docker.io/library/busybox", None, None),
+            ("index.docker.io/a/b", "docker.io/a/b", None, None),
+            ("ghcr.io/a/b:1", "ghcr.io/a/b", Some("1"), None),
+            ("GHCR.io/a", "ghcr.io/a", None, None),
+            ("Host/a", "host/a", None, None),
+            ("localhost/a", "localhost/a", None, None),
+            ("localhost:5000/a", "localhost:5000/a", None, None),
+            ("localhost:5000", "docker.io/library/localhost", Some("5000"), None),
+            ("busybox:", "docker.io/library/busybox", None, None),
+            ("busybox@", "docker.io/library/busybox", None, None),
+            (pinned.as_str(), "registry.example:5000/mem/server", Some("2.1"), Some(DIGEST)),
+            ("", "", None, None),
+            (":x", "docker.io/library/:x", None, None),
+        ] {
+            let expected = ImageName { repository: repository.to_owned(), tag, digest };
+            assert_eq!(ImageName::parse(image), expected, "{image}");
+        }
+    }
+
+    /// Names with their marks: where, `a` for added, `n` for a native sidecar.
+    fn seen(after: &str, before: &str) -> Vec<String> {
+        let mark = |is, mark| if is { mark } else { "" };
+        let shown = |view: ContainerView| {
+            let marks = [mark(view.added, "a"), mark(view.native, "n"), mark(view.init, "i")].concat();
+            format!("{} {} {marks}", view.field.as_str(), view.name)
+        };
+        containers(after, before).into_iter().map(shown).collect()
+    }
+
+    #[test]
+    fn sees_what_was_added_and_what_is_memory_by_its_name() {
+        let before = r#"{"spec": {"containers": [{"name": "agent"}, {"name": "skill-memory"}]}}"#;
+        let after = r#"{"spec": {
+            "containers": [{"name": "agent"}, {"name": "skill-memory"}],
+            "initContainers": [{"name": "memory-server", "restartPolicy": "Always"}, {"name": "new"}]
+        }}"#;
+        assert_eq!(
+            seen(after, before),
+            [
+                "/spec/containers/1 skill-memory ",
+                "/spec/initContainers/0 memory-server ani",
+                "/spec/initContainers/1 new ai",
+            ]
+        );
+        assert_eq!(seen(before, before), ["/spec/containers/1 skill-memory "]);
+    }
+
+    #[test]
+    fn takes_limits_as_they_are_written() {
+        let pod = r#"{"spec": {"containers": [{"name": "memory-server", "image": "a", "resources": {
+            "requests": {"cpu": "1m"}, "limits": {"cpu": 1, "memory": "128Mi", "gpu": null, "x": [], "y": 0.5}
+        }}]}}"#;
+        let views = containers(pod, pod);
+        let limits: Vec<_> = views[0].limits.iter().map(|(name, text)| format!("{name} {text}")).collect();
+        assert_eq!(limits, ["cpu 1", "memory 128Mi", "y 0.5"]);
+    }
+
+    #[test]
+    fn passes_over_what_has_another_form() {
+        let pod = r#"{"spec": {"containers": [
+            null, 1, [], {"name": 1}, {}, {"name": null},
+            {"name": "skill-memory", "image": 1, "restartPolicy": {}, "resources": {"limits": []}}
+        ], "initContainers": {"name": "memory-server"}}}"#;
+        assert_eq!(seen(pod, pod), ["/spec/containers/6 skill-memory "]);
+        assert_eq!(containers(pod, pod)[0].image, "");
+        for odd in ["", "[]", "null", "{}", r#"{"spec": []}"#, r#"{"spec": null}"#] {
+            assert_eq!(seen(odd, odd), Vec::<String>::new(), "{odd}");
+        }
+    }
+
+    #[test]
+    fn reads_ten_thousand_containers() {
+        let list: Vec<String> = (0..10_000).map(|index| format!(r#"{{"name": "c{index}"}}"#)).collect();
+        let pod = format!(r#"{{"spec": {{"containers": [{}]}}}}"#, list.join(","));
+        assert_eq!(containers(&pod, "{}").len(), 10_000);
+        assert!(containers(&pod, &pod).is_empty());
+    }
+}

@@ -1,0 +1,114 @@
+//! Validates a ModelConfig that is an embedder.
+
+use crate::url::Endpoint;
+use memgate_model::family::Subject;
+use memgate_model::finding::Finding;
+use memgate_model::kind::SECRET;
+use memgate_model::object::{Lookup, Object};
+use memgate_model::state_reader::StateReader;
+use memgate_model::tree::Tree;
+use memgate_primitives::name::is_dns_subdomain;
+use memgate_primitives::pointer::Pointer;
+
+use super::super::api::Line;
+use super::super::block::pointer;
+use super::super::codes::{
+    EMBEDDER_SETTING_IGNORED, ENDPOINT_CREDENTIALS, SECRET_KEY_MISSING, SECRET_MISSING,
+};
+use super::super::embedder::Embedder;
+use super::super::message::with_names;
+use super::usage;
+use super::users::Users;
+
+/// The findings about a ModelConfig, if an object of the state embeds with it.
+pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
+    let users = Users::of(subject, state);
+    if users.first().is_none() {
+        return Vec::new();
+    }
+    let embedder = Embedder::new(Line::of(subject.kind), subject.object);
+    let flaw = embedder.flaw().map(|flaw| Finding::warn(flaw.code, flaw.pointer, flaw.message));
+    let mut findings: Vec<Finding> = flaw.into_iter().collect();
+    findings.extend(ignored_settings(&embedder, subject.object));
+    findings.extend(credentials(subject.object));
+    findings.extend(secret(&embedder, subject, state));
+    let mut findings: Vec<Finding> = findings.into_iter().filter_map(|it| users.show_first(it)).collect();
+    findings.extend(usage::changed(subject, &users));
+    findings
+}
+
+/// Settings that embedding requests do not use.
+fn ignored_settings(embedder: &Embedder<'_>, object: &Tree) -> Vec<Finding> {
+    let headers =
+        object.at(&["spec", "defaultHeaders"]).is_some_and(|headers| headers.keys().next().is_some());
+    let is_older = embedder.line == Line::Older;
+    let tls = object.at(&["spec", "tls"]).is_some_and(|tls| !tls.is_empty_object());
+    let exchange = object.at(&["spec", "openAI", "tokenExchange"]).is_some();
+    let rows = [
+        (headers, "/spec/defaultHeaders", "is not sent with embedding requests"),
+        (is_older && tls, "/spec/tls", "does not hold for embedding requests in kagent 0.x"),
+        (is_older && exchange, "/spec/openAI/tokenExchange", "is not used for embedding requests"),
+    ];
+    let finding = |(_, field, effect): (bool, &str, &str)| {
+        let pointer = Pointer::new(field);
+        let message = format!("{} {effect}", pointer.field());
+        Finding::warn(&EMBEDDER_SETTING_IGNORED, pointer, message)
+    };
+    rows.into_iter().filter(|(is_set, ..)| *is_set).map(finding).collect()
+}
+
+/// Credentials in an endpoint, also in a section of another provider: they are stored in plain text.
+fn credentials(object: &Tree) -> impl Iterator<Item = Finding> {
+    const ENDPOINTS: [[&str; 3]; 4] = [
+        ["spec", "openAI", "baseUrl"],
+        ["spec", "azureOpenAI", "azureEndpoint"],
+        ["spec", "ollama", "host"],
+        ["spec", "foundry", "endpoint"],
+    ];
+    let has_credentials =
+        |path: &[&str; 3]| object.text_at(path).is_some_and(|text| Endpoint::parse(text).userinfo);
+    ENDPOINTS.into_iter().filter(has_credentials).map(|path| {
+        let message = format!("{} contains credentials; use apiKeySecret", path.join("."));
+        Finding::warn(&ENDPOINT_CREDENTIALS, pointer(&path), message)
+    })
+}
+
+/// Checks that the Secret of the key exists and has the key, if Secrets are known.
+fn secret(embedder: &Embedder<'_>, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Finding> {
+    let name = subject.object.text_at(&["spec", "apiKeySecret"]).filter(|name| is_dns_subdomain(name))?;
+    if embedder.passes_keys_through() {
+        return None;
+    }
+    match state.get(&SECRET, subject.namespace, name) {
+        Lookup::Unknown => None,
+        Lookup::Absent => {
+            let message = with_names([name, subject.namespace], |[name, namespace]| {
+                format!("Secret {name} not found in namespace {namespace}")
+            });
+            Some(Finding::warn(&SECRET_MISSING, Pointer::new("/spec/apiKeySecret"), message))
+        }
+        Lookup::Found(secret) => {
+            let (key, field) = missing_key(embedder, subject.object, secret)?;
+            let message = with_names([name, key], |[name, key]| format!("Secret {name} has no key {key}"));
+            let finding = Finding::warn(&SECRET_KEY_MISSING, Pointer::new(field), message);
+            Some(finding.elsewhere(secret, Pointer::new("/data"), "has no such key"))
+        }
+    }
+}
+
+/// The key that the Secret lacks, and the field that asks for it. Bedrock reads keys of fixed names.
+fn missing_key<'t>(
+    embedder: &Embedder<'_>,
+    object: &'t Tree,
+    secret: &Object,
+) -> Option<(&'t str, &'static str)> {
+    const BEARER: &str = "AWS_BEARER_TOKEN_BEDROCK";
+    const PAIR: [&str; 2] = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"];
+    let lacks = |key: &&str| !secret.has_data_key(key);
+    if embedder.provider() == "Bedrock" {
+        let lacks_pair = embedder.line == Line::Newer || PAIR.iter().any(lacks);
+        return (lacks(&BEARER) && lacks_pair).then_some((BEARER, "/spec/apiKeySecret"));
+    }
+    let key = object.text_at(&["spec", "apiKeySecretKey"]).filter(|key| !key.is_empty())?;
+    lacks(&key).then_some((key, "/spec/apiKeySecretKey"))
+}

@@ -1,0 +1,125 @@
+//! The objects that embed with a ModelConfig.
+
+use std::borrow::Cow;
+
+use crate::message::{first_of, fit_message};
+use memgate_model::family::Subject;
+use memgate_model::finding::{Code, Finding};
+use memgate_model::kind::Kind;
+use memgate_model::object::Object;
+use memgate_model::object::index::Index;
+use memgate_model::state_reader::StateReader;
+use memgate_primitives::pointer::Pointer;
+
+use super::super::api::{
+    AGENT, HARNESS, Line, MODEL_CONFIG, MODEL_CONFIGS, MOVED_HARNESS, NEWER_AGENT, NEWER_MODEL_CONFIG,
+    SANDBOX_AGENT,
+};
+use super::super::block::Block;
+use super::super::message::shown;
+
+/// Finds the objects whose memory section names a ModelConfig, by its namespace and name. Files may have as many
+/// ModelConfigs as Agents.
+static BY_EMBEDDER: Index = Index {
+    place: 1,
+    keys: |object| {
+        let name = Block::of(object.kind, object.tree()).and_then(|block| block.embedder());
+        name.map(|name| key(&object.namespace, name).into()).into_iter().collect()
+    },
+};
+
+/// The key of a ModelConfig. It is unambiguous, since a namespace has no slash.
+fn key(namespace: &str, name: &str) -> String {
+    format!("{namespace}/{name}")
+}
+
+/// The objects of its namespace and line that embed with a ModelConfig and are not being deleted, by kind and name.
+pub(super) struct Users<'s>(Vec<&'s Object>);
+
+impl<'s> Users<'s> {
+    /// The users of the subject; none unless it is a ModelConfig.
+    pub(super) fn of(subject: &Subject<'_>, state: &mut StateReader<'s>) -> Self {
+        if !MODEL_CONFIGS.contains(&subject.kind) {
+            return Self(Vec::new());
+        }
+        let kinds: [&'static Kind; 2] = match Line::of(subject.kind) {
+            Line::Older => [&AGENT, &SANDBOX_AGENT],
+            Line::Newer => [&HARNESS, &NEWER_AGENT],
+        };
+        let key = key(subject.namespace, subject.name);
+        let mut users = Vec::new();
+        for kind in kinds {
+            // This notes which objects of the namespace are unknown.
+            drop(state.list(kind, subject.namespace));
+            let found = state.peek_indexed(kind, &BY_EMBEDDER, &key);
+            users.extend(found.filter(|user| !user.deleting()));
+        }
+        users.extend(Self::moved(subject, &key, state));
+        Self(users)
+    }
+
+    /// Those of the version that moved to another group. They are in files only, and mean the ModelConfig of the newer group,
+    /// if there is one.
+    fn moved(subject: &Subject<'_>, key: &str, state: &StateReader<'s>) -> impl Iterator<Item = &'s Object> {
+        let is_hidden = *subject.kind == MODEL_CONFIG
+            && state.peek(&NEWER_MODEL_CONFIG, subject.namespace, subject.name).is_some();
+        let found = state.peek_indexed(&MOVED_HARNESS, &BY_EMBEDDER, key);
+        found.filter(move |user| !is_hidden && !user.deleting())
+    }
+
+    /// The first of them.
+    pub(super) fn first(&self) -> Option<&'s Object> {
+        self.0.first().copied()
+    }
+
+    /// The only one of them, if there are no others.
+    pub(super) fn only(&self) -> Option<&'s Object> {
+        self.first().filter(|_| self.0.len() == 1)
+    }
+
+    /// Those for which this does not hold.
+    pub(super) fn except(&self, is_left_out: impl Fn(&Object) -> bool) -> Self {
+        Self(self.0.iter().copied().filter(|user| !is_left_out(user)).collect())
+    }
+
+    /// One warning about all of them; `None` without users. The message is made of the longest length of a name, and of
+    /// `Agent "a" embeds` or `Agents "a", "b", "c" and 2 more embed`.
+    pub(super) fn warning(
+        &self,
+        code: &'static Code,
+        pointer: Pointer,
+        message: impl Fn(usize, &str) -> String,
+    ) -> Option<Finding> {
+        let verb = if self.only().is_some() { "embeds" } else { "embed" };
+        let message = fit_message(|limit| message(limit, &format!("{} {verb}", self.names(limit))));
+        self.show_first(Finding::warn(code, pointer, message))
+    }
+
+    /// A finding with the place where the first of them names the ModelConfig; `None` without users.
+    pub(super) fn show_first(&self, finding: Finding) -> Option<Finding> {
+        let first = self.first()?;
+        let place = Block::of(first.kind, first.tree())?.reference_pointer();
+        Some(finding.elsewhere(first, place, "embeds with it"))
+    }
+
+    /// `Agent "a"`, or `Agents "a", "b", "c" and 2 more`.
+    fn names(&self, limit: usize) -> String {
+        /// How many users a message names.
+        const MAX_NAMES: usize = 3;
+        let mut names: Vec<String> = Vec::new();
+        let mut before: Option<&Kind> = None;
+        for user in self.0.iter().take(MAX_NAMES) {
+            let name = shown(&user.name, limit);
+            let is_first = before.replace(user.kind) != Some(user.kind);
+            names.push(if is_first { format!("{} {name}", self.title(user.kind)) } else { name });
+        }
+        first_of(&names, self.0.len())
+    }
+
+    /// The name of a kind, in the plural if several of them have it.
+    fn title(&self, kind: &'static Kind) -> Cow<'static, str> {
+        let is_one = self.0.iter().filter(|user| user.kind == kind).nth(1).is_none();
+        let ending = kind.plural.get(kind.kind.len()..).unwrap_or_default();
+        if is_one { kind.kind.into() } else { format!("{}{ending}", kind.kind).into() }
+    }
+}

@@ -1,0 +1,168 @@
+//! The views of the family's objects, for rules of policies.
+//!
+//! kagent's own database keeps memories. Most other values are those of the embedder, to which the text of each memory
+//! is sent. It is another object, so their place is the field that names it.
+
+mod embedder;
+
+use crate::endpoint_view;
+use crate::url::inline_credential;
+use memgate_model::family::Subject;
+use memgate_model::kind::Kind;
+use memgate_model::memory_view::{EndpointSource, MemoryView, ReferenceView, Role, SecretView, SourceView};
+use memgate_model::object::Lookup;
+use memgate_model::state_reader::StateReader;
+use memgate_model::tree::Tree;
+use memgate_primitives::name::is_dns_subdomain;
+use memgate_primitives::pointer::Pointer;
+
+use super::FAMILY;
+use super::agent_parts::{self, Part};
+use super::api::{AGENT, AGENT_TEMPLATE, HARNESS, Line, MEMORY, NEWER_AGENT, SANDBOX_AGENT, is_moved};
+use super::block::{Block, Places, TTL_DAYS_DEFAULT, pointer};
+
+/// The kinds that have a view. An Agent of 1.x declares memory if its harness is inline.
+pub(crate) static VIEWED: [(&Kind, Role); 6] = [
+    (&AGENT, Role::Memory),
+    (&SANDBOX_AGENT, Role::Memory),
+    (&MEMORY, Role::Memory),
+    (&HARNESS, Role::Memory),
+    (&NEWER_AGENT, Role::Referrer),
+    (&NEWER_AGENT, Role::Memory),
+];
+
+/// The view of an object of the family's own kinds.
+pub(crate) fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<MemoryView> {
+    let Subject { kind, object, namespace, name, .. } = *subject;
+    if *kind == MEMORY {
+        return Some(of_memory(subject, state));
+    }
+    let mut view = match Block::of(kind, object) {
+        Some(block) if block.is_ignored => return None,
+        Some(block) => of_block((kind, namespace, name), object, &block, state),
+        None => of_referrer(subject, state)?,
+    };
+    if *kind == NEWER_AGENT {
+        add_template(&mut view, object, state);
+    }
+    Some(view)
+}
+
+fn new_view((kind, namespace, name): (&Kind, &str, &str), role: Role, object: &Tree) -> MemoryView {
+    MemoryView::new(FAMILY.name, role, kind.kind, namespace, name).labelled(object)
+}
+
+/// Adds a reference to an object of the same namespace.
+fn add_reference<'s>(
+    view: &mut MemoryView,
+    kind: &'static Kind,
+    (name, field): (&str, Pointer),
+    state: &mut StateReader<'s>,
+) -> Lookup<'s> {
+    let lookup = state.get(kind, &view.namespace, name);
+    view.references.push(ReferenceView::new(kind, (&view.namespace, name), field, lookup));
+    lookup
+}
+
+/// The view of an Agent of 1.x that names its Harness, with the memory of that Harness.
+fn of_referrer(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<MemoryView> {
+    let Subject { kind, object, namespace, name, .. } = *subject;
+    let harness = agent_parts::harness(object).filter(|_| *kind == NEWER_AGENT);
+    let Some(Part::Named { name: named, path }) = harness else { return None };
+    let mut view = new_view((kind, namespace, name), Role::Referrer, object);
+    let field = pointer(path);
+    view.at("references", field.clone());
+    if is_dns_subdomain(named)
+        && let Lookup::Found(harness) = add_reference(&mut view, &HARNESS, (named, field.clone()), state)
+        && let Some(block) = Block::of(&HARNESS, harness.tree())
+    {
+        let source = of_block((&HARNESS, namespace, named), harness.tree(), &block, state);
+        view.sources = vec![SourceView { view: source, field }];
+    }
+    Some(view)
+}
+
+/// The view of an object by its memory section.
+fn of_block(
+    identity: (&Kind, &str, &str),
+    object: &Tree,
+    block: &Block<'_>,
+    state: &mut StateReader<'_>,
+) -> MemoryView {
+    /// In seconds.
+    const DAY: i64 = 86_400;
+    let mut view = new_view(identity, Role::Memory, object);
+    let (section, embedder) = (block.pointer(), block.reference_pointer());
+    view.at("ttlSeconds", section.key("ttlDays"));
+    for path in ["backend", "durable"] {
+        view.at(path, section.clone());
+    }
+    for path in ["provider", "endpoint", "embedding", "secrets", "inline", "references"] {
+        view.at(path, embedder.clone());
+    }
+    view.backend = Some("postgres".to_owned());
+    view.durable = Some(true);
+    let days = block.ttl_days().filter(|days| *days > 0).unwrap_or(TTL_DAYS_DEFAULT);
+    view.ttl_seconds = Some(days.saturating_mul(DAY));
+    if let Some(name) = block.embedder() {
+        let is_absent = state.get(block.line.model_config(), &view.namespace, name) == Lookup::Absent;
+        let line = if is_absent && is_moved(identity.0, object) { block.line.other() } else { block.line };
+        embedder::add(&mut view, line, (name, embedder), state);
+    }
+    add_summarizer(&mut view, identity.0, object, state);
+    view
+}
+
+/// Adds the ModelConfig that summarises old events of a session.
+fn add_summarizer(view: &mut MemoryView, kind: &Kind, object: &Tree, state: &mut StateReader<'_>) {
+    let line = Line::of(kind);
+    let reference: &[&str] = match line {
+        Line::Older => &["summarizer", "modelConfig"],
+        Line::Newer => &["summarizer", "modelConfigRef", "name"],
+    };
+    let Some(places) = Places::of(kind, object) else { return };
+    let path = [places.compaction, reference].concat();
+    if let Some(name) = object.text_at(&path).filter(|name| is_dns_subdomain(name)) {
+        add_reference(view, line.model_config(), (name, pointer(&path)), state);
+    }
+}
+
+/// Adds the AgentTemplate of an Agent of 1.x.
+fn add_template(view: &mut MemoryView, agent: &Tree, state: &mut StateReader<'_>) {
+    if let Some(Part::Named { name, path }) = agent_parts::template(agent)
+        && is_dns_subdomain(name)
+    {
+        add_reference(view, &AGENT_TEMPLATE, (name, pointer(path)), state);
+    }
+}
+
+/// The view of a Memory, which names an index of Pinecone.
+fn of_memory(subject: &Subject<'_>, state: &mut StateReader<'_>) -> MemoryView {
+    let (object, home) = (subject.object, subject.namespace);
+    let mut view = new_view((&MEMORY, home, subject.name), Role::Memory, object);
+    view.at_all([
+        ("backend", "/spec/provider"),
+        ("durable", "/spec/provider"),
+        ("provider", "/spec/provider"),
+        ("endpoint", "/spec/pinecone/indexHost"),
+        ("secrets", "/spec/apiKeySecretRef"),
+        ("inline", "/spec/pinecone/indexHost"),
+    ]);
+    view.backend = Some("pinecone".to_owned());
+    view.durable = Some(true);
+    view.provider = Some("Pinecone".to_owned());
+    if let Some(host) = filled(object, &["spec", "pinecone", "indexHost"]) {
+        view.endpoint = Some(endpoint_view::parse(EndpointSource::Literal, host, home, state));
+        view.inline.extend(inline_credential(host, Pointer::new("/spec/pinecone/indexHost")));
+    }
+    let named = filled(object, &["spec", "apiKeySecretRef"]);
+    let named = named.map(|text| text.split_once('/').unwrap_or((home, text)));
+    let key = filled(object, &["spec", "apiKeySecretKey"]);
+    view.secrets.extend(named.map(|it| SecretView::new(it, key, Pointer::new("/spec/apiKeySecretRef"))));
+    view
+}
+
+/// A text that is not empty.
+fn filled<'t>(object: &'t Tree, path: &[&str]) -> Option<&'t str> {
+    object.text_at(path).filter(|text| !text.is_empty())
+}

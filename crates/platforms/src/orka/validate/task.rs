@@ -1,0 +1,148 @@
+//! Validates a Task.
+
+use crate::inject::annotation_pointer;
+use memgate_model::elsewhere::Elsewhere;
+use memgate_model::family::Subject;
+use memgate_model::finding::{Code, Finding, Severity};
+use memgate_model::object::Lookup;
+use memgate_model::state_reader::StateReader;
+use memgate_model::tree::Tree;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
+
+use super::super::api::{PARENT_LABEL, SCHEDULED_LABEL, STATE_AGENT, agent_ref, label};
+use super::super::codes::{
+    AGENT_CROSS_NAMESPACE, AGENT_MISSING, OPT_OUT_ANNOTATION, OPT_OUT_ENV, OPT_OUT_TOOLS_ANNOTATION,
+    OPT_OUT_TOOLS_ENV,
+};
+use super::super::setting::{Setting, is_off, parse_bool, switch};
+use super::super::task_variable::TaskVariable;
+use super::tools::misspelled;
+use super::{TaskType, annotations, variables, with_field};
+
+pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
+    let task = subject.object;
+    let task_type = TaskType::read(task);
+    let is_ai = task_type == Some(TaskType::Ai);
+    let agent_ref = task.at(&["spec", "agentRef"]);
+    let has_agent = agent_ref.is_none_or(Tree::is_object).then_some(agent_ref.is_some());
+    let env = TaskVariable::read_all(task);
+    let mut findings = annotations::findings(task, task_type.is_some() && !is_ai, state.budget());
+    findings.extend(variables::findings(&env, task_type, has_agent, state.budget()));
+    if is_ai {
+        findings.extend(agent(subject, &env, state));
+        findings.extend(tools(subject, state));
+    }
+    findings
+}
+
+/// Findings that depend on the Task's Agent.
+fn agent(subject: &Subject<'_>, env: &[TaskVariable<'_>], state: &mut StateReader<'_>) -> Vec<Finding> {
+    let Some((namespace, name)) = agent_ref(subject.object) else { return Vec::new() };
+    let home = namespace.unwrap_or(subject.namespace);
+    let (mut findings, mut in_state) = (Vec::new(), None);
+    match state.get(&STATE_AGENT, home, name) {
+        Lookup::Found(agent) => {
+            for opt_out in OPT_OUTS.iter().filter(|opt_out| is_off(opt_out.setting, agent.tree())) {
+                let at = annotation_pointer(opt_out.setting.annotation());
+                let of_task = [
+                    opt_out.turned_on_by_env(subject.object, env, name),
+                    opt_out.turned_on_by_annotation(subject.object, name),
+                ];
+                let found = of_task.into_iter().flatten();
+                findings.extend(found.map(|it| it.elsewhere(agent, at.clone(), "opted out of here")));
+            }
+            in_state = Some(agent);
+        }
+        Lookup::Unknown => {}
+        Lookup::Absent => findings.push(agent_missing(home, name)),
+    }
+    if home != subject.namespace {
+        findings.push(agent_in_other_namespace(subject.namespace, home).and_elsewhere(|| {
+            let at = Pointer::new("/metadata/namespace");
+            Some(Elsewhere::of(in_state?, at, "it is in this namespace"))
+        }));
+    }
+    findings
+}
+
+/// A setting that an Agent can switch off for all of its Tasks.
+struct OptOut {
+    setting: Setting,
+    what: &'static str,
+    env: &'static Code,
+    annotation: &'static Code,
+}
+
+static OPT_OUTS: [OptOut; 2] = [
+    OptOut {
+        setting: Setting::Enabled,
+        what: "memory context",
+        env: &OPT_OUT_ENV,
+        annotation: &OPT_OUT_ANNOTATION,
+    },
+    OptOut {
+        setting: Setting::Tools,
+        what: "the memory tools",
+        env: &OPT_OUT_TOOLS_ENV,
+        annotation: &OPT_OUT_TOOLS_ANNOTATION,
+    },
+];
+
+impl OptOut {
+    /// Reports a variable that switches the setting on. The last variable of that name counts. A Task that
+    /// Orka created is never refused, since users cannot correct it.
+    fn turned_on_by_env(&self, task: &Tree, env: &[TaskVariable<'_>], agent: &str) -> Option<Finding> {
+        let last = env.iter().rev().find(|variable| variable.name == self.setting.variable())?;
+        let literal = last.literal().filter(|literal| parse_bool(literal) != Some(false))?;
+        let made_by_orka = [PARENT_LABEL, SCHEDULED_LABEL].iter().any(|key| label(task, key).is_some());
+        let pointer = last.value_pointer();
+        let message = with_field(
+            &pointer,
+            &format!("turns {} on, which Agent {} opts out of", self.what, quoted(agent)),
+        );
+        let finding = Finding::deny(self.env, pointer, message)
+            .help("write \"false\", or take the variable out")
+            .fingerprint_value(literal)
+            .anywhere();
+        let severity = if made_by_orka { Severity::Warn } else { Severity::Deny };
+        Some(Finding { severity, ..finding })
+    }
+
+    fn turned_on_by_annotation(&self, task: &Tree, agent: &str) -> Option<Finding> {
+        let pointer = annotation_pointer(self.setting.annotation());
+        let message = format!("ignored: Agent {} opts out of {}", quoted(agent), self.what);
+        let message = with_field(&pointer, &message);
+        let on = switch(self.setting, task) == Some(true);
+        on.then(|| Finding::warn(self.annotation, pointer, message))
+    }
+}
+
+fn agent_missing(namespace: &str, name: &str) -> Finding {
+    let pointer = Pointer::new("/spec/agentRef/name");
+    let message = with_field(&pointer, &not_found_message(namespace, name));
+    Finding::warn(&AGENT_MISSING, pointer, message)
+}
+
+fn not_found_message(namespace: &str, name: &str) -> String {
+    format!("Agent {} not found", quoted(&format!("{namespace}/{name}")))
+}
+
+fn agent_in_other_namespace(own: &str, home: &str) -> Finding {
+    let pointer = Pointer::new("/spec/agentRef/namespace");
+    let message = format!(
+        "Agent is in {}, Task in {own}: refused when namespace isolation is enforced; memory stays in {own}",
+        quoted(home),
+        own = quoted(own)
+    );
+    let message = with_field(&pointer, &message);
+    Finding::warn(&AGENT_CROSS_NAMESPACE, pointer, message)
+}
+
+fn tools(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
+    let list = subject.object.list_at(&["spec", "ai", "tools"]);
+    let pointer = Pointer::new("/spec/ai/tools");
+    let tools = list.iter().enumerate().filter_map(|(index, tool)| Some((index, tool.text()?.trim())));
+    let home = subject.namespace;
+    tools.filter_map(|(index, tool)| misspelled(tool, home, || pointer.index(index), state)).collect()
+}

@@ -1,0 +1,138 @@
+//! The views of the family's objects, for rules of policies.
+//!
+//! Only a MemoryBackend declares memory. The kind is not released yet, so its objects have a view but are not the
+//! source of another object's memory. Agents, Tasks and Namespaces decide which tools write and read memories.
+
+mod operations;
+
+use crate::endpoint_view;
+use crate::inject::annotation_pointer;
+use memgate_model::family::Subject;
+use memgate_model::kind::{Kind, NAMESPACE};
+use memgate_model::memory_view::{EndpointSource, InlineView, MemoryView, ReferenceView, Role, SecretView};
+use memgate_model::pod::Pod;
+use memgate_model::state_reader::StateReader;
+use memgate_model::tree::Tree;
+use memgate_primitives::pointer::Pointer;
+
+use super::api::{
+    AGENT, ANNOTATION_PREFIX, MEMORY_BACKEND, STATE_AGENT, TASK, TASK_TYPE_AI, TOOLS_ANNOTATION, agent_ref,
+};
+use super::inject::own_variables;
+use super::inject::recognise::Worker;
+use super::task_variable::TaskVariable;
+
+/// The kinds that have a view.
+pub(crate) static VIEWED: [(&Kind, Role); 4] = [
+    (&MEMORY_BACKEND, Role::Memory),
+    (&AGENT, Role::Referrer),
+    (&TASK, Role::Referrer),
+    (&NAMESPACE, Role::Referrer),
+];
+
+/// The view of an object of the family's own kinds, and of a Namespace that has annotations of the family.
+pub(crate) fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<MemoryView> {
+    let kind = subject.kind;
+    if *kind == MEMORY_BACKEND {
+        Some(of_backend(subject, state))
+    } else if *kind == AGENT {
+        Some(of_agent(subject, state))
+    } else if *kind == TASK {
+        is_ai(subject.object).then(|| of_task(subject, state))
+    } else {
+        (*kind == NAMESPACE && is_annotated(subject.object)).then(|| of_namespace(subject))
+    }
+}
+
+/// The view of the pod of an AI worker; `None` for a pod that contradicts itself.
+pub(crate) fn view_pod(
+    pods: [&Pod<'_>; 2],
+    namespace: &str,
+    state: &mut StateReader<'_>,
+) -> Option<MemoryView> {
+    let worker =
+        Worker::find(pods[0]).filter(|worker| worker.contradictions(pods[0], namespace).is_empty())?;
+    let mut view = MemoryView::of_pod(super::FAMILY.name, namespace, []);
+    own_variables(&worker, pods, namespace, state).add_to(&mut view);
+    Some(view)
+}
+
+fn is_ai(task: &Tree) -> bool {
+    text(task, &["spec", "type"]) == Some(TASK_TYPE_AI)
+}
+
+fn is_annotated(namespace: &Tree) -> bool {
+    let annotations = namespace.at(&["metadata", "annotations"]);
+    annotations.is_some_and(|annotations| annotations.keys().any(|key| key.starts_with(ANNOTATION_PREFIX)))
+}
+
+/// A text that is not empty.
+fn text<'t>(object: &'t Tree, path: &[&str]) -> Option<&'t str> {
+    object.text_at(path).filter(|text| !text.is_empty())
+}
+
+fn new_view(subject: &Subject<'_>, role: Role) -> MemoryView {
+    MemoryView::new(super::FAMILY.name, role, subject.kind.kind, subject.namespace, subject.name)
+        .labelled(subject.object)
+}
+
+fn of_backend(subject: &Subject<'_>, state: &mut StateReader<'_>) -> MemoryView {
+    let object = subject.object;
+    let mut view = new_view(subject, Role::Memory);
+    view.has_fixed_name = true;
+    view.at_all([
+        ("backend", "/spec/protocol/profile"),
+        ("endpoint", "/spec/deployment/endpoint"),
+        ("collection", "/spec/store/name"),
+        ("secrets", "/spec/clientAuth/bearerTokenSecretRef/name"),
+    ]);
+    view.backend = text(object, &["spec", "protocol", "profile"]).map(str::to_owned);
+    view.endpoint = text(object, &["spec", "deployment", "endpoint"])
+        .map(|endpoint| endpoint_view::parse(EndpointSource::Literal, endpoint, subject.namespace, state));
+    view.collection = text(object, &["spec", "store", "name"]).map(str::to_owned);
+    view.secrets.extend(secret(subject, &["spec", "clientAuth", "bearerTokenSecretRef"]));
+    view
+}
+
+/// The Secret of the reference at a path, in the namespace of the object.
+fn secret(subject: &Subject<'_>, path: &[&str]) -> Option<SecretView> {
+    let reference = subject.object.at(path)?;
+    let field = path.iter().fold(Pointer::root(), |pointer, key| pointer.key(key)).key("name");
+    let named = (subject.namespace, text(reference, &["name"])?);
+    Some(SecretView::new(named, text(reference, &["key"]), field))
+}
+
+fn of_agent(subject: &Subject<'_>, state: &mut StateReader<'_>) -> MemoryView {
+    let mut view = new_view(subject, Role::Referrer);
+    view.at("operations", annotation_pointer(TOOLS_ANNOTATION));
+    view.at("secrets", Pointer::new("/spec/secretRef/name"));
+    view.operations = Some(operations::of_agent(subject.object, subject.namespace, state));
+    view.secrets.extend(secret(subject, &["spec", "secretRef"]));
+    view
+}
+
+fn of_task(subject: &Subject<'_>, state: &mut StateReader<'_>) -> MemoryView {
+    let mut view = new_view(subject, Role::Referrer);
+    view.at("operations", annotation_pointer(TOOLS_ANNOTATION));
+    let mut agent = None;
+    if let Some((home, name)) = agent_ref(subject.object).filter(|(_, name)| !name.is_empty()) {
+        // The Agent may be in another namespace; its existence there is not a secret.
+        let home = home.unwrap_or(subject.namespace);
+        let (field, lookup) = (Pointer::new("/spec/agentRef/name"), state.get(&STATE_AGENT, home, name));
+        view.references.push(ReferenceView::new(&STATE_AGENT, (home, name), field, lookup));
+        agent = lookup.found();
+    }
+    let env = TaskVariable::read_all(subject.object);
+    let tokens = env.iter().filter_map(|variable| Some((variable, variable.token()?)));
+    view.inline = tokens.map(|(variable, token)| InlineView::new(variable.value_pointer(), token)).collect();
+    view.operations = Some(operations::of_task(subject, &env, agent, state));
+    view
+}
+
+/// The view of a Namespace. It has operations only if an annotation switches the memory tools.
+fn of_namespace(subject: &Subject<'_>) -> MemoryView {
+    let mut view = new_view(subject, Role::Referrer);
+    view.at("operations", annotation_pointer(TOOLS_ANNOTATION));
+    view.operations = operations::of_namespace(subject.object);
+    view
+}

@@ -1,0 +1,250 @@
+//! Finds the memory of a pod: its arguments or labels name an Agent, and the Agent names the Memory.
+
+use crate::inject::elsewhere::unmet_by;
+use crate::inject::{Unmet, label_pointer, lookup_failed, no_memory, references, unmet};
+use crate::message::first_of;
+use memgate_model::elsewhere::Elsewhere;
+use memgate_model::finding::{Code, Finding};
+use memgate_model::injection::Injection;
+use memgate_model::kind::Kind;
+use memgate_model::object::Object;
+use memgate_model::object::index::Index;
+use memgate_model::reason::Reason;
+use memgate_model::state_reader::StateReader;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
+
+use super::super::api::{
+    AGENT, AGENT_LABEL, MEMORY, OPERATIONS, TARGET_NAMESPACE, allow, claimed_memory, operation,
+};
+use super::super::codes::{
+    LOOKUP_FAILED, POD_AGENT_AMBIGUOUS, POD_AGENT_MISSING, POD_ALLOW_INVALID, POD_AMBIGUOUS,
+    POD_FOREIGN_NAMESPACE, POD_MEMORY_MISSING, POD_MEMORY_NONE,
+};
+use super::super::message::{fit_message, fit_names, truncate};
+use super::super::namespace::{self, Resolved, namespaced};
+use super::recognise::{self, AgentName, Identity};
+
+/// An Agent, its granted operations, and the Memory that it claims.
+pub(super) struct GrantedMemory<'s> {
+    pub(super) agent: &'s Object,
+    pub(super) operations: Vec<&'static str>,
+    pub(super) memory: &'s Object,
+}
+
+/// Finds Agents by their Orloj namespace and their sanitized name, which has no slash.
+static BY_SANITIZED_NAME: Index = Index {
+    place: 3,
+    keys: |agent| {
+        let name = recognise::sanitized(&agent.name);
+        vec![namespaced(namespace::object_namespace(agent), &name).into()]
+    },
+};
+
+/// Finds the memory for the identity of a pod.
+pub(super) struct Finder<'p> {
+    /// The pointer of the findings.
+    pub(super) pointer: Pointer,
+    pub(super) identity: Identity<'p>,
+}
+
+impl Finder<'_> {
+    pub(super) fn find<'s>(
+        &self,
+        pod_namespace: &str,
+        state: &mut StateReader<'s>,
+    ) -> Result<GrantedMemory<'s>, Unmet> {
+        let agent = self.find_agent(state)?;
+        let name = claimed_memory(agent.tree()).ok_or_else(|| self.no_memory(agent))?;
+        let operations = self.operations(agent)?;
+        // This comes before the lookup of the Memory: a pod of another namespace must not learn whether it
+        // exists.
+        self.check_namespace(pod_namespace, state)?;
+        let memory = self.resolve(&MEMORY, name, &POD_MEMORY_MISSING, state);
+        let memory = memory
+            .map_err(|unmet| unmet_by(unmet, agent, Pointer::new("/spec/memory/ref"), "claimed here"))?;
+        Ok(GrantedMemory { agent, operations, memory })
+    }
+
+    fn find_agent<'s>(&self, state: &mut StateReader<'s>) -> Result<&'s Object, Unmet> {
+        let name = match &self.identity.name {
+            AgentName::Exact(name) => name,
+            AgentName::Sanitized(label) => self.find_sanitized(label, state)?.unwrap_or(label),
+            AgentName::None => {
+                return Err(self.unmet(
+                    Reason::ReferenceMissing,
+                    &POD_AGENT_MISSING,
+                    "the pod names no Agent: it has neither the flag --agent nor the label orloj.dev/agent",
+                ));
+            }
+        };
+        self.resolve(&AGENT, name, &POD_AGENT_MISSING, state)
+    }
+
+    /// The name of the Agents in the Orloj namespace with this sanitized name; an error if there are several
+    /// names.
+    fn find_sanitized<'s>(
+        &self,
+        sanitized: &str,
+        state: &mut StateReader<'s>,
+    ) -> Result<Option<&'s str>, Unmet> {
+        let home = self.identity.namespace.as_ref();
+        let settings = &state.settings().orloj;
+        let key = namespaced(home, sanitized);
+        let is_in = |agent: &Object| namespace::is_in(agent, home, settings);
+        let mut agents = state.indexed(&AGENT, &BY_SANITIZED_NAME, &key).filter(|agent| is_in(agent));
+        let Some(first) = agents.next() else { return Ok(None) };
+        // Without an agent at home, claims of other namespaces count only if all of them are held.
+        if *first.namespace != *home && state.may_lack(&AGENT, (&BY_SANITIZED_NAME, &key), is_in) {
+            return Err(self.unknown(AGENT.kind, sanitized, state));
+        }
+        match agents.find(|agent| agent.name != first.name) {
+            None => Ok(Some(&first.name)),
+            Some(second) => {
+                let message = fit_names([sanitized], |[label]| {
+                    format!("label {AGENT_LABEL} {} matches several Agents", quoted(label))
+                });
+                let at = label_pointer(AGENT_LABEL);
+                let unmet = unmet(Reason::ReferenceInvalid, &POD_AGENT_AMBIGUOUS, at, message);
+                let both = [first, second].into_iter();
+                let name = || Pointer::new("/metadata/name");
+                Err(both.fold(unmet, |unmet, agent| unmet_by(unmet, agent, name(), "matches")))
+            }
+        }
+    }
+
+    /// The operations of the Agent. An Agent without operations has no memory, and Orloj ignores an Agent with an
+    /// invalid operation.
+    fn operations(&self, agent: &Object) -> Result<Vec<&'static str>, Unmet> {
+        let mut operations = Vec::with_capacity(OPERATIONS.len());
+        for (index, entry) in allow(agent.tree()).iter().enumerate() {
+            let Some(operation) = operation(entry) else {
+                let message = self.message_about(&agent.name, |agent| {
+                    format!("Agent {agent} has an invalid spec.memory.allow")
+                });
+                let unmet = self.unmet(Reason::ReferenceInvalid, &POD_ALLOW_INVALID, message);
+                let at = Pointer::new("/spec/memory/allow").index(index);
+                return Err(unmet_by(unmet, agent, at, "invalid"));
+            };
+            if !operations.contains(&operation) {
+                operations.push(operation);
+            }
+        }
+        if operations.is_empty() { Err(self.no_memory(agent)) } else { Ok(operations) }
+    }
+
+    /// The object of this name in the Orloj namespace of the pod's task.
+    fn resolve<'s>(
+        &self,
+        kind: &'static Kind,
+        name: &str,
+        missing: &'static Code,
+        state: &mut StateReader<'s>,
+    ) -> Result<&'s Object, Unmet> {
+        let home = self.identity.namespace.as_ref();
+        match namespace::resolve(kind, home, name, state) {
+            Resolved::Found(object) => Ok(object),
+            Resolved::Ambiguous(claims) => {
+                let finding = ambiguous(kind, home, name, &claims, self.pointer.clone());
+                Err(Box::new(Injection::unmet(Reason::ReferenceInvalid, finding)))
+            }
+            Resolved::Absent => Err(self.not_found(missing, kind, name)),
+            Resolved::Unknown => Err(self.unknown(kind.kind, name, state)),
+        }
+    }
+
+    /// Refuses a pod of another namespace, unless Orloj runs its Jobs there.
+    fn check_namespace(&self, pod_namespace: &str, state: &StateReader<'_>) -> Result<(), Unmet> {
+        let home = self.identity.namespace.as_ref();
+        let jobs = &state.settings().orloj.job_namespaces;
+        if pod_namespace == home || jobs.iter().any(|namespace| namespace == pod_namespace) {
+            return Ok(());
+        }
+        let message = fit_names([pod_namespace, home], |[pod, home]| {
+            format!("namespace {} may not use memory of Orloj namespace {}", quoted(pod), quoted(home))
+        });
+        let finding = Finding::warn(&POD_FOREIGN_NAMESPACE, self.pointer.clone(), message)
+            .help("see the setting orloj.jobNamespaces");
+        Err(Box::new(Injection::unmet(Reason::ReferenceInvalid, finding)))
+    }
+
+    fn no_memory(&self, agent: &Object) -> Unmet {
+        let message = self.message_about(&agent.name, |agent| {
+            format!("Agent {agent} uses no memory: it needs spec.memory.ref and spec.memory.allow")
+        });
+        let unmet = no_memory(&POD_MEMORY_NONE, self.pointer.clone(), message);
+        unmet_by(unmet, agent, Pointer::new("/spec/memory"), "grants no operation of a memory")
+    }
+
+    fn not_found(&self, code: &'static Code, kind: &'static Kind, name: &str) -> Unmet {
+        let message = self.message_about(name, |name| format!("{} {name} not found", kind.kind));
+        let mut unmet = self.unmet(Reason::ReferenceMissing, code, message);
+        unmet.missing = references([kind], &self.identity.namespace, name);
+        unmet
+    }
+
+    fn unknown(&self, kind: &str, name: &str, state: &StateReader<'_>) -> Unmet {
+        let object = [kind, &self.identity.namespace, name];
+        lookup_failed(&LOOKUP_FAILED, self.pointer.clone(), object, state)
+    }
+
+    fn unmet(&self, reason: Reason, code: &'static Code, message: impl Into<String>) -> Unmet {
+        unmet(reason, code, self.pointer.clone(), message)
+    }
+
+    /// A message about `"namespace/name"`, in the Orloj namespace of the pod's task.
+    fn message_about(&self, name: &str, message: impl Fn(&str) -> String) -> String {
+        let home = self.identity.namespace.as_ref();
+        fit_names([home, name], |[home, name]| message(&quoted(&format!("{home}/{name}"))))
+    }
+}
+
+/// The Agent of this identity, if it is in the Kubernetes namespace that has the name of its Orloj namespace.
+pub(super) fn agent_at_home<'s>(
+    identity: &Identity<'_>,
+    namespace: &str,
+    state: &StateReader<'s>,
+) -> Option<&'s Object> {
+    let fits = |agent: &&Object| {
+        *agent.namespace == *namespace
+            && namespace::object_namespace(agent) == namespace
+            && identity.matches(&agent.name)
+    };
+    match &identity.name {
+        AgentName::Exact(name) => state.peek(&AGENT, namespace, name).filter(fits),
+        AgentName::Sanitized(label) => {
+            state.peek_indexed(&AGENT, &BY_SANITIZED_NAME, &namespaced(namespace, label)).find(fits)
+        }
+        AgentName::None => None,
+    }
+}
+
+/// The finding about a name in an Orloj namespace that objects of several other namespaces claim. memgate uses
+/// none of them: a user who may create objects in one namespace must not change the pods of another.
+pub(super) fn ambiguous(
+    kind: &'static Kind,
+    home: &str,
+    name: &str,
+    claims: &[&Object],
+    pointer: Pointer,
+) -> Finding {
+    /// How many namespaces the message names.
+    const MAX_NAMES: usize = 5;
+    /// How many of the objects the finding shows.
+    const MAX_SHOWN: usize = 2;
+    let message = fit_message(|limit| {
+        let [home, name] = [home, name].map(|text| truncate(text, limit));
+        let namespaces = claims.iter().take(MAX_NAMES).map(|object| truncate(&object.namespace, limit));
+        let namespaces: Vec<_> = namespaces.collect();
+        let (kind, name) = (kind.kind, quoted(&format!("{home}/{name}")));
+        format!("{kind} {name} is claimed by several namespaces ({})", first_of(&namespaces, claims.len()))
+    });
+    let mut finding = Finding::warn(&POD_AMBIGUOUS, pointer, message)
+        .help("create it in the namespace of that very name, or see the setting orloj.sourceNamespaces");
+    let shown = claims.iter().take(MAX_SHOWN);
+    finding.elsewhere.extend(shown.map(|object| {
+        let at = Pointer::new("/metadata/annotations").key(TARGET_NAMESPACE);
+        Elsewhere::of(object, at, "claims the name")
+    }));
+    finding
+}

@@ -1,0 +1,121 @@
+//! Validates a Memory, an Agent or a ModelEndpoint.
+//!
+//! The CRDs accept almost anything, and the platform reports faults later and without a reason. So users see the
+//! reason only here. Each kind has a module; rules for all kinds are in this one.
+
+mod advice;
+mod agent;
+mod memory;
+mod usage;
+
+use std::hash::{DefaultHasher, Hash, Hasher as _};
+
+use crate::schema_check::{self, Codes, drop_below_wrong_types};
+use memgate_model::family::Subject;
+use memgate_model::finding::{Finding, Severity};
+use memgate_model::object::is_deleting;
+use memgate_model::platform_settings::Orloj;
+use memgate_model::request::Operation;
+use memgate_model::state_reader::StateReader;
+use memgate_model::tree::Tree;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
+
+use super::api::{self, AGENT, MEMORY, ModelEndpoint, text};
+use super::codes::{
+    MODELENDPOINT_MODEL_REQUIRED, NAME_RESERVED, PROVIDER_UNKNOWN, SCHEMA, TARGET_NAMESPACE, UNKNOWN_FIELD,
+};
+use super::message::fit_names;
+use super::namespace;
+
+const SCHEMA_CODES: Codes = Codes { field_type: &SCHEMA, unknown_field: &UNKNOWN_FIELD };
+
+/// Names that have another meaning in the paths of Orloj's API.
+/// Source: OrlojHQ/orloj, the API's check of names.
+const RESERVED_NAMES: [&str; 6] = ["status", "logs", "exec", "scale", "proxy", "binding"];
+
+/// All findings about the subject, in any order.
+pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
+    if subject.operation == Operation::Delete {
+        // The first DELETE already gave the warning.
+        return if is_deleting(subject.object) { Vec::new() } else { usage::deleted(subject, state) };
+    }
+    let mut findings =
+        schema_check::check(subject.object, &subject.kind.schema, SCHEMA_CODES, state.budget());
+    // The apiserver drops the status of every written object before it checks types.
+    let status = Pointer::new("/status");
+    findings.retain(|finding| !status.holds(&finding.pointer));
+    findings.extend(name_reserved(subject));
+    findings.extend(target_namespace(subject, &state.settings().orloj));
+    if *subject.kind == MEMORY {
+        findings.extend(memory::findings(subject.object));
+        findings.extend(advice::findings(subject, state));
+    } else if *subject.kind == AGENT {
+        findings.extend(agent::findings(subject, state));
+    } else {
+        findings.extend(model_endpoint(subject.object));
+    }
+    let mut findings = drop_below_wrong_types(findings, SCHEMA_CODES);
+    if let Some(old) = subject.old {
+        keep_changed(&mut findings, subject.object, old);
+    }
+    findings
+}
+
+/// Keeps the warnings about fields that an UPDATE changes. The operator updates each object right after its
+/// creation, and the warnings about unchanged fields were already reported then.
+fn keep_changed(findings: &mut Vec<Finding>, object: &Tree, old: &Tree) {
+    const PROVIDER: [&str; 2] = ["spec", "provider"];
+    let spec_changed = match (object.get("spec"), old.get("spec")) {
+        (Some(new), Some(old)) => !new.is_equivalent(old),
+        (new, old) => new.is_some() || old.is_some(),
+    };
+    findings.retain(|finding| {
+        if finding.severity == Severity::Deny {
+            true
+        } else if *finding.code == TARGET_NAMESPACE {
+            namespace::annotation(object) != namespace::annotation(old)
+        } else if *finding.code == PROVIDER_UNKNOWN {
+            text(object, &PROVIDER) != text(old, &PROVIDER)
+        } else {
+            spec_changed
+        }
+    });
+}
+
+fn name_reserved(subject: &Subject<'_>) -> Option<Finding> {
+    let reserved = subject.operation == Operation::Create && RESERVED_NAMES.contains(&subject.name);
+    let message = || format!("metadata.name {} is a reserved subresource name", quoted(subject.name));
+    reserved.then(|| Finding::deny(&NAME_RESERVED, Pointer::new("/metadata/name"), message()))
+}
+
+fn target_namespace(subject: &Subject<'_>, settings: &Orloj) -> Option<Finding> {
+    let target = namespace::annotated(subject.object).filter(|target| *target != subject.namespace)?;
+    let pointer = Pointer::new("/metadata/annotations").key(api::TARGET_NAMESPACE);
+    // Orloj reads the object even if memgate ignores it.
+    let ignored = namespace::is_ignored(subject.object, subject.namespace, settings);
+    let note = if ignored { "; memgate ignores it" } else { "" };
+    let message = fit_names([target], |[target]| {
+        format!("{} writes into Orloj namespace {}{note}", api::TARGET_NAMESPACE, quoted(target))
+    });
+    if ignored {
+        let help = "only namespaces of orloj.sourceNamespaces may use the annotation";
+        return Some(Finding::warn(&TARGET_NAMESPACE, pointer, message).help(help));
+    }
+    Some(Finding::warn(&TARGET_NAMESPACE, pointer, message))
+}
+
+/// A fingerprint value: the same for two lists that are equal, and short even for a long one.
+fn fingerprint_of<T: Hash>(values: impl IntoIterator<Item = T>) -> String {
+    let mut hasher = DefaultHasher::new();
+    let count = values.into_iter().map(|value| value.hash(&mut hasher)).count();
+    count.hash(&mut hasher);
+    format!("{:016x}", hasher.finish())
+}
+
+/// Validates a ModelEndpoint.
+fn model_endpoint(object: &Tree) -> Option<Finding> {
+    let missing = ModelEndpoint::read(object).default_model.is_none();
+    let pointer = Pointer::new("/spec/default_model");
+    missing.then(|| Finding::deny(&MODELENDPOINT_MODEL_REQUIRED, pointer, "spec.default_model is required"))
+}

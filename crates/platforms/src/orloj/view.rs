@@ -1,0 +1,253 @@
+//! The views of the family's objects, for rules of policies.
+
+use crate::endpoint_view;
+use crate::inject::own::{OwnReading, distinct};
+use memgate_model::family::Subject;
+use memgate_model::kind::Kind;
+use memgate_model::memory_view::{
+    EmbeddingView, EndpointSource, EndpointView, InlineView, MemoryView, OperationView, ReferenceView, Role,
+    SecretView, SourceView, Why, qualified,
+};
+use memgate_model::object::{Lookup, Object};
+use memgate_model::pod::Pod;
+use memgate_model::state_reader::StateReader;
+use memgate_model::tree::Tree;
+use memgate_primitives::pointer::Pointer;
+
+use super::FAMILY;
+use super::api::{
+    AGENT, MEMORY, MODEL_ENDPOINT, Memory, ModelEndpoint, OPERATIONS, Provider, TARGET_NAMESPACE,
+    VALIDATED_AGENT, claimed_memory, operation,
+};
+use super::endpoint::contains_password;
+use super::inject::{memory_of, own_variables, want};
+use super::namespace::{self, NamespacedName, SecretReference};
+
+/// The path of views that holds the Orloj namespace of an object.
+pub(crate) const NAMESPACE_PATH: &str = "orlojNamespace";
+
+/// The kinds that have a view.
+pub(crate) static VIEWED: [(&Kind, Role); 2] = [(&MEMORY, Role::Memory), (&VALIDATED_AGENT, Role::Referrer)];
+
+/// The view of an object of the family's own kinds. An Agent has a view only if it has `spec.memory`.
+pub(crate) fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<MemoryView> {
+    if *subject.kind == MEMORY {
+        Some(of_memory(subject.object, (subject.namespace, subject.name), state))
+    } else if *subject.kind == VALIDATED_AGENT {
+        of_agent(subject, state)
+    } else {
+        None
+    }
+}
+
+/// The view of an agent pod.
+pub(crate) fn view_pod(
+    pods: [&Pod<'_>; 2],
+    namespace: &str,
+    state: &mut StateReader<'_>,
+) -> Option<MemoryView> {
+    let declared = memory_of(pods[0], namespace, state)?.ok().map(|memory| of_stored(memory, state));
+    let own_namespace = declared.as_ref().and_then(|memory| memory.own_namespace.clone());
+    let (own, others) = own_variables(pods, namespace, state);
+    let of_agent = own.readings().filter(|_| declared.is_some()).map(|reading| (&own, reading));
+    let mut sources = Vec::new();
+    for (own, reading) in of_agent.chain(distinct(&others, declared.as_slice(), state.budget())) {
+        let mut source = declared.clone().unwrap_or_else(|| own.undeclared_view(FAMILY.name, namespace));
+        let addresses = use_own(&mut source, reading);
+        sources.extend(reading.reached_at(source, addresses, contains_password, |_, _, _| {}, state));
+    }
+    let mut view = MemoryView { own_namespace, ..MemoryView::of_pod(FAMILY.name, namespace, sources) };
+    own.add_to(&mut view);
+    Some(view)
+}
+
+/// Puts what the pod itself sets in the place of what its Memory declares. Of another provider, only the pod's own
+/// variables count. Returns the variables that may name the endpoint: those of each provider where it is unknown. A
+/// provider of a custom build may use any that the pod sets.
+fn use_own(view: &mut MemoryView, own: OwnReading<'_>) -> &'static [&'static str] {
+    let set = own.get(want::PROVIDER);
+    if let Some(set) = set {
+        let named = |text: &str| Provider::parse(Some(text.trim()).filter(|text| !text.is_empty()));
+        view.backend = set.value(view, "backend", |text| Some(named(text).name().to_owned()));
+        view.provider = set.value(view, "provider", |text| Some(named(text).name().to_owned()));
+        view.durable = set.value(view, "durable", |text| Some(durable(&named(text)))).flatten();
+    }
+    let (credentials, addresses): (&[&str], &[&str]) =
+        match view.provider.as_deref().map(|name| Provider::parse(Some(name))) {
+            Some(Provider::InMemory) => (&[], &[]),
+            Some(Provider::Pgvector) => (&[want::PASSWORD], &[want::DSN]),
+            Some(Provider::Custom(_)) if own.iter().any(|(name, _)| name == want::DSN) => {
+                (&[want::TOKEN, want::PASSWORD], &[want::ENDPOINT, want::DSN])
+            }
+            Some(Provider::Http | Provider::Custom(_)) => (&[want::TOKEN], &[want::ENDPOINT]),
+            None => (&[want::TOKEN, want::PASSWORD], &[want::ENDPOINT, want::DSN]),
+        };
+    if let Some(set) = set {
+        // Another provider may read what memgate adds for the declared one.
+        for (names, path, secret) in
+            [(addresses, "endpoint", ENDPOINT_SECRET), (credentials, "secrets", AUTH_SECRET)]
+        {
+            if !names.iter().any(|name| own.is_as_declared(name)) {
+                view.moved(path, &set.field);
+                view.secrets.retain(|it| it.field.as_str() != secret);
+                view.endpoint = view.endpoint.take().filter(|_| path != "endpoint");
+            }
+        }
+        view.moved("inline", &set.field);
+        view.inline.clear();
+        if view.provider.is_none() {
+            view.unknown.extend(["secrets", "inline"].map(|path| (path, set.why())));
+            view.endpoint = Some(EndpointView::unknown(EndpointSource::Literal, set.why()));
+        }
+    }
+    if let Some(set) = own.get(want::EMBEDDING_MODEL) {
+        let model = set.text(view, "embedding.model");
+        view.embedding.get_or_insert_default().model = model;
+    }
+    // At another address there may be another provider.
+    if let Some(set) = own.get(want::EMBEDDING_URL) {
+        view.embedding.get_or_insert_default().provider = None;
+        view.moved("embedding.provider", &set.field);
+        view.unknown.push(("embedding.provider", set.why()));
+    }
+    for set in credentials.iter().filter_map(|name| own.get(name)) {
+        set.set_credential(view, Some(&Pointer::new(AUTH_SECRET)));
+    }
+    if addresses.iter().any(|name| own.get(name).is_some()) {
+        view.secrets.retain(|secret| secret.field.as_str() != ENDPOINT_SECRET);
+    }
+    addresses
+}
+
+/// Sets the Orloj namespace of an object.
+fn set_orloj_namespace(view: &mut MemoryView, namespace: &str) {
+    view.own_namespace = Some((NAMESPACE_PATH, namespace.to_owned()));
+    view.at(NAMESPACE_PATH, Pointer::new("/metadata/annotations").key(TARGET_NAMESPACE));
+}
+
+/// The view of an Agent; `None` without `spec.memory`.
+fn of_agent(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<MemoryView> {
+    let object = subject.object;
+    let claim = object.at(&["spec", "memory"]).filter(|claim| claim.is_object())?;
+    let mut view = MemoryView::new(FAMILY.name, Role::Referrer, AGENT.kind, subject.namespace, subject.name);
+    let home = namespace::effective(object, subject.namespace);
+    set_orloj_namespace(&mut view, home);
+    let (reference, list) = (Pointer::new("/spec/memory/ref"), Pointer::new("/spec/memory/allow"));
+    view.operations = claim.get("allow").and_then(|allow| operations(allow, &list));
+    view.at("operations", list);
+    view.at("references", reference.clone());
+    if let Some(name) = claimed_memory(object) {
+        let lookup = namespace::find(&MEMORY, home, name, state);
+        if let Lookup::Found(memory) = lookup {
+            view.sources = vec![SourceView { view: of_stored(memory, state), field: reference.clone() }];
+        }
+        view.references.push(ReferenceView::new(&MEMORY, (home, name), reference, lookup));
+    }
+    Some(view)
+}
+
+/// The operations that a list grants, each once; `None` for a value that is not a list.
+fn operations(allow: &Tree, list: &Pointer) -> Option<Vec<OperationView>> {
+    let Tree::List(entries) = allow else { return None };
+    let mut operations: Vec<OperationView> = Vec::with_capacity(OPERATIONS.len());
+    for (index, entry) in entries.iter().enumerate() {
+        let operation = operation(entry);
+        if let Some(name) = operation.filter(|name| operations.iter().all(|known| known.name != *name)) {
+            operations.push(OperationView { name: name.to_owned(), field: list.index(index) });
+        }
+    }
+    Some(operations)
+}
+
+const PROVIDER: &str = "/spec/provider";
+const ENDPOINT: &str = "/spec/endpoint";
+const ENDPOINT_SECRET: &str = "/spec/endpoint_secret_ref";
+const AUTH_SECRET: &str = "/spec/auth/secretRef";
+const EMBEDDING_MODEL: &str = "/spec/embedding_model";
+
+/// The view of a Memory of the state.
+fn of_stored(memory: &Object, state: &mut StateReader<'_>) -> MemoryView {
+    of_memory(memory.tree(), (&memory.namespace, &memory.name), state).labelled(memory.tree())
+}
+
+/// The view of a Memory of this Kubernetes namespace and name.
+fn of_memory(object: &Tree, (namespace, name): (&str, &str), state: &mut StateReader<'_>) -> MemoryView {
+    let memory = Memory::read(object);
+    let home = namespace::effective(object, namespace);
+    let mut view = MemoryView::new(FAMILY.name, Role::Memory, MEMORY.kind, namespace, name);
+    set_orloj_namespace(&mut view, home);
+    view.backend = memory.provider.as_ref().map(|provider| provider.name().to_owned());
+    view.provider.clone_from(&view.backend);
+    view.durable = memory.provider.as_ref().and_then(durable);
+    note_fields(&mut view, &memory);
+    if !memory.has_provider(&Provider::InMemory) {
+        view.endpoint = endpoint(&memory, namespace, state);
+        view.secrets = secrets(&memory, home);
+    }
+    let password = memory.endpoint.filter(|text| contains_password(text));
+    view.inline.extend(password.map(|text| InlineView::new(Pointer::new(ENDPOINT), text)));
+    add_embedding(&mut view, &memory, home, state);
+    view
+}
+
+/// Whether memory outlives its process, if that is known for the provider.
+const fn durable(provider: &Provider) -> Option<bool> {
+    match provider {
+        Provider::InMemory => Some(false),
+        Provider::Pgvector => Some(true),
+        Provider::Http | Provider::Custom(_) => None,
+    }
+}
+
+/// Sets the places of the fields.
+fn note_fields(view: &mut MemoryView, memory: &Memory<'_>) {
+    let endpoint = if memory.endpoint_secret_ref.is_some() { ENDPOINT_SECRET } else { ENDPOINT };
+    view.at_all([
+        ("backend", PROVIDER),
+        ("durable", PROVIDER),
+        ("provider", PROVIDER),
+        ("endpoint", endpoint),
+        ("secrets", AUTH_SECRET),
+        ("inline", ENDPOINT),
+        ("embedding", EMBEDDING_MODEL),
+        ("references", EMBEDDING_MODEL),
+    ]);
+}
+
+/// The endpoint. A Secret that holds one wins over the literal.
+fn endpoint(memory: &Memory<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<EndpointView> {
+    if let Some(secret) = memory.endpoint_secret_ref {
+        return Some(EndpointView::unknown(EndpointSource::Secret, Why::EndpointInSecret).of(secret));
+    }
+    Some(endpoint_view::parse(EndpointSource::Literal, memory.endpoint?, namespace, state))
+}
+
+/// The Secrets, by Orloj namespace. A reference with an invalid name is left out.
+fn secrets(memory: &Memory<'_>, home: &str) -> Vec<SecretView> {
+    let fields = [(AUTH_SECRET, memory.secret_ref), (ENDPOINT_SECRET, memory.endpoint_secret_ref)];
+    let secret = |(field, text): (&str, Option<&str>)| {
+        let reference = SecretReference::read(text?, home);
+        let NamespacedName { namespace, name } = reference.secret;
+        let view = SecretView::new((namespace, name), Some(reference.key()), Pointer::new(field));
+        reference.secret.is_valid().then_some(view)
+    };
+    fields.into_iter().filter_map(secret).collect()
+}
+
+/// Adds the ModelEndpoint, which Orloj resolves whatever the provider is: the reference, and the model that it names.
+fn add_embedding(view: &mut MemoryView, memory: &Memory<'_>, home: &str, state: &mut StateReader<'_>) {
+    let reference = memory.embedding_model.map(|text| NamespacedName::read(text, home));
+    let Some(reference) = reference.filter(NamespacedName::is_valid) else { return };
+    let NamespacedName { namespace, name } = reference;
+    let lookup = namespace::find(&MODEL_ENDPOINT, namespace, name, state);
+    let field = Pointer::new(EMBEDDING_MODEL);
+    view.references.push(ReferenceView::new(&MODEL_ENDPOINT, (namespace, name), field, lookup));
+    if let Lookup::Found(object) = lookup {
+        let ModelEndpoint { default_model, provider, .. } = ModelEndpoint::read(object.tree());
+        let model = default_model.map(str::to_owned);
+        view.embedding = Some(EmbeddingView { model, provider: Some(provider) });
+    } else {
+        let title = format!("{} \"{}\"", MODEL_ENDPOINT.kind, qualified(namespace, name));
+        view.unknown.push(("embedding", Why::Object(title)));
+    }
+}

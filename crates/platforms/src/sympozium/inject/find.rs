@@ -1,0 +1,191 @@
+//! Finds the memories of a pod, through its AgentRun, Agent and Ensemble in its own namespace.
+
+use crate::inject::elsewhere::unmet_by;
+use crate::inject::{Unmet, label_pointer, lookup_failed, references, unmet};
+use crate::message::fit_names;
+use memgate_model::finding::Finding;
+use memgate_model::object::{Lookup, Object, Reference};
+use memgate_model::pod::Pod;
+use memgate_model::reason::Reason;
+use memgate_model::state_reader::StateReader;
+use memgate_model::tree::Tree;
+use memgate_primitives::name::is_dns_subdomain;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
+
+use super::super::api::agent::{
+    SkillsOwner, agent_ref, config_name, ensemble_name, has_legacy_memory, inherits_skills, memory_skill,
+    names_harness, skills, skills_owner,
+};
+use super::super::api::ensemble::{AgentConfig, configs_field, shares_memory};
+use super::super::api::{ENSEMBLE_LABEL, RUN_LABEL, STATE_AGENT_RUN};
+use super::super::codes::{INSTANCE_MISMATCH, LOOKUP_FAILED, POD_AGENT_NOT_FOUND, POD_ENSEMBLE_NOT_FOUND};
+use super::super::lookup;
+use super::recognise::instance_label;
+
+/// The objects that belong to a pod, and the memories that are on.
+pub(in super::super) struct PodMemories<'s> {
+    /// The name of the agent.
+    pub(super) instance: String,
+    /// The Agent; `None` if only the run sets memory, or if the Ensemble will create the Agent.
+    pub(in super::super) agent: Option<&'s Object>,
+    /// The config of the Ensemble from which the Agent will be made.
+    pub(in super::super) made_from: Option<AgentConfig<'s>>,
+    /// The object and the field that turn private memory on.
+    pub(in super::super) private: Option<(&'s Object, String)>,
+    /// Whether the memory in a ConfigMap is on.
+    pub(super) legacy: bool,
+    /// The Ensemble.
+    pub(in super::super) ensemble: Option<&'s Object>,
+    /// Whether its shared memory is on.
+    pub(in super::super) shared: bool,
+    /// The Agent's entry in the Ensemble.
+    pub(in super::super) config: Option<&'s str>,
+    /// Whether the run or the agent names a harness in place of Sympozium's own runner.
+    pub(super) harness: bool,
+    /// What is missing.
+    pub(super) unmet: Vec<Finding>,
+    /// The missing objects as references, under each kind that they could have.
+    pub(super) missing: Vec<Reference>,
+}
+
+pub(in super::super) fn find<'s>(
+    pod: &Pod<'_>,
+    instance: &str,
+    namespace: &str,
+    state: &mut StateReader<'s>,
+) -> Result<PodMemories<'s>, Unmet> {
+    let run = find_run(pod, instance, namespace, state)?;
+    let agent = match lookup::agent(namespace, instance, state) {
+        Lookup::Found(agent) => Some(agent),
+        Lookup::Absent => None,
+        Lookup::Unknown => {
+            let object = ["Agent", namespace, instance];
+            return Err(lookup_failed(&LOOKUP_FAILED, instance_label(), object, state));
+        }
+    };
+    let mut found = PodMemories {
+        instance: instance.to_owned(),
+        agent,
+        made_from: None,
+        private: private(run, agent),
+        legacy: agent.is_some_and(|agent| has_legacy_memory(agent.tree())),
+        ensemble: None,
+        shared: false,
+        config: agent.and_then(|agent| config_name(agent.tree())),
+        harness: false,
+        unmet: Vec::new(),
+        missing: Vec::new(),
+    };
+    match agent {
+        Some(agent) => find_ensemble(&mut found, agent, run, namespace, state),
+        None => match lookup::maker(namespace, instance, state) {
+            Some((ensemble, config)) => found.add_made_agent(ensemble, config, run),
+            None => found.add_missing_agent(namespace),
+        },
+    }
+    let tree = |object: Option<&'s Object>| object.map(Object::tree);
+    found.harness = names_harness(tree(run), tree(agent), tree(found.ensemble), found.config);
+    Ok(found)
+}
+
+/// The run that the pod names, if it exists; an error if the run belongs to another agent.
+fn find_run<'s>(
+    pod: &Pod<'_>,
+    instance: &str,
+    namespace: &str,
+    state: &mut StateReader<'s>,
+) -> Result<Option<&'s Object>, Unmet> {
+    let Some(name) = pod.label(RUN_LABEL).filter(|name| !name.is_empty()) else { return Ok(None) };
+    let at = label_pointer(RUN_LABEL);
+    let run = match state.get(&STATE_AGENT_RUN, namespace, name) {
+        Lookup::Found(run) => run,
+        Lookup::Absent => return Ok(None),
+        Lookup::Unknown => {
+            return Err(lookup_failed(&LOOKUP_FAILED, at, ["AgentRun", namespace, name], state));
+        }
+    };
+    match agent_ref(run.tree()) {
+        Some(agent) if agent != instance => {
+            let message = fit_names([instance, name, agent], |[instance, run, agent]| {
+                let (instance, run, agent) = (quoted(instance), quoted(run), quoted(agent));
+                format!("instance label {instance} does not match AgentRun {run} of agent {agent}")
+            });
+            let unmet = unmet(Reason::Conflict, &INSTANCE_MISMATCH, instance_label(), message);
+            Err(unmet_by(unmet, run, Pointer::new("/spec/agentRef"), "another agent"))
+        }
+        _ => Ok(Some(run)),
+    }
+}
+
+/// The object and the field that turn private memory on: the run's own skills count, or its agent's if the run has
+/// none.
+fn private<'s>(run: Option<&'s Object>, agent: Option<&'s Object>) -> Option<(&'s Object, String)> {
+    let object = match skills_owner(run.map(Object::tree), agent.map(Object::tree))? {
+        SkillsOwner::Run => run?,
+        SkillsOwner::Agent => agent?,
+    };
+    let index = memory_skill(skills(object.tree()))?;
+    Some((object, format!("spec.skills[{index}].skillPackRef")))
+}
+
+fn find_ensemble<'s>(
+    found: &mut PodMemories<'s>,
+    agent: &'s Object,
+    run: Option<&'s Object>,
+    namespace: &str,
+    state: &mut StateReader<'s>,
+) {
+    let run: Option<&Tree> = run.map(Object::tree);
+    let Some(name) = ensemble_name(Some(agent.tree()), run) else { return };
+    match lookup::ensemble(namespace, name, state) {
+        Lookup::Found(ensemble) => {
+            found.shared = shares_memory(ensemble.tree());
+            found.ensemble = Some(ensemble);
+        }
+        Lookup::Absent => {
+            let message = fit_names([name], |[name]| format!("Ensemble {} not found", quoted(name)));
+            let finding = Finding::warn(&POD_ENSEMBLE_NOT_FOUND, instance_label(), message);
+            let at = Pointer::new("/metadata/labels").key(ENSEMBLE_LABEL);
+            found.unmet.push(finding.elsewhere(agent, at, "named here"));
+            found.missing = references(lookup::ENSEMBLES, namespace, name);
+        }
+        Lookup::Unknown => {
+            let object = ["Ensemble", namespace, name];
+            found.unmet.extend(lookup_failed(&LOOKUP_FAILED, instance_label(), object, state).unmet);
+        }
+    }
+}
+
+impl<'s> PodMemories<'s> {
+    /// Whether any memory is on.
+    pub(super) const fn has_memory(&self) -> bool {
+        self.private.is_some() || self.legacy || self.shared
+    }
+
+    /// Uses the Ensemble's config for an Agent that the Ensemble will create. Upstream gives each such Agent the
+    /// skill.
+    fn add_made_agent(&mut self, ensemble: &'s Object, config: AgentConfig<'s>, run: Option<&'s Object>) {
+        let inherits = run.is_none_or(|run| skills(run.tree()).is_empty() && inherits_skills(run.tree()));
+        if inherits {
+            let field = configs_field(ensemble.tree());
+            self.private = Some((ensemble, format!("spec.{field}[{}]", config.index)));
+        }
+        // Each made Agent has the older memory, unless its config turns memory off.
+        self.legacy = !config.memory_disabled();
+        self.shared = shares_memory(ensemble.tree());
+        self.config = config.name;
+        self.ensemble = Some(ensemble);
+        self.made_from = Some(config);
+    }
+
+    /// Reports the missing Agent. Turns private memory off if the name is invalid for its Service and claim.
+    fn add_missing_agent(&mut self, namespace: &str) {
+        if !is_dns_subdomain(&self.instance) {
+            self.private = None;
+        }
+        let message = fit_names([&self.instance], |[agent]| format!("Agent {} not found", quoted(agent)));
+        self.unmet.push(Finding::warn(&POD_AGENT_NOT_FOUND, instance_label(), message));
+        self.missing = references(lookup::AGENTS, namespace, &self.instance);
+    }
+}

@@ -1,0 +1,236 @@
+//! The parts that a pod should have for its memories.
+//!
+//! Private memory is a separate service ([`service`]) or a native sidecar ([`sidecar`]), as [`mode`]
+//! decides. Shared memory is always a service. The older memory in a ConfigMap is a volume ([`legacy`]).
+
+mod containers;
+mod legacy;
+mod mode;
+mod service;
+mod sidecar;
+mod tokens;
+
+use crate::inject::env::{self, ExistingEnv, Variable};
+use crate::inject::own::MemoryVariableNames;
+use crate::inject::parts::{ExistingMounts, ExistingParts, WantedPart, WantedParts};
+use crate::inject::{Unmet, WantedByContainer, WantedByPod, field_origin, lookup_failed, resource_name};
+use crate::message::fit_names;
+use memgate_model::edit::{KeyRef, Origin};
+use memgate_model::finding::Finding;
+use memgate_model::object::Object;
+use memgate_model::platform_settings::Sympozium;
+use memgate_model::pod::{Container, Pod};
+use memgate_model::state_reader::StateReader;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
+
+pub(super) use self::mode::{PACK_SIDECAR, is_loopback};
+use self::mode::{has_server, private_mode};
+use super::super::api::agent::auto_store_off;
+use super::super::api::ensemble::has_access_rules;
+use super::super::api::{CONFIG_LABEL, MEMORY_SKILL};
+use super::super::codes::{CONFIG_UNKNOWN, LOOKUP_FAILED};
+use super::super::lookup::PackMode;
+use super::super::variables::{self, AUTO_STORE, INSTANCE};
+use super::find::PodMemories;
+use super::recognise::instance_label;
+
+/// The prefixes of all variables.
+const PREFIXES: [&str; 3] = [INSTANCE, "MEMORY_", "WORKFLOW_"];
+
+/// The names of all variables.
+pub(super) const NAMES: MemoryVariableNames<'static> =
+    MemoryVariableNames { prefixes: &PREFIXES, names: &variables::OF_MEMORY, open: None };
+
+/// The names of those that say where memory is.
+pub(super) const URLS: MemoryVariableNames<'static> = MemoryVariableNames {
+    prefixes: &PREFIXES,
+    names: &[variables::PRIVATE_URL, variables::SHARED_URL],
+    open: None,
+};
+
+/// A pod, and the container of the agent in it.
+pub(super) struct PodContext<'p> {
+    pub(super) pod: &'p Pod<'p>,
+    pub(super) parts: &'p ExistingParts<'p>,
+    /// The index of the agent's container.
+    pub(super) index: usize,
+    pub(super) container: &'p Container<'p>,
+    pub(super) mounts: ExistingMounts<'p>,
+    pub(super) namespace: &'p str,
+}
+
+/// Returns the parts that the pod should have.
+pub(super) fn want<'p, 's>(
+    pod: PodContext<'p>,
+    found: PodMemories<'s>,
+    state: &mut StateReader<'s>,
+) -> Result<WantedByPod<'p>, Unmet> {
+    let mut builder = WantedBuilder::new(pod, found, &state.settings().sympozium);
+    builder.legacy();
+    builder.private(state)?;
+    builder.shared();
+    builder.tokens(state);
+    Ok(builder.wanted())
+}
+
+/// Collects the wanted parts.
+struct WantedBuilder<'p, 's> {
+    pod: PodContext<'p>,
+    existing: ExistingEnv<'p>,
+    found: PodMemories<'s>,
+    /// Whether the agent gets its private memory, without a conflict.
+    private_on: bool,
+    /// All variables for the memory, in order.
+    variables: Vec<Variable<'static>>,
+    parts: WantedParts,
+    /// Mounts of the agent, named by their path.
+    mounts: Vec<WantedPart>,
+    unmet: Vec<Finding>,
+    warnings: Vec<Finding>,
+    /// Warnings about writer tokens, without which memory can still be read.
+    token_findings: Vec<Finding>,
+    /// Whether the server of the private memory is in the pod, and the Secret of its token.
+    has_sidecar: bool,
+    sidecar_token: Option<KeyRef>,
+    /// The images of added containers, from the settings.
+    wait_image: String,
+    memory_image: String,
+}
+
+impl<'p, 's> WantedBuilder<'p, 's> {
+    fn new(pod: PodContext<'p>, mut found: PodMemories<'s>, settings: &Sympozium) -> Self {
+        let unmet = std::mem::take(&mut found.unmet);
+        let existing = ExistingEnv::read(pod.container, &PREFIXES);
+        Self {
+            pod,
+            existing,
+            found,
+            private_on: false,
+            variables: Vec::new(),
+            parts: WantedParts::default(),
+            mounts: Vec::new(),
+            unmet,
+            warnings: Vec::new(),
+            token_findings: Vec::new(),
+            has_sidecar: false,
+            sidecar_token: None,
+            wait_image: settings.wait_image.clone(),
+            memory_image: settings.memory_image.clone(),
+        }
+    }
+
+    /// Returns all collected parts. Findings in `unmet` refuse a pod that requires its memory.
+    fn wanted(mut self) -> WantedByPod<'p> {
+        let memory = self.memory_names();
+        let conflict = !(self.unmet.is_empty() && self.warnings.is_empty());
+        self.warnings.append(&mut self.token_findings);
+        let mut env: Vec<Variable<'p>> = self.instance_name().into_iter().collect();
+        env.extend(std::mem::take(&mut self.variables));
+        let PodContext { parts, index, container, mounts, .. } = self.pod;
+        let agent = WantedByContainer::variables(index, container, self.existing, env);
+        let agent = WantedByContainer { mounts: (self.mounts, mounts), ..agent };
+        WantedByPod {
+            memory,
+            containers: vec![agent],
+            parts: Some((self.parts, parts)),
+            conflict,
+            unmet: self.unmet,
+            warnings: self.warnings,
+        }
+    }
+
+    /// The variable with the agent's name, which is added only together with other variables.
+    fn instance_name(&self) -> Option<Variable<'static>> {
+        let first = self.variables.first()?;
+        let resource = self.found.agent.map_or_else(
+            || std::sync::Arc::clone(&first.origin.resource),
+            |agent| resource_name("Agent", agent),
+        );
+        let origin = field_origin(&resource, "metadata.name");
+        Some(Variable::literal(INSTANCE, self.found.instance.as_str(), origin).only_with_others())
+    }
+
+    fn memory_names(&self) -> Vec<String> {
+        let has_own = self.found.private.is_some() || self.found.legacy;
+        let agent = has_own.then(|| format!("Agent/{}", self.found.instance));
+        let ensemble = self.found.ensemble.filter(|_| self.found.shared);
+        agent.into_iter().chain(ensemble.map(|ensemble| format!("Ensemble/{}", ensemble.name))).collect()
+    }
+
+    /// Adds the private memory of this agent.
+    fn private(&mut self, state: &mut StateReader<'s>) -> Result<(), Unmet> {
+        let Some((object, field)) = self.found.private.clone() else { return Ok(()) };
+        let origin = self.private_origin(object, &field);
+        if has_server(self) {
+            self.private_sidecar_present(&origin, state);
+            return Ok(());
+        }
+        match private_mode(self, state) {
+            PackMode::Service => self.private_service(&origin),
+            PackMode::Sidecar(pack) => self.private_sidecar(pack, &origin, state),
+            PackMode::Unknown => {
+                let object = ["SkillPack", self.pod.namespace, MEMORY_SKILL];
+                return Err(lookup_failed(&LOOKUP_FAILED, instance_label(), object, state));
+            }
+        }
+        Ok(())
+    }
+
+    fn private_origin(&self, object: &Object, field: &str) -> Origin {
+        let is_agent = self.found.agent.is_some_and(|agent| std::ptr::eq(agent, object));
+        let is_ensemble = self.found.ensemble.is_some_and(|ensemble| std::ptr::eq(ensemble, object));
+        let kind = if is_agent {
+            "Agent"
+        } else if is_ensemble {
+            "Ensemble"
+        } else {
+            "AgentRun"
+        };
+        field_origin(&resource_name(kind, object), field.to_owned())
+    }
+
+    /// The last variable of private memory. It comes after those of shared memory.
+    fn auto_store(&self) -> Option<Variable<'static>> {
+        let origin = match (self.found.agent, self.found.made_from.zip(self.found.ensemble)) {
+            (Some(agent), _) if auto_store_off(agent.tree()) => {
+                field_origin(&resource_name("Agent", agent), "spec.memory.autoStore")
+            }
+            (None, Some((config, ensemble))) if config.auto_store_off(ensemble.tree()) => {
+                field_origin(&resource_name("Ensemble", ensemble), "spec.autoStoreMemory")
+            }
+            _ => return None,
+        };
+        self.private_on.then(|| Variable::literal(AUTO_STORE, "false", origin))
+    }
+
+    /// Adds the shared memory of the Ensemble.
+    fn shared(&mut self) {
+        let Some(ensemble) = self.found.ensemble.filter(|_| self.found.shared) else {
+            self.variables.extend(self.auto_store());
+            return;
+        };
+        self.variables.extend(variables::shared_variables(ensemble, self.pod.namespace, self.found.config));
+        self.variables.extend(self.auto_store());
+        if self.found.config.is_none() && has_access_rules(ensemble.tree()) {
+            let message = fit_names([&self.found.instance], |[agent]| {
+                let agent = quoted(agent);
+                format!("Agent {agent} has no label {CONFIG_LABEL}: its shared memory is read-only")
+            });
+            let finding = Finding::warn(&CONFIG_UNKNOWN, instance_label(), message);
+            let rules = Pointer::new("/spec/sharedMemory/accessRules");
+            self.warnings.push(finding.elsewhere(ensemble, rules, "because of these rules"));
+        }
+        self.shared_service(ensemble);
+    }
+
+    fn add_variable(&mut self, name: &'static str, value: impl Into<String>, origin: &Origin) {
+        self.variables.push(Variable::literal(name, value, origin.clone()));
+    }
+
+    /// The pointer to the agent's entry for a variable, or else to the list.
+    fn env_entry(&self, name: &str) -> Pointer {
+        let list = env::pointer(self.pod.index);
+        self.existing.get(name).map_or_else(|| list.clone(), |(index, _)| list.index(index))
+    }
+}

@@ -1,0 +1,282 @@
+//! Private memory in a native sidecar: an ordinary container would keep the Job's pod alive.
+//!
+//! A SkillPack can set the sidecar's image, program and variables. Credentials in it are left out: one pack serves
+//! many namespaces, and every user who can read pods there could read them.
+//!
+//! A harness is an agent container with a third-party image. Upstream gives it three directories of the volume `ipc`
+//! and not the whole volume, since a file elsewhere in it triggers an action of the control plane. Apart from that it
+//! looks like any other agent, so one sign of a harness is enough, in the pod or in the objects that it belongs to.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::inject::parts::{WantedPart, mounts_pointer};
+use crate::inject::{field_origin, resource_name};
+use crate::message::fit_names;
+use memgate_model::edit::Origin;
+use memgate_model::finding::Finding;
+use memgate_model::object::{Lookup, Object};
+use memgate_model::pod::Mount;
+use memgate_model::state_reader::StateReader;
+use memgate_primitives::credential::{is_credential_name, value_spans};
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
+
+use super::super::super::api::agent::{sidecar_command, sidecar_env, sidecar_image};
+use super::super::super::api::ensemble::{configs_field, find_config};
+use super::super::super::api::{CLAIM, MEMORY_SERVER, MEMORY_SERVER_PORT};
+use super::super::super::codes::{
+    CLAIM_MISSING, HARNESS_NO_IPC, HOST_NETWORK_SIDECAR, POD_PACK_CREDENTIAL, POD_VOLUME_CONFLICT,
+    SEEDS_TOO_LARGE,
+};
+use super::super::super::variables::{PRIVATE_TOKEN, PRIVATE_URL};
+use super::super::recognise::instance_label;
+use super::containers::{DEFAULT_FS_GROUP_ID, MemoryServer};
+use super::{PodContext, WantedBuilder};
+
+/// The volume of the database.
+const DATABASE: &str = "memory-db";
+/// The volume of request files, and its mount path.
+pub(super) const IPC: &str = "ipc";
+pub(super) const IPC_PATH: &str = "/ipc";
+
+/// Linux does not start a program with a variable of more than 128 KiB, name included.
+/// Source: Linux, `MAX_ARG_STRLEN`.
+const MAX_SEEDS_BYTES: usize = 100 << 10;
+
+impl<'s> WantedBuilder<'_, 's> {
+    /// Adds the URL of a sidecar that is already in the pod.
+    pub(super) fn private_sidecar_present(&mut self, origin: &Origin, state: &StateReader<'s>) {
+        (self.has_sidecar, self.sidecar_token) = (true, self.present_reference(state));
+        let has_url = self.existing.get(PRIVATE_URL).is_some();
+        if has_url || !self.gives_up_on_host_network() {
+            self.private_sidecar_url(origin);
+        }
+    }
+
+    fn private_sidecar_url(&mut self, origin: &Origin) {
+        self.private_on = true;
+        self.add_variable(PRIVATE_URL, format!("http://127.0.0.1:{MEMORY_SERVER_PORT}"), origin);
+    }
+
+    /// Whether the pod uses its node's network, which is reported: there the server would be open to every client of
+    /// the node, and two servers could not share the port.
+    fn gives_up_on_host_network(&mut self) -> bool {
+        if self.pod.parts.host_network {
+            let message =
+                format!("no memory sidecar is added: its port {MEMORY_SERVER_PORT} would be the node's");
+            let at = Pointer::new("/spec/hostNetwork");
+            self.unmet.push(Finding::warn(&HOST_NETWORK_SIDECAR, at, message));
+        }
+        self.pod.parts.host_network
+    }
+
+    pub(super) fn private_sidecar(
+        &mut self,
+        pack: Option<&'s Object>,
+        origin: &Origin,
+        state: &mut StateReader<'s>,
+    ) {
+        if self.gives_up_on_host_network() {
+            return;
+        }
+        let (claim, exists) = self.find_claim(state);
+        if let Some((index, volume)) = self.pod.parts.volume(DATABASE) {
+            let claim_name = volume.claim.as_ref().and_then(|claim| claim.name.as_deref());
+            if claim_name != Some(claim.as_str()) {
+                let message = fit_names([&claim], |[claim]| {
+                    format!(
+                        "volume \"{DATABASE}\" should be PVC {}; no memory sidecar is added",
+                        quoted(claim)
+                    )
+                });
+                let at = Pointer::new("/spec/volumes").index(index);
+                self.unmet.push(Finding::warn(&POD_VOLUME_CONFLICT, at, message));
+                return;
+            }
+        } else {
+            let tree = json!({"name": DATABASE, "persistentVolumeClaim": {"claimName": claim}});
+            self.parts.volumes.push(WantedPart { name: DATABASE.to_owned(), tree, origin: origin.clone() });
+        }
+        if !exists {
+            let message = fit_names([&claim, self.pod.namespace], |[claim, namespace]| {
+                format!("PVC {} not found in {}", quoted(claim), quoted(namespace))
+            });
+            self.warnings.push(Finding::warn(&CLAIM_MISSING, instance_label(), message));
+        }
+        let ipc = self.ipc_volume(origin);
+        self.parts.first_init_container = Some(self.server_part(pack, ipc, origin, state));
+        if !self.pod.parts.has_fs_group() {
+            self.parts.fs_group = Some((DEFAULT_FS_GROUP_ID, "the memory sidecar writes to its volume"));
+        }
+        self.private_sidecar_url(origin);
+    }
+
+    /// The claim of the database, and whether it is known to exist. Upstream's documentation uses two names for it.
+    fn find_claim(&self, state: &mut StateReader<'s>) -> (String, bool) {
+        let mut exists = |suffix| {
+            let name = format!("{}-{suffix}", self.found.instance);
+            let lookup = state.get(&CLAIM, self.pod.namespace, &name);
+            matches!(lookup, Lookup::Found(_)).then_some(name)
+        };
+        match exists(DATABASE).or_else(|| exists("memory")) {
+            Some(name) => (name, true),
+            None => (format!("{}-{DATABASE}", self.found.instance), false),
+        }
+    }
+
+    /// The name of the volume of request files, which the agent mounts. `None` for a harness, whose access to the
+    /// volume stays unchanged.
+    fn ipc_volume(&mut self, origin: &Origin) -> Option<String> {
+        if self.is_harness() {
+            let at = mounts_pointer(self.pod.index);
+            let message = "the agent runs a harness, which reaches its memory over HTTP only";
+            self.warnings.push(Finding::warn(&HARNESS_NO_IPC, at, message));
+            return None;
+        }
+        let mounted = self.pod.mounts.at(IPC_PATH).and_then(|(_, mount)| mount.name.as_deref());
+        if let Some(name) = mounted {
+            return Some(name.to_owned());
+        }
+        if self.pod.parts.volume(IPC).is_none() {
+            let tree = json!({"name": IPC, "emptyDir": {"medium": "Memory", "sizeLimit": "64Mi"}});
+            self.parts.volumes.push(WantedPart { name: IPC.to_owned(), tree, origin: origin.clone() });
+        }
+        let tree = json!({"name": IPC, "mountPath": IPC_PATH});
+        self.mounts.push(WantedPart { name: IPC_PATH.to_owned(), tree, origin: origin.clone() });
+        Some(IPC.to_owned())
+    }
+
+    /// The initial memories of the agent, as the value of a variable. Every `$` is doubled, since the kubelet expands
+    /// `$(NAME)` and `$$`.
+    fn seeds(&mut self) -> Option<String> {
+        let ensemble = self.found.ensemble?;
+        let config = find_config(ensemble.tree(), self.found.config?);
+        let config = config.filter(|config| !config.memory_disabled())?;
+        let seeds: Vec<&str> = config.seeds().collect();
+        if seeds.is_empty() {
+            return None;
+        }
+        let value = json!(seeds).to_string().replace('$', "$$");
+        if value.len() <= MAX_SEEDS_BYTES {
+            return Some(value);
+        }
+        let message = fit_names([&self.found.instance], |[agent]| {
+            format!("the seeds of {} are more than 100 KiB: the memory starts without them", quoted(agent))
+        });
+        let configs = Pointer::new("/spec").key(configs_field(ensemble.tree())).index(config.index);
+        let finding = Finding::warn(&SEEDS_TOO_LARGE, instance_label(), message);
+        self.warnings.push(finding.elsewhere(ensemble, configs.key("memory").key("seeds"), "these seeds"));
+        None
+    }
+
+    fn server_part(
+        &mut self,
+        pack: Option<&'s Object>,
+        ipc: Option<String>,
+        origin: &Origin,
+        state: &StateReader<'s>,
+    ) -> WantedPart {
+        let seeds = self.seeds();
+        let pack = pack.filter(|pack| sidecar_image(pack.tree()).is_some());
+        let image = pack.and_then(|pack| sidecar_image(pack.tree()));
+        let command = pack.map(|pack| self.pack_command(pack)).unwrap_or_default();
+        let env = pack.map(|pack| self.pack_env(pack)).unwrap_or_default();
+        let token = self.sidecar_reference(&env, state);
+        let is_literal =
+            |(name, variable): &(&str, Value)| *name == PRIVATE_TOKEN && variable["value"].is_string();
+        if let Some(pack) = pack.filter(|_| token.is_some() && env.iter().any(is_literal)) {
+            let message = fit_names([&pack.namespace, &pack.name], |[namespace, pack]| {
+                let pack = quoted(&format!("{namespace}/{pack}"));
+                format!("SkillPack {pack} sets {PRIVATE_TOKEN} without a secretKeyRef: it is not used")
+            });
+            self.withhold(pack, "env", message);
+        }
+        (self.has_sidecar, self.sidecar_token) = (true, token.clone());
+        let server = MemoryServer {
+            agent: &self.found.instance,
+            image: image.unwrap_or(&self.memory_image),
+            command,
+            seeds,
+            token,
+            env,
+            ipc,
+            has_user: self.pod.parts.has_user(),
+        };
+        let from_pack =
+            pack.map(|pack| field_origin(&resource_name("SkillPack", pack), "spec.sidecar.image"));
+        WantedPart {
+            name: MEMORY_SERVER.to_owned(),
+            tree: server.container(),
+            origin: from_pack.unwrap_or_else(|| origin.clone()),
+        }
+    }
+
+    /// The variables of the sidecar, without those whose literal value is a credential.
+    pub(super) fn pack_env(&mut self, pack: &'s Object) -> Vec<(&'s str, Value)> {
+        let (withheld, env): (Vec<_>, Vec<_>) = sidecar_env(pack.tree()).partition(|(name, variable)| {
+            variable["value"].as_str().is_some_and(|value| is_credential(name, value))
+        });
+        for (name, _) in withheld {
+            let message = fit_names([&pack.namespace, &pack.name, name], |[namespace, pack, name]| {
+                let pack = quoted(&format!("{namespace}/{pack}"));
+                format!("SkillPack {pack} holds a literal credential: {name} is not set")
+            });
+            self.withhold(pack, "env", message);
+        }
+        env
+    }
+
+    /// The command of the sidecar; empty if it contains a credential.
+    pub(super) fn pack_command(&mut self, pack: &'s Object) -> Vec<&'s str> {
+        let command = sidecar_command(pack.tree());
+        if value_spans(&command.join(" ")).is_empty() {
+            return command;
+        }
+        let message = fit_names([&pack.namespace, &pack.name], |[namespace, pack]| {
+            let pack = quoted(&format!("{namespace}/{pack}"));
+            format!("SkillPack {pack} holds a literal credential: its command is left out")
+        });
+        self.withhold(pack, "command", message);
+        Vec::new()
+    }
+
+    fn withhold(&mut self, pack: &'s Object, field: &str, message: String) {
+        let at = Pointer::new("/spec/sidecar").key(field);
+        let finding = Finding::warn(&POD_PACK_CREDENTIAL, instance_label(), message);
+        self.warnings.push(finding.elsewhere(pack, at, "not copied into the pod"));
+    }
+}
+
+/// The variable that upstream sets in a harness.
+const CONTRACT: &str = "SYMPOZIUM_HARNESS_CONTRACT_VERSION";
+/// The volume in which a harness keeps its files.
+const HOME: &str = "harness-home";
+
+impl PodContext<'_> {
+    /// Whether the agent's container runs a harness.
+    pub(super) fn runs_harness(&self) -> bool {
+        if self.container.variable(CONTRACT).is_some() || self.parts.volume(HOME).is_some() {
+            return true;
+        }
+        // The volume of request files is recognised by its name, or by the agent's mount at /ipc.
+        let at_ipc = self.mounts.iter().filter(|mount| mount.clean_path() == IPC_PATH);
+        let ipc: BTreeSet<&str> = at_ipc.filter_map(|mount| mount.name.as_deref()).chain([IPC]).collect();
+        let is_ipc = |mount: &Mount<'_>| mount.name.as_deref().is_some_and(|name| ipc.contains(name));
+        let mut mounts = self.mounts.iter();
+        mounts.any(|mount| is_home_or_below_ipc(mount) || mount.is_partial() && is_ipc(mount))
+    }
+}
+
+fn is_home_or_below_ipc(mount: &Mount<'_>) -> bool {
+    let path = mount.clean_path();
+    let below_ipc = path.strip_prefix(IPC_PATH).is_some_and(|rest| rest.starts_with('/'));
+    below_ipc || mount.name.as_deref() == Some(HOME)
+}
+
+/// Whether the literal value of a variable is a credential. A value that the kubelet fills in is not one yet.
+fn is_credential(name: &str, value: &str) -> bool {
+    let named = is_credential_name(name) && !value.is_empty() && !value.starts_with("$(");
+    named || !value_spans(value).is_empty()
+}

@@ -1,0 +1,227 @@
+//! Validates an Ensemble, an Agent, an AgentRun or a SkillPack.
+//!
+//! Rules deny objects that break a documented format, and objects that the platform refuses or can never run. They
+//! warn about values that the platform ignores, clamps or overrides.
+
+mod access;
+mod agent;
+mod celln;
+mod configs;
+mod ensemble;
+mod environment;
+mod limits;
+mod membrane;
+mod names;
+mod pack;
+mod report;
+mod run;
+mod skills;
+mod tokens;
+mod volumes;
+mod workspace;
+
+use std::borrow::Cow;
+use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
+
+use crate::message::{MAX_NAME_CHARS, fit_message, fits, truncate};
+use crate::schema_check::{self, Codes, drop_below_wrong_types};
+use memgate_model::family::Subject;
+use memgate_model::finding::{Finding, Severity};
+use memgate_model::kind::Kind;
+use memgate_model::request::Operation;
+use memgate_model::state_reader::StateReader;
+use memgate_model::tree::Tree;
+use memgate_primitives::budget::Budget;
+use memgate_primitives::members::Members;
+use memgate_primitives::number::more;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::{Pointer, unescape};
+use memgate_schema::violation::{Rule, SchemaViolation};
+
+use self::report::Report;
+pub(crate) use self::skills::skill_pack_missing;
+use super::api::{
+    AGENT, AGENT_OLD, AGENT_RUN, ENSEMBLE, ENSEMBLE_OLD, HARNESS_SESSION, SKILL_PACK, WORKSPACE_SESSION,
+};
+use super::codes::{SCHEMA, TYPE_INVALID, UNKNOWN_FIELD};
+
+const SCHEMA_CODES: Codes = Codes { field_type: &TYPE_INVALID, unknown_field: &UNKNOWN_FIELD };
+
+/// All findings about the subject, in any order.
+pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
+    let deleted = subject.operation == Operation::Delete;
+    let mut findings = if deleted { Vec::new() } else { schema_rules(subject, state.budget()) };
+    let (kind, report) = (subject.kind, Report::new(state.budget()));
+    findings.extend(if *kind == ENSEMBLE || *kind == ENSEMBLE_OLD {
+        if deleted { ensemble::deleted(subject, state) } else { ensemble::findings(subject, report, state) }
+    } else if *kind == AGENT || *kind == AGENT_OLD {
+        if deleted { agent::deleted(subject) } else { agent::findings(subject, state) }
+    } else if *kind == SKILL_PACK {
+        if deleted { pack::deleted(subject, state) } else { pack::findings(subject, report) }
+    } else if *kind == AGENT_RUN && !deleted {
+        run::findings(subject, state)
+    } else if *kind == WORKSPACE_SESSION || *kind == HARNESS_SESSION {
+        if deleted {
+            workspace::session_deleted(subject)
+        } else {
+            workspace::session_findings(subject, state)
+        }
+    } else {
+        Vec::new()
+    });
+    let mut findings = drop_above_wrong_types(drop_below_wrong_types(findings, SCHEMA_CODES));
+    // What newer definitions refuse, an apiserver refuses by its own.
+    if !state.of_files() {
+        findings.retain(|finding| *finding.code != SCHEMA);
+    }
+    // Only findings that are compared with those of another object need the path.
+    if subject.old.is_some() || !state.budget().wants_warnings() {
+        for finding in findings.iter_mut().filter(|finding| finding.severity == Severity::Deny) {
+            finding.fingerprint_path = fingerprint_path(subject.object, &finding.pointer);
+        }
+    }
+    findings
+}
+
+/// Removes warnings about an object that contains a field of the wrong type: it is not yet known what the object
+/// does.
+fn drop_above_wrong_types(mut findings: Vec<Finding>) -> Vec<Finding> {
+    let mut above: Members<&str> = Members::default();
+    for wrong in findings.iter().filter(|finding| *finding.code == TYPE_INVALID) {
+        let mut here = wrong.pointer.as_str();
+        // If a level is in the set, the levels above it are too.
+        while let Some((holder, _)) = here.rsplit_once('/')
+            && above.insert(holder)
+        {
+            here = holder;
+        }
+    }
+    let stays =
+        |finding: &Finding| finding.severity == Severity::Deny || !above.contains(finding.pointer.as_str());
+    let mut kept: Vec<bool> = findings.iter().rev().map(stays).collect();
+    findings.retain(|_| kept.pop().unwrap_or(true));
+    findings
+}
+
+/// Whether every field has the right type. Objects with a wrong type are denied, so they get no defaults.
+pub(crate) fn is_well_formed(subject: &Subject<'_>) -> bool {
+    schema_rules(subject, &Budget::for_denials()).iter().all(|finding| finding.severity == Severity::Warn)
+}
+
+/// Violations of the schema. The status is skipped, since only the controller writes it.
+fn schema_rules(subject: &Subject<'_>, work: &Budget<'_>) -> Vec<Finding> {
+    let mut findings = schema_check::check(subject.object, &subject.kind.schema, SCHEMA_CODES, work);
+    let status = Pointer::new("/status");
+    findings.retain(|finding| !status.holds(&finding.pointer));
+    findings
+}
+
+/// The path of a place, with the names of list elements in place of indexes. It stays the same when an element moves
+/// in its list. `None` if no element on the path has a name.
+fn fingerprint_path(object: &Tree, pointer: &Pointer) -> Option<String> {
+    const NAMES: [&str; 3] = ["name", "agentConfig", "persona"];
+    let (mut path, mut has_name, mut here) = (String::new(), false, Some(object));
+    for token in pointer.as_str().split('/').skip(1) {
+        let mut name = None;
+        if let Some(Tree::List(elements)) = here {
+            here = token.parse::<usize>().ok().and_then(|index| elements.get(index));
+            name = here.and_then(|element| NAMES.iter().find_map(|key| element.get(key)?.text()));
+        } else {
+            here = here.and_then(|tree| tree.get(&unescape(token)));
+        }
+        has_name |= name.is_some();
+        match name {
+            Some(name) => push_name(&mut path, name),
+            None => path.extend(["/", token]),
+        }
+    }
+    has_name.then_some(path)
+}
+
+/// Appends the name of an element. A long name is replaced by its hash.
+fn push_name(path: &mut String, name: &str) {
+    const MAX_BYTES: usize = 64;
+    path.push_str("/\"");
+    if name.len() <= MAX_BYTES {
+        path.push_str(name);
+    } else {
+        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(name);
+        path.push_str(&hash.to_string());
+    }
+}
+
+/// A message about `Agent "a"`, or `Agents "a", "b", "c", "d", "e" and 2 more`. It names as many Agents as fit, and
+/// at least one. `message` gets this text, and the maximum length of other names in the message. `None` for an empty
+/// list.
+fn about_agents(mut users: Vec<Cow<'_, str>>, message: impl Fn(&str, usize) -> String) -> Option<String> {
+    /// How many users a message names.
+    const MAX_NAMES: usize = 5;
+    users.sort_unstable();
+    users.dedup();
+    let s = if users.len() == 1 { "" } else { "s" };
+    let about = |names: usize, limit| {
+        let shown = users.iter().take(names).map(|name| quoted(&truncate(name, limit)));
+        let shown = shown.collect::<Vec<String>>().join(", ");
+        let more = more(users.len().saturating_sub(names));
+        message(&format!("Agent{s} {shown}{more}"), limit)
+    };
+    let whole = (1..=MAX_NAMES).rev().map(|names| about(names, MAX_NAME_CHARS)).find(|text| fits(text));
+    (!users.is_empty()).then(|| whole.unwrap_or_else(|| fit_message(|limit| about(1, limit))))
+}
+
+/// Whether a violation of the schema is accepted in an object of this kind, given the object as it was written.
+pub(crate) fn tolerates(kind: &Kind, written: &Tree, violation: &SchemaViolation<'_>) -> bool {
+    let place = violation.pointer.as_str();
+    let missing = matches!(violation.rule, Rule::Required(..));
+    if *kind == AGENT || *kind == AGENT_OLD {
+        let model = ["/spec", "/spec/agents", "/spec/agents/default", "/spec/agents/default/model"];
+        return missing && model.contains(&place);
+    }
+    if *kind == AGENT_RUN {
+        let old_name = || written.text_at(&["spec", "instanceRef"]).is_some();
+        return missing && place == "/spec/agentRef" && old_name();
+    }
+    let is_object = matches!(violation.rule, Rule::Type { got: "object", .. });
+    if *kind != ENSEMBLE && *kind != ENSEMBLE_OLD || !missing && !is_object {
+        return false;
+    }
+    if is_object {
+        return is_skill(place);
+    }
+    let path: Vec<_> = place.split('/').skip(1).collect();
+    match path.as_slice() {
+        ["spec"]
+        | ["spec", "agentConfigs" | "personas"]
+        | ["spec", "agentConfigs" | "personas", _, "systemPrompt"] => true,
+        ["spec", "sharedMemory", rule @ .., "agentConfig" | "persona"] => has_config(written, rule),
+        _ => false,
+    }
+}
+
+/// Later versions do not require the provider of a run's model, nor the Secret with its key.
+pub(crate) fn later_accepts(kind: &Kind, violation: &SchemaViolation<'_>) -> bool {
+    let place = violation.pointer.as_str();
+    *kind == AGENT_RUN
+        && matches!(violation.rule, Rule::Required(..))
+        && ["/spec/model/provider", "/spec/model/authSecretRef"].contains(&place)
+}
+
+/// Whether a pointer is to a skill of a config. It does not allocate a list of tokens, since it may be called for
+/// every element of a list.
+fn is_skill(pointer: &str) -> bool {
+    let configs = ["/spec/agentConfigs/", "/spec/personas/"];
+    let Some(rest) = configs.iter().find_map(|configs| pointer.strip_prefix(configs)) else { return false };
+    let mut tokens = rest.split('/').skip(1);
+    tokens.next() == Some("skills") && tokens.next().is_some() && tokens.next().is_none()
+}
+
+/// Whether a rule of the shared memory names its config, in the old field or the current one.
+fn has_config<'t>(written: &'t Tree, rule: &[&str]) -> bool {
+    let below = |tree: &'t Tree, token: &&str| match token.parse::<usize>() {
+        Ok(index) => tree.elements().get(index),
+        Err(_) => tree.get(token),
+    };
+    let rule = written.at(&["spec", "sharedMemory"]).and_then(|shared| rule.iter().try_fold(shared, below));
+    let text = |name| rule.and_then(|rule| rule.get(name)).and_then(Tree::text).is_some();
+    text("agentConfig") || text("persona")
+}

@@ -1,0 +1,173 @@
+//! The views of the family's objects, for rules of policies.
+//!
+//! An Agent declares private memory, an Ensemble shared memory, and the SkillPack `memory` the server of private
+//! memory. A WorkspaceSession and a HarnessSession keep the state of a session. An AgentRun and a pod use the memory of
+//! their Agent. The other objects that the controllers create (Deployments, Services, claims) have no view.
+
+mod memory;
+mod session;
+
+use std::borrow::Cow;
+
+use crate::inject::container_named;
+use crate::inject::own::{OwnReading, OwnVariable, OwnVariables, distinct};
+use crate::url::inline_credential;
+use memgate_model::family::Subject;
+use memgate_model::kind::Kind;
+use memgate_model::memory_view::{MemoryView, Role};
+use memgate_model::object::Object;
+use memgate_model::pod::Pod;
+use memgate_model::request::Operation;
+use memgate_model::state_reader::StateReader;
+use memgate_primitives::pointer::Pointer;
+
+use super::api::agent::has_memory;
+use super::api::{
+    AGENT, AGENT_CONTAINER, AGENT_OLD, AGENT_RUN, ENSEMBLE, ENSEMBLE_OLD, HARNESS_SESSION, MEMORY_SKILL,
+    SKILL_PACK, WORKSPACE_SESSION,
+};
+use super::inject::find::find;
+use super::inject::own_variables;
+use super::inject::recognise::instance;
+use super::inject::server::use_own_servers;
+use super::variables::{ACCESS, PRIVATE_URL, SHARED_URL, VISIBILITY};
+use memory::{Usage, made_agent};
+
+/// The kinds that have a view.
+pub(crate) static VIEWED: [(&Kind, Role); 8] = [
+    (&AGENT, Role::Memory),
+    (&AGENT_OLD, Role::Memory),
+    (&ENSEMBLE, Role::Memory),
+    (&ENSEMBLE_OLD, Role::Memory),
+    (&SKILL_PACK, Role::Memory),
+    (&AGENT_RUN, Role::Referrer),
+    (&WORKSPACE_SESSION, Role::Memory),
+    (&HARNESS_SESSION, Role::Memory),
+];
+
+/// A stored object as a subject.
+fn subject_of(object: &Object) -> Subject<'_> {
+    let Object { kind, namespace, name, .. } = object;
+    Subject { kind, operation: Operation::Create, namespace, name, object: object.tree(), old: None }
+}
+
+fn new_view(subject: &Subject<'_>, role: Role) -> MemoryView {
+    let Subject { kind, namespace, name, object, .. } = *subject;
+    MemoryView::new(super::FAMILY.name, role, kind.kind, namespace, name).labelled(object)
+}
+
+/// The view of an object of the family's own kinds.
+pub(crate) fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<MemoryView> {
+    let kind = subject.kind;
+    if *kind == AGENT || *kind == AGENT_OLD {
+        let view = memory::of_agent(subject, has_memory(subject.object), state);
+        session::add_workspace(view, subject)
+    } else if *kind == ENSEMBLE || *kind == ENSEMBLE_OLD {
+        memory::of_ensemble(subject, state)
+    } else if *kind == WORKSPACE_SESSION || *kind == HARNESS_SESSION {
+        Some(session::of_session(subject, state))
+    } else if *kind == SKILL_PACK {
+        (subject.name == MEMORY_SKILL).then(|| memory::of_pack(subject))
+    } else {
+        (*kind == AGENT_RUN).then(|| memory::of_run(subject, state))
+    }
+}
+
+/// The view of an agent pod.
+pub(crate) fn view_pod(
+    pods: [&Pod<'_>; 2],
+    namespace: &str,
+    state: &mut StateReader<'_>,
+) -> Option<MemoryView> {
+    let pod = pods[0];
+    let instance = instance(pod)?;
+    let agent = container_named(pod, AGENT_CONTAINER).filter(|_| !instance.is_empty());
+    // The memory of a pod that contradicts itself, or whose objects are unknown, is unknown.
+    let found = agent.and_then(|_| find(pod, instance, namespace, state).ok());
+    let usage = found.as_ref().map(|found| {
+        let made = || made_agent((namespace, instance), found.ensemble?, found.made_from?);
+        Usage {
+            agent: found.agent.map(Cow::Borrowed).or_else(|| made().map(Cow::Owned)),
+            private: found.private.is_some(),
+            ensemble: found.ensemble.filter(|_| found.shared),
+        }
+    });
+    let declared = usage.map(|usage| usage.memories(state)).unwrap_or_default();
+    let config = found.as_ref().and_then(|found| found.config).unwrap_or(instance).to_owned();
+    let (own, others) = own_variables(pods, found, namespace, state);
+    let mut memories = declared.clone();
+    for reading in own.readings().filter(|_| !declared.is_empty()) {
+        let mut used = declared.clone();
+        use_own(&mut used, (&own, reading), (namespace, instance, &config), state);
+        if reading.has_env_from() { memories.extend(used) } else { memories = used }
+    }
+    for other in distinct(&others, &declared, state.budget()) {
+        let mut used = declared.clone();
+        use_own(&mut used, other, (namespace, instance, &config), state);
+        memories.extend(used);
+    }
+    use_own_servers(&mut memories, pod, state.budget());
+    if agent.is_none() && memories.is_empty() {
+        return None;
+    }
+    let mut view = MemoryView::of_pod(super::FAMILY.name, namespace, memories);
+    own.add_to(&mut view);
+    Some(view)
+}
+
+/// Puts what the pod itself sets in the place of what its memories declare. A memory that only the pod names is one
+/// of its agent, if that has any.
+fn use_own(
+    memories: &mut Vec<MemoryView>,
+    (all, own): (&OwnVariables, OwnReading<'_>),
+    (namespace, instance, config): (&str, &str, &str),
+    state: &mut StateReader<'_>,
+) {
+    let has_credential = |text: &str| inline_credential(text, Pointer::root()).is_some();
+    let is_declared = !memories.is_empty();
+    for (name, kinds) in [(PRIVATE_URL, [&AGENT, &AGENT_OLD]), (SHARED_URL, [&ENSEMBLE, &ENSEMBLE_OLD])] {
+        let Some(set) = own.get(name) else { continue };
+        let is_its = |view: &MemoryView| kinds.iter().any(|kind| kind.kind == view.kind);
+        if !memories.iter().any(is_its) && !set.is_env_from() {
+            let agent = MemoryView::new(super::FAMILY.name, Role::Memory, AGENT.kind, namespace, instance);
+            memories.push(if is_declared { agent } else { undeclared(all, set, namespace) });
+        }
+        let named = memories.iter().rposition(|view| is_its(view) || view.backend.is_none());
+        let named =
+            named.or_else(|| Some(0).filter(|_| set.is_env_from())).and_then(|it| memories.get_mut(it));
+        if let Some(view) = named {
+            set.set_endpoint(view, has_credential, state);
+        }
+    }
+    for (name, is_access) in [(ACCESS, true), (VISIBILITY, false)] {
+        let (Some(set), Some(view)) = (own.get(name), memories.iter_mut().find(|it| it.sharing.is_some()))
+        else {
+            continue;
+        };
+        let Some(text) = &set.text else {
+            view.moved("sharing", &set.field);
+            view.unknown.push(("sharing", set.why()));
+            continue;
+        };
+        let sharing = view.sharing.as_mut().map(|sharing| &mut sharing.configs);
+        let Some(of_pod) = sharing.and_then(|configs| configs.iter_mut().find(|it| it.name == config)) else {
+            continue;
+        };
+        let value = Some(text.clone());
+        if is_access {
+            of_pod.access = value;
+        } else {
+            (of_pod.visibility, of_pod.field) = (value, set.field.clone());
+        }
+    }
+}
+
+/// A memory that only the pod names, at this variable. What keeps it is unknown.
+fn undeclared(own: &OwnVariables, set: &OwnVariable, namespace: &str) -> MemoryView {
+    let mut view = own.undeclared_view(super::FAMILY.name, namespace);
+    for path in ["backend", "durable"] {
+        view.moved(path, &set.field);
+        view.unknown.push((path, set.why()));
+    }
+    view
+}
