@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # How long an edit takes until an editor has its marks, in a file of 500 lines among 1,000 manifests. The time contains
-# the pause for which the server waits (`PAUSE` in src/editor/session.rs).
+# the pause for which the server waits (`PAUSE` in crates/editor/src/session.rs).
 #
 #   tools/bench-lsp.sh [MEMGATE] [EDITS]     default: target/release/memgate, 100 edits
 #

@@ -8,14 +8,14 @@ use crate::cli::live;
 use crate::cli::output::{OutputArg, OverviewArgs, check_places, write_outputs};
 use crate::cli::page;
 use crate::cli::terminal::Terminal;
-use crate::offline::check::{Checked, check};
-use crate::offline::findings::overview;
-use crate::offline::load::load;
-use crate::offline::page::PageInputs;
-use crate::offline::passed_over::pass_over;
-use crate::offline::what_if::replaced;
 use memgate_model::policy::Policies;
 use memgate_model::request::Point;
+use memgate_workbench::offline::check::{Checked, check};
+use memgate_workbench::offline::findings::overview;
+use memgate_workbench::offline::load::load;
+use memgate_workbench::offline::page::PageInputs;
+use memgate_workbench::offline::passed_over::pass_over;
+use memgate_workbench::offline::what_if::replaced;
 
 /// Judge stored objects by policies, and tell what admission would do
 ///

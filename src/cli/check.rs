@@ -12,18 +12,18 @@ use crate::cli::page::{self, page};
 use crate::cli::project::{FILE_NAME, FailOnSeverity, Project};
 use crate::cli::pull_request::PullRequestArgs;
 use crate::cli::terminal::Terminal;
-use crate::offline::check::Checked;
-use crate::offline::classify::checked_kinds;
-use crate::offline::findings::{report, table};
-use crate::offline::load::InputPlan;
-use crate::offline::passed_over::{Why, counts};
-use crate::offline::sets::check_all;
-use crate::report::html_data::Page;
-use crate::report::{ObjectRef, PassedOver, Report, counted, plain, text};
 use memgate_model::finding::{Code, Severity};
 use memgate_model::request::{Occasion, Point};
 use memgate_platforms::common;
 use memgate_platforms::message::and_more;
+use memgate_workbench::offline::check::Checked;
+use memgate_workbench::offline::classify::checked_kinds;
+use memgate_workbench::offline::findings::{report, table};
+use memgate_workbench::offline::load::InputPlan;
+use memgate_workbench::offline::passed_over::{Why, counts};
+use memgate_workbench::offline::sets::check_all;
+use memgate_workbench::report::html_data::Page;
+use memgate_workbench::report::{ObjectRef, PassedOver, Report, counted, plain, text};
 
 /// The most objects named in the note about what the inputs do not hold.
 const MAX_NAMES_IN_NOTE: usize = 3;

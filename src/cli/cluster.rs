@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use tokio::runtime::Runtime;
 
-use crate::cluster::client::{Error, KubeContext};
+use memgate_cluster::client::{Error, KubeContext};
 
 /// The cluster of a command.
 #[derive(Debug, clap::Args)]

@@ -21,9 +21,9 @@ use crate::cli::cluster::{ClusterArgs, block_on};
 use crate::cli::output::ResultFormat;
 use crate::cli::settings::{ServerSettingsArgs, SettingsArgs};
 use crate::cli::terminal::Terminal;
-use crate::cluster::wait::probe_namespace;
-use crate::doctor::check::{Check, CheckStatus, CheckSummary, abbreviated};
-use crate::doctor::{DoctorOptions, checks, read};
+use memgate_cluster::doctor::check::{Check, CheckStatus, CheckSummary, abbreviated};
+use memgate_cluster::doctor::{DoctorOptions, checks, read};
+use memgate_cluster::wait::probe_namespace;
 use memgate_model::settings::Settings;
 use memgate_server::deploy::metadata::DEFAULT_NAMESPACE;
 

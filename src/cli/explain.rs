@@ -7,14 +7,14 @@ use anyhow::Context as _;
 use crate::cli::ExitStatus;
 use crate::cli::input::load_policies;
 use crate::cli::terminal::Terminal;
-use crate::offline::explain;
-use crate::offline::load::Inputs;
-use crate::offline::rules::nearest_code;
-use crate::report::page::{self, title};
 use memgate_core::decide::codes;
 use memgate_model::finding::Code;
 use memgate_primitives::suggest::{did_you_mean, nearest};
 use memgate_server::deploy::runbooks;
+use memgate_workbench::offline::explain;
+use memgate_workbench::offline::load::Inputs;
+use memgate_workbench::offline::rules::nearest_code;
+use memgate_workbench::report::page::{self, title};
 
 /// Explain a finding code: what is wrong, why it matters, what to do
 ///

@@ -9,21 +9,21 @@ use crate::cli::cluster::{ClusterArgs, block_on};
 use crate::cli::input::{StateArgs, note_read};
 use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
-use crate::cluster::cluster_state::AgentPod;
-use crate::cluster::explained_pod::{ExplainedPod, explained_pod};
-use crate::cluster::installation::registration;
-use crate::cluster::reader::ClusterReader;
-use crate::cluster::replay::replay_one;
-use crate::cluster::webhook_entry::WebhookEntry;
-use crate::doctor::inferred::registered;
-use crate::doctor::missing_memory;
-use crate::offline::injected::{DescribedPod, about, describe, describe_all};
-use crate::offline::load::{InputPlan, load};
-use crate::report::plain;
+use memgate_cluster::cluster_state::AgentPod;
+use memgate_cluster::doctor::inferred::registered;
+use memgate_cluster::doctor::missing_memory;
+use memgate_cluster::explained_pod::{ExplainedPod, explained_pod};
+use memgate_cluster::installation::registration;
+use memgate_cluster::reader::ClusterReader;
+use memgate_cluster::replay::replay_one;
+use memgate_cluster::webhook_entry::WebhookEntry;
 use memgate_model::settings::Settings;
 use memgate_model::snapshot::Snapshot;
 use memgate_platforms::inject::INJECTED_ANNOTATION;
 use memgate_primitives::name::is_dns_subdomain;
+use memgate_workbench::offline::injected::{DescribedPod, about, describe, describe_all};
+use memgate_workbench::offline::load::{InputPlan, load};
+use memgate_workbench::report::plain;
 
 /// List what memgate added to a pod, and where it comes from
 ///

@@ -13,24 +13,24 @@ use crate::cli::project::{Project, ProjectArgs};
 use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
 use crate::cli::workstation;
-use crate::offline::base::Base;
-use crate::offline::collect::{OpenFile, Reading, Unread};
-use crate::offline::errors::{error_of, input_error};
-use crate::offline::load::InputPlan;
-use crate::offline::load::{Inputs, load};
-use crate::offline::read::DEFAULT_MAX_BYTES;
-use crate::offline::render::{Rendering, Unrendered, command};
-#[cfg(feature = "workstation")]
-use crate::offline::repository::is_glob;
-use crate::offline::repository::{Tool, normal, root_of};
-use crate::offline::rules::Rules;
-use crate::offline::stop::Stop;
-use crate::report::{counted, plain};
 use memgate_core::state::cluster_snapshot::Assumed;
 use memgate_manifest::error::Error;
 use memgate_model::family::Family;
 use memgate_model::settings::Settings;
 use memgate_platforms::{common::STATE_UNREADABLE, message::and_more};
+use memgate_workbench::offline::base::Base;
+use memgate_workbench::offline::collect::{OpenFile, Reading, Unread};
+use memgate_workbench::offline::errors::{error_of, input_error};
+use memgate_workbench::offline::load::InputPlan;
+use memgate_workbench::offline::load::{Inputs, load};
+use memgate_workbench::offline::read::DEFAULT_MAX_BYTES;
+use memgate_workbench::offline::render::{Rendering, Unrendered, command};
+#[cfg(feature = "workstation")]
+use memgate_workbench::offline::repository::is_glob;
+use memgate_workbench::offline::repository::{Tool, normal, root_of};
+use memgate_workbench::offline::rules::Rules;
+use memgate_workbench::offline::stop::Stop;
+use memgate_workbench::report::{counted, plain};
 
 /// The most charts and kustomizations with a note of their own.
 const MAX_UNRENDERED_IN_NOTES: usize = 10;

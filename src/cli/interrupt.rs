@@ -5,8 +5,8 @@ use std::thread;
 use anyhow::Context as _;
 use tokio::runtime::Builder;
 
-use crate::offline::stop::Stop;
 use memgate_server::server::signals::Signals;
+use memgate_workbench::offline::stop::Stop;
 
 /// The exit code of shells for a command that SIGINT ended.
 const ENDED: i32 = 130;

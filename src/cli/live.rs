@@ -10,13 +10,13 @@ use crate::cli::cluster::{ClusterArgs, block_on};
 use crate::cli::input::{InputArgs, whole_repository};
 use crate::cli::project::Project;
 use crate::cli::terminal::Terminal;
-use crate::cluster::agents::add_agent_pods;
-use crate::cluster::listed_state::read_state;
-use crate::cluster::reader::ClusterReader;
-use crate::offline::load::InputPlan;
-use crate::report::plain;
+use memgate_cluster::agents::add_agent_pods;
+use memgate_cluster::listed_state::read_state;
+use memgate_cluster::reader::ClusterReader;
 use memgate_core::state::cluster_snapshot::{ClusterSnapshot, Known, kinds};
 use memgate_model::family::Family;
+use memgate_workbench::offline::load::InputPlan;
+use memgate_workbench::report::plain;
 
 /// The name of the cluster's state in findings, in place of a path.
 const CLUSTER: &str = "cluster";

@@ -7,8 +7,8 @@ use anyhow::Context as _;
 use crate::cli::ExitStatus;
 use crate::cli::input::InputArgs;
 use crate::cli::terminal::Terminal;
-use crate::editor::session::serve;
-use crate::editor::workspace::Plan;
+use memgate_editor::session::serve;
+use memgate_editor::workspace::Plan;
 use memgate_model::request::Point;
 
 /// Serve an editor: findings while you write, in the Language Server Protocol

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use crate::built;
 use crate::cli::ExitStatus;
 use crate::cli::families::parse as parse_family;
 use crate::cli::settings::{ServerSettingsArgs, flags};
@@ -18,6 +17,7 @@ use memgate_server::deploy::component::{CERTIFICATES, Component, contradiction};
 use memgate_server::deploy::install_plan::{InstallPart, InstallPlan, WebhookEndpoint};
 use memgate_server::deploy::metadata::{DEFAULT_NAMESPACE, MAX_NAME_CHARS, default_name};
 use memgate_server::deploy::render;
+use memgate_workbench::built;
 
 /// Print the Kubernetes objects that install memgate
 ///

@@ -14,13 +14,13 @@ use crate::cli::live;
 use crate::cli::output::format_and_file;
 use crate::cli::pull_request::{at_base, note_base_errors, reference};
 use crate::cli::terminal::{Terminal, masked_bytes};
-use crate::offline::load::{InputPlan, Inputs};
-use crate::offline::map::read_map;
-use crate::report::diff::{self, FileDiff};
-use crate::report::map::{MAX_DRAWN_BYTES, MAX_DRAWN_LINES, MapFormat, MemoryMap, write};
-use crate::report::without_commands;
 use memgate_manifest::error::Error;
 use memgate_model::request::{Occasion, Point};
+use memgate_workbench::offline::load::{InputPlan, Inputs};
+use memgate_workbench::offline::map::read_map;
+use memgate_workbench::report::diff::{self, FileDiff};
+use memgate_workbench::report::map::{MAX_DRAWN_BYTES, MAX_DRAWN_LINES, MapFormat, MemoryMap, write};
+use memgate_workbench::report::without_commands;
 
 /// Print which agents and pods reach which memory
 ///

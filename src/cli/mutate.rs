@@ -13,18 +13,18 @@ use crate::cli::output::{OutputArg, write_files};
 use crate::cli::page;
 use crate::cli::project::FILE_NAME;
 use crate::cli::terminal::Terminal;
-use crate::offline::check::{Checked, check};
-use crate::offline::findings::report;
-use crate::offline::load::load;
-use crate::offline::notices::Notice;
-use crate::offline::rewrite::{self, RewrittenFile, rewrite_all};
-use crate::report::{counted, diff, patches, plain, stream};
 use memgate_core::state::cluster_snapshot::is_masked;
 use memgate_manifest::rewrite::Rewritten;
 use memgate_manifest::source::{Source, Span};
 use memgate_model::edit::Edit;
 use memgate_model::request::Point;
 use memgate_platforms::common::OBJECT_REPEATED;
+use memgate_workbench::offline::check::{Checked, check};
+use memgate_workbench::offline::findings::report;
+use memgate_workbench::offline::load::load;
+use memgate_workbench::offline::notices::Notice;
+use memgate_workbench::offline::rewrite::{self, RewrittenFile, rewrite_all};
+use memgate_workbench::report::{counted, diff, patches, plain, stream};
 
 /// Print manifests as they would be stored: with defaults, and pods with their memory
 ///

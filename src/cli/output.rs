@@ -10,10 +10,10 @@ use anyhow::Context as _;
 use crate::cli::file::write_whole;
 use crate::cli::terminal::{Terminal, masked_bytes};
 use crate::cli::workstation;
-use crate::report::{
+use memgate_primitives::suggest::{did_you_mean, nearest};
+use memgate_workbench::report::{
     DEFAULT_WIDTH, FormatOptions, Report, ReportFormat, Shown, in_format_without_commands, text, write,
 };
-use memgate_primitives::suggest::{did_you_mean, nearest};
 
 /// A format and its file; without a file it is written to standard output.
 #[derive(Debug, Clone, PartialEq, Eq)]

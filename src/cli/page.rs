@@ -1,11 +1,11 @@
 //! The data of the page of `-o html`: what was judged and when, and the notes of the run.
 
 use crate::cli::output::OutputArg;
-use crate::offline::load::InputPlan;
-use crate::offline::page::PageInputs;
-use crate::report::ReportFormat;
-use crate::report::html_data::Page;
 use memgate_model::request::Occasion;
+use memgate_workbench::offline::load::InputPlan;
+use memgate_workbench::offline::page::PageInputs;
+use memgate_workbench::report::ReportFormat;
+use memgate_workbench::report::html_data::Page;
 
 /// Whether one of the outputs is a page.
 pub fn is_wanted(outputs: &[OutputArg]) -> bool {

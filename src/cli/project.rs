@@ -11,11 +11,6 @@ use serde_json::{Map, Value};
 use crate::cli::keys;
 use crate::cli::settings::SettingsFile;
 use crate::cli::terminal::Terminal;
-use crate::offline::exclude::Exclude;
-use crate::offline::load::InputSet;
-use crate::offline::repository::{PROJECT_FILE, normal, root_of, without_dots};
-use crate::offline::rules::{self, Rule};
-use crate::report::plain;
 use memgate_manifest::document::Document;
 use memgate_model::finding::Severity;
 use memgate_platforms::message::and_more;
@@ -23,6 +18,11 @@ use memgate_primitives::glob::Glob;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 use memgate_primitives::suggest::{did_you_mean, nearest};
+use memgate_workbench::offline::exclude::Exclude;
+use memgate_workbench::offline::load::InputSet;
+use memgate_workbench::offline::repository::{PROJECT_FILE, normal, root_of, without_dots};
+use memgate_workbench::offline::rules::{self, Rule};
+use memgate_workbench::report::plain;
 
 /// The name of the file at the root of a repository.
 pub const FILE_NAME: &str = PROJECT_FILE;

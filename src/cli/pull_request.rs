@@ -9,18 +9,18 @@ use crate::cli::input::InputArgs;
 use crate::cli::interrupt::Interrupt;
 use crate::cli::project::Project;
 use crate::cli::terminal::Terminal;
-use crate::offline::base::{self, Base};
-use crate::offline::baseline::read as read_baseline;
-use crate::offline::baseline::{Baseline, pass_by, record};
-use crate::offline::check::{Checked, Decided};
-use crate::offline::errors::input_error;
-use crate::offline::ignore;
-use crate::offline::load::InputPlan;
-use crate::offline::sets::check_all;
-use crate::offline::suppress::{KnownFindings, known, suppress};
-use crate::report::{counted, plain};
 use memgate_manifest::error::Error;
 use memgate_model::request::Point;
+use memgate_workbench::offline::base::{self, Base};
+use memgate_workbench::offline::baseline::read as read_baseline;
+use memgate_workbench::offline::baseline::{Baseline, pass_by, record};
+use memgate_workbench::offline::check::{Checked, Decided};
+use memgate_workbench::offline::errors::input_error;
+use memgate_workbench::offline::ignore;
+use memgate_workbench::offline::load::InputPlan;
+use memgate_workbench::offline::sets::check_all;
+use memgate_workbench::offline::suppress::{KnownFindings, known, suppress};
+use memgate_workbench::report::{counted, plain};
 
 /// How many digits of a commit are shown.
 const COMMIT_DIGITS: usize = 12;

@@ -11,12 +11,12 @@ use crate::cli::input::{StateArgs, load_whole};
 use crate::cli::policies::PolicyArgs;
 use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
-use crate::offline::load::InputPlan;
-use crate::offline::load::Inputs;
 use memgate_core::admission;
 use memgate_core::decide::decide;
 use memgate_model::finding::Phase;
 use memgate_model::request::{Occasion, Point};
+use memgate_workbench::offline::load::InputPlan;
+use memgate_workbench::offline::load::Inputs;
 
 /// Answer one AdmissionReview from standard input, as the webhook would
 ///

@@ -19,13 +19,13 @@ use crate::cli::serve::audit::AuditArgs;
 use crate::cli::serve::certs::CertArgs;
 use crate::cli::settings::ServerSettingsArgs;
 use crate::cli::terminal::Terminal;
-use crate::cluster::client::KubeContext;
-use crate::offline::collect::Reading;
-use crate::offline::load::InputPlan;
-use crate::offline::load::Inputs;
+use memgate_cluster::client::KubeContext;
 use memgate_model::snapshot::Snapshot;
 use memgate_server::server::options::{HEALTH_PORT, Options, PORT};
 use memgate_server::server::{Server, State, logs, runtime, tls, traces};
+use memgate_workbench::offline::collect::Reading;
+use memgate_workbench::offline::load::InputPlan;
+use memgate_workbench::offline::load::Inputs;
 
 /// How long a server on a state from files goes on serving after a signal. It is short, because no apiserver calls such a
 /// server through a Service.

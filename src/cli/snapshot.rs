@@ -11,11 +11,11 @@ use crate::cli::families::FamilyArgs;
 use crate::cli::file::write_private;
 use crate::cli::live;
 use crate::cli::terminal::Terminal;
-use crate::cluster::listed_state::add_definitions;
-use crate::cluster::wait::probe_namespace;
-use crate::report::{counted, plain};
+use memgate_cluster::listed_state::add_definitions;
+use memgate_cluster::wait::probe_namespace;
 use memgate_core::state::cluster_snapshot::{ClusterSnapshot, Known};
 use memgate_model::family::Family;
+use memgate_workbench::report::{counted, plain};
 
 /// Write the state of a cluster into a file, for --snapshot
 ///

@@ -5,12 +5,12 @@ use std::fmt::Write as _;
 use crate::cli::ExitStatus;
 use crate::cli::input::{InputArgs, note_read};
 use crate::cli::terminal::Terminal;
-use crate::offline::load::load;
-use crate::offline::view::{Viewed, ViewedObject, shown, view};
-use crate::report::plain;
 use memgate_manifest::rewrite::yaml;
 use memgate_model::request::Point;
 use memgate_primitives::credential::{masked, masked_keys};
+use memgate_workbench::offline::load::load;
+use memgate_workbench::offline::view::{Viewed, ViewedObject, shown, view};
+use memgate_workbench::report::plain;
 
 /// Print the fields of memory resources, agents and pods that policies judge
 ///

@@ -22,12 +22,12 @@ use crate::cli::duration;
 use crate::cli::families::FamilyArgs;
 use crate::cli::output::ResultFormat;
 use crate::cli::terminal::Terminal;
-use crate::cluster::probe::probes;
-use crate::cluster::probe_outcome::ProbeOutcome;
-use crate::cluster::wait::{ProbeResult, ProbeTarget, all_answered, probe_namespace, wait};
-use crate::report::json::without_nulls;
+use memgate_cluster::probe::probes;
+use memgate_cluster::probe_outcome::ProbeOutcome;
+use memgate_cluster::wait::{ProbeResult, ProbeTarget, all_answered, probe_namespace, wait};
 use memgate_model::family::AggregatedServer;
 use memgate_server::deploy::metadata::NAME;
+use memgate_workbench::report::json::without_nulls;
 
 /// Wait until the webhook answers in a cluster
 ///

@@ -7,11 +7,11 @@ use crate::cli::live;
 use crate::cli::output::{OutputArg, OverviewArgs, check_places, write_outputs};
 use crate::cli::page::{self, page};
 use crate::cli::terminal::Terminal;
-use crate::offline::load::load;
-use crate::offline::what_if::what_if;
-use crate::report::{Report, changes};
 use memgate_model::policy::Question;
 use memgate_model::request::Point;
+use memgate_workbench::offline::load::load;
+use memgate_workbench::offline::what_if::what_if;
+use memgate_workbench::report::{Report, changes};
 
 /// List the objects that other policies would deny, warn about, or accept
 ///

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use clap::error::{ContextKind, ContextValue};
 
-use crate::built;
+use memgate_workbench::built;
 
 /// Whether this build has these commands and flags.
 pub const IS_BUILT_IN: bool = cfg!(feature = "workstation");

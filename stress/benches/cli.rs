@@ -6,11 +6,11 @@
 #![allow(missing_docs, reason = "criterion's macros make items without any")]
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use memgate::offline::check::check;
-use memgate::offline::findings::report;
-use memgate::offline::load::{InputPlan, load};
-use memgate::report::{DEFAULT_WIDTH, text};
 use memgate_model::request::Occasion;
+use memgate_workbench::offline::check::check;
+use memgate_workbench::offline::findings::report;
+use memgate_workbench::offline::load::{InputPlan, load};
+use memgate_workbench::report::{DEFAULT_WIDTH, text};
 use serde_json::json;
 
 /// What one file may hold that was written without line breaks.

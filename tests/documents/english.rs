@@ -40,7 +40,7 @@ const USUAL: &[&str] = &["there is no", "there are no", "is no longer", "are no 
 
 /// The places where a phrase stays: the name of a code in files of users that older builds wrote, and a message.
 const KEPT: &[(&str, &str)] = &[
-    ("crates/core/src/family/kagent/embedder/flaw.rs", "is no"),
+    ("crates/platforms/src/kagent/embedder/flaw.rs", "is no"),
     // The names of cases, and that message.
     ("tests/documents/messages.txt", "nobody"),
     ("tests/documents/messages.txt", "is no"),

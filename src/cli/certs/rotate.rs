@@ -6,7 +6,7 @@ use crate::cli::ExitStatus;
 use crate::cli::cluster::{ClusterArgs, block_on};
 use crate::cli::duration;
 use crate::cli::terminal::Terminal;
-use crate::cluster::rotation::{RotationTarget, Stage, ask, follow};
+use memgate_cluster::rotation::{RotationTarget, Stage, ask, follow};
 use memgate_server::deploy::metadata::{DEFAULT_NAMESPACE, default_name};
 use memgate_server::server::clock::Clock;
 

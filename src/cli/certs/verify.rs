@@ -9,7 +9,7 @@ use crate::cli::ExitStatus;
 use crate::cli::cluster::{ClusterArgs, block_on};
 use crate::cli::output::ResultFormat;
 use crate::cli::terminal::Terminal;
-use crate::cluster::certificates::Verification;
+use memgate_cluster::certificates::Verification;
 use memgate_server::server::certs::verify::{CertInfo, TrustVerdict, VerifyOptions, WebhookReport, verify};
 use memgate_server::server::clock::Clock;
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::cli::duration;
-use crate::cluster::client::own_namespace;
+use memgate_cluster::client::own_namespace;
 use memgate_server::deploy::metadata::REGISTERED;
 use memgate_server::review_path::service_names;
 use memgate_server::server::certs::{Builtin, CertPolicy, KeyKind};

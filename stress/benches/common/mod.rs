@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Bytes;
-use memgate::offline::collect::{Reading, collect};
 use memgate_core::casefile::Case;
 use memgate_core::casefile::read::read;
 use memgate_manifest::document::values;
@@ -15,6 +14,7 @@ use memgate_manifest::source::Source;
 use memgate_model::family::Family;
 use memgate_model::object::{Coverage, KindState, Object};
 use memgate_model::snapshot::Snapshot;
+use memgate_workbench::offline::collect::{Reading, collect};
 
 /// The state of every benchmark: one agent and the Redis memory that it claims.
 #[allow(dead_code, reason = "the bench over TLS has a state of files")]

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
-use memgate::offline::{
+use memgate_manifest::document::parse;
+use memgate_workbench::offline::{
     collect::{Reading, collect},
     exclude::Exclude,
 };
-use memgate_manifest::document::parse;
 use serde_json::{Value, json};
 
 use super::{

@@ -6,14 +6,14 @@ use anyhow::{Context, Result, anyhow, ensure};
 use axum::http::Method;
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::Client;
-use memgate::offline::check::{Decided, check};
-use memgate::offline::load::InputPlan;
-use memgate::offline::load::load;
-use memgate::offline::passed_over::counts;
 use memgate_manifest::document::parse;
 use memgate_manifest::source::Source;
 use memgate_model::finding::Severity;
 use memgate_model::request::Occasion;
+use memgate_workbench::offline::check::{Decided, check};
+use memgate_workbench::offline::load::InputPlan;
+use memgate_workbench::offline::load::load;
+use memgate_workbench::offline::passed_over::counts;
 use serde_json::{Value, json};
 
 use crate::{

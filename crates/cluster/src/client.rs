@@ -1,0 +1,96 @@
+//! Makes a client of a cluster: from a kubeconfig, one of its contexts, or the service account.
+
+use std::path::{Path, PathBuf};
+
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use thiserror::Error as ThisError;
+
+use memgate_model::causes::{in_words, with_causes};
+use memgate_server::deploy::metadata::DEFAULT_NAMESPACE;
+use memgate_server::library_error::explained;
+
+/// The file with the namespace of a service account.
+const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
+
+/// Why there is no client. The reasons are texts, since the errors of kube repeat their causes.
+#[derive(Debug, ThisError)]
+pub enum Error {
+    /// The kubeconfig or the context cannot be used.
+    #[error("failed to use the {what}: {reason}")]
+    Unusable {
+        /// Which of them, with its path or name.
+        what: String,
+        /// Why.
+        reason: String,
+    },
+    /// No cluster was found.
+    #[error(
+        "found no cluster: {0}, and this is not a pod of a cluster; give --kubeconfig FILE or --context NAME"
+    )]
+    NoCluster(String),
+    /// The client library refuses the configuration.
+    #[error("failed to make a client of the cluster: {0}")]
+    Client(String),
+}
+
+/// The choice of a cluster.
+#[derive(Debug, Clone, Default)]
+pub struct KubeContext {
+    /// The kubeconfig; without it KUBECONFIG, `~/.kube/config`, or the service account.
+    pub kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig.
+    pub context: Option<String>,
+}
+
+impl KubeContext {
+    /// A client of the cluster; nothing is called yet.
+    ///
+    /// # Errors
+    /// When there is no such kubeconfig, or it cannot be used.
+    pub async fn client(&self) -> Result<kube::Client, Error> {
+        let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
+        let config = match (&self.kubeconfig, &self.context) {
+            (Some(path), _) => {
+                let what = format!("kubeconfig {}", path.display());
+                let failed = |reason| Error::Unusable { what: what.clone(), reason };
+                let kubeconfig = Kubeconfig::read_from(path).map_err(|error| {
+                    failed(match error {
+                        // The message of this error has the path in debug form.
+                        KubeconfigError::ReadConfig(error, _) => in_words(&error),
+                        other => with_causes(&other),
+                    })
+                })?;
+                let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await;
+                config.map_err(|error| failed(with_causes(&error)))?
+            }
+            (None, Some(context)) => {
+                let failed = |reason| Error::Unusable { what: format!("context {context}"), reason };
+                let config = kube::Config::from_kubeconfig(&options).await;
+                config.map_err(|error| failed(with_causes(&error)))?
+            }
+            (None, None) => {
+                let config = kube::Config::infer().await;
+                config.map_err(|error| Error::NoCluster(no_kubeconfig(&error)))?
+            }
+        };
+        kube::Client::try_from(config).map_err(|error| Error::Client(explained(&error)))
+    }
+}
+
+/// Why the usual kubeconfig cannot be used.
+fn no_kubeconfig(error: &(dyn std::error::Error + 'static)) -> String {
+    match error.source().and_then(|cause| cause.downcast_ref()) {
+        Some(KubeconfigError::ReadConfig(error, path)) => {
+            format!("the kubeconfig {} cannot be read ({})", path.display(), in_words(error))
+        }
+        Some(other) => format!("the kubeconfig cannot be used ({})", with_causes(other)),
+        None => with_causes(error),
+    }
+}
+
+/// The namespace that this process runs in, or the usual one outside of a cluster.
+pub fn own_namespace() -> String {
+    let namespace = std::fs::read_to_string(Path::new(NAMESPACE_FILE)).unwrap_or_default();
+    let namespace = namespace.trim();
+    if namespace.is_empty() { DEFAULT_NAMESPACE.to_owned() } else { namespace.to_owned() }
+}

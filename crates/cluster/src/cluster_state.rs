@@ -1,0 +1,238 @@
+//! The objects that were read from a cluster, unchanged.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::core::v1::{Namespace, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, RoleBinding};
+use serde::Deserialize as _;
+use serde_json::Value;
+
+use crate::webhook_entry::{NAME_LABEL, WebhookEntry, entries};
+use memgate_model::finding::Phase;
+use memgate_model::snapshot::Snapshot;
+use memgate_server::deploy::objects::WebhookConfiguration;
+use memgate_server::review_path;
+
+/// The result of a read.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum Fetched<T> {
+    /// It exists.
+    Found(T),
+    /// It does not exist.
+    #[default]
+    NotFound,
+    /// It could not be read, and why.
+    Unknown(String),
+}
+
+impl<T> Fetched<T> {
+    /// The object, if it was found.
+    pub const fn found(&self) -> Option<&T> {
+        match self {
+            Self::Found(found) => Some(found),
+            Self::NotFound | Self::Unknown(_) => None,
+        }
+    }
+
+    /// Converts what was found.
+    pub(super) fn map<U>(self, convert: impl FnOnce(T) -> U) -> Fetched<U> {
+        match self {
+            Self::Found(found) => Fetched::Found(convert(found)),
+            Self::NotFound => Fetched::NotFound,
+            Self::Unknown(why) => Fetched::Unknown(why),
+        }
+    }
+}
+
+impl<T> Fetched<Vec<T>> {
+    /// The objects of a list; none if it could not be read.
+    pub fn items(&self) -> &[T] {
+        self.found().map(Vec::as_slice).unwrap_or_default()
+    }
+}
+
+/// The containers of a Deployment.
+pub const CONTAINERS: &str = "/spec/template/spec/containers";
+
+/// What the apiserver serves: group and version, with the plural names of the kinds.
+pub type ServedResources = BTreeMap<(String, String), BTreeSet<String>>;
+
+/// The labels of an object.
+pub type Labels = BTreeMap<String, String>;
+
+/// The elements of a list in an object; none if it has no such list.
+pub fn elements<'o>(object: &'o Value, pointer: &str) -> impl Iterator<Item = &'o Value> {
+    object.pointer(pointer).and_then(Value::as_array).into_iter().flatten()
+}
+
+/// A text in an object; empty if it has none.
+pub fn text<'o>(object: &'o Value, pointer: &str) -> &'o str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The labels of a Deployment's pods.
+pub fn template_labels(deployment: &Value) -> Option<Labels> {
+    Labels::deserialize(deployment.pointer("/spec/template/metadata/labels")?).ok()
+}
+
+/// The objects of an installation of memgate, and the cluster's other webhook configurations.
+#[derive(Debug, Default)]
+pub struct Installation {
+    /// The namespace that memgate runs in.
+    pub namespace: String,
+    /// The name of the webhook configurations.
+    pub name: String,
+    /// The time by the apiserver's clock, in seconds since 1970.
+    pub apiserver_time: Option<i64>,
+    /// The version of the apiserver: major, minor.
+    pub version: Fetched<(u32, u32)>,
+    /// What the apiserver serves.
+    pub served: Fetched<ServedResources>,
+    /// Every configuration of mutating webhooks.
+    pub mutating: Fetched<Vec<WebhookConfiguration>>,
+    /// Every configuration of validating webhooks.
+    pub validating: Fetched<Vec<WebhookConfiguration>>,
+    /// The Service that the configurations name.
+    pub service: Fetched<Service>,
+    /// Its endpoints.
+    pub endpoints: Fetched<Vec<EndpointSlice>>,
+    /// The Deployment.
+    pub deployment: Fetched<Value>,
+    /// The disruption budgets of the namespace.
+    pub budgets: Fetched<Vec<PodDisruptionBudget>>,
+    /// memgate's pods.
+    pub replicas: Fetched<Vec<Value>>,
+    /// The labels of all namespaces, by their names.
+    pub namespaces: Fetched<BTreeMap<String, Labels>>,
+    /// All MemoryPolicies.
+    pub policies: Fetched<Vec<Value>>,
+    /// The ClusterRoleBinding of its name.
+    pub cluster_role_binding: Fetched<ClusterRoleBinding>,
+    /// The policy of its name that limits what the account may change in webhook configurations.
+    pub self_guard: Fetched<Value>,
+    /// The RoleBinding whose subject puts entries in force, with the component after-ready.
+    pub registered: Fetched<RoleBinding>,
+    /// What memgate's account may do.
+    pub permissions: Fetched<Permissions>,
+}
+
+/// Which of the permissions of its role an account has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Permissions {
+    /// How many were checked.
+    pub checked: usize,
+    /// Those that it lacks, as `verb resource.group`.
+    pub denied: Vec<String>,
+}
+
+/// An agent pod, as the apiserver has it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AgentPod {
+    /// The whole pod.
+    pub json: Value,
+}
+
+/// The pods of agents, and the state that decisions about these pods read.
+#[derive(Debug)]
+pub struct Agents {
+    /// The pods.
+    pub pods: Vec<AgentPod>,
+    /// Made-up pods of agents without a pod, if memgate would add containers to them.
+    pub stand_ins: Vec<AgentPod>,
+    /// What could not be read, or only in part, a sentence each.
+    pub incomplete: Vec<String>,
+    /// The state that decisions look at.
+    pub snapshot: Snapshot,
+}
+
+#[cfg(test)]
+impl Default for Agents {
+    /// No pods, and a state of which nothing is known.
+    fn default() -> Self {
+        Self {
+            pods: Vec::new(),
+            stand_ins: Vec::new(),
+            incomplete: Vec::new(),
+            snapshot: Snapshot::new(memgate_platforms::default_settings()),
+        }
+    }
+}
+
+impl Installation {
+    /// The arguments of the Deployment's containers.
+    pub fn arguments(&self) -> impl Iterator<Item = &str> {
+        let containers = self.deployment.found().into_iter().flat_map(|found| elements(found, CONTAINERS));
+        containers.flat_map(|container| elements(container, "/args")).filter_map(Value::as_str)
+    }
+
+    /// The configurations of both kinds: mutating, then validating.
+    pub const fn configurations(&self) -> [(Phase, &Fetched<Vec<WebhookConfiguration>>); 2] {
+        [(Phase::Mutate, &self.mutating), (Phase::Validate, &self.validating)]
+    }
+
+    /// memgate's own configuration for a call.
+    pub fn own(&self, call: Phase) -> Option<&WebhookConfiguration> {
+        let [mutating, validating] = [self.mutating.items(), self.validating.items()];
+        let items = if call == Phase::Mutate { mutating } else { validating };
+        items.iter().find(|config| config.metadata.name.as_ref() == Some(&self.name))
+    }
+
+    /// The entries of memgate's own configuration for a call.
+    pub fn own_entries(&self, call: Phase) -> Option<Vec<WebhookEntry>> {
+        self.own(call).map(entries)
+    }
+
+    /// The entries of memgate's own configurations.
+    pub fn all_own_entries(&self) -> Vec<WebhookEntry> {
+        Phase::ALL.into_iter().filter_map(|call| self.own_entries(call)).flatten().collect()
+    }
+
+    /// The entries of all configurations but memgate's own, each with the title of its configuration.
+    pub fn other_entries(&self) -> impl Iterator<Item = (Phase, &str, WebhookEntry)> {
+        let all = self.configurations().into_iter();
+        all.flat_map(|(call, listed)| listed.items().iter().map(move |config| (call, config)))
+            .filter_map(|(call, config)| Some((call, config.metadata.name.as_deref()?, config)))
+            .filter(|(_, name, _)| *name != self.name)
+            .flat_map(|(call, name, config)| {
+                entries(config).into_iter().map(move |entry| (call, name, entry))
+            })
+    }
+
+    /// The title of memgate's own configuration for a call.
+    pub fn own_title(&self, call: Phase) -> String {
+        configuration_title(call, &self.name)
+    }
+
+    /// Where memgate is called, if that is outside the cluster.
+    pub fn own_url(&self) -> Option<String> {
+        let entries = self.all_own_entries();
+        let by_url = entries.iter().all(|entry| entry.client.service.is_none());
+        let url = entries.into_iter().next()?.client.url?;
+        by_url.then(|| review_path::without_plain(&url).to_owned())
+    }
+
+    /// The labels of a namespace; none if the namespaces could not be read.
+    pub fn labels(&self, namespace: &str) -> Option<Labels> {
+        if let Fetched::Unknown(_) = self.namespaces {
+            return None;
+        }
+        let known = self.namespaces.found().and_then(|all| all.get(namespace).cloned());
+        Some(known.unwrap_or_else(|| [(NAME_LABEL.to_owned(), namespace.to_owned())].into()))
+    }
+}
+
+/// `MutatingWebhookConfiguration NAME` or `ValidatingWebhookConfiguration NAME`.
+pub fn configuration_title(call: Phase, name: &str) -> String {
+    let kind = if call == Phase::Mutate { "Mutating" } else { "Validating" };
+    format!("{kind}WebhookConfiguration {name}")
+}
+
+/// The name of a namespace and its labels, with the one that every namespace has.
+pub fn labels(namespace: Namespace) -> (String, Labels) {
+    let name = namespace.metadata.name.unwrap_or_default();
+    let mut labels = namespace.metadata.labels.unwrap_or_default();
+    labels.insert(NAME_LABEL.to_owned(), name.clone());
+    (name, labels)
+}

@@ -1,0 +1,128 @@
+//! What is wrong with an installation of memgate, and with the cluster around it.
+//!
+//! ```text
+//! cluster ──installation, permissions, agents, dry runs──▶ DoctorInputs ──one function a group──▶ Checks
+//! ```
+//!
+//! Only [`read`] sends requests; everything else is a function of its result. An object that could not be read becomes
+//! a check with the status `unknown`.
+
+pub mod ca_bundle;
+pub mod capacity;
+pub mod check;
+pub mod expected;
+pub mod inferred;
+pub mod inject_label;
+pub mod installations;
+pub mod missing_memory;
+pub mod other_webhooks;
+pub mod permissions;
+pub mod platforms;
+pub mod probes;
+pub mod review_paths;
+pub mod timeouts;
+pub mod webhooks;
+pub mod workload;
+
+use std::time::Duration;
+
+use kube::Client;
+use thiserror::Error as ThisError;
+use tokio::time::Instant;
+
+use crate::cluster_state::{Agents, Installation};
+use crate::doctor::check::Check;
+use crate::doctor::expected::{InstalledAs, objects};
+use crate::pod_dry_run::{PodDryRuns, dry_run};
+use crate::reader::ClusterReader;
+use crate::replay::replay;
+use crate::wait::{ProbeResult, ProbeTarget, send_probes};
+use memgate_model::settings::Settings;
+use memgate_server::deploy::objects::Objects;
+
+/// How long memgate has to answer all probes.
+const PROBES_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// The installation to check, and how.
+#[derive(Debug)]
+pub struct DoctorOptions<'a> {
+    /// The namespace that memgate runs in.
+    pub namespace: &'a str,
+    /// The name of the webhook configurations; without it the one that the installation in the namespace has.
+    pub configuration: Option<&'a str>,
+    /// The namespace of the dry runs that show whether memgate answers.
+    pub dry_run_namespace: &'a str,
+    /// How many objects of one kind to read.
+    pub max_objects: usize,
+    /// The settings of the decisions; the default means those of the installation.
+    pub settings: Settings,
+    /// Reads the settings from the flags of memgate's Deployment; none when these are wrong.
+    pub parse_flags: fn(&[&str]) -> Option<Settings>,
+}
+
+/// The apiserver does not answer, for this reason.
+#[derive(Debug, ThisError)]
+#[error("the apiserver does not answer: {0}")]
+pub struct Unreachable(pub String);
+
+/// The objects that were read from a cluster, and the expected ones.
+#[derive(Debug)]
+pub struct DoctorInputs {
+    installation: Installation,
+    agents: Agents,
+    expected: Objects,
+    probes: Vec<ProbeResult>,
+    dry_runs: PodDryRuns,
+}
+
+/// Reads the cluster.
+///
+/// # Errors
+/// When the apiserver does not answer at all.
+pub async fn read(client: Client, options: &DoctorOptions<'_>) -> Result<DoctorInputs, Unreachable> {
+    let reader = ClusterReader { client, max_objects: options.max_objects };
+    let installation = crate::installation::installation(&reader, options.namespace, options.configuration);
+    let mut installation = installation.await.map_err(Unreachable)?;
+    let chosen = options.settings.clone();
+    let settings = if chosen == memgate_platforms::default_settings() {
+        inferred::settings(&installation, options.parse_flags)
+    } else {
+        chosen
+    };
+    let installed = InstalledAs {
+        name: &installation.name,
+        namespace: options.namespace,
+        components: inferred::components(&installation),
+        elsewhere: inferred::elsewhere(&installation, &settings.families),
+    };
+    let expected = objects(&installed, &settings.families);
+    installation.permissions = crate::permissions::permissions(&reader, &installation, &expected).await;
+    let probes = crate::probe::probes(&settings.families);
+    let target = ProbeTarget { namespace: options.dry_run_namespace, configuration: &installation.name };
+    let probes = send_probes(&reader.client, &probes, target, Instant::now() + PROBES_TIMEOUT).await;
+    let agents = crate::agents::agents(&reader, settings).await;
+    let [pods, stand_ins] = [&agents.pods, &agents.stand_ins].map(|pods| replay(pods, &agents.snapshot));
+    let dry_runs = dry_run(&reader.client, &pods, &stand_ins).await;
+    Ok(DoctorInputs { installation, agents, expected, probes, dry_runs })
+}
+
+/// All checks. Pods without their memory are listed up to `max_listed`.
+pub fn checks(inputs: &DoctorInputs, max_listed: usize) -> Vec<Check> {
+    let DoctorInputs { installation, agents, expected, probes, dry_runs } = inputs;
+    let pods = replay(&agents.pods, &agents.snapshot);
+    let mut checks = probes::checks(probes);
+    checks.extend(webhooks::checks(installation, expected));
+    checks.extend(ca_bundle::checks(installation));
+    checks.extend(review_paths::checks(installation));
+    checks.extend(workload::checks(installation));
+    checks.extend(installations::checks(installation));
+    checks.push(permissions::check(installation));
+    checks.extend(other_webhooks::checks(installation));
+    checks.push(timeouts::check(installation, agents));
+    checks.extend(platforms::checks(installation, &agents.snapshot.settings.families));
+    checks.extend(inject_label::checks(installation, agents));
+    checks.extend(missing_memory::checks(installation, agents, &pods, max_listed));
+    checks.extend(capacity::checks(dry_runs));
+    check::sort(&mut checks);
+    checks
+}

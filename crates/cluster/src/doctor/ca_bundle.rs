@@ -1,0 +1,150 @@
+//! Whether the `caBundle` of each entry holds certificates that are valid by the apiserver's clock.
+
+use x509_parser::pem::Pem;
+
+use crate::cluster_state::Installation;
+use crate::doctor::check::Check;
+use crate::webhook_entry::WebhookEntry;
+use memgate_model::finding::Phase;
+
+const ID: &str = "ca-bundle";
+
+/// How long before it expires a certificate is warned about, in seconds: a week.
+const EXPIRY_WARNING_SECONDS: i64 = 7 * 24 * 3600;
+
+/// How to restore a bundle.
+const HELP: &str = "memgate writes it with --certs builtin; otherwise see `memgate certs verify`, or your \
+                    CA injector";
+
+/// A check of the bundle of each entry. Equal checks of one configuration are reported once.
+pub fn checks(found: &Installation) -> Vec<Check> {
+    let mut checks: Vec<Check> = Vec::new();
+    for call in Phase::ALL {
+        let (subject, live) = (found.own_title(call), found.own_entries(call));
+        for check in live.iter().flatten().map(|entry| entry_check(&subject, entry, found.apiserver_time)) {
+            if !checks.contains(&check) {
+                checks.push(check);
+            }
+        }
+    }
+    checks
+}
+
+fn entry_check(subject: &str, entry: &WebhookEntry, now: Option<i64>) -> Check {
+    let bundle = entry.client.ca_bundle.as_ref().map(|bundle| bundle.0.as_slice()).unwrap_or_default();
+    if bundle.is_empty() {
+        let message =
+            "an entry has no caBundle: the apiserver trusts memgate only if a public CA signed for it";
+        return Check::fail(ID, subject, message).help(HELP);
+    }
+    let expiries = match expiries(bundle) {
+        Ok(expiries) => expiries,
+        Err(why) => return Check::fail(ID, subject, why).help(HELP),
+    };
+    let Some(now) = now else {
+        return Check::unknown(ID, subject, "the apiserver does not report its time");
+    };
+    let last = expiries.iter().max().copied().unwrap_or_default();
+    let count = expiries.len();
+    let expired = expiries.iter().filter(|expiry| **expiry < now).count();
+    if expired == count {
+        return Check::fail(ID, subject, "every certificate of the caBundle has expired").help(HELP);
+    }
+    if last - now < EXPIRY_WARNING_SECONDS {
+        let message = "the caBundle expires within a week";
+        return Check::warn(ID, subject, message).help(HELP);
+    }
+    if expired > 0 {
+        let message = format!("{expired} of the {count} certificates of the caBundle have expired");
+        return Check::warn(ID, subject, message).help("take them out when the others are in use");
+    }
+    let days = (last - now) / (24 * 3600);
+    Check::ok(ID, subject, format!("certificates in the caBundle: {count}, good for {days} days"))
+}
+
+/// When each certificate expires, in seconds since 1970.
+fn expiries(bundle: &[u8]) -> Result<Vec<i64>, &'static str> {
+    let mut expiries = Vec::new();
+    for pem in Pem::iter_from_buffer(bundle) {
+        let pem = pem.map_err(|_| "the caBundle is not in PEM form")?;
+        let certificate =
+            pem.parse_x509().map_err(|_| "the caBundle holds something that is not a certificate")?;
+        expiries.push(certificate.validity().not_after.timestamp());
+    }
+    if expiries.is_empty() { Err("the caBundle holds no certificate in PEM form") } else { Ok(expiries) }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::ByteString;
+    use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
+    use rcgen::{CertificateParams, KeyPair, date_time_ymd};
+
+    use super::*;
+    use crate::cluster_state::Fetched;
+    use crate::doctor::check::CheckStatus;
+    use crate::doctor::expected::tests::installed;
+
+    /// The first day of 2030.
+    const NOW: i64 = 1_893_456_000;
+
+    fn certificate(last_year: i32) -> String {
+        let mut params = CertificateParams::new(vec!["memgate".to_owned()]).expect("params");
+        params.not_before = date_time_ymd(2020, 1, 1);
+        params.not_after = date_time_ymd(last_year, 1, 3);
+        params.self_signed(&KeyPair::generate().expect("a key")).expect("a certificate").pem()
+    }
+
+    fn trusting(bundle: Option<&str>) -> MutatingWebhookConfiguration {
+        let mut config = installed(&memgate_platforms::ALL).mutating;
+        for webhook in config.webhooks.iter_mut().flatten() {
+            webhook.client_config.ca_bundle = bundle.map(|bundle| ByteString(bundle.as_bytes().to_vec()));
+        }
+        config
+    }
+
+    fn checks_of(bundle: Option<&str>) -> (CheckStatus, String) {
+        let items = vec![trusting(bundle)];
+        let found = Installation {
+            name: "memgate".to_owned(),
+            apiserver_time: Some(NOW),
+            mutating: Fetched::Found(items),
+            ..Installation::default()
+        };
+        match checks(&found).as_slice() {
+            [check] => (check.status, check.message.clone()),
+            other => panic!("{other:#?}"),
+        }
+    }
+
+    #[test]
+    fn checks_bundles_by_their_certificates() {
+        let (old, new) = (certificate(2029), certificate(2040));
+        let both = format!("{old}{new}");
+        for (bundle, status, message) in [
+            (None, CheckStatus::Fail, "has no caBundle"),
+            (Some("nonsense"), CheckStatus::Fail, "no certificate in PEM form"),
+            (Some(old.as_str()), CheckStatus::Fail, "every certificate"),
+            (Some(new.as_str()), CheckStatus::Ok, "in the caBundle: 1"),
+            (Some(both.as_str()), CheckStatus::Warn, "1 of the 2"),
+            (Some(certificate(2030).as_str()), CheckStatus::Warn, "within a week"),
+        ] {
+            let (found, text) = checks_of(bundle);
+            assert!(found == status && text.contains(message), "{bundle:?}: {found:?} {text}");
+        }
+    }
+
+    #[test]
+    fn an_entry_without_a_bundle_has_a_check_of_its_own() {
+        let mut config = trusting(Some(&certificate(2040)));
+        config.webhooks.as_mut().expect("webhooks")[0].client_config.ca_bundle = Some(ByteString(Vec::new()));
+        let found = Installation {
+            name: "memgate".to_owned(),
+            apiserver_time: Some(NOW),
+            mutating: Fetched::Found(vec![config]),
+            ..Installation::default()
+        };
+        let statuses: Vec<_> = checks(&found).iter().map(|check| check.status).collect();
+        assert_eq!(statuses, [CheckStatus::Fail, CheckStatus::Ok]);
+    }
+}

@@ -1,0 +1,180 @@
+//! What doctor reports: checks, each with its status and what to do.
+
+use std::cmp::Reverse;
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::cluster_state::{Fetched, Installation, configuration_title};
+use memgate_platforms::message::and_more;
+use memgate_workbench::report::{counted, plain};
+
+/// The status of a check, the good ones first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CheckStatus {
+    /// As it should be.
+    Ok,
+    /// It could not be found out, mostly because a right is missing.
+    Unknown,
+    /// It works, but not as well as it could, or not for every pod.
+    Warn,
+    /// It does not work.
+    Fail,
+}
+
+impl CheckStatus {
+    /// The word in text and JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Unknown => "unknown",
+            Self::Warn => "warn",
+            Self::Fail => "fail",
+        }
+    }
+}
+
+/// One result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// The stable name of the check.
+    pub id: &'static str,
+    /// The status.
+    pub status: CheckStatus,
+    /// The object, as `Kind namespace/name`; empty for the cluster as a whole.
+    pub subject: String,
+    /// What was found, in one sentence without a full stop.
+    pub message: String,
+    /// What to do, when something can be done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
+}
+
+impl Check {
+    /// A check of this status.
+    pub fn new(
+        id: &'static str,
+        status: CheckStatus,
+        subject: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Self {
+        let clean = |text: String| plain(&text).into_owned();
+        Self { id, status, subject: clean(subject.into()), message: clean(message.into()), help: None }
+    }
+
+    /// A check that is as it should be.
+    pub fn ok(id: &'static str, subject: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::new(id, CheckStatus::Ok, subject, message)
+    }
+
+    /// A check that warns.
+    pub fn warn(id: &'static str, subject: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::new(id, CheckStatus::Warn, subject, message)
+    }
+
+    /// A check that fails.
+    pub fn fail(id: &'static str, subject: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::new(id, CheckStatus::Fail, subject, message)
+    }
+
+    /// A check that could not be made.
+    pub fn unknown(id: &'static str, subject: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::new(id, CheckStatus::Unknown, subject, message)
+    }
+
+    /// Adds advice.
+    pub fn help(self, help: impl Into<String>) -> Self {
+        Self { help: Some(plain(&help.into()).into_owned()), ..self }
+    }
+}
+
+/// How many checks have which status.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct CheckSummary {
+    /// As it should be.
+    pub ok: usize,
+    /// Warnings.
+    pub warn: usize,
+    /// Failures.
+    pub fail: usize,
+    /// What could not be found out.
+    pub unknown: usize,
+}
+
+impl CheckSummary {
+    /// Counts the checks of each status.
+    pub fn of(checks: &[Check]) -> Self {
+        let count = |status| checks.iter().filter(|check| check.status == status).count();
+        Self {
+            ok: count(CheckStatus::Ok),
+            warn: count(CheckStatus::Warn),
+            fail: count(CheckStatus::Fail),
+            unknown: count(CheckStatus::Unknown),
+        }
+    }
+}
+
+impl fmt::Display for CheckSummary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { ok, warn, fail, unknown } = *self;
+        let (warned, failed) = (counted(warn, "warning"), counted(fail, "failure"));
+        write!(f, "{ok} ok, {warned}, {failed}, {unknown} unknown")
+    }
+}
+
+/// Sorts the worst first; equally bad ones stay in their order.
+pub fn sort(checks: &mut [Check]) {
+    checks.sort_by_key(|check| Reverse(check.status));
+}
+
+/// A check with the status `unknown`, if the object could not be read.
+pub fn unreadable<T>(fetched: &Fetched<T>, id: &'static str, subject: &str) -> Option<Check> {
+    match fetched {
+        Fetched::Unknown(why) => Some(Check::unknown(id, subject, why.clone())),
+        Fetched::Found(_) | Fetched::NotFound => None,
+    }
+}
+
+/// A check for each of the two kinds of webhook configuration that could not be read.
+pub fn unreadable_configurations(found: &Installation, id: &'static str) -> Vec<Check> {
+    let unreadable = found.configurations().map(|(call, listed)| {
+        let kind = configuration_title(call, "");
+        unreadable(listed, id, &format!("{}s", kind.trim_end()))
+    });
+    unreadable.into_iter().flatten().collect()
+}
+
+/// The first names of a list, and the number of the others.
+pub fn abbreviated(names: &[String]) -> String {
+    const MAX_NAMES: usize = 5;
+    and_more(names, MAX_NAMES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_and_puts_the_worst_first() {
+        let mut checks = vec![
+            Check::ok("a", "", "good"),
+            Check::warn("b", "", "odd"),
+            Check::fail("c", "", "bad\nline"),
+            Check::unknown("d", "", "who knows"),
+        ];
+        sort(&mut checks);
+        let order: Vec<_> = checks.iter().map(|check| check.id).collect();
+        assert_eq!(order, ["c", "b", "d", "a"]);
+        assert!(!checks[0].message.contains('\n'));
+        let summary = CheckSummary::of(&checks);
+        assert_eq!(summary.to_string(), "1 ok, 1 warning, 1 failure, 1 unknown");
+    }
+
+    #[test]
+    fn names_the_first_few() {
+        let names: Vec<String> = ('a'..='g').map(String::from).collect();
+        assert_eq!(abbreviated(&names), "a, b, c, d, e and 2 more");
+        assert_eq!(abbreviated(&names[..2]), "a, b");
+    }
+}

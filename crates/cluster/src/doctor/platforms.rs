@@ -1,0 +1,205 @@
+//! The version of the apiserver, and the kinds of the platforms that it serves.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::cluster_state::{Fetched, Installation, ServedResources};
+use crate::doctor::check::{Check, abbreviated, unreadable};
+use memgate_model::family::Family;
+use memgate_model::kind::Kind;
+use memgate_server::deploy::component::MIN_KUBERNETES;
+
+/// Whether the cluster has what memgate needs for these families.
+pub fn checks(found: &Installation, families: &[&'static Family]) -> Vec<Check> {
+    let mut checks = vec![version(&found.version)];
+    match &found.served {
+        Fetched::Found(served) => checks.extend(families.iter().map(|family| platform(family, served))),
+        Fetched::NotFound => {}
+        Fetched::Unknown(why) => checks.push(Check::unknown("platforms", "", why.clone())),
+    }
+    let watched =
+        families.iter().filter(|family| family.kinds.in_files.iter().any(|(_, selector)| selector.is_some()));
+    checks.extend(watched.flat_map(|family| unseen_workloads(found, family)));
+    checks
+}
+
+/// Warnings about policies that ask whether memory is durable, where memgate does not see the workloads that say so.
+fn unseen_workloads(found: &Installation, family: &Family) -> Vec<Check> {
+    if found.arguments().any(|argument| argument == "--ark-brokers") {
+        return Vec::new();
+    }
+    if let Some(unknown) = unreadable(&found.policies, "platforms", "MemoryPolicies") {
+        return vec![unknown];
+    }
+    let asks = |policy: &&Value| {
+        let list = |pointer| policy.pointer(pointer).and_then(Value::as_array);
+        let may_be = |pointer, names: &[&str]| {
+            list(pointer).is_none_or(|given| given.iter().any(|it| names.iter().any(|name| it == name)))
+        };
+        may_be("/spec/match/families", &[family.name])
+            && may_be("/spec/match/kinds", &["Memory", "Query", "Pod"])
+            && list("/spec/rules").is_some_and(|rules| rules.iter().any(names_durable))
+    };
+    let warning = |policy: &Value| {
+        let name = policy.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        let (family, component) = (family.name, "ark-brokers");
+        let message =
+            format!("policy {name} asks whether {family}'s memory is durable; add the component {component}");
+        Check::warn("platforms", format!("platform {family}"), message)
+    };
+    found.policies.items().iter().filter(asks).map(warning).collect()
+}
+
+/// Whether a rule of a policy, or a part of it, is about `durable` of memory: as `backends: {durable: true}`, as the path
+/// of a condition, or in the list of `immutable`.
+fn names_durable(rule: &Value) -> bool {
+    match rule {
+        Value::Object(fields) => fields.iter().any(|(name, value)| match name.as_str() {
+            "durable" => *value == Value::Bool(true),
+            "path" => value == "durable",
+            "immutable" => value.as_array().is_some_and(|paths| paths.iter().any(|path| path == "durable")),
+            _ => names_durable(value),
+        }),
+        Value::Array(items) => items.iter().any(names_durable),
+        _ => false,
+    }
+}
+
+fn version(version: &Fetched<(u32, u32)>) -> Check {
+    const ID: &str = "apiserver";
+    match version {
+        Fetched::Found(version) if *version < MIN_KUBERNETES => {
+            let ((major, minor), (first_major, first_minor)) = (*version, MIN_KUBERNETES);
+            let lack = "has no ValidatingAdmissionPolicy (v1): nothing guards memgate's own account";
+            Check::fail(ID, "", format!("Kubernetes {major}.{minor} {lack}"))
+                .help(format!("update to {first_major}.{first_minor} or later"))
+        }
+        Fetched::Found((major, minor)) => Check::ok(ID, "", format!("Kubernetes {major}.{minor}")),
+        Fetched::NotFound => Check::unknown(ID, "", "the apiserver does not report its version"),
+        Fetched::Unknown(why) => Check::unknown(ID, "", why.clone()),
+    }
+}
+
+/// Whether a platform is installed, in the versions that memgate reads.
+fn platform(family: &'static Family, served: &ServedResources) -> Check {
+    const ID: &str = "platforms";
+    let subject = format!("platform {}", family.name);
+    let kinds: BTreeSet<&Kind> =
+        family.kinds.validated.iter().copied().filter(|kind| !kind.group.is_empty()).collect();
+    let versions = |kind: &Kind| -> Vec<String> {
+        let of_kind = |((group, _), plurals): &(&(String, String), &BTreeSet<String>)| {
+            group == kind.group && plurals.contains(kind.plural)
+        };
+        served.iter().filter(of_kind).map(|((_, version), _)| version.clone()).collect()
+    };
+    let mut installed = Vec::new();
+    let mut unsupported = Vec::new();
+    for kind in kinds {
+        let versions = versions(kind);
+        if versions.iter().any(|version| version == kind.version) {
+            installed.push(format!("{}.{}", kind.plural, kind.group));
+        } else if !versions.is_empty() {
+            let (plural, group, wanted) = (kind.plural, kind.group, kind.version);
+            unsupported.push(format!("{plural}.{group} in {} and not in {wanted}", versions.join(", ")));
+        }
+    }
+    if !unsupported.is_empty() {
+        let message = format!("the cluster serves {}", abbreviated(&unsupported));
+        return Check::fail(ID, subject, message).help("see whether a newer memgate knows these versions");
+    }
+    if installed.is_empty() {
+        return Check::ok(ID, subject, "not installed; memgate picks it up when it comes");
+    }
+    Check::ok(ID, subject, format!("installed: {}", abbreviated(&installed)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::check::CheckStatus;
+
+    fn served(rows: &[(&str, &str, &str)]) -> Fetched<ServedResources> {
+        let mut served = ServedResources::new();
+        for (group, version, plural) in rows {
+            let plurals = served.entry(((*group).to_owned(), (*version).to_owned())).or_default();
+            plurals.insert((*plural).to_owned());
+        }
+        Fetched::Found(served)
+    }
+
+    fn checks_of(version: (u32, u32), rows: &[(&str, &str, &str)]) -> Vec<(CheckStatus, String)> {
+        let found = Installation {
+            version: Fetched::Found(version),
+            served: served(rows),
+            ..Installation::default()
+        };
+        checks(&found, &[&memgate_platforms::orloj::FAMILY])
+            .into_iter()
+            .map(|check| (check.status, check.message))
+            .collect()
+    }
+
+    #[test]
+    fn tells_of_policies_that_need_the_workloads_of_a_platform() {
+        let policy = |name: &str, spec: Value| serde_json::json!({"metadata": {"name": name}, "spec": spec});
+        let durable = serde_json::json!([{"id": "a"}, {"id": "b", "backends": {"durable": true}}]);
+        let items = vec![
+            policy("all", serde_json::json!({"rules": durable})),
+            policy("ours", serde_json::json!({"match": {"families": ["ark"]}, "rules": durable})),
+            policy("theirs", serde_json::json!({"match": {"families": ["orloj"]}, "rules": durable})),
+            policy("other", serde_json::json!({"rules": [{"id": "a", "backends": {"deny": ["x"]}}]})),
+            policy("fixed", serde_json::json!({"rules": [{"id": "a", "immutable": ["backend", "durable"]}]})),
+            policy("free", serde_json::json!({"rules": [{"id": "a", "immutable": ["backend"]}]})),
+            policy("pods", serde_json::json!({"match": {"kinds": ["ArkAgent", "Pod"]}, "rules": durable})),
+            policy("memories", serde_json::json!({"match": {"kinds": ["Memory"]}, "rules": durable})),
+            policy(
+                "fields",
+                serde_json::json!({"rules": [{"id": "a", "fields": [{"path": "durable", "equals": true}]}]}),
+            ),
+            policy(
+                "either",
+                serde_json::json!({"rules": [{"id": "a", "anyOf": [{"fields": [{"path": "durable", "exists": true}]}]}]}),
+            ),
+            policy("durable", serde_json::json!({"rules": [{"id": "durable", "backends": {"deny": ["x"]}}]})),
+            policy("configs", serde_json::json!({"match": {"kinds": ["ArkConfig"]}, "rules": durable})),
+        ];
+        let policies = Fetched::Found(items);
+        let found = Installation { policies, ..Installation::default() };
+        let told = |family| {
+            let checks =
+                checks(&found, &[family]).into_iter().filter(|check| check.message.starts_with("policy"));
+            checks.map(|check| check.message).collect::<Vec<_>>()
+        };
+        let asks = |name: &str| {
+            format!("policy {name} asks whether ark's memory is durable; add the component ark-brokers")
+        };
+        let expected = ["all", "ours", "fixed", "pods", "memories", "fields", "either"].map(asks);
+        assert_eq!(told(&memgate_platforms::ark::FAMILY), expected);
+        assert_eq!(told(&memgate_platforms::orloj::FAMILY), Vec::<String>::new());
+    }
+
+    #[test]
+    fn asks_for_admission_policies() {
+        for good in [(1, 30), (1, 36), (2, 0)] {
+            let said = format!("Kubernetes {}.{}", good.0, good.1);
+            assert_eq!(checks_of(good, &[])[0], (CheckStatus::Ok, said));
+        }
+        let (status, said) = &checks_of((1, 29), &[])[0];
+        assert!(*status == CheckStatus::Fail && said.contains("no ValidatingAdmissionPolicy"), "{said}");
+    }
+
+    #[test]
+    fn reports_platforms_that_are_there_and_those_in_other_versions() {
+        let (status, text) = &checks_of((1, 36), &[])[1];
+        assert!(*status == CheckStatus::Ok && text.starts_with("not installed"), "{text}");
+        let (status, text) =
+            &checks_of((1, 36), &[("orloj.dev", "v1", "memories"), ("orloj.dev", "v2", "memories")])[1];
+        assert!(*status == CheckStatus::Ok && text == "installed: memories.orloj.dev", "{text}");
+        let (status, text) = &checks_of((1, 36), &[("orloj.dev", "v2", "memories")])[1];
+        assert!(
+            *status == CheckStatus::Fail && text.contains("memories.orloj.dev in v2 and not in v1"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,76 @@
+//! Whether memgate answers the apiserver, as dry runs show it.
+
+use crate::doctor::check::Check;
+use crate::probe_outcome::ProbeOutcome;
+use crate::wait::ProbeResult;
+
+/// A check for each probe, kinds that are not served aside.
+pub fn checks(results: &[ProbeResult]) -> Vec<Check> {
+    const ID: &str = "answers";
+    let check = |result: &ProbeResult| {
+        let (name, code) = (&result.name, result.code);
+        match &result.outcome {
+            ProbeOutcome::Answered { webhook: Some(webhook) } => {
+                Some(Check::ok(ID, name, format!("{webhook} refuses what it has to refuse ({code})")))
+            }
+            ProbeOutcome::Answered { webhook: None } => {
+                Some(Check::ok(ID, name, format!("memgate warns where it has to ({code})")))
+            }
+            ProbeOutcome::Guarded { policy } => Some(Check::ok(
+                ID,
+                name,
+                format!("the policy {policy} refuses it before memgate is asked ({code})"),
+            )),
+            ProbeOutcome::NotServed => None,
+            ProbeOutcome::Aggregated(server) => Some(
+                Check::warn(
+                    ID,
+                    name,
+                    format!(
+                        "an API server of the platform's own serves it (APIService {}), and may not ask memgate",
+                        server.api_service
+                    ),
+                )
+                .help(server.help),
+            ),
+            ProbeOutcome::MaybeAggregated(server) => {
+                let why = format!("you may not get the APIService {}: this right is needed", server.api_service);
+                Some(Check::unknown(ID, name, why))
+            }
+            ProbeOutcome::Forbidden(why) => Some(Check::unknown(ID, name, why.clone())),
+            ProbeOutcome::NotAsked => Some(Check::fail(ID, name, "the apiserver does not ask memgate")),
+            ProbeOutcome::Missing(why) => {
+                Some(Check::fail(ID, name, why.clone()).help("`memgate wait` tries again until it works"))
+            }
+        }
+    };
+    results.iter().filter_map(check).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::check::CheckStatus;
+    use memgate_model::family::AggregatedServer;
+
+    const SERVER: AggregatedServer = AggregatedServer { api_service: "v1.example.org", help: "a setting" };
+
+    #[test]
+    fn has_a_status_for_each_outcome() {
+        for (outcome, expected) in [
+            (ProbeOutcome::Answered { webhook: Some("a.memgate.dev".to_owned()) }, Some(CheckStatus::Ok)),
+            (ProbeOutcome::Answered { webhook: None }, Some(CheckStatus::Ok)),
+            (ProbeOutcome::Guarded { policy: "memgate-ark-memories".to_owned() }, Some(CheckStatus::Ok)),
+            (ProbeOutcome::NotServed, None),
+            (ProbeOutcome::Aggregated(SERVER), Some(CheckStatus::Warn)),
+            (ProbeOutcome::MaybeAggregated(SERVER), Some(CheckStatus::Unknown)),
+            (ProbeOutcome::Forbidden("no".to_owned()), Some(CheckStatus::Unknown)),
+            (ProbeOutcome::NotAsked, Some(CheckStatus::Fail)),
+            (ProbeOutcome::Missing("no".to_owned()), Some(CheckStatus::Fail)),
+        ] {
+            let result = ProbeResult { name: "pods".to_owned(), code: "memgate/pod-not-recognised", outcome };
+            let checks = checks(std::slice::from_ref(&result));
+            assert_eq!(checks.first().map(|check| check.status), expected, "{result:?}");
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! Whether the apiserver's calls reach a running memgate: Service, endpoints, ports, replicas.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::core::v1::{Service, ServicePort};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use serde_json::Value;
+
+use crate::cluster_state::{CONTAINERS, Fetched, Installation, elements, template_labels, text};
+use crate::doctor::check::{Check, abbreviated, unreadable};
+use crate::webhook_entry::selector_matches;
+
+/// How to install what is missing.
+const APPLY: &str = "memgate manifests --only workload | kubectl apply -f -; -n says where memgate runs";
+
+/// Service, Deployment and versions. The workload behind a URL cannot be read.
+pub fn checks(found: &Installation) -> Vec<Check> {
+    if let Some(url) = found.own_url() {
+        let message = format!("memgate is called at {url}: what runs there cannot be seen from here");
+        return vec![Check::ok("service", "", message)];
+    }
+    let mut checks = service(found);
+    checks.extend(deployment(found));
+    checks.extend(versions(found));
+    checks
+}
+
+fn service(found: &Installation) -> Vec<Check> {
+    let subject = format!("Service {}/memgate", found.namespace);
+    let service = match &found.service {
+        Fetched::Found(service) => service,
+        Fetched::NotFound => {
+            return vec![Check::fail("service", subject, "there is no such Service").help(APPLY)];
+        }
+        Fetched::Unknown(why) => return vec![Check::unknown("service", subject, why.clone())],
+    };
+    let mut checks = vec![port(&subject, service, found)];
+    let endpoints = found.endpoints.items().iter().flat_map(|slice| slice.endpoints.iter().flatten());
+    let ready =
+        endpoints.filter(|endpoint| endpoint.conditions.as_ref().is_none_or(|one| one.ready != Some(false)));
+    checks.push(match (unreadable(&found.endpoints, "endpoints", &subject), ready.count()) {
+        (Some(unknown), _) => unknown,
+        (None, 0) => {
+            let help = format!("kubectl -n {} get pods; kubectl -n {0} logs deploy/memgate", found.namespace);
+            Check::fail("endpoints", subject, "no replica behind it is ready").help(help)
+        }
+        (None, ready) => Check::ok("endpoints", subject, format!("ready endpoints: {ready}")),
+    });
+    checks
+}
+
+/// Whether the Service leads to a port of the container, and to the Deployment's pods.
+fn port(subject: &str, service: &Service, found: &Installation) -> Check {
+    const ID: &str = "service";
+    let spec = service.spec.clone().unwrap_or_default();
+    let Some(port) = spec.ports.iter().flatten().find(|port| port.port == 443) else {
+        let help = "the webhook configurations call port 443";
+        return Check::fail(ID, subject, "it has no port 443").help(help);
+    };
+    let Some(deployment) = found.deployment.found() else {
+        return Check::ok(ID, subject, "it has port 443");
+    };
+    let labels = template_labels(deployment).unwrap_or_default();
+    let selector = spec.selector.clone().unwrap_or_default();
+    if selector.iter().any(|(key, value)| labels.get(key) != Some(value)) {
+        let message = "its selector does not match the pods of the Deployment memgate";
+        return Check::fail(ID, subject, message);
+    }
+    match target(port, deployment) {
+        Ok(number) => match listens(found) {
+            Some(listens) if listens != number => {
+                let message = format!("it leads to port {number}, but memgate listens on {listens}");
+                Check::fail(ID, subject, message).help("bring targetPort and --listen together")
+            }
+            _ => Check::ok(ID, subject, format!("port 443 leads to port {number} of the container")),
+        },
+        Err(name) => {
+            let message = format!("its port leads to the container port \"{name}\", which nothing has");
+            Check::fail(ID, subject, message)
+        }
+    }
+}
+
+fn target<'p>(port: &'p ServicePort, deployment: &Value) -> Result<i64, &'p str> {
+    match &port.target_port {
+        None => Ok(port.port.into()),
+        Some(IntOrString::Int(number)) => Ok((*number).into()),
+        Some(IntOrString::String(name)) => {
+            let mut ports = elements(deployment, CONTAINERS).flat_map(|one| elements(one, "/ports"));
+            let named = ports.find(|port| text(port, "/name") == name);
+            named.and_then(|port| port.get("containerPort")?.as_i64()).ok_or(name)
+        }
+    }
+}
+
+/// The port of `--listen`, if a container says so.
+fn listens(found: &Installation) -> Option<i64> {
+    let listen = found.arguments().find_map(|argument| argument.strip_prefix("--listen="))?;
+    listen.rsplit_once(':')?.1.parse().ok()
+}
+
+fn deployment(found: &Installation) -> Vec<Check> {
+    const ID: &str = "deployment";
+    let subject = format!("Deployment {}/memgate", found.namespace);
+    let deployment = match &found.deployment {
+        Fetched::Found(deployment) => deployment,
+        Fetched::NotFound => {
+            return vec![Check::fail(ID, subject, "there is no such Deployment").help(APPLY)];
+        }
+        Fetched::Unknown(why) => return vec![Check::unknown(ID, subject, why.clone())],
+    };
+    let count = |pointer| deployment.pointer(pointer).and_then(Value::as_i64);
+    let wanted = count("/spec/replicas").unwrap_or(1);
+    let [available, updated] =
+        ["/status/availableReplicas", "/status/updatedReplicas"].map(|one| count(one).unwrap_or_default());
+    let help = format!("kubectl -n {} describe deployment memgate", found.namespace);
+    let mut checks = vec![if available == 0 {
+        Check::fail(ID, &subject, format!("0 of {wanted} replicas are available")).help(help)
+    } else if available < wanted || updated < wanted {
+        let message =
+            format!("of {wanted} replicas {available} are available and {updated} are of the newest form");
+        Check::warn(ID, &subject, message).help(help)
+    } else {
+        Check::ok(ID, &subject, format!("{available} of {wanted} replicas are available"))
+    }];
+    if wanted < 2 {
+        let message = "one replica: memgate does not answer while it is replaced or its node is drained";
+        checks.push(Check::warn("replicas", &subject, message).help("run 2 or more"));
+    } else {
+        checks.push(Check::ok("replicas", &subject, format!("{wanted} replicas are wanted")));
+        checks.push(budget(found, deployment, wanted));
+    }
+    checks
+}
+
+fn budget(found: &Installation, deployment: &Value, wanted: i64) -> Check {
+    const ID: &str = "disruption-budget";
+    let subject = format!("Namespace {}", found.namespace);
+    if let Some(unknown) = unreadable(&found.budgets, ID, &subject) {
+        return unknown;
+    }
+    let labels = template_labels(deployment).unwrap_or_default();
+    let budgets = found.budgets.found().into_iter().flatten();
+    let mut covering = budgets.filter_map(|budget| {
+        let spec = budget.spec.as_ref()?;
+        selector_matches(spec.selector.as_ref()?, &labels).then_some((budget, spec))
+    });
+    let Some((budget, spec)) = covering.next() else {
+        let message = "no disruption budget covers memgate: a drain of nodes can take all replicas at once";
+        return Check::warn(ID, subject, message).help("memgate manifests --only workload has one");
+    };
+    let name = budget.metadata.name.clone().unwrap_or_default();
+    let blocks = matches!(spec.min_available, Some(IntOrString::Int(least)) if i64::from(least) == wanted)
+        || spec.max_unavailable == Some(IntOrString::Int(0))
+        || spec.min_available == Some(IntOrString::String("100%".to_owned()));
+    if blocks {
+        let message = format!("the disruption budget {name} lets no replica go: nodes cannot be drained");
+        return Check::warn(ID, subject, message);
+    }
+    Check::ok(ID, subject, format!("the disruption budget {name} covers memgate"))
+}
+
+/// Whether all replicas have one version, and the version of this program, whose rules the checks use.
+fn versions(found: &Installation) -> Option<Check> {
+    const ID: &str = "versions";
+    let subject = format!("Namespace {}", found.namespace);
+    if let unknown @ Some(_) = unreadable(&found.replicas, ID, &subject) {
+        return unknown;
+    }
+    let images: BTreeSet<String> = found.replicas.items().iter().filter_map(image).collect();
+    let images: Vec<String> = images.into_iter().collect();
+    let own = env!("CARGO_PKG_VERSION");
+    Some(match images.as_slice() {
+        [] => return None,
+        [image] if image.ends_with(&format!(":{own}")) || image.contains(&format!(":{own}@")) => {
+            Check::ok(ID, subject, format!("all replicas run {image}"))
+        }
+        [image] => Check::warn(ID, subject, format!("the replicas run {image}, and this is memgate {own}"))
+            .help("run the doctor of the version that is installed: it judges by its own rules"),
+        several => Check::warn(ID, subject, format!("the replicas differ: {}", abbreviated(several)))
+            .help("normal during an update; otherwise see why it does not end"),
+    })
+}
+
+fn image(pod: &Value) -> Option<String> {
+    let is_deleting = pod.pointer("/metadata/deletionTimestamp").is_some();
+    let container = elements(pod, "/spec/containers").find(|container| text(container, "/name") == "memgate");
+    Some(container.filter(|_| !is_deleting)?.get("image")?.as_str()?.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::admissionregistration::v1::WebhookClientConfig;
+    use serde::de::DeserializeOwned;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::doctor::check::CheckStatus;
+    use crate::doctor::expected::tests::{installed, object};
+
+    fn read<T: DeserializeOwned>(value: Value) -> T {
+        serde_json::from_value(value).expect("an object")
+    }
+
+    fn listed<T>(items: Vec<T>) -> Fetched<Vec<T>> {
+        Fetched::Found(items)
+    }
+
+    /// What `memgate manifests` installs, up and running.
+    fn healthy() -> Installation {
+        let mut deployment: Value = object(&memgate_platforms::ALL, "Deployment");
+        deployment["status"] = json!({"availableReplicas": 2, "updatedReplicas": 2, "observedGeneration": 1});
+        let pod = json!({"spec": {"containers": [{"name": "memgate", "image": concat!("memgate:", env!("CARGO_PKG_VERSION"))}]}});
+        let slice = json!({"addressType": "IPv4", "endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": true}}]});
+        Installation {
+            namespace: "home".to_owned(),
+            name: "memgate".to_owned(),
+            mutating: listed(vec![installed(&memgate_platforms::ALL).mutating]),
+            service: Fetched::Found(object(&memgate_platforms::ALL, "Service")),
+            endpoints: listed(vec![read(slice)]),
+            deployment: Fetched::Found(deployment),
+            budgets: listed(vec![object(&memgate_platforms::ALL, "PodDisruptionBudget")]),
+            replicas: listed(vec![pod]),
+            ..Installation::default()
+        }
+    }
+
+    fn checks_of(change: impl FnOnce(&mut Installation)) -> Vec<(&'static str, CheckStatus, String)> {
+        let mut found = healthy();
+        change(&mut found);
+        let checks = checks(&found).into_iter().filter(|check| check.status != CheckStatus::Ok);
+        checks.map(|check| (check.id, check.status, check.message)).collect()
+    }
+
+    fn only(change: impl FnOnce(&mut Installation)) -> (&'static str, CheckStatus, String) {
+        match checks_of(change).as_slice() {
+            [one] => one.clone(),
+            other => panic!("{other:#?}"),
+        }
+    }
+
+    fn changed<T: Clone + serde::Serialize + DeserializeOwned>(
+        seen: &mut Fetched<T>,
+        pointer: &str,
+        to: Value,
+    ) {
+        let Fetched::Found(object) = seen else { panic!("it was found") };
+        let mut value = serde_json::to_value(&*object).expect("an object");
+        *value.pointer_mut(pointer).expect("a field") = to;
+        *object = read(value);
+    }
+
+    #[test]
+    fn what_is_installed_is_healthy_once_it_runs() {
+        assert_eq!(checks_of(|_| ()), []);
+    }
+
+    #[test]
+    fn says_what_keeps_calls_from_arriving() {
+        let (id, status, _) = only(|found| found.service = Fetched::NotFound);
+        assert_eq!((id, status), ("service", CheckStatus::Fail));
+        let (id, status, _) = only(|found| found.endpoints = listed(Vec::new()));
+        assert_eq!((id, status), ("endpoints", CheckStatus::Fail));
+        let (id, _, text) =
+            only(|found| changed(&mut found.service, "/spec/ports/0/targetPort", json!("web")));
+        assert_eq!((id, text.contains("\"web\", which nothing has")), ("service", true));
+        let (_, _, text) = only(|found| changed(&mut found.service, "/spec/ports/0/targetPort", json!(8443)));
+        assert_eq!(text, "it leads to port 8443, but memgate listens on 10250");
+        let (_, _, text) = only(|found| changed(&mut found.service, "/spec/ports/0/port", json!(8443)));
+        assert_eq!(text, "it has no port 443");
+        let (_, _, text) =
+            only(|found| changed(&mut found.service, "/spec/selector", json!({"app": "other"})));
+        assert!(text.starts_with("its selector does not match"), "{text}");
+    }
+
+    #[test]
+    fn says_what_is_wrong_with_the_replicas() {
+        let (id, status, _) =
+            only(|found| changed(&mut found.deployment, "/status/availableReplicas", json!(0)));
+        assert_eq!((id, status), ("deployment", CheckStatus::Fail));
+        let (id, status, _) =
+            only(|found| changed(&mut found.deployment, "/status/updatedReplicas", json!(1)));
+        assert_eq!((id, status), ("deployment", CheckStatus::Warn));
+        let (id, status, _) = only(|found| changed(&mut found.deployment, "/spec/replicas", json!(1)));
+        assert_eq!((id, status), ("replicas", CheckStatus::Warn));
+        let (id, status, _) = only(|found| found.budgets = listed(Vec::new()));
+        assert_eq!((id, status), ("disruption-budget", CheckStatus::Warn));
+        let (id, _, text) = only(|found| {
+            let Fetched::Found(budgets) = &mut found.budgets else { panic!("it was found") };
+            let spec = budgets[0].spec.as_mut().expect("a spec");
+            spec.min_available = Some(IntOrString::Int(2));
+        });
+        assert_eq!((id, text.contains("lets no replica go")), ("disruption-budget", true));
+    }
+
+    #[test]
+    fn says_when_versions_differ() {
+        let pod = |image: &str| json!({"spec": {"containers": [{"name": "memgate", "image": image}]}});
+        let (id, _, text) = only(|found| found.replicas = listed(vec![pod("m:0.0.1")]));
+        assert_eq!((id, text.contains("this is memgate")), ("versions", true));
+        let (_, _, text) = only(|found| found.replicas = listed(vec![pod("m:0.0.1"), pod("m:0.0.2")]));
+        assert_eq!(text, "the replicas differ: m:0.0.1, m:0.0.2");
+    }
+
+    #[test]
+    fn a_missing_right_is_shown_where_it_matters() {
+        let why = "you may not get deployments";
+        let (id, status, text) = only(|found| found.deployment = Fetched::Unknown(why.to_owned()));
+        assert_eq!((id, status, text.as_str()), ("deployment", CheckStatus::Unknown, why));
+    }
+
+    #[test]
+    fn a_memgate_at_a_url_cannot_be_seen() {
+        let mut config = installed(&memgate_platforms::ALL).mutating;
+        for webhook in config.webhooks.iter_mut().flatten() {
+            let url = Some("https://127.0.0.1:1/mutate".to_owned());
+            webhook.client_config = WebhookClientConfig { url, ..WebhookClientConfig::default() };
+        }
+        let found = Installation {
+            name: "memgate".to_owned(),
+            mutating: listed(vec![config]),
+            ..Installation::default()
+        };
+        let checks = checks(&found);
+        assert_eq!(checks.len(), 1);
+        assert!(checks[0].message.contains("https://127.0.0.1:1:"), "{checks:?}");
+    }
+}

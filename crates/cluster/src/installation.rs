@@ -1,0 +1,144 @@
+//! Reads the objects of memgate's installation, and the webhook configurations of other tools.
+
+use std::collections::BTreeMap;
+
+use axum::http::Method;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::ListParams;
+use serde_json::Value;
+use tokio::time::timeout;
+
+use crate::cluster_state::{Fetched, Installation, Labels, ServedResources, labels};
+use crate::reader::{ClusterReader, fetch};
+use crate::request::{REQUEST_TIMEOUT, send};
+use crate::webhook_entry::{WebhookEntry, entries};
+use memgate_model::kind::{Kind, MEMORY_POLICY, POLICY_KINDS};
+use memgate_server::deploy::metadata::{NAME, REGISTERED, SELF_GUARD, default_name};
+use memgate_server::deploy::objects::WebhookConfiguration;
+use memgate_server::library_error::explained;
+
+/// The API group and version of webhook configurations and admission policies.
+const ADMISSION: &str = "admissionregistration.k8s.io/v1";
+/// The API group and version of roles and bindings.
+const RBAC: &str = "rbac.authorization.k8s.io/v1";
+
+/// Reads the objects of an installation. Its permissions are read later, when the required ones are known.
+///
+/// # Errors
+/// The reason, when the apiserver does not answer.
+pub async fn installation(
+    reader: &ClusterReader,
+    namespace: &str,
+    name: Option<&str>,
+) -> Result<Installation, String> {
+    let version = timeout(REQUEST_TIMEOUT, send(&reader.client, Method::GET, "/version", None)).await;
+    let version = version.map_err(|elapsed| elapsed.to_string())?;
+    let version = version.map_err(|error| explained(&error))?;
+    let slices = ListParams::default().labels(&format!("kubernetes.io/service-name={NAME}"));
+    let pods = ListParams::default().labels(&format!("app.kubernetes.io/name={NAME}"));
+    let all = ListParams::default;
+    let (apps, discovery) = ("apps/v1", "discovery.k8s.io/v1");
+    let mut installation = Installation {
+        namespace: namespace.to_owned(),
+        apiserver_time: version.time,
+        version: parse_version(&version.body),
+        served: served_resources(reader).await,
+        mutating: reader.list(ADMISSION, "", "mutatingwebhookconfigurations", all()).await,
+        validating: reader.list(ADMISSION, "", "validatingwebhookconfigurations", all()).await,
+        service: reader.get("v1", namespace, "services", NAME).await,
+        endpoints: reader.list(discovery, namespace, "endpointslices", slices).await,
+        deployment: reader.get(apps, namespace, "deployments", NAME).await,
+        budgets: reader.list("policy/v1", namespace, "poddisruptionbudgets", all()).await,
+        replicas: reader.list("v1", namespace, "pods", pods).await,
+        namespaces: reader.list("v1", "", "namespaces", all()).await.map(by_name),
+        registered: reader.get(RBAC, namespace, "rolebindings", REGISTERED).await,
+        policies: reader.list(&MEMORY_POLICY.api_version(), "", MEMORY_POLICY.plural, all()).await,
+        ..Installation::default()
+    };
+    installation.name = name.map_or_else(|| own_name(&installation), str::to_owned);
+    let name = &installation.name;
+    installation.cluster_role_binding = reader.get(RBAC, "", "clusterrolebindings", name).await;
+    let guard = format!("{name}-{SELF_GUARD}");
+    installation.self_guard = reader.get(ADMISSION, "", "validatingadmissionpolicies", &guard).await;
+    Ok(installation)
+}
+
+/// Reads where memgate is registered for pods of a namespace: the configuration of which `is_own` holds, and the labels
+/// of the namespace.
+pub async fn registration(
+    reader: &ClusterReader,
+    namespace: &str,
+    is_own: impl Fn(&[WebhookEntry]) -> bool,
+) -> Installation {
+    let all = ListParams::default();
+    let mutating: Fetched<Vec<WebhookConfiguration>> =
+        reader.list(ADMISSION, "", "mutatingwebhookconfigurations", all).await;
+    let own = mutating.items().iter().find(|configuration| is_own(&entries(configuration)));
+    let name = own.and_then(|own| own.metadata.name.clone()).unwrap_or_default();
+    let namespaces =
+        reader.get("v1", "", "namespaces", namespace).await.map(|namespace| by_name(vec![namespace]));
+    Installation { name, mutating, namespaces, ..Installation::default() }
+}
+
+fn by_name(namespaces: Vec<Namespace>) -> BTreeMap<String, Labels> {
+    namespaces.into_iter().map(labels).collect()
+}
+
+/// The name of the installation in a namespace: the one in the flags of its Deployment, else the name of a
+/// configuration whose entries call memgate in this namespace.
+fn own_name(found: &Installation) -> String {
+    let by_default = default_name(&found.namespace);
+    let by_flag = found.arguments().filter_map(|argument| argument.strip_prefix("--webhook-configuration="));
+    let by_entries = || {
+        let leads_here = |entry: &WebhookEntry| {
+            entry.is_memgates() && entry.service_namespace() == Some(found.namespace.as_str())
+        };
+        let mutating = found.mutating.items().iter();
+        let leading = mutating.filter(|one| entries(one).iter().any(leads_here));
+        let mut names = leading.filter_map(|one| one.metadata.name.clone()).peekable();
+        let first = names.peek().cloned()?;
+        Some(names.find(|name| *name == by_default).unwrap_or(first))
+    };
+    by_flag.last().map(str::to_owned).or_else(by_entries).unwrap_or(by_default)
+}
+
+fn parse_version(body: &Value) -> Fetched<(u32, u32)> {
+    let number = |field: &str| -> Option<u32> {
+        let text = body.get(field)?.as_str()?;
+        text.trim_end_matches(|c: char| !c.is_ascii_digit()).parse().ok()
+    };
+    match (number("major"), number("minor")) {
+        (Some(major), Some(minor)) => Fetched::Found((major, minor)),
+        _ => Fetched::NotFound,
+    }
+}
+
+/// The kinds that the apiserver serves, of the API groups that families name.
+pub(super) async fn served_resources(reader: &ClusterReader) -> Fetched<ServedResources> {
+    let groups = match fetch("get", "/apis", reader.client.list_api_groups()).await {
+        Fetched::Found(groups) => groups.groups,
+        Fetched::NotFound => return Fetched::NotFound,
+        Fetched::Unknown(why) => return Fetched::Unknown(why),
+    };
+    let is_named = |group: &str| {
+        let kinds = memgate_platforms::state_kinds(&memgate_platforms::ALL)
+            .chain(validated_kinds())
+            .chain(POLICY_KINDS);
+        kinds.into_iter().any(|kind| kind.group == group)
+    };
+    let mut served = ServedResources::new();
+    for group in groups.into_iter().filter(|group| is_named(&group.name)) {
+        for version in group.versions {
+            let path = &version.group_version;
+            let resources = fetch("get", path, reader.client.list_api_group_resources(path)).await;
+            let Fetched::Found(resources) = resources else { continue };
+            let plurals = resources.resources.into_iter().map(|resource| resource.name);
+            served.insert((group.name.clone(), version.version), plurals.collect());
+        }
+    }
+    Fetched::Found(served)
+}
+
+fn validated_kinds() -> impl Iterator<Item = &'static Kind> {
+    memgate_platforms::ALL.into_iter().flat_map(|family| family.kinds.validated).copied()
+}

@@ -1,0 +1,283 @@
+//! Reads from the response to a dry run whether memgate answered. No I/O.
+
+use serde_json::Value;
+
+use crate::probe::Probe;
+use crate::request::Response;
+use memgate_model::family::AggregatedServer;
+use memgate_server::review_path::without_tokens;
+use memgate_workbench::report::plain;
+
+/// The outcome of one dry run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ProbeOutcome {
+    /// memgate refused the object, as it must.
+    Answered {
+        /// The entry of its webhook configurations, where the apiserver names it.
+        webhook: Option<String>,
+    },
+    /// A ValidatingAdmissionPolicy of memgate refused first, so memgate was not called.
+    Guarded {
+        /// The policy.
+        policy: String,
+    },
+    /// The apiserver accepted the object, so it does not call memgate for it.
+    NotAsked,
+    /// The cluster does not serve the kind.
+    NotServed,
+    /// An API server of the platform's own serves the kind. No dry run was sent.
+    Aggregated(AggregatedServer),
+    /// Such a server may serve the kind, and the user may not read the APIService. No dry run was sent.
+    MaybeAggregated(AggregatedServer),
+    /// The user lacks the right to create the object.
+    Forbidden(String),
+    /// memgate did not answer, or its answer was not seen, for this reason.
+    Missing(String),
+}
+
+/// Reads the outcome from a response.
+pub fn interpret(probe: &Probe, response: &Response) -> ProbeOutcome {
+    if response.status < 300 {
+        return accepted(probe, response);
+    }
+    let message = response.message();
+    if let Some(denial) = denial(message) {
+        return denied(probe, response, denial);
+    }
+    if let Some(policy) = guarding_policy(probe, message) {
+        return ProbeOutcome::Guarded { policy: policy.to_owned() };
+    }
+    if let Some(failure) = failure(message) {
+        return ProbeOutcome::Missing(failure);
+    }
+    match response.status {
+        401 => {
+            ProbeOutcome::Missing("the apiserver does not know you: your credentials are not accepted".into())
+        }
+        403 if message.contains(" cannot create ") => ProbeOutcome::Forbidden(format!(
+            "you may not ask: {}; a dry run needs the right to create",
+            plain(message)
+        )),
+        404 if details(response, "kind") == "namespaces" => {
+            ProbeOutcome::Missing(format!("there is no such namespace: {}", plain(message)))
+        }
+        404 => ProbeOutcome::NotServed,
+        429 | 502..=504 => ProbeOutcome::Missing(format!("the apiserver is not ready: {}", plain(message))),
+        _ => ProbeOutcome::Missing(format!(
+            "the apiserver refuses the dry run before memgate is asked: {}",
+            plain(message)
+        )),
+    }
+}
+
+fn details<'a>(response: &'a Response, field: &str) -> &'a str {
+    response.body.get("details").and_then(|details| details.get(field)?.as_str()).unwrap_or_default()
+}
+
+fn accepted(probe: &Probe, response: &Response) -> ProbeOutcome {
+    let is_memgates = |warning: &String| warning.starts_with(&*probe.finding.message());
+    if !probe.is_refused() && response.warnings.iter().any(is_memgates) {
+        return ProbeOutcome::Answered { webhook: None };
+    }
+    ProbeOutcome::NotAsked
+}
+
+/// The webhook that refused, and its message.
+fn denial(message: &str) -> Option<(&str, &str)> {
+    message.strip_prefix("admission webhook \"")?.split_once('"')
+}
+
+/// The ValidatingAdmissionPolicy of memgate that refuses with the probe's own code. Its name ends in `-TABLE`.
+fn guarding_policy<'m>(probe: &Probe, message: &'m str) -> Option<&'m str> {
+    let (policy, text) = message.split_once("ValidatingAdmissionPolicy '")?.1.split_once('\'')?;
+    let mut tables = memgate_platforms::ALL.into_iter().flat_map(|family| family.in_cel.tables);
+    let is_table = tables.any(|table| policy.ends_with(&format!("-{}", table.name)));
+    let is_ours = is_table && text.ends_with(&probe.finding.code.in_text());
+    is_ours.then_some(policy)
+}
+
+fn denied(probe: &Probe, response: &Response, (webhook, message): (&str, &str)) -> ProbeOutcome {
+    let (webhook, shown) = (plain(webhook), plain(message.trim_start_matches([':', ' '])));
+    if !webhook.ends_with(".memgate.dev") {
+        return ProbeOutcome::Missing(format!(
+            "another webhook, {webhook}, refuses the dry run before memgate is asked: {shown}"
+        ));
+    }
+    if has_cause(probe, response) {
+        return ProbeOutcome::Answered { webhook: Some(webhook.into_owned()) };
+    }
+    ProbeOutcome::Missing(format!(
+        "{webhook} refuses for another reason than {}; is that memgate of another version? It says: {shown}",
+        probe.finding.code_name()
+    ))
+}
+
+/// Whether the response has memgate's own finding.
+fn has_cause(probe: &Probe, response: &Response) -> bool {
+    let causes = response.body.pointer("/details/causes").and_then(Value::as_array);
+    let mut messages = causes.into_iter().flatten().filter_map(|cause| cause.get("message")?.as_str());
+    let code = probe.finding.code.in_text();
+    messages.any(|message| message.ends_with(&code))
+}
+
+/// Why a webhook could not be called.
+fn failure(message: &str) -> Option<String> {
+    let (_, rest) = message.split_once("failed calling webhook \"")?;
+    let (webhook, cause) = rest.split_once("\": ")?;
+    let cause = cause.trim_start_matches("failed to call webhook: ");
+    let (webhook, shown) = (plain(webhook), without_tokens(&plain(cause)));
+    if !webhook.ends_with(".memgate.dev") {
+        return Some(format!("another webhook, {webhook}, does not answer: {shown}"));
+    }
+    let why = CAUSES.iter().find(|(mark, _)| cause.contains(mark)).map(|(_, why)| *why);
+    let why = why.unwrap_or("memgate could not be asked");
+    Some(format!("{why} ({webhook}: {shown})"))
+}
+
+/// Texts by which causes are recognised, the more specific ones first, and what they mean.
+/// Source: the errors of Go's `crypto/x509` and `net`, and of k8s.io/apiserver.
+const CAUSES: [(&str, &str); 14] = [
+    (
+        "x509: certificate signed by unknown authority",
+        "the apiserver does not trust memgate's certificate: the caBundle is of another CA",
+    ),
+    (
+        "x509: certificate has expired or is not yet valid",
+        "the apiserver does not trust memgate's certificate: it has expired, or is of the future",
+    ),
+    ("x509:", "the apiserver does not trust memgate's certificate"),
+    ("unable to load root certificates", "the caBundle of the webhook configuration is not a certificate"),
+    ("connect: connection refused", "nothing listens at the address where the apiserver calls memgate"),
+    ("no endpoints available for service", "no replica of memgate is ready"),
+    ("not found", "the Service that the webhook configuration names does not exist"),
+    ("no such host", "the name of the host in the webhook configuration is not known"),
+    ("deadline exceeded", "memgate did not answer in time"),
+    ("Client.Timeout", "memgate did not answer in time"),
+    ("connection reset by peer", "the connection to memgate was cut"),
+    ("EOF", "the connection to memgate was cut"),
+    ("too many requests", "memgate has too much to do"),
+    (
+        "unable to handle the request",
+        "memgate is still reading the state of the cluster, or has too much to do",
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::probe::probes;
+
+    fn probe(name: &str) -> Probe {
+        probes(&memgate_platforms::ALL)
+            .into_iter()
+            .find(|probe| probe.name.starts_with(name))
+            .expect("a probe")
+    }
+
+    fn status(code: u16, message: &str) -> Response {
+        Response { status: code, body: json!({"kind": "Status", "message": message}), ..Response::default() }
+    }
+
+    fn missing(response: &Response) -> String {
+        match interpret(&probe("pods"), response) {
+            ProbeOutcome::Missing(why) | ProbeOutcome::Forbidden(why) => why,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn knows_memgates_own_refusal() {
+        let webhook = "required.pods.memgate.dev";
+        let mut response = status(422, &format!("admission webhook \"{webhook}\" denied the request: no"));
+        let message = "it has no memory (memgate memgate/pod-not-recognised)";
+        response.body["details"] = json!({"causes": [{"message": message}]});
+        let answered = ProbeOutcome::Answered { webhook: Some(webhook.to_owned()) };
+        assert_eq!(interpret(&probe("pods"), &response), answered);
+        response.body["details"] = json!({"causes": [{"message": "no (memgate memgate/schema)"}]});
+        assert!(missing(&response).contains("another reason than memgate/pod-not-recognised"));
+    }
+
+    #[test]
+    fn knows_memgates_own_warning() {
+        let orka = probe("orka");
+        let mut response = Response { status: 201, ..Response::default() };
+        assert_eq!(interpret(&orka, &response), ProbeOutcome::NotAsked);
+        response.warnings = vec![format!("{}; more", orka.finding.message())];
+        assert_eq!(interpret(&orka, &response), ProbeOutcome::Answered { webhook: None });
+        assert_eq!(interpret(&probe("ark "), &response), ProbeOutcome::NotAsked);
+    }
+
+    #[test]
+    fn knows_a_policy_that_speaks_first() {
+        let denial = |policy: &str, code: &str| {
+            let text = format!(
+                "memories.orloj.dev \"memgate-wait\" is forbidden: ValidatingAdmissionPolicy '{policy}' with \
+                 binding '{policy}' denied request: http memory provider requires spec.endpoint (memgate {code})"
+            );
+            interpret(&probe("orloj"), &status(422, &text))
+        };
+        let code = "orloj/http-endpoint-required";
+        let policy = "blue-orloj-memories".to_owned();
+        assert_eq!(denial(&policy, code), ProbeOutcome::Guarded { policy });
+        let policy = "memgate-orloj-memories".to_owned();
+        assert_eq!(denial(&policy, code), ProbeOutcome::Guarded { policy: policy.clone() });
+        for other in [denial("no-memories", code), denial(&policy, "orloj/ref-invalid")] {
+            assert!(matches!(other, ProbeOutcome::Missing(_)), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn says_what_is_missing() {
+        let call = |cause: &str| {
+            format!(
+                "Internal error occurred: failed calling webhook \"required.pods.memgate.dev\": \
+                 failed to call webhook: Post \"https://memgate.memgate-system.svc:443/mutate?timeout=5s\": {cause}"
+            )
+        };
+        for (code, message, expected) in [
+            (
+                500,
+                call("tls: failed to verify certificate: x509: certificate signed by unknown authority"),
+                "of another CA",
+            ),
+            (500, call("x509: certificate has expired or is not yet valid: current time"), "it has expired"),
+            (500, call("dial tcp 127.0.0.1:1: connect: connection refused"), "nothing listens"),
+            (500, call("context deadline exceeded"), "did not answer in time"),
+            (500, call("service \"memgate\" not found"), "does not exist"),
+            (500, call("no endpoints available for service \"memgate\""), "no replica"),
+            (500, call("the server is currently unable to handle the request"), "still reading"),
+            (500, call("something new"), "could not be asked (required.pods.memgate.dev: Post"),
+            (
+                500,
+                "Internal error occurred: failed calling webhook \"a.example.com\": no".to_owned(),
+                "another webhook, a.example.com, does not answer: no",
+            ),
+            (
+                403,
+                "admission webhook \"a.example.com\" denied the request: no pods today".to_owned(),
+                "another webhook, a.example.com, refuses",
+            ),
+            (
+                403,
+                "pods is forbidden: User \"eve\" cannot create resource \"pods\" in API group".to_owned(),
+                "a dry run needs the right to create",
+            ),
+            (403, "pods \"memgate-wait\" is forbidden: exceeded quota".to_owned(), "before memgate is asked"),
+            (401, "Unauthorized".to_owned(), "credentials"),
+            (503, "starting".to_owned(), "the apiserver is not ready"),
+        ] {
+            let why = missing(&status(code, &message));
+            assert!(why.contains(expected), "{message}\n{why}");
+        }
+    }
+
+    #[test]
+    fn reports_a_kind_that_is_not_served_from_a_namespace_that_is_not_there() {
+        let mut response = status(404, "the server could not find the requested resource");
+        assert_eq!(interpret(&probe("ark "), &response), ProbeOutcome::NotServed);
+        response.body["details"] = json!({"kind": "namespaces", "name": "nowhere"});
+        assert!(missing(&response).contains("no such namespace"));
+    }
+}

@@ -1,0 +1,169 @@
+//! Reads objects: a bounded number, in pages, with a time limit for each request. An object that the user may not read
+//! is unknown, and the message names the missing right.
+
+use kube::Client;
+use kube::api::{GetParams, ListParams};
+use kube::core::{ObjectList, Request};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::time::timeout;
+
+use crate::cluster_state::Fetched;
+use crate::request::REQUEST_TIMEOUT;
+use memgate_model::kind::Kind;
+use memgate_server::library_error::explained;
+
+/// How many objects one request brings at most.
+const PAGE_OBJECTS: u32 = 500;
+
+/// Reads objects of a cluster.
+#[derive(Clone)]
+pub struct ClusterReader {
+    /// The client.
+    pub client: Client,
+    /// How many objects of one kind are read; less than a page more at most.
+    pub max_objects: usize,
+}
+
+/// Awaits a request: `verb` and `resource` are the right that it takes.
+pub(super) async fn fetch<T>(
+    verb: &str,
+    resource: &str,
+    request: impl Future<Output = kube::Result<T>>,
+) -> Fetched<T> {
+    match timeout(REQUEST_TIMEOUT, request).await {
+        Ok(Ok(response)) => Fetched::Found(response),
+        Ok(Err(kube::Error::Api(status))) if status.code == 404 => Fetched::NotFound,
+        Ok(Err(kube::Error::Api(status))) if status.code == 403 => {
+            Fetched::Unknown(forbidden(verb, resource))
+        }
+        Ok(Err(error)) => Fetched::Unknown(format!("failed to {verb} {resource}: {}", explained(&error))),
+        Err(_) => Fetched::Unknown(format!("failed to {verb} {resource}: no answer in {REQUEST_TIMEOUT:?}")),
+    }
+}
+
+/// Reads JSON as an object, or as a list of objects. Requests bring JSON, so that they have no copy for each type.
+fn typed<T: DeserializeOwned>(verb: &str, resource: &str, read: Value) -> Fetched<T> {
+    match serde_json::from_value(read) {
+        Ok(object) => Fetched::Found(object),
+        Err(error) => Fetched::Unknown(format!("failed to {verb} {resource}: {error}")),
+    }
+}
+
+/// The sentence for a right that the user lacks.
+pub(super) fn forbidden(verb: &str, resource: &str) -> String {
+    format!("you may not {verb} {resource}: this right is needed")
+}
+
+/// The URL path of the objects of a kind in a namespace; the empty namespace stands for all, and for cluster-wide kinds.
+pub(super) fn path(api_version: &str, namespace: &str, plural: &str) -> String {
+    let root = if api_version.contains('/') { "apis" } else { "api" };
+    let namespace = if namespace.is_empty() { String::new() } else { format!("namespaces/{namespace}/") };
+    format!("/{root}/{api_version}/{namespace}{plural}")
+}
+
+impl ClusterReader {
+    /// One object by name.
+    pub(super) async fn get<K: DeserializeOwned>(
+        &self,
+        api_version: &str,
+        namespace: &str,
+        plural: &str,
+        name: &str,
+    ) -> Fetched<K> {
+        let get = async {
+            let request = Request::new(path(api_version, namespace, plural));
+            let request = request.get(name, &GetParams::default()).map_err(kube::Error::BuildRequest)?;
+            self.client.request(request).await
+        };
+        match fetch::<Value>("get", plural, get).await {
+            Fetched::Found(object) => typed("get", plural, object),
+            Fetched::NotFound => Fetched::NotFound,
+            Fetched::Unknown(why) => Fetched::Unknown(why),
+        }
+    }
+
+    /// All objects of a list. A list that is longer than the limit is unknown, so that no check takes an object
+    /// beyond it for a missing one.
+    pub(super) async fn list<K: DeserializeOwned>(
+        &self,
+        api_version: &str,
+        namespace: &str,
+        plural: &str,
+        params: ListParams,
+    ) -> Fetched<Vec<K>> {
+        match self.list_to_limit(api_version, namespace, plural, params).await {
+            Fetched::Found((_, false)) => Fetched::Unknown(truncated(plural)),
+            Fetched::Found((items, true)) => typed("list", plural, items.into()),
+            Fetched::NotFound => Fetched::NotFound,
+            Fetched::Unknown(why) => Fetched::Unknown(why),
+        }
+    }
+
+    /// The objects of a list up to the limit, and whether these are all.
+    pub(super) async fn list_to_limit(
+        &self,
+        api_version: &str,
+        namespace: &str,
+        plural: &str,
+        params: ListParams,
+    ) -> Fetched<(Vec<Value>, bool)> {
+        let mut items = Vec::new();
+        let path = path(api_version, namespace, plural);
+        let pages = self.pages(plural, &path, params, |page| {
+            items.extend(page);
+            items.len() < self.max_objects
+        });
+        pages.await.map(|is_whole| (items, is_whole))
+    }
+
+    /// One object of a kind that a family names, as JSON.
+    pub(super) async fn get_kind(&self, kind: &Kind, namespace: &str, name: &str) -> Fetched<Value> {
+        let object = self.get(&kind.api_version(), namespace, kind.plural, name).await;
+        object.map(|object| with_kind(kind, object))
+    }
+
+    /// Reads a list page by page, until `take` returns false. Returns whether the list was read to its end.
+    pub(super) async fn pages<K: Clone + DeserializeOwned>(
+        &self,
+        resource: &str,
+        path: &str,
+        params: ListParams,
+        mut take: impl FnMut(Vec<K>) -> bool,
+    ) -> Fetched<bool> {
+        let page = u32::try_from(self.max_objects).map_or(PAGE_OBJECTS, |most| most.min(PAGE_OBJECTS));
+        let mut params = params.limit(page);
+        loop {
+            let list = async {
+                let request = Request::new(path).list(&params).map_err(kube::Error::BuildRequest)?;
+                self.client.request::<ObjectList<K>>(request).await
+            };
+            let page = match fetch("list", resource, list).await {
+                Fetched::Found(page) => page,
+                Fetched::NotFound => return Fetched::NotFound,
+                Fetched::Unknown(why) => return Fetched::Unknown(why),
+            };
+            let next = page.metadata.continue_.filter(|token| !token.is_empty());
+            let wants_more = take(page.items);
+            match next {
+                None => return Fetched::Found(true),
+                Some(_) if !wants_more => return Fetched::Found(false),
+                Some(token) => params = params.continue_token(&token),
+            }
+        }
+    }
+}
+
+/// What a report says where the limit has cut a list.
+pub(super) fn truncated(what: &str) -> String {
+    format!("there are too many {what} to look at all of them; --limit raises the number")
+}
+
+/// An object with its kind, which the items of a list lack.
+pub(super) fn with_kind(kind: &Kind, mut object: Value) -> Value {
+    if let Value::Object(fields) = &mut object {
+        fields.insert("apiVersion".to_owned(), kind.api_version().into());
+        fields.insert("kind".to_owned(), kind.kind.into());
+    }
+    object
+}

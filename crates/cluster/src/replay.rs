@@ -1,0 +1,117 @@
+//! Restores the request that created a pod, and decides about it again. No I/O.
+
+use k8s_openapi::jiff::Timestamp;
+use serde_json::Value;
+
+use crate::cluster_state::AgentPod;
+use memgate_core::admission::admit;
+use memgate_model::decision::Decision;
+use memgate_model::object::Reference;
+use memgate_model::request::Request;
+use memgate_model::snapshot::Snapshot;
+use memgate_platforms::inject::{INJECTED_ANNOTATION, marker};
+
+/// Metadata that the apiserver writes.
+const SERVER_METADATA: [&str; 6] =
+    ["managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink"];
+
+/// A pod and the decision about it today.
+#[derive(Debug)]
+pub struct Replayed<'a> {
+    /// The pod.
+    pub pod: &'a AgentPod,
+    /// The decision.
+    pub decision: Decision,
+    /// Whether something would be added.
+    pub lacks_memory: bool,
+    /// The pod with its memory.
+    pub with_memory: Value,
+}
+
+/// Decides about every pod that has not ended. A pod that cannot be read is left out: the apiserver would
+/// not have created it.
+pub fn replay<'a>(pods: &'a [AgentPod], snapshot: &Snapshot) -> Vec<Replayed<'a>> {
+    pods.iter().filter(|pod| !pod.ends()).filter_map(|pod| replay_one(pod, snapshot)).collect()
+}
+
+/// Decides about one pod; `None` if it cannot be read.
+pub fn replay_one<'a>(pod: &'a AgentPod, snapshot: &Snapshot) -> Option<Replayed<'a>> {
+    let text = pod.creation().to_string();
+    let request = Request::to_create_pod(pod.namespace(), pod.name(), &text);
+    let admitted = admit(&request, snapshot).ok()?;
+    let lacks_memory = !admitted.edits.is_empty() && admitted.allowed();
+    let with_memory = serde_json::from_str(&admitted.object.unwrap_or(text)).unwrap_or_default();
+    Some(Replayed { pod, decision: admitted.decision, lacks_memory, with_memory })
+}
+
+/// The objects that decisions about these pods refer to and the snapshot does not hold.
+pub fn unknown_references(pods: [&[AgentPod]; 2], snapshot: &Snapshot) -> Vec<Reference> {
+    let replayed = pods.into_iter().flat_map(|pods| replay(pods, snapshot));
+    replayed.flat_map(|replayed| replayed.decision.unknown).collect()
+}
+
+/// The containers of a pod that memgate added, by the marker.
+pub fn added_containers(pod: &Value) -> Vec<&Value> {
+    let annotation = marker(pod);
+    let lists =
+        marker::objects(&annotation).iter().filter_map(|added| added.get("initContainers")?.as_array());
+    let names: Vec<&Value> = lists.flatten().collect();
+    let containers = pod.pointer("/spec/initContainers").and_then(Value::as_array).into_iter().flatten();
+    containers.filter(|container| container.get("name").is_some_and(|name| names.contains(&name))).collect()
+}
+
+/// The annotation in which memgate says what it added: an object, or a list with one for each family; null
+/// without an annotation.
+pub fn marker(pod: &Value) -> Value {
+    let text = pod.pointer("/metadata/annotations").and_then(|all| all.get(INJECTED_ANNOTATION)?.as_str());
+    text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+}
+
+impl AgentPod {
+    fn text(&self, pointer: &str) -> &str {
+        self.json.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Its namespace.
+    pub fn namespace(&self) -> &str {
+        self.text("/metadata/namespace")
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.text("/metadata/name")
+    }
+
+    /// `Pod namespace/name`.
+    pub fn title(&self) -> String {
+        format!("Pod {}/{}", self.namespace(), self.name())
+    }
+
+    /// An annotation of it.
+    pub fn annotation(&self, key: &str) -> Option<&str> {
+        self.json.pointer("/metadata/annotations")?.get(key)?.as_str()
+    }
+
+    /// Whether it has ended or is being deleted.
+    fn ends(&self) -> bool {
+        matches!(self.text("/status/phase"), "Succeeded" | "Failed")
+            || self.json.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null())
+    }
+
+    /// When it was created, in seconds since 1970.
+    pub fn created(&self) -> Option<i64> {
+        Some(self.text("/metadata/creationTimestamp").parse::<Timestamp>().ok()?.as_second())
+    }
+
+    /// The pod as it was sent to the apiserver, as far as that can be restored.
+    fn creation(&self) -> Value {
+        let mut pod = self.json.clone();
+        if let Value::Object(fields) = &mut pod {
+            fields.remove("status");
+            if let Some(Value::Object(metadata)) = fields.get_mut("metadata") {
+                metadata.retain(|key, _| !SERVER_METADATA.contains(&key.as_str()));
+            }
+        }
+        pod
+    }
+}

@@ -1,0 +1,200 @@
+//! Sends dry runs of objects that memgate must refuse, once or until memgate refuses all of them.
+
+use std::time::Duration;
+
+use axum::http::Method;
+use kube::Client;
+use serde_json::Value;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use crate::probe::Probe;
+use crate::probe_outcome::{ProbeOutcome, interpret};
+use crate::request::send;
+use crate::webhook_entry::{entries, excludes_namespace};
+use memgate_model::family::AggregatedServer;
+use memgate_model::kind::SYSTEM_NAMESPACES;
+use memgate_server::deploy::metadata::DEFAULT_NAMESPACE;
+use memgate_server::deploy::objects::WebhookConfiguration;
+use memgate_server::library_error::explained;
+use memgate_workbench::report::plain;
+
+/// The pause after the first round of probes; each further one is twice as long as the one before it.
+const MIN_PAUSE: Duration = Duration::from_millis(200);
+/// The upper bound of the pause, so that an answer is noticed soon after it comes.
+const MAX_PAUSE: Duration = Duration::from_secs(3);
+
+/// The target of the probes.
+#[derive(Debug, Clone, Copy)]
+pub struct ProbeTarget<'a> {
+    /// The namespace of the dry runs.
+    pub namespace: &'a str,
+    /// The name of the webhook configurations.
+    pub configuration: &'a str,
+}
+
+/// The outcome of one probe.
+#[derive(Debug)]
+pub struct ProbeResult {
+    /// The name of the probe.
+    pub name: String,
+    /// The code of the finding that memgate has to report.
+    pub code: &'static str,
+    /// How the apiserver answered.
+    pub outcome: ProbeOutcome,
+}
+
+/// A namespace in which memgate is called for pods.
+///
+/// # Errors
+/// When it never is.
+pub fn probe_namespace(name: &str) -> Result<String, String> {
+    if SYSTEM_NAMESPACES.contains(&name) || name == DEFAULT_NAMESPACE {
+        return Err(format!("memgate is never asked about pods of {name}; choose a namespace of agents"));
+    }
+    Ok(name.to_owned())
+}
+
+/// Sends all probes, again and again, until memgate answers each or `timeout` is over, and returns the
+/// results of the last round. `notify` gets each new reason for a missing answer once.
+pub async fn wait(
+    client: &Client,
+    probes: &[Probe],
+    target: ProbeTarget<'_>,
+    timeout: Duration,
+    notify: impl Fn(&str),
+) -> Vec<ProbeResult> {
+    let deadline = Instant::now() + timeout;
+    let mut pause = MIN_PAUSE;
+    let mut notified = Vec::new();
+    loop {
+        let results = send_probes(client, probes, target, deadline).await;
+        let missing = missing(&results);
+        if all_answered(&results) {
+            return results;
+        }
+        missing.iter().filter(|line| !notified.contains(*line)).for_each(|line| notify(line));
+        notified = missing;
+        if Instant::now() + pause >= deadline {
+            return results;
+        }
+        sleep(pause).await;
+        pause = (pause * 2).min(MAX_PAUSE);
+    }
+}
+
+/// Sends each probe once, until `deadline`.
+pub async fn send_probes(
+    client: &Client,
+    probes: &[Probe],
+    target: ProbeTarget<'_>,
+    deadline: Instant,
+) -> Vec<ProbeResult> {
+    let mut results = Vec::new();
+    for probe in probes {
+        let outcome = timeout_at(deadline, send_probe(client, probe, target)).await;
+        let late = || ProbeOutcome::Missing("no answer came in the time that was left".to_owned());
+        let outcome = outcome.unwrap_or_else(|_| late());
+        results.push(ProbeResult { name: probe.name.clone(), code: probe.finding.code.name, outcome });
+    }
+    results
+}
+
+/// Whether memgate answered every probe that the cluster serves the kind of.
+pub fn all_answered(results: &[ProbeResult]) -> bool {
+    !results.is_empty() && missing(results).is_empty()
+}
+
+/// One line for each probe without an answer.
+fn missing(results: &[ProbeResult]) -> Vec<String> {
+    let line = |result: &ProbeResult| match &result.outcome {
+        ProbeOutcome::Missing(why) | ProbeOutcome::Forbidden(why) => Some(format!("{}: {why}", result.name)),
+        _ => None,
+    };
+    results.iter().filter_map(line).collect()
+}
+
+async fn send_probe(client: &Client, probe: &Probe, target: ProbeTarget<'_>) -> ProbeOutcome {
+    if let Some(server) = probe.aggregated_server
+        && let Some(outcome) = reason_not_to_send(client, probe, server).await
+    {
+        return outcome;
+    }
+    let response = send(client, Method::POST, &probe.path(target.namespace), Some(&probe.object)).await;
+    match response.map(|response| interpret(probe, &response)) {
+        Ok(ProbeOutcome::NotAsked) => ProbeOutcome::Missing(why_not_asked(client, probe, target).await),
+        // Only what comes with a platform can be absent.
+        Ok(ProbeOutcome::NotServed) if !probe.optional => {
+            ProbeOutcome::Missing("the apiserver does not serve pods: is it one?".to_owned())
+        }
+        Ok(outcome) => outcome,
+        Err(error) => no_answer(&error),
+    }
+}
+
+/// The outcome of a probe that must not be sent. An API server of the platform's own may not support dry runs: that
+/// of ark stores every object. So nothing is sent where the user may not see whether there is such a server.
+async fn reason_not_to_send(
+    client: &Client,
+    probe: &Probe,
+    server: AggregatedServer,
+) -> Option<ProbeOutcome> {
+    let path = format!("/apis/apiregistration.k8s.io/v1/apiservices/{}", server.api_service);
+    match send(client, Method::GET, &path, None).await {
+        Ok(response) if response.status == 200 => {
+            let names_a_service = response.body.pointer("/spec/service").is_some_and(Value::is_object);
+            names_a_service.then_some(ProbeOutcome::Aggregated(server))
+        }
+        Ok(response) if response.status == 404 => None,
+        Ok(response) if response.status == 403 => {
+            let maybe = is_group_served(client, probe.group()).await;
+            Some(if maybe { ProbeOutcome::MaybeAggregated(server) } else { ProbeOutcome::NotServed })
+        }
+        Ok(response) => {
+            let message = plain(response.message());
+            Some(ProbeOutcome::Missing(format!("the apiserver does not show its APIServices: {message}")))
+        }
+        Err(error) => Some(no_answer(&error)),
+    }
+}
+
+/// Whether the apiserver's own list of groups has this one: a request about the group itself would be passed on to the
+/// platform's server. True when the list cannot be read.
+async fn is_group_served(client: &Client, group: &str) -> bool {
+    let groups = send(client, Method::GET, "/apis", None).await.unwrap_or_default();
+    let names = groups.body.get("groups").and_then(Value::as_array);
+    names.is_none_or(|groups| {
+        groups.iter().any(|known| known.get("name").and_then(Value::as_str) == Some(group))
+    })
+}
+
+fn no_answer(error: &kube::Error) -> ProbeOutcome {
+    ProbeOutcome::Missing(format!("the apiserver does not answer: {}", plain(&explained(error))))
+}
+
+/// Why the apiserver may have accepted an object without calling memgate.
+async fn why_not_asked(client: &Client, probe: &Probe, target: ProbeTarget<'_>) -> String {
+    let ProbeTarget { namespace, configuration: name } = target;
+    let kind = if probe.optional { "ValidatingWebhookConfiguration" } else { "MutatingWebhookConfiguration" };
+    let path = format!("/apis/admissionregistration.k8s.io/v1/{}s/{name}", kind.to_lowercase());
+    let response = send(client, Method::GET, &path, None).await.unwrap_or_default();
+    match response.status {
+        404 => format!("there is no {kind} {name}: memgate is not registered"),
+        200 if !probe.optional && is_excluded(response.body, namespace) => {
+            format!("the {kind} {name} leaves out the namespace {namespace}: choose another with -n")
+        }
+        200 => format!(
+            "the {kind} {name} is there, but the apiserver does not ask memgate here: it learns of it in a \
+             moment, or the configuration leaves out the namespace {namespace}, or memgate does not answer \
+             and the entry lets pass"
+        ),
+        _ => format!("the apiserver does not ask memgate about it in the namespace {namespace}"),
+    }
+}
+
+/// Whether every entry for new pods excludes this namespace.
+fn is_excluded(configuration: Value, namespace: &str) -> bool {
+    let read = serde_json::from_value::<WebhookConfiguration>(configuration);
+    let entries = read.map(|read| entries(&read)).unwrap_or_default();
+    let mut pods = entries.iter().filter(|entry| entry.is_called_for_new_pods()).peekable();
+    pods.peek().is_some() && pods.all(|entry| excludes_namespace(&entry.namespace_selector, namespace))
+}

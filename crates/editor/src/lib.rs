@@ -1,0 +1,33 @@
+//! The language server: it judges files while they are written.
+//!
+//! ```text
+//! messages of an editor ──session──▶ state: folders (workspace) and open texts (buffers)
+//! state + the files around them ──▶ offline::load, offline::check
+//!     └──▶ diagnostics, navigation (hover, definition, references), actions (fixes, ignore), hints (what a pod gets)
+//! ```
+//!
+//! Nothing is kept between two answers besides the texts of the open files: each answer reads the files around them
+//! again, as `check` does. This module knows no arguments of the command line; a [`Planner`](workspace::Planner) comes
+//! from there.
+
+mod buffers;
+mod positions;
+mod uri;
+
+pub mod workspace;
+
+mod diagnostics;
+
+mod objects;
+
+mod navigation;
+
+mod actions;
+
+mod hints;
+
+mod protocol;
+
+mod state;
+
+pub mod session;

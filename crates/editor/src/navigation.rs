@@ -1,0 +1,190 @@
+//! Hover, go to definition, and references.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use lsp_types::{Hover, HoverContents, Location, MarkupContent, MarkupKind};
+
+use crate::buffers::Buffer;
+use crate::diagnostics::judge;
+use crate::objects::{Link, Loaded, Target, Viewed, contains, load_views, locations};
+use crate::positions::{Encoding, Lines};
+use crate::workspace::{Plan, Root, name};
+use memgate_manifest::source::{Source, Span};
+use memgate_primitives::credential::{masked_keys, masked_value};
+use memgate_workbench::offline::findings::report;
+use memgate_workbench::offline::load::Error;
+use memgate_workbench::offline::map::facts;
+use memgate_workbench::report::{page, plain};
+
+/// A question about a place in an open file.
+pub(crate) struct Question<'q> {
+    /// What is read around the file.
+    pub(crate) plan: Plan,
+    /// The root of the file.
+    pub(crate) root: Root,
+    /// The file.
+    pub(crate) buffer: &'q Buffer,
+    /// The byte in its text.
+    pub(crate) at: usize,
+    /// How the client counts columns.
+    pub(crate) encoding: Encoding,
+}
+
+/// Everything about the place: the pages of findings, and the objects that are referred to.
+///
+/// # Errors
+/// When the files cannot be loaded.
+pub(crate) fn hover(question: &Question<'_>) -> Result<Option<Hover>, Error> {
+    let file = question.file();
+    let checked = judge(&question.plan)?;
+    let report = report(&checked);
+    let here = |start: usize, end: usize| (start..=end).contains(&question.at);
+    let mut sections = Vec::new();
+    let mut range = None;
+    for located in &report.findings {
+        let place = &located.location;
+        if place.file == file && here(place.start, place.end) {
+            let finding = located.finding;
+            let (code, message) = (finding.code_name(), finding.message());
+            let page = page::text(finding);
+            let text = page.trim();
+            sections.push(format!("**{}**: {}\n\n{text}", code_span(code), in_markdown(&message)));
+            range.get_or_insert((place.start, place.end));
+        }
+    }
+    for loaded in load_views(&question.plan, |place| contains(place, &file, question.at))? {
+        for link in loaded.objects.iter().flat_map(Viewed::links) {
+            if here(link.span.start, link.span.end) {
+                sections.push(about(&link, &loaded));
+                range.get_or_insert((link.span.start, link.span.end));
+            }
+        }
+    }
+    let lines = Lines::new(&question.buffer.text, question.encoding);
+    let (mut seen, mut value) = (BTreeSet::new(), String::new());
+    for section in sections.iter().filter(|section| seen.insert(section.as_str())) {
+        let divider = if value.is_empty() { "" } else { "\n\n---\n\n" };
+        value = value + divider + section;
+    }
+    let value = masked_keys(&value).into_owned();
+    let contents = HoverContents::Markup(MarkupContent { kind: MarkupKind::Markdown, value });
+    Ok(range.map(|(start, end)| Hover { contents, range: Some(lines.range(start, end)) }))
+}
+
+/// Where the object stands to which the place refers.
+///
+/// # Errors
+/// When the files cannot be loaded.
+pub(crate) fn definition(question: &Question<'_>) -> Result<Vec<Location>, Error> {
+    let (mut found, file) = (Vec::new(), question.file());
+    for loaded in load_views(&question.plan, |place| contains(place, &file, question.at))? {
+        for link in loaded.objects.iter().flat_map(Viewed::links) {
+            if question.is_at(link.span) {
+                found.extend(link.target.find(&loaded.inputs));
+            }
+        }
+    }
+    Ok(question.locations(found))
+}
+
+/// Where the object of the place is referred to: the one to which the place refers, else the one around it. With
+/// `declares`, also where that object stands.
+///
+/// # Errors
+/// When the files cannot be loaded.
+pub(crate) fn references(question: Question<'_>, declares: bool) -> Result<Vec<Location>, Error> {
+    let file = question.file();
+    let mut question = question;
+    question.plan.inputs.reading.checks_only_open = false;
+    let mut found = Vec::new();
+    for loaded in load_views(&question.plan, |_| true)? {
+        let Some(target) = target(&question, &file, &loaded) else { continue };
+        for viewed in &loaded.objects {
+            let source = viewed.object.object.place.source();
+            let links = viewed.links().into_iter().filter(|link| link.target.is(&target));
+            found.extend(links.map(|link| (Arc::clone(source), link.span)));
+        }
+        found.extend(target.find(&loaded.inputs).filter(|_| declares));
+    }
+    Ok(question.locations(found))
+}
+
+fn target<'l>(question: &Question<'_>, file: &str, loaded: &'l Loaded) -> Option<Target<'l>> {
+    let around =
+        loaded.objects.iter().rfind(|viewed| contains(&viewed.object.object.place, file, question.at))?;
+    let link = around.links().into_iter().find(|link| question.is_at(link.span));
+    link.map_or_else(|| around.as_target(), |link| Some(link.target))
+}
+
+impl Question<'_> {
+    fn file(&self) -> String {
+        name(&self.root, &self.buffer.path)
+    }
+
+    fn is_at(&self, span: Span) -> bool {
+        (span.start..=span.end).contains(&self.at)
+    }
+
+    /// The places in files, each once.
+    fn locations(&self, found: Vec<(Arc<Source>, Span)>) -> Vec<Location> {
+        let mut locations = locations(&self.root, found, self.encoding);
+        locations.dedup();
+        locations
+    }
+}
+
+/// The object of a reference in Markdown: its name, where it stands, and what is known of a memory resource.
+fn about(link: &Link<'_>, loaded: &Loaded) -> String {
+    let Target { kind, namespace, name, .. } = link.target;
+    let path = if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") };
+    let mut text = format!("{kind} {}", code_span(&path));
+    match link.target.find(&loaded.inputs) {
+        Some((source, span)) => {
+            let _infallible = write!(
+                text,
+                " at {}",
+                code_span(&format!("{}:{}", source.name().trim_start_matches("./"), span.line))
+            );
+        }
+        None if link.view.is_none() => text += ": not among the files",
+        None => {}
+    }
+    for (label, fact) in link.view.map(facts).unwrap_or_default().labelled() {
+        let _infallible = write!(text, "\n- {label}: {}", code_span(&fact.to_string()));
+    }
+    text
+}
+
+/// Text of a manifest as code in Markdown, with credentials masked.
+fn code_span(text: &str) -> String {
+    let text = plain(&masked_value(text)).replace('`', "'");
+    format!("`{text}`")
+}
+
+/// A message in Markdown: no part of it is markup.
+fn in_markdown(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_ascii_punctuation()
+            && !matches!(c, '.' | ',' | ':' | ';' | '"' | '\'' | '/' | '(' | ')' | '?')
+        {
+            escaped.push('\\');
+        }
+        escaped.push(c);
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_of_manifests_are_not_markup() {
+        assert_eq!(code_span("a`b`\n# c"), "`a'b' # c`");
+        assert_eq!(code_span("redis://u:hunter2@h"), "`redis://*********@h`");
+        assert_eq!(in_markdown("[a](b) <i> *c* `d`"), "\\[a\\](b) \\<i\\> \\*c\\* \\`d\\`");
+    }
+}

@@ -1,0 +1,316 @@
+//! One session with an editor, from `initialize` to `exit`: messages in, answers and diagnostics out.
+//!
+//! All work is done in one thread, message after message. Diagnostics are made once the author pauses.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io::{self, BufRead, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use lsp_server::{ErrorCode, Message, Notification, Request, RequestId};
+use lsp_types::notification::{self, Notification as _};
+use lsp_types::request::{self, Request as _};
+use lsp_types::{
+    CancelParams, Diagnostic, DidChangeWatchedFilesRegistrationOptions, FileSystemWatcher, GlobPattern,
+    InitializeParams, LogMessageParams, MessageType, NumberOrString, PublishDiagnosticsParams, Registration,
+    RegistrationParams, Uri,
+};
+use serde_json::Value;
+
+use crate::diagnostics::not_judged;
+use crate::positions::Encoding;
+use crate::protocol::{Client, Incoming, abilities, error, initialize_params, json, read};
+use crate::state::{EditorState, read_notification};
+use crate::uri;
+use crate::workspace::{Planner, name};
+
+/// The pause of the author after which files are judged. Shorter than most pauses between words, and longer than those
+/// between keys.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The time after which files are judged although the author does not pause.
+const MAX_DELAY: Duration = Duration::from_secs(1);
+
+/// Serves an editor. Returns whether it ended the session as the protocol wants, with `shutdown` before `exit`.
+///
+/// # Errors
+/// When nothing can be written to the editor, or its input is not of the protocol.
+pub fn serve(
+    input: impl BufRead + Send + 'static,
+    output: impl Write,
+    planner: &Planner<'_>,
+) -> io::Result<bool> {
+    let mut session = Session {
+        client: Client::new(output),
+        state: EditorState::new(planner),
+        watches: false,
+        refreshes_hints: false,
+        phase: Phase::New,
+        changed: None,
+        took: Duration::ZERO,
+        published: BTreeMap::new(),
+    };
+    session.run(&read(input))
+}
+
+/// The error about input that is not of the protocol.
+const NO_HEADER: &str = "the editor sent a header without a Content-Length that can be read";
+
+/// How far a session is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    New,
+    Running,
+    ShutDown,
+}
+
+/// A change that was not judged yet.
+#[derive(Debug, Clone, Copy)]
+struct Changed {
+    first: Instant,
+    /// When the files are judged.
+    due: Instant,
+}
+
+struct Session<'p, W> {
+    client: Client<W>,
+    state: EditorState<'p>,
+    /// Whether the client can watch files.
+    watches: bool,
+    /// Whether the client asks for hints again on request.
+    refreshes_hints: bool,
+    phase: Phase,
+    changed: Option<Changed>,
+    /// How long the last judgement took. In a large repository the author has to pause as long.
+    took: Duration,
+    /// The diagnostics that the client shows, with the version of their file.
+    published: BTreeMap<String, (Uri, i32, Vec<Diagnostic>)>,
+}
+
+impl<W: Write> Session<'_, W> {
+    fn run(&mut self, incoming: &Receiver<Incoming>) -> io::Result<bool> {
+        let mut queue = VecDeque::new();
+        loop {
+            let mut arrived = Vec::new();
+            if queue.is_empty() {
+                match self.wait(incoming) {
+                    Ok(message) => arrived.push(message),
+                    Err(RecvTimeoutError::Timeout) => {
+                        self.publish()?;
+                        continue;
+                    }
+                    Err(RecvTimeoutError::Disconnected) => return Ok(false),
+                }
+            }
+            arrived.extend(incoming.try_iter());
+            self.enqueue(arrived, &mut queue)?;
+            match queue.pop_front() {
+                Some(Incoming::Message(Message::Request(request))) => self.request(request)?,
+                Some(Incoming::Message(Message::Notification(it)))
+                    if it.method == notification::Exit::METHOD =>
+                {
+                    return Ok(self.phase == Phase::ShutDown);
+                }
+                Some(Incoming::Message(Message::Notification(it))) => self.notification(it)?,
+                Some(Incoming::Malformed) => self.log("a message is not JSON-RPC, and was passed over")?,
+                Some(Incoming::NoHeader) => return Err(io::Error::other(NO_HEADER)),
+                // Nothing depends on answers of the client.
+                Some(Incoming::Message(Message::Response(_))) | None => {}
+            }
+            if self.changed.is_some_and(|changed| changed.first.elapsed() > MAX_DELAY.max(self.took * 2)) {
+                self.publish()?;
+            }
+        }
+    }
+
+    /// The next message, or the time to judge what has changed.
+    fn wait(&self, incoming: &Receiver<Incoming>) -> Result<Incoming, RecvTimeoutError> {
+        match self.changed {
+            Some(changed) => incoming.recv_timeout(changed.due.saturating_duration_since(Instant::now())),
+            None => incoming.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        }
+    }
+
+    /// Adds messages to the queue, and answers the requests in it that they cancel. A request that was answered before cannot
+    /// be cancelled any more.
+    fn enqueue(&mut self, arrived: Vec<Incoming>, queue: &mut VecDeque<Incoming>) -> io::Result<()> {
+        let mut cancelled = BTreeSet::new();
+        for incoming in arrived {
+            match self::cancelled(&incoming) {
+                Some(id) => {
+                    cancelled.insert(id);
+                }
+                None => queue.push_back(incoming),
+            }
+        }
+        if cancelled.is_empty() {
+            return Ok(());
+        }
+        for incoming in std::mem::take(queue) {
+            match incoming {
+                Incoming::Message(Message::Request(request)) if cancelled.contains(&request.id) => {
+                    let answer = Err(error(ErrorCode::RequestCanceled, "the request was cancelled"));
+                    self.client.answer(request.id, answer)?;
+                }
+                other => queue.push_back(other),
+            }
+        }
+        Ok(())
+    }
+
+    /// Logs a fault of a message. The message is not shown: it may hold a whole file.
+    fn log(&mut self, message: &str) -> io::Result<()> {
+        let params = LogMessageParams { typ: MessageType::WARNING, message: message.to_owned() };
+        self.client.notify::<notification::LogMessage>(&params)
+    }
+
+    fn request(&mut self, request: Request) -> io::Result<()> {
+        let Request { id, method, params } = request;
+        let answer = match (self.phase, method.as_str()) {
+            (Phase::New, request::Initialize::METHOD) => Ok(self.initialize(&params)),
+            (Phase::New, _) => Err(error(ErrorCode::ServerNotInitialized, "initialize comes first")),
+            (Phase::ShutDown, _) => Err(error(ErrorCode::InvalidRequest, "the server was shut down")),
+            (Phase::Running, request::Initialize::METHOD) => {
+                Err(error(ErrorCode::InvalidRequest, "the server was initialized before"))
+            }
+            (Phase::Running, request::Shutdown::METHOD) => {
+                self.phase = Phase::ShutDown;
+                Ok(Value::Null)
+            }
+            (Phase::Running, _) => {
+                let answer = catch_unwind(AssertUnwindSafe(|| self.state.answer(&method, params)));
+                answer.unwrap_or_else(|_| Err(error(ErrorCode::InternalError, "memgate failed; see its log")))
+            }
+        };
+        self.client.answer(id, answer)
+    }
+
+    fn initialize(&mut self, params: &Value) -> Value {
+        let params = initialize_params(params);
+        #[expect(deprecated, reason = "older clients send nothing else")]
+        let InitializeParams { capabilities, workspace_folders, root_uri, .. } = params;
+        let general = capabilities.general.and_then(|general| general.position_encodings);
+        self.state.encoding = Encoding::of(general.as_deref());
+        let workspace = capabilities.workspace.unwrap_or_default();
+        let watched = workspace.did_change_watched_files;
+        self.watches = watched.and_then(|watched| watched.dynamic_registration) == Some(true);
+        self.refreshes_hints = workspace.inlay_hint.and_then(|hints| hints.refresh_support) == Some(true);
+        let folders = workspace_folders.unwrap_or_default().into_iter().map(|folder| folder.uri);
+        let folders: Vec<PathBuf> = folders.filter_map(|uri| uri::path(&uri)).collect();
+        let root = root_uri.filter(|_| folders.is_empty()).and_then(|uri| uri::path(&uri));
+        self.state.workspace.change(folders.into_iter().chain(root), &[]);
+        self.phase = Phase::Running;
+        json(&abilities(self.state.encoding))
+    }
+
+    fn notification(&mut self, notification: Notification) -> io::Result<()> {
+        let Notification { method, params } = notification;
+        if self.phase != Phase::Running {
+            return Ok(());
+        }
+        let has_changed = match method.as_str() {
+            notification::Initialized::METHOD => return self.watch(),
+            notification::DidOpenTextDocument::METHOD | notification::DidChangeTextDocument::METHOD => {
+                let address = params.pointer("/textDocument/uri").and_then(Value::as_str).map(str::to_owned);
+                let text = self.state.change_text(&method, params);
+                if text.is_none() {
+                    // Its text is not known any more, so its marks would be wrong.
+                    if let Some(address) = address {
+                        self.state.buffers.close(&address);
+                    }
+                    self.log("a text cannot be read; open its file again to have it judged")?;
+                }
+                text.unwrap_or(true)
+            }
+            notification::DidCloseTextDocument::METHOD => {
+                let params = read_notification::<notification::DidCloseTextDocument>(params);
+                params.is_some_and(|it| self.state.buffers.close(it.text_document.uri.as_str()))
+            }
+            notification::DidChangeWorkspaceFolders::METHOD => {
+                let params = read_notification::<notification::DidChangeWorkspaceFolders>(params);
+                params.is_some_and(|it| {
+                    let paths = |folders: &[lsp_types::WorkspaceFolder]| -> Vec<PathBuf> {
+                        folders.iter().filter_map(|folder| uri::path(&folder.uri)).collect()
+                    };
+                    self.state.workspace.change(paths(&it.event.added), &paths(&it.event.removed));
+                    true
+                })
+            }
+            notification::DidSaveTextDocument::METHOD | notification::DidChangeWatchedFiles::METHOD => true,
+            _ => false,
+        };
+        if has_changed {
+            let now = Instant::now();
+            let first = self.changed.map_or(now, |changed| changed.first);
+            self.changed = Some(Changed { first, due: now + PAUSE.max(self.took) });
+        }
+        Ok(())
+    }
+
+    /// Asks to be notified when files change on disk.
+    fn watch(&mut self) -> io::Result<()> {
+        if !self.watches {
+            return Ok(());
+        }
+        let globs = ["**/*.{yaml,yml,json}", "**/.memgate.yaml"];
+        let watcher =
+            |glob: &str| FileSystemWatcher { glob_pattern: GlobPattern::String(glob.to_owned()), kind: None };
+        let options = DidChangeWatchedFilesRegistrationOptions { watchers: globs.map(watcher).into() };
+        let registration = Registration {
+            id: "memgate-files".to_owned(),
+            method: notification::DidChangeWatchedFiles::METHOD.to_owned(),
+            register_options: Some(json(&options)),
+        };
+        self.client
+            .request::<request::RegisterCapability>(&RegistrationParams { registrations: vec![registration] })
+    }
+
+    /// Judges the open files, and publishes what has changed. Files that were closed lose their diagnostics.
+    fn publish(&mut self) -> io::Result<()> {
+        self.changed = None;
+        let start = Instant::now();
+        let mut now = BTreeMap::new();
+        let roots = self.state.workspace.by_root(&self.state.buffers);
+        for (root, open) in &roots {
+            let judged = catch_unwind(AssertUnwindSafe(|| self.state.diagnostics(root, open)));
+            let files = judged.unwrap_or_else(|_| not_judged("memgate failed; see its log", root, open));
+            for buffer in open {
+                let diagnostics = files.get(&name(root, &buffer.path)).cloned().unwrap_or_default();
+                now.insert(buffer.uri.as_str().to_owned(), (buffer.uri.clone(), buffer.version, diagnostics));
+            }
+        }
+        let before = std::mem::take(&mut self.published);
+        for (_, (uri, ..)) in before.iter().filter(|(address, _)| !now.contains_key(*address)) {
+            let params = PublishDiagnosticsParams::new(uri.clone(), Vec::new(), None);
+            self.client.notify::<notification::PublishDiagnostics>(&params)?;
+        }
+        for (_, (uri, version, diagnostics)) in
+            now.iter().filter(|(address, it)| before.get(*address) != Some(it))
+        {
+            let params = PublishDiagnosticsParams::new(uri.clone(), diagnostics.clone(), Some(*version));
+            self.client.notify::<notification::PublishDiagnostics>(&params)?;
+        }
+        self.published = now;
+        self.took = start.elapsed();
+        // A hint may depend on any file.
+        if self.refreshes_hints {
+            self.client.request::<request::InlayHintRefreshRequest>(&())
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// The request that a message cancels.
+fn cancelled(incoming: &Incoming) -> Option<RequestId> {
+    let Incoming::Message(Message::Notification(Notification { method, params })) = incoming else {
+        return None;
+    };
+    let params = (method == notification::Cancel::METHOD).then(|| params.clone())?;
+    match serde_json::from_value::<CancelParams>(params).ok()?.id {
+        NumberOrString::Number(id) => Some(id.into()),
+        NumberOrString::String(id) => Some(id.into()),
+    }
+}
