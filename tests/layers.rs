@@ -11,7 +11,7 @@
 //!
 //!   ```text
 //!   offline → report → built
-//!   server → {crypto, review_path, library_error}; deploy, library_error → review_path
+//!   server → {crypto, library_error}
 //!   casefile → state; admission → decide → patch
 //!   ```
 //! - Modules below: those with one parent form no circle, at any depth. Each stands there with all that is
@@ -75,10 +75,9 @@ const LAYERS: [(&str, &[&str]); 12] = [
     ("state", &[]),
     ("casefile", &["state"]),
     ("crypto", &[]),
-    ("review_path", &[]),
-    ("library_error", &["review_path"]),
-    ("deploy", &["review_path"]),
-    ("server", &["crypto", "review_path", "library_error"]),
+    ("library_error", &[]),
+    ("deploy", &[]),
+    ("server", &["crypto", "library_error"]),
     ("built", &[]),
     ("report", &["built"]),
     ("offline", &["report"]),

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
-use memgate_model::causes::in_words;
+use memgate_primitives::causes::in_words;
 
 /// The mode of a new file, before the umask: other users may read reports.
 const NEW_FILE: u32 = 0o666;

@@ -13,8 +13,8 @@ use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
 use memgate_core::admission;
 use memgate_core::decide::decide;
-use memgate_model::finding::Phase;
 use memgate_model::request::{Occasion, Point};
+use memgate_primitives::review_path::Phase;
 use memgate_workbench::offline::load::InputPlan;
 use memgate_workbench::offline::load::Inputs;
 

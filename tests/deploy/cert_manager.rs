@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use memgate_manifest::document::parse;
 use memgate_manifest::source::Source;
-use memgate_server::review_path::service_names;
+use memgate_primitives::review_path::service_names;
 use serde_json::{Value, json};
 
 const TEXT: &str = include_str!("../../certs/cert-manager.yaml");

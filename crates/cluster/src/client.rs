@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use thiserror::Error as ThisError;
 
-use memgate_model::causes::{in_words, with_causes};
+use memgate_primitives::causes::{in_words, with_causes};
 use memgate_server::deploy::metadata::DEFAULT_NAMESPACE;
 use memgate_server::library_error::explained;
 

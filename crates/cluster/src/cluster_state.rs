@@ -10,10 +10,10 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 use crate::webhook_entry::{NAME_LABEL, WebhookEntry, entries};
-use memgate_model::finding::Phase;
 use memgate_model::snapshot::Snapshot;
+use memgate_primitives::review_path;
+use memgate_primitives::review_path::Phase;
 use memgate_server::deploy::objects::WebhookConfiguration;
-use memgate_server::review_path;
 
 /// The result of a read.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::probe::Probe;
 use crate::request::Response;
 use memgate_model::family::AggregatedServer;
-use memgate_server::review_path::without_tokens;
+use memgate_primitives::review_path::without_tokens;
 use memgate_workbench::report::plain;
 
 /// The outcome of one dry run.

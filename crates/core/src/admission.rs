@@ -21,11 +21,12 @@ use crate::decide::decide;
 use crate::patch::{self, PatchError};
 use memgate_model::decision::Decision;
 use memgate_model::edit::Edit;
-use memgate_model::finding::{Finding, Phase, Severity};
+use memgate_model::finding::{Finding, Severity};
 use memgate_model::reason::Reason;
 use memgate_model::request::{Occasion, Operation, Request};
 use memgate_model::snapshot::Snapshot;
 use memgate_model::view::{self, Text, view};
+use memgate_primitives::review_path::Phase;
 
 use self::response::ReviewResponse;
 use self::texts::Complaint;

@@ -26,7 +26,7 @@ use memgate_model::change::{is_metadata_only_update, only_lets_go};
 use memgate_model::decision::{Decision, FamilyShare, NotShown};
 use memgate_model::edit::Edit;
 use memgate_model::family::{Family, Subject};
-use memgate_model::finding::{Finding, Phase};
+use memgate_model::finding::Finding;
 use memgate_model::kind::Kind;
 use memgate_model::reason::Reason;
 use memgate_model::request::{Operation, Request};
@@ -35,6 +35,7 @@ use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
 use memgate_model::workload;
 use memgate_primitives::budget::{Budget, MAX_PATCH_BYTES, OverLimit};
+use memgate_primitives::review_path::Phase;
 
 use self::namespace::{first_non_empty, resolve_namespace};
 use self::policies::Asked;

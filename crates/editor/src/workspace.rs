@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::buffers::{Buffer, Buffers};
-use memgate_model::causes::in_words;
 use memgate_model::request::Occasion;
+use memgate_primitives::causes::in_words;
 use memgate_workbench::offline::collect::{OpenFile, without_links};
 use memgate_workbench::offline::load::InputPlan;
 use memgate_workbench::offline::repository::{PROJECT_FILE, root_of, without_dots};

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use crate::edit::Edit;
 use crate::event::PodEvent;
 use crate::family::Family;
-use crate::finding::{Finding, Phase, Severity};
+use crate::finding::{Finding, Severity};
 use crate::object::Reference;
 use crate::policy_rule::{Counts, PolicyRule};
 use crate::reason::Reason;
+use memgate_primitives::review_path::Phase;
 
 /// The decision about one request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

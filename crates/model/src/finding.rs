@@ -80,21 +80,6 @@ impl PartialEq for Code {
 
 impl Eq for Code {}
 
-/// Which of the two webhook calls reports a finding: each finding is reported once.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Phase {
-    /// The mutating call: all that concerns pods, and findings about an edit.
-    #[default]
-    Mutate,
-    /// The validating call: what concerns a family's own resources.
-    Validate,
-}
-
-impl Phase {
-    /// Both calls, in the order in which an apiserver makes them.
-    pub const ALL: [Self; 2] = [Self::Mutate, Self::Validate];
-}
-
 /// The texts of a finding, and its fix.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Details {

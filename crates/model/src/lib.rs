@@ -19,10 +19,8 @@
 //! - Comparing of objects: [`change`], [`digest`], [`elsewhere`], [`recurring_texts`].
 //! - Policies: [`policy`] with its [`policy_rule`]s and [`typed_rule`]s, the fields that it may fill ([`policy_field`]),
 //!   and the views that it judges ([`memory_view`], [`cel_view`]).
-//! - Errors: [`causes`].
 
 pub mod bounded_value;
-pub mod causes;
 pub mod cel;
 pub mod cel_view;
 pub mod change;

@@ -8,8 +8,11 @@
 //! - [`plain_text`], [`credential`]: texts from users as outputs show them, without control characters and credentials.
 //! - [`fix`], [`suggest`]: what to write in place of a fault; "did you mean …?".
 //! - [`budget`]: the limits of one decision.
+//! - [`review_path`]: the two webhook calls, and the paths to which an apiserver sends them.
+//! - [`causes`]: errors in one line.
 
 pub mod budget;
+pub mod causes;
 pub mod credential;
 pub mod duration;
 pub mod fix;
@@ -21,4 +24,5 @@ pub mod percent;
 pub mod plain_text;
 pub mod pointer;
 pub mod quantity;
+pub mod review_path;
 pub mod suggest;

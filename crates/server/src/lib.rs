@@ -1,7 +1,6 @@
 //! What runs in a cluster: the webhook, and the objects that install it.
 //!
 //! - [`crypto`]: the cryptography of TLS.
-//! - [`review_path`]: the paths to which an apiserver sends reviews. The others use it.
 //! - [`library_error`]: the errors of other libraries in words.
 //! - [`deploy`]: the Kubernetes objects that install memgate.
 //! - [`server`]: the webhook: HTTP, TLS, the state of the cluster, and a graceful shutdown.
@@ -9,8 +8,6 @@
 //! None of them makes decisions: [`memgate_core::decide`] does.
 
 pub mod crypto;
-
-pub mod review_path;
 
 pub mod library_error;
 

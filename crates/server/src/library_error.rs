@@ -12,8 +12,8 @@ use kube::runtime::watcher;
 use kube_lease_manager::LeaseManagerError;
 use rustls::{AlertDescription, CertificateError};
 
-use crate::review_path::without_tokens;
-use memgate_model::causes::{Part, cause, joined, own_part};
+use memgate_primitives::causes::{Part, cause, joined, own_part};
+use memgate_primitives::review_path::without_tokens;
 
 /// An error and its causes in one line, without the path tokens of reviews.
 pub fn explained(error: &(dyn Error + 'static)) -> String {
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn hides_the_path_tokens_of_reviews() {
-        let token = "a".repeat(crate::review_path::TOKEN_CHARS);
+        let token = "a".repeat(memgate_primitives::review_path::TOKEN_CHARS);
         let said = explained(&api(500, &format!("Post \"https://m/mutate/{token}?timeout=2s\": EOF")));
         assert_eq!(said, "Post \"https://m/mutate/…?timeout=2s\": EOF");
     }

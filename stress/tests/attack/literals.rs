@@ -10,8 +10,8 @@ use memgate_core::admission;
 use memgate_core::casefile::request;
 use memgate_core::decide::decide;
 use memgate_core::state;
-use memgate_model::finding::Phase;
 use memgate_primitives::credential::{is_credential_name, value_spans};
+use memgate_primitives::review_path::Phase;
 use serde_json::{Value, json};
 
 use crate::cases::cases;

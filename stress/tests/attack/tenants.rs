@@ -10,7 +10,7 @@ use base64::prelude::BASE64_STANDARD;
 use memgate_core::admission;
 use memgate_core::casefile::{Case, request};
 use memgate_core::decide::decide;
-use memgate_model::finding::Phase;
+use memgate_primitives::review_path::Phase;
 use serde_json::{Value, json};
 
 use crate::cases::cases;

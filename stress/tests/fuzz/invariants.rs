@@ -3,8 +3,8 @@
 use base64::{Engine, prelude::BASE64_STANDARD};
 use memgate_core::admission::{self, Malformed};
 use memgate_core::decide::decide;
-use memgate_model::finding::Phase;
 use memgate_model::snapshot::Snapshot;
+use memgate_primitives::review_path::Phase;
 use serde_json::Value;
 
 /// How many bytes all warnings of an answer may have together.

@@ -13,7 +13,7 @@ use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
 };
 use kube::{Api, Client, Config};
-use memgate_server::review_path::service_names;
+use memgate_primitives::review_path::service_names;
 use memgate_server::server::certs::{Builtin, CertPolicy};
 use memgate_server::server::options::Options;
 use memgate_server::server::{Server, State, tls::CertSource};

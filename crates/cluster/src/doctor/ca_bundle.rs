@@ -5,7 +5,7 @@ use x509_parser::pem::Pem;
 use crate::cluster_state::Installation;
 use crate::doctor::check::Check;
 use crate::webhook_entry::WebhookEntry;
-use memgate_model::finding::Phase;
+use memgate_primitives::review_path::Phase;
 
 const ID: &str = "ca-bundle";
 

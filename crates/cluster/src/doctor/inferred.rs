@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use crate::cluster_state::Installation;
 use crate::webhook_entry::WebhookEntry;
 use memgate_model::family::Family;
-use memgate_model::finding::Phase;
 use memgate_model::settings::Settings;
 use memgate_platforms::default_settings;
+use memgate_primitives::review_path::Phase;
 use memgate_server::deploy::component::Component;
 use memgate_server::deploy::metadata::NAME;
 

@@ -10,7 +10,7 @@ use crate::doctor::check::{Check, abbreviated, unreadable_configurations};
 use crate::doctor::inferred::{REQUIRED_PODS, leaves, registered};
 use crate::webhook_entry::{WebhookEntry, requirements};
 use memgate_model::family::Family;
-use memgate_model::finding::Phase;
+use memgate_primitives::review_path::Phase;
 
 const ID: &str = "installations";
 

@@ -6,11 +6,11 @@ use crate::cluster_state::{AgentPod, Agents, Fetched, Installation};
 use crate::doctor::check::Check;
 use crate::replay::{Replayed, marker};
 use crate::webhook_entry::{WebhookEntry, entries};
-use memgate_model::finding::Phase;
 use memgate_model::kind::SECRET;
 use memgate_model::object::Reference;
 use memgate_model::reason::Reason;
 use memgate_platforms::inject::{INJECTED_ANNOTATION, marker};
+use memgate_primitives::review_path::Phase;
 use memgate_workbench::report::counted;
 
 const ID: &str = "missed-pods";

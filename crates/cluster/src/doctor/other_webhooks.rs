@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::cluster_state::{Fetched, Installation, configuration_title, template_labels};
 use crate::doctor::check::{Check, abbreviated, unreadable, unreadable_configurations};
 use crate::webhook_entry::{WebhookEntry, entries};
-use memgate_model::finding::Phase;
+use memgate_primitives::review_path::Phase;
 
 /// The order of calls, and webhooks that memgate's own pods depend on.
 pub fn checks(found: &Installation) -> Vec<Check> {

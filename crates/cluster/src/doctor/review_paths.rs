@@ -3,8 +3,8 @@
 use crate::cluster_state::Installation;
 use crate::doctor::check::Check;
 use crate::webhook_entry::WebhookEntry;
-use memgate_model::finding::Phase;
-use memgate_server::review_path;
+use memgate_primitives::review_path;
+use memgate_primitives::review_path::Phase;
 
 const ID: &str = "review-path";
 
@@ -71,7 +71,7 @@ mod tests {
     use crate::cluster_state::Fetched;
     use crate::doctor::check::CheckStatus;
     use crate::doctor::expected::tests::installed;
-    use memgate_server::review_path::TOKEN_CHARS;
+    use memgate_primitives::review_path::TOKEN_CHARS;
 
     /// What is found when all entries have this path.
     fn found(path: Option<&str>, arguments: &[&str]) -> Installation {

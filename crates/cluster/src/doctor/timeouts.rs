@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::cluster_state::{AgentPod, Agents, Installation};
 use crate::doctor::check::{Check, abbreviated, unreadable, unreadable_configurations};
 use crate::webhook_entry::{WebhookEntry, entries};
-use memgate_model::finding::Phase;
+use memgate_primitives::review_path::Phase;
 
 const ID: &str = "timeouts";
 

@@ -5,11 +5,12 @@
 use memgate_core::admission::{self, Malformed};
 use memgate_core::decide::decide;
 use memgate_model::decision::{Decision, NotShown};
-use memgate_model::finding::{Cause, Code, Finding, Phase};
+use memgate_model::finding::{Cause, Code, Finding};
 use memgate_model::page::Page;
 use memgate_model::reason::Reason;
 use memgate_model::snapshot::Snapshot;
 use memgate_primitives::pointer::Pointer;
+use memgate_primitives::review_path::Phase;
 use serde_json::{Value, json};
 
 /// How many bytes an answer has at most beside its patch.

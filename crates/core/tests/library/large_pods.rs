@@ -10,13 +10,13 @@ use memgate_core::patch::{
 };
 use memgate_core::state;
 use memgate_model::decision::Decision;
-use memgate_model::finding::Phase;
 use memgate_model::reason::Reason;
 use memgate_model::request::{Occasion, Operation, Request};
 use memgate_model::snapshot::Snapshot;
 use memgate_primitives::budget::{
     MAX_CONTAINERS, MAX_ENTRIES, MAX_INIT_CONTAINERS, MAX_PATCH_BYTES, MAX_VARIABLES, MAX_VOLUMES,
 };
+use memgate_primitives::review_path::Phase;
 use serde_json::{Value, json};
 
 /// An agent with a memory for arkonis and one for sympozium, and a Memory of ark with so many headers.

@@ -14,12 +14,12 @@ use memgate_core::patch::{
 };
 use memgate_model::decision::Decision;
 use memgate_model::edit::{Edit, Op, Origin, Value as New};
-use memgate_model::finding::Phase;
 use memgate_model::kind::{NAMESPACE, SECRET};
 use memgate_model::object::{Coverage, KindState, Object};
 use memgate_model::request::{Occasion, Operation, Request};
 use memgate_model::snapshot::Snapshot;
 use memgate_primitives::pointer::Pointer;
+use memgate_primitives::review_path::Phase;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use serde_json::{Value, json};

@@ -8,9 +8,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelecto
 
 use crate::deploy::install_plan::{InstallPlan, WebhookEndpoint};
 use crate::deploy::metadata::NAME;
-use crate::review_path;
-use memgate_model::finding::Phase;
 use memgate_model::kind::{Kind, NAMESPACE, SYSTEM_NAMESPACES};
+use memgate_primitives::review_path;
+use memgate_primitives::review_path::Phase;
 
 /// Excludes mirror pods, which a kubelet creates: additions to them do not reach the container.
 const NOT_NODE: (&str, &str) =

@@ -12,10 +12,10 @@ use crate::deploy::objects::Objects;
 use crate::deploy::rbac;
 use crate::deploy::webhooks::{self, REQUIRED, resources};
 use memgate_model::family::Family;
-use memgate_model::finding::Phase;
 use memgate_model::kind::Kind;
 use memgate_model::selector::PodSelector;
 use memgate_platforms::inject::INJECT_LABEL;
+use memgate_primitives::review_path::Phase;
 
 /// The operations that write an object.
 pub(super) const WRITES: [&str; 2] = ["CREATE", "UPDATE"];

@@ -33,7 +33,7 @@ pub(super) fn policy(plan: &InstallPlan) -> impl Iterator<Item = Value> + use<> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::review_path::TOKEN_CHARS;
+    use memgate_primitives::review_path::TOKEN_CHARS;
 
     #[test]
     fn a_path_must_have_the_form_of_a_token() {

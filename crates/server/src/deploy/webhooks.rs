@@ -13,8 +13,8 @@ use crate::deploy::entry::{
 use crate::deploy::install_plan::InstallPlan;
 use crate::deploy::metadata::cluster_metadata;
 use memgate_model::family::Family;
-use memgate_model::finding::Phase;
 use memgate_platforms::inject::INJECT_LABEL;
+use memgate_primitives::review_path::Phase;
 
 /// The label of namespaces in which workloads get the warnings that their pods would get.
 const PREVIEW_LABEL: &str = "memgate.dev/preview";

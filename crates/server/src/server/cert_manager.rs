@@ -52,7 +52,7 @@ use crate::server::metrics::labels::{CertKind, config_name};
 use crate::server::options::Timers;
 use crate::server::review_paths::{Accepted, ReviewPaths};
 use crate::server::tls::{self, CertKeyPair, ServingCert};
-use memgate_model::finding::Phase;
+use memgate_primitives::review_path::Phase;
 
 /// How often a conflicting write of the Secret is tried within one round.
 const MAX_SECRET_WRITES: usize = 5;

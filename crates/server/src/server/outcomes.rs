@@ -5,9 +5,9 @@
 
 use crate::server::metrics::labels::{RequestLabels, webhook};
 use crate::server::rejection;
-use memgate_model::finding::Phase;
 use memgate_model::reason::Reason;
 use memgate_model::request::Operation::{self, Create, Delete, Update};
+use memgate_primitives::review_path::Phase;
 
 /// For which operations, and with which verdicts in the mutating and in the validating call.
 type Row = (&'static [Operation], &'static [&'static str], &'static [&'static str]);

@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::server::metrics::labels::ShedCause;
 use memgate_core::admission;
-use memgate_model::finding::Phase;
+use memgate_primitives::review_path::Phase;
 
 /// Why a request is rejected.
 #[derive(Debug, Error)]

@@ -30,12 +30,13 @@ use crate::server::store::missing::Wait;
 use crate::server::traces::Trace;
 use memgate_core::admission::{self, Review};
 use memgate_model::decision::Decision;
-use memgate_model::finding::{Finding, Phase, codes};
+use memgate_model::finding::{Finding, codes};
 use memgate_model::object::Reference;
 use memgate_model::reason::Reason;
 use memgate_model::request::{Occasion, Point};
 use memgate_model::snapshot::Snapshot;
 use memgate_primitives::plain_text::cut;
+use memgate_primitives::review_path::Phase;
 
 /// How often a review is decided at most. An object that was looked up can refer to another one: a Query to its memory, a
 /// memory to a Service. No family goes deeper than this.

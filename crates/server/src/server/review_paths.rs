@@ -7,9 +7,9 @@
 use arc_swap::ArcSwap;
 use subtle::ConstantTimeEq;
 
-use crate::review_path::{plain_call, token_call};
 use crate::server::rejection::Rejection;
-use memgate_model::finding::Phase;
+use memgate_primitives::review_path::Phase;
+use memgate_primitives::review_path::{plain_call, token_call};
 
 /// Which paths are served.
 #[derive(Debug)]
@@ -87,7 +87,7 @@ impl Accepted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::review_path::with_token;
+    use memgate_primitives::review_path::with_token;
 
     /// Three tokens.
     fn tokens() -> [String; 3] {

@@ -31,7 +31,7 @@ use crate::server::review::{Arrival, HandledReview, ReviewHandler};
 use crate::server::review_paths::ReviewPaths;
 use crate::server::traces::{Trace, Tracer};
 use crate::server::watchdog::Watchdog;
-use memgate_model::finding::Phase;
+use memgate_primitives::review_path::Phase;
 
 /// How long to wait for the rest of a small body, so that its connection can be used again.
 const DISCARD_TIMEOUT: Duration = Duration::from_millis(4);

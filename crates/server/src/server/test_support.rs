@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::server::certs::Builtin;
 use crate::server::certs::ca_bundle;
 use crate::server::metrics::labels::config_name;
-use memgate_model::finding::Phase;
+use memgate_primitives::review_path::Phase;
 
 /// The status and body for a path; with status 0, an answer that never ends.
 pub(super) type Reply = (u16, String);

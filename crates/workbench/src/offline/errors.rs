@@ -9,8 +9,8 @@ use memgate_manifest::error::{Error, SyntaxError};
 use memgate_manifest::mask;
 use memgate_manifest::place::DocumentPlace;
 use memgate_manifest::source::{Source, Span};
-use memgate_model::causes::with_causes;
 use memgate_model::finding::Finding;
+use memgate_primitives::causes::with_causes;
 use memgate_primitives::credential::masked;
 use memgate_primitives::pointer::Pointer;
 

@@ -11,7 +11,7 @@ use crate::offline::repository::{Tool, Unit};
 use crate::offline::stop::Stop;
 use memgate_manifest::error::Error;
 use memgate_manifest::source::Source;
-use memgate_model::causes::in_words;
+use memgate_primitives::causes::in_words;
 use memgate_primitives::credential::masked;
 
 /// How long one chart or overlay may take: those that fetch something remote take some seconds.

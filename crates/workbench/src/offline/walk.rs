@@ -264,7 +264,7 @@ fn matches(glob: &GlobMatcher, path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use memgate_model::causes::with_causes;
+    use memgate_primitives::causes::with_causes;
 
     #[test]
     fn names_the_directory_that_cannot_be_listed() {

@@ -8,7 +8,7 @@ use crate::deploy::metadata::{NAME, SELF_GUARD};
 use crate::deploy::objects::Objects;
 use crate::deploy::rbac;
 use crate::deploy::templates::is_named;
-use crate::review_path::service_names;
+use memgate_primitives::review_path::service_names;
 
 /// The Secret of type `kubernetes.io/tls` that holds the certificate.
 const TLS_SECRET: &str = "memgate-tls";

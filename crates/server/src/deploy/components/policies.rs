@@ -14,10 +14,10 @@ use crate::deploy::templates::documents;
 use crate::deploy::webhooks::{self, resources};
 use crate::deploy::workload::NO_POLICIES;
 use memgate_model::family::Family;
-use memgate_model::finding::Phase;
 use memgate_model::kind::{Kind, POLICY_KINDS};
 use memgate_platforms::inject::INJECT_LABEL;
 use memgate_platforms::policy_crds;
+use memgate_primitives::review_path::Phase;
 
 /// The Lease by which one replica at a time audits, with the role for it.
 const AUDIT: &str = include_str!("../../../../../deploy/kustomize/components/policies/common/audit.yaml");

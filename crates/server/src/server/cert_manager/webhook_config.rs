@@ -23,7 +23,6 @@ use tokio::sync::watch::Sender;
 use tokio::time::Instant;
 
 use crate::library_error::explained;
-use crate::review_path;
 use crate::server::cert_manager::failure_log::FailureLog;
 use crate::server::cert_manager::path_tokens::{PathToken, PathTokens};
 use crate::server::cert_manager::secret_plan::TrustedCas;
@@ -31,7 +30,8 @@ use crate::server::certs::ca_bundle::{self, CaBundle, CaCert};
 use crate::server::certs::kube_api::{webhook_configs, with_timeout};
 use crate::server::jitter::jitter;
 use crate::server::metrics::labels::config_name;
-use memgate_model::finding::Phase;
+use memgate_primitives::review_path;
+use memgate_primitives::review_path::Phase;
 
 /// The field manager of `caBundle`.
 pub(super) const FIELD_MANAGER: &str = "memgate-cabundle";

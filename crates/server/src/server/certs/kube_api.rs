@@ -8,7 +8,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 use kube::api::{ApiResource, DynamicObject};
 use kube::{Api, Client};
 
-use memgate_model::finding::Phase;
+use memgate_primitives::review_path::Phase;
 
 /// The webhook configurations of a kind; untyped, so that fields of a newer Kubernetes are kept.
 pub(in crate::server) fn webhook_configs(client: Client, kind: Phase) -> Api<DynamicObject> {

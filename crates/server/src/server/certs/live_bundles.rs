@@ -10,8 +10,8 @@ use serde_json::Value;
 use crate::server::certs::ca_bundle;
 use crate::server::certs::kube_api::{webhook_configs, with_timeout};
 use crate::server::metrics::labels::config_name;
-use memgate_model::finding::Phase;
 use memgate_primitives::plain_text::plain;
+use memgate_primitives::review_path::Phase;
 
 /// The timeout of one request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);

@@ -24,7 +24,7 @@ use crate::library_error::{explained, of_certificate};
 use crate::server::certs::ca_bundle;
 use crate::server::certs::kube_api::{webhook_configs, with_timeout};
 use crate::server::metrics::labels::config_name;
-use memgate_model::finding::Phase;
+use memgate_primitives::review_path::Phase;
 
 /// The timeout of each request and connection.
 const TIMEOUT: Duration = Duration::from_secs(10);

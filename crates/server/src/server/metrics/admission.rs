@@ -11,7 +11,7 @@ use prometheus_client::registry::Registry;
 use crate::server::metrics::labels::{RequestLabels, ShedCause, webhook};
 use crate::server::metrics::{Counters, Label, add, add_as, add_counters, number};
 use memgate_model::family::Family;
-use memgate_model::finding::Phase;
+use memgate_primitives::review_path::Phase;
 
 /// The bounds of the buckets of durations, in seconds: from the time of a decision to the timeout of an apiserver.
 const DURATION_BUCKETS: [f64; 14] =

@@ -4,7 +4,7 @@ use prometheus_client::registry::Registry;
 
 use crate::server::metrics::labels::{CertKind, ResultLabel, config_name};
 use crate::server::metrics::{Counters, Gauges, add, add_counters};
-use memgate_model::finding::Phase;
+use memgate_primitives::review_path::Phase;
 
 /// All series about certificates.
 pub(in crate::server) struct CertMetrics {

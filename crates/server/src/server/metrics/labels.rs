@@ -4,7 +4,7 @@
 
 use prometheus_client::encoding::EncodeLabelSet;
 
-use memgate_model::finding::Phase;
+use memgate_primitives::review_path::Phase;
 
 /// The name and the value of a label.
 pub(super) type Label = (&'static str, &'static str);

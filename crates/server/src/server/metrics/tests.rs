@@ -10,12 +10,13 @@ use super::policies::MAX_POLICIES;
 use super::*;
 use crate::server::metrics::labels::{CertKind, ShedCause};
 use crate::server::outcomes;
-use memgate_model::finding::{Finding, Phase, Severity};
+use memgate_model::finding::{Finding, Severity};
 use memgate_model::kind::{MEMORY_POLICY, MEMORY_POLICY_EXEMPTION};
 use memgate_model::policy::Policies;
 use memgate_model::policy_rule::{Counts, PolicyFinding, PolicyStatus};
 use memgate_policy::codes::RULE;
 use memgate_primitives::pointer::Pointer;
+use memgate_primitives::review_path::Phase;
 
 /// How many series one replica may have.
 const MAX_SERIES: usize = 1_500;

@@ -1,9 +1,22 @@
 //! The address of the webhook: the host names of its Service, and the paths to which an apiserver sends reviews.
 //!
 //! The paths are `/mutate` and `/validate`, or each of them with a token at its end
-//! (docs/adr/0017-paths-with-a-secret-token.md). This module knows their form; `server::cert_manager` has the tokens.
+//! (docs/adr/0017-paths-with-a-secret-token.md). This module knows their form; the certificate manager has the tokens.
 
-use memgate_model::finding::Phase;
+/// One of the two webhook calls. Each finding is reported by one of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Phase {
+    /// The mutating call: all that concerns pods, and findings about an edit.
+    #[default]
+    Mutate,
+    /// The validating call: what concerns a family's own resources.
+    Validate,
+}
+
+impl Phase {
+    /// Both calls, in the order in which an apiserver makes them.
+    pub const ALL: [Self; 2] = [Self::Mutate, Self::Validate];
+}
 
 /// How many characters a token has: 215 random bits.
 pub const TOKEN_CHARS: usize = 43;
