@@ -68,9 +68,14 @@ run() {
     echo "$name: $(grep -c '"ruleId"' "$work/$name.sarif") results, $(grep -c '<testcase' "$work/$name.xml") tests: good"
 }
 
+# The inputs of a scenario of the command tests.
+inputs=target/check-formats/inputs
+rm -rf "$inputs" && mkdir "$inputs"
+awk -v to="$inputs" '/^-- .* --$/ { file = to "/" $2; next } file { print > file }' tests/ui/check/format-sarif.txt
+
 run clean 0 examples/arkonis
-run dirty 1 tests/ui/check/format-sarif/bad.yaml tests/ui/check/format-sarif/good.yaml docs/tour
-run unreadable 2 tests/ui/check/format-sarif
+run dirty 1 "$inputs/bad.yaml" "$inputs/good.yaml" docs/tour
+run unreadable 2 "$inputs"
 sed 's/"startLine": [0-9]*/"startLine": 0/' "$work/dirty.sarif" > "$work/damaged.sarif"
 expect_refused sarif_complaints "$work/dirty.sarif" "$work/damaged.sarif"
 sed 's/<system-out>/<system-out level="warn">/' "$work/dirty.xml" > "$work/damaged.xml"

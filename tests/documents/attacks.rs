@@ -91,7 +91,6 @@ fn fault(file: &str, name: Option<&str>) -> Option<String> {
     let is_of = |ending: &str| Path::new(file).extension().is_some_and(|known| known == ending);
     let source = if place.is_file() { read(file) } else { String::new() };
     let Some(name) = name else {
-        // The expected output of a command lies in a folder.
         let names_tests = marks_a_test(&source) || ["Trial", "\nmod "].iter().any(|it| source.contains(it));
         return (is_of("rs") && !names_tests && !file.contains("/soak/"))
             .then(|| format!("{file} has no test"));
@@ -168,7 +167,7 @@ fn a_test_that_does_not_exist_is_found() {
         ("crates/core/tests/library/deletion.rs", Some("decided")),
         ("tests/cases/policy/pods.yaml", Some("no-such")),
         ("tests/cases/policy/pods.yaml", Some("no-such-*")),
-        ("tests/ui/check/no-such", None),
+        ("tests/ui/check/no-such.txt", None),
     ] {
         assert!(fault(file, name).is_some(), "{file} {name:?}");
     }

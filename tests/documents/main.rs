@@ -3,6 +3,8 @@
 
 #![allow(clippy::expect_used, reason = "a test stops where something is wrong")]
 
+#[path = "../support/archive.rs"]
+mod archive;
 #[path = "../support/cases.rs"]
 mod cases;
 

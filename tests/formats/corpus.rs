@@ -1,10 +1,10 @@
 //! Every case of tests/ui/check in every format.
 
 use std::fs;
-use std::path::Path;
 
 use serde_json::Value;
 
+use crate::archive::{Archive, scenarios};
 use crate::run::Scratch;
 use crate::{github, junit, page, sarif, schema};
 
@@ -15,12 +15,9 @@ const FORMATS: [&str; 7] = ["json", "jsonl", "sarif", "junit", "gitlab", "github
 
 #[test]
 fn every_case_in_every_format() {
-    let cases = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ui/check")).expect("cases");
     let (mut written, mut clean, mut unreadable) = (0, 0, 0);
-    for case in cases {
-        let case = case.expect("an entry").path();
+    for (name, case) in scenarios("check") {
         let Some((scratch, fails_on_warnings)) = formats_of(&case) else { continue };
-        let name = case.display().to_string();
         let report: Value = serde_json::from_str(&scratch.read("out.json")).expect("JSON");
         schema::expect_report(&report, &name);
         let lines = scratch.read("out.jsonl");
@@ -40,11 +37,11 @@ fn every_case_in_every_format() {
 }
 
 /// Runs a case with all formats; nothing when it ends before there is a report.
-fn formats_of(case: &Path) -> Option<(Scratch, bool)> {
+fn formats_of(case: &Archive) -> Option<(Scratch, bool)> {
     let scratch = Scratch::with(&[]);
-    copy(case, scratch.path());
-    let line = fs::read_to_string(case.join("cmd")).expect("a command");
-    let (line, input) = line.trim().split_once(" < ").unwrap_or_else(|| (line.trim(), ""));
+    case.unpack_inputs(scratch.path()).expect("written");
+    let line = case.command_line();
+    let (line, input) = line.split_once(" < ").unwrap_or((line, ""));
     let mut words: Vec<String> = line.split_whitespace().skip(1).map(str::to_owned).collect();
     words.extend(FORMATS.iter().map(|format| format!("--output={format}=out.{format}")));
     let mut command = scratch.command(&words.iter().map(String::as_str).collect::<Vec<_>>());
@@ -54,19 +51,6 @@ fn formats_of(case: &Path) -> Option<(Scratch, bool)> {
     command.output().expect("memgate runs");
     let fails_on_warnings = line.contains("--fail-on warn");
     scratch.path().join("out.json").exists().then_some((scratch, fails_on_warnings))
-}
-
-fn copy(from: &Path, to: &Path) {
-    for entry in fs::read_dir(from).expect("a directory") {
-        let entry = entry.expect("an entry");
-        let target = to.join(entry.file_name());
-        if entry.path().is_dir() {
-            fs::create_dir(&target).expect("made");
-            copy(&entry.path(), &target);
-        } else {
-            fs::copy(entry.path(), target).expect("copied");
-        }
-    }
 }
 
 fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {

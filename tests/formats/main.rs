@@ -10,6 +10,8 @@
     reason = "a test stops where something is wrong"
 )]
 
+#[path = "../support/archive.rs"]
+mod archive;
 #[path = "../support/cases.rs"]
 mod cases;
 #[path = "../support/needs.rs"]

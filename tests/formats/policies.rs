@@ -2,14 +2,13 @@
 
 use serde_json::json;
 
+use crate::archive::scenario;
 use crate::run::Scratch;
 
 /// The files of the command test with a violation, an exemption and something that cannot be judged.
 fn scratch() -> Scratch {
-    Scratch::with(&[
-        ("policy.yaml", include_str!("../ui/check/judges-by-policies/policy.yaml")),
-        ("memories.yaml", include_str!("../ui/check/judges-by-policies/memories.yaml")),
-    ])
+    let scenario = scenario("check/judges-by-policies");
+    Scratch::with(&["policy.yaml", "memories.yaml"].map(|file| (file, scenario.text_of(file))))
 }
 
 fn check(format: &'static str) -> [&'static str; 8] {

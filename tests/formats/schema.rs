@@ -9,6 +9,7 @@ use memgate_manifest::document::values;
 use memgate_manifest::source::Source;
 use serde_json::{Value, json};
 
+use crate::archive::scenarios;
 use crate::run::{BAD, Scratch};
 
 pub(crate) fn printed(name: &str) -> Value {
@@ -147,15 +148,12 @@ fn choices_of_a_repository_are_as_described() {
     let project = validator(&printed("project"));
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let (mut right, mut wrong) = (0, 0);
-    for case in fs::read_dir(root.join("tests/ui/check")).expect("cases") {
-        let case = case.expect("an entry").path();
-        let stderr = fs::read_to_string(case.join("stderr")).unwrap_or_default();
-        if !stderr.contains(".memgate.yaml") || !case.join(".memgate.yaml").exists() {
+    for (name, case) in scenarios("check") {
+        let (stderr, text) = (case.text_of("stderr"), case.text_of(".memgate.yaml"));
+        if !stderr.contains(".memgate.yaml") || text.is_empty() {
             continue;
         }
-        let name = case.display().to_string();
-        let text = fs::read_to_string(case.join(".memgate.yaml")).expect("text");
-        let [file]: [Value; 1] = documents(&text).try_into().expect("one document");
+        let [file]: [Value; 1] = documents(text).try_into().expect("one document");
         // What is said of the file itself has its line.
         if stderr.starts_with("error: .memgate.yaml:") {
             assert!(!project.is_valid(&file), "{name}");

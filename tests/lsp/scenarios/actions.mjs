@@ -1,7 +1,6 @@
 // Fixes, and comments that ignore a finding.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { memory } from '../manifests.mjs';
 import { CAPABILITIES, session } from '../client.mjs';
 
@@ -23,9 +22,9 @@ export const a_fix_mends_its_finding = () =>
         await editor.untilMarked('memory.yaml', 'arkonis/redis-required');
     });
 
-// What `check --fix` corrects, and what it writes.
-const EXAMPLE = fileURLToPath(new URL('../../ui/check/fixes-what-has-one-answer/', import.meta.url));
-const example = (name) => readFileSync(EXAMPLE + name, 'utf8');
+// What `check --fix` corrects, and what it writes: sections of a scenario of tests/ui.
+const EXAMPLE = readFileSync(new URL('../../ui/check/fixes-what-has-one-answer.txt', import.meta.url), 'utf8');
+const example = (name) => EXAMPLE.split(`\n-- ${name} --\n`)[1].split(/^-- .* --$/m)[0];
 
 const eachFix = (capabilities) =>
     session({ 'memories.yaml': example('memories.yaml') }, async (editor) => {
