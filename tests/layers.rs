@@ -3,8 +3,9 @@
 //! - Crates: the crates that decide know no cluster, network, runtime or command line, memgate-server no command line.
 //!
 //!   ```text
-//!   memgate → {editor, cluster, workbench, server}; editor → workbench; cluster → {workbench, server}
-//!   {workbench, server} → core → platforms → model → schema → primitives
+//!   memgate → {editor, cluster, workbench, server, install}; editor → workbench
+//!   cluster → {workbench, server, install}; {workbench, server} → core; install → {policy, platforms}
+//!   core → platforms → model → schema → primitives
 //!                      core → policy → model; platforms → manifest → primitives
 //!   ```
 //! - Modules at the top of a crate: an arrow back, or a module that has no place yet, fails.
@@ -37,10 +38,10 @@ use circles::{Modules, circles_in};
 use source::{root, sources_of};
 
 /// The sources of each crate, in the order in which a crate may use others.
-const CRATES: [&str; 12] = [
+const CRATES: [&str; 13] = [
     "crates/primitives/src", "crates/schema/src", "crates/model/src", "crates/manifest/src",
-    "crates/policy/src", "crates/platforms/src", "crates/core/src", "crates/server/src",
-    "crates/workbench/src", "crates/cluster/src", "crates/editor/src", "src",
+    "crates/policy/src", "crates/platforms/src", "crates/core/src", "crates/install/src",
+    "crates/server/src", "crates/workbench/src", "crates/cluster/src", "crates/editor/src", "src",
 ];
 
 /// What the crates that decide may not depend on, by the beginning of a dependency's name.
@@ -53,7 +54,7 @@ const NOT_FOR_DECISIONS: [&str; 12] = [
 const NOT_FOR_OTHERS: [&str; 2] = ["anyhow", "clap"];
 
 /// For each crate the other crates of memgate that it may use.
-const CRATE_LAYERS: [(&str, &[&str]); 11] = [
+const CRATE_LAYERS: [(&str, &[&str]); 12] = [
     ("primitives", &[]),
     ("schema", &["primitives"]),
     ("model", &["primitives", "schema"]),
@@ -61,14 +62,15 @@ const CRATE_LAYERS: [(&str, &[&str]); 11] = [
     ("policy", &["primitives", "schema", "model"]),
     ("platforms", &["primitives", "schema", "model", "manifest"]),
     ("core", &["primitives", "schema", "model", "manifest", "policy", "platforms"]),
+    ("install", &["primitives", "model", "manifest", "policy", "platforms"]),
     ("server", &["primitives", "schema", "model", "manifest", "policy", "platforms", "core"]),
     ("workbench", &["primitives", "schema", "model", "manifest", "policy", "platforms", "core"]),
-    ("cluster", &["primitives", "model", "platforms", "core", "server", "workbench"]),
+    ("cluster", &["primitives", "model", "platforms", "core", "install", "server", "workbench"]),
     ("editor", &["primitives", "model", "manifest", "platforms", "core", "workbench"]),
 ];
 
 /// For each module at the top of a crate with several parts, the modules of the same crate that it may use.
-const LAYERS: [(&str, &[&str]); 12] = [
+const LAYERS: [(&str, &[&str]); 11] = [
     ("patch", &[]),
     ("decide", &["patch"]),
     ("admission", &["patch", "decide"]),
@@ -76,7 +78,6 @@ const LAYERS: [(&str, &[&str]); 12] = [
     ("casefile", &["state"]),
     ("crypto", &[]),
     ("library_error", &[]),
-    ("deploy", &[]),
     ("server", &["crypto", "library_error"]),
     ("built", &[]),
     ("report", &["built"]),
@@ -96,7 +97,7 @@ fn no_crate_depends_on_what_it_must_not_know() {
         let section = section.split("\n[").next().unwrap_or_default();
         let names: Vec<_> = section.lines().filter_map(|line| line.split(['.', ' ', '=']).next()).collect();
         assert!(names.contains(&"serde_json"), "the dependencies of {manifest} are not read well: {names:?}");
-        let decides = !["server", "workbench", "cluster", "editor"].contains(&name);
+        let decides = !["install", "server", "workbench", "cluster", "editor"].contains(&name);
         let forbidden = if decides { &NOT_FOR_DECISIONS[..] } else { &NOT_FOR_OTHERS[..] };
         for dependency in names {
             let is_allowed = match dependency.strip_prefix("memgate-") {

@@ -24,8 +24,8 @@ use crate::cli::terminal::Terminal;
 use memgate_cluster::doctor::check::{Check, CheckStatus, CheckSummary, abbreviated};
 use memgate_cluster::doctor::{DoctorOptions, checks, read};
 use memgate_cluster::wait::probe_namespace;
+use memgate_install::metadata::DEFAULT_NAMESPACE;
 use memgate_model::settings::Settings;
-use memgate_server::deploy::metadata::DEFAULT_NAMESPACE;
 
 /// Find faults of an installation in a cluster
 ///

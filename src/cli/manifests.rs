@@ -10,13 +10,13 @@ use crate::cli::ExitStatus;
 use crate::cli::families::parse as parse_family;
 use crate::cli::settings::{ServerSettingsArgs, flags};
 use crate::cli::terminal::Terminal;
+use memgate_install::component::{CERTIFICATES, Component, contradiction};
+use memgate_install::install_plan::{InstallPart, InstallPlan, WebhookEndpoint};
+use memgate_install::metadata::{DEFAULT_NAMESPACE, MAX_NAME_CHARS, default_name};
+use memgate_install::render;
 use memgate_model::family::Family;
 use memgate_primitives::name::{is_dns_label, is_dns_subdomain};
 use memgate_primitives::suggest::{did_you_mean, nearest};
-use memgate_server::deploy::component::{CERTIFICATES, Component, contradiction};
-use memgate_server::deploy::install_plan::{InstallPart, InstallPlan, WebhookEndpoint};
-use memgate_server::deploy::metadata::{DEFAULT_NAMESPACE, MAX_NAME_CHARS, default_name};
-use memgate_server::deploy::render;
 use memgate_workbench::built;
 
 /// Print the Kubernetes objects that install memgate

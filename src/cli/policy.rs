@@ -8,10 +8,10 @@ use crate::cli::families::FamilyArgs;
 use crate::cli::input::load_policies;
 use crate::cli::policies::parse_time;
 use crate::cli::terminal::Terminal;
+use memgate_install::exported_policies::{ExportOptions, LeftOut, export};
+use memgate_install::metadata::DEFAULT_NAMESPACE;
 use memgate_model::kind::MEMORY_POLICY;
 use memgate_model::object::Reference;
-use memgate_server::deploy::exported_policies::{ExportOptions, LeftOut, export};
-use memgate_server::deploy::metadata::DEFAULT_NAMESPACE;
 use memgate_workbench::offline::load::Inputs;
 use memgate_workbench::report::plain;
 

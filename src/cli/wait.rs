@@ -25,8 +25,8 @@ use crate::cli::terminal::Terminal;
 use memgate_cluster::probe::probes;
 use memgate_cluster::probe_outcome::ProbeOutcome;
 use memgate_cluster::wait::{ProbeResult, ProbeTarget, all_answered, probe_namespace, wait};
+use memgate_install::metadata::NAME;
 use memgate_model::family::AggregatedServer;
-use memgate_server::deploy::metadata::NAME;
 use memgate_workbench::report::json::without_nulls;
 
 /// Wait until the webhook answers in a cluster

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use memgate_server::deploy::component::Component;
+use memgate_install::component::Component;
 
 use crate::objects::printed;
 

@@ -3,7 +3,7 @@
 
 #![expect(clippy::indexing_slicing, reason = "a test reads JSON by indexing, where a missing key is null")]
 
-use memgate_server::deploy::component::Component;
+use memgate_install::component::Component;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 

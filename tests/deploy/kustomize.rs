@@ -1,6 +1,6 @@
 //! `deploy/kustomize` against the renderer, object by object.
 
-use memgate_server::deploy::component::{Component, contradiction};
+use memgate_install::component::{Component, contradiction};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::fs;

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 use std::sync::Arc;
 
+use memgate_install::component::Component;
+use memgate_install::install_plan::{InstallPart, InstallPlan, WebhookEndpoint};
+use memgate_install::render;
 use memgate_manifest::{document::parse, source::Source};
-use memgate_server::deploy::component::Component;
-use memgate_server::deploy::install_plan::{InstallPart, InstallPlan, WebhookEndpoint};
-use memgate_server::deploy::render;
 use serde_json::{Value, json};
 
 /// Objects by kind, namespace and name.

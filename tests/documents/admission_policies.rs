@@ -7,10 +7,10 @@ use std::path::Path;
 
 use memgate_core::admission;
 use memgate_core::casefile::request;
+use memgate_install::cel_policies;
 use memgate_model::cel::NotInCel;
 use memgate_model::family::Family;
 use memgate_model::finding::Severity;
-use memgate_server::deploy::cel_policies;
 
 use super::cases::cases;
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use thiserror::Error as ThisError;
 
+use memgate_install::metadata::DEFAULT_NAMESPACE;
 use memgate_primitives::causes::{in_words, with_causes};
-use memgate_server::deploy::metadata::DEFAULT_NAMESPACE;
 use memgate_server::library_error::explained;
 
 /// The file with the namespace of a service account.

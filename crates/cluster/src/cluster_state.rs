@@ -10,10 +10,10 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 use crate::webhook_entry::{NAME_LABEL, WebhookEntry, entries};
+use memgate_install::objects::WebhookConfiguration;
 use memgate_model::snapshot::Snapshot;
 use memgate_primitives::review_path;
 use memgate_primitives::review_path::Phase;
-use memgate_server::deploy::objects::WebhookConfiguration;
 
 /// The result of a read.
 #[derive(Debug, Clone, PartialEq, Default)]

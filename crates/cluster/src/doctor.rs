@@ -37,8 +37,8 @@ use crate::pod_dry_run::{PodDryRuns, dry_run};
 use crate::reader::ClusterReader;
 use crate::replay::replay;
 use crate::wait::{ProbeResult, ProbeTarget, send_probes};
+use memgate_install::objects::Objects;
 use memgate_model::settings::Settings;
-use memgate_server::deploy::objects::Objects;
 
 /// How long memgate has to answer all probes.
 const PROBES_TIMEOUT: Duration = Duration::from_mins(1);

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use crate::cluster_state::{Fetched, Installation, Permissions, text};
 use crate::reader::{ClusterReader, fetch};
-use memgate_server::deploy::metadata::NAME;
-use memgate_server::deploy::objects::Objects;
+use memgate_install::metadata::NAME;
+use memgate_install::objects::Objects;
 
 /// How many reviews are open at a time.
 const MAX_CONCURRENT_REVIEWS: usize = 8;

@@ -11,10 +11,10 @@ use crate::probe::Probe;
 use crate::probe_outcome::{ProbeOutcome, interpret};
 use crate::request::send;
 use crate::webhook_entry::{entries, excludes_namespace};
+use memgate_install::metadata::DEFAULT_NAMESPACE;
+use memgate_install::objects::WebhookConfiguration;
 use memgate_model::family::AggregatedServer;
 use memgate_model::kind::SYSTEM_NAMESPACES;
-use memgate_server::deploy::metadata::DEFAULT_NAMESPACE;
-use memgate_server::deploy::objects::WebhookConfiguration;
 use memgate_server::library_error::explained;
 use memgate_workbench::report::plain;
 

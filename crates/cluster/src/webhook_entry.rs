@@ -7,7 +7,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
-use memgate_server::deploy::objects::WebhookConfiguration;
+use memgate_install::objects::WebhookConfiguration;
 
 /// An entry with the apiserver's defaults in place of absent fields.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,8 +1,7 @@
-//! What runs in a cluster: the webhook, and the objects that install it.
+//! What runs in a cluster: the webhook.
 //!
 //! - [`crypto`]: the cryptography of TLS.
 //! - [`library_error`]: the errors of other libraries in words.
-//! - [`deploy`]: the Kubernetes objects that install memgate.
 //! - [`server`]: the webhook: HTTP, TLS, the state of the cluster, and a graceful shutdown.
 //!
 //! None of them makes decisions: [`memgate_core::decide`] does.
@@ -10,7 +9,5 @@
 pub mod crypto;
 
 pub mod library_error;
-
-pub mod deploy;
 
 pub mod server;

@@ -7,7 +7,7 @@ use crate::cli::cluster::{ClusterArgs, block_on};
 use crate::cli::duration;
 use crate::cli::terminal::Terminal;
 use memgate_cluster::rotation::{RotationTarget, Stage, ask, follow};
-use memgate_server::deploy::metadata::{DEFAULT_NAMESPACE, default_name};
+use memgate_install::metadata::{DEFAULT_NAMESPACE, default_name};
 use memgate_server::server::clock::Clock;
 
 /// Have memgate make a new CA now, and wait until it is in use

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use crate::cli::limits::{parse_count, parse_grace};
-use memgate_server::deploy::metadata::AUDIT_LEASE;
+use memgate_install::metadata::AUDIT_LEASE;
 use memgate_server::server::options::AuditOptions;
 
 /// How stored objects are audited.

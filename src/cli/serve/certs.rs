@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::cli::duration;
 use memgate_cluster::client::own_namespace;
+use memgate_install::metadata::REGISTERED;
 use memgate_primitives::review_path::service_names;
-use memgate_server::deploy::metadata::REGISTERED;
 use memgate_server::server::certs::{Builtin, CertPolicy, KeyKind};
 use memgate_server::server::options::Registration;
 use memgate_server::server::tls::{CertSource, ClientAuth};

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use axum::http::Request;
-use memgate_server::deploy::component::Component;
+use memgate_install::component::Component;
 
 use super::cases::{
     BOTH, CALL, CONSTANT, CREATION, CREATION_CPU, LOADS, MEMGATE, NOTHING, P50, P50_ADDED, P99_ADDED, PEER,

@@ -23,8 +23,8 @@ use kube::Client;
 use memgate_core::admission;
 use memgate_core::casefile::Case as Asked;
 use memgate_core::casefile::request::state;
+use memgate_install::component::Component;
 use memgate_model::finding::Severity;
-use memgate_server::deploy::component::Component;
 use serde_json::{Value, json};
 
 use crate::{

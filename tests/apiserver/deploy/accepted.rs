@@ -2,7 +2,7 @@
 //! strictest level of Pod Security is allowed.
 
 use anyhow::{Result, ensure};
-use memgate_server::deploy::component::Component;
+use memgate_install::component::Component;
 
 use super::{
     renamed::{manifests, text},

@@ -11,7 +11,7 @@ use kube::{
     Api, Client,
     api::{Patch, PatchParams},
 };
-use memgate_server::deploy::metadata::REGISTERED;
+use memgate_install::metadata::REGISTERED;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 

@@ -4,7 +4,7 @@
 use std::{fs, path::Path};
 
 use anyhow::{Context, Result, ensure};
-use memgate_server::deploy::component::Component;
+use memgate_install::component::Component;
 use serde_json::{Value, json};
 
 use crate::{

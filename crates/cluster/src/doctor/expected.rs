@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use memgate_install::component::Component;
+use memgate_install::install_plan::{InstallPlan, WebhookEndpoint};
+use memgate_install::objects::Objects;
 use memgate_model::family::Family;
-use memgate_server::deploy;
-use memgate_server::deploy::component::Component;
-use memgate_server::deploy::install_plan::{InstallPlan, WebhookEndpoint};
-use memgate_server::deploy::objects::Objects;
 
 /// How memgate was installed, as far as the live objects show it.
 #[derive(Debug)]
@@ -23,7 +22,7 @@ pub struct InstalledAs<'a> {
 
 /// Every object of an installation with these families.
 pub(super) fn objects(installed: &InstalledAs<'_>, families: &[&'static Family]) -> Objects {
-    deploy::objects(&InstallPlan {
+    memgate_install::objects(&InstallPlan {
         name: installed.name.to_owned(),
         namespace: installed.namespace.to_owned(),
         image: concat!("memgate:", env!("CARGO_PKG_VERSION")).to_owned(),

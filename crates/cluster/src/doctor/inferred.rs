@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use crate::cluster_state::Installation;
 use crate::webhook_entry::WebhookEntry;
+use memgate_install::component::Component;
+use memgate_install::metadata::NAME;
 use memgate_model::family::Family;
 use memgate_model::settings::Settings;
 use memgate_platforms::default_settings;
 use memgate_primitives::review_path::Phase;
-use memgate_server::deploy::component::Component;
-use memgate_server::deploy::metadata::NAME;
 
 /// The entry for pods that require their memory.
 pub(super) const REQUIRED_PODS: &str = "required.pods.memgate.dev";

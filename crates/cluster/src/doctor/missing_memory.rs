@@ -154,8 +154,8 @@ mod tests {
     use crate::replay::replay;
 
     use memgate_core::state;
+    use memgate_install::objects::WebhookConfiguration;
     use memgate_model::snapshot::Snapshot;
-    use memgate_server::deploy::objects::WebhookConfiguration;
 
     fn pod(created: &str, more: &Value) -> AgentPod {
         let mut json = json!({

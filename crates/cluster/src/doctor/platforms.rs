@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use crate::cluster_state::{Fetched, Installation, ServedResources};
 use crate::doctor::check::{Check, abbreviated, unreadable};
+use memgate_install::component::MIN_KUBERNETES;
 use memgate_model::family::Family;
 use memgate_model::kind::Kind;
-use memgate_server::deploy::component::MIN_KUBERNETES;
 
 /// Whether the cluster has what memgate needs for these families.
 pub fn checks(found: &Installation, families: &[&'static Family]) -> Vec<Check> {

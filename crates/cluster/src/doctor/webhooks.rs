@@ -12,9 +12,9 @@ use crate::cluster_state::{Fetched, Installation};
 use crate::doctor::check::{Check, unreadable};
 use crate::doctor::inferred::components;
 use crate::webhook_entry::{WebhookEntry, entries, requirements};
-use memgate_server::deploy::component::Component;
-use memgate_server::deploy::metadata::REGISTERED;
-use memgate_server::deploy::objects::Objects;
+use memgate_install::component::Component;
+use memgate_install::metadata::REGISTERED;
+use memgate_install::objects::Objects;
 
 const ID: &str = "webhooks";
 

@@ -6,7 +6,7 @@ use super::*;
 use crate::doctor::check::CheckStatus;
 use crate::doctor::expected::tests::first;
 use crate::doctor::expected::{InstalledAs, objects};
-use memgate_server::deploy::objects::WebhookConfiguration;
+use memgate_install::objects::WebhookConfiguration;
 
 /// What an installation is like: its name, namespace and families, and those of another one.
 type Installed<'a> = (&'a str, &'a str, &'a [&'static Family], &'a [&'static Family]);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::deploy::component::{CERTIFICATES, Component};
+use crate::component::{CERTIFICATES, Component};
 use memgate_model::family::Family;
 
 /// The choices of an installation.

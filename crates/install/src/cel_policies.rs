@@ -9,8 +9,8 @@ use k8s_openapi::api::admissionregistration::v1::{Validation, Variable};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 
-use crate::deploy::entry::{condition, not_deleting};
-use crate::deploy::metadata::suffixed_metadata;
+use crate::entry::{condition, not_deleting};
+use crate::metadata::suffixed_metadata;
 use memgate_model::cel::{CelDefault, CelRule, CelTable};
 use memgate_model::family::Family;
 use memgate_model::kind::Kind;

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::deploy::install_plan::{InstallPart, InstallPlan};
-use crate::deploy::metadata::{metadata, string_map};
-use crate::deploy::objects::Objects;
-use crate::deploy::templates::documents;
+use crate::install_plan::{InstallPart, InstallPlan};
+use crate::metadata::{metadata, string_map};
+use crate::objects::Objects;
+use crate::templates::documents;
 use memgate_model::page::{Pages, unpacked};
 
 /// The groups of rules for Prometheus with their runbooks, and the dashboard for Grafana.
@@ -13,13 +13,13 @@ static FILES: Pages = Pages::new(|| unpacked(include_bytes!(concat!(env!("OUT_DI
 /// The label by which Grafana's chart finds dashboards.
 const DASHBOARD_LABEL: (&str, &str) = ("grafana_dashboard", "1");
 /// A Service for metrics, also of replicas that are not ready.
-const SERVICE: &str = include_str!("../../../../../deploy/kustomize/components/service-monitor/service.yaml");
+const SERVICE: &str = include_str!("../../../../deploy/kustomize/components/service-monitor/service.yaml");
 /// The ServiceMonitor that scrapes it.
 const MONITOR: &str =
-    include_str!("../../../../../deploy/kustomize/components/service-monitor/service-monitor.yaml");
+    include_str!("../../../../deploy/kustomize/components/service-monitor/service-monitor.yaml");
 
 /// The runbooks of the alerts, by name.
-pub(in crate::deploy) fn runbooks() -> impl Iterator<Item = (&'static str, &'static str)> {
+pub(crate) fn runbooks() -> impl Iterator<Item = (&'static str, &'static str)> {
     FILES.all().filter_map(|(path, text)| {
         let name = path.strip_prefix("runbooks/")?.strip_suffix(".md")?;
         (name != "README").then_some((name, text))

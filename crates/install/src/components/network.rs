@@ -2,15 +2,15 @@
 
 use serde_json::json;
 
-use crate::deploy::install_plan::{InstallPart, InstallPlan};
-use crate::deploy::metadata::string_map;
-use crate::deploy::objects::Objects;
-use crate::deploy::workload::{HEALTH_PORT, POD, PORTS, WEBHOOK_PORT};
+use crate::install_plan::{InstallPart, InstallPlan};
+use crate::metadata::string_map;
+use crate::objects::Objects;
+use crate::workload::{HEALTH_PORT, POD, PORTS, WEBHOOK_PORT};
 
 /// Reviews from anywhere, since no selector can name the apiserver; metrics from namespaces with a label; out to the
 /// apiserver and to DNS only.
 const POLICY: &str =
-    include_str!("../../../../../deploy/kustomize/components/network-policy/network-policy.yaml");
+    include_str!("../../../../deploy/kustomize/components/network-policy/network-policy.yaml");
 /// On a machine's own network 10250 belongs to the kubelet.
 const HOST_WEBHOOK_PORT: i32 = 10260;
 /// The next port, on which no common program listens.

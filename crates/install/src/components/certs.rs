@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::deploy::components::operations::annotate;
-use crate::deploy::install_plan::{InstallPart, InstallPlan};
-use crate::deploy::metadata::{NAME, SELF_GUARD};
-use crate::deploy::objects::Objects;
-use crate::deploy::rbac;
-use crate::deploy::templates::is_named;
+use crate::components::operations::annotate;
+use crate::install_plan::{InstallPart, InstallPlan};
+use crate::metadata::{NAME, SELF_GUARD};
+use crate::objects::Objects;
+use crate::rbac;
+use crate::templates::is_named;
 use memgate_primitives::review_path::service_names;
 
 /// The Secret of type `kubernetes.io/tls` that holds the certificate.
@@ -24,11 +24,10 @@ const CLIENT_CA_DIRECTORY: &str = "/etc/memgate/client-ca";
 const CA_CERTIFICATE: &str = "memgate-ca";
 /// A CA that cert-manager keeps, and an Issuer that signs with it. Its key stays: a new key would replace the CA in one
 /// step, and calls would fail until callers trust it.
-const AUTHORITY: &str =
-    include_str!("../../../../../deploy/kustomize/components/cert-manager/authority.yaml");
+const AUTHORITY: &str = include_str!("../../../../deploy/kustomize/components/cert-manager/authority.yaml");
 /// The certificate that memgate serves.
 const CERTIFICATE: &str =
-    include_str!("../../../../../deploy/kustomize/components/cert-manager/certificate.yaml");
+    include_str!("../../../../deploy/kustomize/components/cert-manager/certificate.yaml");
 /// The user that the container runs as.
 const RUN_AS_USER: &str = "65532";
 

@@ -3,16 +3,14 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
-use crate::deploy::entry::{
-    FAIL, IGNORE, NOT_DELETING, Webhook, conditions, full_name, requirement, rules, webhook,
-};
-use crate::deploy::families::{WRITES, add_rules, agent_pods_name, if_open, marked_name};
-use crate::deploy::install_plan::{InstallPart, InstallPlan};
-use crate::deploy::objects::Objects;
-use crate::deploy::rbac;
-use crate::deploy::templates::documents;
-use crate::deploy::webhooks::{self, resources};
-use crate::deploy::workload::NO_POLICIES;
+use crate::entry::{FAIL, IGNORE, NOT_DELETING, Webhook, conditions, full_name, requirement, rules, webhook};
+use crate::families::{WRITES, add_rules, agent_pods_name, if_open, marked_name};
+use crate::install_plan::{InstallPart, InstallPlan};
+use crate::objects::Objects;
+use crate::rbac;
+use crate::templates::documents;
+use crate::webhooks::{self, resources};
+use crate::workload::NO_POLICIES;
 use memgate_model::family::Family;
 use memgate_model::kind::{Kind, POLICY_KINDS};
 use memgate_platforms::inject::INJECT_LABEL;
@@ -20,7 +18,7 @@ use memgate_platforms::policy_crds;
 use memgate_primitives::review_path::Phase;
 
 /// The Lease by which one replica at a time audits, with the role for it.
-const AUDIT: &str = include_str!("../../../../../deploy/kustomize/components/policies/common/audit.yaml");
+const AUDIT: &str = include_str!("../../../../deploy/kustomize/components/policies/common/audit.yaml");
 /// The label of namespaces in which requests are refused while policies cannot judge them.
 const STRICT_LABEL: &str = "memgate.dev/policy";
 /// Its value.

@@ -7,9 +7,9 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule, Role};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
-use crate::deploy::install_plan::{InstallPart, InstallPlan};
-use crate::deploy::templates::is_named;
-use crate::deploy::{rbac, self_guard, templates, webhooks, workload};
+use crate::install_plan::{InstallPart, InstallPlan};
+use crate::templates::is_named;
+use crate::{rbac, self_guard, templates, webhooks, workload};
 
 /// A webhook configuration of either kind: the type of the mutating kind has every field of the other.
 pub type WebhookConfiguration = MutatingWebhookConfiguration;

@@ -6,8 +6,8 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
-use crate::deploy::install_plan::{InstallPlan, WebhookEndpoint};
-use crate::deploy::metadata::NAME;
+use crate::install_plan::{InstallPlan, WebhookEndpoint};
+use crate::metadata::NAME;
 use memgate_model::kind::{Kind, NAMESPACE, SYSTEM_NAMESPACES};
 use memgate_primitives::review_path;
 use memgate_primitives::review_path::Phase;

@@ -8,10 +8,10 @@ mod operations;
 mod policies;
 mod reviews;
 
-use crate::deploy::cel_policies;
-use crate::deploy::component::Component;
-use crate::deploy::install_plan::InstallPlan;
-use crate::deploy::objects::Objects;
+use crate::cel_policies;
+use crate::component::Component;
+use crate::install_plan::InstallPlan;
+use crate::objects::Objects;
 
 /// Applies the change of a component.
 pub(super) fn apply(objects: &mut Objects, plan: &InstallPlan, component: Component) {

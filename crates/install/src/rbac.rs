@@ -9,14 +9,14 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule};
 use serde_json::Value;
 
-use crate::deploy::install_plan::InstallPlan;
-use crate::deploy::metadata::{CONFIGURATIONS, NAME, cluster_metadata};
-use crate::deploy::templates::{in_namespace, is_named};
+use crate::install_plan::InstallPlan;
+use crate::metadata::{CONFIGURATIONS, NAME, cluster_metadata};
+use crate::templates::{in_namespace, is_named};
 use memgate_model::family::Family;
 use memgate_model::kind::{Kind, NAMESPACE, POLICY_GROUP, POLICY_KINDS};
 
 /// The account, its roles and their bindings.
-const BASE: &str = include_str!("../../../../deploy/kustomize/base/rbac.yaml");
+const BASE: &str = include_str!("../../../deploy/kustomize/base/rbac.yaml");
 
 /// The service account, its role for the one Secret in its own namespace, and the bindings of both roles.
 pub(super) fn account(plan: &InstallPlan) -> impl Iterator<Item = Value> {

@@ -19,7 +19,7 @@ use std::fmt;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::deploy::{Error, yaml};
+use crate::{Error, yaml};
 use memgate_model::family::Family;
 use memgate_model::policy::{Action, Policies, Policy};
 use memgate_primitives::pointer::Pointer;

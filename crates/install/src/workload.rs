@@ -6,17 +6,17 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 
-use crate::deploy::install_plan::InstallPlan;
-use crate::deploy::metadata::metadata;
-use crate::deploy::templates::{in_namespace, object};
+use crate::install_plan::InstallPlan;
+use crate::metadata::metadata;
+use crate::templates::{in_namespace, object};
 
-const NAMESPACE: &str = include_str!("../../../../deploy/kustomize/base/namespace.yaml");
-const SERVICE: &str = include_str!("../../../../deploy/kustomize/base/service.yaml");
-const DEPLOYMENT: &str = include_str!("../../../../deploy/kustomize/base/deployment.yaml");
+const NAMESPACE: &str = include_str!("../../../deploy/kustomize/base/namespace.yaml");
+const SERVICE: &str = include_str!("../../../deploy/kustomize/base/service.yaml");
+const DEPLOYMENT: &str = include_str!("../../../deploy/kustomize/base/deployment.yaml");
 /// Allows the pods of an update, with some to spare. Some clouds refuse the priority class of critical workloads outside
 /// of `kube-system` without a quota.
-const QUOTA: &str = include_str!("../../../../deploy/kustomize/base/resource-quota.yaml");
-const DISRUPTION_BUDGET: &str = include_str!("../../../../deploy/kustomize/base/disruption-budget.yaml");
+const QUOTA: &str = include_str!("../../../deploy/kustomize/base/resource-quota.yaml");
+const DISRUPTION_BUDGET: &str = include_str!("../../../deploy/kustomize/base/disruption-budget.yaml");
 
 /// The webhook's port in the base: firewalls of private clusters leave it open to the apiserver, because the kubelet
 /// has it too.

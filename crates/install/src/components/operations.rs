@@ -1,7 +1,7 @@
 //! memgate's Events, and annotations for GitOps tools.
 
-use crate::deploy::objects::Objects;
-use crate::deploy::rbac;
+use crate::objects::Objects;
+use crate::rbac;
 
 /// Removes the Events, and the permission to write them.
 pub(super) fn no_events(objects: &mut Objects) {

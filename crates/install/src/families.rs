@@ -3,14 +3,14 @@
 
 use k8s_openapi::api::admissionregistration::v1::{MatchCondition, RuleWithOperations};
 
-use crate::deploy::entry::{
+use crate::entry::{
     IGNORE, Webhook, condition, expressions, full_name, not_deleting, outside_the_system, pods_webhook,
     requirement, rules, webhook,
 };
-use crate::deploy::install_plan::InstallPlan;
-use crate::deploy::objects::Objects;
-use crate::deploy::rbac;
-use crate::deploy::webhooks::{self, REQUIRED, resources};
+use crate::install_plan::InstallPlan;
+use crate::objects::Objects;
+use crate::rbac;
+use crate::webhooks::{self, REQUIRED, resources};
 use memgate_model::family::Family;
 use memgate_model::kind::Kind;
 use memgate_model::selector::PodSelector;

@@ -6,8 +6,8 @@ use k8s_openapi::api::admissionregistration::v1::{Validation, Variable};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 
-use crate::deploy::cel_policies::{new, old, policy_binding, validating_policy, variable};
-use crate::deploy::metadata::string_map;
+use crate::cel_policies::{new, old, policy_binding, validating_policy, variable};
+use crate::metadata::string_map;
 use memgate_model::cel_view::{BEFORE, CelView, LABELS};
 use memgate_model::family::Family;
 use memgate_model::kind::Kind;

@@ -6,12 +6,12 @@
 
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 
-use crate::deploy::entry::{
+use crate::entry::{
     FAIL, IGNORE, NOT_DELETING, Webhook, conditions, expressions, outside_the_system, pods_webhook,
     requirement, rule, webhook,
 };
-use crate::deploy::install_plan::InstallPlan;
-use crate::deploy::metadata::cluster_metadata;
+use crate::install_plan::InstallPlan;
+use crate::metadata::cluster_metadata;
 use memgate_model::family::Family;
 use memgate_platforms::inject::INJECT_LABEL;
 use memgate_primitives::review_path::Phase;

@@ -1,15 +1,15 @@
 //! Reviews of further requests, and failure policies that differ from the base.
 
-use crate::deploy::components::policies::pods_names;
-use crate::deploy::entry::{FAIL, condition};
-use crate::deploy::install_plan::{InstallPart, InstallPlan};
-use crate::deploy::metadata::REGISTERED;
-use crate::deploy::objects::Objects;
-use crate::deploy::webhooks;
+use crate::components::policies::pods_names;
+use crate::entry::{FAIL, condition};
+use crate::install_plan::{InstallPart, InstallPlan};
+use crate::metadata::REGISTERED;
+use crate::objects::Objects;
+use crate::webhooks;
 
 /// The role by which a replica registers, and the role that marks an installation as registered, with their bindings. The
 /// binding of the mark has no subject until a replica is ready.
-const REGISTER: &str = include_str!("../../../../../deploy/kustomize/components/after-ready/register.yaml");
+const REGISTER: &str = include_str!("../../../../deploy/kustomize/components/after-ready/register.yaml");
 
 /// Refuses agent pods while memgate does not answer, except pods of platforms that can run without memory.
 pub(super) fn fail_closed(objects: &mut Objects, plan: &InstallPlan) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, from_value};
 
-use crate::deploy::install_plan::InstallPlan;
+use crate::install_plan::InstallPlan;
 use memgate_manifest::document::values;
 use memgate_manifest::source::Source;
 

@@ -8,14 +8,14 @@
 
 use serde_json::{Value, json};
 
-use crate::deploy::cel_policies::{policy_binding, validating_policy};
-use crate::deploy::entry::condition;
-use crate::deploy::install_plan::InstallPlan;
-use crate::deploy::metadata::{NAME, SELF_GUARD, suffixed_metadata};
-use crate::deploy::templates::object;
+use crate::cel_policies::{policy_binding, validating_policy};
+use crate::entry::condition;
+use crate::install_plan::InstallPlan;
+use crate::metadata::{NAME, SELF_GUARD, suffixed_metadata};
+use crate::templates::object;
 
 /// The policy for the default namespace.
-const POLICY: &str = include_str!("../../../../deploy/kustomize/base/self-guard.yaml");
+const POLICY: &str = include_str!("../../../deploy/kustomize/base/self-guard.yaml");
 
 /// The policy and its binding, for the account in the namespace of the plan.
 pub(super) fn policy(plan: &InstallPlan) -> impl Iterator<Item = Value> + use<> {

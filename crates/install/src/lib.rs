@@ -24,9 +24,9 @@ mod workload;
 
 use serde_json::Value;
 
-use crate::deploy::install_plan::{InstallPart, InstallPlan};
-use crate::deploy::metadata::NAME;
-use crate::deploy::objects::Objects;
+use crate::install_plan::{InstallPart, InstallPlan};
+use crate::metadata::NAME;
+use crate::objects::Objects;
 
 /// The runbooks of the alerts, by name: what an alert means, its causes and what to do, in Markdown.
 pub fn runbooks() -> impl Iterator<Item = (&'static str, &'static str)> {

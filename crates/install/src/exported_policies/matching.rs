@@ -5,8 +5,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelecto
 
 use serde_json::{Value, json};
 
-use crate::deploy::cel_policies::resource_rules;
-use crate::deploy::entry::{condition, not_deleting};
+use crate::cel_policies::resource_rules;
+use crate::entry::{condition, not_deleting};
 use memgate_model::kind::{Kind, SYSTEM_NAMESPACES};
 use memgate_model::label_selector::{self, SelectorOperator};
 use memgate_model::policy::Match;

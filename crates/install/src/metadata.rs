@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::deploy::install_plan::InstallPlan;
+use crate::install_plan::InstallPlan;
 
 /// The name of every installed object, unless two objects or two installations would clash.
 pub const NAME: &str = "memgate";

@@ -3,10 +3,10 @@
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::Value;
 
-use crate::deploy::entry::{IGNORE, full_name};
-use crate::deploy::objects::Objects;
-use crate::deploy::webhooks::REQUIRED;
-use crate::deploy::workload::{CONTAINER, SPREAD, WORKLOAD, ZONE_LABEL};
+use crate::entry::{IGNORE, full_name};
+use crate::objects::Objects;
+use crate::webhooks::REQUIRED;
+use crate::workload::{CONTAINER, SPREAD, WORKLOAD, ZONE_LABEL};
 
 /// Three replicas, always in different zones; a drain takes one at a time.
 pub(super) fn ha(objects: &mut Objects) {
