@@ -107,24 +107,13 @@ impl Family {
 fn codes(folder: &Path) -> Vec<Trial> {
     let left_out =
         ["memgate/state-unused", "policy/default-missing", "policy/unused", "policy/exemption-unused"];
-<<<<<<< HEAD
-    let checked = codes::all(&memgate_platforms::ALL).filter(move |code| !left_out.contains(&code.name));
-    let codes = checked.filter_map(|code| {
-        let (_, section) = code.page.text().split_once("## Failing example\n\n```yaml\n")?;
-        let (example, _) = section.split_once("```")?;
-        let expected = folder.join(format!("{}.txt", code.name));
-        let run = move || run_example(code.name, example, &expected);
-        Some(Trial::test(format!("codes/{}", code.name), run))
-    });
-    codes.collect()
-=======
     let mut families: BTreeMap<_, _> = archive::files(folder)
         .into_iter()
         .map(|path| (archive::name(&path, folder), Family::read(path)))
         .collect();
     let mut trials = Vec::new();
     let mut names = BTreeSet::new();
-    for code in codes::all(&family::ALL).filter(|code| !left_out.contains(&code.name)) {
+    for code in codes::all(&memgate_platforms::ALL).filter(|code| !left_out.contains(&code.name)) {
         let section = code.page.text().split_once("## Failing example\n\n```yaml\n");
         let Some((example, _)) = section.and_then(|(_, section)| section.split_once("```")) else { continue };
         let (of, _) = code.name.split_once('/').expect("a family and a name");
@@ -137,7 +126,6 @@ fn codes(folder: &Path) -> Vec<Trial> {
     }
     trials.push(Trial::test("codes: each section has a code", move || expect_no_others(&families, &names)));
     trials
->>>>>>> c062c13d (tests: a scenario of the command tests is one file)
 }
 
 fn run_example(code: &str, example: &str, family: &Family) -> Result<(), Failed> {
