@@ -162,7 +162,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use memgate_server::server::tls::CertSource;
+    use memgate_certs::tls::CertSource;
 
     #[derive(Debug, Parser)]
     struct TestArgs {

@@ -11,9 +11,9 @@ use anstream::{AutoStream, ColorChoice};
 use anyhow::Context as _;
 use terminal_size::{Width, terminal_size_of};
 
+use memgate_certs::library_error::explained;
 use memgate_primitives::causes::in_words;
 use memgate_primitives::credential::masked_keys;
-use memgate_server::library_error::explained;
 use memgate_workbench::report::{DEFAULT_WIDTH, InputError, text, without_commands};
 
 /// With fewer columns, source lines could not be shown.

@@ -33,12 +33,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use memgate_certs::tls::CertSource;
 use memgate_core::decide::decide;
 use memgate_model::decision::Decision;
 use memgate_model::request::Request;
 use memgate_model::snapshot::Snapshot;
 use memgate_server::server::options::Options;
-use memgate_server::server::tls::CertSource;
 use memgate_server::server::{Addresses, Server, State, runtime_builder};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};

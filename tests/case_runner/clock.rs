@@ -3,9 +3,9 @@
 use std::thread::sleep;
 use std::time::{Duration, UNIX_EPOCH};
 
+use memgate_certs::clock::Clock;
 use memgate_core::casefile::Case;
 use memgate_model::request::Occasion;
-use memgate_server::server::clock::Clock;
 
 /// How much of a second is left for the answer.
 const ROOM: Duration = Duration::from_millis(500);

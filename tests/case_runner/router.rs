@@ -3,12 +3,12 @@
 use anyhow::{Context, Result, ensure};
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
+use memgate_certs::tls::CertSource;
 use memgate_core::casefile::Case;
 use memgate_core::casefile::compare::CaseOutcome;
 use memgate_core::casefile::request;
 use memgate_model::request::Point;
 use memgate_server::server::options::Options;
-use memgate_server::server::tls::CertSource;
 use memgate_server::server::{State, router};
 use serde_json::Value;
 use tower::ServiceExt;

@@ -3,9 +3,10 @@
 use std::fs;
 use std::time::Duration;
 
+use memgate_certs::tls;
+use memgate_certs::tls::ClientAuth;
 use memgate_model::snapshot::Snapshot;
-use memgate_server::server::tls::ClientAuth;
-use memgate_server::server::{Server, State, tls};
+use memgate_server::server::{Server, State};
 use rcgen::{BasicConstraints, KeyUsagePurpose};
 use rcgen::{CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, SanType};
 use rustls::pki_types::PrivateKeyDer;
@@ -142,12 +143,12 @@ async fn does_not_start_without_the_client_ca() {
         assert!(source.contains("client-ca.crt"), "{source}");
     }
     options.client_auth = None;
-    options.tls = tls::CertSource::Builtin(memgate_server::server::certs::Builtin {
+    options.tls = tls::CertSource::Builtin(memgate_certs::Builtin {
         namespace: "x".to_owned(),
         secret: "x".to_owned(),
         configuration: "x".to_owned(),
         names: Vec::new(),
-        policy: memgate_server::server::certs::CertPolicy::default(),
+        policy: memgate_certs::CertPolicy::default(),
     });
     let error = Server::bind(options, State::Fixed(Snapshot::new(memgate_platforms::default_settings())))
         .err()

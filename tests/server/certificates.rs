@@ -5,8 +5,9 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use memgate_certs::tls;
 use memgate_model::snapshot::Snapshot;
-use memgate_server::server::{Server, State, tls};
+use memgate_server::server::{Server, State};
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 use tempfile::TempDir;
 
@@ -164,7 +165,7 @@ async fn a_pair_that_is_half_written_is_waited_for() {
 /// says so at once.
 #[tokio::test]
 async fn a_certificate_that_expires_makes_it_unready() {
-    let clock = memgate_server::server::clock::Clock::default();
+    let clock = memgate_certs::clock::Clock::default();
     let server = Running::start(|options| options.clock = clock.clone());
     assert_eq!(server.health("/readyz").await.status, 200);
     let year = 365 * 24 * 3600;
@@ -197,7 +198,7 @@ async fn a_pair_that_is_refused_for_its_dates_is_taken_when_they_are_right() {
     let year = 365 * 24 * 3600;
     for shift in [2000 * year, -40 * year] {
         let (old, new) = (pair(), pair_from(2000, 3000));
-        let (mount, clock) = (Mount::new(&old), memgate_server::server::clock::Clock::default());
+        let (mount, clock) = (Mount::new(&old), memgate_certs::clock::Clock::default());
         let server = Running::start(|options| {
             options.tls = mount.source();
             options.timers.reload = Duration::from_millis(20);

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use axum::Router;
+use memgate_certs::tls;
 use memgate_model::snapshot::Snapshot;
 use memgate_server::server::options::Options;
-use memgate_server::server::{Addresses, Error, Server, State, tls};
+use memgate_server::server::{Addresses, Error, Server, State};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;

@@ -1,6 +1,6 @@
 //! Whether the live webhook configurations trust memgate's certificate, for `memgate certs verify`.
 
-use memgate_server::server::certs::verify::{CertInfo, TrustVerdict, WebhookReport};
+use memgate_certs::verify::{CertInfo, TrustVerdict, WebhookReport};
 
 /// How long before it expires a certificate is warned about, in seconds: a week, but at most a fifth of its
 /// life, since one that lives for a week is replaced before that.

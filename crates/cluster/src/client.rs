@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use thiserror::Error as ThisError;
 
+use memgate_certs::library_error::explained;
 use memgate_install::metadata::DEFAULT_NAMESPACE;
 use memgate_primitives::causes::{in_words, with_causes};
-use memgate_server::library_error::explained;
 
 /// The file with the namespace of a service account.
 const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";

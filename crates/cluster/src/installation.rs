@@ -12,10 +12,10 @@ use crate::cluster_state::{Fetched, Installation, Labels, ServedResources, label
 use crate::reader::{ClusterReader, fetch};
 use crate::request::{REQUEST_TIMEOUT, send};
 use crate::webhook_entry::{WebhookEntry, entries};
+use memgate_certs::library_error::explained;
 use memgate_install::metadata::{NAME, REGISTERED, SELF_GUARD, default_name};
 use memgate_install::objects::WebhookConfiguration;
 use memgate_model::kind::{Kind, MEMORY_POLICY, POLICY_KINDS};
-use memgate_server::library_error::explained;
 
 /// The API group and version of webhook configurations and admission policies.
 const ADMISSION: &str = "admissionregistration.k8s.io/v1";

@@ -15,8 +15,8 @@ use tokio::time::{Instant, timeout_at};
 use crate::reader::forbidden;
 use crate::replay::{Replayed, added_containers};
 use crate::request::{REQUEST_TIMEOUT, Response, send};
+use memgate_certs::library_error::explained;
 use memgate_platforms::inject::INJECT_LABEL;
-use memgate_server::library_error::explained;
 
 /// How many pods are tried, each with one request or two.
 const MAX_DRY_RUNS: usize = 100;

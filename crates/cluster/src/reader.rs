@@ -10,8 +10,8 @@ use tokio::time::timeout;
 
 use crate::cluster_state::Fetched;
 use crate::request::REQUEST_TIMEOUT;
+use memgate_certs::library_error::explained;
 use memgate_model::kind::Kind;
-use memgate_server::library_error::explained;
 
 /// How many objects one request brings at most.
 const PAGE_OBJECTS: u32 = 500;

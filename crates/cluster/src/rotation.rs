@@ -14,8 +14,8 @@ use tokio::time::{Instant, sleep};
 
 use crate::cluster_state::Fetched;
 use crate::reader::fetch;
-use memgate_server::server::certs::live_bundles::{LiveBundles, live_bundles};
-use memgate_server::server::certs::rotation::{MadeCa, Progress, REQUESTED, Rotation, RotationRequest};
+use memgate_certs::live_bundles::{LiveBundles, live_bundles};
+use memgate_certs::rotation::{MadeCa, Progress, REQUESTED, Rotation, RotationRequest};
 use memgate_workbench::report::plain;
 
 /// The field manager of the request.

@@ -11,11 +11,11 @@ use crate::probe::Probe;
 use crate::probe_outcome::{ProbeOutcome, interpret};
 use crate::request::send;
 use crate::webhook_entry::{entries, excludes_namespace};
+use memgate_certs::library_error::explained;
 use memgate_install::metadata::DEFAULT_NAMESPACE;
 use memgate_install::objects::WebhookConfiguration;
 use memgate_model::family::AggregatedServer;
 use memgate_model::kind::SYSTEM_NAMESPACES;
-use memgate_server::library_error::explained;
 use memgate_workbench::report::plain;
 
 /// The pause after the first round of probes; each further one is twice as long as the one before it.

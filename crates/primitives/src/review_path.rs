@@ -18,6 +18,14 @@ impl Phase {
     pub const ALL: [Self; 2] = [Self::Mutate, Self::Validate];
 }
 
+/// The name of the webhook configuration for a call, in metrics and the log.
+pub const fn config_name(call: Phase) -> &'static str {
+    match call {
+        Phase::Mutate => "mutating",
+        Phase::Validate => "validating",
+    }
+}
+
 /// How many characters a token has: 215 random bits.
 pub const TOKEN_CHARS: usize = 43;
 

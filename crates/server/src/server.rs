@@ -17,23 +17,20 @@
 //!
 //! # Modules
 //!
-//! In reading order: each module uses only modules above it, which the last column lists. `tests/layers.rs` fails when
+//! In reading order: each module uses only modules above it, which the last column lists. Certificates, the clock and
+//! the errors of libraries in words are in [`memgate_certs`]. `tests/layers.rs` fails when
 //! they use each other in a circle.
 //!
 //! | module | what it does | uses |
 //! |---|---|---|
-//! | [`clock`] | reads the wall clock | |
-//! | `jitter` | random pauses | |
 //! | `log_rate_limiter` | limits log lines that callers can cause | |
-//! | `metrics` | counts and measures; its labels | `clock` |
+//! | `metrics` | counts and measures; its labels | |
 //! | `connection_limiter` | bounds open connections | |
 //! | `watchdog` | measures how long tasks wait, and notices a stalled runtime | |
 //! | `deadline` | reads `?timeout=` | |
 //! | [`logs`] | sets up logging | `log_rate_limiter` |
-//! | [`certs`] | CAs, bundles, verification | `clock`, `metrics` |
-//! | [`tls`] | the serving certificate, client certificates | `certs`, `clock`, `metrics` |
 //! | [`traces`] | spans for a collector | `log_rate_limiter`, `metrics` |
-//! | [`options`] | everything that can be set | `clock`, `tls`, `traces` |
+//! | [`options`] | everything that can be set | `traces` |
 //! | `concurrency_limiter` | bounds requests and bytes in flight | `metrics`, `options` |
 //! | `fd_limit` | fits the limits to the file descriptors | `metrics`, `options` |
 //! | `drain` | waits until callers have left | `connection_limiter` |
@@ -41,22 +38,17 @@
 //! | `connection` | TLS and HTTP on one connection | `connection_limiter`, `drain`, `metrics`, `options` |
 //! | `listener` | accepts connections | `connection`, `connection_limiter`, `log_rate_limiter`, `metrics` |
 //! | `aggregation` | reports which platforms have their own API server | |
-//! | `events` | writes Kubernetes Events | `clock`, `log_rate_limiter`, `metrics` |
-//! | `store` | watches, and the state that they make; which objects are missing | `jitter`, `log_rate_limiter`, `options` |
-//! | `lookup` | gets single objects; since when all lookups fail | `jitter`, `log_rate_limiter`, `metrics`, `store` |
-//! | `audit` | judges stored objects, writes reports and statuses | `certs`, `clock`, `drain`, `jitter`, `log_rate_limiter`, `lookup`, `metrics`, `options`, `store` |
+//! | `events` | writes Kubernetes Events | `log_rate_limiter`, `metrics` |
+//! | `store` | watches, and the state that they make; which objects are missing | `log_rate_limiter`, `options` |
+//! | `lookup` | gets single objects; since when all lookups fail | `log_rate_limiter`, `metrics`, `store` |
+//! | `audit` | judges stored objects, writes reports and statuses | `drain`, `log_rate_limiter`, `lookup`, `metrics`, `options`, `store` |
 //! | `rejection` | errors and their HTTP status | `metrics` |
-//! | `review_paths` | the paths under which reviews are accepted | `rejection` |
-//! | `cert_manager` | the CA Secret, leaves, `caBundle` and path | `certs`, `clock`, `jitter`, `metrics`, `options`, `review_paths`, `tls` |
 //! | `body` | reads a request body; claims bytes for answers | `concurrency_limiter`, `options`, `rejection` |
 //! | `outcomes` | the labels under which a request can be counted | `metrics`, `rejection` |
-//! | `review` | answers one AdmissionReview | `clock`, `deadline`, `events`, `log_rate_limiter`, `lookup`, `metrics`, `options`, `rejection`, `store`, `traces` |
-//! | `router` | checks and answers HTTP requests | `body`, `concurrency_limiter`, `connection`, `connection_limiter`, `deadline`, `log_rate_limiter`, `metrics`, `rejection`, `review`, `review_paths`, `traces`, `watchdog` |
-//! | `health` | `/livez`, `/readyz`, `/metrics` | `connection_limiter`, `drain`, `lookup`, `metrics`, `router`, `tls` |
-//! | `registration` | puts entries that fail closed in force once a replica is ready | `certs`, `health` |
-
-pub mod clock;
-mod jitter;
+//! | `review` | answers one AdmissionReview | `deadline`, `events`, `log_rate_limiter`, `lookup`, `metrics`, `options`, `rejection`, `store`, `traces` |
+//! | `router` | checks and answers HTTP requests | `body`, `concurrency_limiter`, `connection`, `connection_limiter`, `deadline`, `log_rate_limiter`, `metrics`, `rejection`, `review`, `traces`, `watchdog` |
+//! | `health` | `/livez`, `/readyz`, `/metrics` | `connection_limiter`, `drain`, `lookup`, `metrics`, `router` |
+//! | `registration` | puts entries that fail closed in force once a replica is ready | `health` |
 
 mod log_rate_limiter;
 mod metrics;
@@ -67,8 +59,6 @@ mod watchdog;
 mod deadline;
 pub mod logs;
 
-pub mod certs;
-pub mod tls;
 pub mod traces;
 
 pub mod options;
@@ -91,9 +81,6 @@ mod lookup;
 mod audit;
 
 mod rejection;
-mod review_paths;
-
-mod cert_manager;
 
 mod body;
 mod outcomes;
@@ -124,7 +111,6 @@ use tokio::task::{JoinError, JoinSet};
 use tokio_rustls::TlsAcceptor;
 
 use crate::server::audit::Auditor;
-use crate::server::cert_manager::CertManager;
 use crate::server::concurrency_limiter::ConcurrencyLimiter;
 use crate::server::connection::{ListenerContext, Tls};
 #[doc(hidden)]
@@ -138,15 +124,16 @@ use crate::server::lookup::Lookups;
 use crate::server::metrics::Metrics;
 use crate::server::options::{Limits, Options, Timers};
 use crate::server::review::ReviewHandler;
-use crate::server::review_paths::ReviewPaths;
 use crate::server::router::AppState;
 use crate::server::signals::Signals;
 use crate::server::store::Store;
 use crate::server::store::discovery::{self, ApiGroups};
-use crate::server::tls::ServingCert;
 use crate::server::traces::Tracer;
 use crate::server::traces::export::SpanExport;
 use crate::server::watchdog::Watchdog;
+use memgate_certs::manager::{CertManager, ManagerTimers};
+use memgate_certs::review_paths::ReviewPaths;
+use memgate_certs::tls::{self, ServingCert};
 use memgate_model::settings::Settings;
 use memgate_model::snapshot::Snapshot;
 
@@ -324,7 +311,7 @@ impl Server {
         let app = Arc::clone(&self.health.app);
         tasks.spawn(async move { app.watchdog.run().await });
         let (certificate, metrics) = (Arc::clone(&self.health.certificate), Arc::clone(&self.health.metrics));
-        tasks.spawn(certificate.reload_files(timers.reload, metrics));
+        tasks.spawn(certificate.reload_files(timers.reload, Arc::clone(&metrics.certs)));
         if let Some(event_writer) = self.event_writer {
             tasks.spawn(event_writer.run());
         }
@@ -491,9 +478,11 @@ fn spawn_with_cluster(
     tokio::spawn(aggregation::report(client.clone(), families.clone()));
     if let tls::CertSource::Builtin(builtin) = &options.tls {
         let (certificate, paths) = (Arc::clone(&health.certificate), Arc::clone(&health.app.paths));
-        let (builtin, metrics) = (builtin.clone(), Arc::clone(metrics));
-        let client = client.clone();
-        let manager = CertManager::new(builtin, client, clock.clone(), timers, metrics, certificate, paths);
+        let (builtin, metrics) = (builtin.clone(), Arc::clone(&metrics.certs));
+        let (client, clock) = (client.clone(), clock.clone());
+        let &Timers { discovery_interval: watch_pause, ca_poll: poll, propagation, .. } = &**timers;
+        let every = ManagerTimers { watch_pause, poll, propagation };
+        let manager = CertManager::new(builtin, client, clock, every, metrics, certificate, paths);
         tasks.spawn(Box::pin(manager.run()));
     }
     if let Some(audit) = options.audit.clone().filter(|_| options.policies) {

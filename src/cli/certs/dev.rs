@@ -11,8 +11,8 @@ use anyhow::Context as _;
 use crate::cli::ExitStatus;
 use crate::cli::file::write_with;
 use crate::cli::terminal::Terminal;
-use memgate_server::server::certs::self_signed;
-use memgate_server::server::clock::Clock;
+use memgate_certs::clock::Clock;
+use memgate_certs::self_signed;
 
 /// Write a CA of your own and a server certificate that it signs
 ///

@@ -6,9 +6,9 @@ use crate::cli::ExitStatus;
 use crate::cli::cluster::{ClusterArgs, block_on};
 use crate::cli::duration;
 use crate::cli::terminal::Terminal;
+use memgate_certs::clock::Clock;
 use memgate_cluster::rotation::{RotationTarget, Stage, ask, follow};
 use memgate_install::metadata::{DEFAULT_NAMESPACE, default_name};
-use memgate_server::server::clock::Clock;
 
 /// Have memgate make a new CA now, and wait until it is in use
 ///
@@ -106,7 +106,7 @@ fn text(configuration: &str, stage: &Stage) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use memgate_server::server::certs::rotation::{MadeCa, RotationRequest};
+    use memgate_certs::rotation::{MadeCa, RotationRequest};
 
     #[test]
     fn names_the_trusted_cas() {

@@ -9,9 +9,9 @@ use crate::cli::ExitStatus;
 use crate::cli::cluster::{ClusterArgs, block_on};
 use crate::cli::output::ResultFormat;
 use crate::cli::terminal::Terminal;
+use memgate_certs::clock::Clock;
+use memgate_certs::verify::{CertInfo, TrustVerdict, VerifyOptions, WebhookReport, verify};
 use memgate_cluster::certificates::Verification;
-use memgate_server::server::certs::verify::{CertInfo, TrustVerdict, VerifyOptions, WebhookReport, verify};
-use memgate_server::server::clock::Clock;
 
 /// Check whether the webhook configurations trust memgate's certificate
 ///
@@ -187,7 +187,7 @@ fn facts(facts: &CertInfo, verification: &Verification) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use memgate_server::server::certs::verify::{CertInfo, TrustVerdict, WebhookReport};
+    use memgate_certs::verify::{CertInfo, TrustVerdict, WebhookReport};
 
     fn facts(subject: &str, not_after: i64) -> CertInfo {
         CertInfo {

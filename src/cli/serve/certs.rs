@@ -4,12 +4,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::cli::duration;
+use memgate_certs::tls::{CertSource, ClientAuth};
+use memgate_certs::{Builtin, CertPolicy, KeyKind};
 use memgate_cluster::client::own_namespace;
 use memgate_install::metadata::REGISTERED;
 use memgate_primitives::review_path::service_names;
-use memgate_server::server::certs::{Builtin, CertPolicy, KeyKind};
 use memgate_server::server::options::Registration;
-use memgate_server::server::tls::{CertSource, ClientAuth};
 
 /// Where `memgate manifests` mounts the certificate.
 const MOUNTED_CERT: &str = "/etc/memgate/tls/tls.crt";

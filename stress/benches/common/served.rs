@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use memgate_certs::tls::CertSource;
 use memgate_core::casefile::request;
 use memgate_manifest::document::values;
 use memgate_manifest::source::Source;
 use memgate_model::snapshot::Snapshot;
 use memgate_server::server::options::Options;
-use memgate_server::server::tls::CertSource;
 use memgate_server::server::{Service, State, logs, reviews, routed, serve_plain};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;

@@ -6,9 +6,9 @@ use std::path::Path;
 
 use anyhow::Result;
 use axum::Router;
+use memgate_certs::tls::CertSource;
 use memgate_model::snapshot::Snapshot;
 use memgate_server::server::options::Options;
-use memgate_server::server::tls::CertSource;
 use memgate_server::server::{Server, State, runtime};
 
 /// Serves these routes at this address until it is killed.

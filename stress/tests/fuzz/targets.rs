@@ -8,6 +8,7 @@ use std::{
 };
 
 use axum::{body::Body, http::Request};
+use memgate_certs::tls;
 use memgate_core::casefile::{self, Case};
 use memgate_core::decide::decide;
 use memgate_core::patch::Patch;
@@ -19,7 +20,7 @@ use memgate_model::request::{Occasion, Operation, Request as Asked};
 use memgate_model::snapshot::Snapshot;
 use memgate_primitives::pointer::Pointer;
 use memgate_server::server::options::Options;
-use memgate_server::server::{Server, State, router, tls};
+use memgate_server::server::{Server, State, router};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;

@@ -13,10 +13,11 @@ use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
 };
 use kube::{Api, Client, Config};
+use memgate_certs::tls::CertSource;
+use memgate_certs::{Builtin, CertPolicy};
 use memgate_primitives::review_path::service_names;
-use memgate_server::server::certs::{Builtin, CertPolicy};
 use memgate_server::server::options::Options;
-use memgate_server::server::{Server, State, tls::CertSource};
+use memgate_server::server::{Server, State};
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use axum::http::Method;
-use memgate_server::server::certs::CertPolicy;
+use memgate_certs::CertPolicy;
 use memgate_server::server::options::Timers;
 use serde_json::json;
 

@@ -1,7 +1,7 @@
 //! One replica, two of them, and what gets in their way.
 
 use anyhow::{Context, Result, ensure};
-use memgate_server::server::certs::{CertPolicy, KeyKind};
+use memgate_certs::{CertPolicy, KeyKind};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair, date_time_ymd};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};

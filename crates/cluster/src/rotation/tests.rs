@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
-use memgate_server::server::certs::live_bundles::EntryBundle;
+use memgate_certs::live_bundles::EntryBundle;
 
 const NOW: i64 = 1_800_000_000;
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::{Api, Client};
 
-use crate::library_error::explained;
-use crate::server::certs::kube_api::with_timeout;
+use memgate_certs::kube_api::with_timeout;
+use memgate_certs::library_error::explained;
 use memgate_model::family::{AggregatedServer, Family};
 
 /// The timeout of one request; it takes milliseconds.

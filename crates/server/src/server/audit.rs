@@ -28,15 +28,15 @@ use serde_json::Value;
 use tokio::sync::watch::Receiver;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::library_error::explained;
-use crate::server::clock::Clock;
 use crate::server::drain::Drain;
-use crate::server::jitter::jitter;
 use crate::server::lookup::Lookups;
 use crate::server::metrics::Metrics;
 use crate::server::metrics::audit::LastPass;
 use crate::server::options::AuditOptions;
 use crate::server::store::Store;
+use memgate_certs::clock::Clock;
+use memgate_certs::jitter::jitter;
+use memgate_certs::library_error::explained;
 
 use self::judged::Context;
 use self::pass::PassResult;

@@ -27,7 +27,6 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tower::ServiceExt;
 
-use crate::library_error::explained;
 use crate::server::connection::self_wake::poll_again;
 use crate::server::connection::socket::Socket;
 use crate::server::connection_limiter::{Activity, Caller, ConnectionPhase, ConnectionSlot};
@@ -35,6 +34,7 @@ use crate::server::drain::Drain;
 use crate::server::metrics::Metrics;
 use crate::server::metrics::labels::{ResultLabel, ShedCause};
 use crate::server::options::Timers;
+use memgate_certs::library_error::explained;
 
 /// How much is read from a closed connection whose peer goes on sending: twice the largest body.
 const MAX_LINGER_BYTES: usize = 16 << 20;

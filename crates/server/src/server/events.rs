@@ -27,12 +27,12 @@ use ring::digest::{SHA256, digest};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::{Instant, sleep_until};
 
-use crate::library_error::explained;
-use crate::server::certs::kube_api::with_timeout;
-use crate::server::clock::Clock;
 use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
 use crate::server::metrics::Metrics;
 use crate::server::metrics::labels::ResultLabel;
+use memgate_certs::clock::Clock;
+use memgate_certs::kube_api::with_timeout;
+use memgate_certs::library_error::explained;
 use memgate_model::event::{InvolvedObject, PodEvent};
 use memgate_model::kind::SYSTEM_NAMESPACES;
 use memgate_primitives::credential::masked_keys;

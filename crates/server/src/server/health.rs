@@ -18,10 +18,10 @@ use axum::routing::get;
 use crate::server::connection_limiter::ConnectionLimiter;
 use crate::server::drain::Drain;
 use crate::server::lookup::Lookups;
-use crate::server::metrics::labels::CertKind;
 use crate::server::metrics::{CONTENT_TYPE as METRICS_TYPE, Metrics};
 use crate::server::router::AppState;
-use crate::server::tls::ServingCert;
+use memgate_certs::metrics::CertKind;
+use memgate_certs::tls::ServingCert;
 
 /// The sources of the answers of the health port.
 pub(super) struct Health {

@@ -10,11 +10,11 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::sleep;
 
-use crate::library_error::explained;
 use crate::server::connection::{ListenerContext, serve};
 use crate::server::connection_limiter::{ConnectionLimiter, ConnectionSlot};
 use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
 use crate::server::metrics::labels::ShedCause;
+use memgate_certs::library_error::explained;
 
 /// How long the listener waits after file descriptors or memory have run out: a connection has to end first.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);

@@ -25,13 +25,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use self::failing::Failing;
-use crate::library_error::{explained, status_line};
-use crate::server::jitter::jitter;
 use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
 use crate::server::metrics::Metrics;
 use crate::server::metrics::labels::ResultLabel;
 use crate::server::store::apply_event::RawObject;
 use crate::server::store::lock;
+use memgate_certs::jitter::jitter;
+use memgate_certs::library_error::{explained, status_line};
 use memgate_model::family::Family;
 use memgate_model::kind::{Kind, SECRET};
 use memgate_model::object::{LookupAnswer, Object, Reference};

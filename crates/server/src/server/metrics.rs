@@ -5,7 +5,6 @@
 
 mod admission;
 pub(super) mod audit;
-mod certs;
 pub(super) mod labels;
 mod policies;
 mod process;
@@ -13,6 +12,7 @@ mod process;
 mod tests;
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
@@ -25,11 +25,11 @@ use prometheus_client::registry::{Metric, Registry};
 
 use crate::server::metrics::admission::AdmissionMetrics;
 use crate::server::metrics::audit::AuditMetrics;
-use crate::server::metrics::certs::CertMetrics;
 use crate::server::metrics::labels::{Label, RequestLabels, ResultLabel};
 use crate::server::metrics::policies::PolicyMetrics;
 use crate::server::metrics::process::Process;
 pub(super) use crate::server::metrics::process::max_files;
+use memgate_certs::metrics::CertMetrics;
 use memgate_model::family::Family;
 
 /// The content type of [`Metrics::text`].
@@ -52,7 +52,7 @@ pub(super) struct Metrics {
     pub(super) audit: AuditMetrics,
     handshakes: Counters<1>,
     pub(super) connections: Gauge,
-    pub(super) certs: CertMetrics,
+    pub(super) certs: Arc<CertMetrics>,
     ready: Gauge,
     trace_spans: Counters<1>,
 }
@@ -82,7 +82,7 @@ impl Metrics {
             events: add_results(all, "events", "Events about pods without their memory", ResultLabel::EVENTS),
             policies: PolicyMetrics::new(all),
             audit: AuditMetrics::new(all),
-            certs: CertMetrics::new(all),
+            certs: Arc::new(cert_metrics(all)),
             handshakes: add_results(
                 all,
                 "tls_handshakes",
@@ -145,6 +145,34 @@ impl Metrics {
         let mut text = String::new();
         text::encode(&mut text, &self.registry)?;
         Ok(text)
+    }
+}
+
+fn cert_metrics(all: &mut Registry) -> CertMetrics {
+    CertMetrics {
+        not_before: add(
+            all,
+            "cert_not_before_seconds",
+            "When the certificate began to be valid, in seconds since 1970",
+        ),
+        renewal: add(
+            all,
+            "cert_renewal_seconds",
+            "When memgate is due to replace the certificate, in seconds since 1970",
+        ),
+        not_after: add(all, "cert_not_after_seconds", "When the certificate expires, in seconds since 1970"),
+        rotations: add_counters(
+            all,
+            "cert_rotations",
+            "Certificates replaced",
+            CertMetrics::rotation_labels(),
+        ),
+        repairs: add_counters(
+            all,
+            "cabundle_repairs",
+            "Writes of caBundle into a webhook configuration",
+            CertMetrics::repair_labels(),
+        ),
     }
 }
 

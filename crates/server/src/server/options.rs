@@ -4,8 +4,8 @@ use std::net::{Ipv6Addr, SocketAddr};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use crate::server::clock::Clock;
 use crate::server::{tls, traces};
+use memgate_certs::clock::Clock;
 use memgate_core::decide::decide;
 use memgate_model::decision::Decision;
 use memgate_model::request::Request;

@@ -13,10 +13,10 @@ use kube::{Api, Client};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use crate::library_error::explained;
-use crate::server::certs::kube_api::with_timeout;
 use crate::server::health::Health;
 use crate::server::options::Registration;
+use memgate_certs::kube_api::with_timeout;
+use memgate_certs::library_error::explained;
 
 /// How long a replica is ready before it registers: until then every apiserver has read the `caBundle`, and every machine
 /// the address of the replica.

@@ -5,6 +5,7 @@
 //! a review again, up to ten times.
 
 use axum::http::StatusCode;
+use memgate_certs::review_paths::PathFault;
 use thiserror::Error;
 
 use crate::server::metrics::labels::ShedCause;
@@ -78,6 +79,15 @@ impl From<admission::Error> for Rejection {
         match fault {
             admission::Error::Unreadable => Self::Unreadable(fault),
             admission::Error::Patch(_) => Self::Fault(fault),
+        }
+    }
+}
+
+impl From<PathFault> for Rejection {
+    fn from(fault: PathFault) -> Self {
+        match fault {
+            PathFault::NotAReview => Self::Path,
+            PathFault::UnknownToken => Self::UnknownPath,
         }
     }
 }

@@ -16,7 +16,6 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout};
 
-use crate::server::clock::Clock;
 use crate::server::deadline::Deadline;
 use crate::server::events::EventRecorder;
 use crate::server::log_rate_limiter::LogRateLimiter;
@@ -28,6 +27,7 @@ use crate::server::rejection::Rejection;
 use crate::server::store::Store;
 use crate::server::store::missing::Wait;
 use crate::server::traces::Trace;
+use memgate_certs::clock::Clock;
 use memgate_core::admission::{self, Review};
 use memgate_model::decision::Decision;
 use memgate_model::finding::{Finding, codes};

@@ -17,7 +17,6 @@ use axum::response::{IntoResponse, Response};
 use futures::FutureExt;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::library_error::explained;
 use crate::server::body;
 use crate::server::concurrency_limiter::ConcurrencyLimiter;
 use crate::server::connection::Service;
@@ -28,9 +27,10 @@ use crate::server::metrics::Metrics;
 use crate::server::metrics::labels::{RequestLabels, ShedCause, webhook};
 use crate::server::rejection::Rejection;
 use crate::server::review::{Arrival, HandledReview, ReviewHandler};
-use crate::server::review_paths::ReviewPaths;
 use crate::server::traces::{Trace, Tracer};
 use crate::server::watchdog::Watchdog;
+use memgate_certs::library_error::explained;
+use memgate_certs::review_paths::{PathFault, ReviewPaths};
 use memgate_primitives::review_path::Phase;
 
 /// How long to wait for the rest of a small body, so that its connection can be used again.
@@ -107,7 +107,7 @@ async fn respond(app: &AppState, request: Request, caller: Option<&Caller>) -> R
 /// Checks the head, reads the body and answers the review, all before the deadline.
 async fn answer(
     app: &AppState,
-    phase: Result<Phase, Rejection>,
+    phase: Result<Phase, PathFault>,
     (head, caller): (&Parts, Option<&Caller>),
     body: &mut Body,
     start: Instant,
@@ -136,14 +136,14 @@ async fn answer(
 }
 
 fn check(
-    phase: Result<Phase, Rejection>,
+    phase: Result<Phase, PathFault>,
     head: &Parts,
     body: &Body,
     limit: usize,
 ) -> Result<Phase, Rejection> {
     // First, so that a caller without the token gets the same answer for every request.
-    if let Err(Rejection::UnknownPath) = phase {
-        return phase;
+    if let Err(fault @ PathFault::UnknownToken) = phase {
+        return Err(fault.into());
     }
     if head.method != Method::POST {
         return Err(Rejection::Method);

@@ -12,12 +12,12 @@ use kube_lease_manager::{LeaseManager, LeaseManagerBuilder, LeaseManagerError};
 use tokio::sync::watch::Receiver;
 use tokio::time::sleep;
 
-use crate::library_error::explained;
-use crate::server::certs::kube_api::with_timeout;
-use crate::server::jitter::jitter;
 use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
 use crate::server::options::AuditOptions;
 use crate::server::store::idle_timeout::{Pages, with_idle_timeout};
+use memgate_certs::jitter::jitter;
+use memgate_certs::kube_api::with_timeout;
+use memgate_certs::library_error::explained;
 
 use super::API_TIMEOUT;
 
@@ -40,7 +40,8 @@ pub(super) async fn hold(client: &Client, options: &AuditOptions) -> Receiver<bo
     loop {
         match manager(client, options).await {
             Ok(manager) => return manager.watch().await.0,
-            Err(error) => log(options, &error),
+            // Its own text repeats that of its cause.
+            Err(error) => log(options, error.source().unwrap_or(&error)),
         }
         sleep(jitter(RETRY)).await;
     }

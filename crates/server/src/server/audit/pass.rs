@@ -9,9 +9,9 @@ use thiserror::Error;
 use tokio::task::JoinError;
 use tokio::time::{Instant, sleep_until};
 
-use crate::library_error::explained;
-use crate::server::certs::kube_api::with_timeout;
 use crate::server::events::truncate;
+use memgate_certs::kube_api::with_timeout;
+use memgate_certs::library_error::explained;
 use memgate_model::policy::Policies;
 use memgate_policy::judge::Judgement;
 use memgate_primitives::credential::masked_keys;

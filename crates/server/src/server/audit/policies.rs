@@ -5,7 +5,7 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
-use crate::server::certs::kube_api::with_timeout;
+use memgate_certs::kube_api::with_timeout;
 use memgate_model::kind::{Kind, POLICY_KINDS};
 use memgate_model::policy::Policies;
 use memgate_policy::put;

@@ -10,9 +10,9 @@ use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::{Api, Client};
 use tokio::task::spawn_blocking;
 
-use crate::library_error::explained;
-use crate::server::certs::kube_api::with_timeout;
 use crate::server::store::apply_event::RawObject;
+use memgate_certs::kube_api::with_timeout;
+use memgate_certs::library_error::explained;
 use memgate_model::kind::Kind;
 use memgate_model::schema::Schema;
 

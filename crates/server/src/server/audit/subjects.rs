@@ -8,10 +8,10 @@ use kube::api::ListParams;
 use kube::{Api, Client};
 use tokio::task::{JoinError, spawn_blocking};
 
-use crate::library_error::explained;
-use crate::server::certs::kube_api::with_timeout;
 use crate::server::store::Store;
 use crate::server::store::apply_event::RawObject;
+use memgate_certs::kube_api::with_timeout;
+use memgate_certs::library_error::explained;
 use memgate_model::family::Family;
 use memgate_model::kind::Kind;
 use memgate_model::object::Object;

@@ -81,31 +81,6 @@ impl ResultLabel {
     }
 }
 
-/// Which certificate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::server) enum CertKind {
-    /// The serving certificate.
-    Leaf,
-    /// The CA of the serving certificate.
-    Ca,
-    /// The CA of the certificates of callers.
-    ClientCa,
-}
-
-impl CertKind {
-    /// Every kind.
-    pub(in crate::server) const ALL: [Self; 3] = [Self::Leaf, Self::Ca, Self::ClientCa];
-
-    pub(super) const fn label(self) -> Label {
-        let name = match self {
-            Self::Leaf => "leaf",
-            Self::Ca => "ca",
-            Self::ClientCa => "client-ca",
-        };
-        ("kind", name)
-    }
-}
-
 /// Which limit a request or a connection exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::server) enum ShedCause {
@@ -143,13 +118,5 @@ pub(in crate::server) const fn webhook(call: Phase) -> &'static str {
     match call {
         Phase::Mutate => "mutate",
         Phase::Validate => "validate",
-    }
-}
-
-/// The name of the webhook configuration for a call, in metrics and the log.
-pub(in crate::server) const fn config_name(call: Phase) -> &'static str {
-    match call {
-        Phase::Mutate => "mutating",
-        Phase::Validate => "validating",
     }
 }

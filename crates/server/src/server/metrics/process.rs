@@ -105,7 +105,7 @@ mod tests {
     use std::time::UNIX_EPOCH;
 
     use super::*;
-    use crate::server::clock::Clock;
+    use memgate_certs::clock::Clock;
 
     #[test]
     fn reads_what_the_kernel_says() {

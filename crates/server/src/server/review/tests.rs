@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use tokio::time::advance;
 
 use super::*;
-use crate::server::clock::Clock;
 use crate::server::log_rate_limiter::LogRate;
 use crate::server::store::apply_event::StoreChange;
 use crate::server::test_support::{Reply, client, not_found};
+use memgate_certs::clock::Clock;
 use memgate_core::decide::decide;
 use memgate_model::kind::{Kind, NAMESPACE};
 use memgate_model::object::{Coverage, KindState, Object};

@@ -14,9 +14,9 @@ use kube::runtime::watcher::Event;
 use serde::de::{Deserialize, Deserializer, Error};
 use serde_json::value::RawValue;
 
-use crate::library_error::explained;
 use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
 use crate::server::store::lock;
+use memgate_certs::library_error::explained;
 use memgate_model::kind::Kind;
 use memgate_model::object::{KindState, Object};
 

@@ -10,9 +10,9 @@ use std::time::Duration;
 use kube::Client;
 use tokio::sync::watch;
 
-use crate::library_error::explained;
-use crate::server::certs::kube_api::with_timeout;
-use crate::server::jitter::jitter;
+use memgate_certs::jitter::jitter;
+use memgate_certs::kube_api::with_timeout;
+use memgate_certs::library_error::explained;
 use memgate_model::kind::Kind;
 
 /// The timeout of one list; it takes milliseconds.

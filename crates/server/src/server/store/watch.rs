@@ -19,14 +19,14 @@ use kube::{Api, Client};
 use tokio::sync::watch::Receiver;
 use tokio::task::{spawn_blocking, yield_now};
 
-use crate::library_error::explained;
-use crate::server::jitter::jitter;
 use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
 use crate::server::options::Timers;
 use crate::server::store::Store;
 use crate::server::store::apply_event::{RawObject, StoreChange, UNREADABLE_LOG_RATE, apply_event};
 use crate::server::store::discovery::ApiGroups;
 use crate::server::store::idle_timeout::{Pages, with_idle_timeout};
+use memgate_certs::jitter::jitter;
+use memgate_certs::library_error::explained;
 use memgate_model::kind::Kind;
 use memgate_model::object::{Coverage, KindState};
 

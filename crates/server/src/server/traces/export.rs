@@ -26,11 +26,11 @@ use rustls::{ClientConfig, RootCertStore};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-use crate::library_error::explained;
 use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
 use crate::server::metrics::Metrics;
 use crate::server::metrics::labels::ResultLabel;
 use crate::server::traces::Error;
+use memgate_certs::library_error::explained;
 
 /// How many spans the queue holds: about 2 MiB.
 const MAX_QUEUED_SPANS: usize = 4096;

@@ -1,0 +1,29 @@
+//! Requests to the apiserver: the webhook configurations, and timeouts.
+
+use std::time::Duration;
+
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
+};
+use kube::api::{ApiResource, DynamicObject};
+use kube::{Api, Client};
+
+use memgate_primitives::review_path::Phase;
+
+/// The webhook configurations of a kind; untyped, so that fields of a newer Kubernetes are kept.
+pub fn webhook_configs(client: Client, kind: Phase) -> Api<DynamicObject> {
+    let resource = match kind {
+        Phase::Mutate => ApiResource::erase::<MutatingWebhookConfiguration>(&()),
+        Phase::Validate => ApiResource::erase::<ValidatingWebhookConfiguration>(&()),
+    };
+    Api::all_with(client, &resource)
+}
+
+/// The answer to a request, or an error when it takes longer than `limit`.
+pub async fn with_timeout<T>(
+    limit: Duration,
+    answer: impl Future<Output = Result<T, kube::Error>>,
+) -> Result<T, kube::Error> {
+    let late = |_| kube::Error::Service(format!("no answer within {} s", limit.as_secs()).into());
+    tokio::time::timeout(limit, answer).await.map_err(late)?
+}

@@ -1,0 +1,83 @@
+//! memgate's certificates: CAs and what they sign, bundles of CAs, requests for new ones, checks from outside, and keeping
+//! all of that up to date in a cluster.
+//!
+//! ```text
+//! clock, jitter, crypto, library_error      what everything here, and the server, needs
+//! ca, ca_bundle, self_signed, rotation      values
+//! verify, live_bundles                      checks from outside
+//! tls                                       the certificate that a server presents, and those of its callers
+//! manager ─▶ review_paths, metrics          the Secret, caBundle and paths in a cluster
+//! ```
+//!
+//! It knows nothing of memory, and reads no Secret but that of the CA.
+
+pub mod clock;
+pub mod crypto;
+pub mod jitter;
+pub mod library_error;
+
+mod ca;
+mod ca_bundle;
+pub mod kube_api;
+pub mod live_bundles;
+pub mod rotation;
+pub mod self_signed;
+pub mod verify;
+
+pub mod metrics;
+pub mod review_paths;
+pub mod tls;
+
+pub mod manager;
+#[cfg(test)]
+mod test_support;
+
+use std::time::Duration;
+
+/// How memgate manages its own certificates in a cluster.
+#[derive(Debug, Clone)]
+pub struct Builtin {
+    /// The namespace of the Secret.
+    pub namespace: String,
+    /// The name of the Secret.
+    pub secret: String,
+    /// The name of both webhook configurations.
+    pub configuration: String,
+    /// The DNS names and IP addresses in the certificate.
+    pub names: Vec<String>,
+    /// How long certificates are valid, and what keys they have.
+    pub policy: CertPolicy,
+}
+
+/// How long certificates are valid, and what keys they have.
+#[derive(Debug, Clone)]
+pub struct CertPolicy {
+    /// How long a CA is valid.
+    pub ca: Duration,
+    /// How long the certificate of a replica is valid.
+    pub leaf: Duration,
+    /// After which part of its life a certificate is replaced, in percent.
+    pub renew_percent: u8,
+    /// The kind of all keys.
+    pub key: KeyKind,
+}
+
+impl Default for CertPolicy {
+    fn default() -> Self {
+        Self {
+            ca: Duration::from_hours(365 * 24),
+            leaf: Duration::from_hours(7 * 24),
+            renew_percent: 66,
+            key: KeyKind::P256,
+        }
+    }
+}
+
+/// A kind of key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyKind {
+    /// ECDSA over P-256: its handshakes are the cheapest.
+    P256,
+    /// ECDSA over P-384.
+    P384,
+}
