@@ -37,9 +37,9 @@ use circles::{Modules, circles_in};
 use source::{root, sources_of};
 
 /// The sources of each crate, in the order in which a crate may use others.
-const CRATES: [&str; 13] = [
+const CRATES: [&str; 14] = [
     "crates/primitives/src", "crates/schema/src", "crates/model/src", "crates/manifest/src",
-    "crates/policy/src", "crates/platforms/src", "crates/core/src", "crates/install/src",
+    "crates/policy/src", "crates/platforms/src", "crates/core/src", "crates/install/src", "crates/certs/src",
     "crates/server/src", "crates/workbench/src", "crates/cluster/src", "crates/editor/src", "src",
 ];
 
