@@ -205,7 +205,7 @@ fn expect_shown(field: &Field, style: &Style, output: &str) -> Result<(), Failed
         return Ok(());
     }
     let masked = |line: &str| {
-        line.contains(field.beside) && ["***", "···", "•••"].iter().any(|mask| line.contains(mask))
+        line.contains(&field.beside) && ["***", "···", "•••"].iter().any(|mask| line.contains(mask))
     };
     if output.lines().any(masked) {
         return Ok(());
