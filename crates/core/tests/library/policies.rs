@@ -4,18 +4,18 @@
 //! budget    what policies cost counts, and hides nothing
 //! clocks    times at both ends, before, at and after what they are compared with
 //! every     each type of rule on the objects of each family, in each role
-//! generic   the rules `fields` and `anyOf`: what they refuse, cost and warn about
+//! generic   the rules `fields` and `anyOf`: which conditions fit, and what they cost
 //! hosts     which hosts are allowed, compared with the clients that connect to them
 //! large     very many elements, very long values, and policies as large as they may be
-//! locked    what passes where a policy refuses everything
 //! own       what a pod may use behind a second variable, in `envFrom` or in another container
 //! pods      what a pod sets itself, and pods that are too large
-//! refused   what is wrong with a policy is said in words that help
 //! repeated  the second time, and updates that change nothing
 //! steps     how many steps rules take, counted
 //! texts     odd texts in values, which must not reach a terminal
-//! wrong     wrong values in each field of a policy, an exemption and an object
+//! wrong     wrong values in each field of a policy, an exemption and an object; kinds that policies do not judge
 //! ```
+//!
+//! What a case can say is in `tests/cases/policy` of the project. `tests/policies` has data that these tests combine.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test stops where something is wrong")]
 
@@ -25,10 +25,8 @@ mod every;
 mod generic;
 mod hosts;
 mod large;
-mod locked;
 mod own;
 mod pods;
-mod refused;
 mod repeated;
 mod steps;
 mod texts;
@@ -43,6 +41,13 @@ use memgate_model::finding::{Finding, Severity};
 use memgate_model::request::Occasion;
 use memgate_primitives::pointer::Pointer;
 use serde_json::{Value, json};
+
+use super::views::documents;
+
+/// A file of `tests/policies`.
+fn data(name: &str) -> Value {
+    documents(&format!("policies/{name}.yaml")).expect("a file of data").remove(0)
+}
 
 /// A policy of this name and spec.
 fn policy(name: &str, spec: &Value) -> Value {

@@ -59,17 +59,23 @@ const IDENTITY: [&str; 6] = ["family", "kind", "name", "namespace", "labels", "a
 pub(super) fn cases() -> Vec<(&'static Family, Vec<Value>)> {
     let of_family = |family: &&'static Family| {
         let file = format!("views/{}.yaml", family.name);
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(&file);
-        let text = fs::read_to_string(&path).ok()?;
-        let mut errors = Vec::new();
-        let documents = values(&Arc::new(Source::new(&file, &text)), &mut errors);
-        assert!(errors.is_empty(), "{errors:?}");
+        let documents = documents(&file)?.into_iter();
         let cases: Vec<Value> =
-            documents.iter().filter_map(|document| document.value().as_array().cloned()).flatten().collect();
+            documents.filter_map(|document| document.as_array().cloned()).flatten().collect();
         assert!(!cases.is_empty(), "{file} has no cases");
         Some((*family, cases))
     };
     memgate_platforms::ALL.iter().filter_map(of_family).collect()
+}
+
+/// The documents of a file below `tests`, if it is there.
+pub(super) fn documents(file: &str) -> Option<Vec<Value>> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(file);
+    let text = fs::read_to_string(&path).ok()?;
+    let mut errors = Vec::new();
+    let documents = values(&Arc::new(Source::new(file, &text)), &mut errors);
+    assert!(errors.is_empty(), "{errors:?}");
+    Some(documents.iter().map(|document| document.value().clone()).collect())
 }
 
 fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {

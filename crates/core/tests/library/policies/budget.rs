@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use memgate_core::admission::{self, Admitted};
 use memgate_core::casefile::{Case, request};
-use memgate_model::finding::Severity;
 use memgate_model::reason::Reason;
 use memgate_model::request::Occasion;
 use memgate_primitives::budget::{Budget, MAX_VOLUMES};
@@ -181,43 +180,6 @@ fn a_thousand_memories_against_rules_and_exemptions() {
         assert!(time <= limit, "{action} {exemptions} {memories}: {time:?} of {limit:?}");
         if memories > 1 {
             assert_eq!(cancelled(&case).decision.reason, Reason::Cancelled);
-        }
-    }
-}
-
-/// One exemption reaches every memory of a pod, and none of its own variables.
-#[test]
-fn an_exemption_is_found_for_each_memory_of_a_pod() {
-    let backends = ["redis", "in-context"];
-    for (names, exempt) in [("no*", 1), ("o*", 0), ("*", 1)] {
-        for backend in backends {
-            let rules = json!([{"id": "it", "roles": ["pod"], "backends": {"deny": backends}}]);
-            let terms = json!({"namespaces": ["ex"], "maxAge": "366d"});
-            let spec = json!({"actions": {"admission": "deny"}, "rules": rules, "exemptions": terms});
-            let exemption = json!({
-                "apiVersion": "policy.memgate.dev/v1alpha1", "kind": "MemoryPolicyExemption",
-                "metadata": {"name": "e", "namespace": "ex"},
-                "spec": {
-                    "policy": "org", "rules": ["it"], "reason": "because of reasons",
-                    "target": {"namespaces": ["team"], "kinds": ["ArkMemory"], "names": [names]},
-                    "from": "2027-01-15T00:00:00Z", "expiresAt": "2027-03-01T00:00:00Z",
-                },
-            });
-            let mut agent = object(
-                "arkonis.dev/v1alpha1",
-                "ArkAgent",
-                &json!({"model": "m", "systemPrompt": "p", "memoryRef": {"name": "notes"}}),
-            );
-            agent["metadata"]["name"] = json!("scout");
-            let mut pod = pod(0);
-            pod["metadata"]["name"] = json!("p");
-            pod["metadata"]["namespace"] = json!("team");
-            let mut memory = memory(backend);
-            memory["spec"]["redis"] = json!({"secretRef": {"name": "s"}});
-            let state = [memory, agent, policy("org", &spec), exemption];
-            let findings = super::reported(&state, &pod);
-            let notes = findings.iter().filter(|it| it.severity == Severity::Note).count();
-            assert_eq!((findings.len(), notes), (1, exempt), "{names}: {:?}", messages(&findings));
         }
     }
 }

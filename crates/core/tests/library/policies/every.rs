@@ -11,73 +11,24 @@ use serde_json::{Value, json};
 
 use super::super::cases::cases as case_files;
 use super::super::views::{cases, state_of};
-use super::{admitted, case, check_findings, of_policies, policy};
+use super::{admitted, case, check_findings, data, of_policies, policy};
 
 /// A rule of each type that nearly everything breaks.
-pub(super) fn strict() -> Vec<(&'static str, Value)> {
-    vec![
-        ("backends", json!({"allow": ["none-such"], "durable": true})),
-        ("providers", json!({"allow": ["none-such"]})),
-        (
-            "endpoint",
-            json!({
-                "schemes": ["none-such"], "hosts": ["**.none.such"], "ports": [1], "tls": "require", "loopback": "forbid",
-                "private": "forbid", "inCluster": "require", "fromSecret": true,
-            }),
-        ),
-        (
-            "secrets",
-            json!({"inline": "forbid", "required": true, "names": ["none-such"], "namespaces": "same"}),
-        ),
-        ("retention", json!({"min": "500000h", "max": "1s", "zero": "forbid"})),
-        (
-            "capacity",
-            json!({"maxEntries": {"min": 2_000_000_000, "max": 1, "zero": "forbid"}, "storage": {"max": "1"}}),
-        ),
-        (
-            "tenancy",
-            json!({
-                "from": {"namespaceLabel": "none-such"}, "names": "none-{tenant}", "collection": "none-{tenant}",
-                "secrets": ["none-{tenant}", "no-{tenant}"], "endpointHosts": "none-{tenant}", "required": true,
-            }),
-        ),
-        ("references", json!({"mustExist": ["ArkMemory", "Memory", "Agent"], "crossNamespace": "forbid"})),
-        ("images", json!({"allow": ["none.such/**"], "digest": "require", "tags": {"deny": ["latest"]}})),
-        ("limits", json!({"required": ["cpu", "memory"], "max": {"cpu": "1u", "memory": "1"}})),
-        ("operations", json!({"allow": ["none-such"]})),
-        ("environment", json!({"overrides": "forbid"})),
-        ("sharing", json!({"visibility": ["none-such"], "maxWriters": 0})),
-        (
-            "immutable",
-            json!([
-                "backend", "collection", "endpoint.url", "endpoint.port", "secrets", "labels", "annotations",
-                "endpoint.tls", "embedding"
-            ]),
-        ),
-        ("labels", json!({"required": ["none-such"], "values": {"app": ["none-such"]}})),
-        (
-            "fields",
-            json!([
-                {"path": "backend", "in": ["none-such"]}, {"path": "endpoint.host", "matches": ["none.such"]},
-                {"path": "ttlSeconds", "max": -1}, {"path": "labels[\"none-such\"]", "exists": true},
-                {"path": "secrets[].name", "notMatches": ["*"]}, {"path": "name", "equals": "none-such"},
-            ]),
-        ),
-        ("anyOf", json!([{"backends": {"allow": ["none-such"]}}, {"labels": {"required": ["none-such"]}}])),
-    ]
+fn strict() -> Vec<(String, Value)> {
+    let rules = data("strict")["rules"].as_object().expect("rules").clone();
+    rules.into_iter().collect()
 }
 
 /// A policy of these rules, each for every role that it may have, and of tenants by namespace besides.
 pub(super) fn strict_policy(actions: &Value) -> Value {
-    let of_type = |(name, rule): (&str, Value)| {
+    let of_type = |(name, rule): (String, Value)| {
         let natural = TYPES.iter().find(|known| known.name == name).expect("a type").natural;
         let takes = |role: &Role| natural.contains(role) || natural.contains(&Role::Memory);
         let roles: Vec<&str> = Role::ALL.into_iter().filter(takes).map(Role::name).collect();
         json!({"id": name.to_lowercase(), "roles": roles, "onUnknown": "deny", (name): rule})
     };
     let mut rules: Vec<Value> = strict().into_iter().map(of_type).collect();
-    let by_namespace = json!({"from": {"namespace": true}, "names": ["none-{tenant}"], "collection": "none-{tenant}", "secrets": "none-{tenant}"});
-    rules.push(json!({"id": "own", "roles": ["memory", "referrer", "pod"], "tenancy": by_namespace}));
+    rules.push(data("strict")["own"].clone());
     policy("strict", &json!({"actions": actions, "rules": rules}))
 }
 

@@ -1,5 +1,6 @@
-//! The generic rules `fields` and `anyOf`: what they refuse, what they cost, what they warn about, and that nothing secret
-//! is in what they say.
+//! The generic rules `fields` and `anyOf`: which conditions fit which paths, what they cost, that they agree with typed
+//! rules, and that nothing secret is in what they say.
+
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::memory_view::{Holds, MemoryView, Role, SecretView, ViewPath};
 use memgate_model::typed_rule::{Judged, NamespaceLabels, RuleOutcome};
@@ -8,7 +9,7 @@ use memgate_primitives::pointer::Pointer;
 use serde_json::{Value, json};
 
 use super::{
-    admitted, case, denies, denying, faults, memory, messages, object, of_policies, policy, reported,
+    admitted, case, data, denies, denying, faults, memory, messages, object, of_policies, policy, reported,
 };
 
 /// A policy of one rule.
@@ -65,149 +66,6 @@ fn each_condition_on_each_path_fits_or_is_refused() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-}
-
-#[test]
-#[allow(clippy::too_many_lines, reason = "a table")]
-fn what_is_wrong_is_said_at_its_place() {
-    let long = "x".repeat(257);
-    let alternative = json!({"backends": {"durable": true}});
-    for (rule, pointer, words) in [
-        (json!({"fields": []}), "/fields", "must not be empty"),
-        (json!({"fields": [{}]}), "/fields/0/path", "is required"),
-        (json!({"fields": [{"path": "backend"}]}), "/fields/0", "needs a condition; use one of in, notIn"),
-        (
-            json!({"fields": [{"path": "annotations[\"memgate.dev/inject\"]", "exists": true}]}),
-            "/fields/0/path",
-            "a view leaves out the annotation \"memgate.dev/inject\"",
-        ),
-        (
-            json!({"fields": [{"path": "endpoint.host", "matches": ["https://x"]}]}),
-            "/fields/0/matches/0",
-            "\"https://x\" fits no host; write a name",
-        ),
-        (
-            json!({"fields": [{"path": "backnd", "exists": true}]}),
-            "/fields/0/path",
-            "did you mean \"backend\"?",
-        ),
-        (
-            json!({"fields": [{"path": "endpoint.hots", "exists": true}]}),
-            "/fields/0/path",
-            "did you mean \"endpoint.host\"?",
-        ),
-        (
-            json!({"fields": [{"path": "secrets[].nam", "exists": true}]}),
-            "/fields/0/path",
-            "did you mean \"secrets[].name\"?",
-        ),
-        (
-            json!({"fields": [{"path": "secrets.name", "exists": true}]}),
-            "/fields/0/path",
-            "did you mean \"secrets[].name\"?",
-        ),
-        (
-            json!({"fields": [{"path": "zzz", "exists": true}]}),
-            "/fields/0/path",
-            "; the paths are annotations, ",
-        ),
-        (json!({"fields": [{"path": "sources", "exists": true}]}), "/fields/0/path", "there is no path"),
-        (
-            json!({"fields": [{"path": "labels.team", "exists": true}]}),
-            "/fields/0/path",
-            "write a key of labels as labels[\"key\"]",
-        ),
-        (
-            json!({"fields": [{"path": "labels[\"a b\"]", "exists": true}]}),
-            "/fields/0/path",
-            "is not the key of a label",
-        ),
-        (json!({"fields": [{"path": "labels", "in": ["a"]}]}), "/fields/0/in", "labels is a map; use exists"),
-        (
-            json!({"fields": [{"path": "ttlSeconds", "matches": ["a"]}]}),
-            "/fields/0/matches",
-            "ttlSeconds is an integer; use one of in, notIn, min, max, equals, exists",
-        ),
-        (
-            json!({"fields": [{"path": "durable", "in": ["a"]}]}),
-            "/fields/0/in",
-            "durable is true or false; use equals or exists",
-        ),
-        (
-            json!({"fields": [{"path": "durable", "equals": "yes"}]}),
-            "/fields/0/equals",
-            "must be true or false",
-        ),
-        (json!({"fields": [{"path": "ttlSeconds", "max": "30d"}]}), "/fields/0/max", "must be an integer"),
-        (
-            json!({"fields": [{"path": "storageBytes", "max": "10 GB"}]}),
-            "/fields/0/max",
-            "is not a quantity; write it like 10Gi",
-        ),
-        (json!({"fields": [{"path": "backend", "in": []}]}), "/fields/0/in", "must not be empty"),
-        (json!({"fields": [{"path": "backend", "in": ["a", "a"]}]}), "/fields/0/in/1", "stands here twice"),
-        (json!({"fields": [{"path": "backend", "in": [1]}]}), "/fields/0/in/0", "must be a string"),
-        (
-            json!({"fields": [{"path": "backend", "matches": [long]}]}),
-            "/fields/0/matches/0",
-            "must have at most 256 characters",
-        ),
-        (
-            json!({"fields": [{"path": "endpoint.host", "matches": ["a.**"]}]}),
-            "/fields/0/matches/0",
-            "** stands in front only",
-        ),
-        (
-            json!({"fields": [{"path": "backend", "equals": "a", "exists": true}]}),
-            "/fields/0/exists",
-            "an entry has one condition",
-        ),
-        (
-            json!({"fields": [{"path": "backend", "equal": "a"}]}),
-            "/fields/0/equal",
-            "did you mean \"equals\"?",
-        ),
-        (
-            json!({"fields": [{"path": "operations", "in": ["read"]}, {"path": "containers[].tag", "exists": true}]}),
-            "/fields",
-            "no object has containers[].tag or operations together",
-        ),
-        (
-            json!({"fields": [{"path": "operations", "in": ["read"]}], "roles": ["pod"]}),
-            "/roles/0",
-            "fields judges referrer only",
-        ),
-        (json!({"anyOf": [alternative]}), "/anyOf", "must have 2 to 8 rules"),
-        (json!({"anyOf": vec![alternative.clone(); 9]}), "/anyOf", "must have at most 8 entries"),
-        (
-            json!({"anyOf": [alternative, {"anyOf": [alternative, alternative]}]}),
-            "/anyOf/1/anyOf",
-            "must not stand inside anyOf",
-        ),
-        (json!({"anyOf": [alternative, {}]}), "/anyOf/1", "has no rule; use one of backends"),
-        (json!({"anyOf": [alternative, {"backend": {}}]}), "/anyOf/1/backend", "did you mean \"backends\"?"),
-        (
-            json!({"anyOf": [alternative, {"id": "b", "backends": {"durable": true}}]}),
-            "/anyOf/1/id",
-            "is about the rule as a whole",
-        ),
-        (
-            json!({"anyOf": [alternative, {"labels": {"required": ["a"]}, "backends": {"durable": true}}]}),
-            "/anyOf/1",
-            "a rule has one type",
-        ),
-        (
-            json!({"anyOf": [{"operations": {"allow": ["read"]}}, {"limits": {"required": ["cpu"]}}]}),
-            "/anyOf",
-            "no object is judged by all of operations, limits",
-        ),
-        (json!({"anyOf": alternative}), "/anyOf", "must be a list"),
-    ] {
-        let found = faults(&of_rule(&rule));
-        let place = format!("/spec/rules/0{pointer}");
-        let fits = |it: &Finding| it.pointer.as_str().starts_with(&place) && it.message().contains(words);
-        assert!(found.iter().any(fits), "{rule}: {place} {words}: {:?}", messages(&found));
-    }
 }
 
 /// A memory with so many Secrets, whose names have so many characters.
@@ -403,211 +261,6 @@ fn no_credential_is_shown() {
     }
 }
 
-/// What `check` says of a policy itself.
-fn advice(spec: &Value) -> Vec<(String, Severity, String)> {
-    let admitted = admitted(&case(&[], &policy("org", spec), &json!({}))).expect("can be read");
-    let findings = admitted.decision.findings.iter();
-    findings.map(|it| (it.code_name().to_owned(), it.severity, it.message().into_owned())).collect()
-}
-
-#[test]
-fn conditions_that_contradict_each_other_are_reported() {
-    let entry = |path: &str, condition: &str, value: Value| json!({"path": path, condition: value});
-    for (one, two, contradicts) in [
-        (entry("ttlSeconds", "min", json!(10)), entry("ttlSeconds", "max", json!(9)), true),
-        (entry("ttlSeconds", "min", json!(9)), entry("ttlSeconds", "max", json!(9)), false),
-        (entry("storageBytes", "min", json!("1Gi")), entry("storageBytes", "max", json!("1G")), true),
-        (entry("backend", "equals", json!("a")), entry("backend", "equals", json!("b")), true),
-        (entry("backend", "equals", json!("a")), entry("backend", "in", json!(["b", "c"])), true),
-        (entry("backend", "equals", json!("b")), entry("backend", "in", json!(["b", "c"])), false),
-        (entry("backend", "in", json!(["a", "b"])), entry("backend", "notIn", json!(["b", "a"])), true),
-        (entry("backend", "in", json!(["a", "b"])), entry("backend", "notIn", json!(["b"])), false),
-        (entry("backend", "in", json!(["a", "b"])), entry("backend", "matches", json!(["c*"])), true),
-        (
-            entry("backend", "matches", json!(["a*"])),
-            entry("backend", "notMatches", json!(["a*", "b*"])),
-            true,
-        ),
-        (entry("backend", "matches", json!(["a*"])), entry("backend", "notMatches", json!(["b*"])), false),
-        (entry("backend", "matches", json!(["a*"])), entry("backend", "notMatches", json!(["*"])), true),
-        (
-            entry("endpoint.host", "matches", json!(["a.b"])),
-            entry("endpoint.host", "notMatches", json!(["*"])),
-            false,
-        ),
-        (entry("backend", "exists", json!(true)), entry("backend", "exists", json!(false)), true),
-        (entry("backend", "equals", json!("a")), entry("provider", "equals", json!("b")), false),
-        (entry("ttlSeconds", "equals", json!(5)), entry("ttlSeconds", "min", json!(6)), true),
-    ] {
-        for entries in [json!([one, two]), json!([two, one])] {
-            let alternatives = json!([{"fields": entries}, {"labels": {"required": ["a"]}}]);
-            for rule in [json!({"fields": entries}), json!({"anyOf": alternatives})] {
-                let mut rule = rule;
-                (rule["id"], rule["hint"]) = (json!("it"), json!("h"));
-                let found = advice(&json!({"rules": [rule]}));
-                let says = found.iter().any(|(code, ..)| code == "policy/contradiction");
-                assert_eq!(says, contradicts, "{entries}: {found:?}");
-            }
-        }
-    }
-    let alternatives = json!([{"retention": {"min": "2d", "max": "1d"}}, {"labels": {"required": ["a"]}}]);
-    let found = advice(&json!({"rules": [{"id": "it", "hint": "h", "anyOf": alternatives}]}));
-    assert!(found.iter().any(|(code, ..)| code == "policy/contradiction"), "{found:?}");
-}
-
-/// Each rule alone, and as one of several.
-#[test]
-fn rules_that_nothing_fits_are_reported() {
-    let tenancy = |field: &str, patterns: Value| {
-        let from = json!({"namespaceLabel": "team"});
-        json!({"tenancy": {"from": from, (field): patterns}})
-    };
-    let words = "none of the schemes is encrypted";
-    for (rule, contradiction) in [
-        (json!({"endpoint": {"tls": "require", "schemes": ["http", "Redis"]}}), words),
-        (json!({"endpoint": {"tls": "require", "schemes": ["http", "HTTPS"]}}), ""),
-        (json!({"endpoint": {"tls": "require", "schemes": ["postgres"]}}), ""),
-        (json!({"endpoint": {"tls": "require", "schemes": ["postgresql", "http"]}}), ""),
-        (json!({"endpoint": {"tls": "require"}}), ""),
-        (json!({"endpoint": {"schemes": ["http"]}}), ""),
-        (tenancy("names", json!("Owl-*")), "tenancy.names: fits no name; use a-z, 0-9 and \"-.\""),
-        (tenancy("names", json!(["{tenant}-*", "{tenant}_*"])), "tenancy.names[1]: fits no name"),
-        (tenancy("secrets", json!(["{team}-*"])), "tenancy.secrets: fits no name"),
-        (tenancy("secrets", json!("{tenant}-?")), "tenancy.secrets: fits no name"),
-        (tenancy("secrets", json!(["{tenant}", "*", "shared.{tenant}-0"])), ""),
-        (tenancy("collection", json!(["{tenant}_Ä?*"])), ""),
-        (tenancy("endpointHosts", json!(["{tenant}.Example.com"])), "tenancy.endpointHosts: fits no name"),
-        (tenancy("endpointHosts", json!(["{tenant}_a.*", "[::1]"])), ""),
-        (json!({"secrets": {"names": ["Owl_?"]}}), ""),
-        (json!({"retention": {"min": "2d", "max": "47h"}}), "retention.min: is above max"),
-        (json!({"retention": {"min": "2d", "max": "48h"}}), ""),
-        (json!({"retention": {"min": "2d"}}), ""),
-        (json!({"capacity": {"maxEntries": {"min": 2, "max": 1}}}), "capacity.maxEntries.min: is above max"),
-        (json!({"capacity": {"maxEntries": {"min": 2, "max": 2}}}), ""),
-        (
-            json!({"backends": {"allow": ["a", "Redis"], "deny": ["redis"]}}),
-            "backends.allow[1]: \"Redis\" is denied",
-        ),
-        (json!({"operations": {"allow": ["read"], "deny": ["write"]}}), ""),
-    ] {
-        let several = json!({"anyOf": [{"labels": {"required": ["a"]}}, rule]});
-        for mut rule in [rule, several] {
-            (rule["id"], rule["hint"]) = (json!("it"), json!("h"));
-            let found = advice(&json!({"rules": [rule]}));
-            let found: Vec<_> = found.iter().filter(|(code, ..)| code == "policy/contradiction").collect();
-            let says = found.iter().any(|(_, _, message)| message.contains(contradiction));
-            assert_eq!(found.len(), usize::from(!contradiction.is_empty()), "{rule}: {found:?}");
-            assert!(contradiction.is_empty() || says, "{rule}: {found:?}");
-        }
-    }
-}
-
-/// Conditions and kinds of which no object that the rule judges has anything.
-#[test]
-fn rules_that_never_apply_are_reported() {
-    let redis = json!({"backends": ["redis"]});
-    for (kinds, rule, never) in [
-        (json!(null), json!({"environment": {"overrides": "forbid"}, "when": redis}), true),
-        (json!(null), json!({"environment": {"overrides": "forbid"}}), false),
-        (json!(null), json!({"labels": {"required": ["a"]}, "roles": ["referrer"], "when": redis}), true),
-        (json!(null), json!({"labels": {"required": ["a"]}, "roles": ["memory"], "when": redis}), false),
-        (json!(null), json!({"backends": {"deny": ["a"]}, "roles": ["pod"], "when": redis}), false),
-        (json!(["ArkMemory"]), json!({"fields": [{"path": "embedding.model", "exists": true}]}), true),
-        (json!(["SwarmMemory"]), json!({"fields": [{"path": "embedding.model", "exists": true}]}), false),
-    ] {
-        let mut rule = rule;
-        (rule["id"], rule["hint"]) = (json!("it"), json!("h"));
-        let mut spec = json!({"rules": [rule]});
-        if !kinds.is_null() {
-            spec["match"] = json!({"kinds": kinds});
-        }
-        let found = advice(&spec);
-        let says = found.iter().any(|(code, ..)| code == "policy/never-applies");
-        assert_eq!(says, never, "{spec}: {found:?}");
-    }
-}
-
-/// Which families a rule leaves out, for each path.
-#[test]
-fn a_rule_that_leaves_families_out_is_noted_once() {
-    let all: Vec<&str> = memgate_platforms::ALL.iter().map(|family| family.name).collect();
-    for (rule, left_out) in [
-        (
-            json!({"capacity": {"maxEntries": {"max": 1}}}),
-            vec!["ark", "orloj", "orka", "sympozium", "kagent"],
-        ),
-        (
-            json!({"fields": [{"path": "collection", "exists": true}]}),
-            vec!["ark", "orloj", "sympozium", "kagent"],
-        ),
-        (
-            json!({"fields": [{"path": "sharing.configs[].access", "in": ["a"]}]}),
-            vec!["arkonis", "ark", "orloj", "orka", "kagent"],
-        ),
-        (json!({"fields": [{"path": "labels[\"a\"]", "exists": true}]}), vec![]),
-        (
-            json!({"fields": [{"path": "operations", "in": ["a"]}]}),
-            vec!["arkonis", "ark", "sympozium", "kagent"],
-        ),
-        (json!({"operations": {"allow": ["read"]}}), vec!["arkonis", "ark", "sympozium", "kagent"]),
-        (json!({"backends": {"deny": ["a"]}}), vec![]),
-        (json!({"backends": {"deny": ["a"]}, "roles": ["pod"]}), vec!["orka", "kagent"]),
-        (
-            json!({"backends": {"deny": ["a"]}, "when": {"providers": ["a"]}}),
-            vec!["ark", "orka", "sympozium"],
-        ),
-        (
-            json!({"anyOf": [{"sharing": {"maxWriters": 1}}, {"providers": {"allow": ["a"]}}]}),
-            vec!["ark", "orka"],
-        ),
-        (json!({"images": {"digest": "require"}}), vec!["arkonis", "ark", "orloj", "orka", "kagent"]),
-        (json!({"references": {"mustExist": ["Memory"]}}), vec!["arkonis", "orka", "sympozium"]),
-        (json!({"references": {"mustExist": ["Memory"], "crossNamespace": "forbid"}}), vec![]),
-        (
-            json!({"labels": {"required": ["a"]}, "roles": ["memory"], "when": {"providers": ["a"]}}),
-            vec!["ark", "orka", "sympozium"],
-        ),
-    ] {
-        let mut rule = rule;
-        (rule["id"], rule["hint"]) = (json!("it"), json!("h"));
-        let named = advice(&json!({"match": {"families": all}, "rules": [rule]}));
-        let expected = format!(": this rule never applies to {}", left_out.join(", "));
-        let notes: Vec<_> = named.iter().filter(|(code, ..)| code == "policy/partial").collect();
-        assert_eq!(notes.len(), usize::from(!left_out.is_empty()), "{rule}: {named:?}");
-        for (_, severity, message) in notes {
-            assert!(message.ends_with(&expected) && *severity == Severity::Note, "{rule}: {message}");
-        }
-        assert!(
-            advice(&json!({"rules": [rule]})).is_empty(),
-            "nothing is said where no family is written: {rule}"
-        );
-        if !left_out.is_empty() {
-            let only = advice(&json!({"match": {"families": left_out}, "rules": [rule]}));
-            assert!(only.iter().any(|(code, ..)| code == "policy/never-applies"), "{rule}: {only:?}");
-        }
-    }
-}
-
-/// `exists: true` fires where the table of the kind says that this backend has the path, and nowhere else.
-#[test]
-fn a_value_is_required_only_where_the_backend_can_have_it() {
-    for backend in ["in-context", "redis", "vector-store"] {
-        for (path, backends) in [
-            ("ttlSeconds", vec!["redis", "vector-store"]),
-            ("maxEntries", vec!["redis"]),
-            ("secrets", vec!["redis", "vector-store"]),
-            ("endpoint", vec!["redis", "vector-store"]),
-            ("provider", vec!["vector-store"]),
-            ("collection", vec!["vector-store"]),
-            ("sharing", vec![]),
-            ("storageBytes", vec![]),
-        ] {
-            let findings = reported(&[of_fields(&json!([{"path": path, "exists": true}]))], &memory(backend));
-            assert_eq!(!findings.is_empty(), backends.contains(&backend), "{backend} {path}: {findings:?}");
-        }
-    }
-}
-
 /// A typed rule and the conditions that say the same fire at the same places, and know the same stored violations.
 #[test]
 fn a_typed_rule_and_the_same_conditions_agree() {
@@ -627,27 +280,8 @@ fn a_typed_rule_and_the_same_conditions_agree() {
     };
     let objects = [memory("in-context"), redis(5), redis(50), store("qdrant"), store("weaviate")];
     let mut fired = 0;
-    for (typed, entries) in [
-        (json!({"backends": {"allow": ["redis"]}}), json!([{"path": "backend", "in": ["redis"]}])),
-        (json!({"backends": {"deny": ["redis"]}}), json!([{"path": "backend", "notIn": ["redis"]}])),
-        (json!({"backends": {"durable": true}}), json!([{"path": "durable", "equals": true}])),
-        (json!({"providers": {"allow": ["qdrant"]}}), json!([{"path": "provider", "equals": "qdrant"}])),
-        (json!({"providers": {"deny": ["qdrant"]}}), json!([{"path": "provider", "notMatches": ["qd*"]}])),
-        (json!({"retention": {"max": "2m"}}), json!([{"path": "ttlSeconds", "max": 120}])),
-        (json!({"retention": {"min": "2m"}}), json!([{"path": "ttlSeconds", "min": 120}])),
-        (json!({"capacity": {"maxEntries": {"max": 9}}}), json!([{"path": "maxEntries", "max": 9}])),
-        (json!({"capacity": {"maxEntries": {"min": 9}}}), json!([{"path": "maxEntries", "min": 9}])),
-        (json!({"secrets": {"names": ["s5"]}}), json!([{"path": "secrets[].name", "matches": ["s5"]}])),
-        (json!({"secrets": {"inline": "forbid"}}), json!([{"path": "inline[].field", "exists": false}])),
-        (
-            json!({"tenancy": {"from": {"namespace": true}, "collection": "{tenant}-*"}}),
-            json!([{"path": "collection", "matches": ["team-*"]}]),
-        ),
-        (
-            json!({"endpoint": {"hosts": ["*.example.org"]}}),
-            json!([{"path": "endpoint.host", "matches": ["*.example.org"]}]),
-        ),
-    ] {
+    for twin in data("twins").as_array().expect("a list") {
+        let (typed, entries) = (&twin["typed"], &twin["fields"]);
         for object in &objects {
             let updates = objects.iter().map(|old| json!({"operation": "UPDATE", "oldObject": old}));
             for also in updates.chain([json!({})]) {
@@ -656,7 +290,7 @@ fn a_typed_rule_and_the_same_conditions_agree() {
                     let findings = of_policies(admitted.decision.findings).into_iter();
                     findings.map(|it| (it.pointer, it.severity)).collect()
                 };
-                let by_type = found(&typed);
+                let by_type = found(typed);
                 assert_eq!(by_type, found(&json!({"fields": entries})), "{typed} {object} {also}");
                 fired += by_type.len();
             }

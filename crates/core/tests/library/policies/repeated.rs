@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::super::properties::anything;
 use super::super::views::{cases, state_of};
 use super::every::strict_policy;
-use super::{admitted, case, policy};
+use super::{admitted, case, denying, policy, reported};
 
 /// Fills each field that policies may fill.
 fn defaults() -> Value {
@@ -88,62 +88,15 @@ fn objects_of_all_families() {
     assert!(edited > 10, "{edited} objects with edits are too few to say anything");
 }
 
-/// `enforce` refuses what is stored, too.
+/// Of two policies of one name the later one counts, as in a cluster, where there can be but one. Commands refuse the
+/// second one, so a case cannot have both.
 #[test]
-fn enforce_does_not_look_back() {
+fn two_policies_of_one_name() {
+    let first = denying(&json!([{"id": "durable", "backends": {"durable": true}}]));
+    let second = denying(&json!([{"id": "none", "backends": {"deny": ["none-such"]}}]));
     let memory = super::memory("in-context");
-    let also = json!({"operation": "UPDATE", "oldObject": memory});
-    for (existing, allowed) in [("ratchet", true), ("enforce", false)] {
-        let state = state(&json!({}), existing);
-        let admitted = admitted(&case(&state, &memory, &also)).expect("can be read");
-        assert_eq!(admitted.allowed(), allowed, "{existing}");
-    }
-}
-
-/// Defaults are written once, and where the field is null as well.
-#[test]
-fn defaults_are_written_once() {
-    for spec in [
-        json!({"backend": "redis", "redis": {"secretRef": {"name": "s"}}}),
-        json!({"backend": "redis", "redis": {"secretRef": {"name": "s"}, "maxEntries": null}}),
-    ] {
-        let memory = super::object("arkonis.dev/v1alpha1", "ArkMemory", &spec);
-        let case = case(&[defaults()], &memory, &json!({}));
-        assert!(check(&case));
-        let after = admitted(&case).and_then(|admitted| admitted.object).expect("an object");
-        let after: Value = serde_json::from_str(&after).expect("JSON");
-        assert_eq!(after["spec"]["redis"]["maxEntries"], 100);
-    }
-}
-
-/// At every point, an update gets back what it drops and nothing else.
-#[test]
-fn an_update_gets_no_default_at_any_point() {
-    let store = |spec: Value| super::object("arkonis.dev/v1alpha1", "ArkMemory", &spec);
-    let without = store(json!({"backend": "redis", "redis": {"secretRef": {"name": "s"}}}));
-    let with = store(json!({"backend": "redis", "redis": {"secretRef": {"name": "s"}, "maxEntries": 7}}));
-    let other =
-        store(json!({"backend": "in-context", "redis": {"secretRef": {"name": "s"}, "maxEntries": 7}}));
-    for point in ["admission", "ci"] {
-        for (operation, object, stored, written) in [
-            ("CREATE", &without, None, json!(100)),
-            ("CREATE", &with, None, json!(7)),
-            ("UPDATE", &without, Some(&without), Value::Null),
-            ("UPDATE", &without, Some(&with), json!(7)),
-            ("UPDATE", &without, Some(&other), Value::Null),
-            ("UPDATE", &with, Some(&without), json!(7)),
-        ] {
-            let also = json!({"point": point, "operation": operation});
-            let also = match stored {
-                Some(stored) => json!({"point": point, "operation": operation, "oldObject": stored}),
-                None => also,
-            };
-            let admitted = admitted(&case(&[defaults()], object, &also)).expect("can be read");
-            let after = admitted.object.map(|text| serde_json::from_str::<Value>(&text).expect("JSON"));
-            let after = after.unwrap_or_else(|| object.clone());
-            assert_eq!(after["spec"]["redis"]["maxEntries"], written, "{also} {object}");
-        }
-    }
+    assert_eq!(reported(&[second.clone(), first.clone()], &memory).len(), 1);
+    assert!(reported(&[first, second], &memory).is_empty());
 }
 
 proptest! {

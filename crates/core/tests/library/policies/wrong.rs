@@ -1,6 +1,8 @@
 //! Wrong values in each field of a policy, an exemption and an object: nothing panics, a wrong policy is never in
 //! force, and what is said of a wrong object stands at a place that is there.
 
+use std::collections::BTreeSet;
+
 use memgate_model::finding::Finding;
 use memgate_policy::read;
 use serde_json::{Value, json};
@@ -8,50 +10,21 @@ use serde_json::{Value, json};
 use super::super::fields::{fields_of, set, wrong_values};
 use super::super::views::{cases, state_of};
 use super::every::strict_policy;
-use super::{admitted, case, check_findings, of_policies, places, policy};
+use super::{admitted, case, check_findings, data, faults, of_policies, places, policy};
 
 /// A policy in which each field is set.
 fn whole_policy() -> Value {
     let mut whole = strict_policy(&json!({"admission": "warn", "ci": "deny", "audit": "report"}));
-    let selector = json!({"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]});
-    whole["spec"]["match"] = json!({
-        "families": ["arkonis"], "kinds": ["ArkMemory"], "namespaces": ["team-*"], "excludeNamespaces": ["team-b"],
-        "namespaceSelector": selector, "objectSelector": selector, "names": ["n*"], "excludeUsers": ["u"],
-        "excludeGroups": ["g"], "operations": ["CREATE"],
-    });
-    whole["spec"]["promote"] = json!({"at": "2027-01-15T00:00:00Z", "to": "deny"});
-    whole["spec"]["existing"] = json!("enforce");
-    whole["spec"]["exemptions"] = json!({"namespaces": ["ex"], "maxAge": "90d"});
-    whole["spec"]["defaults"] =
-        json!([{"family": "arkonis", "kind": "ArkMemory", "field": "/spec/redis/maxEntries", "value": 5}]);
-    let rule = &mut whole["spec"]["rules"][0];
-    for (field, value) in [
-        ("when", json!({"backends": ["redis"], "providers": ["qdrant"]})),
-        ("action", json!({"admission": "deny", "ci": "warn", "audit": "off"})),
-        ("message", json!("no")),
-        ("hint", json!("do")),
-        ("docs", json!("https://example.com/a")),
-        ("severity", json!("high")),
-        ("exemptable", json!(false)),
-    ] {
-        rule[field] = value;
+    let data = data("strict");
+    for (place, fields) in [("/spec", &data["spec"]), ("/spec/rules/0", &data["first_rule"])] {
+        let object = whole.pointer_mut(place).and_then(Value::as_object_mut).expect("an object");
+        object.extend(fields.as_object().expect("an object").clone());
     }
     whole
 }
 
 fn exemption() -> Value {
-    json!({
-        "apiVersion": "policy.memgate.dev/v1alpha1", "kind": "MemoryPolicyExemption",
-        "metadata": {"name": "legacy", "namespace": "ex"},
-        "spec": {
-            "policy": "org", "rules": ["a"], "reason": "moves to redis in March",
-            "target": {
-                "namespaces": ["team"], "families": ["arkonis"], "kinds": ["ArkMemory"], "names": ["n*"],
-                "selector": {"matchLabels": {"a": "b"}},
-            },
-            "from": "2027-01-15T00:00:00Z", "expiresAt": "2027-03-01T00:00:00Z", "ticket": "T-1", "approvedBy": "me",
-        },
-    })
+    data("strict")["exemption"].take()
 }
 
 /// What of a JSON type another value can stand for it.
@@ -170,4 +143,26 @@ fn in_objects() {
         }
     }
     assert!(judged > 1_000, "{judged} findings are too few to say anything");
+}
+
+/// Kinds of a platform that policies do not judge have no memory, and are not taken for misspelt ones.
+#[test]
+fn kinds_without_memory_are_not_misspelt_ones() {
+    for family in memgate_platforms::ALL {
+        let viewed: BTreeSet<&str> = family.views.kinds.iter().map(|(kind, _)| kind.kind).collect();
+        let validated = family.kinds.validated.iter().map(|kind| kind.kind);
+        let others = family.other_kinds().map(|(_, kind)| kind);
+        for kind in validated.chain(others) {
+            for target in [json!({"families": [family.name], "kinds": [kind]}), json!({"kinds": [kind]})] {
+                let found = faults(&policy("org", &json!({"match": target, "rules": []})));
+                let all_of_kind = || memgate_platforms::ALL.iter().flat_map(|family| family.views.kinds);
+                let is_viewed = viewed.contains(kind)
+                    || target.get("families").is_none() && all_of_kind().any(|(known, _)| known.kind == kind);
+                let texts: Vec<String> = found.iter().map(|fault| fault.message().into_owned()).collect();
+                let says = texts.iter().any(|text| text.ends_with(&format!("; {kind} has no memory")));
+                assert_eq!(says, !is_viewed, "{target}: {texts:?}");
+                assert!(!texts.iter().any(|text| text.contains("did you mean")), "{target}: {texts:?}");
+            }
+        }
+    }
 }
