@@ -12,10 +12,10 @@ mod common;
 
 use crate::common::{review, snapshot};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use memgate_core::casefile::{Case, request};
 use memgate_core::{admission, decide};
 use memgate_model::snapshot::Snapshot;
 use memgate_primitives::review_path::Phase;
+use memgate_workbench::casefile::{Case, request};
 use serde_json::{Value, json};
 
 /// The allocator of the program.

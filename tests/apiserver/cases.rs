@@ -35,9 +35,9 @@ use std::sync::{
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use axum::http::Method;
 use kube::Client;
-use memgate_core::casefile::compare::{CaseOutcome, failures};
-use memgate_core::casefile::{self};
 use memgate_model::request::{Operation, User};
+use memgate_workbench::casefile::compare::{CaseOutcome, failures};
+use memgate_workbench::casefile::{self};
 use serde_json::{Value, json};
 
 use crate::{

@@ -5,10 +5,10 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
-use memgate_core::casefile::Case;
-use memgate_core::casefile::compare::CaseOutcome;
-use memgate_core::casefile::request;
 use memgate_model::request::{Occasion, Point};
+use memgate_workbench::casefile::Case;
+use memgate_workbench::casefile::compare::CaseOutcome;
+use memgate_workbench::casefile::request;
 use serde_json::{Value, json};
 
 /// Whether the command has an answer: it refuses state with a policy that cannot be in force, which the other ways

@@ -4,12 +4,12 @@ use anyhow::{Context, Result, ensure};
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
 use memgate_certs::tls::CertSource;
-use memgate_core::casefile::Case;
-use memgate_core::casefile::compare::CaseOutcome;
-use memgate_core::casefile::request;
 use memgate_model::request::Point;
 use memgate_server::server::options::Options;
 use memgate_server::server::{State, router};
+use memgate_workbench::casefile::Case;
+use memgate_workbench::casefile::compare::CaseOutcome;
+use memgate_workbench::casefile::request;
 use serde_json::Value;
 use tower::ServiceExt;
 

@@ -6,11 +6,11 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use memgate_core::admission;
-use memgate_core::casefile::request;
 use memgate_install::cel_policies;
 use memgate_model::cel::NotInCel;
 use memgate_model::family::Family;
 use memgate_model::finding::Severity;
+use memgate_workbench::casefile::request;
 
 use super::cases::cases;
 

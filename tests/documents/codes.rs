@@ -12,12 +12,12 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use memgate_core::casefile::Case;
-use memgate_core::casefile::read::read;
 use memgate_core::decide::codes;
 use memgate_manifest::document::values;
 use memgate_manifest::source::Source;
 use memgate_model::finding::Code;
+use memgate_workbench::casefile::Case;
+use memgate_workbench::casefile::read::read;
 use serde_json::Value;
 
 use super::cases::cases;

@@ -5,12 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use memgate_core::casefile::Case;
-use memgate_core::casefile::read::read;
-use memgate_core::casefile::request;
 use memgate_core::state;
 use memgate_manifest::document::values;
 use memgate_server::server::State;
+use memgate_workbench::casefile::Case;
+use memgate_workbench::casefile::read::read;
+use memgate_workbench::casefile::request;
 use memgate_workbench::offline::collect::{Reading, collect};
 
 use crate::client::post;

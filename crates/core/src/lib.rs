@@ -11,7 +11,6 @@
 //! - [`decide`]: one request and one snapshot to one decision.
 //! - [`admission`]: AdmissionReview bytes to a request, a decision to response bytes.
 //! - [`state`]: objects of manifests as the snapshot that decisions look at.
-//! - [`casefile`]: cases with their expectations, and the expectations that failed.
 //!
 //! The crates below this one: [`memgate_model`] has the types, [`memgate_platforms`] has the rules of each platform, [`memgate_policy`]
 //! judges by the rules of an organisation, [`memgate_schema`] checks what an apiserver checks before it calls a webhook, and
@@ -24,5 +23,3 @@ pub mod decide;
 pub mod admission;
 
 pub mod state;
-
-pub mod casefile;

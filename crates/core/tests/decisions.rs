@@ -15,9 +15,6 @@ use anyhow::{Context, Result, ensure};
 use case_trials::Way;
 use libtest_mimic::Arguments;
 use memgate_core::admission;
-use memgate_core::casefile::Case;
-use memgate_core::casefile::compare::CaseOutcome;
-use memgate_core::casefile::request;
 use memgate_core::decide::audit::audit;
 use memgate_core::patch::Patch;
 use memgate_core::state;
@@ -27,6 +24,9 @@ use memgate_model::kind::{Kind, SECRET};
 use memgate_model::object::Object;
 use memgate_model::request::{Occasion, Operation, Point, Request};
 use memgate_model::snapshot::Snapshot;
+use memgate_workbench::casefile::Case;
+use memgate_workbench::casefile::compare::CaseOutcome;
+use memgate_workbench::casefile::request;
 use serde_json::Value;
 
 fn main() -> Result<ExitCode> {

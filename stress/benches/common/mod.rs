@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Bytes;
-use memgate_core::casefile::Case;
-use memgate_core::casefile::read::read;
 use memgate_manifest::document::values;
 use memgate_manifest::source::Source;
 use memgate_model::family::Family;
 use memgate_model::object::{Coverage, KindState, Object};
 use memgate_model::snapshot::Snapshot;
+use memgate_workbench::casefile::Case;
+use memgate_workbench::casefile::read::read;
 use memgate_workbench::offline::collect::{Reading, collect};
 
 /// The state of every benchmark: one agent and the Redis memory that it claims.

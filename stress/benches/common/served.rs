@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use memgate_certs::tls::CertSource;
-use memgate_core::casefile::request;
 use memgate_manifest::document::values;
 use memgate_manifest::source::Source;
 use memgate_model::snapshot::Snapshot;
 use memgate_server::server::options::Options;
 use memgate_server::server::{Service, State, logs, reviews, routed, serve_plain};
+use memgate_workbench::casefile::request;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};

@@ -17,8 +17,6 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use memgate_certs::tls::CertSource;
 use memgate_core::admission;
-use memgate_core::casefile::Case;
-use memgate_core::casefile::read::read;
 use memgate_core::decide::decide;
 use memgate_core::state;
 use memgate_model::decision::Decision;
@@ -30,6 +28,8 @@ use memgate_primitives::pointer::Pointer;
 use memgate_primitives::review_path::Phase;
 use memgate_server::server::options::{Decide, Options};
 use memgate_server::server::{State, router};
+use memgate_workbench::casefile::Case;
+use memgate_workbench::casefile::read::read;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use memgate_core::admission;
-use memgate_core::casefile::request;
 use memgate_core::decide::decide;
 use memgate_core::state;
 use memgate_primitives::credential::{is_credential_name, value_spans};
 use memgate_primitives::review_path::Phase;
+use memgate_workbench::casefile::request;
 use serde_json::{Value, json};
 
 use crate::cases::cases;

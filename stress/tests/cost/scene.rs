@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
-use memgate_core::casefile::Case;
 use memgate_model::kind::POLICY_GROUP;
 use memgate_model::request::Operation;
+use memgate_workbench::casefile::Case;
 use serde_json::{Value, json};
 
 use crate::policies::policies;

@@ -9,7 +9,6 @@ use std::{
 
 use axum::{body::Body, http::Request};
 use memgate_certs::tls;
-use memgate_core::casefile::{self, Case};
 use memgate_core::decide::decide;
 use memgate_core::patch::Patch;
 use memgate_core::state;
@@ -21,6 +20,7 @@ use memgate_model::snapshot::Snapshot;
 use memgate_primitives::pointer::Pointer;
 use memgate_server::server::options::Options;
 use memgate_server::server::{Server, State, router};
+use memgate_workbench::casefile::{self, Case};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;

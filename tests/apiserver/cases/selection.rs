@@ -2,9 +2,9 @@
 
 use std::{collections::BTreeSet, env};
 
-use memgate_core::casefile::Case;
-use memgate_core::casefile::expect::Expect;
 use memgate_model::request::Operation;
+use memgate_workbench::casefile::Case;
+use memgate_workbench::casefile::expect::Expect;
 
 /// Chooses cases by their properties, in order.
 #[derive(Default)]

@@ -21,10 +21,10 @@ use anyhow::{Context, Result, ensure};
 use axum::http::Method;
 use kube::Client;
 use memgate_core::admission;
-use memgate_core::casefile::Case as Asked;
-use memgate_core::casefile::request::state;
 use memgate_install::component::Component;
 use memgate_model::finding::Severity;
+use memgate_workbench::casefile::Case as Asked;
+use memgate_workbench::casefile::request::state;
 use serde_json::{Value, json};
 
 use crate::{
@@ -157,7 +157,7 @@ fn refused_for(answer: &Answer) -> Result<Option<String>> {
 
 /// The codes, with their messages, under which memgate itself would refuse a request.
 fn denials(asked: &Asked) -> Result<Vec<(&'static str, String)>> {
-    let body = memgate_core::casefile::request::review(asked).to_string();
+    let body = memgate_workbench::casefile::request::review(asked).to_string();
     let review = admission::parse(&body)?;
     let admitted = admission::admit(&review.request, &state(asked)?)?;
     let findings = admitted.decision.findings.into_iter();

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, bail, ensure};
-use memgate_core::casefile::Case as Asked;
 use memgate_model::cel::NotInCel;
 use memgate_model::family::Family;
 use memgate_model::kind::NAMESPACE;
 use memgate_model::request::Operation;
+use memgate_workbench::casefile::Case as Asked;
 use serde_json::{Value, json};
 
 use super::variants::is_namespaced;

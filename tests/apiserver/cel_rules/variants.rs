@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
 use futures::{StreamExt, stream};
-use memgate_core::casefile::Case as Asked;
-use memgate_core::casefile::expect::Expect;
 use memgate_model::request::{Occasion, Operation};
 use memgate_primitives::pointer::Pointer;
+use memgate_workbench::casefile::Case as Asked;
+use memgate_workbench::casefile::expect::Expect;
 use serde_json::{Value, json};
 
 use super::{

@@ -9,12 +9,12 @@ use anyhow::{Context, Result, ensure};
 use axum::http::Method;
 use jiff::Timestamp;
 use memgate_core::admission;
-use memgate_core::casefile::Case as Asked;
-use memgate_core::casefile::request::{review, state};
 use memgate_install::exported_policies::{ExportOptions, Exported, export};
 use memgate_model::finding::Severity;
 use memgate_model::request::{Occasion, Operation, Point};
 use memgate_primitives::duration;
+use memgate_workbench::casefile::Case as Asked;
+use memgate_workbench::casefile::request::{review, state};
 use serde_json::{Value, json};
 
 use super::{entries_of, object};

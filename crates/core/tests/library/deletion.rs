@@ -6,10 +6,10 @@
 use std::collections::BTreeSet;
 
 use memgate_core::admission;
-use memgate_core::casefile::{Case, request};
 use memgate_model::decision::Decision;
 use memgate_model::kind::POLICY_KINDS;
 use memgate_model::request::{Occasion, Operation};
+use memgate_workbench::casefile::{Case, request};
 use serde_json::{Value, json};
 
 use super::cases::cases;

@@ -15,10 +15,10 @@ use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use memgate_core::admission;
-use memgate_core::casefile::{Case, request};
 use memgate_model::request::{Operation, Request};
 use memgate_model::schema::Schema;
 use memgate_primitives::pointer::Pointer;
+use memgate_workbench::casefile::{Case, request};
 use serde_json::{Value, json};
 
 use super::cases;

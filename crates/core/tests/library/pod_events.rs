@@ -2,12 +2,12 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test stops where something is wrong")]
 
-use memgate_core::casefile::{Case, request};
 use memgate_core::decide::decide;
 use memgate_core::{admission, state};
 use memgate_model::decision::Decision;
 use memgate_model::object::{Coverage, KindState};
 use memgate_model::snapshot::Snapshot;
+use memgate_workbench::casefile::{Case, request};
 use serde_json::{Value, json};
 
 use super::cases::cases;

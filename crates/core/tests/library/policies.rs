@@ -35,11 +35,11 @@ mod wrong;
 use std::borrow::Cow;
 
 use memgate_core::admission::{self, Admitted};
-use memgate_core::casefile::{Case, read::read, request};
 use memgate_core::state::{self, empty};
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::request::Occasion;
 use memgate_primitives::pointer::Pointer;
+use memgate_workbench::casefile::{Case, read::read, request};
 use serde_json::{Value, json};
 
 use super::views::documents;

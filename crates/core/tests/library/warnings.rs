@@ -3,10 +3,10 @@
 #![allow(clippy::expect_used, reason = "a test stops where something is wrong")]
 
 use memgate_core::admission;
-use memgate_core::casefile::{Case, request};
 use memgate_core::decide::decide;
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::request::{Operation, Request};
+use memgate_workbench::casefile::{Case, request};
 use serde_json::Value;
 
 use super::cases::cases;

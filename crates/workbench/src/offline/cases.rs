@@ -8,6 +8,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::casefile::compare::{CaseOutcome, failures};
+use crate::casefile::read::read;
+use crate::casefile::{Case, request};
 use crate::offline::classify::is_checked;
 use crate::offline::collect::{Reading, Unread, collect_within};
 use crate::offline::errors::error_at;
@@ -17,9 +20,6 @@ use crate::offline::load::{self, load};
 use crate::offline::notices::unreadable_errors;
 use crate::report::cases::{CaseResult, RuleCoverage};
 use memgate_core::admission;
-use memgate_core::casefile::compare::{CaseOutcome, failures};
-use memgate_core::casefile::read::read;
-use memgate_core::casefile::{Case, request};
 use memgate_manifest::document::{Document, values};
 use memgate_model::decision::Decision;
 use memgate_model::policy::Policies;

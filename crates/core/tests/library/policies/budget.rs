@@ -6,11 +6,11 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use memgate_core::admission::{self, Admitted};
-use memgate_core::casefile::{Case, request};
 use memgate_model::reason::Reason;
 use memgate_model::request::Occasion;
 use memgate_primitives::budget::{Budget, MAX_VOLUMES};
 use memgate_primitives::glob::Glob;
+use memgate_workbench::casefile::{Case, request};
 use serde_json::{Value, json};
 
 use super::{admitted, case, denies, memory, messages, object, policy};

@@ -1,8 +1,8 @@
 //! The second time: the same answer in the same bytes, no further edit, and no update that changes nothing is refused.
 
 use memgate_core::admission::{self, Admitted};
-use memgate_core::casefile::{Case, request};
 use memgate_model::request::Operation;
+use memgate_workbench::casefile::{Case, request};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

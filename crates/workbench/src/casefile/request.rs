@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::casefile::Case;
-use crate::state::{self, AddError};
+use memgate_core::state::{self, AddError};
 use memgate_model::object::DEFAULT_NAMESPACE;
 use memgate_model::request::Operation;
 use memgate_model::snapshot::Snapshot;
