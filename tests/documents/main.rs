@@ -15,6 +15,7 @@ mod codes;
 mod english;
 mod examples;
 mod library;
+mod lines;
 mod messages;
 mod policies;
 mod policy_definitions;
