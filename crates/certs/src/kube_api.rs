@@ -19,7 +19,10 @@ pub fn webhook_configs(client: Client, kind: Phase) -> Api<DynamicObject> {
     Api::all_with(client, &resource)
 }
 
-/// The answer to a request, or an error when it takes longer than `limit`.
+/// The answer to a request.
+///
+/// # Errors
+/// Those of the request; when it takes longer than `limit`.
 pub async fn with_timeout<T>(
     limit: Duration,
     answer: impl Future<Output = Result<T, kube::Error>>,

@@ -68,6 +68,9 @@ impl ReviewPaths {
 
     /// Which call a path is for. A path without the right token gets one and the same answer, whatever it is, and an
     /// apiserver whose configuration is a moment older or newer than this replica's knowledge tries again.
+    ///
+    /// # Errors
+    /// When no review is accepted there.
     pub fn phase(&self, path: &str) -> Result<Phase, PathFault> {
         match &self.0 {
             Mode::Plain => {

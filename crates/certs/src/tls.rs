@@ -146,6 +146,9 @@ pub struct CertKeyPair {
 
 impl ServingCert {
     /// Reads or makes the first certificate; with [`CertSource::Builtin`] the certificate manager makes it later.
+    ///
+    /// # Errors
+    /// When a file cannot be read or written, or what it holds cannot be used.
     pub fn load(source: &CertSource, client_auth: Option<&ClientAuth>, clock: &Clock) -> Result<Self, Error> {
         let mut files = None;
         let current = match source {
@@ -237,6 +240,9 @@ impl ServingCert {
     }
 
     /// The configuration of handshakes, which use the current certificate.
+    ///
+    /// # Errors
+    /// When the library does not support the versions of TLS.
     pub fn server_config(self: Arc<Self>) -> Result<ServerConfig, Error> {
         let builder = ServerConfig::builder_with_details(provider().into(), Arc::new(self.clock.clone()))
             .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
@@ -286,6 +292,9 @@ impl ResolvesServerCert for ServingCert {
 
 impl CertKeyPair {
     /// A certificate chain and its key, which must belong together.
+    ///
+    /// # Errors
+    /// When they do not, or cannot be read.
     pub fn new(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Result<Self, Error> {
         let key = CertifiedKey::from_der(chain, key, &provider()).map_err(Error::Pair)?;
         let leaf = key.end_entity_cert().map_err(Error::Pair)?;

@@ -84,6 +84,7 @@ impl Check {
     }
 
     /// Adds advice.
+    #[must_use]
     pub fn help(self, help: impl Into<String>) -> Self {
         Self { help: Some(plain(&help.into()).into_owned()), ..self }
     }

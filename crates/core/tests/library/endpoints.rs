@@ -1,5 +1,7 @@
 //! The parsed endpoints, each on one line: the scheme, the hosts with their kinds, and the path.
 
+#![expect(clippy::expect_used, reason = "a test stops where something is wrong")]
+
 use memgate_core::state;
 use memgate_model::memory_view::{EndpointSource, EndpointView, Why};
 use memgate_model::settings::Settings;
