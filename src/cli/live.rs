@@ -15,7 +15,7 @@ use crate::cluster::listed_state::read_state;
 use crate::cluster::reader::ClusterReader;
 use crate::offline::load::InputPlan;
 use crate::report::plain;
-use memgate_core::state::cluster_snapshot::{ClusterSnapshot, Known, kinds};
+use memgate_core::state::cluster_snapshot::{ClusterSnapshot, KindEntry, kinds};
 use memgate_model::family::Family;
 
 /// The name of the cluster's state in findings, in place of a path.
@@ -77,8 +77,7 @@ fn state(
         }
         Ok(snapshot)
     })?;
-    for kind in snapshot.kinds.iter().filter(|kind| kind.state == Known::Unknown && kind.kind == "Pod") {
-        let why = kind.why.as_deref().unwrap_or_default();
+    for why in snapshot.kinds.iter().filter(|kind| kind.kind == "Pod").filter_map(KindEntry::unknown) {
         terminal.note(&plain(&format!("note: agent pods could not be read: {why}")));
     }
     let mut bytes = Vec::new();

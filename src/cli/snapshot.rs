@@ -14,7 +14,7 @@ use crate::cli::terminal::Terminal;
 use crate::cluster::listed_state::add_definitions;
 use crate::cluster::wait::probe_namespace;
 use crate::report::{counted, plain};
-use memgate_core::state::cluster_snapshot::{ClusterSnapshot, Known};
+use memgate_core::state::cluster_snapshot::ClusterSnapshot;
 use memgate_model::family::Family;
 
 /// Write the state of a cluster into a file, for --snapshot
@@ -67,9 +67,8 @@ pub struct Args {
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let families = args.families.chosen();
     let snapshot = block_on(read(args, &families))?;
-    let known = snapshot.kinds.iter().filter(|kind| kind.state != Known::Unknown).count();
-    for kind in snapshot.kinds.iter().filter(|kind| kind.state == Known::Unknown) {
-        let why = kind.why.as_deref().unwrap_or_default();
+    let known = snapshot.kinds.iter().filter(|kind| kind.unknown().is_none()).count();
+    for (kind, why) in snapshot.kinds.iter().filter_map(|kind| Some((kind, kind.unknown()?))) {
         terminal.note(&plain(&format!("note: {} is not in the snapshot: {why}", kind.full_name())));
     }
     anyhow::ensure!(known > 0, "no kind of the cluster can be read, so the snapshot would be empty");

@@ -132,7 +132,7 @@ pub(crate) fn sort(checks: &mut [Check]) {
 pub(crate) fn unreadable<T>(fetched: &Fetched<T>, id: &'static str, subject: &str) -> Option<Check> {
     match fetched {
         Fetched::Unknown(why) => Some(Check::unknown(id, subject, why.clone())),
-        Fetched::Found(_) | Fetched::NotFound => None,
+        Fetched::Found(_) | Fetched::Absent => None,
     }
 }
 

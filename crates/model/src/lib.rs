@@ -9,7 +9,7 @@
 //! Read [`request`], [`snapshot`] and [`decision`] first.
 //!
 //! - What goes in: [`request`]; [`snapshot`] with its [`object`]s and [`settings`] ([`platform_settings`]), which only a
-//!   [`state_reader`] reads.
+//!   [`state_reader`] reads; each lookup has an [`answer`].
 //! - What comes out: [`decision`] with its [`reason`], [`finding`], [`edit`], [`event`]; [`codes`] makes tables of
 //!   finding codes, each with a [`page`].
 //! - Platforms: [`family`] is the row of one, with its [`kind`]s, definitions ([`crds`]), pod [`selector`]s and rules in
@@ -21,6 +21,7 @@
 //!   and the views that it judges ([`memory_view`], [`cel_view`]).
 //! - Errors: [`causes`].
 
+pub mod answer;
 pub mod bounded_value;
 pub mod causes;
 pub mod cel;
