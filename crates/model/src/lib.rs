@@ -14,7 +14,7 @@
 //!   finding codes, each with a [`page`].
 //! - Platforms: [`family`] is the row of one, with its [`kind`]s, definitions ([`crds`]), pod [`selector`]s and rules in
 //!   [`cel`]. Its `inject` returns an [`injection`].
-//! - Reading of objects: [`schema`], [`tree`] and [`prune`] for a platform's own kinds; [`view`] for borrowed JSON;
+//! - Reading of objects: [`schema`], [`tree`] and [`plain_value`] for a platform's own kinds; [`view`] for borrowed JSON;
 //!   [`pod`], [`workload`] and [`claim_volumes`] for core objects; [`label_selector`].
 //! - Comparing of objects: [`change`], [`digest`], [`elsewhere`], [`recurring_texts`].
 //! - Policies: [`policy`] with its [`policy_rule`]s and [`typed_rule`]s, the fields that it may fill ([`policy_field`]),
@@ -22,7 +22,6 @@
 //! - Errors: [`causes`].
 
 pub mod answer;
-pub mod bounded_value;
 pub mod causes;
 pub mod cel;
 pub mod cel_view;
@@ -43,12 +42,12 @@ pub mod label_selector;
 pub mod memory_view;
 pub mod object;
 pub mod page;
+pub mod plain_value;
 pub mod platform_settings;
 pub mod pod;
 pub mod policy;
 pub mod policy_field;
 pub mod policy_rule;
-pub mod prune;
 pub mod reason;
 pub mod recurring_texts;
 pub mod request;
