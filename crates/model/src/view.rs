@@ -4,6 +4,9 @@
 //! without recursion, so neither their size nor their depth matters. Lists and maps are kept up to a limit, which
 //! ends the decision. JSON is read as in Go: the last of several equal keys wins, `null` is absent, and keys are
 //! compared after unescaping. serde's derive refuses repeated keys, hence the macro.
+//!
+//! A `tree` reads by a table of fields and keeps a copy that may outlive the text. Views are apart from it because nearly
+//! every review is about a pod: their fields are known to the compiler, and nothing is copied.
 
 mod reading;
 
@@ -16,7 +19,7 @@ use serde_json::value::RawValue;
 
 pub use memgate_primitives::json::Text;
 
-pub use self::reading::{Element, Place, Quota, Reading, View, read};
+pub use self::reading::{Element, Place, Quota, Reading, View, read, visit_list};
 
 /// The label by which a pod or a namespace opts out of injection, or a pod requires it.
 pub const INJECT_LABEL: &str = "memgate.dev/inject";
