@@ -13,7 +13,7 @@ use crate::cli::terminal::Terminal;
 use memgate_cluster::agents::add_agent_pods;
 use memgate_cluster::listed_state::read_state;
 use memgate_cluster::reader::ClusterReader;
-use memgate_core::state::cluster_snapshot::{ClusterSnapshot, Known, kinds};
+use memgate_core::state::cluster_snapshot::{ClusterSnapshot, KindEntry, kinds};
 use memgate_model::family::Family;
 use memgate_workbench::offline::load::InputPlan;
 use memgate_workbench::report::plain;
@@ -77,8 +77,7 @@ fn state(
         }
         Ok(snapshot)
     })?;
-    for kind in snapshot.kinds.iter().filter(|kind| kind.state == Known::Unknown && kind.kind == "Pod") {
-        let why = kind.why.as_deref().unwrap_or_default();
+    for why in snapshot.kinds.iter().filter(|kind| kind.kind == "Pod").filter_map(KindEntry::unknown) {
         terminal.note(&plain(&format!("note: agent pods could not be read: {why}")));
     }
     let mut bytes = Vec::new();

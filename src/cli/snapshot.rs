@@ -13,7 +13,7 @@ use crate::cli::live;
 use crate::cli::terminal::Terminal;
 use memgate_cluster::listed_state::add_definitions;
 use memgate_cluster::wait::probe_namespace;
-use memgate_core::state::cluster_snapshot::{ClusterSnapshot, Known};
+use memgate_core::state::cluster_snapshot::ClusterSnapshot;
 use memgate_model::family::Family;
 use memgate_workbench::report::{counted, plain};
 
@@ -67,9 +67,8 @@ pub struct Args {
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let families = args.families.chosen();
     let snapshot = block_on(read(args, &families))?;
-    let known = snapshot.kinds.iter().filter(|kind| kind.state != Known::Unknown).count();
-    for kind in snapshot.kinds.iter().filter(|kind| kind.state == Known::Unknown) {
-        let why = kind.why.as_deref().unwrap_or_default();
+    let known = snapshot.kinds.iter().filter(|kind| kind.unknown().is_none()).count();
+    for (kind, why) in snapshot.kinds.iter().filter_map(|kind| Some((kind, kind.unknown()?))) {
         terminal.note(&plain(&format!("note: {} is not in the snapshot: {why}", kind.full_name())));
     }
     anyhow::ensure!(known > 0, "no kind of the cluster can be read, so the snapshot would be empty");

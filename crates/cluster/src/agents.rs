@@ -11,7 +11,7 @@ use crate::listed_state::read_state;
 use crate::probe::minimal_pod;
 use crate::reader::{ClusterReader, truncated, with_kind};
 use crate::replay::unknown_references;
-use memgate_core::state::cluster_snapshot::{ClusterSnapshot, Known};
+use memgate_core::state::cluster_snapshot::{ClusterSnapshot, KindEntry};
 use memgate_core::state::empty;
 use memgate_model::family::Family;
 use memgate_model::kind::{CORE, Kind, NAMESPACE, SECRET};
@@ -59,7 +59,7 @@ pub(super) async fn agent_pods(
         let params = ListParams { label_selector: labels(selector), ..ListParams::default() };
         let (pods, are_all) = match reader.list_to_limit("v1", namespace, POD.plural, params).await {
             Fetched::Found(pods) => pods,
-            Fetched::NotFound => continue,
+            Fetched::Absent => continue,
             Fetched::Unknown(why) => {
                 add_once(&mut incomplete, why);
                 continue;
@@ -104,7 +104,7 @@ pub async fn add_agent_pods(
     let (pods, incomplete) = agent_pods(reader, families, &namespaces).await;
     file.items.extend(pods.into_iter().map(|pod| pod.json));
     if let Some(why) = incomplete.into_iter().next() {
-        file.add_entry(POD.api_version(), POD.kind, Known::Unknown, Some(why));
+        file.add_entry(POD.api_version(), POD.kind, Fetched::Unknown(why));
     }
 }
 
@@ -116,7 +116,7 @@ async fn state(reader: &ClusterReader, settings: Settings, incomplete: &mut Vec<
     let read = read_state(reader, &kinds, false, &mut file).await;
     let mut snapshot = empty(settings);
     let put = file.put("the cluster", &mut snapshot);
-    let reasons = file.kinds.into_iter().filter_map(|entry| entry.why);
+    let reasons = file.kinds.iter().filter_map(KindEntry::unknown).map(str::to_owned);
     for why in reasons.chain(read.err()).chain(put.err().map(|error| error.to_string())) {
         add_once(incomplete, why);
     }
@@ -174,7 +174,7 @@ pub(super) async fn look_up(
                     let object = Object::read(reference.kind, &object).ok().flatten();
                     results.extend(object.map(|object| (reference, Ok(Some(Arc::new(object))))));
                 }
-                Fetched::NotFound => results.push((reference, Ok(None))),
+                Fetched::Absent => results.push((reference, Ok(None))),
                 Fetched::Unknown(why) => add_once(incomplete, why),
             }
         }

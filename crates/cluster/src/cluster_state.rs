@@ -11,47 +11,13 @@ use serde_json::Value;
 
 use crate::webhook_entry::{NAME_LABEL, WebhookEntry, entries};
 use memgate_install::objects::WebhookConfiguration;
+use memgate_model::answer::Answer;
 use memgate_model::snapshot::Snapshot;
 use memgate_primitives::review_path;
 use memgate_primitives::review_path::Phase;
 
-/// The result of a read.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub enum Fetched<T> {
-    /// It exists.
-    Found(T),
-    /// It does not exist.
-    #[default]
-    NotFound,
-    /// It could not be read, and why.
-    Unknown(String),
-}
-
-impl<T> Fetched<T> {
-    /// The object, if it was found.
-    pub const fn found(&self) -> Option<&T> {
-        match self {
-            Self::Found(found) => Some(found),
-            Self::NotFound | Self::Unknown(_) => None,
-        }
-    }
-
-    /// Converts what was found.
-    pub(super) fn map<U>(self, convert: impl FnOnce(T) -> U) -> Fetched<U> {
-        match self {
-            Self::Found(found) => Fetched::Found(convert(found)),
-            Self::NotFound => Fetched::NotFound,
-            Self::Unknown(why) => Fetched::Unknown(why),
-        }
-    }
-}
-
-impl<T> Fetched<Vec<T>> {
-    /// The objects of a list; none if it could not be read.
-    pub fn items(&self) -> &[T] {
-        self.found().map(Vec::as_slice).unwrap_or_default()
-    }
-}
+/// The result of a read, or why it failed.
+pub type Fetched<T> = Answer<T, String>;
 
 /// The containers of a Deployment.
 pub const CONTAINERS: &str = "/spec/template/spec/containers";
@@ -163,7 +129,8 @@ impl Default for Agents {
 impl Installation {
     /// The arguments of the Deployment's containers.
     pub fn arguments(&self) -> impl Iterator<Item = &str> {
-        let containers = self.deployment.found().into_iter().flat_map(|found| elements(found, CONTAINERS));
+        let containers =
+            self.deployment.as_ref().found().into_iter().flat_map(|found| elements(found, CONTAINERS));
         containers.flat_map(|container| elements(container, "/args")).filter_map(Value::as_str)
     }
 
@@ -218,7 +185,7 @@ impl Installation {
         if let Fetched::Unknown(_) = self.namespaces {
             return None;
         }
-        let known = self.namespaces.found().and_then(|all| all.get(namespace).cloned());
+        let known = self.namespaces.as_ref().found().and_then(|all| all.get(namespace).cloned());
         Some(known.unwrap_or_else(|| [(NAME_LABEL.to_owned(), namespace.to_owned())].into()))
     }
 }

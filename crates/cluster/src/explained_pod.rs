@@ -37,7 +37,7 @@ pub async fn explained_pod(
 ) -> Result<ExplainedPod, String> {
     let pod = match reader.get_kind(&POD, namespace, name).await {
         Fetched::Found(json) => AgentPod { json },
-        Fetched::NotFound => return Err(format!("there is no Pod {namespace}/{name}")),
+        Fetched::Absent => return Err(format!("there is no Pod {namespace}/{name}")),
         Fetched::Unknown(why) => return Err(why),
     };
     let families = settings.families.clone();

@@ -109,7 +109,7 @@ fn parse_version(body: &Value) -> Fetched<(u32, u32)> {
     };
     match (number("major"), number("minor")) {
         (Some(major), Some(minor)) => Fetched::Found((major, minor)),
-        _ => Fetched::NotFound,
+        _ => Fetched::Absent,
     }
 }
 
@@ -117,7 +117,7 @@ fn parse_version(body: &Value) -> Fetched<(u32, u32)> {
 pub(super) async fn served_resources(reader: &ClusterReader) -> Fetched<ServedResources> {
     let groups = match fetch("get", "/apis", reader.client.list_api_groups()).await {
         Fetched::Found(groups) => groups.groups,
-        Fetched::NotFound => return Fetched::NotFound,
+        Fetched::Absent => return Fetched::Absent,
         Fetched::Unknown(why) => return Fetched::Unknown(why),
     };
     let is_named = |group: &str| {

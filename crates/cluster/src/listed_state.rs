@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::cluster_state::{Fetched, ServedResources};
 use crate::installation::served_resources;
 use crate::reader::{ClusterReader, path, truncated, with_kind};
-use memgate_core::state::cluster_snapshot::{ClusterSnapshot, DEFINITION, DEFINITION_API, Known, kept};
+use memgate_core::state::cluster_snapshot::{ClusterSnapshot, DEFINITION, DEFINITION_API, kept};
 use memgate_model::family::Family;
 use memgate_model::kind::{Kind, NAMESPACE, SECRET};
 use memgate_model::schema::Schema;
@@ -35,7 +35,7 @@ pub async fn read_state(
 ) -> Result<(), String> {
     let served = match served_resources(reader).await {
         Fetched::Found(served) => served,
-        Fetched::NotFound => return Err("the apiserver serves no list of its API groups".to_owned()),
+        Fetched::Absent => return Err("the apiserver serves no list of its API groups".to_owned()),
         Fetched::Unknown(why) => return Err(why),
     };
     for &kind in kinds {
@@ -43,21 +43,16 @@ pub async fn read_state(
             _ if *kind == SECRET && !with_secrets => {
                 (Vec::new(), Fetched::Unknown("not asked for; --secrets takes names and keys".to_owned()))
             }
-            None => (Vec::new(), Fetched::NotFound),
+            None => (Vec::new(), Fetched::Absent),
             Some(version) => match &file.namespaces {
                 Some(names) if *kind == NAMESPACE => namespaces(reader, names).await?,
                 names => objects(reader, kind, &version, names.as_ref()).await,
             },
         };
-        let (state, why) = match read {
-            Fetched::Found(()) => (Known::Known, None),
-            Fetched::NotFound => (Known::NotServed, None),
-            Fetched::Unknown(why) => (Known::Unknown, Some(why)),
-        };
-        file.add_entry(kind.api_version(), kind.kind, state, why);
-        if state == Known::Known {
+        if read == Fetched::Found(()) {
             file.items.extend(objects);
         }
+        file.add_entry(kind.api_version(), kind.kind, read);
     }
     Ok(())
 }
@@ -83,7 +78,7 @@ async fn namespaces(
     for name in names {
         match reader.get_kind(&NAMESPACE, "", name).await {
             Fetched::Found(namespace) => all.push(kept(&NAMESPACE, &namespace)),
-            Fetched::NotFound => return Err(format!("there is no namespace {name}")),
+            Fetched::Absent => return Err(format!("there is no namespace {name}")),
             Fetched::Unknown(why) => return Ok((all, Fetched::Unknown(why))),
         }
     }
@@ -133,10 +128,10 @@ async fn list(
         };
         reader.pages(&resource, &path, params, take).await
     };
-    match read {
-        Fetched::Found(false) => Fetched::Unknown(truncated(kind.plural)),
-        read => read.map(|_| ()),
-    }
+    read.and_then(|is_whole| match is_whole {
+        true => Fetched::Found(()),
+        false => Fetched::Unknown(truncated(kind.plural)),
+    })
 }
 
 /// The plural name with its group: several platforms have agents.
@@ -153,20 +148,20 @@ pub async fn add_definitions(
 ) {
     let kinds: BTreeSet<&'static Kind> =
         families.iter().flat_map(|family| family.kinds.validated).copied().collect();
-    let (mut state, mut why, mut found) = (Known::Known, None, Vec::new());
+    let (mut read, mut found) = (Fetched::Found(()), Vec::new());
     for kind in kinds {
         let name = format!("{}.{}", kind.plural, kind.group);
         match reader.get_kind(&DEFINITIONS, "", &name).await {
             Fetched::Found(definition) => found.push(kept_definition(&definition)),
-            Fetched::NotFound => {}
-            Fetched::Unknown(reason) => {
-                (state, why) = (Known::Unknown, Some(reason));
+            Fetched::Absent => {}
+            Fetched::Unknown(why) => {
+                read = Fetched::Unknown(why);
                 found.clear();
                 break;
             }
         }
     }
-    file.add_entry(DEFINITION_API.to_owned(), DEFINITION, state, why);
+    file.add_entry(DEFINITION_API.to_owned(), DEFINITION, read);
     file.items.extend(found);
 }
 

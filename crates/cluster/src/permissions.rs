@@ -20,8 +20,11 @@ pub async fn permissions(
     installation: &Installation,
     expected: &Objects,
 ) -> Fetched<Permissions> {
-    let account =
-        installation.deployment.found().map(|found| text(found, "/spec/template/spec/serviceAccountName"));
+    let account = installation
+        .deployment
+        .as_ref()
+        .found()
+        .map(|found| text(found, "/spec/template/spec/serviceAccountName"));
     let account = account.filter(|account| !account.is_empty()).unwrap_or(NAME);
     let home = installation.namespace.as_str();
     let of_cluster = expected.cluster_role.rules.as_deref().unwrap_or_default();
@@ -46,7 +49,7 @@ pub async fn permissions(
         match response {
             Fetched::Found(true) => {}
             Fetched::Found(false) => denied.push(permission),
-            Fetched::NotFound => return Fetched::NotFound,
+            Fetched::Absent => return Fetched::Absent,
             Fetched::Unknown(why) => return Fetched::Unknown(why),
         }
     }

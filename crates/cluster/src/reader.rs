@@ -33,7 +33,7 @@ pub(super) async fn fetch<T>(
 ) -> Fetched<T> {
     match timeout(REQUEST_TIMEOUT, request).await {
         Ok(Ok(response)) => Fetched::Found(response),
-        Ok(Err(kube::Error::Api(status))) if status.code == 404 => Fetched::NotFound,
+        Ok(Err(kube::Error::Api(status))) if status.code == 404 => Fetched::Absent,
         Ok(Err(kube::Error::Api(status))) if status.code == 403 => {
             Fetched::Unknown(forbidden(verb, resource))
         }
@@ -76,11 +76,7 @@ impl ClusterReader {
             let request = request.get(name, &GetParams::default()).map_err(kube::Error::BuildRequest)?;
             self.client.request(request).await
         };
-        match fetch::<Value>("get", plural, get).await {
-            Fetched::Found(object) => typed("get", plural, object),
-            Fetched::NotFound => Fetched::NotFound,
-            Fetched::Unknown(why) => Fetched::Unknown(why),
-        }
+        fetch::<Value>("get", plural, get).await.and_then(|object| typed("get", plural, object))
     }
 
     /// All objects of a list. A list that is longer than the limit is unknown, so that no check takes an object
@@ -92,12 +88,11 @@ impl ClusterReader {
         plural: &str,
         params: ListParams,
     ) -> Fetched<Vec<K>> {
-        match self.list_to_limit(api_version, namespace, plural, params).await {
-            Fetched::Found((_, false)) => Fetched::Unknown(truncated(plural)),
-            Fetched::Found((items, true)) => typed("list", plural, items.into()),
-            Fetched::NotFound => Fetched::NotFound,
-            Fetched::Unknown(why) => Fetched::Unknown(why),
-        }
+        let list = self.list_to_limit(api_version, namespace, plural, params).await;
+        list.and_then(|(items, is_whole)| match is_whole {
+            true => typed("list", plural, items.into()),
+            false => Fetched::Unknown(truncated(plural)),
+        })
     }
 
     /// The objects of a list up to the limit, and whether these are all.
@@ -140,7 +135,7 @@ impl ClusterReader {
             };
             let page = match fetch("list", resource, list).await {
                 Fetched::Found(page) => page,
-                Fetched::NotFound => return Fetched::NotFound,
+                Fetched::Absent => return Fetched::Absent,
                 Fetched::Unknown(why) => return Fetched::Unknown(why),
             };
             let next = page.metadata.continue_.filter(|token| !token.is_empty());

@@ -255,7 +255,7 @@ impl RotationTarget<'_> {
     fn found<T>(self, answer: Fetched<T>) -> Result<T, Error> {
         match answer {
             Fetched::Found(found) => Ok(found),
-            Fetched::NotFound => {
+            Fetched::Absent => {
                 Err(Error::NoSecret { secret: self.secret.to_owned(), namespace: self.namespace.to_owned() })
             }
             Fetched::Unknown(why) => Err(Error::Unanswered(plain(&why).into_owned())),

@@ -18,7 +18,8 @@ use memgate_core::admission;
 use memgate_core::decide::audit::audit;
 use memgate_core::patch::Patch;
 use memgate_core::state;
-use memgate_core::state::cluster_snapshot::{ClusterSnapshot, Known, kept, kinds};
+use memgate_core::state::cluster_snapshot::{ClusterSnapshot, kept, kinds};
+use memgate_model::answer::Answer;
 use memgate_model::finding::Severity;
 use memgate_model::kind::{Kind, SECRET};
 use memgate_model::object::Object;
@@ -50,12 +51,14 @@ fn answer_by_file(case: &Case) -> Result<CaseOutcome> {
         let objects: Vec<Value> =
             case.state.iter().filter(|it| is_of(kind, it)).map(|it| kept(kind, it)).collect();
         let known = match objects.is_empty() {
-            false => Known::Known,
+            false => Answer::Found(()),
             // Of these, a case says nothing by leaving them out.
-            true if kind.group.is_empty() || kind.is("ark.mckinsey.com", "Memory") => Known::Unknown,
-            true => Known::NotServed,
+            true if kind.group.is_empty() || kind.is("ark.mckinsey.com", "Memory") => {
+                Answer::Unknown("not in the case".to_owned())
+            }
+            true => Answer::Absent,
         };
-        file.add_entry(kind.api_version(), kind.kind, known, None);
+        file.add_entry(kind.api_version(), kind.kind, known);
         file.items.extend(objects);
     }
     let mut text = Vec::new();

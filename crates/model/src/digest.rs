@@ -2,20 +2,17 @@
 //!
 //! Its keys are random, so that a user cannot prepare two values with one digest. It is never shown or stored.
 
-use std::fmt;
 use std::hash::{BuildHasher as _, Hash, RandomState};
 use std::sync::LazyLock;
 
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::{Error, MapAccess, SeqAccess};
 
-use crate::view::Text;
+use memgate_primitives::json::{Reader, Scalar, Seed, Text, parse};
 
 /// The digest of a JSON text. The order of fields does not matter, nor does a field at the top that is `null`; the
 /// last of equal keys counts. `None` for a text that is not JSON or nests too deep.
 pub fn of(text: &str) -> Option<u64> {
-    let mut deserializer = serde_json::Deserializer::from_str(text);
-    let digest = Hashing { drop_nulls: true }.deserialize(&mut deserializer).ok()?;
-    deserializer.end().ok().map(|()| digest)
+    parse(text, Hashing { drop_nulls: true }).ok()
 }
 
 /// Reads a value. The JSON type is part of the digest. The entries of an object are sorted by the hashes of their
@@ -25,7 +22,7 @@ struct Hashing {
     drop_nulls: bool,
 }
 
-const BELOW: Hashing = Hashing { drop_nulls: false };
+const BELOW: Seed<Hashing> = Seed(Hashing { drop_nulls: false });
 
 static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
@@ -33,46 +30,20 @@ fn one(value: impl Hash) -> u64 {
     KEYS.hash_one(value)
 }
 
-impl<'de> DeserializeSeed<'de> for Hashing {
+impl<'de> Reader<'de> for Hashing {
     type Value = u64;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<u64, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Hashing {
-    type Value = u64;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON")
+    fn scalar<E: Error>(self, scalar: Scalar<'de>) -> Result<u64, E> {
+        Ok(match scalar {
+            Scalar::Null => one(0_u8),
+            Scalar::Boolean(value) => one((1_u8, value)),
+            // By themselves, 0 and 0.0 have the same hash.
+            Scalar::Number(number) => one((2_u8, number.is_i64(), number.is_u64(), number)),
+            Scalar::Text(text) => one((5_u8, &*text)),
+        })
     }
 
-    fn visit_unit<E: Error>(self) -> Result<u64, E> {
-        Ok(one(0_u8))
-    }
-
-    fn visit_bool<E: Error>(self, value: bool) -> Result<u64, E> {
-        Ok(one((1_u8, value)))
-    }
-
-    fn visit_i64<E: Error>(self, value: i64) -> Result<u64, E> {
-        Ok(one((2_u8, value)))
-    }
-
-    fn visit_u64<E: Error>(self, value: u64) -> Result<u64, E> {
-        Ok(one((3_u8, value)))
-    }
-
-    fn visit_f64<E: Error>(self, value: f64) -> Result<u64, E> {
-        Ok(one((4_u8, if value == 0.0 { 0 } else { value.to_bits() })))
-    }
-
-    fn visit_str<E: Error>(self, value: &str) -> Result<u64, E> {
-        Ok(one((5_u8, value)))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<u64, A::Error> {
+    fn list<A: SeqAccess<'de>>(self, mut list: A) -> Result<u64, A::Error> {
         let mut all = one(6_u8);
         while let Some(element) = list.next_element_seed(BELOW)? {
             all = one((all, element));
@@ -80,10 +51,10 @@ impl<'de> Visitor<'de> for Hashing {
         Ok(all)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<u64, A::Error> {
+    fn object<A: MapAccess<'de>>(self, mut object: A) -> Result<u64, A::Error> {
         let mut entries = Vec::new();
-        while let Some(key) = map.next_key::<Text<'de>>()? {
-            entries.push((one(&*key), map.next_value_seed(BELOW)?));
+        while let Some(key) = object.next_key::<Text<'de>>()? {
+            entries.push((one(&*key), object.next_value_seed(BELOW)?));
         }
         // As in Go, the last of several entries with equal keys counts.
         entries.reverse();

@@ -9,18 +9,18 @@
 //! Read [`request`], [`snapshot`] and [`decision`] first.
 //!
 //! - What goes in: [`request`]; [`snapshot`] with its [`object`]s and [`settings`] ([`platform_settings`]), which only a
-//!   [`state_reader`] reads.
+//!   [`state_reader`] reads; each lookup has an [`answer`].
 //! - What comes out: [`decision`] with its [`reason`], [`finding`], [`edit`], [`event`]; [`codes`] makes tables of
 //!   finding codes, each with a [`page`].
 //! - Platforms: [`family`] is the row of one, with its [`kind`]s, definitions ([`crds`]), pod [`selector`]s and rules in
 //!   [`cel`]. Its `inject` returns an [`injection`].
-//! - Reading of objects: [`schema`], [`tree`] and [`prune`] for a platform's own kinds; [`view`] for borrowed JSON;
+//! - Reading of objects: [`schema`], [`tree`] and [`plain_value`] for a platform's own kinds; [`view`] for borrowed JSON;
 //!   [`pod`], [`workload`] and [`claim_volumes`] for core objects; [`label_selector`].
 //! - Comparing of objects: [`change`], [`digest`], [`elsewhere`], [`recurring_texts`].
 //! - Policies: [`policy`] with its [`policy_rule`]s and [`typed_rule`]s, the fields that it may fill ([`policy_field`]),
 //!   and the views that it judges ([`memory_view`], [`cel_view`]).
 
-pub mod bounded_value;
+pub mod answer;
 pub mod cel;
 pub mod cel_view;
 pub mod change;
@@ -40,12 +40,12 @@ pub mod label_selector;
 pub mod memory_view;
 pub mod object;
 pub mod page;
+pub mod plain_value;
 pub mod platform_settings;
 pub mod pod;
 pub mod policy;
 pub mod policy_field;
 pub mod policy_rule;
-pub mod prune;
 pub mod reason;
 pub mod recurring_texts;
 pub mod request;

@@ -15,6 +15,7 @@ use serde_json::Error;
 
 use self::index::{Index, Indexes};
 use self::objects::Objects;
+use crate::answer::Answer;
 use crate::kind::Kind;
 use crate::recurring_texts::RecurringTexts;
 use crate::tree::Tree;
@@ -278,26 +279,8 @@ pub enum Coverage {
     Unknown,
 }
 
-/// The answer to a lookup.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Lookup<'s> {
-    /// It exists.
-    Found(&'s Object),
-    /// It does not exist.
-    Absent,
-    /// It is not known whether it exists.
-    Unknown,
-}
-
-impl<'s> Lookup<'s> {
-    /// The object, if it was found.
-    pub const fn found(self) -> Option<&'s Object> {
-        match self {
-            Self::Found(object) => Some(object),
-            Self::Absent | Self::Unknown => None,
-        }
-    }
-}
+/// The answer to the lookup of an object in the state.
+pub type Lookup<'s> = Answer<&'s Object>;
 
 /// The namespace of objects that do not name one, as for kubectl.
 pub const DEFAULT_NAMESPACE: &str = "default";
@@ -458,7 +441,7 @@ impl KindState {
 
     pub(super) fn get(&self, namespace: &str, name: &str) -> Lookup<'_> {
         if self.is_made(namespace, name) {
-            return Lookup::Unknown;
+            return Lookup::Unknown(());
         }
         if let Some(object) = self.object(namespace, name) {
             return Lookup::Found(object);
@@ -469,7 +452,7 @@ impl KindState {
             Coverage::Listed(_) => self.knows_all(Some(namespace)),
             Coverage::Watched | Coverage::Unknown => self.looked_up(namespace, name) == Some(&Ok(())),
         };
-        if absent { Lookup::Absent } else { Lookup::Unknown }
+        if absent { Lookup::Absent } else { Lookup::Unknown(()) }
     }
 }
 

@@ -87,6 +87,11 @@ impl Schema {
         }
     }
 
+    /// The field of this name.
+    pub fn field(&self, name: &str) -> Option<&'static Field> {
+        self.fields().iter().find(|field| field.name == name)
+    }
+
     /// The name of the expected JSON type, as messages write it; `None` if any type is allowed.
     pub const fn type_name(&self) -> Option<&'static str> {
         match self {

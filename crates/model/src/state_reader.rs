@@ -48,8 +48,8 @@ impl<'s> StateReader<'s> {
             return Lookup::Absent;
         }
         let state = self.kinds.get(kind);
-        let lookup = state.map_or(Lookup::Unknown, |state| state.get(namespace, name));
-        if lookup == Lookup::Unknown && !state.is_some_and(|state| state.is_made(namespace, name)) {
+        let lookup = state.map_or(Lookup::Unknown(()), |state| state.get(namespace, name));
+        if lookup == Lookup::Unknown(()) && !state.is_some_and(|state| state.is_made(namespace, name)) {
             self.note_unknown(kind, namespace, name);
         }
         lookup
@@ -61,7 +61,7 @@ impl<'s> StateReader<'s> {
     pub fn get_if_known(&mut self, kind: &'static Kind, namespace: &str, name: &str) -> Lookup<'s> {
         let Some(state) = self.kinds.get(kind) else {
             self.note_unknown(kind, namespace, name);
-            return Lookup::Unknown;
+            return Lookup::Unknown(());
         };
         if state.coverage == Coverage::Watched || state.is_made(namespace, name) {
             return self.get(kind, namespace, name);
@@ -76,7 +76,7 @@ impl<'s> StateReader<'s> {
             None if !state.is_empty() && !state.lacks_some => Lookup::Absent,
             None => {
                 self.note_unknown(kind, namespace, name);
-                Lookup::Unknown
+                Lookup::Unknown(())
             }
         }
     }

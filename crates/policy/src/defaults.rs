@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
-use memgate_model::bounded_value;
 use memgate_model::edit::{Edit, NAMESPACE_DEFAULT, Op, Origin, Value};
 use memgate_model::family;
 use memgate_model::finding::{Cause, Finding, Severity, excerpt};
+use memgate_model::plain_value;
 use memgate_model::policy::{PolicyDefault, Question};
 use memgate_model::request::Operation;
 use memgate_model::snapshot::Snapshot;
@@ -105,7 +105,7 @@ pub fn add<'p>(
         return;
     }
     // An object with very many values gets no defaults.
-    let read = |text| bounded_value::read(text, &Budget::default()).ok();
+    let read = |text| plain_value::read(text, &Budget::default()).ok();
     let Some(json) = read(subject.object.text) else { return };
     let stored = subject.old.and_then(|old| read(old.text));
     for (pointer, (default, origin)) in defaults {

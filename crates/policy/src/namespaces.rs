@@ -32,7 +32,7 @@ impl<'n> Namespaces<'n> {
             if !self.known.contains_key(name) {
                 let found = match state.get(&NAMESPACE, "", name) {
                     Lookup::Found(object) => Some(labels_of(object)),
-                    Lookup::Absent | Lookup::Unknown => self.by_pattern(name, state.budget()),
+                    Lookup::Absent | Lookup::Unknown(()) => self.by_pattern(name, state.budget()),
                 };
                 let found = self.with_given(name, found);
                 self.known.insert(name.to_owned(), found);

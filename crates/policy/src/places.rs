@@ -4,11 +4,11 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Error, IgnoredAny, MapAccess, SeqAccess};
 
 use memgate_primitives::budget::MAX_STEPS;
+use memgate_primitives::json::{Reader, Scalar, Seed};
 use memgate_primitives::pointer::{Pointer, list_index};
 
 /// How many fields and elements of an object are known: as many as a decision reads values.
@@ -27,8 +27,8 @@ pub(super) enum Places {
 impl Places {
     /// Those of a text; nothing of a text that is not JSON.
     pub(super) fn of(text: &str) -> Self {
-        let seed = Seed { left: &Cell::new(MAX_PLACES) };
-        seed.deserialize(&mut serde_json::Deserializer::from_str(text)).unwrap_or_default()
+        let reader = PlacesReader { left: &Cell::new(MAX_PLACES) };
+        reader.read(&mut serde_json::Deserializer::from_str(text)).unwrap_or_default()
     }
 
     /// The place, or its nearest parent that exists.
@@ -48,11 +48,11 @@ impl Places {
 }
 
 #[derive(Clone, Copy)]
-struct Seed<'l> {
+struct PlacesReader<'l> {
     left: &'l Cell<u32>,
 }
 
-impl Seed<'_> {
+impl PlacesReader<'_> {
     /// Whether there is room for one more place.
     fn takes(self) -> bool {
         let left = self.left.get().checked_sub(1);
@@ -61,62 +61,32 @@ impl Seed<'_> {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Seed<'_> {
+impl<'de> Reader<'de> for PlacesReader<'_> {
     type Value = Places;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Places, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Seed<'_> {
-    type Value = Places;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON")
+    fn scalar<E: Error>(self, scalar: Scalar<'de>) -> Result<Places, E> {
+        Ok(if matches!(scalar, Scalar::Null) { Places::Nothing } else { Places::Scalar })
     }
 
-    fn visit_unit<E>(self) -> Result<Places, E> {
-        Ok(Places::Nothing)
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Places, E> {
-        Ok(Places::Scalar)
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<Places, E> {
-        Ok(Places::Scalar)
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<Places, E> {
-        Ok(Places::Scalar)
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Places, E> {
-        Ok(Places::Scalar)
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<Places, E> {
-        Ok(Places::Scalar)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Places, A::Error> {
+    fn list<A: SeqAccess<'de>>(self, mut list: A) -> Result<Places, A::Error> {
         let mut elements = Vec::new();
         while self.takes() {
-            let Some(element) = list.next_element_seed(self)? else { return Ok(Places::List(elements)) };
+            let Some(element) = list.next_element_seed(Seed(self))? else {
+                return Ok(Places::List(elements));
+            };
             elements.push(element);
         }
         while list.next_element::<IgnoredAny>()?.is_some() {}
         Ok(Places::List(elements))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Places, A::Error> {
+    fn object<A: MapAccess<'de>>(self, mut object: A) -> Result<Places, A::Error> {
         let mut fields = BTreeMap::new();
         while self.takes() {
-            let Some(key) = map.next_key()? else { return Ok(Places::Map(fields)) };
-            fields.insert(key, map.next_value_seed(self)?);
+            let Some(key) = object.next_key()? else { return Ok(Places::Map(fields)) };
+            fields.insert(key, object.next_value_seed(Seed(self))?);
         }
-        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        while object.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
         Ok(Places::Map(fields))
     }
 }

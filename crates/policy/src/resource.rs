@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use memgate_model::bounded_value;
 use memgate_model::change::only_lets_go;
 use memgate_model::decision::Decision;
 use memgate_model::family::Family;
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::kind::{Kind, MEMORY_POLICY, POLICY_GROUP, POLICY_KINDS};
+use memgate_model::plain_value;
 use memgate_model::policy::Policy;
 use memgate_model::reason::Reason;
 use memgate_model::request::{Operation, Request};
@@ -50,7 +50,7 @@ pub fn decide(
     let (stored, over) = old.map_or_else(Default::default, |old| {
         budget.apart(old.len(), || stored_faults(kind, old, families, budget))
     });
-    let Some(Ok(object)) = request.object.map(|object| bounded_value::read(object, budget)) else {
+    let Some(Ok(object)) = request.object.map(|object| plain_value::read(object, budget)) else {
         return (Decision::pass(Reason::Malformed), over);
     };
     let (policy, mut findings) = faults(kind, &object, families, budget);
@@ -88,7 +88,7 @@ fn stored_faults(
     families: &[&'static Family],
     budget: &Budget<'_>,
 ) -> BTreeSet<(Pointer, String)> {
-    let object = bounded_value::read(text, budget).unwrap_or_default();
+    let object = plain_value::read(text, budget).unwrap_or_default();
     faults(kind, &object, families, budget).1.iter().map(place_and_message).collect()
 }
 

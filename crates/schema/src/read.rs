@@ -1,19 +1,21 @@
 //! Reads an object as it would be stored: without unknown fields, with `null` as nothing, and with defaults.
 //! What is dropped is passed over and takes no memory; what no schema looks into stays as it was written.
 //! Source: k8s.io/apiextensions-apiserver, `schema/pruning` and `schema/defaulting`.
+//!
+//! This reader is apart from the trees of `memgate-model`, which keep what memgate reads: here a definition says what is
+//! kept, all of it is compared, and the crate can be used without memgate.
 
 use std::borrow::Cow;
-use std::fmt;
 
-use serde::Deserialize;
-use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::Number;
+use serde::Deserialize as _;
+use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess};
 use serde_json::value::RawValue;
 
 use crate::crd::SchemaNode;
 use crate::form::Form;
 use crate::node::{Document, Node};
 use memgate_primitives::budget::{Budget, Limit, MAX_ENTRIES};
+use memgate_primitives::json::{self, Reader, Scalar, Seed, Text};
 use memgate_primitives::pointer::Path;
 
 /// How deep the values nest that are kept, somewhat less than what the parser takes.
@@ -27,23 +29,20 @@ pub(super) fn read<'d>(
     budget: &Budget<'_>,
 ) -> Option<Document<'d>> {
     let form = Form::Root { schema, without_status };
-    let seed = Seed { form, budget, path: Path::Root, depth: 0 };
-    let mut deserializer = serde_json::Deserializer::from_str(text);
-    let root = seed.deserialize(&mut deserializer).ok()?;
-    deserializer.end().ok()?;
+    let root = json::parse(text, NodeReader { form, budget, path: Path::Root, depth: 0 }).ok()?;
     Some(Document { root, bytes: text.len() })
 }
 
 /// Reads one value.
 #[derive(Clone, Copy)]
-struct Seed<'r, 'd> {
+struct NodeReader<'r, 'd> {
     form: Form<'d>,
     budget: &'r Budget<'r>,
     path: Path<'r>,
     depth: u8,
 }
 
-impl<'d> Seed<'_, 'd> {
+impl<'d> NodeReader<'_, 'd> {
     /// Counts a value.
     fn step<E: Error>(self) -> Result<(), E> {
         if self.budget.step() { Ok(()) } else { Err(E::custom("the decision has ended")) }
@@ -70,8 +69,7 @@ impl<'d> Seed<'_, 'd> {
     /// The default of a value.
     fn default_of<E: Error>(self, schema: &'d SchemaNode) -> Result<Option<Node<'d>>, E> {
         let Some(default) = &schema.default else { return Ok(None) };
-        let mut deserializer = serde_json::Deserializer::from_str(default);
-        self.deserialize(&mut deserializer).map(Some).map_err(E::custom)
+        self.read(&mut serde_json::Deserializer::from_str(default)).map(Some).map_err(E::custom)
     }
 
     /// Adds the fields of an object that have a default and are missing.
@@ -80,8 +78,8 @@ impl<'d> Seed<'_, 'd> {
         for name in schema.into_iter().flat_map(|schema| &schema.object.defaulted) {
             let Err(at) = fields.binary_search_by(|(key, _)| (**key).cmp(name)) else { continue };
             let Some(form @ Form::Known(below)) = self.form.field(name) else { continue };
-            let seed = Seed { form, depth: self.depth + 1, ..self };
-            if let Some(default) = seed.default_of(below)? {
+            let reader = NodeReader { form, depth: self.depth + 1, ..self };
+            if let Some(default) = reader.default_of(below)? {
                 fields.insert(at, (name.as_str().into(), default));
             }
         }
@@ -89,59 +87,19 @@ impl<'d> Seed<'_, 'd> {
     }
 }
 
-impl<'d> DeserializeSeed<'d> for Seed<'_, 'd> {
+impl<'d> Reader<'d> for NodeReader<'_, 'd> {
     type Value = Node<'d>;
 
-    fn deserialize<D: Deserializer<'d>>(self, deserializer: D) -> Result<Node<'d>, D::Error> {
-        let is_raw = match self.form {
-            Form::Known(schema) => schema.is_opaque,
-            Form::Raw => true,
-            Form::Root { .. } | Form::Cleared => false,
-        };
-        if !is_raw {
-            return deserializer.deserialize_any(self);
-        }
-        let raw = <&RawValue>::deserialize(deserializer)?;
-        self.keep(Node::Raw(raw.get()))
-    }
-}
-
-impl<'d> Visitor<'d> for Seed<'_, 'd> {
-    type Value = Node<'d>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON")
+    fn scalar<E: Error>(self, scalar: Scalar<'d>) -> Result<Node<'d>, E> {
+        self.keep(match scalar {
+            Scalar::Null => Node::Null,
+            Scalar::Boolean(value) => Node::Boolean(value),
+            Scalar::Number(number) => Node::Number(number),
+            Scalar::Text(text) => Node::Text(text),
+        })
     }
 
-    fn visit_unit<E: Error>(self) -> Result<Node<'d>, E> {
-        self.keep(Node::Null)
-    }
-
-    fn visit_bool<E: Error>(self, value: bool) -> Result<Node<'d>, E> {
-        self.keep(Node::Boolean(value))
-    }
-
-    fn visit_i64<E: Error>(self, value: i64) -> Result<Node<'d>, E> {
-        self.keep(Node::Number(value.into()))
-    }
-
-    fn visit_u64<E: Error>(self, value: u64) -> Result<Node<'d>, E> {
-        self.keep(Node::Number(value.into()))
-    }
-
-    fn visit_f64<E: Error>(self, value: f64) -> Result<Node<'d>, E> {
-        self.keep(Number::from_f64(value).map_or(Node::Null, Node::Number))
-    }
-
-    fn visit_borrowed_str<E: Error>(self, text: &'d str) -> Result<Node<'d>, E> {
-        self.keep(Node::Text(text.into()))
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<Node<'d>, E> {
-        self.keep(Node::Text(text.to_owned().into()))
-    }
-
-    fn visit_seq<A: SeqAccess<'d>>(self, mut list: A) -> Result<Node<'d>, A::Error> {
+    fn list<A: SeqAccess<'d>>(self, mut list: A) -> Result<Node<'d>, A::Error> {
         self.step()?;
         let mut elements = Vec::new();
         loop {
@@ -155,29 +113,30 @@ impl<'d> Visitor<'d> for Seed<'_, 'd> {
                 break;
             }
             let path = Path::Index(&self.path, elements.len());
-            let seed = Seed { form: self.form.element(), path, depth: self.depth + 1, ..self };
-            let Some(element) = list.next_element_seed(seed)? else { break };
-            elements.push(seed.settled(element)?.unwrap_or(Node::Null));
+            let reader = NodeReader { form: self.form.element(), path, depth: self.depth + 1, ..self };
+            let Some(element) = list.next_element_seed(Seed(reader))? else { break };
+            elements.push(reader.settled(element)?.unwrap_or(Node::Null));
         }
         while list.next_element::<IgnoredAny>()?.is_some() {}
         elements.shrink_to_fit();
         Ok(Node::List(elements))
     }
 
-    fn visit_map<A: MapAccess<'d>>(self, mut map: A) -> Result<Node<'d>, A::Error> {
+    fn object<A: MapAccess<'d>>(self, mut object: A) -> Result<Node<'d>, A::Error> {
         self.step()?;
         let mut fields: Vec<(Cow<'d, str>, Option<Node<'d>>)> = Vec::new();
-        while let Some(Key(key)) = map.next_key()? {
+        while let Some(Text(key)) = object.next_key()? {
             let Some(form) = self.form.field(&key).filter(|_| self.depth < MAX_DEPTH) else {
-                map.next_value::<IgnoredAny>()?;
+                object.next_value::<IgnoredAny>()?;
                 continue;
             };
             if fields.len() == MAX_ENTRIES {
                 return Err(self.too_many());
             }
-            let seed = Seed { form, path: Path::Key(&self.path, &key), depth: self.depth + 1, ..self };
-            let value = map.next_value_seed(seed)?;
-            let value = seed.settled(value)?;
+            let reader =
+                NodeReader { form, path: Path::Key(&self.path, &key), depth: self.depth + 1, ..self };
+            let value = object.next_value_seed(Seed(reader))?;
+            let value = reader.settled(value)?;
             fields.push((key, value));
         }
         // Of equal keys the last one counts.
@@ -190,11 +149,20 @@ impl<'d> Visitor<'d> for Seed<'_, 'd> {
         fields.shrink_to_fit();
         Ok(Node::Map(fields))
     }
-}
 
-/// A key, borrowed where the text has it without escapes.
-#[derive(Deserialize)]
-struct Key<'d>(#[serde(borrow)] Cow<'d, str>);
+    fn read<D: Deserializer<'d>>(self, deserializer: D) -> Result<Node<'d>, D::Error> {
+        let is_raw = match self.form {
+            Form::Known(schema) => schema.is_opaque,
+            Form::Raw => true,
+            Form::Root { .. } | Form::Cleared => false,
+        };
+        if !is_raw {
+            return deserializer.deserialize_any(Seed(self));
+        }
+        let raw = <&RawValue>::deserialize(deserializer)?;
+        self.keep(Node::Raw(raw.get()))
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -23,7 +23,7 @@ pub(crate) fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>
     let name = pod.label(LABEL)?;
     let notebook = match state.get(&NOTEBOOK, namespace, name) {
         Lookup::Found(notebook) => notebook,
-        Lookup::Absent | Lookup::Unknown => {
+        Lookup::Absent | Lookup::Unknown(()) => {
             let message = format!("Notebook \"{name}\" not found");
             return Some(*unmet(
                 Reason::ReferenceMissing,

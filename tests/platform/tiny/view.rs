@@ -35,7 +35,7 @@ pub(crate) fn of_pod(
     let name = pod.label(LABEL)?;
     let notebook = match state.get(&NOTEBOOK, namespace, name) {
         Lookup::Found(notebook) => Some(of_notebook(notebook.tree(), (namespace, name), state)),
-        Lookup::Absent | Lookup::Unknown => None,
+        Lookup::Absent | Lookup::Unknown(()) => None,
     };
     Some(MemoryView::of_pod(super::FAMILY.name, namespace, notebook))
 }

@@ -133,7 +133,7 @@ pub fn sort(checks: &mut [Check]) {
 pub fn unreadable<T>(fetched: &Fetched<T>, id: &'static str, subject: &str) -> Option<Check> {
     match fetched {
         Fetched::Unknown(why) => Some(Check::unknown(id, subject, why.clone())),
-        Fetched::Found(_) | Fetched::NotFound => None,
+        Fetched::Found(_) | Fetched::Absent => None,
     }
 }
 

@@ -40,7 +40,8 @@ pub fn components(found: &Installation) -> BTreeSet<Component> {
         .collect();
     let (of_pods, others): (Vec<&WebhookEntry>, Vec<&WebhookEntry>) =
         entries.iter().partition(|entry| strict.contains(&entry.name));
-    let replicas = found.deployment.found().and_then(|deployment| deployment.pointer("/spec/replicas"));
+    let replicas =
+        found.deployment.as_ref().found().and_then(|deployment| deployment.pointer("/spec/replicas"));
     let is_alone = replicas.is_some_and(|replicas| *replicas == 1);
     let is_open = |entry: &&WebhookEntry| !entry.fails_closed || entry.name == REQUIRED_PODS;
     let is_there = |name: &str| entries.iter().any(|entry| entry.name == name);

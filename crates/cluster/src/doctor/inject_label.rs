@@ -13,7 +13,7 @@ const ID: &str = "inject-label";
 pub fn checks(found: &Installation, agents: &Agents) -> Vec<Check> {
     let pods = pods_by_namespace(agents);
     let mut checks: Vec<Check> = unreadable(&found.namespaces, ID, "Namespaces").into_iter().collect();
-    let namespaces = found.namespaces.found();
+    let namespaces = found.namespaces.as_ref().found();
     for (name, labels) in namespaces.into_iter().flatten() {
         let value = labels.get(INJECT_LABEL);
         let subject = format!("Namespace {name}");

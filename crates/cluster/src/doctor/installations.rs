@@ -52,11 +52,11 @@ fn collisions(found: &Installation) -> Vec<Check> {
         let entries = entries.unwrap_or_default();
         foreign(entries.iter().filter_map(WebhookEntry::service_namespace).collect())
     };
-    let binding = found.cluster_role_binding.found().and_then(|binding| {
+    let binding = found.cluster_role_binding.as_ref().found().and_then(|binding| {
         let subjects = binding.subjects.iter().flatten();
         foreign(subjects.filter_map(|subject| subject.namespace.as_deref()).collect())
     });
-    let guard = found.self_guard.found().and_then(|policy| {
+    let guard = found.self_guard.as_ref().found().and_then(|policy| {
         let conditions = elements(policy, "/spec/matchConditions");
         let expressions = conditions.map(|condition| text(condition, "/expression"));
         foreign(expressions.filter_map(guarded_namespace).collect())

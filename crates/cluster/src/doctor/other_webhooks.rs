@@ -83,7 +83,7 @@ fn dependencies(found: &Installation) -> Vec<Check> {
 /// The labels of memgate's pods.
 fn pod_labels(found: &Installation) -> BTreeMap<String, String> {
     let usual = || [("app.kubernetes.io/name".to_owned(), "memgate".to_owned())].into();
-    found.deployment.found().and_then(template_labels).unwrap_or_else(usual)
+    found.deployment.as_ref().found().and_then(template_labels).unwrap_or_else(usual)
 }
 
 /// The entry of memgate that can keep any pod of that webhook from starting: it fails closed, and does not select pods

@@ -20,7 +20,7 @@ pub fn check(found: &Installation) -> Check {
             let help = "memgate manifests --only rbac | kubectl apply -f -; -n says where memgate runs";
             Check::fail(ID, subject, message).help(help)
         }
-        Fetched::NotFound => Check::unknown(ID, subject, "the apiserver does not check permissions"),
+        Fetched::Absent => Check::unknown(ID, subject, "the apiserver does not check permissions"),
         Fetched::Unknown(why) => Check::unknown(ID, subject, why.clone()),
     }
 }

@@ -15,7 +15,7 @@ pub fn checks(found: &Installation, families: &[&'static Family]) -> Vec<Check> 
     let mut checks = vec![version(&found.version)];
     match &found.served {
         Fetched::Found(served) => checks.extend(families.iter().map(|family| platform(family, served))),
-        Fetched::NotFound => {}
+        Fetched::Absent => {}
         Fetched::Unknown(why) => checks.push(Check::unknown("platforms", "", why.clone())),
     }
     let watched =
@@ -76,7 +76,7 @@ fn version(version: &Fetched<(u32, u32)>) -> Check {
                 .help(format!("update to {first_major}.{first_minor} or later"))
         }
         Fetched::Found((major, minor)) => Check::ok(ID, "", format!("Kubernetes {major}.{minor}")),
-        Fetched::NotFound => Check::unknown(ID, "", "the apiserver does not report its version"),
+        Fetched::Absent => Check::unknown(ID, "", "the apiserver does not report its version"),
         Fetched::Unknown(why) => Check::unknown(ID, "", why.clone()),
     }
 }

@@ -43,7 +43,7 @@ fn in_force(found: &Installation) -> Option<Check> {
         Fetched::Found(binding) if binding.subjects.iter().flatten().any(|one| one.name == REGISTERED) => {
             Check::ok(ID, subject, "a replica has registered: entries that fail closed are in force")
         }
-        Fetched::Found(_) | Fetched::NotFound => {
+        Fetched::Found(_) | Fetched::Absent => {
             let message = "no replica has registered yet: entries that fail closed match nothing";
             Check::fail(ID, subject, message).help("the logs of the replicas say why")
         }
@@ -260,7 +260,7 @@ mod tests {
         let subject = Subject { name: REGISTERED.to_owned(), ..Subject::default() };
         let bound = RoleBinding { subjects: Some(vec![subject]), ..RoleBinding::default() };
         for (registered, expected) in [
-            (Fetched::NotFound, Some(CheckStatus::Fail)),
+            (Fetched::Absent, Some(CheckStatus::Fail)),
             (Fetched::Found(RoleBinding::default()), Some(CheckStatus::Fail)),
             (Fetched::Unknown("you may not get".to_owned()), Some(CheckStatus::Unknown)),
             (Fetched::Found(bound), None),

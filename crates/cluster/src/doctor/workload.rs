@@ -29,7 +29,7 @@ fn service(found: &Installation) -> Vec<Check> {
     let subject = format!("Service {}/memgate", found.namespace);
     let service = match &found.service {
         Fetched::Found(service) => service,
-        Fetched::NotFound => {
+        Fetched::Absent => {
             return vec![Check::fail("service", subject, "there is no such Service").help(APPLY)];
         }
         Fetched::Unknown(why) => return vec![Check::unknown("service", subject, why.clone())],
@@ -57,7 +57,7 @@ fn port(subject: &str, service: &Service, found: &Installation) -> Check {
         let help = "the webhook configurations call port 443";
         return Check::fail(ID, subject, "it has no port 443").help(help);
     };
-    let Some(deployment) = found.deployment.found() else {
+    let Some(deployment) = found.deployment.as_ref().found() else {
         return Check::ok(ID, subject, "it has port 443");
     };
     let labels = template_labels(deployment).unwrap_or_default();
@@ -104,7 +104,7 @@ fn deployment(found: &Installation) -> Vec<Check> {
     let subject = format!("Deployment {}/memgate", found.namespace);
     let deployment = match &found.deployment {
         Fetched::Found(deployment) => deployment,
-        Fetched::NotFound => {
+        Fetched::Absent => {
             return vec![Check::fail(ID, subject, "there is no such Deployment").help(APPLY)];
         }
         Fetched::Unknown(why) => return vec![Check::unknown(ID, subject, why.clone())],
@@ -140,7 +140,7 @@ fn budget(found: &Installation, deployment: &Value, wanted: i64) -> Check {
         return unknown;
     }
     let labels = template_labels(deployment).unwrap_or_default();
-    let budgets = found.budgets.found().into_iter().flatten();
+    let budgets = found.budgets.as_ref().found().into_iter().flatten();
     let mut covering = budgets.filter_map(|budget| {
         let spec = budget.spec.as_ref()?;
         selector_matches(spec.selector.as_ref()?, &labels).then_some((budget, spec))
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn says_what_keeps_calls_from_arriving() {
-        let (id, status, _) = only(|found| found.service = Fetched::NotFound);
+        let (id, status, _) = only(|found| found.service = Fetched::Absent);
         assert_eq!((id, status), ("service", CheckStatus::Fail));
         let (id, status, _) = only(|found| found.endpoints = listed(Vec::new()));
         assert_eq!((id, status), ("endpoints", CheckStatus::Fail));

@@ -1,13 +1,10 @@
 //! Reads a review in one pass: the envelope and, if the object is a new pod, the fields of the pod that decisions need.
 //!
-//! Without it the text of the pod is read twice, once to find its end and once for its fields. An unusual review (a
-//! repeated key, a key with escapes, a pod of a wrong form) is an error here. The caller then reads it in two passes,
-//! which say what is wrong.
+//! Without it the text of the pod is read twice, once to find its end and once for its fields. A review that this pass
+//! does not take (a field is repeated, or has a wrong form) is then read in two passes, which say what is wrong.
 
-use std::borrow::Cow;
-use std::fmt;
-
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess};
+use serde_json::{Deserializer, Error, Result};
 
 use memgate_model::pod::{Pod, ReadPod};
 use memgate_model::view::{Element, Place, Reading, Text};
@@ -15,141 +12,105 @@ use memgate_primitives::budget::Budget;
 
 use super::{AdmissionRequest, Envelope};
 
-/// Blanks in JSON.
-const BLANKS: [char; 4] = [' ', '\n', '\r', '\t'];
-
 /// Reads a review, and the pod in it if the pod is new.
-pub(super) fn read(body: &str) -> serde_json::Result<(Envelope<'_>, Option<ReadPod<'_>>)> {
-    let budget = Budget::default();
-    let (limited, unlimited) = (Reading::within(&budget), Reading::default());
-    let mut pass = Pass {
-        body,
-        of_pod: Place::root(&limited),
-        of_envelope: Place::root(&unlimited),
-        pod: None,
-        text: ObjectText::NotReached,
-    };
-    let mut deserializer = serde_json::Deserializer::from_str(body);
-    let envelope = deserializer.deserialize_map(EnvelopeFields(&mut pass))?;
-    deserializer.end()?;
-    pass.object_ends(body.len(), &['}', '}'])?;
-    let read = match (pass.pod, pass.text) {
-        (Some(pod), ObjectText::Whole(text)) => Some((pod, text)),
-        _ => None,
-    };
-    Ok((envelope, read.map(|(pod, text)| ReadPod { text, pod, budget })))
-}
-
-/// The state of one pass over a body.
-struct Pass<'p, 'a> {
-    body: &'a str,
-    of_pod: Place<'p>,
-    of_envelope: Place<'p>,
-    pod: Option<Pod<'a>>,
-    text: ObjectText<'a>,
-}
-
-/// The part of the body that is the object. A JSON reader does not say where a value is. But the keys are borrowed from
-/// the body, and between a value and the keys around it there are only blanks and punctuation.
-enum ObjectText<'a> {
-    NotReached,
-    /// The object comes behind the key that ends here.
-    After(usize),
-    Whole(&'a str),
-}
-
-impl<'a> Pass<'_, 'a> {
-    /// Notes a key. If it is the first one behind the object, the object ended before it and this punctuation.
-    fn key_begins<E: Error>(&mut self, key: &Text<'a>, punctuation: &[char]) -> Result<(), E> {
-        match self.text {
-            ObjectText::After(_) => self.object_ends(self.quote_before(key)?, punctuation),
-            ObjectText::NotReached | ObjectText::Whole(_) => Ok(()),
+pub(super) fn read(body: &str) -> Result<(Envelope<'_>, Option<ReadPod<'_>>)> {
+    let (mut envelope, mut pod) = (Envelope::default(), None);
+    let mut fields = Fields { rest: body, is_first: true };
+    fields.skip(b'{')?;
+    while let Some(key) = fields.next_key::<Text<'_>>()? {
+        match &*key {
+            "request" if envelope.request.is_some() => return Err(Error::custom("two requests")),
+            "request" => {
+                fields.skip(b':')?;
+                let request;
+                (request, pod) = fields.request()?;
+                envelope.request = Some(request);
+            }
+            other => envelope.read_field(other, &mut fields, &Place::root(&Reading::default()))?,
         }
     }
+    if fields.peek().is_some() {
+        return Err(Error::custom("text behind the review"));
+    }
+    Ok((envelope, pod))
+}
 
-    /// Notes that the object ended before `end` and the punctuation in front of it.
-    fn object_ends<E: Error>(&mut self, end: usize, punctuation: &[char]) -> Result<(), E> {
-        let ObjectText::After(begin) = self.text else { return Ok(()) };
-        let text = self.body.get(begin..end).and_then(|text| without(text, punctuation));
-        self.text = ObjectText::Whole(text.ok_or_else(|| E::custom("the object has no end"))?);
+/// The rest of a text, at the fields of an object. It reads each key and each value by itself, and so knows where they
+/// end, which a reader of the whole object does not tell.
+struct Fields<'a> {
+    rest: &'a str,
+    /// Whether the next field is the first one.
+    is_first: bool,
+}
+
+impl<'a> Fields<'a> {
+    /// Reads the request, and the pod in it if the pod is new.
+    fn request(&mut self) -> Result<(AdmissionRequest<'a>, Option<ReadPod<'a>>)> {
+        let (mut request, mut pod) = (AdmissionRequest::default(), None);
+        let unlimited = Reading::default();
+        self.skip(b'{')?;
+        self.is_first = true;
+        while let Some(key) = self.next_key::<Text<'_>>()? {
+            match &*key {
+                "object" if pod.is_some() => return Err(Error::custom("two objects")),
+                "object" if request.creates_pod() => pod = self.pod()?,
+                other => request.read_field(other, self, &Place::root(&unlimited))?,
+            }
+        }
+        Ok((request, pod))
+    }
+
+    /// Reads the value of a field as a pod; `None` if it is `null`.
+    fn pod(&mut self) -> Result<Option<ReadPod<'a>>> {
+        let budget = Budget::default();
+        self.skip(b':')?;
+        self.peek();
+        let begin = self.rest;
+        let pod = self.value(Element::<Option<Pod<'_>>>::at(&Place::root(&Reading::within(&budget))))?;
+        let text = begin.get(..begin.len() - self.rest.len()).unwrap_or_default();
+        Ok(pod.map(|pod| ReadPod { text, pod, budget }))
+    }
+
+    fn value<S: DeserializeSeed<'a>>(&mut self, seed: S) -> Result<S::Value> {
+        let mut reader = Deserializer::from_str(self.rest);
+        let value = seed.deserialize(&mut reader)?;
+        let end = reader.into_iter::<IgnoredAny>().byte_offset();
+        self.rest = self.rest.get(end..).unwrap_or_default();
+        Ok(value)
+    }
+
+    /// Skips blanks, and returns the byte behind them.
+    fn peek(&mut self) -> Option<u8> {
+        let blanks = self.rest.bytes().position(|byte| !b" \n\r\t".contains(&byte));
+        self.rest = self.rest.get(blanks.unwrap_or(self.rest.len())..)?;
+        self.rest.bytes().next()
+    }
+
+    /// Skips blanks and this sign.
+    fn skip(&mut self, sign: u8) -> Result<()> {
+        let rest = (self.peek() == Some(sign)).then(|| self.rest.get(1..)).flatten();
+        self.rest = rest.ok_or_else(|| Error::custom("another sign"))?;
         Ok(())
     }
-
-    /// The offset of the quote before a key in the body.
-    fn quote_before<E: Error>(&self, key: &Text<'a>) -> Result<usize, E> {
-        let Cow::Borrowed(key) = key.0 else { return Err(E::custom("a key with an escape")) };
-        let offset = key.as_ptr().addr().checked_sub(self.body.as_ptr().addr() + 1);
-        offset.ok_or_else(|| E::custom("a key from elsewhere"))
-    }
 }
 
-/// A value without the colon before it and the punctuation behind it.
-fn without<'a>(text: &'a str, punctuation: &[char]) -> Option<&'a str> {
-    let mut text = text.trim_start_matches(BLANKS).strip_prefix(':')?.trim_start_matches(BLANKS);
-    for sign in punctuation {
-        text = text.trim_end_matches(BLANKS).strip_suffix(*sign)?;
-    }
-    Some(text.trim_end_matches(BLANKS))
-}
+impl<'a> MapAccess<'a> for Fields<'a> {
+    type Error = Error;
 
-struct EnvelopeFields<'v, 'p, 'a>(&'v mut Pass<'p, 'a>);
-
-impl<'de> Visitor<'de> for EnvelopeFields<'_, '_, 'de> {
-    type Value = Envelope<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an AdmissionReview")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Envelope<'de>, A::Error> {
-        let pass = self.0;
-        let mut envelope = Envelope::default();
-        while let Some(key) = map.next_key::<Text<'de>>()? {
-            pass.key_begins(&key, &[',', '}'])?;
-            match &*key {
-                "request" if envelope.request.is_some() => return Err(A::Error::custom("two requests")),
-                "request" => envelope.request = Some(map.next_value_seed(RequestFields(pass))?),
-                other => envelope.read_field(other, &mut map, &pass.of_envelope)?,
-            }
+    fn next_key_seed<K: DeserializeSeed<'a>>(&mut self, seed: K) -> Result<Option<K::Value>> {
+        if self.peek() == Some(b'}') {
+            self.is_first = false;
+            return self.skip(b'}').map(|()| None);
         }
-        Ok(envelope)
-    }
-}
-
-struct RequestFields<'v, 'p, 'a>(&'v mut Pass<'p, 'a>);
-
-impl<'de> DeserializeSeed<'de> for RequestFields<'_, '_, 'de> {
-    type Value = AdmissionRequest<'de>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for RequestFields<'_, '_, 'de> {
-    type Value = AdmissionRequest<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a request")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let pass = self.0;
-        let mut request = AdmissionRequest::default();
-        while let Some(key) = map.next_key::<Text<'de>>()? {
-            pass.key_begins(&key, &[','])?;
-            let is_object = *key == *"object";
-            if is_object && pass.pod.is_some() {
-                return Err(A::Error::custom("two objects"));
-            }
-            if is_object && request.creates_pod() {
-                pass.text = ObjectText::After(pass.quote_before::<A::Error>(&key)? + key.len() + 2);
-                pass.pod = map.next_value_seed(Element::<Option<Pod<'_>>>::at(&pass.of_pod))?;
-            } else {
-                request.read_field(&key, &mut map, &pass.of_envelope)?;
-            }
+        if !std::mem::take(&mut self.is_first) {
+            self.skip(b',')?;
         }
-        Ok(request)
+        self.value(seed).map(Some)
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'a>>(&mut self, seed: V) -> Result<V::Value> {
+        self.skip(b':')?;
+        self.value(seed)
     }
 }
 
@@ -165,6 +126,7 @@ impl AdmissionRequest<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use memgate_model::view;
 
     const KIND: &str = r#""kind":{"group":"","version":"v1","kind":"Pod"},"operation":"CREATE""#;
 
@@ -179,15 +141,20 @@ mod tests {
     fn finds_the_object() {
         let object = r#"{ "metadata" : {"name":"a}\",{"} }"#;
         for blank in ["", " ", "\r\n\t"] {
-            let field = format!(r#"{KIND},"object"{blank}:{blank}{object}{blank}"#);
-            for (behind, after) in
-                [(r#","dryRun":false"#, ""), ("", ""), ("", r#", "apiVersion":"v"  "#), (r#","x":[]"#, "\n")]
-            {
-                assert_eq!(
-                    pod(&format!("{field}{behind}"), after).as_deref(),
-                    Some(object),
-                    "{field}{behind}"
-                );
+            for key in ["object", r"\u006fbject"] {
+                let field = format!(r#"{KIND},"{key}"{blank}:{blank}{object}{blank}"#);
+                for (behind, after) in [
+                    (r#","dryRun":false"#, ""),
+                    ("", ""),
+                    ("", r#", "apiVersion":"v"  "#),
+                    (r#","x":[]"#, "\n"),
+                ] {
+                    assert_eq!(
+                        pod(&format!("{field}{behind}"), after).as_deref(),
+                        Some(object),
+                        "{field}{behind}"
+                    );
+                }
             }
         }
     }
@@ -213,8 +180,6 @@ mod tests {
         assert!(read(&body(object)).is_ok());
         for request in [
             format!("{object},{object}"),
-            format!(r#"{object},"\u0064ryRun":false"#),
-            r#""\u006fbject":{}"#.to_owned(),
             r#""object":{"metadata":[]}"#.to_owned(),
             r#""object":[]"#.to_owned(),
         ] {
@@ -222,5 +187,31 @@ mod tests {
         }
         let twice = format!(r#"{{"request":{{{KIND},{object}}},"request":{{}}}}"#);
         assert!(read(&twice).is_err());
+    }
+
+    #[test]
+    fn reads_json_only() {
+        let whole =
+            format!(r#"{{"kind":"A","request":{{{KIND},"object":{{}} , "dryRun":true}},"x":[1,{{}}]}}"#);
+        assert!(read(&whole).is_ok());
+        for at in 0..whole.len() {
+            let (before, behind) = whole.split_at(at);
+            for changed in [
+                before.to_owned(),
+                format!("{before}{}", &behind[1..]),
+                format!("{before},{behind}"),
+                format!("{before}:{behind}"),
+                format!("{before}}}{behind}"),
+                format!("{before}{{{behind}"),
+                format!("{before}\u{c}{behind}"),
+                format!("{before} {behind}"),
+                format!("{before}\"{behind}"),
+            ] {
+                if read(&changed).is_ok() {
+                    assert!(view::read::<Envelope<'_>>(&changed).is_ok(), "{changed}");
+                }
+            }
+        }
+        assert!(read(&format!("{whole} ")).is_ok() && read(&format!("{whole}x")).is_err());
     }
 }

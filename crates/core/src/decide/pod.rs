@@ -409,7 +409,7 @@ fn involved_object(
 fn namespace_label<'s>(namespace: &str, state: &mut StateReader<'s>) -> Option<&'s str> {
     match state.get(&NAMESPACE, "", namespace) {
         Lookup::Found(object) => object.label(INJECT_LABEL),
-        Lookup::Absent | Lookup::Unknown => None,
+        Lookup::Absent | Lookup::Unknown(()) => None,
     }
 }
 

@@ -10,13 +10,15 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use thiserror::Error;
+
+use memgate_model::answer::Answer;
 use memgate_model::family::Family;
 use memgate_model::kind::{Kind, NAMESPACE, POLICY_KINDS};
 use memgate_model::object::{Coverage, KindState};
 use memgate_model::snapshot::Snapshot;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use thiserror::Error;
 
 use super::{AddError, add_from};
 
@@ -61,11 +63,10 @@ pub struct KindEntry {
     pub api_version: String,
     /// Its name.
     pub kind: String,
-    /// How much of it is known.
-    pub state: Known,
+    state: Extent,
     /// Why it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub why: Option<String>,
+    why: Option<String>,
 }
 
 impl KindEntry {
@@ -76,12 +77,17 @@ impl KindEntry {
             None => self.kind.clone(),
         }
     }
+
+    /// Why nothing is known of it, which may be empty; `None` where it is known.
+    pub fn unknown(&self) -> Option<&str> {
+        (self.state == Extent::Unknown).then(|| self.why.as_deref().unwrap_or_default())
+    }
 }
 
-/// How much of a kind is known.
+/// How much of a kind the file has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Known {
+enum Extent {
     /// All objects of the namespaces that were read.
     Known,
     /// The cluster does not have the kind, and so no objects of it.
@@ -159,8 +165,13 @@ impl ClusterSnapshot {
         }
     }
 
-    /// Adds what is known of a kind.
-    pub fn add_entry(&mut self, api_version: String, kind: &str, state: Known, why: Option<String>) {
+    /// Adds whether the objects of a kind are here, or the cluster does not have the kind.
+    pub fn add_entry(&mut self, api_version: String, kind: &str, read: Answer<(), String>) {
+        let (state, why) = match read {
+            Answer::Found(()) => (Extent::Known, None),
+            Answer::Absent => (Extent::NotServed, None),
+            Answer::Unknown(why) => (Extent::Unknown, Some(why)),
+        };
         self.kinds.push(KindEntry { api_version, kind: kind.to_owned(), state, why });
     }
 
@@ -209,10 +220,10 @@ impl ClusterSnapshot {
         let (mut unknown, mut unnamed) = (Vec::new(), Vec::new());
         for kind in kinds(&snapshot.settings.families) {
             let entry = self.entry(kind.group, kind.kind);
-            let state = entry.map_or(Known::Unknown, |entry| entry.state);
+            let state = entry.map_or(Extent::Unknown, |entry| entry.state);
             match entry {
                 None => unnamed.push(full_name(kind)),
-                Some(entry) if state == Known::Unknown => unknown.push(unknown_kind(entry)),
+                Some(entry) if state == Extent::Unknown => unknown.push(unknown_kind(entry)),
                 Some(_) => {}
             }
             if memgate_platforms::state_kind(&snapshot.settings.families, kind.group, kind.kind).is_some() {
@@ -220,7 +231,7 @@ impl ClusterSnapshot {
             }
         }
         if let Some(entry) = self.entry("apiextensions.k8s.io", DEFINITION)
-            && entry.state == Known::Unknown
+            && entry.state == Extent::Unknown
         {
             unknown.push(format!("{}; those that come with memgate count", unknown_kind(entry)));
         }
@@ -245,15 +256,15 @@ impl ClusterSnapshot {
         self.kinds.iter().find(|entry| entry.kind == kind && group_of(entry) == group)
     }
 
-    fn coverage(&self, kind: &Kind, state: Known) -> Coverage {
+    fn coverage(&self, kind: &Kind, state: Extent) -> Coverage {
         match (state, &self.namespaces) {
-            (Known::Unknown, _) => Coverage::Unknown,
+            (Extent::Unknown, _) => Coverage::Unknown,
             // Of those that were not asked for, nothing is known.
-            (Known::Known, Some(_)) if *kind == NAMESPACE => Coverage::Unknown,
-            (Known::Known, Some(namespaces)) if kind.namespaced => {
+            (Extent::Known, Some(_)) if *kind == NAMESPACE => Coverage::Unknown,
+            (Extent::Known, Some(namespaces)) if kind.namespaced => {
                 Coverage::Listed(Some(Arc::new(namespaces.clone())))
             }
-            (Known::Known | Known::NotServed, _) => Coverage::Listed(None),
+            (Extent::Known | Extent::NotServed, _) => Coverage::Listed(None),
         }
     }
 }

@@ -29,7 +29,7 @@ impl ReferenceView {
         let found = match lookup {
             Lookup::Found(_) => Some(true),
             Lookup::Absent => Some(false),
-            Lookup::Unknown => None,
+            Lookup::Unknown(()) => None,
         };
         Self { kind: kind.kind, namespace: namespace.to_owned(), name: name.to_owned(), field, found }
     }

@@ -62,12 +62,12 @@ pub(crate) enum DefaultMemory {
 /// `default`.
 pub(crate) fn default_memory(namespace: &str, state: &mut StateReader<'_>) -> DefaultMemory {
     let config = state.get(&ARK_CONFIG, "", DEFAULT);
-    if config == Lookup::Unknown {
+    if config == Lookup::Unknown(()) {
         return DefaultMemory::Unknown;
     }
     if let Some(name) = configured(config) {
         match state.get_if_known(&MEMORY, namespace, name) {
-            Lookup::Unknown if state.in_cluster(&MEMORY) => return DefaultMemory::Unknown,
+            Lookup::Unknown(()) if state.in_cluster(&MEMORY) => return DefaultMemory::Unknown,
             Lookup::Found(memory) if is_usable(memory, state) => {
                 let resource = format!("ArkConfig {DEFAULT}").into();
                 let origin = Origin { resource, field: "spec.defaultMemory.name".into(), rule: "" };
@@ -82,7 +82,7 @@ pub(crate) fn default_memory(namespace: &str, state: &mut StateReader<'_>) -> De
             let origin = Origin { resource, field: "".into(), rule: NAMESPACE_DEFAULT };
             DefaultMemory::Memory { name: DEFAULT.to_owned(), origin }
         }
-        Lookup::Unknown => DefaultMemory::Unknown,
+        Lookup::Unknown(()) => DefaultMemory::Unknown,
         Lookup::Found(_) | Lookup::Absent => DefaultMemory::None,
     }
 }
@@ -118,7 +118,7 @@ fn port(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Edit> {
     let source = address.sources.iter().find(|source| source.field == "serviceRef")?;
     let number = source.tree.get("port")?.integer().filter(|number| (1..=65535).contains(number))?;
     let reference = ServiceRef::read(source, subject.namespace);
-    let service = reference.map_or(Lookup::Unknown, |reference| reference.look_up(state));
+    let service = reference.map_or(Lookup::Unknown(()), |reference| reference.look_up(state));
     let resource = match (service, reference) {
         (Lookup::Found(_), Some(reference)) => {
             format!("Service {}/{}", reference.namespace, reference.name).into()

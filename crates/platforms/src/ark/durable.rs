@@ -360,6 +360,6 @@ fn in_config_map(
         }
         Lookup::Found(_) => Ok(None),
         Lookup::Absent if is_optional(source) => Ok(None),
-        Lookup::Absent | Lookup::Unknown => Err(NotKnown),
+        Lookup::Absent | Lookup::Unknown(()) => Err(NotKnown),
     }
 }

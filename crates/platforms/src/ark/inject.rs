@@ -227,7 +227,7 @@ fn find<'s>(
             add_unmet(injection, Reason::ReferenceMissing, &POD_MEMORY_MISSING, missing(name, home));
             None
         }
-        Lookup::Unknown => {
+        Lookup::Unknown(()) => {
             injection.reason = Reason::ReferenceUnknown;
             if state.in_cluster(&MEMORY) {
                 let message = not_looked_up([MEMORY.kind, home, name], state);

@@ -28,7 +28,7 @@ pub(crate) fn add_of_query(view: &mut MemoryView, query: &Tree, state: &mut Stat
     match state.get_if_known(&ARK_CONFIG, "", DEFAULT) {
         Lookup::Found(config) => add_configured(view, config.tree(), Some("from ArkConfig \"default\"")),
         Lookup::Absent => add_default(view),
-        Lookup::Unknown => view.unknown.push((PATH, Why::Object("ArkConfig \"default\"".to_owned()))),
+        Lookup::Unknown(()) => view.unknown.push((PATH, Why::Object("ArkConfig \"default\"".to_owned()))),
     }
 }
 

@@ -100,13 +100,13 @@ pub(super) fn resolve<'s>(
         return Resolved::Found(object);
     }
     // One that is not held may have the name, and another claim must not take its place.
-    let is_home_unknown = at_home == Lookup::Unknown && state.in_cluster(kind);
+    let is_home_unknown = at_home == Lookup::Unknown(()) && state.in_cluster(kind);
     if is_home_unknown || state.may_lack(kind, (&BY_NAMESPACED_NAME, &key), counts) {
         return Resolved::Unknown;
     }
     match (here.as_slice(), at_home) {
         ([object], _) => Resolved::Found(object),
-        ([], Lookup::Unknown) => Resolved::Unknown,
+        ([], Lookup::Unknown(())) => Resolved::Unknown,
         ([], Lookup::Found(_) | Lookup::Absent) => Resolved::Absent,
         _ => Resolved::Ambiguous(here),
     }
@@ -124,7 +124,7 @@ pub(super) fn find<'s>(
         Resolved::Found(object) => Lookup::Found(object),
         Resolved::Ambiguous(claims) => claims.first().map_or(Lookup::Absent, |first| Lookup::Found(first)),
         Resolved::Absent => Lookup::Absent,
-        Resolved::Unknown => Lookup::Unknown,
+        Resolved::Unknown => Lookup::Unknown(()),
     }
 }
 

@@ -104,7 +104,7 @@ pub(super) fn pack_mode<'s>(mode: MemoryMode, namespace: &str, state: &mut State
         }
         Lookup::Found(_) => PackMode::Service,
         Lookup::Absent => PackMode::Sidecar(None),
-        Lookup::Unknown => PackMode::Unknown,
+        Lookup::Unknown(()) => PackMode::Unknown,
     }
 }
 

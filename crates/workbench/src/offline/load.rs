@@ -627,7 +627,8 @@ mod tests {
             "---\n{apiVersion: arkonis.dev/v1alpha1, kind: ArkMemory, metadata: {name: n, namespace: t}}
 ---\n{apiVersion: v1, kind: Secret, metadata: {name: b, namespace: no}}\n";
         let families = memgate_platforms::ALL;
-        for (text, expected) in [(text.to_owned(), Lookup::Absent), (format!("{text}{bad}"), Lookup::Unknown)]
+        for (text, expected) in
+            [(text.to_owned(), Lookup::Absent), (format!("{text}{bad}"), Lookup::Unknown(()))]
         {
             let snapshot = as_state(&text).snapshot;
             for (group, kind) in [("arkonis.dev", "ArkMemory"), ("", "Secret")] {
@@ -647,11 +648,11 @@ mod tests {
             format!("---\n{{apiVersion: arkonis.dev/v1alpha1, kind: ArkMemory, metadata: {metadata}}}\n")
         };
         let rows = [
-            ("{name: n, namespace: t}", Lookup::Unknown),
-            ("{name: 1, namespace: t}", Lookup::Unknown),
-            ("{name: b, namespace: no}", Lookup::Unknown),
-            ("{generateName: b-, namespace: no}", Lookup::Unknown),
-            ("[]", Lookup::Unknown),
+            ("{name: n, namespace: t}", Lookup::Unknown(())),
+            ("{name: 1, namespace: t}", Lookup::Unknown(())),
+            ("{name: b, namespace: no}", Lookup::Unknown(())),
+            ("{generateName: b-, namespace: no}", Lookup::Unknown(())),
+            ("[]", Lookup::Unknown(())),
             ("{namespace: t}", Lookup::Absent),
             ("{name: ~, namespace: t}", Lookup::Absent),
             ("{generateName: b-, namespace: t}", Lookup::Absent),

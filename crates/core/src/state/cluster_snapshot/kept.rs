@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use memgate_manifest::mask::shown_value;
 use memgate_model::kind::{Kind, POLICY_KINDS};
-use memgate_model::prune::pruned;
+use memgate_model::plain_value::pruned;
 use memgate_model::schema::Schema;
 use memgate_policy::written::LAST_APPLIED;
 use memgate_primitives::credential::{masked_value, value_spans};

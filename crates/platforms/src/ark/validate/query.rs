@@ -86,7 +86,7 @@ fn named_memory(memory: &Tree, subject: &Subject<'_>, state: &mut StateReader<'_
             let message = format!("Memory {} not found in namespace {}", quoted(name), quoted(namespace));
             findings.push(Finding::warn(&QUERY_MEMORY_MISSING, pointer, message));
         }
-        Lookup::Unknown => {}
+        Lookup::Unknown(()) => {}
     }
     findings
 }

@@ -95,7 +95,7 @@ fn missing(
     let name = source.text("name")?;
     let (shown_name, namespace) = (excerpt(name), excerpt(location.namespace));
     match state.get_if_known(codes.kind, location.namespace, name) {
-        Lookup::Unknown => None,
+        Lookup::Unknown(()) => None,
         Lookup::Absent => {
             Some(Finding::warn_within(work, codes.missing, location.path.pointer(), move |_| {
                 let (name, namespace) = (without_quotes(&shown_name), without_quotes(&namespace));

@@ -44,7 +44,7 @@ pub(super) fn findings(
             let message = format!("service '{name}' does not exist in namespace '{namespace}'");
             findings.push(Finding::warn(&MEMORY_SERVICE_MISSING, location.field("name"), message));
         }
-        Lookup::Unknown => {}
+        Lookup::Unknown(()) => {}
     }
     findings
 }
@@ -133,7 +133,7 @@ fn port_rewritten(
     state: &mut StateReader<'_>,
 ) -> Finding {
     let service =
-        ServiceRef::read(source, namespace).map_or(Lookup::Unknown, |reference| reference.look_up(state));
+        ServiceRef::read(source, namespace).map_or(Lookup::Unknown(()), |reference| reference.look_up(state));
     let became = match fix_port(number, service) {
         Some(text) => format!("became \"{}\"", without_quotes(&text)),
         None => "was removed, so ARK uses the first port".to_owned(),

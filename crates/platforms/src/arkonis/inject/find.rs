@@ -71,7 +71,7 @@ pub(super) fn find_claimed<'s>(
             let at = memory_ref_pointer(dialect).key("name");
             Err(unmet_by(unmet, agent, at, "claimed here"))
         }
-        Lookup::Unknown => Err(unknown(&dialect.memory, [namespace, name], agent_label, state)),
+        Lookup::Unknown(()) => Err(unknown(&dialect.memory, [namespace, name], agent_label, state)),
     }
 }
 
@@ -85,7 +85,7 @@ fn find_agent<'s>(
     for dialect in dialects() {
         match state.get(&dialect.agent, namespace, agent_label.agent) {
             Lookup::Found(agent) => return Ok((dialect, agent)),
-            Lookup::Unknown => {
+            Lookup::Unknown(()) => {
                 return Err(unknown(&dialect.agent, [namespace, agent_label.agent], agent_label, state));
             }
             Lookup::Absent => {}

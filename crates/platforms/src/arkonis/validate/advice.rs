@@ -55,7 +55,7 @@ pub(super) fn secret(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Opti
     let section = memory.backend()?.section()?;
     let pointer = Pointer::new("/spec").key(section).key("secretRef").key("name");
     match state.get(&SECRET, subject.namespace, name) {
-        Lookup::Unknown => None,
+        Lookup::Unknown(()) => None,
         Lookup::Absent => {
             let message =
                 format!("Secret {} not found in namespace {}", quoted(name), quoted(subject.namespace));

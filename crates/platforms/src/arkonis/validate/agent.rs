@@ -48,7 +48,7 @@ pub(super) fn findings(
         return findings;
     }
     match state.get(&dialect.memory, subject.namespace, name) {
-        Lookup::Unknown => {}
+        Lookup::Unknown(()) => {}
         Lookup::Absent => findings.push(not_found(dialect, subject.namespace, name, pointer, state)),
         Lookup::Found(memory) => {
             findings.extend(invalid(dialect, memory, pointer));

@@ -80,7 +80,7 @@ fn secret(embedder: &Embedder<'_>, subject: &Subject<'_>, state: &mut StateReade
         return None;
     }
     match state.get(&SECRET, subject.namespace, name) {
-        Lookup::Unknown => None,
+        Lookup::Unknown(()) => None,
         Lookup::Absent => {
             let message = with_names([name, subject.namespace], |[name, namespace]| {
                 format!("Secret {name} not found in namespace {namespace}")

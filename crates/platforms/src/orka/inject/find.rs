@@ -119,7 +119,7 @@ fn get<'s>(
     match state.get(kind, namespace, name) {
         Lookup::Found(object) => Ok(Some(object)),
         Lookup::Absent => Ok(None),
-        Lookup::Unknown => {
+        Lookup::Unknown(()) => {
             let object = [kind.kind, namespace, name];
             Err(lookup_failed(&LOOKUP_FAILED, label_pointer(TASK_LABEL), object, state))
         }

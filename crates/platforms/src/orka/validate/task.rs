@@ -54,7 +54,7 @@ fn agent(subject: &Subject<'_>, env: &[TaskVariable<'_>], state: &mut StateReade
             }
             in_state = Some(agent);
         }
-        Lookup::Unknown => {}
+        Lookup::Unknown(()) => {}
         Lookup::Absent => findings.push(agent_missing(home, name)),
     }
     if home != subject.namespace {

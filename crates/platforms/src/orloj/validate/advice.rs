@@ -235,7 +235,7 @@ fn embedding(memory: &Memory<'_>, subject: &Subject<'_>, state: &mut StateReader
     let text = memory.embedding_model.filter(|text| is_valid_reference(text))?;
     let reference = NamespacedName::read(text, namespace::effective(subject.object, subject.namespace));
     match namespace::find(&MODEL_ENDPOINT, reference.namespace, reference.name, state) {
-        Lookup::Unknown => None,
+        Lookup::Unknown(()) => None,
         Lookup::Absent => {
             let message = fit_names([text], |[text]| {
                 format!("spec.embedding_model: model endpoint {} not found", quoted(text))

@@ -82,7 +82,7 @@ fn memory(name: &str, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Opt
     let home = namespace::effective(subject.object, subject.namespace);
     let pointer = Pointer::new(REF);
     match namespace::find(&MEMORY, home, name, state) {
-        Lookup::Unknown => None,
+        Lookup::Unknown(()) => None,
         Lookup::Absent => {
             let message = fit_names([subject.name, name], |[agent, name]| {
                 format!("agent {} references missing memory {}", quoted(agent), quoted(name))

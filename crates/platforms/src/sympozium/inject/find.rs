@@ -59,7 +59,7 @@ pub(in super::super) fn find<'s>(
     let agent = match lookup::agent(namespace, instance, state) {
         Lookup::Found(agent) => Some(agent),
         Lookup::Absent => None,
-        Lookup::Unknown => {
+        Lookup::Unknown(()) => {
             let object = ["Agent", namespace, instance];
             return Err(lookup_failed(&LOOKUP_FAILED, instance_label(), object, state));
         }
@@ -101,7 +101,7 @@ fn find_run<'s>(
     let run = match state.get(&STATE_AGENT_RUN, namespace, name) {
         Lookup::Found(run) => run,
         Lookup::Absent => return Ok(None),
-        Lookup::Unknown => {
+        Lookup::Unknown(()) => {
             return Err(lookup_failed(&LOOKUP_FAILED, at, ["AgentRun", namespace, name], state));
         }
     };
@@ -150,7 +150,7 @@ fn find_ensemble<'s>(
             found.unmet.push(finding.elsewhere(agent, at, "named here"));
             found.missing = references(lookup::ENSEMBLES, namespace, name);
         }
-        Lookup::Unknown => {
+        Lookup::Unknown(()) => {
             let object = ["Ensemble", namespace, name];
             found.unmet.extend(lookup_failed(&LOOKUP_FAILED, instance_label(), object, state).unmet);
         }

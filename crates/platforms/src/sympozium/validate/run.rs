@@ -37,7 +37,7 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
                     findings.extend(agent_missing(subject, name, report));
                 }
             }
-            Lookup::Unknown => {}
+            Lookup::Unknown(()) => {}
         }
     }
     let (env, created) = (["spec", "env"], subject.operation == Operation::Create);

@@ -283,6 +283,6 @@ fn look_up<'s>(run: &Subject<'_>, agent: &str, state: &mut StateReader<'s>) -> (
             }
             None => (lookup, Usage::default()),
         },
-        Lookup::Unknown => (lookup, Usage::default()),
+        Lookup::Unknown(()) => (lookup, Usage::default()),
     }
 }

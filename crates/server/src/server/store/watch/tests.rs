@@ -65,13 +65,16 @@ async fn a_kind_that_is_not_served_has_no_objects_until_it_is() {
     let (store, kind, _) = follow_first(&status);
     until(|| store.is_synced(kind)).await;
     assert!(store.snapshot().kind(kind).is_some_and(KindState::is_empty));
-    assert!(lookup_is(&store, kind, |lookup| matches!(lookup, Lookup::Unknown)), "it may be installed now");
+    assert!(
+        lookup_is(&store, kind, |lookup| matches!(lookup, Lookup::Unknown(()))),
+        "it may be installed now"
+    );
     status.store(200, Ordering::SeqCst);
     until(|| lookup_is(&store, kind, |lookup| matches!(lookup, Lookup::Found(_)))).await;
     let state = store.snapshot();
     assert_eq!(
         StateReader::new(&state, &Budget::default()).get(kind, "team", "b"),
-        Lookup::Unknown,
+        Lookup::Unknown(()),
         "it may be newer"
     );
 }
