@@ -1,7 +1,7 @@
 //! The views of sessions with storage of their own: the workspaces of an Agent, and what a harness keeps.
 
 use memgate_model::family::Subject;
-use memgate_model::memory_view::{MemoryView, ReferenceView, Role};
+use memgate_model::memory_view::{MemoryView, ReferenceView, Role, ViewValue};
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
 use memgate_primitives::duration::nanoseconds;
@@ -25,13 +25,13 @@ pub(super) fn of_session(session: &Subject<'_>, state: &mut StateReader<'_>) -> 
     let spec = Pointer::new("/spec");
     let mut view = new_view(session, Role::Memory);
     if *session.kind == WORKSPACE_SESSION {
-        set_workspace(&mut view, session.object.get("spec"), &spec);
+        add_own_workspace(&mut view, session.object.get("spec"), &spec);
     } else {
-        view.backend = Some("harness-session".to_owned());
-        view.durable = Some(true);
+        view.set("backend", Some("harness-session"));
+        view.set("durable", Some(true));
         // The controller stops an idle harness and never deletes its state.
-        view.ttl_seconds = Some(0);
-        view.storage = storage("1Gi");
+        view.set("ttlSeconds", Some(0_i64));
+        view.set("storageBytes", storage("1Gi"));
     }
     if let Some(name) = agent_ref(session.object) {
         let lookup = lookup::agent(session.namespace, name, state);
@@ -59,30 +59,43 @@ pub(super) fn add_workspace(view: Option<MemoryView>, agent: &Subject<'_>) -> Op
     if !is_true(agent.object, &["spec", "workspace", "perSessionPVC"]) {
         return view;
     }
-    let mut workspace = new_view(agent, Role::Memory);
     let here = Pointer::new("/spec/workspace");
-    set_workspace(&mut workspace, agent.object.at(&["spec", "workspace"]), &here);
-    let Some(mut view) = view else { return Some(workspace) };
+    let settings = agent.object.at(&["spec", "workspace"]);
+    let Some(mut view) = view else {
+        let mut workspace = new_view(agent, Role::Memory);
+        add_own_workspace(&mut workspace, settings, &here);
+        return Some(workspace);
+    };
     view.at("workspace", here);
-    view.workspace = Some(Box::new(workspace));
+    view.set("workspace", Some(ViewValue::Object));
+    let below =
+        ["workspace.durable", "workspace.storageBytes", "workspace.storageClass", "workspace.ttlSeconds"];
+    set_workspace(&mut view, below, settings);
     Some(view)
 }
 
-/// Sets what a workspace with these settings keeps, and how long.
-fn set_workspace(view: &mut MemoryView, settings: Option<&Tree>, here: &Pointer) {
-    let text = |field: &str| settings.and_then(|settings| settings.text_at(&[field]));
-    for (path, field) in
-        [("storageBytes", "size"), ("storageClass", "storageClassName"), ("ttlSeconds", "idleTTL")]
-    {
+/// Sets what an object keeps that is a workspace with these settings.
+fn add_own_workspace(view: &mut MemoryView, settings: Option<&Tree>, here: &Pointer) {
+    let [durable, storage, class, ttl] = ["durable", "storageBytes", "storageClass", "ttlSeconds"];
+    for (path, field) in [(storage, "size"), (class, "storageClassName"), (ttl, "idleTTL")] {
         view.at(path, here.key(field));
     }
-    view.backend = Some("workspace".to_owned());
-    view.durable = Some(true);
-    view.storage = storage(text("size").unwrap_or_default());
-    view.storage_class = text("storageClassName").filter(|class| !class.is_empty()).map(str::to_owned);
-    view.ttl_seconds = match text("idleTTL") {
+    view.set("backend", Some("workspace"));
+    set_workspace(view, [durable, storage, class, ttl], settings);
+}
+
+/// Sets at these paths what a workspace with these settings keeps, and how long.
+fn set_workspace(view: &mut MemoryView, paths: [&'static str; 4], settings: Option<&Tree>) {
+    let text = |field: &str| settings.and_then(|settings| settings.text_at(&[field]));
+    let seconds = match text("idleTTL") {
         None => Some(DEFAULT_TTL_SECONDS),
         // A part of a second is a whole one: 0 would be for ever.
         Some(ttl) => nanoseconds(ttl).map(|ttl| ttl.max(0) / SECOND + i64::from(ttl.max(0) % SECOND > 0)),
     };
+    let class = text("storageClassName").filter(|class| !class.is_empty());
+    let [durable_path, storage_path, class_path, ttl_path] = paths;
+    view.set(durable_path, Some(true));
+    view.set(storage_path, storage(text("size").unwrap_or_default()));
+    view.set(class_path, class);
+    view.set(ttl_path, seconds);
 }
