@@ -66,26 +66,32 @@ pub(super) fn add_workspace(view: Option<MemoryView>, agent: &Subject<'_>) -> Op
         add_own_workspace(&mut workspace, settings, &here);
         return Some(workspace);
     };
-    view.at("workspace", here);
-    view.set("workspace", Some(ViewValue::Object));
-    let below =
-        ["workspace.durable", "workspace.storageBytes", "workspace.storageClass", "workspace.ttlSeconds"];
-    set_workspace(&mut view, below, settings);
+    view.put("workspace", here, Some(ViewValue::Object));
+    view.set("workspace.durable", Some(true));
+    for ([_, _, path], value) in KEPT.into_iter().zip(kept(settings)) {
+        view.set(path, value);
+    }
     Some(view)
 }
 
 /// Sets what an object keeps that is a workspace with these settings.
 fn add_own_workspace(view: &mut MemoryView, settings: Option<&Tree>, here: &Pointer) {
-    let [durable, storage, class, ttl] = ["durable", "storageBytes", "storageClass", "ttlSeconds"];
-    for (path, field) in [(storage, "size"), (class, "storageClassName"), (ttl, "idleTTL")] {
-        view.at(path, here.key(field));
-    }
     view.set("backend", Some("workspace"));
-    set_workspace(view, [durable, storage, class, ttl], settings);
+    view.set("durable", Some(true));
+    for ([field, path, _], value) in KEPT.into_iter().zip(kept(settings)) {
+        view.put(path, here.key(field), value);
+    }
 }
 
-/// Sets at these paths what a workspace with these settings keeps, and how long.
-fn set_workspace(view: &mut MemoryView, paths: [&'static str; 4], settings: Option<&Tree>) {
+/// The settings of a workspace, each with the path in the view of a workspace and in that of an Agent that has some.
+const KEPT: [[&str; 3]; 3] = [
+    ["size", "storageBytes", "workspace.storageBytes"],
+    ["storageClassName", "storageClass", "workspace.storageClass"],
+    ["idleTTL", "ttlSeconds", "workspace.ttlSeconds"],
+];
+
+/// What a workspace with these settings keeps, and how long.
+fn kept(settings: Option<&Tree>) -> [Option<ViewValue<'static>>; 3] {
     let text = |field: &str| settings.and_then(|settings| settings.text_at(&[field]));
     let seconds = match text("idleTTL") {
         None => Some(DEFAULT_TTL_SECONDS),
@@ -93,9 +99,5 @@ fn set_workspace(view: &mut MemoryView, paths: [&'static str; 4], settings: Opti
         Some(ttl) => nanoseconds(ttl).map(|ttl| ttl.max(0) / SECOND + i64::from(ttl.max(0) % SECOND > 0)),
     };
     let class = text("storageClassName").filter(|class| !class.is_empty());
-    let [durable_path, storage_path, class_path, ttl_path] = paths;
-    view.set(durable_path, Some(true));
-    view.set(storage_path, storage(text("size").unwrap_or_default()));
-    view.set(class_path, class);
-    view.set(ttl_path, seconds);
+    [storage(text("size").unwrap_or_default()), class.map(ViewValue::from), seconds.map(ViewValue::from)]
 }
