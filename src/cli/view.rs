@@ -60,10 +60,10 @@ fn documents(objects: &[ViewedObject]) -> String {
                 text.push_str("---\n");
             }
             let _ = writeln!(text, "# {}", in_one_line(&format!("{title} ({file}:{line})")));
-            for (path, why) in &view.unknown {
+            for (path, why) in view.unknown() {
                 let _ = writeln!(text, "# {}", in_one_line(&format!("{path}: unknown, because {why}")));
             }
-            for path in view.remarks.iter().map(|remark| remark.path) {
+            for path in view.remarked() {
                 let remark = view.remark(path, &view.namespace);
                 let _ = writeln!(text, "# {}", in_one_line(&format!("{path}{remark}")));
             }

@@ -81,13 +81,13 @@ fn without_parts(path: &str) -> &str {
 }
 
 fn is_among(wanted: &[&str], view: &MemoryView) -> bool {
-    let Some(backend) = &view.backend else { return false };
+    let Some(backend) = view.text("backend") else { return false };
     if wanted.first().is_some_and(|first| first.starts_with('!')) {
         !wanted.iter().any(|wanted| wanted.strip_prefix('!') == Some(backend))
     } else {
         wanted.iter().any(|wanted| match wanted.split_once('/') {
             Some((kind, wanted)) => kind == view.kind && wanted == backend,
-            None => wanted == backend,
+            None => *wanted == backend,
         })
     }
 }
@@ -279,17 +279,18 @@ impl InCel {
         self.unsaid.push((field.into(), reason.into()));
     }
 
+    /// Notes a field of the rule for which CEL cannot read a path that the view has.
+    pub fn leave_out_unsaid(&mut self, side: &CelSide<'_>, path: &str, field: &str) {
+        if let Sayable::Unsaid(reason) = side.at(path) {
+            self.leave_out(field, reason);
+        }
+    }
+
     /// The entries at a path of a view. If the view has the path but CEL cannot read it, notes this for `field` of
     /// the rule.
     pub fn entries(&mut self, side: &CelSide<'_>, path: &str, field: &str) -> Option<String> {
-        match side.at(path) {
-            Sayable::Entries(entries) => Some(entries),
-            Sayable::Unsaid(reason) => {
-                self.leave_out(field, reason);
-                None
-            }
-            Sayable::Absent => None,
-        }
+        self.leave_out_unsaid(side, path, field);
+        if let Sayable::Entries(entries) = side.at(path) { Some(entries) } else { None }
     }
 }
 

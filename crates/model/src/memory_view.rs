@@ -2,16 +2,19 @@
 //!
 //! Each family makes it from its own objects, and rules of policies read it. A field that a family does not have, or
 //! that an object does not set, is absent and never 0. Values of Secrets and the userinfo and query of URLs are left
-//! out. Each field has the pointer to its place in the object.
+//! out. `paths` lists every path of a view. What a path holds, where that stands in the object and why it is unknown is
+//! one row; endpoints and the elements of lists are structs with a place of their own.
 
 mod element;
 mod endpoint;
 mod make;
 mod paths;
+mod rows;
 
 pub use self::element::Element;
 pub use self::endpoint::{ENCRYPTED_SCHEMES, EndpointSource, EndpointView, HostView};
 pub use self::paths::{Holds, Part, ViewPath, ViewValue};
+pub use self::rows::{Remark, Row};
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,7 +22,6 @@ use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 
 use crate::tree::Tree;
-use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 
 /// The role of an object for memory.
@@ -70,28 +72,8 @@ pub struct MemoryView {
     /// `metadata.annotations` without those of kubectl and memgate; empty in the view of another object that the judged
     /// one uses.
     pub annotations: Arc<BTreeMap<String, String>>,
-    /// Where memory is kept.
-    pub backend: Option<String>,
-    /// Whether memory outlives its process.
-    pub durable: Option<bool>,
-    /// The provider, where a backend has several.
-    pub provider: Option<String>,
     /// Where memory is reached.
     pub endpoint: Option<EndpointView>,
-    /// How long entries are kept; 0 is for ever.
-    pub ttl_seconds: Option<i64>,
-    /// How many entries are kept; 0 is without limit.
-    pub max_entries: Option<i64>,
-    /// The size of the volume.
-    pub storage: Option<StorageView>,
-    /// The storage class of the volume, if the object names one.
-    pub storage_class: Option<String>,
-    /// The workspaces of an agent's sessions, beside its other memory.
-    pub workspace: Option<Box<Self>>,
-    /// What turns entries into vectors, if the object names it.
-    pub embedding: Option<EmbeddingView>,
-    /// The collection in which entries are.
-    pub collection: Option<String>,
     /// The Secrets that are referred to.
     pub secrets: Vec<SecretView>,
     /// The credentials in clear text.
@@ -110,12 +92,8 @@ pub struct MemoryView {
     pub own_variables: Vec<OwnVariableView>,
     /// The `envFrom` of a pod that may set variables which its memory leaves out.
     pub env_from: Option<Pointer>,
-    /// Where a value comes from that is not in the object itself. Messages about the value end in it.
-    pub remarks: Vec<Remark>,
-    /// The paths whose value is unknown, with the reason. Those of the endpoint are in the endpoint.
-    pub unknown: Vec<(&'static str, Why)>,
-    /// The place of each field in the object, by its path in the view. Elements of lists have a `field` of their own.
-    pub fields: Vec<(&'static str, Pointer)>,
+    /// What is known of the other paths, in the order in which they were set.
+    pub rows: Vec<Row>,
 }
 
 /// Why a value is unknown.
@@ -164,35 +142,6 @@ impl fmt::Display for Why {
             Self::SetByPod(name) => write!(f, "the pod sets {name} itself"),
         }
     }
-}
-
-/// Where a value of a view comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Remark {
-    /// The path in the view.
-    pub path: &'static str,
-    /// The object that it comes from, if it has a name to show: kind, namespace and name.
-    pub object: Option<(&'static str, String, String)>,
-    /// The words, behind the object if there is one.
-    pub words: &'static str,
-}
-
-/// The size of a volume.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StorageView {
-    /// In bytes, rounded up.
-    pub bytes: i128,
-    /// As it is written.
-    pub text: String,
-}
-
-/// What turns entries into vectors.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct EmbeddingView {
-    /// The name of the model.
-    pub model: Option<String>,
-    /// The provider of the model.
-    pub provider: Option<String>,
 }
 
 /// A Secret that is referred to.
@@ -337,68 +286,6 @@ impl MemoryView {
     /// Whether it is the memory that a pod names by its own variables, and no object declares.
     pub fn is_undeclared(&self) -> bool {
         self.role == Role::Memory && self.kind == "Pod"
-    }
-
-    /// Sets the place of a field of the view.
-    pub fn at(&mut self, path: &'static str, pointer: Pointer) {
-        self.fields.push((path, pointer));
-    }
-
-    /// Sets the places of several fields of the view, each a path and a pointer.
-    pub fn at_all<const N: usize>(&mut self, places: [(&'static str, &'static str); N]) {
-        self.fields.extend(places.map(|(path, pointer)| (path, Pointer::new(pointer))));
-    }
-
-    /// Moves a field of the view to another place.
-    pub fn moved(&mut self, path: &'static str, pointer: &Pointer) {
-        match self.fields.iter_mut().find(|(field, _)| *field == path) {
-            Some((_, place)) => place.clone_from(pointer),
-            None => self.at(path, pointer.clone()),
-        }
-    }
-
-    /// The place of a field of the view, or of its nearest parent with a place, else the whole spec. The object may lack
-    /// it.
-    pub fn pointer(&self, path: &str) -> Pointer {
-        let noted =
-            |path: &str| self.fields.iter().find(|(field, _)| *field == path).map(|(_, it)| it.clone());
-        let mut here = path;
-        loop {
-            if let Some(pointer) = noted(here) {
-                return pointer;
-            }
-            match (here.rsplit_once('.'), here) {
-                (Some((parent, _)), _) => here = parent,
-                (None, "name" | "namespace" | "labels" | "annotations") => {
-                    return Pointer::new("/metadata").key(here);
-                }
-                (None, "kind") => return Pointer::new("/kind"),
-                (None, "family" | "role") => return Pointer::root(),
-                (None, _) => return Pointer::new("/spec"),
-            }
-        }
-    }
-
-    /// Why the value at a path, or all that it is part of, is unknown; `None` for a known or absent one.
-    pub fn unknown_at(&self, path: &str) -> Option<&Why> {
-        let covers = |unknown: &str| {
-            path.strip_prefix(unknown).is_some_and(|below| below.is_empty() || below.starts_with('.'))
-        };
-        self.unknown.iter().find(|(unknown, _)| covers(unknown)).map(|(_, why)| why)
-    }
-
-    /// Where the value at a path comes from, for a reader of this namespace: ` (WORDS)`, or nothing.
-    pub fn remark(&self, path: &str, reader: &str) -> String {
-        let Some(remark) = self.remarks.iter().find(|remark| remark.path == path) else {
-            return String::new();
-        };
-        match &remark.object {
-            None => format!(" ({})", remark.words),
-            Some((kind, namespace, _)) if namespace != reader => format!(" ({kind} \"…\" {})", remark.words),
-            Some((kind, namespace, name)) => {
-                format!(" ({kind} {} {})", quoted(&qualified(namespace, name)), remark.words)
-            }
-        }
     }
 
     /// The namespace in the platform's own sense; the Kubernetes namespace where the platform has no other.

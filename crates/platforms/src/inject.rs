@@ -20,6 +20,7 @@ pub(crate) mod elsewhere;
 pub mod env;
 pub mod marker;
 pub(crate) mod own;
+pub(crate) mod own_memory;
 pub mod parts;
 
 use std::borrow::Cow;

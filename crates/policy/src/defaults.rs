@@ -139,7 +139,7 @@ fn keeps_its_store(
     let old = family::Subject { object: old, old: None, ..*object };
     let mut store = |subject| {
         let view = (family.views.of_object)(subject, state)?;
-        Some((view.backend, view.provider))
+        Some(["backend", "provider"].map(|path| view.text(path).map(str::to_owned)))
     };
     store(object) == store(&old)
 }

@@ -452,8 +452,8 @@ fn without_names(why: Why, namespace: &str) -> Why {
 /// What a rule finds, if it applies, with the message of the policy if it has one. Each rule counts for each view.
 fn outcome(judged: &Judged<'_>, rule: &Rule) -> Option<RuleOutcome> {
     let mut outcome = RuleOutcome::default();
-    let MemoryView { backend, provider, .. } = judged.view;
-    let words = [backend, provider].into_iter().flatten().map(String::len).sum::<usize>();
+    let words = ["backend", "provider"].iter().filter_map(|path| judged.view.text(path));
+    let words = words.map(str::len).sum::<usize>();
     if !(judged.budget.step() && judged.budget.bytes(words + judged.view.entries())) {
         return None;
     }
@@ -475,12 +475,11 @@ fn outcome(judged: &Judged<'_>, rule: &Rule) -> Option<RuleOutcome> {
 /// Whether the backends and providers of a rule include those of this memory. An unknown one is noted.
 fn applies(when: &When, judged: &Judged<'_>, outcome: &mut RuleOutcome) -> bool {
     let view = judged.view;
-    let parts = [("backend", &when.backends, &view.backend), ("provider", &when.providers, &view.provider)];
-    let fits = |wanted: &Vec<String>, value: &Option<String>| {
-        value.as_ref().is_some_and(|value| wanted.contains(&value.to_lowercase()))
-    };
-    for (path, wanted, value) in parts {
-        if wanted.as_ref().is_some_and(|wanted| !fits(wanted, value)) {
+    for (path, wanted) in [("backend", &when.backends), ("provider", &when.providers)] {
+        let fits = |wanted: &Vec<String>| {
+            view.text(path).is_some_and(|value| wanted.contains(&value.to_lowercase()))
+        };
+        if wanted.as_ref().is_some_and(|wanted| !fits(wanted)) {
             judged.note_unknown(path, outcome);
             return false;
         }

@@ -177,6 +177,18 @@ pub fn push_escaped(text: &mut String, key: &str) {
     }
 }
 
+impl From<&str> for Pointer {
+    fn from(text: &str) -> Self {
+        Self::new(text)
+    }
+}
+
+impl From<&Self> for Pointer {
+    fn from(pointer: &Self) -> Self {
+        pointer.clone()
+    }
+}
+
 impl fmt::Display for Pointer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

@@ -46,6 +46,6 @@ fn of_notebook(notebook: &Tree, (namespace, name): (&str, &str), state: &mut Sta
     view.at("ttlSeconds", Pointer::new("/spec/keepSeconds"));
     let url = notebook.at(&["spec", "url"]).and_then(Tree::text);
     view.endpoint = url.map(|url| endpoint_view::parse(EndpointSource::Literal, url, namespace, state));
-    view.ttl_seconds = notebook.at(&["spec", "keepSeconds"]).and_then(Tree::integer);
+    view.set("ttlSeconds", notebook.at(&["spec", "keepSeconds"]).and_then(Tree::integer));
     view
 }

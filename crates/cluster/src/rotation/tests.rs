@@ -105,7 +105,7 @@ fn says_what_is_missing_and_where() {
 #[test]
 fn says_why_it_cannot_be_asked_for() {
     let target = RotationTarget { namespace: "home", secret: "memgate-ca", configuration: "memgate" };
-    let absent = target.found(Fetched::<()>::NotFound).expect_err("not found").to_string();
+    let absent = target.found(Fetched::<()>::Absent).expect_err("not found").to_string();
     assert!(absent.starts_with("found no Secret memgate-ca in the namespace home"), "{absent}");
     assert!(target.check(&live(&[&["old"]])).is_ok());
     let refused = |live: &LiveBundles| target.check(live).expect_err("refused").to_string();

@@ -72,7 +72,7 @@ fn added(objects: impl IntoIterator<Item = Value>) -> Snapshot {
 fn durable(name: &str, snapshot: &Snapshot) -> Result<(bool, String), String> {
     let (view, _) = view(memgate_platforms::find("ark").expect("a family"), &memory(name), "team", snapshot);
     let view = view.expect("a view");
-    match (view.durable, view.unknown_at("durable")) {
+    match (view.flag("durable"), view.unknown_at("durable")) {
         (Some(durable), None) => Ok((durable, view.remark("durable", "team"))),
         (None, Some(why)) => Err(why.to_string()),
         (durable, why) => Err(format!("{durable:?} and {why:?}")),

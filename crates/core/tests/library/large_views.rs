@@ -32,7 +32,7 @@ fn finds_the_skill_behind_ten_thousand() {
     skills.as_array_mut().expect("a list").push(json!({"skillPackRef": "memory"}));
     let agent = object("sympozium.ai/v1alpha1", "Agent", &json!({"skills": skills}));
     let (view, _) = view_of("sympozium", &agent, &state::empty(memgate_platforms::default_settings()));
-    assert_eq!(view.backend.as_deref(), Some("sqlite"));
+    assert_eq!(view.text("backend"), Some("sqlite"));
     assert_eq!(view.pointer("backend").as_str(), "/spec/skills/10000/skillPackRef");
 }
 

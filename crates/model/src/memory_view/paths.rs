@@ -6,8 +6,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::iter;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
+use self::Holds::{Flag, Integer, List, Map, Object, Quantity, Text, Texts};
 use super::element::Element;
 use super::{
     ContainerView, EndpointView, HostView, MemoryView, ReferenceView, Role, SecretView, SharingConfigView,
@@ -58,7 +59,7 @@ pub enum ViewValue<'v> {
     /// An integer.
     Integer(i64),
     /// A number of bytes, with the quantity as it is written.
-    Bytes(i128, &'v str),
+    Bytes(i128, Cow<'v, str>),
     /// `true` or `false`.
     Flag(bool),
     /// A map from text to text.
@@ -86,6 +87,8 @@ type ReadHost = for<'v> fn(&'v EndpointView, &'v HostView) -> Option<ViewValue<'
 
 #[derive(Debug, Clone, Copy)]
 enum Read {
+    /// From the row of the path.
+    Row,
     One(ReadOne),
     Each(ReadEach),
     /// Of each host of the endpoint; JSON has the first.
@@ -110,6 +113,10 @@ const fn row(path: &'static str, holds: Holds, (own, by_sources): Whose, read: R
     ViewPath { path, holds, own, by_sources, read }
 }
 
+const fn held(path: &'static str, holds: Holds, whose: Whose) -> ViewPath {
+    row(path, holds, whose, Read::Row)
+}
+
 const fn one(path: &'static str, holds: Holds, whose: Whose, read: ReadOne) -> ViewPath {
     row(path, holds, whose, Read::One(read))
 }
@@ -123,107 +130,91 @@ const fn host(path: &'static str, holds: Holds, read: ReadHost) -> ViewPath {
 }
 
 const fn own_namespace(path: &'static str) -> ViewPath {
-    row(path, Holds::Text, EVERY, Read::OwnNamespace)
+    row(path, Text, EVERY, Read::OwnNamespace)
 }
 
 /// The paths of the views of every platform.
 static PATHS: [ViewPath; 67] = [
-    one("family", Holds::Text, EVERY, |view| text(view.family)),
-    one("role", Holds::Text, EVERY, |view| text(view.role.name())),
-    one("kind", Holds::Text, EVERY, |view| text(view.kind)),
-    one("name", Holds::Text, EVERY, |view| text(&view.name)),
-    one("namespace", Holds::Text, EVERY, |view| text(&view.namespace)),
-    one("labels", Holds::Map, EVERY, |view| Some(ViewValue::Map(&view.labels))),
-    one("annotations", Holds::Map, EVERY, |view| Some(ViewValue::Map(&view.annotations))),
-    one("backend", Holds::Text, OF_MEMORY, |view| opt(view.backend.as_ref())),
-    one("durable", Holds::Flag, OF_MEMORY, |view| view.durable.map(ViewValue::Flag)),
-    one("provider", Holds::Text, OF_MEMORY, |view| opt(view.provider.as_ref())),
-    one("endpoint", Holds::Object, OF_MEMORY, |view| view.endpoint.as_ref().map(|_| ViewValue::Object)),
-    one("endpoint.from", Holds::Text, OF_MEMORY, |view| text(view.endpoint.as_ref()?.from.name())),
-    host("endpoint.url", Holds::Text, |endpoint, host| Some(ViewValue::Text(endpoint.url(host)?.into()))),
-    one("endpoint.scheme", Holds::Text, OF_MEMORY, |view| opt(view.endpoint.as_ref()?.scheme.as_ref())),
-    host("endpoint.host", Holds::Text, |_, host| Some(ViewValue::Text((&*host.host).into()))),
-    host("endpoint.port", Holds::Integer, |_, host| Some(ViewValue::Integer(host.port?.into()))),
-    one("endpoint.path", Holds::Text, OF_MEMORY, |view| opt(view.endpoint.as_ref()?.path.as_ref())),
-    one("endpoint.tls", Holds::Flag, OF_MEMORY, |view| {
+    one("family", Text, EVERY, |view| text(view.family)),
+    one("role", Text, EVERY, |view| text(view.role.name())),
+    one("kind", Text, EVERY, |view| text(view.kind)),
+    one("name", Text, EVERY, |view| text(&view.name)),
+    one("namespace", Text, EVERY, |view| text(&view.namespace)),
+    one("labels", Map, EVERY, |view| Some(ViewValue::Map(&view.labels))),
+    one("annotations", Map, EVERY, |view| Some(ViewValue::Map(&view.annotations))),
+    held("backend", Text, OF_MEMORY),
+    held("durable", Flag, OF_MEMORY),
+    held("provider", Text, OF_MEMORY),
+    one("endpoint", Object, OF_MEMORY, |view| view.endpoint.as_ref().map(|_| ViewValue::Object)),
+    one("endpoint.from", Text, OF_MEMORY, |view| text(view.endpoint.as_ref()?.from.name())),
+    host("endpoint.url", Text, |endpoint, host| Some(ViewValue::Text(endpoint.url(host)?.into()))),
+    one("endpoint.scheme", Text, OF_MEMORY, |view| opt(view.endpoint.as_ref()?.scheme.as_ref())),
+    host("endpoint.host", Text, |_, host| Some(ViewValue::Text((&*host.host).into()))),
+    host("endpoint.port", Integer, |_, host| Some(ViewValue::Integer(host.port?.into()))),
+    one("endpoint.path", Text, OF_MEMORY, |view| opt(view.endpoint.as_ref()?.path.as_ref())),
+    one("endpoint.tls", Flag, OF_MEMORY, |view| {
         let endpoint = view.endpoint.as_ref().filter(|endpoint| endpoint.unknown.is_none())?;
         endpoint.tls.map(ViewValue::Flag)
     }),
-    host("endpoint.loopback", Holds::Flag, |_, host| Some(ViewValue::Flag(host.loopback))),
-    host("endpoint.private", Holds::Flag, |_, host| Some(ViewValue::Flag(host.private))),
-    host("endpoint.linkLocal", Holds::Flag, |_, host| Some(ViewValue::Flag(host.link_local))),
-    host("endpoint.inCluster", Holds::Flag, |_, host| Some(ViewValue::Flag(host.in_cluster))),
-    one("ttlSeconds", Holds::Integer, OF_BOTH, |view| view.ttl_seconds.map(ViewValue::Integer)),
-    one("maxEntries", Holds::Integer, OF_MEMORY, |view| view.max_entries.map(ViewValue::Integer)),
-    one("storageBytes", Holds::Quantity, OF_MEMORY, storage),
-    one("storageClass", Holds::Text, OF_MEMORY, |view| opt(view.storage_class.as_ref())),
-    one("workspace", Holds::Object, OF_MEMORY, |view| view.workspace.as_ref().map(|_| ViewValue::Object)),
-    one("workspace.durable", Holds::Flag, OF_MEMORY, |view| {
-        view.workspace.as_ref()?.durable.map(ViewValue::Flag)
-    }),
-    one("workspace.ttlSeconds", Holds::Integer, OF_MEMORY, |view| {
-        view.workspace.as_ref()?.ttl_seconds.map(ViewValue::Integer)
-    }),
-    one("workspace.storageBytes", Holds::Quantity, OF_MEMORY, |view| storage(view.workspace.as_ref()?)),
-    one("workspace.storageClass", Holds::Text, OF_MEMORY, |view| {
-        opt(view.workspace.as_ref()?.storage_class.as_ref())
-    }),
-    one("embedding", Holds::Object, OF_MEMORY, |view| view.embedding.as_ref().map(|_| ViewValue::Object)),
-    one("embedding.model", Holds::Text, OF_MEMORY, |view| opt(view.embedding.as_ref()?.model.as_ref())),
-    one("embedding.provider", Holds::Text, OF_MEMORY, |view| opt(view.embedding.as_ref()?.provider.as_ref())),
-    one("collection", Holds::Text, OF_MEMORY, |view| opt(view.collection.as_ref())),
-    one("secrets", Holds::List, OF_CLAIMS, |view| list(&view.secrets)),
-    each("secrets[].name", Holds::Text, OF_CLAIMS, |view| secrets(view, |it| text(&it.name))),
-    each("secrets[].namespace", Holds::Text, OF_CLAIMS, |view| secrets(view, |it| text(&it.namespace))),
-    each("secrets[].key", Holds::Text, OF_CLAIMS, |view| secrets(view, |it| opt(it.key.as_ref()))),
-    each("secrets[].field", Holds::Text, OF_CLAIMS, |view| secrets(view, |it| text(it.field.as_str()))),
-    one("inline", Holds::List, OF_CLAIMS, |view| list(&view.inline)),
-    each("inline[].field", Holds::Text, OF_CLAIMS, |view| parts(&view.inline, |it| text(it.field.as_str()))),
-    one("references", Holds::List, OF_CLAIMS, |view| list(&view.references)),
-    each("references[].kind", Holds::Text, OF_CLAIMS, |view| references(view, |it| text(it.kind))),
-    each("references[].namespace", Holds::Text, OF_CLAIMS, |view| references(view, |it| text(&it.namespace))),
-    each("references[].name", Holds::Text, OF_CLAIMS, |view| references(view, |it| text(&it.name))),
-    each("references[].field", Holds::Text, OF_CLAIMS, |view| references(view, |it| text(it.field.as_str()))),
-    each("references[].found", Holds::Flag, OF_CLAIMS, |view| {
-        references(view, |it| it.found.map(ViewValue::Flag))
-    }),
-    one("operations", Holds::Texts, OF_REFERRERS, |view| view.operations.as_ref().map(|_| ViewValue::List)),
-    each("operations[]", Holds::Text, OF_REFERRERS, |view| {
+    host("endpoint.loopback", Flag, |_, host| Some(ViewValue::Flag(host.loopback))),
+    host("endpoint.private", Flag, |_, host| Some(ViewValue::Flag(host.private))),
+    host("endpoint.linkLocal", Flag, |_, host| Some(ViewValue::Flag(host.link_local))),
+    host("endpoint.inCluster", Flag, |_, host| Some(ViewValue::Flag(host.in_cluster))),
+    held("ttlSeconds", Integer, OF_BOTH),
+    held("maxEntries", Integer, OF_MEMORY),
+    held("storageBytes", Quantity, OF_MEMORY),
+    held("storageClass", Text, OF_MEMORY),
+    held("workspace", Object, OF_MEMORY),
+    held("workspace.durable", Flag, OF_MEMORY),
+    held("workspace.ttlSeconds", Integer, OF_MEMORY),
+    held("workspace.storageBytes", Quantity, OF_MEMORY),
+    held("workspace.storageClass", Text, OF_MEMORY),
+    held("embedding", Object, OF_MEMORY),
+    held("embedding.model", Text, OF_MEMORY),
+    held("embedding.provider", Text, OF_MEMORY),
+    held("collection", Text, OF_MEMORY),
+    one("secrets", List, OF_CLAIMS, |view| list(&view.secrets)),
+    each("secrets[].name", Text, OF_CLAIMS, |view| secrets(view, |it| text(&it.name))),
+    each("secrets[].namespace", Text, OF_CLAIMS, |view| secrets(view, |it| text(&it.namespace))),
+    each("secrets[].key", Text, OF_CLAIMS, |view| secrets(view, |it| opt(it.key.as_ref()))),
+    each("secrets[].field", Text, OF_CLAIMS, |view| secrets(view, |it| text(it.field.as_str()))),
+    one("inline", List, OF_CLAIMS, |view| list(&view.inline)),
+    each("inline[].field", Text, OF_CLAIMS, |view| parts(&view.inline, |it| text(it.field.as_str()))),
+    one("references", List, OF_CLAIMS, |view| list(&view.references)),
+    each("references[].kind", Text, OF_CLAIMS, |view| references(view, |it| text(it.kind))),
+    each("references[].namespace", Text, OF_CLAIMS, |view| references(view, |it| text(&it.namespace))),
+    each("references[].name", Text, OF_CLAIMS, |view| references(view, |it| text(&it.name))),
+    each("references[].field", Text, OF_CLAIMS, |view| references(view, |it| text(it.field.as_str()))),
+    each("references[].found", Flag, OF_CLAIMS, |view| references(view, |it| it.found.map(ViewValue::Flag))),
+    one("operations", Texts, OF_REFERRERS, |view| view.operations.as_ref().map(|_| ViewValue::List)),
+    each("operations[]", Text, OF_REFERRERS, |view| {
         parts(view.operations.as_deref().unwrap_or_default(), |it| text(&it.name))
     }),
-    one("sharing", Holds::Object, OF_MEMORY, |view| view.sharing.as_ref().map(|_| ViewValue::Object)),
-    one("sharing.configs", Holds::List, OF_MEMORY, |view| view.sharing.as_ref().map(|_| ViewValue::List)),
-    each("sharing.configs[].name", Holds::Text, OF_MEMORY, |view| configs(view, |it| text(&it.name))),
-    each("sharing.configs[].access", Holds::Text, OF_MEMORY, |view| {
-        configs(view, |it| opt(it.access.as_ref()))
-    }),
-    each("sharing.configs[].visibility", Holds::Text, OF_MEMORY, |view| {
+    one("sharing", Object, OF_MEMORY, |view| view.sharing.as_ref().map(|_| ViewValue::Object)),
+    one("sharing.configs", List, OF_MEMORY, |view| view.sharing.as_ref().map(|_| ViewValue::List)),
+    each("sharing.configs[].name", Text, OF_MEMORY, |view| configs(view, |it| text(&it.name))),
+    each("sharing.configs[].access", Text, OF_MEMORY, |view| configs(view, |it| opt(it.access.as_ref()))),
+    each("sharing.configs[].visibility", Text, OF_MEMORY, |view| {
         configs(view, |it| opt(it.visibility.as_ref()))
     }),
-    one("sources", Holds::List, OF_NONE, |view| list(&view.sources)),
-    each("sources[]", Holds::Object, OF_NONE, |view| {
-        parts(&view.sources, |it| Some(ViewValue::Views(&it.view)))
-    }),
-    one("containers", Holds::List, OF_CONTAINERS, |view| list(&view.containers)),
-    each("containers[].name", Holds::Text, OF_CONTAINERS, |view| containers(view, |it| text(&it.name))),
-    each("containers[].image", Holds::Text, OF_CONTAINERS, |view| containers(view, |it| text(&it.image))),
-    each("containers[].repository", Holds::Text, OF_CONTAINERS, |view| {
-        containers(view, |it| text(&it.repository))
-    }),
-    each("containers[].tag", Holds::Text, OF_CONTAINERS, |view| containers(view, |it| opt(it.tag.as_ref()))),
-    each("containers[].digest", Holds::Text, OF_CONTAINERS, |view| {
-        containers(view, |it| opt(it.digest.as_ref()))
-    }),
-    each("containers[].init", Holds::Flag, OF_CONTAINERS, |view| containers(view, |it| flag(it.init))),
-    each("containers[].native", Holds::Flag, OF_CONTAINERS, |view| containers(view, |it| flag(it.native))),
-    each("containers[].added", Holds::Flag, OF_CONTAINERS, |view| containers(view, |it| flag(it.added))),
-    each("containers[].limits", Holds::Map, OF_CONTAINERS, |view| {
+    one("sources", List, OF_NONE, |view| list(&view.sources)),
+    each("sources[]", Object, OF_NONE, |view| parts(&view.sources, |it| Some(ViewValue::Views(&it.view)))),
+    one("containers", List, OF_CONTAINERS, |view| list(&view.containers)),
+    each("containers[].name", Text, OF_CONTAINERS, |view| containers(view, |it| text(&it.name))),
+    each("containers[].image", Text, OF_CONTAINERS, |view| containers(view, |it| text(&it.image))),
+    each("containers[].repository", Text, OF_CONTAINERS, |view| containers(view, |it| text(&it.repository))),
+    each("containers[].tag", Text, OF_CONTAINERS, |view| containers(view, |it| opt(it.tag.as_ref()))),
+    each("containers[].digest", Text, OF_CONTAINERS, |view| containers(view, |it| opt(it.digest.as_ref()))),
+    each("containers[].init", Flag, OF_CONTAINERS, |view| containers(view, |it| flag(it.init))),
+    each("containers[].native", Flag, OF_CONTAINERS, |view| containers(view, |it| flag(it.native))),
+    each("containers[].added", Flag, OF_CONTAINERS, |view| containers(view, |it| flag(it.added))),
+    each("containers[].limits", Map, OF_CONTAINERS, |view| {
         containers(view, |it| Some(ViewValue::Map(&it.limits)))
     }),
 ];
 
 /// How many configurations write. It is not in the view, and rules count it.
-const WRITERS: ViewPath = each("sharing.writers", Holds::Integer, OF_MEMORY, |view| {
+const WRITERS: ViewPath = each("sharing.writers", Integer, OF_MEMORY, |view| {
     let writes = |config: &&SharingConfigView| config.access.as_deref() != Some("read-only");
     let count = |sharing: &SharingView| {
         let count = sharing.configs.iter().filter(writes).count();
@@ -233,7 +224,7 @@ const WRITERS: ViewPath = each("sharing.writers", Holds::Integer, OF_MEMORY, |vi
 });
 
 fn text(text: &str) -> Option<ViewValue<'_>> {
-    (!text.is_empty()).then(|| ViewValue::Text(text.into()))
+    (!text.is_empty()).then_some(ViewValue::Text(text.into()))
 }
 
 /// A text that may be empty.
@@ -244,10 +235,6 @@ fn opt(text: Option<&String>) -> Option<ViewValue<'_>> {
 #[expect(clippy::unnecessary_wraps, reason = "a cell of the table")]
 const fn flag<'v>(flag: bool) -> Option<ViewValue<'v>> {
     Some(ViewValue::Flag(flag))
-}
-
-fn storage(view: &MemoryView) -> Option<ViewValue<'_>> {
-    view.storage.as_ref().map(|storage| ViewValue::Bytes(storage.bytes, &storage.text))
 }
 
 /// A list that is absent when it is empty.
@@ -304,6 +291,7 @@ impl ViewPath {
     pub fn parts<'v>(&self, view: &'v MemoryView) -> Box<dyn Iterator<Item = Part<'v>> + 'v> {
         let alone = |value| Part { value, element: None };
         match self.read {
+            Read::Row => Box::new(iter::once(alone(view.held(self.path)))),
             Read::One(read) => Box::new(iter::once(alone(read(view)))),
             Read::Each(read) => Box::new(read(view).into_iter()),
             Read::Host(read) => {
@@ -331,7 +319,7 @@ impl ViewPath {
     }
 
     /// Adds the values at the path to an object.
-    fn write(&self, view: &MemoryView, object: &mut Map<String, Value>) {
+    fn write(&self, view: &MemoryView, object: &mut serde_json::Map<String, Value>) {
         let is_unknown = view.endpoint.as_ref().is_some_and(|endpoint| endpoint.unknown.is_some());
         // Of a host that is read in two ways the text is shown, and nothing else is known.
         let most = match self.read {
@@ -361,6 +349,30 @@ impl ViewPath {
                 (_, None) => {}
             }
         }
+    }
+}
+
+impl From<bool> for ViewValue<'_> {
+    fn from(flag: bool) -> Self {
+        Self::Flag(flag)
+    }
+}
+
+impl From<i64> for ViewValue<'_> {
+    fn from(number: i64) -> Self {
+        Self::Integer(number)
+    }
+}
+
+impl From<&str> for ViewValue<'_> {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
+    }
+}
+
+impl From<String> for ViewValue<'_> {
+    fn from(text: String) -> Self {
+        Self::Text(text.into())
     }
 }
 
@@ -411,7 +423,7 @@ impl MemoryView {
     }
 
     fn json_where(&self, is_wanted: impl Fn(&str) -> bool) -> Value {
-        let mut object = Map::new();
+        let mut object = serde_json::Map::new();
         for row in &PATHS {
             if is_wanted(row.path) {
                 row.write(self, &mut object);

@@ -61,9 +61,7 @@ pub(crate) fn add(
 
 /// Puts what serves a URL in the place of what serves the address of a Memory.
 pub(crate) fn use_url(view: &mut MemoryView, url: Option<&str>, why: Why, state: &mut StateReader<'_>) {
-    view.durable = None;
-    view.remarks.retain(|remark| remark.path != PATH);
-    view.unknown.retain(|(path, _)| *path != PATH);
+    view.clear(&[PATH]);
     let kept = url.map_or_else(|| Some(Err(why)), |url| at_url(url, view, state));
     set(view, kept);
 }
@@ -79,16 +77,16 @@ struct Verdict<'s> {
 fn set(view: &mut MemoryView, verdict: Option<Result<Verdict<'_>, Why>>) {
     match verdict {
         None => {}
-        Some(Err(why)) => view.unknown.push((PATH, why)),
+        Some(Err(why)) => view.set_unknown(PATH, why),
         Some(Ok(Verdict { workload, namespace, kept })) => {
-            view.durable = Some(kept == Kept::Durably);
+            view.set(PATH, Some(kept == Kept::Durably));
             let words = match kept {
                 Kept::Durably => return,
                 Kept::InMemory => "keeps messages in memory",
                 Kept::InOwnFile => "keeps messages in a file of its own",
             };
             let object = Some((workload.kind.kind, namespace, workload.name.to_string()));
-            view.remarks.push(Remark { path: PATH, object, words });
+            view.set_remark(PATH, Remark { object, words });
         }
     }
 }

@@ -5,7 +5,6 @@ use memgate_model::object::Lookup;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
 use memgate_primitives::duration;
-use memgate_primitives::pointer::Pointer;
 
 use super::api::{ARK_CONFIG, DEFAULT};
 
@@ -20,33 +19,34 @@ const PATH: &str = "ttlSeconds";
 /// Adds the TTL of a Query to its view. Without one of its own, the ArkConfig's counts.
 pub(crate) fn add_of_query(view: &mut MemoryView, query: &Tree, state: &mut StateReader<'_>) {
     if let Some(ttl) = query.at(&["spec", "ttl"]) {
-        view.at(PATH, Pointer::new("/spec/ttl"));
-        view.ttl_seconds = seconds(ttl);
+        view.put(PATH, "/spec/ttl", seconds(ttl));
         return;
     }
-    view.at(PATH, Pointer::new("/spec"));
+    view.at(PATH, "/spec");
     match state.get_if_known(&ARK_CONFIG, "", DEFAULT) {
         Lookup::Found(config) => add_configured(view, config.tree(), Some("from ArkConfig \"default\"")),
         Lookup::Absent => add_default(view),
-        Lookup::Unknown(()) => view.unknown.push((PATH, Why::Object("ArkConfig \"default\"".to_owned()))),
+        Lookup::Unknown(()) => view.set_unknown(PATH, Why::Object("ArkConfig \"default\"".to_owned())),
     }
 }
 
 /// Adds the TTL that an ArkConfig gives to Queries without one.
 pub(crate) fn add_of_config(view: &mut MemoryView, config: &Tree) {
-    view.at(PATH, Pointer::new("/spec/queryTTL"));
+    view.at(PATH, "/spec/queryTTL");
     add_configured(view, config, None);
 }
 
 fn add_configured(view: &mut MemoryView, config: &Tree, words: Option<&'static str>) {
     let Some(ttl) = config.at(&["spec", "queryTTL"]) else { return add_default(view) };
-    view.ttl_seconds = seconds(ttl);
-    view.remarks.extend(words.map(|words| Remark { path: PATH, object: None, words }));
+    view.set(PATH, seconds(ttl));
+    if let Some(words) = words {
+        view.set_remark(PATH, Remark { object: None, words });
+    }
 }
 
 fn add_default(view: &mut MemoryView) {
-    view.ttl_seconds = Some(DEFAULT_SECONDS);
-    view.remarks.push(Remark { path: PATH, object: None, words: "ARK's own default" });
+    view.set(PATH, Some(DEFAULT_SECONDS));
+    view.set_remark(PATH, Remark { object: None, words: "ARK's own default" });
 }
 
 /// The whole seconds of a TTL. `None` if it is not a duration or is below one second: then nothing is kept, and 0 would

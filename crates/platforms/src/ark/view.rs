@@ -4,6 +4,7 @@ mod endpoint;
 
 use crate::inject::annotation_pointer;
 use crate::inject::own::{OwnReading, OwnVariables, distinct};
+use crate::inject::own_memory::has_credential;
 use crate::url::inline_credential;
 use memgate_model::family::Subject;
 use memgate_model::kind::Kind;
@@ -49,17 +50,14 @@ pub(crate) fn view_pod(
     let found = memory_of(pods[0], namespace, state)?.into_iter().next();
     let mut declared = found.map(|(home, memory)| of_stored(memory, home, state));
     if let Some(memory) = &mut declared {
-        memory.moved("durable", &annotation_pointer(MEMORY_ANNOTATION));
+        memory.at("durable", annotation_pointer(MEMORY_ANNOTATION));
     }
     let own = own_variables(pods, namespace, state);
     let is_used = own.is_empty() || own.iter().any(OwnVariables::is_empty);
     let mut sources: Vec<MemoryView> = declared.clone().filter(|_| is_used).into_iter().collect();
-    for (own, reading) in distinct(&own, declared.as_slice(), state.budget()) {
-        let undeclared = || MemoryView {
-            backend: Some(BACKEND.to_owned()),
-            ..own.undeclared_view(FAMILY.name, namespace)
-        };
-        let mut source = declared.clone().unwrap_or_else(undeclared);
+    for (own, reading) in distinct(&own, &declared, state.budget()) {
+        let mut source = declared.clone().unwrap_or_else(|| own.undeclared_view(FAMILY.name, namespace));
+        source.set("backend", Some(BACKEND));
         use_own(&mut source, reading, state);
         sources.push(source);
     }
@@ -75,19 +73,15 @@ pub(crate) fn view_pod(
 
 /// Puts what a container itself sets in the place of what its Memory declares.
 fn use_own(view: &mut MemoryView, own: OwnReading<'_>, state: &mut StateReader<'_>) {
-    let has_credential = |text: &str| inline_credential(text, Pointer::root()).is_some();
     if let Some(set) = own.get(want::URL) {
         set.set_endpoint(view, has_credential, state);
-        view.moved("durable", &set.field);
+        view.at("durable", &set.field);
         durable::use_url(view, set.text.as_deref(), set.why(), state);
     }
     for (name, set) in own.iter() {
         if name.starts_with(want::HEADER_PREFIX) && (set.replaces_secret || set.text.is_none()) {
-            view.moved("secrets", &set.field);
-            match &set.text {
-                Some(text) => view.inline.push(InlineView::new(set.field.clone(), text)),
-                None => view.unknown.push(("secrets", set.why())),
-            }
+            set.decide(view, "secrets");
+            view.inline.extend(set.text.as_ref().map(|text| InlineView::new(set.field.clone(), text)));
         }
     }
 }
@@ -104,11 +98,9 @@ fn of_stored(memory: &Object, namespace: &str, state: &mut StateReader<'_>) -> M
 fn of_memory(object: &Tree, (namespace, name): (&str, &str), state: &mut StateReader<'_>) -> MemoryView {
     let mut view = MemoryView::new(FAMILY.name, Role::Memory, MEMORY.kind, namespace, name);
     view.has_fixed_name = name == DEFAULT;
-    view.backend = Some(BACKEND.to_owned());
     let place = Pointer::new("/spec/address");
-    for path in ["backend", "inline"] {
-        view.at(path, place.clone());
-    }
+    view.put("backend", &place, Some(BACKEND));
+    view.at("inline", &place);
     view.at("secrets", place.key("valueFrom").key("secretKeyRef"));
     view.at("references", place.key("valueFrom").key("serviceRef"));
     let address = object.at(&["spec", "address"]).map(ValueOrSource::read_address);
@@ -157,7 +149,7 @@ fn add_secret(view: &mut MemoryView, source: &ValueSource<'_>, place: &Pointer) 
 fn of_query(subject: &Subject<'_>, state: &mut StateReader<'_>) -> MemoryView {
     let mut view = MemoryView::new(FAMILY.name, Role::Referrer, QUERY.kind, subject.namespace, subject.name);
     let place = Pointer::new("/spec/memory");
-    view.at("references", place.clone());
+    view.at("references", &place);
     ttl::add_of_query(&mut view, subject.object, state);
     let Some((home, name)) = memory_ref(subject) else { return view };
     let (lookup, field) = (state.get_if_known(&MEMORY, home, name), place.key("name"));

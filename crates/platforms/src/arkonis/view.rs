@@ -1,12 +1,13 @@
 //! The views of the family's objects, for rules of policies.
 
 use crate::endpoint_view;
-use crate::inject::own::{OwnReading, OwnVariable, distinct};
+use crate::inject::own::{OwnReading, OwnVariable};
+use crate::inject::own_memory::{OwnRow, OwnRules, Reads, has_credential, view_of_pod};
 use crate::url::inline_credential;
 use memgate_model::family::Subject;
 use memgate_model::kind::Kind;
 use memgate_model::memory_view::{
-    EmbeddingView, EndpointSource, EndpointView, MemoryView, ReferenceView, Role, SecretView, SourceView, Why,
+    EndpointSource, EndpointView, MemoryView, ReferenceView, Role, SecretView, SourceView, ViewValue, Why,
 };
 use memgate_model::object::{Lookup, Object};
 use memgate_model::pod::Pod;
@@ -58,18 +59,27 @@ pub(crate) fn view_pod(
     let declared = found.map(|(dialect, memory)| of_stored(dialect, memory, state));
     let (own, others) = own_variables(pods, found, state.budget());
     let is_successor = found.is_none_or(|(dialect, _)| is_successor(pods[0], dialect));
-    let of_agent = own.readings().filter(|_| declared.is_some()).map(|reading| (&own, reading));
-    let of_others = distinct(&others, declared.as_slice(), state.budget());
-    let has_credential = |text: &str| inline_credential(text, Pointer::root()).is_some();
-    let mut sources = Vec::new();
-    for (own, reading) in of_agent.chain(of_others) {
-        let mut source = declared.clone().unwrap_or_else(|| own.undeclared_view(FAMILY.name, namespace));
-        let addresses = use_own(&mut source, reading, is_successor);
-        sources.extend(reading.reached_at(source, addresses, has_credential, use_own_url, state));
-    }
-    let mut view = MemoryView::of_pod(FAMILY.name, namespace, sources);
-    own.add_to(&mut view);
-    Some(view)
+    let use_own = |view: &mut MemoryView, own: OwnReading<'_>| use_own(view, own, is_successor);
+    let rules = OwnRules { use_own: &use_own, has_credential, also: use_own_url };
+    Some(view_of_pod((FAMILY.name, namespace), declared.as_ref(), (own, &others), &rules, state))
+}
+
+/// The limits of Redis, which are none without a variable.
+const OF_REDIS: [OwnRow; 2] =
+    [(want::REDIS_TTL, "ttlSeconds", Reads::Limit), (want::REDIS_MAX_ENTRIES, "maxEntries", Reads::Limit)];
+
+/// What is read of a vector store, and of a store that is not known.
+const OF_STORE: [OwnRow; 5] = [
+    (want::PROVIDER, "provider", Reads::Text),
+    (want::COLLECTION, "collection", Reads::TextOr(COLLECTION_DEFAULT)),
+    (want::EMBEDDING_MODEL, "embedding.model", Reads::Text),
+    (want::EMBEDDING_PROVIDER, "embedding.provider", Reads::Text),
+    (want::API_KEY, "secrets", Reads::CredentialFor("/spec/vectorStore/secretRef/name")),
+];
+
+/// The backend, if it is one of the platform's.
+fn backend(view: &MemoryView) -> Option<Backend> {
+    view.text("backend").and_then(Backend::from_name)
 }
 
 /// Puts what the pod itself sets in the place of what its memory declares. Of another backend, only the pod's own
@@ -79,53 +89,49 @@ fn use_own(view: &mut MemoryView, own: OwnReading<'_>, is_successor: bool) -> &'
     const OF_SECTION: [&str; 8] =
         ["provider", "endpoint", "ttlSeconds", "maxEntries", "embedding", "collection", "secrets", "inline"];
     if let Some(set) = own.get(want::BACKEND) {
-        (view.provider, view.endpoint, view.collection) = (None, None, None);
-        (view.ttl_seconds, view.max_entries, view.embedding) = (None, None, None);
-        view.secrets.clear();
-        view.inline.clear();
-        view.backend = set.text(view, "backend");
-        let backend = view.backend.as_deref().and_then(Backend::from_name);
-        view.durable = set.value(view, "durable", |_| backend.map(|it| it != Backend::InContext));
+        view.clear(&OF_SECTION);
+        view.clear(&["embedding.model", "embedding.provider"]);
+        (view.endpoint, view.secrets, view.inline) = (None, Vec::new(), Vec::new());
+        set.set_value(view, "backend", |text| Some(text.to_owned()));
+        let backend = backend(view);
+        set.set_value(view, "durable", |_| backend.map(|it| it != Backend::InContext));
         for path in OF_SECTION {
-            view.moved(path, &set.field);
+            view.at(path, &set.field);
+            if backend.is_none() {
+                view.set_unknown(path, set.why());
+            }
         }
         match backend {
-            None => {
-                view.unknown.extend(OF_SECTION.iter().map(|path| (*path, set.why())));
-                view.endpoint = Some(EndpointView::unknown(EndpointSource::Literal, set.why()));
-            }
+            None => view.endpoint = Some(EndpointView::unknown(EndpointSource::Literal, set.why())),
             Some(Backend::InContext) => {}
-            Some(Backend::Redis) => (view.ttl_seconds, view.max_entries) = (Some(0), Some(0)),
+            Some(Backend::Redis) => {
+                view.set("ttlSeconds", Some(0_i64));
+                view.set("maxEntries", Some(0_i64));
+            }
             Some(Backend::VectorStore) => {
-                (view.ttl_seconds, view.collection) = (Some(0), Some(COLLECTION_DEFAULT.to_owned()));
+                view.set("ttlSeconds", Some(0_i64));
+                view.set("collection", Some(COLLECTION_DEFAULT));
             }
         }
     }
-    match view.backend.as_deref().and_then(Backend::from_name) {
+    match backend(view) {
         Some(Backend::Redis) => {
             if let Some(set) = own.get(want::REDIS_URL) {
-                view.secrets.clear();
                 // The URL has its own credential.
-                set.value(view, "secrets", |_| Some(()));
+                view.secrets.clear();
+                set.decide(view, "secrets");
             }
-            if let Some(set) = own.get(want::REDIS_TTL) {
-                view.ttl_seconds = set.number(view, "ttlSeconds");
-            }
-            if let Some(set) = own.get(want::REDIS_MAX_ENTRIES) {
-                view.max_entries = set.number(view, "maxEntries");
-            }
+            own.set_rows(view, &OF_REDIS);
             &[want::REDIS_URL]
         }
         Some(Backend::VectorStore) => {
-            use_own_store(view, own);
-            if let Some(set) = own.get(want::VECTOR_TTL) {
-                view.ttl_seconds = set.number(view, "ttlSeconds");
-            }
+            own.set_rows(view, &OF_STORE);
+            own.set_rows(view, &[(want::VECTOR_TTL, "ttlSeconds", Reads::Limit)]);
             if is_successor { &[want::ENDPOINT, want::VECTOR_URL] } else { &[want::ENDPOINT] }
         }
         Some(Backend::InContext) => &[],
         None => {
-            use_own_store(view, own);
+            own.set_rows(view, &OF_STORE);
             &[want::REDIS_URL, want::ENDPOINT, want::VECTOR_URL]
         }
     }
@@ -142,37 +148,15 @@ fn use_own_url(name: &str, set: &OwnVariable, view: &mut MemoryView) {
         let scheme = text.split_once("://")?.0.trim().to_ascii_lowercase();
         Some(if is_of_postgres(&scheme) { PGVECTOR.to_owned() } else { scheme })
     };
-    view.provider = set.value(view, "provider", provider);
-    let is_pgvector = view.provider.as_deref() == Some(PGVECTOR);
-    view.collection = set.value(view, "collection", |text| {
+    set.set_value(view, "provider", provider);
+    set.set_value(view, "collection", |text| {
         let path = text.split_once("://")?.1.split(['?', '#']).next()?.split_once(['/', '\\']);
         let name = path.map_or("", |(_, path)| path);
         Some(if name.trim().is_empty() { COLLECTION_DEFAULT } else { name }.to_owned())
     });
-    if is_pgvector {
+    if view.text("provider") == Some(PGVECTOR) {
         // Its path is a database.
-        view.collection = None;
-    }
-}
-
-fn use_own_store(view: &mut MemoryView, own: OwnReading<'_>) {
-    if let Some(set) = own.get(want::PROVIDER) {
-        view.provider = set.text(view, "provider");
-    }
-    if let Some(set) = own.get(want::COLLECTION) {
-        let name = |text: &str| if text.trim().is_empty() { COLLECTION_DEFAULT } else { text }.to_owned();
-        view.collection = set.value(view, "collection", |text| Some(name(text)));
-    }
-    if let Some(set) = own.get(want::EMBEDDING_MODEL) {
-        let model = set.text(view, "embedding.model");
-        view.embedding.get_or_insert_default().model = model;
-    }
-    if let Some(set) = own.get(want::EMBEDDING_PROVIDER) {
-        let provider = set.text(view, "embedding.provider");
-        view.embedding.get_or_insert_default().provider = provider;
-    }
-    if let Some(set) = own.get(want::API_KEY) {
-        set.set_credential(view, Some(&Pointer::new(VECTOR_SECRET).key("name")));
+        view.set("collection", None::<String>);
     }
 }
 
@@ -220,16 +204,16 @@ fn of_memory(
     let memory = Memory::read(dialect, object);
     let backend = memory.backend();
     let mut view = MemoryView::new(FAMILY.name, Role::Memory, dialect.memory.kind, namespace, name);
-    view.backend = memory.backend_name.map(str::to_owned);
-    view.durable = memory.backend_name.map(|_| backend != Some(Backend::InContext));
     let endpoint = memory.vector_store.as_ref().and_then(|store| store.endpoint);
     view.inline =
         endpoint.and_then(|text| inline_credential(text, Pointer::new(ENDPOINT))).into_iter().collect();
     note_fields(&mut view, backend);
+    view.put("backend", BACKEND, memory.backend_name);
+    view.put("durable", BACKEND, memory.backend_name.map(|_| backend != Some(Backend::InContext)));
     match (backend, &memory.redis, &memory.vector_store) {
         (Some(Backend::Redis), Some(_), _) => add_redis(&mut view, object),
         (Some(Backend::VectorStore), _, Some(store)) => {
-            view.provider = store.provider.map(str::to_owned);
+            view.set("provider", store.provider);
             view.endpoint = endpoint
                 .filter(|text| !text.trim().is_empty())
                 .map(|text| endpoint_view::parse(EndpointSource::Literal, text, namespace, state));
@@ -250,10 +234,11 @@ fn add_embedding(view: &mut MemoryView, memory: &Memory<'_>) {
         ("embedding.model", "/spec/embedding/model"),
         ("embedding.provider", "/spec/embedding/provider"),
     ]);
-    view.embedding = memory.embedding.as_ref().map(|embedding| EmbeddingView {
-        model: embedding.model.map(str::to_owned),
-        provider: embedding.resolved_provider().map(str::to_owned),
-    });
+    if let Some(embedding) = &memory.embedding {
+        view.set("embedding", Some(ViewValue::Object));
+        view.set("embedding.model", embedding.model);
+        view.set("embedding.provider", embedding.resolved_provider());
+    }
 }
 
 /// Sets the places of the fields: where they are, or where they would be with this backend.
@@ -264,8 +249,6 @@ fn note_fields(view: &mut MemoryView, backend: Option<Backend>) {
         Some(Backend::InContext) | None => [BACKEND, BACKEND, BACKEND],
     };
     view.at_all([
-        ("backend", BACKEND),
-        ("durable", BACKEND),
         ("provider", "/spec/vectorStore/provider"),
         ("endpoint", endpoint),
         ("ttlSeconds", ttl),
@@ -277,19 +260,19 @@ fn note_fields(view: &mut MemoryView, backend: Option<Backend>) {
 }
 
 fn add_redis(view: &mut MemoryView, object: &Tree) {
-    view.ttl_seconds = number(object, &["spec", "redis", "ttlSeconds"], REDIS_TTL_DEFAULT);
-    view.max_entries = number(object, &["spec", "redis", "maxEntries"], 0);
+    view.set("ttlSeconds", number(object, &["spec", "redis", "ttlSeconds"], REDIS_TTL_DEFAULT));
+    view.set("maxEntries", number(object, &["spec", "redis", "maxEntries"], 0));
 }
 
 fn add_vector_store(view: &mut MemoryView, object: &Tree) {
-    view.ttl_seconds = number(object, &["spec", "vectorStore", "ttlSeconds"], 0);
-    view.collection = match object.at(&["spec", "vectorStore", "collection"]) {
+    view.set("ttlSeconds", number(object, &["spec", "vectorStore", "ttlSeconds"], 0));
+    let collection = match object.at(&["spec", "vectorStore", "collection"]) {
         None => Some(COLLECTION_DEFAULT),
         Some(collection) => {
             collection.text().map(|text| if text.trim().is_empty() { COLLECTION_DEFAULT } else { text })
         }
-    }
-    .map(str::to_owned);
+    };
+    view.set("collection", collection);
 }
 
 /// A number with a default. A negative number counts as 0; `None` for a value that is not a number.

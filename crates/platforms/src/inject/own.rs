@@ -8,17 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::iter;
 
 use memgate_model::finding::excerpt;
-use memgate_model::memory_view::{
-    EndpointSource, EndpointView, InlineView, MemoryView, OwnVariableView, Role, Why,
-};
+use memgate_model::memory_view::{EndpointSource, MemoryView, OwnVariableView, Role, Why};
 use memgate_model::pod::{self, Container, Pod, read_list};
-use memgate_model::state_reader::StateReader;
 use memgate_primitives::budget::Budget;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::{Path, Pointer};
 
 use super::env::{self, ExistingEnv, Variable};
-use crate::endpoint_view;
 
 /// The field of a container whose variables memgate does not read.
 const ENV_FROM: &str = "envFrom";
@@ -90,7 +86,7 @@ pub(crate) struct OwnVariable {
     /// Its value; `None` for one from elsewhere, or that the kubelet expands.
     pub(crate) text: Option<String>,
     /// Where its value comes from.
-    from: EndpointSource,
+    pub(super) from: EndpointSource,
     /// Whether the declared memory has it in a Secret.
     pub(crate) replaces_secret: bool,
 }
@@ -256,31 +252,6 @@ impl<'o> OwnReading<'o> {
         let own = own.map(|own| (own.name.as_str(), own.text.as_deref(), own.from, own.replaces_secret));
         (own.collect::<Vec<_>>(), self.env_from.map(|_| self.own.left_out.as_slice()))
     }
-
-    /// The views of a memory that is reached at one of these variables, as the pod sets them: one for each that names an
-    /// endpoint, since a program may use any of them. `also` reads what else its value tells.
-    pub(crate) fn reached_at(
-        self,
-        view: MemoryView,
-        names: &[&str],
-        has_credential: impl Fn(&str) -> bool,
-        also: impl Fn(&str, &OwnVariable, &mut MemoryView),
-        state: &mut StateReader<'_>,
-    ) -> Vec<MemoryView> {
-        let mut views = Vec::new();
-        for name in names {
-            let mut of_this = view.clone();
-            if let Some(set) = self.get(name) {
-                set.set_endpoint(&mut of_this, &has_credential, state);
-                also(name, set, &mut of_this);
-            }
-            views.push(of_this);
-        }
-        if views.iter().any(|view| view.endpoint.is_some()) {
-            views.retain(|view| view.endpoint.is_some());
-        }
-        if views.is_empty() { vec![view] } else { views }
-    }
 }
 
 /// `Kind namespace/name` as `Kind "name"`.
@@ -321,13 +292,13 @@ pub(crate) fn places<'p>(
 }
 
 /// The distinct readings of containers, within the steps for a view of each: what several share counts at the first.
-pub(crate) fn distinct<'o>(
+pub(crate) fn distinct<'o, 'd>(
     own: &'o [OwnVariables],
-    declared: &[MemoryView],
+    declared: impl IntoIterator<Item = &'d MemoryView>,
     work: &Budget<'_>,
 ) -> Vec<(&'o OwnVariables, OwnReading<'o>)> {
     let mut known = BTreeSet::new();
-    let entries = declared.iter().map(MemoryView::entries).sum::<usize>();
+    let entries = declared.into_iter().map(MemoryView::entries).sum::<usize>();
     let steps = u32::try_from(entries).unwrap_or(u32::MAX);
     let all = own.iter().flat_map(|own| own.readings().map(move |reading| (own, reading)));
     let new = all.filter(|(_, reading)| !reading.is_declared() && known.insert(reading.values()));
@@ -350,58 +321,5 @@ impl OwnVariable {
     /// Why its value is unknown.
     pub(crate) fn why(&self) -> Why {
         Why::SetByPod(self.name.clone())
-    }
-
-    /// The value at a path of the view, which is this variable's from now on.
-    pub(crate) fn value<T>(
-        &self,
-        view: &mut MemoryView,
-        path: &'static str,
-        read: impl FnOnce(&str) -> Option<T>,
-    ) -> Option<T> {
-        view.moved(path, &self.field);
-        let value = self.text.as_deref().and_then(read);
-        if value.is_none() {
-            view.unknown.push((path, self.why()));
-        }
-        value
-    }
-
-    /// A number of which 0 means "without limit", as is a negative one.
-    pub(crate) fn number(&self, view: &mut MemoryView, path: &'static str) -> Option<i64> {
-        self.value(view, path, |text| text.trim().parse().ok().map(|number: i64| number.max(0)))
-    }
-
-    /// Makes it the endpoint of a memory.
-    pub(crate) fn set_endpoint(
-        &self,
-        view: &mut MemoryView,
-        has_credential: impl Fn(&str) -> bool,
-        state: &mut StateReader<'_>,
-    ) {
-        view.moved("endpoint", &self.field);
-        view.endpoint = match &self.text {
-            None => Some(EndpointView::unknown(self.from, self.why())),
-            Some(text) if text.trim().is_empty() => None,
-            Some(text) => Some(endpoint_view::parse(EndpointSource::Literal, text, &view.namespace, state)),
-        };
-        let inline = self.text.as_ref().filter(|text| has_credential(text));
-        view.inline.extend(inline.map(|text| InlineView::new(self.field.clone(), text)));
-    }
-
-    /// Makes it the credential of a memory, in place of the Secret that the memory names at `replaced`.
-    pub(crate) fn set_credential(&self, view: &mut MemoryView, replaced: Option<&Pointer>) {
-        view.secrets.retain(|secret| Some(&secret.field) != replaced);
-        view.moved("secrets", &self.field);
-        match &self.text {
-            None => view.unknown.push(("secrets", self.why())),
-            Some(text) if text.is_empty() => {}
-            Some(text) => view.inline.push(InlineView::new(self.field.clone(), text)),
-        }
-    }
-
-    /// Its text, for a path that holds one.
-    pub(crate) fn text(&self, view: &mut MemoryView, path: &'static str) -> Option<String> {
-        self.value(view, path, |text| Some(text.to_owned()))
     }
 }

@@ -93,17 +93,13 @@ fn of_block(
     const DAY: i64 = 86_400;
     let mut view = new_view(identity, Role::Memory, object);
     let (section, embedder) = (block.pointer(), block.reference_pointer());
-    view.at("ttlSeconds", section.key("ttlDays"));
-    for path in ["backend", "durable"] {
-        view.at(path, section.clone());
-    }
-    for path in ["provider", "endpoint", "embedding", "secrets", "inline", "references"] {
-        view.at(path, embedder.clone());
-    }
-    view.backend = Some("postgres".to_owned());
-    view.durable = Some(true);
+    view.put("backend", &section, Some("postgres"));
+    view.put("durable", &section, Some(true));
     let days = block.ttl_days().filter(|days| *days > 0).unwrap_or(TTL_DAYS_DEFAULT);
-    view.ttl_seconds = Some(days.saturating_mul(DAY));
+    view.put("ttlSeconds", section.key("ttlDays"), Some(days.saturating_mul(DAY)));
+    for path in ["provider", "endpoint", "embedding", "secrets", "inline", "references"] {
+        view.at(path, &embedder);
+    }
     if let Some(name) = block.embedder() {
         let is_absent = state.get(block.line.model_config(), &view.namespace, name) == Lookup::Absent;
         let line = if is_absent && is_moved(identity.0, object) { block.line.other() } else { block.line };
@@ -140,17 +136,12 @@ fn add_template(view: &mut MemoryView, agent: &Tree, state: &mut StateReader<'_>
 fn of_memory(subject: &Subject<'_>, state: &mut StateReader<'_>) -> MemoryView {
     let (object, home) = (subject.object, subject.namespace);
     let mut view = new_view((&MEMORY, home, subject.name), Role::Memory, object);
-    view.at_all([
-        ("backend", "/spec/provider"),
-        ("durable", "/spec/provider"),
-        ("provider", "/spec/provider"),
-        ("endpoint", "/spec/pinecone/indexHost"),
-        ("secrets", "/spec/apiKeySecretRef"),
-        ("inline", "/spec/pinecone/indexHost"),
-    ]);
-    view.backend = Some("pinecone".to_owned());
-    view.durable = Some(true);
-    view.provider = Some("Pinecone".to_owned());
+    view.put("backend", "/spec/provider", Some("pinecone"));
+    view.put("durable", "/spec/provider", Some(true));
+    view.put("provider", "/spec/provider", Some("Pinecone"));
+    view.at("endpoint", "/spec/pinecone/indexHost");
+    view.at("secrets", "/spec/apiKeySecretRef");
+    view.at("inline", "/spec/pinecone/indexHost");
     if let Some(host) = filled(object, &["spec", "pinecone", "indexHost"]) {
         view.endpoint = Some(endpoint_view::parse(EndpointSource::Literal, host, home, state));
         view.inline.extend(inline_credential(host, Pointer::new("/spec/pinecone/indexHost")));

@@ -80,16 +80,12 @@ fn of_backend(subject: &Subject<'_>, state: &mut StateReader<'_>) -> MemoryView 
     let object = subject.object;
     let mut view = new_view(subject, Role::Memory);
     view.has_fixed_name = true;
-    view.at_all([
-        ("backend", "/spec/protocol/profile"),
-        ("endpoint", "/spec/deployment/endpoint"),
-        ("collection", "/spec/store/name"),
-        ("secrets", "/spec/clientAuth/bearerTokenSecretRef/name"),
-    ]);
-    view.backend = text(object, &["spec", "protocol", "profile"]).map(str::to_owned);
+    view.put("backend", "/spec/protocol/profile", text(object, &["spec", "protocol", "profile"]));
+    view.put("collection", "/spec/store/name", text(object, &["spec", "store", "name"]));
+    view.at("endpoint", "/spec/deployment/endpoint");
+    view.at("secrets", "/spec/clientAuth/bearerTokenSecretRef/name");
     view.endpoint = text(object, &["spec", "deployment", "endpoint"])
         .map(|endpoint| endpoint_view::parse(EndpointSource::Literal, endpoint, subject.namespace, state));
-    view.collection = text(object, &["spec", "store", "name"]).map(str::to_owned);
     view.secrets.extend(secret(subject, &["spec", "clientAuth", "bearerTokenSecretRef"]));
     view
 }
@@ -105,7 +101,7 @@ fn secret(subject: &Subject<'_>, path: &[&str]) -> Option<SecretView> {
 fn of_agent(subject: &Subject<'_>, state: &mut StateReader<'_>) -> MemoryView {
     let mut view = new_view(subject, Role::Referrer);
     view.at("operations", annotation_pointer(TOOLS_ANNOTATION));
-    view.at("secrets", Pointer::new("/spec/secretRef/name"));
+    view.at("secrets", "/spec/secretRef/name");
     view.operations = Some(operations::of_agent(subject.object, subject.namespace, state));
     view.secrets.extend(secret(subject, &["spec", "secretRef"]));
     view

@@ -1,12 +1,13 @@
 //! The views of the family's objects, for rules of policies.
 
 use crate::endpoint_view;
-use crate::inject::own::{OwnReading, distinct};
+use crate::inject::own::OwnReading;
+use crate::inject::own_memory::{OwnRow, OwnRules, Reads, view_of_pod};
 use memgate_model::family::Subject;
 use memgate_model::kind::Kind;
 use memgate_model::memory_view::{
-    EmbeddingView, EndpointSource, EndpointView, InlineView, MemoryView, OperationView, ReferenceView, Role,
-    SecretView, SourceView, Why, qualified,
+    EndpointSource, EndpointView, InlineView, MemoryView, OperationView, ReferenceView, Role, SecretView,
+    SourceView, ViewValue, Why, qualified,
 };
 use memgate_model::object::{Lookup, Object};
 use memgate_model::pod::Pod;
@@ -49,17 +50,19 @@ pub(crate) fn view_pod(
     let declared = memory_of(pods[0], namespace, state)?.ok().map(|memory| of_stored(memory, state));
     let own_namespace = declared.as_ref().and_then(|memory| memory.own_namespace.clone());
     let (own, others) = own_variables(pods, namespace, state);
-    let of_agent = own.readings().filter(|_| declared.is_some()).map(|reading| (&own, reading));
-    let mut sources = Vec::new();
-    for (own, reading) in of_agent.chain(distinct(&others, declared.as_slice(), state.budget())) {
-        let mut source = declared.clone().unwrap_or_else(|| own.undeclared_view(FAMILY.name, namespace));
-        let addresses = use_own(&mut source, reading);
-        sources.extend(reading.reached_at(source, addresses, contains_password, |_, _, _| {}, state));
-    }
-    let mut view = MemoryView { own_namespace, ..MemoryView::of_pod(FAMILY.name, namespace, sources) };
-    own.add_to(&mut view);
-    Some(view)
+    let rules = OwnRules { use_own: &use_own, has_credential: contains_password, also: |_, _, _| {} };
+    let view = view_of_pod((FAMILY.name, namespace), declared.as_ref(), (own, &others), &rules, state);
+    Some(MemoryView { own_namespace, ..view })
 }
+
+const TOKEN: OwnRow = (want::TOKEN, "secrets", Reads::CredentialFor(AUTH_SECRET));
+const PASSWORD: OwnRow = (want::PASSWORD, "secrets", Reads::CredentialFor(AUTH_SECRET));
+
+/// At another address there may be another provider.
+const OF_EMBEDDING: [OwnRow; 2] = [
+    (want::EMBEDDING_MODEL, "embedding.model", Reads::Text),
+    (want::EMBEDDING_URL, "embedding.provider", Reads::Nothing),
+];
 
 /// Puts what the pod itself sets in the place of what its Memory declares. Of another provider, only the pod's own
 /// variables count. Returns the variables that may name the endpoint: those of each provider where it is unknown. A
@@ -68,51 +71,43 @@ fn use_own(view: &mut MemoryView, own: OwnReading<'_>) -> &'static [&'static str
     let set = own.get(want::PROVIDER);
     if let Some(set) = set {
         let named = |text: &str| Provider::parse(Some(text.trim()).filter(|text| !text.is_empty()));
-        view.backend = set.value(view, "backend", |text| Some(named(text).name().to_owned()));
-        view.provider = set.value(view, "provider", |text| Some(named(text).name().to_owned()));
-        view.durable = set.value(view, "durable", |text| Some(durable(&named(text)))).flatten();
+        for path in ["backend", "provider"] {
+            set.set_value(view, path, |text| Some(named(text).name().to_owned()));
+        }
+        set.decide(view, "durable");
+        view.set("durable", set.text.as_deref().and_then(|text| durable(&named(text))));
     }
-    let (credentials, addresses): (&[&str], &[&str]) =
-        match view.provider.as_deref().map(|name| Provider::parse(Some(name))) {
-            Some(Provider::InMemory) => (&[], &[]),
-            Some(Provider::Pgvector) => (&[want::PASSWORD], &[want::DSN]),
-            Some(Provider::Custom(_)) if own.iter().any(|(name, _)| name == want::DSN) => {
-                (&[want::TOKEN, want::PASSWORD], &[want::ENDPOINT, want::DSN])
-            }
-            Some(Provider::Http | Provider::Custom(_)) => (&[want::TOKEN], &[want::ENDPOINT]),
-            None => (&[want::TOKEN, want::PASSWORD], &[want::ENDPOINT, want::DSN]),
-        };
+    let provider = view.text("provider").map(|name| Provider::parse(Some(name)));
+    let (credentials, addresses): (&[OwnRow], &[&str]) = match provider {
+        Some(Provider::InMemory) => (&[], &[]),
+        Some(Provider::Pgvector) => (&[PASSWORD], &[want::DSN]),
+        Some(Provider::Custom(_)) if own.iter().any(|(name, _)| name == want::DSN) => {
+            (&[TOKEN, PASSWORD], &[want::ENDPOINT, want::DSN])
+        }
+        Some(Provider::Http | Provider::Custom(_)) => (&[TOKEN], &[want::ENDPOINT]),
+        None => (&[TOKEN, PASSWORD], &[want::ENDPOINT, want::DSN]),
+    };
     if let Some(set) = set {
         // Another provider may read what memgate adds for the declared one.
-        for (names, path, secret) in
-            [(addresses, "endpoint", ENDPOINT_SECRET), (credentials, "secrets", AUTH_SECRET)]
-        {
-            if !names.iter().any(|name| own.is_as_declared(name)) {
-                view.moved(path, &set.field);
-                view.secrets.retain(|it| it.field.as_str() != secret);
-                view.endpoint = view.endpoint.take().filter(|_| path != "endpoint");
-            }
+        if !addresses.iter().any(|name| own.is_as_declared(name)) {
+            view.at("endpoint", &set.field);
+            view.secrets.retain(|it| it.field.as_str() != ENDPOINT_SECRET);
+            view.endpoint = None;
         }
-        view.moved("inline", &set.field);
+        if !credentials.iter().any(|(name, ..)| own.is_as_declared(name)) {
+            view.at("secrets", &set.field);
+            view.secrets.retain(|it| it.field.as_str() != AUTH_SECRET);
+        }
+        view.at("inline", &set.field);
         view.inline.clear();
-        if view.provider.is_none() {
-            view.unknown.extend(["secrets", "inline"].map(|path| (path, set.why())));
+        if set.text.is_none() {
+            view.set_unknown("secrets", set.why());
+            view.set_unknown("inline", set.why());
             view.endpoint = Some(EndpointView::unknown(EndpointSource::Literal, set.why()));
         }
     }
-    if let Some(set) = own.get(want::EMBEDDING_MODEL) {
-        let model = set.text(view, "embedding.model");
-        view.embedding.get_or_insert_default().model = model;
-    }
-    // At another address there may be another provider.
-    if let Some(set) = own.get(want::EMBEDDING_URL) {
-        view.embedding.get_or_insert_default().provider = None;
-        view.moved("embedding.provider", &set.field);
-        view.unknown.push(("embedding.provider", set.why()));
-    }
-    for set in credentials.iter().filter_map(|name| own.get(name)) {
-        set.set_credential(view, Some(&Pointer::new(AUTH_SECRET)));
-    }
+    own.set_rows(view, &OF_EMBEDDING);
+    own.set_rows(view, credentials);
     if addresses.iter().any(|name| own.get(name).is_some()) {
         view.secrets.retain(|secret| secret.field.as_str() != ENDPOINT_SECRET);
     }
@@ -135,7 +130,7 @@ fn of_agent(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Memory
     let (reference, list) = (Pointer::new("/spec/memory/ref"), Pointer::new("/spec/memory/allow"));
     view.operations = claim.get("allow").and_then(|allow| operations(allow, &list));
     view.at("operations", list);
-    view.at("references", reference.clone());
+    view.at("references", &reference);
     if let Some(name) = claimed_memory(object) {
         let lookup = namespace::find(&MEMORY, home, name, state);
         if let Lookup::Found(memory) = lookup {
@@ -176,10 +171,11 @@ fn of_memory(object: &Tree, (namespace, name): (&str, &str), state: &mut StateRe
     let home = namespace::effective(object, namespace);
     let mut view = MemoryView::new(FAMILY.name, Role::Memory, MEMORY.kind, namespace, name);
     set_orloj_namespace(&mut view, home);
-    view.backend = memory.provider.as_ref().map(|provider| provider.name().to_owned());
-    view.provider.clone_from(&view.backend);
-    view.durable = memory.provider.as_ref().and_then(durable);
     note_fields(&mut view, &memory);
+    for path in ["backend", "provider"] {
+        view.put(path, PROVIDER, memory.provider.as_ref().map(Provider::name));
+    }
+    view.put("durable", PROVIDER, memory.provider.as_ref().and_then(durable));
     if !memory.has_provider(&Provider::InMemory) {
         view.endpoint = endpoint(&memory, namespace, state);
         view.secrets = secrets(&memory, home);
@@ -203,9 +199,6 @@ const fn durable(provider: &Provider) -> Option<bool> {
 fn note_fields(view: &mut MemoryView, memory: &Memory<'_>) {
     let endpoint = if memory.endpoint_secret_ref.is_some() { ENDPOINT_SECRET } else { ENDPOINT };
     view.at_all([
-        ("backend", PROVIDER),
-        ("durable", PROVIDER),
-        ("provider", PROVIDER),
         ("endpoint", endpoint),
         ("secrets", AUTH_SECRET),
         ("inline", ENDPOINT),
@@ -244,10 +237,11 @@ fn add_embedding(view: &mut MemoryView, memory: &Memory<'_>, home: &str, state: 
     view.references.push(ReferenceView::new(&MODEL_ENDPOINT, (namespace, name), field, lookup));
     if let Lookup::Found(object) = lookup {
         let ModelEndpoint { default_model, provider, .. } = ModelEndpoint::read(object.tree());
-        let model = default_model.map(str::to_owned);
-        view.embedding = Some(EmbeddingView { model, provider: Some(provider) });
+        view.set("embedding", Some(ViewValue::Object));
+        view.set("embedding.model", default_model);
+        view.set("embedding.provider", Some(provider));
     } else {
         let title = format!("{} \"{}\"", MODEL_ENDPOINT.kind, qualified(namespace, name));
-        view.unknown.push(("embedding", Why::Object(title)));
+        view.set_unknown("embedding", Why::Object(title));
     }
 }

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 
 use crate::inject::container_named;
 use crate::inject::own::{OwnReading, OwnVariable, OwnVariables, distinct};
-use crate::url::inline_credential;
+use crate::inject::own_memory::has_credential;
 use memgate_model::family::Subject;
 use memgate_model::kind::Kind;
 use memgate_model::memory_view::{MemoryView, Role};
@@ -19,7 +19,6 @@ use memgate_model::object::Object;
 use memgate_model::pod::Pod;
 use memgate_model::request::Operation;
 use memgate_model::state_reader::StateReader;
-use memgate_primitives::pointer::Pointer;
 
 use super::api::agent::has_memory;
 use super::api::{
@@ -123,7 +122,6 @@ fn use_own(
     (namespace, instance, config): (&str, &str, &str),
     state: &mut StateReader<'_>,
 ) {
-    let has_credential = |text: &str| inline_credential(text, Pointer::root()).is_some();
     let is_declared = !memories.is_empty();
     for (name, kinds) in [(PRIVATE_URL, [&AGENT, &AGENT_OLD]), (SHARED_URL, [&ENSEMBLE, &ENSEMBLE_OLD])] {
         let Some(set) = own.get(name) else { continue };
@@ -132,7 +130,7 @@ fn use_own(
             let agent = MemoryView::new(super::FAMILY.name, Role::Memory, AGENT.kind, namespace, instance);
             memories.push(if is_declared { agent } else { undeclared(all, set, namespace) });
         }
-        let named = memories.iter().rposition(|view| is_its(view) || view.backend.is_none());
+        let named = memories.iter().rposition(|view| is_its(view) || view.text("backend").is_none());
         let named =
             named.or_else(|| Some(0).filter(|_| set.is_env_from())).and_then(|it| memories.get_mut(it));
         if let Some(view) = named {
@@ -145,8 +143,7 @@ fn use_own(
             continue;
         };
         let Some(text) = &set.text else {
-            view.moved("sharing", &set.field);
-            view.unknown.push(("sharing", set.why()));
+            set.decide(view, "sharing");
             continue;
         };
         let sharing = view.sharing.as_mut().map(|sharing| &mut sharing.configs);
@@ -166,8 +163,8 @@ fn use_own(
 fn undeclared(own: &OwnVariables, set: &OwnVariable, namespace: &str) -> MemoryView {
     let mut view = own.undeclared_view(super::FAMILY.name, namespace);
     for path in ["backend", "durable"] {
-        view.moved(path, &set.field);
-        view.unknown.push((path, set.why()));
+        view.at(path, &set.field);
+        view.set_unknown(path, set.why());
     }
     view
 }

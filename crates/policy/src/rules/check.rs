@@ -192,7 +192,7 @@ impl Check {
         let place = || self.keyed(view.pointer(path.split("[]").next().unwrap_or_default()));
         let (is_each, is_endpoint) = (self.path.is_each(), path.starts_with("endpoint"));
         let digest = view.endpoint.as_ref().map_or(0, |endpoint| endpoint.digest);
-        if self.says.shows == Shows::Backend && view.backend.is_none() {
+        if self.says.shows == Shows::Backend && view.text("backend").is_none() {
             return judged.note_unknown("backend", outcome);
         }
         let why = view.why_unknown(path).filter(|_| !self.is_known_all_the_same(view));
@@ -227,9 +227,11 @@ impl Check {
                 continue;
             }
             let (amount, shown) = match (&found, &part.value) {
-                _ if self.says.shows == Shows::Backend => (0, view.backend.clone().unwrap_or_default()),
+                _ if self.says.shows == Shows::Backend => {
+                    (0, view.text("backend").unwrap_or_default().to_owned())
+                }
                 (Some(Scalar::Number(number)), Some(ViewValue::Bytes(_, text))) => {
-                    (*number, (*text).to_owned())
+                    (*number, text.to_string())
                 }
                 (Some(Scalar::Number(number)), _) => (*number, number.to_string()),
                 (Some(Scalar::Text(text)), _) => (0, text.to_string()),

@@ -106,7 +106,8 @@ impl TypedRule for Endpoint {
 
     fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {
         if self.reads_address() {
-            let _no_table_has_it = said.entries(side, "endpoint", "endpoint");
+            // No table has it.
+            said.leave_out_unsaid(side, "endpoint", "endpoint");
         }
         if self.must_be_secret
             && let Sayable::Entries(from) = side.at("endpoint.from")

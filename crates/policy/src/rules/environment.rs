@@ -43,6 +43,7 @@ impl TypedRule for Environment {
     }
 
     fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {
-        let _no_table_has_it = said.entries(side, "environment", "environment");
+        // No table has it.
+        said.leave_out_unsaid(side, "environment", "environment");
     }
 }

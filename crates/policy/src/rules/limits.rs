@@ -43,7 +43,8 @@ impl TypedRule for Limits {
     }
 
     fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {
-        let _no_table_has_them = said.entries(side, "containers", "limits");
+        // No table has it.
+        said.leave_out_unsaid(side, "containers", "limits");
     }
 }
 

@@ -79,7 +79,8 @@ impl TypedRule for References {
     }
 
     fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {
-        let _no_table_has_them = said.entries(side, "references", "references");
+        // No table has it.
+        said.leave_out_unsaid(side, "references", "references");
     }
 }
 

@@ -62,15 +62,14 @@ impl TypedRule for Secrets {
             // A clear text that is not known is not reported.
             outcome.unknowns.truncate(unknowns);
         }
-        let can_have_one = view.fields.iter().any(|(path, _)| *path == "secrets");
         let is_unknown = view.unknown_at("secrets").is_some();
         if self.is_required || self.namespaces.is_some() {
             judged.note_unknown("secrets", outcome);
         }
         let has_none = view.secrets.is_empty() && !is_unknown;
         // A service that loses its memory asks for a credential all the same.
-        let is_served = view.remarks.iter().any(|remark| remark.path == "durable");
-        if self.is_required && has_none && can_have_one && (view.durable != Some(false) || is_served) {
+        let is_in_process = view.flag("durable") == Some(false) && view.endpoint.is_none();
+        if self.is_required && has_none && view.has_place("secrets") && !is_in_process {
             outcome.add(view.pointer("secrets"), "a Secret reference is required", "");
         }
         if let Some(names) = &self.names {
@@ -113,7 +112,7 @@ impl TypedRule for Secrets {
         }
         // In CEL a Secret is always in the object's own namespace.
         if self.namespaces.is_some() {
-            let _its_own = said.entries(side, "secrets", "secrets.namespaces");
+            said.leave_out_unsaid(side, "secrets", "secrets.namespaces");
         }
     }
 }

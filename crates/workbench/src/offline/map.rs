@@ -190,8 +190,8 @@ fn named(namespace: &str, kind: &str, name: &str) -> MappedObject {
 
 /// What the map shows of a memory resource.
 pub fn facts(view: &MemoryView) -> Facts {
-    let durable = view.durable.map(|durable| if durable { "yes" } else { "no" }.to_owned());
-    let storage = view.storage.as_ref().map(|storage| shown_text(&storage.text));
+    let durable = view.flag("durable").map(|durable| if durable { "yes" } else { "no" }.to_owned());
+    let storage = view.text("storageBytes").map(shown_text);
     Facts {
         backend: or_unknown(view, "backend", backend(view)),
         hosts: or_unknown(view, "endpoint", hosts(view)),
@@ -211,10 +211,10 @@ fn unknown(why: &Why) -> Fact {
 }
 
 fn backend(view: &MemoryView) -> Option<String> {
-    let backend = shown_text(view.backend.as_deref()?);
-    let is_news = |provider: &&str| !provider.is_empty() && Some(*provider) != view.backend.as_deref();
-    let provider = view.provider.as_deref().filter(is_news);
-    Some(provider.map_or_else(|| backend.clone(), |provider| format!("{backend} ({})", shown_text(provider))))
+    let backend = view.text("backend")?;
+    let provider = view.text("provider").filter(|provider| !provider.is_empty() && *provider != backend);
+    let provider = provider.map(|provider| format!(" ({})", shown_text(provider)));
+    Some(format!("{}{}", shown_text(backend), provider.unwrap_or_default()))
 }
 
 fn hosts(view: &MemoryView) -> impl Iterator<Item = String> {
@@ -228,11 +228,12 @@ fn retention(view: &MemoryView) -> Fact {
     if let Some(why) = view.why_unknown("ttlSeconds").or_else(|| view.why_unknown("maxEntries")) {
         return unknown(&why);
     }
-    let time = view.ttl_seconds.map(|seconds| match seconds {
+    let time = view.integer("ttlSeconds").map(|seconds| match seconds {
         0 => "for ever".to_owned(),
         seconds => duration(i128::from(seconds) * 1_000_000_000),
     });
-    let entries = view.max_entries.filter(|most| *most > 0).map(|most| format!("at most {most} entries"));
+    let entries =
+        view.integer("maxEntries").filter(|most| *most > 0).map(|most| format!("at most {most} entries"));
     Fact::of(time.into_iter().chain(entries))
 }
 

@@ -27,13 +27,13 @@ pub(super) fn add(
         }
         EffectiveValue::Source(source) => {
             let place = place.key("valueFrom").key(source.field);
-            view.at("endpoint", place.clone());
+            view.at("endpoint", &place);
             match ServiceRef::read(&source, &namespace).filter(|_| source.field == "serviceRef") {
                 Some(reference) => add_service(view, &reference, &place, state),
                 None => view.endpoint = of_source(&source, &namespace, state),
             }
         }
-        EffectiveValue::Nothing => view.at("endpoint", place.clone()),
+        EffectiveValue::Nothing => view.at("endpoint", place),
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::endpoint_view;
 use crate::url::inline_credential;
 use memgate_model::memory_view::{
-    EmbeddingView, EndpointSource, EndpointView, InlineView, MemoryView, SecretView, Why, qualified,
+    EndpointSource, EndpointView, InlineView, MemoryView, SecretView, ViewValue, Why, qualified,
 };
 use memgate_model::object::Lookup;
 use memgate_model::state_reader::StateReader;
@@ -29,14 +29,15 @@ pub(super) fn add(
     let Lookup::Found(found) = add_reference(view, kind, (name, field.clone()), state) else {
         let title = format!("{} \"{}\"", kind.kind, qualified(&view.namespace, name));
         let why = Why::Object(title);
-        view.unknown.extend(PATHS.map(|path| (path, why.clone())));
+        PATHS.iter().for_each(|path| view.set_unknown(path, why.clone()));
         view.endpoint = Some(EndpointView::unknown(EndpointSource::Derived, why).of(name));
         return;
     };
     let embedder = Embedder::new(line, found.tree());
-    let provider = Some(embedder.provider().to_owned());
-    view.provider.clone_from(&provider);
-    view.embedding = Some(EmbeddingView { model: embedder.model().map(str::to_owned), provider });
+    view.set("embedding", Some(ViewValue::Object));
+    view.set("embedding.model", embedder.model());
+    view.set("embedding.provider", Some(embedder.provider()));
+    view.set("provider", Some(embedder.provider()));
     add_endpoint(view, &embedder, &field, state);
     add_credentials(view, found.tree(), &field);
 }

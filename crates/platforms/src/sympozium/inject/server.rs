@@ -39,11 +39,10 @@ pub(in super::super) fn use_own_servers(memories: &mut [MemoryView], pod: &Pod<'
         }
         let is_kept_there = |view: &&mut MemoryView| view.sharing.is_none() && view.kind != SKILL_PACK.kind;
         for view in memories.iter_mut().filter(is_kept_there) {
-            view.moved("backend", &field);
-            view.moved("durable", &field);
-            view.durable = durable;
+            view.at("backend", &field);
+            view.put("durable", &field, durable);
             if durable.is_none() {
-                view.unknown.push(("durable", Why::SetByPod(name.to_owned())));
+                view.set_unknown("durable", Why::SetByPod(name.to_owned()));
             }
         }
     }

@@ -8,7 +8,7 @@ use crate::{container_view, endpoint_view};
 use memgate_model::family::Subject;
 use memgate_model::memory_view::{
     EndpointSource, EndpointView, MemoryView, ReferenceView, Role, SecretView, SharingConfigView,
-    SharingView, SourceView, StorageView, Why, qualified,
+    SharingView, SourceView, ViewValue, Why, qualified,
 };
 use memgate_model::object::{Lookup, Object};
 use memgate_model::state_reader::StateReader;
@@ -52,11 +52,9 @@ pub(super) fn of_agent(
     }
     let mut view = new_view(agent, Role::Memory);
     let field = if private { skill_pointer(agent.object) } else { Pointer::new("/spec/memory/enabled") };
-    for path in ["backend", "durable", "endpoint"] {
-        view.at(path, field.clone());
-    }
-    view.backend = Some(if private { SERVER } else { LEGACY }.to_owned());
-    view.durable = Some(true);
+    view.put("backend", &field, Some(if private { SERVER } else { LEGACY }));
+    view.put("durable", &field, Some(true));
+    view.at("endpoint", field);
     view.endpoint = if private { private_endpoint(agent, state) } else { None };
     view.references = ensemble_reference(agent, state).into_iter().collect();
     Some(view)
@@ -109,26 +107,23 @@ pub(super) fn of_ensemble(object: &Subject<'_>, state: &mut StateReader<'_>) -> 
     let ensemble = Ensemble::read(object.object);
     let shared = ensemble.shared.as_ref().filter(|shared| shared.enabled)?;
     let mut view = new_view(object, Role::Memory);
-    for path in ["backend", "durable", "endpoint"] {
-        view.at(path, Pointer::new("/spec/sharedMemory/enabled"));
-    }
-    view.at("storageBytes", Pointer::new("/spec/sharedMemory/storageSize"));
-    view.at("sharing", Pointer::new("/spec/sharedMemory/accessRules"));
-    view.backend = Some(SERVER.to_owned());
-    view.durable = Some(true);
+    view.put("backend", "/spec/sharedMemory/enabled", Some(SERVER));
+    view.put("durable", "/spec/sharedMemory/enabled", Some(true));
+    view.put("storageBytes", "/spec/sharedMemory/storageSize", storage(shared.storage_size));
+    view.at("endpoint", "/spec/sharedMemory/enabled");
+    view.at("sharing", "/spec/sharedMemory/accessRules");
     view.endpoint = service(object, state, &shared_url(object.name, object.namespace));
-    view.storage = storage(shared.storage_size);
     view.sharing = Some(sharing(&ensemble, shared));
     Some(view)
 }
 
 /// The size of the volume; an empty string counts as absent.
-pub(super) fn storage(size: &str) -> Option<StorageView> {
+pub(super) fn storage(size: &str) -> Option<ViewValue<'static>> {
     let text = Some(size).filter(|size| !size.is_empty()).unwrap_or(STORAGE_SIZE_DEFAULT);
     let billionths = quantity::billionths(text)?;
     // Division rounds towards 0, which rounds negative values up.
     let bytes = billionths / BILLION + i128::from(billionths % BILLION > 0);
-    Some(StorageView { bytes, text: text.to_owned() })
+    Some(ViewValue::Bytes(bytes, text.to_owned().into()))
 }
 
 fn sharing<'t>(ensemble: &Ensemble<'t>, shared: &SharedMemory<'t>) -> SharingView {
@@ -175,13 +170,11 @@ pub(super) fn of_pack(pack: &Subject<'_>) -> MemoryView {
     let mut view = new_view(pack, Role::Memory);
     view.has_fixed_name = true;
     let sidecar = Pointer::new("/spec/sidecar");
-    view.at("backend", sidecar.clone());
-    view.at("durable", sidecar.clone());
-    view.backend = Some(SERVER.to_owned());
-    view.durable = Some(true);
+    view.put("backend", &sidecar, Some(SERVER));
+    view.put("durable", &sidecar, Some(true));
     let Some(image) = sidecar_image(pack.object) else { return view };
     let secret = sidecar.key("secretRef");
-    view.at("secrets", secret.clone());
+    view.at("secrets", &secret);
     let name = pack.object.text_at(&["spec", "sidecar", "secretRef"]).filter(|name| !name.is_empty());
     view.secrets.extend(name.map(|name| SecretView::new((pack.namespace, name), None, secret)));
     view.containers.push(container_view::of_image(MEMORY_SERVER, image, sidecar));

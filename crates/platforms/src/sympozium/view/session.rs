@@ -1,7 +1,7 @@
 //! The views of sessions with storage of their own: the workspaces of an Agent, and what a harness keeps.
 
 use memgate_model::family::Subject;
-use memgate_model::memory_view::{MemoryView, ReferenceView, Role};
+use memgate_model::memory_view::{MemoryView, ReferenceView, Role, ViewValue};
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
 use memgate_primitives::duration::nanoseconds;
@@ -25,13 +25,13 @@ pub(super) fn of_session(session: &Subject<'_>, state: &mut StateReader<'_>) -> 
     let spec = Pointer::new("/spec");
     let mut view = new_view(session, Role::Memory);
     if *session.kind == WORKSPACE_SESSION {
-        set_workspace(&mut view, session.object.get("spec"), &spec);
+        add_own_workspace(&mut view, session.object.get("spec"), &spec);
     } else {
-        view.backend = Some("harness-session".to_owned());
-        view.durable = Some(true);
+        view.set("backend", Some("harness-session"));
+        view.set("durable", Some(true));
         // The controller stops an idle harness and never deletes its state.
-        view.ttl_seconds = Some(0);
-        view.storage = storage("1Gi");
+        view.set("ttlSeconds", Some(0_i64));
+        view.set("storageBytes", storage("1Gi"));
     }
     if let Some(name) = agent_ref(session.object) {
         let lookup = lookup::agent(session.namespace, name, state);
@@ -59,30 +59,45 @@ pub(super) fn add_workspace(view: Option<MemoryView>, agent: &Subject<'_>) -> Op
     if !is_true(agent.object, &["spec", "workspace", "perSessionPVC"]) {
         return view;
     }
-    let mut workspace = new_view(agent, Role::Memory);
     let here = Pointer::new("/spec/workspace");
-    set_workspace(&mut workspace, agent.object.at(&["spec", "workspace"]), &here);
-    let Some(mut view) = view else { return Some(workspace) };
-    view.at("workspace", here);
-    view.workspace = Some(Box::new(workspace));
+    let settings = agent.object.at(&["spec", "workspace"]);
+    let Some(mut view) = view else {
+        let mut workspace = new_view(agent, Role::Memory);
+        add_own_workspace(&mut workspace, settings, &here);
+        return Some(workspace);
+    };
+    view.put("workspace", here, Some(ViewValue::Object));
+    view.set("workspace.durable", Some(true));
+    for ([_, _, path], value) in KEPT.into_iter().zip(kept(settings)) {
+        view.set(path, value);
+    }
     Some(view)
 }
 
-/// Sets what a workspace with these settings keeps, and how long.
-fn set_workspace(view: &mut MemoryView, settings: Option<&Tree>, here: &Pointer) {
-    let text = |field: &str| settings.and_then(|settings| settings.text_at(&[field]));
-    for (path, field) in
-        [("storageBytes", "size"), ("storageClass", "storageClassName"), ("ttlSeconds", "idleTTL")]
-    {
-        view.at(path, here.key(field));
+/// Sets what an object keeps that is a workspace with these settings.
+fn add_own_workspace(view: &mut MemoryView, settings: Option<&Tree>, here: &Pointer) {
+    view.set("backend", Some("workspace"));
+    view.set("durable", Some(true));
+    for ([field, path, _], value) in KEPT.into_iter().zip(kept(settings)) {
+        view.put(path, here.key(field), value);
     }
-    view.backend = Some("workspace".to_owned());
-    view.durable = Some(true);
-    view.storage = storage(text("size").unwrap_or_default());
-    view.storage_class = text("storageClassName").filter(|class| !class.is_empty()).map(str::to_owned);
-    view.ttl_seconds = match text("idleTTL") {
+}
+
+/// The settings of a workspace, each with the path in the view of a workspace and in that of an Agent that has some.
+const KEPT: [[&str; 3]; 3] = [
+    ["size", "storageBytes", "workspace.storageBytes"],
+    ["storageClassName", "storageClass", "workspace.storageClass"],
+    ["idleTTL", "ttlSeconds", "workspace.ttlSeconds"],
+];
+
+/// What a workspace with these settings keeps, and how long.
+fn kept(settings: Option<&Tree>) -> [Option<ViewValue<'static>>; 3] {
+    let text = |field: &str| settings.and_then(|settings| settings.text_at(&[field]));
+    let seconds = match text("idleTTL") {
         None => Some(DEFAULT_TTL_SECONDS),
         // A part of a second is a whole one: 0 would be for ever.
         Some(ttl) => nanoseconds(ttl).map(|ttl| ttl.max(0) / SECOND + i64::from(ttl.max(0) % SECOND > 0)),
     };
+    let class = text("storageClassName").filter(|class| !class.is_empty());
+    [storage(text("size").unwrap_or_default()), class.map(ViewValue::from), seconds.map(ViewValue::from)]
 }

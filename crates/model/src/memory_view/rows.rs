@@ -1,0 +1,175 @@
+//! The rows of a view: for each path its value or the reason why it is unknown, and its place in the object.
+
+use std::borrow::Cow;
+
+use super::{MemoryView, ViewValue, Why, qualified};
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
+
+/// What is known of one path. The values of the endpoint and of lists are in fields of the view.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    path: &'static str,
+    /// The value; `None` when it is absent. Beside a reason why it is unknown, what is known of it all the same.
+    value: Option<ViewValue<'static>>,
+    unknown: Option<Why>,
+    /// The place in the object. The object may lack it.
+    place: Option<Pointer>,
+    remark: Option<Box<Remark>>,
+}
+
+/// Where a value comes from that is not in the object itself. Messages about the value end in it; no rule decides by it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remark {
+    /// The object that it comes from, if it has a name to show: kind, namespace and name.
+    pub object: Option<(&'static str, String, String)>,
+    /// The words, behind the object if there is one.
+    pub words: &'static str,
+}
+
+impl MemoryView {
+    fn row(&self, path: &str) -> Option<&Row> {
+        self.rows.iter().find(|row| row.path == path)
+    }
+
+    /// Changes the row of a path, which is added if there is none.
+    fn change(&mut self, path: &'static str, change: impl FnOnce(&mut Row)) {
+        match self.rows.iter_mut().find(|row| row.path == path) {
+            Some(row) => change(row),
+            None => {
+                let mut row = Row { path, value: None, unknown: None, place: None, remark: None };
+                change(&mut row);
+                self.rows.push(row);
+            }
+        }
+    }
+
+    /// Sets the value at a path, or that there is none.
+    pub fn set<T: Into<ViewValue<'static>>>(&mut self, path: &'static str, value: Option<T>) {
+        self.change(path, |row| row.value = value.map(Into::into));
+    }
+
+    /// Sets the place of a path.
+    pub fn at(&mut self, path: &'static str, place: impl Into<Pointer>) {
+        let place = place.into();
+        self.change(path, |row| row.place = Some(place));
+    }
+
+    /// Sets the place of a path and its value, or that there is none.
+    pub fn put<T: Into<ViewValue<'static>>>(
+        &mut self,
+        path: &'static str,
+        place: impl Into<Pointer>,
+        value: Option<T>,
+    ) {
+        self.at(path, place);
+        self.set(path, value);
+    }
+
+    /// Sets the places of several paths.
+    pub fn at_all<const N: usize>(&mut self, places: [(&'static str, &'static str); N]) {
+        places.into_iter().for_each(|(path, place)| self.at(path, place));
+    }
+
+    /// Notes that the value at a path is unknown. The first reason counts.
+    pub fn set_unknown(&mut self, path: &'static str, why: Why) {
+        self.change(path, |row| {
+            row.unknown.get_or_insert(why);
+        });
+    }
+
+    /// Notes where the value at a path comes from.
+    pub fn set_remark(&mut self, path: &'static str, remark: Remark) {
+        self.change(path, |row| row.remark = Some(Box::new(remark)));
+    }
+
+    /// Removes all that is known of some paths, besides their places.
+    pub fn clear(&mut self, paths: &[&str]) {
+        for row in self.rows.iter_mut().filter(|row| paths.contains(&row.path)) {
+            (row.value, row.unknown, row.remark) = (None, None, None);
+        }
+    }
+
+    /// The text at a path; of a quantity, as it is written.
+    pub fn text(&self, path: &str) -> Option<&str> {
+        match self.row(path)?.value.as_ref()? {
+            ViewValue::Text(text) | ViewValue::Bytes(_, text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The number at a path.
+    pub fn integer(&self, path: &str) -> Option<i64> {
+        if let Some(ViewValue::Integer(number)) = self.row(path)?.value { Some(number) } else { None }
+    }
+
+    /// Whether the value at a path is true.
+    pub fn flag(&self, path: &str) -> Option<bool> {
+        if let Some(ViewValue::Flag(flag)) = self.row(path)?.value { Some(flag) } else { None }
+    }
+
+    /// The value at a path that has a row.
+    pub(super) fn held(&self, path: &str) -> Option<ViewValue<'_>> {
+        Some(match self.row(path)?.value.as_ref()? {
+            ViewValue::Text(text) => ViewValue::Text(Cow::Borrowed(text)),
+            ViewValue::Bytes(bytes, text) => ViewValue::Bytes(*bytes, Cow::Borrowed(text)),
+            other => other.clone(),
+        })
+    }
+
+    /// Whether an object like this has a place for the path.
+    pub fn has_place(&self, path: &str) -> bool {
+        self.row(path).is_some_and(|row| row.place.is_some())
+    }
+
+    /// The place of a path, or of its nearest parent with a place, else the whole spec. The object may lack it.
+    pub fn pointer(&self, path: &str) -> Pointer {
+        let mut here = path;
+        loop {
+            if let Some(place) = self.row(here).and_then(|row| row.place.as_ref()) {
+                return place.clone();
+            }
+            match (here.rsplit_once('.'), here) {
+                (Some((parent, _)), _) => here = parent,
+                (None, "name" | "namespace" | "labels" | "annotations") => {
+                    return Pointer::new("/metadata").key(here);
+                }
+                (None, "kind") => return Pointer::new("/kind"),
+                (None, "family" | "role") => return Pointer::root(),
+                (None, _) => return Pointer::new("/spec"),
+            }
+        }
+    }
+
+    /// The paths whose value is unknown, each with the reason. Those of the endpoint are in the endpoint.
+    pub fn unknown(&self) -> impl Iterator<Item = (&'static str, &Why)> {
+        self.rows.iter().filter_map(|row| Some((row.path, row.unknown.as_ref()?)))
+    }
+
+    /// Why the value at a path, or all that it is part of, is unknown; `None` for a known or absent one.
+    pub fn unknown_at(&self, path: &str) -> Option<&Why> {
+        let covers = |unknown: &str| {
+            path.strip_prefix(unknown).is_some_and(|below| below.is_empty() || below.starts_with('.'))
+        };
+        self.unknown().find(|(unknown, _)| covers(unknown)).map(|(_, why)| why)
+    }
+
+    /// The paths whose value comes from elsewhere.
+    pub fn remarked(&self) -> impl Iterator<Item = &'static str> {
+        self.rows.iter().filter(|row| row.remark.is_some()).map(|row| row.path)
+    }
+
+    /// Where the value at a path comes from, for a reader of this namespace: ` (WORDS)`, or nothing.
+    pub fn remark(&self, path: &str, reader: &str) -> String {
+        let Some(Remark { object, words }) = self.row(path).and_then(|row| row.remark.as_deref()) else {
+            return String::new();
+        };
+        match object {
+            None => format!(" ({words})"),
+            Some((kind, namespace, _)) if namespace != reader => format!(" ({kind} \"…\" {words})"),
+            Some((kind, namespace, name)) => {
+                format!(" ({kind} {} {words})", quoted(&qualified(namespace, name)))
+            }
+        }
+    }
+}
