@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The request path beside its limit and beside a webhook of the usual kind in Go: throughput, latency, handshakes, memory
 # and growth over TLS, where the server that is measured has one core and the load another one; and what is added to the
-# creation of pods through a real kube-apiserver (stress/benches/wire.rs, stress/benches/cluster.rs).
+# creation of pods through a real kube-apiserver (stress/benches/wire.rs).
 #
 #   tools/bench.sh              everything, in a quarter of an hour after the builds, on an otherwise idle machine; writes
 #                               the tables of stress/PERFORMANCE.md, stress/pictures and stress/benches/results
@@ -21,13 +21,12 @@ mode="${1:-full}"
 load_core=1
 [ "$(nproc)" -ge 2 ] || { echo "tools/bench.sh: the server and the load need a core each" >&2; exit 1; }
 
-# Builds the bench's programs with this profile, and sets `wire` and `cluster` to their paths. It comes before `cargo
-# build`: with it Cargo builds memgate too, with what only tests ask of its dependencies.
+# Builds the bench with this profile, and sets `wire` to its path. It comes before `cargo build`: with it Cargo builds
+# memgate too, with what only tests ask of its dependencies.
 build_bench() {
     local built
-    built="$(cargo bench --locked --package memgate-stress --profile "$1" --bench wire --bench cluster --no-run --message-format json)"
+    built="$(cargo bench --locked --package memgate-stress --profile "$1" --bench wire --no-run --message-format json)"
     wire="$(sed -n 's/.*"executable":"\([^"]*\/wire-[^"]*\)".*/\1/p' <<< "$built")"
-    cluster="$(sed -n 's/.*"executable":"\([^"]*\/cluster-[^"]*\)".*/\1/p' <<< "$built")"
 }
 
 build_release() { cargo build --locked --release --package memgate --bin memgate; }
@@ -78,7 +77,7 @@ if [ "$mode" != compare ]; then
     if command -v openssl > /dev/null; then
         programs+=("openssl=$(command -v openssl)")
     fi
-    # On all cores, as it gives its processes theirs. The other one writes the page, with the results of both.
-    "$cluster" "$mode" "${of_cluster[@]}"
+    # On all cores, as it gives its processes theirs. The second run writes the page, with the results of both.
+    "$wire" cluster "$mode" "${of_cluster[@]}"
 fi
 taskset -c "$load_core" "$wire" "$mode" "${programs[@]}"

@@ -105,7 +105,7 @@ cyclonedx=$(tools/cargo-tool.sh cargo-cyclonedx "$cyclonedx")
 "$cyclonedx" cyclonedx --format json --spec-version 1.5 --target "$target" \
     --no-build-deps --override-filename memgate.cdx --quiet "${features[@]}"
 # One for each crate of the workspace; that of the root has all of them in it.
-rm -f crates/*/memgate.cdx.json stress/memgate.cdx.json
+rm -f crates/*/memgate.cdx.json stress/memgate.cdx.json stress/counts/memgate.cdx.json
 
 out+="/$target"
 mkdir -p "$out"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # How many instructions and allocations memgate takes for what it does most, counted by callgrind, beside those of
-# stress/benches/results/instructions.txt (stress/benches/instructions.rs, stress/benches/commands.rs).
+# stress/benches/results/instructions.txt (stress/counts).
 #
 #   tools/instructions.sh        prints the differences. More than 5 % more are an error, unless CHANGELOG.md has a line
 #                                that says why, with the name of the row, its number in the file, and the new one:
@@ -20,7 +20,7 @@ export GUNGRAUN_RUNNER GUNGRAUN_HOME="$target/gungraun"
 export CARGO_PROFILE_BENCH_LTO=off CARGO_PROFILE_BENCH_CODEGEN_UNITS=1
 rm -rf "$GUNGRAUN_HOME"
 log="$target/instructions.log"
-bench() { cargo bench --locked --quiet --package memgate-stress "$@"; }
+bench() { cargo bench --locked --quiet --package memgate-counts "$@"; }
 bench --bench instructions --bench commands > "$log" 2>&1 || { cat "$log" >&2; exit 1; }
 allocations="$(bench --bench allocations)"
 

@@ -22,6 +22,8 @@
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small numbers")]
 
 mod common;
+#[path = "../support/https.rs"]
+mod https;
 #[path = "overload/worst.rs"]
 mod worst;
 
@@ -33,6 +35,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use https::{Caller, Connection, post};
 use memgate_certs::tls::CertSource;
 use memgate_core::decide::decide;
 use memgate_model::decision::Decision;
@@ -40,15 +43,9 @@ use memgate_model::request::Request;
 use memgate_model::snapshot::Snapshot;
 use memgate_server::server::options::Options;
 use memgate_server::server::{Addresses, Server, State, runtime_builder};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::runtime::Builder;
 use tokio::task::{LocalSet, spawn_local};
 use tokio::time::{sleep, sleep_until, timeout};
-use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
 
 /// What an entry for pods allows.
 const CALL_TIMEOUT: Duration = Duration::from_secs(2);
@@ -94,11 +91,10 @@ fn takes_longer(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
 
 /// A server on a thread of its own, and the way to it.
 struct Served {
-    address: SocketAddr,
+    caller: Caller,
     health: SocketAddr,
-    connector: TlsConnector,
-    request: Vec<u8>,
-    idle: RefCell<Vec<TlsStream<TcpStream>>>,
+    request: Arc<[u8]>,
+    idle: RefCell<Vec<Connection>>,
     open: Cell<usize>,
 }
 
@@ -127,66 +123,27 @@ impl Served {
             });
         });
         let Addresses { webhook: address, health } = receiver.recv().expect("addresses");
-        let mut roots = rustls::RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_file(&ca).expect("a CA")).expect("a good CA");
-        let config = rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
-        let body = common::review("arkonis.dev/deployment", 20, 600, false);
-        let request = format!(
-            "POST /mutate?timeout=2s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-            body.len()
-        );
-        let connector = TlsConnector::from(Arc::new(config));
+        let ca = std::fs::read_to_string(ca).expect("a CA");
+        let caller = Caller::new(address, &ca).expect("a good CA");
+        let request = post("/mutate?timeout=2s", &common::review("arkonis.dev/deployment", 20, 600, false));
         let (idle, open) = (RefCell::default(), Cell::new(0));
-        Rc::new(Self { address, health, connector, request: request.into_bytes(), idle, open })
-    }
-
-    async fn connect(&self) -> Option<TlsStream<TcpStream>> {
-        connect(self.address, &self.connector).await
+        Rc::new(Self { caller, health, request, idle, open })
     }
 
     /// The status of one review on an idle connection, or on a new one; `None` without an answer.
     async fn ask(&self) -> Option<u16> {
         let idle = self.idle.borrow_mut().pop();
-        let mut stream = match idle {
-            Some(stream) => stream,
+        let mut connection = match idle {
+            Some(connection) => connection,
             None => {
                 self.open.set(self.open.get() + 1);
-                self.connect().await?
+                self.caller.connect().await.ok()?
             }
         };
-        stream.write_all(&self.request).await.ok()?;
-        stream.flush().await.ok()?;
-        let status = answer(&mut stream).await?;
-        self.idle.borrow_mut().push(stream);
-        Some(status)
+        let answer = connection.exchange(&self.request).await.ok()?;
+        self.idle.borrow_mut().push(connection);
+        Some(answer.status)
     }
-}
-
-/// The status of the next answer.
-async fn answer(stream: &mut (impl AsyncRead + Unpin)) -> Option<u16> {
-    let (mut answer, mut buffer) = (Vec::new(), vec![0; 16 << 10]);
-    while !is_whole(&answer) {
-        match stream.read(&mut buffer).await.ok()? {
-            0 => return None,
-            count => answer.extend_from_slice(buffer.get(..count)?),
-        }
-    }
-    std::str::from_utf8(answer.get(9..12)?).ok()?.parse().ok()
-}
-
-async fn connect(address: SocketAddr, connector: &TlsConnector) -> Option<TlsStream<TcpStream>> {
-    let stream = TcpStream::connect(address).await.ok()?;
-    stream.set_nodelay(true).ok()?;
-    let name = ServerName::try_from("localhost").expect("a name");
-    connector.connect(name, stream).await.ok()
-}
-
-fn is_whole(answer: &[u8]) -> bool {
-    let Some(end) = answer.windows(4).position(|window| window == b"\r\n\r\n") else { return false };
-    let head = String::from_utf8_lossy(answer.get(..end).expect("head")).to_ascii_lowercase();
-    let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
-    let length: usize = length.and_then(|length| length.parse().ok()).expect("a length");
-    answer.len() >= end + 4 + length
 }
 
 /// What became of the reviews.
@@ -293,11 +250,4 @@ async fn overload(time: Duration, times: u64) {
         "20 good answers in a row below 20 ms: {:.0} ms after the last of them was due",
         start.elapsed().as_secs_f64() * 1_000.0
     );
-}
-
-/// The way to a server.
-#[derive(Clone)]
-struct Way {
-    address: SocketAddr,
-    connector: TlsConnector,
 }

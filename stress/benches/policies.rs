@@ -9,10 +9,7 @@
 )]
 #![allow(missing_docs, reason = "criterion's macros make items without any")]
 
-use std::fs;
 use std::hint::black_box;
-use std::path::Path;
-use std::sync::Arc;
 
 mod common;
 
@@ -21,8 +18,6 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use memgate_core::admission;
 use memgate_core::decide::audit::audit;
 use memgate_core::decide::decide;
-use memgate_manifest::document::values;
-use memgate_manifest::source::Source;
 use memgate_model::kind::MEMORY_POLICY;
 use memgate_model::policy::Policies;
 use memgate_model::request::{Occasion, Point};
@@ -68,15 +63,7 @@ fn manifest(name: &str, matching: &Value) -> Value {
 
 /// A hundred policies: those of the library, five times.
 fn library() -> Vec<Value> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/policy/library");
-    let mut files: Vec<_> =
-        fs::read_dir(folder).expect("the library").map(|entry| entry.expect("a file").path()).collect();
-    files.sort();
-    let read = |path| {
-        let source = Source::new("policy", fs::read_to_string(path).expect("a text"));
-        values(&Arc::new(source), &mut Vec::new())[0].value().clone()
-    };
-    let library: Vec<Value> = files.iter().map(read).collect();
+    let library = common::library();
     let all: Vec<Value> = (0..5)
         .flat_map(|number| {
             library.iter().cloned().map(move |mut policy| {

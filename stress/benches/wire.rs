@@ -1,16 +1,19 @@
-//! The request path over TLS, beside what limits it and beside the usual way in Go.
+//! The request path over TLS, beside what limits it and beside the usual way in Go; alone, and through an apiserver.
 //!
 //! ```text
-//! wire full    [NAME=PROGRAM]…   everything; writes stress/benches/results/wire.json, and what `wire write` does
-//! wire write                     stress/PERFORMANCE.md and stress/pictures anew from stress/benches/results, with those of `cluster`
-//! wire short   [NAME=PROGRAM]…   a moment of everything; writes nothing, and fails only on crashes and wrong answers
-//! wire compare [NAME=PROGRAM]…   throughput and latency of several builds of memgate
-//! wire limit ADDRESS FOLDER      serves: memgate's listener answering a constant
+//! wire full          [NAME=PROGRAM]…   everything; writes stress/benches/results/wire.json, and what `wire write` does
+//! wire write                           stress/PERFORMANCE.md and stress/pictures anew from stress/benches/results
+//! wire short         [NAME=PROGRAM]…   a moment of everything; writes nothing, and fails only on crashes and wrong answers
+//! wire compare       [NAME=PROGRAM]…   throughput and latency of several builds of memgate
+//! wire cluster full  memgate=PROGRAM [peer=PROGRAM]   through an apiserver; writes stress/benches/results/cluster.json
+//! wire cluster short memgate=PROGRAM [peer=PROGRAM]   a moment of it; writes nothing, and fails as `wire short` does
+//! wire limit         ADDRESS FOLDER    serves: memgate's listener answering a constant
+//! wire constant      ADDRESS FOLDER    serves: the same answer to all reviews
 //! ```
 //!
-//! `tools/bench.sh` builds the programs and calls this, on one core of two; the servers have the other one. The names
-//! are `memgate`, `static`, `peer` and `openssl`; for `compare` any others, all of which are memgate. Goals and results:
-//! stress/PERFORMANCE.md.
+//! `tools/bench.sh` builds the programs and calls this: with `cluster` on all cores, else on one core of two; the servers
+//! have the other one. The names are `memgate`, `static`, `peer` and `openssl`; for `compare` any others, all of which are
+//! memgate. Goals and results: stress/PERFORMANCE.md.
 
 #![allow(
     clippy::expect_used,
@@ -23,34 +26,43 @@
 mod answers;
 #[path = "wire/certificates.rs"]
 mod certificates;
-#[path = "cluster/cases.rs"]
-#[allow(dead_code, reason = "`cluster` uses all of it")]
-mod cluster_cases;
-#[path = "cluster/goals.rs"]
-mod cluster_goals;
+mod cluster;
 mod common;
-#[path = "wire/connection.rs"]
-mod connection;
 #[path = "wire/figures.rs"]
 mod figures;
 #[path = "wire/goals.rs"]
 mod goals;
+#[path = "../support/https.rs"]
+mod https;
+#[path = "../../tests/apiserver/installed.rs"]
+#[allow(dead_code, reason = "tests use more of it")]
+mod installed;
 #[path = "wire/limit.rs"]
 mod limit;
 #[path = "wire/load.rs"]
 mod load;
+#[path = "../support/many.rs"]
+mod many;
 #[path = "wire/measure.rs"]
 mod measure;
 #[path = "wire/page.rs"]
 mod page;
 #[path = "wire/pictures.rs"]
 mod pictures;
+#[path = "../../tests/apiserver/request.rs"]
+#[allow(dead_code, reason = "tests use more of it")]
+mod request;
 #[path = "wire/results.rs"]
 mod results;
+#[path = "../../tests/apiserver/samples.rs"]
+#[allow(dead_code, reason = "tests use more of it")]
+mod samples;
 #[path = "wire/server.rs"]
 mod server;
 #[path = "wire/state.rs"]
 mod state;
+#[path = "../../tests/support/mod.rs"]
+mod support;
 #[path = "wire/tables.rs"]
 mod tables;
 
@@ -66,9 +78,6 @@ use server::{Kind, Program};
 
 /// Where the results are kept.
 const RAW: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/results/wire.json");
-
-/// Where `cluster` keeps its own.
-const CLUSTER_RAW: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/results/cluster.json");
 
 /// The servers as tables call them.
 const LIMIT: &str = "limit";
@@ -107,6 +116,9 @@ fn main() -> Result<()> {
         ["write"] => write(),
         ["short", programs @ ..] => short(programs),
         ["compare", programs @ ..] => compare(programs),
+        ["cluster", "full", programs @ ..] => cluster::full(programs),
+        ["cluster", "short", programs @ ..] => cluster::short(programs),
+        ["constant", address, folder] => cluster::constant::serve(address.parse()?, Path::new(folder)),
         // As part of all benchmarks there is nothing to say in a short time.
         _ => {
             println!("wire: run tools/bench.sh; see the head of stress/benches/wire.rs");
@@ -118,7 +130,6 @@ fn main() -> Result<()> {
 fn full(programs: &[&str]) -> Result<()> {
     let bench = Bench::new(FULL, servers(programs, role)?)?;
     let raw = serde_json::to_string(&everything(&bench)?)? + "\n";
-    fs::create_dir_all(Path::new(RAW).with_file_name(""))?;
     fs::write(RAW, raw)?;
     write()
 }
@@ -126,10 +137,10 @@ fn full(programs: &[&str]) -> Result<()> {
 /// Writes the tables and pictures of the results that are kept.
 fn write() -> Result<()> {
     let mut results: Results = serde_json::from_str(&fs::read_to_string(RAW)?)?;
-    let cluster: Results = serde_json::from_str(&fs::read_to_string(CLUSTER_RAW)?)?;
+    let of_cluster: Results = serde_json::from_str(&fs::read_to_string(cluster::RAW)?)?;
     let run = |results: &Results| (results.commit.clone(), results.date.clone());
-    ensure!(run(&results) == run(&cluster), "{RAW} and {CLUSTER_RAW} are not of one run");
-    results.tables.extend(cluster.tables);
+    ensure!(run(&results) == run(&of_cluster), "{RAW} and {} are not of one run", cluster::RAW);
+    results.tables.extend(of_cluster.tables);
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     pictures::draw(&results, &folder.join("pictures"))?;
     let page = page::page(&results, &goals::goals(&results))?;

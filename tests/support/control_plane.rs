@@ -256,11 +256,6 @@ impl ControlPlane {
         wait::until("a request in the audit log", || self.audit.annotations(audit_id))
     }
 
-    /// The end of the apiserver's log, for a failure's text.
-    pub(crate) fn apiserver_log_tail(&self) -> String {
-        self.lock_apiserver().log_tail()
-    }
-
     fn lock_apiserver(&self) -> MutexGuard<'_, Process> {
         // A trial that panicked while it held the lock left a process that is whole.
         self.apiserver.lock().unwrap_or_else(PoisonError::into_inner)

@@ -10,6 +10,7 @@
 //! for it, the id cannot meanwhile have gone to someone else's process.
 
 use std::{
+    collections::BTreeMap,
     fs::{self, File},
     io::Write,
     path::{Path, PathBuf},
@@ -102,27 +103,19 @@ impl Process {
 
     /// What it uses now; `None` when it has ended.
     pub(crate) fn usage(&self) -> Option<Usage> {
-        let memory = self.kib("VmRSS:")?;
-        let files = fs::read_dir(format!("/proc/{}/fd", self.id()?)).ok()?.count() as u64;
-        Some(Usage { memory, files })
+        let id = self.id()?;
+        let files = fs::read_dir(format!("/proc/{id}/fd")).ok()?.count() as u64;
+        Some(Usage { memory: kib(id, "VmRSS:")?, files })
     }
 
     /// The most resident memory that it ever had, in KiB; `None` when it has ended.
-    #[allow(dead_code, reason = "only one of the test programs asks")]
     pub(crate) fn peak_memory(&self) -> Option<u64> {
-        self.kib("VmHWM:")
+        kib(self.id()?, "VmHWM:")
     }
 
     /// How long it has computed; `None` when it has ended.
-    #[allow(dead_code, reason = "only one of the test programs asks")]
     pub(crate) fn cpu_time(&self) -> Option<Duration> {
         cpu_time(self.id()?)
-    }
-
-    fn kib(&self, field: &str) -> Option<u64> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.id()?)).ok()?;
-        let size = status.lines().find_map(|line| line.strip_prefix(field))?;
-        size.trim().trim_end_matches(" kB").parse().ok()
     }
 
     /// Sends a signal by its name without `SIG`, such as `TERM`.
@@ -181,6 +174,27 @@ impl Process {
         let tail = lines.len().saturating_sub(TAIL_LINES);
         lines.split_at(tail).1.join("\n")
     }
+}
+
+/// A size of the memory of the process of this id, in KiB, by its name in `/proc/PID/status`; `None` when it has ended.
+pub(crate) fn kib(id: u32, field: &str) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+    let size = status.lines().find_map(|line| line.strip_prefix(field))?;
+    size.trim().trim_end_matches(" kB").parse().ok()
+}
+
+/// How long each thread of the process of this id has computed, in nanoseconds, by its id. The kernel adds up the time of a
+/// thread when it sleeps, else every few milliseconds.
+pub(crate) fn threads(id: u32) -> Result<BTreeMap<u32, u64>> {
+    let mut threads = BTreeMap::new();
+    for entry in fs::read_dir(format!("/proc/{id}/task"))? {
+        let entry = entry?;
+        let Ok(text) = fs::read_to_string(entry.path().join("schedstat")) else { continue };
+        let nanos = text.split_whitespace().next().and_then(|nanos| nanos.parse().ok());
+        let thread = entry.file_name().to_string_lossy().parse()?;
+        threads.insert(thread, nanos.context("the kernel keeps no statistics of its scheduler")?);
+    }
+    Ok(threads)
 }
 
 /// How long the process of this id has computed; `None` when it has ended.

@@ -186,6 +186,18 @@ impl Webhook {
         wait::http_get(self.addresses.health, path)
     }
 
+    /// All of its metrics.
+    pub(crate) fn metrics(&self) -> Result<String> {
+        Ok(self.probe("/metrics").context("memgate has no metrics")?.1)
+    }
+
+    /// The value of one series of its metrics.
+    pub(crate) fn metric(&self, series: &str) -> Result<f64> {
+        let metrics = self.metrics()?;
+        let value = metrics.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+        Ok(value.with_context(|| format!("no {series}"))?.parse()?)
+    }
+
     /// Everything that it printed so far, both streams.
     pub(crate) fn log(&self) -> String {
         self.process.log()
@@ -268,6 +280,12 @@ impl Endpoint {
         }
         Ok(())
     }
+}
+
+/// The sum of the series of metrics that begin like this.
+pub(crate) fn sum(metrics: &str, start: &str) -> f64 {
+    let values = metrics.lines().filter(|line| line.starts_with(start));
+    values.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
 }
 
 /// Appends to a list that may not be there yet.

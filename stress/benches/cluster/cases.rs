@@ -1,5 +1,7 @@
 //! What the tables of the benchmark with an apiserver are called: it fills them, and the goals look into them.
 
+pub(crate) use crate::{MEMGATE, PEER};
+
 /// How long the creation of a pod takes.
 pub(crate) const CREATION: &str = "Pod creation";
 
@@ -11,9 +13,7 @@ pub(crate) const DISTURBANCES: &str = "Disturbances";
 
 /// The servers, as tables call them: what changes the pod, if anything does.
 pub(crate) const NOTHING: &str = "nothing";
-pub(crate) const MEMGATE: &str = "memgate";
 pub(crate) const CONSTANT: &str = "constant answer";
-pub(crate) const PEER: &str = "Go peer";
 pub(crate) const POLICY: &str = "MutatingAdmissionPolicy";
 
 /// Figures that goals are about.

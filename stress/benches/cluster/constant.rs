@@ -17,9 +17,10 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
 use super::creators::{NAMESPACE, pod};
-use super::limit;
-use super::load::{Caller, request};
 use crate::common::review;
+use crate::https::Caller;
+use crate::limit;
+use crate::load::request;
 use crate::support::control_plane::ControlPlane;
 use crate::support::webhook::Webhook;
 

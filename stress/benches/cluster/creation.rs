@@ -14,18 +14,18 @@ use super::cases::{
 };
 use super::constant::write_answer;
 use super::creators::{Created, Creators, NAMESPACE};
-use super::figures::millis;
-use super::results::Table;
-use super::state::{agent, memory};
 use super::ways::{POINTERS, Way};
+use crate::figures::millis;
 use crate::request::create;
+use crate::results::Table;
+use crate::state::{agent, memory};
 use crate::support::certs::Authority;
 use crate::support::control_plane::ControlPlane;
 use crate::support::process::{Process, cpu_time};
 use crate::support::release::Release;
 use crate::support::scratch::Scratch;
 use crate::support::wait;
-use crate::support::webhook::{Endpoint, Serve, Webhook};
+use crate::support::webhook::{Endpoint, Serve, Webhook, sum};
 
 /// What the series of calls of webhooks begin with.
 const CALLS: &str = "apiserver_admission_webhook_admission_duration_seconds";
@@ -219,14 +219,7 @@ fn calls(cluster: &ControlPlane) -> Result<(u64, f64)> {
 
 /// How many connections were made to memgate.
 fn handshakes(memgate: &Webhook) -> Result<f64> {
-    let (_, metrics) = memgate.probe("/metrics").context("memgate has no metrics")?;
-    Ok(sum(&metrics, "memgate_tls_handshakes_total{"))
-}
-
-/// The sum of the series that begin like this.
-fn sum(metrics: &str, start: &str) -> f64 {
-    let values = metrics.lines().filter(|line| line.starts_with(start));
-    values.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+    Ok(sum(&memgate.metrics()?, "memgate_tls_handshakes_total{"))
 }
 
 /// A webhook beside memgate, running.
@@ -241,7 +234,7 @@ impl Other {
     fn peer(program: &Path) -> Result<Self> {
         Self::start("peer", |folder, address| {
             let mut command = Command::new(program);
-            command.arg("--state").arg(super::state::write(folder, 2)?).arg("--certs").arg(folder);
+            command.arg("--state").arg(crate::state::write(folder, 2)?).arg("--certs").arg(folder);
             command.args(["--listen", &address.to_string()]);
             Ok(command)
         })

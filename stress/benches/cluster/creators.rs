@@ -15,8 +15,9 @@ use tokio::task::JoinSet;
 use tokio::time::sleep_until;
 
 use super::cases::Load;
-use super::load::{Caller, histogram, post};
 use crate::common::review;
+use crate::https::{Caller, post};
+use crate::load::histogram;
 use crate::request::send;
 use crate::support::control_plane::ControlPlane;
 

@@ -10,21 +10,22 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, ensure};
 use axum::http::Method;
-use futures::{StreamExt as _, TryStreamExt as _, stream};
 use hdrhistogram::Histogram;
 use serde_json::json;
 use tokio::runtime::Runtime;
 
 use super::cases::{DISTURBANCES, DRAINED, LISTED, MEMGATE, QUIET};
 use super::cores;
-use super::figures::latency_figures;
-use super::load::{Caller, request};
 use super::pool::Pool;
-use super::results::Table;
-use super::state::memory;
 use crate::common::review;
+use crate::figures::latency_figures;
+use crate::https::Caller;
 use crate::installed::known_objects;
-use crate::request::{create, send};
+use crate::load::request;
+use crate::many::create_all;
+use crate::request::send;
+use crate::results::Table;
+use crate::state::memory;
 use crate::support::control_plane::ControlPlane;
 use crate::support::wait;
 use crate::support::webhook::{Identity, Serve, Webhook};
@@ -46,9 +47,8 @@ pub(crate) struct Plan {
 /// When in a round it is disturbed.
 const BEFORE: Duration = Duration::from_secs(1);
 
-/// Among how many namespaces the memories are, and how many are made at a time.
+/// Among how many namespaces the memories are.
 const NAMESPACES: usize = 10;
-const WRITERS: usize = 64;
 
 /// What defines memories.
 const DEFINITION: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/arkmemories.arkonis.dev";
@@ -180,12 +180,13 @@ impl Scene<'_> {
 fn fill(cluster: &ControlPlane, memories: usize) -> Result<u64> {
     let namespaces =
         (0..NAMESPACES).map(|_| cluster.fresh_namespace("filled")).collect::<Result<Vec<_>>>()?;
-    let client = cluster.client();
-    let made = namespaces.iter().cycle().take(memories).enumerate().map(|(number, namespace)| {
-        let (client, object) = (&client, memory(&format!("notes-{number}"), namespace));
-        async move { create(client, namespace, &object, "").await?.object().map(drop) }
-    });
-    cluster.block_on(stream::iter(made).buffer_unordered(WRITERS).try_collect::<()>())?;
+    let objects = namespaces
+        .iter()
+        .cycle()
+        .take(memories)
+        .enumerate()
+        .map(|(number, namespace)| (namespace.as_str(), memory(&format!("notes-{number}"), namespace)));
+    create_all(cluster, objects)?;
     Ok(u64::try_from(memories)?)
 }
 

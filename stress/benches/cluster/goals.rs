@@ -1,11 +1,11 @@
 //! What the creation of pods through an apiserver should be like.
 
-use super::cluster_cases::{
+use super::cases::{
     BOTH, CALL, CREATION, CREATION_CPU, DISTURBANCES, DRAINED, LISTED, LOADS, MEMGATE, P50, P50_ADDED,
     P99_ADDED, PEER, POLICY, QUIET, REFUSED, SLOWEST,
 };
-use super::goals::Bound::{self, AtMost};
-use super::results::Results;
+use crate::goals::Bound::{self, AtMost};
+use crate::results::Results;
 
 /// Each goal, and what was measured if it was.
 pub(crate) fn goals(results: &Results) -> Vec<(String, Bound, Option<f64>)> {

@@ -11,8 +11,8 @@ use tokio::sync::Semaphore;
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::timeout;
 
-use super::connection::{Connection, REFUSED};
-use super::load::{Caller, histogram};
+use crate::https::{Caller, Connection, REFUSED};
+use crate::load::histogram;
 
 /// The most calls at a time, as many as an apiserver has changes at a time by default.
 const AT_ONCE: usize = 200;

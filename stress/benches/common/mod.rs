@@ -15,6 +15,7 @@ use memgate_model::snapshot::Snapshot;
 use memgate_workbench::casefile::Case;
 use memgate_workbench::casefile::read::read;
 use memgate_workbench::offline::collect::{Reading, collect};
+use serde_json::Value;
 
 /// The state of every benchmark: one agent and the Redis memory that it claims.
 #[allow(dead_code, reason = "the bench over TLS has a state of files")]
@@ -68,7 +69,7 @@ pub(crate) fn constant() -> Router {
 #[allow(dead_code, reason = "not all benchmarks use it")]
 pub(crate) fn case(family: &str, file: &str, name: &str) -> Case {
     let file = format!("tests/cases/{family}/{file}.yaml");
-    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(&file));
+    let text = fs::read_to_string(repository().join(&file));
     let source = Source::new(file, text.expect("a file"));
     let documents = values(&Arc::new(source), &mut Vec::new());
     let mut cases = documents.iter().flat_map(|document| read(document.value()).expect("cases"));
@@ -78,10 +79,28 @@ pub(crate) fn case(family: &str, file: &str, name: &str) -> Case {
 /// The case files of a family.
 #[allow(dead_code, reason = "only one of the benchmarks uses them")]
 pub(crate) fn cases(family: &'static Family) -> Vec<Case> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cases").join(family.name);
+    let folder = repository().join("tests/cases").join(family.name);
     let sources = collect(&[folder.display().to_string()], &Reading::default(), &mut std::io::empty())
         .sources
         .into_iter();
     let documents = sources.flat_map(|source| values(&Arc::new(source), &mut Vec::new()));
     documents.flat_map(|document| read(document.value()).expect("cases")).collect()
+}
+
+/// The twenty policies of the library.
+#[allow(dead_code, reason = "not all benchmarks use it")]
+pub(crate) fn library() -> Vec<Value> {
+    let entries = fs::read_dir(repository().join("examples/policy/library")).expect("the library");
+    let mut files: Vec<_> = entries.map(|entry| entry.expect("a file").path()).collect();
+    files.sort();
+    let read = |file| Arc::new(Source::new("policy", fs::read_to_string(file).expect("a text")));
+    let documents = files.into_iter().flat_map(|file| values(&read(file), &mut Vec::new()));
+    documents.map(|document| document.value().clone()).collect()
+}
+
+/// The top of the repository, from any crate of it.
+#[allow(dead_code, reason = "not all benchmarks use it")]
+fn repository() -> &'static Path {
+    let mut folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    folders.find(|folder| folder.join("Cargo.lock").exists()).expect("a repository")
 }

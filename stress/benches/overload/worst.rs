@@ -7,14 +7,13 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use memgate_server::server::runtime_builder;
-use tokio::io::AsyncWriteExt;
-use tokio::net::TcpStream;
 use tokio::runtime::Builder;
 use tokio::sync::Notify;
 use tokio::task::{LocalSet, spawn_local};
 use tokio::time::{sleep, timeout};
 
-use crate::{CALL_TIMEOUT, Served, Tally, Way, answer, connect, send, show};
+use crate::https::{Answer, Caller, plain, post};
+use crate::{CALL_TIMEOUT, Served, Tally, send, show};
 
 /// How many ordinary reviews a second.
 const RATE: f64 = 200.0;
@@ -52,9 +51,8 @@ pub(crate) async fn run(time: Duration, callers: Callers) {
     let served = Served::start_on(&mut runtime_builder(), |_| {});
     send(&served, RATE, Duration::from_secs(2)).await;
     report("alone", send(&served, RATE, time).await);
-    let way = Way { address: served.address, connector: served.connector.clone() };
     let probes = spawn_local(probe(served.health, time + Duration::from_secs(2)));
-    let (stop, small, large) = flood(way, callers);
+    let (stop, small, large) = flood(served.caller.clone(), callers);
     sleep(Duration::from_secs(1)).await;
     let among = send(&served, RATE, time).await;
     stop.notify_waiters();
@@ -78,7 +76,10 @@ fn report(name: &str, tally: Tally) {
 }
 
 /// Callers on a thread of their own, until the notification; then the answers of the small and the large ones.
-fn flood(way: Way, callers: Callers) -> (Arc<Notify>, mpsc::Receiver<Answers>, mpsc::Receiver<Answers>) {
+fn flood(
+    caller: Caller,
+    callers: Callers,
+) -> (Arc<Notify>, mpsc::Receiver<Answers>, mpsc::Receiver<Answers>) {
     let stop = Arc::new(Notify::new());
     let ((tell_small, small), (tell_large, large)) = (mpsc::channel(), mpsc::channel());
     let stopped = Arc::clone(&stop);
@@ -90,9 +91,9 @@ fn flood(way: Way, callers: Callers) -> (Arc<Notify>, mpsc::Receiver<Answers>, m
             for (count, bytes, answers) in
                 [(callers.small, 60_000, of_small), (callers.large, 3_000_000, of_large)]
             {
-                let requests: Rc<[_]> = worst(bytes).map(String::into_bytes).into();
+                let requests: Rc<[_]> = worst(bytes).into();
                 for _ in 0..count {
-                    spawn_local(ask(way.clone(), Rc::clone(&requests), Rc::clone(answers)));
+                    spawn_local(ask(caller.clone(), Rc::clone(&requests), Rc::clone(answers)));
                 }
             }
             stopped.notified().await;
@@ -105,29 +106,23 @@ fn flood(way: Way, callers: Callers) -> (Arc<Notify>, mpsc::Receiver<Answers>, m
 }
 
 /// Sends one review after the other.
-async fn ask(way: Way, requests: Rc<[Vec<u8>]>, answers: Rc<RefCell<Answers>>) {
-    let mut stream = None;
+async fn ask(caller: Caller, requests: Rc<[Arc<[u8]>]>, answers: Rc<RefCell<Answers>>) {
+    let mut connection = None;
     for request in requests.iter().cycle() {
-        if stream.is_none() {
-            stream = connect(way.address, &way.connector).await;
+        if connection.is_none() {
+            connection = caller.connect().await.ok();
         }
-        let Some(connection) = &mut stream else {
+        let Some(connected) = &mut connection else {
             sleep(Duration::from_millis(100)).await;
             continue;
         };
         let began = Instant::now();
-        let answered = timeout(CALL_TIMEOUT, async {
-            // A refusal can come before the whole body is written.
-            let _written = connection.write_all(request).await;
-            let _flushed = connection.flush().await;
-            answer(connection).await
-        });
-        let status = answered.await.ok().flatten();
+        let status = status(connected.exchange(request)).await;
         let millis = began.elapsed().as_secs_f64() * 1_000.0;
         answers.borrow_mut().note(status, millis);
         // The connection of a large body that was refused is closed.
         if status != Some(200) {
-            stream = None;
+            connection = None;
         }
         if status == Some(429) {
             sleep(Duration::from_millis(20)).await;
@@ -135,17 +130,17 @@ async fn ask(way: Way, requests: Rc<[Vec<u8>]>, answers: Rc<RefCell<Answers>>) {
     }
 }
 
+/// The status of an answer that comes in time.
+async fn status(answer: impl Future<Output = anyhow::Result<Answer>>) -> Option<u16> {
+    Some(timeout(CALL_TIMEOUT, answer).await.ok()?.ok()?.status)
+}
+
 /// Asks `/livez` twenty times a second. Returns how many answers were 200, of how many, and the slowest.
 async fn probe(health: std::net::SocketAddr, time: Duration) -> (u64, u64, Duration) {
     let (start, mut good, mut all, mut slowest) = (Instant::now(), 0, 0, Duration::ZERO);
     while start.elapsed() < time {
         let began = Instant::now();
-        let status = timeout(CALL_TIMEOUT, async {
-            let mut stream = TcpStream::connect(health).await.ok()?;
-            stream.write_all(b"GET /livez HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await.ok()?;
-            answer(&mut stream).await
-        });
-        good += u64::from(status.await.ok().flatten() == Some(200));
+        good += u64::from(status(plain(health, "/livez")).await == Some(200));
         all += 1;
         slowest = slowest.max(began.elapsed());
         sleep(Duration::from_millis(50)).await;
@@ -154,7 +149,7 @@ async fn probe(health: std::net::SocketAddr, time: Duration) -> (u64, u64, Durat
 }
 
 /// The reviews that took the most time of all small inputs in a search (`just cost search`), of so many bytes.
-fn worst(bytes: usize) -> [String; 4] {
+fn worst(bytes: usize) -> [Arc<[u8]>; 4] {
     let list = |element: &str| vec![element; bytes / (element.len() + 1)].join(",");
     let labels: Vec<_> = (0..bytes / 14).map(|number| format!(r#""l{number:07}":1"#)).collect();
     [
@@ -177,11 +172,4 @@ fn worst(bytes: usize) -> [String; 4] {
         );
         post("/validate", &review)
     })
-}
-
-fn post(path: &str, body: &str) -> String {
-    format!(
-        "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-        body.len()
-    )
 }

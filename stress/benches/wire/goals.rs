@@ -2,7 +2,7 @@
 
 use super::measure::{LARGE, OTHER, SMALL, quiet, rotating};
 use super::results::Results;
-use super::{LIMIT, MEMGATE, PEER, STATIC, cluster_goals};
+use super::{LIMIT, MEMGATE, PEER, STATIC, cluster};
 
 /// A goal with what was measured.
 pub(crate) struct Goal {
@@ -91,7 +91,7 @@ pub(crate) fn goals(results: &Results) -> Vec<Goal> {
     ];
     let measured = goals
         .into_iter()
-        .chain(cluster_goals::goals(results))
+        .chain(cluster::goals::goals(results))
         .filter_map(|(what, bound, measured)| Some(Goal { what, bound, measured: measured? }));
     measured.collect()
 }

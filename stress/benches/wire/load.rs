@@ -1,21 +1,14 @@
-//! Calls over TLS 1.3 with keep-alive, all from one thread: as many as are answered, or at fixed times.
+//! Many calls, all from one thread: as many as are answered, or at fixed times.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use hdrhistogram::Histogram;
-use rustls::client::Resumption;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
-use tokio::net::TcpStream;
 use tokio::sync::Mutex;
 use tokio::task::{JoinSet, yield_now};
-use tokio_rustls::TlsConnector;
 
-use super::connection::Connection;
+use super::https::{Caller, Connection, post};
 
 /// How many connections there are at a time, as of an apiserver under load.
 pub(crate) const CONNECTIONS: usize = 25;
@@ -33,48 +26,7 @@ pub(crate) fn request(review: &str) -> Arc<[u8]> {
     post("/mutate?timeout=10s", review)
 }
 
-/// A POST of JSON, as bytes.
-pub(crate) fn post(path: &str, json: &str) -> Arc<[u8]> {
-    let head = format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n");
-    format!("{head}Content-Length: {}\r\n\r\n{json}", json.len()).into_bytes().into()
-}
-
-/// Who calls which server.
-#[derive(Clone)]
-pub(crate) struct Caller {
-    address: SocketAddr,
-    connector: TlsConnector,
-}
-
 impl Caller {
-    /// A caller that trusts this CA and resumes no sessions.
-    pub(crate) fn new(address: SocketAddr, ca: &str) -> Result<Self> {
-        let config = ClientConfig::builder().with_root_certificates(trusting(ca)?).with_no_client_auth();
-        Ok(Self::of(address, config))
-    }
-
-    /// The same with a certificate of its own and its key, PEM.
-    #[allow(dead_code, reason = "webhooks ask for none")]
-    pub(crate) fn known_as(address: SocketAddr, ca: &str, certificate: &str, key: &str) -> Result<Self> {
-        let certificate = CertificateDer::from_pem_slice(certificate.as_bytes())?;
-        let key = PrivateKeyDer::from_pem_slice(key.as_bytes())?;
-        let config = ClientConfig::builder().with_root_certificates(trusting(ca)?);
-        Ok(Self::of(address, config.with_client_auth_cert(vec![certificate], key)?))
-    }
-
-    fn of(address: SocketAddr, mut config: ClientConfig) -> Self {
-        config.resumption = Resumption::disabled();
-        Self { address, connector: TlsConnector::from(Arc::new(config)) }
-    }
-
-    /// A new connection.
-    pub(crate) async fn connect(&self) -> Result<Connection> {
-        let stream = TcpStream::connect(self.address).await?;
-        stream.set_nodelay(true)?;
-        let stream = self.connector.connect(ServerName::try_from("localhost")?, stream).await?;
-        Ok(Connection::new(stream))
-    }
-
     /// As many connections as there are at a time.
     pub(crate) async fn connect_all(&self) -> Result<Vec<Connection>> {
         let mut connections = Vec::new();
@@ -161,12 +113,6 @@ impl Caller {
         }
         sum(tasks, start).await
     }
-}
-
-fn trusting(ca: &str) -> Result<RootCertStore> {
-    let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_slice(ca.as_bytes())?)?;
-    Ok(roots)
 }
 
 /// What came of calls.

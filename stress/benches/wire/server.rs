@@ -1,9 +1,8 @@
 //! The servers that are measured: each a process of its own, on a core of its own.
 
-use std::fs::{self, File};
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,7 +10,8 @@ use anyhow::{Context, Result, bail};
 use tokio::runtime::Runtime;
 
 use super::certificates::Certificates;
-use super::load::Caller;
+use super::https::Caller;
+use crate::support::process::{Process, kib, threads};
 
 /// The core of the server that is measured; `tools/bench.sh` keeps the load on another one.
 const SERVER_CORE: &str = "0";
@@ -85,16 +85,18 @@ impl Server {
                 .arg(certificates.path("tls.key")),
         };
         let log = certificates.path(&format!("{}.log", listen.port()));
-        command.stdout(File::create(&log)?).stderr(File::options().append(true).open(&log)?);
+        let mut process = Process::start(&program.name, &command, &log)?;
+        // Not the start of the shell that watches it.
+        while process.id().is_none() && process.exited()?.is_none() {
+            std::thread::yield_now();
+        }
         let start = Instant::now();
-        let child = command.spawn().context("failed to run taskset")?;
-        let mut process = Process { child, log };
         let caller = Caller::new(listen, &certificates.ca)?;
         while !matches!(runtime.block_on(async { caller.connect().await?.call(request).await }), Ok(Some(_)))
         {
-            process.must_live(&program.name)?;
+            must_live(&mut process, &program.name)?;
             if start.elapsed() > LONGEST_START {
-                bail!("{} does not answer: {}", program.name, process.said());
+                bail!("{} does not answer: {}", program.name, process.log_tail());
             }
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -103,53 +105,29 @@ impl Server {
 
     /// The CPU time of all its threads until now.
     pub(crate) fn cpu(&self) -> Result<Duration> {
-        let mut nanos = 0;
-        for task in fs::read_dir(format!("/proc/{}/task", self.process.child.id()))? {
-            let statistics = fs::read_to_string(task?.path().join("schedstat"))?;
-            nanos += statistics.split(' ').next().context("no CPU time")?.parse::<u64>()?;
-        }
-        Ok(Duration::from_nanos(nanos))
+        Ok(Duration::from_nanos(threads(self.id()?)?.values().sum()))
     }
 
     /// Resident memory now, in MiB.
+    #[allow(clippy::cast_precision_loss, reason = "less than a terabyte")]
     pub(crate) fn resident(&self) -> Result<f64> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.process.child.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
-        let kilobytes: f64 = line.trim().trim_end_matches(" kB").parse()?;
-        Ok(kilobytes / 1024.0)
+        Ok(kib(self.id()?, "VmRSS:").context("no VmRSS")? as f64 / 1024.0)
     }
 
     /// Fails with its last words when it has ended.
     pub(crate) fn must_live(&mut self) -> Result<()> {
-        self.process.must_live(&self.program.name)
+        must_live(&mut self.process, &self.program.name)
+    }
+
+    fn id(&self) -> Result<u32> {
+        self.process.id().with_context(|| format!("{} has ended", self.program.name))
     }
 }
 
-/// A process that is ended with this value.
-struct Process {
-    child: Child,
-    log: PathBuf,
-}
-
-impl Process {
-    fn must_live(&mut self, name: &str) -> Result<()> {
-        match self.child.try_wait()? {
-            None => Ok(()),
-            Some(status) => bail!("{name} ended, {status}: {}", self.said()),
-        }
-    }
-
-    fn said(&self) -> String {
-        let text = fs::read_to_string(&self.log).unwrap_or_default();
-        text.lines().rev().take(5).collect::<Vec<_>>().join("\n")
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+fn must_live(process: &mut Process, name: &str) -> Result<()> {
+    match process.exited()? {
+        None => Ok(()),
+        Some(status) => bail!("{name} ended, {status}: {}", process.log_tail()),
     }
 }
 

@@ -33,7 +33,7 @@ use memgate_workbench::casefile::read::read;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
-use crate::cases::cases;
+use crate::support::cases::cases;
 
 use lie::{Claim, claims, is_foreign, place};
 use marks::{MARK, UrlPart, leaves, mark, pattern};

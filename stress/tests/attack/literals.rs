@@ -14,8 +14,8 @@ use memgate_primitives::review_path::Phase;
 use memgate_workbench::casefile::request;
 use serde_json::{Value, json};
 
-use crate::cases::cases;
 use crate::claims::marks::{MARK, UrlPart, mark};
+use crate::support::cases::cases;
 
 /// What platforms say themselves that pods are given as it stands, though the user wrote a credential into it, of which a
 /// warning about the object tells. The last two only look like credentials.

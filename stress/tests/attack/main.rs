@@ -25,10 +25,10 @@
     reason = "a test may panic"
 )]
 
-#[path = "../../../tests/support/cases.rs"]
-mod cases;
 #[path = "../../../tests/server/client.rs"]
 mod client;
+#[path = "../../../tests/support/mod.rs"]
+mod support;
 
 mod claims;
 mod exhaustion;

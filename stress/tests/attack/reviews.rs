@@ -17,7 +17,7 @@ fn pod() -> Value {
 }
 
 /// A review, with changes at these pointers of its request; `null` takes away.
-fn review(changes: &[(&str, Value)]) -> Value {
+pub(crate) fn review(changes: &[(&str, Value)]) -> Value {
     let mut review = json!({
         "apiVersion": "admission.k8s.io/v1",
         "kind": "AdmissionReview",

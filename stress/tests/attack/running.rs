@@ -1,34 +1,25 @@
 //! The program that is attacked, as a process of its own.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, SystemTime};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 
 use crate::client::{Answer, Connection, plain, post};
+use crate::support::process::Process;
 
 /// Longer than anything here takes, also on a busy machine.
 pub(crate) const TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Starts the program with its process id in a file and so many file descriptors, and ends it when
-/// standard input ends, which it does with any death of the test.
-const WATCHDOG: &str = r#"
-exec 3<&0
-ulimit -n "$1"; shift
-"$@" </dev/null 3<&- &
-child=$!
-echo "$child" > pid.new && mv pid.new pid
-(read -r _; kill -s KILL "$child") <&3 2>/dev/null &
-exec 3<&- </dev/null
-wait "$child"
-"#;
+/// Runs a program with so many file descriptors, of which only what it writes to standard error goes to the log.
+const LIMITED: &str = r#"ulimit -n "$1"; shift; exec "$@" > /dev/null"#;
 
 /// How to start it.
 pub(crate) struct Setup {
@@ -48,26 +39,27 @@ impl Default for Setup {
     }
 }
 
+/// An object of arkonis in the namespace of the scene.
+pub(crate) fn object(kind: &str, name: &str, spec: &Value) -> Value {
+    json!({
+        "apiVersion": "arkonis.dev/v1alpha1", "kind": kind,
+        "metadata": {"name": name, "namespace": "team"}, "spec": spec,
+    })
+}
+
 /// An agent with its memory, in one namespace.
 pub(crate) fn scene() -> Value {
-    let object = |kind: &str, name: &str, spec: Value| {
-        serde_json::json!({
-            "apiVersion": "arkonis.dev/v1alpha1", "kind": kind,
-            "metadata": {"name": name, "namespace": "team"}, "spec": spec,
-        })
-    };
     let items = [
-        object("ArkAgent", "scout", serde_json::json!({"memoryRef": {"name": "notes"}})),
-        object("ArkMemory", "notes", serde_json::json!({"backend": "in-context"})),
+        object("ArkAgent", "scout", &json!({"memoryRef": {"name": "notes"}})),
+        object("ArkMemory", "notes", &json!({"backend": "in-context"})),
     ];
-    serde_json::json!({"apiVersion": "v1", "kind": "List", "items": items})
+    json!({"apiVersion": "v1", "kind": "List", "items": items})
 }
 
 /// A process that serves; it ends with this.
 pub(crate) struct Victim {
-    watchdog: Child,
+    process: Process,
     directory: TempDir,
-    pid: u32,
     webhook: SocketAddr,
     health: SocketAddr,
 }
@@ -82,28 +74,20 @@ impl Victim {
     pub(crate) async fn start_with(setup: Setup) -> Self {
         let directory = TempDir::new().unwrap();
         fs::write(directory.path().join("state.json"), setup.state.to_string()).unwrap();
-        let log = setup.log.clone().unwrap_or_else(|| directory.path().join("log"));
-        let log = File::options().create(true).append(true).open(log).unwrap();
+        let log = setup.log.unwrap_or_else(|| directory.path().join("log"));
         let (webhook, health) = own_addresses();
-        let watchdog = Command::new("/bin/sh")
-            .args(["-c", WATCHDOG, "watchdog", &setup.descriptors.to_string()])
+        let mut command = Command::new("/bin/sh");
+        command
+            .args(["-c", LIMITED, "limited", &setup.descriptors.to_string()])
             .args([env!("CARGO_BIN_EXE_memgate"), "serve", "--state", "state.json", "--tls-ca-out", "ca.pem"])
             .args(["--listen", &webhook.to_string(), "--health", &health.to_string()])
             .args(["--log-format", "json"])
             .args(setup.flags)
-            .env_clear()
-            .env("PATH", "/usr/bin:/bin")
             .envs(setup.env)
-            .current_dir(directory.path())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()
-            .unwrap();
-        let mut victim = Self { watchdog, directory, pid: 0, webhook, health };
-        let pid = victim.directory.path().join("pid");
-        victim.until("it should be ready", async |victim| pid.exists() && victim.is_ready().await).await;
-        victim.pid = fs::read_to_string(pid).unwrap().trim().parse().unwrap();
+            .current_dir(directory.path());
+        let process = Process::start("memgate", &command, &log).unwrap();
+        let mut victim = Self { process, directory, webhook, health };
+        victim.until("it should be ready", async |victim| victim.is_ready().await).await;
         victim
     }
 
@@ -153,14 +137,12 @@ impl Victim {
 
     /// The peak of its resident memory, in MiB.
     pub(crate) fn peak_mib(&self) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() >> 10
+        self.process.peak_memory().unwrap() >> 10
     }
 
     /// How many file descriptors it has open.
-    pub(crate) fn descriptors(&self) -> usize {
-        fs::read_dir(format!("/proc/{}/fd", self.pid)).unwrap().count()
+    pub(crate) fn descriptors(&self) -> u64 {
+        self.process.usage().unwrap().files
     }
 
     /// The files of its directory, with when each was last written.
@@ -177,7 +159,8 @@ impl Victim {
 
     /// The names of the files of its directory that it has open.
     pub(crate) fn open_files(&self) -> BTreeSet<String> {
-        let open = fs::read_dir(format!("/proc/{}/fd", self.pid)).unwrap().filter_map(Result::ok);
+        let open =
+            fs::read_dir(format!("/proc/{}/fd", self.process.id().unwrap())).unwrap().filter_map(Result::ok);
         let paths = open.filter_map(|entry| fs::read_link(entry.path()).ok());
         paths
             .filter_map(|path| Some(path.strip_prefix(self.directory.path()).ok()?.display().to_string()))
@@ -213,19 +196,12 @@ impl Victim {
     pub(crate) async fn until(&mut self, what: &str, mut check: impl AsyncFnMut(&Self) -> bool) {
         let patient = async {
             while !check(self).await {
-                let ended = self.watchdog.try_wait().unwrap();
+                let ended = self.process.exited().unwrap();
                 assert!(ended.is_none(), "{ended:?}: {}", self.log());
                 sleep(Duration::from_millis(20)).await;
             }
         };
         timeout(TIMEOUT, patient).await.unwrap_or_else(|_| panic!("waited in vain: {what}"));
-    }
-}
-
-impl Drop for Victim {
-    fn drop(&mut self) {
-        drop(self.watchdog.stdin.take());
-        let _whatever_it_says = self.watchdog.wait();
     }
 }
 

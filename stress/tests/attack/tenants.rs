@@ -13,21 +13,13 @@ use memgate_primitives::review_path::Phase;
 use memgate_workbench::casefile::{Case, request};
 use serde_json::{Value, json};
 
-use crate::cases::cases;
+use crate::reviews;
 use crate::running::{Setup, Victim, scene};
+use crate::support::cases::cases;
 
 fn review(group: &str, version: &str, kind: &str, object: &Value) -> Value {
-    json!({
-        "apiVersion": "admission.k8s.io/v1",
-        "kind": "AdmissionReview",
-        "request": {
-            "uid": "u-1",
-            "kind": {"group": group, "version": version, "kind": kind},
-            "operation": "CREATE",
-            "namespace": "team",
-            "object": object,
-        },
-    })
+    let kind = json!({"group": group, "version": version, "kind": kind});
+    reviews::review(&[("kind", kind), ("name", Value::Null), ("object", object.clone())])
 }
 
 /// Spellings of addresses that lead back into the cluster or the machine. `PORT` is one where

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpSocket;
 
 use crate::client::{Connection, post, review, trusting};
-use crate::running::{Setup, Victim, scene};
+use crate::running::{Setup, Victim, object, scene};
 
 const CALLERS: usize = 500;
 
@@ -23,19 +23,13 @@ const REFUSED: &str = "memgate_admission_shed_total{cause=\"bytes\"}";
 
 /// The usual scene with a second agent, whose memory has a collection with a very long name.
 fn talkative() -> Value {
-    let object = |kind: &str, name: &str, spec: Value| {
-        json!({
-            "apiVersion": "arkonis.dev/v1alpha1", "kind": kind,
-            "metadata": {"name": name, "namespace": "team"}, "spec": spec,
-        })
-    };
     let store = json!({
         "provider": "qdrant", "endpoint": "http://qdrant.data.svc:6333", "collection": "x".repeat(VALUE_BYTES),
     });
     let mut state = scene();
     state["items"].as_array_mut().unwrap().extend([
-        object("ArkAgent", "talker", json!({"memoryRef": {"name": "long"}})),
-        object("ArkMemory", "long", json!({"backend": "vector-store", "vectorStore": store})),
+        object("ArkAgent", "talker", &json!({"memoryRef": {"name": "long"}})),
+        object("ArkMemory", "long", &json!({"backend": "vector-store", "vectorStore": store})),
     ]);
     state
 }

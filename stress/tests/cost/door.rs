@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::Value;
 
 use crate::input::Input;
+use crate::support::process::threads;
 
 /// What an input is sent to.
 pub(crate) trait Door {
@@ -57,7 +58,7 @@ pub(crate) fn cpu_at_rest(process: u32) -> Result<BTreeMap<u32, u64>> {
             break;
         }
     }
-    cpu_of(process)
+    threads(process)
 }
 
 /// Whether a thread of the process runs, other than this one.
@@ -72,18 +73,6 @@ fn runs(process: u32) -> Result<bool> {
         }
     }
     Ok(false)
-}
-
-fn cpu_of(process: u32) -> Result<BTreeMap<u32, u64>> {
-    let mut threads = BTreeMap::new();
-    for entry in fs::read_dir(format!("/proc/{process}/task"))? {
-        let entry = entry?;
-        let Ok(text) = fs::read_to_string(entry.path().join("schedstat")) else { continue };
-        let nanos = text.split_whitespace().next().and_then(|nanos| nanos.parse().ok());
-        let thread = entry.file_name().to_string_lossy().parse()?;
-        threads.insert(thread, nanos.context("the kernel keeps no statistics of its scheduler")?);
-    }
-    Ok(threads)
 }
 
 /// The time between two readings.

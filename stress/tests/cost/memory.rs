@@ -1,8 +1,7 @@
 //! Many of the worst inputs at once, in a memory cgroup of the size that the installation gives.
 
 use std::collections::BTreeMap;
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Barrier};
 use std::thread;
@@ -17,7 +16,6 @@ use crate::measure::MAX_PEAK;
 use crate::support::cgroup::Cgroup;
 use crate::support::scratch::Scratch;
 use crate::support::webhook::{Serve, Webhook};
-use crate::target::size_of;
 
 /// The limit of the container: what `resources.limits.memory` is in deploy.
 const LIMIT: u64 = 256 << 20;
@@ -39,7 +37,7 @@ pub(crate) fn run(crowd: &Crowd, program: &Path, state: &Value, inputs: &[Input<
     ensure!(!inputs.is_empty(), "there is no input");
     let cgroup = Cgroup::new(LIMIT)?;
     let scratch = Scratch::new("cost-memory")?;
-    let (mut webhook, pid) = start(&cgroup, &scratch, program, state)?;
+    let mut webhook = start(&cgroup, &scratch, program, state)?;
     for round in 0..crowd.rounds {
         let first = round * crowd.callers;
         let reviews = (first..first + crowd.callers).filter_map(|number| inputs.get(number % inputs.len()));
@@ -48,11 +46,11 @@ pub(crate) fn run(crowd: &Crowd, program: &Path, state: &Value, inputs: &[Input<
         let (kills, log) = (cgroup.kills()?, webhook.log());
         let ended =
             || format!("the server has ended, {kills} killed by the kernel; answers {statuses:?}\n{log}");
-        let peak = size_of(pid, "VmHWM:").with_context(ended)?;
+        let peak = webhook.process().peak_memory().with_context(ended)?;
         println!(
             "round {}: answers {statuses:?}, resident memory at most {} MiB, of the cgroup {} MiB, killed {}",
             round + 1,
-            peak >> 20,
+            peak >> 10,
             cgroup.peak()? >> 20,
             kills,
         );
@@ -61,28 +59,22 @@ pub(crate) fn run(crowd: &Crowd, program: &Path, state: &Value, inputs: &[Input<
     ensure!(webhook.process().exited()?.is_none(), "it has ended:\n{}", webhook.log());
     let alive = webhook.probe("/livez").map(|(status, _)| status);
     ensure!(alive == Some(200), "it is not alive: {alive:?}");
-    let peak = size_of(pid, "VmHWM:").context("the server has ended")?;
-    ensure!(peak <= MAX_PEAK, "resident memory was {} MiB", peak >> 20);
+    let peak = webhook.process().peak_memory().context("the server has ended")?;
+    ensure!(peak << 10 <= MAX_PEAK, "resident memory was {} MiB", peak >> 10);
     let peak = cgroup.peak()?;
     ensure!(peak <= MAX_PEAK, "the cgroup held {} MiB", peak >> 20);
     Ok(())
 }
 
 /// Starts the server as a member of the cgroup from its first page on.
-fn start(cgroup: &Cgroup, scratch: &Scratch, program: &Path, state: &Value) -> Result<(Webhook, u32)> {
-    let joins = format!(
-        "#!/bin/sh\necho $$ > '{}' || exit 1\nexec '{}' \"$@\"\n",
-        cgroup.members().display(),
-        program.display()
-    );
-    let joins = scratch.write("join", &joins)?;
-    fs::set_permissions(&joins, Permissions::from_mode(0o755))?;
+fn start(cgroup: &Cgroup, scratch: &Scratch, program: &Path, state: &Value) -> Result<Webhook> {
+    let joins = cgroup.program(program, scratch)?;
     let state = scratch.write("state.json", &state.to_string())?;
     let mut webhook = Serve::new(joins).arg("--state").arg(state).arg("--log").arg("error").ready()?;
     let pid = webhook.process().id().context("the server has ended")?;
     let members = fs::read_to_string(cgroup.members())?;
     ensure!(members.lines().any(|member| member == pid.to_string()), "the server is not in the cgroup");
-    Ok((webhook, pid))
+    Ok(webhook)
 }
 
 /// How many answers there were of each status; 0 stands for none.

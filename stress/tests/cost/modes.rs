@@ -14,8 +14,8 @@ use crate::cluster::Cluster;
 use crate::files::{Files, Form};
 use crate::input::Input;
 use crate::memory::{self, Crowd};
-use crate::parameters::Parameters;
 use crate::plan::{self, Choice};
+use crate::runs::Parameters;
 use crate::scene::{self, REVIEW, Scene};
 use crate::search::{self, Search};
 use crate::target::Target;
@@ -150,10 +150,9 @@ fn how(parameters: &Parameters) -> Result<Search> {
 
 /// The program to measure: the static binary of the image unless another one is named.
 fn program(parameters: &Parameters) -> Result<PathBuf> {
-    let given = parameters.text("program")?;
-    let target = format!("../target/static/image/{}-unknown-linux-musl/memgate", std::env::consts::ARCH);
-    let own = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(target);
-    let program = if given.is_empty() { own } else { PathBuf::from(given) };
+    let (top, architecture) = (env!("CARGO_MANIFEST_DIR"), std::env::consts::ARCH);
+    let own = format!("{top}/../target/static/image/{architecture}-unknown-linux-musl/memgate");
+    let program = PathBuf::from(parameters.text_or("program", &own)?);
     ensure!(program.exists(), "{} is not there; run tools/build-static.sh --image", program.display());
     Ok(program)
 }

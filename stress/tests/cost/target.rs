@@ -9,12 +9,13 @@ use serde_json::Value;
 use crate::caller::Caller;
 use crate::door::{Cost, Door, cpu_at_rest, spent};
 use crate::input::Input;
+use crate::support::process::kib;
 use crate::support::scratch::Scratch;
 use crate::support::webhook::{Serve, Webhook};
 
 /// A server that holds more than this is started again, so that one input is not blamed for another. With its policies
 /// it begins with about 70 MiB.
-const TIDY: u64 = 128 << 20;
+const TIDY_KIB: u64 = 128 << 10;
 
 /// A server with its state, and a connection that is kept.
 pub(crate) struct Target {
@@ -54,7 +55,7 @@ impl Door for Target {
 
     /// Without an answer the program is started again.
     fn ask(&mut self, input: &Input<'_>, text: &str) -> Result<Cost> {
-        if self.running.status("VmRSS:").is_none_or(|resident| resident > TIDY) {
+        if kib(self.running.pid, "VmRSS:").is_none_or(|resident| resident > TIDY_KIB) {
             self.restart()?;
         }
         for _ in 0..3 {
@@ -63,7 +64,7 @@ impl Door for Target {
             let before = cpu_at_rest(running.pid)?;
             let answer = running.caller.exchange(input.call.path(), text);
             let after = cpu_at_rest(running.pid).unwrap_or_default();
-            let peak = running.status("VmHWM:").unwrap_or(0);
+            let peak = kib(running.pid, "VmHWM:").unwrap_or(0) << 10;
             let cost = Cost { body: text.len(), cpu: spent(&before, &after), peak, ..Cost::default() };
             match answer {
                 // A thread that has ended took its time along.
@@ -94,15 +95,4 @@ impl Running {
         let file = format!("/proc/{}/clear_refs", self.pid);
         fs::write(&file, "5").with_context(|| format!("failed to write {file}"))
     }
-
-    fn status(&self, key: &str) -> Option<u64> {
-        size_of(self.pid, key)
-    }
-}
-
-/// A size of `/proc/PID/status`, in bytes.
-pub(crate) fn size_of(process: u32, key: &str) -> Option<u64> {
-    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix(key))?;
-    Some(line.trim().trim_end_matches(" kB").parse::<u64>().ok()? << 10)
 }

@@ -29,7 +29,10 @@ use tower::ServiceExt;
 use crate::{
     invariants::check_invariants,
     pointers::all_pointers,
-    support::{cases, certs::Authority},
+    support::{
+        cases,
+        certs::{Authority, Pair},
+    },
 };
 
 /// One reader.
@@ -203,15 +206,9 @@ fn pointer(input: &[u8]) -> Result<(), String> {
 
 /// A certificate and its key, divided by a NUL.
 fn certificates() -> Vec<Vec<u8>> {
-    let directory = TempDir::new().expect("a directory");
     let authority = Authority::new("fuzz").expect("a CA");
-    let scratch = crate::support::scratch::Scratch::new("pem").expect("a directory");
-    let (cert, key) =
-        authority.server("memgate").and_then(|pair| pair.write(&scratch, "tls")).expect("files");
-    drop(directory);
-    let read = |path| std::fs::read(path).expect("a file");
-    let (cert, key) = (read(cert), read(key));
-    vec![[&cert[..], b"\0", &key].concat(), [&cert[..], authority.pem().as_bytes(), b"\0", &key].concat()]
+    let Pair { cert, key } = authority.server("memgate").expect("a certificate");
+    [format!("{cert}\0{key}"), format!("{cert}{}\0{key}", authority.pem())].map(String::into_bytes).to_vec()
 }
 
 fn pem(input: &[u8]) -> Result<(), String> {

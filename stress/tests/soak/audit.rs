@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use futures::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::{Value, json};
 
 use crate::{
     installed::{MEMGATE, install_crds, memgate},
-    parameters::Parameters,
-    request::create,
+    many::create_all,
+    runs::Parameters,
     samples::{agent, memory_of},
     support::{
         control_plane::ControlPlane,
@@ -17,9 +16,6 @@ use crate::{
         webhook::{Serve, Webhook},
     },
 };
-
-/// How many objects are made at a time.
-const WRITERS: usize = 64;
 
 /// How long the first pass may take, which writes all reports.
 const PATIENCE: Duration = Duration::from_mins(10);
@@ -43,7 +39,7 @@ pub(crate) fn run(parameters: &Parameters) -> Result<()> {
     for index in 0..parameters.number("policies")? {
         cluster.admin().apply(&policy(index).to_string())?;
     }
-    let program = Some(parameters.text("memgate")?).filter(|path| !path.is_empty()).unwrap_or(MEMGATE);
+    let program = parameters.text_or("memgate", MEMGATE)?;
     let own = ["--namespace", home.as_str(), "--audit-interval", "5s", "--audit-rate", "0"];
     let serve = own.into_iter().fold(Serve::new(program).kubeconfig(&kubeconfig), Serve::arg);
     let mut replica = serve.ready()?;
@@ -60,8 +56,8 @@ pub(crate) fn run(parameters: &Parameters) -> Result<()> {
         at_start >> 10,
     );
     let violations =
-        value(&replica, "memgate_audit_reports")? + value(&replica, "memgate_audit_reports_left_out")?;
-    println!("{violations} objects of {} violate a policy", value(&replica, "memgate_audit_subjects")?);
+        replica.metric("memgate_audit_reports")? + replica.metric("memgate_audit_reports_left_out")?;
+    println!("{violations} objects of {} violate a policy", replica.metric("memgate_audit_subjects")?);
     ensure!(second <= PASS_SECONDS, "a pass takes too long");
     ensure!(peak <= PEAK_KIB, "too much memory");
     Ok(())
@@ -91,15 +87,8 @@ fn fill(cluster: &ControlPlane, objects: u32, failing: u32) -> Result<()> {
         object["metadata"]["labels"] = team;
         object
     };
-    cluster.block_on(async {
-        let client = cluster.client();
-        let made = stream::iter(0..objects).map(|number| {
-            let (client, object) = (client.clone(), object(number));
-            let namespace = &namespaces[number as usize / 2 % namespaces.len()];
-            async move { create(&client, namespace, &object, "").await?.object() }
-        });
-        made.buffer_unordered(WRITERS).try_fold((), |(), _| async { Ok(()) }).await
-    })
+    let namespace = |number: u32| namespaces[number as usize / 2 % namespaces.len()].as_str();
+    create_all(cluster, (0..objects).map(|number| (namespace(number), object(number))))
 }
 
 /// Seven rules; only the first one is broken by some.
@@ -122,14 +111,8 @@ fn policy(index: u32) -> Value {
 /// Waits until so many passes are done; how long the last one took.
 fn pass(replica: &Webhook, count: f64) -> Result<f64> {
     wait::until_within(PATIENCE, "a pass", || {
-        let done = value(replica, "memgate_audit_passes_total{result=\"ok\"}")?;
+        let done = replica.metric("memgate_audit_passes_total{result=\"ok\"}")?;
         Ok((done >= count).then_some(()))
     })?;
-    value(replica, "memgate_audit_last_pass_seconds")
-}
-
-fn value(replica: &Webhook, name: &str) -> Result<f64> {
-    let (_, metrics) = replica.probe("/metrics").context("memgate has no metrics")?;
-    let line = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    Ok(line.with_context(|| format!("no {name}"))?.parse()?)
+    replica.metric("memgate_audit_last_pass_seconds")
 }

@@ -7,9 +7,9 @@ use axum::http::Method;
 
 use crate::{
     faults::{calls::through_apiserver, fleet::Fleet},
-    parameters::Parameters,
     replicas::{pace, start},
     request::{Answer, create, path, send},
+    runs::Parameters,
     samples::memory,
     support::{
         control_plane::ControlPlane,

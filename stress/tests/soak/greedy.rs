@@ -2,48 +2,24 @@
 //! memory of a small container; then the replica is killed and lists all of them: nothing ends for want of memory, and the
 //! ordinary calls are about as fast as alone.
 
-use std::path::Path;
-
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use crate::{
-    faults::{calls::through_apiserver, fleet::Fleet},
-    installed::{MEMGATE, install_account, install_crds},
-    parameters::Parameters,
+    faults::fleet::Fleet,
+    hostile::{Confined, as_fast},
     replicas::pace,
     request::{Answer, create},
+    runs::Parameters,
     support::{
-        cgroup::Cgroup,
         control_plane::ControlPlane,
         load::{Failure, Load, Pace},
-        scratch::Scratch,
     },
 };
 
-/// The memory limit of the container in the manifests.
-const MEMORY_LIMIT: u64 = 256 << 20;
-
-/// How much slower the slowest hundredth of ordinary calls may be beside the greedy ones.
-const MAX_SLOWDOWN: u32 = 2;
-
 pub(crate) fn run(parameters: &Parameters) -> Result<()> {
-    let (cgroup, scratch) = (Cgroup::new(MEMORY_LIMIT)?, Scratch::new("greedy")?);
-    let program = match parameters.text("memgate")? {
-        "" => Path::new(MEMGATE),
-        path => Path::new(path),
-    };
     let cluster = ControlPlane::start()?;
-    install_crds(&cluster)?;
-    let kubeconfig = install_account(&cluster)?;
-    let mut fleet = Fleet::of(&[cgroup.program(program, &scratch)?], &cluster, &kubeconfig, 1)?;
-    let call = through_apiserver(&cluster, &fleet.namespace)?;
-
-    let quiet = Load::start(cluster.runtime(), pace(parameters)?, call.clone());
-    std::thread::sleep(parameters.seconds("quiet")?);
-    let alone = quiet.stop()?;
-    println!("alone: {alone}");
-    alone.all_good()?;
+    let Confined { cgroup, mut fleet, call, alone, .. } = Confined::start(&cluster, parameters)?;
 
     let elements = usize::try_from(parameters.number("elements")?)?;
     let object = greedy(elements);
@@ -82,15 +58,13 @@ pub(crate) fn run(parameters: &Parameters) -> Result<()> {
     ensure!(cgroup.kills()? == 0, "the memory of the container did not do");
     beside.all_good()?;
     again.all_good()?;
-    let (fast, slow) = (alone.within(0.99), beside.within(0.99));
-    ensure!(slow <= fast * MAX_SLOWDOWN, "p99 went from {fast:.1?} to {slow:.1?}");
-    Ok(())
+    as_fast(&alone, &beside)
 }
 
 /// Prints what the replica says of its state.
 fn say_state(fleet: &Fleet) -> Result<()> {
     let replica = fleet.replicas.first().context("there is no replica")?;
-    let (_, text) = replica.probe("/metrics").context("memgate has no metrics")?;
+    let text = replica.metrics()?;
     let lines = text.lines().filter(|line| {
         ["memgate_store_bytes", "memgate_store_objects", "process_resident"]
             .iter()

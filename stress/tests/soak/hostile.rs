@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 use crate::{
     day::check_growth,
     faults::{
-        calls::{Caller, through_apiserver},
+        calls::{Call, Caller, through_apiserver},
         fleet::Fleet,
     },
     installed::{MEMGATE, install_account, install_crds},
-    parameters::Parameters,
     replicas::pace,
     request::create,
+    runs::Parameters,
     support::{
         cgroup::Cgroup,
         control_plane::ControlPlane,
@@ -30,26 +30,12 @@ use crate::{
 /// The memory limit of the container in the manifests.
 const MEMORY_LIMIT: u64 = 256 << 20;
 
-/// How much slower the slowest hundredth of ordinary calls may be beside hostile ones.
+/// How much slower the slowest hundredth of ordinary calls may be beside the others.
 const MAX_SLOWDOWN: u32 = 2;
 
 pub(crate) fn run(parameters: &Parameters) -> Result<()> {
-    let (cgroup, scratch) = (Cgroup::new(MEMORY_LIMIT)?, Scratch::new("hostile")?);
-    let program = match parameters.text("memgate")? {
-        "" => Path::new(MEMGATE),
-        path => Path::new(path),
-    };
     let cluster = ControlPlane::start()?;
-    install_crds(&cluster)?;
-    let kubeconfig = install_account(&cluster)?;
-    let mut fleet = Fleet::of(&[cgroup.program(program, &scratch)?], &cluster, &kubeconfig, 1)?;
-    let call = through_apiserver(&cluster, &fleet.namespace)?;
-
-    let alone = Load::start(cluster.runtime(), pace(parameters)?, call.clone());
-    std::thread::sleep(parameters.seconds("quiet")?);
-    let alone = alone.stop()?;
-    println!("alone: {alone}");
-    alone.all_good()?;
+    let Confined { cgroup, mut fleet, call, alone, .. } = Confined::start(&cluster, parameters)?;
 
     let worst = Pace { per_second: parameters.number("hostile")?, at_once: 20 };
     let hostile = Load::start(cluster.runtime(), worst, hostile(&cluster, &fleet)?);
@@ -77,6 +63,41 @@ pub(crate) fn run(parameters: &Parameters) -> Result<()> {
     ensure!(cgroup.kills()? == 0, "the memory of the container did not do");
     beside.all_good()?;
     check_growth(&used)?;
+    as_fast(&alone, &beside)
+}
+
+/// A replica in the memory of the container, and calls of one tenant that were measured alone.
+pub(crate) struct Confined<C> {
+    pub(crate) cgroup: Cgroup,
+    pub(crate) fleet: Fleet,
+    pub(crate) call: C,
+    pub(crate) alone: Tally,
+    _scratch: Scratch,
+}
+
+impl Confined<()> {
+    /// Starts the replica, and measures the calls for the time of the parameter `quiet`.
+    pub(crate) fn start(
+        cluster: &ControlPlane,
+        parameters: &Parameters,
+    ) -> Result<Confined<impl Fn(u64) -> Call + Clone + Send + 'static>> {
+        let (cgroup, scratch) = (Cgroup::new(MEMORY_LIMIT)?, Scratch::new("confined")?);
+        let program = Path::new(parameters.text_or("memgate", MEMGATE)?);
+        install_crds(cluster)?;
+        let kubeconfig = install_account(cluster)?;
+        let fleet = Fleet::of(&[cgroup.program(program, &scratch)?], cluster, &kubeconfig, 1)?;
+        let call = through_apiserver(cluster, &fleet.namespace)?;
+        let alone = Load::start(cluster.runtime(), pace(parameters)?, call.clone());
+        std::thread::sleep(parameters.seconds("quiet")?);
+        let alone = alone.stop()?;
+        println!("alone: {alone}");
+        alone.all_good()?;
+        Ok(Confined { cgroup, fleet, call, alone, _scratch: scratch })
+    }
+}
+
+/// Fails when the slowest hundredth of calls took too much longer than that of the calls alone.
+pub(crate) fn as_fast(alone: &Tally, beside: &Tally) -> Result<()> {
     let (fast, slow) = (alone.within(0.99), beside.within(0.99));
     ensure!(slow <= fast * MAX_SLOWDOWN, "p99 went from {fast:.1?} to {slow:.1?}");
     Ok(())
@@ -97,19 +118,15 @@ enum Hostile {
 }
 
 /// The hostile calls in turns. Every answer will do, as long as there is one.
-fn hostile(
-    cluster: &ControlPlane,
-    fleet: &Fleet,
-) -> Result<impl Fn(u64) -> futures::future::BoxFuture<'static, Result<(), Failure>> + Send + 'static> {
+fn hostile(cluster: &ControlPlane, fleet: &Fleet) -> Result<impl Fn(u64) -> Call + Send + 'static> {
     let replica = fleet.replicas.first().context("there is no replica")?;
     let caller = Caller::new(cluster, &replica.endpoint(), &fleet.namespace)?;
     let (client, namespace, calls) = (cluster.client(), fleet.namespace.clone(), calls());
-    Ok(move |number: u64| {
+    Ok(move |number: u64| -> Call {
         let turn = usize::try_from(number).unwrap_or_default() % calls.len();
         let (call, client, caller, namespace) =
             (calls[turn].clone(), client.clone(), caller.clone(), namespace.clone());
         Box::pin(async move { send(call, &client, &caller, &namespace).await })
-            as futures::future::BoxFuture<'static, _>
     })
 }
 

@@ -31,6 +31,8 @@ mod installed;
 #[path = "../../../tests/operate/kubelet.rs"]
 #[allow(dead_code, reason = "each test program uses the part of it that it needs")]
 mod kubelet;
+#[path = "../../support/many.rs"]
+mod many;
 #[path = "../../../tests/operate/network.rs"]
 mod network;
 #[path = "../../../tests/apiserver/order_cluster.rs"]
@@ -41,6 +43,8 @@ mod pod_logs;
 #[path = "../../../tests/apiserver/request.rs"]
 #[allow(dead_code, reason = "each test program uses the part of it that it needs")]
 mod request;
+#[path = "../../support/runs.rs"]
+mod runs;
 #[path = "../../../tests/apiserver/samples.rs"]
 #[allow(dead_code, reason = "each test program uses the part of it that it needs")]
 mod samples;
@@ -52,158 +56,91 @@ mod day;
 mod greedy;
 mod hostile;
 mod outage;
-mod parameters;
 mod races;
 mod replicas;
 mod scale;
 mod state;
 mod upgrade;
 
-use std::{env, process::ExitCode, time::Instant};
+use std::{process::ExitCode, time::Instant};
 
-use anyhow::Result;
+use runs::Run;
 
-use parameters::Parameters;
-
-/// One scenario.
-struct Scenario {
-    name: &'static str,
-    /// What it does, in a line.
-    about: &'static str,
-    /// The names of its parameters, and their values when none are given.
-    parameters: &'static [(&'static str, &'static str)],
-    run: fn(&Parameters) -> Result<()>,
-}
-
-const SCENARIOS: &[Scenario] = &[
-    Scenario {
+const SCENARIOS: &[Run] = &[
+    Run {
         name: "restarts",
         about: "replicas are replaced one by one under load: no call fails",
-        parameters: &[("times", "100"), ("rate", "200"), ("pause", "4"), ("memgate", "")],
-        run: replicas::restarts,
+        parameters: "times=100 rate=200 pause=4 memgate=",
+        action: replicas::restarts,
     },
-    Scenario {
+    Run {
         name: "kills",
         about: "replicas are killed under load: only their own calls fail, no pod goes bare",
-        parameters: &[("times", "20"), ("rate", "200"), ("memgate", "")],
-        run: replicas::kills,
+        parameters: "times=20 rate=200 memgate=",
+        action: replicas::kills,
     },
-    Scenario {
+    Run {
         name: "outage",
         about: "the apiserver stalls, dies silently, is away: what is known is served, and then learned anew",
-        parameters: &[("quiet", "130"), ("stall", "30"), ("outage", "330")],
-        run: outage::run,
+        parameters: "quiet=130 stall=30 outage=330",
+        action: outage::run,
     },
-    Scenario {
+    Run {
         name: "day",
         about: "a long time under load while memories come and go: memory and files stay as they are",
-        parameters: &[
-            ("time", "86400"),
-            ("window", "60"),
-            ("rate", "200"),
-            ("churn", "1000"),
-            ("memgate", ""),
-        ],
-        run: day::run,
+        parameters: "time=86400 window=60 rate=200 churn=1000 memgate=",
+        action: day::run,
     },
-    Scenario {
+    Run {
         name: "hostile",
         about: "ordinary calls beside the worst ones, in the memory of a container (as root): all stays as it is",
-        parameters: &[
-            ("time", "3600"),
-            ("window", "60"),
-            ("quiet", "120"),
-            ("rate", "20"),
-            ("hostile", "2"),
-            ("memgate", ""),
-        ],
-        run: hostile::run,
+        parameters: "time=3600 window=60 quiet=120 rate=20 hostile=2 memgate=",
+        action: hostile::run,
     },
-    Scenario {
+    Run {
         name: "greedy",
         about: "a tenant writes 50 MB of lists that say nothing, in the memory of a container (as root): others stay as fast",
-        parameters: &[
-            ("megabytes", "50"),
-            ("elements", "9900"),
-            ("writes", "4"),
-            ("quiet", "60"),
-            ("rate", "20"),
-            ("memgate", ""),
-        ],
-        run: greedy::run,
+        parameters: "megabytes=50 elements=9900 writes=4 quiet=60 rate=20 memgate=",
+        action: greedy::run,
     },
-    Scenario {
+    Run {
         name: "upgrade",
         about: "an older build's installation becomes this one's and goes back: no call fails (`just upgrade BASE`)",
-        parameters: &[("old", ""), ("rate", "20"), ("pause", "20"), ("twice", "no")],
-        run: upgrade::run,
+        parameters: "old= rate=20 pause=20 twice=no",
+        action: upgrade::run,
     },
-    Scenario {
+    Run {
         name: "scale",
         about: "a Deployment grows to many pods at once: each pod has its memory",
-        parameters: &[("pods", "1000")],
-        run: scale::run,
+        parameters: "pods=1000",
+        action: scale::run,
     },
-    Scenario {
+    Run {
         name: "audit",
         about: "one replica audits many stored objects, as fast as it can: time of a pass, memory",
-        parameters: &[("objects", "100000"), ("failing", "1000"), ("policies", "5"), ("memgate", "")],
-        run: audit::run,
+        parameters: "objects=100000 failing=1000 policies=5 memgate=",
+        action: audit::run,
     },
-    Scenario {
+    Run {
         name: "state",
         about: "many objects of one kind, and changes of them: CPU time, memory, time to be ready",
-        parameters: &[
-            ("kind", "Query"),
-            ("objects", "50000"),
-            ("rate", "500"),
-            ("time", "60"),
-            ("more", "50000"),
-            ("memgate", ""),
-        ],
-        run: state::run,
+        parameters: "kind=Query objects=50000 rate=500 time=60 more=50000 memgate=",
+        action: state::run,
     },
-    Scenario {
+    Run {
         name: "races",
         about: "memory, agent and pod in one apply, many times: each pod gets its memory",
-        parameters: &[("times", "1000")],
-        run: races::run,
+        parameters: "times=1000",
+        action: races::run,
     },
 ];
 
 fn main() -> ExitCode {
-    let args: Vec<String> = env::args().skip(1).collect();
-    let Some((name, values)) = args.split_first() else {
-        list();
-        return ExitCode::SUCCESS;
-    };
-    let Some(scenario) = SCENARIOS.iter().find(|scenario| scenario.name == name) else {
-        eprintln!("there is no scenario {name}; there are:");
-        list();
-        return ExitCode::FAILURE;
-    };
-    match run(scenario, values) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("{name}: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn run(scenario: &Scenario, values: &[String]) -> Result<()> {
-    let parameters = Parameters::read(scenario.parameters, values)?;
-    let start = Instant::now();
-    println!("{} {parameters}", scenario.name);
-    (scenario.run)(&parameters)?;
-    println!("{}: passed in {:.0?}", scenario.name, start.elapsed());
-    Ok(())
-}
-
-fn list() {
-    for Scenario { name, about, parameters, .. } in SCENARIOS {
-        println!("{name:<12} {about}");
-        let parameters: Vec<_> = parameters.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        println!("{:<12} {}", "", parameters.join(" "));
-    }
+    runs::main(("scenario", 12), SCENARIOS, |scenario, parameters| {
+        let start = Instant::now();
+        println!("{} {parameters}", scenario.name);
+        (scenario.action)(parameters)?;
+        println!("{}: passed in {:.0?}", scenario.name, start.elapsed());
+        Ok(())
+    })
 }

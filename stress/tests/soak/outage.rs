@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use crate::{
     faults::without_apiserver::{WithoutApiserver, lists},
     installed::{install_account, install_crds},
-    parameters::Parameters,
+    runs::Parameters,
     support::control_plane::ControlPlane,
 };
 

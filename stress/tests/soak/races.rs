@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use crate::{
     installed::{GUARDED, Installed},
-    parameters::Parameters,
     request::{path, send},
+    runs::Parameters,
     samples::{COMPLETE, agent, env_names, memory, pod},
     support::control_plane::ControlPlane,
 };

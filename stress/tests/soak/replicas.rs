@@ -7,7 +7,7 @@ use anyhow::Result;
 use crate::{
     faults::{fleet::Fleet, replicas},
     installed::{install_account, install_crds},
-    parameters::Parameters,
+    runs::Parameters,
     support::{control_plane::ControlPlane, load::Pace},
 };
 

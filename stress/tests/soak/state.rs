@@ -4,7 +4,6 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use futures::{StreamExt as _, TryStreamExt as _, stream};
 use kube::{
     Api,
     api::{ApiResource, DynamicObject, Patch, PatchParams},
@@ -14,8 +13,9 @@ use serde_json::{Value, json};
 use crate::{
     faults::calls::Caller,
     installed::{MEMGATE, install_account, install_crds, known_objects},
-    parameters::Parameters,
+    many::{WRITERS, create_all},
     request::create,
+    runs::Parameters,
     samples::{agent, memory},
     support::{
         control_plane::ControlPlane,
@@ -24,9 +24,6 @@ use crate::{
         webhook::{Serve, Webhook},
     },
 };
-
-/// How many objects are made or changed at a time.
-const WRITERS: usize = 64;
 
 /// The goals: a share of one core; resident memory in KiB while all change, and after a start with all of them.
 const CORE_SHARE: f64 = 0.1;
@@ -40,7 +37,7 @@ pub(crate) fn run(parameters: &Parameters) -> Result<()> {
     let cluster = ControlPlane::start()?;
     install_crds(&cluster)?;
     let kubeconfig = install_account(&cluster)?;
-    let program = Some(parameters.text("memgate")?).filter(|path| !path.is_empty()).unwrap_or(MEMGATE);
+    let program = parameters.text_or("memgate", MEMGATE)?;
     let serve = Serve::new(program).kubeconfig(&kubeconfig);
     let pile = Pile::new(&cluster, parameters.text("kind")?)?;
     let other = cluster.fresh_namespace("other")?;
@@ -175,16 +172,12 @@ impl Pile {
     /// Makes the objects with these numbers.
     fn grow(&self, cluster: &ControlPlane, numbers: std::ops::Range<u64>) -> Result<()> {
         let (begin, count) = (Instant::now(), numbers.end - numbers.start);
-        let made = cluster.block_on(async {
-            let client = cluster.client();
-            let made = stream::iter(numbers).map(|number| {
-                let (client, mut object) = (client.clone(), self.object.clone());
-                object["metadata"] = json!({"name": format!("piled-{number}")});
-                async move { create(&client, &self.namespace, &object, "").await?.object() }
-            });
-            made.buffer_unordered(WRITERS).try_fold((), |(), _| async { Ok(()) }).await
-        });
-        made?;
+        let object = |number: u64| {
+            let mut object = self.object.clone();
+            object["metadata"] = json!({"name": format!("piled-{number}")});
+            (self.namespace.as_str(), object)
+        };
+        create_all(cluster, numbers.map(object))?;
         println!("{count} objects were made in {:.0?}", begin.elapsed());
         Ok(())
     }

@@ -16,8 +16,8 @@ use crate::{
     installed::{MEMGATE, install_crds, wait_until_asked},
     kubelet::{self, Kubelet, Machine, NAMESPACE},
     network::Network,
-    parameters::Parameters,
     replicas::pace,
+    runs::Parameters,
     support::{
         control_plane::ControlPlane,
         load::{Load, Tally},

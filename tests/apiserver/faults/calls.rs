@@ -23,7 +23,7 @@ pub(crate) const BROKEN: &str = "connection broken";
 pub(crate) const DENIED: &str = "denied";
 
 /// A call of a load.
-type Call = BoxFuture<'static, Result<(), Failure>>;
+pub(crate) type Call = BoxFuture<'static, Result<(), Failure>>;
 
 /// What is created in a dry run, and when that is good.
 type Creation = (Value, fn(&Value) -> bool);
@@ -33,7 +33,7 @@ type Creation = (Value, fn(&Value) -> bool);
 pub(crate) fn through_apiserver(
     cluster: &ControlPlane,
     namespace: &str,
-) -> Result<impl Fn(u64) -> Call + Clone + Send + 'static> {
+) -> Result<impl Fn(u64) -> Call + Clone + Send + use<>> {
     creations(cluster, namespace, |number| match number % 4 {
         0 => (memory(&format!("more-{number}")), |memory| memory["kind"] == "ArkMemory"),
         2 => required(number),
@@ -45,7 +45,7 @@ pub(crate) fn through_apiserver(
 pub(crate) fn required_pods(
     cluster: &ControlPlane,
     namespace: &str,
-) -> Result<impl Fn(u64) -> Call + Clone + Send + 'static> {
+) -> Result<impl Fn(u64) -> Call + Clone + Send + use<>> {
     creations(cluster, namespace, required)
 }
 
@@ -61,7 +61,7 @@ fn creations(
     cluster: &ControlPlane,
     namespace: &str,
     creation: fn(u64) -> Creation,
-) -> Result<impl Fn(u64) -> Call + Clone + Send + 'static> {
+) -> Result<impl Fn(u64) -> Call + Clone + Send + use<>> {
     let client = cluster.client();
     for object in [memory("notes"), agent("scout", "notes")] {
         cluster.block_on(create(&client, namespace, &object, ""))?.object()?;

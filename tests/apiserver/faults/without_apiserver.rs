@@ -95,10 +95,7 @@ impl WithoutApiserver {
 
     /// How old what it knows of arkonis is, by its own word.
     pub(crate) fn age(&self) -> Result<Duration> {
-        let (_, metrics) = self.memgate.probe("/metrics").context("memgate has no metrics")?;
-        let series = "memgate_store_age_seconds{family=\"arkonis\"} ";
-        let age = metrics.lines().find_map(|line| line.strip_prefix(series));
-        Ok(Duration::from_secs_f64(age.context("there is no age")?.parse()?))
+        Ok(Duration::from_secs_f64(self.memgate.metric("memgate_store_age_seconds{family=\"arkonis\"}")?))
     }
 
     /// The lines of its log that are more than information.

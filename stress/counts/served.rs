@@ -1,13 +1,9 @@
 //! A server with the webhook's listener, without TLS, and a client that share one thread: what reviews cost is counted there.
 
-use std::fs;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 
 use memgate_certs::tls::CertSource;
-use memgate_manifest::document::values;
-use memgate_manifest::source::Source;
 use memgate_model::snapshot::Snapshot;
 use memgate_server::server::options::Options;
 use memgate_server::server::{Service, State, logs, reviews, routed, serve_plain};
@@ -113,25 +109,13 @@ fn served(mut snapshot: Snapshot, path: &str, body: &str, policies: bool) -> Con
     // Fails when there is a log already.
     drop(logs::init(logs::LineFormat::Text, "warn"));
     if policies {
-        add_policies(&mut snapshot);
+        for policy in common::library() {
+            drop(memgate_core::state::add(&mut snapshot, &policy).expect("a policy"));
+        }
     }
     let mut connection = Connection::new(reviews(&options(), State::Fixed(snapshot)), path, body);
     let length = connection.exchange();
     let answer = String::from_utf8_lossy(connection.answer.get(..length).expect("the answer")).into_owned();
     assert!(answer.contains(r#""allowed":true"#), "{answer}");
     connection
-}
-
-/// The twenty policies of the library.
-fn add_policies(snapshot: &mut Snapshot) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/policy/library");
-    let mut files: Vec<_> =
-        fs::read_dir(folder).expect("the library").map(|entry| entry.expect("a file").path()).collect();
-    files.sort();
-    for file in files {
-        let source = Source::new("policy", fs::read_to_string(file).expect("a text"));
-        for document in values(&Arc::new(source), &mut Vec::new()) {
-            drop(memgate_core::state::add(snapshot, document.value()).expect("a policy"));
-        }
-    }
 }

@@ -14,10 +14,11 @@
     reason = "what macros write"
 )]
 
+#[path = "../../benches/common/mod.rs"]
 mod common;
-#[path = "common/served.rs"]
+#[path = "../served.rs"]
 mod served;
-#[path = "wire/state.rs"]
+#[path = "../../benches/wire/state.rs"]
 mod state;
 
 use std::hint::black_box;

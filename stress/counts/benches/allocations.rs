@@ -4,8 +4,9 @@
 #![allow(clippy::expect_used, reason = "a benchmark that cannot be set up must stop")]
 #![allow(clippy::print_stdout, reason = "the result")]
 
+#[path = "../../benches/common/mod.rs"]
 mod common;
-#[path = "common/served.rs"]
+#[path = "../served.rs"]
 mod served;
 
 use allocation_counter::measure;
