@@ -42,6 +42,7 @@ pub mod review;
 #[cfg(feature = "workstation")]
 pub mod schema;
 pub mod serve;
+pub mod server_keys;
 pub mod settings;
 pub mod snapshot;
 pub mod terminal;
@@ -171,7 +172,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitStatus {
     let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => {
-            let known = workstation::missing_command(&error);
+            let known = workstation::missing_command(&error).or_else(|| server_keys::former_flag(&error));
             let Some(known) = known else { return print_usage(error) };
             Terminal::new(clap::ColorChoice::Auto).error(&known);
             return ExitStatus::Failed;
