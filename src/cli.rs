@@ -18,6 +18,7 @@ pub mod explain_pod;
 pub mod families;
 pub mod file;
 pub mod fix;
+pub mod help;
 pub mod input;
 pub mod interrupt;
 pub mod keys;
@@ -41,6 +42,7 @@ pub mod review;
 #[cfg(feature = "workstation")]
 pub mod schema;
 pub mod serve;
+pub mod server_keys;
 pub mod settings;
 pub mod snapshot;
 pub mod terminal;
@@ -101,7 +103,7 @@ impl From<ExitStatus> for ExitCode {
 /// gives agent pods the environment that their memory needs. It runs as an admission webhook in
 /// a cluster (serve) and on manifest files (check, mutate, review), with the same verdicts.
 #[derive(Debug, Parser)]
-#[command(name = "memgate", version = workstation::VERSION.as_str(), max_term_width = 100, before_help = EXIT_CODES)]
+#[command(name = "memgate", version = workstation::VERSION.as_str(), max_term_width = 100, before_help = help::EXIT_CODES)]
 #[command(disable_help_flag = true)]
 struct Cli {
     #[command(subcommand)]
@@ -127,23 +129,6 @@ struct Cli {
     )]
     color: clap::ColorChoice,
 }
-
-/// The exit codes come before the options, and the examples last.
-const HELP_TEMPLATE: &str = "\
-{about-with-newline}
-{usage-heading} {usage}
-
-{before-help}{all-args}{after-help}";
-
-const EXIT_CODES: &str = "\
-Exit codes:
-  0  nothing would be denied
-  1  something would be denied, or a case failed
-  2  wrong usage, an input that cannot be read or parsed, or a fault of memgate
-  3  nothing to check was found";
-
-/// The exit codes of a command that names no others.
-const FEW_EXIT_CODES: &str = "Exit codes: 0 done, 2 wrong usage or a fault.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -187,8 +172,9 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitStatus {
     let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => {
-            let Some(missing) = workstation::missing_command(&error) else { return print_usage(error) };
-            Terminal::new(clap::ColorChoice::Auto).error(&missing);
+            let known = workstation::missing_command(&error).or_else(|| server_keys::former_flag(&error));
+            let Some(known) = known else { return print_usage(error) };
+            Terminal::new(clap::ColorChoice::Auto).error(&known);
             return ExitStatus::Failed;
         }
     };
@@ -201,7 +187,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitStatus {
 
 /// The command line with the layout of its help texts.
 fn command() -> clap::Command {
-    with_layout(Cli::command()).mut_subcommands(|it| {
+    help::with_layout(Cli::command()).mut_subcommands(|it| {
         let is_hidden = |arg: &clap::Arg| lsp_refuses(arg.get_id().as_str());
         if it.get_name() == "lsp" {
             it.mut_args(|arg| if is_hidden(&arg) { arg.hide(true) } else { arg })
@@ -214,11 +200,6 @@ fn command() -> clap::Command {
 /// The flags that `lsp` has with other commands and refuses.
 fn lsp_refuses(id: &str) -> bool {
     ["render", "values", "stdin_filename"].contains(&id)
-}
-
-fn with_layout(command: clap::Command) -> clap::Command {
-    let codes = command.get_before_help().map_or_else(|| FEW_EXIT_CODES.into(), Clone::clone);
-    command.before_help(codes).help_template(HELP_TEMPLATE).mut_subcommands(with_layout)
 }
 
 fn run(args: &Command, terminal: Terminal) -> anyhow::Result<ExitStatus> {

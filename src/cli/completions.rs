@@ -8,6 +8,7 @@ use crate::cli::{ExitStatus, list_choices};
 /// Print the completion script of a shell
 #[derive(Debug, clap::Args)]
 #[command(
+    hide = true,
     before_help = "Exit codes: 0 printed or listed, 2 wrong usage.",
     after_long_help = "\
 Examples:

@@ -25,7 +25,6 @@ use memgate_workbench::offline::load::InputPlan;
 use memgate_workbench::offline::load::{Inputs, load};
 use memgate_workbench::offline::read::DEFAULT_MAX_BYTES;
 use memgate_workbench::offline::render::{Rendering, Unrendered, command};
-#[cfg(feature = "workstation")]
 use memgate_workbench::offline::repository::is_glob;
 use memgate_workbench::offline::repository::{Tool, normal, root_of};
 use memgate_workbench::offline::rules::Rules;
@@ -156,7 +155,6 @@ impl InputArgs {
 
     /// A flag that makes no sense where files are read again with each change of a text, and why. `directory` is the one
     /// from which its paths are.
-    #[cfg(feature = "workstation")]
     pub fn unfit_for_changes(&self, directory: &Path) -> Option<&'static str> {
         let ReadingArgs { render, stdin_filename, .. } = &self.reading;
         let flags = || self.state.with.iter().chain(&self.policies.policy);
@@ -179,7 +177,6 @@ impl InputArgs {
 
     /// The same flags for a process that changes its working directory: paths of flags are those of `directory`. PATHs stay
     /// as they are.
-    #[cfg(feature = "workstation")]
     #[must_use]
     pub fn from_directory(&self, directory: &Path) -> Self {
         let mut args = self.clone();

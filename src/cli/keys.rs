@@ -89,9 +89,12 @@ fn fault(value: &Value, schema: &Value, whole: &Value, pointer: &Pointer) -> Opt
     }
     match (schema.get("type").and_then(Value::as_str)?, value) {
         ("string", Value::String(text)) => misfit(text, schema).and_then(|what| wrong(&what)),
-        ("boolean", Value::Bool(_)) => None,
+        ("boolean", Value::Bool(_)) | ("number", Value::Number(_)) => None,
+        ("integer", Value::Number(number)) if number.is_u64() => None,
         ("string", _) => wrong("write a text"),
         ("boolean", _) => wrong("write true or false"),
+        ("integer", _) => wrong("write a whole number"),
+        ("number", _) => wrong("write a number"),
         ("array", Value::Array(items)) => {
             let of = schema.get("items")?;
             let miscounted = miscounted(items.len(), schema, ["minItems", "maxItems"]);

@@ -14,6 +14,7 @@ use crate::cli::{ExitStatus, list_choices};
 /// Print the manual page of a command
 #[derive(Debug, clap::Args)]
 #[command(
+    hide = true,
     before_help = "Exit codes: 0 printed or listed, 2 there is no such command, or a page cannot be written.",
     after_long_help = "\
 Examples:

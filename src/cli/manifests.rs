@@ -54,7 +54,7 @@ pub struct Args {
 
     /// Change the installation; repeatable
     ///
-    /// Deployment: ha, single-node, kind-dev, host-network, network-policy; priority-critical (always).
+    /// Deployment: ha, single-node, kind-dev, host-network, network-policy, settings.
     /// Until a replica is ready: after-ready.
     /// Certificates: cert-manager, csi-driver, cert-files, mtls.
     /// Reviews: family-arkonis, family-ark, family-orloj, family-orka, family-sympozium, family-kagent,
@@ -153,6 +153,12 @@ impl CertsArg {
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let settings = args.settings.settings()?;
     let components = components(args)?;
+    if !args.settings.server_keys()?.is_empty() && !components.contains(&Component::Settings) {
+        terminal.note(
+            "note: the file of --config also has keys for serve alone, which are not passed on: write it into the ConfigMap \
+             memgate-settings, and add --component settings",
+        );
+    }
     let flags = flags(&settings);
     let families = families(settings.families, &components);
     if let Some(family) = args.elsewhere.iter().find(|family| families.contains(family)) {

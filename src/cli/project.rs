@@ -96,7 +96,6 @@ pub enum FailOnSeverity {
 
 impl ProjectArgs {
     /// Reads a relative path from this directory, whatever the working directory is.
-    #[cfg(feature = "workstation")]
     pub fn read_from(&mut self, directory: &Path) {
         if let Some(file) = self.project.as_mut().filter(|file| file.as_os_str() != "none") {
             *file = directory.join(&*file);

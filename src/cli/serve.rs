@@ -87,11 +87,6 @@ pub struct Args {
     #[arg(long, conflicts_with = "state", help_heading = "State")]
     no_events: bool,
 
-    /// The most seconds to go on serving after the signal to end; with --state 1
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(..=86_400),
-        help_heading = "Network")]
-    drain: Option<u64>,
-
     #[command(flatten)]
     audit: AuditArgs,
 
@@ -201,11 +196,12 @@ fn read_definitions(snapshot: &Snapshot) -> io::Result<()> {
 }
 
 fn options(args: &Args) -> anyhow::Result<Options> {
-    let source = args.certs.source(!args.state.is_empty())?;
+    let keys = args.settings.server_keys()?;
+    let source = args.certs.source(&keys, !args.state.is_empty())?;
     let traces = args.traces.settings();
     let (listen, health) = (args.listen, args.health);
     let (events, policies) = (!args.no_events, !args.no_policies);
-    let audit = args.audit.options(args.certs.namespace());
+    let audit = args.audit.options(&keys, args.certs.namespace())?;
     let mut options = Options { listen, health, events, policies, audit, traces, ..Options::new(source) };
     options.client_auth = args.certs.client_auth();
     options.registration = args.certs.registration();
@@ -213,10 +209,7 @@ fn options(args: &Args) -> anyhow::Result<Options> {
         options.timers.drain_grace = FIXED_STATE_DRAIN_GRACE;
         options.timers.drain_quiet = Duration::ZERO;
     }
-    if let Some(seconds) = args.drain {
-        options.timers.drain_grace = Duration::from_secs(seconds);
-    }
-    args.limits.apply(&mut options)?;
+    args.limits.apply(&keys, &mut options)?;
     Ok(options)
 }
 

@@ -9,6 +9,8 @@ use serde::Deserialize;
 use crate::cli::families::FamilyArgs;
 use crate::cli::keys;
 use crate::cli::policies::ClusterPolicyArgs;
+use crate::cli::server_keys::ServerKeys;
+use memgate_manifest::document::Document;
 use memgate_model::platform_settings::{MemoryMode, PlatformSettings, WriterTokens};
 use memgate_model::settings::Settings;
 
@@ -19,7 +21,8 @@ pub struct SettingsArgs {
     /// Settings file, YAML or JSON; flags win over it
     ///
     /// Its keys, all optional: families (a list), orloj.jobNamespaces, orloj.sharedSecrets, orloj.sourceNamespaces
-    /// (lists), sympozium.memoryMode, sympozium.writerTokens, sympozium.waitImage and sympozium.memoryImage.
+    /// (lists), sympozium.memoryMode, sympozium.writerTokens, sympozium.waitImage, sympozium.memoryImage, and those of
+    /// serve alone, such as auditRate and timeoutBody; `memgate schema settings` describes all.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
@@ -118,7 +121,6 @@ pub struct SettingsFile {
 
 impl SettingsArgs {
     /// Reads a relative path from this directory, whatever the working directory is.
-    #[cfg(feature = "workstation")]
     pub fn read_from(&mut self, directory: &std::path::Path) {
         if let Some(file) = &mut self.config {
             *file = directory.join(&*file);
@@ -130,6 +132,11 @@ impl SettingsArgs {
         self.config.is_some() || self.families.is_chosen()
     }
 
+    /// The settings file, if there is one and it is not empty.
+    fn document(&self) -> anyhow::Result<Option<Document>> {
+        Ok(self.config.as_ref().map(|path| keys::read(path, keys::SETTINGS)).transpose()?.flatten())
+    }
+
     /// Joins the defaults, the file and the flags. The settings of a repository count when no flag names a file.
     ///
     /// # Errors
@@ -137,8 +144,7 @@ impl SettingsArgs {
     pub fn settings(&self, of_repository: Option<&SettingsFile>) -> anyhow::Result<Settings> {
         let file = match &self.config {
             Some(path) => {
-                let document = keys::read(path, keys::SETTINGS)?;
-                let file = document.map(|document| serde_json::from_value(document.value().clone()));
+                let file = self.document()?.map(|document| serde_json::from_value(document.value().clone()));
                 let failed = || format!("failed to read the settings {}", path.display());
                 file.transpose().with_context(failed)?.unwrap_or_default()
             }
@@ -155,6 +161,14 @@ impl SettingsArgs {
 }
 
 impl ServerSettingsArgs {
+    /// What the file sets about the server alone.
+    ///
+    /// # Errors
+    /// When the file cannot be read or has an unknown key or value.
+    pub fn server_keys(&self) -> anyhow::Result<ServerKeys> {
+        Ok(ServerKeys::new(self.common.document()?))
+    }
+
     /// Joins the defaults, the file and the flags.
     ///
     /// # Errors

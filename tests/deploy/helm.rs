@@ -385,11 +385,8 @@ fn passes_on_what_is_set() {
         "--service=gate",
         "--webhook-configuration=zz-gate",
         "--ca-secret=gate-ca",
-        "--leaf-validity=24h",
-        "--key-algorithm=p384",
-        "--max-body-bytes=4194304",
-        "--timeout-handshake=3s",
-        "--drain=50",
+        "--config=/etc/memgate/settings/settings.yaml",
+        "--audit-interval=1h",
         "--reference-grace=45s",
         "--otlp-endpoint=http://collector:4318",
         "--log-format=json",
@@ -397,6 +394,12 @@ fn passes_on_what_is_set() {
     ] {
         assert!(args.contains(&format!("\"{flag}\"")), "{flag} is not in {args}");
     }
+    let settings = "auditRate: 0\ndrain: 50\nkeyAlgorithm: p384\nleafValidity: 24h\nmaxBodyBytes: 4194304\n\
+                    maxReports: 20000\ntimeoutHandshake: 3s\n";
+    assert_eq!(objects["v1 ConfigMap gate-settings"]["data"]["settings.yaml"], settings);
+    let volumes = deployment["spec"]["template"]["spec"]["volumes"].to_string();
+    assert!(volumes.contains(r#"{"name":"settings","configMap":{"name":"gate-settings"}}"#), "{volumes}");
+    assert!(deployment["spec"]["template"]["metadata"]["annotations"]["checksum/settings"].is_string());
     assert_eq!(deployment["metadata"]["labels"]["team"], "platform");
     let entries =
         &objects["admissionregistration.k8s.io/v1 MutatingWebhookConfiguration zz-gate"]["webhooks"];
@@ -438,18 +441,10 @@ fn writes_whole_numbers_from_a_file_of_values() {
     assert_eq!(pod["terminationGracePeriodSeconds"], json!(4_000_020));
     assert_eq!(objects["v1 Service memgate"]["spec"]["ports"][0]["port"], json!(8443));
     let args = pod["containers"][0]["args"].to_string();
-    for flag in [
-        "--max-body-bytes=8388608",
-        "--max-requests=1000000",
-        "--max-bytes-in-flight=134217728",
-        "--max-connections=3000000",
-        "--max-state=67108864",
-        "--queue-wait=2ms",
-        "--drain=4000000",
-        "--renew-fraction=0.5",
-    ] {
-        assert!(args.contains(&format!("\"{flag}\"")), "{flag} is not in {args}");
-    }
+    assert!(args.contains("\"--max-state=67108864\""), "{args}");
+    let settings = "drain: 4000000\nmaxBodyBytes: 8388608\nmaxBytesInFlight: 134217728\nmaxConnections: 3000000\n\
+                    maxRequests: 1000000\nqueueWait: 2ms\nrenewFraction: 0.5\n";
+    assert_eq!(objects["v1 ConfigMap memgate-settings"]["data"]["settings.yaml"], settings);
 }
 
 #[test]
@@ -458,9 +453,10 @@ fn takes_zero_for_a_value() {
     let objects = rendered_with("tracing: {sampling: 0}\ntimeouts: {drain: 0}\nreferenceGrace: 0\n");
     let pod = &objects["apps/v1 Deployment memgate"]["spec"]["template"]["spec"];
     let args = pod["containers"][0]["args"].to_string();
-    for flag in ["--otlp-sampling=0", "--drain=0", "--reference-grace=0"] {
+    for flag in ["--otlp-sampling=0", "--reference-grace=0"] {
         assert!(args.contains(&format!("\"{flag}\"")), "{flag} is not in {args}");
     }
+    assert_eq!(objects["v1 ConfigMap memgate-settings"]["data"]["settings.yaml"], "drain: 0\n");
     assert_eq!(pod["terminationGracePeriodSeconds"], json!(20));
 }
 

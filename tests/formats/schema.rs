@@ -195,8 +195,13 @@ fn choices_of_a_repository_are_as_described() {
 fn choices_of_a_repository_hold_settings() {
     let (project, settings) = (printed("project"), printed("settings"));
     let inner = &project["properties"]["settings"];
-    for key in ["type", "additionalProperties", "properties"] {
+    for key in ["type", "additionalProperties"] {
         assert_eq!(inner[key], settings[key], "{key}");
+    }
+    let keys = inner["properties"].as_object().expect("keys");
+    assert_eq!(keys.keys().collect::<Vec<_>>(), ["families", "orloj", "sympozium"], "none of serve alone");
+    for (key, described) in keys {
+        assert_eq!(*described, settings["properties"][key], "{key}");
     }
     assert_eq!(project["definitions"], settings["definitions"]);
     assert_eq!(project["properties"]["families"], settings["properties"]["families"]);

@@ -2,6 +2,7 @@
 
 use std::{
     ffi::OsString,
+    fs,
     net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     process::{Command, ExitStatus},
@@ -25,6 +26,7 @@ pub(crate) struct Serve {
     program: PathBuf,
     args: Vec<OsString>,
     env: Vec<(OsString, OsString)>,
+    settings: Option<String>,
     at: Option<Addresses>,
     own_certificate: bool,
     identity: Option<Identity>,
@@ -68,6 +70,12 @@ impl Serve {
     /// One more argument.
     pub(crate) fn arg(mut self, arg: impl Into<OsString>) -> Self {
         self.args.push(arg.into());
+        self
+    }
+
+    /// With a settings file of this text.
+    pub(crate) fn settings(mut self, text: &str) -> Self {
+        self.settings = Some(text.to_owned());
         self
     }
 
@@ -130,12 +138,16 @@ impl Serve {
         };
         let (cert, key) = pair.write(&scratch, "tls")?;
         let files = [Path::new("--tls-cert"), &cert, Path::new("--tls-key"), &key];
+        if let Some(text) = &self.settings {
+            fs::write(scratch.path().join("settings.yaml"), text)?;
+        }
         let mut command = Command::new(&self.program);
         command
             .arg("serve")
             .args(["--listen", &addresses.listen.to_string()])
             .args(["--health", &addresses.health.to_string()])
             .args(files.iter().filter(|_| !self.own_certificate))
+            .args(["--config", "settings.yaml"].iter().filter(|_| self.settings.is_some()))
             .args(&self.args)
             .envs(self.env.iter().map(|(key, value)| (key, value)))
             .current_dir(scratch.path());

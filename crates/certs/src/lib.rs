@@ -50,7 +50,7 @@ pub struct Builtin {
 }
 
 /// How long certificates are valid, and what keys they have.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CertPolicy {
     /// How long a CA is valid.
     pub ca: Duration,

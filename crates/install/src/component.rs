@@ -23,6 +23,8 @@ pub enum Component {
     KindDev,
     /// Only the apiserver is answered.
     Mtls,
+    /// The settings file from a ConfigMap.
+    Settings,
     /// A NetworkPolicy for memgate's traffic.
     NetworkPolicy,
     /// The network of the machine, where the apiserver cannot reach that of the pods.
@@ -33,8 +35,6 @@ pub enum Component {
     Alerts,
     /// A dashboard for Grafana.
     Dashboards,
-    /// The priority of critical workloads, which every installation has; the name is kept for scripts.
-    PriorityCritical,
     /// Pods of agents are refused while memgate does not answer.
     FailClosed,
     /// Pods and resources in strict namespaces are refused while memgate does not answer, since policies could deny them.
@@ -79,12 +79,12 @@ impl Component {
         (Self::SingleNode, "single-node"),
         (Self::KindDev, "kind-dev"),
         (Self::Mtls, "mtls"),
+        (Self::Settings, "settings"),
         (Self::NetworkPolicy, "network-policy"),
         (Self::HostNetwork, "host-network"),
         (Self::ServiceMonitor, "service-monitor"),
         (Self::Alerts, "alerts"),
         (Self::Dashboards, "dashboards"),
-        (Self::PriorityCritical, "priority-critical"),
         (Self::FailClosed, "fail-closed"),
         (Self::PolicyStrict, "policy-strict"),
         (Self::ArkBrokers, "ark-brokers"),

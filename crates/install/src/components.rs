@@ -16,8 +16,8 @@ use crate::objects::Objects;
 /// Applies the change of a component.
 pub(super) fn apply(objects: &mut Objects, plan: &InstallPlan, component: Component) {
     match component {
-        // The families are in the plan, and the priority is in the base.
-        Component::Family(_) | Component::PriorityCritical => {}
+        // The families are in the plan.
+        Component::Family(_) => {}
         Component::Policies => policies::policies(objects, plan),
         Component::Ha => availability::ha(objects),
         Component::SingleNode => availability::single_node(objects),
@@ -26,6 +26,7 @@ pub(super) fn apply(objects: &mut Objects, plan: &InstallPlan, component: Compon
         Component::CsiDriver => certs::csi_driver(objects, plan),
         Component::CertFiles => certs::files(objects, plan),
         Component::Mtls => certs::mtls(objects),
+        Component::Settings => operations::settings(objects),
         Component::NetworkPolicy => network::policy(objects, plan),
         Component::HostNetwork => network::host(objects),
         Component::ServiceMonitor => monitoring::service_monitor(objects, plan),

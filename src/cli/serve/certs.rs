@@ -1,9 +1,9 @@
-//! The flags of `memgate serve` about certificates.
+//! The flags and keys of `memgate serve` about certificates.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use crate::cli::duration;
+use crate::cli::server_keys::ServerKeys;
 use memgate_certs::tls::{CertSource, ClientAuth};
 use memgate_certs::{Builtin, CertPolicy, KeyKind};
 use memgate_cluster::client::own_namespace;
@@ -62,22 +62,6 @@ pub(super) struct CertArgs {
     #[arg(long, value_name = "NAME", default_value = "memgate-ca")]
     ca_secret: String,
 
-    /// How long a CA is valid
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse_validity, default_value = "8760h")]
-    ca_validity: Duration,
-
-    /// How long the certificate of a replica is valid
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse_validity, default_value = "168h")]
-    leaf_validity: Duration,
-
-    /// After which part of its life a certificate is replaced: 0.2 to 0.9
-    #[arg(long, value_name = "FRACTION", value_parser = parse_percent, default_value = "0.66")]
-    renew_fraction: u8,
-
-    /// The keys of the certificates that memgate makes: ECDSA over P-256 or P-384
-    #[arg(long, value_name = "KEY", value_enum, default_value = "p256")]
-    key_algorithm: KeyAlgorithm,
-
     /// Answer only callers with a certificate of this CA, PEM; read again when it changes
     #[arg(long, value_name = "FILE")]
     client_ca: Option<PathBuf>,
@@ -99,18 +83,12 @@ enum CertMode {
     SelfSigned,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum KeyAlgorithm {
-    P256,
-    P384,
-}
-
 impl CertArgs {
     /// Where the certificate comes from: the default depends on whether the state is from files.
     ///
     /// # Errors
-    /// When the arguments contradict each other.
-    pub(super) fn source(&self, state_from_files: bool) -> anyhow::Result<CertSource> {
+    /// When the arguments contradict each other, or a value of the settings file cannot be used.
+    pub(super) fn source(&self, keys: &ServerKeys, state_from_files: bool) -> anyhow::Result<CertSource> {
         let mode = self.certs.unwrap_or(match (&self.tls_cert, state_from_files) {
             (Some(_), _) => CertMode::Files,
             (None, true) => CertMode::SelfSigned,
@@ -129,7 +107,7 @@ impl CertArgs {
             CertMode::SelfSigned => {
                 CertSource::SelfSigned { names: self.tls_names.clone(), ca: self.tls_ca_out.clone() }
             }
-            CertMode::Builtin => CertSource::Builtin(self.builtin()?),
+            CertMode::Builtin => CertSource::Builtin(self.builtin(keys)?),
         })
     }
 
@@ -150,29 +128,27 @@ impl CertArgs {
         self.register_after_ready.then(registration)
     }
 
-    fn builtin(&self) -> anyhow::Result<Builtin> {
-        anyhow::ensure!(
-            self.leaf_validity <= self.ca_validity,
-            "no certificate outlives its CA; give a --ca-validity that is longer than --leaf-validity"
-        );
+    fn builtin(&self, keys: &ServerKeys) -> anyhow::Result<Builtin> {
+        let mut policy = CertPolicy::default();
+        keys.set("caValidity", duration::parse_validity, &mut policy.ca)?;
+        keys.set("leafValidity", duration::parse_validity, &mut policy.leaf)?;
+        keys.set("renewFraction", parse_percent, &mut policy.renew_percent)?;
+        keys.set("keyAlgorithm", parse_key, &mut policy.key)?;
+        let message = "no certificate outlives its CA; give a longer caValidity".to_owned();
+        keys.ensure(policy.leaf <= policy.ca, "leafValidity", message)?;
         let namespace = self.namespace();
         let mut names = service_names(&self.service, &namespace);
         names.extend(self.tls_names.iter().cloned());
-        Ok(Builtin {
-            namespace,
-            secret: self.ca_secret.clone(),
-            configuration: self.webhook_configuration.clone(),
-            names,
-            policy: CertPolicy {
-                ca: self.ca_validity,
-                leaf: self.leaf_validity,
-                renew_percent: self.renew_fraction,
-                key: match self.key_algorithm {
-                    KeyAlgorithm::P256 => KeyKind::P256,
-                    KeyAlgorithm::P384 => KeyKind::P384,
-                },
-            },
-        })
+        let (secret, configuration) = (self.ca_secret.clone(), self.webhook_configuration.clone());
+        Ok(Builtin { namespace, secret, configuration, names, policy })
+    }
+}
+
+fn parse_key(text: &str) -> Result<KeyKind, String> {
+    match text {
+        "p256" => Ok(KeyKind::P256),
+        "p384" => Ok(KeyKind::P384),
+        _ => Err("give p256 or p384".to_owned()),
     }
 }
 
@@ -190,7 +166,25 @@ fn parse_percent(text: &str) -> Result<u8, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use clap::{Args as _, FromArgMatches as _};
+
     use super::*;
+    use crate::cli::server_keys::tests::of as keys;
+
+    #[test]
+    fn has_the_defaults_of_the_server_and_sets_every_option() {
+        let args =
+            CertArgs::augment_args(clap::Command::new("serve").arg(clap::Arg::new("state").long("state")));
+        let args = args.try_get_matches_from(["serve", "--namespace=a"]).expect("good");
+        let args = CertArgs::from_arg_matches(&args).expect("good");
+        assert_eq!(args.builtin(&keys("")).expect("good").policy, CertPolicy::default());
+        let file = "{caValidity: 2h, leafValidity: 1h, renewFraction: 0.5, keyAlgorithm: p384}";
+        let (ca, leaf) = (Duration::from_hours(2), Duration::from_hours(1));
+        let policy = CertPolicy { ca, leaf, renew_percent: 50, key: KeyKind::P384 };
+        assert_eq!(args.builtin(&keys(file)).expect("good").policy, policy);
+    }
 
     #[test]
     fn reads_fractions() {

@@ -41,7 +41,7 @@ fn may_come_again(answer: &Answer) -> bool {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bodies_beyond_the_capacity_are_rejected_at_once_and_the_rest_is_served() {
     let _alone = ALONE.lock().await;
-    let mut victim = Victim::start(&["--timeout-body=1m"]).await;
+    let mut victim = Victim::with_settings("timeoutBody: 1m").await;
     let mut callers = Vec::new();
     for _ in 0..CALLERS {
         callers.push(victim.connect().await);
@@ -94,7 +94,7 @@ async fn insist(victim: &Victim, uid: usize) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn all_callers_are_served_when_they_retry() {
     let _alone = ALONE.lock().await;
-    let victim = Victim::start(&["--timeout-body=1m"]).await;
+    let victim = Victim::with_settings("timeoutBody: 1m").await;
     join_all((0..CALLERS).map(|uid| insist(&victim, uid))).await;
     assert!(victim.peak_mib() <= BOUND_MIB, "{} MiB", victim.peak_mib());
     assert_eq!(victim.metric("memgate_admission_bytes_in_flight").await, 0);
@@ -169,7 +169,7 @@ async fn answer_to(victim: &Victim, review: &str) -> Answer {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn large_policies_at_once() {
     let _alone = ALONE.lock().await;
-    let victim = Victim::start(&["--timeout-body=1m"]).await;
+    let victim = Victim::with_settings("timeoutBody: 1m").await;
     let policies = policies();
     let answers = (0..CALLERS).zip(policies.iter().cycle()).map(async |(uid, (sort, policy))| {
         let answer = answer_to(&victim, &review_of(policy, uid)).await;

@@ -125,7 +125,7 @@ async fn an_endless_body_costs_no_memory() {
 /// S2 of stress/FAULTS.md.
 #[tokio::test]
 async fn the_limit_of_a_body_can_be_set() {
-    let victim = Victim::start(&["--max-body-bytes", "4Ki", "--max-bytes-in-flight", "64Ki"]).await;
+    let victim = Victim::with_settings("{maxBodyBytes: 4Ki, maxBytesInFlight: 64Ki}").await;
     assert_eq!(victim.ask(&head("/mutate", 4097)).await.status, 413);
     let mut body = review("u-1", None);
     body.resize(4096, b' ');

@@ -31,11 +31,20 @@ pub(crate) struct Setup {
     /// Where its log goes; a file in its directory when there is none.
     pub(crate) log: Option<PathBuf>,
     pub(crate) env: Vec<(&'static str, &'static str)>,
+    /// Its settings file.
+    pub(crate) settings: &'static str,
 }
 
 impl Default for Setup {
     fn default() -> Self {
-        Self { state: scene(), flags: Vec::new(), descriptors: 4096, log: None, env: Vec::new() }
+        Self {
+            state: scene(),
+            flags: Vec::new(),
+            descriptors: 4096,
+            log: None,
+            env: Vec::new(),
+            settings: "",
+        }
     }
 }
 
@@ -70,10 +79,16 @@ impl Victim {
         Self::start_with(Setup { flags: flags.to_vec(), ..Setup::default() }).await
     }
 
+    /// The same with a settings file.
+    pub(crate) async fn with_settings(settings: &'static str) -> Self {
+        Self::start_with(Setup { settings, ..Setup::default() }).await
+    }
+
     /// Starts it and waits until it is ready.
     pub(crate) async fn start_with(setup: Setup) -> Self {
         let directory = TempDir::new().unwrap();
         fs::write(directory.path().join("state.json"), setup.state.to_string()).unwrap();
+        fs::write(directory.path().join("settings.yaml"), setup.settings).unwrap();
         let log = setup.log.unwrap_or_else(|| directory.path().join("log"));
         let (webhook, health) = own_addresses();
         let mut command = Command::new("/bin/sh");
@@ -81,7 +96,7 @@ impl Victim {
             .args(["-c", LIMITED, "limited", &setup.descriptors.to_string()])
             .args([env!("CARGO_BIN_EXE_memgate"), "serve", "--state", "state.json", "--tls-ca-out", "ca.pem"])
             .args(["--listen", &webhook.to_string(), "--health", &health.to_string()])
-            .args(["--log-format", "json"])
+            .args(["--log-format", "json", "--config", "settings.yaml"])
             .args(setup.flags)
             .envs(setup.env)
             .current_dir(directory.path());

@@ -78,7 +78,7 @@ async fn slow_bodies_keep_no_caller_out() {
 /// S4 of stress/FAULTS.md.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slow_heads_and_stopped_handshakes_keep_no_caller_out() {
-    let mut victim = Victim::start(&["--timeout-handshake=1s", "--timeout-head=1s"]).await;
+    let mut victim = Victim::with_settings("{timeoutHandshake: 1s, timeoutHead: 1s}").await;
     let mut apiserver = Apiserver::connect(&victim).await;
     let hello = [22, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3];
     let (mut heads, mut halves) = (Vec::new(), Vec::new());
@@ -108,7 +108,7 @@ async fn slow_heads_and_stopped_handshakes_keep_no_caller_out() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_idle_connections_cost_the_apiserver_none() {
     // However long it takes to connect, none of them ends by itself.
-    let victim = Victim::start(&["--timeout-handshake=10m"]).await;
+    let victim = Victim::with_settings("timeoutHandshake: 10m").await;
     let mut apiserver = Apiserver::connect(&victim).await;
     let count = idle_connections();
     let mut held = Vec::new();

@@ -34,8 +34,8 @@ fn talkative() -> Value {
     state
 }
 
-async fn start(flags: &[&'static str]) -> Victim {
-    Victim::start_with(Setup { state: talkative(), flags: flags.to_vec(), ..Setup::default() }).await
+async fn start(settings: &'static str) -> Victim {
+    Victim::start_with(Setup { state: talkative(), settings, ..Setup::default() }).await
 }
 
 /// A caller with a very small receive buffer.
@@ -72,7 +72,7 @@ async fn answered(victim: &mut Victim, count: usize) {
 /// S20 of stress/FAULTS.md.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn five_hundred_callers_that_never_read_hold_little_memory() {
-    let mut victim = start(&["--timeout-write=20s"]).await;
+    let mut victim = start("timeoutWrite: 20s").await;
     let mut callers = Vec::new();
     for _ in 0..CALLERS {
         callers.push(deaf(&victim).await);
@@ -101,7 +101,7 @@ async fn five_hundred_callers_that_never_read_hold_little_memory() {
 /// S20 of stress/FAULTS.md.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unread_answers_make_room_when_they_are_late() {
-    let mut victim = start(&["--timeout-write=3s"]).await;
+    let mut victim = start("timeoutWrite: 3s").await;
     let mut callers = Vec::new();
     let request = post("/mutate", &review("deaf", Some("talker")));
     // Until there is no room for one more, or the first has made room.

@@ -40,8 +40,9 @@ pub(crate) fn run(parameters: &Parameters) -> Result<()> {
         cluster.admin().apply(&policy(index).to_string())?;
     }
     let program = parameters.text_or("memgate", MEMGATE)?;
-    let own = ["--namespace", home.as_str(), "--audit-interval", "5s", "--audit-rate", "0"];
-    let serve = own.into_iter().fold(Serve::new(program).kubeconfig(&kubeconfig), Serve::arg);
+    let own = ["--namespace", home.as_str(), "--audit-interval", "5s"];
+    let serve = Serve::new(program).kubeconfig(&kubeconfig).settings("auditRate: 0");
+    let serve = own.into_iter().fold(serve, Serve::arg);
     let mut replica = serve.ready()?;
     let at_start = replica.process().peak_memory().context("memgate has ended")?;
     let first = pass(&replica, 1.0)?;

@@ -60,8 +60,13 @@ impl House {
 
     /// A replica that audits every few seconds, as fast as it can.
     pub(super) fn replica(&self, args: &[&str]) -> Result<Webhook> {
-        let serve = Serve::new(MEMGATE).kubeconfig(&self.kubeconfig);
-        let own = ["--namespace", self.home.as_str(), "--audit-interval", "4s", "--audit-rate", "0"];
+        self.replica_with("auditRate: 0", args)
+    }
+
+    /// The same with other settings.
+    pub(super) fn replica_with(&self, settings: &str, args: &[&str]) -> Result<Webhook> {
+        let serve = Serve::new(MEMGATE).kubeconfig(&self.kubeconfig).settings(settings);
+        let own = ["--namespace", self.home.as_str(), "--audit-interval", "4s"];
         own.iter().chain(args).fold(serve, Serve::arg).ready()
     }
 

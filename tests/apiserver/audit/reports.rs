@@ -186,7 +186,7 @@ pub(super) fn caps(_: &Fixture) -> Result<()> {
         let rules: Vec<_> = (0..50).map(rule).collect();
         house.apply(&policy(&format!("labels-{policy_index}"), &json!({}), &json!(rules)))?;
     }
-    let replica = house.replica(&["--max-reports", "7"])?;
+    let replica = house.replica_with("{auditRate: 0, maxReports: 7}", &[])?;
     let reports = house.until_reports(7)?;
     for report in reports.values() {
         ensure!(report["results"].as_array().is_some_and(|results| results.len() == 100), "{report}");

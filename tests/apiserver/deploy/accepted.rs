@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Those that change the pods, and how many there are then.
-const PODS: [(&str, &str); 8] = [
+const PODS: [(&str, &str); 9] = [
     ("", "2"),
     ("ha", "3"),
     ("single-node", "1"),
@@ -24,6 +24,7 @@ const PODS: [(&str, &str); 8] = [
     ("csi-driver", "2"),
     ("cert-files", "2"),
     ("mtls", "2"),
+    ("settings", "2"),
 ];
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -50,9 +51,8 @@ fn components_are_accepted(fixture: &Fixture) -> Result<()> {
             _ => {}
         }
         let printed = text(&manifests(&namespace, &arguments)?);
-        // These are part of the default.
-        let is_default = matches!(component, Component::Policies | Component::PriorityCritical);
-        let changes = printed != default || is_default;
+        // The component policies is part of the default.
+        let changes = printed != default || component == Component::Policies;
         ensure!(changes, "{} changes nothing", component.name());
         if component.min_kubernetes() <= version {
             is_accepted(cluster, &printed, &name)?;

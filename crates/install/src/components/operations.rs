@@ -1,7 +1,20 @@
-//! memgate's Events, and annotations for GitOps tools.
+//! memgate's settings file and its Events, and annotations for GitOps tools.
+
+use serde_json::json;
 
 use crate::objects::Objects;
 use crate::rbac;
+
+/// The ConfigMap with the settings file.
+const SETTINGS: &str = "memgate-settings";
+/// Where it is mounted.
+const SETTINGS_DIRECTORY: &str = "/etc/memgate/settings";
+
+/// Reads the settings file in the ConfigMap `memgate-settings`, which memgate does not write.
+pub(super) fn settings(objects: &mut Objects) {
+    objects.mount(&json!({"name": "settings", "configMap": {"name": SETTINGS}}), SETTINGS_DIRECTORY);
+    objects.arguments().push(format!("--config={SETTINGS_DIRECTORY}/settings.yaml"));
+}
 
 /// Removes the Events, and the permission to write them.
 pub(super) fn no_events(objects: &mut Objects) {

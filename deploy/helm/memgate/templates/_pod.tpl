@@ -88,6 +88,9 @@ containers:
       {{- if .Values.mtls.enabled }}
       - {name: client-ca, mountPath: /etc/memgate/client-ca, readOnly: true}
       {{- end }}
+      {{- if include "memgate.settings" . }}
+      - {name: settings, mountPath: /etc/memgate/settings, readOnly: true}
+      {{- end }}
       {{- with .Values.extraVolumeMounts }}
       {{- toYaml . | nindent 6 }}
       {{- end }}
@@ -127,6 +130,10 @@ volumes:
   - name: client-ca
     configMap: {name: {{ .Values.mtls.clientCA }}}
   {{- end }}
+  {{- if include "memgate.settings" . }}
+  - name: settings
+    configMap: {name: {{ include "memgate.name" . }}-settings}
+  {{- end }}
   {{- with .Values.extraVolumes }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
@@ -137,6 +144,39 @@ volumes:
 {{- range $flag, $value := . }}
 {{- if not (or (kindIs "invalid" $value) (eq (toString $value) "")) }}
 - --{{ $flag }}={{ include "memgate.number" $value }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* The keys of the settings file, for the values that are set, including zero; empty if there are none. */}}
+{{- define "memgate.settings" -}}
+{{- $keys := dict "auditRate" .Values.policies.audit.rate "maxReports" .Values.policies.audit.maxReports }}
+{{- with .Values.limits }}
+{{- $_ := set $keys "maxBodyBytes" .bodyBytes }}
+{{- $_ := set $keys "maxBytesInFlight" .inFlightBytes }}
+{{- $_ := set $keys "maxConnections" .connections }}
+{{- $_ := set $keys "maxRequests" .inFlight }}
+{{- $_ := set $keys "queueWait" .queue }}
+{{- end }}
+{{- with .Values.timeouts }}
+{{- $_ := set $keys "drain" .drain }}
+{{- $_ := set $keys "timeoutBody" .body }}
+{{- $_ := set $keys "timeoutHandshake" .handshake }}
+{{- $_ := set $keys "timeoutHead" .header }}
+{{- $_ := set $keys "timeoutIdle" .idle }}
+{{- $_ := set $keys "timeoutWrite" .write }}
+{{- end }}
+{{- if eq .Values.certs.mode "builtin" }}
+{{- with .Values.certs }}
+{{- $_ := set $keys "caValidity" .caValidity }}
+{{- $_ := set $keys "keyAlgorithm" .keyAlgorithm }}
+{{- $_ := set $keys "leafValidity" .leafValidity }}
+{{- $_ := set $keys "renewFraction" .renewFraction }}
+{{- end }}
+{{- end }}
+{{- range $key, $value := $keys }}
+{{- if not (or (kindIs "invalid" $value) (eq (toString $value) "")) }}
+{{ $key }}: {{ include "memgate.number" $value }}
 {{- end }}
 {{- end }}
 {{- end }}
@@ -177,6 +217,9 @@ volumes:
 - --client-name={{ . }}
 {{- end }}
 {{- end }}
+{{- if include "memgate.settings" . }}
+- --config=/etc/memgate/settings/settings.yaml
+{{- end }}
 {{- if .Values.policies.arkBrokers }}
 - --ark-brokers
 {{- end }}
@@ -200,18 +243,9 @@ volumes:
 {{- if ne (include "memgate.caSecret" .) "memgate-ca" }}
 - --ca-secret={{ include "memgate.caSecret" . }}
 {{- end }}
-{{- include "memgate.flags" (dict "ca-validity" .Values.certs.caValidity "key-algorithm" .Values.certs.keyAlgorithm "leaf-validity" .Values.certs.leafValidity "renew-fraction" .Values.certs.renewFraction) }}
 {{- end }}
 {{- include "memgate.flags" (dict "reference-grace" .Values.referenceGrace) }}
-{{- with .Values.policies.audit }}
-{{- include "memgate.flags" (dict "audit-interval" .interval "audit-rate" .rate "max-reports" .maxReports) }}
-{{- end }}
-{{- with .Values.limits }}
-{{- include "memgate.flags" (dict "max-body-bytes" .bodyBytes "max-bytes-in-flight" .inFlightBytes "max-connections" .connections "max-requests" .inFlight "max-state" .stateBytes "queue-wait" .queue) }}
-{{- end }}
-{{- with .Values.timeouts }}
-{{- include "memgate.flags" (dict "drain" .drain "timeout-body" .body "timeout-handshake" .handshake "timeout-head" .header "timeout-idle" .idle "timeout-write" .write) }}
-{{- end }}
+{{- include "memgate.flags" (dict "audit-interval" .Values.policies.audit.interval "max-state" .Values.limits.stateBytes) }}
 {{- include "memgate.flags" (dict "log" .Values.log.level "log-format" .Values.log.format "otlp-endpoint" .Values.tracing.otlpEndpoint "otlp-sampling" .Values.tracing.sampling) }}
 {{- range .Values.extraArgs }}
 - {{ . | quote }}

@@ -227,7 +227,7 @@ impl Reports {
             tracing::warn!(
                 left_out,
                 most,
-                "more objects violate policies than may have reports; --max-reports raises that"
+                "more objects violate policies than may have reports; maxReports in the settings file raises that"
             );
         }
         self.logged_left_out = left_out;
