@@ -6,7 +6,7 @@ use anyhow::ensure;
 
 use crate::cli::duration::{MAX_TIMEOUT, parse};
 use memgate_primitives::{duration, quantity};
-use memgate_server::server::options::{Limits, Options, Timers};
+use memgate_server::options::{Limits, Options, Timers};
 
 /// The longest that a request may wait before it gets 429. After a later one, the apiserver has little time left to try
 /// again.

@@ -8,8 +8,8 @@ use memgate_core::casefile::Case;
 use memgate_core::casefile::compare::CaseOutcome;
 use memgate_core::casefile::request;
 use memgate_model::request::Point;
-use memgate_server::server::options::Options;
-use memgate_server::server::{State, router};
+use memgate_server::options::Options;
+use memgate_server::{State, router};
 use serde_json::Value;
 use tower::ServiceExt;
 

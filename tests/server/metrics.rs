@@ -10,7 +10,7 @@ use memgate_core::casefile::read::read;
 use memgate_core::casefile::request;
 use memgate_core::state;
 use memgate_manifest::document::values;
-use memgate_server::server::State;
+use memgate_server::State;
 use memgate_workbench::offline::collect::{Reading, collect};
 
 use crate::client::post;

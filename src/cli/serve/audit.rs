@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::cli::limits::{parse_count, parse_grace};
 use memgate_install::metadata::AUDIT_LEASE;
-use memgate_server::server::options::AuditOptions;
+use memgate_server::options::AuditOptions;
 
 /// How stored objects are audited.
 #[derive(Debug, clap::Args)]

@@ -28,8 +28,8 @@ use memgate_model::snapshot::Snapshot;
 use memgate_platforms::ark::codes::SCHEMA;
 use memgate_primitives::pointer::Pointer;
 use memgate_primitives::review_path::Phase;
-use memgate_server::server::options::{Decide, Options};
-use memgate_server::server::{State, router};
+use memgate_server::options::{Decide, Options};
+use memgate_server::{State, router};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
