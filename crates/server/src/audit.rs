@@ -28,14 +28,14 @@ use serde_json::Value;
 use tokio::sync::watch::Receiver;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::drain::Drain;
 use crate::lookup::Lookups;
 use crate::metrics::Metrics;
 use crate::metrics::audit::LastPass;
 use crate::options::AuditOptions;
+use crate::shutdown::Drain;
 use crate::store::Store;
 use memgate_certs::clock::Clock;
-use memgate_certs::jitter::jitter;
+use memgate_certs::kube_api::jitter;
 use memgate_certs::library_error::explained;
 
 use self::judged::Context;

@@ -30,10 +30,10 @@ use tower::ServiceExt;
 use crate::connection::self_wake::poll_again;
 use crate::connection::socket::Socket;
 use crate::connection_limiter::{Activity, Caller, ConnectionPhase, ConnectionSlot};
-use crate::drain::Drain;
 use crate::metrics::Metrics;
 use crate::metrics::labels::{ResultLabel, ShedCause};
 use crate::options::Timers;
+use crate::shutdown::Drain;
 use memgate_certs::library_error::explained;
 
 /// How much is read from a closed connection whose peer goes on sending: twice the largest body.

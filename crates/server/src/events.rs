@@ -27,7 +27,7 @@ use ring::digest::{SHA256, digest};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::{Instant, sleep_until};
 
-use crate::log_rate_limiter::{LogRate, LogRateLimiter};
+use crate::logs::{LogRate, LogRateLimiter};
 use crate::metrics::Metrics;
 use crate::metrics::labels::ResultLabel;
 use memgate_certs::clock::Clock;

@@ -16,10 +16,10 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
 use crate::connection_limiter::ConnectionLimiter;
-use crate::drain::Drain;
 use crate::lookup::Lookups;
 use crate::metrics::{CONTENT_TYPE as METRICS_TYPE, Metrics};
 use crate::router::AppState;
+use crate::shutdown::Drain;
 use memgate_certs::metrics::CertKind;
 use memgate_certs::tls::ServingCert;
 

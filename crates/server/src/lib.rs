@@ -23,51 +23,45 @@
 //!
 //! | module | what it does | uses |
 //! |---|---|---|
-//! | `log_rate_limiter` | limits log lines that callers can cause | |
+//! | [`logs`] | sets up logging; limits log lines that callers can cause | |
 //! | `metrics` | counts and measures; its labels | |
 //! | `connection_limiter` | bounds open connections | |
 //! | `watchdog` | measures how long tasks wait, and notices a stalled runtime | |
 //! | `deadline` | reads `?timeout=` | |
-//! | [`logs`] | sets up logging | `log_rate_limiter` |
-//! | [`traces`] | spans for a collector | `log_rate_limiter`, `metrics` |
-//! | [`options`] | everything that can be set | `traces` |
+//! | [`traces`] | spans for a collector | `logs`, `metrics` |
+//! | [`options`] | everything that can be set, fitted to the file descriptors | `metrics`, `traces` |
 //! | `concurrency_limiter` | bounds requests and bytes in flight | `metrics`, `options` |
-//! | `fd_limit` | fits the limits to the file descriptors | `metrics`, `options` |
-//! | `drain` | waits until callers have left | `connection_limiter` |
-//! | [`signals`] | receives the signals that end the process | |
-//! | `connection` | TLS and HTTP on one connection | `connection_limiter`, `drain`, `metrics`, `options` |
-//! | `listener` | accepts connections | `connection`, `connection_limiter`, `log_rate_limiter`, `metrics` |
+//! | [`shutdown`] | receives the signals that end the process, and waits until callers have left | `connection_limiter` |
+//! | `connection` | TLS and HTTP on one connection | `connection_limiter`, `shutdown`, `metrics`, `options` |
+//! | `listener` | accepts connections | `connection`, `connection_limiter`, `logs`, `metrics` |
 //! | `aggregation` | reports which platforms have their own API server | |
-//! | `events` | writes Kubernetes Events | `log_rate_limiter`, `metrics` |
-//! | `store` | watches, and the state that they make; which objects are missing | `log_rate_limiter`, `options` |
-//! | `lookup` | gets single objects; since when all lookups fail | `log_rate_limiter`, `metrics`, `store` |
-//! | `audit` | judges stored objects, writes reports and statuses | `drain`, `log_rate_limiter`, `lookup`, `metrics`, `options`, `store` |
+//! | `events` | writes Kubernetes Events | `logs`, `metrics` |
+//! | `store` | watches, and the state that they make; which objects are missing | `logs`, `options` |
+//! | `lookup` | gets single objects; since when all lookups fail | `logs`, `metrics`, `store` |
+//! | `audit` | judges stored objects, writes reports and statuses | `shutdown`, `logs`, `lookup`, `metrics`, `options`, `store` |
 //! | `rejection` | errors and their HTTP status | `metrics` |
 //! | `body` | reads a request body; claims bytes for answers | `concurrency_limiter`, `options`, `rejection` |
 //! | `outcomes` | the labels under which a request can be counted | `metrics`, `rejection` |
-//! | `review` | answers one AdmissionReview | `deadline`, `events`, `log_rate_limiter`, `lookup`, `metrics`, `options`, `rejection`, `store`, `traces` |
-//! | `router` | checks and answers HTTP requests | `body`, `concurrency_limiter`, `connection`, `connection_limiter`, `deadline`, `log_rate_limiter`, `metrics`, `rejection`, `review`, `traces`, `watchdog` |
-//! | `health` | `/livez`, `/readyz`, `/metrics` | `connection_limiter`, `drain`, `lookup`, `metrics`, `router` |
+//! | `review` | answers one AdmissionReview | `deadline`, `events`, `logs`, `lookup`, `metrics`, `options`, `rejection`, `store`, `traces` |
+//! | `router` | checks and answers HTTP requests | `body`, `concurrency_limiter`, `connection`, `connection_limiter`, `deadline`, `logs`, `metrics`, `rejection`, `review`, `traces`, `watchdog` |
+//! | `health` | `/livez`, `/readyz`, `/metrics` | `connection_limiter`, `shutdown`, `lookup`, `metrics`, `router` |
 //! | `registration` | puts entries that fail closed in force once a replica is ready | `health` |
 
-mod log_rate_limiter;
+pub mod logs;
 mod metrics;
 
 mod connection_limiter;
 mod watchdog;
 
 mod deadline;
-pub mod logs;
 
 pub mod traces;
 
 pub mod options;
 
 mod concurrency_limiter;
-mod fd_limit;
 
-mod drain;
-pub mod signals;
+pub mod shutdown;
 
 mod connection;
 mod listener;
@@ -116,18 +110,17 @@ use crate::connection::{ListenerContext, Tls};
 #[doc(hidden)]
 pub use crate::connection::{Service, routed};
 use crate::connection_limiter::ConnectionLimiter;
-use crate::drain::{Drain, wait_drained};
 use crate::events::EventWriter;
 use crate::health::Health;
-use crate::log_rate_limiter::{LogRate, LogRateLimiter};
+use crate::logs::{LogRate, LogRateLimiter};
 use crate::lookup::Lookups;
 use crate::metrics::Metrics;
 use crate::options::{Limits, Options, Timers};
 use crate::review::ReviewHandler;
 use crate::router::AppState;
-use crate::signals::Signals;
+use crate::shutdown::{Drain, Signals, wait_drained};
 use crate::store::Store;
-use crate::store::discovery::{self, ApiGroups};
+use crate::store::watch::{ApiGroups, follow, poll_groups};
 use crate::traces::Tracer;
 use crate::traces::export::SpanExport;
 use crate::watchdog::Watchdog;
@@ -240,7 +233,7 @@ impl Server {
         if let (tls::CertSource::Builtin(_), State::Fixed(_)) = (&options.tls, &state) {
             return Err(Error::Tls(tls::Error::NoCluster));
         }
-        options.limits = fd_limit::fit_to_fd_limit(&options.limits);
+        options.limits = options::fit_to_fd_limit(&options.limits);
         let client_auth = options.client_auth.as_ref();
         let unread = options.timers.write;
         let bind =
@@ -504,10 +497,10 @@ fn spawn_with_cluster(
         }
     });
     let (groups, known) = watch::channel(ApiGroups::Unknown);
-    tasks.spawn(discovery::poll(client.clone(), groups, timers.discovery_interval));
+    tasks.spawn(poll_groups(client.clone(), groups, timers.discovery_interval));
     for kind in store.kinds() {
         let (store, client, known) = (Arc::clone(store), client.clone(), known.clone());
-        tasks.spawn(store::watch::follow(store, client, kind, known, Arc::clone(timers)));
+        tasks.spawn(follow(store, client, kind, known, Arc::clone(timers)));
     }
 }
 

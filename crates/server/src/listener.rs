@@ -12,7 +12,7 @@ use tokio::time::sleep;
 
 use crate::connection::{ListenerContext, serve};
 use crate::connection_limiter::{ConnectionLimiter, ConnectionSlot};
-use crate::log_rate_limiter::{LogRate, LogRateLimiter};
+use crate::logs::{LogRate, LogRateLimiter};
 use crate::metrics::labels::ShedCause;
 use memgate_certs::library_error::explained;
 

@@ -25,12 +25,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use self::failing::Failing;
-use crate::log_rate_limiter::{LogRate, LogRateLimiter};
+use crate::logs::{LogRate, LogRateLimiter};
 use crate::metrics::Metrics;
 use crate::metrics::labels::ResultLabel;
 use crate::store::apply_event::RawObject;
 use crate::store::lock;
-use memgate_certs::jitter::jitter;
+use memgate_certs::kube_api::jitter;
 use memgate_certs::library_error::{explained, status_line};
 use memgate_model::family::Family;
 use memgate_model::kind::{Kind, SECRET};

@@ -4,6 +4,7 @@ use std::net::{Ipv6Addr, SocketAddr};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use crate::metrics::max_files;
 use crate::{tls, traces};
 use memgate_certs::clock::Clock;
 use memgate_core::decide::decide;
@@ -14,6 +15,10 @@ use memgate_model::snapshot::Snapshot;
 /// The port of the webhook: GKE's control plane may reach 10250 on nodes and pods without a
 /// firewall rule of its own, any other port needs one.
 pub const PORT: u16 = 10250;
+
+/// File descriptors for everything but connections, so that a flood of them leaves some for probes and scrapers, watches,
+/// lookups and files.
+const RESERVED_FDS: usize = 128;
 
 /// The port of health and metrics.
 pub const HEALTH_PORT: u16 = 8081;
@@ -212,6 +217,48 @@ impl Default for Timers {
             ca_poll: Duration::from_secs(2),
             propagation: Duration::from_secs(10),
             watch_idle: Duration::from_secs(75),
+        }
+    }
+}
+
+/// The limits, lowered if this process may not have enough file descriptors.
+pub(super) fn fit_to_fd_limit(limits: &Limits) -> Limits {
+    let fitted = fit_to(limits, max_files().and_then(|max| usize::try_from(max).ok()).unwrap_or(usize::MAX));
+    if fitted.connections < limits.connections {
+        tracing::warn!(
+            connections = fitted.connections,
+            requests = fitted.requests,
+            "fewer connections than asked for: this process may have too few file descriptors"
+        );
+    }
+    fitted
+}
+
+fn fit_to(limits: &Limits, descriptors: usize) -> Limits {
+    let max = descriptors.saturating_sub(RESERVED_FDS).max(descriptors / 4).max(1);
+    if limits.connections <= max {
+        return limits.clone();
+    }
+    Limits { connections: max, requests: limits.requests.min(max.div_ceil(2)), ..limits.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leaves_descriptors_for_the_rest() {
+        let limits = Limits { connections: 2048, requests: 1024, ..Limits::default() };
+        for (descriptors, connections, requests) in [
+            (usize::MAX, 2048, 1024),
+            (2176, 2048, 1024),
+            (1024, 896, 448),
+            (256, 128, 64),
+            (64, 16, 8),
+            (0, 1, 1),
+        ] {
+            let fitted = fit_to(&limits, descriptors);
+            assert_eq!((fitted.connections, fitted.requests), (connections, requests), "{descriptors}");
         }
     }
 }

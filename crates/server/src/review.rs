@@ -18,7 +18,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::deadline::Deadline;
 use crate::events::EventRecorder;
-use crate::log_rate_limiter::LogRateLimiter;
+use crate::logs::LogRateLimiter;
 use crate::lookup::{self, Lookups};
 use crate::metrics::Metrics;
 use crate::metrics::labels::{RequestLabels, ShedCause, webhook};

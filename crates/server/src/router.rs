@@ -22,7 +22,7 @@ use crate::concurrency_limiter::ConcurrencyLimiter;
 use crate::connection::Service;
 use crate::connection_limiter::Caller;
 use crate::deadline::{self, Deadline};
-use crate::log_rate_limiter::LogRateLimiter;
+use crate::logs::LogRateLimiter;
 use crate::metrics::Metrics;
 use crate::metrics::labels::{RequestLabels, ShedCause, webhook};
 use crate::rejection::Rejection;

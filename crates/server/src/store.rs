@@ -2,17 +2,15 @@
 //!
 //! ```text
 //! apiserver ─▶ idle_timeout ─▶ watch ──Event──▶ apply_event ──StoreChange──▶ Store ──Arc<Snapshot>──▶ decide
-//!                  discovery ──▲
 //! ```
 //!
-//! `idle_timeout` ends watches whose connection was lost, `discovery` lists the API groups of the cluster, `missing`
+//! `watch` also lists the API groups of the cluster, `idle_timeout` ends watches whose connection was lost, `missing`
 //! remembers references to objects that do not exist.
 //!
 //! Readers take the current snapshot and may keep it, without a lock. Only the kinds that families use are watched. None
 //! of them is a Secret.
 
 pub(super) mod apply_event;
-pub(super) mod discovery;
 mod holdings;
 pub(super) mod idle_timeout;
 pub(super) mod missing;
@@ -26,7 +24,7 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use tokio::sync::watch as watch_channel;
 
-use crate::log_rate_limiter::{LogRate, LogRateLimiter};
+use crate::logs::{LogRate, LogRateLimiter};
 use crate::store::apply_event::StoreChange;
 use crate::store::holdings::{Holdings, Place};
 use crate::store::missing::{MissingReferences, Wait};

@@ -12,11 +12,10 @@ use kube_lease_manager::{LeaseManager, LeaseManagerBuilder, LeaseManagerError};
 use tokio::sync::watch::Receiver;
 use tokio::time::sleep;
 
-use crate::log_rate_limiter::{LogRate, LogRateLimiter};
+use crate::logs::{LogRate, LogRateLimiter};
 use crate::options::AuditOptions;
 use crate::store::idle_timeout::{Pages, with_idle_timeout};
-use memgate_certs::jitter::jitter;
-use memgate_certs::kube_api::with_timeout;
+use memgate_certs::kube_api::{jitter, with_timeout};
 use memgate_certs::library_error::explained;
 
 use super::API_TIMEOUT;

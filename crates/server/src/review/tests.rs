@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::time::advance;
 
 use super::*;
-use crate::log_rate_limiter::LogRate;
+use crate::logs::LogRate;
 use crate::store::apply_event::StoreChange;
 use crate::test_support::{Reply, client, not_found};
 use memgate_certs::clock::Clock;

@@ -14,7 +14,7 @@ use kube::runtime::watcher::Event;
 use serde::de::{Deserialize, Deserializer, Error};
 use serde_json::value::RawValue;
 
-use crate::log_rate_limiter::{LogRate, LogRateLimiter};
+use crate::logs::{LogRate, LogRateLimiter};
 use crate::store::lock;
 use memgate_certs::library_error::explained;
 use memgate_model::kind::Kind;

@@ -7,7 +7,12 @@
 //!
 //! While the apiserver cannot be reached the store keeps what it has. A silent watch is resumed on another
 //! connection (`idle_timeout`); a failed one after a backoff of up to a minute, with jitter.
+//!
+//! The served API groups are read every few seconds for all kinds together. Without that, each kind of a platform that is
+//! not installed would cost a failing list. Every authenticated account has this permission (the role system:discovery).
+//! If it was taken away, every group counts as served, and the list of a kind shows whether it is.
 
+use std::collections::BTreeSet;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,16 +21,15 @@ use futures::StreamExt;
 use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client};
-use tokio::sync::watch::Receiver;
+use tokio::sync::watch::{self, Receiver};
 use tokio::task::{spawn_blocking, yield_now};
 
-use crate::log_rate_limiter::{LogRate, LogRateLimiter};
+use crate::logs::{LogRate, LogRateLimiter};
 use crate::options::Timers;
 use crate::store::Store;
 use crate::store::apply_event::{RawObject, StoreChange, UNREADABLE_LOG_RATE, apply_event};
-use crate::store::discovery::ApiGroups;
 use crate::store::idle_timeout::{Pages, with_idle_timeout};
-use memgate_certs::jitter::jitter;
+use memgate_certs::kube_api::{jitter, with_timeout};
 use memgate_certs::library_error::explained;
 use memgate_model::kind::Kind;
 use memgate_model::object::{Coverage, KindState};
@@ -39,6 +43,9 @@ const HTTP_GONE: u16 = 410;
 /// The pause, with jitter, before a new list when a watch cannot be resumed: that happens to all replicas at
 /// once.
 const RELIST_DELAY: Duration = Duration::from_secs(1);
+
+/// The timeout of one list of the API groups; it takes milliseconds.
+const GROUPS_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How many objects of a list are read before other tasks may run: it takes less than half a millisecond.
 const OBJECTS_PER_TURN: usize = 50;
@@ -212,6 +219,46 @@ fn log_failure(log_limiter: &LogRateLimiter, kind: &Kind, error: &watcher::Error
 
 fn has_code(error: &kube::Error, codes: &[u16]) -> bool {
     matches!(error, kube::Error::Api(status) if codes.contains(&status.code))
+}
+
+/// The served API groups, as far as they are known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ApiGroups {
+    /// They were not read yet.
+    Unknown,
+    /// The list is forbidden; any group may be served.
+    Any,
+    /// These groups are served.
+    Only(BTreeSet<String>),
+}
+
+impl ApiGroups {
+    /// Whether the group of a kind is served; `None` before the first answer. The core group always is.
+    fn serves(&self, kind: &Kind) -> Option<bool> {
+        match self {
+            Self::Unknown => None,
+            Self::Any => Some(true),
+            Self::Only(groups) => Some(kind.group.is_empty() || groups.contains(kind.group)),
+        }
+    }
+}
+
+/// Keeps `groups` up to date; never ends. Its receivers are notified of every answer, also when nothing has
+/// changed. While the apiserver cannot be reached the last answer stays.
+pub(crate) async fn poll_groups(client: Client, groups: watch::Sender<ApiGroups>, pause: Duration) {
+    loop {
+        match with_timeout(GROUPS_TIMEOUT, client.list_api_groups()).await {
+            Ok(list) => {
+                let names = list.groups.into_iter().map(|group| group.name).collect();
+                groups.send_replace(ApiGroups::Only(names));
+            }
+            Err(kube::Error::Api(status)) if status.code == 403 => {
+                groups.send_replace(ApiGroups::Any);
+            }
+            Err(error) => tracing::debug!(error = explained(&error), "the API groups could not be listed"),
+        }
+        tokio::time::sleep(jitter(pause)).await;
+    }
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ use rustls::{ClientConfig, RootCertStore};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-use crate::log_rate_limiter::{LogRate, LogRateLimiter};
+use crate::logs::{LogRate, LogRateLimiter};
 use crate::metrics::Metrics;
 use crate::metrics::labels::ResultLabel;
 use crate::traces::Error;

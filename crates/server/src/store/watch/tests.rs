@@ -6,7 +6,6 @@ use futures::FutureExt;
 use tokio::sync::watch;
 
 use super::*;
-use crate::store::discovery;
 use crate::test_support::{Reply, RequestedPaths, client, not_found};
 use memgate_model::object::Lookup;
 use memgate_model::state_reader::StateReader;
@@ -106,7 +105,7 @@ async fn a_group_that_is_not_served_costs_no_list() {
     });
     let pause = Duration::from_millis(20);
     let (groups, known) = watch::channel(ApiGroups::Unknown);
-    tokio::spawn(discovery::poll(client.clone(), groups, pause));
+    tokio::spawn(poll_groups(client.clone(), groups, pause));
     tokio::spawn(follow(Arc::clone(&store), client, kind, known, timers()));
     until(|| store.is_synced(kind) && asked.all().len() > 3).await;
     assert!(asked.all().iter().all(|path| path == "/apis"), "{:?}", asked.all());

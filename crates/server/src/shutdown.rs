@@ -1,14 +1,19 @@
-//! How a server ends without losing a review.
+//! How a server ends without losing a review, and the signals that ask for it.
 //!
 //! An apiserver never repeats a review whose connection breaks, and it goes on using its connections for a while after a
 //! pod is removed from the Service. So after the first signal the server is no longer ready but serves as before. It
 //! answers with `Connection: close`, so that callers connect to another replica next time, and does not close idle
 //! connections itself. It ends when no connection has been open for a moment, or when the grace time is over.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+#[cfg(unix)]
+use tokio::signal::unix::{Signal, SignalKind, signal};
+#[cfg(windows)]
+use tokio::signal::windows::{CtrlBreak, CtrlC, ctrl_break, ctrl_c};
 use tokio::time::{Instant, sleep};
 
 use crate::connection_limiter::ConnectionLimiter;
@@ -49,5 +54,47 @@ pub(super) async fn wait_drained(connections: &ConnectionLimiter, quiet: Duratio
             return connections.open() == 0;
         }
         sleep(POLL_INTERVAL.min(end - now)).await;
+    }
+}
+
+/// SIGTERM and SIGINT; Ctrl-Break and Ctrl-C on Windows.
+#[derive(Debug)]
+pub struct Signals {
+    #[cfg(unix)]
+    terminate: Signal,
+    #[cfg(unix)]
+    interrupt: Signal,
+    #[cfg(windows)]
+    terminate: CtrlBreak,
+    #[cfg(windows)]
+    interrupt: CtrlC,
+}
+
+impl Signals {
+    /// Listens to them from now on, within a runtime.
+    ///
+    /// # Errors
+    /// When the system does not let it listen.
+    #[cfg(unix)]
+    pub fn listen() -> io::Result<Self> {
+        let (terminate, interrupt) = (SignalKind::terminate(), SignalKind::interrupt());
+        Ok(Self { terminate: signal(terminate)?, interrupt: signal(interrupt)? })
+    }
+
+    /// Listens to them from now on, within a runtime.
+    ///
+    /// # Errors
+    /// When the system does not let it listen.
+    #[cfg(windows)]
+    pub fn listen() -> io::Result<Self> {
+        Ok(Self { terminate: ctrl_break()?, interrupt: ctrl_c()? })
+    }
+
+    /// Waits for the next one.
+    pub async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
     }
 }
