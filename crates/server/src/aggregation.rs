@@ -44,31 +44,28 @@ fn is_aggregated(found: &APIService) -> bool {
 mod tests {
     use std::sync::{Arc, Mutex};
 
-    use axum::body::Body;
-    use axum::http::{Request, Response};
+    use futures::FutureExt;
     use serde_json::{Value, json};
     use tracing::subscriber;
     use tracing_subscriber::fmt;
 
     use super::*;
+    use crate::test_support::client;
 
     /// What is logged at the start, and which paths were asked for, when the apiserver answers so.
     async fn logged(families: &[&'static Family], status: u16, answer: Value) -> (String, Vec<String>) {
-        let paths: Arc<Mutex<Vec<String>>> = Arc::default();
-        let asked = Arc::clone(&paths);
-        let service = tower::service_fn(move |request: Request<kube::client::Body>| {
-            asked.lock().expect("no panic").push(request.uri().path().to_owned());
-            let response = Response::builder().status(status).body(Body::from(answer.to_string()));
-            async move { Ok::<_, String>(response.expect("a response")) }
+        let (client, asked) = client(move |_| {
+            let answer = answer.to_string();
+            async move { (status, answer) }.boxed()
         });
         let lines: Arc<Mutex<Vec<u8>>> = Arc::default();
         let writer = Arc::clone(&lines);
         let log = fmt().with_ansi(false).with_writer(move || Shared(Arc::clone(&writer))).finish();
         let guard = subscriber::set_default(log);
-        report(Client::new(service, "default"), families.to_vec()).await;
+        report(client, families.to_vec()).await;
         drop(guard);
         let lines = String::from_utf8(lines.lock().expect("no panic").clone()).expect("UTF-8");
-        (lines, paths.lock().expect("no panic").clone())
+        (lines, asked.all())
     }
 
     struct Shared(Arc<Mutex<Vec<u8>>>);
