@@ -166,7 +166,7 @@ enum Command {
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitStatus {
     // The server and the Kubernetes client use the TLS provider of the process. To install it fails only if another one
     // was installed before, which works as well.
-    let _ = memgate_certs::crypto::provider().install_default();
+    let _ = memgate_certs::provider().install_default();
     let parsed =
         command().try_get_matches_from(arguments).and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = match parsed {

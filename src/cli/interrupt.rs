@@ -5,7 +5,7 @@ use std::thread;
 use anyhow::Context as _;
 use tokio::runtime::Builder;
 
-use memgate_server::server::signals::Signals;
+use memgate_server::shutdown::Signals;
 use memgate_workbench::offline::stop::Stop;
 
 /// The exit code of shells for a command that SIGINT ended.

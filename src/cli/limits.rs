@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::cli::duration::{MAX_TIMEOUT, parse};
 use crate::cli::server_keys::ServerKeys;
 use memgate_primitives::{duration, quantity};
-use memgate_server::server::options::{Limits, Options, Timers};
+use memgate_server::options::{Limits, Options, Timers};
 
 /// The longest that a request may wait before it gets 429. After a later one, the apiserver has little time left to try
 /// again.

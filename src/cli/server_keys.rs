@@ -104,7 +104,7 @@ impl ServerKeys {
 pub(in crate::cli) mod tests {
     use std::sync::Arc;
 
-    use memgate_manifest::document::parse;
+    use memgate_manifest::document::values;
     use memgate_manifest::source::Source;
     use serde_json::Value;
 
@@ -113,7 +113,7 @@ pub(in crate::cli) mod tests {
 
     /// The keys of a settings file with this text.
     pub(in crate::cli) fn of(text: &str) -> ServerKeys {
-        ServerKeys(parse(&Arc::new(Source::new("settings.yaml", text))).documents.into_iter().next())
+        ServerKeys(values(&Arc::new(Source::new("settings.yaml", text)), &mut Vec::new()).into_iter().next())
     }
 
     #[test]

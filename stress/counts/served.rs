@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use memgate_certs::tls::CertSource;
 use memgate_model::snapshot::Snapshot;
-use memgate_server::server::options::Options;
-use memgate_server::server::{Service, State, logs, reviews, routed, serve_plain};
+use memgate_server::options::Options;
+use memgate_server::{Service, State, logs, reviews, routed, serve_plain};
 use memgate_workbench::casefile::request;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;

@@ -23,8 +23,8 @@ use memgate_install::install_plan::{InstallPart, InstallPlan, WebhookEndpoint};
 use memgate_install::render;
 use memgate_model::settings::Settings;
 use memgate_model::snapshot::Snapshot;
-use memgate_server::server::options::Options;
-use memgate_server::server::{Server, State, router};
+use memgate_server::options::Options;
+use memgate_server::{Server, State, router};
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use memgate_certs::tls;
 use memgate_certs::tls::ClientAuth;
 use memgate_model::snapshot::Snapshot;
-use memgate_server::server::{Server, State};
+use memgate_server::{Server, State};
 use rcgen::{BasicConstraints, KeyUsagePurpose};
 use rcgen::{CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, SanType};
 use rustls::pki_types::PrivateKeyDer;

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use memgate_certs::tls;
 use memgate_model::snapshot::Snapshot;
-use memgate_server::server::{Server, State};
+use memgate_server::{Server, State};
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 use tempfile::TempDir;
 
@@ -235,7 +235,7 @@ async fn a_server_that_gets_no_port_leaves_the_ca_of_another_alone() {
     let error = Server::bind(options, State::Fixed(Snapshot::new(memgate_platforms::default_settings())))
         .err()
         .unwrap();
-    assert!(matches!(error, memgate_server::server::Error::Bind { .. }), "{error}");
+    assert!(matches!(error, memgate_server::Error::Bind { .. }), "{error}");
     assert_eq!(fs::read_to_string(&ca).unwrap(), "the CA of another");
 }
 
@@ -247,7 +247,7 @@ async fn does_not_start_without_a_certificate() {
     let (cert, key) = (directory.path().join("tls.crt"), directory.path().join("tls.key"));
     fs::write(&cert, &good.cert).unwrap();
     options.tls = tls::CertSource::Files { cert, key: key.clone() };
-    let error = |options: &memgate_server::server::options::Options| {
+    let error = |options: &memgate_server::options::Options| {
         let error =
             Server::bind(options.clone(), State::Fixed(Snapshot::new(memgate_platforms::default_settings())))
                 .err()

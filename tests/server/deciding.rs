@@ -9,7 +9,7 @@ use memgate_model::object::Reference;
 use memgate_model::reason::Reason;
 use memgate_model::request::Request;
 use memgate_model::snapshot::Snapshot;
-use memgate_server::server::State;
+use memgate_server::State;
 
 use crate::client::{post, review};
 use crate::running::Running;

@@ -9,7 +9,7 @@ use memgate_core::decide::decide;
 use memgate_model::decision::Decision;
 use memgate_model::request::Request;
 use memgate_model::snapshot::Snapshot;
-use memgate_server::server::options::Options;
+use memgate_server::options::Options;
 
 use crate::client::{Connection, post, review};
 use crate::running::{Running, until};

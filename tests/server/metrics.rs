@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use memgate_core::state;
 use memgate_manifest::document::values;
-use memgate_server::server::State;
+use memgate_server::State;
 use memgate_workbench::casefile::Case;
 use memgate_workbench::casefile::read::read;
 use memgate_workbench::casefile::request;

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use memgate_core::state;
 use memgate_model::settings::Settings;
-use memgate_server::server::State;
+use memgate_server::State;
 use serde_json::json;
 
 use crate::client::post;

@@ -7,8 +7,8 @@ use memgate_core::decide::decide;
 use memgate_model::decision::Decision;
 use memgate_model::request::Request;
 use memgate_model::snapshot::Snapshot;
-use memgate_server::server::options::Decide;
-use memgate_server::server::runtime_builder;
+use memgate_server::options::Decide;
+use memgate_server::runtime_builder;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::client::{post, review};

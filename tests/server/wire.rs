@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::http::Request;
 use http_body_util::BodyExt;
 use memgate_model::snapshot::Snapshot;
-use memgate_server::server::{State, router};
+use memgate_server::{State, router};
 use tempfile::TempDir;
 use tower::ServiceExt;
 

@@ -186,7 +186,7 @@ mod tests {
     fn trusts(ca: &CaCert, leaf: &Leaf, name: &str, now: i64) -> bool {
         let mut roots = RootCertStore::empty();
         roots.add(ca.certificate()).expect("a certificate");
-        let provider = crate::crypto::provider().into();
+        let provider = crate::provider().into();
         let verifier = WebPkiServerVerifier::builder_with_provider(roots.into(), provider);
         let now = UnixTime::since_unix_epoch(Duration::from_secs(now.unsigned_abs()));
         let name = ServerName::try_from(name).expect("a name");

@@ -2,7 +2,7 @@
 //! all of that up to date in a cluster.
 //!
 //! ```text
-//! clock, jitter, crypto, library_error      what everything here, and the server, needs
+//! clock, kube_api, library_error            what everything here, and the server, needs
 //! ca, ca_bundle, self_signed, rotation      values
 //! verify, live_bundles                      checks from outside
 //! tls                                       the certificate that a server presents, and those of its callers
@@ -12,13 +12,11 @@
 //! It knows nothing of memory, and reads no Secret but that of the CA.
 
 pub mod clock;
-pub mod crypto;
-pub mod jitter;
+pub mod kube_api;
 pub mod library_error;
 
 mod ca;
 mod ca_bundle;
-pub mod kube_api;
 pub mod live_bundles;
 pub mod rotation;
 pub mod self_signed;
@@ -33,6 +31,12 @@ pub mod manager;
 mod test_support;
 
 use std::time::Duration;
+
+use rustls::crypto::CryptoProvider;
+#[cfg(feature = "fips")]
+use rustls::crypto::default_fips_provider as chosen;
+#[cfg(not(feature = "fips"))]
+use rustls::crypto::ring::default_provider as chosen;
 
 /// How memgate manages its own certificates in a cluster.
 #[derive(Debug, Clone)]
@@ -80,4 +84,10 @@ pub enum KeyKind {
     P256,
     /// ECDSA over P-384.
     P384,
+}
+
+/// The cryptography of TLS and of random tokens: ring; with the feature `fips` the FIPS module of AWS-LC, restricted to
+/// approved algorithms.
+pub fn provider() -> CryptoProvider {
+    chosen()
 }

@@ -10,8 +10,7 @@ use serde_json::Value;
 use crate::ca_bundle;
 use crate::kube_api::{webhook_configs, with_timeout};
 use memgate_primitives::plain_text::plain;
-use memgate_primitives::review_path::Phase;
-use memgate_primitives::review_path::config_name;
+use memgate_primitives::review_path::{Phase, config_name};
 
 /// The timeout of one request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);

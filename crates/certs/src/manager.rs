@@ -36,7 +36,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::Builtin;
 use crate::ca::CurrentLeaf;
 use crate::clock::Clock;
-use crate::jitter::{jitter, random_up_to};
+use crate::kube_api::{jitter, random_up_to};
 use crate::library_error::explained;
 use crate::manager::ca_secret::CaSecret;
 use crate::manager::failure_log::FailureLog;
@@ -44,13 +44,11 @@ use crate::manager::path_tokens::PathToken;
 use crate::manager::request_plan::{Situation, plan_request};
 use crate::manager::secret_plan::{CaState, SecretPlan, WriteReason, choose_signer, due_at, plan_secret};
 use crate::manager::webhook_config::{DesiredEntry, LiveConfig, Observed};
-use crate::metrics::CertKind;
-use crate::metrics::CertMetrics;
+use crate::metrics::{CertKind, CertMetrics};
 use crate::review_paths::{Accepted, ReviewPaths};
 use crate::rotation::{Progress, REQUESTED, Rotation, RotationRequest};
 use crate::tls::{self, CertKeyPair, ServingCert};
-use memgate_primitives::review_path::Phase;
-use memgate_primitives::review_path::config_name;
+use memgate_primitives::review_path::{Phase, config_name};
 
 /// How often a conflicting write of the Secret is tried within one round.
 const MAX_SECRET_WRITES: usize = 5;

@@ -7,8 +7,7 @@
 use arc_swap::ArcSwap;
 use subtle::ConstantTimeEq;
 
-use memgate_primitives::review_path::Phase;
-use memgate_primitives::review_path::{plain_call, token_call};
+use memgate_primitives::review_path::{Phase, plain_call, token_call};
 
 /// Why no review is accepted under a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

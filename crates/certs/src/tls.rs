@@ -21,16 +21,13 @@ use rustls::sign::CertifiedKey;
 use thiserror::Error as ThisError;
 use x509_parser::parse_x509_certificate;
 
-use crate::Builtin;
 use crate::clock::Clock;
-use crate::crypto::provider;
 use crate::library_error::explained;
-use crate::metrics::CertKind;
-use crate::metrics::CertMetrics;
-use crate::self_signed;
+use crate::metrics::{CertKind, CertMetrics};
 pub use crate::tls::client_verifier::ClientAuth;
 use crate::tls::client_verifier::ClientVerifier;
 use crate::tls::watched_files::{WatchedFiles, pair};
+use crate::{Builtin, provider, self_signed};
 
 /// For how long a certificate must still be valid for the server to be ready, in seconds: callers should use
 /// another replica before handshakes fail. At most a tenth of its life.

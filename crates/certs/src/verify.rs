@@ -19,12 +19,10 @@ use thiserror::Error as ThisError;
 use x509_parser::extensions::GeneralName;
 use x509_parser::parse_x509_certificate;
 
-use crate::ca_bundle;
-use crate::crypto::provider;
 use crate::kube_api::{webhook_configs, with_timeout};
 use crate::library_error::{explained, of_certificate};
-use memgate_primitives::review_path::Phase;
-use memgate_primitives::review_path::config_name;
+use crate::{ca_bundle, provider};
+use memgate_primitives::review_path::{Phase, config_name};
 
 /// The timeout of each request and connection.
 const TIMEOUT: Duration = Duration::from_secs(10);

@@ -10,7 +10,6 @@
 pub mod ca_bundle;
 pub mod capacity;
 pub mod check;
-pub mod expected;
 pub mod inferred;
 pub mod inject_label;
 pub mod installations;
@@ -32,7 +31,7 @@ use tokio::time::Instant;
 
 use crate::cluster_state::{Agents, Installation};
 use crate::doctor::check::Check;
-use crate::doctor::expected::{InstalledAs, objects};
+use crate::doctor::inferred::{InstalledAs, objects};
 use crate::pod_dry_run::{PodDryRuns, dry_run};
 use crate::reader::ClusterReader;
 use crate::replay::replay;

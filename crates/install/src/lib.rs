@@ -18,7 +18,6 @@ pub mod metadata;
 pub mod objects;
 mod rbac;
 mod self_guard;
-mod templates;
 mod webhooks;
 mod workload;
 

@@ -8,8 +8,8 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use crate::install_plan::{InstallPart, InstallPlan};
-use crate::templates::is_named;
-use crate::{rbac, self_guard, templates, webhooks, workload};
+use crate::metadata::{in_namespace, is_named};
+use crate::{rbac, self_guard, webhooks, workload};
 
 /// A webhook configuration of either kind: the type of the mutating kind has every field of the other.
 pub type WebhookConfiguration = MutatingWebhookConfiguration;
@@ -61,7 +61,7 @@ impl Objects {
 
     /// Adds the objects of a YAML text, in the namespace of the plan.
     pub(super) fn add(&mut self, part: InstallPart, plan: &InstallPlan, text: &str) {
-        self.others.extend(templates::in_namespace(plan, text).map(|object| (part, object)));
+        self.others.extend(in_namespace(plan, text).map(|object| (part, object)));
     }
 
     /// The permissions of memgate's account in its own namespace: of each role with a subject.

@@ -10,8 +10,7 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule};
 use serde_json::Value;
 
 use crate::install_plan::InstallPlan;
-use crate::metadata::{CONFIGURATIONS, NAME, cluster_metadata};
-use crate::templates::{in_namespace, is_named};
+use crate::metadata::{CONFIGURATIONS, NAME, cluster_metadata, in_namespace, is_named};
 use memgate_model::family::Family;
 use memgate_model::kind::{Kind, NAMESPACE, POLICY_GROUP, POLICY_KINDS};
 

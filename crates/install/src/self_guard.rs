@@ -11,8 +11,7 @@ use serde_json::{Value, json};
 use crate::cel_policies::{policy_binding, validating_policy};
 use crate::entry::condition;
 use crate::install_plan::InstallPlan;
-use crate::metadata::{NAME, SELF_GUARD, suffixed_metadata};
-use crate::templates::object;
+use crate::metadata::{NAME, SELF_GUARD, object, suffixed_metadata};
 
 /// The policy for the default namespace.
 const POLICY: &str = include_str!("../../../deploy/kustomize/base/self-guard.yaml");

@@ -7,8 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 
 use crate::install_plan::InstallPlan;
-use crate::metadata::metadata;
-use crate::templates::{in_namespace, object};
+use crate::metadata::{in_namespace, metadata, object};
 
 const NAMESPACE: &str = include_str!("../../../deploy/kustomize/base/namespace.yaml");
 const SERVICE: &str = include_str!("../../../deploy/kustomize/base/service.yaml");

@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use crate::document::{RootValue, read_whole};
 use crate::place::DocumentPlace;
+use crate::rewrite::{Splice, apply_splices, wrong_documents};
 use crate::source::{Source, Span};
-use crate::splice::{Splice, apply, wrong_documents};
 use memgate_primitives::fix::{Fix, unquoted};
 use memgate_primitives::pointer::{Pointer, list_index};
 
@@ -45,7 +45,9 @@ pub fn fix(source: &Arc<Source>, fixes: &[TextFix<'_>]) -> Fixed {
     // The second round leaves out the documents that the first one got wrong.
     for _ in 0..2 {
         let expected = expected(&before, fixes, &mut changes);
-        let Some(text) = apply(source.text(), changes.iter().flatten().cloned().collect()) else { break };
+        let Some(text) = apply_splices(source.text(), changes.iter().flatten().cloned().collect()) else {
+            break;
+        };
         let wrong = wrong_documents(source, &text, &before, &expected);
         if wrong.is_empty() {
             return Fixed { text, made: changes.iter().map(Option::is_some).collect() };

@@ -17,9 +17,8 @@
 //! json ─ yaml, dialect ─ place ─ document                   parsers, places of pointers, objects
 //! comments: yaml                                            comments to memgate
 //! mask: unread                                              the text without its credentials
-//! splice                                                    changes of bytes, and their check
+//! rewrite: emit ─ splicer, flow, block                      patches of objects made in the text; changes of bytes
 //! fix                                                       a word or an element of the text changed
-//! rewrite: emit, align ─ splicer, flow, block               patches of objects made in the text
 //! ```
 
 pub mod comments;
@@ -34,6 +33,5 @@ pub mod place;
 pub mod rewrite;
 mod scalar;
 pub mod source;
-mod splice;
 mod value;
 mod yaml;

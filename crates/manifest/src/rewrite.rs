@@ -1,4 +1,4 @@
-//! Edits made in the user's own text.
+//! Edits made in the user's own text. `fix` makes other changes with the same splices, and the same check of the new text.
 //!
 //! A source and patches of its objects go in, the new text comes out. Each edit changes as few bytes as possible. The
 //! new text is then parsed again: a document whose value is not the expected one is written anew from that value,
@@ -8,7 +8,6 @@
 //! patches ──▶ new values ──splicer (block, flow)──▶ splices ──apply──▶ text ──parse again──▶ compare
 //! ```
 
-mod align;
 mod block;
 mod emit;
 mod flow;
@@ -24,7 +23,6 @@ use crate::error::Error;
 use crate::place::DocumentPlace;
 use crate::rewrite::splicer::{splices, whole_document};
 use crate::source::Source;
-use crate::splice::{apply, wrong_documents};
 
 /// A source with edits made to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,7 +60,7 @@ pub fn rewrite(source: &Arc<Source>, patches: &[(&DocumentPlace, Value)]) -> Res
                 vec![whole_document(source, outline.node(*root), new)]
             }));
         }
-        if let Some(text) = apply(source.text(), changes) {
+        if let Some(text) = apply_splices(source.text(), changes) {
             let wrong = wrong_documents(source, &text, &before, &expected);
             if wrong.is_empty() {
                 return Ok(Rewritten { text, reformatted: reformatted.into_iter().collect() });
@@ -95,4 +93,51 @@ fn new_values(
         json_patch::patch(object, &patch).map_err(|error| failed(error.path.to_string()))?;
     }
     Ok(values)
+}
+
+/// A change: the text takes the place of the bytes from `start` to `end`. Its lines end with `\n`, also in a source with
+/// other line ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Splice {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    pub(super) text: String,
+}
+
+/// The new text. Of changes at one place the first comes first. `None` when changes overlap.
+pub(super) fn apply_splices(old: &str, mut changes: Vec<Splice>) -> Option<String> {
+    changes.sort_by_key(|splice| (splice.start, splice.end));
+    let end_of_line = match old.find('\n') {
+        Some(at) if old.get(..at)?.ends_with('\r') => "\r\n",
+        _ => "\n",
+    };
+    let (mut text, mut at) = (String::with_capacity(old.len() + 256 * changes.len()), 0);
+    for splice in changes {
+        text.push_str(old.get(at..splice.start)?);
+        text.push_str(&splice.text.replace('\n', end_of_line));
+        at = splice.end;
+    }
+    text.push_str(old.get(at..)?);
+    Some(text)
+}
+
+/// The documents whose value in the new text is not the expected one, by index; all of those with an expected value when
+/// any other document has changed too. `before` has the documents of the source.
+pub(super) fn wrong_documents(
+    source: &Source,
+    text: &str,
+    before: &[RootValue],
+    expected: &BTreeMap<usize, Value>,
+) -> BTreeSet<usize> {
+    let (_, found) = read_whole(&Arc::new(Source::new(source.name(), text)));
+    let is_wrong = |(index, old): (usize, &RootValue)| {
+        let expected = expected.get(&index).or_else(|| old.as_ref().ok().map(|(_, value)| value));
+        let found = found.get(index).map(|root| root.as_ref().ok().map(|(_, value)| value));
+        (found != Some(expected)).then_some(index)
+    };
+    let wrong: BTreeSet<usize> = before.iter().enumerate().filter_map(is_wrong).collect();
+    if found.len() != before.len() || wrong.iter().any(|index| !expected.contains_key(index)) {
+        return expected.keys().copied().collect();
+    }
+    wrong
 }

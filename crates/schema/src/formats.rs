@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use jiff::civil::Date;
 
 use crate::crd::{Format, FormatRule, Pattern};
-use crate::pattern::matches;
+use crate::scalar::matches_pattern;
 use memgate_primitives::duration::nanoseconds;
 use memgate_primitives::name::{is_dns_label, is_dns_subdomain};
 
@@ -18,15 +18,15 @@ type TextFormat = (&'static str, fn(&str) -> bool);
 
 const FORMATS: [TextFormat; 13] = [
     ("uri", is_uri),
-    ("hostname", |text| text.len() <= 255 && matches(&HOSTNAME, text)),
+    ("hostname", |text| text.len() <= 255 && matches_pattern(&HOSTNAME, text)),
     ("ipv4", |text| text.contains('.') && ip(text).is_some()),
     ("ipv6", |text| Ipv6Addr::from_str(text).is_ok()),
     ("cidr", is_cidr),
-    ("uuid", |text| matches(&UUID, text)),
-    ("byte", |text| matches(&BASE64, text) && text.len().is_multiple_of(4)),
+    ("uuid", |text| matches_pattern(&UUID, text)),
+    ("byte", |text| matches_pattern(&BASE64, text) && text.len().is_multiple_of(4)),
     ("password", |_| true),
     ("date", is_date),
-    ("duration", |text| nanoseconds(text).is_some() || matches(&NAMED_UNIT, text)),
+    ("duration", |text| nanoseconds(text).is_some() || matches_pattern(&NAMED_UNIT, text)),
     ("date-time", is_date_time),
     ("k8s-short-name", is_dns_label),
     ("k8s-long-name", is_dns_subdomain),
@@ -108,7 +108,7 @@ fn is_date_time(text: &str) -> bool {
     let (Some(date), Some(time)) = (parts.next(), parts.next()) else { return false };
     let fields = [time.get(0..2), time.get(3..5), time.get(6..8)];
     let within = |(field, most): (Option<&str>, &str)| field.is_some_and(|field| field <= most);
-    is_date(date) && matches(&TIME, time) && fields.into_iter().zip(["23", "59", "59"]).all(within)
+    is_date(date) && matches_pattern(&TIME, time) && fields.into_iter().zip(["23", "59", "59"]).all(within)
 }
 
 #[cfg(test)]

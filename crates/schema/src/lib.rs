@@ -8,7 +8,7 @@
 //!
 //! 1. `parse` reads a definition into a [`Crd`]; `builtin` has the kinds of Kubernetes itself ([`BuiltinKind`]).
 //! 2. `read` reads an object into a [`Document`], a tree of what the schema knows.
-//! 3. `check`, `lists`, `scalar` (with `formats`, `pattern`) and `metadata` compare it with the schema.
+//! 3. `check`, `scalar` (with `formats`) and `metadata` compare it with the schema.
 //! 4. [`Violations`] holds each broken rule with its place; [`violation::message`] writes it as text.
 //!
 //! Read from: Kubernetes documentation, "Extend the Kubernetes API with CustomResourceDefinitions", and the
@@ -19,12 +19,10 @@ mod check;
 pub mod crd;
 mod form;
 mod formats;
-mod lists;
 mod metadata;
 pub mod metadata_fault;
 mod node;
 mod parse;
-mod pattern;
 mod place;
 mod read;
 mod scalar;
@@ -137,12 +135,12 @@ pub fn check<'d>(
     let root = Place::root(&object.root, old.map(|old| &old.root));
     check::check(&root, &version.schema, found);
     let from = found.len();
-    lists::check(&root, &version.schema, found);
+    check::lists(&root, &version.schema, found);
     if found.len() > from {
         // None counts while the stored object has some.
         let is_stored = old.is_some_and(|old| {
             let mut any = Violations::whether_any();
-            lists::check(&Place::root(&old.root, None), &version.schema, &mut any);
+            check::lists(&Place::root(&old.root, None), &version.schema, &mut any);
             !any.is_empty()
         });
         found.mark_all(from, is_stored);

@@ -6,14 +6,13 @@ use std::sync::LazyLock;
 
 use serde_json::json;
 
-use crate::NewObject;
 use crate::check::check as check_schema;
 use crate::crd::SchemaNode;
 use crate::metadata_fault::{wrong_base, wrong_key, wrong_label, wrong_label_value, wrong_subdomain};
 use crate::node::Node;
-use crate::parse;
 use crate::place::Place;
 use crate::violation::{Rule, Violations};
+use crate::{NewObject, parse};
 
 /// The types of the fields. In Go a `null` counts as absent. Other fields are kept as they are
 /// written.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::cli::limits::{parse_count, parse_grace};
 use crate::cli::server_keys::ServerKeys;
 use memgate_install::metadata::AUDIT_LEASE;
-use memgate_server::server::options::AuditOptions;
+use memgate_server::options::AuditOptions;
 
 /// How stored objects are audited.
 #[derive(Debug, clap::Args)]

@@ -9,7 +9,7 @@ use memgate_certs::{Builtin, CertPolicy, KeyKind};
 use memgate_cluster::client::own_namespace;
 use memgate_install::metadata::REGISTERED;
 use memgate_primitives::review_path::service_names;
-use memgate_server::server::options::Registration;
+use memgate_server::options::Registration;
 
 /// Where `memgate manifests` mounts the certificate.
 const MOUNTED_CERT: &str = "/etc/memgate/tls/tls.crt";

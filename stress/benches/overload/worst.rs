@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use memgate_server::server::runtime_builder;
+use memgate_server::runtime_builder;
 use tokio::runtime::Builder;
 use tokio::sync::Notify;
 use tokio::task::{LocalSet, spawn_local};

@@ -8,8 +8,8 @@ use anyhow::Result;
 use axum::Router;
 use memgate_certs::tls::CertSource;
 use memgate_model::snapshot::Snapshot;
-use memgate_server::server::options::Options;
-use memgate_server::server::{Server, State, runtime};
+use memgate_server::options::Options;
+use memgate_server::{Server, State, runtime};
 
 /// Serves these routes at this address until it is killed.
 pub(crate) fn serve(listen: SocketAddr, certificates: &Path, routes: Router) -> Result<()> {

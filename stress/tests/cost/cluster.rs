@@ -13,8 +13,8 @@ use axum::http::Request;
 use memgate_certs::tls::CertSource;
 use memgate_model::object::{Coverage, KindState};
 use memgate_model::snapshot::Snapshot;
-use memgate_server::server::options::Options;
-use memgate_server::server::{State, router};
+use memgate_server::options::Options;
+use memgate_server::{State, router};
 use serde_json::Value;
 use tokio::runtime::Runtime;
 use tower::ServiceExt;
@@ -35,7 +35,7 @@ pub(crate) struct Cluster {
 impl Cluster {
     /// Serves from these objects.
     pub(crate) fn new(objects: &[Value]) -> Result<Self> {
-        let runtime = memgate_server::server::runtime_builder().worker_threads(1).build()?;
+        let runtime = memgate_server::runtime_builder().worker_threads(1).build()?;
         let router = {
             let _inside = runtime.enter();
             routes(objects.iter())

@@ -18,8 +18,8 @@ use memgate_manifest::source::Source;
 use memgate_model::request::{Occasion, Operation, Request as Asked};
 use memgate_model::snapshot::Snapshot;
 use memgate_primitives::pointer::Pointer;
-use memgate_server::server::options::Options;
-use memgate_server::server::{Server, State, router};
+use memgate_server::options::Options;
+use memgate_server::{Server, State, router};
 use memgate_workbench::casefile::{self, Case};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -221,7 +221,7 @@ fn pem(input: &[u8]) -> Result<(), String> {
     let options = loopback(tls::CertSource::Files { cert, key });
     match Server::bind(options, State::Fixed(Snapshot::new(memgate_platforms::default_settings()))) {
         Ok(_) => Ok(()),
-        Err(memgate_server::server::Error::Tls(error)) if !error.to_string().is_empty() => Ok(()),
+        Err(memgate_server::Error::Tls(error)) if !error.to_string().is_empty() => Ok(()),
         Err(error) => Err(format!("another error: {error}")),
     }
 }

@@ -4,8 +4,8 @@ use std::{net::Ipv4Addr, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use memgate_certs::tls::CertSource;
-use memgate_server::server::options::{AuditOptions, Options};
-use memgate_server::server::{Server, State};
+use memgate_server::options::{AuditOptions, Options};
+use memgate_server::{Server, State};
 use serde_json::json;
 
 use super::house::{

@@ -16,8 +16,8 @@ use kube::{Api, Client, Config};
 use memgate_certs::tls::CertSource;
 use memgate_certs::{Builtin, CertPolicy};
 use memgate_primitives::review_path::service_names;
-use memgate_server::server::options::Options;
-use memgate_server::server::{Server, State};
+use memgate_server::options::Options;
+use memgate_server::{Server, State};
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -76,7 +76,7 @@ pub(crate) struct Report {
 pub(crate) struct Loaded<'w> {
     pub(crate) installation: Installation<'w>,
     pub(crate) report: Report,
-    replicas: Vec<memgate_server::server::Addresses>,
+    replicas: Vec<memgate_server::Addresses>,
     load: Load,
     handshakes: Arc<AtomicU64>,
     /// How many CAs and leaves there were before.
@@ -184,12 +184,7 @@ impl fmt::Display for Report {
     }
 }
 
-fn start(
-    runtime: &Runtime,
-    config: &Config,
-    home: &str,
-    plan: &Plan,
-) -> Result<memgate_server::server::Addresses> {
+fn start(runtime: &Runtime, config: &Config, home: &str, plan: &Plan) -> Result<memgate_server::Addresses> {
     let _within = runtime.enter();
     let mut names = service_names("memgate", home);
     names.push("127.0.0.1".to_owned());
@@ -212,7 +207,7 @@ fn start(
 }
 
 /// How many certificates of a kind the replicas have made.
-fn made(replicas: &[memgate_server::server::Addresses], kind: &str) -> Result<u64> {
+fn made(replicas: &[memgate_server::Addresses], kind: &str) -> Result<u64> {
     let series = format!("memgate_cert_rotations_total{{kind=\"{kind}\",result=\"ok\"}} ");
     let mut sum = 0;
     for replica in replicas {

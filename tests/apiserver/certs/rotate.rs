@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use axum::http::Method;
 use memgate_certs::CertPolicy;
-use memgate_server::server::options::Timers;
+use memgate_server::options::Timers;
 use serde_json::json;
 
 use crate::{

@@ -7,7 +7,7 @@
 
 use std::fmt::{self, Write};
 
-use crate::crypto::provider;
+use crate::provider;
 use memgate_primitives::review_path::{TOKEN_ALPHABET, TOKEN_CHARS, is_token};
 
 /// The key of the tokens in the Secret: a line for each, with the time when it was made, in seconds since 1970.

@@ -23,15 +23,13 @@ use tokio::sync::watch::Sender;
 use tokio::time::Instant;
 
 use crate::ca_bundle::{self, CaBundle, CaCert};
-use crate::jitter::jitter;
-use crate::kube_api::{webhook_configs, with_timeout};
+use crate::kube_api::{jitter, webhook_configs, with_timeout};
 use crate::library_error::explained;
 use crate::manager::failure_log::FailureLog;
 use crate::manager::path_tokens::{PathToken, PathTokens};
 use crate::manager::secret_plan::TrustedCas;
 use memgate_primitives::review_path;
-use memgate_primitives::review_path::Phase;
-use memgate_primitives::review_path::config_name;
+use memgate_primitives::review_path::{Phase, config_name};
 
 /// The field manager of `caBundle`.
 pub(super) const FIELD_MANAGER: &str = "memgate-cabundle";

@@ -19,11 +19,10 @@ use x509_parser::extensions::GeneralName;
 use x509_parser::parse_x509_certificate;
 use x509_parser::prelude::X509Certificate;
 
-use crate::ca_bundle;
-use crate::crypto::provider;
 use crate::library_error::explained;
 use crate::tls::Error;
 use crate::tls::watched_files::WatchedFiles;
+use crate::{ca_bundle, provider};
 
 /// Which client certificates are required.
 #[derive(Debug, Clone)]

@@ -11,8 +11,8 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-use crate::crypto::provider;
 use crate::library_error::explained;
+use crate::provider;
 use memgate_primitives::plain_text::quoted;
 
 /// The chain that a server presents for a name, or why there is none.

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
     use crate::cluster_state::Fetched;
     use crate::doctor::check::CheckStatus;
-    use crate::doctor::expected::tests::installed;
+    use crate::doctor::inferred::tests::installed;
 
     /// The first day of 2030.
     const NOW: i64 = 1_893_456_000;

@@ -1,11 +1,14 @@
-//! Infers from the live objects with which settings and components memgate was installed.
+//! Infers from the live objects with which settings and components memgate was installed, and what `memgate manifests` would
+//! install with them: what a live installation is compared with.
 
 use std::collections::BTreeSet;
 
 use crate::cluster_state::Installation;
 use crate::webhook_entry::WebhookEntry;
 use memgate_install::component::Component;
+use memgate_install::install_plan::{InstallPlan, WebhookEndpoint};
 use memgate_install::metadata::NAME;
+use memgate_install::objects::Objects;
 use memgate_model::family::Family;
 use memgate_model::settings::Settings;
 use memgate_platforms::default_settings;
@@ -94,12 +97,64 @@ fn is_registered(entries: &[WebhookEntry], family: &'static Family) -> bool {
     })
 }
 
+/// How memgate was installed, as far as the live objects show it.
+#[derive(Debug)]
+pub struct InstalledAs<'a> {
+    /// The name of the cluster-wide objects.
+    pub name: &'a str,
+    /// The namespace that memgate runs in.
+    pub namespace: &'a str,
+    /// The components.
+    pub components: BTreeSet<Component>,
+    /// The families that another installation has.
+    pub elsewhere: Vec<&'static Family>,
+}
+
+/// Every object of an installation with these families.
+pub(super) fn objects(installed: &InstalledAs<'_>, families: &[&'static Family]) -> Objects {
+    memgate_install::objects(&InstallPlan {
+        name: installed.name.to_owned(),
+        namespace: installed.namespace.to_owned(),
+        image: concat!("memgate:", env!("CARGO_PKG_VERSION")).to_owned(),
+        endpoint: WebhookEndpoint::Service,
+        ca: None,
+        runbooks: None,
+        flags: Vec::new(),
+        families: families.to_vec(),
+        elsewhere: installed.elsewhere.clone(),
+        components: installed.components.clone(),
+    })
+}
+
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use serde::de::DeserializeOwned;
+    use serde_json::Value;
+
     use super::*;
     use crate::cluster_state::Fetched;
-    use crate::doctor::expected::tests::{at_home, first, installed};
-    use crate::doctor::expected::{InstalledAs, objects};
+
+    /// An installation in the namespace `home` with these components.
+    pub(crate) fn at_home(components: BTreeSet<Component>) -> InstalledAs<'static> {
+        InstalledAs { name: "memgate", namespace: "home", components, elsewhere: Vec::new() }
+    }
+
+    /// What is installed, for tests that change it.
+    pub(crate) fn installed(families: &[&'static Family]) -> Objects {
+        objects(&at_home(BTreeSet::new()), families)
+    }
+
+    /// One object of an installation.
+    pub(crate) fn first<T: DeserializeOwned>(objects: Objects, kind: &str) -> T {
+        let mut documents = objects.documents().into_iter().map(|(_, object)| object);
+        let object = documents.find(|object| object.get("kind").and_then(Value::as_str) == Some(kind));
+        serde_json::from_value(object.expect("it is there")).expect("it reads")
+    }
+
+    /// One object of what is installed.
+    pub(crate) fn object<T: DeserializeOwned>(families: &[&'static Family], kind: &str) -> T {
+        first(objects(&at_home(BTreeSet::new()), families), kind)
+    }
 
     #[test]
     fn learns_the_components_from_what_is_installed() {
@@ -167,5 +222,13 @@ mod tests {
             settings(&found, parse).families,
             [&memgate_platforms::ark::FAMILY, &memgate_platforms::orka::FAMILY]
         );
+    }
+
+    #[test]
+    fn knows_what_is_installed() {
+        let expected = installed(&memgate_platforms::ALL);
+        assert!(expected.mutating.webhooks.is_some_and(|webhooks| webhooks.len() > 5));
+        assert!(expected.validating.webhooks.is_some_and(|webhooks| webhooks.len() > 2));
+        assert!(expected.cluster_role.rules.is_some_and(|rules| !rules.is_empty()));
     }
 }

@@ -150,7 +150,7 @@ mod tests {
 
     use super::*;
     use crate::doctor::check::CheckStatus;
-    use crate::doctor::expected::tests::installed;
+    use crate::doctor::inferred::tests::installed;
     use crate::replay::replay;
 
     use memgate_core::state;

@@ -107,7 +107,7 @@ mod tests {
 
     use super::*;
     use crate::doctor::check::CheckStatus;
-    use crate::doctor::expected::tests::installed;
+    use crate::doctor::inferred::tests::installed;
 
     fn other(name: &str, more: &Value) -> MutatingWebhookConfiguration {
         let mut webhook = json!({

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
     use crate::cluster_state::Fetched;
     use crate::doctor::check::CheckStatus;
-    use crate::doctor::expected::tests::installed;
+    use crate::doctor::inferred::tests::installed;
     use memgate_primitives::review_path::TOKEN_CHARS;
 
     /// What is found when all entries have this path.

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
     use crate::cluster_state::Fetched;
     use crate::doctor::check::CheckStatus;
-    use crate::doctor::expected::tests::installed;
+    use crate::doctor::inferred::tests::installed;
 
     /// A configuration of this many webhooks for new pods, 10 s each.
     fn others(count: usize, more: &Value) -> MutatingWebhookConfiguration {

@@ -155,8 +155,8 @@ mod tests {
 
     use super::*;
     use crate::doctor::check::CheckStatus;
-    use crate::doctor::expected::objects;
-    use crate::doctor::expected::tests::{at_home, first, installed};
+    use crate::doctor::inferred::objects;
+    use crate::doctor::inferred::tests::{at_home, first, installed};
 
     /// A cluster in which memgate is installed as it prints itself, and then changed.
     fn checks_of(change: impl FnOnce(&mut Installation)) -> Vec<Check> {

@@ -196,7 +196,7 @@ mod tests {
 
     use super::*;
     use crate::doctor::check::CheckStatus;
-    use crate::doctor::expected::tests::{installed, object};
+    use crate::doctor::inferred::tests::{installed, object};
 
     fn read<T: DeserializeOwned>(value: Value) -> T {
         serde_json::from_value(value).expect("an object")

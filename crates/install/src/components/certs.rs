@@ -2,12 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::components::operations::annotate;
+use crate::components::annotate;
 use crate::install_plan::{InstallPart, InstallPlan};
-use crate::metadata::{NAME, SELF_GUARD};
+use crate::metadata::{NAME, SELF_GUARD, is_named};
 use crate::objects::Objects;
 use crate::rbac;
-use crate::templates::is_named;
 use memgate_primitives::review_path::service_names;
 
 /// The Secret of type `kubernetes.io/tls` that holds the certificate.

@@ -3,9 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::install_plan::{InstallPart, InstallPlan};
-use crate::metadata::{metadata, string_map};
+use crate::metadata::{documents, metadata, string_map};
 use crate::objects::Objects;
-use crate::templates::documents;
 use memgate_model::page::{Pages, unpacked};
 
 /// The groups of rules for Prometheus with their runbooks, and the dashboard for Grafana.

@@ -14,8 +14,7 @@ use memgate_model::request::{Occasion, Point};
 use memgate_policy::in_cel::{WITHOUT_INDEXES, list};
 use memgate_policy::judge::{action, promotion};
 
-use super::LeftOut;
-use super::message;
+use super::{LeftOut, message};
 
 /// Why rules about pods are not exported: pods are judged after injection.
 const PODS: &str = "which pods are agents', and what memgate adds to them, depends on objects that a ValidatingAdmissionPolicy does \

@@ -4,10 +4,9 @@
 use serde_json::{Map, Value};
 
 use crate::outline::{Form, Node, NodeId, NodeKind};
-use crate::rewrite::align::align;
+use crate::rewrite::Splice;
 use crate::rewrite::emit::{self, Indents};
-use crate::rewrite::splicer::{Context, OwnEntries, Splicer};
-use crate::splice::Splice;
+use crate::rewrite::splicer::{Context, OwnEntries, Splicer, align};
 
 impl Splicer<'_> {
     pub(super) fn edit_block_map(

@@ -4,10 +4,8 @@
 use serde_json::{Map, Value};
 
 use crate::outline::{Node, NodeId};
-use crate::rewrite::align::align;
-use crate::rewrite::emit;
-use crate::rewrite::splicer::{Context, OwnEntries, Splicer};
-use crate::splice::Splice;
+use crate::rewrite::splicer::{Context, OwnEntries, Splicer, align};
+use crate::rewrite::{Splice, emit};
 
 impl Splicer<'_> {
     pub(super) fn edit_flow_map(

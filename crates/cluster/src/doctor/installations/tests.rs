@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::*;
 use crate::doctor::check::CheckStatus;
-use crate::doctor::expected::tests::first;
-use crate::doctor::expected::{InstalledAs, objects};
+use crate::doctor::inferred::tests::first;
+use crate::doctor::inferred::{InstalledAs, objects};
 use memgate_install::objects::WebhookConfiguration;
 
 /// What an installation is like: its name, namespace and families, and those of another one.

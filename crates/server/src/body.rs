@@ -1,0 +1,97 @@
+//! Reads the body of a request within its limits, and keeps the bytes of its answer within the same budget.
+//!
+//! It limits bytes only; the caller has the timeout.
+
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes, HttpBody};
+use http_body_util::BodyExt;
+
+use crate::concurrency_limiter::{BytesClaim, ConcurrencyLimiter, SMALL_BODY_BYTES};
+use crate::options::PAGE_BYTES;
+use crate::rejection::Rejection;
+
+/// The bytes of a body or an answer with the claim on them. The claim ends with the last reference to the bytes.
+struct Claimed {
+    bytes: Bytes,
+    _claim: BytesClaim,
+}
+
+impl AsRef<[u8]> for Claimed {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// The `Content-Length`; `None` when the body is chunked.
+fn content_length(body: &Body) -> Option<usize> {
+    body.size_hint().exact().map(|length| usize::try_from(length).unwrap_or(usize::MAX))
+}
+
+/// Whether the `Content-Length` exceeds the limit.
+pub(super) fn is_too_large(body: &Body, limit: usize) -> bool {
+    content_length(body).is_some_and(|length| length > limit)
+}
+
+/// Reads the body to its end. The returned bytes hold their claim, also while a decision still reads them after its
+/// caller has gone.
+///
+/// # Errors
+/// When the body is too large or broken, or finds no room.
+pub(super) async fn read(
+    body: &mut Body,
+    limit: usize,
+    limiter: &Arc<ConcurrencyLimiter>,
+) -> Result<Bytes, Rejection> {
+    let length = content_length(body);
+    let large = length.filter(|length| *length > SMALL_BODY_BYTES);
+    let claim = match large {
+        Some(length) => limiter.claim_large(length).await,
+        None => limiter.claim(0).await,
+    };
+    let mut claim = claim.map_err(Rejection::Overloaded)?;
+    let mut whole = Vec::with_capacity(large.unwrap_or_default());
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(Rejection::BodyBroken)?.into_data() else { continue };
+        let total = whole.len() + data.len();
+        if total > limit {
+            return Err(Rejection::TooLarge { limit });
+        }
+        claim.grow_to(total).await.map_err(Rejection::Overloaded)?;
+        if whole.is_empty() && length == Some(data.len()) {
+            return Ok(Bytes::from_owner(Claimed { bytes: data, _claim: claim }));
+        }
+        whole.extend_from_slice(&data);
+    }
+    Ok(Bytes::from_owner(Claimed { bytes: whole.into(), _claim: claim }))
+}
+
+/// The same answer with a claim on its bytes, which ends when the connection has encrypted the last of them. The rest
+/// is in the buffers of TLS and of the socket, which are bounded for each connection.
+///
+/// An answer of one page claims nothing: there are at most as many as connections. A longer one does not wait for room,
+/// since it would be in memory without a claim.
+///
+/// # Errors
+/// When the answer finds no room.
+pub(super) fn claim_answer(answer: Bytes, limiter: &Arc<ConcurrencyLimiter>) -> Result<Bytes, Rejection> {
+    if answer.len() <= PAGE_BYTES {
+        return Ok(answer);
+    }
+    let claim = limiter.claim_now(answer.len()).map_err(Rejection::Overloaded)?;
+    Ok(Bytes::from_owner(Claimed { bytes: answer, _claim: claim }))
+}
+
+/// Reads a small body to its end without keeping it, so that the connection can be used again; whether it reached the
+/// end.
+pub(super) async fn discard(body: &mut Body) -> bool {
+    if content_length(body).is_none_or(|length| length > SMALL_BODY_BYTES) {
+        return body.is_end_stream();
+    }
+    while let Some(frame) = body.frame().await {
+        if frame.is_err() {
+            return false;
+        }
+    }
+    true
+}

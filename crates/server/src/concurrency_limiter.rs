@@ -1,0 +1,163 @@
+//! Bounds the requests that are being answered, and the bytes of their bodies and answers in memory.
+//!
+//! Bodies and answers share one budget of bytes. A large body claims its whole `Content-Length` before it is read, so
+//! that the bodies that fit are read to their end. A small one claims what has arrived. Large bodies together get seven
+//! eighths of the budget, and never wait for it in front of small ones: a few slow senders of large bodies cannot stop the
+//! reviews of others.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::metrics::labels::ShedCause;
+use crate::options::{Limits, PAGE_BYTES};
+
+/// The largest body that claims its bytes as they arrive. Most pods are below 64 KiB.
+pub(super) const SMALL_BODY_BYTES: usize = 256 << 10;
+
+/// Semaphores for requests, and for the pages of bodies and answers.
+#[derive(Debug)]
+pub(super) struct ConcurrencyLimiter {
+    requests: Arc<Semaphore>,
+    pages: Arc<Semaphore>,
+    /// The pages that large bodies may claim.
+    large_pages: Arc<Semaphore>,
+    all_pages: usize,
+    /// How long a request waits for a permit.
+    wait: Duration,
+}
+
+impl ConcurrencyLimiter {
+    /// A limiter with all permits free.
+    pub(super) fn new(limits: &Limits) -> Self {
+        let all_pages = limits.body_bytes.div_ceil(PAGE_BYTES).min(Semaphore::MAX_PERMITS);
+        Self {
+            requests: Arc::new(Semaphore::new(limits.requests.clamp(1, Semaphore::MAX_PERMITS))),
+            pages: Arc::new(Semaphore::new(all_pages)),
+            large_pages: Arc::new(Semaphore::new(
+                (all_pages * 7 / 8).max(limits.body.div_ceil(PAGE_BYTES)).min(all_pages),
+            )),
+            all_pages,
+            wait: limits.wait,
+        }
+    }
+
+    /// A permit for one more request.
+    pub(super) async fn acquire_request(&self) -> Result<OwnedSemaphorePermit, ShedCause> {
+        self.acquire(&self.requests, 1).await.ok_or(ShedCause::Requests)
+    }
+
+    /// A claim on so many bytes, rounded up to whole pages.
+    pub(super) async fn claim(self: &Arc<Self>, bytes: usize) -> Result<BytesClaim, ShedCause> {
+        let acquired = self.acquire(&self.pages, bytes.div_ceil(PAGE_BYTES)).await;
+        Ok(BytesClaim { limiter: Arc::clone(self), pages: acquired.ok_or(ShedCause::Bytes)?, _large: None })
+    }
+
+    /// A claim on the whole length of a large body.
+    pub(super) async fn claim_large(self: &Arc<Self>, bytes: usize) -> Result<BytesClaim, ShedCause> {
+        let large = self.acquire(&self.large_pages, bytes.div_ceil(PAGE_BYTES)).await;
+        let large = large.ok_or(ShedCause::Bytes)?;
+        Ok(BytesClaim { _large: Some(large), ..self.claim_now(bytes)? })
+    }
+
+    /// A claim that does not wait, on bytes that are in memory already.
+    pub(super) fn claim_now(self: &Arc<Self>, bytes: usize) -> Result<BytesClaim, ShedCause> {
+        let count = u32::try_from(bytes.div_ceil(PAGE_BYTES)).map_err(|_| ShedCause::Bytes)?;
+        let pages = Arc::clone(&self.pages).try_acquire_many_owned(count).map_err(|_| ShedCause::Bytes)?;
+        Ok(BytesClaim { limiter: Arc::clone(self), pages, _large: None })
+    }
+
+    /// The bytes that bodies and answers have claimed.
+    pub(super) fn bytes_in_use(&self) -> usize {
+        (self.all_pages - self.pages.available_permits()) * PAGE_BYTES
+    }
+
+    /// `count` permits, at once or after waiting for as long as a caller may be kept waiting.
+    async fn acquire(&self, semaphore: &Arc<Semaphore>, count: usize) -> Option<OwnedSemaphorePermit> {
+        let count = u32::try_from(count).ok()?;
+        if let Ok(permit) = Arc::clone(semaphore).try_acquire_many_owned(count) {
+            return Some(permit);
+        }
+        let waiting = Arc::clone(semaphore).acquire_many_owned(count);
+        tokio::time::timeout(self.wait, waiting).await.ok()?.ok()
+    }
+}
+
+/// The bytes of one body or answer; given back when dropped.
+#[derive(Debug)]
+pub(super) struct BytesClaim {
+    limiter: Arc<ConcurrencyLimiter>,
+    pages: OwnedSemaphorePermit,
+    _large: Option<OwnedSemaphorePermit>,
+}
+
+impl BytesClaim {
+    /// Claims more, so that the claim covers so many bytes in all.
+    pub(super) async fn grow_to(&mut self, bytes: usize) -> Result<(), ShedCause> {
+        let more = bytes.div_ceil(PAGE_BYTES).saturating_sub(self.pages.num_permits());
+        if more > 0 {
+            let acquired = self.limiter.acquire(&self.limiter.pages, more).await;
+            self.pages.merge(acquired.ok_or(ShedCause::Bytes)?);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limiter(body_bytes: usize, requests: usize) -> Arc<ConcurrencyLimiter> {
+        let wait = Duration::from_millis(1);
+        Arc::new(ConcurrencyLimiter::new(&Limits { body_bytes, requests, wait, ..Limits::default() }))
+    }
+
+    #[tokio::test]
+    async fn refuses_one_request_too_many() {
+        let limiter = limiter(1 << 20, 2);
+        let first = limiter.acquire_request().await;
+        let second = limiter.acquire_request().await;
+        assert!(first.is_ok() && second.is_ok());
+        assert_eq!(limiter.acquire_request().await.err(), Some(ShedCause::Requests));
+        drop(first);
+        assert!(limiter.acquire_request().await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn refuses_a_claim_beyond_the_budget() {
+        let limiter = limiter(16 << 20, 8);
+        let large = limiter.claim(15 << 20).await.expect("room");
+        assert_eq!(limiter.claim(2 << 20).await.err(), Some(ShedCause::Bytes));
+        let mut small = limiter.claim(1 << 20).await.expect("room");
+        assert_eq!(small.grow_to(2 << 20).await, Err(ShedCause::Bytes));
+        drop(large);
+        assert_eq!(small.grow_to(2 << 20).await, Ok(()));
+        assert_eq!(limiter.bytes_in_use(), 2 << 20);
+        drop(small);
+        assert_eq!(limiter.bytes_in_use(), 0);
+    }
+
+    #[tokio::test]
+    async fn large_bodies_leave_room_for_small_ones() {
+        let limiter = limiter(64 << 20, 8);
+        let large: Vec<_> = futures::future::join_all((0..8).map(|_| limiter.claim_large(8 << 20))).await;
+        assert_eq!(large.iter().filter(|claim| claim.is_ok()).count(), 7);
+        assert!(limiter.claim(1 << 20).await.is_ok());
+        drop(large);
+        assert!(limiter.claim_large(8 << 20).await.is_ok());
+        assert_eq!(limiter.bytes_in_use(), 0);
+    }
+
+    #[tokio::test]
+    async fn claims_whole_pages() {
+        let limiter = limiter(5_000, 8);
+        let mut claim = limiter.claim(0).await.expect("nothing");
+        for (bytes, claimed) in
+            [(1, PAGE_BYTES), (PAGE_BYTES, PAGE_BYTES), (5_000, 2 * PAGE_BYTES), (1, 2 * PAGE_BYTES)]
+        {
+            assert_eq!(claim.grow_to(bytes).await, Ok(()), "{bytes}");
+            assert_eq!(limiter.bytes_in_use(), claimed, "{bytes}");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! The labels of the metrics: closed sets of fixed words, and the names of some policies.
+//!
+//! It uses no other module of the server, so that all of them can use it.
+
+use prometheus_client::encoding::EncodeLabelSet;
+
+use memgate_primitives::review_path::Phase;
+
+/// The name and the value of a label.
+pub(super) type Label = (&'static str, &'static str);
+
+/// How one request ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct RequestLabels {
+    /// `mutate`, `validate` or `none`.
+    pub(crate) webhook: &'static str,
+    /// The operation under review, or `none` when the review was not read.
+    pub(crate) operation: &'static str,
+    /// `allowed`, `denied` or `error`.
+    pub(crate) verdict: &'static str,
+    /// The reason of the decision, or of the rejection.
+    pub(crate) reason: &'static str,
+}
+
+/// How something ended that is counted by its result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ResultLabel {
+    /// It succeeded.
+    Done,
+    /// It failed.
+    Failed,
+    /// It took too long.
+    TimedOut,
+    /// The caller of a handshake presented no certificate, or one that is not accepted.
+    ClientRefused,
+    /// A handshake did not begin, because there were too many others.
+    Rationed,
+    /// A looked-up object exists.
+    Found,
+    /// A looked-up object does not exist.
+    Absent,
+    /// An Event was written.
+    Written,
+    /// The same Event was written a short while ago.
+    Duplicate,
+    /// The queue of Events or spans was full.
+    Dropped,
+}
+
+impl ResultLabel {
+    /// The results of TLS handshakes.
+    pub(super) const HANDSHAKES: [Self; 5] =
+        [Self::Done, Self::Failed, Self::ClientRefused, Self::TimedOut, Self::Rationed];
+    /// The results of lookups at the apiserver.
+    pub(super) const LOOKUPS: [Self; 4] = [Self::Found, Self::Absent, Self::Failed, Self::TimedOut];
+    /// The results of Events about pods without their memory.
+    pub(super) const EVENTS: [Self; 4] = [Self::Written, Self::Duplicate, Self::Dropped, Self::Failed];
+    /// The results of spans.
+    pub(super) const SPANS: [Self; 3] = [Self::Done, Self::Failed, Self::Dropped];
+
+    /// Whether something succeeded.
+    pub(super) const fn of(good: bool) -> Self {
+        if good { Self::Done } else { Self::Failed }
+    }
+
+    /// As a label.
+    pub(super) const fn label(self) -> Label {
+        let name = match self {
+            Self::Done => "ok",
+            Self::Failed => "failed",
+            Self::TimedOut => "timeout",
+            Self::ClientRefused => "client-refused",
+            Self::Rationed => "rationed",
+            Self::Found => "found",
+            Self::Absent => "absent",
+            Self::Written => "written",
+            Self::Duplicate => "duplicate",
+            Self::Dropped => "dropped",
+        };
+        ("result", name)
+    }
+}
+
+/// Which limit a request or a connection exceeded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ShedCause {
+    /// Too many requests.
+    Requests,
+    /// Too many bytes of bodies and answers.
+    Bytes,
+    /// An answer that its caller did not read in time.
+    Unread,
+    /// Too many reviews wait for a thread.
+    Queue,
+    /// Too many connections; one was closed for another.
+    Connections,
+}
+
+impl ShedCause {
+    /// Every cause.
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Requests, Self::Bytes, Self::Unread, Self::Queue, Self::Connections];
+
+    pub(super) const fn label(self) -> Label {
+        let name = match self {
+            Self::Requests => "requests",
+            Self::Bytes => "bytes",
+            Self::Unread => "unread",
+            Self::Queue => "queue",
+            Self::Connections => "connections",
+        };
+        ("cause", name)
+    }
+}
+
+/// The name of a call in metrics and traces.
+pub(crate) const fn webhook(call: Phase) -> &'static str {
+    match call {
+        Phase::Mutate => "mutate",
+        Phase::Validate => "validate",
+    }
+}
