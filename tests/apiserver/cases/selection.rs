@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, env};
 
 use memgate_core::casefile::Case;
-use memgate_core::casefile::expect::Expect;
+use memgate_core::casefile::Expect;
 use memgate_model::request::Operation;
 
 /// Chooses cases by their properties, in order.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, ensure};
 use futures::{StreamExt, stream};
 use memgate_core::casefile::Case as Asked;
-use memgate_core::casefile::expect::Expect;
+use memgate_core::casefile::Expect;
 use memgate_model::request::{Occasion, Operation};
 use memgate_primitives::pointer::Pointer;
 use serde_json::{Value, json};
