@@ -22,17 +22,21 @@ fn names(folder: &Path) -> BTreeSet<String> {
     entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect()
 }
 
+/// The headings below which a help text lists commands.
+const COMMANDS: [&str; 5] = ["Commands:", "Files:", "Install:", "Cluster:", "Policies:"];
+
 /// The commands that a help text lists.
 fn commands(arguments: &[&str]) -> Vec<String> {
     let help = run(Command::new(env!("CARGO_BIN_EXE_memgate")).args(arguments).arg("--help"));
     let help = text(&help.stdout);
-    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
-    let listed = listed.take_while(|line| !line.is_empty()).filter(|line| !line.starts_with("   "));
-    listed
-        .filter_map(|line| line.split_whitespace().next())
-        .filter(|name| *name != "help")
-        .map(Into::into)
-        .collect()
+    let mut names = Vec::new();
+    let mut is_list = false;
+    for line in help.lines() {
+        is_list = COMMANDS.contains(&line) || (is_list && !line.is_empty());
+        let name = line.strip_prefix("  ").filter(|rest| is_list && !rest.starts_with(' '));
+        names.extend(name.and_then(|rest| rest.split_whitespace().next()).filter(|name| *name != "help"));
+    }
+    names.into_iter().map(Into::into).collect()
 }
 
 #[test]
@@ -40,7 +44,9 @@ fn each_command_has_a_manual_page() {
     let directory = tempfile::tempdir().expect("a directory");
     let pages = unpacked(directory.path()).join("man/man1");
     let mut expected = BTreeSet::from(["memgate.1".to_owned()]);
-    for name in commands(&[]) {
+    // The two that help does not list.
+    let hidden = ["completions", "man"].map(Into::into);
+    for name in commands(&[]).into_iter().chain(hidden) {
         expected.insert(format!("memgate-{name}.1"));
         expected.extend(commands(&[&name]).iter().map(|below| format!("memgate-{name}-{below}.1")));
     }

@@ -7,15 +7,12 @@
 //! body ──parse──▶ Review ──decide──▶ Decision ──respond──▶ body
 //! ```
 
-mod bounds;
 mod one_pass;
 mod response;
 mod texts;
 
 use std::borrow::Cow;
 use std::rc::Rc;
-
-use serde_json::value::RawValue;
 
 use crate::decide::decide;
 use crate::patch::{self, PatchError};
@@ -27,6 +24,7 @@ use memgate_model::request::{Occasion, Operation, Request};
 use memgate_model::snapshot::Snapshot;
 use memgate_model::view::{self, Text, view};
 use memgate_primitives::review_path::Phase;
+use serde_json::value::RawValue;
 
 use self::response::ReviewResponse;
 use self::texts::Complaint;

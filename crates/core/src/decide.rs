@@ -3,24 +3,23 @@
 //! [`decide`] takes a request and a snapshot and returns findings and edits. It has no clock, no
 //! I/O and no randomness; the same input gives the same decision everywhere. It lists what it could not
 //! look up in [`Decision::unknown`].
+//!
+//! The namespace of an object whose request or manifest may not name one.
 
 pub mod audit;
 pub mod codes;
-mod contradicted;
-mod covered;
 pub mod form;
-mod namespace;
 pub mod origins;
 mod over_limit;
 mod pod;
 mod policies;
 mod preview;
-mod ratchet;
 mod reported;
 mod schema;
 #[cfg(test)]
 mod tests;
 pub mod views;
+
 use crate::patch::Patch;
 use memgate_model::change::{is_metadata_only_update, only_lets_go};
 use memgate_model::decision::{Decision, FamilyShare, NotShown};
@@ -28,6 +27,8 @@ use memgate_model::edit::Edit;
 use memgate_model::family::{Family, Subject};
 use memgate_model::finding::Finding;
 use memgate_model::kind::Kind;
+use memgate_model::object::DEFAULT_NAMESPACE;
+use memgate_model::pod::Pod;
 use memgate_model::reason::Reason;
 use memgate_model::request::{Operation, Request};
 use memgate_model::snapshot::Snapshot;
@@ -37,7 +38,6 @@ use memgate_model::workload;
 use memgate_primitives::budget::{Budget, MAX_PATCH_BYTES, OverLimit};
 use memgate_primitives::review_path::Phase;
 
-use self::namespace::{first_non_empty, resolve_namespace};
 use self::policies::Asked;
 
 /// Decides one request.
@@ -117,7 +117,7 @@ fn decide_resource(
     if !policies_only {
         findings = (family.faces.validate)(&subject, &mut state);
         let schema = schema::findings(family, &subject, request, snapshot, &budget, &mut findings);
-        stored_over.extend(ratchet::apply(family, &subject, request, &mut state, &mut findings));
+        stored_over.extend(reported::ratchet(family, &subject, request, &mut state, &mut findings));
         findings.extend(schema.findings);
         not_shown = schema.not_shown;
     }
@@ -213,4 +213,40 @@ fn reason(findings: &[Finding], edits: &[Edit], policies_only: bool) -> Reason {
     } else {
         Reason::Valid
     }
+}
+
+/// The given namespace, else that of the pod's metadata, else the one that the pod declares in its spec. Empty when
+/// none is given, or when the settings have one.
+fn namespace_of_pod<'n>(pod: &'n Pod<'_>, given: &'n str, snapshot: &Snapshot) -> &'n str {
+    let own = pod.metadata.as_ref().and_then(|metadata| metadata.namespace.as_deref());
+    match (first_non_empty([given, own.unwrap_or_default()]), &snapshot.settings.namespace) {
+        ("", None) => declared(pod, &snapshot.settings.families).unwrap_or_default(),
+        (namespace, _) => namespace,
+    }
+}
+
+/// The namespace that a pod declares in its spec, for a manifest without one.
+fn declared<'p>(pod: &'p Pod<'_>, families: &[&'static Family]) -> Option<&'p str> {
+    // The declaration counts whichever families are enabled.
+    let all = memgate_platforms::ALL.iter().chain(families);
+    all.filter_map(|family| family.pods.declared_namespace).find_map(|read_namespace| read_namespace(pod))
+}
+
+/// The namespace of an object, given the one of its request or metadata. Without one, that of the settings
+/// counts, then `default`; the reader then knows that it is an assumption.
+fn resolve_namespace<'n>(
+    namespace: &'n str,
+    snapshot: &'n Snapshot,
+    budget: &'n Budget<'n>,
+) -> (&'n str, StateReader<'n>) {
+    match (namespace, &snapshot.settings.namespace) {
+        ("", Some(given)) => (given, StateReader::new(snapshot, budget)),
+        ("", None) => (DEFAULT_NAMESPACE, StateReader::without_namespace(snapshot, budget)),
+        (namespace, _) => (namespace, StateReader::new(snapshot, budget)),
+    }
+}
+
+/// The first text that is not empty. Callers put the request before the object's own metadata.
+fn first_non_empty<const N: usize>(texts: [&str; N]) -> &str {
+    texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default()
 }

@@ -2,21 +2,27 @@
 //!
 //! In go values as a manifest has them, out comes a [`Snapshot`] that says what the absence of an object
 //! means. Files are read elsewhere.
+//! The definitions that come with memgate belong to it, each read when an object of its kind is first checked.
 
-mod bundled;
 pub mod cluster_snapshot;
 pub mod makers;
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
+
+use memgate_manifest::document::values;
+use memgate_manifest::source::Source;
 use memgate_model::crds::Crds;
+use memgate_model::family::Family;
 use memgate_model::finding::Finding;
 use memgate_model::kind::Kind;
 use memgate_model::object::{Coverage, DEFAULT_NAMESPACE, JsonText, KindState, Object, Reference};
 use memgate_model::settings::Settings;
 use memgate_model::snapshot::Snapshot;
 use memgate_primitives::pointer::Pointer;
+use memgate_schema::crd::Crd;
 use serde_json::Value;
-use std::borrow::Cow;
-use std::sync::Arc;
 use thiserror::Error;
 
 /// Why an object is not part of the state.
@@ -42,7 +48,7 @@ pub fn empty(settings: Settings) -> Snapshot {
         snapshot.set(kind, KindState::new(coverage));
     }
     snapshot.settings = settings;
-    snapshot.crds = Some(Crds::new(bundled::find));
+    snapshot.crds = Some(Crds::new(bundled_definition));
     snapshot
 }
 
@@ -255,4 +261,66 @@ fn add_definition(snapshot: &mut Snapshot, value: &Value) -> Result<bool, AddErr
         crds.insert(memgate_schema::read(value).map_err(AddError::Definition)?);
     }
     Ok(true)
+}
+
+/// A row, a group and a kind.
+type Key = (&'static str, String, String);
+
+/// A definition once it is read; `None` where the kind has none.
+type Definition = Arc<OnceLock<Option<Arc<Crd>>>>;
+
+/// What was read in this process: definitions never change, and one takes longer to read than an object.
+static READ: LazyLock<Mutex<BTreeMap<Key, Definition>>> = LazyLock::new(Mutex::default);
+
+/// The definition of a kind of a family.
+fn bundled_definition(family: &Family, group: &str, kind: &str) -> Option<Arc<Crd>> {
+    let key = (family.name, group.to_owned(), kind.to_owned());
+    // Read without the lock: who asks for another kind does not wait.
+    let definition = Arc::clone(READ.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default());
+    definition.get_or_init(|| search(family, group, kind).map(Arc::new)).clone()
+}
+
+fn search(family: &Family, group: &str, kind: &str) -> Option<Crd> {
+    let name = format!("kind: {kind}");
+    let documents = family.definitions.crds.iter().flat_map(|file| documents(&file()));
+    // A look at the text saves reading the definitions of other kinds.
+    let likely = documents.filter(|text| text.contains(&name));
+    let mut definitions = likely.filter_map(|text| parse(&text));
+    definitions.find(|crd| crd.group == group && crd.kind == kind)
+}
+
+/// The YAML documents of a file.
+fn documents(file: &str) -> Vec<String> {
+    let mut documents = vec![String::new()];
+    for line in file.lines() {
+        match documents.last_mut() {
+            Some(document) if line.trim_end() != "---" => {
+                document.push_str(line);
+                document.push('\n');
+            }
+            _ => documents.push(String::new()),
+        }
+    }
+    documents
+}
+
+fn parse(text: &str) -> Option<Crd> {
+    let documents = values(&Arc::new(Source::new("bundled", text)), &mut Vec::new());
+    documents.iter().find_map(|document| memgate_schema::read(document.value()).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn has_every_kind_of_a_family() {
+        for family in memgate_platforms::ALL {
+            for kind in family.kinds.validated.iter().filter(|kind| !kind.group.is_empty()) {
+                let crd = bundled_definition(family, kind.group, kind.kind);
+                let crd = crd.unwrap_or_else(|| panic!("{} has no definition", kind.kind));
+                assert!(crd.served(kind.version).is_some(), "{}", kind.kind);
+            }
+        }
+    }
 }

@@ -11,15 +11,14 @@ mod default;
 mod durable;
 mod inject;
 mod service;
-mod ttl;
 mod validate;
 mod value;
 mod view;
 
 use std::sync::LazyLock;
 
-use super::packed::packed;
-use super::{in_cel, other_kinds};
+use crate::packed::packed;
+use crate::{in_cel, other_kinds};
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
 
 /// The row of the platform.

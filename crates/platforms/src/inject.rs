@@ -6,17 +6,14 @@
 //! engine:                                                merge ──▶ Injection { edits, warnings, reason, added }
 //! ```
 //!
-//! A platform answers the three questions, in its `inject/recognise.rs`, `inject/find.rs` and
-//! `inject/want.rs`; the engine does the rest. [`mod@env`] compares variables, [`parts`] inserts containers,
-//! volumes and mounts, `containers` holds what added containers have in common, and [`marker`] records
-//! what was added.
+//! A platform answers the three questions, in its `inject.rs`, and in `inject/find.rs` and `inject/want.rs` where they
+//! are long; the engine does the rest. [`mod@env`] compares variables, [`parts`] inserts containers, volumes and mounts, and
+//! [`marker`] records what was added.
 //!
 //! The pod's own content wins. The engine never reorders or removes anything, and it replaces a value only
 //! if [`Variable::replaces`] is set. Each edit's pointer is valid at the moment when the edit is applied,
 //! so edits inside a list element come before inserts into that list.
 
-pub(crate) mod containers;
-pub(crate) mod elsewhere;
 pub mod env;
 pub mod marker;
 pub(crate) mod own;
@@ -26,21 +23,18 @@ pub mod parts;
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use crate::message::fit_names;
+use crate::prelude::*;
 use memgate_model::edit::{Edit, EnvSource, Op, Origin, Value};
+use memgate_model::elsewhere::Elsewhere;
 use memgate_model::event::InvolvedObject;
-use memgate_model::finding::{Code, Finding};
+use memgate_model::finding::Code;
 use memgate_model::injection::{Added, Injection};
-use memgate_model::kind::Kind;
-use memgate_model::object::{Object, Reference};
+use memgate_model::object::Reference;
 use memgate_model::pod::{Container, Controller, Pod};
 use memgate_model::reason::Reason;
-use memgate_model::state_reader::StateReader;
-use memgate_primitives::budget::{Budget, Limit, MAX_PATCH_BYTES};
+use memgate_primitives::budget::{Limit, MAX_PATCH_BYTES};
 use memgate_primitives::name::is_dns_subdomain;
-use memgate_primitives::plain_text::quoted;
-use memgate_primitives::pointer::Pointer;
-
-use super::message::fit_names;
 
 use self::env::{ExistingEnv, Position, Variable, compare};
 use self::parts::{ExistingMounts, ExistingParts, WantedPart, WantedParts};
@@ -288,4 +282,49 @@ pub fn controller_of(pod: &Pod<'_>, namespace: &str) -> Option<InvolvedObject> {
     }
     let (kind, namespace) = (kind.into(), namespace.to_owned());
     Some(InvolvedObject { api_version, kind, namespace, name, uid, known: false })
+}
+
+/// The label of the place that a missing variable or endpoint would have come from.
+pub(crate) const NOT_INJECTED: &str = "not injected";
+
+/// Adds to an unmet injection the place in another object that is the cause.
+pub(crate) fn unmet_by(mut unmet: Unmet, object: &Object, pointer: Pointer, label: &'static str) -> Unmet {
+    if let Some(finding) = unmet.unmet.first_mut() {
+        finding.elsewhere.push(Elsewhere::of(object, pointer, label));
+    }
+    unmet
+}
+
+/// The place that the origin of a variable names, in an object of one of these kinds.
+pub(crate) fn origin_place(origin: &Origin, kinds: &[&'static Kind]) -> Option<Elsewhere> {
+    let (kind, path) = origin.resource.split_once(' ')?;
+    let kind = kinds.iter().copied().find(|known| known.kind == kind)?;
+    let (namespace, name) = path.split_once('/').unwrap_or(("", path));
+    let object = Reference { kind, namespace: namespace.to_owned(), name: name.to_owned() };
+    Some(Elsewhere { object, pointer: Pointer::of_field(&origin.field), label: NOT_INJECTED })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use memgate_model::kind::NAMESPACE;
+    use memgate_model::kind::SECRET;
+
+    #[test]
+    fn finds_the_object_and_the_field() {
+        let origin = |resource: &str| Origin {
+            resource: resource.into(),
+            field: "metadata.annotations[a.b/c]".into(),
+            rule: "",
+        };
+        let kinds = [&SECRET, &NAMESPACE];
+        let found = origin_place(&origin("Secret team-a/x"), &kinds).expect("a Secret");
+        let Reference { kind, namespace, name } = &found.object;
+        assert_eq!((*kind, namespace.as_str(), name.as_str()), (&SECRET, "team-a", "x"));
+        assert_eq!(found.pointer.as_str(), "/metadata/annotations/a.b~1c");
+        let found = origin_place(&origin("Namespace team-a"), &kinds).expect("a Namespace");
+        assert_eq!((found.object.namespace.as_str(), found.object.name.as_str()), ("", "team-a"));
+        assert_eq!(origin_place(&origin("Pod team-a/x"), &kinds), None);
+        assert_eq!(origin_place(&origin(""), &kinds), None);
+    }
 }

@@ -10,20 +10,18 @@
 //!
 //! memgate only checks these objects. Pods of 0.x are complete when their Agent is, and agents of 1.x have no pods.
 
-mod agent_parts;
 mod api;
 mod block;
 pub mod codes;
 mod default;
 mod embedder;
-mod message;
 mod validate;
 mod view;
 
 use std::sync::LazyLock;
 
-use super::packed::packed;
-use super::{in_cel, other_kinds};
+use crate::packed::packed;
+use crate::{in_cel, other_kinds};
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
 use memgate_model::kind::CONFIG_MAP;
 

@@ -20,6 +20,7 @@ pub mod orka;
 pub mod orloj;
 mod other_kinds;
 mod packed;
+mod prelude;
 pub mod schema_check;
 pub mod sympozium;
 mod url;

@@ -15,17 +15,14 @@
 mod api;
 pub mod codes;
 mod inject;
-mod memory_tools;
-mod selector_value;
 mod setting;
-mod task_variable;
 mod validate;
 mod view;
 
 use std::sync::LazyLock;
 
-use super::packed::packed;
-use super::{in_cel, other_kinds};
+use crate::packed::packed;
+use crate::{in_cel, other_kinds};
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
 
 /// The row of the platform.

@@ -8,18 +8,16 @@
 mod api;
 pub mod codes;
 mod default;
+mod endpoint;
 mod inject;
+mod namespace;
 mod validate;
 mod view;
 
-mod endpoint;
-mod namespace;
-mod share;
-
 use std::sync::LazyLock;
 
-use super::packed::packed;
-use super::{in_cel, message, other_kinds};
+use crate::packed::packed;
+use crate::{in_cel, message, other_kinds};
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
 
 /// The row of the platform.

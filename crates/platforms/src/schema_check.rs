@@ -3,14 +3,12 @@
 //! In a cluster the apiserver refuses wrong types and prunes unknown fields before it calls a webhook.
 //! These checks replace it for files.
 
-use memgate_model::finding::{Code, Details, Finding, excerpt};
+use crate::prelude::*;
+use memgate_model::finding::{Code, Details, excerpt};
 use memgate_model::schema::{Field, Schema};
-use memgate_model::tree::Tree;
-use memgate_primitives::budget::Budget;
 use memgate_primitives::fix::Fix;
 use memgate_primitives::members::Members;
-use memgate_primitives::plain_text::quoted;
-use memgate_primitives::pointer::{Path, Pointer};
+use memgate_primitives::pointer::Path;
 use memgate_primitives::suggest::{did_you_mean, nearest, only_nearest};
 use memgate_schema::violation::type_message;
 

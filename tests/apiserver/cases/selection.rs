@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, env};
 
 use memgate_model::request::Operation;
 use memgate_workbench::casefile::Case;
-use memgate_workbench::casefile::expect::Expect;
+use memgate_workbench::casefile::Expect;
 
 /// Chooses cases by their properties, in order.
 #[derive(Default)]

@@ -7,7 +7,7 @@ use futures::{StreamExt, stream};
 use memgate_model::request::{Occasion, Operation};
 use memgate_primitives::pointer::Pointer;
 use memgate_workbench::casefile::Case as Asked;
-use memgate_workbench::casefile::expect::Expect;
+use memgate_workbench::casefile::Expect;
 use serde_json::{Value, json};
 
 use super::{

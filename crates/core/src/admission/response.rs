@@ -2,11 +2,9 @@
 
 use std::borrow::Cow;
 
+use crate::patch::Patch;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde::{Serialize, Serializer};
-
-use crate::patch::Patch;
 use memgate_model::decision::{Decision, NotShown};
 use memgate_model::edit::Edit;
 use memgate_model::finding::{Cause, Finding, Severity, codes};
@@ -15,10 +13,10 @@ use memgate_primitives::credential::masked_keys;
 use memgate_primitives::members::Members;
 use memgate_primitives::number::more;
 use memgate_primitives::plain_text::{cut, plain};
+use serde::{Serialize, Serializer};
 
 use super::Review;
-use super::bounds::{json_bytes, takes};
-use super::texts::{Complaint, message_with_help, status_message, waiting, warning};
+use super::texts::{Complaint, json_bytes, message_with_help, status_message, takes, waiting, warning};
 
 /// The first capacity of a response without its patch, in bytes: most responses are shorter.
 const ENVELOPE_BYTES: usize = 512;
@@ -267,14 +265,13 @@ fn json<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
-
     use crate::admission::{parse, review};
     use memgate_model::kind::{MEMORY_POLICY, MEMORY_POLICY_EXEMPTION};
     use memgate_model::policy::Policies;
     use memgate_model::request::{Occasion, Point};
     use memgate_model::snapshot::Snapshot;
     use memgate_policy::{put, timestamp};
+    use serde_json::{Value, json};
 
     #[test]
     fn names_policies_and_exemptions_in_audit_annotations() {

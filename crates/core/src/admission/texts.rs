@@ -1,11 +1,11 @@
 //! The texts of a response: warnings, and the message of a denial.
+//!
+//! How long the texts of a response may be.
 
 use memgate_model::finding::{Cause, Finding};
 use memgate_primitives::members::Members;
 use memgate_primitives::number::more;
 use memgate_primitives::plain_text::{cut, plain};
-
-use super::bounds::{json_bytes, takes};
 
 /// How many characters a warning may have before its code, by the recommendation of the API.
 /// Source: Kubernetes documentation, Dynamic Admission Control, Response.
@@ -146,6 +146,19 @@ fn hints<'c>(complaints: &'c [Complaint<'_>]) -> impl Iterator<Item = String> + 
     parts.map(|part| plain(&part).into_owned()).filter(move |part| told.insert(part.clone()))
 }
 
+/// Takes so many bytes if they are left, and returns whether it did. If not, it takes all that is left, so that later
+/// texts do not fit either.
+pub(super) fn takes(left: &mut usize, bytes: usize) -> bool {
+    let room = left.checked_sub(bytes);
+    *left = room.unwrap_or_default();
+    room.is_some()
+}
+
+/// How many bytes a text without control characters has in JSON.
+pub(super) fn json_bytes(text: &str) -> usize {
+    text.len() + text.bytes().filter(|byte| matches!(byte, b'"' | b'\\')).count()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -164,5 +177,12 @@ mod tests {
         assert!(longest.ends_with(&format!("x{code}")), "{longest}");
         assert_eq!(longest.len(), MAX_WARNING_CHARS + code.len());
         assert_eq!(warning(&finding(advice(MAX_WARNING_CHARS + 1))), format!("is odd{code}"));
+    }
+
+    #[test]
+    fn nothing_is_left_behind_what_does_not_fit() {
+        let mut left = 5;
+        assert!(takes(&mut left, 3) && !takes(&mut left, 3) && !takes(&mut left, 1));
+        assert_eq!(json_bytes("a\"\\"), 5);
     }
 }

@@ -3,9 +3,6 @@
 //! Not a part of [`decide`](crate::decide::decide): a review comes from an apiserver, and memgate does not question
 //! what that accepts.
 
-use crate::decide::over_limit;
-use crate::decide::reported::MAX_REPORTED;
-use crate::decide::schema;
 use memgate_model::finding::Finding;
 use memgate_model::request::Request;
 use memgate_platforms::common::SCHEMA;
@@ -14,6 +11,9 @@ use memgate_primitives::members::Members;
 use memgate_schema::crd::CrdVersion;
 use memgate_schema::violation::{Rule, SchemaViolation};
 use memgate_schema::{BuiltinKind, NewObject, Status, Violations};
+
+use super::reported::MAX_REPORTED;
+use super::{over_limit, schema};
 
 /// The findings of an apiserver about a new pod or workload, before it calls any webhook; none about other kinds.
 pub fn findings(request: &Request<'_>) -> Vec<Finding> {

@@ -6,15 +6,15 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
-
-use crate::decide::decide;
 use memgate_model::edit::{Edit, Entry, Origin};
 use memgate_model::object::Reference;
 use memgate_model::request::Request;
 use memgate_model::snapshot::Snapshot;
 use memgate_platforms::inject::{INJECTED_ANNOTATION, marker};
 use memgate_primitives::pointer::list_index;
+use serde_json::Value;
+
+use super::decide;
 
 /// One thing that memgate adds to a pod.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -282,11 +282,9 @@ fn add_items(edit: &Edit, names: &mut Names, given: &mut BTreeMap<Item, Given>) 
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
-
     use crate::state;
+    use serde_json::json;
 
     fn with_memory(spec: &Value) -> Snapshot {
         let mut snapshot = state::empty(memgate_platforms::default_settings());

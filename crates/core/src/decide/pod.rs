@@ -2,14 +2,13 @@
 //!
 //! Each family that recognises a pod decides on its own. What they add is joined in the order of the
 //! families, so a later one sees the pod with the edits of the earlier ones.
+//!
+//! The controller of a pod, and whether it creates a refused pod again.
 
-mod controller;
 mod validity;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-
-use serde_json::Value as Json;
 
 use crate::patch::Patch;
 use crate::patch::apply::apply;
@@ -29,15 +28,15 @@ use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
 use memgate_model::view::MIRROR_POD;
 use memgate_platforms::common;
-use memgate_platforms::inject::marker::Part;
-use memgate_platforms::inject::{INJECT_LABEL, label_pointer, marker, not_looked_up};
+use memgate_platforms::inject::marker::{self, Part};
+use memgate_platforms::inject::{INJECT_LABEL, controller_of, label_pointer, not_looked_up};
 use memgate_primitives::budget::{Budget, Limit, MAX_PATCH_BYTES, OverLimit, Stop};
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
+use serde_json::Value as Json;
 
-use self::controller::is_from_controller;
 use super::origins::{Item, confirmed};
-use super::{namespace, over_limit, policies, reported, resolve_namespace};
+use super::{namespace_of_pod, over_limit, policies, reported, resolve_namespace};
 
 /// The longest pod that is read again for the sake of its marker annotation, in bytes: more than etcd stores of most pods.
 const MAX_READ_AGAIN_BYTES: usize = 3 << 19;
@@ -100,7 +99,7 @@ pub(super) fn decide_new(
         return Decision::pass(Reason::MirrorPod);
     }
     let (namespace, mut state) =
-        resolve_namespace(namespace::of_pod(pod, namespace, snapshot), snapshot, &budget);
+        resolve_namespace(namespace_of_pod(pod, namespace, snapshot), snapshot, &budget);
     let decision = if opts_out {
         opted_out(pod)
     } else {
@@ -444,4 +443,17 @@ fn not_recognised() -> Decision {
     let finding = Finding::deny(&common::POD_NOT_RECOGNISED, label_pointer(INJECT_LABEL), message)
         .help("label the pod with its agent's name as its platform does, or take memgate.dev/inject away");
     Decision { findings: vec![finding], required: true, ..Decision::pass(Reason::NotRecognised) }
+}
+
+/// The built-in controllers that try again when their pod is refused. The behaviour of other controllers is not known.
+const RETRYING_CONTROLLERS: [(&str, &[&str]); 2] =
+    [("apps", &["ReplicaSet", "StatefulSet", "DaemonSet"]), ("batch", &["Job"])];
+
+/// Whether one of these made the pod.
+fn is_from_controller(pod: &Pod<'_>, namespace: &str) -> bool {
+    controller_of(pod, namespace).is_some_and(|controller| {
+        let group = controller.api_version.split_once('/').map_or("", |(group, _)| group);
+        let is = |(of, kinds): &(&str, &[&str])| *of == group && kinds.contains(&controller.kind.as_ref());
+        RETRYING_CONTROLLERS.iter().any(is)
+    })
 }

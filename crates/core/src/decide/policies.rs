@@ -15,10 +15,9 @@ use memgate_model::reason::Reason;
 use memgate_model::request::{Operation, Point, Request};
 use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
-use memgate_policy::defaults;
 use memgate_policy::judge::{Judgement, Views, judge, refuse_unread as refuse_unread_pod};
-use memgate_policy::selection;
 use memgate_policy::written::Written;
+use memgate_policy::{defaults, selection};
 use memgate_primitives::budget::{Budget, OverLimit};
 use memgate_primitives::members::Members;
 

@@ -1,9 +1,24 @@
 //! Selects the findings that are reported.
+//!
+//! A denial that the stored object deserves already only warns. What the bundled definition of a kind says does not
+//! count where another definition does, and the schema adds nothing where a family has a finding of its own. Of the
+//! rest the first ones are reported.
 
+use std::iter::successors;
+
+use memgate_model::cel::NotInCel;
 use memgate_model::decision::NotShown;
-use memgate_model::finding::{Finding, Severity};
+use memgate_model::family::{Family, Subject};
+use memgate_model::finding::{Cause, Finding, Severity};
+use memgate_model::request::{Operation, Request};
+use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
-use memgate_primitives::pointer::Pointer;
+use memgate_primitives::budget::OverLimit;
+use memgate_primitives::members::{ByKey, Members};
+use memgate_primitives::pointer::{Pointer, list_index};
+use memgate_schema::Violations;
+use memgate_schema::crd::{CrdVersion, SchemaNode};
+use memgate_schema::violation::{Rule, SchemaViolation};
 
 /// How many findings about one object are reported. More would fill the answer and help no reader.
 pub(super) const MAX_REPORTED: usize = 50;
@@ -57,4 +72,151 @@ pub(super) fn keep_first(findings: &mut Vec<Finding>) -> NotShown {
 /// The sort key of a pointer into an object whose fields are sorted by name, as the apiserver sends them.
 pub(super) fn position(pointer: &Pointer) -> Vec<(usize, String)> {
     pointer.tokens().map(|token| (token.parse().unwrap_or(0), token.into_owned())).collect()
+}
+
+/// Turns each denial that the stored object already deserves into a warning, so that a stored object can still be
+/// labelled, annotated and freed of its finalizers. Returns the limit that the findings about the stored object
+/// exceed.
+/// Source: Kubernetes documentation, CRD validation ratcheting.
+pub(super) fn ratchet(
+    family: &Family,
+    subject: &Subject<'_>,
+    request: &Request<'_>,
+    state: &mut StateReader<'_>,
+    findings: &mut [Finding],
+) -> Option<OverLimit> {
+    let (old, budget) = (subject.old?, state.budget());
+    if !budget.has_ended() {
+        if family.validation.ratchets || !findings.iter().any(Finding::is_denial) {
+            return None;
+        }
+        if old == subject.object {
+            warn_of_stored(findings, |_| true);
+            return None;
+        }
+    }
+    let stored = Subject { operation: Operation::Create, object: old, old: None, ..*subject };
+    let (stored, over) = budget.apart(request.old_object.map_or(0, str::len), || {
+        budget.only_denials(|| (family.faces.validate)(&stored, state))
+    });
+    let known: Members<_> =
+        stored.iter().filter(|finding| finding.is_denial()).map(Finding::fingerprint).collect();
+    warn_of_stored(findings, |finding| known.contains(&finding.fingerprint()));
+    over
+}
+
+/// Turns the denials that are stored already into warnings.
+fn warn_of_stored(findings: &mut [Finding], is_stored: impl Fn(&Finding) -> bool) {
+    for finding in findings.iter_mut().filter(|finding| finding.is_denial()) {
+        if is_stored(finding) {
+            finding.severity = Severity::Warn;
+        }
+    }
+}
+
+/// Drops findings that only repeat the bundled definition, where `given`, the definition that counts, differs.
+pub(super) fn drop_contradicted(
+    family: &Family,
+    given: Option<&CrdVersion>,
+    found: &Violations<'_>,
+    own: &mut Vec<Finding>,
+) {
+    let Some(version) = given else { return };
+    let repeats = |finding: &Finding| repeats_schema(family, finding);
+    let broken: Members<&str> = found.iter().map(|violation| violation.pointer.as_str()).collect();
+    own.retain(|finding| {
+        if family.definitions.stand_in.unknown_field == Some(finding.code) {
+            return !declares(&version.schema, &finding.pointer);
+        }
+        !repeats(finding) || up(&finding.pointer).any(|place| broken.contains(place))
+    });
+}
+
+/// A place and those that hold it, up to the whole object.
+fn up(pointer: &Pointer) -> impl Iterator<Item = &str> {
+    successors(Some(pointer.as_str()), |place| place.rsplit_once('/').map(|(parent, _)| parent))
+}
+
+/// Whether a finding is a denial about the type of a value, or about a fixed set of values, of which the bundled
+/// definition says the same, or stands in for a definition that is not bundled.
+fn repeats_schema(family: &Family, finding: &Finding) -> bool {
+    finding.severity == Severity::Deny
+        && (matches!(finding.code.cause, Cause::TypeInvalid | Cause::NotSupported)
+            || family.definitions.stand_in.code == finding.code)
+        && family.in_cel.missing.contains(&(finding.code, NotInCel::Schema))
+}
+
+/// Whether a schema declares a field.
+fn declares(schema: &SchemaNode, field: &Pointer) -> bool {
+    let mut here = schema;
+    for token in field.tokens() {
+        let items = here.list.items.as_deref().filter(|_| list_index(&token).is_some());
+        match items.or_else(|| here.object.field(&token)) {
+            Some(below) => here = below,
+            None => return false,
+        }
+    }
+    true
+}
+
+/// The causes of a family's warnings about faults that the schema finds too.
+const OF_SCHEMA: [Cause; 3] = [Cause::Required, Cause::NotSupported, Cause::TypeInvalid];
+
+/// The places of a family's findings.
+pub(super) struct Covered<'f> {
+    places: ByKey<&'f str, OwnFindings>,
+    /// The places above those where a denial reports a missing value.
+    above_missing: Members<&'f str>,
+}
+
+/// What the family reports about a place.
+#[derive(Debug, Default, Clone, Copy)]
+struct OwnFindings {
+    /// A denial, or a warning about a fault of the schema.
+    is_fault: bool,
+    /// A denial for a missing value.
+    is_missing: bool,
+}
+
+impl<'f> Covered<'f> {
+    /// Collects the places of these findings.
+    pub(super) fn by(own: &'f [Finding]) -> Self {
+        let mut places: ByKey<_, OwnFindings> = ByKey::with_capacity(own.len());
+        let mut above_missing = Members::default();
+        for finding in own {
+            let here = finding.pointer.as_str();
+            let is_missing = finding.is_denial() && finding.code.cause == Cause::Required;
+            let of_place = places.or_default(here);
+            of_place.is_fault |= finding.is_denial() || OF_SCHEMA.contains(&finding.code.cause);
+            of_place.is_missing |= is_missing;
+            if is_missing {
+                // Where one level is known, those above it are too.
+                let _known = holders(here).find(|above| !above_missing.insert(*above));
+            }
+        }
+        Self { places, above_missing }
+    }
+
+    /// Whether the family reports a finding about the place of a violation. For a missing value, one about a field
+    /// below it or about its parent counts too.
+    pub(super) fn contains(&self, violation: &SchemaViolation<'_>) -> bool {
+        let place = violation.pointer.as_str();
+        if self.places.is_empty() {
+            return false;
+        }
+        let here = self.places.get(place);
+        if here.is_some_and(|own| own.is_fault || violation.stored) {
+            return true;
+        }
+        if !matches!(violation.rule, Rule::Required(..)) || self.above_missing.is_empty() {
+            return false;
+        }
+        let is_missing = |place: &str| self.places.get(place).is_some_and(|own| own.is_missing);
+        self.above_missing.contains(place) || holders(place).next().is_some_and(is_missing)
+    }
+}
+
+/// The places that hold a place, from its parent up to the whole object.
+fn holders(place: &str) -> impl Iterator<Item = &str> {
+    successors(Some(place), |place| place.rsplit_once('/').map(|(holder, _)| holder)).skip(1)
 }

@@ -3,10 +3,6 @@
 //! A family's own rules come first: where one of them denies, the schema adds nothing. Rules that only repeat the
 //! bundled definition give way to a definition among the inputs.
 
-use crate::decide::contradicted::drop_contradicted;
-use crate::decide::covered::Covered;
-use crate::decide::over_limit;
-use crate::decide::reported::MAX_REPORTED;
 use memgate_model::crds::Crds;
 use memgate_model::decision::NotShown;
 use memgate_model::family::{Family, Subject};
@@ -25,6 +21,9 @@ use memgate_primitives::suggest::{self, nearest, only_nearest};
 use memgate_schema::crd::Crd;
 use memgate_schema::violation::{Rule, SchemaViolation, message, supported};
 use memgate_schema::{Document, NewObject, Status, Violations};
+
+use super::over_limit;
+use super::reported::{Covered, MAX_REPORTED, drop_contradicted};
 
 /// How many unknown fields of metadata are compared with known ones.
 const MAX_UNKNOWN_FIELDS: usize = 64;

@@ -4,13 +4,13 @@
 
 use std::sync::Arc;
 
-use super::*;
 use crate::state;
-use memgate_model::finding::Cause;
-use memgate_model::finding::Severity;
+use memgate_model::finding::{Cause, Severity};
 use memgate_model::object::{Coverage, KindState};
 use memgate_model::request::Occasion;
 use memgate_primitives::budget::MAX_ENTRIES;
+
+use super::*;
 
 fn decided(snapshot: &Snapshot, (group, kind): (&str, &str), object: &str, old: Option<&str>) -> Decision {
     let request = Request {

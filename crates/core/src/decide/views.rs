@@ -15,7 +15,7 @@ use memgate_platforms::container_view;
 use memgate_policy::written::Written;
 use memgate_primitives::budget::Budget;
 
-use super::{namespace, resolve_namespace, subject};
+use super::{namespace_of_pod, resolve_namespace, subject};
 
 /// The views of the object of a request, one by each enabled family that knows it; `stored` is its JSON as it would be
 /// stored. None of an object that cannot be read, or is larger than what is read.
@@ -55,7 +55,7 @@ fn pod_views(
     if pod.annotation(MIRROR_POD).is_some() {
         return Vec::new();
     }
-    let namespace = namespace::of_pod(&pod, &request.namespace, snapshot);
+    let namespace = namespace_of_pod(&pod, &request.namespace, snapshot);
     let (namespace, mut state) = resolve_namespace(namespace, snapshot, budget);
     let families = snapshot.settings.families.iter();
     let edited = edited_pod(stored, sent);

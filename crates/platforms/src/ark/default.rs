@@ -6,13 +6,11 @@
 
 use serde_json::Value as Json;
 
+use crate::prelude::*;
 use memgate_model::edit::{Edit, NAMESPACE_DEFAULT, Op, Origin, Value};
-use memgate_model::family::{PolicyField, Subject};
-use memgate_model::object::{Lookup, Object};
+use memgate_model::family::PolicyField;
 use memgate_model::policy_field::FieldForm;
 use memgate_model::request::Operation;
-use memgate_model::state_reader::StateReader;
-use memgate_primitives::pointer::Pointer;
 
 use super::api::{ARK_CONFIG, DEFAULT, MEMORY, QUERY, resolved_address, status};
 use super::service::{ServiceRef, fix_port};

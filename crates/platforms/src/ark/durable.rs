@@ -4,21 +4,18 @@
 //! The way is from the address to a Service, from its selector to workloads, to the container of the platform's broker,
 //! and to two of its variables. The first step that is not known ends it.
 
+use crate::prelude::*;
 use crate::workloads::BROKER_VARIABLES;
-use memgate_model::kind::{Kind, SERVICE};
+use memgate_model::kind::{CONFIG_MAP, SERVICE};
 use memgate_model::memory_view::{MemoryView, Remark, Why, qualified};
+use memgate_model::object::DEFAULT_NAMESPACE;
 use memgate_model::object::index::Index;
-use memgate_model::object::{DEFAULT_NAMESPACE, Lookup, Object};
-use memgate_model::state_reader::StateReader;
-use memgate_model::tree::Tree;
 use memgate_primitives::members::ByKey;
-use memgate_primitives::pointer::Pointer;
 
 use super::address::Address;
 use super::api::WORKLOADS;
 use super::service::{ServiceRef, clean_path};
 use super::value::{EffectiveValue, ValueSource};
-use memgate_model::kind::CONFIG_MAP;
 
 const PATH: &str = "durable";
 

@@ -4,41 +4,37 @@
 //! annotation. The annotation names the Memory, and the Memory has the address of its service.
 
 mod find;
-mod recognise;
-pub(super) mod want;
 
 use std::sync::Arc;
 
-use crate::inject::elsewhere::NOT_INJECTED;
-use crate::inject::env::{ExistingEnv, Variable};
-use crate::inject::own::{self, OwnVariables};
+use crate::inject::env::{ExistingEnv, Variable, escape_references};
+use crate::inject::own::{self, MemoryVariableNames, OwnVariables};
 use crate::inject::{
-    Conflict, WantedByContainer, WantedByPod, annotation_pointer, controller_of, merge, not_looked_up,
-    references,
+    Conflict, NOT_INJECTED, WantedByContainer, WantedByPod, annotation_pointer, controller_of, field_origin,
+    merge, not_looked_up, references,
 };
 use crate::message::fit_names;
+use crate::prelude::*;
+use memgate_model::edit::{EnvSource, Origin};
 use memgate_model::elsewhere::Elsewhere;
 use memgate_model::event::InvolvedObject;
-use memgate_model::finding::{Code, Finding, excerpt};
+use memgate_model::finding::{Code, excerpt};
 use memgate_model::injection::Injection;
 use memgate_model::kind::SERVICE;
-use memgate_model::object::{Lookup, Object};
 use memgate_model::pod::{Container, Pod};
 use memgate_model::reason::Reason;
-use memgate_model::state_reader::StateReader;
-use memgate_primitives::budget::{Budget, Limit, MAX_ENTRIES};
+use memgate_primitives::budget::{Limit, MAX_ENTRIES};
 use memgate_primitives::members::Members;
-use memgate_primitives::plain_text::quoted;
-use memgate_primitives::pointer::Pointer;
 
-use self::find::PodMemory;
-use self::recognise::{MemoryName, OptIn, recognise};
+use self::find::{HeaderVariable, MemoryName, OptIn, PodMemory, recognise};
 use super::api::{CONTAINERS_ANNOTATION, MEMORY, MEMORY_ANNOTATION, TIMEOUT_ANNOTATION};
 use super::codes::{
     LOOKUP_FAILED, POD_BROKER, POD_CONTAINER_UNKNOWN, POD_ENV_EXISTS, POD_HEADER_SKIPPED,
     POD_MEMORY_CROSS_NAMESPACE, POD_MEMORY_MISSING, POD_MEMORY_UNRESOLVED, POD_REF_INVALID,
     POD_TIMEOUT_INVALID,
 };
+
+pub(super) use self::find::HEADER_PREFIX;
 
 /// What to add to the pod; `None` if it did not opt in.
 pub(crate) fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<Injection> {
@@ -97,7 +93,7 @@ pub(super) fn own_variables(
 ) -> Vec<OwnVariables> {
     let (pod, work) = (pods[0], state.budget());
     let mut unused = Injection::nothing(Reason::Complete);
-    let undeclared = || OwnVariables::undeclared(pod, want::NAMES, None, work);
+    let undeclared = || OwnVariables::undeclared(pod, NAMES, None, work);
     let Some(OptIn::Named(wanted)) = recognise(pod, namespace) else { return undeclared() };
     let timeout = timeout(pod, &mut unused);
     let injected: Members<usize> = containers(pod, &mut unused, work).into_iter().map(|it| it.0).collect();
@@ -108,13 +104,13 @@ pub(super) fn own_variables(
     let declared = own::declared(MEMORY.kind, &found.memory.name);
     let is_injected = |index: usize| injected.contains(&index);
     let others = (is_injected, work);
-    let mut others = OwnVariables::of_others(pod, &wanted, want::NAMES, Some(&declared), others);
-    others.retain(|own| !own.has_none(want::NAMES));
+    let mut others = OwnVariables::of_others(pod, &wanted, NAMES, Some(&declared), others);
+    others.retain(|own| !own.has_none(NAMES));
     let steps = u32::try_from(wanted.len()).unwrap_or(u32::MAX);
     let of_injected = (0..pod.containers().len()).filter(|index| is_injected(*index));
     let of_injected = of_injected.take_while(|_| work.steps(steps));
     of_injected
-        .map(|index| OwnVariables::read(index, pods, &wanted, want::NAMES, Some(&declared)))
+        .map(|index| OwnVariables::read(index, pods, &wanted, NAMES, Some(&declared)))
         .chain(others)
         .collect()
 }
@@ -137,7 +133,7 @@ fn add_unmet(injection: &mut Injection, reason: Reason, code: &'static Code, mes
 
 /// The timeout in seconds, if it is valid.
 fn timeout(pod: &Pod<'_>, injection: &mut Injection) -> Option<u16> {
-    let seconds = recognise::seconds(pod.annotation(TIMEOUT_ANNOTATION)?);
+    let seconds = find::seconds(pod.annotation(TIMEOUT_ANNOTATION)?);
     if seconds.is_none() {
         let given = quoted(pod.annotation(TIMEOUT_ANNOTATION)?);
         let message = format!("{TIMEOUT_ANNOTATION} must be a number of seconds from 1 to 3600, not {given}");
@@ -153,7 +149,7 @@ fn containers<'p>(
     injection: &mut Injection,
     work: &Budget<'_>,
 ) -> Vec<(usize, &'p Container<'p>)> {
-    let named = recognise::names(pod.annotation(CONTAINERS_ANNOTATION).unwrap_or_default());
+    let named = find::names(pod.annotation(CONTAINERS_ANNOTATION).unwrap_or_default());
     let containers = pod.containers().iter().enumerate();
     if named.is_empty() {
         return containers.collect();
@@ -287,7 +283,7 @@ fn variables(
             Finding::warn_within(work, &POD_HEADER_SKIPPED, at.clone(), message).and_elsewhere(place)
         }));
     }
-    want::variables(found, memory, address, timeout, headers)
+    wanted_variables(found, memory, address, timeout, headers)
 }
 
 /// Merges the same variables into each of these containers.
@@ -299,7 +295,7 @@ fn merge_variables(
     work: &Budget<'_>,
 ) -> Injection {
     let container = |(index, container)| {
-        let existing = ExistingEnv::read(container, &[want::PREFIX]);
+        let existing = ExistingEnv::read(container, &[PREFIX]);
         WantedByContainer::variables(index, container, existing, variables)
     };
     let containers = containers.into_iter().map(container).collect();
@@ -318,4 +314,55 @@ fn merge_variables(
             is_of_memory.then(|| Elsewhere::of(found.memory, at(), NOT_INJECTED))
         })
     })
+}
+
+/// The prefix of all variables. Variables of the pod without it are skipped.
+const PREFIX: &str = "ARK_MEMORY_";
+
+/// Where the Memory is.
+pub(super) const URL: &str = "ARK_MEMORY_URL";
+
+/// The names of all variables.
+const NAMES: MemoryVariableNames<'static> = MemoryVariableNames {
+    prefixes: &[PREFIX],
+    names: &[
+        "ARK_MEMORY_NAME",
+        "ARK_MEMORY_NAMESPACE",
+        URL,
+        "ARK_MEMORY_HTTP_TIMEOUT_SECONDS",
+        "ARK_MEMORY_HEADERS",
+    ],
+    open: Some(HEADER_PREFIX),
+};
+
+/// All variables, in order. `memory` is the name of the Memory in origins.
+fn wanted_variables(
+    found: &PodMemory<'_>,
+    memory: &Arc<str>,
+    address: EnvSource,
+    timeout: Option<u16>,
+    headers: Vec<HeaderVariable<'_>>,
+) -> Vec<Variable<'static>> {
+    let literal = |name: &'static str, text: &str, of: &'static str| {
+        Variable::literal(name, escape_references(text), field_origin(memory, of))
+    };
+    let mut variables = vec![
+        literal("ARK_MEMORY_NAME", &found.memory.name, "metadata.name"),
+        literal("ARK_MEMORY_NAMESPACE", &found.namespace, "metadata.namespace"),
+        Variable::new(URL, address, field_origin(memory, "spec.address")),
+    ];
+    variables.extend(timeout.map(|seconds| {
+        let rule = "the pod's annotation for the timeout";
+        let origin = Origin { resource: "".into(), field: "".into(), rule };
+        Variable::literal("ARK_MEMORY_HTTP_TIMEOUT_SECONDS", seconds.to_string(), origin)
+    }));
+    if !headers.is_empty() {
+        let names: Vec<&str> = headers.iter().map(|header| header.name).collect();
+        variables.push(literal("ARK_MEMORY_HEADERS", &names.join(","), "spec.headers"));
+    }
+    variables.extend(headers.into_iter().map(|header| {
+        let origin = field_origin(memory, format!("spec.headers[{}].value", header.index));
+        Variable::new(header.variable, header.source, origin)
+    }));
+    variables
 }

@@ -1,9 +1,7 @@
 //! Resolves a `serviceRef` to a Service, one of its ports, and a URL.
 
+use crate::prelude::*;
 use memgate_model::kind::SERVICE;
-use memgate_model::object::{Lookup, Object};
-use memgate_model::state_reader::StateReader;
-use memgate_model::tree::Tree;
 
 use super::address::is_port;
 use super::value::ValueSource;

@@ -3,40 +3,34 @@
 //! The platform accepts these objects unchecked and at best reports errors in a status. Validation never
 //! refuses an object that works: if an object has several values, rules that deny apply only to the value
 //! that the platform uses.
+//!
+//! Each part of an object has a ratchet. Each rule depends on a part, such as the address. While an update leaves
+//! that part unchanged, its denials only warn, and most of its warnings are not repeated.
 
 mod address;
 mod header;
 mod query;
-mod ratchet;
 mod reference;
-mod schema;
-mod service;
-mod ttl;
-mod usage;
 
-use memgate_model::family::Subject;
-use memgate_model::finding::{Code, Finding};
+use crate::prelude::*;
+use crate::schema_check::{self, Codes};
+use memgate_model::finding::{Code, Severity};
 use memgate_model::object::is_deleting;
 use memgate_model::request::Operation;
-use memgate_model::state_reader::StateReader;
-use memgate_model::tree::Tree;
-use memgate_primitives::budget::Budget;
-use memgate_primitives::plain_text::quoted;
-use memgate_primitives::pointer::Pointer;
+use memgate_schema::violation::{Rule, SchemaViolation};
 
-use super::api::{ARK_CONFIG, DEFAULT, MEMORY, QUERY};
+use super::api::{ARK_CONFIG, DEFAULT, MEMORY, QUERY, STATE_QUERY};
 use super::codes::{
     CONFIG_DEFAULT_MEMORY_NAME, CONFIG_DEFAULT_MEMORY_NAMESPACE, CONFIG_NAME, CONFIG_QUERY_TTL,
-    CONFIG_QUERY_TTL_SHORT,
+    CONFIG_QUERY_TTL_SHORT, MEMORY_ADDRESS_PLAIN_HTTP, MEMORY_DELETE_REFERENCED, QUERY_MEMORY_CHANGED,
+    SCHEMA, UNKNOWN_FIELD,
 };
-
-pub(crate) use self::schema::tolerates;
 
 /// All findings about the subject, in any order.
 pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     if subject.operation == Operation::Delete {
         let deletes_memory = *subject.kind == MEMORY && !is_deleting(subject.object);
-        return if deletes_memory { usage::deleted(subject, state) } else { Vec::new() };
+        return if deletes_memory { deleted(subject, state) } else { Vec::new() };
     }
     let mut findings = Vec::new();
     if *subject.kind == MEMORY {
@@ -47,8 +41,8 @@ pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     } else if *subject.kind == ARK_CONFIG {
         findings.extend(config(subject.object, state.budget()));
     }
-    findings.extend(schema::misspellings(subject.kind, subject.object, state.budget()));
-    ratchet::apply(subject, findings)
+    findings.extend(misspellings(subject.kind, subject.object, state.budget()));
+    ratchet(subject, findings)
 }
 
 /// A denial within the budget.
@@ -63,20 +57,20 @@ fn denial(
 
 /// Validates an ArkConfig: its name, the default TTL and the default Memory of Queries.
 fn config(object: &Tree, work: &Budget<'_>) -> Vec<Finding> {
-    let mut findings = schema::wrong_types(&ARK_CONFIG, object, work);
+    let mut findings = wrong_types(&ARK_CONFIG, object, work);
     findings.extend(config_name(object));
     if let Some(ttl) = object.text_at(&["spec", "queryTTL"]) {
         const POINTER: &str = "/spec/queryTTL";
-        findings.extend(match ttl::nanoseconds(ttl) {
+        findings.extend(match query::nanoseconds(ttl) {
             Err(instead) => {
-                Some(ttl::not_a_duration(work, &CONFIG_QUERY_TTL, POINTER, (ttl, instead), "720h"))
+                Some(query::not_a_duration(work, &CONFIG_QUERY_TTL, POINTER, (ttl, instead), "720h"))
             }
             Ok(..=0) => {
                 let shown = quoted(ttl);
                 let message = move || format!("spec.queryTTL must be a positive duration, not {shown}");
                 Some(denial(work, &CONFIG_QUERY_TTL, Pointer::new(POINTER), message))
             }
-            Ok(nanoseconds) => ttl::too_short((ttl, nanoseconds), &CONFIG_QUERY_TTL_SHORT, POINTER),
+            Ok(nanoseconds) => query::too_short((ttl, nanoseconds), &CONFIG_QUERY_TTL_SHORT, POINTER),
         });
     }
     let Some(memory) = object.at(&["spec", "defaultMemory"]).filter(|memory| memory.is_object()) else {
@@ -106,4 +100,137 @@ fn config_name(object: &Tree) -> Option<Finding> {
     };
     let message = format!("ARK reads only the ArkConfig named \"default\", not {}", quoted(name));
     (name != DEFAULT).then(|| Finding::warn(&CONFIG_NAME, Pointer::new("/metadata/name"), message))
+}
+
+const CODES: Codes = Codes { field_type: &SCHEMA, unknown_field: &UNKNOWN_FIELD };
+
+/// Whether a violation is not reported. The rules about ports have better messages, and of a Query the platform itself
+/// accepts what its schema refuses: the older type, no spec, an input that is null, and the older form of a target, which
+/// has a warning.
+pub(crate) fn tolerates(kind: &Kind, written: &Tree, violation: &SchemaViolation<'_>) -> bool {
+    let place = violation.pointer.as_str();
+    let is_type = matches!(violation.rule, Rule::Type { .. });
+    let is_in_query = || match place {
+        "/spec" => is_type && written.get("spec").is_none(),
+        "/spec/target" => is_type && matches!(written.at(&["spec", "target"]), Some(Tree::List(_))),
+        "/spec/input" => {
+            written.get("spec").is_some_and(|spec| spec.unknown_fields().any(|it| it == "input"))
+        }
+        "/spec/type" => written.text_at(&["spec", "type"]) == Some("messages"),
+        _ => false,
+    };
+    is_type && place.ends_with("/serviceRef/port") && *kind != QUERY || *kind == QUERY && is_in_query()
+}
+
+/// Values of the wrong type in fields that the definitions lack, since only a later version has them.
+fn wrong_types(kind: &'static Kind, object: &Tree, work: &Budget<'_>) -> Vec<Finding> {
+    let findings = schema_check::check(object, &kind.schema, CODES, work);
+    findings.into_iter().filter(|finding| *finding.code == SCHEMA).collect()
+}
+
+/// Fields that are probably misspelled. The definitions report wrong types.
+fn misspellings(kind: &'static Kind, object: &Tree, work: &Budget<'_>) -> Vec<Finding> {
+    schema_check::unknown_fields(object, &kind.schema, CODES, work)
+}
+
+/// The parts of an object that rules depend on: the pointer and the path of each.
+const PARTS: [(&str, [&str; 2]); 8] = [
+    ("/spec/address", ["spec", "address"]),
+    ("/spec/headers", ["spec", "headers"]),
+    ("/spec/memory", ["spec", "memory"]),
+    ("/spec/ttl", ["spec", "ttl"]),
+    ("/spec/timeout", ["spec", "timeout"]),
+    ("/spec/type", ["spec", "type"]),
+    ("/spec/queryTTL", ["spec", "queryTTL"]),
+    ("/spec/defaultMemory", ["spec", "defaultMemory"]),
+];
+
+/// On an update, turns denials of unchanged parts into warnings and removes most warnings about them. Warnings
+/// about unknown fields, edits and a changed Memory stay. The remaining denials are new, so the caller need not
+/// compare them with findings about the stored object.
+fn ratchet(subject: &Subject<'_>, mut findings: Vec<Finding>) -> Vec<Finding> {
+    let Some(old) = subject.old.filter(|_| !findings.is_empty()) else { return findings };
+    let unchanged = PARTS.map(|(_, path)| hash_part(subject.object, &path) == hash_part(old, &path));
+    findings.retain_mut(|finding| {
+        let unchanged = is_unchanged(finding, unchanged, subject.object, old);
+        let always = finding.on_rewrite || [&QUERY_MEMORY_CHANGED, &UNKNOWN_FIELD].contains(&finding.code);
+        let denies = finding.severity == Severity::Deny;
+        if unchanged {
+            finding.severity = Severity::Warn;
+        }
+        always || denies || !unchanged
+    });
+    findings
+}
+
+/// Whether an update leaves the values that a finding depends on unchanged. An empty part equals an absent one
+/// here, although some rules deny only one of the two.
+fn is_unchanged(finding: &Finding, unchanged: [bool; PARTS.len()], new: &Tree, old: &Tree) -> bool {
+    // Whether headers are sent in plain text depends on the address and the headers.
+    if *finding.code == MEMORY_ADDRESS_PLAIN_HTTP {
+        return unchanged.iter().all(|unchanged| *unchanged);
+    }
+    let holds = |part: &str| {
+        let rest = finding.pointer.as_str().strip_prefix(part);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let part = PARTS.iter().zip(unchanged).find(|((part, _), _)| holds(part));
+    part.map_or_else(
+        || value_at(new, &finding.pointer) == value_at(old, &finding.pointer),
+        |(_, unchanged)| unchanged,
+    )
+}
+
+/// The value at a pointer outside all parts: its type, and its text if it is a string.
+fn value_at<'t>(object: &'t Tree, pointer: &Pointer) -> Option<(&'static str, Option<&'t str>)> {
+    let tokens: Vec<_> = pointer.tokens().collect();
+    let path: Vec<&str> = tokens.iter().map(AsRef::as_ref).collect();
+    object.at(&path).map(|tree| (tree.type_name(), tree.text()))
+}
+
+/// Whether two Queries refer to the same Memory.
+fn is_same_memory_ref(a: &Tree, b: &Tree) -> bool {
+    hash_part(a, &["spec", "memory"]) == hash_part(b, &["spec", "memory"])
+}
+
+/// The hash of the part at a path, which is quick to compare; `None` for `{}`, which typed clients write for an
+/// absent part.
+fn hash_part(object: &Tree, path: &[&str]) -> Option<u64> {
+    object.at(path).filter(|tree| !tree.is_empty_object()).map(Tree::content_hash)
+}
+
+/// How many Queries a message names.
+const MAX_NAMES: usize = 3;
+
+/// Warns about a DELETE, and never refuses it. The warning lists the Queries whose messages stay behind.
+fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
+    let queries = state.everywhere(&STATE_QUERY);
+    let users = queries.filter(|query| !query.deleting() && uses(query, subject.namespace, subject.name));
+    let mut names: Vec<_> = users.map(|user| user.name_in(subject.namespace)).collect();
+    let count = names.len();
+    if count > MAX_NAMES {
+        names.select_nth_unstable(MAX_NAMES);
+        names.truncate(MAX_NAMES);
+    }
+    names.sort_unstable();
+    let more = if count > MAX_NAMES { ", …" } else { "" };
+    let (count, verb, whose) = match count {
+        0 => return Vec::new(),
+        1 => ("1 query".to_owned(), "uses", "its"),
+        several => (format!("{several} queries"), "use", "their"),
+    };
+    let message = format!(
+        "{count} {verb} this Memory ({}{more}); {whose} messages will not be cleaned up",
+        names.join(", ")
+    );
+    vec![Finding::warn(&MEMORY_DELETE_REFERENCED, Pointer::root(), message)]
+}
+
+/// Whether a Query uses this Memory, by name or by default.
+fn uses(query: &Object, namespace: &str, name: &str) -> bool {
+    let Some(memory) = query.tree().at(&["spec", "memory"]) else {
+        return name == DEFAULT && *query.namespace == *namespace;
+    };
+    let named = memory.text_at(&["namespace"]).filter(|named| !named.is_empty());
+    memory.text_at(&["name"]) == Some(name) && named.unwrap_or(&query.namespace) == namespace
 }

@@ -3,10 +3,13 @@
 //! An address and the value of a header are either a literal (`value`) or come from a source (`valueFrom`).
 //! If an object has several of them, the platform silently uses one and ignores the others. An empty
 //! literal counts as absent.
+//! Messages of a Query are kept as long as the Query itself: by its own duration, or else that of the ArkConfig.
 
-use memgate_model::tree::Tree;
+use crate::prelude::*;
+use memgate_model::memory_view::{MemoryView, Remark, Why};
+use memgate_primitives::duration;
 
-use super::api::{ADDRESS_SOURCES, HEADER_SOURCES};
+use super::api::{ADDRESS_SOURCES, ARK_CONFIG, DEFAULT, HEADER_SOURCES};
 
 /// An address, or the value of a header.
 #[derive(Debug)]
@@ -87,4 +90,52 @@ impl<'t> ValueSource<'t> {
     pub(crate) fn lacks(&self, field: &str) -> bool {
         self.tree.is_object() && self.tree.get(field).is_none_or(|value| value.text() == Some(""))
     }
+}
+
+/// One second, in nanoseconds. The platform sends whole seconds to the memory service, and the service refuses 0.
+pub(crate) const SECOND: i64 = 1_000_000_000;
+
+/// What counts where neither a Query nor the ArkConfig says anything: 720h.
+const DEFAULT_SECONDS: i64 = 2_592_000;
+
+const TTL_PATH: &str = "ttlSeconds";
+
+/// Adds the TTL of a Query to its view. Without one of its own, the ArkConfig's counts.
+pub(crate) fn add_ttl_of_query(view: &mut MemoryView, query: &Tree, state: &mut StateReader<'_>) {
+    if let Some(ttl) = query.at(&["spec", "ttl"]) {
+        view.put(TTL_PATH, "/spec/ttl", ttl_seconds(ttl));
+        return;
+    }
+    view.at(TTL_PATH, "/spec");
+    match state.get_if_known(&ARK_CONFIG, "", DEFAULT) {
+        Lookup::Found(config) => add_configured_ttl(view, config.tree(), Some("from ArkConfig \"default\"")),
+        Lookup::Absent => add_default_ttl(view),
+        Lookup::Unknown(()) => view.set_unknown(TTL_PATH, Why::Object("ArkConfig \"default\"".to_owned())),
+    }
+}
+
+/// Adds the TTL that an ArkConfig gives to Queries without one.
+pub(crate) fn add_ttl_of_config(view: &mut MemoryView, config: &Tree) {
+    view.at(TTL_PATH, "/spec/queryTTL");
+    add_configured_ttl(view, config, None);
+}
+
+fn add_configured_ttl(view: &mut MemoryView, config: &Tree, words: Option<&'static str>) {
+    let Some(ttl) = config.at(&["spec", "queryTTL"]) else { return add_default_ttl(view) };
+    view.set(TTL_PATH, ttl_seconds(ttl));
+    if let Some(words) = words {
+        view.set_remark(TTL_PATH, Remark { object: None, words });
+    }
+}
+
+fn add_default_ttl(view: &mut MemoryView) {
+    view.set(TTL_PATH, Some(DEFAULT_SECONDS));
+    view.set_remark(TTL_PATH, Remark { object: None, words: "ARK's own default" });
+}
+
+/// The whole seconds of a TTL. `None` if it is not a duration or is below one second: then nothing is kept, and 0 would
+/// mean "for ever".
+fn ttl_seconds(ttl: &Tree) -> Option<i64> {
+    let nanoseconds = ttl.text().and_then(duration::nanoseconds)?;
+    (nanoseconds >= SECOND).then_some(nanoseconds / SECOND)
 }

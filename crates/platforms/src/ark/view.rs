@@ -18,8 +18,8 @@ use memgate_primitives::pointer::Pointer;
 use super::FAMILY;
 use super::api::{ARK_CONFIG, DEFAULT, MEMORY, MEMORY_ANNOTATION, QUERY, is_credential_header};
 use super::durable;
-use super::inject::{is_user, memory_of, own_variables, want};
-use super::ttl;
+use super::inject::{self, is_user, memory_of, own_variables};
+use super::value;
 use super::value::{EffectiveValue, ValueOrSource, ValueSource};
 
 /// The kinds that have a view.
@@ -34,7 +34,7 @@ pub(crate) fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option
         Some(of_query(subject, state))
     } else if *subject.kind == ARK_CONFIG && subject.name == DEFAULT {
         let mut view = MemoryView::new(FAMILY.name, Role::Referrer, ARK_CONFIG.kind, "", DEFAULT);
-        ttl::add_of_config(&mut view, subject.object);
+        value::add_ttl_of_config(&mut view, subject.object);
         Some(view)
     } else {
         None
@@ -73,13 +73,13 @@ pub(crate) fn view_pod(
 
 /// Puts what a container itself sets in the place of what its Memory declares.
 fn use_own(view: &mut MemoryView, own: OwnReading<'_>, state: &mut StateReader<'_>) {
-    if let Some(set) = own.get(want::URL) {
+    if let Some(set) = own.get(inject::URL) {
         set.set_endpoint(view, has_credential, state);
         view.at("durable", &set.field);
         durable::use_url(view, set.text.as_deref(), set.why(), state);
     }
     for (name, set) in own.iter() {
-        if name.starts_with(want::HEADER_PREFIX) && (set.replaces_secret || set.text.is_none()) {
+        if name.starts_with(inject::HEADER_PREFIX) && (set.replaces_secret || set.text.is_none()) {
             set.decide(view, "secrets");
             view.inline.extend(set.text.as_ref().map(|text| InlineView::new(set.field.clone(), text)));
         }
@@ -150,7 +150,7 @@ fn of_query(subject: &Subject<'_>, state: &mut StateReader<'_>) -> MemoryView {
     let mut view = MemoryView::new(FAMILY.name, Role::Referrer, QUERY.kind, subject.namespace, subject.name);
     let place = Pointer::new("/spec/memory");
     view.at("references", &place);
-    ttl::add_of_query(&mut view, subject.object, state);
+    value::add_ttl_of_query(&mut view, subject.object, state);
     let Some((home, name)) = memory_ref(subject) else { return view };
     let (lookup, field) = (state.get_if_known(&MEMORY, home, name), place.key("name"));
     if let Lookup::Found(memory) = lookup {

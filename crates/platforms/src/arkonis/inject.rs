@@ -2,32 +2,31 @@
 //!
 //! The pod's label names the agent, and the agent's `memoryRef` names the memory, all in one namespace.
 
-mod find;
-pub(super) mod recognise;
 pub(super) mod want;
 
-use serde_json::{Value, json};
-
-use crate::inject::elsewhere::origin_place;
 use crate::inject::own::{self, OwnVariables};
-use crate::inject::{Conflict, Unmet, container_named, controller_of, merge, unmet};
+use crate::inject::{
+    Conflict, Unmet, container_named, controller_of, label_pointer, lookup_failed, merge, no_memory,
+    origin_place, references, unmet, unmet_by,
+};
+use crate::prelude::*;
 use memgate_model::event::InvolvedObject;
-use memgate_model::finding::Finding;
+use memgate_model::finding::Code;
 use memgate_model::injection::Injection;
-use memgate_model::kind::Kind;
-use memgate_model::object::Object;
 use memgate_model::pod::Pod;
 use memgate_model::reason::Reason;
-use memgate_model::state_reader::StateReader;
-use memgate_primitives::budget::Budget;
-use memgate_primitives::pointer::Pointer;
+use serde_json::{Value, json};
 
-use super::api::{AGENT_CONTAINER, DIALECTS, Dialect, KUBESWARM};
-use super::codes::{POD_ENV_CONFLICT, POD_NO_AGENT_CONTAINER};
+use super::api::{AGENT_CONTAINER, ARKONIS, DIALECTS, Dialect, KUBESWARM, memory_name, memory_ref_pointer};
+use super::codes::{
+    AGENT_WITHOUT_MEMORY, LOOKUP_FAILED, POD_AGENT_NOT_FOUND, POD_ENV_CONFLICT, POD_MEMORY_INVALID,
+    POD_MEMORY_NOT_FOUND, POD_NO_AGENT_CONTAINER,
+};
+use super::validate::first_denial;
 
 /// What to add to the pod; `None` if it is not an agent pod of this family.
 pub(crate) fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<Injection> {
-    let agent_label = recognise::recognise(pod)?;
+    let agent_label = recognise(pod)?;
     if pod.spec.as_ref().is_none_or(|spec| spec.containers.is_none()) {
         return Some(Injection::nothing(Reason::Malformed));
     }
@@ -41,8 +40,8 @@ pub(super) fn memory_of<'s>(
     namespace: &str,
     state: &mut StateReader<'s>,
 ) -> Option<Result<(&'static Dialect, &'s Object), Unmet>> {
-    let agent_label = recognise::recognise(pod)?;
-    let found = find::find_claimed(&agent_label, namespace, state);
+    let agent_label = recognise(pod)?;
+    let found = find_claimed(&agent_label, namespace, state);
     Some(found.map(|found| (found.dialect, found.memory)))
 }
 
@@ -79,7 +78,7 @@ pub(crate) fn involved_object(
     namespace: &str,
     state: &StateReader<'_>,
 ) -> Option<InvolvedObject> {
-    let agent_label = recognise::recognise(pod)?;
+    let agent_label = recognise(pod)?;
     let agent = DIALECTS.iter().filter(|dialect| dialect.pod_label == agent_label.key).find_map(|dialect| {
         let agent = state.peek(&dialect.agent, namespace, agent_label.agent)?;
         Some(InvolvedObject::of(&dialect.agent, agent))
@@ -95,12 +94,12 @@ pub(crate) fn labels_for_agent(kind: &Kind, _namespace: &str, name: &str) -> Opt
 
 fn try_inject(
     pod: &Pod<'_>,
-    agent_label: &recognise::AgentLabel<'_>,
+    agent_label: &AgentLabel<'_>,
     namespace: &str,
     state: &mut StateReader<'_>,
 ) -> Result<Injection, Unmet> {
     let agent = container_named(pod, AGENT_CONTAINER);
-    let found = find::find(agent_label, namespace, state).map_err(|mut unmet| {
+    let found = find(agent_label, namespace, state).map_err(|mut unmet| {
         // Without the container, the pod would not get its memory even if that is created later.
         unmet.missing.retain(|_| agent.is_some());
         unmet
@@ -118,4 +117,126 @@ fn try_inject(
         Finding::warn(&POD_ENV_CONFLICT, conflict.entry.clone(), message)
             .and_elsewhere(|| origin_place(origin, &kinds))
     }))
+}
+
+/// The label of an agent pod, and the agent that it names.
+#[derive(Debug, Clone, Copy)]
+struct AgentLabel<'p> {
+    key: &'static str,
+    agent: &'p str,
+}
+
+/// Whether a pod has any label of the family, which may be empty.
+pub(super) fn is_agent_pod(pod: &Pod<'_>) -> bool {
+    DIALECTS.iter().any(|dialect| pod.label(dialect.pod_label).is_some())
+}
+
+/// The first label of the family with a value.
+fn recognise<'p>(pod: &'p Pod<'_>) -> Option<AgentLabel<'p>> {
+    DIALECTS.iter().find_map(|dialect| {
+        let agent = pod.label(dialect.pod_label).filter(|name| !name.is_empty())?;
+        Some(AgentLabel { key: dialect.pod_label, agent })
+    })
+}
+
+/// An agent and the memory that it claims.
+struct AgentMemory<'s> {
+    dialect: &'static Dialect,
+    agent: &'s Object,
+    memory: &'s Object,
+}
+
+impl AgentMemory<'_> {
+    /// The memory, in the form that messages use.
+    fn memory_title(&self) -> String {
+        format!("{} {}", self.dialect.memory.kind, quoted(&self.memory.name))
+    }
+}
+
+/// The memory of the agent that a pod names, if the memory is valid.
+fn find<'s>(
+    agent_label: &AgentLabel<'_>,
+    namespace: &str,
+    state: &mut StateReader<'s>,
+) -> Result<AgentMemory<'s>, Unmet> {
+    let found = find_claimed(agent_label, namespace, state)?;
+    let memory = found.memory;
+    match memory.defect(|tree| first_denial(found.dialect, tree)) {
+        None => Ok(found),
+        Some(first) => {
+            let message = format!("{} is invalid: {}", found.memory_title(), first.message);
+            let pointer = label_pointer(agent_label.key);
+            let unmet = unmet(Reason::ReferenceInvalid, &POD_MEMORY_INVALID, pointer, message);
+            Err(unmet_by(unmet, memory, first.pointer.clone(), "invalid"))
+        }
+    }
+}
+
+/// The memory of the agent that a pod names, valid or not.
+fn find_claimed<'s>(
+    agent_label: &AgentLabel<'_>,
+    namespace: &str,
+    state: &mut StateReader<'s>,
+) -> Result<AgentMemory<'s>, Unmet> {
+    let (dialect, agent) = find_agent(agent_label, namespace, state)?;
+    let Some(name) = memory_name(dialect, agent.tree()) else {
+        let path = dialect.memory_ref.join(".");
+        let message = format!("{} {} has no {path}", dialect.agent.kind, quoted(agent_label.agent));
+        let unmet = no_memory(&AGENT_WITHOUT_MEMORY, label_pointer(agent_label.key), message);
+        return Err(unmet_by(unmet, agent, Pointer::root(), "claims no memory"));
+    };
+    match state.get(&dialect.memory, namespace, name) {
+        Lookup::Found(memory) => Ok(AgentMemory { dialect, agent, memory }),
+        Lookup::Absent => {
+            let kinds = [&dialect.memory];
+            let unmet = not_found(&POD_MEMORY_NOT_FOUND, &kinds, name, namespace, agent_label);
+            let at = memory_ref_pointer(dialect).key("name");
+            Err(unmet_by(unmet, agent, at, "claimed here"))
+        }
+        Lookup::Unknown(()) => Err(unknown(&dialect.memory, [namespace, name], agent_label, state)),
+    }
+}
+
+/// The agent in any dialect that uses the label. The newest dialect is tried first.
+fn find_agent<'s>(
+    agent_label: &AgentLabel<'_>,
+    namespace: &str,
+    state: &mut StateReader<'s>,
+) -> Result<(&'static Dialect, &'s Object), Unmet> {
+    let dialects = || DIALECTS.iter().filter(|dialect| dialect.pod_label == agent_label.key);
+    for dialect in dialects() {
+        match state.get(&dialect.agent, namespace, agent_label.agent) {
+            Lookup::Found(agent) => return Ok((dialect, agent)),
+            Lookup::Unknown(()) => {
+                return Err(unknown(&dialect.agent, [namespace, agent_label.agent], agent_label, state));
+            }
+            Lookup::Absent => {}
+        }
+    }
+    let kinds: Vec<&Kind> = dialects().map(|dialect| &dialect.agent).collect();
+    Err(not_found(&POD_AGENT_NOT_FOUND, &kinds, agent_label.agent, namespace, agent_label))
+}
+
+/// The result for a missing object that could be of any of these kinds, the newest first.
+fn not_found(
+    code: &'static Code,
+    kinds: &[&'static Kind],
+    name: &str,
+    namespace: &str,
+    agent_label: &AgentLabel<'_>,
+) -> Unmet {
+    let kind = kinds.first().map_or(ARKONIS.agent.kind, |kind| kind.kind);
+    let message = format!("{kind} {} not found in namespace {}", quoted(name), quoted(namespace));
+    let mut unmet = unmet(Reason::ReferenceMissing, code, label_pointer(agent_label.key), message);
+    unmet.missing = references(kinds.iter().copied(), namespace, name);
+    unmet
+}
+
+fn unknown(
+    kind: &Kind,
+    [namespace, name]: [&str; 2],
+    agent_label: &AgentLabel<'_>,
+    state: &StateReader<'_>,
+) -> Unmet {
+    lookup_failed(&LOOKUP_FAILED, label_pointer(agent_label.key), [kind.kind, namespace, name], state)
 }

@@ -20,7 +20,7 @@ use super::api::{
     AGENTOPS, ARKONIS, ARKONIS_OLD, Backend, COLLECTION_DEFAULT, Dialect, KUBESWARM, Memory,
     REDIS_TTL_DEFAULT, memory_name, memory_ref_pointer, settings_names, settings_pointer,
 };
-use super::inject::recognise::is_agent_pod;
+use super::inject::is_agent_pod;
 use super::inject::{is_successor, memory_of, own_variables, want};
 use super::validate::{Role as KindRole, role};
 

@@ -1,11 +1,12 @@
 //! The memory section of an object: where it is, and what it says.
+//!
+//! The template and the harness of an Agent of 1.x are each inline, or named. Two shapes were seen: `harnessRef` beside an
+//! inline `harness`, and `harness.ref` beside `harness.inline`.
 
-use memgate_model::kind::Kind;
-use memgate_model::tree::Tree;
+use crate::message::{fit_message, truncate};
+use crate::prelude::*;
 use memgate_primitives::name::is_dns_subdomain;
-use memgate_primitives::pointer::Pointer;
 
-use super::agent_parts::is_wrapped;
 use super::api::{AGENT, HARNESS, Line, MOVED_HARNESS, NEWER_AGENT, SANDBOX_AGENT};
 
 /// How many days a memory is kept without `ttlDays`.
@@ -122,4 +123,67 @@ pub(crate) fn is_brought(kind: &Kind, object: &Tree) -> bool {
 /// A pointer of field names.
 pub(crate) fn pointer(path: &[&str]) -> Pointer {
     path.iter().fold(Pointer::root(), |pointer, name| pointer.key(name))
+}
+
+/// The template or the harness of an Agent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Part<'t> {
+    /// A spec in the Agent itself.
+    Inline(&'t Tree),
+    /// The name of an object of the same namespace, and its place.
+    Named {
+        /// The name. It may be empty or invalid.
+        name: &'t str,
+        /// The field with the name.
+        path: &'static [&'static str],
+    },
+}
+
+/// Whether a template or harness is of the shape `{ref: …}` or `{inline: …}`.
+pub(crate) fn is_wrapped(part: &Tree) -> bool {
+    part.get("ref").is_some() || part.get("inline").is_some()
+}
+
+/// The harness of an Agent.
+pub(crate) fn harness(agent: &Tree) -> Option<Part<'_>> {
+    let (inline, wrapped, beside) =
+        (&["spec", "harness"], &["spec", "harness", "ref", "name"], &["spec", "harnessRef", "name"]);
+    part(agent, inline, wrapped, beside)
+}
+
+/// The template of an Agent.
+pub(crate) fn template(agent: &Tree) -> Option<Part<'_>> {
+    let (inline, wrapped, beside) =
+        (&["spec", "template"], &["spec", "template", "ref", "name"], &["spec", "templateRef", "name"]);
+    part(agent, inline, wrapped, beside)
+}
+
+fn part<'t>(
+    agent: &'t Tree,
+    inline: &[&str],
+    wrapped: &'static [&'static str],
+    beside: &'static [&'static str],
+) -> Option<Part<'t>> {
+    let named = |path| agent.text_at(path).map(|name| Part::Named { name, path });
+    match agent.at(inline) {
+        None => named(beside),
+        Some(part) if is_wrapped(part) => part.get("inline").map(Part::Inline).or_else(|| named(wrapped)),
+        Some(part) => Some(Part::Inline(part)),
+    }
+}
+
+/// The longest part of a name in a message.
+const MAX_NAME_CHARS: usize = 64;
+
+/// A name in quotes, cut at this many characters, and at 64 in any case.
+pub(crate) fn shown(name: &str, limit: usize) -> String {
+    quoted(&truncate(name, limit.min(MAX_NAME_CHARS)))
+}
+
+/// Builds a message with these names in quotes, as long as fits into a warning.
+pub(crate) fn with_names<const N: usize>(names: [&str; N], message: impl Fn([&str; N]) -> String) -> String {
+    fit_message(|limit| {
+        let names = names.map(|name| shown(name, limit));
+        message(names.each_ref().map(String::as_str))
+    })
 }

@@ -117,8 +117,8 @@ impl<'t> Embedder<'t> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::api::MODEL_CONFIG;
     use super::*;
+    use crate::kagent::api::MODEL_CONFIG;
 
     #[test]
     fn finds_where_the_text_goes() {

@@ -1,41 +1,180 @@
 //! Validates the objects of kagent.
 //!
 //! Denied is what never works and can be mended in the object itself. A rule that depends on another object only warns.
+//! The settings of kagent are read where they are among the files. In a cluster nothing reads them: it takes a right to
+//! all ConfigMaps.
 
-mod block;
-mod chat;
-mod compaction;
 mod lines;
 mod model_config;
-mod reference;
-mod releases;
-mod settings;
-mod usage;
+mod sections;
 mod users;
 
-use crate::schema_check::{self, Codes, drop_below_wrong_types};
-use memgate_model::family::Subject;
-use memgate_model::finding::Finding;
-use memgate_model::request::Operation;
-use memgate_model::state_reader::StateReader;
+use std::borrow::Cow;
 
-use super::codes::{FIELD_TYPE, UNKNOWN_FIELD};
+use crate::message::MAX_NAME_CHARS;
+use crate::prelude::*;
+use crate::schema_check::{self, Codes, drop_below_wrong_types};
+use memgate_model::elsewhere::Elsewhere;
+use memgate_model::finding::Code;
+use memgate_model::kind::CONFIG_MAP;
+use memgate_model::object::index::{BY_NAME, Index};
+use memgate_model::request::Operation;
+use memgate_primitives::name::is_dns_subdomain;
+use memgate_primitives::suggest::nearest;
+
+use super::api::{Line, NEWER_GROUP, NEWER_KINDS, OLDER_GROUP, is_moved, moved};
+use super::block::{Block, shown, with_names};
+use super::codes::{FIELD_TYPE, GROUP_MOVED, LINE_REMOVED, UNKNOWN_FIELD, VECTORS_OFF};
 
 const SCHEMA_CODES: Codes = Codes { field_type: &FIELD_TYPE, unknown_field: &UNKNOWN_FIELD };
 
 /// All findings about the subject, in any order.
 pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     if subject.operation == Operation::Delete {
-        return usage::deleted(subject, state);
+        return users::deleted(subject, state);
     }
     let of_form = schema_check::check(subject.object, &subject.kind.schema, SCHEMA_CODES, state.budget());
     let mut findings = lines::advise(subject, of_form);
     findings.extend(lines::findings(subject, state));
-    findings.extend(releases::findings(subject, state));
-    findings.extend(block::findings(subject, state));
-    findings.extend(chat::findings(subject, state));
-    findings.extend(settings::findings(subject, state));
-    findings.extend(compaction::findings(subject, state));
+    findings.extend(release_findings(subject, state));
+    findings.extend(sections::memory_findings(subject, state));
+    findings.extend(sections::chat_findings(subject, state));
+    findings.extend(setting_findings(subject, state));
+    findings.extend(sections::compaction_findings(subject, state));
     findings.extend(model_config::findings(subject, state));
     drop_below_wrong_types(findings, SCHEMA_CODES)
+}
+
+/// How many existing names a missing name is compared with.
+const MAX_COMPARED: usize = 1_000;
+
+/// The ModelConfig of this name: in the namespace of the subject, and in the group of its line. An object of a version that
+/// moved to another group may name one of either.
+fn find_model_config<'s>(subject: &Subject<'_>, name: &str, state: &mut StateReader<'s>) -> Lookup<'s> {
+    let line = Line::of(subject.kind);
+    match state.get(line.model_config(), subject.namespace, name) {
+        Lookup::Absent if is_moved(subject.kind, subject.object) => {
+            state.get(line.other().model_config(), subject.namespace, name)
+        }
+        found_or_unknown => found_or_unknown,
+    }
+}
+
+/// Warns about a name that no ModelConfig has. An empty or invalid name is the concern of another rule.
+fn missing_model_config(
+    code: &'static Code,
+    subject: &Subject<'_>,
+    (pointer, name): (Pointer, &str),
+    state: &mut StateReader<'_>,
+) -> Option<Finding> {
+    if !is_dns_subdomain(name) || find_model_config(subject, name, state) != Lookup::Absent {
+        return None;
+    }
+    let kind = Line::of(subject.kind).model_config();
+    let home = in_another_namespace(kind, subject.namespace, name, state);
+    let hint = hint(subject, name, home, state);
+    let message = with_names([name, subject.namespace], |[name, namespace]| {
+        format!("ModelConfig {name} not found in namespace {namespace}{hint}")
+    });
+    let elsewhere =
+        |home| Elsewhere::of(home, Pointer::new("/metadata/namespace"), "it is in this namespace");
+    let finding = Finding::warn(code, pointer, message).help("the whole agent waits for it");
+    Some(finding.and_elsewhere(|| home.map(elsewhere)))
+}
+
+/// What the message about a missing ModelConfig says of others: of its name in another namespace or group, or of a similar
+/// name.
+fn hint(subject: &Subject<'_>, name: &str, home: Option<&Object>, state: &mut StateReader<'_>) -> String {
+    if let Some(home) = home {
+        return format!(
+            " (exists in {}; references are same-namespace)",
+            shown(&home.namespace, MAX_NAME_CHARS)
+        );
+    }
+    let (own, other) = (Line::of(subject.kind).model_config(), Line::of(subject.kind).other().model_config());
+    if state.peek(other, subject.namespace, name).is_some_and(|object| !object.deleting()) {
+        return format!(" (exists only in {})", other.group);
+    }
+    let known = state.list(own, subject.namespace).filter(|object| !object.deleting());
+    let nearest = nearest(name, known.map(|object| &*object.name).take(MAX_COMPARED));
+    nearest.map(|name| format!("; did you mean {}?", shown(name, MAX_NAME_CHARS))).unwrap_or_default()
+}
+
+/// The first object of this name in another namespace.
+fn in_another_namespace<'s>(
+    kind: &Kind,
+    namespace: &str,
+    name: &str,
+    state: &StateReader<'s>,
+) -> Option<&'s Object> {
+    let mut found = state.peek_indexed(kind, &BY_NAME, name);
+    found.find(|object| *object.namespace != *namespace && !object.deleting())
+}
+
+/// Warns about a version that has moved to another group, and about memory of 0.x where 1.x is.
+fn release_findings(subject: &Subject<'_>, state: &StateReader<'_>) -> Vec<Finding> {
+    group_moved(subject).into_iter().chain(line_removed(subject, state)).collect()
+}
+
+fn group_moved(subject: &Subject<'_>) -> Option<Finding> {
+    let (group, version) = subject.object.text_at(&["apiVersion"])?.split_once('/')?;
+    moved(subject.kind, version).filter(|_| group == OLDER_GROUP)?;
+    let message = format!("\"{group}/{version}\" is in no release; use \"{NEWER_GROUP}/{version}\"");
+    Some(Finding::warn(&GROUP_MOVED, Pointer::new("/apiVersion"), message))
+}
+
+fn line_removed(subject: &Subject<'_>, state: &StateReader<'_>) -> Option<Finding> {
+    let block = Block::of(subject.kind, subject.object)?;
+    let is_read = block.line == Line::Older && !block.is_ignored;
+    let is_newer = || NEWER_KINDS.iter().any(|kind| state.is_installed(kind) || state.holds_any(kind));
+    (is_read && is_newer()).then(|| {
+        let message =
+            "kagent 1.0 does not read kagent.dev Agents; set memory on a Harness (spec.kagent.memory)";
+        Finding::warn(&LINE_REMOVED, block.pointer(), message)
+    })
+}
+
+/// The setting of 0.x and of 1.0. Only beside [`CONTROLLER`] it is one of kagent.
+const VECTORS: &str = "DATABASE_VECTOR_ENABLED";
+/// A setting that every controller of kagent has.
+const CONTROLLER: &str = "KAGENT_CONTROLLER_NAME";
+/// The setting of later releases.
+const LATER_VECTORS: &str = "KAGENT_DATABASE_VECTOR_ENABLED";
+/// The values that the controller reads as false.
+const FALSE: [&str; 6] = ["false", "False", "FALSE", "f", "F", "0"];
+
+const ON: &str = "on";
+const OFF: &str = "off";
+
+/// Finds settings of kagent by whether they switch vectors on or off.
+static BY_VECTORS: Index = Index {
+    place: 1,
+    keys: |object| {
+        let key = vectors(object).map(|(_, value)| if FALSE.contains(&value) { OFF } else { ON });
+        key.map(Cow::Borrowed).into_iter().collect()
+    },
+};
+
+/// The setting in a ConfigMap, with its key.
+fn vectors(object: &Object) -> Option<(&'static str, &str)> {
+    let data = object.tree().get("data")?;
+    let older = || data.entry(VECTORS).filter(|_| data.has_key(CONTROLLER)).map(|value| (VECTORS, value));
+    data.entry(LATER_VECTORS).map(|value| (LATER_VECTORS, value)).or_else(older)
+}
+
+/// Warns if the settings switch vectors off. Settings that differ are those of several installations.
+fn setting_findings(subject: &Subject<'_>, state: &StateReader<'_>) -> Option<Finding> {
+    let block = Block::of(subject.kind, subject.object).filter(|block| !block.is_ignored)?;
+    let first = |key| state.peek_indexed(&CONFIG_MAP, &BY_VECTORS, key).next();
+    if !state.of_files() || first(ON).is_some() {
+        return None;
+    }
+    let settings = first(OFF)?;
+    let name = quoted(&format!("{}/{}", settings.namespace, settings.name));
+    let message = format!("ConfigMap {name} turns vectors off; kagent cannot store memories");
+    let (key, _) = vectors(settings)?;
+    let at = Pointer::new("/data").key(key);
+    Some(
+        Finding::warn(&VECTORS_OFF, block.pointer(), message).elsewhere(settings, at, "vectors are off here"),
+    )
 }

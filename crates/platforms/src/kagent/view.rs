@@ -17,9 +17,8 @@ use memgate_primitives::name::is_dns_subdomain;
 use memgate_primitives::pointer::Pointer;
 
 use super::FAMILY;
-use super::agent_parts::{self, Part};
 use super::api::{AGENT, AGENT_TEMPLATE, HARNESS, Line, MEMORY, NEWER_AGENT, SANDBOX_AGENT, is_moved};
-use super::block::{Block, Places, TTL_DAYS_DEFAULT, pointer};
+use super::block::{self, Block, Part, Places, TTL_DAYS_DEFAULT, pointer};
 
 /// The kinds that have a view. An Agent of 1.x declares memory if its harness is inline.
 pub(crate) static VIEWED: [(&Kind, Role); 6] = [
@@ -67,7 +66,7 @@ fn add_reference<'s>(
 /// The view of an Agent of 1.x that names its Harness, with the memory of that Harness.
 fn of_referrer(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<MemoryView> {
     let Subject { kind, object, namespace, name, .. } = *subject;
-    let harness = agent_parts::harness(object).filter(|_| *kind == NEWER_AGENT);
+    let harness = block::harness(object).filter(|_| *kind == NEWER_AGENT);
     let Some(Part::Named { name: named, path }) = harness else { return None };
     let mut view = new_view((kind, namespace, name), Role::Referrer, object);
     let field = pointer(path);
@@ -125,7 +124,7 @@ fn add_summarizer(view: &mut MemoryView, kind: &Kind, object: &Tree, state: &mut
 
 /// Adds the AgentTemplate of an Agent of 1.x.
 fn add_template(view: &mut MemoryView, agent: &Tree, state: &mut StateReader<'_>) {
-    if let Some(Part::Named { name, path }) = agent_parts::template(agent)
+    if let Some(Part::Named { name, path }) = block::template(agent)
         && is_dns_subdomain(name)
     {
         add_reference(view, &AGENT_TEMPLATE, (name, pointer(path)), state);

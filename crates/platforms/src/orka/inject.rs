@@ -3,26 +3,27 @@
 //! The injection adds up to four plain variables at the front of the worker's `env`, and never refuses a
 //! pod.
 
-mod find;
-pub(super) mod recognise;
-mod want;
+pub(super) mod find;
 
-use crate::inject::elsewhere::origin_place;
-use crate::inject::own::OwnVariables;
-use crate::inject::{Conflict, controller_of, merge};
+use std::sync::Arc;
+
+use crate::inject::env::{self, ExistingEnv, Variable};
+use crate::inject::own::{MemoryVariableNames, OwnVariables};
+use crate::inject::{
+    Conflict, WantedByContainer, WantedByPod, controller_of, field_origin, merge, origin_place,
+};
+use crate::prelude::*;
 use memgate_model::event::InvolvedObject;
-use memgate_model::finding::Finding;
+use memgate_model::finding::excerpt;
 use memgate_model::injection::Injection;
 use memgate_model::kind::NAMESPACE;
-use memgate_model::pod::Pod;
+use memgate_model::pod::{self, Pod};
 use memgate_model::reason::Reason;
-use memgate_model::state_reader::StateReader;
-use memgate_primitives::budget::Budget;
 
-use self::find::SettingSources;
-use self::recognise::Worker;
+use self::find::{ResolvedSetting, SettingSources, Worker, title};
 use super::api::{LABEL_PREFIX, STATE_AGENT, STATE_TASK};
-use super::codes::POD_ENV_CONFLICT;
+use super::codes::{POD_ENV_CONFLICT, POD_NO_TOKEN};
+use super::setting::{Setting, SettingValue};
 
 /// What to add to the pod; `None` if it is not an AI worker.
 pub(crate) fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<Injection> {
@@ -44,7 +45,7 @@ fn merge_settings(
     sources: SettingSources<'_>,
     work: &Budget<'_>,
 ) -> Injection {
-    let (wanted, warnings) = want::want(pod, worker, sources, work);
+    let (wanted, warnings) = want(pod, worker, sources, work);
     let Some(wanted) = wanted else { return Injection { warnings, ..Injection::nothing(Reason::NoMemory) } };
     let mut injection = merge(wanted, work, |conflict: &Conflict<'_>| {
         let message = format!("{} is already set in the pod; annotation ignored", conflict.variable.name);
@@ -66,10 +67,10 @@ pub(super) fn own_variables(
     let Ok(sources) = SettingSources::look_up(worker, namespace, state) else {
         return OwnVariables::default();
     };
-    let (wanted, _) = want::want(pods[0], worker, sources, state.budget());
+    let (wanted, _) = want(pods[0], worker, sources, state.budget());
     let Some(wanted) = wanted else { return OwnVariables::default() };
     let wanted = wanted.containers.first().map(|it| it.env.as_ref()).unwrap_or_default();
-    OwnVariables::read(worker.index, pods, wanted, want::NAMES, None)
+    OwnVariables::read(worker.index, pods, wanted, NAMES, None)
 }
 
 /// The Task of the worker, or else the pod's controller.
@@ -95,10 +96,93 @@ pub(crate) fn is_orka_pod(pod: &Pod<'_>) -> bool {
     labels.is_some_and(|labels| labels.keys().any(|key| key.starts_with(LABEL_PREFIX)))
 }
 
+/// The prefix of all variables. Variables of the pod without it are skipped.
+const PREFIX: &str = "ORKA_";
+
+/// The names of all variables. None of them is judged that no annotation wants: a Task may set it.
+const NAMES: MemoryVariableNames<'static> =
+    MemoryVariableNames { prefixes: &[PREFIX], names: &[], open: None };
+
+/// What the worker should have, `None` without any setting, and warnings about the pod.
+fn want<'p, 's: 'p>(
+    pod: &Pod<'_>,
+    worker: &Worker<'p, 'p>,
+    mut sources: SettingSources<'s>,
+    work: &Budget<'_>,
+) -> (Option<WantedByPod<'p>>, Vec<Finding>) {
+    let enabled = sources.resolve(Setting::Enabled);
+    let disabled = match worker.container.variable(Setting::Enabled.variable()) {
+        Some((_, existing)) => existing
+            .literal()
+            .is_some_and(|text| Setting::Enabled.read_literal(text) == SettingValue::Switch(false)),
+        None => enabled.as_ref().is_some_and(|enabled| enabled.value == SettingValue::Switch(false)),
+    };
+    let mut resolved = vec![(Setting::Enabled, enabled)];
+    let mut warnings = Vec::new();
+    if !disabled {
+        resolved
+            .extend([Setting::Limit, Setting::MaxChars].map(|setting| (setting, sources.resolve(setting))));
+        warnings.extend(no_token(pod, worker));
+    }
+    resolved.push((Setting::Tools, sources.resolve(Setting::Tools)));
+    warnings.extend(sources.warnings);
+    warnings.extend(literal_problems(worker, work));
+    let resolved = resolved.into_iter().filter_map(|(setting, resolved)| Some((setting, resolved?)));
+    let resolved: Vec<_> = resolved.collect();
+    let existing = ExistingEnv::read(worker.container, &[PREFIX]);
+    let mut memory: Vec<String> = Vec::new();
+    for (setting, resolved) in &resolved {
+        let path = title(resolved.source, '/');
+        if existing.get(setting.variable()).is_none() && !memory.contains(&path) {
+            memory.push(path);
+        }
+    }
+    let variables: Vec<_> =
+        resolved.into_iter().map(|(setting, resolved)| variable(setting, &resolved)).collect();
+    if variables.is_empty() {
+        return (None, warnings);
+    }
+    let containers = vec![WantedByContainer::variables(worker.index, worker.container, existing, variables)];
+    (Some(WantedByPod { memory, containers, ..WantedByPod::default() }), warnings)
+}
+
+/// A variable that also accepts a literal that the worker reads as the same value. The value of a literal
+/// that the kubelet expands is unknown.
+fn variable(setting: Setting, resolved: &ResolvedSetting<'_>) -> Variable<'static> {
+    let key = format!("metadata.annotations[{}]", setting.annotation());
+    let origin = field_origin(&Arc::from(title(resolved.source, ' ')), key);
+    let value = resolved.value;
+    Variable::literal(setting.variable(), value.to_string(), origin)
+        .equal_if(move |text| !text.contains("$(") && setting.read_literal(text) == value)
+}
+
+/// Warnings about existing literals.
+fn literal_problems(worker: &Worker<'_, '_>, work: &Budget<'_>) -> Vec<Finding> {
+    let list = env::pointer(worker.index);
+    let problem = |(index, variable): (usize, &pod::EnvVarView<'_>)| {
+        let setting = Setting::from_variable(variable.name.as_deref()?)?;
+        let literal = variable.literal()?;
+        let problem = setting.literal_problem(literal)?;
+        let pointer = list.index(index).key("value");
+        let literal = excerpt(literal);
+        let message = move |at: &Pointer| format!("{}: {}", at.field(), setting.about(problem, &literal));
+        Some(Finding::warn_within(work, setting.literal_code(), pointer, message))
+    };
+    worker.container.env.iter().flatten().enumerate().filter_map(problem).collect()
+}
+
+fn no_token(pod: &Pod<'_>, worker: &Worker<'_, '_>) -> Option<Finding> {
+    let automounted = pod.spec.as_ref().and_then(|spec| spec.automount_service_account_token);
+    let without = automounted == Some(false) && !worker.has_token();
+    let pointer = Pointer::new("/spec/automountServiceAccountToken");
+    let message = "the worker has no token: memory requests will get 401";
+    without.then(|| Finding::warn(&POD_NO_TOKEN, pointer, message))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::codes::LOOKUP_FAILED;
     use super::*;
+    use crate::orka::codes::LOOKUP_FAILED;
     use memgate_model::snapshot::Snapshot;
 
     #[test]

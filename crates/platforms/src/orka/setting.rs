@@ -1,13 +1,17 @@
 //! The settings of the worker, three for the memory section and one for the memory tools: the format of the
 //! annotations, and how the worker reads its variables.
+//! Also the tools that an Agent lists and the variables of a Task, on which the settings depend.
 
 use std::fmt;
 
+use crate::prelude::*;
 use memgate_model::finding::Code;
-use memgate_model::tree::Tree;
-use memgate_primitives::plain_text::quoted;
+use memgate_model::kind::NAMESPACE;
+use memgate_primitives::pointer::Path;
 
-use super::api::{ENABLED_ANNOTATION, LIMIT_ANNOTATION, MAX_CHARS_ANNOTATION, TOOLS_ANNOTATION, annotation};
+use super::api::{
+    ENABLED_ANNOTATION, LIMIT_ANNOTATION, MAX_CHARS_ANNOTATION, MEMORY_TOOLS, TOOLS_ANNOTATION, annotation,
+};
 use super::codes::{
     ANNOTATION_ENABLED, ANNOTATION_LIMIT, ANNOTATION_MAX_CHARS, ANNOTATION_TOOLS, ENV_ENABLED, ENV_LIMIT,
     ENV_MAX_CHARS, ENV_TOOLS,
@@ -233,6 +237,102 @@ fn parse_bound(text: &str, max: i64) -> Option<i64> {
 /// A positive 64-bit integer as the worker reads it, with or without a sign.
 fn parse_positive(text: &str) -> Option<i64> {
     text.trim().parse().ok().filter(|number| *number > 0)
+}
+
+/// Whether a trimmed name is a memory tool.
+pub(super) fn is_memory_tool(name: &str) -> bool {
+    MEMORY_TOOLS.contains(&name)
+}
+
+/// An entry of an Agent's `spec.tools`.
+pub(super) struct AgentTool<'t> {
+    index: usize,
+    /// The name, trimmed.
+    pub(super) name: &'t str,
+    pub(super) enabled: bool,
+}
+
+impl<'t> AgentTool<'t> {
+    /// The tools that have a name, and no field of the wrong type.
+    pub(super) fn read_all(agent: &'t Tree) -> impl Iterator<Item = Self> {
+        let list = agent.list_at(&["spec", "tools"]);
+        list.iter().enumerate().filter_map(|(index, tool)| {
+            let name = tool.get("name")?.text()?.trim();
+            let enabled = match tool.get("enabled") {
+                None => true,
+                Some(Tree::Boolean(enabled)) => *enabled,
+                Some(_) => return None,
+            };
+            Some(Self { index, name, enabled })
+        })
+    }
+
+    pub(super) fn pointer(&self, field: &'static str) -> Pointer {
+        let spec = Path::Key(&Path::Root, "spec");
+        Path::Key(&Path::Index(&Path::Key(&spec, "tools"), self.index), field).pointer()
+    }
+}
+
+/// Whether an Agent, or else its namespace, switches the memory tools off.
+pub(super) fn are_off(agent: &Tree, namespace: &str, state: &mut StateReader<'_>) -> bool {
+    let on = switch(Setting::Tools, agent).or_else(|| of_namespace(namespace, state));
+    on == Some(false)
+}
+
+/// The switch of the memory tools in a namespace, if the namespace is known and sets it.
+pub(super) fn of_namespace(namespace: &str, state: &mut StateReader<'_>) -> Option<bool> {
+    switch(Setting::Tools, state.get(&NAMESPACE, "", namespace).found()?.tree())
+}
+
+/// The variable with the token of the worker.
+const TOKEN: &str = "ORKA_SA_TOKEN";
+
+/// One variable of a Task.
+pub(super) struct TaskVariable<'t> {
+    index: usize,
+    pub(super) name: &'t str,
+    value: Option<&'t str>,
+    /// Whether it has neither a source nor a value of the wrong type.
+    is_literal: bool,
+}
+
+impl<'t> TaskVariable<'t> {
+    /// The variables that have a name.
+    pub(super) fn read_all(task: &'t Tree) -> Vec<Self> {
+        let list = task.list_at(&["spec", "env"]);
+        let variable = |(index, variable): (usize, &'t Tree)| {
+            let name = variable.get("name")?.text()?;
+            let value = variable.get("value");
+            let is_literal =
+                variable.get("valueFrom").is_none() && value.is_none_or(|value| value.text().is_some());
+            Some(Self { index, name, value: value.and_then(Tree::text), is_literal })
+        };
+        list.iter().enumerate().filter_map(variable).collect()
+    }
+
+    /// The literal, if it is known before the pod runs.
+    pub(super) fn literal(&self) -> Option<&'t str> {
+        let literal = self.value.unwrap_or_default();
+        (self.is_literal && !literal.contains("$(")).then_some(literal)
+    }
+
+    /// The token of the worker, if this variable has it in clear text.
+    pub(super) fn token(&self) -> Option<&'t str> {
+        self.literal().filter(|literal| self.name == TOKEN && !literal.is_empty())
+    }
+
+    /// The pointer to the value, or else to the variable.
+    pub(super) fn value_pointer(&self) -> Pointer {
+        self.pointer(self.value.map(|_| "value"))
+    }
+
+    /// The pointer to a field, or to the variable.
+    pub(super) fn pointer(&self, field: Option<&'static str>) -> Pointer {
+        let spec = Path::Key(&Path::Root, "spec");
+        let env = Path::Key(&spec, "env");
+        let variable = Path::Index(&env, self.index);
+        field.map_or(variable, |field| Path::Key(&variable, field)).pointer()
+    }
 }
 
 #[cfg(test)]

@@ -18,9 +18,9 @@ use memgate_primitives::pointer::Pointer;
 use super::api::{
     AGENT, ANNOTATION_PREFIX, MEMORY_BACKEND, STATE_AGENT, TASK, TASK_TYPE_AI, TOOLS_ANNOTATION, agent_ref,
 };
+use super::inject::find::Worker;
 use super::inject::own_variables;
-use super::inject::recognise::Worker;
-use super::task_variable::TaskVariable;
+use super::setting::TaskVariable;
 
 /// The kinds that have a view.
 pub(crate) static VIEWED: [(&Kind, Role); 4] = [

@@ -5,19 +5,23 @@
 //! Orloj namespace. With the annotation, a user of any Kubernetes namespace can claim a name in any Orloj namespace.
 //! So a pod gets an object only if the object is the only claim on the name, or if it is in the Kubernetes namespace
 //! with the name of the Orloj namespace.
+//!
+//! A job namespace holds Orloj's own Secrets and those of every team. A user who writes a Memory in another namespace
+//! may not have access to them. So a pod gets a reference to a Secret only from an object of its own namespace,
+//! unless the settings share the Secret.
 
 use std::borrow::Cow;
 
-use memgate_model::kind::Kind;
+use crate::prelude::*;
 use memgate_model::object::index::Index;
-use memgate_model::object::{Lookup, Object};
 use memgate_model::platform_settings::Orloj;
-use memgate_model::state_reader::StateReader;
-use memgate_model::tree::Tree;
+use memgate_primitives::glob::Glob;
 use memgate_primitives::name::is_dns_subdomain;
 use memgate_primitives::suggest::nearest;
 
 use super::api::{SECRET_KEY, TARGET_NAMESPACE};
+use super::codes::POD_SECRET_FOREIGN;
+use super::message::fit_names;
 
 /// The Orloj namespace of a reference that does not name one.
 pub(super) const DEFAULT: &str = "default";
@@ -212,6 +216,45 @@ impl<'t> SecretReference<'t> {
 
 fn or_default(namespace: &str) -> &str {
     if namespace.is_empty() { DEFAULT } else { namespace }
+}
+
+/// Whether an object of this Kubernetes namespace may give pods of the Secret's namespace access to the Secret.
+pub(super) fn may_hand_out(secret: NamespacedName<'_>, from: &str, settings: &Orloj) -> bool {
+    let budget = Budget::default();
+    let fits = |pattern: &String| Glob::new(pattern.as_str()).matches(secret.name, &budget);
+    from == secret.namespace
+        || is_in_job_namespace(secret, settings) && settings.shared_secrets.iter().any(fits)
+}
+
+/// Whether the Secret is in a namespace in which Orloj runs its Jobs.
+pub(super) fn is_in_job_namespace(secret: NamespacedName<'_>, settings: &Orloj) -> bool {
+    settings.job_namespaces.iter().any(|namespace| namespace == secret.namespace)
+}
+
+/// The finding about a Secret that an object may not give to pods. `resource` is the object's kind, Kubernetes
+/// namespace and name.
+pub(super) fn not_shared(
+    secret: NamespacedName<'_>,
+    resource: [&str; 3],
+    at: Pointer,
+    settings: &Orloj,
+) -> Finding {
+    let [kind, namespace, name] = resource;
+    let message = fit_names(
+        [secret.namespace, secret.name, namespace, name],
+        |[secret_in, secret, namespace, name]| {
+            let (secret, object) =
+                (quoted(&format!("{secret_in}/{secret}")), quoted(&format!("{namespace}/{name}")));
+            format!("Secret {secret} is not shared with {kind} {object}; add it to orloj.sharedSecrets")
+        },
+    );
+    let finding = Finding::warn(&POD_SECRET_FOREIGN, at, message);
+    if is_in_job_namespace(secret, settings) {
+        return finding
+            .help("orloj.sharedSecrets is a setting of memgate, in .memgate.yaml or the file of --config");
+    }
+    finding
+        .help(format!("only Secrets of job namespaces can be shared; create the {kind} where the pod runs"))
 }
 
 #[cfg(test)]

@@ -2,31 +2,31 @@
 //!
 //! The CRDs accept almost anything, and the platform reports faults later and without a reason. So users see the
 //! reason only here. Each kind has a module; rules for all kinds are in this one.
+//!
+//! A DELETE of a Memory or ModelEndpoint in use is never refused. The warning lists the users of the object.
 
 mod advice;
 mod agent;
 mod memory;
-mod usage;
 
+use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 
+use crate::message::first_of;
+use crate::prelude::*;
 use crate::schema_check::{self, Codes, drop_below_wrong_types};
-use memgate_model::family::Subject;
-use memgate_model::finding::{Finding, Severity};
+use memgate_model::finding::Severity;
 use memgate_model::object::is_deleting;
 use memgate_model::platform_settings::Orloj;
 use memgate_model::request::Operation;
-use memgate_model::state_reader::StateReader;
-use memgate_model::tree::Tree;
-use memgate_primitives::plain_text::quoted;
-use memgate_primitives::pointer::Pointer;
 
-use super::api::{self, AGENT, MEMORY, ModelEndpoint, text};
+use super::api::{self, AGENT, MEMORY, MODEL_ENDPOINT, ModelEndpoint, claimed_memory, text};
 use super::codes::{
-    MODELENDPOINT_MODEL_REQUIRED, NAME_RESERVED, PROVIDER_UNKNOWN, SCHEMA, TARGET_NAMESPACE, UNKNOWN_FIELD,
+    MEMORY_IN_USE, MODELENDPOINT_IN_USE, MODELENDPOINT_MODEL_REQUIRED, NAME_RESERVED, PROVIDER_UNKNOWN,
+    SCHEMA, TARGET_NAMESPACE, UNKNOWN_FIELD,
 };
-use super::message::fit_names;
-use super::namespace;
+use super::message::{fit_message, fit_names, truncate};
+use super::namespace::{self, NamespacedName};
 
 const SCHEMA_CODES: Codes = Codes { field_type: &SCHEMA, unknown_field: &UNKNOWN_FIELD };
 
@@ -38,7 +38,7 @@ const RESERVED_NAMES: [&str; 6] = ["status", "logs", "exec", "scale", "proxy", "
 pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     if subject.operation == Operation::Delete {
         // The first DELETE already gave the warning.
-        return if is_deleting(subject.object) { Vec::new() } else { usage::deleted(subject, state) };
+        return if is_deleting(subject.object) { Vec::new() } else { deleted(subject, state) };
     }
     let mut findings =
         schema_check::check(subject.object, &subject.kind.schema, SCHEMA_CODES, state.budget());
@@ -118,4 +118,55 @@ fn model_endpoint(object: &Tree) -> Option<Finding> {
     let missing = ModelEndpoint::read(object).default_model.is_none();
     let pointer = Pointer::new("/spec/default_model");
     missing.then(|| Finding::deny(&MODELENDPOINT_MODEL_REQUIRED, pointer, "spec.default_model is required"))
+}
+
+fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
+    let (code, users, user_kinds) = if *subject.kind == MEMORY {
+        (&MEMORY_IN_USE, agents(subject, state), "Agent(s)")
+    } else if *subject.kind == MODEL_ENDPOINT {
+        (&MODELENDPOINT_IN_USE, memories(subject, state), "Memory(s)")
+    } else {
+        return Vec::new();
+    };
+    if users.is_empty() {
+        return Vec::new();
+    }
+    let message = fit_message(|limit| {
+        let name = quoted(&truncate(subject.name, limit));
+        format!("{} {name} is used by {user_kinds}: {}", subject.kind.kind, join_names(&users, limit))
+    });
+    vec![Finding::warn(code, Pointer::new("/metadata/name"), message)]
+}
+
+/// The names of the Agents of the Memory's Orloj namespace that claim it.
+fn agents(subject: &Subject<'_>, state: &mut StateReader<'_>) -> BTreeSet<String> {
+    let home = namespace::effective(subject.object, subject.namespace);
+    let settings = &state.settings().orloj;
+    let agents = state.everywhere(&AGENT).filter(|agent| {
+        let claims = || claimed_memory(agent.tree()) == Some(subject.name);
+        claims() && !agent.deleting() && namespace::is_in(agent, home, settings)
+    });
+    agents.map(|agent| agent.name.to_string()).collect()
+}
+
+/// The Memories, with their Kubernetes namespaces, whose embeddings come from the ModelEndpoint.
+fn memories(subject: &Subject<'_>, state: &mut StateReader<'_>) -> BTreeSet<String> {
+    let home = namespace::effective(subject.object, subject.namespace);
+    let itself = NamespacedName { namespace: home, name: subject.name };
+    let settings = &state.settings().orloj;
+    let memories = state.everywhere(&MEMORY).filter(|memory| {
+        let text = text(memory.tree(), &["spec", "embedding_model"]);
+        let points_here = |text| NamespacedName::read(text, namespace::object_namespace(memory)) == itself;
+        let ignored = || namespace::is_ignored(memory.tree(), &memory.namespace, settings);
+        text.is_some_and(points_here) && !memory.deleting() && !ignored()
+    });
+    memories.map(|memory| format!("{}/{}", memory.namespace, memory.name)).collect()
+}
+
+/// `a, b, c, d, e and 2 more`, each name truncated at `limit`.
+fn join_names(users: &BTreeSet<String>, limit: usize) -> String {
+    /// How many users a message names.
+    const MAX_NAMES: usize = 5;
+    let names: Vec<String> = users.iter().take(MAX_NAMES).map(|name| truncate(name, limit)).collect();
+    first_of(&names, users.len())
 }

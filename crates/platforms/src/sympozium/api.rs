@@ -11,14 +11,14 @@
 
 pub(crate) mod agent;
 pub(crate) mod ensemble;
-pub(crate) mod membrane;
-pub(crate) mod read;
 mod schemas;
 pub(crate) mod shared_memory;
 
 use memgate_model::kind::{CORE, Kind};
 use memgate_model::schema::{METADATA, Schema, schema};
 use memgate_model::selector::PodSelector;
+use memgate_model::tree::Tree;
+use memgate_primitives::members::ByKey;
 
 /// The API group.
 pub(crate) const GROUP: &str = "sympozium.ai";
@@ -185,4 +185,47 @@ fn server_url(server: &str, namespace: &str) -> String {
 
 const fn kind(kind: &'static str, plural: &'static str, schema: Schema) -> Kind {
     Kind::new((GROUP, "v1alpha1"), kind, plural, schema)
+}
+
+/// The value of a label; `None` when it is absent or empty.
+pub(crate) fn label<'t>(object: &'t Tree, key: &str) -> Option<&'t str> {
+    object.at(&["metadata", "labels"])?.entry(key).filter(|value| !value.is_empty())
+}
+
+/// An object at a path.
+pub(crate) fn section<'t>(tree: &'t Tree, path: &[&str]) -> Option<&'t Tree> {
+    tree.at(path).filter(|section| section.is_object())
+}
+
+/// Whether a field that is false by default is true.
+pub(crate) fn is_true(object: &Tree, path: &[&str]) -> bool {
+    object.at(path) == Some(&Tree::Boolean(true))
+}
+
+/// The first index of each name in a list.
+type Places<'t> = ByKey<&'t str, usize>;
+
+/// Finds the first index of each of these names.
+fn first_places<'t>(
+    names: impl DoubleEndedIterator<Item = Option<&'t str>> + ExactSizeIterator,
+) -> Places<'t> {
+    // Going backwards, the first index of a name overwrites later ones.
+    names.enumerate().rev().filter_map(|(place, name)| Some((name?, place))).collect()
+}
+
+/// Reads each object of a list.
+fn list<'t, T>(tree: &'t Tree, path: &[&str], read: impl Fn(usize, &'t Tree) -> T) -> Vec<T> {
+    objects(tree, path).map(|(index, element)| read(index, element)).collect()
+}
+
+/// The objects of a list, with their indexes.
+fn objects<'t>(tree: &'t Tree, path: &[&str]) -> impl Iterator<Item = (usize, &'t Tree)> + use<'t> {
+    let elements = tree.list_at(path);
+    elements.iter().enumerate().filter(|(_, element)| element.is_object())
+}
+
+/// The strings of a list. The apiserver refuses a list with other elements.
+fn texts<'t>(tree: &'t Tree, path: &[&str]) -> impl Iterator<Item = &'t str> + use<'t> {
+    let elements = tree.list_at(path);
+    elements.iter().filter_map(Tree::text)
 }

@@ -3,22 +3,16 @@
 
 use std::sync::Arc;
 
+use crate::inject::resource_name;
+use crate::prelude::*;
+use memgate_model::edit::{Edit, Entry, Op, Origin, Value};
+use memgate_model::request::Operation;
 use serde_json::Value as Json;
 
-use memgate_model::edit::{Edit, Entry, Op, Origin, Value};
-use memgate_model::family::Subject;
-use memgate_model::object::{Lookup, Object};
-use memgate_model::request::Operation;
-use memgate_model::state_reader::StateReader;
-use memgate_model::tree::Tree;
-use memgate_primitives::pointer::Pointer;
-
 use super::api::agent::{agent_ref, has_memory, inherits_skills, is_celln, skills};
-use super::api::read::label;
-use super::api::{AGENT_RUN, ENSEMBLE_LABEL};
+use super::api::{AGENT_RUN, ENSEMBLE_LABEL, label};
 use super::lookup;
 use super::validate::is_well_formed;
-use crate::inject::resource_name;
 
 /// The skills and the Ensemble of the run's Agent, for a new run that does not set them.
 pub(crate) fn default(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Edit> {

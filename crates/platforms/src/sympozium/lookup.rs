@@ -1,11 +1,8 @@
 //! Finds the objects that belong to an agent, under their current or old kinds. Also decides where its private memory
 //! runs if the pod does not set that: by the mode of an annotation, else of the settings, else by the SkillPack.
 
-use memgate_model::kind::Kind;
-use memgate_model::object::{Lookup, Object};
+use crate::prelude::*;
 use memgate_model::platform_settings::MemoryMode;
-use memgate_model::state_reader::StateReader;
-use memgate_model::tree::Tree;
 
 use super::api::agent::{ensemble_name, sidecar_image};
 use super::api::ensemble::{AgentConfig, find_config, is_excluded};

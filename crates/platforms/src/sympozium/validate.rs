@@ -3,47 +3,39 @@
 //! Rules deny objects that break a documented format, and objects that the platform refuses or can never run. They
 //! warn about values that the platform ignores, clamps or overrides.
 
-mod access;
 mod agent;
-mod celln;
-mod configs;
 mod ensemble;
-mod environment;
-mod limits;
 mod membrane;
 mod names;
-mod pack;
+mod pods;
 mod report;
 mod run;
-mod skills;
-mod tokens;
-mod volumes;
-mod workspace;
 
 use std::borrow::Cow;
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
+use std::sync::Arc;
 
 use crate::message::{MAX_NAME_CHARS, fit_message, fits, truncate};
+use crate::prelude::*;
 use crate::schema_check::{self, Codes, drop_below_wrong_types};
-use memgate_model::family::Subject;
-use memgate_model::finding::{Finding, Severity};
-use memgate_model::kind::Kind;
+use memgate_model::finding::{Severity, excerpt};
 use memgate_model::request::Operation;
-use memgate_model::state_reader::StateReader;
-use memgate_model::tree::Tree;
-use memgate_primitives::budget::Budget;
 use memgate_primitives::members::Members;
 use memgate_primitives::number::more;
-use memgate_primitives::plain_text::quoted;
-use memgate_primitives::pointer::{Pointer, unescape};
+use memgate_primitives::pointer::unescape;
 use memgate_schema::violation::{Rule, SchemaViolation};
 
 use self::report::Report;
-pub(crate) use self::skills::skill_pack_missing;
+use super::api::agent::has_memory;
 use super::api::{
-    AGENT, AGENT_OLD, AGENT_RUN, ENSEMBLE, ENSEMBLE_OLD, HARNESS_SESSION, SKILL_PACK, WORKSPACE_SESSION,
+    AGENT, AGENT_OLD, AGENT_RUN, ENSEMBLE, ENSEMBLE_OLD, HARNESS_SESSION, MEMORY_SKILL, SKILL_PACK,
+    SYSTEM_NAMESPACE, WORKSPACE_SESSION, is_true,
 };
-use super::codes::{SCHEMA, TYPE_INVALID, UNKNOWN_FIELD};
+use super::codes::{
+    MEMORY_PACK_DELETE, MEMORY_PACK_SERVER, SCHEMA, TOOL_NAME_BUILTIN, TYPE_INVALID, UNKNOWN_FIELD,
+};
+
+pub(crate) use self::pods::skill_pack_missing;
 
 const SCHEMA_CODES: Codes = Codes { field_type: &TYPE_INVALID, unknown_field: &UNKNOWN_FIELD };
 
@@ -57,15 +49,11 @@ pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     } else if *kind == AGENT || *kind == AGENT_OLD {
         if deleted { agent::deleted(subject) } else { agent::findings(subject, state) }
     } else if *kind == SKILL_PACK {
-        if deleted { pack::deleted(subject, state) } else { pack::findings(subject, report) }
+        if deleted { pack_deleted(subject, state) } else { pack_findings(subject, report) }
     } else if *kind == AGENT_RUN && !deleted {
         run::findings(subject, state)
     } else if *kind == WORKSPACE_SESSION || *kind == HARNESS_SESSION {
-        if deleted {
-            workspace::session_deleted(subject)
-        } else {
-            workspace::session_findings(subject, state)
-        }
+        if deleted { agent::session_deleted(subject) } else { agent::session_findings(subject, state) }
     } else {
         Vec::new()
     });
@@ -224,4 +212,70 @@ fn has_config<'t>(written: &'t Tree, rule: &[&str]) -> bool {
     let rule = written.at(&["spec", "sharedMemory"]).and_then(|shared| rule.iter().try_fold(shared, below));
     let text = |name| rule.and_then(|rule| rule.get(name)).and_then(Tree::text).is_some();
     text("agentConfig") || text("persona")
+}
+
+/// The tools that the agent's runner has built in.
+/// Source: upstream, `internal/webhook/skillpack_validator.go`.
+const BUILT_IN_TOOLS: [&str; 20] = [
+    "memory_search", "memory_store", "memory_list", "memory_update", "memory_forget",
+    "workflow_memory_search", "workflow_memory_store", "workflow_memory_list", "workflow_memory_update",
+    "workflow_memory_forget", "execute_command", "read_file", "write_file", "edit_file", "list_directory",
+    "send_channel_message", "fetch_url", "schedule_task", "delegate_to_persona", "spawn_subagents",
+];
+
+fn pack_findings(subject: &Subject<'_>, report: Report<'_>) -> Vec<Finding> {
+    let pack = subject.object;
+    let mut findings = pods::volumes_of_pack(pack, subject.name, report);
+    findings.extend(pack_tools(pack, subject.name, report));
+    // The pack `memory` is the server that asks for the token.
+    if subject.name != MEMORY_SKILL {
+        findings.extend(pods::in_sidecar(pack, report));
+    }
+    if subject.name == MEMORY_SKILL && is_true(pack, &["spec", "sidecar", "requiresServer"]) {
+        let at = || Pointer::new("/spec/sidecar/requiresServer");
+        let text = || "runs in task mode leave the memory sidecar out";
+        findings.extend(report.warn(&MEMORY_PACK_SERVER, at, text));
+    }
+    findings
+}
+
+/// Refuses tools that upstream's own webhook refuses, with the same message.
+fn pack_tools(pack: &Tree, name: &str, report: Report<'_>) -> Vec<Finding> {
+    let list = Pointer::new("/spec/sidecar/tools");
+    let tools = pack.list_at(&["spec", "sidecar", "tools"]);
+    let name: Arc<str> = excerpt(name).into();
+    let finding = |(index, tool): (usize, &Tree)| {
+        let tool = tool.text_at(&["name"]).filter(|tool| BUILT_IN_TOOLS.contains(tool))?;
+        let (shown_pack, shown_tool) = (Arc::clone(&name), excerpt(tool));
+        let message = move |_: &Pointer| {
+            let (pack, tool) = (quoted(&shown_pack), quoted(&shown_tool));
+            format!("SkillPack {pack} sidecar tool {tool}: name collides with a built-in Sympozium tool")
+        };
+        let at = || list.index(index).key("name");
+        Some(report.deny_whole(&TOOL_NAME_BUILTIN, at, message)?.fingerprint_value(tool))
+    };
+    tools.iter().enumerate().filter_map(finding).collect()
+}
+
+/// Warns about the DELETE of the SkillPack `memory`, with the Agents that use it.
+fn pack_deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
+    if subject.name != MEMORY_SKILL {
+        return Vec::new();
+    }
+    let uses_memory = |agent: &&Object| !agent.deleting() && has_memory(agent.tree());
+    let users: Vec<&Object> = if subject.namespace == SYSTEM_NAMESPACE {
+        let agents = state.everywhere(&AGENT).chain(state.everywhere(&AGENT_OLD));
+        let has_own = |agent: &Object| state.peek(&SKILL_PACK, &agent.namespace, MEMORY_SKILL).is_some();
+        let uses_this = |agent: &&Object| *agent.namespace == *SYSTEM_NAMESPACE || !has_own(agent);
+        agents.filter(uses_memory).filter(uses_this).collect()
+    } else {
+        let agents = state.list(&AGENT, subject.namespace);
+        agents.chain(state.list(&AGENT_OLD, subject.namespace)).filter(uses_memory).collect()
+    };
+    let verb = if users.len() == 1 { "uses" } else { "use" };
+    let names = users.into_iter().map(|agent| agent.name_in(subject.namespace)).collect();
+    let message =
+        about_agents(names, |users, _| format!("{users} still {verb} SkillPack \"{MEMORY_SKILL}\""));
+    let finding = |message| Finding::warn(&MEMORY_PACK_DELETE, Pointer::root(), message);
+    message.map(finding).into_iter().collect()
 }

@@ -9,8 +9,7 @@ use crate::workloads::WRITER_TOKEN;
 use memgate_model::object::Object;
 use memgate_model::tree::Tree;
 
-use super::api::ensemble::Ensemble;
-use super::api::membrane::{effective_visibility, peers};
+use super::api::ensemble::{Ensemble, effective_visibility, peers};
 use super::api::shared_memory::{Membrane, SharedMemory};
 use super::api::{ACCESSES, BUDGET_ACTIONS, shared_url};
 

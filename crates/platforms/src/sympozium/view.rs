@@ -26,9 +26,9 @@ use super::api::{
     SKILL_PACK, WORKSPACE_SESSION,
 };
 use super::inject::find::find;
+use super::inject::instance;
 use super::inject::own_variables;
-use super::inject::recognise::instance;
-use super::inject::server::use_own_servers;
+use super::inject::use_own_servers;
 use super::variables::{ACCESS, PRIVATE_URL, SHARED_URL, VISIBILITY};
 use memory::{Usage, made_agent};
 

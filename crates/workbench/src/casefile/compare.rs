@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::Value;
-
-use crate::casefile::expect::Expect;
 use memgate_manifest::mask::shown_value;
 use memgate_primitives::credential::{is_credential_name, masked};
+use serde_json::Value;
+
+use super::Expect;
 
 /// The replacement for a value that is a credential as a whole.
 const MASKED: &str = "\"***\"";
@@ -224,11 +224,9 @@ fn effective<'c>(container: &'c Value, variable: &str) -> Option<&'c Value> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
-    use serde_json::json;
-
     use super::*;
+    use serde_json::json;
+    use std::collections::BTreeMap;
 
     fn outcome() -> CaseOutcome {
         CaseOutcome {

@@ -1,15 +1,14 @@
 //! The value of a case file to cases, without running them. Every error is reported, not just the first.
 
 use jiff::Timestamp;
-use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error as _};
-use serde_json::{Map, Value};
-
-use crate::casefile::expect::{Expect, texts};
-use crate::casefile::{Case, CaseFileError};
 use memgate_model::kind::{MEMORY_POLICY, MEMORY_POLICY_EXEMPTION};
 use memgate_model::request::{Occasion, Operation, Point, User};
 use memgate_primitives::pointer::Pointer;
 use memgate_primitives::suggest::nearest;
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error as _};
+use serde_json::{Map, Value};
+
+use super::{Case, CaseFileError, Expect, texts};
 
 /// A key, and what its value is.
 type Key = (&'static str, &'static str);
@@ -250,9 +249,8 @@ fn unknown_key(key: &str, known: &[Key]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
+    use serde_json::json;
 
     fn errors(value: &Value) -> Vec<String> {
         let errors = read(value).expect_err("is faulty");

@@ -1,12 +1,12 @@
 //! The AdmissionReview of a case, as an apiserver would send it, and the state it meets.
 
-use serde_json::{Value, json};
-
-use crate::casefile::Case;
 use memgate_core::state::{self, AddError};
 use memgate_model::object::DEFAULT_NAMESPACE;
 use memgate_model::request::Operation;
 use memgate_model::snapshot::Snapshot;
+use serde_json::{Value, json};
+
+use super::Case;
 
 /// The uid of every review: a case has but one.
 pub const UID: &str = "00000000-0000-4000-8000-000000000000";

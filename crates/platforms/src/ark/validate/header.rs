@@ -1,20 +1,17 @@
 //! Validates the headers of a Memory. Findings never show the value of a header.
 
-use memgate_model::family::Subject;
-use memgate_model::finding::{Code, Finding, excerpt};
-use memgate_model::state_reader::StateReader;
-use memgate_model::tree::Tree;
-use memgate_primitives::budget::Budget;
-use memgate_primitives::fix::Fix;
-use memgate_primitives::members::ByKey;
-use memgate_primitives::pointer::{Path, Pointer};
-
-use super::super::api::{is_credential_header, is_header_name, one_spelling};
-use super::super::codes::{
+use crate::ark::api::{is_credential_header, is_header_name, one_spelling};
+use crate::ark::codes::{
     HEADER_DUPLICATE, HEADER_IGNORED, HEADER_INLINE_SECRET, HEADER_NAME, HEADER_SOURCE, HEADER_SOURCES,
     HEADER_VALUE_CHARS, HEADER_VALUE_EXCLUSIVE, HEADER_VALUE_REQUIRED,
 };
-use super::super::value::{EffectiveValue, ValueOrSource};
+use crate::ark::value::{EffectiveValue, ValueOrSource};
+use crate::prelude::*;
+use memgate_model::finding::{Code, excerpt};
+use memgate_primitives::fix::Fix;
+use memgate_primitives::members::ByKey;
+use memgate_primitives::pointer::Path;
+
 use super::denial;
 use super::reference::{self, ReferenceLocation, without_quotes};
 

@@ -1,25 +1,22 @@
 //! Validates a Query's reference to memory and its durations. The platform checks the rest of a Query.
+//! Durations, those of the ArkConfig too, are read as Go reads them.
 
-use memgate_model::elsewhere::Elsewhere;
-use memgate_model::family::Subject;
-use memgate_model::finding::Finding;
-use memgate_model::object::{Lookup, Object};
-use memgate_model::request::Operation;
-use memgate_model::state_reader::StateReader;
-use memgate_model::tree::Tree;
-use memgate_primitives::budget::Budget;
-use memgate_primitives::plain_text::quoted;
-use memgate_primitives::pointer::Pointer;
-
-use super::super::api::{MEMORY, resolved_address, status};
-use super::super::codes::{
+use crate::ark::api::{MEMORY, resolved_address, status};
+use crate::ark::codes::{
     QUERY_CONVERSATION_WITHOUT_MEMORY, QUERY_MEMORY_CHANGED, QUERY_MEMORY_CROSS_NAMESPACE,
     QUERY_MEMORY_MISSING, QUERY_MEMORY_NAME, QUERY_MEMORY_NOT_READY, QUERY_TARGET_LIST, QUERY_TIMEOUT,
     QUERY_TTL, QUERY_TTL_SHORT, QUERY_TYPE_MESSAGES,
 };
-use super::super::default::{DefaultMemory, default_memory};
+use crate::ark::default::{DefaultMemory, default_memory};
+use crate::ark::value::SECOND;
+use crate::prelude::*;
+use memgate_model::elsewhere::Elsewhere;
+use memgate_model::finding::Code;
+use memgate_model::request::Operation;
+use memgate_primitives::duration;
+
+use super::denial;
 use super::reference::without_quotes;
-use super::{denial, ratchet, ttl};
 
 const MEMORY_POINTER: &str = "/spec/memory";
 
@@ -93,13 +90,13 @@ fn named_memory(memory: &Tree, subject: &Subject<'_>, state: &mut StateReader<'_
 
 /// Checks the TTL and the timeout.
 fn durations(object: &Tree, work: &Budget<'_>) -> impl Iterator<Item = Finding> {
-    let ttl = object.text_at(&["spec", "ttl"]).and_then(|ttl| match ttl::nanoseconds(ttl) {
-        Err(instead) => Some(ttl::not_a_duration(work, &QUERY_TTL, "/spec/ttl", (ttl, instead), "720h")),
-        Ok(nanoseconds) => ttl::too_short((ttl, nanoseconds), &QUERY_TTL_SHORT, "/spec/ttl"),
+    let ttl = object.text_at(&["spec", "ttl"]).and_then(|ttl| match nanoseconds(ttl) {
+        Err(instead) => Some(not_a_duration(work, &QUERY_TTL, "/spec/ttl", (ttl, instead), "720h")),
+        Ok(nanoseconds) => too_short((ttl, nanoseconds), &QUERY_TTL_SHORT, "/spec/ttl"),
     });
     let timeout = object.text_at(&["spec", "timeout"]).and_then(|timeout| {
-        let instead = ttl::nanoseconds(timeout).err()?;
-        Some(ttl::not_a_duration(work, &QUERY_TIMEOUT, "/spec/timeout", (timeout, instead), "5m"))
+        let instead = nanoseconds(timeout).err()?;
+        Some(not_a_duration(work, &QUERY_TIMEOUT, "/spec/timeout", (timeout, instead), "5m"))
     });
     ttl.into_iter().chain(timeout)
 }
@@ -142,5 +139,42 @@ fn without_memory(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<
 fn changed_after_start(object: &Tree, old: &Tree) -> bool {
     let phase = old.text_at(&["status", "phase"]).unwrap_or_default();
     let started = !phase.is_empty() && phase != "pending";
-    started && !ratchet::is_same_memory_ref(object, old)
+    started && !super::is_same_memory_ref(object, old)
+}
+
+/// The nanoseconds of a duration. For another text, the duration that was probably meant: Go has no days.
+pub(super) fn nanoseconds(text: &str) -> Result<i64, Option<String>> {
+    let in_hours = || {
+        let days = text.strip_suffix('d').filter(|days| days.bytes().all(|byte| byte.is_ascii_digit()))?;
+        let hours = format!("{}h", days.parse::<u32>().ok()?.checked_mul(24)?);
+        duration::nanoseconds(&hours).map(|_| format!("{hours} for {text}"))
+    };
+    duration::nanoseconds(text).ok_or_else(in_hours)
+}
+
+/// The denial of a text that is not a duration; without the duration that was meant, an example.
+pub(super) fn not_a_duration(
+    work: &Budget<'_>,
+    code: &'static Code,
+    pointer: &'static str,
+    (text, instead): (&str, Option<String>),
+    example: &'static str,
+) -> Finding {
+    let pointer = Pointer::new(pointer);
+    let (field, shown) = (pointer.field(), quoted(text));
+    let end =
+        instead.map_or_else(|| format!("write for example {example}"), |instead| format!("use {instead}"));
+    denial(work, code, pointer, move || format!("{field} must be a Go duration, not {shown}; {end}"))
+}
+
+/// The warning about a duration, if it is below one second.
+pub(super) fn too_short(
+    (text, nanoseconds): (&str, i64),
+    code: &'static Code,
+    pointer: &'static str,
+) -> Option<Finding> {
+    let pointer = Pointer::new(pointer);
+    let (field, shown) = (pointer.field(), quoted(text));
+    let message = format!("{field} is below one second: {shown}; ARK's broker refuses the messages");
+    (nanoseconds < SECOND).then(|| Finding::warn(code, pointer, message))
 }

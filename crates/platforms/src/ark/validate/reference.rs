@@ -1,20 +1,17 @@
 //! Validates references by name, such as to a Secret or ConfigMap, in an address or a header.
 
-use memgate_model::finding::{Code, Finding, excerpt};
-use memgate_model::kind::{Kind, SECRET};
-use memgate_model::object::Lookup;
-use memgate_model::state_reader::StateReader;
-use memgate_primitives::plain_text::quoted;
-use memgate_primitives::pointer::{Path, Pointer};
-
-use super::super::address::Address;
-use super::super::codes::{
+use crate::ark::address::Address;
+use crate::ark::codes::{
     MEMORY_CONFIGMAP_KEY_MISSING, MEMORY_CONFIGMAP_MISSING, MEMORY_CONFIGMAP_VALUE, MEMORY_REF_KEY,
     MEMORY_REF_NAME, MEMORY_SECRET_KEY_MISSING, MEMORY_SECRET_MISSING,
 };
-use super::super::value::ValueSource;
+use crate::ark::value::ValueSource;
+use crate::prelude::*;
+use memgate_model::finding::{Code, excerpt};
+use memgate_model::kind::{CONFIG_MAP, SECRET};
+use memgate_primitives::pointer::Path;
+
 use super::denial;
-use memgate_model::kind::CONFIG_MAP;
 
 /// The place of a reference.
 #[derive(Debug, Clone, Copy)]

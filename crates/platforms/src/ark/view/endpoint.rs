@@ -7,8 +7,8 @@ use memgate_model::object::Lookup;
 use memgate_model::state_reader::StateReader;
 use memgate_primitives::pointer::Pointer;
 
-use super::super::service::{SERVICE_DOMAIN, ServiceRef};
-use super::super::value::{EffectiveValue, ValueSource};
+use crate::ark::service::{SERVICE_DOMAIN, ServiceRef};
+use crate::ark::value::{EffectiveValue, ValueSource};
 use memgate_model::kind::CONFIG_MAP;
 
 /// Adds the endpoint of an address at this place, and the Service that it refers to.

@@ -2,38 +2,34 @@
 
 use std::sync::Arc;
 
-use crate::inject::env::{self, ExistingEnv, Position, Variable};
-use crate::inject::own::MemoryVariableNames;
-use crate::inject::{self, Unmet, WantedByContainer, WantedByPod};
-use memgate_model::edit::{EnvSource, KeyRef};
-use memgate_model::finding::Finding;
-use memgate_model::injection::Injection;
-use memgate_model::object::Object;
-use memgate_model::pod::Container;
-use memgate_model::reason::Reason;
-use memgate_model::state_reader::StateReader;
-use memgate_primitives::plain_text::quoted;
-use memgate_primitives::pointer::Pointer;
-
-use super::super::api::{
+use crate::arkonis::api::{
     API_KEY_KEY, Backend, Dialect, Embedding, Memory, REDIS_URL_KEY, Redis, VectorStore, memory_backend,
     settings_names,
 };
-use super::super::codes::POD_ENV_CONFLICT;
-use super::find::AgentMemory;
+use crate::arkonis::codes::POD_ENV_CONFLICT;
+use crate::inject::env::{self, ExistingEnv, Position, Variable};
+use crate::inject::own::MemoryVariableNames;
+use crate::inject::{self, Unmet, WantedByContainer, WantedByPod};
+use crate::prelude::*;
+use memgate_model::edit::{EnvSource, KeyRef};
+use memgate_model::injection::Injection;
+use memgate_model::pod::Container;
+use memgate_model::reason::Reason;
 
-pub(in super::super) const BACKEND: &str = "AGENT_MEMORY_BACKEND";
-pub(in super::super) const REDIS_URL: &str = "AGENT_MEMORY_REDIS_URL";
-pub(in super::super) const REDIS_TTL: &str = "AGENT_MEMORY_REDIS_TTL";
-pub(in super::super) const REDIS_MAX_ENTRIES: &str = "AGENT_MEMORY_REDIS_MAX_ENTRIES";
-pub(in super::super) const PROVIDER: &str = "AGENT_MEMORY_VECTOR_STORE_PROVIDER";
-pub(in super::super) const ENDPOINT: &str = "AGENT_MEMORY_VECTOR_STORE_ENDPOINT";
-pub(in super::super) const COLLECTION: &str = "AGENT_MEMORY_VECTOR_STORE_COLLECTION";
-pub(in super::super) const API_KEY: &str = "AGENT_MEMORY_VECTOR_STORE_API_KEY";
-pub(in super::super) const VECTOR_TTL: &str = "AGENT_MEMORY_VECTOR_STORE_TTL";
-pub(in super::super) const VECTOR_URL: &str = "AGENT_VECTOR_STORE_URL";
-pub(in super::super) const EMBEDDING_MODEL: &str = "AGENT_EMBEDDING_MODEL";
-pub(in super::super) const EMBEDDING_PROVIDER: &str = "AGENT_EMBEDDING_PROVIDER";
+use super::AgentMemory;
+
+pub(crate) const BACKEND: &str = "AGENT_MEMORY_BACKEND";
+pub(crate) const REDIS_URL: &str = "AGENT_MEMORY_REDIS_URL";
+pub(crate) const REDIS_TTL: &str = "AGENT_MEMORY_REDIS_TTL";
+pub(crate) const REDIS_MAX_ENTRIES: &str = "AGENT_MEMORY_REDIS_MAX_ENTRIES";
+pub(crate) const PROVIDER: &str = "AGENT_MEMORY_VECTOR_STORE_PROVIDER";
+pub(crate) const ENDPOINT: &str = "AGENT_MEMORY_VECTOR_STORE_ENDPOINT";
+pub(crate) const COLLECTION: &str = "AGENT_MEMORY_VECTOR_STORE_COLLECTION";
+pub(crate) const API_KEY: &str = "AGENT_MEMORY_VECTOR_STORE_API_KEY";
+pub(crate) const VECTOR_TTL: &str = "AGENT_MEMORY_VECTOR_STORE_TTL";
+pub(crate) const VECTOR_URL: &str = "AGENT_VECTOR_STORE_URL";
+pub(crate) const EMBEDDING_MODEL: &str = "AGENT_EMBEDDING_MODEL";
+pub(crate) const EMBEDDING_PROVIDER: &str = "AGENT_EMBEDDING_PROVIDER";
 
 /// The variables about memory, in order; only the successor has the last three.
 static MEMORY_VARIABLES: [&str; 12] = [
@@ -140,7 +136,7 @@ fn unwanted(
 }
 
 /// The names of the variables about memory.
-pub(in super::super) fn names(of_successor: bool) -> MemoryVariableNames<'static> {
+pub(crate) fn names(of_successor: bool) -> MemoryVariableNames<'static> {
     first_names(MEMORY_VARIABLES.len() - if of_successor { 0 } else { SUCCESSOR_VARIABLE_COUNT })
 }
 

@@ -1,22 +1,16 @@
 //! Warnings about a memory resource that works, but probably not as intended.
 
-use crate::endpoint_view::ambiguous_host;
-use crate::url::Endpoint;
-use memgate_model::family::Subject;
-use memgate_model::finding::Finding;
-use memgate_model::kind::SECRET;
-use memgate_model::object::Lookup;
-use memgate_model::state_reader::StateReader;
-use memgate_model::tree::Tree;
-use memgate_primitives::name::is_dns_subdomain;
-use memgate_primitives::plain_text::quoted;
-use memgate_primitives::pointer::Pointer;
-
-use super::super::api::{Backend, Dialect, Memory, Redis, VectorStore};
-use super::super::codes::{
+use crate::arkonis::api::{Backend, Dialect, Memory, Redis, VectorStore};
+use crate::arkonis::codes::{
     COLLECTION_EMPTY, EMBEDDING_MISSING, ENDPOINT_CREDENTIALS, ENDPOINT_NOT_URL, HOSTED_WITHOUT_SECRET,
     NUMBER_NEGATIVE, SECRET_KEY_MISSING, SECRET_MISSING, SECTION_UNUSED,
 };
+use crate::endpoint_view::ambiguous_host;
+use crate::prelude::*;
+use crate::url::Endpoint;
+use memgate_model::kind::SECRET;
+use memgate_primitives::name::is_dns_subdomain;
+
 use super::memory::for_backend;
 use super::role;
 

@@ -1,26 +1,20 @@
 //! Validates an agent's reference to memory.
 
-use crate::schema_check;
-use memgate_model::elsewhere::Elsewhere;
-use memgate_model::family::Subject;
-use memgate_model::finding::{Finding, excerpt};
-use memgate_model::kind::Kind;
-use memgate_model::object::{Lookup, Object};
-use memgate_model::state_reader::StateReader;
-use memgate_model::tree::Tree;
-use memgate_primitives::name::is_dns_subdomain;
-use memgate_primitives::plain_text::quoted;
-use memgate_primitives::pointer::Pointer;
-use memgate_primitives::suggest::{did_you_mean, nearest};
-
-use super::super::api::{
+use crate::arkonis::api::{
     Backend, Dialect, Memory, memory_backend, memory_name, memory_ref, memory_ref_pointer, settings_names,
     settings_pointer, settings_references,
 };
-use super::super::codes::{
+use crate::arkonis::codes::{
     MEMORY_INVALID, MEMORY_NOT_FOUND, MEMORY_REF_NAME, MEMORY_REF_UNUSABLE, SETTINGS_CONFLICT,
     SETTINGS_NOT_FOUND, SETTINGS_WITHOUT_MEMORY,
 };
+use crate::prelude::*;
+use crate::schema_check;
+use memgate_model::elsewhere::Elsewhere;
+use memgate_model::finding::excerpt;
+use memgate_primitives::name::is_dns_subdomain;
+use memgate_primitives::suggest::{did_you_mean, nearest};
+
 use super::{SCHEMA_CODES, first_denial};
 
 /// How many existing names a missing name is compared with.

@@ -1,19 +1,19 @@
-//! The rules that deny a memory resource.
+//! The rules that deny a memory resource, and those for settings that set a memory backend.
 
-use memgate_model::finding::{Code, Finding};
-use memgate_model::tree::Tree;
+use crate::arkonis::api::{Backend, Dialect, Memory, VectorStore, settings_names, settings_pointer};
+use crate::arkonis::codes::{
+    BACKEND_REQUIRED, BACKEND_UNKNOWN, DURABLE_BACKEND, ENDPOINT_REQUIRED, MEMORY_BACKEND_UNKNOWN,
+    PROVIDER_REQUIRED, PROVIDER_UNKNOWN, REDIS_REQUIRED, REDIS_SECRET_REQUIRED, SECRET_NAME_INVALID,
+    SECTION_UNUSED, VECTOR_SECRET_NAME, VECTOR_STORE_REQUIRED,
+};
+use crate::prelude::*;
+use crate::schema_check;
+use memgate_model::finding::Code;
 use memgate_primitives::fix::Fix;
 use memgate_primitives::name::is_dns_subdomain;
-use memgate_primitives::plain_text::quoted;
-use memgate_primitives::pointer::Pointer;
 use memgate_primitives::suggest::{did_you_mean, nearest, only_nearest};
 
-use super::super::api::{Backend, Dialect, Memory, VectorStore};
-use super::super::codes::{
-    BACKEND_REQUIRED, BACKEND_UNKNOWN, ENDPOINT_REQUIRED, PROVIDER_REQUIRED, PROVIDER_UNKNOWN,
-    REDIS_REQUIRED, REDIS_SECRET_REQUIRED, SECRET_NAME_INVALID, SECTION_UNUSED, VECTOR_SECRET_NAME,
-    VECTOR_STORE_REQUIRED,
-};
+use super::SCHEMA_CODES;
 
 const REDIS_SECRET: &str = "/spec/redis/secretRef/name";
 const ENDPOINT: &str = "/spec/vectorStore/endpoint";
@@ -189,4 +189,68 @@ fn one_of(values: &[&str]) -> String {
         Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
         _ => quoted.join(""),
     }
+}
+
+pub(super) fn settings_findings(
+    dialect: &'static Dialect,
+    subject: &Subject<'_>,
+    state: &mut StateReader<'_>,
+) -> Vec<Finding> {
+    let mut findings =
+        schema_check::check(subject.object, &dialect.settings.schema, SCHEMA_CODES, state.budget());
+    let Some(name) = subject.object.text_at(&["spec", "memoryBackend"]) else {
+        return findings;
+    };
+    match Backend::from_name(name) {
+        None => {
+            let (at, known) = (Pointer::new("/spec/memoryBackend"), Backend::ALL.map(Backend::name));
+            findings.push(unsupported(&MEMORY_BACKEND_UNKNOWN, at, name, &known, None));
+        }
+        Some(Backend::InContext) => {}
+        Some(backend) => findings.extend(unconnected_backend(dialect, subject, backend, state)),
+    }
+    findings
+}
+
+/// Where an agent names these settings, if they apply to it. Settings apply if they are the last existing
+/// ones that the agent names.
+fn effective_for(
+    dialect: &'static Dialect,
+    subject: &Subject<'_>,
+    agent: &Object,
+    state: &mut StateReader<'_>,
+) -> Option<Pointer> {
+    let exists = |(_, name): &(Option<usize>, &str)| {
+        *name == subject.name
+            || matches!(state.get(&dialect.settings, subject.namespace, name), Lookup::Found(_))
+    };
+    let last = settings_names(dialect, agent.tree()).rev().find(exists);
+    last.filter(|(_, name)| *name == subject.name).map(|(index, _)| settings_pointer(index))
+}
+
+/// Warns about a backend in settings. Settings have no connection data: an agent without a memory gets a
+/// backend that it cannot reach.
+fn unconnected_backend(
+    dialect: &'static Dialect,
+    subject: &Subject<'_>,
+    backend: Backend,
+    state: &mut StateReader<'_>,
+) -> Option<Finding> {
+    let mut agents = state.list(&dialect.agent, subject.namespace);
+    let (user, named) = agents.find_map(|agent| {
+        let without_memory = !agent.deleting() && agent.tree().at(dialect.memory_ref).is_none();
+        let named = without_memory.then(|| effective_for(dialect, subject, agent, state));
+        Some((agent, named??))
+    })?;
+    let message = format!(
+        "spec.memoryBackend \"{}\" sets no connection and {} {} has no {}; use {} {}",
+        backend.name(),
+        dialect.agent.kind,
+        quoted(&user.name),
+        dialect.memory_ref.get(1..).unwrap_or_default().join("."),
+        if dialect.successor { "a" } else { "an" },
+        dialect.memory.kind
+    );
+    let finding = Finding::warn(&DURABLE_BACKEND, Pointer::new("/spec/memoryBackend"), message);
+    Some(finding.elsewhere(user, named, "used here"))
 }

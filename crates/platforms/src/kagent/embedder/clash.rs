@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
+use crate::kagent::api::Line;
+use crate::kagent::block::with_names;
 use crate::url::Endpoint;
 
-use super::super::api::Line;
-use super::super::message::with_names;
 use super::{Destination, Embedder, OLLAMA_DEFAULT};
 
 /// The variable with the base URL of Ollama.
@@ -115,8 +115,8 @@ fn newer(chat: &Embedder<'_>, embedder: &Embedder<'_>) -> Option<Clash> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::api::MODEL_CONFIG;
     use super::*;
+    use crate::kagent::api::MODEL_CONFIG;
     use memgate_model::tree::Tree;
 
     const KEYS: [&str; 2] =

@@ -1,12 +1,13 @@
 //! Why a ModelConfig cannot embed.
 
+use crate::kagent::api::Line;
+use crate::kagent::block::{pointer, with_names};
+use crate::kagent::codes::{
+    EMBEDDER_CHAT_MODEL, EMBEDDER_DIMENSIONS, EMBEDDER_INCOMPLETE, EMBEDDER_PROVIDER,
+};
 use memgate_model::finding::Code;
 use memgate_primitives::pointer::Pointer;
 
-use super::super::api::Line;
-use super::super::block::pointer;
-use super::super::codes::{EMBEDDER_CHAT_MODEL, EMBEDDER_DIMENSIONS, EMBEDDER_INCOMPLETE, EMBEDDER_PROVIDER};
-use super::super::message::with_names;
 use super::Embedder;
 
 /// Why a ModelConfig cannot embed.

@@ -1,16 +1,12 @@
 //! What one line of kagent does not read: objects of the other line, older kinds, and fields at the wrong place.
 
-use super::super::api::{
+use crate::kagent::api::{
     AGENT, AGENT_TEMPLATE, HARNESS, MEMORY, MOVED_AGENT_TEMPLATE, MOVED_HARNESS, NEWER_AGENT, SANDBOX_AGENT,
 };
-use super::super::block::{Block, pointer};
-use super::super::codes::{AGENT_MEMORY_UNREAD, FIELD_TYPE, MEMORY_KIND_UNREAD, UNKNOWN_FIELD};
+use crate::kagent::block::{Block, pointer};
+use crate::kagent::codes::{AGENT_MEMORY_UNREAD, FIELD_TYPE, MEMORY_KIND_UNREAD, UNKNOWN_FIELD};
+use crate::prelude::*;
 use crate::schema_check::unknown_field_message;
-use memgate_model::family::Subject;
-use memgate_model::finding::Finding;
-use memgate_model::kind::Kind;
-use memgate_model::state_reader::StateReader;
-use memgate_primitives::pointer::Pointer;
 
 /// The list of Memories in an Agent of the oldest version. The place has no meaning in later versions.
 const MEMORIES: [&str; 2] = ["spec", "memory"];
@@ -130,8 +126,12 @@ mod tests {
         let object = Tree::parse(object, &AGENT.schema).expect("JSON");
         let (operation, old) = (Operation::Create, None);
         let subject = Subject { kind: &AGENT, operation, namespace: "ops", name: "a", object: &object, old };
-        let of_form =
-            schema_check::check(&object, &AGENT.schema, super::super::SCHEMA_CODES, &Budget::default());
+        let of_form = schema_check::check(
+            &object,
+            &AGENT.schema,
+            crate::kagent::validate::SCHEMA_CODES,
+            &Budget::default(),
+        );
         let findings = advise(&subject, of_form);
         let fixable = findings.iter().map(|finding| {
             let name = finding.pointer.tokens().last().expect("a field").into_owned();

@@ -1,24 +1,17 @@
 //! Validates a ModelConfig that is an embedder.
 
-use crate::url::Endpoint;
-use memgate_model::family::Subject;
-use memgate_model::finding::Finding;
-use memgate_model::kind::SECRET;
-use memgate_model::object::{Lookup, Object};
-use memgate_model::state_reader::StateReader;
-use memgate_model::tree::Tree;
-use memgate_primitives::name::is_dns_subdomain;
-use memgate_primitives::pointer::Pointer;
-
-use super::super::api::Line;
-use super::super::block::pointer;
-use super::super::codes::{
+use crate::kagent::api::Line;
+use crate::kagent::block::{pointer, with_names};
+use crate::kagent::codes::{
     EMBEDDER_SETTING_IGNORED, ENDPOINT_CREDENTIALS, SECRET_KEY_MISSING, SECRET_MISSING,
 };
-use super::super::embedder::Embedder;
-use super::super::message::with_names;
-use super::usage;
-use super::users::Users;
+use crate::kagent::embedder::Embedder;
+use crate::prelude::*;
+use crate::url::Endpoint;
+use memgate_model::kind::SECRET;
+use memgate_primitives::name::is_dns_subdomain;
+
+use super::users::{self, Users};
 
 /// The findings about a ModelConfig, if an object of the state embeds with it.
 pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
@@ -33,7 +26,7 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     findings.extend(credentials(subject.object));
     findings.extend(secret(&embedder, subject, state));
     let mut findings: Vec<Finding> = findings.into_iter().filter_map(|it| users.show_first(it)).collect();
-    findings.extend(usage::changed(subject, &users));
+    findings.extend(users::changed(subject, &users));
     findings
 }
 

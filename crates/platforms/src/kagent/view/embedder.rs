@@ -11,9 +11,9 @@ use memgate_model::tree::Tree;
 use memgate_primitives::credential::is_credential_name;
 use memgate_primitives::pointer::Pointer;
 
-use super::super::api::Line;
-use super::super::embedder::{Destination, Embedder};
 use super::{add_reference, filled};
+use crate::kagent::api::Line;
+use crate::kagent::embedder::{Destination, Embedder};
 
 /// The paths of a view, besides the endpoint, whose values are unknown without the embedder.
 const PATHS: [&str; 4] = ["provider", "embedding", "secrets", "inline"];

@@ -1,18 +1,24 @@
-//! Finds the objects whose annotations apply to a worker, and resolves the settings in them.
+//! Recognises the worker of an AI Task, finds the objects whose annotations apply to it, and resolves the settings in
+//! them.
+//!
+//! Image and service account are not considered, since each installation chooses its own.
 
-use crate::inject::{Unmet, annotation_pointer, label_pointer, lookup_failed};
+use std::fmt::Write as _;
+
+use crate::inject::{Unmet, annotation_pointer, env, label_pointer, lookup_failed};
+use crate::orka::api::{
+    POOL_LABEL_PREFIX, STATE_AGENT, STATE_TASK, TASK_LABEL, TASK_TYPE_AI, TASK_TYPE_LABEL, WORKER_CONTAINER,
+    agent_ref, annotation, scheduled_parent,
+};
+use crate::orka::codes::{AGENT_MISSING, LOOKUP_FAILED, POD_LABEL_DIFFERS, POD_NAMESPACE_DIFFERS};
+use crate::orka::setting::{Setting, SettingValue};
+use crate::prelude::*;
 use memgate_model::elsewhere::Elsewhere;
-use memgate_model::finding::Finding;
-use memgate_model::kind::{Kind, NAMESPACE};
-use memgate_model::object::{Lookup, Object};
-use memgate_model::state_reader::StateReader;
-use memgate_primitives::plain_text::quoted;
-use memgate_primitives::pointer::Pointer;
-
-use super::super::api::{STATE_AGENT, STATE_TASK, TASK_LABEL, agent_ref, annotation, scheduled_parent};
-use super::super::codes::{AGENT_MISSING, LOOKUP_FAILED};
-use super::super::setting::{Setting, SettingValue};
-use super::recognise::Worker;
+use memgate_model::kind::NAMESPACE;
+use memgate_model::pod::{Container, Mount, Owners, Pod, visit_elements};
+use memgate_model::view::View;
+use ring::digest::{SHA256, digest};
+use serde_json::value::RawValue;
 
 /// The objects whose annotations can set the memory of a pod.
 pub(super) struct SettingSources<'s> {
@@ -135,5 +141,182 @@ fn agent_reference<'n>(
     match task {
         Some(task) => agent_ref(task.tree()),
         None => worker.agent_name().map(|name| (None, name)),
+    }
+}
+
+const TASK_NAME: &str = "ORKA_TASK_NAME";
+const TASK_NAMESPACE: &str = "ORKA_TASK_NAMESPACE";
+const CONTROLLER_URL: &str = "ORKA_CONTROLLER_URL";
+const AGENT_NAME: &str = "ORKA_AGENT_NAME";
+const TOKEN: &str = "ORKA_SA_TOKEN";
+
+/// Where the kubelet mounts the token of a service account.
+const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+/// The label and value of another kind of pool pods.
+const APP_LABEL: (&str, &str) = ("app.kubernetes.io/name", "orka-acp-runtime");
+
+/// The container of an AI worker.
+pub(crate) struct Worker<'p, 'a> {
+    /// Its index among the pod's containers.
+    pub(super) index: usize,
+    pub(super) container: &'p Container<'a>,
+    pub(super) task_name: &'p str,
+    pub(super) task_namespace: &'p str,
+}
+
+impl<'p, 'a> Worker<'p, 'a> {
+    /// Finds the worker of a pod. Does not compare its fields with each other yet.
+    pub(crate) fn find(pod: &'p Pod<'a>) -> Option<Self> {
+        let is_ai_worker = pod.label(TASK_LABEL).is_some_and(|task| !task.is_empty())
+            && pod.label(TASK_TYPE_LABEL) == Some(TASK_TYPE_AI);
+        if !is_ai_worker || is_pooled(pod) || !made_by_job(pod) {
+            return None;
+        }
+        let mut containers = pod.containers().iter().enumerate();
+        let (index, container) =
+            containers.find(|(_, container)| container.name.as_deref() == Some(WORKER_CONTAINER))?;
+        let literal = |name| container.variable(name).and_then(|(_, variable)| variable.literal());
+        // The worker trims the values before it asks whether they are set.
+        let set = |name| literal(name).filter(|text| !text.trim().is_empty());
+        set(CONTROLLER_URL)?;
+        Some(Self { index, container, task_name: set(TASK_NAME)?, task_namespace: set(TASK_NAMESPACE)? })
+    }
+
+    /// Contradictions in the pod. A pod with a contradiction stays unchanged.
+    pub(crate) fn contradictions(&self, pod: &Pod<'_>, namespace: &str) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        if self.task_namespace != namespace {
+            let message = format!(
+                "{TASK_NAMESPACE} {} differs from the pod's namespace {}",
+                quoted(self.task_namespace),
+                quoted(namespace)
+            );
+            let list = env::pointer(self.index);
+            let pointer = match self.container.variable(TASK_NAMESPACE) {
+                Some((index, _)) => list.index(index),
+                None => list,
+            };
+            findings.push(Finding::warn(&POD_NAMESPACE_DIFFERS, pointer, message));
+        }
+        if pod.label(TASK_LABEL) != Some(selector_value(self.task_name).as_str()) {
+            let expected = quoted(&selector_value(self.task_name));
+            let message = format!("label {TASK_LABEL} does not match {TASK_NAME}: it should be {expected}");
+            findings.push(Finding::warn(&POD_LABEL_DIFFERS, label_pointer(TASK_LABEL), message));
+        }
+        findings
+    }
+
+    /// The Agent that the pod's variable names.
+    pub(super) fn agent_name(&self) -> Option<&'p str> {
+        self.container
+            .variable(AGENT_NAME)
+            .and_then(|(_, variable)| variable.literal())
+            .filter(|name| !name.is_empty())
+    }
+
+    /// Whether the container may have a token besides the automounted one.
+    pub(super) fn has_token(&self) -> bool {
+        let mounted = |mount: Mount<'_>| {
+            mount.path.as_deref().is_some_and(|path| path.trim_end_matches('/') == TOKEN_PATH)
+        };
+        self.container.variable(TOKEN).is_some()
+            || has_any(self.container.env_from, |_: &RawValue| true)
+            || has_any(self.container.volume_mounts, mounted)
+    }
+}
+
+fn is_pooled(pod: &Pod<'_>) -> bool {
+    let labels = pod.metadata.as_ref().and_then(|metadata| metadata.labels.as_ref());
+    let pooled = |key: &str| key.starts_with(POOL_LABEL_PREFIX);
+    pod.label(APP_LABEL.0) == Some(APP_LABEL.1) || labels.is_some_and(|labels| labels.keys().any(pooled))
+}
+
+/// Whether a Job owns the pod. A pod without owners comes from a file and passes.
+fn made_by_job(pod: &Pod<'_>) -> bool {
+    let owners = pod.metadata.as_ref().and_then(|metadata| metadata.owner_references.as_ref());
+    owners.is_none_or(Owners::allow_job)
+}
+
+/// Whether any element of a list that was left unread passes a test.
+fn has_any<'a, T: View<'a>>(list: Option<&'a RawValue>, test: impl Fn(T) -> bool) -> bool {
+    let mut found = false;
+    visit_elements(list, |element| found |= test(element)).is_some() && found
+}
+
+/// The longest value of a label. Source: Kubernetes documentation, Labels and Selectors.
+const MAX_LABEL_BYTES: usize = 63;
+
+/// How many bytes of a longer name are kept, before a part of its hash.
+const NAME_PREFIX_BYTES: usize = 50;
+
+/// How many bytes of the hash are kept, as two digits each.
+const HASH_BYTES: usize = 6;
+
+/// The label value for a name. Source: orka-agents/orka, the function of this name.
+pub(crate) fn selector_value(name: &str) -> String {
+    let name = name.trim();
+    if name.len() <= MAX_LABEL_BYTES && is_label_value(name) {
+        return name.to_owned();
+    }
+    let allowed = |c: char| matches!(c, 'a'..='z' | '0'..='9' | '.' | '_' | '-');
+    let plain: String = name.to_lowercase().chars().map(|c| if allowed(c) { c } else { '-' }).collect();
+    let value = match trim_separators(&plain) {
+        "" => "label",
+        value => value,
+    };
+    if value.len() <= MAX_LABEL_BYTES {
+        return value.to_owned();
+    }
+    let start = trim_separators(value.get(..NAME_PREFIX_BYTES).unwrap_or(value));
+    let hash = digest(&SHA256, name.as_bytes());
+    hash.as_ref().iter().take(HASH_BYTES).fold(format!("{start}-"), |mut value, byte| {
+        let _ = write!(value, "{byte:02x}");
+        value
+    })
+}
+
+fn trim_separators(value: &str) -> &str {
+    value.trim_matches(|c: char| !c.is_ascii_alphanumeric())
+}
+
+/// Source: Kubernetes documentation, Labels and Selectors, syntax.
+fn is_label_value(value: &str) -> bool {
+    let inside = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    trim_separators(value) == value && value.bytes().all(inside)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keeps_what_fits_and_hashes_the_rest() {
+        let long = format!("a{}.end", "b".repeat(70));
+        for (name, value) in [
+            ("cut-release", "cut-release"),
+            (" Cut_Release ", "Cut_Release"),
+            ("", ""),
+            ("-a", "a"),
+            ("Räksmörgås", "r-ksm-rg-s"),
+            ("---", "label"),
+        ] {
+            assert_eq!(selector_value(name), value, "{name}");
+        }
+        let value = selector_value(&long);
+        assert_eq!(value.len(), MAX_LABEL_BYTES);
+        assert!(value.starts_with(&format!("a{}-", "b".repeat(49))));
+        // The ends of the first fifty characters are stripped once more.
+        let dotted = format!("{}.{}", "a".repeat(49), "b".repeat(30));
+        assert!(selector_value(&dotted).starts_with(&format!("{}-", "a".repeat(49))));
+        assert_eq!(selector_value(&dotted).len(), 62);
+    }
+
+    #[test]
+    fn hashes_the_trimmed_name() {
+        let name = "x".repeat(64);
+        // printf 'xxx…' | sha256sum, 64 of them.
+        let value = selector_value(&format!(" {name}\n"));
+        assert_eq!(value, format!("{}-7ce100971f64", "x".repeat(50)));
     }
 }

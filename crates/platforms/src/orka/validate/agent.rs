@@ -1,24 +1,27 @@
-//! Validates an Agent.
+//! Validates an Agent. Its names of tools and memgate's annotations are validated for Tasks and Namespaces too.
 
 use std::sync::Arc;
 
-use memgate_model::family::Subject;
-use memgate_model::finding::{Finding, excerpt};
-use memgate_model::state_reader::StateReader;
-use memgate_model::tree::Tree;
-use memgate_primitives::budget::Budget;
-use memgate_primitives::plain_text::quoted;
-use memgate_primitives::pointer::Pointer;
+use crate::inject::annotation_pointer;
+use crate::orka::api::{ANNOTATION_PREFIX, MEMORY_TOOLS, TOOL, annotation};
+use crate::orka::codes::{
+    ANNOTATION_MAX_CHARS_TINY, ANNOTATION_NO_EFFECT, ANNOTATION_UNKNOWN, APPROVAL_BUILTIN,
+    TOOL_DISABLE_NO_EFFECT, TOOL_RUNTIME, TOOL_TYPO,
+};
+use crate::orka::setting::{
+    AgentTool, NO_ROOM_MESSAGE, SECTION_HEADER_BYTES, Setting, SettingValue, are_off, is_memory_tool,
+};
+use crate::prelude::*;
+use memgate_model::finding::excerpt;
+use memgate_primitives::name::is_dns_subdomain;
+use memgate_primitives::suggest::{did_you_mean, nearest};
 
-use super::super::codes::{APPROVAL_BUILTIN, TOOL_DISABLE_NO_EFFECT, TOOL_RUNTIME};
-use super::super::memory_tools::{AgentTool, are_off, is_memory_tool};
-use super::tools::misspelled;
-use super::{annotations, with_field};
+use super::with_field;
 
 pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let agent = subject.object;
     let runtime = agent.at(&["spec", "runtime"]);
-    let mut findings = annotations::findings(agent, runtime.is_some_and(Tree::is_object), state.budget());
+    let mut findings = annotation_findings(agent, runtime.is_some_and(Tree::is_object), state.budget());
     if runtime.is_none() {
         findings.extend(approvals(subject, state.budget()));
     }
@@ -93,5 +96,119 @@ impl AgentTool<'_> {
             "name the tool in spec.runtime.defaultAllowedTools, and there the runtime's native tools too: \
              a list that is not empty replaces them",
         )
+    }
+}
+
+/// All findings about the annotations; `no_effect` is set for an object that no worker of an AI Task reads.
+pub(super) fn annotation_findings(object: &Tree, no_effect: bool, work: &Budget<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for setting in Setting::ALL {
+        if let Some(value) = annotation(object, setting.annotation()) {
+            findings.extend(check_value(setting, value));
+            if no_effect {
+                let pointer = annotation_pointer(setting.annotation());
+                let message = "has no effect: memory context exists only for Tasks of type ai";
+                let message = with_field(&pointer, message);
+                findings.push(Finding::warn(&ANNOTATION_NO_EFFECT, pointer, message).at_key());
+            }
+        }
+    }
+    findings.extend(unknown_keys(object).into_iter().map(|key| unknown_key(key, work)));
+    findings
+}
+
+fn check_value(setting: Setting, text: &str) -> Option<Finding> {
+    let pointer = annotation_pointer(setting.annotation());
+    match setting.parse_annotation(text) {
+        Err(message) => {
+            let message = with_field(&pointer, &message);
+            Some(Finding::deny(setting.annotation_code(), pointer, message).fingerprint_value(text))
+        }
+        Ok(SettingValue::Bound(number)) if setting == Setting::MaxChars && number <= SECTION_HEADER_BYTES => {
+            let message = with_field(&pointer, NO_ROOM_MESSAGE);
+            Some(Finding::warn(&ANNOTATION_MAX_CHARS_TINY, pointer, message))
+        }
+        Ok(_) => None,
+    }
+}
+
+/// The unknown keys with the prefix of this family, in order, each once.
+fn unknown_keys(object: &Tree) -> Vec<&str> {
+    let annotations = object.at(&["metadata", "annotations"]).into_iter();
+    let is_unknown =
+        |key: &&str| key.starts_with(ANNOTATION_PREFIX) && Setting::from_annotation(key).is_none();
+    let mut keys: Vec<&str> = annotations.flat_map(Tree::keys).filter(is_unknown).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    keys
+}
+
+fn unknown_key(key: &str, work: &Budget<'_>) -> Finding {
+    let at = annotation_pointer(key);
+    let key = excerpt(key);
+    let message = move |at: &Pointer| {
+        let meant = nearest(&key, Setting::ALL.map(Setting::annotation));
+        with_field(at, &format!("unknown annotation{}", did_you_mean(meant)))
+    };
+    Finding::warn_within(work, &ANNOTATION_UNKNOWN, at, message).at_key()
+}
+
+/// Warns about a name that does not exist and is close to the name of a memory tool. The platform silently drops
+/// such a tool. `name` is trimmed.
+pub(super) fn misspelled(
+    name: &str,
+    namespace: &str,
+    pointer: impl FnOnce() -> Pointer,
+    state: &mut StateReader<'_>,
+) -> Option<Finding> {
+    if is_memory_tool(name) {
+        return None;
+    }
+    let meant = nearest_memory_tool(name)?;
+    // A tool with an invalid name cannot exist.
+    if is_dns_subdomain(name) && !matches!(state.get(&TOOL, namespace, name), Lookup::Absent) {
+        return None;
+    }
+    let name = excerpt(name);
+    let message = move |at: &Pointer| {
+        with_field(at, &format!("unknown tool {}; did you mean \"{meant}\"?", quoted(&name)))
+    };
+    Some(Finding::warn_within(state.budget(), &TOOL_TYPO, pointer(), message))
+}
+
+/// The nearest memory tool, at most two edits away. Other built-in tools are further away.
+fn nearest_memory_tool(name: &str) -> Option<&'static str> {
+    const MAX_EDITS: usize = 2;
+    /// The longest name that is compared. Longer names are too far from all of them.
+    const MAX_NAME_BYTES: usize = 32;
+    if name.len() > MAX_NAME_BYTES {
+        return None;
+    }
+    let normalized = name.to_lowercase().replace('-', "_");
+    // The length alone excludes most names.
+    let may_be_near = |tool: &&str| tool.len().abs_diff(normalized.len()) <= MAX_EDITS;
+    let near = MEMORY_TOOLS.into_iter().filter(may_be_near);
+    let near = near.map(|tool| (strsim::levenshtein(&normalized, tool), tool));
+    let near = near.filter(|(distance, _)| *distance <= MAX_EDITS);
+    near.min_by_key(|(distance, _)| *distance).map(|(_, tool)| tool)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_tool_that_was_meant() {
+        for (wrong, meant) in [
+            ("recall-memory", Some("recall_memory")),
+            ("Remember", Some("remember")),
+            ("remembre", Some("remember")),
+            ("search_transcripts", Some("search_transcript")),
+            ("member", Some("remember")),
+            ("memory", None),
+            ("", None),
+        ] {
+            assert_eq!(nearest_memory_tool(wrong), meant, "{wrong}");
+        }
     }
 }

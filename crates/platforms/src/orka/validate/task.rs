@@ -1,24 +1,19 @@
-//! Validates a Task.
+//! Validates a Task and its variables.
 
 use crate::inject::annotation_pointer;
-use memgate_model::elsewhere::Elsewhere;
-use memgate_model::family::Subject;
-use memgate_model::finding::{Code, Finding, Severity};
-use memgate_model::object::Lookup;
-use memgate_model::state_reader::StateReader;
-use memgate_model::tree::Tree;
-use memgate_primitives::plain_text::quoted;
-use memgate_primitives::pointer::Pointer;
-
-use super::super::api::{PARENT_LABEL, SCHEDULED_LABEL, STATE_AGENT, agent_ref, label};
-use super::super::codes::{
-    AGENT_CROSS_NAMESPACE, AGENT_MISSING, OPT_OUT_ANNOTATION, OPT_OUT_ENV, OPT_OUT_TOOLS_ANNOTATION,
-    OPT_OUT_TOOLS_ENV,
+use crate::orka::api::{PARENT_LABEL, SCHEDULED_LABEL, STATE_AGENT, agent_ref, label};
+use crate::orka::codes::{
+    AGENT_CROSS_NAMESPACE, AGENT_MISSING, ENV_AGENT_FORGED, ENV_DUPLICATE, ENV_LITERAL_TOKEN, ENV_NO_EFFECT,
+    ENV_RESERVED, OPT_OUT_ANNOTATION, OPT_OUT_ENV, OPT_OUT_TOOLS_ANNOTATION, OPT_OUT_TOOLS_ENV,
 };
-use super::super::setting::{Setting, is_off, parse_bool, switch};
-use super::super::task_variable::TaskVariable;
-use super::tools::misspelled;
-use super::{TaskType, annotations, variables, with_field};
+use crate::orka::setting::{Setting, TaskVariable, is_off, parse_bool, switch};
+use crate::prelude::*;
+use memgate_model::elsewhere::Elsewhere;
+use memgate_model::finding::{Code, Severity, excerpt};
+use memgate_primitives::fix::Fix;
+
+use super::agent::{annotation_findings, misspelled};
+use super::{TaskType, with_field};
 
 pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let task = subject.object;
@@ -27,8 +22,8 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     let agent_ref = task.at(&["spec", "agentRef"]);
     let has_agent = agent_ref.is_none_or(Tree::is_object).then_some(agent_ref.is_some());
     let env = TaskVariable::read_all(task);
-    let mut findings = annotations::findings(task, task_type.is_some() && !is_ai, state.budget());
-    findings.extend(variables::findings(&env, task_type, has_agent, state.budget()));
+    let mut findings = annotation_findings(task, task_type.is_some() && !is_ai, state.budget());
+    findings.extend(variable_findings(&env, task_type, has_agent, state.budget()));
     if is_ai {
         findings.extend(agent(subject, &env, state));
         findings.extend(tools(subject, state));
@@ -145,4 +140,107 @@ fn tools(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let tools = list.iter().enumerate().filter_map(|(index, tool)| Some((index, tool.text()?.trim())));
     let home = subject.namespace;
     tools.filter_map(|(index, tool)| misspelled(tool, home, || pointer.index(index), state)).collect()
+}
+
+/// The prefix of all variables that Orka reads.
+const PREFIX: &str = "ORKA_";
+
+/// The variable with the name of the Agent.
+const AGENT_NAME: &str = "ORKA_AGENT_NAME";
+
+/// The variables that the controller sets after those of the Task, or instead of them.
+const RESERVED: [&str; 7] = [
+    "ORKA_TASK_NAME", "ORKA_TASK_NAMESPACE", "ORKA_TASK_UID", "ORKA_CONTROLLER_URL", "ORKA_RESULT_ENDPOINT",
+    "ORKA_AI_TOOLS", "ORKA_COORDINATION_ENABLED",
+];
+
+fn warn_at(
+    work: &Budget<'_>,
+    code: &'static Code,
+    pointer: Pointer,
+    message: impl Fn() -> String + Send + Sync + 'static,
+) -> Finding {
+    Finding::warn_within(work, code, pointer, move |at| with_field(at, &message()))
+}
+
+/// All findings about the variables that do not depend on the Agent. `has_agent` is `None` where the reference to it has
+/// the wrong type.
+pub(super) fn variable_findings(
+    variables: &[TaskVariable<'_>],
+    task_type: Option<TaskType>,
+    has_agent: Option<bool>,
+    work: &Budget<'_>,
+) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut seen: Vec<Setting> = Vec::new();
+    // Most variables do not concern Orka.
+    for variable in variables.iter().filter(|variable| variable.name.starts_with(PREFIX)) {
+        if let Some(setting) = Setting::from_variable(variable.name) {
+            findings.extend(check_setting(variable, setting, task_type, work));
+            if seen.contains(&setting) {
+                let name = excerpt(variable.name);
+                let message = move || format!("duplicate {name}; the last one wins");
+                let finding = warn_at(work, &ENV_DUPLICATE, variable.pointer(Some("name")), message);
+                findings.push(finding.fix(Some(Fix::RemoveRepeated)));
+            } else {
+                seen.push(setting);
+            }
+        }
+        findings.extend(set_by_controller(variable, task_type, has_agent, work));
+        findings.extend(literal_token(variable, work));
+    }
+    findings
+}
+
+fn check_setting(
+    variable: &TaskVariable<'_>,
+    setting: Setting,
+    task_type: Option<TaskType>,
+    work: &Budget<'_>,
+) -> Option<Finding> {
+    match task_type? {
+        TaskType::Ai => {
+            let literal = variable.literal()?;
+            let problem = setting.literal_problem(literal)?;
+            let literal = excerpt(literal);
+            let message = move || setting.about(problem, &literal);
+            Some(warn_at(work, setting.literal_code(), variable.value_pointer(), message))
+        }
+        other => {
+            let name = excerpt(variable.name);
+            let message = move || format!("{name} has no effect on a Task of type {}", other.name());
+            Some(warn_at(work, &ENV_NO_EFFECT, variable.pointer(Some("name")), message))
+        }
+    }
+}
+
+/// Warns about variables that the controller sets itself.
+fn set_by_controller(
+    variable: &TaskVariable<'_>,
+    task_type: Option<TaskType>,
+    has_agent: Option<bool>,
+    work: &Budget<'_>,
+) -> Option<Finding> {
+    let name = variable.name;
+    let is_agent_name = name == AGENT_NAME;
+    match task_type? {
+        TaskType::Ai if is_agent_name && has_agent == Some(false) => {
+            let message = "ORKA_AGENT_NAME without spec.agentRef forges the agent name on memory proposals";
+            Some(warn_at(work, &ENV_AGENT_FORGED, variable.pointer(Some("name")), move || message.to_owned()))
+        }
+        TaskType::Ai | TaskType::Container
+            if RESERVED.contains(&name) || (is_agent_name && has_agent == Some(true)) =>
+        {
+            let name = excerpt(name);
+            let message = move || format!("{name} is set by the Orka controller; this value is ignored");
+            Some(warn_at(work, &ENV_RESERVED, variable.pointer(Some("name")), message))
+        }
+        TaskType::Ai | TaskType::Container | TaskType::Agent => None,
+    }
+}
+
+fn literal_token(variable: &TaskVariable<'_>, work: &Budget<'_>) -> Option<Finding> {
+    variable.token()?;
+    let message = "ORKA_SA_TOKEN holds a literal token; use valueFrom.secretKeyRef";
+    Some(warn_at(work, &ENV_LITERAL_TOKEN, variable.value_pointer(), move || message.to_owned()))
 }

@@ -12,10 +12,8 @@ use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
 use memgate_primitives::pointer::Pointer;
 
-use super::super::api::{MEMORY_TOOLS, STATE_TASK, TOOLS_ANNOTATION, scheduled_parent};
-use super::super::memory_tools::{self, AgentTool, are_off};
-use super::super::setting::{Setting, SettingValue, switch};
-use super::super::task_variable::TaskVariable;
+use crate::orka::api::{MEMORY_TOOLS, STATE_TASK, TOOLS_ANNOTATION, scheduled_parent};
+use crate::orka::setting::{self, AgentTool, Setting, SettingValue, TaskVariable, are_off, switch};
 
 /// The memory tools, each with the first place that gives it.
 #[derive(Default)]
@@ -130,7 +128,7 @@ fn adds_all(
         return None;
     }
     let of_task = switch(Setting::Tools, subject.object).or_else(|| of_parent(subject, state));
-    let on = of_task.or(of_agent).or_else(|| memory_tools::of_namespace(subject.namespace, state));
+    let on = of_task.or(of_agent).or_else(|| setting::of_namespace(subject.namespace, state));
     (on != Some(false)).then(switch_pointer)
 }
 

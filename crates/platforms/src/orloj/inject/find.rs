@@ -1,29 +1,24 @@
 //! Finds the memory of a pod: its arguments or labels name an Agent, and the Agent names the Memory.
 
-use crate::inject::elsewhere::unmet_by;
-use crate::inject::{Unmet, label_pointer, lookup_failed, no_memory, references, unmet};
+use crate::inject::{Unmet, label_pointer, lookup_failed, no_memory, references, unmet, unmet_by};
 use crate::message::first_of;
-use memgate_model::elsewhere::Elsewhere;
-use memgate_model::finding::{Code, Finding};
-use memgate_model::injection::Injection;
-use memgate_model::kind::Kind;
-use memgate_model::object::Object;
-use memgate_model::object::index::Index;
-use memgate_model::reason::Reason;
-use memgate_model::state_reader::StateReader;
-use memgate_primitives::plain_text::quoted;
-use memgate_primitives::pointer::Pointer;
-
-use super::super::api::{
+use crate::orloj::api::{
     AGENT, AGENT_LABEL, MEMORY, OPERATIONS, TARGET_NAMESPACE, allow, claimed_memory, operation,
 };
-use super::super::codes::{
+use crate::orloj::codes::{
     LOOKUP_FAILED, POD_AGENT_AMBIGUOUS, POD_AGENT_MISSING, POD_ALLOW_INVALID, POD_AMBIGUOUS,
     POD_FOREIGN_NAMESPACE, POD_MEMORY_MISSING, POD_MEMORY_NONE,
 };
-use super::super::message::{fit_message, fit_names, truncate};
-use super::super::namespace::{self, Resolved, namespaced};
-use super::recognise::{self, AgentName, Identity};
+use crate::orloj::message::{fit_message, fit_names, truncate};
+use crate::orloj::namespace::{self, Resolved, namespaced};
+use crate::prelude::*;
+use memgate_model::elsewhere::Elsewhere;
+use memgate_model::finding::Code;
+use memgate_model::injection::Injection;
+use memgate_model::object::index::Index;
+use memgate_model::reason::Reason;
+
+use super::{AgentName, Identity};
 
 /// An Agent, its granted operations, and the Memory that it claims.
 pub(super) struct GrantedMemory<'s> {
@@ -36,7 +31,7 @@ pub(super) struct GrantedMemory<'s> {
 static BY_SANITIZED_NAME: Index = Index {
     place: 3,
     keys: |agent| {
-        let name = recognise::sanitized(&agent.name);
+        let name = super::sanitized(&agent.name);
         vec![namespaced(namespace::object_namespace(agent), &name).into()]
     },
 };

@@ -2,39 +2,34 @@
 
 use std::sync::Arc;
 
-use crate::inject::elsewhere::NOT_INJECTED;
 use crate::inject::env::{self, ExistingEnv, Variable, escape_references};
 use crate::inject::own::MemoryVariableNames;
-use crate::inject::{WantedByContainer, WantedByPod, field_origin, resource_name};
+use crate::inject::{NOT_INJECTED, WantedByContainer, WantedByPod, field_origin, resource_name};
+use crate::orloj::api::{MODEL_ENDPOINT, Memory, ModelEndpoint, OPENAI_URL, Provider};
+use crate::orloj::codes::{POD_ENDPOINT_WITHHELD, POD_SECRET_NAMESPACE};
+use crate::orloj::endpoint;
+use crate::orloj::message::fit_names;
+use crate::orloj::namespace::{self, NamespacedName, Resolved, SecretReference, may_hand_out, not_shared};
+use crate::prelude::*;
 use memgate_model::edit::{EnvSource, KeyRef};
 use memgate_model::elsewhere::Elsewhere;
-use memgate_model::finding::{Code, Finding};
-use memgate_model::object::Object;
+use memgate_model::finding::Code;
 use memgate_model::platform_settings::Orloj;
 use memgate_model::pod::Container;
-use memgate_model::state_reader::StateReader;
-use memgate_primitives::plain_text::quoted;
-use memgate_primitives::pointer::Pointer;
 
-use super::super::api::{MODEL_ENDPOINT, Memory, ModelEndpoint, OPENAI_URL, Provider};
-use super::super::codes::{POD_ENDPOINT_WITHHELD, POD_SECRET_NAMESPACE};
-use super::super::endpoint;
-use super::super::message::fit_names;
-use super::super::namespace::{self, NamespacedName, Resolved, SecretReference};
-use super::super::share::{may_hand_out, not_shared};
 use super::find::{GrantedMemory, ambiguous};
 
 const REF: &str = "ORLOJ_MEMORY_REF";
 const NAMESPACE: &str = "ORLOJ_MEMORY_NAMESPACE";
-pub(in super::super) const PROVIDER: &str = "ORLOJ_MEMORY_PROVIDER";
+pub(crate) const PROVIDER: &str = "ORLOJ_MEMORY_PROVIDER";
 const TYPE: &str = "ORLOJ_MEMORY_TYPE";
 const ALLOW: &str = "ORLOJ_MEMORY_ALLOW";
-pub(in super::super) const PASSWORD: &str = "ORLOJ_MEMORY_PASSWORD";
-pub(in super::super) const TOKEN: &str = "ORLOJ_MEMORY_TOKEN";
-pub(in super::super) const DSN: &str = "ORLOJ_MEMORY_DSN";
-pub(in super::super) const ENDPOINT: &str = "ORLOJ_MEMORY_ENDPOINT";
-pub(in super::super) const EMBEDDING_URL: &str = "ORLOJ_MEMORY_EMBEDDING_URL";
-pub(in super::super) const EMBEDDING_MODEL: &str = "ORLOJ_MEMORY_EMBEDDING_MODEL";
+pub(crate) const PASSWORD: &str = "ORLOJ_MEMORY_PASSWORD";
+pub(crate) const TOKEN: &str = "ORLOJ_MEMORY_TOKEN";
+pub(crate) const DSN: &str = "ORLOJ_MEMORY_DSN";
+pub(crate) const ENDPOINT: &str = "ORLOJ_MEMORY_ENDPOINT";
+pub(crate) const EMBEDDING_URL: &str = "ORLOJ_MEMORY_EMBEDDING_URL";
+pub(crate) const EMBEDDING_MODEL: &str = "ORLOJ_MEMORY_EMBEDDING_MODEL";
 const EMBEDDING_API_KEY: &str = "ORLOJ_MEMORY_EMBEDDING_API_KEY";
 
 /// The prefix of all variables. Variables of the pod without it are skipped.

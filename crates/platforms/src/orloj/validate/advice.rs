@@ -3,26 +3,22 @@
 use std::borrow::Cow;
 
 use crate::endpoint_view::ambiguous_host;
-use memgate_model::family::Subject;
-use memgate_model::finding::{Code, Finding};
-use memgate_model::object::Lookup;
-use memgate_model::object::index::Index;
-use memgate_model::platform_settings::Orloj;
-use memgate_model::state_reader::StateReader;
-use memgate_model::tree::Tree;
-use memgate_primitives::plain_text::quoted;
-use memgate_primitives::pointer::Pointer;
-
-use super::super::api::{MEMORY, MODEL_ENDPOINT, Memory, ModelEndpoint, OLLAMA_URL, Provider};
-use super::super::codes::{
+use crate::orloj::api::{MEMORY, MODEL_ENDPOINT, Memory, ModelEndpoint, OLLAMA_URL, Provider};
+use crate::orloj::codes::{
     AUTH_IGNORED, CLEARTEXT_TOKEN, CUSTOM_EMBEDDING_MISSING, CUSTOM_ENDPOINT_MISSING, EMBEDDING_MISSING,
     EMBEDDING_UNUSABLE, ENDPOINT_EXCLUSIVE, FIELD_IGNORED, INLINE_CREDENTIAL, PGVECTOR_LOOPBACK,
     PROVIDER_UNKNOWN, SECRET_KEY_SUFFIX, SHARED_TABLE,
 };
-use super::super::endpoint;
-use super::super::message::fit_names;
-use super::super::namespace::{self, DEFAULT, NamespacedName, SecretReference};
-use super::super::share::{is_in_job_namespace, may_hand_out, not_shared};
+use crate::orloj::endpoint;
+use crate::orloj::message::fit_names;
+use crate::orloj::namespace::{
+    self, DEFAULT, NamespacedName, SecretReference, is_in_job_namespace, may_hand_out, not_shared,
+};
+use crate::prelude::*;
+use memgate_model::finding::Code;
+use memgate_model::object::index::Index;
+use memgate_model::platform_settings::Orloj;
+
 use super::memory::{has_endpoint, is_valid_reference, unusable_endpoint};
 
 const ENDPOINT: &str = "/spec/endpoint";

@@ -1,23 +1,17 @@
 //! Validates an Agent, above all its reference to memory.
 
-use memgate_model::family::Subject;
-use memgate_model::finding::{Details, Finding, excerpt};
-use memgate_model::object::Lookup;
-use memgate_model::state_reader::StateReader;
-use memgate_model::tree::Tree;
-use memgate_primitives::budget::Budget;
-use memgate_primitives::fix::Fix;
-use memgate_primitives::plain_text::quoted;
-use memgate_primitives::pointer::Pointer;
-use memgate_primitives::suggest::{self, only_nearest};
-
-use super::super::api::{MEMORY, OPERATIONS, allow, allow_text, claimed_memory, operation, text};
-use super::super::codes::{
+use crate::orloj::api::{MEMORY, OPERATIONS, allow, allow_text, claimed_memory, operation, text};
+use crate::orloj::codes::{
     AGENT_ALLOW_DUPLICATE, AGENT_ALLOW_EMPTY, AGENT_ALLOW_INVALID, AGENT_ALLOW_NEEDS_REF, AGENT_LEGACY_FIELD,
     AGENT_MEMORY_FAILING, AGENT_MEMORY_MISSING, AGENT_REF_INVALID, AGENT_TOOL_LISTED,
 };
-use super::super::message::fit_names;
-use super::super::namespace;
+use crate::orloj::message::fit_names;
+use crate::orloj::namespace;
+use crate::prelude::*;
+use memgate_model::finding::{Details, excerpt};
+use memgate_primitives::fix::Fix;
+use memgate_primitives::suggest::{self, only_nearest};
+
 use super::fingerprint_of;
 
 const REF: &str = "/spec/memory/ref";

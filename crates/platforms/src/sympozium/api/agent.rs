@@ -1,15 +1,13 @@
 //! The fields of Agents, AgentRuns and SkillPacks that decisions read.
 
-use serde_json::{Value, json};
-
 use memgate_model::tree::Tree;
 use memgate_primitives::pointer::Pointer;
+use serde_json::{Value, json};
 
 use super::ensemble::find_config;
-use super::read::label;
 use super::{
     CELLN, CONFIG_LABEL, ENDURING, ENSEMBLE_LABEL, MEMORY_SKILL, PACK_LABEL, PERSONA_LABEL, SOURCE_LABEL,
-    WEB_PROXY,
+    WEB_PROXY, label,
 };
 
 /// The `spec.skills` of an Agent or AgentRun.

@@ -3,8 +3,7 @@
 
 use memgate_model::tree::Tree;
 
-use super::read::{Places, first_places, is_true, list, section, texts};
-use super::{ACCESSES, STORAGE_SIZE_DEFAULT};
+use super::{ACCESSES, Places, STORAGE_SIZE_DEFAULT, first_places, is_true, list, section, texts};
 
 /// `spec.sharedMemory`.
 #[derive(Debug)]

@@ -1,46 +1,43 @@
 //! Finds the memories of a pod, through its AgentRun, Agent and Ensemble in its own namespace.
 
-use crate::inject::elsewhere::unmet_by;
-use crate::inject::{Unmet, label_pointer, lookup_failed, references, unmet};
+use crate::inject::{Unmet, label_pointer, lookup_failed, references, unmet, unmet_by};
 use crate::message::fit_names;
-use memgate_model::finding::Finding;
-use memgate_model::object::{Lookup, Object, Reference};
-use memgate_model::pod::Pod;
-use memgate_model::reason::Reason;
-use memgate_model::state_reader::StateReader;
-use memgate_model::tree::Tree;
-use memgate_primitives::name::is_dns_subdomain;
-use memgate_primitives::plain_text::quoted;
-use memgate_primitives::pointer::Pointer;
-
-use super::super::api::agent::{
+use crate::prelude::*;
+use crate::sympozium::api::agent::{
     SkillsOwner, agent_ref, config_name, ensemble_name, has_legacy_memory, inherits_skills, memory_skill,
     names_harness, skills, skills_owner,
 };
-use super::super::api::ensemble::{AgentConfig, configs_field, shares_memory};
-use super::super::api::{ENSEMBLE_LABEL, RUN_LABEL, STATE_AGENT_RUN};
-use super::super::codes::{INSTANCE_MISMATCH, LOOKUP_FAILED, POD_AGENT_NOT_FOUND, POD_ENSEMBLE_NOT_FOUND};
-use super::super::lookup;
-use super::recognise::instance_label;
+use crate::sympozium::api::ensemble::{AgentConfig, configs_field, shares_memory};
+use crate::sympozium::api::{ENSEMBLE_LABEL, RUN_LABEL, STATE_AGENT_RUN};
+use crate::sympozium::codes::{
+    INSTANCE_MISMATCH, LOOKUP_FAILED, POD_AGENT_NOT_FOUND, POD_ENSEMBLE_NOT_FOUND,
+};
+use crate::sympozium::lookup;
+use memgate_model::object::Reference;
+use memgate_model::pod::Pod;
+use memgate_model::reason::Reason;
+use memgate_primitives::name::is_dns_subdomain;
+
+use super::instance_label;
 
 /// The objects that belong to a pod, and the memories that are on.
-pub(in super::super) struct PodMemories<'s> {
+pub(crate) struct PodMemories<'s> {
     /// The name of the agent.
     pub(super) instance: String,
     /// The Agent; `None` if only the run sets memory, or if the Ensemble will create the Agent.
-    pub(in super::super) agent: Option<&'s Object>,
+    pub(crate) agent: Option<&'s Object>,
     /// The config of the Ensemble from which the Agent will be made.
-    pub(in super::super) made_from: Option<AgentConfig<'s>>,
+    pub(crate) made_from: Option<AgentConfig<'s>>,
     /// The object and the field that turn private memory on.
-    pub(in super::super) private: Option<(&'s Object, String)>,
+    pub(crate) private: Option<(&'s Object, String)>,
     /// Whether the memory in a ConfigMap is on.
     pub(super) legacy: bool,
     /// The Ensemble.
-    pub(in super::super) ensemble: Option<&'s Object>,
+    pub(crate) ensemble: Option<&'s Object>,
     /// Whether its shared memory is on.
-    pub(in super::super) shared: bool,
+    pub(crate) shared: bool,
     /// The Agent's entry in the Ensemble.
-    pub(in super::super) config: Option<&'s str>,
+    pub(crate) config: Option<&'s str>,
     /// Whether the run or the agent names a harness in place of Sympozium's own runner.
     pub(super) harness: bool,
     /// What is missing.
@@ -49,7 +46,7 @@ pub(in super::super) struct PodMemories<'s> {
     pub(super) missing: Vec<Reference>,
 }
 
-pub(in super::super) fn find<'s>(
+pub(crate) fn find<'s>(
     pod: &Pod<'_>,
     instance: &str,
     namespace: &str,

@@ -1,39 +1,35 @@
 //! The parts that a pod should have for its memories.
 //!
-//! Private memory is a separate service ([`service`]) or a native sidecar ([`sidecar`]), as [`mode`]
-//! decides. Shared memory is always a service. The older memory in a ConfigMap is a volume ([`legacy`]).
+//! Private memory is a separate service or a native sidecar ([`sidecar`]): the pod's content decides, then annotations,
+//! then settings. Shared memory is always a service. The older memory in a ConfigMap is a volume ([`containers`]).
 
 mod containers;
-mod legacy;
-mod mode;
-mod service;
 mod sidecar;
 mod tokens;
 
 use crate::inject::env::{self, ExistingEnv, Variable};
 use crate::inject::own::MemoryVariableNames;
 use crate::inject::parts::{ExistingMounts, ExistingParts, WantedPart, WantedParts};
-use crate::inject::{Unmet, WantedByContainer, WantedByPod, field_origin, lookup_failed, resource_name};
+use crate::inject::{
+    Unmet, WantedByContainer, WantedByPod, annotation_pointer, field_origin, lookup_failed, resource_name,
+};
 use crate::message::fit_names;
+use crate::prelude::*;
+use crate::sympozium::api::agent::auto_store_off;
+use crate::sympozium::api::ensemble::has_access_rules;
+use crate::sympozium::api::{CONFIG_LABEL, MEMORY_SERVER, MEMORY_SKILL, MODE_ANNOTATION};
+use crate::sympozium::codes::{CONFIG_UNKNOWN, LOOKUP_FAILED, MEMORY_MODE_UNKNOWN, SIDECAR_MODE_IGNORED};
+use crate::sympozium::lookup::{self, PackMode};
+use crate::sympozium::validate::skill_pack_missing;
+use crate::sympozium::variables::{self, AUTO_STORE, INSTANCE, PRIVATE_URL};
+use crate::url::Endpoint;
 use memgate_model::edit::{KeyRef, Origin};
-use memgate_model::finding::Finding;
-use memgate_model::object::Object;
-use memgate_model::platform_settings::Sympozium;
+use memgate_model::elsewhere::Elsewhere;
+use memgate_model::platform_settings::{MemoryMode, Sympozium};
 use memgate_model::pod::{Container, Pod};
-use memgate_model::state_reader::StateReader;
-use memgate_primitives::plain_text::quoted;
-use memgate_primitives::pointer::Pointer;
 
-pub(super) use self::mode::{PACK_SIDECAR, is_loopback};
-use self::mode::{has_server, private_mode};
-use super::super::api::agent::auto_store_off;
-use super::super::api::ensemble::has_access_rules;
-use super::super::api::{CONFIG_LABEL, MEMORY_SKILL};
-use super::super::codes::{CONFIG_UNKNOWN, LOOKUP_FAILED};
-use super::super::lookup::PackMode;
-use super::super::variables::{self, AUTO_STORE, INSTANCE};
 use super::find::PodMemories;
-use super::recognise::instance_label;
+use super::instance_label;
 
 /// The prefixes of all variables.
 const PREFIXES: [&str; 3] = [INSTANCE, "MEMORY_", "WORKFLOW_"];
@@ -43,11 +39,8 @@ pub(super) const NAMES: MemoryVariableNames<'static> =
     MemoryVariableNames { prefixes: &PREFIXES, names: &variables::OF_MEMORY, open: None };
 
 /// The names of those that say where memory is.
-pub(super) const URLS: MemoryVariableNames<'static> = MemoryVariableNames {
-    prefixes: &PREFIXES,
-    names: &[variables::PRIVATE_URL, variables::SHARED_URL],
-    open: None,
-};
+pub(super) const URLS: MemoryVariableNames<'static> =
+    MemoryVariableNames { prefixes: &PREFIXES, names: &[PRIVATE_URL, variables::SHARED_URL], open: None };
 
 /// A pod, and the container of the agent in it.
 pub(super) struct PodContext<'p> {
@@ -233,4 +226,69 @@ impl<'p, 's> WantedBuilder<'p, 's> {
         let list = env::pointer(self.pod.index);
         self.existing.get(name).map_or_else(|| list.clone(), |(index, _)| list.index(index))
     }
+}
+
+/// Upstream's name for the sidecar of a SkillPack.
+pub(super) const PACK_SIDECAR: &str = "skill-memory";
+
+/// Whether the pod already has a memory server, and does not set the URL of another one.
+fn has_server(builder: &WantedBuilder<'_, '_>) -> bool {
+    let url = builder.existing.get(PRIVATE_URL).map(|(_, entry)| entry);
+    let is_local = url.is_none_or(|entry| entry.literal().is_some_and(is_loopback));
+    is_local && [MEMORY_SERVER, PACK_SIDECAR].iter().any(|name| builder.pod.parts.has_container(name))
+}
+
+/// Where the private memory runs.
+fn private_mode<'s>(builder: &mut WantedBuilder<'_, 's>, state: &mut StateReader<'s>) -> PackMode<'s> {
+    if builder.existing.get(PRIVATE_URL).is_some() {
+        if requested_mode(builder) == Some("sidecar") {
+            let message = format!("sidecar mode ignored: {PRIVATE_URL} is already set");
+            let at = builder.env_entry(PRIVATE_URL);
+            builder.warnings.push(Finding::warn(&SIDECAR_MODE_IGNORED, at, message));
+        }
+        return PackMode::Service;
+    }
+    let chosen = requested_by_annotation(builder).unwrap_or_else(|| state.settings().sympozium.memory_mode);
+    let mode = lookup::pack_mode(chosen, builder.pod.namespace, state);
+    if matches!(mode, PackMode::Sidecar(None)) && chosen != MemoryMode::Sidecar {
+        builder.warnings.push(skill_pack_missing(builder.pod.namespace, instance_label()));
+    }
+    mode
+}
+
+/// Whether a URL points at the pod itself.
+pub(super) fn is_loopback(url: &str) -> bool {
+    let host = Endpoint::parse(url).host.to_ascii_lowercase();
+    let is_v4 = || host.parse::<std::net::Ipv4Addr>().is_ok_and(|address| address.is_loopback());
+    host == "localhost" || host == "::1" || is_v4()
+}
+
+/// The value of the mode annotation of the pod, or else of the Agent.
+fn requested_mode<'a>(builder: &'a WantedBuilder<'_, '_>) -> Option<&'a str> {
+    let agent_annotation =
+        || builder.found.agent?.tree().text_at(&["metadata", "annotations", MODE_ANNOTATION]);
+    builder.pod.pod.annotation(MODE_ANNOTATION).or_else(agent_annotation)
+}
+
+/// The mode that an annotation requests; an unsupported value only warns.
+fn requested_by_annotation(builder: &mut WantedBuilder<'_, '_>) -> Option<MemoryMode> {
+    let value = requested_mode(builder)?;
+    if let Some(mode) = lookup::asked_mode(value) {
+        return Some(mode);
+    }
+    let of_pod = builder.pod.pod.annotation(MODE_ANNOTATION).is_some();
+    let message = fit_names([value, &builder.found.instance], |[value, agent]| {
+        let owner = if of_pod { String::new() } else { format!(" of Agent {}", quoted(agent)) };
+        let value = quoted(value);
+        format!(
+            "annotation {MODE_ANNOTATION}{owner}: unsupported value {value}; use \"service\" or \"sidecar\""
+        )
+    });
+    let at = if of_pod { annotation_pointer(MODE_ANNOTATION) } else { instance_label() };
+    let agent = builder.found.agent.filter(|_| !of_pod);
+    let warning = Finding::warn(&MEMORY_MODE_UNKNOWN, at, message).and_elsewhere(|| {
+        Some(Elsewhere::of(agent?, annotation_pointer(MODE_ANNOTATION), "the annotation of the Agent"))
+    });
+    builder.warnings.push(warning);
+    None
 }

@@ -1,28 +1,24 @@
-//! Validates an Ensemble: its shared memory as a whole, and the effects of a change. Its parts have their
-//! own modules.
+//! Validates an Ensemble: its shared memory as a whole, and the effects of a change. Of its
+//! parts, the access rules of shared memory are here; the others have their own modules.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use memgate_model::family::Subject;
-use memgate_model::finding::{Finding, excerpt};
-use memgate_model::state_reader::StateReader;
-use memgate_model::tree::Tree;
-use memgate_primitives::plain_text::quoted;
-use memgate_primitives::pointer::Pointer;
-
-use super::super::api::agent::ensemble_name;
-use super::super::api::ensemble::{Ensemble, shares_memory};
-use super::super::api::read::is_true;
-use super::super::api::shared_memory::SharedMemory;
-use super::super::api::{AGENT, AGENT_OLD, ENSEMBLE_OLD, shared_server};
-use super::super::codes::{
-    EXCLUDE_DATA_LOSS, LEGACY_PERSONAS, MEMBRANE_WITHOUT_MEMORY, RELATIONSHIP_UNKNOWN,
-    SHARED_MEMORY_DATA_LOSS, STORAGE_SIZE_CHANGED, STORAGE_SIZE_INVALID,
-};
-use super::{Report, about_agents, access, configs, limits, membrane, names, tokens, volumes};
 use crate::message::{fit_names, truncate};
+use crate::prelude::*;
+use crate::sympozium::api::agent::ensemble_name;
+use crate::sympozium::api::ensemble::{Ensemble, shares_memory};
+use crate::sympozium::api::shared_memory::{AccessRule, SharedMemory};
+use crate::sympozium::api::{ACCESSES, AGENT, AGENT_OLD, ENSEMBLE_OLD, is_true, shared_server};
+use crate::sympozium::codes::{
+    ACCESS_CONFIG_CONFLICT, ACCESS_CONFIG_REQUIRED, ACCESS_CONFIG_UNKNOWN, ACCESS_DUPLICATE,
+    ACCESS_UNCOVERED, ACCESS_UNSUPPORTED, EXCLUDE_DATA_LOSS, LEGACY_PERSONAS, MEMBRANE_WITHOUT_MEMORY,
+    RELATIONSHIP_UNKNOWN, SHARED_MEMORY_DATA_LOSS, STORAGE_SIZE_CHANGED, STORAGE_SIZE_INVALID,
+};
+use memgate_model::finding::excerpt;
 use memgate_primitives::quantity::billionths;
+
+use super::{Report, about_agents, membrane, names, pods};
 
 const SHARED: &str = "/spec/sharedMemory";
 
@@ -34,24 +30,24 @@ pub(super) fn findings(
     let ensemble = Ensemble::read(subject.object);
     let before = subject.old.map(|old| (old, Ensemble::read(old)));
     let mut findings = Vec::new();
-    configs::findings(&ensemble, subject, report, &mut findings);
+    names::config_findings(&ensemble, subject, report, &mut findings);
     names::ensemble(&ensemble, before.as_ref().map(|(_, before)| before), subject, report, &mut findings);
     findings.extend(old_names(&ensemble, subject));
     if report.wants_warnings() {
         relationships(&ensemble, report, &mut findings);
-        findings.extend(volumes::warnings(subject.object, report));
+        findings.extend(pods::volume_warnings(subject.object, report));
     }
     if let Some(shared) = &ensemble.shared {
         if shared.enabled {
             let (server, at) = (shared_server(subject.name), Pointer::new(SHARED).key("enabled"));
-            findings.extend(tokens::without_key(&server, subject.namespace, at, state));
+            findings.extend(pods::without_key(&server, subject.namespace, at, state));
         }
         findings.extend(storage_size(shared, report));
         findings.extend(without_memory(shared, report));
-        access::findings(&ensemble, shared, report, &mut findings);
+        access_findings(&ensemble, shared, report, &mut findings);
         if let Some(membrane) = &shared.membrane {
             membrane::findings(&ensemble, shared, membrane, report, &mut findings);
-            findings.extend(limits::findings(membrane, report));
+            findings.extend(membrane::limit_findings(membrane, report));
         }
     }
     if let Some((old, before)) = &before {
@@ -106,7 +102,7 @@ fn old_names(ensemble: &Ensemble<'_>, subject: &Subject<'_>) -> Option<Finding> 
     }
     let rules = ensemble.shared.as_ref().map(|shared| shared.rules.iter());
     let rule = rules.into_iter().flatten().find(|rule| rule.persona.is_some())?;
-    let at = access::pointer().index(rule.index).key("persona");
+    let at = pointer().index(rule.index).key("persona");
     let message = format!("{} is the old name of agentConfig", at.field());
     Some(Finding::warn(&LEGACY_PERSONAS, at, message).at_key())
 }
@@ -227,5 +223,95 @@ fn resized(ensemble: &Ensemble<'_>, before: &Ensemble<'_>, report: Report<'_>) -
 
 fn effective_size(shared: &SharedMemory<'_>) -> Option<i128> {
     let size = shared.storage_size;
-    billionths(if size.is_empty() { super::super::api::STORAGE_SIZE_DEFAULT } else { size })
+    billionths(if size.is_empty() { crate::sympozium::api::STORAGE_SIZE_DEFAULT } else { size })
+}
+
+/// The pointer to the list of rules.
+pub(super) fn pointer() -> Pointer {
+    Pointer::new("/spec/sharedMemory/accessRules")
+}
+
+/// The pointer to one of them.
+fn place(rule: &AccessRule<'_>) -> Pointer {
+    pointer().index(rule.index)
+}
+
+pub(super) fn access_findings(
+    ensemble: &Ensemble<'_>,
+    shared: &SharedMemory<'_>,
+    report: Report<'_>,
+    findings: &mut Vec<Finding>,
+) {
+    for rule in &shared.rules {
+        let access = || place(rule).key("access");
+        findings.extend(report.unsupported(&ACCESS_UNSUPPORTED, access, rule.access, &ACCESSES));
+        match rule.config() {
+            None => findings.extend(without_config(rule, report)),
+            Some(name) if report.wants_warnings() => {
+                findings.extend(conflicting_names(rule, report));
+                findings.extend(unknown_config(ensemble, rule, name, report));
+                findings.extend(duplicate(shared, rule, name, report));
+            }
+            Some(_) => {}
+        }
+    }
+    // If all rules are read-only, they are exceptions, and the other configs are meant to write.
+    if report.wants_warnings() && shared.rules.iter().any(|rule| rule.access() == ACCESSES[0]) {
+        for name in ensemble.named_configs().filter(|name| shared.rule(name).is_none()) {
+            findings.extend(report.warn_of(&ACCESS_UNCOVERED, pointer, [name], |[name]| {
+                format!("no rule for {}: it gets read-write", quoted(name))
+            }));
+        }
+    }
+}
+
+/// Reports a rule without a config. The schema requires a name; upstream never applies a rule with an empty
+/// name.
+fn without_config(rule: &AccessRule<'_>, report: Report<'_>) -> Option<Finding> {
+    let message = |here: &Pointer| format!("{}: Required value", here.key("agentConfig").field());
+    if rule.is_named {
+        report.warn_whole(&ACCESS_CONFIG_REQUIRED, || place(rule), message)
+    } else {
+        report.deny_whole(&ACCESS_CONFIG_REQUIRED, || place(rule), message)
+    }
+}
+
+fn conflicting_names(rule: &AccessRule<'_>, report: Report<'_>) -> Option<Finding> {
+    let (today, old) = (rule.agent_config?, rule.persona?);
+    if today == old || today.is_empty() || old.is_empty() {
+        return None;
+    }
+    let finding = report.warn_of(
+        &ACCESS_CONFIG_CONFLICT,
+        || place(rule),
+        [today, old],
+        |[today, old]| format!("agentConfig {} and persona {} differ", quoted(today), quoted(old)),
+    )?;
+    Some(finding.help("agentConfig wins"))
+}
+
+fn unknown_config(
+    ensemble: &Ensemble<'_>,
+    rule: &AccessRule<'_>,
+    name: &str,
+    report: Report<'_>,
+) -> Option<Finding> {
+    if ensemble.has_config(name) {
+        return None;
+    }
+    let today = rule.agent_config.is_some_and(|name| !name.is_empty());
+    let at = || place(rule).key(if today { "agentConfig" } else { "persona" });
+    let finding = report.not_found(&ACCESS_CONFIG_UNKNOWN, at, name, ensemble)?;
+    Some(finding.help("a config without a rule of its own gets read-write"))
+}
+
+fn duplicate(
+    shared: &SharedMemory<'_>,
+    rule: &AccessRule<'_>,
+    name: &str,
+    report: Report<'_>,
+) -> Option<Finding> {
+    let first = shared.rule(name).filter(|first| first.index != rule.index)?;
+    let finding = report.duplicate_value(&ACCESS_DUPLICATE, || place(rule), name)?;
+    Some(finding.help("the first rule wins").related(place(first), "the rule that counts"))
 }

@@ -2,13 +2,11 @@
 
 use std::fmt::Display;
 
-use super::super::api::ensemble::Ensemble;
 use crate::message::{fit_names, fits};
-use memgate_model::finding::{Code, Details, Finding, excerpt};
-use memgate_primitives::budget::Budget;
+use crate::prelude::*;
+use crate::sympozium::api::ensemble::Ensemble;
+use memgate_model::finding::{Code, Details, excerpt};
 use memgate_primitives::fix::Fix;
-use memgate_primitives::plain_text::quoted;
-use memgate_primitives::pointer::Pointer;
 use memgate_primitives::suggest;
 
 /// Makes findings within a budget. Each text owns the values that it shows.
@@ -139,10 +137,9 @@ impl<'w> Report<'w> {
 
 #[cfg(test)]
 mod tests {
-    use std::borrow::Cow;
-
-    use super::super::super::codes::TYPE_INVALID;
     use super::*;
+    use crate::sympozium::codes::TYPE_INVALID;
+    use std::borrow::Cow;
 
     #[test]
     fn says_which_value_was_meant() {

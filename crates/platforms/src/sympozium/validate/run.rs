@@ -1,30 +1,30 @@
 //! Validates an AgentRun.
+//!
+//! Validates runs of Celln: in a virtual machine without a pod, skills or shared memory.
+//!
+//! Newer definitions of AgentRun have values and rules for them, which stand here until the bundled definition has them.
 
-use memgate_model::family::Subject;
-use memgate_model::finding::Finding;
-use memgate_model::object::{Lookup, Object};
-use memgate_model::request::Operation;
-use memgate_model::state_reader::StateReader;
-use memgate_model::tree::Tree;
-use memgate_primitives::plain_text::quoted;
-use memgate_primitives::pointer::Pointer;
-
-use super::super::api::agent::{agent_ref, agent_ref_pointer, has_memory, is_celln};
-use super::super::api::read::{is_true, label};
-use super::super::api::{BUDGET_ACTIONS, ENSEMBLE_LABEL};
-use super::super::codes::{
-    AGENT_MISSING, BUDGET_SPENT, CIRCUIT_OPEN, ENSEMBLE_LABEL_DIFFERS, LEGACY_INSTANCE_REF,
-};
-use super::super::lookup;
-use super::environment;
-use super::{Report, celln, skills, volumes};
 use crate::message::fit_names;
+use crate::prelude::*;
+use crate::sympozium::api::agent::{
+    agent_ref, agent_ref_pointer, celln_field, has_memory, is_celln, memory_skill, skills,
+};
+use crate::sympozium::api::ensemble::shares_memory;
+use crate::sympozium::api::{BUDGET_ACTIONS, CELLN, ENDURING, ENSEMBLE_LABEL, is_true, label};
+use crate::sympozium::codes::{
+    AGENT_MISSING, BUDGET_SPENT, CELLN_NO_MEMORY, CELLN_NO_SHARED_MEMORY, CIRCUIT_OPEN,
+    ENSEMBLE_LABEL_DIFFERS, LEGACY_INSTANCE_REF, SCHEMA,
+};
+use crate::sympozium::lookup;
+use memgate_model::request::Operation;
+
+use super::{Report, pods};
 
 pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let run = subject.object;
     let report = Report::new(state.budget());
-    let mut findings = skills::findings(subject, state);
-    findings.extend(volumes::run_findings(run, report));
+    let mut findings = pods::skill_findings(subject, state);
+    findings.extend(pods::volumes_of_run(run, report));
     findings.extend(old_name(run));
     let (mut agent, mut maker) = (None, None);
     let name = agent_ref(run);
@@ -43,15 +43,15 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     let (env, created) = (["spec", "env"], subject.operation == Operation::Create);
     let ensemble = match maker {
         Some((ensemble, _)) => Some(ensemble),
-        None if !created && !is_celln(run) && !environment::names_reserved(run, &env) => None,
+        None if !created && !is_celln(run) && !pods::names_reserved(run, &env) => None,
         None => lookup::ensemble_of(agent.map(Object::tree), Some(run), subject.namespace, state),
     };
     // The Ensemble has no part in a run of Celln.
     let used = ensemble.filter(|_| !is_celln(run));
-    findings.extend(environment::findings(run, &env, used, report));
+    findings.extend(pods::environment_findings(run, &env, used, report));
     // Every Agent that an Ensemble makes has the skill.
     let has_memory = maker.is_some() || agent.is_some_and(|agent| has_memory(agent.tree()));
-    findings.extend(celln::run_findings(subject, name.filter(|_| has_memory), ensemble, report));
+    findings.extend(celln_run_findings(subject, name.filter(|_| has_memory), ensemble, report));
     if created {
         findings.extend(agent.and_then(|agent| ensemble_label_differs(run, agent)));
         if let Some(ensemble) = used {
@@ -113,4 +113,124 @@ fn budget_spent(subject: &Subject<'_>, ensemble: &Object) -> Option<Finding> {
     let finding = || Finding::warn(&BUDGET_SPENT, agent_ref_pointer(subject.object), message);
     let at = Pointer::new("/spec/sharedMemory/membrane/tokenBudget/maxTokens");
     spent.then(|| finding().elsewhere(ensemble, at, "the limit"))
+}
+
+/// The backends of a run.
+const BACKENDS: [&str; 2] = ["job", CELLN];
+/// The lifecycles of a run.
+const LIFECYCLES: [&str; 2] = ["one-shot", ENDURING];
+
+/// Findings about a run. `agent` is its Agent with the name, if that is known and has memory.
+pub(super) fn celln_run_findings(
+    subject: &Subject<'_>,
+    agent: Option<&str>,
+    ensemble: Option<&Object>,
+    report: Report<'_>,
+) -> Vec<Finding> {
+    let run = subject.object;
+    let spec = Pointer::new("/spec");
+    let mut findings: Vec<Finding> = values(run, &spec, report).collect();
+    if let Some(run) = run.get("spec") {
+        let old = subject.old.and_then(|old| old.get("spec"));
+        findings.extend(broken_rules(run, old).filter_map(|(field, rule)| {
+            report.deny(&SCHEMA, || spec.key(field), move || format!("Invalid value: {rule}"))
+        }));
+    }
+    if !is_celln(run) {
+        return findings;
+    }
+    let backend = || spec.key("backend");
+    if let Some(index) = memory_skill(skills(run)) {
+        let at = || spec.key("skills").index(index).key("skillPackRef");
+        let message =
+            |_: &Pointer| "backend \"celln\" runs without SkillPacks: this run has no memory".to_owned();
+        findings.extend(match run.at(&["spec", "cellnSelection"]) {
+            Some(_) => report.deny_whole(&CELLN_NO_MEMORY, at, message),
+            None => report.warn_whole(&CELLN_NO_MEMORY, at, message),
+        });
+    } else if let Some(agent) = agent {
+        let message = fit_names([agent], |[agent]| {
+            format!("backend \"celln\" ignores the skills of Agent {}: this run has no memory", quoted(agent))
+        });
+        let finding = Finding::warn(&CELLN_NO_MEMORY, backend(), message);
+        let is_selected = run.at(&["spec", "cellnSelection"]).is_some();
+        let help = "use an Agent without skills: Sympozium's own webhook refuses this run";
+        findings.push(if is_selected { finding.help(help) } else { finding });
+    }
+    if let Some(ensemble) = ensemble.filter(|ensemble| shares_memory(ensemble.tree())) {
+        let message = fit_names([&ensemble.name], |[name]| {
+            format!("backend \"celln\" has no shared memory: Ensemble {} is not used", quoted(name))
+        });
+        let finding = Finding::warn(&CELLN_NO_SHARED_MEMORY, backend(), message);
+        let at = Pointer::new("/spec/sharedMemory/enabled");
+        findings.push(finding.elsewhere(ensemble, at, "not used"));
+    }
+    findings
+}
+
+/// Findings about the runs that the platform makes of an Agent.
+pub(super) fn celln_agent_findings(agent: &Tree, report: Report<'_>) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = agent.at(&["spec"]).map_or_else(Vec::new, |spec| {
+        let execution = spec.get("execution");
+        execution.map(|it| enums(it, &Pointer::new("/spec/execution"), report).collect()).unwrap_or_default()
+    });
+    if let Some(at) = celln_field(agent).filter(|_| has_memory(agent)) {
+        let message =
+            |_: &Pointer| "runs with backend \"celln\" have no memory; use another Agent for them".to_owned();
+        findings.extend(report.warn_whole(&CELLN_NO_MEMORY, || at, message));
+    }
+    findings
+}
+
+fn values(run: &Tree, spec: &Pointer, report: Report<'_>) -> impl Iterator<Item = Finding> {
+    run.get("spec").map(|tree| enums(tree, spec, report)).into_iter().flatten()
+}
+
+/// Denies backends and lifecycles that do not exist.
+fn enums(tree: &Tree, here: &Pointer, report: Report<'_>) -> impl Iterator<Item = Finding> {
+    let fields = [("backend", &BACKENDS), ("executionLifecycle", &LIFECYCLES)];
+    let finding = |(field, values): (&'static str, &'static [&str; 2])| {
+        report.unsupported(&SCHEMA, || here.key(field), tree.text_at(&[field]), values)
+    };
+    fields.map(finding).into_iter().flatten()
+}
+
+/// The rules that a run breaks, with the field of each.
+/// Source: upstream, `api/v1alpha1/agentrun_types.go`.
+fn broken_rules(run: &Tree, old: Option<&Tree>) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let is = |run: &Tree, field, value| run.text_at(&[field]) == Some(value);
+    let has = |field| run.get(field).is_some();
+    let (celln, endures) = (is(run, "backend", CELLN), is(run, "executionLifecycle", ENDURING));
+    let is_task = run.text_at(&["mode"]).is_none_or(|mode| mode == "task");
+    let was_enduring = old.is_some_and(|old| is(old, "executionLifecycle", ENDURING));
+    [
+        (
+            has("cellnSelection") && (!celln || has("celln")),
+            "cellnSelection",
+            "cellnSelection needs backend \"celln\" and excludes celln",
+        ),
+        (
+            endures && !(has("enduring") && celln && has("cellnSelection") && is_task),
+            "executionLifecycle",
+            "\"enduring\" needs backend \"celln\", cellnSelection, enduring and mode \"task\"",
+        ),
+        (has("enduring") && !endures, "enduring", "enduring needs executionLifecycle \"enduring\""),
+        (
+            has("conversation") && !endures,
+            "conversation",
+            "conversation needs executionLifecycle \"enduring\"",
+        ),
+        (
+            is(run, "executionLifecycle", LIFECYCLES[0]) && is(run, "mode", "server"),
+            "mode",
+            "executionLifecycle \"one-shot\" excludes mode \"server\"",
+        ),
+        (
+            was_enduring && !(endures && celln && has("cellnSelection") && has("enduring")),
+            "executionLifecycle",
+            "an enduring run keeps its lifecycle, backend, selection and limits",
+        ),
+    ]
+    .into_iter()
+    .filter_map(|(is_broken, field, rule)| is_broken.then_some((field, rule)))
 }

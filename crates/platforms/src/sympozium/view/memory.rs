@@ -16,20 +16,21 @@ use memgate_model::tree::Tree;
 use memgate_primitives::pointer::Pointer;
 use memgate_primitives::quantity;
 
-use super::super::api::agent::{
+use super::{new_view, subject_of};
+use crate::sympozium::api::agent::{
     SkillsOwner, agent_ref, agent_ref_pointer, ensemble_label, has_legacy_memory, is_celln, memory_skill,
     sidecar_image, skills, skills_owner,
 };
-use super::super::api::ensemble::{AgentConfig, Ensemble, shares_memory};
-use super::super::api::membrane::{VisibilitySource, effective_visibility};
-use super::super::api::shared_memory::SharedMemory;
-use super::super::api::{
+use crate::sympozium::api::ensemble::{
+    AgentConfig, Ensemble, VisibilitySource, effective_visibility, shares_memory,
+};
+use crate::sympozium::api::shared_memory::SharedMemory;
+use crate::sympozium::api::{
     AGENT, AGENT_OLD, CONFIG_LABEL, ENSEMBLE, ENSEMBLE_LABEL, MEMORY_SERVER, MEMORY_SKILL, MODE_ANNOTATION,
     PACK_LABEL, PERSONA_LABEL, SKILL_PACK, STORAGE_SIZE_DEFAULT, VISIBILITIES, private_url, shared_url,
 };
-use super::super::lookup::{self, PackMode};
-use super::super::variables::access;
-use super::{new_view, subject_of};
+use crate::sympozium::lookup::{self, PackMode};
+use crate::sympozium::variables::access;
 
 /// The backend of a memory server.
 const SERVER: &str = "sqlite";

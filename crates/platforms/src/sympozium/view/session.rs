@@ -7,12 +7,11 @@ use memgate_model::tree::Tree;
 use memgate_primitives::duration::nanoseconds;
 use memgate_primitives::pointer::Pointer;
 
-use super::super::api::agent::agent_ref;
-use super::super::api::read::is_true;
-use super::super::api::{AGENT, WORKSPACE_SESSION};
-use super::super::lookup;
 use super::memory::storage;
 use super::new_view;
+use crate::sympozium::api::agent::agent_ref;
+use crate::sympozium::api::{AGENT, WORKSPACE_SESSION, is_true};
+use crate::sympozium::lookup;
 
 /// The nanoseconds of a second.
 const SECOND: i64 = 1_000_000_000;

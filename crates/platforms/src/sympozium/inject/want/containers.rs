@@ -1,17 +1,24 @@
 //! The containers that memgate adds. They pass Pod Security "restricted" and have requests and limits.
+//! An init container waits for memory that is a Service; the older memory is a ConfigMap that the agent has mounted.
 
+use crate::inject::parts::{WantedPart, mounts_pointer};
+use crate::inject::{field_origin, resource_name};
+use crate::message::fit_names;
+use crate::prelude::*;
+use crate::sympozium::api::{MEMORY_SERVER, MEMORY_SERVER_PORT, private_url, shared_url};
+use crate::sympozium::codes::{HOST_NETWORK_DNS, POD_VOLUME_CONFLICT};
+use crate::sympozium::variables::{LEGACY, PRIVATE_TOKEN, PRIVATE_URL, SHARED_URL};
+use memgate_model::edit::{KeyRef, Origin};
 use serde_json::{Value, json};
 
-use memgate_model::edit::KeyRef;
-
-use crate::inject::containers::{health_checked_port, resources, security_context};
-
-use super::super::super::api::{MEMORY_SERVER, MEMORY_SERVER_PORT};
-use super::super::super::variables::PRIVATE_TOKEN;
+use super::{WantedBuilder, is_loopback};
 
 /// The group of volumes in pods that do not set one. Without it the memory server could not write to a new volume.
 /// Source: upstream, issue 49.
 pub(super) const DEFAULT_FS_GROUP_ID: i64 = 1000;
+
+/// The user of added containers in pods that do not set one, since root is not allowed.
+const DEFAULT_USER_ID: u32 = 1000;
 
 /// The directory in which the memory server looks for requests in files.
 const IPC_VARIABLE: &str = "MEMORY_IPC_DIR";
@@ -110,5 +117,156 @@ impl MemoryServer<'_> {
         let of_pack = self.env.iter().filter(|(name, _)| !is_own(name)).map(|(_, variable)| variable.clone());
         let of_pack: Vec<Value> = of_pack.collect();
         own.into_iter().map(|(_, variable)| variable).chain(of_pack).collect()
+    }
+}
+
+const PRIVATE_WAIT_CONTAINER: &str = "wait-for-memory";
+const SHARED_WAIT_CONTAINER: &str = "wait-for-shared-memory";
+
+impl WantedBuilder<'_, '_> {
+    pub(super) fn private_service(&mut self, origin: &Origin) {
+        let url = private_url(&self.found.instance, self.pod.namespace);
+        self.private_on = true;
+        self.add_variable(PRIVATE_URL, url.as_str(), origin);
+        self.parts.first_init_container =
+            self.wait_container(PRIVATE_WAIT_CONTAINER, "memory server", (PRIVATE_URL, &url), origin);
+        self.check_dns_policy();
+    }
+
+    pub(super) fn shared_service(&mut self, ensemble: &Object) {
+        let url = shared_url(&ensemble.name, self.pod.namespace);
+        let origin = field_origin(&resource_name("Ensemble", ensemble), "spec.sharedMemory.enabled");
+        self.parts.last_init_container =
+            self.wait_container(SHARED_WAIT_CONTAINER, "shared memory server", (SHARED_URL, &url), &origin);
+        self.check_dns_policy();
+    }
+
+    /// An init container that waits for the server that the agent will use. `None` if that server is not known or
+    /// is in the pod, or if the pod already has this init container.
+    fn wait_container(
+        &self,
+        name: &str,
+        server: &str,
+        (variable, default_url): (&str, &str),
+        origin: &Origin,
+    ) -> Option<WantedPart> {
+        let url = match self.existing.get(variable) {
+            None => default_url,
+            Some((_, entry)) if entry.value_from.is_some() => return None,
+            Some((_, entry)) => entry.value.as_deref().unwrap_or_default(),
+        };
+        if url.is_empty() || url.contains("$(") || is_loopback(url) || self.pod.parts.has_container(name) {
+            return None;
+        }
+        let tree = wait_container(name, server, url, &self.wait_image, self.pod.parts.has_user());
+        Some(WantedPart { name: name.to_owned(), tree, origin: origin.clone() })
+    }
+
+    fn check_dns_policy(&mut self) {
+        let already_warned = self.warnings.iter().any(|warning| *warning.code == HOST_NETWORK_DNS);
+        let resolves =
+            !self.pod.parts.host_network || self.pod.parts.dns_policy == Some("ClusterFirstWithHostNet");
+        if !already_warned && !resolves {
+            let message =
+                "must be ClusterFirstWithHostNet: with hostNetwork the names of memory Services need it";
+            self.warnings.push(Finding::warn(&HOST_NETWORK_DNS, Pointer::new("/spec/dnsPolicy"), message));
+        }
+    }
+}
+
+/// The security context that Pod Security "restricted" requires, with a user unless the pod sets one.
+/// Source: Kubernetes documentation, Pod Security Standards.
+fn security_context(pod_has_user: bool) -> Value {
+    let mut context = json!({
+        "readOnlyRootFilesystem": true,
+        "allowPrivilegeEscalation": false,
+        "capabilities": {"drop": ["ALL"]},
+        "runAsNonRoot": true,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    });
+    if let (Value::Object(fields), false) = (&mut context, pod_has_user) {
+        fields.insert("runAsUser".to_owned(), DEFAULT_USER_ID.into());
+    }
+    context
+}
+
+/// Requests and limits, each as CPU and memory.
+fn resources(requests: (&str, &str), limits: (&str, &str)) -> Value {
+    let quantities = |(cpu, memory): (&str, &str)| json!({"cpu": cpu, "memory": memory});
+    json!({"requests": quantities(requests), "limits": quantities(limits)})
+}
+
+/// The port of a server that answers `GET /health`, and its probes: a minute to start, then readiness
+/// every ten seconds and liveness every thirty.
+fn health_checked_port(port: u16) -> [(&'static str, Value); 4] {
+    let health = json!({"path": "/health", "port": port});
+    [
+        ("ports", json!([{"name": "http", "containerPort": port}])),
+        ("startupProbe", json!({"httpGet": health, "periodSeconds": 2, "failureThreshold": 30})),
+        ("readinessProbe", json!({"httpGet": health, "periodSeconds": 10})),
+        ("livenessProbe", json!({"httpGet": health, "initialDelaySeconds": 5, "periodSeconds": 30})),
+    ]
+}
+
+const LEGACY_VOLUME: &str = "memory";
+const LEGACY_PATH: &str = "/memory";
+
+impl WantedBuilder<'_, '_> {
+    pub(super) fn legacy(&mut self) {
+        let Some(origin) = self.legacy_origin() else { return };
+        let config_map = format!("{}-memory", self.found.instance);
+        if let Some(conflict) = self.volume_conflict(&config_map) {
+            self.warnings.push(conflict);
+            return;
+        }
+        self.add_variable(LEGACY, "true", &origin);
+        if self.pod.parts.volume(LEGACY_VOLUME).is_none() {
+            let tree = json!({"name": LEGACY_VOLUME, "configMap": {"name": config_map, "optional": true}});
+            self.parts.volumes.push(WantedPart {
+                name: LEGACY_VOLUME.to_owned(),
+                tree,
+                origin: origin.clone(),
+            });
+        }
+        if self.pod.mounts.at(LEGACY_PATH).is_none() {
+            let tree = json!({"name": LEGACY_VOLUME, "mountPath": LEGACY_PATH, "readOnly": true});
+            self.mounts.push(WantedPart { name: LEGACY_PATH.to_owned(), tree, origin });
+        }
+    }
+
+    /// The object that turns the ConfigMap on: the Agent, or the Ensemble that will make it.
+    fn legacy_origin(&self) -> Option<Origin> {
+        let made_by = self.found.ensemble.filter(|_| self.found.made_from.is_some());
+        let (kind, object, field) = match (self.found.agent, made_by) {
+            (Some(agent), _) => ("Agent", agent, "spec.memory.enabled"),
+            (None, Some(ensemble)) => ("Ensemble", ensemble, "spec.agentConfigs"),
+            (None, None) => return None,
+        };
+        self.found.legacy.then(|| field_origin(&resource_name(kind, object), field))
+    }
+
+    /// The finding about another volume or mount in place of the ConfigMap.
+    fn volume_conflict(&self, config_map: &str) -> Option<Finding> {
+        if let Some((index, volume)) = self.pod.parts.volume(LEGACY_VOLUME) {
+            let config_map_name = volume.config_map.as_ref().and_then(|map| map.name.as_deref());
+            if config_map_name != Some(config_map) {
+                let message = fit_names([config_map], |[name]| {
+                    format!(
+                        "volume \"{LEGACY_VOLUME}\" should be ConfigMap {}; {LEGACY} is not set",
+                        quoted(name)
+                    )
+                });
+                let at = Pointer::new("/spec/volumes").index(index);
+                return Some(Finding::warn(&POD_VOLUME_CONFLICT, at, message));
+            }
+        }
+        let (index, mount) = self.pod.mounts.at(LEGACY_PATH)?;
+        let name = mount.name.as_deref().unwrap_or_default();
+        let message = fit_names([name, config_map], |[name, config_map]| {
+            let (name, config_map) = (quoted(name), quoted(config_map));
+            format!("{LEGACY_PATH} is volume {name} instead of ConfigMap {config_map}; {LEGACY} is not set")
+        });
+        let list = mounts_pointer(self.pod.index);
+        (name != LEGACY_VOLUME).then(|| Finding::warn(&POD_VOLUME_CONFLICT, list.index(index), message))
     }
 }

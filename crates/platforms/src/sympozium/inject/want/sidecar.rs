@@ -9,29 +9,24 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
-
 use crate::inject::parts::{WantedPart, mounts_pointer};
 use crate::inject::{field_origin, resource_name};
 use crate::message::fit_names;
-use memgate_model::edit::Origin;
-use memgate_model::finding::Finding;
-use memgate_model::object::{Lookup, Object};
-use memgate_model::pod::Mount;
-use memgate_model::state_reader::StateReader;
-use memgate_primitives::credential::{is_credential_name, value_spans};
-use memgate_primitives::plain_text::quoted;
-use memgate_primitives::pointer::Pointer;
-
-use super::super::super::api::agent::{sidecar_command, sidecar_env, sidecar_image};
-use super::super::super::api::ensemble::{configs_field, find_config};
-use super::super::super::api::{CLAIM, MEMORY_SERVER, MEMORY_SERVER_PORT};
-use super::super::super::codes::{
+use crate::prelude::*;
+use crate::sympozium::api::agent::{sidecar_command, sidecar_env, sidecar_image};
+use crate::sympozium::api::ensemble::{configs_field, find_config};
+use crate::sympozium::api::{CLAIM, MEMORY_SERVER, MEMORY_SERVER_PORT};
+use crate::sympozium::codes::{
     CLAIM_MISSING, HARNESS_NO_IPC, HOST_NETWORK_SIDECAR, POD_PACK_CREDENTIAL, POD_VOLUME_CONFLICT,
     SEEDS_TOO_LARGE,
 };
-use super::super::super::variables::{PRIVATE_TOKEN, PRIVATE_URL};
-use super::super::recognise::instance_label;
+use crate::sympozium::inject::instance_label;
+use crate::sympozium::variables::{PRIVATE_TOKEN, PRIVATE_URL};
+use memgate_model::edit::Origin;
+use memgate_model::pod::Mount;
+use memgate_primitives::credential::{is_credential_name, value_spans};
+use serde_json::{Value, json};
+
 use super::containers::{DEFAULT_FS_GROUP_ID, MemoryServer};
 use super::{PodContext, WantedBuilder};
 

@@ -6,35 +6,30 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-use serde_json::value::RawValue;
-
 use crate::inject::env::Variable;
 use crate::inject::own;
 use crate::message::fit_names;
-use crate::workloads::DEPLOYMENT;
-use memgate_model::edit::{EnvSource, KeyRef, Origin};
-use memgate_model::finding::Finding;
-use memgate_model::kind::{Kind, SECRET};
-use memgate_model::object::{Lookup, Object};
-use memgate_model::platform_settings::WriterTokens;
-use memgate_model::pod::{self, Container, EnvVarView, Mount, NamedView, visit_elements};
-use memgate_model::state_reader::StateReader;
-use memgate_model::view::{Text, view};
-use memgate_primitives::budget::Budget;
-use memgate_primitives::plain_text::quoted;
-use memgate_primitives::pointer::{Path, Pointer};
-
-use super::super::super::api::{
+use crate::prelude::*;
+use crate::sympozium::api::{
     ACCESSES, AGENT_CONTAINER, AGENT_OLD, CONFIG_LABEL, ENSEMBLE_OLD, MEMORY_SERVER, MEMORY_SERVER_PORT,
     PACK_LABEL, PERSONA_LABEL, ROLE_LABEL, TOKEN_KEY, private_server, shared_server, token_secret,
 };
-use super::super::super::codes::{
+use crate::sympozium::codes::{
     POD_TOKEN_EXPOSED, POD_TOKEN_HARNESS, POD_TOKEN_LITERAL, POD_TOKEN_READ_ONLY, WRITER_TOKEN_MISSING,
 };
-use super::super::super::variables::{
+use crate::sympozium::variables::{
     ACCESS, ADMIN_TOKEN, PRIVATE_TOKEN, PRIVATE_URL, SHARED_TOKEN, SHARED_URL,
 };
+use crate::workloads::DEPLOYMENT;
+use memgate_model::edit::{EnvSource, KeyRef, Origin};
+use memgate_model::kind::SECRET;
+use memgate_model::platform_settings::WriterTokens;
+use memgate_model::pod::{self, Container, EnvVarView, Mount, NamedView, visit_elements};
+use memgate_model::view::{Text, view};
+use memgate_primitives::pointer::Path;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
 use super::{PACK_SIDECAR, WantedBuilder};
 
 view! {
