@@ -10,12 +10,12 @@ use crate::cli::page;
 use crate::cli::terminal::Terminal;
 use memgate_model::policy::Policies;
 use memgate_model::request::Point;
-use memgate_workbench::offline::check::{Checked, check};
-use memgate_workbench::offline::findings::overview;
-use memgate_workbench::offline::load::load;
-use memgate_workbench::offline::page::PageInputs;
-use memgate_workbench::offline::passed_over::pass_over;
-use memgate_workbench::offline::what_if::replaced;
+use memgate_workbench::judge::{Checked, check};
+use memgate_workbench::load::load;
+use memgate_workbench::page::PageInputs;
+use memgate_workbench::passed_over::pass_over;
+use memgate_workbench::place::overview;
+use memgate_workbench::what_if::replaced;
 
 /// Judge stored objects by policies, and tell what admission would do
 ///

@@ -16,14 +16,14 @@ use memgate_model::finding::{Code, Severity};
 use memgate_model::request::{Occasion, Point};
 use memgate_platforms::common;
 use memgate_platforms::message::and_more;
-use memgate_workbench::offline::check::Checked;
-use memgate_workbench::offline::classify::checked_kinds;
-use memgate_workbench::offline::findings::{report, table};
-use memgate_workbench::offline::load::InputPlan;
-use memgate_workbench::offline::passed_over::{Why, counts};
-use memgate_workbench::offline::sets::check_all;
+use memgate_workbench::judge::Checked;
+use memgate_workbench::load::InputPlan;
+use memgate_workbench::objects::checked_kinds;
+use memgate_workbench::passed_over::{Why, counts};
+use memgate_workbench::place::{report, table};
 use memgate_workbench::report::html_data::Page;
 use memgate_workbench::report::{ObjectRef, PassedOver, Report, counted, plain, text};
+use memgate_workbench::sets::check_all;
 
 /// The most objects named in the note about what the inputs do not hold.
 const MAX_NAMES_IN_NOTE: usize = 3;

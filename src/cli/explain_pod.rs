@@ -21,8 +21,8 @@ use memgate_model::settings::Settings;
 use memgate_model::snapshot::Snapshot;
 use memgate_platforms::inject::INJECTED_ANNOTATION;
 use memgate_primitives::name::is_dns_subdomain;
-use memgate_workbench::offline::injected::{DescribedPod, about, describe, describe_all};
-use memgate_workbench::offline::load::{InputPlan, load};
+use memgate_workbench::injected::{DescribedPod, about, describe, describe_all};
+use memgate_workbench::load::{InputPlan, load};
 use memgate_workbench::report::plain;
 
 /// List what memgate added to a pod, and where it comes from

@@ -11,12 +11,12 @@ use crate::cli::terminal::Terminal;
 use memgate_manifest::mask;
 use memgate_manifest::source::Source;
 use memgate_model::request::Occasion;
-use memgate_workbench::offline::check::Checked;
-use memgate_workbench::offline::fix::{FixedFile, fix_all};
-use memgate_workbench::offline::ignore;
-use memgate_workbench::offline::load::InputPlan;
-use memgate_workbench::offline::sets::check_all;
+use memgate_workbench::fix::{FixedFile, fix_all};
+use memgate_workbench::ignore;
+use memgate_workbench::judge::Checked;
+use memgate_workbench::load::InputPlan;
 use memgate_workbench::report::{counted, diff};
+use memgate_workbench::sets::check_all;
 
 /// The most rounds of correcting and checking again. Below a corrected field others show up, and one object has at
 /// most 50 findings at a time: a list of ten thousand wrong elements takes 200 rounds.

@@ -18,19 +18,19 @@ use memgate_manifest::error::Error;
 use memgate_model::family::Family;
 use memgate_model::settings::Settings;
 use memgate_platforms::{common::STATE_UNREADABLE, message::and_more};
-use memgate_workbench::offline::base::Base;
-use memgate_workbench::offline::collect::{OpenFile, Reading, Unread};
-use memgate_workbench::offline::errors::{error_of, input_error};
-use memgate_workbench::offline::load::InputPlan;
-use memgate_workbench::offline::load::{Inputs, load};
-use memgate_workbench::offline::read::DEFAULT_MAX_BYTES;
-use memgate_workbench::offline::render::{Rendering, Unrendered, command};
-#[cfg(feature = "workstation")]
-use memgate_workbench::offline::repository::is_glob;
-use memgate_workbench::offline::repository::{Tool, normal, root_of};
-use memgate_workbench::offline::rules::Rules;
-use memgate_workbench::offline::stop::Stop;
+use memgate_workbench::base::Base;
+use memgate_workbench::errors::{error_of, input_error};
+use memgate_workbench::load::InputPlan;
+use memgate_workbench::load::{Inputs, load};
+use memgate_workbench::program::Stop;
+use memgate_workbench::read::{OpenFile, Reading, Unread};
+use memgate_workbench::render::{Rendering, Unrendered, command};
 use memgate_workbench::report::{counted, plain};
+#[cfg(feature = "workstation")]
+use memgate_workbench::repository::is_glob;
+use memgate_workbench::repository::{Tool, normal, root_of};
+use memgate_workbench::rules::Rules;
+use memgate_workbench::texts::DEFAULT_MAX_BYTES;
 
 /// The most charts and kustomizations with a note of their own.
 const MAX_UNRENDERED_IN_NOTES: usize = 10;

@@ -13,7 +13,7 @@ use memgate_manifest::error::{Error, SyntaxError};
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 use memgate_primitives::suggest::{did_you_mean, nearest};
-use memgate_workbench::offline::collect::{Reading, collect};
+use memgate_workbench::read::{Reading, collect};
 
 /// The JSON Schema of a settings file.
 pub const SETTINGS: &str = include_str!("../../docs/schema/settings.json");

@@ -15,7 +15,7 @@ use memgate_cluster::listed_state::read_state;
 use memgate_cluster::reader::ClusterReader;
 use memgate_core::state::cluster_snapshot::{ClusterSnapshot, Known, kinds};
 use memgate_model::family::Family;
-use memgate_workbench::offline::load::InputPlan;
+use memgate_workbench::load::InputPlan;
 use memgate_workbench::report::plain;
 
 /// The name of the cluster's state in findings, in place of a path.

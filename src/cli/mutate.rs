@@ -19,12 +19,12 @@ use memgate_manifest::source::{Source, Span};
 use memgate_model::edit::Edit;
 use memgate_model::request::Point;
 use memgate_platforms::common::OBJECT_REPEATED;
-use memgate_workbench::offline::check::{Checked, check};
-use memgate_workbench::offline::findings::report;
-use memgate_workbench::offline::load::load;
-use memgate_workbench::offline::notices::Notice;
-use memgate_workbench::offline::rewrite::{self, RewrittenFile, rewrite_all};
+use memgate_workbench::judge::{Checked, check};
+use memgate_workbench::load::load;
+use memgate_workbench::notices::Notice;
+use memgate_workbench::place::report;
 use memgate_workbench::report::{counted, diff, patches, plain, stream};
+use memgate_workbench::rewrite::{self, RewrittenFile, rewrite_all};
 
 /// Print manifests as they would be stored: with defaults, and pods with their memory
 ///

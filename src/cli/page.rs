@@ -2,8 +2,8 @@
 
 use crate::cli::output::OutputArg;
 use memgate_model::request::Occasion;
-use memgate_workbench::offline::load::InputPlan;
-use memgate_workbench::offline::page::PageInputs;
+use memgate_workbench::load::InputPlan;
+use memgate_workbench::page::PageInputs;
 use memgate_workbench::report::ReportFormat;
 use memgate_workbench::report::html_data::Page;
 

@@ -18,11 +18,11 @@ use memgate_primitives::glob::Glob;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 use memgate_primitives::suggest::{did_you_mean, nearest};
-use memgate_workbench::offline::exclude::Exclude;
-use memgate_workbench::offline::load::InputSet;
-use memgate_workbench::offline::repository::{PROJECT_FILE, normal, root_of, without_dots};
-use memgate_workbench::offline::rules::{self, Rule};
+use memgate_workbench::exclude::Exclude;
+use memgate_workbench::load::InputSet;
 use memgate_workbench::report::plain;
+use memgate_workbench::repository::{PROJECT_FILE, normal, root_of, without_dots};
+use memgate_workbench::rules::{self, Rule};
 
 /// The name of the file at the root of a repository.
 pub const FILE_NAME: &str = PROJECT_FILE;

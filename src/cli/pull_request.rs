@@ -11,16 +11,16 @@ use crate::cli::project::Project;
 use crate::cli::terminal::Terminal;
 use memgate_manifest::error::Error;
 use memgate_model::request::Point;
-use memgate_workbench::offline::base::{self, Base};
-use memgate_workbench::offline::baseline::read as read_baseline;
-use memgate_workbench::offline::baseline::{Baseline, pass_by, record};
-use memgate_workbench::offline::check::{Checked, Decided};
-use memgate_workbench::offline::errors::input_error;
-use memgate_workbench::offline::ignore;
-use memgate_workbench::offline::load::InputPlan;
-use memgate_workbench::offline::sets::check_all;
-use memgate_workbench::offline::suppress::{KnownFindings, known, suppress};
+use memgate_workbench::base::{self, Base};
+use memgate_workbench::baseline::read as read_baseline;
+use memgate_workbench::baseline::{Baseline, pass_by, record};
+use memgate_workbench::errors::input_error;
+use memgate_workbench::ignore;
+use memgate_workbench::judge::{Checked, Decided};
+use memgate_workbench::load::InputPlan;
 use memgate_workbench::report::{counted, plain};
+use memgate_workbench::sets::check_all;
+use memgate_workbench::suppress::{KnownFindings, known, suppress};
 
 /// How many digits of a commit are shown.
 const COMMIT_DIGITS: usize = 12;

@@ -15,8 +15,8 @@ use memgate_core::admission;
 use memgate_core::decide::decide;
 use memgate_model::finding::Phase;
 use memgate_model::request::{Occasion, Point};
-use memgate_workbench::offline::load::InputPlan;
-use memgate_workbench::offline::load::Inputs;
+use memgate_workbench::load::InputPlan;
+use memgate_workbench::load::Inputs;
 
 /// Answer one AdmissionReview from standard input, as the webhook would
 ///

@@ -23,9 +23,9 @@ use memgate_cluster::client::KubeContext;
 use memgate_model::snapshot::Snapshot;
 use memgate_server::server::options::{HEALTH_PORT, Options, PORT};
 use memgate_server::server::{Server, State, logs, runtime, tls, traces};
-use memgate_workbench::offline::collect::Reading;
-use memgate_workbench::offline::load::InputPlan;
-use memgate_workbench::offline::load::Inputs;
+use memgate_workbench::load::InputPlan;
+use memgate_workbench::load::Inputs;
+use memgate_workbench::read::Reading;
 
 /// How long a server on a state from files goes on serving after a signal. It is short, because no apiserver calls such a
 /// server through a Service.

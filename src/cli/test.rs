@@ -8,8 +8,8 @@ use crate::cli::input::{note_unread, whole_repository};
 use crate::cli::output::{OutputArg, write_each};
 use crate::cli::project::{Project, ProjectArgs};
 use crate::cli::terminal::Terminal;
-use memgate_workbench::offline::cases::{CasePlan, CaseRun, run as run_cases};
-use memgate_workbench::offline::errors::input_error;
+use memgate_workbench::cases::{CasePlan, CaseRun, run as run_cases};
+use memgate_workbench::errors::input_error;
 use memgate_workbench::report::cases::{self, CaseReport, RuleCoverage};
 use memgate_workbench::report::{counted, plain};
 

@@ -8,9 +8,9 @@ use crate::cli::terminal::Terminal;
 use memgate_manifest::rewrite::yaml;
 use memgate_model::request::Point;
 use memgate_primitives::credential::{masked, masked_keys};
-use memgate_workbench::offline::load::load;
-use memgate_workbench::offline::view::{Viewed, ViewedObject, shown, view};
+use memgate_workbench::load::load;
 use memgate_workbench::report::plain;
+use memgate_workbench::view::{Viewed, ViewedObject, shown, view};
 
 /// Print the fields of memory resources, agents and pods that policies judge
 ///

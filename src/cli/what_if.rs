@@ -9,9 +9,9 @@ use crate::cli::page::{self, page};
 use crate::cli::terminal::Terminal;
 use memgate_model::policy::Question;
 use memgate_model::request::Point;
-use memgate_workbench::offline::load::load;
-use memgate_workbench::offline::what_if::what_if;
+use memgate_workbench::load::load;
 use memgate_workbench::report::{Report, changes};
+use memgate_workbench::what_if::what_if;
 
 /// List the objects that other policies would deny, warn about, or accept
 ///

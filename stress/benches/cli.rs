@@ -7,9 +7,9 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use memgate_model::request::Occasion;
-use memgate_workbench::offline::check::check;
-use memgate_workbench::offline::findings::report;
-use memgate_workbench::offline::load::{InputPlan, load};
+use memgate_workbench::judge::check;
+use memgate_workbench::place::report;
+use memgate_workbench::load::{InputPlan, load};
 use memgate_workbench::report::{DEFAULT_WIDTH, text};
 use serde_json::json;
 

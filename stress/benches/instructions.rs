@@ -26,7 +26,7 @@ use std::path::PathBuf;
 use gungraun::Callgrind;
 use gungraun::prelude::*;
 use memgate_server::server::{Service, State, reviews};
-use memgate_workbench::offline::load::{InputPlan, load};
+use memgate_workbench::load::{InputPlan, load};
 use tempfile::TempDir;
 
 use crate::served::{Connection, changed, constant, memory, options, pod};

@@ -11,7 +11,7 @@ use memgate_core::casefile::request;
 use memgate_core::state;
 use memgate_manifest::document::values;
 use memgate_server::server::State;
-use memgate_workbench::offline::collect::{Reading, collect};
+use memgate_workbench::read::{Reading, collect};
 
 use crate::client::post;
 use crate::running::Running;

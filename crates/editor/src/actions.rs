@@ -16,10 +16,10 @@ use memgate_manifest::source::Source;
 use memgate_model::finding::{Finding, Severity};
 use memgate_platforms::common;
 use memgate_primitives::credential::masked_keys;
-use memgate_workbench::offline::check::Checked;
-use memgate_workbench::offline::findings::report;
-use memgate_workbench::offline::fix::{FixedFile, fix_all, fix_one};
-use memgate_workbench::offline::load::Error;
+use memgate_workbench::fix::{FixedFile, fix_all, fix_one};
+use memgate_workbench::judge::Checked;
+use memgate_workbench::load::Error;
+use memgate_workbench::place::report;
 use memgate_workbench::report::{LocatedFinding, counted};
 
 /// The most findings for which actions are offered at one place.

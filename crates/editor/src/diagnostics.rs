@@ -15,13 +15,13 @@ use crate::uri;
 use crate::workspace::{Plan, Root, name, path};
 use memgate_model::finding::Severity;
 use memgate_primitives::credential::masked_keys;
-use memgate_workbench::offline::check::Checked;
-use memgate_workbench::offline::findings::report;
-use memgate_workbench::offline::ignore;
-use memgate_workbench::offline::load::Error;
-use memgate_workbench::offline::repository::PROJECT_FILE;
-use memgate_workbench::offline::sets::check_all;
+use memgate_workbench::ignore;
+use memgate_workbench::judge::Checked;
+use memgate_workbench::load::Error;
+use memgate_workbench::place::report;
 use memgate_workbench::report::{FileLocation, InputError, LocatedFinding, Related, page};
+use memgate_workbench::repository::PROJECT_FILE;
+use memgate_workbench::sets::check_all;
 
 /// The source of diagnostics, which editors show beside their code.
 const SOURCE: &str = "memgate";

@@ -17,10 +17,10 @@ use memgate_model::request::Request;
 use memgate_model::snapshot::Snapshot;
 use memgate_primitives::credential::masked_keys;
 use memgate_primitives::pointer::Pointer;
-use memgate_workbench::offline::checked_object::UndecidedObject;
-use memgate_workbench::offline::classify::open_state;
-use memgate_workbench::offline::injected::describe;
-use memgate_workbench::offline::load::Error;
+use memgate_workbench::injected::describe;
+use memgate_workbench::load::Error;
+use memgate_workbench::objects::UndecidedObject;
+use memgate_workbench::objects::open_state;
 use memgate_workbench::report::{counted, plain};
 
 /// The hints of the objects in a range of an open file.

@@ -13,9 +13,9 @@ use crate::positions::{Encoding, Lines};
 use crate::workspace::{Plan, Root, name};
 use memgate_manifest::source::{Source, Span};
 use memgate_primitives::credential::{masked_keys, masked_value};
-use memgate_workbench::offline::findings::report;
-use memgate_workbench::offline::load::Error;
-use memgate_workbench::offline::map::facts;
+use memgate_workbench::load::Error;
+use memgate_workbench::map::facts;
+use memgate_workbench::place::report;
 use memgate_workbench::report::{page, plain};
 
 /// A question about a place in an open file.

@@ -13,10 +13,10 @@ use memgate_manifest::source::{Source, Span};
 use memgate_model::memory_view::MemoryView;
 use memgate_platforms::state_kinds;
 use memgate_primitives::pointer::Pointer;
-use memgate_workbench::offline::checked_object::{CheckedObject, UndecidedObject};
-use memgate_workbench::offline::load::{Error, Inputs};
-use memgate_workbench::offline::load_sets::load_each;
-use memgate_workbench::offline::view::view_object;
+use memgate_workbench::load::{Error, Inputs};
+use memgate_workbench::load_sets::load_each;
+use memgate_workbench::objects::{CheckedObject, UndecidedObject};
+use memgate_workbench::view::view_object;
 
 /// Whether a byte of a file of this name is in an object.
 pub(crate) fn contains(place: &DocumentPlace, file: &str, at: usize) -> bool {

@@ -17,8 +17,8 @@ use crate::navigation::{Question, definition, hover, references};
 use crate::positions::{Encoding, Lines};
 use crate::protocol::{error, json};
 use crate::workspace::{Plan, Planner, Root, Workspace, name};
-use memgate_workbench::offline::collect::without_links;
-use memgate_workbench::offline::load::Error;
+use memgate_workbench::load::Error;
+use memgate_workbench::read::without_links;
 
 /// The folders and open files of an editor.
 pub(crate) struct EditorState<'p> {

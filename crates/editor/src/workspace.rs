@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use crate::buffers::{Buffer, Buffers};
 use memgate_model::causes::in_words;
 use memgate_model::request::Occasion;
-use memgate_workbench::offline::collect::{OpenFile, without_links};
-use memgate_workbench::offline::load::InputPlan;
-use memgate_workbench::offline::repository::{PROJECT_FILE, root_of, without_dots};
-use memgate_workbench::offline::walk::leads_to;
+use memgate_workbench::load::InputPlan;
+use memgate_workbench::read::{OpenFile, without_links};
+use memgate_workbench::repository::{PROJECT_FILE, root_of, without_dots};
+use memgate_workbench::walk::leads_to;
 
 /// The kind of exemptions.
 const EXEMPTION: &str = "MemoryPolicyExemption";

@@ -14,7 +14,7 @@ use memgate_manifest::source::Source;
 use memgate_model::family::Family;
 use memgate_model::object::{Coverage, KindState, Object};
 use memgate_model::snapshot::Snapshot;
-use memgate_workbench::offline::collect::{Reading, collect};
+use memgate_workbench::read::{Reading, collect};
 
 /// The state of every benchmark: one agent and the Redis memory that it claims.
 #[allow(dead_code, reason = "the bench over TLS has a state of files")]

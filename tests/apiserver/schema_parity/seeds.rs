@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use memgate_manifest::document::parse;
-use memgate_workbench::offline::{
-    collect::{Reading, collect},
+use memgate_workbench::{
     exclude::Exclude,
+    read::{Reading, collect},
 };
 use serde_json::{Value, json};
 

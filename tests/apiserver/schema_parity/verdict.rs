@@ -10,10 +10,10 @@ use memgate_manifest::document::parse;
 use memgate_manifest::source::Source;
 use memgate_model::finding::Severity;
 use memgate_model::request::Occasion;
-use memgate_workbench::offline::check::{Decided, check};
-use memgate_workbench::offline::load::InputPlan;
-use memgate_workbench::offline::load::load;
-use memgate_workbench::offline::passed_over::counts;
+use memgate_workbench::judge::{Decided, check};
+use memgate_workbench::load::InputPlan;
+use memgate_workbench::load::load;
+use memgate_workbench::passed_over::counts;
 use serde_json::{Value, json};
 
 use crate::{
