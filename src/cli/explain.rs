@@ -12,7 +12,7 @@ use memgate_model::finding::Code;
 use memgate_primitives::suggest::{did_you_mean, nearest};
 use memgate_server::deploy::runbooks;
 use memgate_workbench::explain;
-use memgate_workbench::load::Inputs;
+use memgate_workbench::inputs::Inputs;
 use memgate_workbench::report::page::{self, title};
 use memgate_workbench::rules::nearest_code;
 

@@ -12,7 +12,7 @@ use memgate_model::kind::MEMORY_POLICY;
 use memgate_model::object::Reference;
 use memgate_server::deploy::exported_policies::{ExportOptions, LeftOut, export};
 use memgate_server::deploy::metadata::DEFAULT_NAMESPACE;
-use memgate_workbench::load::Inputs;
+use memgate_workbench::inputs::Inputs;
 use memgate_workbench::report::plain;
 
 /// Convert policies into a form that other programs evaluate

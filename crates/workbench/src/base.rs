@@ -12,10 +12,9 @@ use std::{env, fs, io};
 use thiserror::Error;
 
 use crate::base::git::Repository;
-use crate::load::InputPlan;
+use crate::plan::Plan;
 use crate::program::Stop;
-use crate::repository::without_dots;
-use crate::repository::{is_glob, is_manifest};
+use crate::repository::{is_glob, is_manifest, without_dots};
 
 /// Why the base cannot be read.
 #[derive(Debug, Error)]
@@ -115,7 +114,7 @@ pub struct Base {
 ///
 /// # Errors
 /// When the commit does not exist, git is missing or fails, or the user stops it.
-pub fn read(reference: &str, plan: &InputPlan, directory: &Path, stop: &Stop) -> Result<Base, Error> {
+pub fn read(reference: &str, plan: &Plan, directory: &Path, stop: &Stop) -> Result<Base, Error> {
     let repository = Repository::find(stop)?;
     let commit = repository.merge_base(reference, stop)?;
     let working_directory = env::current_dir().map_err(Error::Write)?;
@@ -132,7 +131,7 @@ pub fn read(reference: &str, plan: &InputPlan, directory: &Path, stop: &Stop) ->
     let all = plan.checked.iter().chain(&plan.state);
     let filters: Vec<_> = all.filter_map(|path| Some(PathFilter::of(&base.relative(path)?))).collect();
     // Charts and overlays may refer to any file.
-    let is_read_whole = plan.reading.rendering.is_some();
+    let is_read_whole = plan.rendering.is_some();
     let is_read =
         |blob: &&git::Blob| is_read_whole || filters.iter().any(|filter| filter.matches(&blob.name));
     git::write(blobs.iter().filter(is_read).collect(), &base.directory, stop)?;

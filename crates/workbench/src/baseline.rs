@@ -66,7 +66,7 @@ pub fn pass_by(checked: &mut Checked, path: &str) {
         let file = file.strip_suffix(" (hidden)").map(fs::canonicalize);
         file.is_some_and(|file| file.is_ok_and(|file| file == baseline))
     };
-    checked.inputs.unread.files.retain(|file| !hidden(file));
+    checked.inputs.skipped.retain(|file| !hidden(file));
 }
 
 impl Baseline {
@@ -80,7 +80,7 @@ impl Baseline {
         suppress(checked, identities, &mut known, REASON);
         let mut left = KnownFindings::default();
         // An entry may still occur in a file that cannot be read, or for a family that is switched off.
-        let all_is_read = checked.inputs.errors.is_empty() && !checked.inputs.unread.is_partial;
+        let all_is_read = checked.inputs.errors.is_empty() && !checked.inputs.is_partial;
         let has_sets = !checked.places_of_sets.is_empty();
         for entry in &self.entries {
             let unused = known.take(&entry.identity, entry.count);

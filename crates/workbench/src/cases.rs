@@ -8,14 +8,16 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::errors::error_at;
+use crate::errors::{error_at, input_error};
 use crate::exclude::Exclude;
-use crate::load::InputPlan;
+use crate::inputs::Inputs;
 use crate::load::{self, load};
 use crate::notices::unreadable_errors;
 use crate::objects::is_checked;
-use crate::read::{Reading, Unread, collect_within};
-use crate::report::cases::{CaseResult, RuleCoverage};
+use crate::plan::Plan;
+use crate::read::collect;
+use crate::report::cases::{CaseReport, CaseResult, RuleCoverage};
+use crate::report::{counted, plain};
 use memgate_core::admission;
 use memgate_core::casefile::compare::{CaseOutcome, failures};
 use memgate_core::casefile::read::read;
@@ -28,18 +30,16 @@ use memgate_model::snapshot::Snapshot;
 use memgate_primitives::pointer::Pointer;
 
 /// What came of the cases.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct CaseRun {
     /// What was run, in the order of the files.
     pub results: Vec<CaseResult>,
     /// How many cases the filter left out.
     pub filtered: usize,
-    /// Files that cannot be read or are not case files.
-    pub errors: Vec<memgate_manifest::error::Error>,
+    /// What was read. Files that are not case files are among its errors.
+    pub inputs: Inputs,
     /// Cases about objects at which memgate never looks, which pass whatever it decides: `file:line: …`.
     pub blind: Vec<String>,
-    /// What was passed by in directories and globs.
-    pub unread: Unread,
     /// How often each rule of each policy fired.
     pub coverage: Vec<RuleCoverage>,
 }
@@ -67,6 +67,41 @@ impl CaseRun {
     pub fn failed(&self) -> usize {
         self.results.iter().filter(|result| !result.passed()).count()
     }
+
+    /// The results, for a report.
+    pub fn report(&self) -> CaseReport<'_> {
+        CaseReport {
+            cases: &self.results,
+            errors: self.inputs.errors.iter().map(input_error).collect(),
+            blind: &self.blind,
+            rules: &self.coverage,
+        }
+    }
+
+    /// The number of rules that fired in no case, or in each.
+    pub fn coverage_note(&self) -> Option<String> {
+        let count = |is: fn(&RuleCoverage) -> bool| self.coverage.iter().filter(|rule| is(rule)).count();
+        let never = count(|rule| rule.fired == 0);
+        let always = count(|rule| rule.fired > 0 && rule.fired == rule.judged);
+        let rules = counted(self.coverage.len(), "rule");
+        let hint = if never + always > 0 { " (-v lists them)" } else { "" };
+        let is_empty = self.coverage.is_empty();
+        (!is_empty).then(|| format!("{rules} of policies: {never} never fired, {always} always did{hint}"))
+    }
+
+    /// The number of cases that passed and failed, or why none was run.
+    pub fn summary(&self, filter: Option<&str>) -> String {
+        if !self.results.is_empty() || !self.inputs.errors.is_empty() {
+            return format!("{} passed, {} failed", self.results.len() - self.failed(), self.failed());
+        }
+        let hint = match filter {
+            Some(filter) if self.filtered > 0 => {
+                format!("none of {} has \"{}\" in its name", self.filtered, plain(filter))
+            }
+            _ => "a case file holds a list of cases; see memgate test --help".to_owned(),
+        };
+        format!("error: no case was found\n  {hint}")
+    }
 }
 
 /// Runs the cases. A case that memgate cannot answer is among the errors. Where a policy that is given is not in force,
@@ -76,20 +111,23 @@ impl CaseRun {
 /// When a number of a policy is out of bounds.
 pub fn run(plan: &CasePlan<'_>, stdin: &mut dyn Read) -> Result<CaseRun, load::Error> {
     let CasePlan { paths, are_searched, within, exclude, filter, policies } = plan;
-    let collected = collect_within(paths, within.as_deref(), exclude, &Reading::default(), stdin);
-    let mut run = CaseRun { errors: collected.errors, unread: collected.unread, ..CaseRun::default() };
-    let given = load(&InputPlan { policies: policies.to_vec(), ..InputPlan::default() })?;
+    let of_files = Plan { within: within.clone(), exclude: Arc::clone(exclude), ..Plan::default() };
+    let mut inputs = collect(paths, &of_files, stdin);
+    let sources = std::mem::take(&mut inputs.sources);
+    let (results, blind, coverage) = (Vec::new(), Vec::new(), Vec::new());
+    let mut run = CaseRun { results, filtered: 0, inputs, blind, coverage };
+    let given = load(&Plan { policies: policies.to_vec(), ..Plan::default() })?;
     if !given.errors.is_empty() {
-        run.errors.extend(given.errors);
+        run.inputs.errors.extend(given.errors);
         return Ok(run);
     }
     let mut coverage = Coverage::default();
     coverage.add_rules(&given.snapshot.policies);
-    for source in collected.sources {
+    for source in sources {
         if *are_searched && !source.text().contains("expect") {
             continue;
         }
-        for document in values(&Arc::new(source), &mut run.errors) {
+        for document in values(&source, &mut run.inputs.errors) {
             if *are_searched && !has_cases(document.value()) {
                 continue;
             }
@@ -112,12 +150,12 @@ fn run_document(
         Err(_) if is_manifest(document.value()) => {
             let file = document.source().name();
             let message = format!("this is a manifest, no case file; to check it, run: memgate check {file}");
-            return run.errors.push(error_at(document.place(), &Pointer::root(), message));
+            return run.inputs.errors.push(error_at(document.place(), &Pointer::root(), message));
         }
         Err(faults) => {
             let errors =
                 faults.into_iter().map(|fault| error_at(document.place(), &fault.pointer, fault.message));
-            run.errors.extend(errors);
+            run.inputs.errors.extend(errors);
             return;
         }
     };
@@ -130,16 +168,16 @@ fn run_document(
         let errors = case.state.iter().enumerate().flat_map(|(index, value)| {
             unreadable_errors(document, &list.index(index), value, &base.settings)
         });
-        let known = run.errors.len();
-        run.errors.extend(errors);
-        if run.errors.len() > known {
+        let known = run.inputs.errors.len();
+        run.inputs.errors.extend(errors);
+        if run.inputs.errors.len() > known {
             continue;
         }
         let CaseAnswer { outcome, decision, policies } = match answer(&case, base) {
             Ok(answer) => answer,
             Err(error) => {
                 let message = format!("failed to run the case {}: {error}", case.name);
-                run.errors.push(error_at(document.place(), &case.pointer, message));
+                run.inputs.errors.push(error_at(document.place(), &case.pointer, message));
                 continue;
             }
         };

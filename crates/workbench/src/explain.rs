@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::exempt::duration;
-use crate::load::Inputs;
+use crate::inputs::Inputs;
 use memgate_manifest::rewrite::yaml;
 use memgate_model::kind::MEMORY_POLICY;
 use memgate_model::memory_view::Role;

@@ -4,10 +4,16 @@
 //! notes are not fixed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::sync::Arc;
 
 use crate::judge::{Checked, Decided};
+use crate::load::Error;
+use crate::report::counted;
+use crate::report::diff::{self, FileDiff};
+use crate::run::{Run, judged_without_ignored};
 use memgate_manifest::fix::{Fixed, TextFix, fix};
+use memgate_manifest::mask;
 use memgate_manifest::place::LastSource;
 use memgate_manifest::source::Source;
 use memgate_model::finding::{Finding, Severity};
@@ -25,8 +31,77 @@ pub struct FixedFile {
     pub count: usize,
 }
 
+/// The corrected files by the names of their sources.
+pub type FixedTexts = BTreeMap<String, FixedFile>;
+
+/// Judges the files of a run, with the corrected texts in place of their own.
+///
+/// # Errors
+/// When the files cannot be loaded.
+pub fn judged_with(run: &mut Run, fixed: &FixedTexts) -> Result<Checked, Error> {
+    run.plan.instead = fixed.iter().map(|(name, fixed)| (name.clone(), fixed.text.clone())).collect();
+    for open in &mut run.plan.open {
+        if let Some(fixed) = fixed.get(&*open.path.to_string_lossy()) {
+            open.text = Some(fixed.text.as_str().into());
+        }
+    }
+    judged_without_ignored(run)
+}
+
+/// Makes all fixes of the chosen files, and judges the result again, up to this number of times: below a corrected field
+/// others show up. Returns the corrected files, and the judged objects of the last round with a fix, if there is one.
+///
+/// # Errors
+/// When the files cannot be loaded.
+pub fn fix_in_rounds(
+    run: &mut Run,
+    before: &Checked,
+    max_rounds: usize,
+    is_chosen: impl Fn(&FixedFile) -> bool,
+) -> Result<(FixedTexts, Option<Checked>), Error> {
+    let (mut fixed, mut after) = (FixedTexts::default(), None);
+    for _ in 0..max_rounds {
+        let mut round = fix_all(after.as_ref().unwrap_or(before));
+        round.retain(&is_chosen);
+        if round.is_empty() {
+            break;
+        }
+        for file in round {
+            let before = fixed.remove(file.source.name());
+            let count = file.count + before.as_ref().map_or(0, |before| before.count);
+            let source = before.map_or(file.source, |before| before.source);
+            fixed.insert(source.name().to_owned(), FixedFile { source, count, ..file });
+        }
+        after = Some(judged_with(run, &fixed)?);
+    }
+    Ok((fixed, after))
+}
+
+/// The corrections as a diff, with masked credentials.
+///
+/// # Errors
+/// When the diff cannot be made, which is a fault of memgate.
+pub fn diffs(fixed: &FixedTexts) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    for (name, FixedFile { source, text, .. }) in fixed {
+        let after = Arc::new(Source::new(name.as_str(), text.as_str()));
+        let (before, after) = (mask::shown(source), mask::shown(&after));
+        diff::write(&FileDiff { name, before, after, origins: &[] }, &mut bytes)?;
+    }
+    Ok(bytes)
+}
+
+/// The number of corrections in one line, after the word `done`, unless there is `nothing`.
+pub fn summary(done: &str, fixed: &FixedTexts, nothing: &str) -> String {
+    let count = fixed.values().map(|file| file.count).sum();
+    if count == 0 {
+        return nothing.to_owned();
+    }
+    format!("{done} {} in {}", counted(count, "finding"), counted(fixed.len(), "file"))
+}
+
 /// Every file with a fix, in the order of the inputs.
-pub fn fix_all(checked: &Checked) -> Vec<FixedFile> {
+fn fix_all(checked: &Checked) -> Vec<FixedFile> {
     let mut by_source: BTreeMap<*const Source, Vec<TextFix<'_>>> = BTreeMap::new();
     let mut seen = BTreeSet::new();
     for decided in &checked.decided {

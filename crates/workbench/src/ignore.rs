@@ -211,8 +211,8 @@ fn find(name: &str, suggests: bool) -> Result<&'static Code, Box<Finding>> {
 mod tests {
     use super::*;
     use crate::judge::{Decided, check};
-    use crate::load::InputPlan;
     use crate::load::load;
+    use crate::plan::Plan;
     use memgate_model::finding::Severity;
     use memgate_model::request::Occasion;
 
@@ -220,7 +220,7 @@ mod tests {
     const VERY_MANY: usize = 40_000;
 
     fn applied(text: &str) -> Checked {
-        let inputs = load(&InputPlan::of_text(text)).expect("loads");
+        let inputs = load(&Plan::of_text(text)).expect("loads");
         let mut checked = check(inputs, Occasion::default());
         apply(&mut checked);
         checked

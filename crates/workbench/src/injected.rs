@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::load::Inputs;
+use crate::inputs::Inputs;
 use crate::report::diff::describe_origin;
 use crate::report::{at_line_start, plain};
 use memgate_core::decide::origins::{Given, Item, marked_by, origins};

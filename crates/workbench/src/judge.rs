@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use crate::errors::fault_of;
-use crate::load::Inputs;
+use crate::inputs::Inputs;
 use crate::notices::Notice;
 use crate::objects::{CheckedObject, UndecidedObject, open_state};
 use crate::page::PageInputs;
@@ -56,7 +56,7 @@ impl Checked {
         for mut notice in notices {
             let finding = &mut notice.finding;
             let rule = self.rules.find(notice.source.name(), finding.code_name());
-            if rule.is_none_or(|rule| rule.apply(finding, &mut self.inputs.unread.lowered)) {
+            if rule.is_none_or(|rule| rule.apply(finding, &mut self.inputs.lowered)) {
                 self.inputs.notices.push(notice);
             }
         }
@@ -140,9 +140,9 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
     drop_repeated_others(&mut inputs, &all);
     let mut leftovers = leftovers(&inputs.policies, &snapshot, &used, occasion.now, &inputs.places);
     // What has no effect on some files may have one on the others.
-    let of_others: &[&Code] = match &inputs.unread {
-        unread if unread.is_partial => &WITHOUT_EFFECT,
-        unread if unread.is_narrow => &[&codes::EXEMPTION_UNUSED],
+    let of_others: &[&Code] = match &inputs {
+        inputs if inputs.is_partial => &WITHOUT_EFFECT,
+        inputs if inputs.is_narrow => &[&codes::EXEMPTION_UNUSED],
         _ => &[],
     };
     leftovers.retain(|notice| !of_others.contains(&notice.finding.code));
@@ -338,9 +338,9 @@ fn of_form(undecided: &UndecidedObject) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::InputPlan;
     use crate::load::load;
     use crate::place::report;
+    use crate::plan::Plan;
 
     const TEXT: &str = "\
 apiVersion: arkonis.dev/v1alpha1
@@ -357,7 +357,7 @@ a: [
 
     #[test]
     fn reports_denied_passed_over_and_unreadable_documents() {
-        let inputs = load(&InputPlan::of_text(TEXT)).expect("loads");
+        let inputs = load(&Plan::of_text(TEXT)).expect("loads");
         let checked = check(inputs, Occasion::default());
         let report = report(&checked);
         assert_eq!(
@@ -393,7 +393,7 @@ spec:
 
     #[test]
     fn names_fields_from_the_root_of_a_workload() {
-        let inputs = load(&InputPlan::of_text(WORKLOAD)).expect("loads");
+        let inputs = load(&Plan::of_text(WORKLOAD)).expect("loads");
         let checked = check(inputs, Occasion::default());
         let messages: Vec<_> = checked
             .decided
@@ -407,7 +407,7 @@ spec:
 
     #[test]
     fn reads_standard_input_once() {
-        let plan = InputPlan { state: vec!["-".to_owned()], ..InputPlan::of_text("") };
+        let plan = Plan { state: vec!["-".to_owned()], ..Plan::of_text("") };
         assert!(load(&plan).is_err());
     }
 }

@@ -1,8 +1,8 @@
 //! Files to decisions and reports: what the commands, the editor and the tests of memgate share.
 //!
 //! ```text
-//! InputPlan ──read──▶ texts ──load──▶ Inputs { objects, snapshot } ──judge──▶ Checked ──(suppress)──place──▶ Report
-//!                                                                                 └─rewrite──▶ edited files
+//! Plan ──read──▶ texts ──load──▶ Inputs { objects, snapshot } ──judge──▶ Checked ──(suppress)──place──▶ Report
+//!                                                                            └─rewrite──▶ edited files
 //! ```
 //!
 //! It knows no arguments, terminal or exit codes.
@@ -19,7 +19,7 @@ pub mod render;
 pub mod repository;
 pub mod rules;
 
-pub mod read;
+pub mod plan;
 pub mod walk;
 
 pub mod errors;
@@ -31,8 +31,13 @@ mod misspelt;
 pub mod notices;
 pub mod policy_files;
 
+pub mod inputs;
+pub mod read;
+
+mod state;
+
 pub mod load;
-pub mod load_sets;
+pub mod sets;
 
 pub mod judge;
 pub mod place;
@@ -43,17 +48,19 @@ pub mod suppress;
 
 pub mod base;
 
-mod joined;
 pub mod page;
-pub mod sets;
 
-pub mod fix;
 pub mod rewrite;
 
 pub mod map;
 pub mod view;
 
 pub mod what_if;
+
+pub mod run;
+
+pub mod fix;
+pub mod outcome;
 
 pub mod exempt;
 pub mod explain;

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::exempt::duration;
-use crate::joined::{deduplicate, join_inputs};
-use crate::load::{Error, InputPlan, Inputs};
-use crate::load_sets::load_each;
+use crate::inputs::Inputs;
+use crate::load::Error;
 use crate::objects::open_state;
+use crate::plan::Plan;
 use crate::report::ObjectRef;
 use crate::report::map::{Fact, Facts, MapLine, MappedMemory, MappedObject, MemoryMap, Presence, SetMap};
+use crate::sets::each_set;
 use crate::view::{ViewedObject, shown_text, view_object};
 use memgate_manifest::error::Error as InputError;
 use memgate_model::family::Family;
@@ -19,26 +20,22 @@ use memgate_model::request::Occasion;
 /// the inputs.
 ///
 /// # Errors
-/// Those of [`load_each`].
-pub fn read_map(plan: &InputPlan, occasion: Occasion<'static>) -> Result<(MemoryMap, Option<Inputs>), Error> {
-    let (mut map, mut all) = (MemoryMap::default(), None::<Inputs>);
-    for (set, mut inputs) in load_each(plan)? {
-        let (of_set, errors) = map_of(&inputs, &set, occasion);
+/// Those of [`each_set`].
+pub fn read_map(plan: &Plan, occasion: Occasion<'static>) -> Result<(MemoryMap, Inputs), Error> {
+    let mut map = MemoryMap::default();
+    let (mut all, others) = each_set(plan, |mut inputs| {
+        let (of_set, errors) = map_of(&inputs, occasion);
         map.sets.push(of_set);
         inputs.errors.extend(errors);
-        match &mut all {
-            Some(all) => join_inputs(all, inputs),
-            None => all = Some(inputs),
-        }
-    }
-    if let Some(all) = &mut all {
-        deduplicate(all);
-    }
+        inputs
+    })?;
+    others.into_iter().for_each(|inputs| all.join(inputs));
+    all.deduplicate();
     Ok((map, all))
 }
 
 /// The map of what was loaded, and the errors of objects that have no view.
-pub fn map_of(inputs: &Inputs, set: &str, occasion: Occasion<'static>) -> (SetMap, Vec<InputError>) {
+pub fn map_of(inputs: &Inputs, occasion: Occasion<'static>) -> (SetMap, Vec<InputError>) {
     let state = open_state(&inputs.snapshot);
     let (mut viewed, mut errors) = (Vec::new(), Vec::new());
     for undecided in inputs.objects.iter().filter(|undecided| !undecided.is_exempt()) {
@@ -53,7 +50,7 @@ pub fn map_of(inputs: &Inputs, set: &str, occasion: Occasion<'static>) -> (SetMa
     for role in Role::ALL {
         views().filter(|(_, view)| view.role == role).for_each(|(object, view)| maker.add(object, view));
     }
-    (SetMap { set: shown_text(set), memories: maker.finish() }, errors)
+    (SetMap { set: shown_text(&inputs.set), memories: maker.finish() }, errors)
 }
 
 /// Identifies a memory resource: family, and the object with its whole name; without a declaration, what is known of it.

@@ -13,7 +13,7 @@ use memgate_model::claim_volumes::{ClaimVolumes, add_to_pod};
 use memgate_model::edit::Edit;
 use memgate_model::kind::SYSTEM_NAMESPACES;
 use memgate_model::memory_view::Role;
-use memgate_model::object::JsonText;
+use memgate_model::object::{DEFAULT_NAMESPACE, JsonText};
 use memgate_model::recurring_texts::RecurringTexts;
 use memgate_model::request::{Occasion, Operation, Request};
 use memgate_model::snapshot::Snapshot;
@@ -38,8 +38,20 @@ pub fn has_required_annotation(group: &str, kind: &str, object: &Value) -> bool 
     })
 }
 
-/// The name of an object in reports. `namespace` is that of objects without one. What recurs is shared.
-pub fn object_ref(document: &Document, namespace: &str, texts: &mut RecurringTexts) -> ObjectRef {
+/// The JSON of an object to check; `None` for one that is passed over.
+///
+/// # Errors
+/// When a number is out of bounds.
+pub(crate) fn json_to_check(document: &Document) -> serde_json::Result<Option<Arc<JsonText>>> {
+    let (group, kind, value) = (document.group(), document.kind(), document.value());
+    if !is_checked(group, kind) || !has_required_annotation(group, kind, value) {
+        return Ok(None);
+    }
+    Ok(Some(Arc::new(JsonText(serde_json::to_string(value)?.into()))))
+}
+
+/// The name of an object in reports. `chosen` is the namespace of objects without one. What recurs is shared.
+pub(crate) fn object_ref(document: &Document, chosen: Option<&str>, texts: &mut RecurringTexts) -> ObjectRef {
     let generate_name = || document.value().pointer("/metadata/generateName").and_then(Value::as_str);
     let name = match document.name() {
         "" => generate_name().unwrap_or_default(),
@@ -49,7 +61,8 @@ pub fn object_ref(document: &Document, namespace: &str, texts: &mut RecurringTex
     let known = memgate_platforms::validated(&memgate_platforms::ALL, group, kind).map(|(_, kind)| kind);
     let known = known.or_else(|| memgate_policy::resource::kind(group, kind));
     let cluster_scoped = known.is_some_and(|kind| !kind.namespaced);
-    let namespace = if cluster_scoped { "" } else { document.namespace().unwrap_or(namespace) };
+    let namespace =
+        if cluster_scoped { "" } else { document.namespace().or(chosen).unwrap_or(DEFAULT_NAMESPACE) };
     ObjectRef {
         api_version: texts.shared(document.api_version()),
         kind: texts.shared(document.kind()),

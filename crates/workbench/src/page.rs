@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::load::Inputs;
+use crate::inputs::Inputs;
 use crate::map::map_of;
 use crate::report::html_data::{ExemptionState, ShownExemption};
 use crate::report::map::MemoryMap;
@@ -25,18 +25,13 @@ pub struct PageInputs {
 
 impl PageInputs {
     /// Those of a set, if there will be a page. Objects without a view are errors of the decisions, and not reported here.
-    pub fn if_wanted(
-        is_wanted: bool,
-        inputs: &Inputs,
-        set: &str,
-        occasion: Occasion<'static>,
-    ) -> Option<Self> {
+    pub fn if_wanted(is_wanted: bool, inputs: &Inputs, occasion: Occasion<'static>) -> Option<Self> {
         // A build without pages does not need the code of the map.
-        (is_wanted && cfg!(feature = "workstation")).then(|| Self::of(inputs, set, occasion))
+        (is_wanted && cfg!(feature = "workstation")).then(|| Self::of(inputs, occasion))
     }
 
-    fn of(inputs: &Inputs, set: &str, occasion: Occasion<'static>) -> Self {
-        let (map, _) = map_of(inputs, set, occasion);
+    fn of(inputs: &Inputs, occasion: Occasion<'static>) -> Self {
+        let (map, _) = map_of(inputs, occasion);
         let exemptions = inputs.snapshot.policies.exemptions().map(|it| shown(it, occasion.now));
         Self { map: MemoryMap { sets: vec![map] }, exemptions: exemptions.collect() }
     }

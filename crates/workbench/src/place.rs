@@ -10,7 +10,7 @@ use crate::notices::Notice;
 use crate::objects::CheckedObject;
 use crate::passed_over::PassedOver;
 use crate::places::Origins;
-use crate::read::Unread;
+use crate::render::Unrendered;
 use crate::report::fingerprint::{self, Counter, Fingerprint};
 use crate::report::table::{Numbers, Row, Table};
 use crate::report::{self, JudgedObject, LocatedFinding, ObjectRef, Related, Report, Shown};
@@ -51,14 +51,14 @@ pub fn report(checked: &Checked) -> Report<'_> {
             .iter()
             .filter(|it| it.object_ref.as_ref().is_none_or(|object_ref| !refused.contains_key(object_ref)))
             .map(passed_over)
-            .chain(not_rendered(&checked.inputs.unread))
+            .chain(not_rendered(&checked.inputs.unrendered))
             .collect(),
         errors: checked.inputs.errors.iter().map(input_error).collect(),
         findings: in_order(checked),
         policies: checked.policies.len(),
         not_shown: not_shown.filter(|(_, counts)| *counts != NotShown::default()).collect(),
         unknown,
-        unreadable_state: checked.inputs.unread.unreadable_state,
+        unreadable_state: checked.inputs.unreadable_state,
         changes: None,
         table: None,
         shown: Shown::All,
@@ -312,8 +312,8 @@ fn passed_over(passed_over: &PassedOver) -> report::PassedOver<'_> {
 }
 
 /// The files of charts and kustomizations that were not rendered.
-fn not_rendered(unread: &Unread) -> impl Iterator<Item = report::PassedOver<'_>> {
-    unread.unrendered.iter().flat_map(|unrendered| {
+fn not_rendered(unrendered: &[Unrendered]) -> impl Iterator<Item = report::PassedOver<'_>> {
+    unrendered.iter().flat_map(|unrendered| {
         let (why, reason) = match unrendered.unit.tool {
             Tool::Helm => ("chart", "is a part of a chart, which helm renders"),
             Tool::Kustomize => ("kustomization", "is a part of a kustomization, which kustomize renders"),

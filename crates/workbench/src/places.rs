@@ -257,8 +257,8 @@ fn in_directory(file: &str, unit: Option<&Unit>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::InputPlan;
     use crate::load::load;
+    use crate::plan::Plan;
     use memgate_manifest::document::parse;
     use memgate_model::kind::NAMESPACE;
     use memgate_model::object::Reference;
@@ -288,9 +288,8 @@ items:
 
     #[test]
     fn finds_the_objects_of_the_state() {
-        let as_state =
-            InputPlan { checked: Vec::new(), state: vec!["-".to_owned()], ..InputPlan::of_text(TEXT) };
-        for plan in [InputPlan::of_text(TEXT), as_state] {
+        let as_state = Plan { checked: Vec::new(), state: vec!["-".to_owned()], ..Plan::of_text(TEXT) };
+        for plan in [Plan::of_text(TEXT), as_state] {
             let places = load(&plan).expect("loads").places;
             let memory = state_kind(&ALL, "arkonis.dev", "ArkMemory").expect("a kind");
             let rows = [

@@ -7,155 +7,50 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::exclude::Exclude;
-use crate::render::{Rendering, Unrendered, render};
+use crate::inputs::Inputs;
+use crate::plan::{OpenFile, Plan};
+use crate::render::{Unrendered, render};
 use crate::repository::{Repository, Unit};
-use crate::texts::{DEFAULT_MAX_BYTES, source};
+use crate::texts::source;
 use crate::walk::{Item, Walked};
-use memgate_core::state::cluster_snapshot::Assumed;
+use memgate_core::state::empty;
+use memgate_core::state::makers::add_anything;
 use memgate_manifest::error::Error;
 use memgate_manifest::source::Source;
-
-/// How inputs are read.
-#[derive(Debug, Clone)]
-pub struct Reading {
-    /// The files and directories that are left out of directories and globs.
-    pub exclude: Arc<Exclude>,
-    /// The largest input that is read, in bytes.
-    pub max_bytes: usize,
-    /// How to render charts and overlays in directories and globs; `None` to list them.
-    pub rendering: Option<Rendering>,
-    /// Texts that replace those of files, by the names of their sources.
-    pub instead: BTreeMap<String, String>,
-    /// The files whose texts an editor holds.
-    pub open: Vec<OpenFile>,
-    /// Whether only the open files are checked. The other files are their state.
-    pub checks_only_open: bool,
-    /// Whether the places of the objects of the state are needed.
-    pub keeps_places: bool,
-    /// Whether less than the whole repository is read: settings that fit nothing are not reported then.
-    pub is_narrow: bool,
-}
-
-impl Default for Reading {
-    fn default() -> Self {
-        Self {
-            exclude: Arc::default(),
-            max_bytes: DEFAULT_MAX_BYTES,
-            rendering: None,
-            instead: BTreeMap::new(),
-            open: Vec::new(),
-            checks_only_open: false,
-            keeps_places: true,
-            is_narrow: false,
-        }
-    }
-}
-
-/// A file whose text an editor holds. It need not exist.
-#[derive(Debug, Clone)]
-pub struct OpenFile {
-    /// The path, which findings show.
-    pub path: PathBuf,
-    /// The text; `None` for that of standard input.
-    pub text: Option<Arc<str>>,
-    /// Whether the file is checked although it is not below the paths that are read.
-    pub is_checked_outside: bool,
-    /// Whether it is judged; another one is only read with its text in place of that on disk.
-    pub is_judged: bool,
-}
-
-impl Reading {
-    /// Whether a source of this name is not checked itself, but state of the open files.
-    pub(crate) fn is_state(&self, name: &str) -> bool {
-        self.checks_only_open && !self.is_open(name)
-    }
-
-    /// Whether a file of this name is open and judged. In the working directory a name may begin with `./`.
-    pub(crate) fn is_open(&self, name: &str) -> bool {
-        let name = name.strip_prefix("./").unwrap_or(name);
-        let is_it = |path: &str| path.strip_prefix("./").unwrap_or(path) == name;
-        self.open.iter().any(|file| file.is_judged && file.path.to_str().is_some_and(is_it))
-    }
-}
 
 /// The name of standard input as a source.
 pub(crate) const STDIN: &str = "<stdin>";
 
-/// The sources of the inputs.
-#[derive(Debug, Default)]
-pub struct Collected {
-    /// The texts, in the order of the paths, each file once; within a directory or glob by name.
-    pub sources: Vec<Source>,
-    /// The errors of inputs that could not be read; all others are read nevertheless.
-    pub errors: Vec<Error>,
-    /// The files that were not read.
-    pub unread: Unread,
-    /// The charts and overlays that were rendered, by the names of the sources.
-    pub rendered: BTreeMap<String, Unit>,
-}
-
-/// The files of directories and globs that were not read, and the kinds that a snapshot lacks.
-#[derive(Debug, Default)]
-pub struct Unread {
-    /// The directories and globs without a manifest.
-    pub empty: Vec<String>,
-    /// Files that look like manifests and were not read, each with the reason: `a/.b.yaml (hidden)`.
-    pub files: Vec<String>,
-    /// The charts and kustomizations whose files were not read as manifests.
-    pub unrendered: Vec<Unrendered>,
-    /// What the file with the choices of the repository switched off.
-    pub switched_off: Vec<String>,
-    /// The numbers of findings that rules of the repository lower or leave out, by code.
-    pub lowered: BTreeMap<String, usize>,
-    /// Exclude globs that matched nothing.
-    pub unused_excludes: Vec<String>,
-    /// How many objects of state decisions do not look at, since they have no name and namespace that can be read.
-    pub unreadable_state: usize,
-    /// Whether only one of the files is checked, and the others are its state.
-    pub is_partial: bool,
-    /// Whether less than the repository was read: a setting without effect may have one on the rest.
-    pub is_narrow: bool,
-    /// The snapshot of a cluster, if one was given.
-    pub assumed: Option<Assumed>,
-}
-
-impl Unread {
-    /// Adds what was not read at other paths.
-    pub(crate) fn extend(&mut self, other: Self) {
-        self.empty.extend(other.empty);
-        self.files.extend(other.files);
-        self.unrendered.extend(other.unrendered);
-        self.unreadable_state = self.unreadable_state.max(other.unreadable_state);
-    }
-}
-
 /// Reads files with any extension, directories (`*.yaml`, `*.yml` and `*.json` at any depth, as kubectl
 /// does, except hidden ones), globs, and `-` for `stdin`. In directories and globs, files from which helm or kustomize
-/// makes manifests are not read: they are rendered, or listed in [`Collected::unread`].
-pub fn collect(inputs: &[String], reading: &Reading, stdin: &mut dyn Read) -> Collected {
-    collect_within(inputs, None, &reading.exclude, reading, stdin)
+/// makes manifests are not read: they are rendered, or listed in [`Inputs::unrendered`].
+pub fn collect(paths: &[String], plan: &Plan, stdin: &mut dyn Read) -> Inputs {
+    let mut inputs = Inputs::new(empty(plan.settings.clone()));
+    inputs.sources = read(paths, plan.within.as_deref(), &plan.exclude, plan, stdin, &mut inputs);
+    inputs
 }
 
 /// The same without what `exclude` leaves out, and for paths that the user did not give: each must lead to a file or
-/// directory below `within`, an absolute path without links.
-pub fn collect_within(
-    inputs: &[String],
+/// directory below `within`, an absolute path without links. What is not read is added to the inputs, the texts are
+/// returned.
+pub(crate) fn read(
+    paths: &[String],
     within: Option<&Path>,
     exclude: &Arc<Exclude>,
-    reading: &Reading,
+    plan: &Plan,
     stdin: &mut dyn Read,
-) -> Collected {
-    let walked = Walked::new(inputs, within, exclude, reading.max_bytes);
-    let open = opened(&reading.open, &walked.items, exclude);
-    let (collected, stdin) = (Collected::default(), Some(stdin));
-    let (read_files, units) = (BTreeSet::new(), BTreeMap::new());
-    let mut reader = Reader { reading, stdin, open, collected, read_files, units };
-    reader.collected.unread.empty = walked.empty;
+    inputs: &mut Inputs,
+) -> Vec<Arc<Source>> {
+    let walked = Walked::new(paths, within, exclude, plan.max_bytes);
+    let open = opened(&plan.open, &walked.items, exclude);
+    inputs.empty.extend(walked.empty);
+    let (sources, read_files, units) = (Vec::new(), BTreeSet::new(), BTreeMap::new());
+    let mut reader = Reader { plan, stdin: Some(stdin), open, inputs, sources, read_files, units };
     for item in walked.items {
         reader.item(item, &walked.repository);
     }
     reader.finish(&walked.repository);
-    reader.collected
+    reader.sources
 }
 
 /// A file that an editor holds, and whether a walk decides about it: it found the file, or leaves it out.
@@ -191,11 +86,12 @@ pub fn without_links(path: &Path) -> PathBuf {
 
 /// Reads the items of a walk.
 struct Reader<'r, 's> {
-    reading: &'r Reading,
+    plan: &'r Plan,
     /// Standard input, until it is read.
     stdin: Option<&'s mut dyn Read>,
     open: BTreeMap<PathBuf, Opened<'r>>,
-    collected: Collected,
+    inputs: &'r mut Inputs,
+    sources: Vec<Arc<Source>>,
     /// The canonical paths of the files that were read.
     read_files: BTreeSet<PathBuf>,
     /// The charts and overlays, with their files.
@@ -208,22 +104,22 @@ impl Reader<'_, '_> {
             Item::Stdin if self.open.is_empty() => self.stdin(STDIN),
             Item::Stdin => self.open_outside(),
             Item::Named(path) => self.file(&path),
-            Item::Found(path) => match repository.unit_of(&path, self.reading.rendering.is_some()) {
+            Item::Found(path) => match repository.unit_of(&path, self.plan.rendering.is_some()) {
                 Some(unit) => {
                     self.units.entry(unit).or_default().push(path.to_string_lossy().into_owned());
                 }
                 None => self.file(&path),
             },
             Item::Unread(path, reason) => {
-                self.collected.unread.files.push(format!("{} ({reason})", path.display()));
+                self.inputs.skipped.push(format!("{} ({reason})", path.display()));
             }
-            Item::Error(error) => self.collected.errors.push(error),
+            Item::Error(error) => self.inputs.errors.push(error),
         }
     }
 
     fn stdin(&mut self, name: &str) {
         if let Some(stdin) = self.stdin.take() {
-            self.add(source(name, Ok(stdin), self.reading.max_bytes));
+            self.add(source(name, Ok(stdin), self.plan.max_bytes));
         }
     }
 
@@ -239,7 +135,7 @@ impl Reader<'_, '_> {
     fn open(&mut self, file: &OpenFile) {
         let name = file.path.to_string_lossy();
         match &file.text {
-            Some(text) => self.add(source(&name, Ok(text.as_bytes()), self.reading.max_bytes)),
+            Some(text) => self.add(source(&name, Ok(text.as_bytes()), self.plan.max_bytes)),
             None => self.stdin(&name),
         }
     }
@@ -254,37 +150,42 @@ impl Reader<'_, '_> {
             return self.open(file);
         }
         let name = path.to_string_lossy();
-        self.add(match self.reading.instead.get(&*name) {
+        self.add(match self.plan.instead.get(&*name) {
             Some(text) => Ok(Source::new(name, text.as_str())),
-            None => source(&name, File::open(path), self.reading.max_bytes),
+            None => source(&name, File::open(path), self.plan.max_bytes),
         });
     }
 
     /// Renders the charts and overlays if the user wants it, and lists the others.
     fn finish(&mut self, repository: &Repository) {
+        let mut unrendered = Vec::new();
         for (unit, mut files) in std::mem::take(&mut self.units) {
-            let rendering = self.reading.rendering.as_ref().filter(|_| cfg!(feature = "workstation"));
+            let rendering = self.plan.rendering.as_ref().filter(|_| cfg!(feature = "workstation"));
             if let Some(rendering) = rendering.filter(|_| repository.is_rendered(&unit)) {
                 if unit.is_whole {
-                    let rendered = render(&unit, rendering, self.reading.max_bytes);
+                    let rendered = render(&unit, rendering, self.plan.max_bytes);
                     if let Ok(source) = &rendered {
-                        self.collected.rendered.insert(source.name().to_owned(), unit);
+                        self.inputs.origins.rendered.insert(source.name().to_owned(), unit);
                     }
                     self.add(rendered);
                 }
                 continue;
             }
             files.dedup();
-            self.collected.unread.unrendered.push(Unrendered { unit, files });
+            unrendered.push(Unrendered { unit, files });
         }
         // Those that a command can render come first.
-        self.collected.unread.unrendered.sort_by_key(|unrendered| !unrendered.unit.is_whole);
+        unrendered.sort_by_key(|unrendered| !unrendered.unit.is_whole);
+        if unrendered.iter().any(|unrendered| unrendered.unit.generates) {
+            add_anything(&mut self.inputs.snapshot);
+        }
+        self.inputs.unrendered.extend(unrendered);
     }
 
     fn add(&mut self, source: Result<Source, Error>) {
         match source {
-            Ok(source) => self.collected.sources.push(source),
-            Err(error) => self.collected.errors.push(error),
+            Ok(source) => self.sources.push(Arc::new(source)),
+            Err(error) => self.inputs.errors.push(error),
         }
     }
 }
@@ -312,12 +213,12 @@ mod tests {
             .iter()
             .map(|input| if *input == "-" { "-".to_owned() } else { format!("{}/{input}", root.display()) })
             .collect();
-        let collected = collect(&inputs, &Reading::default(), &mut "from stdin".as_bytes());
+        let collected = collect(&inputs, &Plan::default(), &mut "from stdin".as_bytes());
         let short = |name: &str| name.replace(&format!("{}/", root.display()), "");
         (
             collected.sources.iter().map(|source| short(source.name())).collect(),
             collected.errors.iter().map(|error| short(&error.to_string())).collect(),
-            collected.unread.empty.len(),
+            collected.empty.len(),
         )
     }
 
@@ -386,8 +287,8 @@ mod tests {
         }
         let path = root.path().display().to_string();
         let unread = |input: &str| -> Vec<String> {
-            let collected = collect(&[input.to_owned()], &Reading::default(), &mut io::empty());
-            collected.unread.files.iter().map(|file| file.replace(&format!("{path}/"), "")).collect()
+            let collected = collect(&[input.to_owned()], &Plan::default(), &mut io::empty());
+            collected.skipped.iter().map(|file| file.replace(&format!("{path}/"), "")).collect()
         };
         let lower = "extension not in lower case";
         let misnamed = ["b.YAML", "c.Yml", "d.JSON"].map(|file| format!("{file} ({lower})"));

@@ -5,8 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::program::Stop;
-use crate::program::{Failure, Limits, output};
+use crate::program::{Failure, Limits, Stop, output};
 use crate::repository::{Tool, Unit};
 use crate::texts::source;
 use memgate_manifest::error::Error;

@@ -2,7 +2,7 @@
 //! values of charts, and patches of kustomizations.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
+use std::fs::{self, File};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -238,6 +238,37 @@ pub fn root_of(directory: &Path) -> Option<&Path> {
     directory.ancestors().find(|ancestor| ancestor.join(".git").exists())
 }
 
+/// The file with the choices for these paths: the one that all of them have, else that of the working directory.
+pub fn project_file_for(paths: &[String]) -> Option<PathBuf> {
+    let here = normal(Path::new("."));
+    let mut files =
+        paths.iter().filter(|path| *path != "-").map(|path| find(&normal(&start_of_search(path)), &here));
+    let first = files.next().filter(|first| files.all(|file| file == *first));
+    first.unwrap_or_else(|| find(&here, &here))
+}
+
+/// The nearest file from a directory up to the root of its repository, as a path from `here`. Outside of a repository
+/// only `here` can have one, since any user may write into the directories above.
+fn find(directory: &Path, here: &Path) -> Option<PathBuf> {
+    let (from, root) = root_of(directory).map_or((here, here), |root| (directory, root));
+    // A link among the directories may lead out of the repository.
+    let real_root = fs::canonicalize(root).ok()?;
+    let is_inside = |path: &Path| fs::canonicalize(path).is_ok_and(|real| real.starts_with(&real_root));
+    let has_file = |path: &Path| fs::symlink_metadata(path.join(PROJECT_FILE)).is_ok();
+    let mut directories = from.ancestors().take_while(|path| path.starts_with(root));
+    let found = directories.find(|path| has_file(path) && is_inside(path))?;
+    let (depth, common) = here.ancestors().enumerate().find(|(_, above)| found.starts_with(above))?;
+    let up = std::iter::repeat_n("..", depth).collect::<PathBuf>();
+    Some(up.join(found.strip_prefix(common).ok()?).join(PROJECT_FILE))
+}
+
+/// The directory at which the search for a path begins.
+fn start_of_search(path: &str) -> PathBuf {
+    let path = Path::new(path);
+    let mut directories = path.ancestors().filter(|it| it.is_dir());
+    directories.next().map_or_else(|| PathBuf::from("."), Path::to_owned)
+}
+
 /// The directory of a file; `.` for a plain name.
 fn directory_of(file: &Path) -> PathBuf {
     let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -293,5 +324,27 @@ mod tests {
         {
             assert_eq!(without_dots(Path::new(path)), Path::new(expected), "{path}");
         }
+    }
+
+    #[test]
+    fn finds_the_nearest_file_up_to_the_root() {
+        let root = tempfile::tempdir().expect("temporary directory");
+        let (root, inner) = (root.path().to_owned(), root.path().join("a/b"));
+        fs::create_dir_all(&inner).expect("directories");
+        let write = |directory: &str| {
+            fs::write(root.join(directory).join(PROJECT_FILE), "strict: true").expect("file");
+        };
+        write("");
+        assert_eq!(find(&root, &root), Some(PathBuf::from(PROJECT_FILE)));
+        assert_eq!(find(&inner, &inner), None, "no repository");
+        assert_eq!(find(&inner, &root), Some(PathBuf::from(PROJECT_FILE)), "that of the working directory");
+        fs::create_dir(root.join(".git")).expect("directory");
+        assert_eq!(find(&inner, &inner), Some(Path::new("../..").join(PROJECT_FILE)));
+        assert_eq!(find(&inner, &root.join("c/d")), Some(Path::new("../..").join(PROJECT_FILE)));
+        write("a");
+        assert_eq!(find(&inner, &inner), Some(Path::new("..").join(PROJECT_FILE)));
+        assert_eq!(find(&inner, &root.join("c")), Some(Path::new("../a").join(PROJECT_FILE)));
+        fs::create_dir(inner.join(".git")).expect("directory");
+        assert_eq!(find(&inner, &inner), None, "a repository in a repository");
     }
 }

@@ -2,18 +2,24 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::io;
 use std::iter::successors;
 use std::sync::Arc;
 
 use crate::judge::Checked;
+use crate::notices::Notice;
 use crate::objects::CheckedObject;
+use crate::report::diff::{self, FileDiff};
 use crate::report::patches::ObjectPatch;
+use crate::repository::PROJECT_FILE;
 use memgate_core::patch::Patch;
+use memgate_core::state::cluster_snapshot::is_masked;
 use memgate_manifest::document::{Document, values};
 use memgate_manifest::error::Error;
 use memgate_manifest::rewrite::{Rewritten, rewrite};
-use memgate_manifest::source::Source;
+use memgate_manifest::source::{Source, Span};
 use memgate_model::edit::{Edit, Op, Origin};
+use memgate_platforms::common::OBJECT_REPEATED;
 use memgate_primitives::members::Members;
 use memgate_primitives::pointer::{Pointer, list_index};
 use serde_json::Value;
@@ -49,6 +55,39 @@ pub fn rewrite_all(checked: &Checked) -> Result<Vec<RewrittenFile<'_>>, Error> {
     checked.inputs.sources.iter().map(rewritten).collect()
 }
 
+/// Why nothing is written: an object occurs twice. Of two environments with the same names, one would get the memory of the
+/// other.
+pub fn repeated(checked: &Checked) -> Option<String> {
+    let twice = checked.inputs.notices.iter().find(|it| it.finding.code == &OBJECT_REPEATED)?;
+    let Notice { object_ref, source, span, related: Some((first, at, _)), .. } = twice else { return None };
+    let place = |source: &Source, span: &Span| format!("{}:{}:{}", source.name(), span.line, span.column);
+    Some(format!(
+        "{} stands twice, at {} and at {}, so nothing is written; remove one of them, or name the files of each \
+         environment in sets: of {PROJECT_FILE}",
+        object_ref.title(),
+        place(first, at),
+        place(source, span),
+    ))
+}
+
+/// The first object with an added value that `memgate snapshot` masked.
+pub fn given_a_mask(checked: &Checked) -> Option<String> {
+    let is_masked = |edit: &Edit| holds_mask(&serde_json::to_value(&edit.value).unwrap_or_default());
+    let mut allowed = checked.decided.iter().filter(|decided| decided.allowed());
+    let given = allowed.find(|decided| decided.admitted.edits.iter().any(is_masked));
+    given.map(|decided| decided.object.object_ref.title())
+}
+
+/// The recursion is bounded: the values that memgate adds have the few levels of a container.
+fn holds_mask(value: &Value) -> bool {
+    match value {
+        Value::String(text) => is_masked(text),
+        Value::Array(elements) => elements.iter().any(holds_mask),
+        Value::Object(fields) => fields.values().any(holds_mask),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
 /// The allowed objects with edits.
 fn changed(checked: &Checked) -> impl Iterator<Item = (&CheckedObject, &[Edit])> {
     let changed = checked.decided.iter().filter(|it| it.allowed() && !it.admitted.edits.is_empty());
@@ -71,9 +110,19 @@ pub fn patches(checked: &Checked) -> impl Iterator<Item = ObjectPatch<'_>> {
 }
 
 impl RewrittenFile<'_> {
+    /// Writes a unified diff, with or without the origins of the new lines.
+    ///
+    /// # Errors
+    /// When the output cannot be written.
+    pub fn write_diff(&self, with_origins: bool, out: &mut Vec<u8>) -> io::Result<()> {
+        let origins = if with_origins { self.line_origins() } else { Vec::new() };
+        let (name, before, after) = (self.source.name(), self.source.text(), self.new.text.as_str());
+        diff::write(&FileDiff { name, before, after, origins: &origins }, out)
+    }
+
     /// The lines of the new text that the edits wrote, by number (from 1), with their origins. Sorted; a line has several
     /// entries if several edits touch it.
-    pub fn line_origins(&self) -> Vec<(usize, Origin)> {
+    fn line_origins(&self) -> Vec<(usize, Origin)> {
         let new = Arc::new(Source::new(self.source.name(), &self.new.text));
         let documents = values(&new, &mut Vec::new());
         let documents: BTreeMap<usize, &Document> =

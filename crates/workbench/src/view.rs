@@ -1,22 +1,23 @@
 //! The views of the objects in files, on which rules of policies are judged.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use crate::errors::fault_of;
-use crate::load::Inputs;
+use crate::inputs::Inputs;
 use crate::objects::{CheckedObject, UndecidedObject};
-use crate::read::Unread;
 use crate::report::ObjectRef;
 use memgate_core::admission::admit;
 use memgate_core::decide::views::views;
 use memgate_manifest::error::Error;
 use memgate_manifest::place::DocumentPlace;
+use memgate_manifest::rewrite::yaml;
 use memgate_model::memory_view::MemoryView;
 use memgate_model::request::{Occasion, Request};
 use memgate_model::snapshot::Snapshot;
-use memgate_primitives::credential::{hide, is_credential_name, masked_start, masked_value};
+use memgate_primitives::credential::{hide, is_credential_name, masked, masked_start, masked_value};
 use memgate_primitives::plain_text::{cut, plain};
 
 /// The objects of the inputs that have a view.
@@ -24,10 +25,8 @@ use memgate_primitives::plain_text::{cut, plain};
 pub struct Viewed {
     /// Those objects, in document order.
     pub objects: Vec<ViewedObject>,
-    /// The errors of inputs that could not be read or decided.
-    pub errors: Vec<Error>,
-    /// The files of directories and globs that were not read.
-    pub unread: Unread,
+    /// What was read, with the errors of objects that could not be decided.
+    pub inputs: Inputs,
 }
 
 /// An object with its views: one by each family that knows it.
@@ -42,16 +41,17 @@ pub struct ViewedObject {
 }
 
 /// Makes the views of every object as it would be stored, and of every workload's pod as it would be created.
-pub fn view(inputs: Inputs, occasion: Occasion<'static>) -> Viewed {
-    let Inputs { objects, snapshot, mut errors, unread, .. } = inputs;
+pub fn view(mut inputs: Inputs, occasion: Occasion<'static>) -> Viewed {
     let mut viewed = Vec::new();
-    for undecided in objects.into_iter().filter(|undecided| !undecided.is_exempt()) {
-        match view_object(&undecided, &snapshot, occasion) {
+    for undecided in
+        std::mem::take(&mut inputs.objects).into_iter().filter(|undecided| !undecided.is_exempt())
+    {
+        match view_object(&undecided, &inputs.snapshot, occasion) {
             Ok(object) => viewed.extend(Some(object).filter(|object| !object.views.is_empty())),
-            Err(error) => errors.push(error),
+            Err(error) => inputs.errors.push(error),
         }
     }
-    Viewed { objects: viewed, errors, unread }
+    Viewed { objects: viewed, inputs }
 }
 
 /// The views of one object.
@@ -70,8 +70,36 @@ pub fn view_object(
     Ok(ViewedObject { place: Arc::clone(place), object_ref: object_ref.clone(), views })
 }
 
+/// The views, each below a comment that names its object.
+pub fn documents(objects: &[ViewedObject]) -> String {
+    let mut text = String::new();
+    for ViewedObject { place, object_ref, views } in objects {
+        let (title, file, line) = (object_ref.title(), place.source().name(), place.span().line);
+        for view in views {
+            if !text.is_empty() {
+                text.push_str("---\n");
+            }
+            let _ = writeln!(text, "# {}", in_one_line(&format!("{title} ({file}:{line})")));
+            for (path, why) in &view.unknown {
+                let _ = writeln!(text, "# {}", in_one_line(&format!("{path}: unknown, because {why}")));
+            }
+            for path in view.remarks.iter().map(|remark| remark.path) {
+                let remark = view.remark(path, &view.namespace);
+                let _ = writeln!(text, "# {}", in_one_line(&format!("{path}{remark}")));
+            }
+            text.push_str(&yaml(&shown(view)));
+        }
+    }
+    text
+}
+
+/// Text from user input in a comment. Some readers of YAML end a line at U+2028 and U+2029.
+fn in_one_line(text: &str) -> String {
+    plain(&masked(text)).replace(['\u{2028}', '\u{2029}'], " ")
+}
+
 /// A view as it is printed, with credentials in labels and names masked, and annotations cut.
-pub fn shown(view: &MemoryView) -> Value {
+fn shown(view: &MemoryView) -> Value {
     /// The most characters of an annotation.
     const MAX_CHARS: usize = 64;
     let mut value = view.to_json();
@@ -109,8 +137,8 @@ fn mask(key: &str, value: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::InputPlan;
     use crate::load::load;
+    use crate::plan::Plan;
 
     const TEXT: &str = "\
 apiVersion: apps/v1
@@ -133,7 +161,7 @@ metadata: {name: other}
 
     #[test]
     fn sees_the_pod_of_a_workload_with_what_is_added() {
-        let inputs = load(&InputPlan::of_text(TEXT)).expect("loads");
+        let inputs = load(&Plan::of_text(TEXT)).expect("loads");
         let viewed = view(inputs, Occasion::default());
         let titles: Vec<String> = viewed.objects.iter().map(|object| object.object_ref.title()).collect();
         assert_eq!(titles, ["Deployment ops/runs", "Agent ops/triage"]);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::inputs::Inputs;
 use crate::judge::{Checked, Decided, check};
-use crate::load::Inputs;
 use crate::objects::CheckedObject;
 use crate::page::PageInputs;
 use crate::place::overview;
@@ -70,7 +70,7 @@ pub fn what_if(
     after.snapshot.policies = replaced(&current, base, new);
     let before: BTreeMap<Key, Decided> =
         check(before, occasion).decided.into_iter().map(|it| (key(&it.object), it)).collect();
-    let page = PageInputs::if_wanted(wants_page, &after, "", occasion);
+    let page = PageInputs::if_wanted(wants_page, &after, occasion);
     compare(before, Checked { page, ..check(after, occasion) }, &owners)
 }
 

@@ -3,7 +3,6 @@
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Bytes;
@@ -14,7 +13,8 @@ use memgate_manifest::source::Source;
 use memgate_model::family::Family;
 use memgate_model::object::{Coverage, KindState, Object};
 use memgate_model::snapshot::Snapshot;
-use memgate_workbench::read::{Reading, collect};
+use memgate_workbench::plan::Plan;
+use memgate_workbench::read::collect;
 
 /// The state of every benchmark: one agent and the Redis memory that it claims.
 #[allow(dead_code, reason = "the bench over TLS has a state of files")]
@@ -70,7 +70,7 @@ pub(crate) fn case(family: &str, file: &str, name: &str) -> Case {
     let file = format!("tests/cases/{family}/{file}.yaml");
     let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(&file));
     let source = Source::new(file, text.expect("a file"));
-    let documents = values(&Arc::new(source), &mut Vec::new());
+    let documents = values(&source, &mut Vec::new());
     let mut cases = documents.iter().flat_map(|document| read(document.value()).expect("cases"));
     cases.find(|case| case.name == name).expect("a case of this name")
 }
@@ -79,9 +79,9 @@ pub(crate) fn case(family: &str, file: &str, name: &str) -> Case {
 #[allow(dead_code, reason = "only one of the benchmarks uses them")]
 pub(crate) fn cases(family: &'static Family) -> Vec<Case> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cases").join(family.name);
-    let sources = collect(&[folder.display().to_string()], &Reading::default(), &mut std::io::empty())
+    let sources = collect(&[folder.display().to_string()], &Plan::default(), &mut std::io::empty())
         .sources
         .into_iter();
-    let documents = sources.flat_map(|source| values(&Arc::new(source), &mut Vec::new()));
+    let documents = sources.flat_map(|source| values(&source, &mut Vec::new()));
     documents.flat_map(|document| read(document.value()).expect("cases")).collect()
 }

@@ -10,8 +10,7 @@ use std::time::Duration;
 use tempfile::tempfile;
 
 use crate::base::{Error, advice, history_advice};
-use crate::program::Stop;
-use crate::program::{self, Failure, Limits};
+use crate::program::{self, Failure, Limits, Stop};
 
 /// The mode of a symbolic link in a tree.
 const LINK_MODE: &str = "120000";
