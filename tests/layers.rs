@@ -13,6 +13,8 @@
 //!   server → {crypto, review_path, library_error}; deploy, library_error → review_path
 //!   casefile → state; admission → decide → patch
 //!   ```
+//!
+//!   Those of the other crates, such as the steps of the workbench, form no circle.
 //! - Modules below: those with one parent form no circle, at any depth. Each stands there with all that is
 //!   inside it, so a use deep in `server::tls` of anything in `server::metrics` is `tls → metrics`. A parent and
 //!   its children may use each other: the parent is where they are put together, and what it holds itself (a

@@ -13,6 +13,7 @@ use memgate_platforms::default_settings;
 
 /// What is read, and how. A path is a file, a directory, a glob or `-`.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct Plan {
     /// The paths of the objects to check.
     pub checked: Vec<String>,
