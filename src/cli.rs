@@ -33,7 +33,6 @@ pub mod manifests;
 pub mod map;
 pub mod mutate;
 pub mod output;
-pub mod page;
 pub mod policies;
 pub mod policy;
 pub mod project;

@@ -11,9 +11,10 @@
 //! - Modules at the top of a crate: an arrow back, or a module that has no place yet, fails.
 //!
 //!   ```text
-//!   offline → {casefile, report}; report → built
 //!   admission → decide → patch
 //!   ```
+//!
+//!   Those of the other crates, such as the steps of the workbench, form no circle.
 //! - Modules below: those with one parent form no circle, at any depth. Each stands there with all that is
 //!   inside it, so a use deep in `server::audit` of anything in `server::metrics` is `audit → metrics`. A parent and
 //!   its children may use each other: the parent is where they are put together, and what it holds itself (a
@@ -70,19 +71,11 @@ const CRATE_LAYERS: [(&str, &[&str]); 13] = [
 ];
 
 /// For each module at the top of a crate with several parts, the modules of the same crate that it may use.
-const LAYERS: [(&str, &[&str]); 8] = [
-    ("patch", &[]),
-    ("decide", &["patch"]),
-    ("admission", &["patch", "decide"]),
-    ("state", &[]),
-    ("casefile", &[]),
-    ("built", &[]),
-    ("report", &["built"]),
-    ("offline", &["report", "casefile"]),
-];
+const LAYERS: [(&str, &[&str]); 4] =
+    [("patch", &[]), ("decide", &["patch"]), ("admission", &["patch", "decide"]), ("state", &[])];
 
-/// The crates whose modules [`LAYERS`] orders; the others are small enough to be read as one.
-const LAYERED: [&str; 2] = ["crates/core/src", "crates/workbench/src"];
+/// The crates whose modules [`LAYERS`] orders; in the others they form no circle.
+const LAYERED: [&str; 1] = ["crates/core/src"];
 
 #[test]
 fn no_crate_depends_on_what_it_must_not_know() {

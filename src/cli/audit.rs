@@ -1,21 +1,16 @@
 //! `memgate audit`: judges stored objects by policies.
 
-use crate::cli::ExitStatus;
-use crate::cli::check::{FailOnArgs, exit_status, with_page, write_notes};
+use crate::cli::check::{FailOnArgs, finish};
 use crate::cli::cluster::ClusterArgs;
 use crate::cli::input::{InputArgs, load_policies};
-use crate::cli::live;
-use crate::cli::output::{OutputArg, OverviewArgs, check_places, write_outputs};
-use crate::cli::page;
+use crate::cli::output::{OutputArg, OverviewArgs, check_places, is_page};
 use crate::cli::terminal::Terminal;
-use memgate_model::policy::Policies;
+use crate::cli::{ExitStatus, live};
 use memgate_model::request::Point;
-use memgate_workbench::offline::check::{Checked, check};
-use memgate_workbench::offline::findings::overview;
-use memgate_workbench::offline::load::load;
-use memgate_workbench::offline::page::PageInputs;
-use memgate_workbench::offline::passed_over::pass_over;
-use memgate_workbench::offline::what_if::replaced;
+use memgate_workbench::outcome::with_page;
+use memgate_workbench::place::overview;
+use memgate_workbench::plan::Plan;
+use memgate_workbench::run::{Run, audited};
 
 /// Judge stored objects by policies, and tell what admission would do
 ///
@@ -72,22 +67,12 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     else {
         return Ok(ExitStatus::Failed);
     };
-    let wants_page = page::is_wanted(&args.output);
     // The map of the page has the agent pods.
+    let wants_page = is_page(&args.output);
     let plan = live::plan(&args.input, &args.cluster, &project, wants_page, terminal)?;
-    let mut inputs = load(&plan)?;
-    if !plan.ignores_policies {
-        let none = Policies::default();
-        inputs.snapshot.policies = replaced(&inputs.snapshot.policies, &none, &given.snapshot.policies);
-    }
-    inputs.places.extend(given.places);
-    let families = inputs.snapshot.settings.families.clone();
     let occasion = args.input.policies.occasion(Point::Audit);
-    let page = PageInputs::if_wanted(wants_page, &inputs, "", occasion);
-    pass_over(&mut inputs.objects, &mut inputs.passed_over, &families, true);
-    let checked = Checked { page, ..check(inputs, occasion) };
-    let report = with_page(overview(&checked, shown), "audit", &checked, &plan, occasion, fail_on);
-    write_outputs(&report, &args.output, fail_on.warnings, terminal)?;
-    write_notes(&checked, &report, fail_on, terminal);
-    Ok(exit_status(&report, fail_on))
+    let run = Run { plan: Plan { wants_page, ..plan }, occasion };
+    let checked = audited(&run, given)?;
+    let report = with_page(overview(&checked, shown), "audit", &checked, &run, fail_on);
+    finish(&checked, &report, &args.output, fail_on, terminal)
 }

@@ -21,8 +21,9 @@ use memgate_model::settings::Settings;
 use memgate_model::snapshot::Snapshot;
 use memgate_platforms::inject::INJECTED_ANNOTATION;
 use memgate_primitives::name::is_dns_subdomain;
-use memgate_workbench::offline::injected::{DescribedPod, about, describe, describe_all};
-use memgate_workbench::offline::load::{InputPlan, load};
+use memgate_workbench::injected::{DescribedPod, about, describe, describe_all};
+use memgate_workbench::load::load;
+use memgate_workbench::plan::Plan;
 use memgate_workbench::report::plain;
 
 /// List what memgate added to a pod, and where it comes from
@@ -93,9 +94,9 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let mut described = from_cluster(args, &pods, &plan.settings, terminal)?;
     let mut has_failed = false;
     if !paths.is_empty() {
-        let inputs = load(&InputPlan { checked: paths.clone(), ..plan })?;
+        let inputs = load(&Plan { checked: paths.clone(), ..plan })?;
         described.extend(describe_all(&inputs));
-        note_read(&inputs.errors, &inputs.unread, terminal);
+        note_read(&inputs, terminal);
         has_failed = !inputs.errors.is_empty();
     }
     for pod in &described {

@@ -1,26 +1,26 @@
 //! `memgate check --fix`: corrects what has one right answer in the files, and reports the rest.
 
-use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
-
-use anyhow::Context as _;
 
 use crate::cli::file::rewrite_whole;
 use crate::cli::terminal::Terminal;
-use memgate_manifest::mask;
-use memgate_manifest::source::Source;
-use memgate_model::request::Occasion;
-use memgate_workbench::offline::check::Checked;
-use memgate_workbench::offline::fix::{FixedFile, fix_all};
-use memgate_workbench::offline::ignore;
-use memgate_workbench::offline::load::InputPlan;
-use memgate_workbench::offline::sets::check_all;
-use memgate_workbench::report::{counted, diff};
+use memgate_workbench::fix::{FixedFile, FixedTexts, fix_in_rounds};
+use memgate_workbench::judge::Checked;
+use memgate_workbench::run::{Run, judged_without_ignored};
 
 /// The most rounds of correcting and checking again. Below a corrected field others show up, and one object has at
 /// most 50 findings at a time: a list of ten thousand wrong elements takes 200 rounds.
 const MAX_ROUNDS: usize = 250;
+
+/// Files with everything corrected that can be.
+pub struct Mended {
+    /// The judged objects of the files as they were.
+    pub before: Checked,
+    /// The corrected files.
+    pub fixed: FixedTexts,
+    /// The judged objects of these.
+    pub after: Option<Checked>,
+}
 
 /// The flags about corrections.
 #[derive(Debug, clap::Args)]
@@ -39,84 +39,26 @@ pub struct FixArgs {
     pub diff: bool,
 }
 
-/// The corrected files by the names of their sources.
-pub type FixedTexts = BTreeMap<String, FixedFile>;
-
-/// Checks the files, with the corrected texts in place of their own.
+/// Corrects everything that can be, and judges the result, if there is one.
 ///
 /// # Errors
-/// When standard input is among the files, or they cannot be read at all.
-pub fn look(
-    plan: &mut InputPlan,
-    occasion: Occasion<'static>,
-    fixed: &FixedTexts,
-) -> anyhow::Result<Checked> {
+/// When standard input is among the files, or they cannot be loaded.
+pub fn mend(run: &mut Run) -> anyhow::Result<Mended> {
     anyhow::ensure!(
-        !plan.reads_stdin(),
+        !run.plan.reads_stdin(),
         "--fix writes files, and standard input (-) is not a file; `memgate mutate` prints what it reads"
     );
-    plan.reading.instead = fixed.iter().map(|(name, fixed)| (name.clone(), fixed.text.clone())).collect();
-    let mut checked = check_all(plan, occasion)?;
-    ignore::apply(&mut checked);
-    Ok(checked)
-}
-
-/// Corrects everything that can be, and checks the result, if there is one.
-///
-/// # Errors
-/// Those of [`look`].
-pub fn mend(
-    plan: &mut InputPlan,
-    occasion: Occasion<'static>,
-    before: &Checked,
-) -> anyhow::Result<(FixedTexts, Option<Checked>)> {
-    let (mut fixed, mut after) = (FixedTexts::default(), None);
-    for _ in 0..MAX_ROUNDS {
-        let round = fix_all(after.as_ref().unwrap_or(before));
-        if round.is_empty() {
-            break;
-        }
-        for file in round {
-            let before = fixed.remove(file.source.name());
-            let count = file.count + before.as_ref().map_or(0, |before| before.count);
-            let source = before.map_or(file.source, |before| before.source);
-            fixed.insert(source.name().to_owned(), FixedFile { source, count, ..file });
-        }
-        after = Some(look(plan, occasion, &fixed)?);
-    }
-    Ok((fixed, after))
+    let before = judged_without_ignored(run)?;
+    let (fixed, after) = fix_in_rounds(run, &before, MAX_ROUNDS, |_| true)?;
+    Ok(Mended { before, fixed, after })
 }
 
 /// Writes the files, and removes those that cannot be written. The result is whether all of them were written.
-pub fn write(fixed: &mut FixedTexts, terminal: Terminal) -> bool {
+pub fn write_files(fixed: &mut FixedTexts, terminal: Terminal) -> bool {
     let all = fixed.len();
     fixed.retain(|name, FixedFile { source, text, .. }| {
         let written = rewrite_whole(Path::new(name), source.text(), text);
         written.map_err(|error| terminal.error(&error)).is_ok()
     });
     fixed.len() == all
-}
-
-/// The corrections as a diff, with masked credentials.
-///
-/// # Errors
-/// When the diff cannot be made, which is a fault of memgate.
-pub fn diffs(fixed: &FixedTexts) -> anyhow::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    for (name, FixedFile { source, text, .. }) in fixed {
-        let after = Arc::new(Source::new(name.as_str(), text.as_str()));
-        let (before, after) = (mask::shown(source), mask::shown(&after));
-        let file = diff::FileDiff { name, before, after, origins: &[] };
-        diff::write(&file, &mut bytes).context("failed to write the diff")?;
-    }
-    Ok(bytes)
-}
-
-/// The number of corrections in one line, after the word `done`, unless there is `nothing`.
-pub fn summary(done: &str, fixed: &FixedTexts, nothing: &str) -> String {
-    let count = fixed.values().map(|file| file.count).sum();
-    if count == 0 {
-        return nothing.to_owned();
-    }
-    format!("{done} {} in {}", counted(count, "finding"), counted(fixed.len(), "file"))
 }

@@ -1,4 +1,4 @@
-//! The flags that say what a command reads, the plan that follows from them, and notes about what was read.
+//! The flags that say what a command reads, and the plan that follows from them.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -13,29 +13,25 @@ use crate::cli::project::{Project, ProjectArgs};
 use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
 use crate::cli::workstation;
-use memgate_core::state::cluster_snapshot::Assumed;
-use memgate_manifest::error::Error;
 use memgate_model::family::Family;
+use memgate_model::request::Point;
 use memgate_model::settings::Settings;
-use memgate_platforms::{common::STATE_UNREADABLE, message::and_more};
-use memgate_workbench::offline::base::Base;
-use memgate_workbench::offline::collect::{OpenFile, Reading, Unread};
-use memgate_workbench::offline::errors::{error_of, input_error};
-use memgate_workbench::offline::load::InputPlan;
-use memgate_workbench::offline::load::{Inputs, load};
-use memgate_workbench::offline::read::DEFAULT_MAX_BYTES;
-use memgate_workbench::offline::render::{Rendering, Unrendered, command};
-use memgate_workbench::offline::repository::is_glob;
-use memgate_workbench::offline::repository::{Tool, normal, root_of};
-use memgate_workbench::offline::rules::Rules;
-use memgate_workbench::offline::stop::Stop;
+use memgate_platforms::common::STATE_UNREADABLE;
+use memgate_workbench::base::Base;
+use memgate_workbench::errors::{error_of, input_error};
+use memgate_workbench::inputs::Inputs;
+use memgate_workbench::load::load;
+use memgate_workbench::outcome::unread_notes;
+use memgate_workbench::plan::{OpenFile, Plan};
+use memgate_workbench::program::Stop;
+use memgate_workbench::render::Rendering;
 use memgate_workbench::report::{counted, plain};
-
-/// The most charts and kustomizations with a note of their own.
-const MAX_UNRENDERED_IN_NOTES: usize = 10;
-
-/// The most files named in the note about those that were not read.
-const MAX_UNREAD_IN_NOTE: usize = 5;
+#[cfg(feature = "workstation")]
+use memgate_workbench::repository::is_glob;
+use memgate_workbench::repository::{normal, root_of};
+use memgate_workbench::rules::Rules;
+use memgate_workbench::run::Run;
+use memgate_workbench::texts::DEFAULT_MAX_BYTES;
 
 /// The path of standard input.
 const STDIN_PATH: &str = "-";
@@ -132,12 +128,12 @@ pub struct StateArgs {
 
 impl StateArgs {
     /// Plans to read the state alone.
-    pub fn plan(&self, settings: Settings) -> InputPlan {
-        InputPlan {
+    pub fn plan(&self, settings: Settings) -> Plan {
+        Plan {
             state: self.with.clone(),
             snapshot: self.snapshot.clone(),
             settings: Settings { namespace: self.namespace.clone(), ..settings },
-            ..InputPlan::default()
+            ..Plan::default()
         }
     }
 }
@@ -194,27 +190,29 @@ impl InputArgs {
     ///
     /// # Errors
     /// When the settings or a glob are wrong.
-    pub fn plan(&self, project: &Project, terminal: Terminal) -> anyhow::Result<InputPlan> {
+    pub fn plan(&self, project: &Project, terminal: Terminal) -> anyhow::Result<Plan> {
         let mut plan = self.plan_without_paths(project, &project.directory)?;
         if self.paths.is_empty() && project.paths.is_empty() && !project.has_sets() {
             let path = whole_repository(self.reading.stdin_filename.as_deref(), terminal);
-            plan.reading.is_narrow |= !is_at_or_above(&path, &whole(&project.directory));
+            plan.is_narrow |= !is_at_or_above(&path, &whole(&project.directory));
             plan.checked.push(path);
         }
         Ok(plan)
+    }
+
+    /// The plan, with the point and time of decisions before anything is deployed.
+    ///
+    /// # Errors
+    /// When the settings or a glob are wrong.
+    pub fn run(&self, project: &Project, terminal: Terminal) -> anyhow::Result<Run> {
+        Ok(Run { plan: self.plan(project, terminal)?, occasion: self.policies.occasion(Point::Ci) })
     }
 
     /// Plans to read the same files as another plan, as they were in another commit.
     ///
     /// # Errors
     /// When the settings or a glob are wrong.
-    pub fn base_plan(
-        &self,
-        project: &Project,
-        now: &InputPlan,
-        base: &Base,
-        stop: &Stop,
-    ) -> anyhow::Result<InputPlan> {
+    pub fn base_plan(&self, project: &Project, now: &Plan, base: &Base, stop: &Stop) -> anyhow::Result<Plan> {
         let mut plan = self.plan_without_paths(project, &base.directory_of(&project.directory))?;
         plan.checked = base.paths(&now.checked);
         for set in &mut plan.sets {
@@ -224,7 +222,7 @@ impl InputArgs {
         // Links there may lead to any file of the commit, and to no other.
         plan.within = Some(base.directory().to_owned());
         plan.state = base.state_paths(&plan.state);
-        if let Some(rendering) = &mut plan.reading.rendering {
+        if let Some(rendering) = &mut plan.rendering {
             rendering.values = base.values(&rendering.values);
             rendering.stop = stop.clone();
         }
@@ -235,7 +233,7 @@ impl InputArgs {
     ///
     /// # Errors
     /// When the settings or a glob are wrong.
-    pub fn plan_without_paths(&self, project: &Project, root: &Path) -> anyhow::Result<InputPlan> {
+    pub fn plan_without_paths(&self, project: &Project, root: &Path) -> anyhow::Result<Plan> {
         let settings = self.settings(project)?;
         let takes_place = self.reading.stdin_filename.is_some();
         let is_typed = self.paths.iter().any(|path| !takes_place || path != STDIN_PATH);
@@ -250,12 +248,13 @@ impl InputArgs {
         let (within, switched_off) =
             (project.within(&configured, root), self.switched_off(project, &configured, &settings.families));
         let PolicyArgs { policy, no_policies, .. } = &self.policies;
+        let reading = self.reading.plan(project, root, settings.namespace.clone())?;
         let mut checked = if is_typed { self.paths.clone() } else { configured };
         // Of sets, those count in which the file is.
         if takes_place && !project.has_sets() && !checked.iter().any(|path| path == STDIN_PATH) {
             checked.push(STDIN_PATH.to_owned());
         }
-        Ok(InputPlan {
+        Ok(Plan {
             checked,
             switched_off,
             sets: if project.has_sets() { sets } else { Vec::new() },
@@ -265,12 +264,9 @@ impl InputArgs {
             policies: if *no_policies { Vec::new() } else { policy.clone() },
             ignores_policies: *no_policies,
             snapshot: self.state.snapshot.clone(),
-            reading: Reading {
-                is_narrow,
-                ..self.reading.reading(project, root, settings.namespace.clone())?
-            },
+            is_narrow,
             settings,
-            ..InputPlan::default()
+            ..reading
         })
     }
 
@@ -314,21 +310,22 @@ fn of_stdin(path: &Path) -> OpenFile {
 }
 
 impl ReadingArgs {
-    fn reading(&self, project: &Project, root: &Path, namespace: Option<String>) -> anyhow::Result<Reading> {
+    /// How files are read, as a plan without files.
+    fn plan(&self, project: &Project, root: &Path, namespace: Option<String>) -> anyhow::Result<Plan> {
         let mut exclude = project.exclude(root)?;
         for glob in &self.exclude {
             exclude.add(glob, None).context("--exclude")?;
         }
         anyhow::ensure!(workstation::IS_BUILT_IN || !self.render, workstation::missing("--render"));
         let rendering = Rendering { values: self.values.clone(), namespace, ..Rendering::default() };
-        Ok(Reading {
+        Ok(Plan {
             exclude: Arc::new(exclude),
             // Places in a file are numbers of 32 bits.
             max_bytes: self.max_file_size.unwrap_or(DEFAULT_MAX_BYTES).min(u32::MAX as usize),
             rendering: self.render.then_some(rendering),
             open: self.stdin_filename.iter().map(|path| of_stdin(path)).collect(),
             checks_only_open: self.stdin_filename.is_some(),
-            ..Reading::default()
+            ..Plan::default()
         })
     }
 }
@@ -348,13 +345,13 @@ pub fn whole_repository(file: Option<&Path>, terminal: Terminal) -> String {
 ///
 /// # Errors
 /// Those of [`load`].
-pub fn load_whole(plan: &InputPlan, terminal: Terminal) -> anyhow::Result<Option<Inputs>> {
+pub fn load_whole(plan: &Plan, terminal: Terminal) -> anyhow::Result<Option<Inputs>> {
     let mut inputs = load(plan)?;
-    if std::mem::take(&mut inputs.unread.unreadable_state) > 0 {
+    if std::mem::take(&mut inputs.unreadable_state) > 0 {
         let unreadable = inputs.notices.iter().filter(|it| it.finding.code == &STATE_UNREADABLE);
         inputs.errors.extend(unreadable.map(|it| error_of(&it.source, it.span, &it.finding)));
     }
-    note_read(&inputs.errors, &inputs.unread, terminal);
+    note_read(&inputs, terminal);
     Ok(inputs.errors.is_empty().then_some(inputs))
 }
 
@@ -367,100 +364,24 @@ pub fn load_policies(
     settings: Settings,
     terminal: Terminal,
 ) -> anyhow::Result<Option<Inputs>> {
-    load_whole(&InputPlan { policies: paths.to_vec(), settings, ..InputPlan::default() }, terminal)
+    load_whole(&Plan { policies: paths.to_vec(), settings, ..Plan::default() }, terminal)
 }
 
 /// Writes the errors of inputs, and the notes of [`note_unread`].
-pub fn note_read(errors: &[Error], unread: &Unread, terminal: Terminal) {
-    for error in errors {
+pub fn note_read(inputs: &Inputs, terminal: Terminal) {
+    for error in &inputs.errors {
         terminal.input_error(&input_error(error));
     }
-    note_unread(unread, "manifest", terminal);
-    if unread.unreadable_state > 0 {
-        let count = counted(unread.unreadable_state, "state object");
+    note_unread(inputs, "manifest", terminal);
+    if inputs.unreadable_state > 0 {
+        let count = counted(inputs.unreadable_state, "state object");
         terminal.note(&format!("note: {count} not looked at; memgate check says where, and why"));
     }
 }
 
 /// Writes the notes of [`unread_notes`].
-pub fn note_unread(unread: &Unread, what: &str, terminal: Terminal) {
-    for note in unread_notes(unread, what) {
+pub fn note_unread(inputs: &Inputs, what: &str, terminal: Terminal) {
+    for note in unread_notes(inputs, what) {
         terminal.note(&format!("note: {note}"));
     }
-}
-
-/// The notes about directories and globs without a file to read, and about files in them that were passed by.
-pub fn unread_notes(unread: &Unread, what: &str) -> Vec<String> {
-    let mut notes = Vec::new();
-    for path in &unread.empty {
-        notes.push(format!("no {what} (*.yaml, *.yml, *.json) in {}", plain(path)));
-    }
-    if !unread.files.is_empty() {
-        let (count, shown) =
-            (counted(unread.files.len(), "file"), and_more(&unread.files, MAX_UNREAD_IN_NOTE));
-        notes.push(format!("{count} not read: {}", plain(&shown)));
-    }
-    notes.extend(unread.unrendered.iter().take(MAX_UNRENDERED_IN_NOTES).map(unrendered_note));
-    let more = unread.unrendered.len().saturating_sub(MAX_UNRENDERED_IN_NOTES);
-    if more > 0 {
-        notes.push(format!("{more} more charts and kustomizations not read as manifests"));
-    }
-    let mut off = unread.switched_off.clone();
-    if !unread.lowered.is_empty() {
-        let codes: Vec<String> =
-            unread.lowered.iter().map(|(code, count)| format!("{code} ({count})")).collect();
-        off.push(format!("findings of {} (rules)", and_more(&codes, MAX_UNREAD_IN_NOTE)));
-    }
-    if !off.is_empty() {
-        let off = off.join("; ");
-        notes.push(format!("switched off by the choices of the repository: {}", plain(&off)));
-    }
-    for glob in &unread.unused_excludes {
-        notes.push(format!("exclude {} left nothing out", plain(glob)));
-    }
-    notes.extend(unread.assumed.iter().flat_map(assumed_notes));
-    notes
-}
-
-/// The notes about the age of the snapshot, and about the kinds that are not in it.
-fn assumed_notes(assumed: &Assumed) -> Vec<String> {
-    let Assumed { path, taken, objects, namespaces, unknown, unnamed } = assumed;
-    let of_what = namespaces.as_ref().map_or_else(
-        || "all namespaces".to_owned(),
-        |names| format!("{} only", and_more(names, MAX_UNREAD_IN_NOTE)),
-    );
-    let objects = counted(*objects, "object");
-    let mut notes = vec![format!("{path} holds {objects} of {of_what}, as the cluster was at {taken}")];
-    for kind in unknown {
-        notes.push(format!("not in {path}, so references to it count as right: {kind}"));
-    }
-    if !unnamed.is_empty() {
-        let kinds = counted(unnamed.len(), "kind");
-        notes.push(format!("{path} does not name {kinds}: {}", and_more(unnamed, MAX_UNREAD_IN_NOTE)));
-    }
-    notes.iter().map(|note| plain(note).into_owned()).collect()
-}
-
-/// The note about sources of helm or kustomize, with the command that renders them.
-fn unrendered_note(unrendered: &Unrendered) -> String {
-    let directory = unrendered.unit.directory.to_string_lossy();
-    let of_what = match unrendered.unit.tool {
-        Tool::Helm => format!("the chart {directory}"),
-        Tool::Kustomize => format!("the kustomization {directory}"),
-    };
-    let files: Vec<String> = unrendered.files.iter().map(|file| below(file, &directory)).collect();
-    let (count, files) = (counted(files.len(), "file"), and_more(&files, MAX_UNREAD_IN_NOTE));
-    let note = format!("{count} of {of_what} not read as manifests: {files}");
-    let note = plain(&note);
-    if !unrendered.unit.is_whole {
-        return note.into_owned();
-    }
-    let command = command(&unrendered.unit);
-    format!("{note}\n  to check what they become: {} | memgate check -", plain(&command))
-}
-
-/// The path of a file relative to a directory above it.
-fn below(file: &str, directory: &str) -> String {
-    let below = Path::new(file).strip_prefix(directory);
-    below.map_or_else(|_| file.to_owned(), |below| below.to_string_lossy().into_owned())
 }

@@ -2,7 +2,6 @@
 //! and column.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use regex::Regex;
@@ -13,7 +12,8 @@ use memgate_manifest::error::{Error, SyntaxError};
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 use memgate_primitives::suggest::{did_you_mean, nearest};
-use memgate_workbench::offline::collect::{Reading, collect};
+use memgate_workbench::plan::Plan;
+use memgate_workbench::read::collect;
 
 /// The JSON Schema of a settings file.
 pub const SETTINGS: &str = include_str!("../../docs/schema/settings.json");
@@ -29,7 +29,7 @@ const FLAGS_ONLY: [&str; 2] = ["render", "values"];
 /// # Errors
 /// When it cannot be read, or has an unknown key or a wrong value.
 pub fn read(path: &Path, schema: &str) -> anyhow::Result<Option<Document>> {
-    let collected = collect(&[path.display().to_string()], &Reading::default(), &mut std::io::empty());
+    let collected = collect(&[path.display().to_string()], &Plan::default(), &mut std::io::empty());
     if let Some(error) = collected.errors.into_iter().next() {
         return Err(error.into());
     }
@@ -37,7 +37,7 @@ pub fn read(path: &Path, schema: &str) -> anyhow::Result<Option<Document>> {
         bail!("{}: this is not a file", path.display());
     };
     let mut errors = Vec::new();
-    let mut documents = values(&Arc::new(source), &mut errors).into_iter();
+    let mut documents = values(&source, &mut errors).into_iter();
     if let Some(error) = errors.into_iter().next() {
         return Err(error.into());
     }

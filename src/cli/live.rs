@@ -15,7 +15,7 @@ use memgate_cluster::listed_state::read_state;
 use memgate_cluster::reader::ClusterReader;
 use memgate_core::state::cluster_snapshot::{ClusterSnapshot, KindEntry, kinds};
 use memgate_model::family::Family;
-use memgate_workbench::offline::load::InputPlan;
+use memgate_workbench::plan::Plan;
 use memgate_workbench::report::plain;
 
 /// The name of the cluster's state in findings, in place of a path.
@@ -33,7 +33,7 @@ pub fn plan(
     project: &Project,
     pods: bool,
     terminal: Terminal,
-) -> anyhow::Result<InputPlan> {
+) -> anyhow::Result<Plan> {
     let mut plan = input.plan_without_paths(project, &project.directory)?;
     plan.policies.clear();
     let is_given = !plan.checked.is_empty() || plan.snapshot.is_some();
@@ -48,7 +48,7 @@ pub fn plan(
         );
         let namespace = input.state.namespace.as_deref();
         let text = state(cluster, &plan.settings.families, namespace, pods, terminal)?;
-        plan.reading.instead.insert(CLUSTER.to_owned(), text);
+        plan.instead.insert(CLUSTER.to_owned(), text);
         plan.snapshot = Some(PathBuf::from(CLUSTER));
     }
     if input.paths.is_empty() && !plan.reads_stdin() && plan.snapshot.is_some() {

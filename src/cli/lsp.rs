@@ -8,8 +8,6 @@ use crate::cli::ExitStatus;
 use crate::cli::input::InputArgs;
 use crate::cli::terminal::Terminal;
 use memgate_editor::session::serve;
-use memgate_editor::workspace::Plan;
-use memgate_model::request::Point;
 
 /// Serve an editor: findings while you write, in the Language Server Protocol
 ///
@@ -41,12 +39,10 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         anyhow::bail!("{why}; leave it out");
     }
     let input = args.input.from_directory(&directory);
-    let plan = || -> anyhow::Result<Plan> {
-        let project = input.project(terminal)?;
-        let inputs = input.plan(&project, terminal)?;
-        Ok(Plan { inputs, occasion: input.policies.occasion(Point::Ci) })
+    let planner = || {
+        let run = input.project(terminal).and_then(|project| input.run(&project, terminal));
+        run.map_err(|error| format!("{error:#}"))
     };
-    let planner = || plan().map_err(|error| format!("{error:#}"));
     let is_regular = serve(BufReader::new(io::stdin()), io::stdout().lock(), &planner)?;
     Ok(if is_regular { ExitStatus::Clean } else { ExitStatus::Denied })
 }

@@ -6,18 +6,17 @@ use std::str::FromStr;
 use anstream::adapter::strip_bytes;
 use anyhow::Context as _;
 
-use crate::cli::ExitStatus;
 use crate::cli::cluster::ClusterArgs;
 use crate::cli::file::write_whole;
 use crate::cli::input::{InputArgs, note_read};
-use crate::cli::live;
 use crate::cli::output::format_and_file;
 use crate::cli::pull_request::{at_base, note_base_errors, reference};
 use crate::cli::terminal::{Terminal, masked_bytes};
+use crate::cli::{ExitStatus, live};
 use memgate_manifest::error::Error;
 use memgate_model::request::{Occasion, Point};
-use memgate_workbench::offline::load::{InputPlan, Inputs};
-use memgate_workbench::offline::map::read_map;
+use memgate_workbench::map::read_map;
+use memgate_workbench::plan::Plan;
 use memgate_workbench::report::diff::{self, FileDiff};
 use memgate_workbench::report::map::{MAX_DRAWN_BYTES, MAX_DRAWN_LINES, MapFormat, MemoryMap, write};
 use memgate_workbench::report::without_commands;
@@ -98,10 +97,9 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let output = args.output.clone().unwrap_or(MapOutput { format: MapFormat::Text, file: None });
     let (memories, _) = map.counts();
     if let Some(reference) = &args.base {
-        let read = |plan: &InputPlan| Ok(read_map(plan, occasion)?);
+        let read = |plan: Plan| Ok(read_map(&plan, occasion)?);
         let ((before, inputs), base) = at_base(reference, &args.input, &project, &plan, terminal, read)?;
-        let errors_there = inputs.map(|inputs| inputs.errors).unwrap_or_default();
-        note_base_errors(&errors_there, &base, "its map may lack objects", terminal);
+        note_base_errors(&inputs.errors, &base, "its map may lack objects", terminal);
         write_changes(&before, &map, &output, terminal)?;
         return Ok(ExitStatus::of(!errors.is_empty(), false, memories + before.counts().0 == 0));
     }
@@ -118,14 +116,13 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
 
 /// Reads the map, and writes notes about what was read.
 fn read(
-    plan: &InputPlan,
+    plan: &Plan,
     occasion: Occasion<'static>,
     terminal: Terminal,
 ) -> anyhow::Result<(MemoryMap, Vec<Error>)> {
     let (map, inputs) = read_map(plan, occasion)?;
-    let Some(Inputs { errors, unread, .. }) = inputs else { return Ok((map, Vec::new())) };
-    note_read(&errors, &unread, terminal);
-    Ok((map, errors))
+    note_read(&inputs, terminal);
+    Ok((map, inputs.errors))
 }
 
 fn write_map(map: &MemoryMap, output: &MapOutput, terminal: Terminal) -> anyhow::Result<()> {

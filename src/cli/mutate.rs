@@ -3,28 +3,20 @@
 use std::path::Path;
 
 use anyhow::Context as _;
-use serde_json::Value;
 
 use crate::cli::ExitStatus;
 use crate::cli::check::{FailOnArgs, exit_status, write_notes, write_to_stderr};
 use crate::cli::file::rewrite_whole;
 use crate::cli::input::InputArgs;
-use crate::cli::output::{OutputArg, write_files};
-use crate::cli::page;
-use crate::cli::project::FILE_NAME;
+use crate::cli::output::{OutputArg, is_page, write_files};
 use crate::cli::terminal::Terminal;
-use memgate_core::state::cluster_snapshot::is_masked;
 use memgate_manifest::rewrite::Rewritten;
-use memgate_manifest::source::{Source, Span};
-use memgate_model::edit::Edit;
-use memgate_model::request::Point;
-use memgate_platforms::common::OBJECT_REPEATED;
-use memgate_workbench::offline::check::{Checked, check};
-use memgate_workbench::offline::findings::report;
-use memgate_workbench::offline::load::load;
-use memgate_workbench::offline::notices::Notice;
-use memgate_workbench::offline::rewrite::{self, RewrittenFile, rewrite_all};
-use memgate_workbench::report::{counted, diff, patches, plain, stream};
+use memgate_workbench::judge::check;
+use memgate_workbench::load::load;
+use memgate_workbench::place::report;
+use memgate_workbench::report::{counted, patches, plain, stream};
+use memgate_workbench::rewrite::{self, RewrittenFile, given_a_mask, repeated, rewrite_all};
+use memgate_workbench::run::Run;
 
 /// Print manifests as they would be stored: with defaults, and pods with their memory
 ///
@@ -95,17 +87,17 @@ struct ResultArgs {
 /// When something cannot be written, or memgate is at fault.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let terminal = args.fail_on.terminal(terminal);
-    anyhow::ensure!(!page::is_wanted(&args.output), "-o html goes with check, audit and what-if");
+    anyhow::ensure!(!is_page(&args.output), "-o html goes with check, audit and what-if");
     let project = args.input.project(terminal)?;
-    let plan = args.input.plan(&project, terminal)?;
+    let Run { plan, occasion } = args.input.run(&project, terminal)?;
     anyhow::ensure!(
         !(args.result.write && plan.reads_stdin()),
         "--write writes files, and standard input (-) is not a file; leave --write out"
     );
     let fail_on = args.fail_on.or(&project);
-    let checked = check(load(&plan)?, args.input.policies.occasion(Point::Ci));
-    if args.result.write || args.result.patch {
-        ensure_each_once(&checked)?;
+    let checked = check(load(&plan)?, occasion);
+    if let Some(twice) = repeated(&checked).filter(|_| args.result.write || args.result.patch) {
+        anyhow::bail!(twice);
     }
     if let Some(title) = plan.snapshot.is_some().then(|| given_a_mask(&checked)).flatten() {
         let advice = format!("{title} is given a credential that the snapshot masks");
@@ -135,40 +127,6 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     write_to_stderr(&report, terminal)?;
     write_notes(&checked, &report, fail_on, terminal);
     Ok(if is_written { exit_status(&report, fail_on) } else { ExitStatus::Failed })
-}
-
-/// Checks that no object occurs twice: of two environments with the same names, one would get the memory of the other.
-fn ensure_each_once(checked: &Checked) -> anyhow::Result<()> {
-    let twice = checked.inputs.notices.iter().find(|it| it.finding.code == &OBJECT_REPEATED);
-    let Some(Notice { object_ref, source, span, related: Some((first, at, _)), .. }) = twice else {
-        return Ok(());
-    };
-    let place = |source: &Source, span: &Span| format!("{}:{}:{}", source.name(), span.line, span.column);
-    anyhow::bail!(
-        "{} stands twice, at {} and at {}, so nothing is written; remove one of them, or name the files of each \
-         environment in sets: of {FILE_NAME}",
-        object_ref.title(),
-        place(first, at),
-        place(source, span),
-    )
-}
-
-/// The first object with an added value that `memgate snapshot` masked.
-fn given_a_mask(checked: &Checked) -> Option<String> {
-    let is_masked = |edit: &Edit| holds_mask(&serde_json::to_value(&edit.value).unwrap_or_default());
-    let mut allowed = checked.decided.iter().filter(|decided| decided.allowed());
-    let given = allowed.find(|decided| decided.admitted.edits.iter().any(is_masked));
-    given.map(|decided| decided.object.object_ref.title())
-}
-
-/// The recursion is bounded: the values that memgate adds have the few levels of a container.
-fn holds_mask(value: &Value) -> bool {
-    match value {
-        Value::String(text) => is_masked(text),
-        Value::Array(elements) => elements.iter().any(holds_mask),
-        Value::Object(fields) => fields.values().any(holds_mask),
-        Value::Null | Value::Bool(_) | Value::Number(_) => false,
-    }
 }
 
 /// Writes the changed files. The result is whether all of them were written.
@@ -205,13 +163,9 @@ fn write_diffs(files: &[RewrittenFile<'_>], no_origins: bool, terminal: Terminal
         terminal.note("nothing to change");
     }
     let mut text = Vec::new();
-    for rewritten in changed {
-        let RewrittenFile { source, new, .. } = rewritten;
-        let name = source.name();
-        let origins = if no_origins { Vec::new() } else { rewritten.line_origins() };
-        let file = diff::FileDiff { name, before: source.text(), after: &new.text, origins: &origins };
-        diff::write(&file, &mut text).context("failed to write the diff")?;
-        note_reformatted(name, new, terminal);
+    for file in changed {
+        file.write_diff(!no_origins, &mut text).context("failed to write the diff")?;
+        note_reformatted(file.source.name(), &file.new, terminal);
     }
     terminal.out(&text)
 }

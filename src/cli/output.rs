@@ -66,6 +66,11 @@ impl FromStr for OutputArg {
     }
 }
 
+/// Whether one of the outputs is a page.
+pub fn is_page(outputs: &[OutputArg]) -> bool {
+    outputs.iter().any(|output| output.format == ReportFormat::Html)
+}
+
 /// `--summary` and `--verbose`: how much of an overview is written.
 #[derive(Debug, Clone, Copy, clap::Args)]
 #[command(next_help_heading = "Output")]

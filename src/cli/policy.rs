@@ -12,7 +12,7 @@ use memgate_install::exported_policies::{ExportOptions, LeftOut, export};
 use memgate_install::metadata::DEFAULT_NAMESPACE;
 use memgate_model::kind::MEMORY_POLICY;
 use memgate_model::object::Reference;
-use memgate_workbench::offline::load::Inputs;
+use memgate_workbench::inputs::Inputs;
 use memgate_workbench::report::plain;
 
 /// Convert policies into a form that other programs evaluate

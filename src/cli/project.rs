@@ -18,11 +18,11 @@ use memgate_primitives::glob::Glob;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 use memgate_primitives::suggest::{did_you_mean, nearest};
-use memgate_workbench::offline::exclude::Exclude;
-use memgate_workbench::offline::load::InputSet;
-use memgate_workbench::offline::repository::{PROJECT_FILE, normal, root_of, without_dots};
-use memgate_workbench::offline::rules::{self, Rule};
+use memgate_workbench::exclude::Exclude;
+use memgate_workbench::plan::InputSet;
 use memgate_workbench::report::plain;
+use memgate_workbench::repository::{PROJECT_FILE, normal, project_file_for, without_dots};
+use memgate_workbench::rules::{self, Rule};
 
 /// The name of the file at the root of a repository.
 pub const FILE_NAME: &str = PROJECT_FILE;
@@ -110,7 +110,7 @@ impl ProjectArgs {
         let file = match &self.project {
             Some(none) if none.as_os_str() == "none" => None,
             Some(file) => Some(file.clone()),
-            None => find_for(paths),
+            None => project_file_for(paths),
         };
         let Some(file) = file else { return Ok(Project::default()) };
         // Errors show lines of the file, and the author of a change could make it a link to any other.
@@ -193,36 +193,6 @@ impl Project {
         };
         self.namespaces.iter().map(entry).collect()
     }
-}
-
-/// The file for these paths: the one that all of them have, else that of the working directory.
-fn find_for(paths: &[String]) -> Option<PathBuf> {
-    let here = normal(Path::new("."));
-    let mut files = paths.iter().filter(|path| *path != "-").map(|path| find(&normal(&start(path)), &here));
-    let first = files.next().filter(|first| files.all(|file| file == *first));
-    first.unwrap_or_else(|| find(&here, &here))
-}
-
-/// The nearest file from a directory up to the root of its repository, as a path from `here`. Outside of a repository
-/// only `here` can have one, since any user may write into the directories above.
-fn find(directory: &Path, here: &Path) -> Option<PathBuf> {
-    let (from, root) = root_of(directory).map_or((here, here), |root| (directory, root));
-    // A link among the directories may lead out of the repository.
-    let real_root = std::fs::canonicalize(root).ok()?;
-    let is_inside = |path: &Path| std::fs::canonicalize(path).is_ok_and(|real| real.starts_with(&real_root));
-    let has_file = |path: &Path| std::fs::symlink_metadata(path.join(FILE_NAME)).is_ok();
-    let mut directories = from.ancestors().take_while(|path| path.starts_with(root));
-    let found = directories.find(|path| has_file(path) && is_inside(path))?;
-    let (depth, common) = here.ancestors().enumerate().find(|(_, above)| found.starts_with(above))?;
-    let up = std::iter::repeat_n("..", depth).collect::<PathBuf>();
-    Some(up.join(found.strip_prefix(common).ok()?).join(FILE_NAME))
-}
-
-/// The directory at which the search for a path begins.
-fn start(path: &str) -> PathBuf {
-    let path = Path::new(path);
-    let mut directories = path.ancestors().filter(|it| it.is_dir());
-    directories.next().map_or_else(|| PathBuf::from("."), Path::to_owned)
 }
 
 /// Reads the choices of a file.
@@ -372,27 +342,5 @@ mod tests {
             let got = error(text);
             assert!(got.starts_with(expected), "{text:?}\n{got}");
         }
-    }
-
-    #[test]
-    fn finds_the_nearest_file_up_to_the_root() {
-        let root = tempfile::tempdir().expect("temporary directory");
-        let (root, inner) = (root.path().to_owned(), root.path().join("a/b"));
-        std::fs::create_dir_all(&inner).expect("directories");
-        let write = |directory: &str| {
-            std::fs::write(root.join(directory).join(FILE_NAME), "strict: true").expect("file");
-        };
-        write("");
-        assert_eq!(find(&root, &root), Some(PathBuf::from(FILE_NAME)));
-        assert_eq!(find(&inner, &inner), None, "no repository");
-        assert_eq!(find(&inner, &root), Some(PathBuf::from(FILE_NAME)), "that of the working directory");
-        std::fs::create_dir(root.join(".git")).expect("directory");
-        assert_eq!(find(&inner, &inner), Some(Path::new("../..").join(FILE_NAME)));
-        assert_eq!(find(&inner, &root.join("c/d")), Some(Path::new("../..").join(FILE_NAME)));
-        write("a");
-        assert_eq!(find(&inner, &inner), Some(Path::new("..").join(FILE_NAME)));
-        assert_eq!(find(&inner, &root.join("c")), Some(Path::new("../a").join(FILE_NAME)));
-        std::fs::create_dir(inner.join(".git")).expect("directory");
-        assert_eq!(find(&inner, &inner), None, "a repository in a repository");
     }
 }

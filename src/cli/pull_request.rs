@@ -10,17 +10,15 @@ use crate::cli::interrupt::Interrupt;
 use crate::cli::project::Project;
 use crate::cli::terminal::Terminal;
 use memgate_manifest::error::Error;
-use memgate_model::request::Point;
-use memgate_workbench::offline::base::{self, Base};
-use memgate_workbench::offline::baseline::read as read_baseline;
-use memgate_workbench::offline::baseline::{Baseline, pass_by, record};
-use memgate_workbench::offline::check::{Checked, Decided};
-use memgate_workbench::offline::errors::input_error;
-use memgate_workbench::offline::ignore;
-use memgate_workbench::offline::load::InputPlan;
-use memgate_workbench::offline::sets::check_all;
-use memgate_workbench::offline::suppress::{KnownFindings, known, suppress};
+use memgate_workbench::base::{self, Base};
+use memgate_workbench::baseline::{Baseline, pass_by, read as read_baseline, record};
+use memgate_workbench::errors::input_error;
+use memgate_workbench::ignore;
+use memgate_workbench::judge::{Checked, Decided};
+use memgate_workbench::plan::Plan;
 use memgate_workbench::report::{counted, plain};
+use memgate_workbench::run::{Run, judged};
+use memgate_workbench::suppress::{KnownFindings, known, suppress};
 
 /// How many digits of a commit are shown.
 const COMMIT_DIGITS: usize = 12;
@@ -70,7 +68,7 @@ impl PullRequestArgs {
         checked: &mut Checked,
         input: &InputArgs,
         project: &Project,
-        plan: &InputPlan,
+        run: &Run,
         terminal: Terminal,
     ) -> anyhow::Result<()> {
         if self.base.is_none() && self.baseline.is_none() && self.write_baseline.is_none() {
@@ -82,7 +80,7 @@ impl PullRequestArgs {
         }
         let identities = ignore::apply_and_identify(checked);
         if let Some(reference) = &self.base {
-            let mut known = known_at(reference, input, project, plan, terminal)?;
+            let mut known = known_at(reference, input, project, run, terminal)?;
             suppress(checked, &identities, &mut known, &format!("already in {reference}"));
         }
         let text = match (self.baseline(checked), &self.write_baseline) {
@@ -110,10 +108,10 @@ fn known_at(
     reference: &str,
     input: &InputArgs,
     project: &Project,
-    plan: &InputPlan,
+    Run { plan, occasion }: &Run,
     terminal: Terminal,
 ) -> anyhow::Result<KnownFindings> {
-    let read = |plan: &InputPlan| Ok(check_all(plan, input.policies.occasion(Point::Ci))?);
+    let read = |plan| Ok(judged(&Run { plan, occasion: *occasion })?);
     let (mut checked, base) = at_base(reference, input, project, plan, terminal, read)?;
     let identities = ignore::apply_and_identify(&mut checked);
     note_base_errors(&checked.inputs.errors, &base, "findings there count as new", terminal);
@@ -128,9 +126,9 @@ pub(super) fn at_base<T>(
     reference: &str,
     input: &InputArgs,
     project: &Project,
-    plan: &InputPlan,
+    plan: &Plan,
     terminal: Terminal,
-    read: impl FnOnce(&InputPlan) -> anyhow::Result<T>,
+    read: impl FnOnce(Plan) -> anyhow::Result<T>,
 ) -> anyhow::Result<(T, Base)> {
     anyhow::ensure!(
         !plan.reads_stdin(),
@@ -141,7 +139,7 @@ pub(super) fn at_base<T>(
     let directory = tempfile::Builder::new().prefix("memgate-base-").tempdir();
     let directory = directory.context("failed to make a temporary directory for the base")?;
     let base = base::read(reference, plan, directory.path(), stop)?;
-    let result = read(&input.base_plan(project, plan, &base, stop)?)?;
+    let result = read(input.base_plan(project, plan, &base, stop)?)?;
     directory.close().context("failed to remove the temporary directory of the base")?;
     anyhow::ensure!(!stop.is_set(), base::Error::Interrupted);
     let commit: String = base.commit.chars().take(COMMIT_DIGITS).collect();

@@ -15,8 +15,8 @@ use memgate_core::admission;
 use memgate_core::decide::decide;
 use memgate_model::request::{Occasion, Point};
 use memgate_primitives::review_path::Phase;
-use memgate_workbench::offline::load::InputPlan;
-use memgate_workbench::offline::load::Inputs;
+use memgate_workbench::inputs::Inputs;
+use memgate_workbench::plan::Plan;
 
 /// Answer one AdmissionReview from standard input, as the webhook would
 ///
@@ -61,7 +61,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     );
     let mut settings = args.settings.settings(None)?;
     args.policies.apply(&mut settings.policies);
-    let plan = InputPlan {
+    let plan = Plan {
         policies: args.policies.policy.clone(),
         ignores_policies: args.policies.no_policies,
         ..args.state.plan(settings)

@@ -8,7 +8,7 @@ use crate::cli::terminal::Terminal;
 use crate::cli::{ExitStatus, list_choices};
 use memgate_core::decide::codes;
 use memgate_primitives::suggest::{did_you_mean, nearest};
-use memgate_workbench::offline::kind_schema::{KindDefinition, combined, definitions};
+use memgate_workbench::kind_schema::{KindDefinition, combined, definitions};
 
 /// The schemas that are files of the repository.
 const FILES: [(&str, &str); 3] = [

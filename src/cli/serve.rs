@@ -24,9 +24,8 @@ use memgate_cluster::client::KubeContext;
 use memgate_model::snapshot::Snapshot;
 use memgate_server::options::{HEALTH_PORT, Options, PORT};
 use memgate_server::{Server, State, logs, runtime, traces};
-use memgate_workbench::offline::collect::Reading;
-use memgate_workbench::offline::load::InputPlan;
-use memgate_workbench::offline::load::Inputs;
+use memgate_workbench::inputs::Inputs;
+use memgate_workbench::plan::Plan;
 
 /// How long a server on a state from files goes on serving after a signal. It is short, because no apiserver calls such a
 /// server through a Service.
@@ -169,9 +168,8 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         State::Cluster { client: runtime.block_on(context.client())?, settings }
     } else {
         // A server keeps its state. Places of 100,000 objects would leave gaps in it when they are freed.
-        let reading = Reading { keeps_places: false, ..Reading::default() };
         let (state, ignores_policies) = (args.state.clone(), args.no_policies);
-        let plan = InputPlan { state, ignores_policies, reading, settings, ..InputPlan::default() };
+        let plan = Plan { state, ignores_policies, keeps_places: false, settings, ..Plan::default() };
         match load_whole(&plan, terminal)? {
             Some(Inputs { snapshot, .. }) => {
                 read_definitions(&snapshot).context("failed to start a thread")?;

@@ -8,10 +8,8 @@ use crate::cli::input::{note_unread, whole_repository};
 use crate::cli::output::{OutputArg, write_each};
 use crate::cli::project::{Project, ProjectArgs};
 use crate::cli::terminal::Terminal;
-use memgate_workbench::offline::cases::{CasePlan, CaseRun, run as run_cases};
-use memgate_workbench::offline::errors::input_error;
-use memgate_workbench::report::cases::{self, CaseReport, RuleCoverage};
-use memgate_workbench::report::{counted, plain};
+use memgate_workbench::cases::{CasePlan, run as run_cases};
+use memgate_workbench::report::{cases, plain};
 
 /// Run case files: the decisions that memgate must make
 ///
@@ -103,13 +101,13 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         policies: &args.policy,
     };
     let mut run = run_cases(&plan, &mut io::stdin().lock())?;
-    run.unread.switched_off.extend(project.left_out_by(&project.paths));
-    run.unread.switched_off.extend(plan.exclude.left_out_by_file());
-    let report = report(&run);
+    run.inputs.switched_off.extend(project.left_out_by(&project.paths));
+    run.inputs.switched_off.extend(plan.exclude.left_out_by_file());
+    let report = run.report();
     for error in &report.errors {
         terminal.input_error(error);
     }
-    note_unread(&run.unread, "case file", terminal);
+    note_unread(&run.inputs, "case file", terminal);
     for line in &run.blind {
         terminal.note(&format!("warn: {}", plain(line)));
     }
@@ -118,42 +116,9 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         cases::write(&report, format, args.verbose, &mut bytes)?;
         Ok(bytes)
     })?;
-    terminal.note(&summary(&run, args.filter.as_deref()));
-    if let Some(note) = coverage_note(&run) {
+    terminal.note(&run.summary(args.filter.as_deref()));
+    if let Some(note) = run.coverage_note() {
         terminal.note(&note);
     }
-    Ok(ExitStatus::of(!run.errors.is_empty(), run.failed() > 0, run.results.is_empty()))
-}
-
-fn report(run: &CaseRun) -> CaseReport<'_> {
-    CaseReport {
-        cases: &run.results,
-        errors: run.errors.iter().map(input_error).collect(),
-        blind: &run.blind,
-        rules: &run.coverage,
-    }
-}
-
-/// The number of rules that fired in no case, or in each.
-fn coverage_note(run: &CaseRun) -> Option<String> {
-    let count = |is: fn(&RuleCoverage) -> bool| run.coverage.iter().filter(|rule| is(rule)).count();
-    let never = count(|rule| rule.fired == 0);
-    let always = count(|rule| rule.fired > 0 && rule.fired == rule.judged);
-    let rules = counted(run.coverage.len(), "rule");
-    let hint = if never + always > 0 { " (-v lists them)" } else { "" };
-    let is_empty = run.coverage.is_empty();
-    (!is_empty).then(|| format!("{rules} of policies: {never} never fired, {always} always did{hint}"))
-}
-
-fn summary(run: &CaseRun, filter: Option<&str>) -> String {
-    if !run.results.is_empty() || !run.errors.is_empty() {
-        return format!("{} passed, {} failed", run.results.len() - run.failed(), run.failed());
-    }
-    let hint = match filter {
-        Some(filter) if run.filtered > 0 => {
-            format!("none of {} has \"{}\" in its name", run.filtered, plain(filter))
-        }
-        _ => "a case file holds a list of cases; see memgate test --help".to_owned(),
-    };
-    format!("error: no case was found\n  {hint}")
+    Ok(ExitStatus::of(!run.inputs.errors.is_empty(), run.failed() > 0, run.results.is_empty()))
 }

@@ -1,16 +1,12 @@
 //! `memgate view`: the fields of objects that policies judge.
 
-use std::fmt::Write as _;
-
 use crate::cli::ExitStatus;
 use crate::cli::input::{InputArgs, note_read};
 use crate::cli::terminal::Terminal;
-use memgate_manifest::rewrite::yaml;
-use memgate_model::request::Point;
-use memgate_primitives::credential::{masked, masked_keys};
-use memgate_workbench::offline::load::load;
-use memgate_workbench::offline::view::{Viewed, ViewedObject, shown, view};
-use memgate_workbench::report::plain;
+use memgate_primitives::credential::masked_keys;
+use memgate_workbench::load::load;
+use memgate_workbench::run::Run;
+use memgate_workbench::view::{Viewed, documents, view};
 
 /// Print the fields of memory resources, agents and pods that policies judge
 ///
@@ -37,43 +33,15 @@ pub struct Args {
 /// When something cannot be written, or memgate is at fault.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let project = args.input.project(terminal)?;
-    let Viewed { objects, errors, unread } =
-        view(load(&args.input.plan(&project, terminal)?)?, args.input.policies.occasion(Point::Ci));
+    let Run { plan, occasion } = args.input.run(&project, terminal)?;
+    let Viewed { objects, inputs } = view(load(&plan)?, occasion);
     terminal.raw(masked_keys(&documents(&objects)).as_bytes())?;
-    note_read(&errors, &unread, terminal);
-    if objects.is_empty() && errors.is_empty() {
+    note_read(&inputs, terminal);
+    if objects.is_empty() && inputs.errors.is_empty() {
         terminal.note(
             "error: no object that policies judge was found\n  \
              what counts: memory resources, what refers to them, agent pods, and workloads with such pods",
         );
     }
-    Ok(ExitStatus::of(!errors.is_empty(), false, objects.is_empty()))
-}
-
-/// The views, each below a comment that names its object.
-fn documents(objects: &[ViewedObject]) -> String {
-    let mut text = String::new();
-    for ViewedObject { place, object_ref, views } in objects {
-        let (title, file, line) = (object_ref.title(), place.source().name(), place.span().line);
-        for view in views {
-            if !text.is_empty() {
-                text.push_str("---\n");
-            }
-            let _ = writeln!(text, "# {}", in_one_line(&format!("{title} ({file}:{line})")));
-            for (path, why) in view.unknown() {
-                let _ = writeln!(text, "# {}", in_one_line(&format!("{path}: unknown, because {why}")));
-            }
-            for path in view.remarked() {
-                let remark = view.remark(path, &view.namespace);
-                let _ = writeln!(text, "# {}", in_one_line(&format!("{path}{remark}")));
-            }
-            text.push_str(&yaml(&shown(view)));
-        }
-    }
-    text
-}
-
-/// Text from user input in a comment. Some readers of YAML end a line at U+2028 and U+2029.
-fn in_one_line(text: &str) -> String {
-    plain(&masked(text)).replace(['\u{2028}', '\u{2029}'], " ")
+    Ok(ExitStatus::of(!inputs.errors.is_empty(), false, objects.is_empty()))
 }

@@ -1,17 +1,17 @@
 //! `memgate what-if`: the objects whose verdict other policies would change.
 
-use crate::cli::ExitStatus;
 use crate::cli::cluster::ClusterArgs;
-use crate::cli::input::{InputArgs, load_policies, note_unread, unread_notes};
-use crate::cli::live;
-use crate::cli::output::{OutputArg, OverviewArgs, check_places, write_outputs};
-use crate::cli::page::{self, page};
+use crate::cli::input::{InputArgs, load_policies, note_unread};
+use crate::cli::output::{OutputArg, OverviewArgs, check_places, is_page, write_outputs};
 use crate::cli::terminal::Terminal;
+use crate::cli::{ExitStatus, live};
 use memgate_model::policy::Question;
 use memgate_model::request::Point;
-use memgate_workbench::offline::load::load;
-use memgate_workbench::offline::what_if::what_if;
+use memgate_workbench::load::load;
+use memgate_workbench::outcome::{page, unread_notes};
 use memgate_workbench::report::{Report, changes};
+use memgate_workbench::run::Run;
+use memgate_workbench::what_if::what_if;
 
 /// List the objects that other policies would deny, warn about, or accept
 ///
@@ -86,7 +86,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let judges_pods = [&new, &base].iter().any(|inputs| !inputs.snapshot.policies.is_silent(Question::Pod));
     let plan = live::plan(&args.input, &args.cluster, &project, judges_pods, terminal)?;
     let mut inputs = load(&plan)?;
-    if let Some(why) = inputs.unread.assumed.as_ref().and_then(|it| it.policies_unknown()) {
+    if let Some(why) = inputs.assumed.as_ref().and_then(|it| it.policies_unknown()) {
         anyhow::ensure!(
             !args.base.is_empty(),
             "the current policies are not known: {why}; give them by --base"
@@ -94,22 +94,17 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     }
     inputs.places.extend(base.places);
     inputs.places.extend(new.places);
-    let occasion = args.input.policies.occasion(Point::Ci);
-    let result = what_if(
-        inputs,
-        &base.snapshot.policies,
-        &new.snapshot.policies,
-        occasion,
-        page::is_wanted(&args.output),
-    );
-    let notes = || unread_notes(&result.checked().inputs.unread, "manifest");
-    let page = page("what-if", &plan, result.checked().page.as_ref(), occasion, notes);
+    let run = Run { plan, occasion: args.input.policies.occasion(Point::Ci) };
+    let (base, new) = (&base.snapshot.policies, &new.snapshot.policies);
+    let result = what_if(inputs, base, new, run.occasion, is_page(&args.output));
+    let notes = || unread_notes(&result.checked().inputs, "manifest");
+    let page = page("what-if", &run, result.checked().page.as_ref(), notes);
     let report = Report { page, ..result.report(shown) };
     write_outputs(&report, &args.output, false, terminal)?;
     for error in &report.errors {
         terminal.input_error(error);
     }
-    note_unread(&result.checked().inputs.unread, "manifest", terminal);
+    note_unread(&result.checked().inputs, "manifest", terminal);
     if report.objects.is_empty() && report.errors.is_empty() {
         terminal.note("error: nothing to judge was found");
         return Ok(ExitStatus::Nothing);

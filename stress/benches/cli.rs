@@ -7,9 +7,10 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use memgate_model::request::Occasion;
-use memgate_workbench::offline::check::check;
-use memgate_workbench::offline::findings::report;
-use memgate_workbench::offline::load::{InputPlan, load};
+use memgate_workbench::judge::check;
+use memgate_workbench::load::load;
+use memgate_workbench::place::report;
+use memgate_workbench::plan::Plan;
 use memgate_workbench::report::{DEFAULT_WIDTH, text};
 use serde_json::json;
 
@@ -26,7 +27,7 @@ fn one_line(criterion: &mut Criterion) {
     group.sample_size(10).throughput(Throughput::Bytes(line.len() as u64));
     group.bench_function("on one line of 2 MB", |bencher| {
         bencher.iter(|| {
-            let inputs = load(&InputPlan::of_text(&line)).expect("loads");
+            let inputs = load(&Plan::of_text(&line)).expect("loads");
             let checked = check(inputs, Occasion::default());
             let report = report(&checked);
             assert_eq!(report.findings.len(), 50 * OBJECTS);

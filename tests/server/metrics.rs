@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use memgate_core::state;
@@ -11,7 +10,8 @@ use memgate_server::State;
 use memgate_workbench::casefile::Case;
 use memgate_workbench::casefile::read::read;
 use memgate_workbench::casefile::request;
-use memgate_workbench::offline::collect::{Reading, collect};
+use memgate_workbench::plan::Plan;
+use memgate_workbench::read::collect;
 
 use crate::client::post;
 use crate::running::Running;
@@ -23,11 +23,11 @@ const MAX_SERIES: usize = 1_500;
 
 fn cases() -> Vec<Case> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
-    let collected = collect(&[root.display().to_string()], &Reading::default(), &mut std::io::empty());
+    let collected = collect(&[root.display().to_string()], &Plan::default(), &mut std::io::empty());
     assert!(collected.errors.is_empty(), "{:?}", collected.errors);
     let mut errors = Vec::new();
-    let sources = collected.sources.into_iter().map(Arc::new);
-    let documents: Vec<_> = sources.flat_map(|source| values(&source, &mut errors)).collect();
+    let sources = collected.sources.iter();
+    let documents: Vec<_> = sources.flat_map(|source| values(source, &mut errors)).collect();
     let cases = documents.iter().flat_map(|document| read(document.value()).unwrap()).collect();
     assert!(errors.is_empty(), "{errors:?}");
     cases

@@ -7,20 +7,20 @@ use lsp_types::{CodeAction, CodeActionKind, Range, TextEdit, Uri, WorkspaceEdit}
 use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices};
 
 use crate::buffers::Buffer;
-use crate::diagnostics::{Places, judge, of_finding};
+use crate::diagnostics::{Places, of_finding};
 use crate::positions::{Encoding, Lines};
-use crate::workspace::{Plan, Root, name};
+use crate::workspace::{Root, name};
 use memgate_core::decide::codes;
 use memgate_manifest::fix::can_insert_comment;
 use memgate_manifest::source::Source;
 use memgate_model::finding::{Finding, Severity};
 use memgate_platforms::common;
 use memgate_primitives::credential::masked_keys;
-use memgate_workbench::offline::check::Checked;
-use memgate_workbench::offline::findings::report;
-use memgate_workbench::offline::fix::{FixedFile, fix_all, fix_one};
-use memgate_workbench::offline::load::Error;
+use memgate_workbench::fix::{FixedFile, fix_in_rounds, fix_one};
+use memgate_workbench::load::Error;
+use memgate_workbench::place::report;
 use memgate_workbench::report::{LocatedFinding, counted};
+use memgate_workbench::run::{Run, judged_without_ignored};
 
 /// The most findings for which actions are offered at one place.
 const MAX_FINDINGS: usize = 20;
@@ -57,14 +57,14 @@ impl Asked {
 /// # Errors
 /// When the files cannot be loaded.
 pub(crate) fn actions(
-    plan: &Plan,
+    run: &Run,
     root: &Root,
     buffer: &Buffer,
     asked: &Asked,
     encoding: Encoding,
 ) -> Result<Vec<CodeAction>, Error> {
     let file = name(root, &buffer.path);
-    let checked = judge(plan)?;
+    let checked = judged_without_ignored(run)?;
     let Some(source) = checked.inputs.sources.iter().find(|source| source.name() == file) else {
         return Ok(Vec::new());
     };
@@ -104,33 +104,15 @@ pub(crate) fn actions(
     let all = CodeActionKind::new(FIX_ALL);
     // An editor asks for everything whenever the cursor moves; then only where there is something to fix.
     if asked.wants(&all) && (asked.only.is_some() || has_fix) {
-        let fixed = fix_file(plan, checked, &file)?;
-        actions.extend(fixed.map(|(text, count)| {
+        let is_it = |fixed: &FixedFile| fixed.source.name() == file;
+        // Below a corrected field others may show up, as in `check --fix`.
+        let (mut fixed, _) = fix_in_rounds(&mut run.clone(), &checked, MAX_ROUNDS, is_it)?;
+        actions.extend(fixed.remove(&file).map(|FixedFile { text, count, .. }| {
             let title = format!("Fix what has one right answer in this file ({})", counted(count, "finding"));
             action(title, all, line_differences(&buffer.text, &text, &lines))
         }));
     }
     Ok(actions)
-}
-
-/// The text of a file with all fixes, and their number; `None` without any. Below a corrected field others may show up, as
-/// in `check --fix`.
-fn fix_file(plan: &Plan, mut checked: Checked, file: &str) -> Result<Option<(String, usize)>, Error> {
-    let mut plan = Plan { inputs: plan.inputs.clone(), occasion: plan.occasion };
-    let mut fixed = None;
-    for _ in 0..MAX_ROUNDS {
-        let round = fix_all(&checked).into_iter().find(|fixed| fixed.source.name() == file);
-        let Some(FixedFile { text, count, .. }) = round else { break };
-        for open in &mut plan.inputs.reading.open {
-            if open.path.as_os_str() == file {
-                open.text = Some(text.as_str().into());
-            }
-        }
-        let before = fixed.map_or(0, |(_, count)| count);
-        fixed = Some((text, before + count));
-        checked = judge(&plan)?;
-    }
-    Ok(fixed)
 }
 
 /// A comment above the line of a finding; `None` where comments do not ignore it. The reason is left to the author:

@@ -12,32 +12,19 @@ use lsp_types::{
 use crate::buffers::Buffer;
 use crate::positions::{Encoding, Lines};
 use crate::uri;
-use crate::workspace::{Plan, Root, name, path};
+use crate::workspace::{Root, name, path};
 use memgate_model::finding::Severity;
 use memgate_primitives::credential::masked_keys;
-use memgate_workbench::offline::check::Checked;
-use memgate_workbench::offline::findings::report;
-use memgate_workbench::offline::ignore;
-use memgate_workbench::offline::load::Error;
-use memgate_workbench::offline::repository::PROJECT_FILE;
-use memgate_workbench::offline::sets::check_all;
+use memgate_workbench::judge::Checked;
+use memgate_workbench::place::report;
 use memgate_workbench::report::{FileLocation, InputError, LocatedFinding, Related, page};
+use memgate_workbench::repository::PROJECT_FILE;
 
 /// The source of diagnostics, which editors show beside their code.
 const SOURCE: &str = "memgate";
 
 /// The most diagnostics of one file: more than a person reads, and few enough for any editor.
 const MAX_OF_FILE: usize = 500;
-
-/// Judges the open files of a plan.
-///
-/// # Errors
-/// Those of [`check_all`].
-pub(crate) fn judge(plan: &Plan) -> Result<Checked, Error> {
-    let mut checked = check_all(&plan.inputs, plan.occasion)?;
-    ignore::apply(&mut checked);
-    Ok(checked)
-}
 
 /// The diagnostics of each open file, by its name. What could not be read elsewhere is reported in each of them, since
 /// they may be judged otherwise with it.

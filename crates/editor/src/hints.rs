@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 
 use crate::objects::{Loaded, load_views};
 use crate::positions::{Encoding, Lines};
-use crate::workspace::Plan;
 use memgate_core::admission::{Admitted, admit};
 use memgate_core::decide::origins::{Item, marked};
 use memgate_manifest::place::DocumentPlace;
@@ -17,18 +16,18 @@ use memgate_model::request::Request;
 use memgate_model::snapshot::Snapshot;
 use memgate_primitives::credential::masked_keys;
 use memgate_primitives::pointer::Pointer;
-use memgate_workbench::offline::checked_object::UndecidedObject;
-use memgate_workbench::offline::classify::open_state;
-use memgate_workbench::offline::injected::describe;
-use memgate_workbench::offline::load::Error;
+use memgate_workbench::injected::describe;
+use memgate_workbench::load::Error;
+use memgate_workbench::objects::{UndecidedObject, open_state};
 use memgate_workbench::report::{counted, plain};
+use memgate_workbench::run::Run;
 
 /// The hints of the objects in a range of an open file.
 ///
 /// # Errors
 /// When the files cannot be loaded.
 pub(crate) fn hints(
-    plan: &Plan,
+    run: &Run,
     file: &str,
     text: &str,
     range: Range,
@@ -41,7 +40,7 @@ pub(crate) fn hints(
         place.source().name() == file && span().start <= end && span().end >= start
     };
     let mut hints = Vec::new();
-    for Loaded { inputs, objects } in load_views(plan, is_chosen)? {
+    for Loaded { inputs, objects } in load_views(run, is_chosen)? {
         let states = [&inputs.snapshot, &open_state(&inputs.snapshot)];
         for viewed in objects.iter().filter(|viewed| !viewed.views.is_empty()) {
             let kind = viewed.object.object.place.locate(&Pointer::root()).caret;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! messages of an editor ──session──▶ state: folders (workspace) and open texts (buffers)
-//! state + the files around them ──▶ offline::load, offline::check
+//! state + the files around them ──▶ the steps of the workbench
 //!     └──▶ diagnostics, navigation (hover, definition, references), actions (fixes, ignore), hints (what a pod gets)
 //! ```
 //!

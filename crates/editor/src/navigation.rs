@@ -7,21 +7,21 @@ use std::sync::Arc;
 use lsp_types::{Hover, HoverContents, Location, MarkupContent, MarkupKind};
 
 use crate::buffers::Buffer;
-use crate::diagnostics::judge;
 use crate::objects::{Link, Loaded, Target, Viewed, contains, load_views, locations};
 use crate::positions::{Encoding, Lines};
-use crate::workspace::{Plan, Root, name};
+use crate::workspace::{Root, name};
 use memgate_manifest::source::{Source, Span};
 use memgate_primitives::credential::{masked_keys, masked_value};
-use memgate_workbench::offline::findings::report;
-use memgate_workbench::offline::load::Error;
-use memgate_workbench::offline::map::facts;
+use memgate_workbench::load::Error;
+use memgate_workbench::map::facts;
+use memgate_workbench::place::report;
 use memgate_workbench::report::{page, plain};
+use memgate_workbench::run::{Run, judged_without_ignored};
 
 /// A question about a place in an open file.
 pub(crate) struct Question<'q> {
     /// What is read around the file.
-    pub(crate) plan: Plan,
+    pub(crate) run: Run,
     /// The root of the file.
     pub(crate) root: Root,
     /// The file.
@@ -38,7 +38,7 @@ pub(crate) struct Question<'q> {
 /// When the files cannot be loaded.
 pub(crate) fn hover(question: &Question<'_>) -> Result<Option<Hover>, Error> {
     let file = question.file();
-    let checked = judge(&question.plan)?;
+    let checked = judged_without_ignored(&question.run)?;
     let report = report(&checked);
     let here = |start: usize, end: usize| (start..=end).contains(&question.at);
     let mut sections = Vec::new();
@@ -54,7 +54,7 @@ pub(crate) fn hover(question: &Question<'_>) -> Result<Option<Hover>, Error> {
             range.get_or_insert((place.start, place.end));
         }
     }
-    for loaded in load_views(&question.plan, |place| contains(place, &file, question.at))? {
+    for loaded in load_views(&question.run, |place| contains(place, &file, question.at))? {
         for link in loaded.objects.iter().flat_map(Viewed::links) {
             if here(link.span.start, link.span.end) {
                 sections.push(about(&link, &loaded));
@@ -79,7 +79,7 @@ pub(crate) fn hover(question: &Question<'_>) -> Result<Option<Hover>, Error> {
 /// When the files cannot be loaded.
 pub(crate) fn definition(question: &Question<'_>) -> Result<Vec<Location>, Error> {
     let (mut found, file) = (Vec::new(), question.file());
-    for loaded in load_views(&question.plan, |place| contains(place, &file, question.at))? {
+    for loaded in load_views(&question.run, |place| contains(place, &file, question.at))? {
         for link in loaded.objects.iter().flat_map(Viewed::links) {
             if question.is_at(link.span) {
                 found.extend(link.target.find(&loaded.inputs));
@@ -97,9 +97,9 @@ pub(crate) fn definition(question: &Question<'_>) -> Result<Vec<Location>, Error
 pub(crate) fn references(question: Question<'_>, declares: bool) -> Result<Vec<Location>, Error> {
     let file = question.file();
     let mut question = question;
-    question.plan.inputs.reading.checks_only_open = false;
+    question.run.plan.checks_only_open = false;
     let mut found = Vec::new();
-    for loaded in load_views(&question.plan, |_| true)? {
+    for loaded in load_views(&question.run, |_| true)? {
         let Some(target) = target(&question, &file, &loaded) else { continue };
         for viewed in &loaded.objects {
             let source = viewed.object.object.place.source();

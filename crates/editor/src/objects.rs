@@ -1,22 +1,25 @@
 //! The objects of open files, what they refer to, and where that is.
 
 use std::collections::BTreeSet;
+use std::iter;
 use std::sync::Arc;
 
 use lsp_types::Location;
 
 use crate::positions::{Encoding, Lines};
 use crate::uri;
-use crate::workspace::{Plan, Root, path};
+use crate::workspace::{Root, path};
 use memgate_manifest::place::DocumentPlace;
 use memgate_manifest::source::{Source, Span};
 use memgate_model::memory_view::MemoryView;
 use memgate_platforms::state_kinds;
 use memgate_primitives::pointer::Pointer;
-use memgate_workbench::offline::checked_object::{CheckedObject, UndecidedObject};
-use memgate_workbench::offline::load::{Error, Inputs};
-use memgate_workbench::offline::load_sets::load_each;
-use memgate_workbench::offline::view::view_object;
+use memgate_workbench::inputs::Inputs;
+use memgate_workbench::load::Error;
+use memgate_workbench::objects::{CheckedObject, UndecidedObject};
+use memgate_workbench::run::Run;
+use memgate_workbench::sets::each_set;
+use memgate_workbench::view::view_object;
 
 /// Whether a byte of a file of this name is in an object.
 pub(crate) fn contains(place: &DocumentPlace, file: &str, at: usize) -> bool {
@@ -63,27 +66,28 @@ pub(crate) struct Loaded {
     pub(crate) objects: Vec<Viewed>,
 }
 
-/// Loads the files of a plan, with the views of some objects in them.
+/// Loads the files of a run, with the views of some objects in them.
 ///
 /// # Errors
 /// When the files cannot be loaded at all.
 pub(crate) fn load_views(
-    plan: &Plan,
+    run: &Run,
     is_chosen: impl Fn(&DocumentPlace) -> bool,
 ) -> Result<Vec<Loaded>, Error> {
-    let with_views = |(_, mut inputs): (String, Inputs)| {
+    let with_views = |mut inputs: Inputs| {
         let objects = std::mem::take(&mut inputs.objects).into_iter();
         let chosen = objects.filter(|it| !it.is_exempt() && is_chosen(&it.object.place));
         let viewed = chosen.map(|object| {
             // An object that cannot be decided is an error of its file, which a diagnostic shows.
             let views =
-                view_object(&object, &inputs.snapshot, plan.occasion).map(|it| it.views).unwrap_or_default();
+                view_object(&object, &inputs.snapshot, run.occasion).map(|it| it.views).unwrap_or_default();
             Viewed { object, views }
         });
         let objects = viewed.collect();
         Loaded { inputs, objects }
     };
-    Ok(load_each(&plan.inputs)?.into_iter().map(with_views).collect())
+    let (first, others) = each_set(&run.plan, with_views)?;
+    Ok(iter::once(first).chain(others).collect())
 }
 
 impl Viewed {

@@ -11,14 +11,15 @@ use serde_json::Value;
 
 use crate::actions::{Asked, actions};
 use crate::buffers::{Buffer, Buffers};
-use crate::diagnostics::{judge, not_judged, of_files};
+use crate::diagnostics::{not_judged, of_files};
 use crate::hints::hints;
 use crate::navigation::{Question, definition, hover, references};
 use crate::positions::{Encoding, Lines};
 use crate::protocol::{error, json};
-use crate::workspace::{Plan, Planner, Root, Workspace, name};
-use memgate_workbench::offline::collect::without_links;
-use memgate_workbench::offline::load::Error;
+use crate::workspace::{Planner, Root, Workspace, name};
+use memgate_workbench::load::Error;
+use memgate_workbench::read::without_links;
+use memgate_workbench::run::{Run, judged_without_ignored};
 
 /// The folders and open files of an editor.
 pub(crate) struct EditorState<'p> {
@@ -77,53 +78,53 @@ impl<'p> EditorState<'p> {
                 let Some(buffer) = self.buffers.get(&params.text_document.uri) else {
                     return Ok(Value::Null);
                 };
-                let (root, plan, buffer) = self.plan(buffer)?;
+                let (root, run, buffer) = self.run(buffer)?;
                 let (uri, only) = (params.text_document.uri, params.context.only);
                 let asked = Asked { uri, range: params.range, only };
-                answered(actions(&plan, &root, buffer, &asked, self.encoding))
+                answered(actions(&run, &root, buffer, &asked, self.encoding))
             }
             request::InlayHintRequest::METHOD => {
                 let params = read_params::<request::InlayHintRequest>(params)?;
                 let Some(buffer) = self.buffers.get(&params.text_document.uri) else {
                     return Ok(Value::Null);
                 };
-                let (root, plan, buffer) = self.plan(buffer)?;
+                let (root, run, buffer) = self.run(buffer)?;
                 let file = name(&root, &buffer.path);
-                answered(hints(&plan, &file, &buffer.text, params.range, self.encoding))
+                answered(hints(&run, &file, &buffer.text, params.range, self.encoding))
             }
             _ => Err(error(ErrorCode::MethodNotFound, format!("memgate does not answer {method}"))),
         }
     }
 
     /// What is read around an open file, and the file under the name under which it is read: it may be open under two.
-    fn plan<'b>(&'b self, buffer: &'b Buffer) -> Result<(Root, Plan, &'b Buffer), ResponseError> {
+    fn run<'b>(&'b self, buffer: &'b Buffer) -> Result<(Root, Run, &'b Buffer), ResponseError> {
         let root = self.workspace.root(&buffer.path);
         let all = self.workspace.by_root(&self.buffers);
         let open = all.get(&root).map(Vec::as_slice).unwrap_or_default();
-        let plan = self
+        let run = self
             .workspace
-            .plan(&root, open, &self.buffers)
+            .run(&root, open, &self.buffers)
             .map_err(|why| error(ErrorCode::RequestFailed, why))?;
         let path = without_links(&buffer.path);
         let first = open.iter().copied().find(|it| without_links(&it.path) == path);
-        Ok((root, plan, first.filter(|it| it.text == buffer.text).unwrap_or(buffer)))
+        Ok((root, run, first.filter(|it| it.text == buffer.text).unwrap_or(buffer)))
     }
 
     /// The question about a place; `None` for a file that is not open.
     fn question(&self, place: &TextDocumentPositionParams) -> Result<Option<Question<'_>>, ResponseError> {
         let Some(buffer) = self.buffers.get(&place.text_document.uri) else { return Ok(None) };
-        let (root, plan, buffer) = self.plan(buffer)?;
+        let (root, run, buffer) = self.run(buffer)?;
         let at = Lines::new(&buffer.text, self.encoding).offset(place.position);
-        Ok(Some(Question { plan, root, buffer, at, encoding: self.encoding }))
+        Ok(Some(Question { run, root, buffer, at, encoding: self.encoding }))
     }
 
     /// The diagnostics of the open files of a root, by the names of the files.
     pub(crate) fn diagnostics(&self, root: &Root, open: &[&Buffer]) -> BTreeMap<String, Vec<Diagnostic>> {
-        let plan = match self.workspace.plan(root, open, &self.buffers) {
-            Ok(plan) => plan,
+        let run = match self.workspace.run(root, open, &self.buffers) {
+            Ok(run) => run,
             Err(why) => return not_judged(&why, root, open),
         };
-        match judge(&plan) {
+        match judged_without_ignored(&run) {
             Ok(checked) => {
                 let mut files = of_files(&checked, root, open, self.encoding);
                 copy_to_second_names(&mut files, root, open);

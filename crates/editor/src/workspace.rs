@@ -4,27 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::buffers::{Buffer, Buffers};
-use memgate_model::request::Occasion;
 use memgate_primitives::causes::in_words;
-use memgate_workbench::offline::collect::{OpenFile, without_links};
-use memgate_workbench::offline::load::InputPlan;
-use memgate_workbench::offline::repository::{PROJECT_FILE, root_of, without_dots};
-use memgate_workbench::offline::walk::leads_to;
+use memgate_workbench::plan::OpenFile;
+use memgate_workbench::read::without_links;
+use memgate_workbench::repository::{PROJECT_FILE, root_of, without_dots};
+use memgate_workbench::run::Run;
+use memgate_workbench::walk::leads_to;
 
 /// The kind of exemptions.
 const EXEMPTION: &str = "MemoryPolicyExemption";
 
-/// What `check` would read in the working directory.
-#[derive(Debug)]
-pub struct Plan {
-    /// The files.
-    pub inputs: InputPlan,
-    /// The point and the time of decisions.
-    pub occasion: Occasion<'static>,
-}
-
 /// Plans what is read in the working directory; in words why it cannot be read.
-pub type Planner<'p> = dyn Fn() -> Result<Plan, String> + 'p;
+pub type Planner<'p> = dyn Fn() -> Result<Run, String> + 'p;
 
 /// The directory from which a file is judged.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -85,17 +76,18 @@ impl<'p> Workspace<'p> {
     ///
     /// # Errors
     /// When the directory is gone, or the choices of the repository are wrong.
-    pub(crate) fn plan(&self, root: &Root, own: &[&Buffer], all: &Buffers) -> Result<Plan, String> {
+    pub(crate) fn run(&self, root: &Root, own: &[&Buffer], all: &Buffers) -> Result<Run, String> {
         let Root { directory, is_repository } = root;
         std::env::set_current_dir(directory)
             .map_err(|error| format!("{}: {}", directory.display(), in_words(&error)))?;
-        let mut plan = (self.planner)()?;
-        let InputPlan { checked, sets, reading, .. } = &mut plan.inputs;
+        let mut run = (self.planner)()?;
+        let plan = &mut run.plan;
         if !is_repository {
-            checked.clear();
-            sets.clear();
+            plan.checked.clear();
+            plan.sets.clear();
         }
-        let paths: Vec<&String> = checked.iter().chain(sets.iter().flat_map(|set| &set.paths)).collect();
+        let paths: Vec<&String> =
+            plan.checked.iter().chain(plan.sets.iter().flat_map(|set| &set.paths)).collect();
         // Below the directory there may be others with choices of their own.
         let others = all.iter().filter(|it| *is_repository && it.path.starts_with(directory));
         let open = own.iter().copied().map(|it| (it, true)).chain(others.map(|it| (it, false)));
@@ -108,14 +100,14 @@ impl<'p> Workspace<'p> {
             is_checked_outside: !is_repository || is_new_manifest(&buffer.path, root, &paths),
             is_judged,
         });
-        reading.open = open.collect();
+        plan.open = open.collect();
         // Whether an exemption has an effect is known only once all files are judged.
-        reading.checks_only_open = !own.iter().any(|buffer| buffer.text.contains(EXEMPTION));
-        if sets.is_empty() {
+        plan.checks_only_open = !own.iter().any(|buffer| buffer.text.contains(EXEMPTION));
+        if plan.sets.is_empty() {
             // For files that a walk does not find.
-            checked.push("-".to_owned());
+            plan.checked.push("-".to_owned());
         }
-        Ok(plan)
+        Ok(run)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Comments to memgate: a source goes in, its comments come out, if one of them is to memgate. `offline::ignore` reads
+//! Comments to memgate: a source goes in, its comments come out, if one of them is to memgate. `ignore` of the workbench reads
 //! what they ask for.
 
 use crate::source::{Source, Span};

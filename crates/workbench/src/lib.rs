@@ -1,9 +1,9 @@
 //! Files to decisions and reports: what the commands, the editor and the tests of memgate share.
 //!
-//! - [`report`]: writes findings, diffs and manifests in all formats.
-//! - [`offline`]: makes decisions about files, and the values that `report` writes.
-//! - [`casefile`]: cases with their expectations, and the expectations that failed.
-//! - [`built`]: the addresses that the build was given.
+//! ```text
+//! Plan ──read──▶ texts ──load──▶ Inputs { objects, snapshot } ──judge──▶ Checked ──(suppress)──place──▶ Report
+//!                                                                            └─rewrite──▶ edited files
+//! ```
 //!
 //! It knows no arguments, terminal or exit codes.
 
@@ -13,4 +13,61 @@ pub mod casefile;
 
 pub mod report;
 
-pub mod offline;
+pub mod exclude;
+pub mod program;
+pub mod texts;
+
+pub mod kustomization;
+pub mod render;
+pub mod repository;
+pub mod rules;
+
+pub mod plan;
+pub mod walk;
+
+pub mod errors;
+pub mod objects;
+pub mod passed_over;
+pub mod places;
+
+mod misspelt;
+pub mod notices;
+pub mod policy_files;
+
+pub mod inputs;
+pub mod read;
+
+mod state;
+
+pub mod load;
+pub mod sets;
+
+pub mod judge;
+pub mod place;
+
+pub mod baseline;
+pub mod ignore;
+pub mod suppress;
+
+pub mod base;
+
+pub mod page;
+
+pub mod rewrite;
+
+pub mod map;
+pub mod view;
+
+pub mod what_if;
+
+pub mod run;
+
+pub mod fix;
+pub mod outcome;
+
+pub mod exempt;
+pub mod explain;
+
+pub mod cases;
+pub mod injected;
+pub mod kind_schema;

@@ -14,7 +14,8 @@ use memgate_model::object::{Coverage, KindState, Object};
 use memgate_model::snapshot::Snapshot;
 use memgate_workbench::casefile::Case;
 use memgate_workbench::casefile::read::read;
-use memgate_workbench::offline::collect::{Reading, collect};
+use memgate_workbench::plan::Plan;
+use memgate_workbench::read::collect;
 use serde_json::Value;
 
 /// The state of every benchmark: one agent and the Redis memory that it claims.
@@ -70,8 +71,8 @@ pub(crate) fn constant() -> Router {
 pub(crate) fn case(family: &str, file: &str, name: &str) -> Case {
     let file = format!("tests/cases/{family}/{file}.yaml");
     let text = fs::read_to_string(repository().join(&file));
-    let source = Source::new(file, text.expect("a file"));
-    let documents = values(&Arc::new(source), &mut Vec::new());
+    let source = Arc::new(Source::new(file, text.expect("a file")));
+    let documents = values(&source, &mut Vec::new());
     let mut cases = documents.iter().flat_map(|document| read(document.value()).expect("cases"));
     cases.find(|case| case.name == name).expect("a case of this name")
 }
@@ -80,10 +81,9 @@ pub(crate) fn case(family: &str, file: &str, name: &str) -> Case {
 #[allow(dead_code, reason = "only one of the benchmarks uses them")]
 pub(crate) fn cases(family: &'static Family) -> Vec<Case> {
     let folder = repository().join("tests/cases").join(family.name);
-    let sources = collect(&[folder.display().to_string()], &Reading::default(), &mut std::io::empty())
-        .sources
-        .into_iter();
-    let documents = sources.flat_map(|source| values(&Arc::new(source), &mut Vec::new()));
+    let sources =
+        collect(&[folder.display().to_string()], &Plan::default(), &mut std::io::empty()).sources.into_iter();
+    let documents = sources.flat_map(|source| values(&source, &mut Vec::new()));
     documents.flat_map(|document| read(document.value()).expect("cases")).collect()
 }
 

@@ -27,7 +27,8 @@ use std::path::PathBuf;
 use gungraun::Callgrind;
 use gungraun::prelude::*;
 use memgate_server::{Service, State, reviews};
-use memgate_workbench::offline::load::{InputPlan, load};
+use memgate_workbench::load::load;
+use memgate_workbench::plan::Plan;
 use tempfile::TempDir;
 
 use crate::served::{Connection, changed, constant, memory, options, pod};
@@ -79,8 +80,8 @@ fn objects(count: usize) -> (TempDir, PathBuf) {
 #[library_benchmark]
 #[bench::with_10_000_objects(args = (10_000), setup = objects)]
 fn start((folder, path): (TempDir, PathBuf)) -> (TempDir, Service) {
-    let mut plan = InputPlan { state: vec![path.display().to_string()], ..InputPlan::default() };
-    plan.reading.keeps_places = false;
+    let state = vec![path.display().to_string()];
+    let plan = Plan { state, keeps_places: false, ..Plan::default() };
     let inputs = load(&plan).expect("a state");
     if let Some(crds) = &inputs.snapshot.crds {
         crds.read_bundled(&memgate_platforms::ALL);

@@ -7,8 +7,9 @@ use memgate_manifest::source::Source;
 use memgate_model::finding::Severity;
 use memgate_model::request::{Occasion, Point};
 use memgate_policy::rules::{RuleType, TYPES};
-use memgate_workbench::offline::check::check;
-use memgate_workbench::offline::load::{InputPlan, load};
+use memgate_workbench::judge::check;
+use memgate_workbench::load::load;
+use memgate_workbench::plan::Plan;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -77,7 +78,7 @@ fn said_offline(example: &Example) -> Result<(String, String)> {
     }
     let all = [&example.policy].into_iter().chain(&example.state).chain([&example.object]);
     let text = all.map(Value::to_string).collect::<Vec<_>>().join("\n---\n");
-    let inputs = load(&InputPlan::of_text(&text))?;
+    let inputs = load(&Plan::of_text(&text))?;
     let checked = check(inputs, Occasion { point: Point::Admission, ..Occasion::default() });
     let findings = checked.decided.iter().flat_map(|decided| &decided.admitted.decision.findings);
     let denial = findings.filter(|it| it.policy.is_some()).find(|it| it.severity == Severity::Deny);
@@ -120,9 +121,9 @@ fn example(kind: &RuleType, namespace: &str) -> Result<Example> {
 /// Which of the objects a command denies for the policy.
 fn failing_object(policy: &Value, objects: &[Value]) -> Result<usize> {
     let text = [policy].into_iter().chain(objects).map(Value::to_string).collect::<Vec<_>>().join("\n---\n");
-    let inputs = load(&InputPlan::of_text(&text))?;
+    let inputs = load(&Plan::of_text(&text))?;
     let checked = check(inputs, Occasion { point: Point::Admission, ..Occasion::default() });
-    let is_denied = |decided: &&memgate_workbench::offline::check::Decided| {
+    let is_denied = |decided: &&memgate_workbench::judge::Decided| {
         let findings = &decided.admitted.decision.findings;
         findings.iter().any(|it| it.policy.is_some() && it.severity == Severity::Deny)
     };

@@ -4,10 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use memgate_manifest::document::parse;
-use memgate_workbench::offline::{
-    collect::{Reading, collect},
-    exclude::Exclude,
-};
+use memgate_workbench::{exclude::Exclude, plan::Plan, read::collect};
 use serde_json::{Value, json};
 
 use super::{
@@ -93,10 +90,10 @@ fn examples() -> Result<Vec<Value>> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/examples").to_owned();
     let mut exclude = Exclude::default();
     exclude.add("wrong", None)?;
-    let reading = Reading { exclude: Arc::new(exclude), ..Reading::default() };
-    let collected = collect(&[folder], &reading, &mut std::io::empty());
+    let plan = Plan { exclude: Arc::new(exclude), ..Plan::default() };
+    let collected = collect(&[folder], &plan, &mut std::io::empty());
     ensure!(collected.errors.is_empty(), "{:?}", collected.errors);
-    let documents = collected.sources.into_iter().flat_map(|source| parse(&Arc::new(source)).documents);
+    let documents = collected.sources.into_iter().flat_map(|source| parse(&source).documents);
     let mut objects: Vec<Value> = documents.map(|document| document.value().clone()).collect();
     for object in &mut objects {
         mutation::remove(object, "/metadata/namespace");

@@ -10,10 +10,10 @@ use memgate_manifest::document::parse;
 use memgate_manifest::source::Source;
 use memgate_model::finding::Severity;
 use memgate_model::request::Occasion;
-use memgate_workbench::offline::check::{Decided, check};
-use memgate_workbench::offline::load::InputPlan;
-use memgate_workbench::offline::load::load;
-use memgate_workbench::offline::passed_over::counts;
+use memgate_workbench::judge::{Decided, check};
+use memgate_workbench::load::load;
+use memgate_workbench::passed_over::counts;
+use memgate_workbench::plan::Plan;
 use serde_json::{Value, json};
 
 use crate::{
@@ -128,7 +128,7 @@ fn share_of_checks(mutants: &[Mutant]) -> Result<Vec<Verdict>> {
 }
 
 fn check_one(json: &str) -> Result<Verdict> {
-    let inputs = load(&InputPlan::of_text(json))?;
+    let inputs = load(&Plan::of_text(json))?;
     let checked = check(inputs, Occasion::default());
     let of_form = || checked.decided.iter().flat_map(|decided| &decided.of_form);
     let decided = checked.decided.iter().flat_map(|decided| &decided.admitted.decision.findings);

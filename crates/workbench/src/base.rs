@@ -1,0 +1,285 @@
+//! The files as they were where a branch began, so that a check can tell which findings are new.
+//!
+//! They are written into a directory that the caller gives and removes. No file of the repository is written, neither work
+//! tree nor index.
+
+mod git;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::{env, fs, io};
+
+use thiserror::Error;
+
+use crate::base::git::Repository;
+use crate::plan::Plan;
+use crate::program::Stop;
+use crate::repository::{is_glob, is_manifest, without_dots};
+
+/// Why the base cannot be read.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// The program `git` does not exist.
+    #[error("--base needs git, and there is no such program")]
+    NoGit,
+    /// The working directory does not belong to a repository with a work tree.
+    #[error("--base compares with a commit, and this directory is in no git work tree; run it inside of one")]
+    NoRepository,
+    /// There is nothing to compare with at the reference.
+    #[error("--base {reference}: {problem}")]
+    Reference {
+        /// The reference that the user gave.
+        reference: String,
+        /// Why, and what to do.
+        problem: String,
+    },
+    /// A path outside of the repository.
+    #[error("--base compares with a commit, and {path} is outside of the repository")]
+    Outside {
+        /// The path as the user gave it.
+        path: String,
+    },
+    /// `git` failed.
+    #[error("git failed to {step}: {message}")]
+    Git {
+        /// The step.
+        step: &'static str,
+        /// The message of git.
+        message: String,
+    },
+    /// The files of the base cannot be written.
+    #[error("failed to write the files of the base for comparison: {}", .0.kind())]
+    Write(io::Error),
+    /// The user has ended it.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// The shortest start of a commit's id that git writes.
+const MIN_ID_DIGITS: usize = 7;
+
+/// Says how to fetch a reference that is missing, so that the same check then finds it. A clone of one branch does not
+/// keep others unless the command names their place; a shallow clone also needs the history.
+fn advice(reference: &str, remotes: &[String], is_shallow: bool) -> String {
+    let (remote, branch, place) = split(reference, remotes);
+    let command = if is_shallow { "git fetch --unshallow" } else { "git fetch" };
+    let is_id = reference.len() >= MIN_ID_DIGITS && reference.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if remotes.is_empty() {
+        "this repository has no remote to fetch it from".to_owned()
+    } else if is_id {
+        format!("fetch it: {command} {remote} {branch}")
+    } else if !reference.contains(['~', '^', '@', ':', '{']) {
+        format!("fetch it: {command} {remote} {branch}:{place}")
+    } else if is_shallow {
+        history_advice(reference, remotes)
+    } else {
+        "give a branch or a commit that `git log` shows".to_owned()
+    }
+}
+
+/// Says how to fetch the history of a shallow clone, which has the reference.
+fn history_advice(reference: &str, remotes: &[String]) -> String {
+    format!("fetch its history: git fetch --unshallow {}", split(reference, remotes).0)
+}
+
+/// The remote of a reference, the branch there, and the name of the branch here.
+fn split<'r>(reference: &'r str, remotes: &'r [String]) -> (&'r str, &'r str, String) {
+    let short = ["refs/remotes/", "refs/heads/"].into_iter().find_map(|start| reference.strip_prefix(start));
+    let short = short.unwrap_or(reference);
+    match short.split_once('/') {
+        Some((remote, branch)) if remotes.iter().any(|known| known == remote) => {
+            (remote, branch, format!("refs/remotes/{short}"))
+        }
+        _ => {
+            let usual = remotes.iter().find(|remote| *remote == "origin").or_else(|| remotes.first());
+            (usual.map_or("origin", String::as_str), short, short.to_owned())
+        }
+    }
+}
+
+/// Files of a commit, in a directory.
+#[derive(Debug)]
+pub struct Base {
+    /// The commit.
+    pub commit: String,
+    directory: PathBuf,
+    /// The root of the work tree, and the working directory in it.
+    root: PathBuf,
+    working_directory: PathBuf,
+    /// The paths of the commit's files, from its root.
+    names: BTreeSet<String>,
+}
+
+/// Writes the files of a plan, as the merge base of `reference` and HEAD has them, into an empty directory.
+///
+/// # Errors
+/// When the commit does not exist, git is missing or fails, or the user stops it.
+pub fn read(reference: &str, plan: &Plan, directory: &Path, stop: &Stop) -> Result<Base, Error> {
+    let repository = Repository::find(stop)?;
+    let commit = repository.merge_base(reference, stop)?;
+    let working_directory = env::current_dir().map_err(Error::Write)?;
+    let blobs = git::blobs(&commit, stop)?;
+    let names = blobs.iter().map(|blob| blob.name.clone()).collect();
+    let directory = directory.canonicalize().map_err(Error::Write)?;
+    let root = repository.root;
+    let base = Base { commit, directory, root, working_directory, names };
+    for path in &plan.checked {
+        if base.relative(path).is_none() {
+            return Err(Error::Outside { path: path.clone() });
+        }
+    }
+    let all = plan.checked.iter().chain(&plan.state);
+    let filters: Vec<_> = all.filter_map(|path| Some(PathFilter::of(&base.relative(path)?))).collect();
+    // Charts and overlays may refer to any file.
+    let is_read_whole = plan.rendering.is_some();
+    let is_read =
+        |blob: &&git::Blob| is_read_whole || filters.iter().any(|filter| filter.matches(&blob.name));
+    git::write(blobs.iter().filter(is_read).collect(), &base.directory, stop)?;
+    Ok(base)
+}
+
+impl Base {
+    /// The directory with the files, without links in its path.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The path of a directory of the work tree among the files of the base.
+    pub fn directory_of(&self, directory: &Path) -> PathBuf {
+        let below = directory.canonicalize().ok();
+        let below = below.as_deref().and_then(|directory| directory.strip_prefix(&self.root).ok());
+        self.directory.join(below.unwrap_or_else(|| Path::new("")))
+    }
+
+    /// The paths of the files that were checked, as they were in the commit; those that it does not have are left out.
+    pub fn paths(&self, paths: &[String]) -> Vec<String> {
+        paths.iter().filter_map(|path| self.path(path)).collect()
+    }
+
+    /// The paths of state: as they were in the commit, and as they are where it does not have them.
+    pub fn state_paths(&self, paths: &[String]) -> Vec<String> {
+        paths.iter().map(|path| self.path(path).unwrap_or_else(|| path.clone())).collect()
+    }
+
+    /// The files of values, likewise.
+    pub fn values(&self, files: &[PathBuf]) -> Vec<PathBuf> {
+        let file =
+            |file: &PathBuf| self.path(&file.to_string_lossy()).map_or_else(|| file.clone(), PathBuf::from);
+        files.iter().map(file).collect()
+    }
+
+    /// A text about files of the base, with their paths from the root of the work tree.
+    pub fn from_root(&self, text: &str) -> String {
+        let directory = self.directory.to_string_lossy();
+        text.replace(&format!("{directory}/"), "").replace(&*directory, ".")
+    }
+
+    fn path(&self, path: &str) -> Option<String> {
+        let relative = self.relative(path)?;
+        let start = fixed_part(&relative);
+        let is_there = self.names.iter().any(|name| is_below(name, start));
+        is_there.then(|| self.directory.join(&relative).to_string_lossy().into_owned())
+    }
+
+    /// A path from the root of the work tree.
+    fn relative(&self, path: &str) -> Option<String> {
+        relative(&self.root, &self.working_directory, path)
+    }
+}
+
+/// Matches the files that a path names.
+#[derive(Debug)]
+struct PathFilter {
+    start: String,
+    /// Whether the path is a glob, which may name files of any extension.
+    any_extension: bool,
+}
+
+impl PathFilter {
+    /// The filter of a path from the root of the work tree: a file, a directory, or a glob.
+    fn of(relative: &str) -> Self {
+        Self { start: fixed_part(relative).to_owned(), any_extension: is_glob(relative) }
+    }
+
+    /// Whether the path names this file.
+    fn matches(&self, name: &str) -> bool {
+        name == self.start
+            || (is_below(name, &self.start) && (self.any_extension || is_manifest(Path::new(name))))
+    }
+}
+
+/// Whether a file is at or below a path; everything is below the empty one.
+fn is_below(name: &str, path: &str) -> bool {
+    path.is_empty() || name.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// The directories of a glob before its first wildcard; of any other path all of it.
+fn fixed_part(path: &str) -> &str {
+    let Some(wildcard) = path.find(['*', '?', '[', '{']) else { return path };
+    path.get(..wildcard).and_then(|start| start.rsplit_once('/')).map_or("", |(start, _)| start)
+}
+
+/// A path of the command line from the root of the work tree; `None` if it is outside.
+fn relative(root: &Path, working_directory: &Path, path: &str) -> Option<String> {
+    let whole = without_dots(&working_directory.join(path));
+    let inside = whole.strip_prefix(root).ok().map(Path::to_owned);
+    // A path may reach the work tree through a link.
+    let inside = inside.or_else(|| Some(fs::canonicalize(path).ok()?.strip_prefix(root).ok()?.to_owned()));
+    inside.map(|inside| inside.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_what_to_fetch() {
+        let remotes = ["origin", "up"].map(str::to_owned);
+        for (reference, is_shallow, expected) in [
+            ("main", false, "fetch it: git fetch origin main:main"),
+            ("origin/a/1", false, "fetch it: git fetch origin a/1:refs/remotes/origin/a/1"),
+            ("up/main", true, "fetch it: git fetch --unshallow up main:refs/remotes/up/main"),
+            ("feature/x", true, "fetch it: git fetch --unshallow origin feature/x:feature/x"),
+            ("0a1b2c3", false, "fetch it: git fetch origin 0a1b2c3"),
+            ("up/main~3", true, "fetch its history: git fetch --unshallow up"),
+            ("refs/remotes/up/a", false, "fetch it: git fetch up a:refs/remotes/up/a"),
+            ("HEAD~3", false, "give a branch or a commit that `git log` shows"),
+        ] {
+            assert_eq!(advice(reference, &remotes, is_shallow), expected);
+        }
+        assert_eq!(advice("main", &["up".to_owned()], false), "fetch it: git fetch up main:main");
+        assert_eq!(advice("main", &[], false), "this repository has no remote to fetch it from");
+    }
+
+    #[test]
+    fn finds_paths_in_the_work_tree() {
+        let (root, inside) = (Path::new("/r"), Path::new("/r/a"));
+        for (path, expected) in [
+            (".", Some("a")),
+            ("..", Some("")),
+            ("b/", Some("a/b")),
+            ("../b/./c.yaml", Some("b/c.yaml")),
+            ("/r/x/*.yaml", Some("x/*.yaml")),
+            ("../../x", None),
+            ("/rx", None),
+        ] {
+            assert_eq!(relative(root, inside, path).as_deref(), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn matches_the_files_that_a_path_names() {
+        for (path, name, expected) in [
+            ("", "a/b.yaml", true),
+            ("", "a/b.go", false),
+            ("a", "a/b.json", true),
+            ("a", "ab/b.yaml", false),
+            ("a/b.txt", "a/b.txt", true),
+            ("a/*.txt", "a/b.txt", true),
+            ("a/*.txt", "b/b.txt", false),
+            ("*.txt", "a/b.txt", true),
+        ] {
+            assert_eq!(PathFilter::of(path).matches(name), expected, "{path} {name}");
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Reads commits and their files with the user's `git`. Only commands that read are run, without a shell, and none that
+//! uses an index or a work tree: those run hooks and filters, which the author of a change may have written.
+
+use std::fs::{self, File};
+use std::io::{self, Seek as _, Write as _};
+use std::path::{Component, Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use tempfile::tempfile;
+
+use crate::base::{Error, advice, history_advice};
+use crate::program::{self, Failure, Limits, Stop};
+
+/// The mode of a symbolic link in a tree.
+const LINK_MODE: &str = "120000";
+
+/// How many files are in memory at a time.
+const READ_AT_ONCE: usize = 256;
+
+/// The step in error messages.
+const READ: &str = "read a file of the base";
+
+fn git(arguments: &[&str]) -> Command {
+    let mut command = Command::new("git");
+    command.args(["--no-pager", "--no-optional-locks"]).args(arguments);
+    // Its messages become part of ours, and no terminal can answer its questions.
+    command.env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0").stdin(Stdio::null());
+    command
+}
+
+/// Runs git to its end, however long that takes: it may have to fetch objects.
+fn run(step: &'static str, command: &mut Command, interrupt: &Stop) -> Result<Output, Error> {
+    let limits = Limits { time: Duration::MAX, bytes: usize::MAX, stop: interrupt.clone() };
+    program::run(command, &limits).map_err(|failure| match failure {
+        Failure::Missing => Error::NoGit,
+        Failure::Stopped => Error::Interrupted,
+        Failure::Start(error) => Error::Git { step, message: error.kind().to_string() },
+        Failure::Failed(message) => Error::Git { step, message },
+        Failure::TooLong | Failure::TooMuch => Error::Git { step, message: "it has ended".to_owned() },
+    })
+}
+
+/// Runs git like [`run`]; a failure of it is an error.
+fn run_well(step: &'static str, command: &mut Command, interrupt: &Stop) -> Result<Output, Error> {
+    let output = run(step, command, interrupt)?;
+    if output.status.success() { Ok(output) } else { Err(Error::Git { step, message: message(&output) }) }
+}
+
+/// The message of git, in one line.
+fn message(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stderr);
+    let line = text.lines().find(|line| line.starts_with("fatal: ") || line.starts_with("error: "));
+    let line = line.or_else(|| text.lines().next()).unwrap_or("it does not say why");
+    let line = line.trim_start_matches("fatal: ").trim_start_matches("error: ");
+    memgate_primitives::credential::masked(line).into_owned()
+}
+
+fn line(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stdout);
+    text.strip_suffix('\n').unwrap_or(&text).to_owned()
+}
+
+/// The repository of the working directory.
+#[derive(Debug)]
+pub(super) struct Repository {
+    /// The root of the work tree.
+    pub(super) root: PathBuf,
+    is_shallow: bool,
+}
+
+impl Repository {
+    pub(super) fn find(interrupt: &Stop) -> Result<Self, Error> {
+        let step = "find the repository";
+        let mut questions = git(&["rev-parse", "--is-shallow-repository", "--is-inside-work-tree"]);
+        let output = run_well(step, &mut questions, interrupt).map_err(|error| match error {
+            Error::Git { message, .. } if message.contains("not a git repository") => Error::NoRepository,
+            other => other,
+        })?;
+        let answer = line(&output);
+        let mut answers = answer.lines();
+        let is_shallow = answers.next() == Some("true");
+        if answers.next() != Some("true") {
+            return Err(Error::NoRepository);
+        }
+        let output = run_well(step, &mut git(&["rev-parse", "--show-toplevel"]), interrupt)?;
+        Ok(Self { root: PathBuf::from(line(&output)), is_shallow })
+    }
+
+    /// The last commit that the reference and HEAD have in common.
+    pub(super) fn merge_base(&self, reference: &str, interrupt: &Stop) -> Result<String, Error> {
+        let failed = |problem: String| Error::Reference { reference: reference.to_owned(), problem };
+        let Some(found) = commit(reference, interrupt)? else {
+            let remote = format!("origin/{reference}");
+            let advice = match commit(&remote, interrupt)? {
+                Some(_) => {
+                    return Err(failed(format!("there is no such branch here; did you mean {remote}?")));
+                }
+                None => advice(reference, &remotes(interrupt)?, self.is_shallow),
+            };
+            return Err(failed(format!("there is no such commit here; {advice}")));
+        };
+        let Some(head) = commit("HEAD", interrupt)? else {
+            return Err(failed(
+                "nothing is committed here yet, so there is nothing to compare with".to_owned(),
+            ));
+        };
+        let step = "find where the branch began";
+        let output = run(step, &mut git(&["merge-base", &found, &head]), interrupt)?;
+        let here = "it has no commit in common with HEAD";
+        match output.status.code() {
+            Some(0) => Ok(line(&output)),
+            Some(1) if self.is_shallow => {
+                let advice = history_advice(reference, &remotes(interrupt)?);
+                Err(failed(format!("{here} in this shallow clone; {advice}")))
+            }
+            Some(1) => Err(failed(here.to_owned())),
+            _ => Err(Error::Git { step, message: message(&output) }),
+        }
+    }
+}
+
+/// The names of the repositories from which this one fetches.
+fn remotes(interrupt: &Stop) -> Result<Vec<String>, Error> {
+    let output = run("list the remotes", &mut git(&["remote"]), interrupt)?;
+    Ok(line(&output).lines().map(str::to_owned).collect())
+}
+
+/// The commit of a name, if there is one.
+fn commit(reference: &str, interrupt: &Stop) -> Result<Option<String>, Error> {
+    let name = format!("{reference}^{{commit}}");
+    let output = run("find a commit", &mut git(&["rev-parse", "--verify", "--quiet", &name]), interrupt)?;
+    Ok(output.status.success().then(|| line(&output)))
+}
+
+/// A file of a commit.
+#[derive(Debug)]
+pub(super) struct Blob {
+    /// Its path from the root.
+    pub(super) name: String,
+    /// Whether it is a symbolic link; its content is the target.
+    is_link: bool,
+    id: String,
+}
+
+impl Blob {
+    /// One line of `ls-tree`, `<mode> <type> <id>\t<path>`. `None` if it is not a file, and for a path that would lead out
+    /// of a directory, as only a forged tree has.
+    fn of(entry: &str) -> Option<Self> {
+        let (entry, name) = entry.split_once('\t')?;
+        let mut fields = entry.split(' ');
+        let (mode, kind, id) = (fields.next()?, fields.next()?, fields.next()?);
+        let is_plain = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
+        let blob = Self { name: name.to_owned(), is_link: mode == LINK_MODE, id: id.to_owned() };
+        (kind == "blob" && is_plain).then_some(blob)
+    }
+
+    fn write(&self, content: &[u8], directory: &Path) -> io::Result<()> {
+        let path = directory.join(&self.name);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        if self.is_link { link(content, &path) } else { File::create_new(&path)?.write_all(content) }
+    }
+}
+
+#[cfg(unix)]
+fn link(target: &[u8], path: &Path) -> io::Result<()> {
+    use std::os::unix::ffi::OsStrExt as _;
+    std::os::unix::fs::symlink(std::ffi::OsStr::from_bytes(target), path)
+}
+
+/// Writes a file that holds the path, as git does on systems without symbolic links.
+#[cfg(not(unix))]
+fn link(target: &[u8], path: &Path) -> io::Result<()> {
+    fs::write(path, target)
+}
+
+/// The files of a commit.
+pub(super) fn blobs(commit: &str, interrupt: &Stop) -> Result<Vec<Blob>, Error> {
+    let mut list = git(&["ls-tree", "-r", "-z", "--full-tree", commit]);
+    let output = run_well("list the files of the base", &mut list, interrupt)?;
+    let entries = output.stdout.split(|byte| *byte == 0);
+    Ok(entries.filter_map(|entry| Blob::of(std::str::from_utf8(entry).ok()?)).collect())
+}
+
+/// Writes files below an empty directory, links last: nothing is written through one.
+pub(super) fn write(mut blobs: Vec<&Blob>, directory: &Path, interrupt: &Stop) -> Result<(), Error> {
+    blobs.sort_by_key(|blob| blob.is_link);
+    blobs.chunks(READ_AT_ONCE).try_for_each(|blobs| {
+        let contents = contents(blobs, interrupt)?;
+        let mut rest = contents.as_slice();
+        for blob in blobs {
+            let content = next_content(&mut rest).ok_or_else(|| Error::Git {
+                step: READ,
+                message: format!("{} is not in this clone; fetch it with git", blob.name),
+            })?;
+            blob.write(content, directory).map_err(Error::Write)?;
+        }
+        Ok(())
+    })
+}
+
+/// What `git cat-file --batch` prints about blobs: for each a line with its size, the content, and a line feed.
+fn contents(blobs: &[&Blob], interrupt: &Stop) -> Result<Vec<u8>, Error> {
+    let mut ids = tempfile().map_err(Error::Write)?;
+    for blob in blobs {
+        writeln!(ids, "{}", blob.id).map_err(Error::Write)?;
+    }
+    ids.rewind().map_err(Error::Write)?;
+    Ok(run_well(READ, git(&["cat-file", "--batch"]).stdin(ids), interrupt)?.stdout)
+}
+
+/// The next content; `None` for a blob that is missing.
+fn next_content<'c>(rest: &mut &'c [u8]) -> Option<&'c [u8]> {
+    let (header, below) = rest.split_at_checked(rest.iter().position(|byte| *byte == b'\n')?)?;
+    let size = std::str::from_utf8(header).ok()?.rsplit_once(" blob ")?.1.parse().ok()?;
+    let (content, below) = below.get(1..)?.split_at_checked(size)?;
+    *rest = below.get(1..)?;
+    Some(content)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_lines_of_a_tree() {
+        for (entry, expected) in [
+            ("100644 blob 0a\ta b/c.yaml", Some(("a b/c.yaml", false))),
+            ("120000 blob 0a\tlink", Some(("link", true))),
+            ("160000 commit 0a\tmodule", None),
+            ("100644 blob 0a\t../out", None),
+            ("100644 blob 0a\t/etc/passwd", None),
+            ("", None),
+        ] {
+            let blob = Blob::of(entry);
+            assert_eq!(blob.as_ref().map(|blob| (blob.name.as_str(), blob.is_link)), expected, "{entry}");
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! Runs case files: each case through the same bytes that an apiserver would send and get.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
+use std::io::Read;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::casefile::compare::{CaseOutcome, failures};
+use crate::casefile::read::read;
+use crate::casefile::{Case, request};
+use crate::errors::{error_at, input_error};
+use crate::exclude::Exclude;
+use crate::inputs::Inputs;
+use crate::load::{self, load};
+use crate::notices::unreadable_errors;
+use crate::objects::is_checked;
+use crate::plan::Plan;
+use crate::read::collect;
+use crate::report::cases::{CaseReport, CaseResult, RuleCoverage};
+use crate::report::{counted, plain};
+use memgate_core::admission;
+use memgate_manifest::document::{Document, values};
+use memgate_model::decision::Decision;
+use memgate_model::policy::Policies;
+use memgate_model::request::Occasion;
+use memgate_model::snapshot::Snapshot;
+use memgate_primitives::pointer::Pointer;
+
+/// What came of the cases.
+#[derive(Debug)]
+pub struct CaseRun {
+    /// What was run, in the order of the files.
+    pub results: Vec<CaseResult>,
+    /// How many cases the filter left out.
+    pub filtered: usize,
+    /// What was read. Files that are not case files are among its errors.
+    pub inputs: Inputs,
+    /// Cases about objects at which memgate never looks, which pass whatever it decides: `file:line: …`.
+    pub blind: Vec<String>,
+    /// How often each rule of each policy fired.
+    pub coverage: Vec<RuleCoverage>,
+}
+
+/// Where case files are, which of their cases run, and with which policies.
+#[derive(Debug)]
+pub struct CasePlan<'f> {
+    /// Files, directories, globs, or `-` for standard input.
+    pub paths: &'f [String],
+    /// Whether other files are passed over, since the user named no case file.
+    pub are_searched: bool,
+    /// The directory below which the paths must lead, when a file that comes with a change names them.
+    pub within: Option<PathBuf>,
+    /// What directories and globs leave out.
+    pub exclude: Arc<Exclude>,
+    /// Only cases whose name contains this text.
+    pub filter: Option<&'f str>,
+    /// Policies and exemptions that are in the state of every case; one of a case's own takes the place of the one of
+    /// its name.
+    pub policies: &'f [String],
+}
+
+impl CaseRun {
+    /// How many cases failed.
+    pub fn failed(&self) -> usize {
+        self.results.iter().filter(|result| !result.passed()).count()
+    }
+
+    /// The results, for a report.
+    pub fn report(&self) -> CaseReport<'_> {
+        CaseReport {
+            cases: &self.results,
+            errors: self.inputs.errors.iter().map(input_error).collect(),
+            blind: &self.blind,
+            rules: &self.coverage,
+        }
+    }
+
+    /// The number of rules that fired in no case, or in each.
+    pub fn coverage_note(&self) -> Option<String> {
+        let count = |is: fn(&RuleCoverage) -> bool| self.coverage.iter().filter(|rule| is(rule)).count();
+        let never = count(|rule| rule.fired == 0);
+        let always = count(|rule| rule.fired > 0 && rule.fired == rule.judged);
+        let rules = counted(self.coverage.len(), "rule");
+        let hint = if never + always > 0 { " (-v lists them)" } else { "" };
+        let is_empty = self.coverage.is_empty();
+        (!is_empty).then(|| format!("{rules} of policies: {never} never fired, {always} always did{hint}"))
+    }
+
+    /// The number of cases that passed and failed, or why none was run.
+    pub fn summary(&self, filter: Option<&str>) -> String {
+        if !self.results.is_empty() || !self.inputs.errors.is_empty() {
+            return format!("{} passed, {} failed", self.results.len() - self.failed(), self.failed());
+        }
+        let hint = match filter {
+            Some(filter) if self.filtered > 0 => {
+                format!("none of {} has \"{}\" in its name", self.filtered, plain(filter))
+            }
+            _ => "a case file holds a list of cases; see memgate test --help".to_owned(),
+        };
+        format!("error: no case was found\n  {hint}")
+    }
+}
+
+/// Runs the cases. A case that memgate cannot answer is among the errors. Where a policy that is given is not in force,
+/// none is run.
+///
+/// # Errors
+/// When a number of a policy is out of bounds.
+pub fn run(plan: &CasePlan<'_>, stdin: &mut dyn Read) -> Result<CaseRun, load::Error> {
+    let CasePlan { paths, are_searched, within, exclude, filter, policies } = plan;
+    let of_files = Plan { within: within.clone(), exclude: Arc::clone(exclude), ..Plan::default() };
+    let mut inputs = collect(paths, &of_files, stdin);
+    let sources = std::mem::take(&mut inputs.sources);
+    let (results, blind, coverage) = (Vec::new(), Vec::new(), Vec::new());
+    let mut run = CaseRun { results, filtered: 0, inputs, blind, coverage };
+    let given = load(&Plan { policies: policies.to_vec(), ..Plan::default() })?;
+    if !given.errors.is_empty() {
+        run.inputs.errors.extend(given.errors);
+        return Ok(run);
+    }
+    let mut coverage = Coverage::default();
+    coverage.add_rules(&given.snapshot.policies);
+    for source in sources {
+        if *are_searched && !source.text().contains("expect") {
+            continue;
+        }
+        for document in values(&source, &mut run.inputs.errors) {
+            if *are_searched && !has_cases(document.value()) {
+                continue;
+            }
+            run_document(&document, *filter, &given.snapshot, &mut coverage, &mut run);
+        }
+    }
+    run.coverage = coverage.into_rules();
+    Ok(run)
+}
+
+fn run_document(
+    document: &Document,
+    filter: Option<&str>,
+    base: &Snapshot,
+    coverage: &mut Coverage,
+    run: &mut CaseRun,
+) {
+    let cases = match read(document.value()) {
+        Ok(cases) => cases,
+        Err(_) if is_manifest(document.value()) => {
+            let file = document.source().name();
+            let message = format!("this is a manifest, no case file; to check it, run: memgate check {file}");
+            return run.inputs.errors.push(error_at(document.place(), &Pointer::root(), message));
+        }
+        Err(faults) => {
+            let errors =
+                faults.into_iter().map(|fault| error_at(document.place(), &fault.pointer, fault.message));
+            run.inputs.errors.extend(errors);
+            return;
+        }
+    };
+    for case in cases {
+        if filter.is_some_and(|filter| !case.name.contains(filter)) {
+            run.filtered += 1;
+            continue;
+        }
+        let list = case.pointer.key("state");
+        let errors = case.state.iter().enumerate().flat_map(|(index, value)| {
+            unreadable_errors(document, &list.index(index), value, &base.settings)
+        });
+        let known = run.inputs.errors.len();
+        run.inputs.errors.extend(errors);
+        if run.inputs.errors.len() > known {
+            continue;
+        }
+        let CaseAnswer { outcome, decision, policies } = match answer(&case, base) {
+            Ok(answer) => answer,
+            Err(error) => {
+                let message = format!("failed to run the case {}: {error}", case.name);
+                run.inputs.errors.push(error_at(document.place(), &case.pointer, message));
+                continue;
+            }
+        };
+        let (file, line) = (document.source().name().to_owned(), document.locate(&case.pointer).caret.line);
+        if let Some(kind) = unjudged_kind(&case) {
+            let name = &case.name;
+            run.blind
+                .push(format!("{file}:{line}: case {name} is about a {kind}, at which memgate never looks"));
+        }
+        let failures = failures(&case.expect, &outcome);
+        coverage.add_rules(&policies);
+        coverage.count(&policies, &decision);
+        run.results.push(CaseResult { name: case.name, file, line, failures });
+    }
+}
+
+/// Whether a document looks like a list of cases, perhaps with faults.
+fn has_cases(value: &Value) -> bool {
+    let is_case = |case: &Value| {
+        let keys = ["name", "operation", "state", "object", "oldObject", "expect"];
+        keys.iter().filter(|key| case.get(key).is_some()).count() > 1
+    };
+    value.as_array().is_some_and(|cases| cases.iter().any(is_case))
+}
+
+/// Whether a document is a Kubernetes object.
+fn is_manifest(value: &Value) -> bool {
+    ["apiVersion", "kind"].iter().all(|field| value.get(field).is_some_and(Value::is_string))
+}
+
+/// The kind of the object of a case with its `apiVersion`, if memgate does not judge it.
+fn unjudged_kind(case: &Case) -> Option<String> {
+    let object = case.object.as_ref().or(case.old_object.as_ref())?;
+    let text = |field| object.get(field).and_then(Value::as_str).unwrap_or_default();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    (!is_checked(group, kind)).then(|| format!("{api_version} {kind}"))
+}
+
+/// What memgate decides about a case.
+struct CaseAnswer {
+    outcome: CaseOutcome,
+    decision: Decision,
+    /// The policies in the state of the case.
+    policies: Arc<Policies>,
+}
+
+/// Decides about a case, with `base` below its own state.
+fn answer(case: &Case, base: &Snapshot) -> Result<CaseAnswer, Box<dyn Error>> {
+    let snapshot = request::state_over(base, case)?;
+    let body = serde_json::to_string(&request::review(case))?;
+    let mut review = admission::parse(&body)?;
+    let user = review.request.occasion.user;
+    review.request.occasion = Occasion { user, ..case.occasion };
+    let admitted = admission::admit(&review.request, &snapshot)?;
+    let answer: Value = serde_json::from_slice(&admission::review_of(&review, &admitted))?;
+    let outcome = CaseOutcome::from_review(&answer, case.object.as_ref())?;
+    Ok(CaseAnswer { outcome, decision: admitted.decision, policies: snapshot.policies })
+}
+
+/// Counts by policy and rule: the cases that the policy judges, and those in which the rule fired.
+#[derive(Default)]
+struct Coverage(BTreeMap<(String, String), (usize, usize)>);
+
+impl Coverage {
+    /// Lists the rules, so that rules of policies that judge no case are listed too.
+    fn add_rules(&mut self, policies: &Policies) {
+        for policy in policies.iter() {
+            for rule in &policy.rules {
+                self.0.entry((policy.name.clone(), rule.about.id.clone())).or_default();
+            }
+        }
+    }
+
+    fn count(&mut self, policies: &Policies, decision: &Decision) {
+        let fired: BTreeSet<(&str, &str)> =
+            decision.fired.iter().map(|rule| (rule.policy.as_str(), rule.id.as_str())).collect();
+        for policy in decision.policies.iter().filter_map(|name| policies.get(name)) {
+            for rule in &policy.rules {
+                let has_fired = fired.contains(&(policy.name.as_str(), rule.about.id.as_str()));
+                let counts = self.0.entry((policy.name.clone(), rule.about.id.clone())).or_default();
+                counts.0 += 1;
+                counts.1 += usize::from(has_fired);
+            }
+        }
+    }
+
+    fn into_rules(self) -> Vec<RuleCoverage> {
+        let rules = self.0.into_iter();
+        rules.map(|((policy, rule), (judged, fired))| RuleCoverage { policy, rule, judged, fired }).collect()
+    }
+}

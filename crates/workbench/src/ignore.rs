@@ -1,0 +1,271 @@
+//! Comments `# memgate: ignore[CODE] reason`, which turn the finding below into a note. A comment without a reason, with
+//! an unknown code, or without such a finding below is a finding itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::judge::Checked;
+use crate::notices::Notice;
+use crate::rules::{change, nearest_code};
+use crate::suppress::{Identity, each, identify, is_judged};
+use memgate_core::decide::codes;
+use memgate_manifest::comments::{ADDRESS, Comment, comments};
+use memgate_manifest::source::{Source, Span};
+use memgate_model::finding::{Code, Finding, Severity};
+use memgate_platforms::common;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
+use memgate_primitives::suggest::{did_you_mean, nearest};
+
+/// The form of such a comment.
+const FORM: &str = "# memgate: ignore[CODE] reason";
+
+/// The most findings about comments before an unknown code gets no suggestion: it is compared with every code.
+const MAX_SUGGESTIONS: usize = 100;
+
+/// One code of a comment that ignores.
+#[derive(Debug)]
+struct Ignore {
+    source: Arc<Source>,
+    code: &'static Code,
+    reason: String,
+    /// The place of the comment.
+    span: Span,
+    /// The line that it is about: the first line below that is not a comment. `None` for a comment behind other text on
+    /// its line.
+    line: Option<usize>,
+    is_used: bool,
+}
+
+/// Turns ignored findings into notes. Returns the identities of all findings before that, in the order of
+/// `each`.
+pub fn apply_and_identify(checked: &mut Checked) -> Vec<Identity> {
+    let mut identities = identify(checked);
+    let before = identities.len();
+    apply(checked);
+    // The findings about comments come last.
+    identities.extend(identify(checked).into_iter().skip(before));
+    identities
+}
+
+/// Turns ignored findings into notes, and adds the findings about comments to the notices.
+pub fn apply(checked: &mut Checked) {
+    let (mut ignores, mut notices) = (Vec::new(), Vec::new());
+    for source in &checked.inputs.sources {
+        read(source, &mut ignores, &mut notices);
+    }
+    if !ignores.is_empty() {
+        mark(checked, &mut ignores);
+        notices.extend(unused(checked, &ignores));
+    }
+    checked.add_notices(notices);
+}
+
+/// Turns each ignored finding into a note.
+fn mark(checked: &mut Checked, ignores: &mut [Ignore]) {
+    let mut by_place: BTreeMap<(*const Source, usize, &str), Vec<&mut Ignore>> = BTreeMap::new();
+    for ignore in ignores.iter_mut() {
+        if let Some(line) = ignore.line {
+            by_place.entry((Arc::as_ptr(&ignore.source), line, ignore.code.name)).or_default().push(ignore);
+        }
+    }
+    let sources: BTreeSet<*const Source> = by_place.keys().map(|(source, ..)| *source).collect();
+    each(checked, |place, finding| {
+        let source = Arc::as_ptr(place.source);
+        if !sources.contains(&source) {
+            return;
+        }
+        let key = (source, place.span(finding).line, finding.code.name);
+        let Some(ignores) = by_place.get_mut(&key) else { return };
+        let Some(first) = ignores.first() else { return };
+        change(finding, Severity::Note, &format!("ignored here: {}", first.reason));
+        // All of them are marked with the first finding of the line.
+        if !first.is_used {
+            for ignore in ignores.iter_mut() {
+                ignore.is_used = true;
+            }
+        }
+    });
+}
+
+/// A notice for each comment that ignores nothing, unless the family of its code is switched off, or its file has errors:
+/// then the finding may still exist.
+fn unused(checked: &Checked, ignores: &[Ignore]) -> Vec<Notice> {
+    let damaged: BTreeSet<*const Source> = checked
+        .inputs
+        .errors
+        .iter()
+        .filter_map(|error| error.syntax_error().map(|error| Arc::as_ptr(&error.source_text)))
+        .collect();
+    let is_unused = |ignore: &&Ignore| {
+        !ignore.is_used
+            && is_judged(checked, ignore.code.name)
+            && !damaged.contains(&Arc::as_ptr(&ignore.source))
+    };
+    let notice = |ignore: &Ignore| {
+        let name = ignore.code.name;
+        let (message, help) = match ignore.line {
+            Some(line) => (
+                format!("this ignores nothing: {name} is not reported on line {line}"),
+                "remove it, or write it above the line at which the finding's caret points",
+            ),
+            None => (
+                format!("this ignores nothing: {name} is ignored only from a line of its own"),
+                "write the comment on the line above the finding",
+            ),
+        };
+        let finding = Finding::warn(&common::IGNORE_UNUSED, Pointer::root(), message).help(help);
+        Notice::new(&ignore.source, ignore.span, finding)
+    };
+    ignores.iter().filter(is_unused).map(notice).collect()
+}
+
+/// Reads the comments of a source that ignore something.
+fn read(source: &Arc<Source>, ignores: &mut Vec<Ignore>, notices: &mut Vec<Notice>) {
+    let comments = comments(source);
+    let alone: BTreeSet<usize> =
+        comments.iter().filter(|comment| comment.is_alone).map(|comment| comment.span.line).collect();
+    let below = below(&alone);
+    for comment in &comments {
+        let Some((codes, rest)) = list(source, comment, notices) else { continue };
+        let line = below.get(&comment.span.line).filter(|_| comment.is_alone).copied();
+        let Some(reason) = reason(rest) else {
+            let message = "this comment ignores nothing, since it does not say why";
+            let finding = Finding::warn(&common::IGNORE_WITHOUT_REASON, Pointer::root(), message)
+                .help(format!("write the reason behind the bracket: {FORM}"));
+            notices.push(Notice::new(source, comment.span, finding));
+            continue;
+        };
+        let mut at = comment.span.end - rest.len() - 1 - codes.len();
+        for part in codes.split(',') {
+            let name = part.trim();
+            let start = at + (part.len() - part.trim_start().len());
+            at += part.len() + 1;
+            // For an empty name the caret is at the bracket.
+            let span = source.span(start, (start + name.len()).max(start + 1));
+            match find(name, notices.len() < MAX_SUGGESTIONS) {
+                Ok(code) => {
+                    let (source, reason) = (Arc::clone(source), reason.to_owned());
+                    ignores.push(Ignore { source, code, reason, span, line, is_used: false });
+                }
+                Err(finding) => notices.push(Notice::new(source, span, *finding)),
+            }
+        }
+    }
+}
+
+/// For each line with only a comment the first line below that is different. Runs from the last line up, so that a
+/// stack of comments is walked once.
+fn below(alone: &BTreeSet<usize>) -> BTreeMap<usize, usize> {
+    let mut below = BTreeMap::new();
+    for line in alone.iter().rev() {
+        let next = line + 1;
+        below.insert(*line, below.get(&next).copied().unwrap_or(next));
+    }
+    below
+}
+
+/// The codes that a comment lists, and the text behind them; `None` for other comments. A malformed one is a finding.
+fn list<'s>(
+    source: &'s Arc<Source>,
+    comment: &Comment,
+    notices: &mut Vec<Notice>,
+) -> Option<(&'s str, &'s str)> {
+    let text = source.slice(comment.span).strip_prefix('#')?.trim_start();
+    let text = text.strip_prefix(ADDRESS)?.trim_start();
+    let word_end = text.find(|c: char| !c.is_alphanumeric()).unwrap_or(text.len());
+    let (word, behind) = text.split_at(word_end);
+    if word != "ignore" && nearest(word, ["ignore"]).is_none() {
+        return None;
+    }
+    let list = behind.trim_start().strip_prefix('[').and_then(|list| list.split_once(']'));
+    let list = list.filter(|_| word == "ignore");
+    if list.is_none() {
+        let finding = Finding::warn(&common::IGNORE_UNKNOWN, Pointer::root(), "this comment ignores nothing")
+            .help(format!("write {FORM}"));
+        notices.push(Notice::new(source, comment.span, finding));
+    }
+    list
+}
+
+/// The reason, without a colon or a dash before it.
+fn reason(text: &str) -> Option<&str> {
+    let reason = text.trim_start_matches([':', '-', '–', '—', ' ', '\t']).trim_end();
+    reason.chars().any(char::is_alphanumeric).then_some(reason)
+}
+
+/// The code of this name; the error of a wrong name has the nearest code if it `suggests` one.
+fn find(name: &str, suggests: bool) -> Result<&'static Code, Box<Finding>> {
+    if let Some(code) = codes::all(&memgate_platforms::ALL).find(|code| code.name == name) {
+        return Ok(code);
+    }
+    let warn = |message: String| Finding::warn(&common::IGNORE_UNKNOWN, Pointer::root(), message);
+    if name.is_empty() {
+        return Err(Box::new(warn("a code is missing here".to_owned()).help(format!("write {FORM}"))));
+    }
+    let meant = if suggests { nearest_code(name) } else { None };
+    Err(Box::new(warn(format!("there is no code {}{}", quoted(name), did_you_mean(meant)))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::{Decided, check};
+    use crate::load::load;
+    use crate::plan::Plan;
+    use memgate_model::finding::Severity;
+    use memgate_model::request::Occasion;
+
+    /// So many that a search from each comment through all others would take minutes.
+    const VERY_MANY: usize = 40_000;
+
+    fn applied(text: &str) -> Checked {
+        let inputs = load(&Plan::of_text(text)).expect("loads");
+        let mut checked = check(inputs, Occasion::default());
+        apply(&mut checked);
+        checked
+    }
+
+    #[test]
+    fn reads_very_many_comments_above_one_finding() {
+        let comment = "# memgate: ignore[arkonis/redis-required] known\n";
+        let text = format!(
+            "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {{name: a}}\n{}spec: {{backend: redis}}\n",
+            comment.repeat(VERY_MANY)
+        );
+        let checked = applied(&text);
+        let findings: Vec<&Finding> = checked.decided.iter().flat_map(Decided::findings).collect();
+        assert_eq!(findings.iter().map(|finding| finding.severity).collect::<Vec<_>>(), [Severity::Note]);
+        assert_eq!(checked.inputs.notices.len(), 0);
+    }
+
+    #[test]
+    fn reads_very_many_comments_above_nothing() {
+        let entry = |number| format!("  # memgate: ignore[arkonis/redis-required] known\n  a{number}: b\n");
+        let entries: String = (0..VERY_MANY).map(entry).collect();
+        let text = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata:\n{entries}");
+        let notices = applied(&text).inputs.notices;
+        assert!(notices.iter().all(|notice| *notice.finding.code == common::IGNORE_UNUSED));
+        assert_eq!(notices.len(), VERY_MANY);
+    }
+
+    #[test]
+    fn reads_very_many_codes_that_are_nearly_one() {
+        let comment = |number| format!("# memgate: ignore[arkonis/redis-requird{number:x}] known\n");
+        let notices = applied(&(0..VERY_MANY).map(comment).collect::<String>()).inputs.notices;
+        assert_eq!(notices.len(), VERY_MANY);
+        let suggested = |notice: &&Notice| notice.finding.message().contains("did you mean");
+        let suggested = notices.iter().filter(suggested).count();
+        assert!(suggested > 0 && suggested <= MAX_SUGGESTIONS, "{suggested}");
+    }
+
+    #[test]
+    fn points_at_the_wrong_one_of_very_many_names() {
+        let names: Vec<String> = (0..VERY_MANY).map(|number| format!("arkonis/x{number}")).collect();
+        let notices = applied(&format!("# memgate: ignore[{}] known\n", names.join(", "))).inputs.notices;
+        assert_eq!(notices.len(), VERY_MANY);
+        for (notice, name) in notices.iter().zip(names) {
+            assert_eq!(notice.source.slice(notice.span), name);
+        }
+    }
+}

@@ -1,0 +1,413 @@
+//! Decides about every object of the inputs, as both webhook calls would.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+
+use crate::errors::fault_of;
+use crate::inputs::Inputs;
+use crate::notices::Notice;
+use crate::objects::{CheckedObject, UndecidedObject, open_state};
+use crate::page::PageInputs;
+use crate::passed_over::{PassedOver, Why};
+use crate::places::Places;
+use crate::policy_files::leftovers;
+use crate::report::ObjectRef;
+use crate::rules::{Rules, change};
+use memgate_core::admission::{Admitted, admit};
+use memgate_core::decide::form;
+use memgate_manifest::error::Error;
+use memgate_manifest::source::{Source, Span};
+use memgate_model::family::{DepartedLine, Family};
+use memgate_model::finding::{Cause, Code, Finding, Severity};
+use memgate_model::object::Reference;
+use memgate_model::reason::Reason;
+use memgate_model::request::{Occasion, Request};
+use memgate_model::snapshot::Snapshot;
+use memgate_platforms::common::{self, OBJECT_REPEATED};
+use memgate_policy::codes;
+use memgate_policy::leftover::Used;
+use memgate_primitives::pointer::Pointer;
+
+/// The codes of findings that something had no effect. What has an effect on other files has one.
+pub(crate) const WITHOUT_EFFECT: [&Code; 3] =
+    [&common::STATE_UNUSED, &codes::UNUSED, &codes::EXEMPTION_UNUSED];
+
+/// The inputs with the decisions about their objects.
+#[derive(Debug)]
+pub struct Checked {
+    /// What was read, without the objects and the state.
+    pub inputs: Inputs,
+    /// The objects that were judged or have findings, in document order.
+    pub decided: Vec<Decided>,
+    /// The names of the policies.
+    pub policies: BTreeSet<String>,
+    /// With sets of files, the places of the objects of each.
+    pub places_of_sets: BTreeMap<String, Places>,
+    /// The severities that the repository gives to findings.
+    pub rules: Rules,
+    /// What a page shows of the inputs, if there will be one.
+    pub page: Option<PageInputs>,
+}
+
+impl Checked {
+    /// Adds findings about files, with the severities that the repository gives to them.
+    pub(crate) fn add_notices(&mut self, notices: impl IntoIterator<Item = Notice>) {
+        for mut notice in notices {
+            let finding = &mut notice.finding;
+            let rule = self.rules.find(notice.source.name(), finding.code_name());
+            if rule.is_none_or(|rule| rule.apply(finding, &mut self.inputs.lowered)) {
+                self.inputs.notices.push(notice);
+            }
+        }
+    }
+}
+
+/// An object with its decision.
+#[derive(Debug)]
+pub struct Decided {
+    /// The object.
+    pub object: Box<CheckedObject>,
+    /// The decision of both webhook calls together, without the objects that it did not know. Objects share equal ones.
+    pub admitted: Arc<Admitted>,
+    /// The objects that the decision needed and that are not known.
+    pub unknown: Box<[Reference]>,
+    /// The findings of an apiserver about a pod and its workload, made before it calls memgate; pointers are those in the
+    /// document.
+    pub of_form: Vec<Finding>,
+    judged: bool,
+}
+
+impl Decided {
+    /// Whether no finding denies it, shown or not. A denial that became a note does not count.
+    pub fn allowed(&self) -> bool {
+        self.admitted.allowed()
+            && self.admitted.decision.not_shown.denials == 0
+            && self.of_form.iter().all(|finding| finding.severity != Severity::Deny)
+    }
+
+    /// Whether this counts as checked: an enabled family or a policy judged it, or it was denied.
+    pub fn is_judged(&self) -> bool {
+        self.judged
+    }
+
+    /// The findings that are shown.
+    pub fn findings(&self) -> impl Iterator<Item = &Finding> {
+        self.admitted.decision.findings.iter().chain(&self.of_form)
+    }
+
+    fn has_findings(&self) -> bool {
+        !self.admitted.decision.findings.is_empty() || !self.of_form.is_empty()
+    }
+}
+
+/// Decides about every object. One that cannot be decided becomes an error and does not hide the others; one that
+/// no enabled family judges is passed over.
+pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
+    let settings = inputs.snapshot.settings.clone();
+    let snapshot = std::mem::replace(&mut inputs.snapshot, Snapshot::new(settings));
+    let open = open_state(&snapshot);
+    let (mut used, mut known) = (Used::default(), KnownDecisions::default());
+    let mut all = Vec::with_capacity(inputs.objects.len());
+    for undecided in std::mem::take(&mut inputs.objects) {
+        if undecided.is_exempt() {
+            let CheckedObject { place, object_ref, .. } = *undecided.into_object();
+            inputs.passed_over.push(PassedOver::object(&place, object_ref, Why::SystemNamespace));
+            continue;
+        }
+        let is_pod = undecided.request().is_pod();
+        match decide(undecided, [&snapshot, &open], occasion) {
+            Ok(mut decided) => {
+                used.policies.extend(decided.admitted.decision.policies.iter().cloned());
+                used.exemptions.extend(decided.admitted.decision.exemptions.iter().cloned());
+                if !decided.is_judged() {
+                    let Decided { object, admitted, .. } = &decided;
+                    let why = Why::of(admitted.decision.reason, is_pod);
+                    inputs.passed_over.push(PassedOver::object(
+                        &object.place,
+                        object.object_ref.clone(),
+                        why,
+                    ));
+                }
+                if decided.is_judged() || decided.has_findings() {
+                    known.share(&mut decided.admitted);
+                    all.push(decided);
+                }
+            }
+            Err(error) => inputs.errors.push(error),
+        }
+    }
+    drop_repeated_others(&mut inputs, &all);
+    let mut leftovers = leftovers(&inputs.policies, &snapshot, &used, occasion.now, &inputs.places);
+    // What has no effect on some files may have one on the others.
+    let of_others: &[&Code] = match &inputs {
+        inputs if inputs.is_partial => &WITHOUT_EFFECT,
+        inputs if inputs.is_narrow => &[&codes::EXEMPTION_UNUSED],
+        _ => &[],
+    };
+    leftovers.retain(|notice| !of_others.contains(&notice.finding.code));
+    inputs.notices.extend(leftovers);
+    let departed = departed_notes(&placed(&all, &inputs.passed_over), &snapshot);
+    inputs.notices.extend(departed);
+    let order = InputOrder::of(&inputs.sources);
+    inputs.passed_over.sort_by_cached_key(|it| order.place(&it.source, it.span.start));
+    let policies = snapshot.policies.iter().map(|policy| policy.name.clone()).collect();
+    let (places_of_sets, rules) = (BTreeMap::new(), Rules::default());
+    Checked { inputs, decided: all, policies, places_of_sets, rules, page: None }
+}
+
+/// The objects of the inputs, judged or not, with their places.
+fn placed<'i>(judged: &'i [Decided], passed_over: &'i [PassedOver]) -> Vec<Placed<'i>> {
+    let judged = judged
+        .iter()
+        .map(|Decided { object, .. }| (&object.object_ref, object.place.source(), object.place.span()));
+    let others = passed_over.iter().filter_map(|it| Some((it.object_ref.as_ref()?, &it.source, it.span)));
+    judged.chain(others).collect()
+}
+
+/// Whether a notice is about a line of a platform that ends, of which there is one for all sets.
+pub(crate) fn is_departed_note(notice: &Notice) -> bool {
+    let departed = memgate_platforms::ALL.iter().filter_map(|family| family.definitions.departed.as_ref());
+    notice.finding.severity == Severity::Note
+        && departed.map(|line| line.code).any(|code| code == notice.finding.code)
+}
+
+/// An object of the inputs, with its place.
+type Placed<'i> = (&'i ObjectRef, &'i Arc<Source>, Span);
+
+/// The notes about lines of platforms that end, where the inputs or the cluster have the next line, each at the first
+/// object of its line.
+fn departed_notes(objects: &[Placed<'_>], state: &Snapshot) -> Vec<Notice> {
+    let families = &state.settings.families;
+    let lines = families.iter().filter_map(|family| Some((*family, family.definitions.departed.as_ref()?)));
+    lines.filter_map(|(family, line)| departed_note(family, line, objects, state)).collect()
+}
+
+fn departed_note(
+    family: &'static Family,
+    line: &DepartedLine,
+    objects: &[Placed<'_>],
+    state: &Snapshot,
+) -> Option<Notice> {
+    let mut next = line.next.iter().filter_map(|kind| state.kind(kind));
+    if !next.any(|kind| kind.is_installed || !kind.is_empty()) {
+        return None;
+    }
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut first = None;
+    for (object, source, span) in objects.iter().filter(|(object, ..)| is_of(family, line, object)) {
+        *counts.entry(&object.kind).or_default() += 1;
+        first.get_or_insert((source, span));
+    }
+    let (source, span) = first?;
+    let counts: Vec<String> = counts.iter().map(|(kind, count)| format!("{kind} ({count})")).collect();
+    let finding =
+        Finding::warn(line.code, Pointer::root(), format!("{}: {}", line.message, counts.join(", ")));
+    Some(Notice::new(source, *span, Finding { severity: Severity::Note, ..finding }))
+}
+
+/// Whether an object is of the line. One of a version that moved to another group is not.
+fn is_of(family: &'static Family, line: &DepartedLine, object: &ObjectRef) -> bool {
+    let Some((group, version)) = object.api_version.split_once('/') else { return false };
+    let is_moved = memgate_platforms::validated(&[family], group, &object.kind)
+        .is_some_and(|(family, kind)| (family.definitions.stand_in.moved)(kind, version).is_some());
+    group == line.group && line.kinds.contains(&&*object.kind) && !is_moved
+}
+
+/// Drops warnings about repeated pods and workloads that do not run an agent.
+fn drop_repeated_others(inputs: &mut Inputs, judged: &[Decided]) {
+    if inputs.notices.iter().all(|notice| notice.finding.code != &OBJECT_REPEATED) {
+        return;
+    }
+    let judged: BTreeSet<&ObjectRef> =
+        judged.iter().filter(|it| it.is_judged()).map(|it| &it.object.object_ref).collect();
+    let is_other = |it: &&PassedOver| !matches!(it.why, Why::OtherKind | Why::NotAnnotated);
+    let others = inputs.passed_over.iter().filter(is_other).filter_map(|it| it.object_ref.as_ref());
+    let others = others.filter(|it| !judged.contains(it));
+    let others: BTreeSet<&ObjectRef> = others.collect();
+    let is_kept =
+        |notice: &Notice| notice.finding.code != &OBJECT_REPEATED || !others.contains(&notice.object_ref);
+    inputs.notices.retain(is_kept);
+}
+
+/// Decisions that were made lately.
+#[derive(Default)]
+struct KnownDecisions(BTreeMap<u64, Arc<Admitted>>);
+
+impl KnownDecisions {
+    /// Replaces a decision by an equal one. Those that refer to places elsewhere stay apart, since each has its own.
+    fn share(&mut self, admitted: &mut Arc<Admitted>) {
+        /// Many objects have one of few decisions, and others one of their own.
+        const MOST: usize = 1024;
+        let findings = &admitted.decision.findings;
+        if findings.iter().any(|finding| !finding.elsewhere.is_empty()) {
+            return;
+        }
+        let mut hasher = DefaultHasher::new();
+        for finding in findings {
+            (finding.code_name(), finding.pointer.as_str(), finding.message()).hash(&mut hasher);
+        }
+        let hash = hasher.finish();
+        match self.0.get(&hash) {
+            Some(known) if known == admitted => *admitted = Arc::clone(known),
+            _ => {
+                if self.0.len() >= MOST {
+                    self.0.clear();
+                }
+                self.0.insert(hash, Arc::clone(admitted));
+            }
+        }
+    }
+}
+
+/// The order of the inputs.
+pub(crate) struct InputOrder(BTreeMap<*const Source, usize>);
+
+impl InputOrder {
+    pub(crate) fn of(sources: &[Arc<Source>]) -> Self {
+        Self(sources.iter().enumerate().map(|(number, source)| (Arc::as_ptr(source), number)).collect())
+    }
+
+    /// A key to sort by: the number of a source, and a place in it. State comes first, which is not among the inputs.
+    pub(crate) fn place(&self, source: &Arc<Source>, start: usize) -> (Option<usize>, usize) {
+        (self.0.get(&Arc::as_ptr(source)).copied(), start)
+    }
+}
+
+/// Decides by the first state. In the second one, kinds of which the inputs hold no object are unknown.
+fn decide(
+    undecided: UndecidedObject,
+    [snapshot, open]: [&Snapshot; 2],
+    occasion: Occasion<'static>,
+) -> Result<Decided, Error> {
+    let object = &undecided.object;
+    let occasion = Occasion { workload: undecided.workload_name(), ..occasion };
+    let request = Request { occasion, ..undecided.request() };
+    let mut admitted = admit(&request, snapshot).map_err(|fault| fault_of(object, &fault))?;
+    if admitted.decision.findings.iter().any(is_not_found) {
+        let open = admit(&request, open).map_err(|fault| fault_of(object, &fault))?;
+        note_not_found(&mut admitted.decision.findings, &open.decision.findings);
+    }
+    for finding in &mut admitted.decision.findings {
+        finding.settle_at(&object.in_document(&finding.pointer));
+    }
+    admitted.decision.findings.shrink_to_fit();
+    // Edits are made in the user's own text, so the stored object is not needed.
+    admitted.object = None;
+    let of_form = of_form(&undecided);
+    let unknown = std::mem::take(&mut admitted.decision.unknown).into();
+    let (object, admitted) = (undecided.into_object(), Arc::new(admitted));
+    let mut decided = Decided { object, admitted, unknown, of_form, judged: true };
+    let decision = &decided.admitted.decision;
+    let is_judged = !decision.families.is_empty() || !decision.policies.is_empty();
+    decided.judged = is_judged || decision.reason == Reason::Valid || !decided.allowed();
+    Ok(decided)
+}
+
+/// Whether a finding warns about an object that was not found.
+fn is_not_found(finding: &Finding) -> bool {
+    finding.severity == Severity::Warn && finding.cause == Cause::NotFound
+}
+
+/// Turns warnings about objects that were not found into notes, unless `open` has them too. A file often holds an agent
+/// whose memory is elsewhere.
+fn note_not_found(findings: &mut [Finding], open: &[Finding]) {
+    let stay: BTreeSet<_> =
+        open.iter().map(|finding| (finding.code_name(), finding.pointer.as_str())).collect();
+    for finding in findings.iter_mut().filter(|finding| is_not_found(finding)) {
+        if !stay.contains(&(finding.code_name(), finding.pointer.as_str())) {
+            change(finding, Severity::Note, "the inputs hold no object of this kind");
+        }
+    }
+}
+
+/// The findings about the form of a pod, and of the workload that makes it.
+fn of_form(undecided: &UndecidedObject) -> Vec<Finding> {
+    let in_document = |mut finding: Finding| {
+        let pointer = undecided.object.in_document(&finding.pointer);
+        finding.settle_at(&pointer);
+        Finding { pointer, ..finding }
+    };
+    let Some(workload) = undecided.workload_request() else {
+        return form::findings(&undecided.request());
+    };
+    let of_pod = form::findings_of_template(&undecided.request()).into_iter().map(in_document);
+    form::findings(&workload).into_iter().chain(of_pod).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::load;
+    use crate::place::report;
+    use crate::plan::Plan;
+
+    const TEXT: &str = "\
+apiVersion: arkonis.dev/v1alpha1
+kind: ArkMemory
+metadata: {name: notes, namespace: team-a}
+spec: {backend: redis}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: other}
+---
+a: [
+";
+
+    #[test]
+    fn reports_denied_passed_over_and_unreadable_documents() {
+        let inputs = load(&Plan::of_text(TEXT)).expect("loads");
+        let checked = check(inputs, Occasion::default());
+        let report = report(&checked);
+        assert_eq!(
+            (report.files, report.objects.len(), report.denied, report.passed_over.len()),
+            (1, 1, 1, 1)
+        );
+        assert_eq!(report.errors.len(), 1);
+        let finding = report.findings.first().expect("one");
+        assert_eq!(finding.finding.code_name(), "arkonis/redis-required");
+        assert_eq!((finding.location.file, finding.location.line), ("<stdin>", 4));
+        assert_eq!(finding.object_ref.title(), "ArkMemory team-a/notes");
+    }
+
+    const WORKLOAD: &str = "\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: engine, namespace: team-a}
+spec:
+  template:
+    metadata:
+      annotations: {memgate.dev/orka-memory-context: x}
+      labels: {orka.ai/task: t, orka.ai/task-type: ai}
+    spec:
+      automountServiceAccountToken: false
+      containers:
+        - name: worker
+          env:
+            - {name: ORKA_TASK_NAME, value: t}
+            - {name: ORKA_TASK_NAMESPACE, value: team-a}
+            - {name: ORKA_CONTROLLER_URL, value: http://orka.team-a.svc}
+            - {name: ORKA_MEMORY_CONTEXT_LIMIT, value: many}
+";
+
+    #[test]
+    fn names_fields_from_the_root_of_a_workload() {
+        let inputs = load(&Plan::of_text(WORKLOAD)).expect("loads");
+        let checked = check(inputs, Occasion::default());
+        let messages: Vec<_> = checked
+            .decided
+            .iter()
+            .flat_map(|decided| &decided.admitted.decision.findings)
+            .map(Finding::message)
+            .collect();
+        let field = "spec.template.spec.containers[0].env[3].value: ";
+        assert!(messages.iter().any(|message| message.starts_with(field)), "{messages:?}");
+    }
+
+    #[test]
+    fn reads_standard_input_once() {
+        let plan = Plan { state: vec!["-".to_owned()], ..Plan::of_text("") };
+        assert!(load(&plan).is_err());
+    }
+}

@@ -1,0 +1,479 @@
+//! Loads the objects to check, and the state for decisions about them: each text is read, parsed, and added to both.
+//!
+//! Every object of the inputs is also state for all others.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use crate::errors::{error_at, error_in};
+use crate::inputs::Inputs;
+use crate::notices::Notices;
+use crate::objects::{UndecidedObject, is_checked, json_to_check, object_ref};
+use crate::passed_over::{PassedOver, Why, pass_over};
+use crate::places::SourceOrigins;
+use crate::plan::Plan;
+use crate::policy_files::PolicyOrigin;
+use crate::read::{STDIN, read};
+use crate::report::ObjectRef;
+use crate::state::{FileObject, add, add_one};
+use crate::texts::source;
+use memgate_core::state::cluster_snapshot::{self, ClusterSnapshot};
+use memgate_core::state::{SharedTexts, empty, like};
+use memgate_manifest::document::{Document, each_value, parse_parts};
+use memgate_manifest::error::Error as InputError;
+use memgate_manifest::source::Source;
+use memgate_model::object::JsonText;
+use memgate_model::recurring_texts::RecurringTexts;
+use memgate_model::workload;
+use memgate_primitives::pointer::Pointer;
+
+/// A file without a Kubernetes object, at a path that comes with a change. Its text is not shown.
+const NOT_A_MANIFEST: &str = "this file cannot be read as YAML or JSON, and nothing in it looks like a Kubernetes \
+                              object; to see why, name it on the command line";
+
+/// Why nothing was loaded at all.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// Two inputs are `-`.
+    #[error("standard input (-) can be read only once")]
+    StdinTwice,
+    /// The snapshot of a cluster is `-`.
+    #[error(
+        "--snapshot reads a file, and standard input (-) is none; write the snapshot with memgate snapshot -o FILE"
+    )]
+    SnapshotFromStdin,
+    /// The snapshot of a cluster cannot be used.
+    #[error(transparent)]
+    Snapshot(#[from] cluster_snapshot::Error),
+    /// Nor can it be read.
+    #[error(transparent)]
+    Unreadable(#[from] InputError),
+    /// A number of an object is beyond all bounds.
+    #[error("failed to read an object")]
+    Object(#[from] serde_json::Error),
+    /// The command reads one set of files, and several are chosen.
+    #[error(".memgate.yaml has the sets {names}, which are judged apart; choose one with --set NAME")]
+    SeveralSets {
+        /// Their names.
+        names: String,
+    },
+}
+
+/// The texts of files by name, which sets share.
+pub(crate) type Sources = BTreeMap<String, Arc<Source>>;
+
+/// Reads what the plan names.
+///
+/// # Errors
+/// When standard input is named twice, the snapshot cannot be used, or a number is out of bounds. Files that cannot
+/// be read are part of the result.
+pub fn load(plan: &Plan) -> Result<Inputs, Error> {
+    if plan.sets.len() > 1 && !plan.checked.is_empty() {
+        let names = plan.sets.iter().map(|set| set.name.as_str()).filter(|name| !name.is_empty());
+        return Err(Error::SeveralSets { names: names.collect::<Vec<_>>().join(", ") });
+    }
+    load_paths(plan, &plan.checked, &mut Sources::new())
+}
+
+/// The same for some of the paths to check. A file among `known` has the text that was read before.
+pub(crate) fn load_paths(plan: &Plan, checked: &[String], known: &mut Sources) -> Result<Inputs, Error> {
+    let Plan { state, policies, .. } = plan;
+    if checked.iter().chain(state).chain(policies).filter(|path| *path == "-").count() > 1 {
+        return Err(Error::StdinTwice);
+    }
+    let stdin: &mut dyn Read = match &plan.stdin {
+        Some(text) => &mut text.as_bytes(),
+        None => &mut io::stdin(),
+    };
+    let (mut inputs, mut notices) = (Inputs::new(empty(plan.settings.clone())), Notices::default());
+    if let Some(path) = &plan.snapshot {
+        add_snapshot(path, plan, &mut inputs)?;
+    }
+    for path in policies {
+        let first = add_unchecked(PolicyOrigin::Policies, path, plan, stdin, &mut inputs, &mut notices)?;
+        let message = || format!("{path} holds no MemoryPolicy and no MemoryPolicyExemption");
+        inputs.errors.extend(first.map(|first| error_in(&first, message())));
+    }
+    for path in state {
+        let first = add_unchecked(PolicyOrigin::State, path, plan, stdin, &mut inputs, &mut notices)?;
+        first.iter().for_each(|first| notices.unused_state(path, first));
+    }
+    add_checked(checked, plan, stdin, known, &mut inputs, &mut notices)?;
+    finish(plan, notices, &mut inputs);
+    Ok(inputs)
+}
+
+/// Reads the snapshot of a cluster, below everything else. Where its objects are checked too, their places are those in
+/// the file.
+fn add_snapshot(path: &Path, plan: &Plan, inputs: &mut Inputs) -> Result<(), Error> {
+    let name = path.display().to_string();
+    if name == "-" {
+        return Err(Error::SnapshotFromStdin);
+    }
+    let text = match plan.instead.get(&name) {
+        Some(text) => Source::new(&name, text.as_str()),
+        None => source(&name, File::open(path), plan.max_bytes)?,
+    };
+    inputs.assumed = Some(ClusterSnapshot::parse(&name, text.text())?.put(&name, &mut inputs.snapshot)?);
+    if !plan.checks_snapshot {
+        return Ok(());
+    }
+    inputs.snapshot.crds = None;
+    let source = Arc::new(Source::new(&name, cluster_snapshot::as_list(text.text())));
+    let mut texts = RecurringTexts::default();
+    for document in parse_parts(&source).flat_map(|parsed| parsed.documents) {
+        let names = object_ref(&document, inputs.snapshot.settings.namespace.as_deref(), &mut texts);
+        // An apiserver has accepted these objects, so there are no notices about them.
+        add_object(&document, names, json_to_check(&document)?, inputs)?;
+    }
+    inputs.sources.push(source);
+    let families = inputs.snapshot.settings.families.clone();
+    pass_over(&mut inputs.objects, &mut inputs.passed_over, &families, false);
+    Ok(())
+}
+
+/// Adds the objects of a path that are not checked; of a path of policies only these and exemptions. Returns the first file
+/// if decisions look at none of them.
+fn add_unchecked(
+    origin: PolicyOrigin,
+    path: &String,
+    plan: &Plan,
+    stdin: &mut dyn Read,
+    inputs: &mut Inputs,
+    notices: &mut Notices,
+) -> Result<Option<Arc<Source>>, Error> {
+    let (mut is_used, errors) = (false, inputs.errors.len());
+    let exclude = match origin {
+        PolicyOrigin::Policies => Arc::new(plan.exclude.of_flags()),
+        PolicyOrigin::State | PolicyOrigin::Checked => Arc::clone(&plan.exclude),
+    };
+    let sources = read(std::slice::from_ref(path), None, &exclude, plan, stdin, inputs);
+    for document in sources.iter().flat_map(each_value) {
+        match document {
+            Ok(document) if origin == PolicyOrigin::State && document.kind() == cluster_snapshot::KIND => {
+                let message = "this is a file of memgate snapshot; give it with --snapshot, \
+                               which check, mutate, view, review, explain-pod, what-if, audit and map have";
+                inputs.errors.push(error_at(document.place(), &Pointer::root(), message.to_owned()));
+            }
+            Ok(document) => {
+                let (within, value) = (&Pointer::root(), document.value());
+                let object = FileObject { origin, document: &document, within, value, shared: None };
+                is_used |= add(&object, plan.keeps_places, inputs, notices)?;
+            }
+            Err(error) => inputs.errors.push(error),
+        }
+    }
+    // With errors, the content of the files is not known.
+    let is_unused = !is_used && inputs.errors.len() == errors;
+    Ok(sources.into_iter().next().filter(|_| is_unused))
+}
+
+/// Reads the objects to check.
+fn add_checked(
+    paths: &[String],
+    plan: &Plan,
+    stdin: &mut dyn Read,
+    known: &mut Sources,
+    inputs: &mut Inputs,
+    notices: &mut Notices,
+) -> Result<(), Error> {
+    let within = plan.within.as_deref();
+    let (errors_before, mut texts) = (inputs.errors.len(), RecurringTexts::default());
+    for source in read(paths, within, &plan.exclude, plan, stdin, inputs) {
+        let source = Arc::clone(known.entry(source.name().to_owned()).or_insert(source));
+        let is_manifest = add_text(&source, paths, plan, &mut texts, inputs, notices)?;
+        // mutate prints every source.
+        if is_manifest && !plan.is_state(source.name()) {
+            inputs.sources.push(source);
+        }
+    }
+    if !plan.open.is_empty() {
+        // An editor shows those of the other files at these. What the user named must be there.
+        let errors = inputs.errors.split_off(errors_before);
+        let is_named = |path: &str| within.is_none() && paths.iter().any(|named| named == path);
+        let is_shown = |path: &str| plan.is_open(path) || is_named(path);
+        let is_own = |error: &InputError| error.place().is_some_and(|(path, _)| is_shown(path));
+        inputs.errors.extend(errors.into_iter().filter(is_own));
+    }
+    Ok(())
+}
+
+/// Adds the documents of a text. Returns whether it is that of a manifest.
+fn add_text(
+    source: &Arc<Source>,
+    paths: &[String],
+    plan: &Plan,
+    texts: &mut RecurringTexts,
+    inputs: &mut Inputs,
+    notices: &mut Notices,
+) -> Result<bool, Error> {
+    let (is_given, is_state) = (plan.within.is_none(), plan.is_state(source.name()));
+    let is_named = is_given && (source.name() == STDIN || paths.iter().any(|path| path == source.name()));
+    let is_hidden = !is_given && !names_an_object(source.text());
+    let mut origins = SourceOrigins::new(source);
+    let mut is_manifest = is_given;
+    for parsed in parse_parts(source) {
+        if is_hidden && !parsed.errors.is_empty() {
+            inputs.errors.push(InputError::of_input(source.name(), NOT_A_MANIFEST));
+            break;
+        }
+        inputs.errors.extend(parsed.errors);
+        for other in parsed.non_objects.into_iter().filter(|_| !is_state) {
+            // Many files in a directory are not meant to be manifests.
+            if is_named || other.is_likely_object {
+                notices.not_an_object(source, &other);
+            }
+            inputs.passed_over.push(PassedOver::non_object(source, &other));
+        }
+        for document in parsed.documents {
+            // A kubeconfig has a kind too.
+            is_manifest |= ["metadata", "items"].iter().any(|field| document.value().get(field).is_some());
+            origins.add(&document);
+            let names = object_ref(&document, inputs.snapshot.settings.namespace.as_deref(), texts);
+            let json = if is_state { None } else { json_to_check(&document)? };
+            add_as_state(&document, &names, json.as_ref(), plan, inputs, notices)?;
+            // State may be repeated in a file that is checked.
+            notices.object(&document, &names, &inputs.snapshot.settings);
+            if !is_state {
+                add_object(&document, names, json, inputs)?;
+            }
+        }
+    }
+    inputs.origins.add(origins);
+    Ok(is_manifest)
+}
+
+/// Adds a document to the state. An object to check shares its names and JSON.
+fn add_as_state(
+    document: &Document,
+    names: &ObjectRef,
+    json: Option<&Arc<JsonText>>,
+    plan: &Plan,
+    inputs: &mut Inputs,
+    notices: &mut Notices,
+) -> Result<(), Error> {
+    // Of a workload, the state keeps little.
+    let shared = json.filter(|_| workload::find(document.group(), document.kind()).is_none());
+    let shared = shared.map(|json| SharedTexts { json, namespace: &names.namespace, name: &names.name });
+    let (origin, within) = (PolicyOrigin::Checked, &Pointer::root());
+    let object = FileObject { origin, document, within, value: document.value(), shared };
+    add_one(&object, plan.keeps_places, inputs, notices)?;
+    Ok(())
+}
+
+/// Adds a document to the objects to check, or to those that are passed over if it has no JSON.
+fn add_object(
+    document: &Document,
+    object_ref: ObjectRef,
+    json: Option<Arc<JsonText>>,
+    inputs: &mut Inputs,
+) -> Result<(), Error> {
+    let Some(json) = json else {
+        let is_checked = is_checked(document.group(), document.kind());
+        let why = if is_checked { Why::NotAnnotated } else { Why::OtherKind };
+        inputs.passed_over.push(PassedOver::object(document.place(), object_ref, why));
+        return Ok(());
+    };
+    let chosen = inputs.snapshot.settings.namespace.as_deref();
+    let namespace = like(document.namespace().or(chosen).unwrap_or_default(), &object_ref.namespace);
+    inputs.objects.push(UndecidedObject::of(document, object_ref, namespace, json)?);
+    Ok(())
+}
+
+/// Adds what is known once everything was read.
+fn finish(plan: &Plan, notices: Notices, inputs: &mut Inputs) {
+    inputs.is_narrow = plan.is_narrow;
+    if !plan.is_narrow {
+        inputs.unused_excludes = plan.exclude.unused();
+    }
+    inputs.switched_off.clone_from(&plan.switched_off);
+    inputs.switched_off.extend(plan.exclude.left_out_by_file());
+    inputs.unreadable_state = notices.unreadable;
+    inputs.notices = notices.finish();
+    if plan.checks_only_open {
+        inputs.is_partial = true;
+        inputs.notices.retain(|notice| !plan.is_state(notice.source.name()));
+    }
+    if plan.ignores_policies {
+        inputs.snapshot.policies = Arc::default();
+    }
+}
+
+/// Whether a text has a line with the key of an object's version or kind.
+fn names_an_object(text: &str) -> bool {
+    text.lines().any(|line| {
+        let line = line.trim_start_matches(['\u{feff}', ' ', '-', '{', '"', '\'']);
+        let key = line.split(':').next().filter(|key| key.len() < line.len()).unwrap_or_default();
+        ["apiVersion", "kind"].contains(&key.trim_end_matches([' ', '"', '\'']))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use memgate_model::object::Lookup;
+    use memgate_model::state_reader::StateReader;
+    use memgate_platforms::common::STATE_UNREADABLE;
+    use memgate_primitives::budget::Budget;
+
+    fn as_state(text: &str) -> Inputs {
+        let plan = Plan { checked: Vec::new(), state: vec!["-".to_owned()], ..Plan::of_text(text) };
+        load(&plan).expect("loads")
+    }
+
+    fn messages(inputs: &Inputs) -> Vec<String> {
+        let unreadable = inputs.notices.iter().filter(|it| it.finding.code == &STATE_UNREADABLE);
+        unreadable.map(|it| it.finding.message().into_owned()).collect()
+    }
+
+    #[test]
+    fn state_without_a_name_that_can_be_read_is_reported() {
+        let kinds = [
+            ("arkonis.dev/v1alpha1", "ArkMemory"),
+            ("arkonis.dev/v1alpha1", "ArkSettings"),
+            ("kubeswarm.io/v1alpha1", "SwarmAgent"),
+            ("ark.mckinsey.com/v1alpha1", "Memory"),
+            ("orloj.dev/v1", "Memory"),
+            ("core.orka.ai/v1alpha1", "Agent"),
+            ("sympozium.ai/v1alpha1", "SkillPack"),
+            ("v1", "Secret"),
+            ("v1", "ConfigMap"),
+            ("v1", "Service"),
+            ("v1", "Namespace"),
+            ("apps/v1", "DaemonSet"),
+            ("apps/v1", "Deployment"),
+            ("apps/v1", "ReplicaSet"),
+            ("apps/v1", "StatefulSet"),
+        ];
+        let wrong = ["y", "n", "no", "off", "true", "0x10", "1e3", "07", "1.5", "[~]", "{}"];
+        for (api_version, kind) in kinds {
+            let head = format!("{{apiVersion: {api_version}, kind: {kind}, metadata: ");
+            let told = |metadata: &str| messages(&as_state(&format!("{head}{metadata}}}\n")));
+            for value in wrong {
+                let of = |field: &str| {
+                    vec![format!("metadata.{field} must be a string; this {kind} is not looked at")]
+                };
+                assert_eq!(told(&format!("{{name: {value}}}")), of("name"), "{value}");
+                assert_eq!(told(&format!("{{name: a, namespace: {value}}}")), of("namespace"), "{value}");
+                let both: Vec<_> = of("name").into_iter().chain(of("namespace")).collect();
+                assert_eq!(told(&format!("{{name: {value}, namespace: {value}}}")), both, "{value}");
+                assert_eq!(told(&format!("{{name: '{value}', namespace: \"{value}\"}}")), [""; 0], "{value}");
+            }
+            for metadata in ["{}", "~", "{name: ~}", "{name: ''}", "{generateName: ''}", "{namespace: a}"] {
+                let required = format!("metadata.name is required; this {kind} is not looked at");
+                assert_eq!(told(metadata), [required], "{metadata}");
+            }
+            for metadata in ["[]", "[{name: a}]", "a", "no", "1"] {
+                let required = format!("metadata must be an object; this {kind} is not looked at");
+                assert_eq!(told(metadata), [required], "{metadata}");
+            }
+            assert_eq!(told("{name: a, namespace: ~}"), [""; 0]);
+            assert_eq!(told("{generateName: a-, namespace: a}"), [""; 0]);
+        }
+        for other in ["batch/v1, kind: Job", "v1, kind: Node", "example.com/v1, kind: ArkMemory"] {
+            assert_eq!(
+                messages(&as_state(&format!("{{apiVersion: {other}, metadata: {{name: y}}}}\n"))),
+                [""; 0]
+            );
+        }
+    }
+
+    #[test]
+    fn a_kind_with_an_unreadable_object_is_unknown() {
+        let text = "\
+{apiVersion: arkonis.dev/v1alpha1, kind: ArkMemory, metadata: {name: a, namespace: t}}
+---
+{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: t}}
+";
+        let bad =
+            "---\n{apiVersion: arkonis.dev/v1alpha1, kind: ArkMemory, metadata: {name: n, namespace: t}}
+---\n{apiVersion: v1, kind: Secret, metadata: {name: b, namespace: no}}\n";
+        let families = memgate_platforms::ALL;
+        for (text, expected) in
+            [(text.to_owned(), Lookup::Absent), (format!("{text}{bad}"), Lookup::Unknown(()))]
+        {
+            let snapshot = as_state(&text).snapshot;
+            for (group, kind) in [("arkonis.dev", "ArkMemory"), ("", "Secret")] {
+                let kind = memgate_platforms::state_kind(&families, group, kind).expect("a kind");
+                let budget = Budget::default();
+                let mut reader = StateReader::new(&snapshot, &budget);
+                assert_eq!(reader.get(kind, "t", "b"), expected, "{}", kind.kind);
+                assert!(reader.get(kind, "t", "a").found().is_some(), "{}", kind.kind);
+                assert_eq!(reader.get_if_known(kind, "t", "b"), expected, "{}", kind.kind);
+            }
+        }
+    }
+
+    #[test]
+    fn a_checked_object_makes_its_kind_unknown_unless_it_only_lacks_a_name() {
+        let memory = |metadata: &str| {
+            format!("---\n{{apiVersion: arkonis.dev/v1alpha1, kind: ArkMemory, metadata: {metadata}}}\n")
+        };
+        let rows = [
+            ("{name: n, namespace: t}", Lookup::Unknown(())),
+            ("{name: 1, namespace: t}", Lookup::Unknown(())),
+            ("{name: b, namespace: no}", Lookup::Unknown(())),
+            ("{generateName: b-, namespace: no}", Lookup::Unknown(())),
+            ("[]", Lookup::Unknown(())),
+            ("{namespace: t}", Lookup::Absent),
+            ("{name: ~, namespace: t}", Lookup::Absent),
+            ("{generateName: b-, namespace: t}", Lookup::Absent),
+            ("{name: 'n', namespace: t}", Lookup::Absent),
+        ];
+        let kind = memgate_platforms::state_kind(&memgate_platforms::ALL, "arkonis.dev", "ArkMemory");
+        let kind = kind.expect("a kind");
+        for (metadata, expected) in rows {
+            let text = memory("{name: a, namespace: t}") + &memory(metadata);
+            let budget = Budget::default();
+            let checked = load(&Plan::of_text(&text)).expect("loads");
+            let mut reader = StateReader::new(&checked.snapshot, &budget);
+            assert_eq!(reader.get(kind, "t", "b"), expected, "{metadata}");
+            // One that is to be named tells nothing as state either.
+            if metadata.contains("generateName: b-, namespace: t") {
+                let inputs = as_state(&text);
+                let mut reader = StateReader::new(&inputs.snapshot, &budget);
+                assert_eq!((reader.get(kind, "t", "b"), messages(&inputs).len()), (expected, 0));
+            }
+        }
+    }
+
+    #[test]
+    fn of_very_many_unreadable_objects_fifty_are_reported() {
+        let mut text = "apiVersion: v1\nkind: List\nitems:\n".to_owned();
+        for _ in 0..10_000 {
+            text.push_str("- {apiVersion: v1, kind: Secret, metadata: {name: y, namespace: n}}\n");
+        }
+        let inputs = as_state(&text);
+        assert_eq!((messages(&inputs).len(), inputs.unreadable_state), (50, 10_000));
+    }
+
+    #[test]
+    fn a_policy_without_a_name_that_can_be_read_is_an_error() {
+        let head =
+            "{apiVersion: policy.memgate.dev/v1alpha1, kind: MemoryPolicyExemption, spec: {}, metadata: ";
+        for (metadata, expected) in
+            [("{name: y, namespace: no}", 2), ("{name: a, namespace: no}", 1), ("[]", 1)]
+        {
+            let text = format!("{head}{metadata}}}\n");
+            for inputs in [as_state(&text), load(&Plan::of_text(&text)).expect("loads")] {
+                assert_eq!((inputs.errors.len(), inputs.unreadable_state), (expected, 0), "{metadata}");
+                assert!(inputs.snapshot.policies.exemptions().next().is_none(), "{metadata}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_object_that_is_checked_is_not_reported_here() {
+        for metadata in ["{name: y}", "{name: a, namespace: no}", "{generateName: a-}", "{}"] {
+            let text =
+                format!("{{apiVersion: arkonis.dev/v1alpha1, kind: ArkMemory, metadata: {metadata}}}\n");
+            let inputs = load(&Plan::of_text(&text)).expect("loads");
+            assert_eq!((messages(&inputs).len(), inputs.objects.len()), (0, 1), "{metadata}");
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Makes the map of memory from the views of objects.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::exempt::duration;
+use crate::inputs::Inputs;
+use crate::load::Error;
+use crate::objects::open_state;
+use crate::plan::Plan;
+use crate::report::ObjectRef;
+use crate::report::map::{Fact, Facts, MapLine, MappedMemory, MappedObject, MemoryMap, Presence, SetMap};
+use crate::sets::each_set;
+use crate::view::{ViewedObject, shown_text, view_object};
+use memgate_manifest::error::Error as InputError;
+use memgate_model::family::Family;
+use memgate_model::memory_view::{MemoryView, ReferenceView, Role, Why};
+use memgate_model::request::Occasion;
+
+/// Reads the inputs of a plan, and makes the map of each set. The errors of objects that have no view are among those of
+/// the inputs.
+///
+/// # Errors
+/// Those of [`each_set`].
+pub fn read_map(plan: &Plan, occasion: Occasion<'static>) -> Result<(MemoryMap, Inputs), Error> {
+    let mut map = MemoryMap::default();
+    let (mut all, others) = each_set(plan, |mut inputs| {
+        let (of_set, errors) = map_of(&inputs, occasion);
+        map.sets.push(of_set);
+        inputs.errors.extend(errors);
+        inputs
+    })?;
+    others.into_iter().for_each(|inputs| all.join(inputs));
+    all.deduplicate();
+    Ok((map, all))
+}
+
+/// The map of what was loaded, and the errors of objects that have no view.
+pub fn map_of(inputs: &Inputs, occasion: Occasion<'static>) -> (SetMap, Vec<InputError>) {
+    let state = open_state(&inputs.snapshot);
+    let (mut viewed, mut errors) = (Vec::new(), Vec::new());
+    for undecided in inputs.objects.iter().filter(|undecided| !undecided.is_exempt()) {
+        match view_object(undecided, &state, occasion) {
+            Ok(object) => viewed.push(object),
+            Err(error) => errors.push(error),
+        }
+    }
+    let mut maker = Maker::new(&inputs.snapshot.settings.families);
+    let views = || viewed.iter().flat_map(|object| object.views.iter().map(move |view| (object, view)));
+    // What an object declares of itself counts more than what another one says of it.
+    for role in Role::ALL {
+        views().filter(|(_, view)| view.role == role).for_each(|(object, view)| maker.add(object, view));
+    }
+    (SetMap { set: shown_text(&inputs.set), memories: maker.finish() }, errors)
+}
+
+/// Identifies a memory resource: family, and the object with its whole name; without a declaration, what is known of it.
+type Key<'v> = (&'static str, &'v str, &'v str, String, Facts);
+
+fn key(view: &MemoryView) -> Key<'_> {
+    (view.family, &view.namespace, view.kind, view.name.clone(), Facts::default())
+}
+
+/// Collects memory resources and lines.
+struct Maker<'v> {
+    /// The kinds of memory resources, by family.
+    kinds: BTreeSet<(&'static str, &'static str)>,
+    memories: BTreeMap<Key<'v>, (MappedMemory, BTreeSet<MapLine>)>,
+}
+
+impl<'v> Maker<'v> {
+    fn new(families: &[&'static Family]) -> Self {
+        let of = |family: &'static Family| {
+            family.views.kinds.iter().map(|(kind, role)| (family.name, kind.kind, *role))
+        };
+        let all = families.iter().copied().flat_map(of);
+        let kinds = all.filter(|(_, _, role)| *role == Role::Memory).map(|(family, kind, _)| (family, kind));
+        Self { kinds: kinds.collect(), memories: BTreeMap::new() }
+    }
+
+    fn add(&mut self, object: &'v ViewedObject, view: &'v MemoryView) {
+        if view.role == Role::Memory {
+            // Of two declarations, decisions look at the later one.
+            self.memories.remove(&key(view));
+            self.declared(view);
+            return;
+        }
+        let user = mapped(&object.object_ref);
+        let line = |differs, crosses| MapLine {
+            user: user.clone(),
+            family: if view.role == Role::Pod { "" } else { view.family },
+            is_pod: view.role == Role::Pod,
+            crosses,
+            differs,
+        };
+        for source in view.sources.iter().map(|source| &source.view) {
+            if source.is_undeclared() {
+                let (_, lines) = self.undeclared(&object.object_ref, source);
+                lines.insert(line(None, false));
+                continue;
+            }
+            let crosses = is_other(&view.namespace, &source.namespace);
+            let (memory, lines) = self.declared(source);
+            let differs = if view.role == Role::Pod { facts(source).other_than(&memory.facts) } else { None };
+            lines.insert(line(differs, crosses));
+        }
+        let kinds = &self.kinds;
+        let is_memory =
+            |it: &&ReferenceView| it.found != Some(true) && kinds.contains(&(view.family, it.kind));
+        let missing: Vec<_> = view.references.iter().filter(is_memory).collect();
+        for reference in missing {
+            // The reference has the namespace in the platform's own sense.
+            let crosses = is_other(view.effective_namespace(), &reference.namespace);
+            let namespace = if crosses { &reference.namespace } else { &view.namespace };
+            self.missing(view.family, namespace, reference).insert(line(None, crosses));
+        }
+    }
+
+    fn declared(&mut self, view: &'v MemoryView) -> &mut (MappedMemory, BTreeSet<MapLine>) {
+        self.memories.entry(key(view)).or_insert_with(|| {
+            let object = named(&view.namespace, view.kind, &view.name);
+            let memory =
+                MappedMemory { object, family: view.family, facts: facts(view), ..MappedMemory::default() };
+            (memory, BTreeSet::new())
+        })
+    }
+
+    /// The memory that a pod names by its own variables; a pod may name several.
+    fn undeclared(
+        &mut self,
+        user: &'v ObjectRef,
+        view: &'v MemoryView,
+    ) -> &mut (MappedMemory, BTreeSet<MapLine>) {
+        let facts = facts(view);
+        let key = (view.family, view.namespace.as_str(), view.kind, user.title(), facts.clone());
+        self.memories.entry(key).or_insert_with(|| {
+            let kind = format!("own variables of {}", user.kind);
+            let object = named(&view.namespace, &kind, &user.name);
+            let presence = Presence::Undeclared;
+            let memory =
+                MappedMemory { object, family: view.family, presence, facts, ..MappedMemory::default() };
+            (memory, BTreeSet::new())
+        })
+    }
+
+    fn missing(
+        &mut self,
+        family: &'static str,
+        namespace: &'v str,
+        reference: &'v ReferenceView,
+    ) -> &mut BTreeSet<MapLine> {
+        let ReferenceView { kind, name, found, .. } = reference;
+        let (_, lines) = self
+            .memories
+            .entry((family, namespace, kind, name.clone(), Facts::default()))
+            .or_insert_with(|| {
+                let presence = if found.is_none() { Presence::Unknown } else { Presence::Missing };
+                let object = named(namespace, kind, name);
+                (MappedMemory { object, family, presence, ..MappedMemory::default() }, BTreeSet::new())
+            });
+        lines
+    }
+
+    fn finish(self) -> Vec<MappedMemory> {
+        let with_users = |(memory, lines): (MappedMemory, BTreeSet<MapLine>)| MappedMemory {
+            users: lines.into_iter().collect(),
+            ..memory
+        };
+        let mut memories: Vec<MappedMemory> = self.memories.into_values().map(with_users).collect();
+        memories.sort_by(|one, two| one.object.cmp(&two.object));
+        memories
+    }
+}
+
+/// Whether an object of one namespace reaches another one. Objects without a namespace are in none.
+fn is_other(from: &str, to: &str) -> bool {
+    !from.is_empty() && !to.is_empty() && from != to
+}
+
+fn mapped(object_ref: &ObjectRef) -> MappedObject {
+    named(&object_ref.namespace, &object_ref.kind, &object_ref.name)
+}
+
+fn named(namespace: &str, kind: &str, name: &str) -> MappedObject {
+    let name = if name.is_empty() { "(no name)".to_owned() } else { shown_text(name) };
+    MappedObject { namespace: shown_text(namespace), kind: shown_text(kind), name }
+}
+
+/// What the map shows of a memory resource.
+pub fn facts(view: &MemoryView) -> Facts {
+    let durable = view.flag("durable").map(|durable| if durable { "yes" } else { "no" }.to_owned());
+    let storage = view.text("storageBytes").map(shown_text);
+    Facts {
+        backend: or_unknown(view, "backend", backend(view)),
+        hosts: or_unknown(view, "endpoint", hosts(view)),
+        durable: or_unknown(view, "durable", durable),
+        retention: retention(view),
+        storage: or_unknown(view, "storageBytes", storage),
+        secrets: or_unknown(view, "secrets", secrets(view)),
+    }
+}
+
+fn or_unknown(view: &MemoryView, path: &str, values: impl IntoIterator<Item = String>) -> Fact {
+    view.why_unknown(path).map_or_else(|| Fact::of(values), |why| unknown(&why))
+}
+
+fn unknown(why: &Why) -> Fact {
+    Fact::Unknown(shown_text(&why.to_string()))
+}
+
+fn backend(view: &MemoryView) -> Option<String> {
+    let backend = view.text("backend")?;
+    let provider = view.text("provider").filter(|provider| !provider.is_empty() && *provider != backend);
+    let provider = provider.map(|provider| format!(" ({})", shown_text(provider)));
+    Some(format!("{}{}", shown_text(backend), provider.unwrap_or_default()))
+}
+
+fn hosts(view: &MemoryView) -> impl Iterator<Item = String> {
+    view.endpoint.iter().flat_map(|endpoint| &endpoint.hosts).map(|it| {
+        let port = it.port.map(|port| format!(":{port}")).unwrap_or_default();
+        format!("{}{port}", shown_text(&it.host))
+    })
+}
+
+fn retention(view: &MemoryView) -> Fact {
+    if let Some(why) = view.why_unknown("ttlSeconds").or_else(|| view.why_unknown("maxEntries")) {
+        return unknown(&why);
+    }
+    let time = view.integer("ttlSeconds").map(|seconds| match seconds {
+        0 => "for ever".to_owned(),
+        seconds => duration(i128::from(seconds) * 1_000_000_000),
+    });
+    let entries =
+        view.integer("maxEntries").filter(|most| *most > 0).map(|most| format!("at most {most} entries"));
+    Fact::of(time.into_iter().chain(entries))
+}
+
+/// The names of the Secrets, with the namespace of one elsewhere.
+fn secrets(view: &MemoryView) -> BTreeSet<String> {
+    let path = |namespace: &str, name: &str| {
+        if is_other(&view.namespace, namespace) {
+            format!("{}/{}", shown_text(namespace), shown_text(name))
+        } else {
+            shown_text(name)
+        }
+    };
+    view.secrets.iter().map(|it| path(&it.namespace, &it.name)).collect()
+}

@@ -1,0 +1,245 @@
+//! Findings about files: documents that look as if they were meant to be checked and are not. No decision about an object
+//! is made here.
+
+use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::errors::error_of;
+use crate::misspelt::misspelt;
+use crate::objects::{has_required_annotation, is_checked};
+use crate::places::name_hash;
+use crate::report::ObjectRef;
+use memgate_core::decide::form;
+use memgate_core::state;
+use memgate_manifest::document::{Document, NonObject};
+use memgate_manifest::error::Error;
+use memgate_manifest::source::{Source, Span};
+use memgate_model::finding::Finding;
+use memgate_model::object::Reference;
+use memgate_model::settings::Settings;
+use memgate_platforms::common;
+use memgate_primitives::members::ByKey;
+use memgate_primitives::pointer::Pointer;
+
+/// The most findings about objects of state that cannot be looked at.
+const MAX_UNREADABLE: usize = 50;
+
+/// A finding about a place in a file.
+#[derive(Debug)]
+pub struct Notice {
+    /// The finding; its pointer is that in the document.
+    pub finding: Finding,
+    /// The object, if there is one.
+    pub object_ref: ObjectRef,
+    /// The text.
+    pub source: Arc<Source>,
+    /// The place in it.
+    pub span: Span,
+    /// Whether an apiserver refuses the object, which no decision is about.
+    pub refuses_object: bool,
+    /// Another place, perhaps in another text, with a label.
+    pub related: Option<(Arc<Source>, Span, &'static str)>,
+}
+
+impl Notice {
+    /// A finding about a stretch of a source.
+    pub(crate) fn new(source: &Arc<Source>, span: Span, finding: Finding) -> Self {
+        let object_ref = ObjectRef::default();
+        Self { finding, object_ref, source: Arc::clone(source), span, related: None, refuses_object: false }
+    }
+}
+
+/// The first object of a name.
+#[derive(Debug)]
+struct First {
+    source: Arc<Source>,
+    /// The bytes of its name.
+    name: Span,
+    /// A hash of the object.
+    hash: u64,
+}
+
+/// Makes notices while files are read.
+#[derive(Debug, Default)]
+pub(crate) struct Notices {
+    made: Vec<Notice>,
+    /// The kinds that are likely misspelt, with group, unless a definition among the inputs defines them.
+    misspelt: Vec<([String; 2], Notice)>,
+    /// The groups and kinds of all definitions among the inputs.
+    defined: BTreeSet<[String; 2]>,
+    /// How many objects of state cannot be looked at.
+    pub(crate) unreadable: usize,
+    /// How many findings say so.
+    unreadable_told: usize,
+    /// Of each object that is judged or read, by group, kind, namespace and name: the first one.
+    objects: ByKey<u64, First>,
+}
+
+impl Notices {
+    /// Adds a document that is not an object.
+    pub(crate) fn not_an_object(&mut self, source: &Arc<Source>, document: &NonObject) {
+        let message = format!("this {}, so nothing is checked here", document.reason);
+        let help = if document.reason.starts_with("is a List") {
+            "write its objects as a list below items"
+        } else {
+            "write apiVersion and kind, or keep the file out of what is checked"
+        };
+        let finding = Finding::warn(&common::NOT_AN_OBJECT, Pointer::root(), message).help(help);
+        self.made.push(Notice::new(source, document.span, finding));
+    }
+
+    /// Adds a path of state whose objects no decision looks at.
+    pub(crate) fn unused_state(&mut self, path: &str, first: &Arc<Source>) {
+        let message = format!("{path}: holds no object at which decisions look");
+        let finding = Finding::warn(&common::STATE_UNUSED, Pointer::root(), message)
+            .help("leave it out, or give what was meant to --with");
+        self.made.push(Notice::new(first, first.span(0, 0), finding));
+    }
+
+    /// Adds an object of state at which decisions cannot look.
+    pub(crate) fn unreadable(
+        &mut self,
+        document: &Document,
+        within: &Pointer,
+        value: &Value,
+        settings: &Settings,
+    ) {
+        self.unreadable += 1;
+        let room = MAX_UNREADABLE.saturating_sub(self.unreadable_told);
+        if room == 0 {
+            return;
+        }
+        let text = |pointer| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().into();
+        for finding in unreadable(document, within, value, settings).into_iter().take(room) {
+            self.unreadable_told += 1;
+            let (span, _) = document.locate(&finding.pointer).carets(false);
+            let object_ref = ObjectRef {
+                api_version: text("/apiVersion"),
+                kind: text("/kind"),
+                namespace: text("/metadata/namespace"),
+                name: text("/metadata/name"),
+                set: Arc::default(),
+            };
+            self.made.push(Notice { object_ref, ..Notice::new(document.source(), span, finding) });
+        }
+    }
+
+    /// Adds a policy or exemption of a version that is not served. One that is checked has a finding of its own.
+    pub(crate) fn policy(
+        &mut self,
+        document: &Document,
+        within: &Pointer,
+        value: &Value,
+        settings: &Settings,
+    ) {
+        let api_version = value.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let Some(reference) = state::reference(settings, value) else { return };
+        let Some(finding) = form::unserved_version(group, version, reference.kind.version) else { return };
+        let finding = Finding { pointer: within.join(&finding.pointer), ..finding };
+        let (span, _) = document.locate(&finding.pointer).carets(false);
+        let object_ref = ObjectRef { api_version: api_version.into(), ..object_ref(reference) };
+        self.made.push(Notice { object_ref, ..Notice::new(document.source(), span, finding) });
+    }
+
+    /// Notes the kind of a definition. Returns whether the value is one.
+    pub(crate) fn definition(&mut self, value: &Value) -> bool {
+        let text = |pointer| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let is_definition = text("/kind") == "CustomResourceDefinition";
+        if is_definition {
+            self.defined.insert([text("/spec/group"), text("/spec/names/kind")]);
+        }
+        is_definition
+    }
+
+    /// Adds an object, whether it is checked or not.
+    pub(crate) fn object(&mut self, document: &Document, object_ref: &ObjectRef, settings: &Settings) {
+        let has_items = document.value().get("items").is_some_and(Value::is_array);
+        let (group, kind) = (document.group(), document.kind());
+        if let Some(finding) = misspelt(document.api_version(), kind, has_items) {
+            let (span, _) = document.locate(&finding.pointer).carets(false);
+            let (object_ref, refuses_object) = (object_ref.clone(), finding.is_denial());
+            let notice =
+                Notice { object_ref, refuses_object, ..Notice::new(document.source(), span, finding) };
+            self.misspelt.push(([group, kind].map(str::to_owned), notice));
+        }
+        let is_judged = is_checked(group, kind) && has_required_annotation(group, kind, document.value());
+        let is_read = state::reference(settings, document.value()).is_some();
+        if document.name().is_empty() || !is_judged && !is_read {
+            return;
+        }
+        let mut hasher = DefaultHasher::new();
+        document.value().hash(&mut hasher);
+        let (source, name, hash) = (
+            document.source(),
+            document.locate(&Pointer::new("/metadata/name")).carets(false).0,
+            hasher.finish(),
+        );
+        let ObjectRef { namespace, name: own_name, .. } = object_ref;
+        let key = name_hash([group, kind, namespace, own_name]);
+        let Some(first) = self.objects.get(&key) else {
+            return self.objects.insert(key, First { source: Arc::clone(source), name, hash });
+        };
+        // State that is repeated word for word, such as a Namespace, is the same whichever counts.
+        if !is_judged && first.hash == hash {
+            return;
+        }
+        let message = format!("{} stands twice; of two, the later one counts", object_ref.title());
+        let finding = Finding::warn(&common::OBJECT_REPEATED, Pointer::new("/metadata/name"), message)
+            .help("remove one of them, or name the files of each environment in sets: of .memgate.yaml");
+        self.made.push(Notice {
+            object_ref: object_ref.clone(),
+            related: Some((Arc::clone(&first.source), first.name, "here it stands first")),
+            ..Notice::new(source, name, finding)
+        });
+    }
+
+    /// All notices.
+    pub(crate) fn finish(self) -> Vec<Notice> {
+        let Self { made: mut notices, misspelt, defined, .. } = self;
+        let misspelt = misspelt.into_iter().filter(|(kind, _)| !defined.contains(kind));
+        notices.extend(misspelt.map(|(_, notice)| notice));
+        notices
+    }
+}
+
+/// Why decisions do not look at the object at `within` in a document, although they look at objects of its kind.
+fn unreadable(document: &Document, within: &Pointer, value: &Value, settings: &Settings) -> Vec<Finding> {
+    let kind = value.get("kind").and_then(Value::as_str).unwrap_or_default();
+    let finding = |(at, fault): (Pointer, &'static str)| {
+        let message = format!("{} {fault}; this {kind} is not looked at", at.field());
+        let value = value.pointer(at.as_str());
+        let finding = Finding::warn(&common::STATE_UNREADABLE, within.join(&at), message);
+        let (span, _) = document.locate(&finding.pointer).carets(false);
+        let written = document.source().text().get(span.start..span.end);
+        match written.filter(|_| value.is_some_and(|it| it.is_boolean() || it.is_number())) {
+            Some(written) => finding.help(format!("write it in quotes: \"{written}\"")),
+            None => finding,
+        }
+    };
+    state::unreadable(settings, value).into_iter().map(finding).collect()
+}
+
+/// The same findings as errors.
+pub(crate) fn unreadable_errors(
+    document: &Document,
+    within: &Pointer,
+    value: &Value,
+    settings: &Settings,
+) -> Vec<Error> {
+    let error = |finding: Finding| {
+        let (span, _) = document.locate(&finding.pointer).carets(false);
+        error_of(document.source(), span, &finding)
+    };
+    unreadable(document, within, value, settings).into_iter().map(error).collect()
+}
+
+/// The name of an object in reports.
+pub(crate) fn object_ref(object: Reference) -> ObjectRef {
+    let Reference { kind, namespace, name } = object;
+    let (api_version, kind, set) = (kind.api_version().into(), kind.kind.into(), Arc::default());
+    ObjectRef { api_version, kind, namespace: namespace.into(), name: name.into(), set }
+}

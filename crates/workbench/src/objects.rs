@@ -1,0 +1,289 @@
+//! The objects of files: which are checked, and one before and after the decision about it. For a workload the decision is about the pod that its
+//! controller would create, for a StatefulSet with its claims.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::report::ObjectRef;
+use memgate_manifest::document::Document;
+use memgate_manifest::place::DocumentPlace;
+use memgate_model::claim_volumes::{ClaimVolumes, add_to_pod};
+use memgate_model::edit::Edit;
+use memgate_model::kind::SYSTEM_NAMESPACES;
+use memgate_model::memory_view::Role;
+use memgate_model::object::{DEFAULT_NAMESPACE, JsonText};
+use memgate_model::recurring_texts::RecurringTexts;
+use memgate_model::request::{Occasion, Operation, Request};
+use memgate_model::snapshot::Snapshot;
+use memgate_model::workload;
+use memgate_primitives::pointer::Pointer;
+
+/// Whether objects of this group and kind are checked: pods, workloads by the pods of their templates, memory resources,
+/// what refers to them, and policies.
+pub fn is_checked(group: &str, kind: &str) -> bool {
+    group.is_empty() && kind == "Pod"
+        || memgate_platforms::validated(&memgate_platforms::ALL, group, kind).is_some()
+        || memgate_policy::resource::kind(group, kind).is_some()
+        || workload::find(group, kind).is_some()
+}
+
+/// Whether an object has the annotation that its kind needs to be checked; true for kinds that do not need
+/// one.
+pub fn has_required_annotation(group: &str, kind: &str, object: &Value) -> bool {
+    let annotations = || object.pointer("/metadata/annotations").and_then(Value::as_object);
+    memgate_platforms::needed_annotation(&memgate_platforms::ALL, group, kind).is_none_or(|prefix| {
+        annotations().is_some_and(|annotations| annotations.keys().any(|key| key.starts_with(prefix)))
+    })
+}
+
+/// The JSON of an object to check; `None` for one that is passed over.
+///
+/// # Errors
+/// When a number is out of bounds.
+pub(crate) fn json_to_check(document: &Document) -> serde_json::Result<Option<Arc<JsonText>>> {
+    let (group, kind, value) = (document.group(), document.kind(), document.value());
+    if !is_checked(group, kind) || !has_required_annotation(group, kind, value) {
+        return Ok(None);
+    }
+    Ok(Some(Arc::new(JsonText(serde_json::to_string(value)?.into()))))
+}
+
+/// The name of an object in reports. `chosen` is the namespace of objects without one. What recurs is shared.
+pub(crate) fn object_ref(document: &Document, chosen: Option<&str>, texts: &mut RecurringTexts) -> ObjectRef {
+    let generate_name = || document.value().pointer("/metadata/generateName").and_then(Value::as_str);
+    let name = match document.name() {
+        "" => generate_name().unwrap_or_default(),
+        name => name,
+    };
+    let (group, kind) = (document.group(), document.kind());
+    let known = memgate_platforms::validated(&memgate_platforms::ALL, group, kind).map(|(_, kind)| kind);
+    let known = known.or_else(|| memgate_policy::resource::kind(group, kind));
+    let cluster_scoped = known.is_some_and(|kind| !kind.namespaced);
+    let namespace =
+        if cluster_scoped { "" } else { document.namespace().or(chosen).unwrap_or(DEFAULT_NAMESPACE) };
+    ObjectRef {
+        api_version: texts.shared(document.api_version()),
+        kind: texts.shared(document.kind()),
+        namespace: texts.shared(namespace),
+        name: name.into(),
+        set: Arc::default(),
+    }
+}
+
+/// The kinds that are checked, in a sentence of three lines.
+pub fn checked_kinds() -> String {
+    let all = || memgate_platforms::ALL.into_iter();
+    let viewed = all().flat_map(|family| family.views.kinds).filter(|(_, role)| *role == Role::Memory);
+    let memories: BTreeSet<&str> = viewed.map(|(kind, _)| kind.kind).collect();
+    let validated: BTreeSet<&str> =
+        all().flat_map(|family| family.kinds.validated).map(|kind| kind.kind).collect();
+    let referrers: Vec<&str> = validated.difference(&memories).copied().collect();
+    let memories: Vec<&str> = memories.into_iter().collect();
+    let workloads = workload::ALL.map(|workload| workload.kind);
+    format!(
+        "memory resources ({}),\n    what refers to them ({}),\n    pods, and workloads ({})",
+        memories.join(", "),
+        referrers.join(", "),
+        workloads.join(", ")
+    )
+}
+
+/// The state in which kinds of which the inputs hold no object are unknown.
+pub fn open_state(snapshot: &Snapshot) -> Snapshot {
+    snapshot.without_empty(|kind| kind.namespaced && is_checked(kind.group, kind.kind))
+}
+
+/// An object, without its text.
+#[derive(Debug, Clone)]
+pub struct CheckedObject {
+    /// Its place in a file.
+    pub place: Arc<DocumentPlace>,
+    /// Of a workload, where its pod is.
+    template: Option<Box<Template>>,
+    /// Its name in reports.
+    pub object_ref: ObjectRef,
+}
+
+/// Where the pod of a workload is.
+#[derive(Debug, Clone)]
+struct Template {
+    /// The pointer to it in the document.
+    pointer: Pointer,
+    /// The volumes for the claims of a StatefulSet's pod.
+    claims: ClaimVolumes,
+    /// Its JSON; empty once it was decided about.
+    pod: String,
+}
+
+/// An object before the decision about it.
+#[derive(Debug, Clone)]
+pub struct UndecidedObject {
+    /// The object; boxed, since it goes on to the decision.
+    pub object: Box<CheckedObject>,
+    /// The namespace that the manifest or the settings name; empty when neither does.
+    namespace: Arc<str>,
+    /// Whether it has no name, so that its name in reports is the start of one.
+    is_unnamed: bool,
+    /// The object as JSON. As a value it takes ten times its text.
+    json: Arc<JsonText>,
+}
+
+impl CheckedObject {
+    /// The pointer to the object that is decided about in the document: empty, or that of the pod template of a workload.
+    pub fn template(&self) -> Pointer {
+        self.template.as_ref().map_or_else(Pointer::root, |template| template.pointer.clone())
+    }
+
+    /// Whether it is a workload, of which its pod is decided about.
+    pub(crate) const fn is_workload(&self) -> bool {
+        self.template.is_some()
+    }
+
+    /// The pointer in the document for a pointer in the object that is decided about.
+    pub fn in_document(&self, place: &Pointer) -> Pointer {
+        let in_workload = |template: &Template| template.claims.in_workload(&template.pointer, place);
+        self.template.as_deref().map_or_else(|| place.clone(), in_workload)
+    }
+
+    /// Edits of the object that is decided about as edits of the document.
+    pub fn edits_in_document(&self, edits: &[Edit]) -> Vec<Edit> {
+        let in_workload = |template: &Template| template.claims.edits_in_workload(&template.pointer, edits);
+        self.template.as_deref().map_or_else(|| edits.to_vec(), in_workload)
+    }
+}
+
+impl UndecidedObject {
+    /// The object of a document with this JSON, or the pod that a workload makes. A workload without a template is judged
+    /// itself: an apiserver refuses it. `namespace` is the one that the manifest or the settings name; empty when neither
+    /// does.
+    pub(crate) fn of(
+        document: &Document,
+        object_ref: ObjectRef,
+        namespace: Arc<str>,
+        json: Arc<JsonText>,
+    ) -> serde_json::Result<Self> {
+        let (value, is_unnamed) = (document.value(), document.name().is_empty());
+        let workload = workload::find(document.group(), document.kind());
+        let template =
+            workload.and_then(|it| Some((it, value.pointer(it.template).filter(|it| it.is_object())?)));
+        let template = template.map(|(kind, template)| {
+            let mut pod = pod(template);
+            let mut claims = ClaimVolumes::default();
+            if kind.has_claims() {
+                let claim_templates = value.pointer("/spec/volumeClaimTemplates");
+                claims = add_to_pod(&mut pod, document.name(), claim_templates.unwrap_or(&Value::Null));
+            }
+            let (pointer, pod) = (Pointer::new(kind.template), serde_json::to_string(&pod)?);
+            Ok(Box::new(Template { pointer, claims, pod }))
+        });
+        let template = template.transpose()?;
+        let object = Box::new(CheckedObject { place: document.shared_place(), template, object_ref });
+        Ok(Self { object, namespace, is_unnamed, json })
+    }
+
+    /// The object without its text.
+    #[expect(clippy::unnecessary_box_returns, reason = "of many objects, each moves as a pointer")]
+    pub(crate) fn into_object(self) -> Box<CheckedObject> {
+        let mut object = self.object;
+        if let Some(template) = &mut object.template {
+            template.pod = String::new();
+        }
+        object
+    }
+
+    /// Whether this is a pod for which the installed webhooks are not called.
+    pub fn is_exempt(&self) -> bool {
+        self.request().is_pod() && SYSTEM_NAMESPACES.contains(&&*self.namespace)
+    }
+
+    /// The request to create the object.
+    pub fn request(&self) -> Request<'_> {
+        match &self.object.template {
+            // A controller gives its pods their names.
+            Some(template) => self.request_for("v1", "Pod", "", &template.pod),
+            None => self.request_for_whole(),
+        }
+    }
+
+    fn request_for_whole(&self) -> Request<'_> {
+        let ObjectRef { api_version, kind, .. } = &self.object.object_ref;
+        self.request_for(api_version, kind, self.name(), &self.json.0)
+    }
+
+    fn name(&self) -> &str {
+        if self.is_unnamed { "" } else { &self.object.object_ref.name }
+    }
+
+    fn request_for<'a>(
+        &'a self,
+        api_version: &'a str,
+        kind: &'a str,
+        name: &'a str,
+        json: &'a str,
+    ) -> Request<'a> {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        Request {
+            operation: Operation::Create,
+            group: group.into(),
+            version: version.into(),
+            kind: kind.into(),
+            subresource: "".into(),
+            namespace: (&*self.namespace).into(),
+            name: name.into(),
+            object: Some(json),
+            old_object: None,
+            occasion: Occasion::default(),
+            read_pod: None,
+            cancelled: None,
+        }
+    }
+
+    /// For the pod of a workload, the name of the workload.
+    pub(crate) fn workload_name(&self) -> Option<&str> {
+        self.object.is_workload().then(|| self.name())
+    }
+
+    /// The JSON of the manifest.
+    pub fn manifest(&self) -> &str {
+        &self.json.0
+    }
+
+    /// For the pod of a workload, the request to create the workload.
+    pub fn workload_request(&self) -> Option<Request<'_>> {
+        self.object.is_workload().then(|| self.request_for_whole())
+    }
+}
+
+/// The pod that a controller would create from a template.
+fn pod(template: &Value) -> Value {
+    let mut pod = Map::new();
+    pod.insert("apiVersion".to_owned(), "v1".into());
+    pod.insert("kind".to_owned(), "Pod".into());
+    for key in ["metadata", "spec"] {
+        if let Some(value) = template.get(key) {
+            pod.insert(key.to_owned(), value.clone());
+        }
+    }
+    Value::Object(pod)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_pods_memory_resources_and_workloads() {
+        for (group, kind, expected) in [
+            ("", "Pod", true),
+            ("arkonis.dev", "ArkMemory", true),
+            ("apps", "Deployment", true),
+            ("batch", "CronJob", true),
+            ("", "Deployment", false),
+            ("", "ConfigMap", false),
+        ] {
+            assert_eq!(is_checked(group, kind), expected, "{group} {kind}");
+        }
+    }
+}

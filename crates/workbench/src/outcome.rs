@@ -1,0 +1,251 @@
+//! What a run tells beside its report: notes about what was read and judged, the data of a page, and whether it fails.
+
+use std::path::Path;
+
+use crate::inputs::Inputs;
+use crate::judge::Checked;
+use crate::objects::checked_kinds;
+use crate::page::PageInputs;
+use crate::passed_over::{Why, counts};
+use crate::place::table;
+use crate::render::{Unrendered, command};
+use crate::report::html_data::Page;
+use crate::report::{ObjectRef, PassedOver, Report, counted, plain};
+use crate::repository::{PROJECT_FILE, Tool};
+use crate::run::Run;
+use memgate_core::state::cluster_snapshot::Assumed;
+use memgate_model::finding::{Code, Severity};
+use memgate_platforms::common;
+use memgate_platforms::message::and_more;
+
+/// The most charts and kustomizations with a note of their own.
+const MAX_UNRENDERED_IN_NOTES: usize = 10;
+
+/// The most files named in the note about those that were not read.
+const MAX_UNREAD_IN_NOTE: usize = 5;
+
+/// The most objects named in the note about what the inputs do not hold.
+const MAX_NAMES_IN_NOTE: usize = 3;
+
+/// The most lines about what was passed over.
+const MAX_PASSED_OVER_IN_NOTES: usize = 20;
+
+/// The warnings about what was not judged, or was judged on an assumption.
+const NOT_JUDGED: [&Code; 5] = [
+    &common::KIND_MISSPELT,
+    &common::NOT_AN_OBJECT,
+    &common::STATE_UNREADABLE,
+    &common::STATE_UNUSED,
+    &common::VERSION_UNKNOWN,
+];
+
+/// What makes a run fail besides denials.
+#[derive(Debug, Clone, Copy)]
+pub struct FailOn {
+    /// Warnings do.
+    pub warnings: bool,
+    /// So does what was passed over or assumed.
+    pub strict: bool,
+    /// Inputs without an object to check do not.
+    pub allows_empty: bool,
+}
+
+impl FailOn {
+    /// Whether a report holds what makes the run fail.
+    pub fn is_in(self, report: &Report<'_>) -> bool {
+        let missed =
+            missed(&report.passed_over).next().is_some() || NOT_JUDGED.iter().any(|code| report.has(code));
+        let is_blind = self.strict && (missed || report.assumed > 0);
+        let has_warned = self.warnings && report.count(Severity::Warn) > 0;
+        report.denied > 0 || report.count(Severity::Deny) > 0 || has_warned || is_blind
+    }
+}
+
+/// The notes of a run.
+pub fn notes(checked: &Checked, report: &Report<'_>, fail_on: FailOn) -> Vec<String> {
+    let mut notes = unread_notes(&checked.inputs, "manifest");
+    for codes in checked.rules.unused().filter(|_| !checked.inputs.is_narrow) {
+        notes.push(format!("the rule for {} in {PROJECT_FILE} fits no finding", plain(codes)));
+    }
+    notes.extend(report.not_shown_lines());
+    notes.extend(unknown_note(report));
+    if fail_on.strict {
+        notes.extend(missed_notes(&report.passed_over));
+    }
+    if report.assumed > 0 {
+        let count = counted(report.assumed, "finding");
+        notes.push(format!(
+            "{count} assumed: labels of Namespaces are not known (give their manifests, --namespace-labels, or \
+             namespaces in {PROJECT_FILE})"
+        ));
+    }
+    notes
+}
+
+/// The same report with the data of a page, if the inputs were read for one. A report without a table of its own gets one
+/// in the page.
+pub fn with_page<'r>(
+    report: Report<'r>,
+    command: &'static str,
+    checked: &'r Checked,
+    run: &Run,
+    fail_on: FailOn,
+) -> Report<'r> {
+    // The page lists the unknown objects apart.
+    let unknown = unknown_note(&report);
+    let is_other = |note: &String| Some(note) != unknown.as_ref();
+    let notes = || notes(checked, &report, fail_on).into_iter().filter(is_other).collect();
+    let page = page(command, run, checked.page.as_ref(), notes);
+    let page = page.map(|page| Page { table: report.table.is_none().then(|| table(checked)), ..page });
+    Report { page, ..report }
+}
+
+/// The page of a command, if the inputs were read for one. `notes` are those that the command writes to standard error.
+pub fn page<'r>(
+    command: &'static str,
+    Run { plan, occasion }: &Run,
+    inputs: Option<&PageInputs>,
+    notes: impl FnOnce() -> Vec<String>,
+) -> Option<Page<'r>> {
+    let PageInputs { map, exemptions } = inputs?;
+    // What was judged, in the words of the command line.
+    let snapshot =
+        plan.snapshot.iter().filter(|_| plan.checks_snapshot).map(|path| path.display().to_string());
+    Some(Page {
+        command,
+        judged: snapshot.chain(plan.checked.iter().cloned()).collect(),
+        point: occasion.point.name(),
+        time: occasion.now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        table: None,
+        map: map.clone(),
+        exemptions: exemptions.clone(),
+        assumed: notes(),
+    })
+}
+
+/// The words about inputs without an object to check: what was read, and which kinds are checked.
+pub fn nothing_found(checked: &Checked) -> String {
+    let seen = counts(&checked.inputs.passed_over);
+    let seen = match (checked.inputs.sources.len(), seen.as_slice()) {
+        (0, _) => "no file at all".to_owned(),
+        (1, []) => "1 file, which holds no object".to_owned(),
+        (files, []) => format!("{files} files, which hold no object"),
+        (files, seen) => format!("{} with {}", counted(files, "file"), seen.join(", ")),
+    };
+    format!("nothing to check was found\n  looked at: {seen}\n  what counts: {}", checked_kinds())
+}
+
+/// The notes about directories and globs without a file to read, and about files in them that were passed by.
+pub fn unread_notes(inputs: &Inputs, what: &str) -> Vec<String> {
+    let mut notes = Vec::new();
+    for path in &inputs.empty {
+        notes.push(format!("no {what} (*.yaml, *.yml, *.json) in {}", plain(path)));
+    }
+    if !inputs.skipped.is_empty() {
+        let (count, shown) =
+            (counted(inputs.skipped.len(), "file"), and_more(&inputs.skipped, MAX_UNREAD_IN_NOTE));
+        notes.push(format!("{count} not read: {}", plain(&shown)));
+    }
+    notes.extend(inputs.unrendered.iter().take(MAX_UNRENDERED_IN_NOTES).map(unrendered_note));
+    let more = inputs.unrendered.len().saturating_sub(MAX_UNRENDERED_IN_NOTES);
+    if more > 0 {
+        notes.push(format!("{more} more charts and kustomizations not read as manifests"));
+    }
+    let mut off = inputs.switched_off.clone();
+    if !inputs.lowered.is_empty() {
+        let codes: Vec<String> =
+            inputs.lowered.iter().map(|(code, count)| format!("{code} ({count})")).collect();
+        off.push(format!("findings of {} (rules)", and_more(&codes, MAX_UNREAD_IN_NOTE)));
+    }
+    if !off.is_empty() {
+        let off = off.join("; ");
+        notes.push(format!("switched off by the choices of the repository: {}", plain(&off)));
+    }
+    for glob in &inputs.unused_excludes {
+        notes.push(format!("exclude {} left nothing out", plain(glob)));
+    }
+    notes.extend(inputs.assumed.iter().flat_map(assumed_notes));
+    notes
+}
+
+/// What looked as if it was to be checked: all but what memgate never judges, and documents that are not objects. Those
+/// that are likely objects have a warning of their own.
+fn missed<'r>(passed_over: &'r [PassedOver<'_>]) -> impl Iterator<Item = &'r PassedOver<'r>> {
+    const ON_PURPOSE: [Why; 7] = [
+        Why::OtherKind,
+        Why::NotAnnotated,
+        Why::AdmissionOnly,
+        Why::NotRecognised,
+        Why::OptedOut,
+        Why::SystemNamespace,
+        Why::NotAnObject(""),
+    ];
+    passed_over.iter().filter(|it| ON_PURPOSE.iter().all(|why| it.why != why.words().0))
+}
+
+/// Where each object stands that looked as if it was to be checked, and why it was not; the first ones of a long list.
+fn missed_notes(passed_over: &[PassedOver<'_>]) -> Vec<String> {
+    let note = |PassedOver { file, line, object_ref, reason: words, .. }: &PassedOver<'_>| {
+        let title = object_ref.map_or_else(|| "a document".to_owned(), ObjectRef::title);
+        format!("{}:{line}: not checked: {} {words}", plain(file), plain(&title))
+    };
+    let mut notes: Vec<String> = missed(passed_over).take(MAX_PASSED_OVER_IN_NOTES).map(note).collect();
+    let more = missed(passed_over).count().saturating_sub(MAX_PASSED_OVER_IN_NOTES);
+    if more > 0 {
+        notes.push(format!("{more} more not checked"));
+    }
+    notes
+}
+
+/// The missing objects in one line; the first few of a long list.
+fn unknown_note(report: &Report<'_>) -> Option<String> {
+    let names: Vec<String> = report.unknown_objects().cloned().collect();
+    let shown = and_more(&names, MAX_NAMES_IN_NOTE);
+    let shown = plain(&shown);
+    let note =
+        format!("not among the inputs, so whether it is there is not known: {shown} (add it with --with)");
+    (!names.is_empty()).then_some(note)
+}
+
+/// The notes about the age of the snapshot, and about the kinds that are not in it.
+fn assumed_notes(assumed: &Assumed) -> Vec<String> {
+    let Assumed { path, taken, objects, namespaces, unknown, unnamed } = assumed;
+    let of_what = namespaces.as_ref().map_or_else(
+        || "all namespaces".to_owned(),
+        |names| format!("{} only", and_more(names, MAX_UNREAD_IN_NOTE)),
+    );
+    let objects = counted(*objects, "object");
+    let mut notes = vec![format!("{path} holds {objects} of {of_what}, as the cluster was at {taken}")];
+    for kind in unknown {
+        notes.push(format!("not in {path}, so references to it count as right: {kind}"));
+    }
+    if !unnamed.is_empty() {
+        let kinds = counted(unnamed.len(), "kind");
+        notes.push(format!("{path} does not name {kinds}: {}", and_more(unnamed, MAX_UNREAD_IN_NOTE)));
+    }
+    notes.iter().map(|note| plain(note).into_owned()).collect()
+}
+
+/// The note about sources of helm or kustomize, with the command that renders them.
+fn unrendered_note(unrendered: &Unrendered) -> String {
+    let directory = unrendered.unit.directory.to_string_lossy();
+    let of_what = match unrendered.unit.tool {
+        Tool::Helm => format!("the chart {directory}"),
+        Tool::Kustomize => format!("the kustomization {directory}"),
+    };
+    let files: Vec<String> = unrendered.files.iter().map(|file| below(file, &directory)).collect();
+    let (count, files) = (counted(files.len(), "file"), and_more(&files, MAX_UNREAD_IN_NOTE));
+    let note = format!("{count} of {of_what} not read as manifests: {files}");
+    let note = plain(&note);
+    if !unrendered.unit.is_whole {
+        return note.into_owned();
+    }
+    let command = command(&unrendered.unit);
+    format!("{note}\n  to check what they become: {} | memgate check -", plain(&command))
+}
+
+/// The path of a file relative to a directory above it.
+fn below(file: &str, directory: &str) -> String {
+    let below = Path::new(file).strip_prefix(directory);
+    below.map_or_else(|_| file.to_owned(), |below| below.to_string_lossy().into_owned())
+}

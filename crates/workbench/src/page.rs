@@ -1,0 +1,99 @@
+//! What the page of `-o html` shows of the inputs themselves. It is made before the decisions, which do not keep the state.
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::inputs::Inputs;
+use crate::map::map_of;
+use crate::report::html_data::{ExemptionState, ShownExemption};
+use crate::report::map::MemoryMap;
+use crate::view::shown_text;
+use memgate_model::policy::{Exemption, Target};
+use memgate_model::request::Occasion;
+use memgate_primitives::glob::Glob;
+
+/// How long before its end an exemption counts as one that ends soon.
+const SOON: SignedDuration = SignedDuration::from_hours(30 * 24);
+
+/// The map and the exemptions of the inputs.
+#[derive(Debug, Default)]
+pub struct PageInputs {
+    /// The map of each set.
+    pub map: MemoryMap,
+    /// The exemptions, by namespace and name.
+    pub exemptions: Vec<ShownExemption>,
+}
+
+impl PageInputs {
+    /// Those of a set, if there will be a page. Objects without a view are errors of the decisions, and not reported here.
+    pub fn if_wanted(is_wanted: bool, inputs: &Inputs, occasion: Occasion<'static>) -> Option<Self> {
+        // A build without pages does not need the code of the map.
+        (is_wanted && cfg!(feature = "workstation")).then(|| Self::of(inputs, occasion))
+    }
+
+    fn of(inputs: &Inputs, occasion: Occasion<'static>) -> Self {
+        let (map, _) = map_of(inputs, occasion);
+        let exemptions = inputs.snapshot.policies.exemptions().map(|it| shown(it, occasion.now));
+        Self { map: MemoryMap { sets: vec![map] }, exemptions: exemptions.collect() }
+    }
+
+    /// Adds those of another set. Sets may share exemptions.
+    pub fn add(&mut self, other: Self) {
+        self.map.sets.extend(other.map.sets);
+        self.exemptions.extend(other.exemptions);
+        self.exemptions.sort();
+        self.exemptions.dedup();
+    }
+}
+
+fn shown(exemption: &Exemption, now: Timestamp) -> ShownExemption {
+    let Exemption { policy, rules, target, from, expires_at, reason, ticket, approved_by, .. } = exemption;
+    let state = if *expires_at <= now {
+        ExemptionState::Ended
+    } else if *from > now {
+        ExemptionState::Later
+    } else if expires_at.duration_since(now) <= SOON {
+        ExemptionState::EndsSoon
+    } else {
+        ExemptionState::InForce
+    };
+    let mut words = vec![reason.clone()];
+    words.extend(ticket.iter().map(|ticket| format!("ticket {ticket}")));
+    words.extend(approved_by.iter().map(|name| format!("approved by {name}")));
+    ShownExemption {
+        name: shown_text(&exemption.key()),
+        policy: shown_text(policy),
+        rules: list(rules.iter().map(String::as_str)),
+        target: of_target(target),
+        from: from.to_string(),
+        expires_at: expires_at.to_string(),
+        state,
+        reason: list(words.iter().map(String::as_str)),
+    }
+}
+
+fn of_target(target: &Target) -> String {
+    let Target { namespaces, families, kinds, names, selector } = target;
+    let part =
+        |label: &str, texts: Vec<&str>| (!texts.is_empty()).then(|| format!("{label} {}", list(texts)));
+    let texts = |list: &Option<Vec<String>>| -> Vec<String> { list.clone().unwrap_or_default() };
+    let (families, kinds) = (texts(families), texts(kinds));
+    let parts = [
+        part("kinds", kinds.iter().map(String::as_str).collect()),
+        part("names", names.iter().flatten().map(Glob::as_str).collect()),
+        part("platforms", families.iter().map(String::as_str).collect()),
+        part("namespaces", namespaces.iter().map(String::as_str).collect()),
+        selector.as_ref().map(|_| "with the labels of its selector".to_owned()),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
+/// The first texts of a list.
+fn list<'t>(texts: impl IntoIterator<Item = &'t str>) -> String {
+    /// The most of them that are shown.
+    const MOST: usize = 10;
+    let mut texts = texts.into_iter();
+    let first: Vec<String> = texts.by_ref().take(MOST).map(shown_text).collect();
+    let more = texts.count();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    first.join(", ") + &more
+}

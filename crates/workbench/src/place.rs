@@ -1,0 +1,331 @@
+//! Makes the report of decisions: findings with their places in the files.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::errors::{input_error, location, location_in};
+use crate::judge::{Checked, Decided, InputOrder};
+use crate::notices::Notice;
+use crate::objects::CheckedObject;
+use crate::passed_over::PassedOver;
+use crate::places::Origins;
+use crate::render::Unrendered;
+use crate::report::fingerprint::{self, Counter, Fingerprint};
+use crate::report::table::{Numbers, Row, Table};
+use crate::report::{self, JudgedObject, LocatedFinding, ObjectRef, Related, Report, Shown};
+use crate::repository::Tool;
+use memgate_manifest::place::LastSource;
+use memgate_model::decision::NotShown;
+use memgate_model::finding::{Finding, Severity};
+use memgate_model::kind::NAMESPACE;
+use memgate_model::object::Reference;
+use memgate_model::policy_rule::Counts;
+use memgate_primitives::pointer::Pointer;
+
+/// The report of everything that was checked, in the order of the inputs.
+pub fn report(checked: &Checked) -> Report<'_> {
+    let decided = &checked.decided;
+    let has_sets = !checked.places_of_sets.is_empty();
+    let judged_once = once(has_sets, decided.iter().filter(|decided| decided.is_judged()));
+    let mut unknown: Vec<String> =
+        decided.iter().flat_map(|decided| &decided.unknown).map(reference_title).collect();
+    unknown.sort();
+    unknown.dedup();
+    let refused = refused(checked);
+    let refused_here = refused.values().filter(|(notice, _)| notice.finding.is_denial()).count();
+    let not_shown =
+        decided.iter().map(|decided| (&decided.object.object_ref, decided.admitted.decision.not_shown));
+    Report {
+        files: checked.inputs.sources.len(),
+        sets: checked.places_of_sets.keys().filter(|set| !set.is_empty()).count(),
+        objects: judged_once
+            .into_iter()
+            .map(judged)
+            .chain(refused.values().map(|(_, object)| *object))
+            .collect(),
+        denied: once(has_sets, decided.iter().filter(|decided| !decided.allowed())).len() + refused_here,
+        passed_over: checked
+            .inputs
+            .passed_over
+            .iter()
+            .filter(|it| it.object_ref.as_ref().is_none_or(|object_ref| !refused.contains_key(object_ref)))
+            .map(passed_over)
+            .chain(not_rendered(&checked.inputs.unrendered))
+            .collect(),
+        errors: checked.inputs.errors.iter().map(input_error).collect(),
+        findings: in_order(checked),
+        policies: checked.policies.len(),
+        not_shown: not_shown.filter(|(_, counts)| *counts != NotShown::default()).collect(),
+        unknown,
+        unreadable_state: checked.inputs.unreadable_state,
+        changes: None,
+        table: None,
+        shown: Shown::All,
+        assumed: decided.iter().map(assumed).sum(),
+        page: None,
+    }
+}
+
+/// The same with denials first, then warnings, and with the numbers by policy and namespace.
+pub fn overview(checked: &Checked, shown: Shown) -> Report<'_> {
+    let mut report = report(checked);
+    report.findings.sort_by_key(|located| Reverse(located.effect()));
+    report.table = Some(table(checked));
+    report.shown = shown;
+    report
+}
+
+/// The objects of kinds that memgate does not check, and that a cluster refuses for that.
+fn refused(checked: &Checked) -> BTreeMap<&ObjectRef, (&Notice, JudgedObject<'_>)> {
+    let refused = checked.inputs.notices.iter().filter(|notice| notice.refuses_object);
+    let with_object = refused.map(|notice| {
+        let Notice { object_ref, source, span, .. } = notice;
+        (object_ref, (notice, JudgedObject { object_ref, file: source.name(), line: span.line }))
+    });
+    with_object.collect()
+}
+
+/// How many findings depend on labels of unknown Namespaces, without those that a comment or a baseline made notes.
+fn assumed(decided: &Decided) -> usize {
+    let decision = &decided.admitted.decision;
+    if decision.not_shown != NotShown::default() {
+        return decision.counts.values().map(|counts| counts.assumed).sum();
+    }
+    let of_policies = decision.findings.iter().filter_map(|finding| finding.policy.as_ref());
+    of_policies.filter(|policy| policy.is_assumed).count()
+}
+
+/// The numbers by policy and namespace, with those that are not shown.
+pub fn table(checked: &Checked) -> Table<'_> {
+    let mut rows: BTreeMap<(Option<&str>, &str), Numbers> = BTreeMap::new();
+    let mut total = Numbers::default();
+    for decided in &checked.decided {
+        let numbers = of_no_policy(decided);
+        rows.entry((None, namespace(decided))).or_default().add(numbers);
+        total.add(numbers);
+        let decision = &decided.admitted.decision;
+        for policy in &decision.policies {
+            let Counts { violations, exempted, unknown, denials, warnings, .. } =
+                decision.counts.get(policy).copied().unwrap_or_default();
+            let numbers =
+                Numbers { objects: 1, denials, warnings, exempted, all: violations + exempted + unknown };
+            rows.entry((Some(policy), namespace(decided))).or_default().add(numbers);
+            total.add(Numbers { objects: 0, ..numbers });
+        }
+    }
+    let rows = rows.into_iter().filter(|(_, numbers)| numbers.all > 0);
+    let row = |((policy, namespace), numbers)| Row { policy, namespace, numbers };
+    Table { rows: rows.map(row).collect(), total }
+}
+
+/// The numbers of denials and warnings that are not of a policy.
+fn of_no_policy(decided: &Decided) -> Numbers {
+    let decision = &decided.admitted.decision;
+    let shown = |severity, is_of_policy| {
+        let is_it = |it: &&Finding| it.policy.is_some() == is_of_policy && it.severity == severity;
+        decided.findings().filter(is_it).count()
+    };
+    // Of those that are not shown, the policies' own are known by their counts.
+    let all = |severity, not_shown: usize, of_policies: fn(&Counts) -> usize| {
+        let of_policies = decision.counts.values().map(of_policies).sum::<usize>();
+        let hidden_of_policies = of_policies.saturating_sub(shown(severity, true));
+        shown(severity, false) + not_shown.saturating_sub(hidden_of_policies)
+    };
+    let NotShown { denials, warnings } = decision.not_shown;
+    let denials = all(Severity::Deny, denials, |it| it.denials);
+    let warnings = all(Severity::Warn, warnings, |it| it.warnings);
+    let objects = usize::from(decided.is_judged());
+    Numbers { objects, denials, warnings, exempted: 0, all: denials + warnings }
+}
+
+/// The namespace by which policies match an object; of a Namespace its own name.
+fn namespace(decided: &Decided) -> &str {
+    let ObjectRef { kind, namespace, name, .. } = &decided.object.object_ref;
+    if **kind == *NAMESPACE.kind { name } else { namespace }
+}
+
+/// The places in other objects that findings refer to.
+type ElsewhereByFinding<'r> = BTreeMap<*const Finding, Vec<Related<'r>>>;
+
+/// What has findings.
+enum About<'c> {
+    Object(&'c Decided),
+    File(&'c Notice),
+}
+
+/// All findings in the order of the inputs: those of one object together, those about files between objects.
+fn in_order(checked: &Checked) -> Vec<LocatedFinding<'_>> {
+    let order = InputOrder::of(&checked.inputs.sources);
+    let mut elsewhere = ElsewhereByFinding::new();
+    for of_set in checked.decided.chunk_by(|one, next| set_of(one) == set_of(next)) {
+        let places = of_set.first().and_then(|first| checked.places_of_sets.get(set_of(first)));
+        let all = of_set.iter().flat_map(Decided::findings);
+        elsewhere.extend(places.unwrap_or(&checked.inputs.places).elsewhere(all));
+    }
+    let objects = checked.decided.iter().filter(|decided| decided.findings().next().is_some());
+    let objects = objects.map(|decided| {
+        let place = &decided.object.place;
+        (order.place(place.source(), place.start()), About::Object(decided))
+    });
+    let notices = checked.inputs.notices.iter();
+    let notices = notices.map(|it| (order.place(&it.source, it.span.start), About::File(it)));
+    let mut in_order: Vec<_> = objects.chain(notices).collect();
+    in_order.sort_by_key(|(place, _)| *place);
+    let counts = in_order.iter().map(|(_, about)| match about {
+        About::Object(decided) => decided.findings().count(),
+        About::File(_) => 1,
+    });
+    let (mut all, mut last) = (Vec::with_capacity(counts.sum()), LastSource::default());
+    for (_, about) in in_order {
+        match about {
+            About::Object(decided) => {
+                last.is_now(&decided.object.place);
+                all.extend(findings(decided, &checked.inputs.origins, &mut elsewhere));
+            }
+            About::File(notice) => all.push(of_file(notice, checked)),
+        }
+    }
+    if !checked.places_of_sets.is_empty() {
+        all = once_for_all_sets(all);
+    }
+    let mut counter = Counter::default();
+    for located in &mut all {
+        let LocatedFinding { finding, pointer, object_ref, .. } = &located;
+        located.fingerprint = counter.number(fingerprint::of(finding.code_name(), object_ref, pointer));
+    }
+    all
+}
+
+fn set_of(decided: &Decided) -> &str {
+    &decided.object.object_ref.set
+}
+
+/// The objects, those of a file that several sets name once.
+fn once<'c>(has_sets: bool, decided: impl Iterator<Item = &'c Decided>) -> Vec<&'c Decided> {
+    let mut seen = BTreeSet::new();
+    let place = |decided: &Decided| {
+        let place = &decided.object.place;
+        (Arc::as_ptr(place.source()), place.start())
+    };
+    decided.filter(|decided| !has_sets || seen.insert(place(decided))).collect()
+}
+
+/// The findings, each once, with the sets that have it.
+fn once_for_all_sets(all: Vec<LocatedFinding<'_>>) -> Vec<LocatedFinding<'_>> {
+    let (mut numbers, mut merged) = (BTreeMap::new(), Vec::<LocatedFinding<'_>>::new());
+    for mut located in all {
+        let LocatedFinding { finding, location, .. } = &located;
+        let (code, message) = (finding.code_name(), finding.message().into_owned());
+        let key = (location.file, location.start, located.pointer.clone(), code, finding.severity, message);
+        let number = *numbers.entry(key).or_insert(merged.len());
+        let set = Some(&*located.object_ref.set).filter(|set| !set.is_empty());
+        if let Some(known) = merged.get_mut(number) {
+            known.sets.extend(set.filter(|set| !known.sets.contains(set)));
+        } else {
+            located.sets.extend(set);
+            merged.push(located);
+        }
+    }
+    merged
+}
+
+fn judged(decided: &Decided) -> JudgedObject<'_> {
+    let (object_ref, place) = (&decided.object.object_ref, &decided.object.place);
+    JudgedObject { object_ref, file: place.source().name(), line: place.span().line }
+}
+
+/// The findings of one object, in the order of their places.
+fn findings<'r>(
+    decided: &'r Decided,
+    origins: &'r Origins,
+    elsewhere: &mut ElsewhereByFinding<'r>,
+) -> Vec<LocatedFinding<'r>> {
+    let object = &decided.object;
+    let source_file = origins.source_file(object.place.source(), || object.place.start());
+    let of_pod = decided.admitted.decision.findings.iter();
+    let of_pod = of_pod.map(|finding| (finding, object.in_document(&finding.pointer)));
+    let of_form = decided.of_form.iter().map(|finding| (finding, finding.pointer.clone()));
+    let mut located: Vec<_> = of_pod
+        .chain(of_form)
+        .map(|(finding, pointer)| {
+            let others = elsewhere.remove(&std::ptr::from_ref(finding)).unwrap_or_default();
+            locate(object, finding, pointer, source_file, others)
+        })
+        .collect();
+    located.sort_by_key(|located| located.location.start);
+    located
+}
+
+fn locate<'r>(
+    object: &'r CheckedObject,
+    finding: &'r Finding,
+    pointer: Pointer,
+    source_file: Option<&'r str>,
+    others: Vec<Related<'r>>,
+) -> LocatedFinding<'r> {
+    let document = &object.place;
+    let (caret, anchor) = document.locate(&pointer).carets(finding.at_key);
+    let location = location_in(document, caret);
+    let own = finding.related.as_ref().and_then(|(pointer, label)| {
+        let place = document.locate(&object.in_document(pointer));
+        let location = location_in(document, place.caret);
+        place.exact.then(|| Related { location, label: (*label).to_owned() })
+    });
+    let anchor = anchor.map(|anchor| Related {
+        location: location_in(document, anchor),
+        label: "the value stands here".to_owned(),
+    });
+    let related = own.into_iter().chain(others).chain(anchor).collect();
+    let (object_ref, fingerprint) = (&object.object_ref, Fingerprint::default());
+    let sets = Vec::new();
+    LocatedFinding { finding, pointer, object_ref, sets, location, source_file, related, fingerprint }
+}
+
+fn of_file<'r>(notice: &'r Notice, checked: &'r Checked) -> LocatedFinding<'r> {
+    let related = notice.related.as_ref().map(|(source, span, label)| Related {
+        location: location(source, *span),
+        label: (*label).to_owned(),
+    });
+    LocatedFinding {
+        finding: &notice.finding,
+        pointer: notice.finding.pointer.clone(),
+        object_ref: &notice.object_ref,
+        sets: Vec::new(),
+        location: location(&notice.source, notice.span),
+        source_file: checked.inputs.origins.source_file(&notice.source, || notice.span.start),
+        related: related.into_iter().collect(),
+        fingerprint: Fingerprint::default(),
+    }
+}
+
+fn passed_over(passed_over: &PassedOver) -> report::PassedOver<'_> {
+    let (why, reason) = passed_over.why.words();
+    report::PassedOver {
+        file: passed_over.source.name(),
+        line: passed_over.span.line,
+        column: passed_over.span.column,
+        object_ref: passed_over.object_ref.as_ref(),
+        why,
+        reason,
+    }
+}
+
+/// The files of charts and kustomizations that were not rendered.
+fn not_rendered(unrendered: &[Unrendered]) -> impl Iterator<Item = report::PassedOver<'_>> {
+    unrendered.iter().flat_map(|unrendered| {
+        let (why, reason) = match unrendered.unit.tool {
+            Tool::Helm => ("chart", "is a part of a chart, which helm renders"),
+            Tool::Kustomize => ("kustomization", "is a part of a kustomization, which kustomize renders"),
+        };
+        let files = unrendered.files.iter();
+        files.map(move |file| report::PassedOver { file, line: 1, column: 1, object_ref: None, why, reason })
+    })
+}
+
+/// The object that a reference names: `Secret team-a/redis`.
+fn reference_title(reference: &Reference) -> String {
+    let path = [reference.namespace.as_str(), reference.name.as_str()];
+    let path = path.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/");
+    format!("{} {path}", reference.kind.kind)
+}

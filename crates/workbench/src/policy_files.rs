@@ -1,0 +1,158 @@
+//! Policies and exemptions in files. Each counts once. One that cannot be in force is an error, unless it is checked
+//! itself.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::errors::error_at;
+use crate::notices::{Notice, object_ref};
+use crate::places::Places;
+use jiff::Timestamp;
+use memgate_core::state;
+use memgate_manifest::document::{Document, values};
+use memgate_manifest::place::DocumentPlace;
+use memgate_model::finding::Finding;
+use memgate_model::kind::MEMORY_POLICY;
+use memgate_model::object::Reference;
+use memgate_model::policy::Policy;
+use memgate_model::settings::Settings;
+use memgate_model::snapshot::Snapshot;
+use memgate_policy::leftover::{self, Used};
+use memgate_primitives::pointer::Pointer;
+use serde_json::Value;
+
+/// The kind of path at which a policy was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PolicyOrigin {
+    /// A path of policies.
+    Policies,
+    /// A path of state.
+    State,
+    /// A path of objects to check.
+    Checked,
+}
+
+/// The policies and exemptions that were read, by name.
+#[derive(Debug, Default)]
+pub struct PolicyFiles(BTreeMap<Reference, PolicyFile>);
+
+/// The first place of a policy or exemption.
+#[derive(Debug)]
+pub struct PolicyFile {
+    /// The kind of path.
+    pub origin: PolicyOrigin,
+    place: Arc<DocumentPlace>,
+    path: Option<PathBuf>,
+    within: Pointer,
+}
+
+impl PolicyFiles {
+    /// The kind of path at which a policy or exemption was read.
+    pub fn origin(&self, reference: &Reference) -> Option<PolicyOrigin> {
+        self.0.get(reference).map(|file| file.origin)
+    }
+
+    /// The manifest of a policy or exemption.
+    pub fn manifest(&self, reference: &Reference) -> Option<Value> {
+        let PolicyFile { place, within, .. } = self.0.get(reference)?;
+        let documents = values(place.source(), &mut Vec::new());
+        let document = documents.iter().find(|document| document.place().index() == place.index())?;
+        document.value().pointer(place.prefix().join(within).as_str()).cloned()
+    }
+
+    /// Whether a value is a policy or an exemption that was read already, and so does not count again. Errors go to
+    /// `errors`.
+    pub(crate) fn is_repeated(
+        &mut self,
+        document: &Document,
+        within: &Pointer,
+        value: &Value,
+        origin: PolicyOrigin,
+        settings: &Settings,
+        errors: &mut Vec<memgate_manifest::error::Error>,
+    ) -> bool {
+        let Some(reference) = state::reference(settings, value) else { return false };
+        let place = document.shared_place();
+        let path = fs::canonicalize(place.source().name()).ok();
+        let file = PolicyFile { origin, place, path, within: within.clone() };
+        match self.0.entry(reference) {
+            Entry::Vacant(first) => {
+                first.insert(file);
+                false
+            }
+            Entry::Occupied(first) if first.get().is_same(&file) => true,
+            Entry::Occupied(first)
+                if [origin, first.get().origin] == [PolicyOrigin::Checked, PolicyOrigin::Checked] =>
+            {
+                false
+            }
+            Entry::Occupied(first) => {
+                let other = &first.get().place;
+                let Reference { kind, name, .. } = first.key();
+                let message = format!(
+                    "{} {name} is given twice: it stands in {}:{} too",
+                    kind.kind,
+                    other.source().name(),
+                    other.span().line
+                );
+                errors.push(error_at(document.place(), &within.key("metadata").key("name"), message));
+                true
+            }
+        }
+    }
+}
+
+/// The findings about policies and exemptions after all objects are judged, such as rules that never applied.
+pub(crate) fn leftovers(
+    files: &PolicyFiles,
+    Snapshot { policies, settings, .. }: &Snapshot,
+    used: &Used,
+    now: Timestamp,
+    places: &Places,
+) -> Vec<Notice> {
+    let given = |policy: &Arc<Policy>| {
+        let object = Reference { kind: &MEMORY_POLICY, namespace: String::new(), name: policy.name.clone() };
+        let is_given = files.origin(&object) == Some(PolicyOrigin::Policies) && policy.invalid.is_none();
+        is_given.then_some(object.name)
+    };
+    let given = policies.iter().filter_map(given).collect();
+    let mut of_policies = leftover::policies(&given, policies, &settings.families, used);
+    of_policies.extend(leftover::overlaps(&given, policies));
+    let of_exemptions = leftover::exemptions(policies, used, now);
+    let notice = |(object, finding): (Reference, Finding)| {
+        let (source, span) = places.span(&object, &finding.pointer)?;
+        Some(Notice { object_ref: object_ref(object), ..Notice::new(&source, span, finding) })
+    };
+    of_policies.into_iter().chain(of_exemptions).filter_map(notice).collect()
+}
+
+impl PolicyFile {
+    /// Whether both are the same place of the same file, or of the same text if it does not come from a file.
+    fn is_same(&self, other: &Self) -> bool {
+        let is_same_text = match (&self.path, &other.path) {
+            (Some(one), Some(two)) => one == two,
+            _ => Arc::ptr_eq(self.place.source(), other.place.source()),
+        };
+        is_same_text && self.place.start() == other.place.start() && self.within == other.within
+    }
+}
+
+/// Whether a value is a policy or an exemption.
+pub(crate) fn is_policy(value: &Value) -> bool {
+    let (group, kind) = state::group_and_kind(value);
+    memgate_policy::resource::kind(group, kind).is_some()
+}
+
+/// The errors of a policy that cannot be in force, at their places.
+pub(crate) fn errors<'e>(
+    document: &'e Document,
+    within: &'e Pointer,
+    faults: Vec<Finding>,
+) -> impl Iterator<Item = memgate_manifest::error::Error> + use<'e> {
+    faults
+        .into_iter()
+        .map(|fault| error_at(document.place(), &within.join(&fault.pointer), fault.message().into_owned()))
+}

@@ -1,0 +1,302 @@
+//! Reads the sources at paths: files, directories, globs, standard input, and the output of helm and kustomize.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::exclude::Exclude;
+use crate::inputs::Inputs;
+use crate::plan::{OpenFile, Plan};
+use crate::render::{Unrendered, render};
+use crate::repository::{Repository, Unit};
+use crate::texts::source;
+use crate::walk::{Item, Walked};
+use memgate_core::state::empty;
+use memgate_core::state::makers::add_anything;
+use memgate_manifest::error::Error;
+use memgate_manifest::source::Source;
+
+/// The name of standard input as a source.
+pub(crate) const STDIN: &str = "<stdin>";
+
+/// Reads files with any extension, directories (`*.yaml`, `*.yml` and `*.json` at any depth, as kubectl
+/// does, except hidden ones), globs, and `-` for `stdin`. In directories and globs, files from which helm or kustomize
+/// makes manifests are not read: they are rendered, or listed in [`Inputs::unrendered`].
+pub fn collect(paths: &[String], plan: &Plan, stdin: &mut dyn Read) -> Inputs {
+    let mut inputs = Inputs::new(empty(plan.settings.clone()));
+    inputs.sources = read(paths, plan.within.as_deref(), &plan.exclude, plan, stdin, &mut inputs);
+    inputs
+}
+
+/// The same without what `exclude` leaves out, and for paths that the user did not give: each must lead to a file or
+/// directory below `within`, an absolute path without links. What is not read is added to the inputs, the texts are
+/// returned.
+pub(crate) fn read(
+    paths: &[String],
+    within: Option<&Path>,
+    exclude: &Arc<Exclude>,
+    plan: &Plan,
+    stdin: &mut dyn Read,
+    inputs: &mut Inputs,
+) -> Vec<Arc<Source>> {
+    let walked = Walked::new(paths, within, exclude, plan.max_bytes);
+    let open = opened(&plan.open, &walked.items, exclude);
+    inputs.empty.extend(walked.empty);
+    let (sources, read_files, units) = (Vec::new(), BTreeSet::new(), BTreeMap::new());
+    let mut reader = Reader { plan, stdin: Some(stdin), open, inputs, sources, read_files, units };
+    for item in walked.items {
+        reader.item(item, &walked.repository);
+    }
+    reader.finish(&walked.repository);
+    reader.sources
+}
+
+/// A file that an editor holds, and whether a walk decides about it: it found the file, or leaves it out.
+struct Opened<'r> {
+    file: &'r OpenFile,
+    is_walked: bool,
+}
+
+/// The open files by their paths without links.
+fn opened<'r>(open: &'r [OpenFile], items: &[Item], exclude: &Exclude) -> BTreeMap<PathBuf, Opened<'r>> {
+    if open.is_empty() {
+        return BTreeMap::new();
+    }
+    let found: BTreeSet<PathBuf> = items
+        .iter()
+        .filter_map(|item| match item {
+            Item::Named(path) | Item::Found(path) | Item::Unread(path, _) => Some(without_links(path)),
+            Item::Stdin | Item::Error(_) => None,
+        })
+        .collect();
+    let opened = |file: &'r OpenFile| {
+        let real = without_links(&file.path);
+        let is_walked = found.contains(&real) || exclude.excludes_file(&file.path);
+        (real, Opened { file, is_walked })
+    };
+    open.iter().map(opened).collect()
+}
+
+/// The path without links; of a file that does not exist as it is.
+pub fn without_links(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// Reads the items of a walk.
+struct Reader<'r, 's> {
+    plan: &'r Plan,
+    /// Standard input, until it is read.
+    stdin: Option<&'s mut dyn Read>,
+    open: BTreeMap<PathBuf, Opened<'r>>,
+    inputs: &'r mut Inputs,
+    sources: Vec<Arc<Source>>,
+    /// The canonical paths of the files that were read.
+    read_files: BTreeSet<PathBuf>,
+    /// The charts and overlays, with their files.
+    units: BTreeMap<Unit, Vec<String>>,
+}
+
+impl Reader<'_, '_> {
+    fn item(&mut self, item: Item, repository: &Repository) {
+        match item {
+            Item::Stdin if self.open.is_empty() => self.stdin(STDIN),
+            Item::Stdin => self.open_outside(),
+            Item::Named(path) => self.file(&path),
+            Item::Found(path) => match repository.unit_of(&path, self.plan.rendering.is_some()) {
+                Some(unit) => {
+                    self.units.entry(unit).or_default().push(path.to_string_lossy().into_owned());
+                }
+                None => self.file(&path),
+            },
+            Item::Unread(path, reason) => {
+                self.inputs.skipped.push(format!("{} ({reason})", path.display()));
+            }
+            Item::Error(error) => self.inputs.errors.push(error),
+        }
+    }
+
+    fn stdin(&mut self, name: &str) {
+        if let Some(stdin) = self.stdin.take() {
+            self.add(source(name, Ok(stdin), self.plan.max_bytes));
+        }
+    }
+
+    /// Reads the open files about which no walk decides.
+    fn open_outside(&mut self) {
+        let outside = self.open.values().filter(|it| !it.is_walked && it.file.is_checked_outside);
+        let files: Vec<&OpenFile> = outside.map(|it| it.file).collect();
+        for file in files {
+            self.open(file);
+        }
+    }
+
+    fn open(&mut self, file: &OpenFile) {
+        let name = file.path.to_string_lossy();
+        match &file.text {
+            Some(text) => self.add(source(&name, Ok(text.as_bytes()), self.plan.max_bytes)),
+            None => self.stdin(&name),
+        }
+    }
+
+    fn file(&mut self, path: &Path) {
+        let real = without_links(path);
+        let open = self.open.get(&real).map(|it| it.file);
+        if !self.read_files.insert(real) {
+            return;
+        }
+        if let Some(file) = open {
+            return self.open(file);
+        }
+        let name = path.to_string_lossy();
+        self.add(match self.plan.instead.get(&*name) {
+            Some(text) => Ok(Source::new(name, text.as_str())),
+            None => source(&name, File::open(path), self.plan.max_bytes),
+        });
+    }
+
+    /// Renders the charts and overlays if the user wants it, and lists the others.
+    fn finish(&mut self, repository: &Repository) {
+        let mut unrendered = Vec::new();
+        for (unit, mut files) in std::mem::take(&mut self.units) {
+            let rendering = self.plan.rendering.as_ref().filter(|_| cfg!(feature = "workstation"));
+            if let Some(rendering) = rendering.filter(|_| repository.is_rendered(&unit)) {
+                if unit.is_whole {
+                    let rendered = render(&unit, rendering, self.plan.max_bytes);
+                    if let Ok(source) = &rendered {
+                        self.inputs.origins.rendered.insert(source.name().to_owned(), unit);
+                    }
+                    self.add(rendered);
+                }
+                continue;
+            }
+            files.dedup();
+            unrendered.push(Unrendered { unit, files });
+        }
+        // Those that a command can render come first.
+        unrendered.sort_by_key(|unrendered| !unrendered.unit.is_whole);
+        if unrendered.iter().any(|unrendered| unrendered.unit.generates) {
+            add_anything(&mut self.inputs.snapshot);
+        }
+        self.inputs.unrendered.extend(unrendered);
+    }
+
+    fn add(&mut self, source: Result<Source, Error>) {
+        match source {
+            Ok(source) => self.sources.push(Arc::new(source)),
+            Err(error) => self.inputs.errors.push(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    /// A directory with these files, each holding its own name.
+    fn directory(files: &[&str]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().expect("temporary directory");
+        for file in files {
+            let path = root.path().join(file);
+            fs::create_dir_all(path.parent().expect("parent")).expect("directories");
+            fs::write(path, file).expect("file");
+        }
+        root
+    }
+
+    /// The names found for inputs below `root`, without it.
+    fn found(root: &Path, inputs: &[&str]) -> (Vec<String>, Vec<String>, usize) {
+        let inputs: Vec<String> = inputs
+            .iter()
+            .map(|input| if *input == "-" { "-".to_owned() } else { format!("{}/{input}", root.display()) })
+            .collect();
+        let collected = collect(&inputs, &Plan::default(), &mut "from stdin".as_bytes());
+        let short = |name: &str| name.replace(&format!("{}/", root.display()), "");
+        (
+            collected.sources.iter().map(|source| short(source.name())).collect(),
+            collected.errors.iter().map(|error| short(&error.to_string())).collect(),
+            collected.empty.len(),
+        )
+    }
+
+    #[test]
+    fn finds_manifests_in_a_fixed_order_each_once() {
+        let files = [
+            "b.yaml", "a/c.yml", "a/b/d.json", "a-b.yaml", ".hidden.yaml", ".git/x.yaml", "n.txt",
+            ".gitignore",
+        ];
+        let root = directory(&files);
+        fs::write(root.path().join(".gitignore"), "*.yaml").expect("file");
+        let all = ["a/b/d.json", "a/c.yml", "a-b.yaml", "b.yaml"];
+        for (inputs, expected) in [
+            (vec![""], all.to_vec()),
+            (vec!["b.yaml", "", "b.yaml"], vec!["b.yaml", "a/b/d.json", "a/c.yml", "a-b.yaml"]),
+            (vec!["n.txt", ".hidden.yaml"], vec!["n.txt", ".hidden.yaml"]),
+            (vec!["*.yaml"], vec!["a-b.yaml", "b.yaml"]),
+            (vec!["*"], vec!["a-b.yaml", "b.yaml"]),
+            (vec!["*.txt"], vec!["n.txt"]),
+            (vec!["**/*.{yml,json}"], vec!["a/b/d.json", "a/c.yml"]),
+            (vec!["a/**"], vec!["a/b/d.json", "a/c.yml"]),
+            (vec!["-", "a/c.yml", "-"], vec!["<stdin>", "a/c.yml"]),
+        ] {
+            let (names, errors, empty) = found(root.path(), &inputs);
+            let names: Vec<&str> = names.iter().map(|name| name.trim_start_matches('/')).collect();
+            assert_eq!((names, errors, empty), (expected, vec![], 0), "{inputs:?}");
+        }
+    }
+
+    #[test]
+    fn reports_unreadable_files_and_reads_the_others() {
+        let root = directory(&["good.yaml", "empty/readme.md"]);
+        fs::write(root.path().join("bad.yaml"), b"a: 1\nb: \xff\n").expect("file");
+        fs::write(root.path().join("wide.yaml"), b"\xff\xfea\0").expect("file");
+        let inputs = ["none.yaml", "bad.yaml", "wide.yaml", "empty", "no-such-*.yaml", "[", "good.yaml"];
+        let (names, errors, empty) = found(root.path(), &inputs);
+        assert_eq!(names, ["good.yaml"]);
+        assert_eq!(empty, 2);
+        assert_eq!(
+            errors,
+            [
+                "none.yaml: no such file or directory",
+                "bad.yaml:2: byte 8 is not UTF-8; save the file as UTF-8",
+                "wide.yaml:1: this is UTF-16; save it as UTF-8",
+                "[: unclosed character class; missing ']'",
+            ]
+        );
+    }
+
+    #[test]
+    fn reads_the_links_of_a_mounted_config_map() {
+        let root = directory(&["..data/a.yaml"]);
+        std::os::unix::fs::symlink("..data/a.yaml", root.path().join("a.yaml")).expect("link");
+        std::os::unix::fs::symlink(".", root.path().join("loop")).expect("link");
+        assert_eq!(found(root.path(), &[""]).0.len(), 1);
+    }
+
+    #[test]
+    fn lists_files_that_look_like_manifests_and_are_not_read() {
+        let files = ["a.yaml", "b.YAML", "c.Yml", "d.JSON", ".e.yaml", ".git/f.yaml", "g.txt", "h.TXT", ".i"];
+        let root = directory(&files);
+        for (target, link) in
+            [("nothing", "k.yaml"), ("nothing", "l"), ("a.yaml", "m.yaml"), (".git", "n.yaml")]
+        {
+            std::os::unix::fs::symlink(target, root.path().join(link)).expect("link");
+        }
+        let path = root.path().display().to_string();
+        let unread = |input: &str| -> Vec<String> {
+            let collected = collect(&[input.to_owned()], &Plan::default(), &mut io::empty());
+            collected.skipped.iter().map(|file| file.replace(&format!("{path}/"), "")).collect()
+        };
+        let lower = "extension not in lower case";
+        let misnamed = ["b.YAML", "c.Yml", "d.JSON"].map(|file| format!("{file} ({lower})"));
+        let mut all = vec![".e.yaml (hidden)".to_owned()];
+        all.extend(misnamed);
+        all.push("k.yaml (a link to nothing)".to_owned());
+        assert_eq!(unread(&path), all);
+        assert_eq!(unread(&format!("{path}/*.txt")), [format!("h.TXT ({lower})")]);
+        assert_eq!(unread(&format!("{path}/.e.yaml")), Vec::<String>::new());
+    }
+}

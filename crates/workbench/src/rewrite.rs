@@ -1,0 +1,264 @@
+//! The files with the edits of their objects made in the user's own text, and the origin of each new line.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::io;
+use std::iter::successors;
+use std::sync::Arc;
+
+use crate::judge::Checked;
+use crate::notices::Notice;
+use crate::objects::CheckedObject;
+use crate::report::diff::{self, FileDiff};
+use crate::report::patches::ObjectPatch;
+use crate::repository::PROJECT_FILE;
+use memgate_core::patch::Patch;
+use memgate_core::state::cluster_snapshot::is_masked;
+use memgate_manifest::document::{Document, values};
+use memgate_manifest::error::Error;
+use memgate_manifest::rewrite::{Rewritten, rewrite};
+use memgate_manifest::source::{Source, Span};
+use memgate_model::edit::{Edit, Op, Origin};
+use memgate_platforms::common::OBJECT_REPEATED;
+use memgate_primitives::members::Members;
+use memgate_primitives::pointer::{Pointer, list_index};
+use serde_json::Value;
+
+/// The allowed objects of a source that have edits, with these.
+type Changes<'c> = Vec<(&'c CheckedObject, &'c [Edit])>;
+
+/// A source with the edits of its allowed objects.
+#[derive(Debug)]
+pub struct RewrittenFile<'c> {
+    /// The source as it was read.
+    pub source: &'c Arc<Source>,
+    /// Its new text.
+    pub new: Rewritten,
+    changes: Changes<'c>,
+}
+
+/// Every source, in order.
+///
+/// # Errors
+/// When an edit does not fit its document, which is a bug in memgate.
+pub fn rewrite_all(checked: &Checked) -> Result<Vec<RewrittenFile<'_>>, Error> {
+    let mut by_source = BTreeMap::<_, Changes<'_>>::new();
+    for change in changed(checked) {
+        by_source.entry(Arc::as_ptr(change.0.place.source())).or_default().push(change);
+    }
+    let rewritten = |source| {
+        let changes = by_source.get(&Arc::as_ptr(source)).cloned().unwrap_or_default();
+        let patch = |(object, edits): &(&CheckedObject, &[Edit])| json(&object.edits_in_document(edits));
+        let patches: Vec<_> = changes.iter().map(|change| (&*change.0.place, patch(change))).collect();
+        Ok(RewrittenFile { source, new: rewrite(source, &patches)?, changes })
+    };
+    checked.inputs.sources.iter().map(rewritten).collect()
+}
+
+/// Why nothing is written: an object occurs twice. Of two environments with the same names, one would get the memory of the
+/// other.
+pub fn repeated(checked: &Checked) -> Option<String> {
+    let twice = checked.inputs.notices.iter().find(|it| it.finding.code == &OBJECT_REPEATED)?;
+    let Notice { object_ref, source, span, related: Some((first, at, _)), .. } = twice else { return None };
+    let place = |source: &Source, span: &Span| format!("{}:{}:{}", source.name(), span.line, span.column);
+    Some(format!(
+        "{} stands twice, at {} and at {}, so nothing is written; remove one of them, or name the files of each \
+         environment in sets: of {PROJECT_FILE}",
+        object_ref.title(),
+        place(first, at),
+        place(source, span),
+    ))
+}
+
+/// The first object with an added value that `memgate snapshot` masked.
+pub fn given_a_mask(checked: &Checked) -> Option<String> {
+    let is_masked = |edit: &Edit| holds_mask(&serde_json::to_value(&edit.value).unwrap_or_default());
+    let mut allowed = checked.decided.iter().filter(|decided| decided.allowed());
+    let given = allowed.find(|decided| decided.admitted.edits.iter().any(is_masked));
+    given.map(|decided| decided.object.object_ref.title())
+}
+
+/// The recursion is bounded: the values that memgate adds have the few levels of a container.
+fn holds_mask(value: &Value) -> bool {
+    match value {
+        Value::String(text) => is_masked(text),
+        Value::Array(elements) => elements.iter().any(holds_mask),
+        Value::Object(fields) => fields.values().any(holds_mask),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// The allowed objects with edits.
+fn changed(checked: &Checked) -> impl Iterator<Item = (&CheckedObject, &[Edit])> {
+    let changed = checked.decided.iter().filter(|it| it.allowed() && !it.admitted.edits.is_empty());
+    changed.map(|decided| (&*decided.object, decided.admitted.edits.as_slice()))
+}
+
+/// Edits as a patch. They are always JSON.
+fn json(edits: &[Edit]) -> Value {
+    serde_json::to_value(Patch(edits)).unwrap_or_default()
+}
+
+/// The changes of each allowed object, in document order; for a workload in its pod template.
+pub fn patches(checked: &Checked) -> impl Iterator<Item = ObjectPatch<'_>> {
+    changed(checked).map(|(object, edits)| ObjectPatch {
+        object_ref: &object.object_ref,
+        file: object.place.source().name(),
+        line: object.place.span().line,
+        patch: json(&object.edits_in_document(edits)),
+    })
+}
+
+impl RewrittenFile<'_> {
+    /// Writes a unified diff, with or without the origins of the new lines.
+    ///
+    /// # Errors
+    /// When the output cannot be written.
+    pub fn write_diff(&self, with_origins: bool, out: &mut Vec<u8>) -> io::Result<()> {
+        let origins = if with_origins { self.line_origins() } else { Vec::new() };
+        let (name, before, after) = (self.source.name(), self.source.text(), self.new.text.as_str());
+        diff::write(&FileDiff { name, before, after, origins: &origins }, out)
+    }
+
+    /// The lines of the new text that the edits wrote, by number (from 1), with their origins. Sorted; a line has several
+    /// entries if several edits touch it.
+    fn line_origins(&self) -> Vec<(usize, Origin)> {
+        let new = Arc::new(Source::new(self.source.name(), &self.new.text));
+        let documents = values(&new, &mut Vec::new());
+        let documents: BTreeMap<usize, &Document> =
+            documents.iter().map(|it| (it.place().index(), it)).collect();
+        let mut origins = Vec::new();
+        for (object, edits) in &self.changes {
+            if let Some(document) = documents.get(&object.place.index()) {
+                let edits = object.edits_in_document(edits);
+                origins.extend(lines_of_object(document, &object.place.prefix(), edits));
+            }
+        }
+        origins.sort_by_key(|(line, _)| *line);
+        origins
+    }
+}
+
+/// The lines of one object, whose pointer in the document is `prefix`. A line has the origins of the innermost parts that
+/// have it.
+fn lines_of_object(document: &Document, prefix: &Pointer, edits: Vec<Edit>) -> Vec<(usize, Origin)> {
+    let parts = written_parts(edits);
+    let mut inner_first: Vec<usize> = (0..parts.len()).collect();
+    inner_first
+        .sort_by_key(|number| parts.get(*number).map(|(pointer, _)| Reverse(pointer.tokens().count())));
+    // For each line the places that hold one of its parts, and the numbers and origins of its parts.
+    let mut of_lines = BTreeMap::<usize, (Members<&str>, Vec<_>)>::new();
+    for number in inner_first {
+        let Some((pointer, origin)) = parts.get(number) else { continue };
+        let place = document.locate(&prefix.join(pointer));
+        let (span, source) = (place.whole(), document.source());
+        let lines = source.slice(span).matches('\n').count();
+        for line in span.line..=span.line + lines {
+            let (holders, here) = of_lines.entry(line).or_default();
+            if place.exact && !holders.contains(pointer.as_str()) {
+                here.push((number, origin));
+                // Where one level is known, those above it are too.
+                let mut up =
+                    successors(Some(pointer.as_str()), |at| at.rsplit_once('/').map(|(holder, _)| holder));
+                let _known = up.find(|at| !holders.insert(at));
+            }
+        }
+    }
+    let mut origins = Vec::new();
+    for (line, (_, mut here)) in of_lines {
+        here.sort_by_key(|(number, _)| *number);
+        origins.extend(here.into_iter().map(|(_, origin)| (line, origin.clone())));
+    }
+    origins
+}
+
+/// The parts of the object that edits wrote, as pointers after all edits: each element of a list that has an origin for
+/// each, and the value itself.
+fn written_parts(edits: Vec<Edit>) -> Vec<(Pointer, Origin)> {
+    let mut parts: Vec<(Pointer, Origin)> = Vec::new();
+    for Edit { op, pointer, origins, .. } in edits {
+        let inserts =
+            op == Op::Add && pointer.tokens().last().is_some_and(|token| list_index(&token).is_some());
+        if inserts {
+            for (at, _) in &mut parts {
+                if let Some(moved) = behind_inserted(at, &pointer) {
+                    *at = moved;
+                }
+            }
+        } else {
+            parts.retain(|(at, _)| !pointer.holds(at));
+        }
+        let Some(first) = origins.first().cloned() else { continue };
+        if origins.len() > 1 {
+            parts.extend(
+                origins.into_iter().enumerate().map(|(index, origin)| (pointer.index(index), origin)),
+            );
+        }
+        parts.push((pointer, first));
+    }
+    parts
+}
+
+/// The pointer to a place in a list after an element was inserted into it; `None` if the place has not moved.
+fn behind_inserted(at: &Pointer, inserted: &Pointer) -> Option<Pointer> {
+    let (list, index) = inserted.as_str().rsplit_once('/')?;
+    let below = at.as_str().strip_prefix(list)?.strip_prefix('/')?;
+    let (own, rest) = below.split_at(below.find('/').unwrap_or(below.len()));
+    let own = list_index(own).filter(|own| Some(*own) >= list_index(index))?;
+    Some(Pointer::new(list).index(own + 1).join(&Pointer::new(rest)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use memgate_manifest::document::parse;
+    use memgate_model::edit::{self, EnvSource, EnvVar};
+
+    fn edit(op: Op, pointer: &str, value: Value, rules: &[&'static str]) -> Edit {
+        let origin = |rule: &&'static str| Origin { resource: "".into(), field: "".into(), rule };
+        let (pointer, origins) = (Pointer::new(pointer), rules.iter().map(origin).collect());
+        Edit { op, pointer, value: edit::Value::Tree(value), origins }
+    }
+
+    fn variable(name: &str) -> Value {
+        let source = EnvSource::Value("1".to_owned());
+        serde_json::to_value(EnvVar { name: name.to_owned().into(), source }).expect("JSON")
+    }
+
+    #[test]
+    fn names_the_origin_of_each_new_line() {
+        let both =
+            || edit(Op::Add, "/spec/env", Value::from(vec![variable("A"), variable("B")]), &["a", "b"]);
+        for (text, edits, expected) in [
+            (
+                "spec:\n  x: 1\n",
+                vec![both(), edit(Op::Add, "/metadata", serde_json::json!({"n": "m"}), &["m"])],
+                vec![(5, "a"), (6, "a"), (7, "a"), (8, "b"), (9, "b"), (10, "m"), (11, "m")],
+            ),
+            (
+                "spec:\n  x: 1\n",
+                vec![both(), edit(Op::Add, "/spec/env/1", variable("C"), &["c"])],
+                vec![(5, "a"), (6, "a"), (7, "a"), (8, "c"), (9, "c"), (10, "b"), (11, "b")],
+            ),
+            ("spec: {x: 1}\n", vec![both()], vec![(3, "a"), (3, "b")]),
+            (
+                "spec:\n  env: # mine\n  - name: A\n",
+                vec![
+                    edit(Op::Add, "/spec/env/1", variable("X"), &["x"]),
+                    edit(Op::Replace, "/spec/env/0/name", "B".into(), &["r"]),
+                ],
+                vec![(5, "r"), (6, "x"), (7, "x")],
+            ),
+        ] {
+            let source = Arc::new(Source::new("a.yaml", format!("apiVersion: v1\nkind: Pod\n{text}")));
+            let documents = parse(&source).documents;
+            let place = documents[0].place();
+            let new = rewrite(&source, &[(place, json(&edits))]).expect("applies").text;
+            let new = Arc::new(Source::new("a.yaml", new));
+            let document = values(&new, &mut Vec::new()).remove(0);
+            let lines = lines_of_object(&document, &place.prefix(), edits);
+            let lines: Vec<_> = lines.iter().map(|(line, origin)| (*line, origin.rule)).collect();
+            assert_eq!(lines, expected, "{}", new.text());
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Turns known findings into notes: those that a comment above them ignores ([`ignore`](crate::ignore)), those
+//! in a baseline, and those that the base has already.
+//!
+//! A note has the message of the finding and the reason why it does not count. The decision stays: a cluster still
+//! denies the object, and the note says so.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::judge::{Checked, Decided};
+use crate::notices::Notice;
+use crate::report::{ObjectRef, fingerprint};
+use crate::rules::change;
+use memgate_core::decide::codes;
+use memgate_manifest::place::{DocumentPlace, LastSource};
+use memgate_manifest::source::{Source, Span};
+use memgate_model::decision::NotShown;
+use memgate_model::finding::{Finding, Severity};
+use memgate_primitives::pointer::Pointer;
+
+/// The code of the findings of an object that are counted but not shown.
+const NOT_SHOWN: &str = "not-shown";
+
+/// Identifies a finding, as it was before it became a note. Sorted by object, then place.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Identity {
+    /// The object, without its version.
+    pub object_ref: ObjectRef,
+    /// The place in the object of the file.
+    pub pointer: Pointer,
+    /// The name of the code.
+    pub code: String,
+    /// Its severity: a known warning does not make a denial known.
+    pub severity: Severity,
+}
+
+impl Identity {
+    pub(crate) fn new(object_ref: &ObjectRef, pointer: Pointer, code: &str, severity: Severity) -> Self {
+        let group = object_ref.group();
+        let api_version = if group.is_empty() { Arc::default() } else { format!("{group}/").into() };
+        let object_ref = ObjectRef { api_version, ..object_ref.clone() };
+        Self { object_ref, pointer, code: code.to_owned(), severity }
+    }
+
+    /// The fingerprint, which does not depend on the severity.
+    pub fn fingerprint(&self) -> String {
+        fingerprint::of(&self.code, &self.object_ref, &self.pointer).to_string()
+    }
+}
+
+/// Known findings, each with the number of times that it is known.
+#[derive(Debug, Default)]
+pub struct KnownFindings(pub(crate) BTreeMap<Identity, usize>);
+
+impl KnownFindings {
+    /// Adds a finding.
+    pub fn add(&mut self, identity: &Identity, count: usize) {
+        if count > 0 {
+            let known = self.0.entry(identity.clone()).or_default();
+            *known = known.saturating_add(count);
+        }
+    }
+
+    /// Removes a finding up to `wanted` times, and returns how many times it was known.
+    pub fn take(&mut self, identity: &Identity, wanted: usize) -> usize {
+        let Some(known) = self.0.get_mut(identity) else { return 0 };
+        let taken = wanted.min(*known);
+        *known -= taken;
+        taken
+    }
+}
+
+/// The place of a finding.
+pub(crate) struct FindingPlace<'c> {
+    pub(crate) source: &'c Arc<Source>,
+    object_ref: &'c ObjectRef,
+    pointer: Pointer,
+    at: PlaceKind<'c>,
+}
+
+enum PlaceKind<'c> {
+    Object(&'c DocumentPlace),
+    File(Span),
+}
+
+impl FindingPlace<'_> {
+    /// The stretch of the caret.
+    pub(crate) fn span(&self, finding: &Finding) -> Span {
+        match self.at {
+            PlaceKind::Object(document) => document.locate(&self.pointer).carets(finding.at_key).0,
+            PlaceKind::File(span) => span,
+        }
+    }
+
+    fn identity(&self, finding: &Finding) -> Identity {
+        Identity::new(self.object_ref, self.pointer.clone(), finding.code_name(), finding.severity)
+    }
+}
+
+/// Visits every finding that is shown: those about objects first, then those about files.
+pub(crate) fn each(checked: &mut Checked, mut visit: impl FnMut(&FindingPlace<'_>, &mut Finding)) {
+    let mut last = LastSource::default();
+    for Decided { object, admitted, of_form, .. } in &mut checked.decided {
+        let object = &*object;
+        let (document, object_ref) = (&object.place, &object.object_ref);
+        last.is_now(document);
+        let place = |pointer| FindingPlace {
+            source: document.source(),
+            object_ref,
+            pointer,
+            at: PlaceKind::Object(document),
+        };
+        let is_empty = admitted.decision.findings.is_empty();
+        let admitted = Some(admitted).filter(|_| !is_empty).map(Arc::make_mut);
+        for finding in admitted.into_iter().flat_map(|admitted| &mut admitted.decision.findings) {
+            visit(&place(object.in_document(&finding.pointer)), finding);
+        }
+        for finding in of_form {
+            visit(&place(finding.pointer.clone()), finding);
+        }
+    }
+    for Notice { finding, object_ref, source, span, .. } in &mut checked.inputs.notices {
+        let pointer = finding.pointer.clone();
+        visit(&FindingPlace { source, object_ref, pointer, at: PlaceKind::File(*span) }, finding);
+    }
+}
+
+/// The identity of each finding, in the order of [`each`].
+pub(crate) fn identify(checked: &mut Checked) -> Vec<Identity> {
+    let mut identities = Vec::new();
+    each(checked, |place, finding| identities.push(place.identity(finding)));
+    identities
+}
+
+/// Whether a code could have been reported. A code that does not exist any more cannot occur.
+pub(crate) fn is_judged(checked: &Checked, code: &str) -> bool {
+    let is_in = |families| codes::all(families).any(|known| known.name == code);
+    is_in(&checked.inputs.snapshot.settings.families) || !is_in(&memgate_platforms::ALL)
+}
+
+/// The findings that are counted but not shown, of objects with very many, with their numbers.
+pub(crate) fn not_shown(checked: &Checked) -> Vec<(Identity, usize)> {
+    let of_object = |decided: &Decided| {
+        let counts = decided.admitted.decision.not_shown;
+        [(Severity::Deny, counts.denials), (Severity::Warn, counts.warnings)]
+            .map(|(severity, count)| (not_shown_of(&decided.object.object_ref, severity), count))
+    };
+    checked.decided.iter().flat_map(of_object).filter(|(_, count)| *count > 0).collect()
+}
+
+fn not_shown_of(object_ref: &ObjectRef, severity: Severity) -> Identity {
+    Identity::new(object_ref, Pointer::root(), NOT_SHOWN, severity)
+}
+
+/// All findings as known ones.
+pub fn known(checked: &Checked, identities: &[Identity]) -> KnownFindings {
+    let mut known = KnownFindings::default();
+    for identity in identities.iter().filter(|identity| identity.severity != Severity::Note) {
+        known.add(identity, 1);
+    }
+    for (identity, count) in not_shown(checked) {
+        known.add(&identity, count);
+    }
+    known
+}
+
+/// Turns each known finding into a note for this reason, and removes it from `known`. `identities` are those of the
+/// findings before any of them became a note.
+pub fn suppress(checked: &mut Checked, identities: &[Identity], known: &mut KnownFindings, reason: &str) {
+    let mut identities = identities.iter();
+    each(checked, |_, finding| {
+        let Some(identity) = identities.next() else { return };
+        if known.take(identity, 1) == 1 {
+            change(finding, Severity::Note, reason);
+        }
+    });
+    for decided in &mut checked.decided {
+        let object_ref = &decided.object.object_ref;
+        if decided.admitted.decision.not_shown == NotShown::default() {
+            continue;
+        }
+        let counts = &mut Arc::make_mut(&mut decided.admitted).decision.not_shown;
+        counts.denials -= known.take(&not_shown_of(object_ref, Severity::Deny), counts.denials);
+        counts.warnings -= known.take(&not_shown_of(object_ref, Severity::Warn), counts.warnings);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_known_findings_by_severity() {
+        let object_ref = ObjectRef { kind: "Agent".into(), ..ObjectRef::default() };
+        let (code, pointer) = ("a/b".to_owned(), Pointer::new("/spec"));
+        let denied = Identity { code, severity: Severity::Deny, object_ref, pointer };
+        let warned = Identity { severity: Severity::Warn, ..denied.clone() };
+        let mut known = KnownFindings::default();
+        known.add(&warned, 1);
+        known.add(&warned, 1);
+        assert_eq!(known.take(&denied, 1), 0);
+        assert_eq!(known.take(&warned, 3), 2);
+        assert_eq!(known.take(&warned, 1), 0);
+    }
+}

@@ -1,0 +1,173 @@
+//! The views of the objects in files, on which rules of policies are judged.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::errors::fault_of;
+use crate::inputs::Inputs;
+use crate::objects::{CheckedObject, UndecidedObject};
+use crate::report::ObjectRef;
+use memgate_core::admission::admit;
+use memgate_core::decide::views::views;
+use memgate_manifest::error::Error;
+use memgate_manifest::place::DocumentPlace;
+use memgate_manifest::rewrite::yaml;
+use memgate_model::memory_view::MemoryView;
+use memgate_model::request::{Occasion, Request};
+use memgate_model::snapshot::Snapshot;
+use memgate_primitives::credential::{hide, is_credential_name, masked, masked_start, masked_value};
+use memgate_primitives::plain_text::{cut, plain};
+
+/// The objects of the inputs that have a view.
+#[derive(Debug)]
+pub struct Viewed {
+    /// Those objects, in document order.
+    pub objects: Vec<ViewedObject>,
+    /// What was read, with the errors of objects that could not be decided.
+    pub inputs: Inputs,
+}
+
+/// An object with its views: one by each family that knows it.
+#[derive(Debug)]
+pub struct ViewedObject {
+    /// Its place.
+    pub place: Arc<DocumentPlace>,
+    /// Its name in reports; for a pod of a workload that of the workload.
+    pub object_ref: ObjectRef,
+    /// Its views; for a workload those of its pod.
+    pub views: Vec<MemoryView>,
+}
+
+/// Makes the views of every object as it would be stored, and of every workload's pod as it would be created.
+pub fn view(mut inputs: Inputs, occasion: Occasion<'static>) -> Viewed {
+    let mut viewed = Vec::new();
+    for undecided in
+        std::mem::take(&mut inputs.objects).into_iter().filter(|undecided| !undecided.is_exempt())
+    {
+        match view_object(&undecided, &inputs.snapshot, occasion) {
+            Ok(object) => viewed.extend(Some(object).filter(|object| !object.views.is_empty())),
+            Err(error) => inputs.errors.push(error),
+        }
+    }
+    Viewed { objects: viewed, inputs }
+}
+
+/// The views of one object.
+///
+/// # Errors
+/// When the object cannot be decided.
+pub fn view_object(
+    undecided: &UndecidedObject,
+    snapshot: &Snapshot,
+    occasion: Occasion<'static>,
+) -> Result<ViewedObject, Error> {
+    let request = Request { occasion, ..undecided.request() };
+    let admitted = admit(&request, snapshot).map_err(|fault| fault_of(&undecided.object, &fault))?;
+    let views = views(&request, admitted.object.as_deref().unwrap_or_default(), snapshot);
+    let CheckedObject { place, object_ref, .. } = &*undecided.object;
+    Ok(ViewedObject { place: Arc::clone(place), object_ref: object_ref.clone(), views })
+}
+
+/// The views, each below a comment that names its object.
+pub fn documents(objects: &[ViewedObject]) -> String {
+    let mut text = String::new();
+    for ViewedObject { place, object_ref, views } in objects {
+        let (title, file, line) = (object_ref.title(), place.source().name(), place.span().line);
+        for view in views {
+            if !text.is_empty() {
+                text.push_str("---\n");
+            }
+            let _ = writeln!(text, "# {}", in_one_line(&format!("{title} ({file}:{line})")));
+            for (path, why) in view.unknown() {
+                let _ = writeln!(text, "# {}", in_one_line(&format!("{path}: unknown, because {why}")));
+            }
+            for path in view.remarked() {
+                let remark = view.remark(path, &view.namespace);
+                let _ = writeln!(text, "# {}", in_one_line(&format!("{path}{remark}")));
+            }
+            text.push_str(&yaml(&shown(view)));
+        }
+    }
+    text
+}
+
+/// Text from user input in a comment. Some readers of YAML end a line at U+2028 and U+2029.
+fn in_one_line(text: &str) -> String {
+    plain(&masked(text)).replace(['\u{2028}', '\u{2029}'], " ")
+}
+
+/// A view as it is printed, with credentials in labels and names masked, and annotations cut.
+fn shown(view: &MemoryView) -> Value {
+    /// The most characters of an annotation.
+    const MAX_CHARS: usize = 64;
+    let mut value = view.to_json();
+    mask("", &mut value);
+    for text in value.get_mut("annotations").and_then(Value::as_object_mut).into_iter().flatten() {
+        if let (_, Value::String(text)) = text {
+            *text = cut(text, MAX_CHARS).into_owned();
+        }
+    }
+    value
+}
+
+/// The most characters of a text in a map or a page: more than the longest name that Kubernetes accepts.
+const MAX_SHOWN_CHARS: usize = 256;
+
+/// A name or another short text of an input: on one line, with credentials masked, and cut.
+pub(crate) fn shown_text(text: &str) -> String {
+    cut(&masked_start(text), MAX_SHOWN_CHARS).into_owned()
+}
+
+/// Masks the credentials in all texts of a value below a key. The recursion is bounded by the depth of a view.
+fn mask(key: &str, value: &mut Value) {
+    match value {
+        Value::String(text) if is_credential_name(key) => {
+            *text = hide(text, std::iter::once(0..text.len()).collect());
+        }
+        // Of a text with several lines each would begin a line of the output.
+        Value::String(text) => *text = plain(&masked_value(text)).into_owned(),
+        Value::Array(list) => list.iter_mut().for_each(|element| mask(key, element)),
+        Value::Object(map) => map.iter_mut().for_each(|(key, value)| mask(key, value)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::load;
+    use crate::plan::Plan;
+
+    const TEXT: &str = "\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: runs, namespace: ops}
+spec:
+  template:
+    metadata: {labels: {sympozium.ai/component: agent-run, sympozium.ai/instance: triage}}
+    spec: {containers: [{name: agent, image: own}]}
+---
+apiVersion: sympozium.ai/v1alpha1
+kind: Agent
+metadata: {name: triage, namespace: ops}
+spec: {agents: {default: {model: m}}, skills: [{skillPackRef: memory}]}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: other}
+";
+
+    #[test]
+    fn sees_the_pod_of_a_workload_with_what_is_added() {
+        let inputs = load(&Plan::of_text(TEXT)).expect("loads");
+        let viewed = view(inputs, Occasion::default());
+        let titles: Vec<String> = viewed.objects.iter().map(|object| object.object_ref.title()).collect();
+        assert_eq!(titles, ["Deployment ops/runs", "Agent ops/triage"]);
+        let pod = viewed.objects.first().and_then(|object| object.views.first()).expect("a view");
+        let names: Vec<(&str, bool)> = pod.containers.iter().map(|it| (it.name.as_str(), it.added)).collect();
+        assert_eq!((pod.kind, names), ("Pod", vec![("memory-server", true)]));
+        assert_eq!(pod.sources.first().map(|source| source.view.name.as_str()), Some("triage"));
+    }
+}

@@ -1,0 +1,280 @@
+//! Finds the files at paths: files, directories, globs and standard input. Only charts and kustomizations are read, since
+//! they tell which other files are not manifests.
+//!
+//! A `.gitignore` has no effect: every manifest in a directory is found.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use globset::GlobMatcher;
+use ignore::{DirEntry, Walk, WalkBuilder};
+
+use crate::exclude::{Exclude, matcher};
+use crate::kustomization::is_kustomization;
+use crate::repository::{PROJECT_FILE, Repository, is_glob, is_manifest, is_marker, root_of, without_dots};
+use memgate_manifest::error::Error;
+
+/// One input, in the order of the paths.
+pub(crate) enum Item {
+    Stdin,
+    /// A file that the user named.
+    Named(PathBuf),
+    /// A file of a directory or glob.
+    Found(PathBuf),
+    /// A file that is not read, with the reason.
+    Unread(PathBuf, &'static str),
+    Error(Error),
+}
+
+/// A path of a file that comes with a change, such as `.memgate.yaml`, which leads elsewhere.
+const OUTSIDE: &str = "a path in .memgate.yaml must be a file or directory below the directory of .memgate.yaml, links \
+                       resolved; to read it, name it on the command line";
+
+/// The inputs, found before any is read: a later file may tell that an earlier one is not a manifest.
+pub(crate) struct Walked<'r> {
+    exclude: &'r Arc<Exclude>,
+    max_bytes: usize,
+    /// The directory below which every path must lead, for paths that the user did not give.
+    within: Option<&'r Path>,
+    /// The inputs, in the order of the paths.
+    pub(crate) items: Vec<Item>,
+    /// The charts and kustomizations.
+    pub(crate) repository: Repository,
+    /// The directories and globs without a manifest.
+    pub(crate) empty: Vec<String>,
+}
+
+impl<'r> Walked<'r> {
+    pub(crate) fn new(
+        inputs: &[String],
+        within: Option<&'r Path>,
+        exclude: &'r Arc<Exclude>,
+        max_bytes: usize,
+    ) -> Self {
+        let (items, repository, empty) = (Vec::new(), Repository::default(), Vec::new());
+        let mut walked = Self { exclude, max_bytes, within, items, repository, empty };
+        for input in inputs {
+            walked.input(input);
+        }
+        walked.repository.link();
+        walked
+    }
+
+    fn input(&mut self, input: &str) {
+        if input == "-" {
+            return self.items.push(Item::Stdin);
+        }
+        if self.within.is_some_and(|within| leads_out(input, within)) {
+            return self.items.push(Item::Error(Error::of_input(input, OUTSIDE)));
+        }
+        match fs::metadata(input) {
+            Err(_) if ["http://", "https://"].iter().any(|start| input.starts_with(start)) => {
+                let help = "this is an address, and memgate reads files; fetch it first: curl -fsSL ADDRESS | memgate check -";
+                self.items.push(Item::Error(Error::of_input(input, help)));
+            }
+            Ok(metadata) if metadata.is_dir() => {
+                let wanted = |path: &Path| is_manifest(path) || is_marker(path);
+                self.walk(input, Path::new(input), &wanted);
+            }
+            // kustomize reads it, and not an apiserver.
+            Ok(_) if is_kustomization(Path::new(input)) => {
+                let mut errors = Vec::new();
+                self.repository.add(Path::new(input), self.max_bytes, &mut errors);
+                self.items.push(Item::Found(PathBuf::from(input)));
+                self.items.extend(errors.into_iter().map(Item::Error));
+            }
+            Ok(_) => self.items.push(Item::Named(PathBuf::from(input))),
+            Err(_) if is_glob(input) => self.glob(input),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.items.push(Item::Error(Error::of_input(input, "no such file or directory")));
+            }
+            Err(source) => self.items.push(Item::Error(Error::Read { path: input.to_owned(), source })),
+        }
+    }
+
+    fn glob(&mut self, input: &str) {
+        let glob = match matcher(input) {
+            Ok(glob) => glob,
+            Err(error) => return self.items.push(Item::Error(error)),
+        };
+        // `*.txt` reads all text files; `dir/*`, which names no extension, the manifests in dir.
+        let names_extension = input.rsplit('/').next().is_some_and(|last| last.contains('.'));
+        let wanted = |path: &Path| matches(&glob, path) && (names_extension || is_manifest(path));
+        self.walk(input, &fixed_part(input), &wanted);
+    }
+
+    /// Finds the files below `root` that `wanted` selects. Symbolic links to files are followed, since a
+    /// mounted ConfigMap is made of them; links to directories are not, since they may form a loop.
+    fn walk(&mut self, input: &str, root: &Path, wanted: &dyn Fn(&Path) -> bool) {
+        let mut errors = Vec::new();
+        let boundary = self.within.map_or_else(|| boundary(root), Path::to_owned);
+        self.repository.add_chart_around(root, self.max_bytes, &mut errors);
+        let mut found = false;
+        for entry in self.entries(root) {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => {
+                    found = true;
+                    errors.push(walk_error(error, input));
+                    continue;
+                }
+            };
+            let path = entry.path();
+            let is_inside = !entry.path_is_symlink() || is_below(path, &boundary);
+            if is_marker(path) && path.is_file() && is_inside {
+                self.repository.add(path, self.max_bytes, &mut errors);
+            }
+            match judge(&entry, wanted) {
+                Judged::Read if !is_inside => {
+                    self.items.push(Item::Unread(path.to_owned(), "a link that leads out of the repository"));
+                }
+                Judged::Read => {
+                    found = true;
+                    self.items.push(Item::Found(path.to_owned()));
+                }
+                Judged::Unread(reason) => self.items.push(Item::Unread(path.to_owned(), reason)),
+                Judged::Other => {}
+            }
+        }
+        self.items.extend(errors.into_iter().map(Item::Error));
+        if !found {
+            self.empty.push(input.to_owned());
+        }
+    }
+
+    fn entries(&self, root: &Path) -> Walk {
+        let mut walk = WalkBuilder::new(root);
+        walk.standard_filters(false).sort_by_file_path(Path::cmp);
+        let (exclude, root) = (Arc::clone(self.exclude), root.to_owned());
+        walk.filter_entry(move |entry| {
+            let hidden = is_directory(entry) && is_hidden(entry.path());
+            entry.depth() == 0 || !hidden && !exclude.excludes(entry.path(), &root)
+        });
+        walk.build()
+    }
+}
+
+/// The directory out of which no link of a walk may lead: the repository around it, else its own. The author of a change
+/// must not learn from the output what other files of the machine hold.
+fn boundary(root: &Path) -> PathBuf {
+    let root = fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
+    root_of(&root).map(Path::to_owned).unwrap_or(root)
+}
+
+/// Whether a path leads to something at or below a directory, which has no links, and not into git's own files.
+fn is_below(path: &Path, directory: &Path) -> bool {
+    fs::canonicalize(path).is_ok_and(|path| {
+        path.strip_prefix(directory).is_ok_and(|below| below.iter().all(|part| part != ".git"))
+    })
+}
+
+/// Whether a path that the user did not give leads out of a directory, or to a pipe or a device. Of a glob the directory
+/// counts from which its walk starts. A path to nothing is reported as missing.
+fn leads_out(input: &str, within: &Path) -> bool {
+    let start = |path: &Path| {
+        let mut path = path.ancestors().filter(|path| fs::symlink_metadata(path).is_ok());
+        path.next().map_or_else(|| PathBuf::from("."), Path::to_owned)
+    };
+    let named = Path::new(input);
+    match fs::metadata(named) {
+        Ok(metadata) => !is_below(named, within) || !(metadata.is_file() || metadata.is_dir()),
+        Err(_) if is_glob(input) => !is_below(&start(&fixed_part(input)), within),
+        // Whether a file exists elsewhere is not told either.
+        Err(_) => !is_below(&start(named), within),
+    }
+}
+
+/// Whether a path that is read would lead to this file if that existed: it is below it, or its glob matches.
+pub fn leads_to(input: &str, file: &Path) -> bool {
+    let whole = |path: &Path| without_dots(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()));
+    whole(file).starts_with(whole(Path::new(input)))
+        || is_glob(input) && matcher(input).is_ok_and(|glob| matches(&glob, &Path::new(".").join(file)))
+}
+
+/// The error of a walk, with the path at which it stopped.
+fn walk_error(error: ignore::Error, input: &str) -> Error {
+    let mut path = input.to_owned();
+    let mut inner = &error;
+    while let ignore::Error::WithDepth { err, .. } | ignore::Error::WithPath { err, .. } = inner {
+        if let ignore::Error::WithPath { path: at, .. } = inner {
+            path = at.to_string_lossy().into_owned();
+        }
+        inner = err;
+    }
+    // The text of the error would repeat the path.
+    let kind = error.into_io_error().map(|error| error.kind());
+    let source = kind.map_or_else(|| io::Error::other("cannot be listed"), io::Error::from);
+    Error::Read { path, source }
+}
+
+/// How a walk treats an entry.
+enum Judged {
+    Read,
+    /// It looks like a manifest and is not read, with the reason.
+    Unread(&'static str),
+    Other,
+}
+
+fn judge(entry: &DirEntry, wanted: &dyn Fn(&Path) -> bool) -> Judged {
+    let path = entry.path();
+    if is_directory(entry) {
+        return Judged::Other;
+    }
+    if !wanted(path) {
+        let extension = path.extension().map(OsStr::to_ascii_lowercase).unwrap_or_default();
+        let misnamed = wanted(&path.with_extension(extension));
+        return if misnamed { Judged::Unread("extension not in lower case") } else { Judged::Other };
+    }
+    let is_link = entry.path_is_symlink();
+    match fs::metadata(path) {
+        // The settings of the repository are not a manifest.
+        _ if path.file_name().is_some_and(|name| name == PROJECT_FILE) => Judged::Other,
+        _ if is_hidden(path) => Judged::Unread("hidden"),
+        Ok(target) if target.is_file() => Judged::Read,
+        Err(_) if is_link => Judged::Unread("a link to nothing"),
+        Ok(_) | Err(_) => Judged::Other,
+    }
+}
+
+fn is_directory(entry: &DirEntry) -> bool {
+    entry.file_type().is_some_and(|kind| kind.is_dir())
+}
+
+fn is_hidden(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
+}
+
+/// The directories of a glob before its first wildcard, from which the walk starts.
+fn fixed_part(glob: &str) -> PathBuf {
+    let parts = glob.split_inclusive('/').take_while(|part| !is_glob(part) && part.ends_with('/'));
+    let fixed: String = parts.collect();
+    PathBuf::from(if fixed.is_empty() { "." } else { &fixed })
+}
+
+/// A walk from `.` gives `./a.yaml` for the glob `*.yaml`.
+fn matches(glob: &GlobMatcher, path: &Path) -> bool {
+    glob.is_match(path) || path.strip_prefix(".").is_ok_and(|path| glob.is_match(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use memgate_primitives::causes::with_causes;
+
+    #[test]
+    fn names_the_directory_that_cannot_be_listed() {
+        let denied = io::Error::from(io::ErrorKind::PermissionDenied);
+        let error = ignore::Error::WithDepth {
+            depth: 1,
+            err: Box::new(ignore::Error::WithPath {
+                path: PathBuf::from("deploy/private"),
+                err: Box::new(ignore::Error::Io(denied)),
+            }),
+        };
+        let error = walk_error(error, "deploy");
+        assert_eq!(with_causes(&error), "failed to read deploy/private: permission denied");
+    }
+}

@@ -1,0 +1,220 @@
+//! The effect of other policies: each object is checked with both sets, and those whose verdict differs are reported.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::inputs::Inputs;
+use crate::judge::{Checked, Decided, check};
+use crate::objects::CheckedObject;
+use crate::page::PageInputs;
+use crate::place::overview;
+use crate::report::changes::{Change, Verdict};
+use crate::report::{Report, Shown};
+use memgate_manifest::source::Source;
+use memgate_model::decision::NotShown;
+use memgate_model::finding::{Finding, Severity};
+use memgate_model::policy::Policies;
+use memgate_model::request::Occasion;
+use memgate_policy::defaults::missing;
+use memgate_primitives::pointer::Pointer;
+
+/// The objects with the verdicts under the new policies.
+#[derive(Debug)]
+pub struct WhatIf {
+    /// All objects. An object has the findings that change its verdict, and notes about defaults that it lacks.
+    checked: Checked,
+    changes: Vec<Changed>,
+}
+
+/// An object whose verdict changes, or that is denied by more rules than before.
+#[derive(Debug)]
+struct Changed {
+    /// The index of the object.
+    index: usize,
+    owner: Option<String>,
+    from: Verdict,
+    to: Verdict,
+}
+
+/// Identifies an object in both runs.
+type Key = (*const Source, usize, Pointer);
+
+/// The policies without some, and with others in place of those of the same names.
+pub fn replaced(policies: &Policies, without: &Policies, others: &Policies) -> Arc<Policies> {
+    let mut all = policies.clone();
+    without.iter().for_each(|policy| all.remove(&policy.name));
+    without.exemptions().for_each(|it| all.remove_exemption(&it.namespace, &it.name));
+    others.iter().for_each(|policy| all.insert(Arc::clone(policy)));
+    others.exemptions().for_each(|exemption| all.insert_exemption(Arc::clone(exemption)));
+    Arc::new(all)
+}
+
+/// Decides about all objects of the inputs with the policies of `base` instead of those of the same names, and with those
+/// of `new`, which replace the policies of `base` too.
+/// With `wants_page`, keeps what a page shows of the inputs and of the new policies.
+pub fn what_if(
+    inputs: Inputs,
+    base: &Policies,
+    new: &Policies,
+    occasion: Occasion<'static>,
+    wants_page: bool,
+) -> WhatIf {
+    let current = Arc::clone(&inputs.snapshot.policies);
+    let owners = inputs.objects.iter().filter_map(|it| Some((key(&it.object), owner(it.manifest())?)));
+    let owners: BTreeMap<Key, String> = owners.collect();
+    let mut before = Inputs { objects: inputs.objects.clone(), ..Inputs::new(inputs.snapshot.clone()) };
+    before.snapshot.policies = replaced(&current, &Policies::default(), base);
+    let mut after = inputs;
+    after.snapshot.policies = replaced(&current, base, new);
+    let before: BTreeMap<Key, Decided> =
+        check(before, occasion).decided.into_iter().map(|it| (key(&it.object), it)).collect();
+    let page = PageInputs::if_wanted(wants_page, &after, occasion);
+    compare(before, Checked { page, ..check(after, occasion) }, &owners)
+}
+
+/// The object in its file; a workload and its pod are one.
+fn key(object: &CheckedObject) -> Key {
+    (Arc::as_ptr(object.place.source()), object.place.start(), object.template())
+}
+
+/// The controller of an object, or its first owner, as `Kind name`.
+fn owner(manifest: &str) -> Option<String> {
+    // Most objects have no owner, and parsing an object costs time.
+    if !manifest.contains("ownerReferences") {
+        return None;
+    }
+    let manifest: Value = serde_json::from_str(manifest).ok()?;
+    let owners = manifest.pointer("/metadata/ownerReferences")?.as_array()?;
+    let controls = |owner: &&Value| owner.get("controller").and_then(Value::as_bool) == Some(true);
+    let owner = owners.iter().find(controls).or_else(|| owners.first())?;
+    let text = |field| owner.get(field).and_then(Value::as_str).unwrap_or_default();
+    Some(format!("{} {}", text("kind"), text("name")))
+}
+
+fn compare(mut before: BTreeMap<Key, Decided>, checked: Checked, owners: &BTreeMap<Key, String>) -> WhatIf {
+    let Checked { decided, .. } = checked;
+    let mut all = Vec::with_capacity(decided.len());
+    let mut changes = Vec::new();
+    for mut after in decided {
+        let key = key(&after.object);
+        let base = before.remove(&key);
+        let (from, to) = (base.as_ref().map_or(Verdict::Allowed, verdict), verdict(&after));
+        let base = base.map(|mut base| take_findings(&mut base)).unwrap_or_default();
+        let findings = take_findings(&mut after);
+        let telling = if from == to {
+            // An object that is denied already may be denied by one more rule.
+            let denials = only_in(findings, &base).into_iter().filter(Finding::is_denial);
+            denials.filter(|_| to == Verdict::Denied).collect()
+        } else if to > from || to == Verdict::Warned {
+            only_in(findings, &base)
+        } else {
+            lifted(base, &findings)
+        };
+        if from != to || !telling.is_empty() {
+            Arc::make_mut(&mut after.admitted).decision.findings = telling;
+            changes.push(Changed { index: all.len(), owner: owners.get(&key).cloned(), from, to });
+        }
+        let missing: Vec<Finding> = after.admitted.edits.iter().filter_map(missing).collect();
+        if !missing.is_empty() {
+            Arc::make_mut(&mut after.admitted).decision.findings.extend(missing);
+        }
+        all.push(after);
+    }
+    // The new policies do not judge these objects.
+    for (key, mut gone) in before {
+        let from = verdict(&gone);
+        let findings = take_findings(&mut gone);
+        if from != Verdict::Allowed {
+            Arc::make_mut(&mut gone.admitted).decision.findings = lifted(findings, &[]);
+            changes.push(Changed {
+                index: all.len(),
+                owner: owners.get(&key).cloned(),
+                from,
+                to: Verdict::Allowed,
+            });
+        }
+        all.push(gone);
+    }
+    WhatIf { checked: Checked { decided: all, ..checked }, changes }
+}
+
+/// Takes all findings out of a decision. Those about the form are the same in both runs, so they are dropped.
+fn take_findings(decided: &mut Decided) -> Vec<Finding> {
+    decided.of_form.clear();
+    let decision = &decided.admitted.decision;
+    if decision.findings.is_empty() && decision.not_shown == NotShown::default() {
+        return Vec::new();
+    }
+    let decision = &mut Arc::make_mut(&mut decided.admitted).decision;
+    decision.not_shown = NotShown::default();
+    std::mem::take(&mut decision.findings)
+}
+
+fn verdict(decided: &Decided) -> Verdict {
+    let warns = |finding: &Finding| finding.policy.is_some() && finding.severity == Severity::Warn;
+    if !decided.allowed() {
+        Verdict::Denied
+    } else if decided.findings().any(warns) {
+        Verdict::Warned
+    } else {
+        Verdict::Allowed
+    }
+}
+
+/// The identity of a finding: rule, place and severity.
+fn identity(finding: &Finding) -> (String, String, Severity) {
+    (finding.code_name().to_owned(), finding.pointer.as_str().to_owned(), finding.severity)
+}
+
+/// The findings of policies that are not among `others`.
+fn only_in(findings: Vec<Finding>, others: &[Finding]) -> Vec<Finding> {
+    let known: BTreeSet<_> = others.iter().map(identity).collect();
+    let is_new =
+        |it: &Finding| it.policy.is_some() && it.severity != Severity::Note && !known.contains(&identity(it));
+    findings.into_iter().filter(is_new).collect()
+}
+
+/// The findings that are gone, as notes.
+fn lifted(base: Vec<Finding>, findings: &[Finding]) -> Vec<Finding> {
+    let note = |finding: Finding| {
+        let message = format!("no longer: {}", finding.message());
+        // Its rule is in the current policies, which are not shown.
+        Finding { severity: Severity::Note, elsewhere: Vec::new(), ..finding.with_message(message) }
+    };
+    only_in(base, findings).into_iter().map(note).collect()
+}
+
+impl WhatIf {
+    /// The number of objects that would be newly denied.
+    pub fn newly_denied(&self) -> usize {
+        let is_new = |change: &&Changed| change.to == Verdict::Denied && change.from != Verdict::Denied;
+        self.changes.iter().filter(is_new).count()
+    }
+
+    /// The objects, checked with the new policies.
+    pub const fn checked(&self) -> &Checked {
+        &self.checked
+    }
+
+    /// The changes, as a report.
+    pub fn report(&self, shown: Shown) -> Report<'_> {
+        let mut report = overview(&self.checked, shown);
+        report.changes = Some(self.changes.iter().filter_map(|changed| self.change(changed)).collect());
+        report
+    }
+
+    fn change<'r>(&'r self, changed: &'r Changed) -> Option<Change<'r>> {
+        let Changed { index, owner, from, to } = changed;
+        let object = &self.checked.decided.get(*index)?.object;
+        Some(Change {
+            object_ref: &object.object_ref,
+            owner: owner.as_deref(),
+            file: object.place.source().name(),
+            line: object.place.span().line,
+            from: *from,
+            to: *to,
+        })
+    }
+}
