@@ -52,17 +52,17 @@ impl LimitArgs {
 fn check(keys: &ServerKeys, limits: &Limits, timers: &Timers) -> anyhow::Result<()> {
     let (body, bytes) = (limits.body, limits.body_bytes);
     let message = format!("{body} must not be above maxBytesInFlight ({bytes})");
-    keys.ensure(body <= bytes, "maxBodyBytes", message)?;
+    keys.ensure(body <= bytes, "maxBodyBytes", &message)?;
     let (requests, connections) = (limits.requests, limits.connections);
     let message = format!(
         "{requests} must be below maxConnections ({connections}): each request has a connection, and a caller needs \
          one to get 429"
     );
-    keys.ensure(requests < connections, "maxRequests", message)?;
+    keys.ensure(requests < connections, "maxRequests", &message)?;
     let message = "give at most 1s: a caller that is refused late has less time to ask again".to_owned();
-    keys.ensure(limits.wait <= MAX_QUEUE_WAIT, "queueWait", message)?;
+    keys.ensure(limits.wait <= MAX_QUEUE_WAIT, "queueWait", &message)?;
     let (idle, head) = (timers.idle, timers.head);
-    keys.ensure(idle >= head, "timeoutIdle", format!("{idle:?} must not be below timeoutHead ({head:?})"))
+    keys.ensure(idle >= head, "timeoutIdle", &format!("{idle:?} must not be below timeoutHead ({head:?})"))
 }
 
 /// The seconds for which a server that shuts down goes on serving.

@@ -79,7 +79,7 @@ impl ServerKeys {
         };
         match parse(&text) {
             Ok(value) => *option = value,
-            Err(message) => self.ensure(false, key, message)?,
+            Err(message) => self.ensure(false, key, &message)?,
         }
         Ok(())
     }
@@ -88,7 +88,7 @@ impl ServerKeys {
     ///
     /// # Errors
     /// When it is wrong.
-    pub(in crate::cli) fn ensure(&self, is_right: bool, key: &str, message: String) -> anyhow::Result<()> {
+    pub(in crate::cli) fn ensure(&self, is_right: bool, key: &str, message: &str) -> anyhow::Result<()> {
         if is_right {
             return Ok(());
         }

@@ -128,10 +128,9 @@ async fn list(
         };
         reader.pages(&resource, &path, params, take).await
     };
-    read.and_then(|is_whole| match is_whole {
-        true => Fetched::Found(()),
-        false => Fetched::Unknown(truncated(kind.plural)),
-    })
+    let whole =
+        |is_whole| if is_whole { Fetched::Found(()) } else { Fetched::Unknown(truncated(kind.plural)) };
+    read.and_then(whole)
 }
 
 /// The plural name with its group: several platforms have agents.

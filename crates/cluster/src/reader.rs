@@ -89,9 +89,8 @@ impl ClusterReader {
         params: ListParams,
     ) -> Fetched<Vec<K>> {
         let list = self.list_to_limit(api_version, namespace, plural, params).await;
-        list.and_then(|(items, is_whole)| match is_whole {
-            true => typed("list", plural, items.into()),
-            false => Fetched::Unknown(truncated(plural)),
+        list.and_then(|(items, is_whole)| {
+            if is_whole { typed("list", plural, items.into()) } else { Fetched::Unknown(truncated(plural)) }
         })
     }
 

@@ -101,7 +101,9 @@ pub(crate) fn load_paths(plan: &Plan, checked: &[String], known: &mut Sources) -
     }
     for path in state {
         let first = add_unchecked(PolicyOrigin::State, path, plan, stdin, &mut inputs, &mut notices)?;
-        first.iter().for_each(|first| notices.unused_state(path, first));
+        if let Some(first) = &first {
+            notices.unused_state(path, first);
+        }
     }
     add_checked(checked, plan, stdin, known, &mut inputs, &mut notices)?;
     finish(plan, notices, &mut inputs);

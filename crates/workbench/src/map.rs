@@ -29,7 +29,9 @@ pub fn read_map(plan: &Plan, occasion: Occasion<'static>) -> Result<(MemoryMap, 
         inputs.errors.extend(errors);
         inputs
     })?;
-    others.into_iter().for_each(|inputs| all.join(inputs));
+    for inputs in others {
+        all.join(inputs);
+    }
     all.deduplicate();
     Ok((map, all))
 }

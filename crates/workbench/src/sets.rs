@@ -18,13 +18,13 @@ use memgate_manifest::error::Error as InputError;
 pub fn each_set<T>(plan: &Plan, mut make: impl FnMut(Inputs) -> T) -> Result<(T, Vec<T>), Error> {
     let [first, others @ ..] = plan.sets.as_slice() else { return Ok((make(load(plan)?), Vec::new())) };
     let (mut known, mut read) = (Sources::new(), BTreeSet::new());
-    let mut made = |set: &InputSet| {
+    let mut of_set = |set: &InputSet| {
         let inputs = load_set(plan, set, &mut known)?;
         read.extend(inputs.sources.iter().map(|source| source.name().to_owned()));
         Ok::<_, Error>(make(inputs))
     };
-    let first = made(first)?;
-    let mut others = others.iter().map(made).collect::<Result<Vec<_>, _>>()?;
+    let first = of_set(first)?;
+    let mut others = others.iter().map(of_set).collect::<Result<Vec<_>, _>>()?;
     let mut outside = plan.clone();
     outside.open.retain(|file| file.is_judged && !read.contains(&*file.path.to_string_lossy()));
     if !outside.open.is_empty() {

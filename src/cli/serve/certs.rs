@@ -135,7 +135,7 @@ impl CertArgs {
         keys.set("renewFraction", parse_percent, &mut policy.renew_percent)?;
         keys.set("keyAlgorithm", parse_key, &mut policy.key)?;
         let message = "no certificate outlives its CA; give a longer caValidity".to_owned();
-        keys.ensure(policy.leaf <= policy.ca, "leafValidity", message)?;
+        keys.ensure(policy.leaf <= policy.ca, "leafValidity", &message)?;
         let namespace = self.namespace();
         let mut names = service_names(&self.service, &namespace);
         names.extend(self.tls_names.iter().cloned());

@@ -68,7 +68,9 @@ impl MemoryView {
 
     /// Sets the places of several paths.
     pub fn at_all<const N: usize>(&mut self, places: [(&'static str, &'static str); N]) {
-        places.into_iter().for_each(|(path, place)| self.at(path, place));
+        for (path, place) in places {
+            self.at(path, place);
+        }
     }
 
     /// Notes that the value at a path is unknown. The first reason counts.

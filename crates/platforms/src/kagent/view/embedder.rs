@@ -29,7 +29,9 @@ pub(super) fn add(
     let Lookup::Found(found) = add_reference(view, kind, (name, field.clone()), state) else {
         let title = format!("{} \"{}\"", kind.kind, qualified(&view.namespace, name));
         let why = Why::Object(title);
-        PATHS.iter().for_each(|path| view.set_unknown(path, why.clone()));
+        for path in PATHS {
+            view.set_unknown(path, why.clone());
+        }
         view.endpoint = Some(EndpointView::unknown(EndpointSource::Derived, why).of(name));
         return;
     };
