@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn every_command_of_the_help_is_in_one_group() {
-        let memgate = super::super::command();
+        let memgate = crate::cli::command();
         let visible = memgate.get_subcommands().filter(|command| !command.is_hide_set());
         let visible: BTreeSet<&str> = visible.map(clap::Command::get_name).collect();
         let grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn the_list_of_commands_fits_on_a_terminal() {
-        let help = super::super::command().render_help().to_string();
+        let help = crate::cli::command().render_help().to_string();
         assert!(help.lines().all(|line| line.chars().count() <= COLUMNS), "{help}");
     }
 }

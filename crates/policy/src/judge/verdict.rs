@@ -16,10 +16,10 @@ use memgate_model::request::{Occasion, Operation, Point};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::Pointer;
 
-use super::super::exempt;
-use super::super::matching::{Candidate, Matches};
-use super::super::reader::with_field;
-use super::super::text::plain_name;
+use crate::exempt;
+use crate::matching::{Candidate, Matches};
+use crate::reader::with_field;
+use crate::text::plain_name;
 
 /// The action of a rule for an object, before the rule is judged.
 pub(super) struct Verdict<'v> {

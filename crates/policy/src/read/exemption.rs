@@ -4,13 +4,13 @@ use memgate_model::finding::Cause;
 use memgate_model::policy::{Exemption, Target};
 use memgate_primitives::plain_text::quoted;
 
-use super::super::names::{self, namespaces};
-use super::super::read::MAX_NAME;
-use super::super::reader::Reader;
-use super::super::values::is_kebab;
 use super::instant;
 use super::matching;
 use super::rule::MAX_ID;
+use crate::names::{self, namespaces};
+use crate::read::MAX_NAME;
+use crate::reader::Reader;
+use crate::values::is_kebab;
 
 /// The most rules that one exemption names.
 const MAX_RULES: usize = 64;

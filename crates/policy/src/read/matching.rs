@@ -11,8 +11,8 @@ use memgate_model::workload;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::suggest::{did_you_mean, nearest};
 
-use super::super::names::{MAX_ENTRIES, MAX_NAME_CHARS, label_key, label_value, names, wrong_label_key};
-use super::super::reader::Reader;
+use crate::names::{MAX_ENTRIES, MAX_NAME_CHARS, label_key, label_value, names, wrong_label_key};
+use crate::reader::Reader;
 
 const FIELDS: [&str; 10] = [
     "families", "kinds", "namespaces", "excludeNamespaces", "namespaceSelector", "objectSelector", "names",

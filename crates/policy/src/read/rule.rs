@@ -11,11 +11,11 @@ use memgate_model::policy_rule::PolicyRule;
 use memgate_model::typed_rule::RuleRoles;
 use memgate_primitives::plain_text::quoted;
 
-use super::super::names::MAX_ENTRIES;
-use super::super::reader::{Fields, Reader, one_of};
-use super::super::rules::{self, RuleType};
-use super::super::values::is_kebab;
 use super::{RULE_AUDIT_ACTIONS, instant, overrides};
+use crate::names::MAX_ENTRIES;
+use crate::reader::{Fields, Reader, one_of};
+use crate::rules::{self, RuleType};
+use crate::values::is_kebab;
 
 /// The most characters of the id of a rule.
 pub(super) const MAX_ID: usize = 40;

@@ -2,11 +2,11 @@
 
 use memgate_model::typed_rule::TypedRule;
 
-use super::super::reader::Reader;
-use super::super::text::use_one_of;
 use super::check::{Bound, Check, Condition, Scalar, Shows, Zero};
 use super::checks::Checks;
 use super::words::{Allowed, Words, fields};
+use crate::reader::Reader;
+use crate::text::use_one_of;
 
 pub(super) fn backends(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
     let fields = fields(reader, &["allow", "deny", "durable"])?;

@@ -8,10 +8,10 @@ use memgate_primitives::budget::Budget;
 use memgate_primitives::plain_text::cut;
 use memgate_primitives::pointer::Pointer;
 
-use super::super::in_cel::{WITHOUT_INDEXES, message, text};
-use super::super::judge::is_in_container;
-use super::super::reader::Reader;
 use super::{RuleType, typed};
+use crate::in_cel::{WITHOUT_INDEXES, message, text};
+use crate::judge::is_in_container;
+use crate::reader::Reader;
 
 /// How many rules there are, at least and at most.
 const MIN_RULES: usize = 2;

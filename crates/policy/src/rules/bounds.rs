@@ -5,11 +5,11 @@ use memgate_model::typed_rule::TypedRule;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::quantity::billionths;
 
-use super::super::reader::Reader;
-use super::super::values::{SECOND, duration, not_a_duration};
 use super::check::{Bound, Check, Condition, Shows, Zero};
 use super::checks::Checks;
 use super::words::fields;
+use crate::reader::Reader;
+use crate::values::{SECOND, duration, not_a_duration};
 
 /// The words for `zero`: whether 0 is allowed.
 const ZERO: [(&str, bool); 2] = [("allow", true), ("forbid", false)];

@@ -13,10 +13,10 @@ use memgate_primitives::budget::Budget;
 use memgate_primitives::glob::Glob;
 use memgate_primitives::pointer::Pointer;
 
-use super::super::text::{HIDDEN, name, number, plain_name, value};
 use super::host_glob::HostGlob;
 use super::tenant_glob::fits;
 use super::words::Allowed;
+use crate::text::{HIDDEN, name, number, plain_name, value};
 
 /// What a byte is in a quantity.
 pub(super) const BYTE: i128 = 1_000_000_000;

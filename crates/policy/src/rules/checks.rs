@@ -6,9 +6,9 @@ use memgate_model::typed_rule::{Judged, RuleOutcome, RuleRoles, TypedRule};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::Pointer;
 
-use super::super::in_cel::{NOT_ASCII, VALUE, globs, list, literal, text};
-use super::super::text::HIDDEN;
 use super::check::{BYTE, Bound, Check, Condition, Says, Shows, Zero};
+use crate::in_cel::{NOT_ASCII, VALUE, globs, list, literal, text};
+use crate::text::HIDDEN;
 
 /// What is before the path of an entry of `fields` where an export names it.
 pub(super) const FIELD: &str = "fields ";

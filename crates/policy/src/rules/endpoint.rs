@@ -6,11 +6,11 @@ use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::Pointer;
 
-use super::super::in_cel::{VALUE, text};
-use super::super::reader::{Fields, Reader};
-use super::super::text::{number, use_a_or_b, value};
 use super::host_glob::HostGlob;
 use super::words::{MAX_CHARS, MAX_ENTRIES, fields};
+use crate::in_cel::{VALUE, text};
+use crate::reader::{Fields, Reader};
+use crate::text::{number, use_a_or_b, value};
 
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a field of the rule")]

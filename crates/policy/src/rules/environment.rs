@@ -5,8 +5,8 @@ use memgate_model::memory_view::Why;
 use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
 use memgate_primitives::plain_text::cut;
 
-use super::super::reader::Reader;
 use super::words::{MAX_CHARS, fields};
+use crate::reader::Reader;
 
 #[derive(Debug)]
 struct Environment {

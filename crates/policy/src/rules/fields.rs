@@ -10,15 +10,15 @@ use memgate_primitives::glob::Glob;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::suggest::{did_you_mean, nearest};
 
-use super::super::names::wrong_label_key;
-use super::super::reader::{Fields, Reader, one_of};
-use super::super::text::{a_or_b, use_one_of};
-use super::super::written::is_in_view;
 use super::bounds::quantity;
 use super::check::{AnyGlob, Bound, Check, Condition, Says, Scalar, Shows, Zero};
 use super::checks::{Checks, FIELD};
 use super::host_glob::HostGlob;
 use super::words::MAX_ENTRIES;
+use crate::names::wrong_label_key;
+use crate::reader::{Fields, Reader, one_of};
+use crate::text::{a_or_b, use_one_of};
+use crate::written::is_in_view;
 
 /// The most characters of a path, of a value and of a pattern.
 const MAX_CHARS: usize = 512;

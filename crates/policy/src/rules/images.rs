@@ -7,9 +7,9 @@ use memgate_primitives::budget::Budget;
 use memgate_primitives::glob::Glob;
 use memgate_primitives::pointer::Pointer;
 
-use super::super::reader::{Fields, Reader};
-use super::super::text::{name, value};
 use super::words::{MAX_CHARS, MAX_ENTRIES, denied_too, fields};
+use crate::reader::{Fields, Reader};
+use crate::text::{name, value};
 
 #[derive(Debug)]
 struct Images {

@@ -6,12 +6,12 @@ use memgate_model::cel_view::{CelFault, CelSide, InCel, MessagePart, Sayable, St
 use memgate_model::memory_view::{MemoryView, ViewPath, ViewValue};
 use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
 
-use super::super::in_cel::{VALUE, shown_in_cel, text};
-use super::super::reader::Reader;
-use super::super::text::value;
 use super::check::is_ambiguous;
 use super::fields::{known_paths, no_path};
 use super::words::{MAX_CHARS, MAX_ENTRIES};
+use crate::in_cel::{VALUE, shown_in_cel, text};
+use crate::reader::Reader;
+use crate::text::value;
 
 #[derive(Debug)]
 struct Immutable(Vec<&'static str>);

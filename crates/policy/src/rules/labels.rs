@@ -9,11 +9,11 @@ use memgate_primitives::credential::is_credential_name;
 use memgate_primitives::glob::Glob;
 use memgate_primitives::pointer::Pointer;
 
-use super::super::in_cel::{globs, list, literal, text};
-use super::super::names::{MAX_KEY_CHARS, label_key, wrong_label_key};
-use super::super::reader::Reader;
-use super::super::text::{HIDDEN, patterns, value};
 use super::words::{MAX_ENTRIES, fields};
+use crate::in_cel::{globs, list, literal, text};
+use crate::names::{MAX_KEY_CHARS, label_key, wrong_label_key};
+use crate::reader::Reader;
+use crate::text::{HIDDEN, patterns, value};
 
 #[derive(Debug)]
 struct Labels {

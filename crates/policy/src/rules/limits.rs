@@ -5,10 +5,10 @@ use memgate_model::memory_view::ContainerView;
 use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
 use memgate_primitives::quantity::billionths;
 
-use super::super::reader::Reader;
-use super::super::text::{name, number};
 use super::bounds::{Quantity, quantity};
 use super::words::{MAX_CHARS, fields};
+use crate::reader::Reader;
+use crate::text::{name, number};
 
 #[derive(Debug)]
 struct Limits {

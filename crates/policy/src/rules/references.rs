@@ -7,9 +7,9 @@ use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::suggest::{did_you_mean, nearest};
 
-use super::super::reader::Reader;
-use super::super::text::plain_name;
 use super::words::{MAX_CHARS, MAX_ENTRIES, fields};
+use crate::reader::Reader;
+use crate::text::plain_name;
 
 #[derive(Debug)]
 struct References {

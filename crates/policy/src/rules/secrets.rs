@@ -7,12 +7,12 @@ use memgate_model::memory_view::{Element as _, SecretView};
 use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
 use memgate_primitives::glob::Glob;
 
-use super::super::in_cel::text;
-use super::super::names::{names, namespaces};
-use super::super::reader::Reader;
-use super::super::text::{patterns, plain_name};
 use super::check::{AnyGlob, Check, Condition, Shows};
 use super::words::fields;
+use crate::in_cel::text;
+use crate::names::{names, namespaces};
+use crate::reader::Reader;
+use crate::text::{patterns, plain_name};
 
 #[derive(Debug)]
 struct Secrets {

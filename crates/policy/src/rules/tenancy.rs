@@ -11,12 +11,12 @@ use memgate_primitives::budget::Budget;
 use memgate_primitives::credential::is_credential_name;
 use memgate_primitives::pointer::Pointer;
 
-use super::super::in_cel::{VALUE, literal, pattern_of_tenant, text};
-use super::super::names::label_key;
-use super::super::reader::{Fields, Reader, one_of};
-use super::super::text::{name, or, value};
 use super::check::{AnyGlob, Check, Condition, Shows};
 use super::words::{MAX_CHARS, MAX_ENTRIES};
+use crate::in_cel::{VALUE, literal, pattern_of_tenant, text};
+use crate::names::label_key;
+use crate::reader::{Fields, Reader, one_of};
+use crate::text::{name, or, value};
 
 #[derive(Debug)]
 struct Tenancy {

@@ -6,8 +6,8 @@ use memgate_model::finding::Cause;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 
-use super::super::in_cel::{VALUE, list};
-use super::super::reader::{Fields, Reader};
+use crate::in_cel::{VALUE, list};
+use crate::reader::{Fields, Reader};
 
 /// The most entries of a list.
 pub(super) const MAX_ENTRIES: usize = 256;
@@ -94,7 +94,7 @@ pub(super) fn denied_too<'t>(
 pub(super) fn fields<'v>(reader: &Reader<'v>, known: &[&str]) -> Option<Fields<'v>> {
     let fields = reader.fields(known)?;
     if !known.iter().any(|name| fields.has(name)) {
-        let names = super::super::reader::one_of(known);
+        let names = crate::reader::one_of(known);
         fields.fault_here(Cause::Required, &format!("asks for nothing; use {names}"));
         return None;
     }
