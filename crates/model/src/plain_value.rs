@@ -83,6 +83,7 @@ impl ValueReader<'_> {
 impl<'de> Reader<'de> for ValueReader<'_> {
     type Value = Value;
 
+    #[inline]
     fn scalar<E: Error>(self, scalar: Scalar<'de>) -> Result<Value, E> {
         let value = match (self.kept, scalar) {
             (Kept::By(Schema::Any), Scalar::Text(_)) => "".into(),

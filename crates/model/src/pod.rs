@@ -2,6 +2,10 @@
 
 mod owners;
 
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::view::{self, Annotations, Place, Reading, Text, Texts, View, view};
@@ -226,5 +230,24 @@ pub fn read_list<'a, T: View<'a>>(
 /// absent or malformed; `visit` may already have been called for some elements then.
 pub fn visit_elements<'a, T: View<'a>>(raw: Option<&'a RawValue>, visit: impl FnMut(T)) -> Option<()> {
     let mut deserializer = serde_json::Deserializer::from_str(raw?.get());
-    view::visit_list(&mut deserializer, &Place::root(&Reading::default()), visit).ok()
+    deserializer.deserialize_seq(Elements(visit, PhantomData)).ok()
+}
+
+struct Elements<F, T>(F, PhantomData<T>);
+
+impl<'de, T: View<'de>, F: FnMut(T)> Visitor<'de> for Elements<F, T> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<(), A::Error> {
+        let reading = Reading::default();
+        let place = Place::root(&reading);
+        while let Some(element) = list.next_element_seed(view::Element::at(&place))? {
+            (self.0)(element);
+        }
+        Ok(())
+    }
 }

@@ -7,23 +7,24 @@
 //! As in Go, the last of several equal keys wins, and a `null` field counts as absent. This module reports no
 //! findings.
 
-mod reader;
-
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
-use serde::de::Deserializer;
-use serde_json::Value;
+use serde::Deserialize as _;
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use self::reader::TreeReader;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::digest;
 use crate::recurring_texts::RecurringTexts;
 use crate::schema::{Field, Schema};
-use memgate_primitives::budget::Budget;
-use memgate_primitives::json::{Reader as _, parse};
+use crate::view::Text;
+use memgate_primitives::budget::{Budget, Limit, MAX_ENTRIES};
+use memgate_primitives::number;
 use memgate_primitives::pointer::{Path, Pointer};
-
-pub(crate) use self::reader::masked;
 
 /// How many unknown field names of one object are kept. A longer list would not help the user.
 const MAX_UNKNOWN_FIELDS: usize = 64;
@@ -100,7 +101,7 @@ impl Tree {
     /// When the text is not JSON, or a string that is read holds a lone surrogate, or a number that
     /// is read is beyond what a double can hold.
     pub fn parse(text: &str, schema: &Schema) -> serde_json::Result<Self> {
-        parse(text, TreeReader { schema, budget: None, is_stored: false, path: Path::Root })
+        Self::parse_with(text, schema, None)
     }
 
     /// The same within the limits of a decision. If a limit is reached, the rest is left out, and `budget` has
@@ -109,7 +110,15 @@ impl Tree {
     /// # Errors
     /// Those of [`Tree::parse`].
     pub fn parse_within(text: &str, schema: &Schema, budget: &Budget<'_>) -> serde_json::Result<Self> {
-        parse(text, TreeReader { schema, budget: Some(budget), is_stored: false, path: Path::Root })
+        Self::parse_with(text, schema, Some(budget))
+    }
+
+    fn parse_with(text: &str, schema: &Schema, budget: Option<&Budget<'_>>) -> serde_json::Result<Self> {
+        let mut deserializer = serde_json::Deserializer::from_str(text);
+        let seed = TreeSeed { schema, budget, is_stored: false, path: Path::Root };
+        let tree = seed.deserialize(&mut deserializer)?;
+        deserializer.end()?;
+        Ok(tree)
     }
 
     /// Reads any self-describing format by `schema`.
@@ -117,14 +126,14 @@ impl Tree {
     /// # Errors
     /// Those of the deserializer.
     pub fn read<'de, D: Deserializer<'de>>(deserializer: D, schema: &Schema) -> Result<Self, D::Error> {
-        TreeReader { schema, budget: None, is_stored: false, path: Path::Root }.read(deserializer)
+        TreeSeed { schema, budget: None, is_stored: false, path: Path::Root }.deserialize(deserializer)
     }
 
     /// The same with at most as many values as `budget` has steps. Where it has fewer, the rest is left out, and
     /// `budget` has ended.
     pub(super) fn read_stored(text: &str, schema: &Schema, budget: &Budget<'_>) -> serde_json::Result<Self> {
-        let reader = TreeReader { schema, budget: Some(budget), is_stored: true, path: Path::Root };
-        reader.read(&mut serde_json::Deserializer::from_str(text))
+        let seed = TreeSeed { schema, budget: Some(budget), is_stored: true, path: Path::Root };
+        seed.deserialize(&mut serde_json::Deserializer::from_str(text))
     }
 
     /// Takes no more memory than needed, for a tree that is kept: no room to grow into, and texts that recur shared.
@@ -452,6 +461,247 @@ impl Map {
             self.known.push(KnownField { field, position, tree });
         }
     }
+
+    fn note_unknown(&mut self, name: &str, position: u32, seed: TreeSeed<'_, '_>) {
+        let unknown = self.unknown();
+        let has_room = unknown.len() < MAX_UNKNOWN_FIELDS;
+        if has_room && unknown.iter().all(|(known, _)| known != name) && seed.step() {
+            self.rest.get_or_insert_default().unknown.push((name.to_owned(), position));
+        }
+    }
+}
+
+/// Reads one value.
+#[derive(Clone, Copy)]
+struct TreeSeed<'s, 'w> {
+    schema: &'s Schema,
+    /// Counts the values that are kept; `None` for objects of the state.
+    budget: Option<&'w Budget<'w>>,
+    /// Whether an apiserver stores it: a list or map may have any number of entries, and hardly any names are kept that
+    /// the schema does not have.
+    is_stored: bool,
+    path: Path<'w>,
+}
+
+impl TreeSeed<'_, '_> {
+    /// Whether one more value may be kept.
+    fn step(&self) -> bool {
+        self.budget.is_none_or(Budget::step)
+    }
+
+    /// Whether a list or map with this many entries may get another one.
+    fn has_room(&self, entries: usize) -> bool {
+        let Some(budget) = self.budget else { return true };
+        if entries >= MAX_ENTRIES && !self.is_stored {
+            budget.over_limit(|| self.path.pointer(), Limit::Entries);
+        }
+        budget.step()
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for TreeSeed<'_, '_> {
+    type Value = Tree;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Tree, D::Error> {
+        match self.schema {
+            Schema::Whole(fields) | Schema::Compared(fields) => read_with_text(deserializer, fields, self),
+            _ => deserializer.deserialize_any(self),
+        }
+    }
+}
+
+impl<'de> Visitor<'de> for TreeSeed<'_, '_> {
+    type Value = Tree;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Tree, E> {
+        Ok(Tree::Null)
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Tree, E> {
+        Ok(Tree::Boolean(value))
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Tree, E> {
+        Ok(Tree::Integer(value))
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Tree, E> {
+        #[expect(clippy::cast_precision_loss, reason = "only its being no 64-bit integer matters")]
+        Ok(i64::try_from(value).map_or(Tree::Fraction(value as f64), Tree::Integer))
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Tree, E> {
+        Ok(number::whole(value).map_or(Tree::Fraction(value), Tree::Integer))
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<Tree, E> {
+        Ok(match self.schema {
+            // Only the type of the value matters, so its bytes need not be kept.
+            Schema::Any => Tree::Text(Arc::default()),
+            Schema::Credential => Tree::Text(masked(value).into()),
+            // The prompt of a run may be here, in place of an object.
+            Schema::Pruned(_) => Tree::Null,
+            _ => Tree::Text(value.into()),
+        })
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Tree, A::Error> {
+        let mut elements = Vec::new();
+        let place = |index| TreeSeed { path: Path::Index(&self.path, index), ..self };
+        match self.schema {
+            Schema::List(schema) => {
+                let element = |index| TreeSeed { schema, ..place(index) };
+                while let Some(element) = list.next_element_seed(element(elements.len()))? {
+                    if !self.has_room(elements.len()) {
+                        break;
+                    }
+                    elements.push(element);
+                }
+            }
+            Schema::Named(named) => {
+                while let Some(text) = list.next_element::<Box<RawValue>>()?.filter(|_| self.has_room(0)) {
+                    let element = place(elements.len());
+                    let read = read_by(&text, &NAMED, element)?;
+                    let is_of = |(name, _): &&(&str, _)| read.text_at(&["name"]) == Some(*name);
+                    if let Some((_, schema)) = named.iter().find(is_of) {
+                        elements.push(read_by(&text, schema, element)?);
+                    }
+                }
+            }
+            _ => {}
+        }
+        while list.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Tree::List(elements))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Tree, A::Error> {
+        match self.schema {
+            Schema::Object(fields)
+            | Schema::Open(fields)
+            | Schema::Pruned(fields)
+            | Schema::Whole(fields)
+            | Schema::Compared(fields) => read_fields(map, fields, self).map(Tree::Map),
+            Schema::Texts => read_texts(map, self),
+            Schema::Keys => read_keys(map).map(|keys| Tree::Texts(keys.into())),
+            _ => {
+                skip_entries(map)?;
+                Ok(Tree::Map(Map::default()))
+            }
+        }
+    }
+}
+
+/// What is kept of a credential.
+pub(crate) const fn masked(text: &str) -> &'static str {
+    if text.is_empty() { "" } else { "*" }
+}
+
+/// Reads the JSON text of an object first, and then its fields from that text. Parts that are not read cause no
+/// recursion. Keeps the text or, for a comparison, only its digest.
+fn read_with_text<'de, D: Deserializer<'de>>(
+    deserializer: D,
+    fields: &'static [Field],
+    seed: TreeSeed<'_, '_>,
+) -> Result<Tree, D::Error> {
+    let text = Box::<RawValue>::deserialize(deserializer)?;
+    let mut tree = read_by(&text, &Schema::Open(fields), seed)?;
+    if let Tree::Map(map) = &mut tree {
+        let rest = map.rest.get_or_insert_default();
+        match seed.schema {
+            Schema::Compared(_) => rest.digest = digest::of(text.get()),
+            _ => rest.text = Some(text.into()),
+        }
+    }
+    Ok(tree)
+}
+
+fn read_by<E: Error>(text: &RawValue, schema: &Schema, seed: TreeSeed<'_, '_>) -> Result<Tree, E> {
+    let seed = TreeSeed { schema, ..seed };
+    seed.deserialize(&mut serde_json::Deserializer::from_str(text.get())).map_err(E::custom)
+}
+
+/// What is read of an element to know its schema.
+const NAMED: Schema = Schema::Pruned(&[Field::new("name", Schema::Text)]);
+
+fn read_fields<'de, A: MapAccess<'de>>(
+    mut access: A,
+    fields: &'static [Field],
+    seed: TreeSeed<'_, '_>,
+) -> Result<Map, A::Error> {
+    let mut map = Map::default();
+    let mut position = 0;
+    while let Some(Text(key)) = access.next_key::<Text<'de>>()? {
+        // Keeps the field's own `'static` name in place of the key, without an allocation.
+        if let Some(field) = fields.iter().find(|field| field.name == key).filter(|_| seed.step()) {
+            let path = Path::Key(&seed.path, field.name);
+            let tree = access.next_value_seed(TreeSeed { schema: &field.schema, path, ..seed })?;
+            map.put(field, position, tree);
+        } else {
+            access.next_value::<IgnoredAny>()?;
+            // Of a stored object, a name is kept only to tell that it is not empty.
+            let is_wanted = !seed.is_stored || map == Map::default();
+            if is_wanted && !matches!(seed.schema, Schema::Pruned(_)) {
+                map.note_unknown(&key, position, seed);
+            }
+        }
+        position += 1;
+    }
+    if seed.is_stored && !map.known.is_empty() {
+        map.rest = None;
+    }
+    Ok(map)
+}
+
+fn read_texts<'de, A: MapAccess<'de>>(mut access: A, seed: TreeSeed<'_, '_>) -> Result<Tree, A::Error> {
+    let mut all = Vec::new();
+    let text = TreeSeed { schema: &Schema::Text, ..seed };
+    while let Some(Text(key)) = access.next_key::<Text<'de>>()? {
+        if seed.has_room(all.len()) {
+            all.push((key.into(), access.next_value_seed(text)?));
+        } else {
+            access.next_value::<IgnoredAny>()?;
+        }
+    }
+    let (mut entries, mut others) = (Vec::new(), Vec::new());
+    for (key, value) in last_of_equal(all) {
+        match value {
+            Tree::Text(value) => entries.push((key, value)),
+            Tree::Null => {}
+            other if others.len() < MAX_UNKNOWN_FIELDS => others.push((key, other.type_name())),
+            _ => {}
+        }
+    }
+    Ok(Tree::Texts(Texts { entries, others }.into()))
+}
+
+fn read_keys<'de, A: MapAccess<'de>>(mut access: A) -> Result<Texts, A::Error> {
+    let mut keys = Vec::new();
+    while let Some(Text(key)) = access.next_key::<Text<'de>>()? {
+        access.next_value::<IgnoredAny>()?;
+        keys.push((key.into(), Arc::default()));
+    }
+    Ok(Texts { entries: last_of_equal(keys), others: Vec::new() })
+}
+
+/// Keeps the last of several entries with equal keys.
+fn last_of_equal<V>(mut entries: Vec<(Arc<str>, V)>) -> Vec<(Arc<str>, V)> {
+    // Going backwards, the first entry of each key is the last one in the list.
+    let mut seen = BTreeSet::new();
+    let mut last: Vec<bool> = entries.iter().rev().map(|(key, _)| seen.insert(&**key)).collect();
+    drop(seen);
+    if last.contains(&false) {
+        entries.retain(|_| last.pop().unwrap_or(true));
+    }
+    entries
+}
+
+fn skip_entries<'de, A: MapAccess<'de>>(mut access: A) -> Result<(), A::Error> {
+    while access.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+    Ok(())
 }
 
 #[cfg(test)]

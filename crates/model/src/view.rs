@@ -10,19 +10,61 @@
 
 mod reading;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Deref;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-pub use memgate_primitives::json::Text;
-
-pub use self::reading::{Element, Place, Quota, Reading, View, read, visit_list};
+pub use self::reading::{Element, Place, Quota, Reading, View, read};
 
 /// The label by which a pod or a namespace opts out of injection, or a pod requires it.
 pub const INJECT_LABEL: &str = "memgate.dev/inject";
+
+/// A string, borrowed unless it holds an escape.
+///
+/// A type of its own, because serde borrows a `Cow` only directly in a field and silently copies
+/// it inside an `Option`, a list or a map.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Text<'a>(pub Cow<'a, str>);
+
+// serde's own reader of a `Cow` also accepts bytes, and is called for each key.
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    #[inline]
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Borrowed;
+
+        impl<'de> Visitor<'de> for Borrowed {
+            type Value = Text<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+
+            #[inline]
+            fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Text<'de>, E> {
+                Ok(Text(Cow::Borrowed(text)))
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Text<'de>, E> {
+                Ok(Text(Cow::Owned(text.to_owned())))
+            }
+        }
+
+        deserializer.deserialize_str(Borrowed)
+    }
+}
+
+impl Deref for Text<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
 
 /// Makes views of types that serde reads as they are.
 macro_rules! plain_views {

@@ -1,54 +1,10 @@
-//! Reads JSON of any form: one visitor for all readers. Each says what it makes of a scalar, a list and an object.
+//! Reads JSON of any form: one visitor for several readers. Each says what it makes of a scalar, a list and an object.
 
 use std::borrow::Cow;
 use std::fmt;
-use std::ops::Deref;
 
-use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::Number;
-
-/// A string, borrowed unless it holds an escape.
-///
-/// A type of its own, because serde borrows a `Cow` only directly in a field and silently copies
-/// it inside an `Option`, a list or a map.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Text<'a>(pub Cow<'a, str>);
-
-// serde's own reader of a `Cow` also accepts bytes, and is called for each key.
-impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
-    #[inline]
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Borrowed;
-
-        impl<'de> Visitor<'de> for Borrowed {
-            type Value = Text<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a string")
-            }
-
-            #[inline]
-            fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Text<'de>, E> {
-                Ok(Text(Cow::Borrowed(text)))
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<Text<'de>, E> {
-                Ok(Text(Cow::Owned(text.to_owned())))
-            }
-        }
-
-        deserializer.deserialize_str(Borrowed)
-    }
-}
-
-impl Deref for Text<'_> {
-    type Target = str;
-
-    fn deref(&self) -> &str {
-        &self.0
-    }
-}
 
 /// A value without others in it.
 #[derive(Debug, Clone)]
@@ -113,6 +69,7 @@ pub struct Seed<R>(pub R);
 impl<'de, R: Reader<'de>> DeserializeSeed<'de> for Seed<R> {
     type Value = R::Value;
 
+    #[inline]
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<R::Value, D::Error> {
         self.0.read(deserializer)
     }
@@ -125,38 +82,47 @@ impl<'de, R: Reader<'de>> Visitor<'de> for Seed<R> {
         f.write_str("JSON")
     }
 
+    #[inline]
     fn visit_unit<E: Error>(self) -> Result<R::Value, E> {
         self.0.scalar(Scalar::Null)
     }
 
+    #[inline]
     fn visit_bool<E: Error>(self, value: bool) -> Result<R::Value, E> {
         self.0.scalar(Scalar::Boolean(value))
     }
 
+    #[inline]
     fn visit_i64<E: Error>(self, value: i64) -> Result<R::Value, E> {
         self.0.scalar(Scalar::Number(value.into()))
     }
 
+    #[inline]
     fn visit_u64<E: Error>(self, value: u64) -> Result<R::Value, E> {
         self.0.scalar(Scalar::Number(value.into()))
     }
 
+    #[inline]
     fn visit_f64<E: Error>(self, value: f64) -> Result<R::Value, E> {
         self.0.scalar(Number::from_f64(value).map_or(Scalar::Null, Scalar::Number))
     }
 
+    #[inline]
     fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<R::Value, E> {
         self.0.scalar(Scalar::Text(text.into()))
     }
 
+    #[inline]
     fn visit_str<E: Error>(self, text: &str) -> Result<R::Value, E> {
         self.0.scalar(Scalar::Text(text.to_owned().into()))
     }
 
+    #[inline]
     fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<R::Value, A::Error> {
         self.0.list(list)
     }
 
+    #[inline]
     fn visit_map<A: MapAccess<'de>>(self, object: A) -> Result<R::Value, A::Error> {
         self.0.object(object)
     }

@@ -7,7 +7,7 @@
 //! - [`glob`], [`members`]: patterns of names; sets and maps that cannot be iterated.
 //! - [`plain_text`], [`credential`]: texts from users as outputs show them, without control characters and credentials.
 //! - [`fix`], [`suggest`]: what to write in place of a fault; "did you mean …?".
-//! - [`budget`]: the limits of one decision; [`json`]: one visitor for all readers of JSON.
+//! - [`budget`]: the limits of one decision; [`json`]: one visitor for readers of JSON.
 //! - [`review_path`]: the two webhook calls, and the paths to which an apiserver sends them.
 //! - [`causes`]: errors in one line.
 

@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use serde::Deserialize as _;
+use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess};
 use serde_json::value::RawValue;
 
@@ -15,7 +15,7 @@ use crate::crd::SchemaNode;
 use crate::form::Form;
 use crate::node::{Document, Node};
 use memgate_primitives::budget::{Budget, Limit, MAX_ENTRIES};
-use memgate_primitives::json::{self, Reader, Scalar, Seed, Text};
+use memgate_primitives::json::{self, Reader, Scalar, Seed};
 use memgate_primitives::pointer::Path;
 
 /// How deep the values nest that are kept, somewhat less than what the parser takes.
@@ -90,6 +90,7 @@ impl<'d> NodeReader<'_, 'd> {
 impl<'d> Reader<'d> for NodeReader<'_, 'd> {
     type Value = Node<'d>;
 
+    #[inline]
     fn scalar<E: Error>(self, scalar: Scalar<'d>) -> Result<Node<'d>, E> {
         self.keep(match scalar {
             Scalar::Null => Node::Null,
@@ -125,7 +126,7 @@ impl<'d> Reader<'d> for NodeReader<'_, 'd> {
     fn object<A: MapAccess<'d>>(self, mut object: A) -> Result<Node<'d>, A::Error> {
         self.step()?;
         let mut fields: Vec<(Cow<'d, str>, Option<Node<'d>>)> = Vec::new();
-        while let Some(Text(key)) = object.next_key()? {
+        while let Some(Key(key)) = object.next_key()? {
             let Some(form) = self.form.field(&key).filter(|_| self.depth < MAX_DEPTH) else {
                 object.next_value::<IgnoredAny>()?;
                 continue;
@@ -163,6 +164,10 @@ impl<'d> Reader<'d> for NodeReader<'_, 'd> {
         self.keep(Node::Raw(raw.get()))
     }
 }
+
+/// A key, borrowed where the text has it without escapes.
+#[derive(Deserialize)]
+struct Key<'d>(#[serde(borrow)] Cow<'d, str>);
 
 #[cfg(test)]
 mod tests {

@@ -3,6 +3,7 @@
 //! Without it the text of the pod is read twice, once to find its end and once for its fields. A review that this pass
 //! does not take (a field is repeated, or has a wrong form) is then read in two passes, which say what is wrong.
 
+use serde::de::value::BorrowedStrDeserializer;
 use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess};
 use serde_json::{Deserializer, Error, Result};
 
@@ -71,6 +72,7 @@ impl<'a> Fields<'a> {
         Ok(pod.map(|pod| ReadPod { text, pod, budget }))
     }
 
+    #[inline]
     fn value<S: DeserializeSeed<'a>>(&mut self, seed: S) -> Result<S::Value> {
         let mut reader = Deserializer::from_str(self.rest);
         let value = seed.deserialize(&mut reader)?;
@@ -80,13 +82,18 @@ impl<'a> Fields<'a> {
     }
 
     /// Skips blanks, and returns the byte behind them.
+    #[inline]
     fn peek(&mut self) -> Option<u8> {
-        let blanks = self.rest.bytes().position(|byte| !b" \n\r\t".contains(&byte));
-        self.rest = self.rest.get(blanks.unwrap_or(self.rest.len())..)?;
+        let is_blank = |byte| matches!(byte, b' ' | b'\n' | b'\r' | b'\t');
+        if self.rest.bytes().next().is_some_and(is_blank) {
+            let blanks = self.rest.bytes().take_while(|byte| is_blank(*byte)).count();
+            self.rest = self.rest.get(blanks..)?;
+        }
         self.rest.bytes().next()
     }
 
     /// Skips blanks and this sign.
+    #[inline]
     fn skip(&mut self, sign: u8) -> Result<()> {
         let rest = (self.peek() == Some(sign)).then(|| self.rest.get(1..)).flatten();
         self.rest = rest.ok_or_else(|| Error::custom("another sign"))?;
@@ -104,8 +111,16 @@ impl<'a> MapAccess<'a> for Fields<'a> {
         }
         if !std::mem::take(&mut self.is_first) {
             self.skip(b',')?;
+            self.peek();
         }
-        self.value(seed).map(Some)
+        match self.rest.strip_prefix('"').and_then(|rest| rest.split_once('"')) {
+            // Nearly every key is as it is written, and takes no reader.
+            Some((key, rest)) if key.bytes().all(|byte| byte >= b' ' && byte != b'\\') => {
+                self.rest = rest;
+                seed.deserialize(BorrowedStrDeserializer::new(key)).map(Some)
+            }
+            _ => self.value(seed).map(Some),
+        }
     }
 
     fn next_value_seed<V: DeserializeSeed<'a>>(&mut self, seed: V) -> Result<V::Value> {

@@ -169,51 +169,37 @@ impl<'de, T: View<'de>> Visitor<'de> for Optional<'_, T> {
     }
 }
 
-/// Reads a list, up to its quota, and hands each element on.
-struct List<'p, T, F>(&'p Place<'p>, F, PhantomData<T>);
-
-/// Calls `visit` with each element of a list, up to its quota.
-///
-/// # Errors
-/// Those of the deserializer; when the value is not a list or an element has another JSON type.
-pub fn visit_list<'de, T: View<'de>, D: Deserializer<'de>>(
-    deserializer: D,
-    place: &Place<'_>,
-    visit: impl FnMut(T),
-) -> Result<(), D::Error> {
-    deserializer.deserialize_seq(List(place, visit, PhantomData))
-}
+/// Reads a list, up to its quota.
+struct List<'p, T>(&'p Place<'p>, PhantomData<T>);
 
 impl<'de, T: View<'de>> View<'de> for Vec<T> {
     fn read<D: Deserializer<'de>>(deserializer: D, place: &Place<'_>) -> Result<Self, D::Error> {
-        let mut elements = Self::new();
-        visit_list(deserializer, place, |element| elements.push(element))?;
-        Ok(elements)
+        deserializer.deserialize_seq(List(place, PhantomData))
     }
 }
 
-impl<'de, T: View<'de>, F: FnMut(T)> Visitor<'de> for List<'_, T, F> {
-    type Value = ();
+impl<'de, T: View<'de>> Visitor<'de> for List<'_, T> {
+    type Value = Vec<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
-        let Self(list_place, mut visit, _) = self;
-        let mut kept = 0;
-        while list_place.has_room(T::QUOTA, kept) {
-            let place = list_place.index(kept);
-            let Some(element) = list.next_element_seed(Element::at(&place))? else { return Ok(()) };
-            list_place.keep(T::QUOTA);
-            visit(element);
-            kept += 1;
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<T>, A::Error> {
+        let mut elements = Vec::new();
+        while self.0.has_room(T::QUOTA, elements.len()) {
+            let place = self.0.index(elements.len());
+            let Some(element) = list.next_element_seed(Element::at(&place))? else {
+                return Ok(elements);
+            };
+            self.0.keep(T::QUOTA);
+            elements.push(element);
         }
         if list.next_element::<IgnoredAny>()?.is_some() {
-            list_place.end(T::QUOTA.limit);
+            self.0.end(T::QUOTA.limit);
             while list.next_element::<IgnoredAny>()?.is_some() {}
         }
-        Ok(())
+        Ok(elements)
     }
 }
 
