@@ -26,9 +26,7 @@ use memgate_workbench::plan::{OpenFile, Plan};
 use memgate_workbench::program::Stop;
 use memgate_workbench::render::Rendering;
 use memgate_workbench::report::{counted, plain};
-#[cfg(feature = "workstation")]
-use memgate_workbench::repository::is_glob;
-use memgate_workbench::repository::{normal, root_of};
+use memgate_workbench::repository::{is_glob, normal, root_of};
 use memgate_workbench::rules::Rules;
 use memgate_workbench::run::Run;
 use memgate_workbench::texts::DEFAULT_MAX_BYTES;
