@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// The groups of commands, in the order in which a new user needs them. Of the other commands the help says nothing.
+/// The groups of commands, in the order in which a new user needs them. The help does not list other commands.
 const GROUPS: [(&str, &[&str]); 4] = [
     ("Files", &["check", "mutate", "explain", "view", "map", "test", "review", "lsp", "schema"]),
     ("Install", &["manifests", "crds", "certs", "serve", "wait"]),

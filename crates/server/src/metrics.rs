@@ -25,11 +25,11 @@ use prometheus_client::registry::{Metric, Registry};
 
 use crate::metrics::admission::AdmissionMetrics;
 use crate::metrics::audit::AuditMetrics;
-use crate::metrics::labels::{Label, RequestLabels, ResultLabel};
+use crate::metrics::labels::{RequestLabels, ResultLabel};
 use crate::metrics::policies::PolicyMetrics;
 use crate::metrics::process::Process;
 pub(super) use crate::metrics::process::max_files;
-use memgate_certs::metrics::CertMetrics;
+use memgate_certs::metrics::{CertMetrics, Label};
 use memgate_model::family::Family;
 
 /// The content type of [`Metrics::text`].

@@ -1,4 +1,5 @@
-//! What a run tells beside its report: notes about what was read and judged, the data of a page, and whether it fails.
+//! The outcome of a run beside its findings: notes about what was read and judged, the data of a page, and whether the
+//! run fails.
 
 use std::path::Path;
 

@@ -35,7 +35,7 @@ pub(crate) struct OwnRules<'r> {
     pub(crate) use_own: &'r dyn Fn(&mut MemoryView, OwnReading<'_>) -> &'static [&'static str],
     /// Whether the text of an endpoint contains a credential.
     pub(crate) has_credential: fn(&str) -> bool,
-    /// Reads what else the variable of this name tells that is the endpoint.
+    /// Sets the other paths that the variable of this name, which holds the endpoint, decides.
     pub(crate) also: fn(&str, &OwnVariable, &mut MemoryView),
 }
 

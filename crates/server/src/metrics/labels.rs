@@ -2,12 +2,10 @@
 //!
 //! It uses no other module of the server, so that all of them can use it.
 
+use memgate_certs::metrics::{Label, result};
 use prometheus_client::encoding::EncodeLabelSet;
 
 use memgate_primitives::review_path::Phase;
-
-/// The name and the value of a label.
-pub(super) type Label = (&'static str, &'static str);
 
 /// How one request ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -66,8 +64,8 @@ impl ResultLabel {
     /// As a label.
     pub(super) const fn label(self) -> Label {
         let name = match self {
-            Self::Done => "ok",
-            Self::Failed => "failed",
+            Self::Done => return result(true),
+            Self::Failed => return result(false),
             Self::TimedOut => "timeout",
             Self::ClientRefused => "client-refused",
             Self::Rationed => "rationed",
