@@ -7,8 +7,6 @@ pub mod audit;
 pub mod certs;
 pub mod check;
 pub mod cluster;
-#[cfg(feature = "workstation")]
-pub mod completions;
 pub mod crds;
 pub mod doctor;
 pub mod duration;
@@ -24,13 +22,7 @@ pub mod interrupt;
 pub mod keys;
 pub mod limits;
 pub mod live;
-#[cfg(feature = "workstation")]
-pub mod lsp;
-#[cfg(feature = "workstation")]
-pub mod man;
 pub mod manifests;
-#[cfg(feature = "workstation")]
-pub mod map;
 pub mod mutate;
 pub mod output;
 pub mod policies;
@@ -38,14 +30,17 @@ pub mod policy;
 pub mod project;
 pub mod pull_request;
 pub mod review;
-#[cfg(feature = "workstation")]
-pub mod schema;
 pub mod serve;
 pub mod server_keys;
 pub mod settings;
 pub mod snapshot;
 pub mod terminal;
 pub mod test;
+#[cfg(not(feature = "workstation"))]
+#[path = "cli/no_tools.rs"]
+pub mod tools;
+#[cfg(feature = "workstation")]
+pub mod tools;
 pub mod view;
 pub mod wait;
 pub mod what_if;
@@ -134,8 +129,6 @@ enum Command {
     Check(check::Args),
     Mutate(mutate::Args),
     View(view::Args),
-    #[cfg(feature = "workstation")]
-    Map(Box<map::Args>),
     Review(review::Args),
     Test(test::Args),
     Serve(Box<serve::Args>),
@@ -148,17 +141,11 @@ enum Command {
     Policy(policy::Args),
     Explain(explain::Args),
     ExplainPod(explain_pod::Args),
-    #[cfg(feature = "workstation")]
-    Lsp(Box<lsp::Args>),
-    #[cfg(feature = "workstation")]
-    Schema(schema::Args),
     Crds(crds::Args),
     Manifests(manifests::Args),
     Certs(certs::Args),
-    #[cfg(feature = "workstation")]
-    Completions(completions::Args),
-    #[cfg(feature = "workstation")]
-    Man(man::Args),
+    #[command(flatten)]
+    Tools(tools::Command),
 }
 
 /// Runs one command line, of which the first argument is the name of the program.
@@ -186,19 +173,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitStatus {
 
 /// The command line with the layout of its help texts.
 fn command() -> clap::Command {
-    help::with_layout(Cli::command()).mut_subcommands(|it| {
-        let is_hidden = |arg: &clap::Arg| lsp_refuses(arg.get_id().as_str());
-        if it.get_name() == "lsp" {
-            it.mut_args(|arg| if is_hidden(&arg) { arg.hide(true) } else { arg })
-        } else {
-            it
-        }
-    })
-}
-
-/// The flags that `lsp` has with other commands and refuses.
-fn lsp_refuses(id: &str) -> bool {
-    ["render", "values", "stdin_filename"].contains(&id)
+    tools::with_layout(help::with_layout(Cli::command()))
 }
 
 fn run(args: &Command, terminal: Terminal) -> anyhow::Result<ExitStatus> {
@@ -206,8 +181,6 @@ fn run(args: &Command, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         Command::Check(args) => check::run(args, terminal),
         Command::Mutate(args) => mutate::run(args, terminal),
         Command::View(args) => view::run(args, terminal),
-        #[cfg(feature = "workstation")]
-        Command::Map(args) => map::run(args, terminal),
         Command::Review(args) => review::run(args, terminal),
         Command::Test(args) => test::run(args, terminal),
         Command::Serve(args) => serve::run(args, terminal),
@@ -220,31 +193,11 @@ fn run(args: &Command, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         Command::Policy(args) => policy::run(args, terminal),
         Command::Explain(args) => explain::run(args, terminal),
         Command::ExplainPod(args) => explain_pod::run(args, terminal),
-        #[cfg(feature = "workstation")]
-        Command::Lsp(args) => lsp::run(args, terminal),
-        #[cfg(feature = "workstation")]
-        Command::Schema(args) => schema::run(args, terminal),
         Command::Crds(args) => crds::run(args, terminal),
         Command::Manifests(args) => manifests::run(args, terminal),
         Command::Certs(args) => certs::run(args, terminal),
-        #[cfg(feature = "workstation")]
-        Command::Completions(args) => completions::run(args, &mut command(), terminal),
-        #[cfg(feature = "workstation")]
-        Command::Man(args) => man::run(args, command(), terminal),
+        Command::Tools(args) => tools::run(args, command(), terminal),
     }
-}
-
-/// Prints the names that a command takes, a line each.
-#[cfg(feature = "workstation")]
-fn list_choices(
-    command: &str,
-    names: impl IntoIterator<Item = String>,
-    terminal: Terminal,
-) -> anyhow::Result<ExitStatus> {
-    let names: String = names.into_iter().map(|name| name + "\n").collect();
-    terminal.raw(names.as_bytes())?;
-    terminal.note(&format!("note: these are the names that memgate {command} takes; give it one of them"));
-    Ok(ExitStatus::Clean)
 }
 
 /// Prints help and the version to standard output, and wrong usage to standard error.

@@ -18,6 +18,7 @@ use memgate_model::request::Point;
 use memgate_model::settings::Settings;
 use memgate_platforms::common::STATE_UNREADABLE;
 use memgate_workbench::base::Base;
+use memgate_workbench::built;
 use memgate_workbench::errors::{error_of, input_error};
 use memgate_workbench::inputs::Inputs;
 use memgate_workbench::load::load;
@@ -85,12 +86,12 @@ struct ReadingArgs {
     ///
     /// Their output is checked in place of the files. They are your own programs: helm template, and kustomize build
     /// or kubectl kustomize. A chart or an overlay can make them run other programs, so render only what you trust.
-    #[arg(long, hide = !workstation::IS_BUILT_IN)]
+    #[arg(long, hide = !built::HAS_WORKSTATION)]
     render: bool,
 
     /// Values file for helm; repeatable
     #[arg(long, value_name = "FILE", requires = "render", hide_short_help = true)]
-    #[arg(hide = !workstation::IS_BUILT_IN)]
+    #[arg(hide = !built::HAS_WORKSTATION)]
     values: Vec<PathBuf>,
 
     /// Check standard input as if it were FILE; the other files are its state
@@ -314,7 +315,7 @@ impl ReadingArgs {
         for glob in &self.exclude {
             exclude.add(glob, None).context("--exclude")?;
         }
-        anyhow::ensure!(workstation::IS_BUILT_IN || !self.render, workstation::missing("--render"));
+        anyhow::ensure!(built::HAS_WORKSTATION || !self.render, workstation::missing("--render"));
         let rendering = Rendering { values: self.values.clone(), namespace, ..Rendering::default() };
         Ok(Plan {
             exclude: Arc::new(exclude),

@@ -11,6 +11,7 @@ use crate::cli::file::write_whole;
 use crate::cli::terminal::{Terminal, masked_bytes};
 use crate::cli::workstation;
 use memgate_primitives::suggest::{did_you_mean, nearest};
+use memgate_workbench::built;
 use memgate_workbench::report::{
     DEFAULT_WIDTH, FormatOptions, Report, ReportFormat, Shown, in_format_without_commands, text, write,
 };
@@ -59,7 +60,7 @@ impl FromStr for OutputArg {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let output = Self::parse(text, &ReportFormat::ALL)?;
-        if output.format == ReportFormat::Html && !workstation::IS_BUILT_IN {
+        if output.format == ReportFormat::Html && !built::HAS_WORKSTATION {
             return Err(workstation::missing("-o html").to_string());
         }
         Ok(output)

@@ -7,9 +7,6 @@ use clap::error::{ContextKind, ContextValue};
 
 use memgate_workbench::built;
 
-/// Whether this build has these commands and flags.
-pub const IS_BUILT_IN: bool = cfg!(feature = "workstation");
-
 /// The commands and flags that a build without the feature lacks.
 const LEFT_OUT: [&str; 7] = ["completions", "lsp", "man", "map", "schema", "--render", "-o html"];
 
@@ -23,7 +20,7 @@ pub static VERSION: LazyLock<String> = LazyLock::new(|| {
             built::releases()
         )
     };
-    if IS_BUILT_IN { version.to_owned() } else { lacks() }
+    if built::HAS_WORKSTATION { version.to_owned() } else { lacks() }
 });
 
 /// The error about a command or flag that this build lacks.
@@ -38,5 +35,6 @@ pub fn missing(name: &str) -> anyhow::Error {
 /// The error about an unknown command, if it is one that this build lacks.
 pub fn missing_command(error: &clap::Error) -> Option<anyhow::Error> {
     let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) else { return None };
-    (!IS_BUILT_IN && LEFT_OUT.contains(&name.as_str())).then(|| missing(&format!("command \"{name}\"")))
+    (!built::HAS_WORKSTATION && LEFT_OUT.contains(&name.as_str()))
+        .then(|| missing(&format!("command \"{name}\"")))
 }

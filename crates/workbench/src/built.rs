@@ -1,5 +1,8 @@
-//! The addresses that the build was given in its environment. No address of a repository or registry is part of the
+//! What the build was given: its features, and addresses in its environment. No address of a repository or registry is part of the
 //! sources: without these values outputs carry the text of a page in place of its address.
+
+/// Whether this build has the commands and flags of the feature `workstation`.
+pub const HAS_WORKSTATION: bool = cfg!(feature = "workstation");
 
 /// `MEMGATE_PAGES`: where the directory `docs` of this version can be read.
 pub const PAGES: Option<&str> = given(option_env!("MEMGATE_PAGES"));

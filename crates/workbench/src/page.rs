@@ -2,6 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::built;
 use crate::inputs::Inputs;
 use crate::map::map_of;
 use crate::report::html_data::{ExemptionState, ShownExemption};
@@ -27,7 +28,7 @@ impl PageInputs {
     /// Those of a set, if there will be a page. Objects without a view are errors of the decisions, and not reported here.
     pub fn if_wanted(is_wanted: bool, inputs: &Inputs, occasion: Occasion<'static>) -> Option<Self> {
         // A build without pages does not need the code of the map.
-        (is_wanted && cfg!(feature = "workstation")).then(|| Self::of(inputs, occasion))
+        (is_wanted && built::HAS_WORKSTATION).then(|| Self::of(inputs, occasion))
     }
 
     fn of(inputs: &Inputs, occasion: Occasion<'static>) -> Self {

@@ -6,6 +6,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::built;
 use crate::exclude::Exclude;
 use crate::inputs::Inputs;
 use crate::plan::{OpenFile, Plan};
@@ -160,7 +161,7 @@ impl Reader<'_, '_> {
     fn finish(&mut self, repository: &Repository) {
         let mut unrendered = Vec::new();
         for (unit, mut files) in std::mem::take(&mut self.units) {
-            let rendering = self.plan.rendering.as_ref().filter(|_| cfg!(feature = "workstation"));
+            let rendering = self.plan.rendering.as_ref().filter(|_| built::HAS_WORKSTATION);
             if let Some(rendering) = rendering.filter(|_| repository.is_rendered(&unit)) {
                 if unit.is_whole {
                     let rendered = render(&unit, rendering, self.plan.max_bytes);

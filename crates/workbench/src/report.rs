@@ -44,6 +44,9 @@ pub mod html_data;
 
 #[cfg(feature = "workstation")]
 mod html;
+#[cfg(not(feature = "workstation"))]
+#[path = "report/no_html.rs"]
+mod html;
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -327,10 +330,7 @@ pub fn write(
         ReportFormat::Gitlab => gitlab::write(report, out),
         ReportFormat::Sarif => sarif::write(report, out),
         ReportFormat::Junit => junit::write(report, options.warnings_fail, out),
-        #[cfg(feature = "workstation")]
         ReportFormat::Html => html::write(report, out),
-        #[cfg(not(feature = "workstation"))]
-        ReportFormat::Html => Err(io::ErrorKind::Unsupported.into()),
     }
 }
 

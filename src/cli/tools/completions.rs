@@ -2,8 +2,9 @@
 
 use clap::ValueEnum as _;
 
+use super::list_choices;
+use crate::cli::ExitStatus;
 use crate::cli::terminal::Terminal;
-use crate::cli::{ExitStatus, list_choices};
 
 /// Print the completion script of a shell
 #[derive(Debug, clap::Args)]
@@ -25,13 +26,13 @@ pub struct Args {
 ///
 /// # Errors
 /// When the script cannot be written.
-pub fn run(args: &Args, command: &mut clap::Command, terminal: Terminal) -> anyhow::Result<ExitStatus> {
+pub fn run(args: &Args, mut memgate: clap::Command, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let Some(shell) = args.shell else {
         let names = clap_complete::Shell::value_variants().iter().map(ToString::to_string);
         return list_choices("completions", names, terminal);
     };
     let mut script = Vec::new();
-    clap_complete::generate(shell, command, "memgate", &mut script);
+    clap_complete::generate(shell, &mut memgate, "memgate", &mut script);
     terminal.raw(&script)?;
     Ok(ExitStatus::Clean)
 }

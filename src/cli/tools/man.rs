@@ -7,9 +7,10 @@ use anyhow::Context as _;
 use clap::builder::StyledStr;
 use clap_mangen::Man;
 
+use super::list_choices;
+use crate::cli::ExitStatus;
 use crate::cli::file::write_whole;
 use crate::cli::terminal::Terminal;
-use crate::cli::{ExitStatus, list_choices};
 
 /// Print the manual page of a command
 #[derive(Debug, clap::Args)]
