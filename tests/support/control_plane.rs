@@ -54,21 +54,26 @@ impl ControlPlane {
     /// # Errors
     /// When a program is missing, or one does not come up; the text ends with the end of its log.
     pub(crate) fn start() -> Result<Self> {
-        Self::start_with(None)
+        Self::start_with(None, &[])
+    }
+
+    /// The same with the controller that checks the types in ValidatingAdmissionPolicies.
+    pub(crate) fn start_with_types() -> Result<Self> {
+        Self::start_with(None, &components::TYPES)
     }
 
     /// The same with an apiserver that reaches Services through a proxy for HTTPS, since there is no
     /// network for them here, and with the controllers that let things come and go as in a real one.
     pub(crate) fn start_behind(proxy: SocketAddr) -> Result<Self> {
-        Self::start_with(Some(proxy))
+        Self::start_with(Some(proxy), &components::FURTHER)
     }
 
-    fn start_with(proxy: Option<SocketAddr>) -> Result<Self> {
+    fn start_with(proxy: Option<SocketAddr>, further: &[&str]) -> Result<Self> {
         let assets = Assets::find(&SearchPaths::from_environment()?)?;
-        wait::with_free_ports(|[port]| Self::start_at(&assets, port, proxy))
+        wait::with_free_ports(|[port]| Self::start_at(&assets, port, proxy, further))
     }
 
-    fn start_at(assets: &Assets, port: u16, proxy: Option<SocketAddr>) -> Result<Self> {
+    fn start_at(assets: &Assets, port: u16, proxy: Option<SocketAddr>, further: &[&str]) -> Result<Self> {
         let scratch = Scratch::new("cluster")?;
         let authority = Authority::new("memgate test cluster")?;
         let files = ApiServerFiles::write(&scratch, &authority, proxy)?;
@@ -84,7 +89,6 @@ impl ControlPlane {
         let mut apiserver = start_apiserver(assets, &files, &scratch, port)?;
         let connection = Connection::new(&admin)?;
         connection.wait_until_ready(&mut apiserver)?;
-        let further = if proxy.is_some() { &components::FURTHER[..] } else { &[] };
         let controller_manager = Process::start(
             "kube-controller-manager",
             &components::controller_manager(assets, &controllers, further),

@@ -31,7 +31,7 @@ use crate::{
     fixture::Trial,
     installed::{documents, exempt_client, install_crds, memgate},
     request::{Answer, path, send},
-    support::{control_plane::ControlPlane, release::Release},
+    support::{control_plane::ControlPlane, release::Release, wait},
 };
 
 /// What comes before the message of a policy that refused.
@@ -62,7 +62,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 impl PolicyCluster {
     /// Starts a cluster, installs CRDs and policies, and waits until every policy is in force.
     pub(crate) fn start() -> Result<Self> {
-        let cluster = ControlPlane::start()?;
+        let cluster = ControlPlane::start_with_types()?;
         install_crds(&cluster)?;
         let exempt = exempt_client(&cluster)?;
         let policies = Self { cluster, exempt, cluster_wide: Mutex::new(()) };
@@ -70,6 +70,31 @@ impl PolicyCluster {
         policies.cluster.admin().apply(&objects.join("\n---\n"))?;
         parity::wait_until_in_force(&policies)?;
         Ok(policies)
+    }
+
+    /// What the apiserver says of the types in a policy once it has checked them; null when all is well.
+    fn type_warnings(&self, name: &str) -> Result<Value> {
+        let path = format!("/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/{name}");
+        let status = wait::until(&format!("the types of {name} to be checked"), || {
+            let policy = self.send(Method::GET, &path, None)?.object()?;
+            let done = policy["status"]["observedGeneration"] == policy["metadata"]["generation"];
+            Ok(done.then(|| policy["status"].clone()))
+        })?;
+        ensure!(status["typeChecking"].is_object(), "{name}: {status}");
+        Ok(status["typeChecking"]["expressionWarnings"].clone())
+    }
+
+    /// The same of a policy that this cluster does not have, without a binding.
+    pub(crate) fn type_warnings_of(&self, policy: &Value) -> Result<Value> {
+        let name = policy["metadata"]["name"].as_str().context("a policy has a name")?;
+        let kept = json!({
+            "apiVersion": policy["apiVersion"], "kind": policy["kind"],
+            "metadata": {"name": name}, "spec": policy["spec"],
+        });
+        self.cluster.admin().apply(&kept.to_string())?;
+        let warnings = self.type_warnings(name);
+        self.cluster.kubectl(&["delete", "validatingadmissionpolicy", name, "--wait=false"])?.ok()?;
+        warnings
     }
 
     /// Sends a request as a user whom the policies are for.

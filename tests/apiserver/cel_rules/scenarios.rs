@@ -19,14 +19,7 @@ pub(super) fn knows_types(fixture: &Fixture) -> Result<()> {
     let mut checked = 0;
     for policy in objects()?.iter().filter(|object| object["kind"] == "ValidatingAdmissionPolicy") {
         let name = policy["metadata"]["name"].as_str().context("a policy has a name")?;
-        let path = format!("/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/{name}");
-        let status = wait::until(&format!("the types of {name} to be checked"), || {
-            let policy = policies.send(Method::GET, &path, None)?.object()?;
-            let done = policy["status"]["observedGeneration"] == policy["metadata"]["generation"];
-            Ok(done.then(|| policy["status"].clone()))
-        })?;
-        ensure!(status["typeChecking"].is_object(), "{name}: {status}");
-        let warnings = &status["typeChecking"]["expressionWarnings"];
+        let warnings = policies.type_warnings(name)?;
         ensure!(warnings.is_null(), "{name}: {warnings:#}");
         checked += 1;
     }

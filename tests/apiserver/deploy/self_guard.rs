@@ -340,10 +340,8 @@ fn binds_no_other_account(fixture: &Fixture) -> Result<()> {
         ensure!(answer.granted(), "{kind}: {}", answer.message());
     }
     let policy = format!("{GROUP}/validatingadmissionpolicies/memgate-{}-self-guard", guarded.namespace);
-    let checked = wait::until("the check of types", || {
-        let object = cluster.block_on(send(&cluster.client(), Method::GET, &policy, None))?.object()?;
-        Ok((object["status"]["observedGeneration"].is_number()).then_some(object))
-    })?;
-    ensure!(checked["status"]["typeChecking"].get("expressionWarnings").is_none(), "{}", checked["status"]);
+    let policy = cluster.block_on(send(&cluster.client(), Method::GET, &policy, None))?.object()?;
+    let warnings = fixture.policies()?.type_warnings_of(&policy)?;
+    ensure!(warnings.is_null(), "{warnings:#}");
     Ok(())
 }
