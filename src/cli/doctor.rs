@@ -128,7 +128,7 @@ struct DeploymentFlags {
 
 /// The settings of these flags; `None` if a flag is wrong.
 fn parse_flags(flags: &[&str]) -> Option<Settings> {
-    DeploymentFlags::try_parse_from(flags).ok()?.settings.settings().ok()
+    DeploymentFlags::try_parse_from(flags).ok()?.settings.settings().ok().map(|(settings, _)| settings)
 }
 
 /// A line for each check. Checks with the same result about several subjects share a line.

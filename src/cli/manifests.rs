@@ -151,9 +151,9 @@ impl CertsArg {
 /// # Errors
 /// When the CA cannot be read or the text cannot be written.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
-    let settings = args.settings.settings()?;
+    let (settings, server_keys) = args.settings.settings()?;
     let components = components(args)?;
-    if !args.settings.server_keys()?.is_empty() && !components.contains(&Component::Settings) {
+    if !server_keys.is_empty() && !components.contains(&Component::Settings) {
         terminal.note(
             "note: the file of --config also has keys for serve alone, which are not passed on: write it into the ConfigMap \
              memgate-settings, and add --component settings",

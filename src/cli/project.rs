@@ -39,7 +39,7 @@ pub struct ProjectArgs {
     /// has .git. Without a repository, and for PATHs with different files, it is that of the working directory. Its
     /// keys are paths, sets (files that are judged apart), rules (severities of findings), exclude, families, failOn,
     /// strict, namespace, namespaces (labels of Namespaces that are not among the inputs, by glob), and settings with
-    /// the keys of --config. Flags win over it.
+    /// those keys of --config that are not for serve alone. Flags win over it.
     #[arg(long, value_name = "FILE", help_heading = "Input")]
     project: Option<PathBuf>,
 }

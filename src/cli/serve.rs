@@ -17,6 +17,7 @@ use crate::cli::input::load_whole;
 use crate::cli::limits::LimitArgs;
 use crate::cli::serve::audit::AuditArgs;
 use crate::cli::serve::certs::CertArgs;
+use crate::cli::server_keys::ServerKeys;
 use crate::cli::settings::ServerSettingsArgs;
 use crate::cli::terminal::Terminal;
 use memgate_certs::tls;
@@ -159,8 +160,8 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     };
     logs::init(format, &args.log).context("failed to start the log")?;
     let runtime = runtime().context("failed to start the runtime")?;
-    let options = options(args)?;
-    let mut settings = args.settings.settings()?;
+    let (mut settings, keys) = args.settings.settings()?;
+    let options = options(args, &keys)?;
     settings.policies.own_namespace = args.certs.namespace();
     settings.platforms.watches_workloads = args.ark_brokers;
     let state = if args.state.is_empty() {
@@ -193,13 +194,12 @@ fn read_definitions(snapshot: &Snapshot) -> io::Result<()> {
     thread::Builder::new().name("definitions".to_owned()).spawn(read).map(drop)
 }
 
-fn options(args: &Args) -> anyhow::Result<Options> {
-    let keys = args.settings.server_keys()?;
-    let source = args.certs.source(&keys, !args.state.is_empty())?;
+fn options(args: &Args, keys: &ServerKeys) -> anyhow::Result<Options> {
+    let source = args.certs.source(keys, !args.state.is_empty())?;
     let traces = args.traces.settings();
     let (listen, health) = (args.listen, args.health);
     let (events, policies) = (!args.no_events, !args.no_policies);
-    let audit = args.audit.options(&keys, args.certs.namespace())?;
+    let audit = args.audit.options(keys, args.certs.namespace())?;
     let mut options = Options { listen, health, events, policies, audit, traces, ..Options::new(source) };
     options.client_auth = args.certs.client_auth();
     options.registration = args.certs.registration();
@@ -207,7 +207,7 @@ fn options(args: &Args) -> anyhow::Result<Options> {
         options.timers.drain_grace = FIXED_STATE_DRAIN_GRACE;
         options.timers.drain_quiet = Duration::ZERO;
     }
-    args.limits.apply(&keys, &mut options)?;
+    args.limits.apply(keys, &mut options)?;
     Ok(options)
 }
 

@@ -142,9 +142,17 @@ impl SettingsArgs {
     /// # Errors
     /// When the file cannot be read or has an unknown key or value.
     pub fn settings(&self, of_repository: Option<&SettingsFile>) -> anyhow::Result<Settings> {
+        self.joined(self.document()?.as_ref(), of_repository)
+    }
+
+    fn joined(
+        &self,
+        document: Option<&Document>,
+        of_repository: Option<&SettingsFile>,
+    ) -> anyhow::Result<Settings> {
         let file = match &self.config {
             Some(path) => {
-                let file = self.document()?.map(|document| serde_json::from_value(document.value().clone()));
+                let file = document.map(|document| serde_json::from_value(document.value().clone()));
                 let failed = || format!("failed to read the settings {}", path.display());
                 file.transpose().with_context(failed)?.unwrap_or_default()
             }
@@ -161,23 +169,17 @@ impl SettingsArgs {
 }
 
 impl ServerSettingsArgs {
-    /// What the file sets about the server alone.
-    ///
-    /// # Errors
-    /// When the file cannot be read or has an unknown key or value.
-    pub fn server_keys(&self) -> anyhow::Result<ServerKeys> {
-        Ok(ServerKeys::new(self.common.document()?))
-    }
-
-    /// Joins the defaults, the file and the flags.
+    /// Joins the defaults, the file and the flags; and what the file sets about the server alone. The file is read once,
+    /// as it may be a pipe.
     ///
     /// # Errors
     /// When the file cannot be read, or a value cannot be used.
-    pub fn settings(&self) -> anyhow::Result<Settings> {
-        let mut settings = self.common.settings(None)?;
+    pub fn settings(&self) -> anyhow::Result<(Settings, ServerKeys)> {
+        let document = self.common.document()?;
+        let mut settings = self.common.joined(document.as_ref(), None)?;
         self.platforms.apply(&mut settings.platforms)?;
         self.policies.apply(&mut settings.policies);
-        Ok(settings)
+        Ok((settings, ServerKeys::new(document)))
     }
 }
 
@@ -300,7 +302,7 @@ sympozium: {memoryMode: sidecar, writerTokens: always, waitImage: wait, memoryIm
             let arguments = std::iter::once("serve").chain(flags.iter().map(String::as_str));
             TestArgs::try_parse_from(arguments).expect("good flags").settings
         };
-        let from_config =
+        let (from_config, _) =
             parse(&[format!("--config={}", config.display())]).settings().expect("good settings");
         let of_platforms = ["--orloj-", "--sympozium-"];
         let mut flags = flags(&from_config);
@@ -316,7 +318,7 @@ sympozium: {memoryMode: sidecar, writerTokens: always, waitImage: wait, memoryIm
             .filter(|flag| of_platforms.iter().any(|it| flag.starts_with(it)))
             .collect();
         assert_eq!(names, all, "each flag of a platform differs from its default");
-        assert_eq!(parse(&flags).settings().expect("good settings"), from_config);
+        assert_eq!(parse(&flags).settings().expect("good settings").0, from_config);
         let project = project::read(&repository).expect("a good file");
         let common = parse(&[]).common;
         assert_eq!(common.settings(Some(&project.settings)).expect("good settings"), from_config);

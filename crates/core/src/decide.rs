@@ -3,8 +3,6 @@
 //! [`decide`] takes a request and a snapshot and returns findings and edits. It has no clock, no
 //! I/O and no randomness; the same input gives the same decision everywhere. It lists what it could not
 //! look up in [`Decision::unknown`].
-//!
-//! The namespace of an object whose request or manifest may not name one.
 
 pub mod audit;
 pub mod codes;

@@ -1,6 +1,6 @@
 //! Rules that the apiserver can check by itself, in CEL, while memgate does not answer.
 //!
-//! A family writes its tables, and `deploy` turns them into admission policies. This module does not evaluate CEL:
+//! A family writes its tables, and `install` turns them into admission policies. This module does not evaluate CEL:
 //! tests on a real apiserver check that a rule agrees with the family's own code.
 //!
 //! In an expression `self` is the object and `$name` is a [`CelVariable`] of the same table. Each

@@ -1,6 +1,6 @@
 //! The views of objects in CEL, for policy rules that the apiserver evaluates itself.
 //!
-//! A family writes tables of the fields of its views, a typed rule makes expressions over them, and `deploy` makes
+//! A family writes tables of the fields of its views, a typed rule makes expressions over them, and `install` makes
 //! ValidatingAdmissionPolicies of these. In a table `self` is the object and `$name` is a [`CelVariable`] of the
 //! family's tables, as in [`cel`](crate::cel). Tests on a real apiserver check that a table agrees with the view.
 

@@ -99,6 +99,8 @@ impl CertArgs {
             files || self.tls_cert.is_none(),
             "this certificate is made, not read; leave out --tls-cert and --tls-key, or give --certs files"
         );
+        // Wrong values are wrong in every mode.
+        let policy = policy(keys)?;
         Ok(match mode {
             CertMode::Files | CertMode::CertManager => CertSource::Files {
                 cert: self.tls_cert.clone().unwrap_or_else(|| MOUNTED_CERT.into()),
@@ -107,7 +109,7 @@ impl CertArgs {
             CertMode::SelfSigned => {
                 CertSource::SelfSigned { names: self.tls_names.clone(), ca: self.tls_ca_out.clone() }
             }
-            CertMode::Builtin => CertSource::Builtin(self.builtin(keys)?),
+            CertMode::Builtin => CertSource::Builtin(self.builtin(policy)),
         })
     }
 
@@ -128,20 +130,24 @@ impl CertArgs {
         self.register_after_ready.then(registration)
     }
 
-    fn builtin(&self, keys: &ServerKeys) -> anyhow::Result<Builtin> {
-        let mut policy = CertPolicy::default();
-        keys.set("caValidity", duration::parse_validity, &mut policy.ca)?;
-        keys.set("leafValidity", duration::parse_validity, &mut policy.leaf)?;
-        keys.set("renewFraction", parse_percent, &mut policy.renew_percent)?;
-        keys.set("keyAlgorithm", parse_key, &mut policy.key)?;
-        let message = "no certificate outlives its CA; give a longer caValidity".to_owned();
-        keys.ensure(policy.leaf <= policy.ca, "leafValidity", &message)?;
+    fn builtin(&self, policy: CertPolicy) -> Builtin {
         let namespace = self.namespace();
         let mut names = service_names(&self.service, &namespace);
         names.extend(self.tls_names.iter().cloned());
         let (secret, configuration) = (self.ca_secret.clone(), self.webhook_configuration.clone());
-        Ok(Builtin { namespace, secret, configuration, names, policy })
+        Builtin { namespace, secret, configuration, names, policy }
     }
+}
+
+fn policy(keys: &ServerKeys) -> anyhow::Result<CertPolicy> {
+    let mut policy = CertPolicy::default();
+    keys.set("caValidity", duration::parse_validity, &mut policy.ca)?;
+    keys.set("leafValidity", duration::parse_validity, &mut policy.leaf)?;
+    keys.set("renewFraction", parse_percent, &mut policy.renew_percent)?;
+    keys.set("keyAlgorithm", parse_key, &mut policy.key)?;
+    let message = "no certificate outlives its CA; give a longer caValidity".to_owned();
+    keys.ensure(policy.leaf <= policy.ca, "leafValidity", &message)?;
+    Ok(policy)
 }
 
 fn parse_key(text: &str) -> Result<KeyKind, String> {
@@ -175,15 +181,24 @@ mod tests {
 
     #[test]
     fn has_the_defaults_of_the_server_and_sets_every_option() {
-        let args =
-            CertArgs::augment_args(clap::Command::new("serve").arg(clap::Arg::new("state").long("state")));
-        let args = args.try_get_matches_from(["serve", "--namespace=a"]).expect("good");
-        let args = CertArgs::from_arg_matches(&args).expect("good");
-        assert_eq!(args.builtin(&keys("")).expect("good").policy, CertPolicy::default());
+        assert_eq!(policy(&keys("")).expect("good"), CertPolicy::default());
         let file = "{caValidity: 2h, leafValidity: 1h, renewFraction: 0.5, keyAlgorithm: p384}";
         let (ca, leaf) = (Duration::from_hours(2), Duration::from_hours(1));
-        let policy = CertPolicy { ca, leaf, renew_percent: 50, key: KeyKind::P384 };
-        assert_eq!(args.builtin(&keys(file)).expect("good").policy, policy);
+        let wanted = CertPolicy { ca, leaf, renew_percent: 50, key: KeyKind::P384 };
+        assert_eq!(policy(&keys(file)).expect("good"), wanted);
+    }
+
+    #[test]
+    fn refuses_wrong_values_in_every_mode() {
+        let args =
+            CertArgs::augment_args(clap::Command::new("serve").arg(clap::Arg::new("state").long("state")));
+        for mode in ["files", "cert-manager", "self-signed", "builtin"] {
+            let flags = ["serve".to_owned(), format!("--certs={mode}")];
+            let args = args.clone().try_get_matches_from(flags).expect("good");
+            let args = CertArgs::from_arg_matches(&args).expect("good");
+            let error = args.source(&keys("{caValidity: nonsense}"), false).expect_err("wrong").to_string();
+            assert!(error.contains("caValidity"), "{error}");
+        }
     }
 
     #[test]

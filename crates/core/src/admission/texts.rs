@@ -1,6 +1,4 @@
-//! The texts of a response: warnings, and the message of a denial.
-//!
-//! How long the texts of a response may be.
+//! The texts of a response, and how long they may be: warnings, and the message of a denial.
 
 use memgate_model::finding::{Cause, Finding};
 use memgate_primitives::members::Members;

@@ -2,8 +2,6 @@
 //!
 //! Each family that recognises a pod decides on its own. What they add is joined in the order of the
 //! families, so a later one sees the pod with the edits of the earlier ones.
-//!
-//! The controller of a pod, and whether it creates a refused pod again.
 
 mod validity;
 

@@ -150,7 +150,11 @@ volumes:
 
 {{/* The keys of the settings file, for the values that are set, including zero; empty if there are none. */}}
 {{- define "memgate.settings" -}}
-{{- $keys := dict "auditRate" .Values.policies.audit.rate "maxReports" .Values.policies.audit.maxReports }}
+{{- $keys := dict }}
+{{- with .Values.policies.audit }}
+{{- $_ := set $keys "auditRate" .rate }}
+{{- $_ := set $keys "maxReports" .maxReports }}
+{{- end }}
 {{- with .Values.limits }}
 {{- $_ := set $keys "maxBodyBytes" .bodyBytes }}
 {{- $_ := set $keys "maxBytesInFlight" .inFlightBytes }}
@@ -218,6 +222,11 @@ volumes:
 {{- end }}
 {{- end }}
 {{- if include "memgate.settings" . }}
+{{- range .Values.extraArgs }}
+{{- if hasPrefix "--config" . }}
+{{- fail "extraArgs has --config, and limits, timeouts, certs or policies.audit have values of which the chart makes that file: move these values into your file" }}
+{{- end }}
+{{- end }}
 - --config=/etc/memgate/settings/settings.yaml
 {{- end }}
 {{- if .Values.policies.arkBrokers }}
@@ -245,7 +254,12 @@ volumes:
 {{- end }}
 {{- end }}
 {{- include "memgate.flags" (dict "reference-grace" .Values.referenceGrace) }}
-{{- include "memgate.flags" (dict "audit-interval" .Values.policies.audit.interval "max-state" .Values.limits.stateBytes) }}
+{{- with .Values.policies.audit }}
+{{- include "memgate.flags" (dict "audit-interval" .interval) }}
+{{- end }}
+{{- with .Values.limits }}
+{{- include "memgate.flags" (dict "max-state" .stateBytes) }}
+{{- end }}
 {{- include "memgate.flags" (dict "log" .Values.log.level "log-format" .Values.log.format "otlp-endpoint" .Values.tracing.otlpEndpoint "otlp-sampling" .Values.tracing.sampling) }}
 {{- range .Values.extraArgs }}
 - {{ . | quote }}

@@ -69,6 +69,16 @@ fn promotions_and_exemptions_at_any_time() {
     }
 }
 
+/// The clock of one replica may go back: it says what it would have said then.
+#[test]
+fn a_clock_that_goes_back() {
+    let (before, after) = (time("2027-01-14T23:59:59Z"), time(START));
+    let says = |now| at(&[promoted(START)], now).decision.findings[0].message().into_owned();
+    let first = says(before);
+    assert_ne!(says(after), first);
+    assert_eq!(says(before), first);
+}
+
 #[test]
 fn exemptions_that_come_to_nothing() {
     let now = time("2027-02-01T00:00:00Z");

@@ -1,7 +1,5 @@
 //! The fields of an Ensemble that decisions read. A field of the wrong type counts as absent, and list elements
-//! keep their index.
-//!
-//! The effect of the membrane on one agent: combines rules, relationships and defaults.
+//! keep their index. The effect of the membrane on one agent is what rules, relationships and defaults come to.
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;

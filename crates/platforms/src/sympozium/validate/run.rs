@@ -1,8 +1,6 @@
-//! Validates an AgentRun.
+//! Validates an AgentRun; those of Celln run in a virtual machine without a pod, skills or shared memory.
 //!
-//! Validates runs of Celln: in a virtual machine without a pod, skills or shared memory.
-//!
-//! Newer definitions of AgentRun have values and rules for them, which stand here until the bundled definition has them.
+//! Newer definitions of AgentRun have values and rules for Celln, which stand here until the bundled definition has them.
 
 use crate::message::fit_names;
 use crate::prelude::*;
