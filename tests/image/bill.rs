@@ -26,8 +26,8 @@ fn the_bill_of_materials_is_complete() {
     let target = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
     let tree = Command::new(env!("CARGO"))
         .args([
-            "tree", "--locked", "--no-default-features", "--edges", "normal,no-proc-macro", "--prefix",
-            "none", "--format", "{p}", "--target", &target,
+            "tree", "--locked", "--package", "memgate", "--no-default-features", "--edges",
+            "normal,no-proc-macro", "--prefix", "none", "--format", "{p}", "--target", &target,
         ])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
