@@ -19,6 +19,7 @@ GUNGRAUN_RUNNER="$(tools/cargo-tool.sh gungraun-runner "$version")"
 export GUNGRAUN_RUNNER GUNGRAUN_HOME="$target/gungraun"
 export CARGO_PROFILE_BENCH_LTO=off CARGO_PROFILE_BENCH_CODEGEN_UNITS=1
 rm -rf "$GUNGRAUN_HOME"
+mkdir -p "$target"
 log="$target/instructions.log"
 bench() { cargo bench --locked --quiet --package memgate-counts "$@"; }
 bench --bench instructions --bench commands > "$log" 2>&1 || { cat "$log" >&2; exit 1; }
