@@ -248,9 +248,12 @@ pub struct SchemaStandIn {
     pub with_status: &'static [&'static Kind],
     /// Whether a violation is accepted on purpose in an object of this kind, given the object as it was written.
     pub tolerates: fn(&Kind, &Tree, &SchemaViolation<'_>) -> bool,
-    /// Whether a later version of the platform accepts what its bundled definition refuses. A definition among the
-    /// inputs speaks for itself.
-    pub later_accepts: fn(&Kind, &SchemaViolation<'_>) -> bool,
+    /// What is said instead of a violation of the bundled definition, if another release of the platform that is in use
+    /// takes the value: a warning. A definition among the inputs speaks for itself.
+    pub other_release: fn(&Kind, &SchemaViolation<'_>) -> Option<Finding>,
+    /// The fields that the bundled definitions do not have and that are no unknown fields, as paths of a definition: other
+    /// releases have them, or rules of the family speak of them.
+    pub known_besides: &'static [(&'static Kind, &'static str)],
 }
 
 /// An aggregated API server of the platform. The cluster's apiserver forwards requests for its kinds to it, without

@@ -31,6 +31,10 @@ impl Snapshot {
         Self { settings, crds: None, policies: Arc::default(), kinds: Kinds::default() }
     }
 
+    const fn for_readers(&self) -> (&Kinds, Option<&Crds>) {
+        (&self.kinds, self.crds.as_ref())
+    }
+
     /// Sets the known objects of a kind.
     pub fn set(&mut self, kind: &'static Kind, state: KindState) {
         self.kinds.insert(kind, Arc::new(state));
@@ -84,11 +88,11 @@ impl Snapshot {
 impl<'s> StateReader<'s> {
     /// A reader for a decision about an object in a known namespace.
     pub fn new(snapshot: &'s Snapshot, budget: &'s Budget<'s>) -> Self {
-        Self::of(&snapshot.kinds, snapshot.settings.for_readers(), true, budget)
+        Self::of(snapshot.for_readers(), snapshot.settings.for_readers(), true, budget)
     }
 
     /// A reader for a decision about an object whose namespace was not given.
     pub fn without_namespace(snapshot: &'s Snapshot, budget: &'s Budget<'s>) -> Self {
-        Self::of(&snapshot.kinds, snapshot.settings.for_readers(), false, budget)
+        Self::of(snapshot.for_readers(), snapshot.settings.for_readers(), false, budget)
     }
 }

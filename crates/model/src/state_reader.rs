@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::crds::Crds;
 use crate::kind::Kind;
 use crate::object::index::{BY_NAME, Index};
 use crate::object::{Coverage, DEFAULT_NAMESPACE, KindState, Kinds, Lookup, Object, Reference};
@@ -18,6 +19,7 @@ const MAX_UNKNOWN: usize = 1_000;
 #[derive(Debug)]
 pub struct StateReader<'s> {
     kinds: &'s Kinds,
+    crds: Option<&'s Crds>,
     platforms: &'s PlatformSettings,
     cluster_domain: &'s str,
     namespace_given: bool,
@@ -28,17 +30,22 @@ pub struct StateReader<'s> {
 impl<'s> StateReader<'s> {
     /// A reader for the decision about an object whose namespace was given or not.
     pub fn of(
-        kinds: &'s Kinds,
+        (kinds, crds): (&'s Kinds, Option<&'s Crds>),
         (platforms, cluster_domain): (&'s PlatformSettings, &'s str),
         namespace_given: bool,
         budget: &'s Budget<'s>,
     ) -> Self {
-        Self { kinds, platforms, cluster_domain, namespace_given, budget, unknown: RefCell::default() }
+        Self { kinds, crds, platforms, cluster_domain, namespace_given, budget, unknown: RefCell::default() }
     }
 
     /// The budget of the decision.
     pub const fn budget(&self) -> &'s Budget<'s> {
         self.budget
+    }
+
+    /// Whether the bundled definition of a kind is the one that counts: in files, without a definition among the inputs.
+    pub fn goes_by_bundle(&self, kind: &Kind) -> bool {
+        self.crds.is_some_and(|crds| !crds.is_given(kind.group, kind.kind))
     }
 
     /// One object by name. An invalid name counts as absent, so that it never becomes part of a request to the

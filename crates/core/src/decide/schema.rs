@@ -144,12 +144,15 @@ fn add(
     let (covered, mut seen) = (Covered::by(own), Members::default());
     let (mut denials, mut warnings) = (0, 0);
     for (index, violation) in violations.iter().enumerate() {
-        let is_later = || !schema.is_given && (stand_in.later_accepts)(subject.kind, violation);
-        let is_tolerated = || {
-            index >= schema.from
-                && ((stand_in.tolerates)(subject.kind, subject.object, violation) || is_later())
-        };
+        let of_definition = index >= schema.from;
+        let is_tolerated =
+            || of_definition && (stand_in.tolerates)(subject.kind, subject.object, violation);
         if covered.contains(violation) || is_tolerated() || !seen.insert(&violation.pointer) {
+            continue;
+        }
+        let by_bundle = of_definition && !schema.is_given;
+        if let Some(warning) = by_bundle.then(|| (stand_in.other_release)(subject.kind, violation)).flatten() {
+            findings.push(warning);
             continue;
         }
         let count = if violation.stored { &mut warnings } else { &mut denials };

@@ -107,6 +107,9 @@ const ARK_CONFIG_SCHEMA: Schema = schema! { open {
     "spec": guarded { "defaultMemory": MEMORY_REF, "queryTTL": text, },
 } };
 
+/// The fields of older versions, which users still write. Their own rules speak of them, or nothing does.
+pub(crate) static OLD_FIELDS: [(&Kind, &str); 1] = [(&QUERY, "spec.targets")];
+
 /// A reference to a Memory, in a Query or in an ArkConfig.
 const MEMORY_REF: Schema = schema! { guarded { "name" "namespace": text, } };
 

@@ -22,6 +22,12 @@ pub(crate) const REDIS_TTL_DEFAULT: i64 = 3600;
 /// The value of an unset `spec.vectorStore.collection`: the default of the CRD's schema.
 pub(crate) const COLLECTION_DEFAULT: &str = "agent-memories";
 
+/// The embedding providers of the successor.
+pub(crate) const EMBEDDING_PROVIDERS: [&str; 2] = [EMBEDDING_PROVIDER_DEFAULT, "openai"];
+
+/// The embedding providers that only older releases of the successor accept.
+pub(crate) const OLDER_EMBEDDING_PROVIDERS: [&str; 2] = ["google", "voyageai"];
+
 /// The value of an unset `spec.embedding.provider` of the successor: the name of the model decides.
 pub(crate) const EMBEDDING_PROVIDER_DEFAULT: &str = "auto";
 
@@ -49,6 +55,8 @@ pub(crate) struct Dialect {
     pub(crate) memory_ref: &'static [&'static str],
     /// The vector databases that the CRD's schema accepts.
     pub(crate) providers: &'static [&'static str],
+    /// Those that only older releases accept.
+    pub(crate) older_providers: &'static [&'static str],
     /// Whether this is the successor, whose rules differ in places.
     pub(crate) successor: bool,
 }
@@ -63,6 +71,7 @@ const ARKONIS_NAMES: Dialect = Dialect {
     pod_label: "arkonis.dev/deployment",
     memory_ref: &["spec", "memoryRef"],
     providers: &["qdrant", "pinecone", "weaviate"],
+    older_providers: &[],
     successor: false,
 };
 
@@ -81,7 +90,8 @@ pub(crate) static KUBESWARM: Dialect = Dialect {
     settings: Kind::new(KUBESWARM_GROUP, "SwarmSettings", "swarmsettings", SETTINGS),
     pod_label: "kubeswarm/deployment",
     memory_ref: &["spec", "runtime", "loop", "memory", "ref"],
-    providers: &["qdrant", "pinecone", "weaviate", "pgvector"],
+    providers: &["qdrant", "pgvector"],
+    older_providers: &["pinecone", "weaviate"],
     successor: true,
 };
 

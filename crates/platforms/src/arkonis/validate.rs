@@ -18,10 +18,12 @@ use memgate_model::request::Operation;
 use memgate_schema::violation::{Rule, SchemaViolation};
 
 use super::api::{
-    Backend, COLLECTION_DEFAULT, DIALECTS, Dialect, EMBEDDING_PROVIDER_DEFAULT, Embedding, KUBESWARM,
-    MISNAMED_GROUP, Memory, Redis, VectorStore, memory_name,
+    Backend, COLLECTION_DEFAULT, DIALECTS, Dialect, EMBEDDING_PROVIDER_DEFAULT, EMBEDDING_PROVIDERS, Embedding,
+    KUBESWARM, MISNAMED_GROUP, Memory, OLDER_EMBEDDING_PROVIDERS, Redis, VectorStore, memory_name,
 };
-use super::codes::{API_VERSION_NOT_SERVED, FIELD_TYPE, IN_USE_CHANGED, IN_USE_DELETED, UNKNOWN_FIELD};
+use super::codes::{
+    API_VERSION_NOT_SERVED, FIELD_TYPE, IN_USE_CHANGED, IN_USE_DELETED, SWARM_OLDER_VALUE, UNKNOWN_FIELD,
+};
 
 const SCHEMA_CODES: Codes = Codes { field_type: &FIELD_TYPE, unknown_field: &UNKNOWN_FIELD };
 
@@ -44,11 +46,19 @@ pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     drop_below_wrong_types(findings, SCHEMA_CODES)
 }
 
-/// Later versions of the successor have more providers. The rule on providers judges them all.
-pub(crate) fn later_accepts(kind: &Kind, violation: &SchemaViolation<'_>) -> bool {
-    *kind == KUBESWARM.memory
+/// The warning about a value that only the successor's operator repository takes, and its newer chart refuses.
+pub(crate) fn other_release(kind: &Kind, violation: &SchemaViolation<'_>) -> Option<Finding> {
+    let (older, newer) = match violation.pointer.as_str() {
+        "/spec/vectorStore/provider" => (KUBESWARM.older_providers, KUBESWARM.providers),
+        "/spec/embedding/provider" => (&OLDER_EMBEDDING_PROVIDERS[..], &EMBEDDING_PROVIDERS[..]),
+        _ => return None,
+    };
+    let value = violation.shown();
+    let is_older = *kind == KUBESWARM.memory
         && matches!(violation.rule, Rule::Unsupported(_))
-        && violation.pointer.as_str() == "/spec/vectorStore/provider"
+        && older.contains(&value.trim_matches('"'));
+    let message = || format!("kubeswarm 0.4 refuses {value}; use {}", memory::one_of(newer));
+    is_older.then(|| Finding::warn(&SWARM_OLDER_VALUE, violation.pointer.clone(), message()))
 }
 
 /// The first denial of a memory resource, in document order. A stored resource with a denial is not usable.
@@ -95,6 +105,7 @@ fn memory(dialect: &'static Dialect, subject: &Subject<'_>, state: &mut StateRea
     let mut findings = schema_rules(dialect, subject.object, state.budget());
     findings.extend(memory::conditional_rules(dialect, subject.object));
     findings.extend(advice::findings(dialect, subject.object));
+    findings.extend(memory::embedding_missing(dialect, subject, state));
     findings.extend(advice::secret(subject, state));
     findings.extend(changed(dialect, subject, state));
     findings

@@ -114,15 +114,14 @@ const HARNESS_SCHEMA: Schema = schema! { open {
     "spec": open { "memory": any, "kagent": KAGENT, "codex" "claude" "byo": OTHER_RUNTIME, },
 } };
 
-/// Two shapes were seen: `templateRef` beside an inline `template`, and `template.ref` beside `template.inline`.
 const NEWER_AGENT_SCHEMA: Schema = schema! { open {
     "apiVersion": text,
     "metadata": METADATA_OF_JUDGED,
     "spec": open {
         "memory" "declarative": any,
         "templateRef" "harnessRef": NAMED,
-        "template": open { "modelConfig": NAMED, "ref": NAMED, "inline": open { "modelConfig": NAMED, }, },
-        "harness": open { "kagent": KAGENT, "ref": NAMED, "inline": open { "kagent": KAGENT, }, },
+        "template": open { "modelConfig": NAMED, },
+        "harness": open { "kagent": KAGENT, },
     },
 } };
 
@@ -174,7 +173,7 @@ pub(crate) static WAIT_PROBES: [(&Kind, &str); 2] = [
     (&AGENT, r#"{"declarative":{"memory":{"modelConfig":""}}}"#),
     (
         &HARNESS,
-        r#"{"kagent":{"memory":{"modelConfigRef":{"name":"none"},"ttlDays":999999}},"workload":{"image":"memgate.dev/none"},"substrate":{"workerPoolRef":{"name":"none"},"snapshotPolicy":{"location":"s3://none/"}}}"#,
+        r#"{"kagent":{"memory":{"modelConfigRef":{"name":"none"},"ttlDays":999999}},"workload":{"image":"memgate.dev/none@sha256:0000000000000000000000000000000000000000000000000000000000000000"},"substrate":{"workerPoolRef":{"name":"none"},"snapshotPolicy":{"location":"s3://none/"}}}"#,
     ),
 ];
 

@@ -186,14 +186,6 @@ pub(crate) fn tolerates(kind: &Kind, written: &Tree, violation: &SchemaViolation
     }
 }
 
-/// Later versions do not require the provider of a run's model, nor the Secret with its key.
-pub(crate) fn later_accepts(kind: &Kind, violation: &SchemaViolation<'_>) -> bool {
-    let place = violation.pointer.as_str();
-    *kind == AGENT_RUN
-        && matches!(violation.rule, Rule::Required(..))
-        && ["/spec/model/provider", "/spec/model/authSecretRef"].contains(&place)
-}
-
 /// Whether a pointer is to a skill of a config. It does not allocate a list of tokens, since it may be called for
 /// every element of a list.
 fn is_skill(pointer: &str) -> bool {

@@ -15,9 +15,6 @@ const fn spec(schema: Schema) -> Field {
 
 const NAMED: Schema = schema! { [guarded { "name": text, }] };
 
-/// A field that one document of upstream has and no definition yet.
-const HARNESS: Field = Field::new("harness", Schema::Text);
-
 pub(super) const AGENT: Schema = schema! { open {
     "metadata": METADATA,
     (spec(schema! { guarded {
@@ -27,7 +24,6 @@ pub(super) const AGENT: Schema = schema! { open {
         "memory": guarded { "enabled": boolean, "maxSizeKB": integer, "autoStore": boolean, "systemPrompt": text, },
         "volumes" "volumeMounts": NAMED,
         "runtimeRef": text,
-        HARNESS,
         "execution": guarded { "backend" "executionLifecycle": text, "cellnSelection": any, },
         "workspace": guarded { "perSessionPVC": boolean, "size" "storageClassName" "idleTTL": text, },
     } })),
@@ -66,7 +62,6 @@ pub(super) const STATE_AGENT_RUN: Schema = schema! { pruned {
     "spec": pruned {
         "agentRef" "instanceRef": text,
         "skills": [pruned { "skillPackRef" "configMapRef": text, "params": texts, }],
-        HARNESS,
         "task": pruned { "mode": text, "parameters": pruned { "image" "runtime": text, }, },
     },
 } };
@@ -102,7 +97,6 @@ pub(super) const ENSEMBLE: Schema = schema! { open {
         "stimulus": guarded { "name": text, },
         "volumes" "volumeMounts": NAMED,
         "sharedMemory": SHARED_MEMORY,
-        HARNESS,
     } })),
     "status": open { "tokenBudgetUsed": integer, "circuitBreakerOpen": boolean, },
 } };
@@ -113,7 +107,6 @@ const CONFIGS: Schema = schema! { [compared {
     "skills": [any],
     "memory": guarded { "enabled": boolean, "maxSizeKB": integer, "autoStore": boolean, "seeds": [text], },
     "env": texts,
-    HARNESS,
     (Field::new("displayName", Schema::Text)),
     (Field::new("model", Schema::Text)),
     (Field::new("provider", Schema::Text)),
