@@ -11,7 +11,7 @@ mod memory;
 
 use crate::message::first_of;
 use crate::prelude::*;
-use crate::schema_check::{self, Codes, drop_below_wrong_types};
+use crate::schema_check::{self, drop_below_wrong_types};
 use memgate_model::finding::Severity;
 use memgate_model::object::Defect;
 use memgate_model::request::Operation;
@@ -21,9 +21,7 @@ use super::api::{
     Backend, COLLECTION_DEFAULT, DIALECTS, Dialect, EMBEDDING_PROVIDER_DEFAULT, Embedding, KUBESWARM,
     MISNAMED_GROUP, Memory, Redis, VectorStore, memory_name,
 };
-use super::codes::{API_VERSION_NOT_SERVED, FIELD_TYPE, IN_USE_CHANGED, IN_USE_DELETED, UNKNOWN_FIELD};
-
-const SCHEMA_CODES: Codes = Codes { field_type: &FIELD_TYPE, unknown_field: &UNKNOWN_FIELD };
+use super::codes::{API_VERSION_NOT_SERVED, FIELD_TYPE, IN_USE_CHANGED, IN_USE_DELETED};
 
 /// All findings about the subject, in any order.
 pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
@@ -41,7 +39,7 @@ pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
         Some((dialect, Role::Agent)) => agent::findings(dialect, subject, state),
         Some((dialect, Role::Settings)) => memory::settings_findings(dialect, subject, state),
     };
-    drop_below_wrong_types(findings, SCHEMA_CODES)
+    drop_below_wrong_types(findings, &FIELD_TYPE)
 }
 
 /// Later versions of the successor have more providers. The rule on providers judges them all.
@@ -55,7 +53,7 @@ pub(crate) fn later_accepts(kind: &Kind, violation: &SchemaViolation<'_>) -> boo
 pub(crate) fn first_denial(dialect: &'static Dialect, memory: &Tree) -> Option<Defect> {
     let mut findings = schema_rules(dialect, memory, &Budget::default());
     findings.extend(memory::conditional_rules(dialect, memory));
-    let findings = drop_below_wrong_types(findings, SCHEMA_CODES).into_iter();
+    let findings = drop_below_wrong_types(findings, &FIELD_TYPE).into_iter();
     let denials = findings.filter(|finding| finding.severity == Severity::Deny);
     let first = denials.min_by_key(|finding| memory.document_position(&finding.pointer));
     first.map(|finding| Defect { message: finding.message().into_owned(), pointer: finding.pointer })
@@ -102,7 +100,7 @@ fn memory(dialect: &'static Dialect, subject: &Subject<'_>, state: &mut StateRea
 
 /// The rules of the CRD's schema, all of them independent of the backend.
 fn schema_rules(dialect: &'static Dialect, object: &Tree, work: &Budget<'_>) -> Vec<Finding> {
-    let mut findings = schema_check::check(object, &dialect.memory.schema, SCHEMA_CODES, work);
+    let mut findings = schema_check::check(object, &dialect.memory.schema, &FIELD_TYPE, work);
     findings.extend(memory::schema_rules(dialect, object));
     findings
 }
