@@ -156,6 +156,8 @@ pub struct Definitions {
     pub crds: &'static [fn() -> Cow<'static, str>],
     /// JSON Schema by kind and field, in YAML, for editors: what those definitions leave out. No decision reads it.
     pub hints: &'static str,
+    /// What users write for fields that those definitions lack, in YAML; `memgate_platforms::spellings` says in which form.
+    pub spellings: &'static str,
     /// The use of those definitions for files, in place of an apiserver.
     pub stand_in: SchemaStandIn,
     /// The line of the platform that ends, where the next one does not read its objects.
@@ -237,8 +239,13 @@ pub struct Faces {
 pub struct SchemaStandIn {
     /// The code of a violation that only the schema refuses.
     pub code: &'static Code,
-    /// The code of fields that the schema does not have, if the family reports them.
-    pub unknown_field: Option<&'static Code>,
+    /// The code of fields that the schema does not have.
+    pub unknown_field: &'static Code,
+    /// The source of the bundled definition of a kind, in words that follow "not in": `the CRD of arkonis 0.5.7`.
+    pub as_of: fn(&Kind) -> &'static str,
+    /// Whether a later version of the platform has a field that the bundled definition lacks, by its path
+    /// (`spec.tools[].name`): nothing is said of it.
+    pub later_field: fn(&Kind, &str) -> bool,
     /// The kinds that are not released yet: their definitions count only if they are among the inputs.
     pub unreleased: &'static [&'static Kind],
     /// The kind whose definition holds for objects of this kind and version, if it is another one: the platform has moved

@@ -52,9 +52,12 @@ pub static FAMILY: Family = Family {
     definitions: Definitions {
         crds: &[|| packed!("ark.yaml")],
         hints: include_str!("ark/hints.yaml"),
+        spellings: include_str!("ark/spellings.yaml"),
         stand_in: SchemaStandIn {
             code: &codes::SCHEMA,
-            unknown_field: Some(&codes::UNKNOWN_FIELD),
+            unknown_field: &codes::UNKNOWN_FIELD,
+            as_of: |_| "the CRD of Ark 0.1.67",
+            later_field: |_, _| false,
             unreleased: &[],
             moved: |_, _| None,
             with_status: &[&api::MEMORY],

@@ -56,9 +56,12 @@ pub static FAMILY: Family = Family {
     definitions: Definitions {
         crds: &[|| packed!("orka.yaml")],
         hints: include_str!("orka/hints.yaml"),
+        spellings: include_str!("orka/spellings.yaml"),
         stand_in: SchemaStandIn {
             code: &codes::SCHEMA,
-            unknown_field: None,
+            unknown_field: &codes::UNKNOWN_FIELD,
+            as_of: |_| "the CRD of Orka a29444a7",
+            later_field: |_, _| false,
             unreleased: &[&api::MEMORY_BACKEND],
             moved: |_, _| None,
             with_status: &[],

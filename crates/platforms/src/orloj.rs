@@ -51,9 +51,12 @@ pub static FAMILY: Family = Family {
     definitions: Definitions {
         crds: &[|| packed!("orloj.yaml")],
         hints: include_str!("orloj/hints.yaml"),
+        spellings: include_str!("orloj/spellings.yaml"),
         stand_in: SchemaStandIn {
             code: &codes::SCHEMA,
-            unknown_field: Some(&codes::UNKNOWN_FIELD),
+            unknown_field: &codes::UNKNOWN_FIELD,
+            as_of: |_| "the CRDs of Orloj's operator",
+            later_field: |_, _| false,
             unreleased: &[],
             moved: |_, _| None,
             with_status: &[],

@@ -59,9 +59,12 @@ pub static FAMILY: Family = Family {
             || packed!("sympozium-sessions.yaml"),
         ],
         hints: include_str!("sympozium/hints.yaml"),
+        spellings: include_str!("sympozium/spellings.yaml"),
         stand_in: SchemaStandIn {
             code: &codes::SCHEMA,
-            unknown_field: Some(&codes::UNKNOWN_FIELD),
+            unknown_field: &codes::UNKNOWN_FIELD,
+            as_of: |_| "the CRD of Sympozium 0.10.46",
+            later_field: |_, _| false,
             unreleased: &[],
             moved: |_, _| None,
             with_status: &[],

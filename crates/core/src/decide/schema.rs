@@ -17,13 +17,13 @@ use memgate_primitives::fix::Fix;
 use memgate_primitives::members::Members;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
-use memgate_primitives::suggest::{self, nearest, only_nearest};
+use memgate_primitives::suggest::{self, did_you_mean, nearest, only_nearest};
 use memgate_schema::crd::Crd;
 use memgate_schema::violation::{Rule, SchemaViolation, message, supported};
 use memgate_schema::{Document, NewObject, Status, Violations};
 
-use super::over_limit;
 use super::reported::{Covered, MAX_REPORTED, drop_contradicted};
+use super::{over_limit, unknown_fields};
 
 /// How many unknown fields of metadata are compared with known ones.
 const MAX_UNKNOWN_FIELDS: usize = 64;
@@ -102,7 +102,11 @@ fn compare(
     }
     drop_contradicted(family, given, &violations, own);
     let schema = Judged { from: of_metadata, is_given };
-    let not_shown = add(family, subject, &violations, schema, own, &mut findings);
+    let mut not_shown = add(family, subject, &violations, schema, own, &mut findings);
+    if version.is_some() {
+        findings.extend(unknown_fields::findings(family, kind, &object, is_given, own));
+        not_shown.warnings += object.more_unknown_fields();
+    }
     SchemaFindings { findings, not_shown }
 }
 
@@ -110,12 +114,13 @@ fn compare(
 /// matches it.
 fn misspelt(family: &Family, object: &Document<'_>) -> Vec<Finding> {
     const MEANT: [&str; 5] = ["name", "generateName", "namespace", "labels", "annotations"];
-    let Some(code) = family.definitions.stand_in.unknown_field else { return Vec::new() };
+    let code = family.definitions.stand_in.unknown_field;
     let finding = |field: &str| {
         let meant = nearest(field, MEANT)?;
         let shown = format!("metadata.{}", quoted(field).trim_matches('"'));
         let pointer = Pointer::new("/metadata").key(field);
-        let finding = Finding::warn(code, pointer, unknown_field_message(&shown, Some(meant))).at_key();
+        let finding =
+            Finding::warn(code, pointer, unknown_field_message(&shown, &did_you_mean(Some(meant)))).at_key();
         Some(finding.fix(only_nearest(field, MEANT).map(|meant| Fix::Rename(meant.to_owned()))))
     };
     memgate_schema::unknown_metadata(object).take(MAX_UNKNOWN_FIELDS).filter_map(finding).collect()

@@ -2,9 +2,9 @@
 
 use crate::arkonis::api::{Backend, Dialect, Memory, VectorStore, settings_names, settings_pointer};
 use crate::arkonis::codes::{
-    BACKEND_REQUIRED, BACKEND_UNKNOWN, DURABLE_BACKEND, EMBEDDING_MISSING, ENDPOINT_REQUIRED, MEMORY_BACKEND_UNKNOWN,
-    PROVIDER_REQUIRED, PROVIDER_UNKNOWN, REDIS_REQUIRED, REDIS_SECRET_REQUIRED, SECRET_NAME_INVALID,
-    SECTION_UNUSED, VECTOR_SECRET_NAME, VECTOR_STORE_REQUIRED,
+    BACKEND_REQUIRED, BACKEND_UNKNOWN, DURABLE_BACKEND, EMBEDDING_MISSING, ENDPOINT_REQUIRED, FIELD_TYPE,
+    MEMORY_BACKEND_UNKNOWN, PROVIDER_REQUIRED, PROVIDER_UNKNOWN, REDIS_REQUIRED, REDIS_SECRET_REQUIRED,
+    SECRET_NAME_INVALID, SECTION_UNUSED, VECTOR_SECRET_NAME, VECTOR_STORE_REQUIRED,
 };
 use crate::prelude::*;
 use crate::schema_check;
@@ -12,8 +12,6 @@ use memgate_model::finding::Code;
 use memgate_primitives::fix::Fix;
 use memgate_primitives::name::is_dns_subdomain;
 use memgate_primitives::suggest::{did_you_mean, nearest, only_nearest};
-
-use super::SCHEMA_CODES;
 
 const REDIS_SECRET: &str = "/spec/redis/secretRef/name";
 const ENDPOINT: &str = "/spec/vectorStore/endpoint";
@@ -218,7 +216,7 @@ pub(super) fn settings_findings(
     state: &mut StateReader<'_>,
 ) -> Vec<Finding> {
     let mut findings =
-        schema_check::check(subject.object, &dialect.settings.schema, SCHEMA_CODES, state.budget());
+        schema_check::check(subject.object, &dialect.settings.schema, &FIELD_TYPE, state.budget());
     let Some(name) = subject.object.text_at(&["spec", "memoryBackend"]) else {
         return findings;
     };
