@@ -320,8 +320,11 @@ fn show_differences() {
 #[test]
 fn of_what_differs_the_highest_nodes_are_shown() {
     let set = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<BTreeSet<_>>();
-    let bundle = set(&["A/v1 . object", "A/v1 a object", "A/v1 a.b string", "A/v1 c array", "A/v1 c[] string"]);
-    let other = set(&["A/v1 . object", "A/v1 c array", "A/v1 c[] string minLength=1", "A/v1 e object", "A/v1 e{} any"]);
+    let bundle =
+        set(&["A/v1 . object", "A/v1 a object", "A/v1 a.b string", "A/v1 c array", "A/v1 c[] string"]);
+    let other = set(&[
+        "A/v1 . object", "A/v1 c array", "A/v1 c[] string minLength=1", "A/v1 e object", "A/v1 e{} any",
+    ]);
     let expected =
         ["- A/v1 a object", "+ A/v1 c[] string minLength=1", "- A/v1 c[] string", "+ A/v1 e object"];
     assert_eq!(differences(&bundle, &other), expected);

@@ -243,9 +243,6 @@ pub struct SchemaStandIn {
     pub unknown_field: &'static Code,
     /// The source of the bundled definition of a kind, in words that follow "not in": `the CRD of arkonis 0.5.7`.
     pub as_of: fn(&Kind) -> &'static str,
-    /// Whether a later version of the platform has a field that the bundled definition lacks, by its path
-    /// (`spec.tools[].name`): nothing is said of it.
-    pub later_field: fn(&Kind, &str) -> bool,
     /// The kinds that are not released yet: their definitions count only if they are among the inputs.
     pub unreleased: &'static [&'static Kind],
     /// The kind whose definition holds for objects of this kind and version, if it is another one: the platform has moved
@@ -258,9 +255,9 @@ pub struct SchemaStandIn {
     /// What is said instead of a violation of the bundled definition, if another release of the platform that is in use
     /// takes the value: a warning. A definition among the inputs speaks for itself.
     pub other_release: fn(&Kind, &SchemaViolation<'_>) -> Option<Finding>,
-    /// The fields that the bundled definitions do not have and that are no unknown fields, as paths of a definition: other
-    /// releases have them, or rules of the family speak of them.
-    pub known_besides: &'static [(&'static Kind, &'static str)],
+    /// The fields of older releases, which users still write and no definition has any more, with `[]` for the elements of
+    /// a list (`spec.tools[].name`): rules of the family speak of them, or nothing does.
+    pub old_fields: &'static [(&'static Kind, &'static str)],
 }
 
 /// An aggregated API server of the platform. The cluster's apiserver forwards requests for its kinds to it, without

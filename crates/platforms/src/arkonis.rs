@@ -63,13 +63,12 @@ pub static FAMILY: Family = Family {
                     "the CRD of arkonis 0.5.7"
                 }
             },
-            later_field: |_, _| false,
             unreleased: &[],
             moved: |_, _| None,
             with_status: &[],
             tolerates: |_, _, _| false,
             other_release: validate::other_release,
-            known_besides: &[],
+            old_fields: &[],
         },
         departed: None,
         aggregated_server: None,

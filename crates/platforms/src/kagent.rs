@@ -62,13 +62,12 @@ pub static FAMILY: Family = Family {
                     "the CRD of kagent 0.10"
                 }
             },
-            later_field: |_, _| false,
             unreleased: &[],
             moved: api::moved,
             with_status: &[],
             tolerates: |_, _, _| false,
             other_release: |_, _| None,
-            known_besides: &[],
+            old_fields: &[],
         },
         departed: Some(api::DEPARTED),
         aggregated_server: None,

@@ -12,14 +12,15 @@ use memgate_schema::violation::type_message;
 
 use super::message::{fit_names, fits};
 
-/// The message about an unknown field, given the field and how the message ends.
-pub fn unknown_field_message(field: &str, ending: &str) -> String {
-    let message = format!("{field}: unknown field, it will be dropped{ending}");
-    if fits(&message) {
-        message
-    } else {
-        fit_names([field], |[field]| format!("{field}: unknown field{ending}"))
+/// The message about an unknown field, given how the message ends, and what it says besides if there is room.
+pub fn unknown_field_message(field: &Pointer, ending: &str, besides: &str) -> String {
+    let shown = quoted(&field.field());
+    let shown = shown.trim_matches('"');
+    let message = |more: &str| format!("{shown}: unknown field, it will be dropped{ending}{more}");
+    if let Some(message) = [besides, ""].into_iter().map(message).find(|message| fits(message)) {
+        return message;
     }
+    fit_names([shown], |[field]| format!("{field}: unknown field{ending}"))
 }
 
 /// Checks an object, except for its `metadata`, which the apiserver checks.
@@ -161,7 +162,7 @@ mod tests {
 
     #[test]
     fn says_what_was_meant_in_yaml() {
-        static REF: Schema = Schema::Object(&[Field::new("name", Schema::Text)]);
+        static REF: Schema = Schema::Open(&[Field::new("name", Schema::Text)]);
         static LIST: Schema = Schema::List(&REF);
         let meant = |at, schema, text| meant_instead(&Pointer::new(at), schema, text);
         assert_eq!(meant("/spec/ref", &REF, "house-1").as_deref(), Some("ref: {name: house-1}"));

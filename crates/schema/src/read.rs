@@ -154,15 +154,18 @@ impl<'d> Reader<'d> for NodeReader<'_, 'd> {
         self.step()?;
         let mut fields: Vec<(Cow<'d, str>, Option<Node<'d>>)> = Vec::new();
         while let Some(Key(key)) = object.next_key()? {
-            let Some(form) = self.form.field(&key).filter(|_| self.depth < MAX_DEPTH) else {
+            let known = self.form.field(&key);
+            if known.is_none() {
                 self.note_unknown(&key);
+            }
+            let Some(form) = known.filter(|_| self.depth < MAX_DEPTH) else {
                 object.next_value::<IgnoredAny>()?;
                 continue;
             };
             if fields.len() == MAX_ENTRIES {
                 return Err(self.too_many());
             }
-            let unknown = self.unknown.filter(|_| self.depth > 0 || key != "metadata");
+            let unknown = self.unknown.filter(|_| self.depth > 0 || key != "metadata" && key != "status");
             let path = Path::Key(&self.path, &key);
             let reader = NodeReader { form, unknown, path, depth: self.depth + 1, ..self };
             let value = object.next_value_seed(Seed(reader))?;
@@ -236,6 +239,22 @@ mod tests {
             assert_eq!(stored(text).as_deref(), Some(expected), "{text}");
         }
         assert_eq!(stored("{"), None);
+    }
+
+    #[test]
+    fn notes_what_the_schema_does_not_know() {
+        let fields = |text: &str| {
+            let schema = schema();
+            let document = read(text, &schema, false, &Budget::default()).expect("JSON");
+            let noted = document.unknown_fields().iter().map(|field| field.pointer.as_str().to_owned());
+            (noted.collect::<Vec<_>>(), document.more_unknown_fields())
+        };
+        let some = r#"{"kind":"a","metadata":{"x":1},"status":{"x":1},"any":{"x":1},"texts":{"x":"1"},"x":{"y":1},
+            "text":{"z":1},"list":[{"z":1}],"z/":null}"#;
+        assert_eq!(fields(some), (vec!["/x".to_owned(), "/z~1".to_owned()], 0));
+        let many: Vec<_> = (0..60).map(|number| format!(r#""x{number}":1"#)).collect();
+        let (noted, more) = fields(&format!("{{{}}}", many.join(",")));
+        assert_eq!((noted.len(), noted.last().map(String::as_str), more), (50, Some("/x49"), 10));
     }
 
     #[test]

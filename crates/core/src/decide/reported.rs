@@ -17,7 +17,6 @@ use memgate_primitives::budget::OverLimit;
 use memgate_primitives::members::{ByKey, Members};
 use memgate_primitives::pointer::Pointer;
 use memgate_schema::Violations;
-use memgate_schema::crd::CrdVersion;
 use memgate_schema::violation::{Rule, SchemaViolation};
 
 /// How many findings about one object are reported. More would fill the answer and help no reader.
@@ -114,14 +113,9 @@ fn warn_of_stored(findings: &mut [Finding], is_stored: impl Fn(&Finding) -> bool
     }
 }
 
-/// Drops findings that only repeat the bundled definition, where `given`, the definition that counts, differs.
-pub(super) fn drop_contradicted(
-    family: &Family,
-    given: Option<&CrdVersion>,
-    found: &Violations<'_>,
-    own: &mut Vec<Finding>,
-) {
-    let Some(version) = given else { return };
+/// Drops findings that only repeat the bundled definition, where another one counts, of which `found` is all that an
+/// object violates.
+pub(super) fn drop_contradicted(family: &Family, found: &Violations<'_>, own: &mut Vec<Finding>) {
     let repeats = |finding: &Finding| repeats_schema(family, finding);
     let broken: Members<&str> = found.iter().map(|violation| violation.pointer.as_str()).collect();
     own.retain(|finding| !repeats(finding) || up(&finding.pointer).any(|place| broken.contains(place)));

@@ -5,65 +5,93 @@ use memgate_model::family::Family;
 use memgate_model::finding::Finding;
 use memgate_model::kind::Kind;
 use memgate_platforms::schema_check::unknown_field_message;
-use memgate_platforms::spellings::{Meant, meant};
+use memgate_platforms::spellings::{Meant, Spelling, declared, spelling};
 use memgate_primitives::fix::Fix;
 use memgate_primitives::members::Members;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::{Pointer, list_index};
-use memgate_primitives::suggest::{nearest, only_nearest};
+use memgate_primitives::suggest::{did_you_mean, nearest, only_nearest};
+use memgate_schema::crd::SchemaNode;
 use memgate_schema::{Document, UnknownField};
 
 /// Up to this many fields of an object are listed where no single one can be meant.
 const FEW_FIELDS: usize = 4;
 
+/// The definition that an object does not follow.
+#[derive(Clone, Copy)]
+pub(super) struct Definition<'s> {
+    pub(super) kind: &'s Kind,
+    pub(super) schema: &'s SchemaNode,
+    /// Whether it is among the inputs, rather than bundled.
+    pub(super) is_given: bool,
+}
+
 /// The warnings about an object, one for each field on which the family has no finding of its own.
 pub(super) fn findings(
     family: &'static Family,
-    kind: &Kind,
+    of: Definition<'_>,
     object: &Document<'_>,
-    is_given: bool,
     own: &[Finding],
 ) -> Vec<Finding> {
-    let stand_in = &family.definitions.stand_in;
-    let told: Members<&str> = own.iter().map(|finding| finding.pointer.as_str()).collect();
-    let source =
-        if is_given { "the CustomResourceDefinition among the inputs" } else { (stand_in.as_of)(kind) };
-    let is_new = |field: &&UnknownField<'_>| {
-        !told.contains(field.pointer.as_str()) && !(stand_in.later_field)(kind, &path(&field.pointer))
-    };
-    let fields = object.unknown_fields().iter().filter(is_new);
-    fields.map(|field| finding(family, kind, field, source)).collect()
-}
-
-fn finding(family: &'static Family, kind: &Kind, field: &UnknownField<'_>, source: &str) -> Finding {
-    let name = field.pointer.tokens().last().unwrap_or_default();
-    let shown = quoted(&field.pointer.field());
-    let known = || field.holder.object.properties.keys().map(String::as_str);
-    let path = path(&field.pointer);
-    let holder = path.rsplit_once('.').map_or("", |(holder, _)| holder);
-    let ending = match meant(family, kind, &path) {
-        Some(Meant::Field(meant)) => {
-            let sibling = meant.strip_prefix(holder).and_then(|rest| rest.strip_prefix('.'));
-            did_you_mean(sibling.filter(|rest| !rest.contains('.')).unwrap_or(meant))
+    let mut told: Members<&str> = own.iter().map(|finding| finding.pointer.as_str()).collect();
+    let source = source(family, of);
+    let mut findings = Vec::new();
+    for field in object.unknown_fields() {
+        let path = path(&field.pointer);
+        let is_old = || family.definitions.stand_in.old_fields.contains(&(of.kind, path.as_str()));
+        if told.insert(field.pointer.as_str()) && !is_old() {
+            findings.push(finding(family, of, (field, &path), &source));
         }
-        Some(Meant::FieldOf { kind, field }) => format!("; set {field} on the {kind}"),
-        Some(Meant::Words(words)) => format!("; {words}"),
-        None => match nearest(&name, known()) {
-            Some(meant) => did_you_mean(meant),
-            None => few(known()),
-        },
-    };
-    let message = unknown_field_message(shown.trim_matches('"'), &ending);
-    let help = format!(
-        "not in {source}; \"kubectl apply\" refuses it (strict field validation), GitOps drops it silently"
-    );
-    let fix = only_nearest(&name, known()).map(|meant| Fix::Rename(meant.to_owned()));
-    let code = family.definitions.stand_in.unknown_field;
-    Finding::warn(code, field.pointer.clone(), message).at_key().help(help).fix(fix)
+    }
+    findings
 }
 
-fn did_you_mean(field: &str) -> String {
-    format!("; did you mean \"{field}\"?")
+/// The definition in words.
+fn source(family: &Family, of: Definition<'_>) -> String {
+    if of.is_given {
+        let name = quoted(&format!("{}.{}", of.kind.plural, of.kind.group));
+        return format!("CustomResourceDefinition {name} among the inputs");
+    }
+    (family.definitions.stand_in.as_of)(of.kind).to_owned()
+}
+
+fn finding(
+    family: &'static Family,
+    of: Definition<'_>,
+    (field, path): (&UnknownField<'_>, &str),
+    source: &str,
+) -> Finding {
+    let name = field.pointer.tokens().last().unwrap_or_default();
+    let known = || field.holder.object.properties.keys().map(String::as_str);
+    let exists = |spelling: &Spelling| match &spelling.meant {
+        Meant::Field(meant) => declared(of.schema, meant).is_some(),
+        _ => true,
+    };
+    let row = spelling(family, of.kind, path).filter(exists);
+    let ending = row.as_ref().map_or_else(|| did_you_mean(nearest(&name, known())), |row| ending(row, path));
+    let besides = if ending.is_empty() { few(known()) } else { String::new() };
+    let message = unknown_field_message(&field.pointer, &ending, &besides);
+    let more = row.as_ref().and_then(|row| row.help).map(|help| format!("{help}; ")).unwrap_or_default();
+    let help = format!(
+        "{more}not in {source}; \"kubectl apply\" refuses it (strict field validation), GitOps drops it silently"
+    );
+    let meant = row.is_none().then(|| only_nearest(&name, known())).flatten();
+    let code = family.definitions.stand_in.unknown_field;
+    let finding = Finding::warn(code, field.pointer.clone(), message).at_key().help(help);
+    finding.fix(meant.map(|meant| Fix::Rename(meant.to_owned())))
+}
+
+/// The end of the message: what is meant by the field at `path`. A field below the same section stands without it.
+fn ending(spelling: &Spelling, path: &str) -> String {
+    match &spelling.meant {
+        Meant::Field(meant) => {
+            let section = path.rsplit_once('.').map(|(section, _)| section).filter(|it| it.contains('.'));
+            let rest = section.and_then(|section| meant.strip_prefix(section)?.strip_prefix('.'));
+            did_you_mean(Some(rest.unwrap_or(meant)))
+        }
+        Meant::FieldOf { kind, field } => format!("; set {field} on the {kind}"),
+        Meant::Words(words) => format!("; {words}"),
+    }
 }
 
 /// The fields of an object that has few.

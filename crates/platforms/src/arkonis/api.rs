@@ -140,35 +140,33 @@ const ARKONIS_GROUP: (&str, &str) = ("arkonis.dev", VERSION);
 const KUBESWARM_GROUP: (&str, &str) = ("kubeswarm.io", VERSION);
 const AGENTOPS_GROUP: (&str, &str) = ("agentops.agentops.io", VERSION);
 
-const NAME_ONLY: Schema = schema! { object { "name": text, } };
+const NAME_ONLY: Schema = schema! { open { "name": text, } };
 
-const SECRET_REF: Field = Field::new("secretRef", NAME_ONLY).aliases(&[("secretName", "secretRef.name")]);
+const SECRET_REF: Field = Field::new("secretRef", NAME_ONLY);
 
-const TTL: Field = Field::new("ttlSeconds", Schema::Integer).aliases(&[("ttl", "ttlSeconds")]);
-
-const REDIS: Schema = schema! { object { SECRET_REF, TTL, "maxEntries": integer, } };
+const REDIS: Schema = schema! { open { SECRET_REF, "ttlSeconds": integer, "maxEntries": integer, } };
 
 const VECTOR_STORE: Schema =
-    schema! { object { "provider" "endpoint" "collection": text, SECRET_REF, TTL, } };
+    schema! { open { "provider" "endpoint" "collection": text, SECRET_REF, "ttlSeconds": integer, } };
 
-const MEMORY: Schema = schema! { object {
+const MEMORY: Schema = schema! { open {
     "apiVersion" "kind": any,
     "metadata": METADATA_OF_JUDGED,
-    "spec": object { "backend": text, "redis": REDIS, "vectorStore": VECTOR_STORE, },
+    "spec": open { "backend": text, "redis": REDIS, "vectorStore": VECTOR_STORE, },
     "status": any,
 } };
 
-const SWARM_MEMORY: Schema = schema! { object {
+const SWARM_MEMORY: Schema = schema! { open {
     "apiVersion" "kind": any,
     "metadata": METADATA_OF_JUDGED,
-    "spec": object {
+    "spec": open {
         "backend": text,
         "redis": REDIS,
         "vectorStore": VECTOR_STORE,
-        "embedding": object {
+        "embedding": open {
             "model" "provider": text,
             "dimensions": integer,
-            "apiKeyRef": object { "name" "key": text, "optional": boolean, },
+            "apiKeyRef": open { "name" "key": text, "optional": boolean, },
         },
     },
     "status": any,
@@ -176,7 +174,7 @@ const SWARM_MEMORY: Schema = schema! { object {
 
 const AGENT: Schema = schema! { open {
     "metadata": METADATA_OF_JUDGED,
-    "spec": guarded { "memoryRef": NAME_ONLY, "configRef": open { "name": text, }, },
+    "spec": open { "memoryRef": NAME_ONLY, "configRef": open { "name": text, }, },
 } };
 
 const SWARM_AGENT: Schema = schema! { open {
@@ -189,7 +187,7 @@ const SWARM_AGENT: Schema = schema! { open {
 
 const SETTINGS: Schema = schema! { open {
     "metadata": METADATA,
-    "spec": guarded { "memoryBackend": text, },
+    "spec": open { "memoryBackend": text, },
 } };
 
 /// Where a memory is stored.

@@ -18,8 +18,8 @@ use memgate_model::request::Operation;
 use memgate_schema::violation::{Rule, SchemaViolation};
 
 use super::api::{
-    Backend, COLLECTION_DEFAULT, DIALECTS, Dialect, EMBEDDING_PROVIDER_DEFAULT, EMBEDDING_PROVIDERS, Embedding,
-    KUBESWARM, MISNAMED_GROUP, Memory, OLDER_EMBEDDING_PROVIDERS, Redis, VectorStore, memory_name,
+    Backend, COLLECTION_DEFAULT, DIALECTS, Dialect, EMBEDDING_PROVIDER_DEFAULT, EMBEDDING_PROVIDERS,
+    Embedding, KUBESWARM, MISNAMED_GROUP, Memory, OLDER_EMBEDDING_PROVIDERS, Redis, VectorStore, memory_name,
 };
 use super::codes::{API_VERSION_NOT_SERVED, FIELD_TYPE, IN_USE_CHANGED, IN_USE_DELETED, SWARM_OLDER_VALUE};
 

@@ -2,8 +2,8 @@
 
 use crate::arkonis::api::{Backend, Dialect, Memory, Redis, VectorStore};
 use crate::arkonis::codes::{
-    COLLECTION_EMPTY, ENDPOINT_CREDENTIALS, ENDPOINT_NOT_URL, HOSTED_WITHOUT_SECRET,
-    NUMBER_NEGATIVE, SECRET_KEY_MISSING, SECRET_MISSING, SECTION_UNUSED,
+    COLLECTION_EMPTY, ENDPOINT_CREDENTIALS, ENDPOINT_NOT_URL, HOSTED_WITHOUT_SECRET, NUMBER_NEGATIVE,
+    SECRET_KEY_MISSING, SECRET_MISSING, SECTION_UNUSED,
 };
 use crate::endpoint_view::ambiguous_host;
 use crate::prelude::*;
