@@ -98,6 +98,7 @@ pub fn declared<'s>(schema: &'s SchemaNode, path: &str) -> Option<&'s SchemaNode
 #[cfg(test)]
 mod tests {
     use super::*;
+    use memgate_primitives::suggest::nearest;
     use memgate_schema::crd::Crd;
 
     fn definitions(family: &Family) -> Vec<Crd> {
@@ -140,9 +141,15 @@ mod tests {
         if declared(own, path).is_some() {
             return Some(format!("{path} exists"));
         }
-        let above = path.rsplit_once('.').map_or("", |(above, _)| above);
-        if declared(own, above).is_none_or(|holder| holder.object.preserves_unknown) {
+        let (section, name) = path.rsplit_once('.').unwrap_or(("", path));
+        if declared(own, section).is_none_or(|holder| holder.object.preserves_unknown) {
             return Some(format!("nothing is said of {path}"));
+        }
+        let near = declared(own, section)
+            .and_then(|holder| nearest(name, holder.object.properties.keys().map(String::as_str)))
+            .map(|near| Meant::Field(format!("{section}.{near}")));
+        if spelling.help.is_none() && near.is_some_and(|near| spelling.meant == near) {
+            return Some(format!("{path} is near in spelling and needs no row"));
         }
         (!has(crds, own, &spelling.meant)).then(|| format!("{path}: no {:?}", spelling.meant))
     }

@@ -69,8 +69,12 @@ fn finding(
     };
     let row = spelling(family, of.kind, path).filter(exists);
     let ending = row.as_ref().map_or_else(|| did_you_mean(nearest(&name, known())), |row| ending(row, path));
-    let besides = if ending.is_empty() { few(known()) } else { String::new() };
-    let message = unknown_field_message(&field.pointer, &ending, &besides);
+    let besides = if row.is_none() && ending.is_empty() { few(known()) } else { String::new() };
+    let mut message = unknown_field_message(&field.pointer, &ending, &besides);
+    if let Some(Spelling { meant: Meant::Words(words), .. }) = row {
+        message.push_str("; ");
+        message.push_str(words);
+    }
     let more = row.as_ref().and_then(|row| row.help).map(|help| format!("{help}; ")).unwrap_or_default();
     let help = format!(
         "{more}not in {source}; \"kubectl apply\" refuses it (strict field validation), GitOps drops it silently"
@@ -81,7 +85,7 @@ fn finding(
     finding.fix(meant.map(|meant| Fix::Rename(meant.to_owned())))
 }
 
-/// The end of the message: what is meant by the field at `path`. A field below the same section stands without it.
+/// The end of the message: the field that is meant by the one at `path`. One below the same section stands without it.
 fn ending(spelling: &Spelling, path: &str) -> String {
     match &spelling.meant {
         Meant::Field(meant) => {
@@ -90,7 +94,7 @@ fn ending(spelling: &Spelling, path: &str) -> String {
             did_you_mean(Some(rest.unwrap_or(meant)))
         }
         Meant::FieldOf { kind, field } => format!("; set {field} on the {kind}"),
-        Meant::Words(words) => format!("; {words}"),
+        Meant::Words(_) => String::new(),
     }
 }
 

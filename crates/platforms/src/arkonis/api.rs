@@ -150,14 +150,11 @@ const VECTOR_STORE: Schema =
     schema! { open { "provider" "endpoint" "collection": text, SECRET_REF, "ttlSeconds": integer, } };
 
 const MEMORY: Schema = schema! { open {
-    "apiVersion" "kind": any,
     "metadata": METADATA_OF_JUDGED,
     "spec": open { "backend": text, "redis": REDIS, "vectorStore": VECTOR_STORE, },
-    "status": any,
 } };
 
 const SWARM_MEMORY: Schema = schema! { open {
-    "apiVersion" "kind": any,
     "metadata": METADATA_OF_JUDGED,
     "spec": open {
         "backend": text,
@@ -169,7 +166,6 @@ const SWARM_MEMORY: Schema = schema! { open {
             "apiKeyRef": open { "name" "key": text, "optional": boolean, },
         },
     },
-    "status": any,
 } };
 
 const AGENT: Schema = schema! { open {

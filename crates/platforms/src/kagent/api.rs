@@ -94,19 +94,17 @@ const KAGENT: Schema = schema! { open {
         "summarizer": open { "modelConfigRef": NAMED, "promptTemplate": text, },
     },
 } };
-const OTHER_RUNTIME: Schema = schema! { open { "memory": any, } };
 
 const HARNESS_SCHEMA: Schema = schema! { open {
     "apiVersion": text,
     "metadata": METADATA_OF_JUDGED,
-    "spec": open { "memory": any, "kagent": KAGENT, "codex" "claude" "byo": OTHER_RUNTIME, },
+    "spec": open { "kagent": KAGENT, },
 } };
 
 const NEWER_AGENT_SCHEMA: Schema = schema! { open {
     "apiVersion": text,
     "metadata": METADATA_OF_JUDGED,
     "spec": open {
-        "memory" "declarative": any,
         "templateRef" "harnessRef": NAMED,
         "template": open { "modelConfig": NAMED, },
         "harness": open { "kagent": KAGENT, },
@@ -116,7 +114,7 @@ const NEWER_AGENT_SCHEMA: Schema = schema! { open {
 const AGENT_TEMPLATE_SCHEMA: Schema = schema! { open {
     "apiVersion": text,
     "metadata": METADATA,
-    "spec": open { "memory": any, "modelConfig": NAMED, },
+    "spec": open { "modelConfig": NAMED, },
 } };
 
 const MODEL_CONFIG_SCHEMA: Schema = schema! { open {
