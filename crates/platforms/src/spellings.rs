@@ -68,7 +68,7 @@ fn like<'t>(table: &'t Table, entry: &Value) -> Option<&'t Value> {
     entry.get("like").and_then(Value::as_str).and_then(|twin| table.get(twin))
 }
 
-/// The row for what stands at a place.
+/// The row for the field at a place.
 fn below(table: &'static Table, of_kind: &Value, field: &str) -> Option<Spelling> {
     let (holder, name) = field.rsplit_once('.')?;
     read(like(table, of_kind.get(holder)?)?.get(name)?, holder)
@@ -149,7 +149,7 @@ mod tests {
             .and_then(|holder| nearest(name, holder.object.properties.keys().map(String::as_str)))
             .map(|near| Meant::Field(format!("{section}.{near}")));
         if spelling.help.is_none() && near.is_some_and(|near| spelling.meant == near) {
-            return Some(format!("{path} is near in spelling and needs no row"));
+            return Some(format!("{path} does not need a row: it is near in spelling"));
         }
         (!has(crds, own, &spelling.meant)).then(|| format!("{path}: no {:?}", spelling.meant))
     }

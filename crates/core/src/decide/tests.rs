@@ -128,7 +128,7 @@ fn ten_thousand_entries_with_findings_are_judged() {
 }
 
 #[test]
-fn of_very_many_unknown_fields_fifty_are_told_and_the_rest_is_counted() {
+fn of_very_many_unknown_fields_fifty_are_reported_and_the_rest_is_counted() {
     let fields = list(100_000, |number| format!(r#""field{number}":{{"a":[1]}}"#));
     let object =
         format!(r#"{{"metadata":{{"name":"a"}},"spec":{{"address":{{"value":"http://a"}},{fields}}}}}"#);
