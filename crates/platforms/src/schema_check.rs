@@ -151,7 +151,7 @@ fn meant_instead(here: &Pointer, schema: &Schema, text: &str) -> Option<String> 
 /// instead.
 fn only_string_field(schema: &Schema) -> Option<&'static str> {
     match schema.fields() {
-        [Field { name, schema: Schema::Text, .. }] => Some(name),
+        [Field { name, schema: Schema::Text }] => Some(name),
         _ => None,
     }
 }
