@@ -10,7 +10,7 @@ use crate::kind::Kind;
 use crate::object::{Coverage, KindState, Kinds, LookupAnswer, Reference};
 use crate::policy::Policies;
 use crate::settings::Settings;
-use crate::state_reader::StateReader;
+use crate::state_reader::{GivenCrds, StateReader};
 use memgate_primitives::budget::Budget;
 
 /// The objects that decisions may read, and the settings that they follow.
@@ -31,8 +31,8 @@ impl Snapshot {
         Self { settings, crds: None, policies: Arc::default(), kinds: Kinds::default() }
     }
 
-    const fn for_readers(&self) -> (&Kinds, Option<&Crds>) {
-        (&self.kinds, self.crds.as_ref())
+    fn for_readers(&self) -> (&Kinds, Option<&GivenCrds>) {
+        (&self.kinds, self.crds.as_ref().map(Crds::given))
     }
 
     /// Sets the known objects of a kind.

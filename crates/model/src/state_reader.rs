@@ -1,16 +1,19 @@
 //! Reads the state for a decision. No other code looks up whether an object exists.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::crds::Crds;
 use crate::kind::Kind;
 use crate::object::index::{BY_NAME, Index};
 use crate::object::{Coverage, DEFAULT_NAMESPACE, KindState, Kinds, Lookup, Object, Reference};
 use crate::platform_settings::PlatformSettings;
 use memgate_primitives::budget::Budget;
 use memgate_primitives::name::is_dns_subdomain;
+use memgate_schema::crd::Crd;
+
+/// The definitions among the inputs, by group and kind.
+pub type GivenCrds = BTreeMap<(String, String), Arc<Crd>>;
 
 /// How many unknown references are noted. A decision never looks up more.
 const MAX_UNKNOWN: usize = 1_000;
@@ -19,7 +22,7 @@ const MAX_UNKNOWN: usize = 1_000;
 #[derive(Debug)]
 pub struct StateReader<'s> {
     kinds: &'s Kinds,
-    crds: Option<&'s Crds>,
+    given: Option<&'s GivenCrds>,
     platforms: &'s PlatformSettings,
     cluster_domain: &'s str,
     namespace_given: bool,
@@ -30,12 +33,12 @@ pub struct StateReader<'s> {
 impl<'s> StateReader<'s> {
     /// A reader for the decision about an object whose namespace was given or not.
     pub fn of(
-        (kinds, crds): (&'s Kinds, Option<&'s Crds>),
+        (kinds, given): (&'s Kinds, Option<&'s GivenCrds>),
         (platforms, cluster_domain): (&'s PlatformSettings, &'s str),
         namespace_given: bool,
         budget: &'s Budget<'s>,
     ) -> Self {
-        Self { kinds, crds, platforms, cluster_domain, namespace_given, budget, unknown: RefCell::default() }
+        Self { kinds, given, platforms, cluster_domain, namespace_given, budget, unknown: RefCell::default() }
     }
 
     /// The budget of the decision.
@@ -45,7 +48,7 @@ impl<'s> StateReader<'s> {
 
     /// Whether the bundled definition of a kind is the one that counts: in files, without a definition among the inputs.
     pub fn goes_by_bundle(&self, kind: &Kind) -> bool {
-        self.crds.is_some_and(|crds| !crds.is_given(kind.group, kind.kind))
+        self.given.is_some_and(|given| !given.contains_key(&(kind.group.to_owned(), kind.kind.to_owned())))
     }
 
     /// One object by name. An invalid name counts as absent, so that it never becomes part of a request to the
