@@ -49,7 +49,7 @@ fn nodes_by_group(text: &str) -> BTreeMap<String, BTreeSet<String>> {
                 continue;
             }
             let kind = crd.pointer("/spec/names/kind").and_then(Value::as_str).expect("a kind");
-            let group = crd["spec"]["group"].as_str().unwrap_or_default();
+            let group = crd.pointer("/spec/group").and_then(Value::as_str).unwrap_or_default();
             let lines = groups.entry(group.to_owned()).or_default();
             for version in list(crd.pointer("/spec/versions").expect("versions")) {
                 let owner = format!("{kind}/{}", version["name"].as_str().expect("a version"));
@@ -313,7 +313,9 @@ fn show_differences() {
         let shown = differences(&of_both(lines), &of_both(others));
         let kinds: Vec<&str> = both.iter().map(String::as_str).collect();
         println!("{group}: {}; {} differ", kinds.join(", "), shown.len());
-        shown.iter().for_each(|line| println!("  {line}"));
+        for line in &shown {
+            println!("  {line}");
+        }
     }
 }
 
