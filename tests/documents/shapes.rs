@@ -8,9 +8,10 @@
 //! ```
 //!
 //! The elements of a list are `a[]`, the values of a map `a{}`, the root is `.`. Rules in CEL and alternatives (`oneOf`
-//! and others) count by number.
+//! and others) count by number. A file `NAME.later` has what the bundle has in place of the lines of `NAME.shape` or
+//! besides them, and why.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,18 +26,22 @@ const UNLISTED: [(&str, &str); 1] = [
     ("orka", "MemoryBackend"),
 ];
 
-/// The files of `deploy/crds` without a list: memgate's own kinds, a platform that describes its kinds in words, kinds
-/// of which not all definitions could be read, and a platform of which only the fields about memory are bundled.
-const NO_LIST: [&str; 5] = ["policy", "orloj", "sympozium-sessions", "kagent", "kagent-older"];
+/// The files of `deploy/crds` without a list: memgate's own kinds, and kinds of which not all definitions could be read.
+const NO_LIST: [&str; 2] = ["policy", "sympozium-sessions"];
 
 /// The nodes of all definitions in a text, in order.
 fn nodes(text: &str) -> BTreeSet<String> {
+    nodes_by_group(text).into_values().flatten().collect()
+}
+
+/// The same by API group.
+fn nodes_by_group(text: &str) -> BTreeMap<String, BTreeSet<String>> {
     // Lines of a chart that only templates understand.
     let plain: Vec<&str> = text.lines().filter(|line| !line.trim_start().starts_with("{{")).collect();
     let mut errors = Vec::new();
     let documents = values(&Arc::new(Source::new("definitions", plain.join("\n"))), &mut errors);
     assert!(errors.is_empty(), "{errors:?}");
-    let mut lines = BTreeSet::new();
+    let mut groups: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for document in &documents {
         let crd = document.value();
         for crd in crd["items"].as_array().map_or_else(|| std::slice::from_ref(crd), Vec::as_slice) {
@@ -44,14 +49,16 @@ fn nodes(text: &str) -> BTreeSet<String> {
                 continue;
             }
             let kind = crd.pointer("/spec/names/kind").and_then(Value::as_str).expect("a kind");
+            let group = crd.pointer("/spec/group").and_then(Value::as_str).unwrap_or_default();
+            let lines = groups.entry(group.to_owned()).or_default();
             for version in list(crd.pointer("/spec/versions").expect("versions")) {
                 let owner = format!("{kind}/{}", version["name"].as_str().expect("a version"));
                 let schema = version.pointer("/schema/openAPIV3Schema").unwrap_or(&Value::Null);
-                walk(&owner, "", schema, false, &mut lines);
+                walk(&owner, "", schema, false, lines);
             }
         }
     }
-    lines
+    groups
 }
 
 fn walk(owner: &str, path: &str, schema: &Value, required: bool, lines: &mut BTreeSet<String>) {
@@ -173,7 +180,26 @@ fn list_of(name: &str) -> PathBuf {
 /// The lines of a list, without its head.
 fn listed(name: &str) -> BTreeSet<String> {
     let text = std::fs::read_to_string(list_of(name)).expect(name);
-    text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()
+    lines(&text).map(str::to_owned).collect()
+}
+
+/// The lines of a list with those that the bundle has in their place.
+fn bundled(name: &str) -> BTreeSet<String> {
+    let later = std::fs::read_to_string(list_of(name).with_extension("later")).unwrap_or_default();
+    let mut all: BTreeMap<String, String> = BTreeMap::new();
+    for line in listed(name).iter().map(String::as_str).chain(lines(&later)) {
+        all.insert(place(line), line.to_owned());
+    }
+    all.into_values().collect()
+}
+
+fn lines(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter(|line| !line.starts_with('#'))
+}
+
+/// The kind and the path of a line.
+fn place(line: &str) -> String {
+    line.splitn(3, ' ').take(2).collect::<Vec<_>>().join(" ")
 }
 
 /// The kind of a line.
@@ -191,7 +217,7 @@ fn are_those_of_the_platforms_node_for_node() {
         if NO_LIST.contains(&name.as_str()) || path.extension().is_none_or(|it| it != "yaml") {
             continue;
         }
-        let listed = listed(&name);
+        let listed = bundled(&name);
         let mut ours = nodes(&std::fs::read_to_string(&path).expect("a file"));
         ours.retain(|line| !UNLISTED.contains(&(name.as_str(), kind(line))));
         count += listed.len();
@@ -203,7 +229,7 @@ fn are_those_of_the_platforms_node_for_node() {
         }
     }
     assert!(differing.is_empty(), "\n{differing}");
-    assert!(count > 4000, "{count} nodes are listed");
+    assert!(count > 8900, "{count} nodes are listed");
 }
 
 #[test]
@@ -234,6 +260,77 @@ fn write_a_list() {
     let head: Vec<&str> = text.lines().filter(|line| line.starts_with('#')).collect();
     let body: Vec<&str> = lines.iter().map(String::as_str).collect();
     std::fs::write(list_of(&name), [head, body].concat().join("\n") + "\n").expect("written");
+}
+
+/// What differs between two sets of nodes: `-` for what only the bundle has, `+` for what only the other one has. A node
+/// whose parent is missing on the same side is not shown.
+fn differences(bundle: &BTreeSet<String>, other: &BTreeSet<String>) -> Vec<String> {
+    let places = |lines: &BTreeSet<String>| lines.iter().map(|line| place(line)).collect::<BTreeSet<_>>();
+    let (here, there) = (places(bundle), places(other));
+    let is_below_missing = |line: &str, missing_in: &BTreeSet<String>| {
+        let place = place(line);
+        let is_parent = |at: usize| at > place.find(' ').unwrap_or_default() + 1;
+        let ends = place.char_indices().filter(|(at, c)| ['.', '[', '{'].contains(c) && is_parent(*at));
+        ends.filter_map(|(at, _)| place.get(..at)).any(|parent| !missing_in.contains(parent))
+    };
+    let shown = |from: &BTreeSet<String>, to: &BTreeSet<String>, places: &BTreeSet<String>, sign: char| {
+        let only = from.difference(to).filter(|line| !is_below_missing(line, places));
+        only.map(|line| (place(line), format!("{sign} {line}"))).collect::<Vec<_>>()
+    };
+    let mut all = shown(bundle, other, &there, '-');
+    all.extend(shown(other, bundle, &here, '+'));
+    all.sort();
+    all.into_iter().map(|(_, line)| line).collect()
+}
+
+/// What `tools/upstream.sh` runs: prints in what the bundled definitions differ from others, of the kinds and versions
+/// that both have.
+#[test]
+#[ignore = "it compares with other definitions; see tools/upstream.sh"]
+fn show_differences() {
+    let Ok(files) = std::env::var("UPSTREAM_FILES") else { return };
+    let read = |path: &Path| nodes_by_group(&std::fs::read_to_string(path).expect("a text"));
+    let (mut ours, mut theirs) = (BTreeMap::new(), BTreeMap::new());
+    let merge = |all: &mut BTreeMap<String, BTreeSet<String>>, some: BTreeMap<String, BTreeSet<String>>| {
+        for (group, lines) in some {
+            all.entry(group).or_default().extend(lines);
+        }
+    };
+    for file in std::fs::read_dir(root().join("deploy/crds")).expect("the definitions") {
+        merge(&mut ours, read(&file.expect("a file").path()));
+    }
+    files.lines().for_each(|file| merge(&mut theirs, read(Path::new(file))));
+    let versions = |lines: &BTreeSet<String>| -> BTreeSet<String> {
+        lines.iter().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
+    };
+    for (group, lines) in &ours {
+        let Some(others) = theirs.get(group) else { continue };
+        let both: BTreeSet<String> = versions(lines).intersection(&versions(others)).cloned().collect();
+        let of_both = |lines: &BTreeSet<String>| -> BTreeSet<String> {
+            let is_of_both = |line: &&String| line.split(' ').next().is_some_and(|it| both.contains(it));
+            lines.iter().filter(is_of_both).cloned().collect()
+        };
+        let shown = differences(&of_both(lines), &of_both(others));
+        let kinds: Vec<&str> = both.iter().map(String::as_str).collect();
+        println!("{group}: {}; {} differ", kinds.join(", "), shown.len());
+        for line in &shown {
+            println!("  {line}");
+        }
+    }
+}
+
+#[test]
+fn of_what_differs_the_highest_nodes_are_shown() {
+    let set = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<BTreeSet<_>>();
+    let bundle =
+        set(&["A/v1 . object", "A/v1 a object", "A/v1 a.b string", "A/v1 c array", "A/v1 c[] string"]);
+    let other = set(&[
+        "A/v1 . object", "A/v1 c array", "A/v1 c[] string minLength=1", "A/v1 e object", "A/v1 e{} any",
+    ]);
+    let expected =
+        ["- A/v1 a object", "+ A/v1 c[] string minLength=1", "- A/v1 c[] string", "+ A/v1 e object"];
+    assert_eq!(differences(&bundle, &other), expected);
+    assert_eq!(differences(&bundle, &bundle), Vec::<String>::new());
 }
 
 #[test]

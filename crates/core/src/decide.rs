@@ -16,6 +16,7 @@ mod reported;
 mod schema;
 #[cfg(test)]
 mod tests;
+mod unknown_fields;
 pub mod views;
 
 use crate::patch::Patch;

@@ -1,17 +1,17 @@
 //! The CustomResourceDefinitions that stand in for an apiserver where there is none.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use memgate_schema::crd::Crd;
 
 use crate::family::Family;
+use crate::state_reader::GivenCrds;
 
 /// The definitions that stand in for an apiserver.
 #[derive(Debug, Clone)]
 pub struct Crds {
     /// The definitions among the inputs, by group and kind.
-    given: BTreeMap<(String, String), Arc<Crd>>,
+    given: GivenCrds,
     /// Finds the bundled definition of a family's kind, by group and kind.
     bundled: fn(&Family, &str, &str) -> Option<Arc<Crd>>,
 }
@@ -19,7 +19,7 @@ pub struct Crds {
 impl Crds {
     /// Only the bundled definitions, each of which is read at its first use.
     pub const fn new(bundled: fn(&Family, &str, &str) -> Option<Arc<Crd>>) -> Self {
-        Self { given: BTreeMap::new(), bundled }
+        Self { given: GivenCrds::new(), bundled }
     }
 
     /// Reads the bundled definitions of all kinds of these families. A server calls this so that the first
@@ -40,6 +40,10 @@ impl Crds {
     /// Whether the inputs define a kind.
     pub fn is_given(&self, group: &str, kind: &str) -> bool {
         self.given.contains_key(&(group.to_owned(), kind.to_owned()))
+    }
+
+    pub(crate) const fn given(&self) -> &GivenCrds {
+        &self.given
     }
 
     /// The definition of a kind of a family.

@@ -156,6 +156,8 @@ pub struct Definitions {
     pub crds: &'static [fn() -> Cow<'static, str>],
     /// JSON Schema by kind and field, in YAML, for editors: what those definitions leave out. No decision reads it.
     pub hints: &'static str,
+    /// What users write for fields that those definitions lack, in YAML; `memgate_platforms::spellings` says in which form.
+    pub spellings: &'static str,
     /// The use of those definitions for files, in place of an apiserver.
     pub stand_in: SchemaStandIn,
     /// The line of the platform that ends, where the next one does not read its objects.
@@ -237,8 +239,10 @@ pub struct Faces {
 pub struct SchemaStandIn {
     /// The code of a violation that only the schema refuses.
     pub code: &'static Code,
-    /// The code of fields that the schema does not have, if the family reports them.
-    pub unknown_field: Option<&'static Code>,
+    /// The code of fields that the schema does not have.
+    pub unknown_field: &'static Code,
+    /// The source of the bundled definition of a kind, in words that follow "not in": `the CRD of arkonis 0.5.7`.
+    pub as_of: fn(&Kind) -> &'static str,
     /// The kinds that are not released yet: their definitions count only if they are among the inputs.
     pub unreleased: &'static [&'static Kind],
     /// The kind whose definition holds for objects of this kind and version, if it is another one: the platform has moved
@@ -248,9 +252,12 @@ pub struct SchemaStandIn {
     pub with_status: &'static [&'static Kind],
     /// Whether a violation is accepted on purpose in an object of this kind, given the object as it was written.
     pub tolerates: fn(&Kind, &Tree, &SchemaViolation<'_>) -> bool,
-    /// Whether a later version of the platform accepts what its bundled definition refuses. A definition among the
-    /// inputs speaks for itself.
-    pub later_accepts: fn(&Kind, &SchemaViolation<'_>) -> bool,
+    /// What is said instead of a violation of the bundled definition, if another release of the platform that is in use
+    /// takes the value: a warning. A definition among the inputs speaks for itself.
+    pub other_release: fn(&Kind, &SchemaViolation<'_>) -> Option<Finding>,
+    /// The fields of older releases, which users still write and no definition has any more, with `[]` for the elements of
+    /// a list (`spec.tools[].name`): rules of the family speak of them, or nothing does.
+    pub old_fields: &'static [(&'static Kind, &'static str)],
 }
 
 /// An aggregated API server of the platform. The cluster's apiserver forwards requests for its kinds to it, without

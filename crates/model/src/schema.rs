@@ -1,8 +1,8 @@
 //! The known fields of a kind: a table that a family writes and all other code reads.
 //!
-//! A schema drives three things at once: which parts of an object are kept when it is read (everything else is
-//! skipped without being stored), which JSON types are wrong, and which field names are unknown. It has no rules
-//! between fields; a family checks those in its own code.
+//! A schema drives two things at once: which parts of an object are kept when it is read (everything else is skipped
+//! without being stored), and which JSON types are wrong. It has no rules between fields; a family checks those in its
+//! own code.
 
 /// The expected form of one JSON value.
 #[derive(Debug, Clone, Copy)]
@@ -22,9 +22,7 @@ pub enum Schema {
     /// A list of objects, of which only those with one of these names are kept, each by its own schema: for lists whose
     /// other elements may hold credentials.
     Named(&'static [(&'static str, &'static Self)]),
-    /// An object with exactly these fields; any other field is unknown, and pruned by the apiserver.
-    Object(&'static [Field]),
-    /// An object of which these fields are read. It has other fields, which do not concern memgate.
+    /// An object of which these fields are read. It may have others.
     Open(&'static [Field]),
     /// As `Open`, but nothing is kept of the other fields, not even their names: for objects of the state of which
     /// there can be very many.
@@ -48,29 +46,12 @@ pub struct Field {
     pub name: &'static str,
     /// The form of its value.
     pub schema: Schema,
-    /// Wrong names that users write for this field, and the suggestion for each, in addition to misspellings that
-    /// edit distance finds.
-    pub aliases: &'static [(&'static str, &'static str)],
-    /// Whether likely misspellings are reported even in an object that is open to other fields.
-    pub guarded: bool,
 }
 
 impl Field {
-    /// A field without known aliases.
+    /// A field of this name and form.
     pub const fn new(name: &'static str, schema: Schema) -> Self {
-        Self { name, schema, aliases: &[], guarded: false }
-    }
-
-    /// The same field with the wrong names that users write for it.
-    #[must_use]
-    pub const fn aliases(self, aliases: &'static [(&'static str, &'static str)]) -> Self {
-        Self { aliases, ..self }
-    }
-
-    /// The same field, whose likely misspellings are reported in an open object too.
-    #[must_use]
-    pub const fn guarded(self) -> Self {
-        Self { guarded: true, ..self }
+        Self { name, schema }
     }
 }
 
@@ -78,11 +59,9 @@ impl Schema {
     /// The fields of an object; empty for everything else.
     pub const fn fields(&self) -> &'static [Field] {
         match self {
-            Self::Object(fields)
-            | Self::Open(fields)
-            | Self::Pruned(fields)
-            | Self::Whole(fields)
-            | Self::Compared(fields) => fields,
+            Self::Open(fields) | Self::Pruned(fields) | Self::Whole(fields) | Self::Compared(fields) => {
+                fields
+            }
             _ => &[],
         }
     }
@@ -100,8 +79,7 @@ impl Schema {
             Self::Integer => Some("integer"),
             Self::Boolean => Some("boolean"),
             Self::List(_) | Self::Named(..) => Some("array"),
-            Self::Object(_)
-            | Self::Open(_)
+            Self::Open(_)
             | Self::Pruned(_)
             | Self::Whole(_)
             | Self::Compared(_)
@@ -113,38 +91,33 @@ impl Schema {
 
 /// Writes a schema as a tree, such as `schema! { open { "name" "phase": text, "ports": [open { "port": integer, }], } }`.
 ///
-/// A word in front of braces is a form of an object, where `guarded` stands for an open one; the fields of `guarded`,
-/// `whole` and `compared` are guarded, those of the other forms are not. Brackets are a list. Names of one form share it. A constant of a whole field stands alone, any other field
-/// in parentheses. Each entry ends in a comma.
+/// A word in front of braces is a form of an object. Brackets are a list. Names of one form share it. A constant of a
+/// whole field stands alone, any other field in parentheses. Each entry ends in a comma.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __schema {
-    (@fields $of:ident [$($done:expr,)*]) => { [$($done),*] };
-    (@fields $of:ident [$($done:expr,)*] $field:ident, $($rest:tt)*) => {
-        $crate::schema::schema!(@fields $of [$($done,)* $field,] $($rest)*)
+    (@fields [$($done:expr,)*]) => { [$($done),*] };
+    (@fields [$($done:expr,)*] $field:ident, $($rest:tt)*) => {
+        $crate::schema::schema!(@fields [$($done,)* $field,] $($rest)*)
     };
-    (@fields $of:ident [$($done:expr,)*] ($field:expr), $($rest:tt)*) => {
-        $crate::schema::schema!(@fields $of [$($done,)* $field,] $($rest)*)
+    (@fields [$($done:expr,)*] ($field:expr), $($rest:tt)*) => {
+        $crate::schema::schema!(@fields [$($done,)* $field,] $($rest)*)
     };
-    (@fields $of:ident [$($done:expr,)*] $($name:literal)+: $value:tt, $($rest:tt)*) => {
-        $crate::schema::schema!(@fields $of
-            [$($done,)* $($crate::schema::schema!(@field $of $name, $crate::schema::schema!($value)),)+] $($rest)*)
+    (@fields [$($done:expr,)*] $($name:literal)+: $value:tt, $($rest:tt)*) => {
+        $crate::schema::schema!(@fields
+            [$($done,)* $($crate::schema::Field::new($name, $crate::schema::schema!($value)),)+] $($rest)*)
     };
-    (@fields $of:ident [$($done:expr,)*] $($name:literal)+: $form:ident $below:tt, $($rest:tt)*) => {
-        $crate::schema::schema!(@fields $of
-            [$($done,)* $($crate::schema::schema!(@field $of $name, $crate::schema::schema!($form $below)),)+] $($rest)*)
+    (@fields [$($done:expr,)*] $($name:literal)+: $form:ident $below:tt, $($rest:tt)*) => {
+        $crate::schema::schema!(@fields
+            [$($done,)* $($crate::schema::Field::new($name, $crate::schema::schema!($form $below)),)+] $($rest)*)
     };
-    (@field guarded $name:expr, $schema:expr) => { $crate::schema::Field::new($name, $schema).guarded() };
-    (@field plain $name:expr, $schema:expr) => { $crate::schema::Field::new($name, $schema) };
-    (@of $form:ident $of:ident $($fields:tt)*) => {
-        $crate::schema::Schema::$form(&$crate::schema::schema!(@fields $of [] $($fields)*))
+    (@of $form:ident $($fields:tt)*) => {
+        $crate::schema::Schema::$form(&$crate::schema::schema!(@fields [] $($fields)*))
     };
-    (guarded { $($fields:tt)* }) => { $crate::schema::schema!(@of Open guarded $($fields)*) };
-    (open { $($fields:tt)* }) => { $crate::schema::schema!(@of Open plain $($fields)*) };
-    (object { $($fields:tt)* }) => { $crate::schema::schema!(@of Object plain $($fields)*) };
-    (whole { $($fields:tt)* }) => { $crate::schema::schema!(@of Whole guarded $($fields)*) };
-    (compared { $($fields:tt)* }) => { $crate::schema::schema!(@of Compared guarded $($fields)*) };
-    (pruned { $($fields:tt)* }) => { $crate::schema::schema!(@of Pruned plain $($fields)*) };
+    (open { $($fields:tt)* }) => { $crate::schema::schema!(@of Open $($fields)*) };
+    (whole { $($fields:tt)* }) => { $crate::schema::schema!(@of Whole $($fields)*) };
+    (compared { $($fields:tt)* }) => { $crate::schema::schema!(@of Compared $($fields)*) };
+    (pruned { $($fields:tt)* }) => { $crate::schema::schema!(@of Pruned $($fields)*) };
     ([$($element:tt)+]) => { $crate::schema::Schema::List(&$crate::schema::schema!($($element)+)) };
     (any) => { $crate::schema::Schema::Any };
     (text) => { $crate::schema::Schema::Text };

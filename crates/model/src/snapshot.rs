@@ -10,7 +10,7 @@ use crate::kind::Kind;
 use crate::object::{Coverage, KindState, Kinds, LookupAnswer, Reference};
 use crate::policy::Policies;
 use crate::settings::Settings;
-use crate::state_reader::StateReader;
+use crate::state_reader::{GivenCrds, StateReader};
 use memgate_primitives::budget::Budget;
 
 /// The objects that decisions may read, and the settings that they follow.
@@ -29,6 +29,10 @@ impl Snapshot {
     /// A snapshot in which nothing is known of any kind.
     pub fn new(settings: Settings) -> Self {
         Self { settings, crds: None, policies: Arc::default(), kinds: Kinds::default() }
+    }
+
+    fn for_readers(&self) -> (&Kinds, Option<&GivenCrds>) {
+        (&self.kinds, self.crds.as_ref().map(Crds::given))
     }
 
     /// Sets the known objects of a kind.
@@ -84,11 +88,11 @@ impl Snapshot {
 impl<'s> StateReader<'s> {
     /// A reader for a decision about an object in a known namespace.
     pub fn new(snapshot: &'s Snapshot, budget: &'s Budget<'s>) -> Self {
-        Self::of(&snapshot.kinds, snapshot.settings.for_readers(), true, budget)
+        Self::of(snapshot.for_readers(), snapshot.settings.for_readers(), true, budget)
     }
 
     /// A reader for a decision about an object whose namespace was not given.
     pub fn without_namespace(snapshot: &'s Snapshot, budget: &'s Budget<'s>) -> Self {
-        Self::of(&snapshot.kinds, snapshot.settings.for_readers(), false, budget)
+        Self::of(snapshot.for_readers(), snapshot.settings.for_readers(), false, budget)
     }
 }

@@ -1,7 +1,7 @@
 //! Reads the state for a decision. No other code looks up whether an object exists.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::kind::Kind;
@@ -10,6 +10,10 @@ use crate::object::{Coverage, DEFAULT_NAMESPACE, KindState, Kinds, Lookup, Objec
 use crate::platform_settings::PlatformSettings;
 use memgate_primitives::budget::Budget;
 use memgate_primitives::name::is_dns_subdomain;
+use memgate_schema::crd::Crd;
+
+/// The definitions among the inputs, by group and kind.
+pub type GivenCrds = BTreeMap<(String, String), Arc<Crd>>;
 
 /// How many unknown references are noted. A decision never looks up more.
 const MAX_UNKNOWN: usize = 1_000;
@@ -18,6 +22,7 @@ const MAX_UNKNOWN: usize = 1_000;
 #[derive(Debug)]
 pub struct StateReader<'s> {
     kinds: &'s Kinds,
+    given: Option<&'s GivenCrds>,
     platforms: &'s PlatformSettings,
     cluster_domain: &'s str,
     namespace_given: bool,
@@ -28,17 +33,22 @@ pub struct StateReader<'s> {
 impl<'s> StateReader<'s> {
     /// A reader for the decision about an object whose namespace was given or not.
     pub fn of(
-        kinds: &'s Kinds,
+        (kinds, given): (&'s Kinds, Option<&'s GivenCrds>),
         (platforms, cluster_domain): (&'s PlatformSettings, &'s str),
         namespace_given: bool,
         budget: &'s Budget<'s>,
     ) -> Self {
-        Self { kinds, platforms, cluster_domain, namespace_given, budget, unknown: RefCell::default() }
+        Self { kinds, given, platforms, cluster_domain, namespace_given, budget, unknown: RefCell::default() }
     }
 
     /// The budget of the decision.
     pub const fn budget(&self) -> &'s Budget<'s> {
         self.budget
+    }
+
+    /// Whether the bundled definition of a kind is the one that counts: in files, without a definition among the inputs.
+    pub fn goes_by_bundle(&self, kind: &Kind) -> bool {
+        self.given.is_some_and(|given| !given.contains_key(&(kind.group.to_owned(), kind.kind.to_owned())))
     }
 
     /// One object by name. An invalid name counts as absent, so that it never becomes part of a request to the

@@ -580,8 +580,7 @@ impl<'de> Visitor<'de> for TreeSeed<'_, '_> {
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Tree, A::Error> {
         match self.schema {
-            Schema::Object(fields)
-            | Schema::Open(fields)
+            Schema::Open(fields)
             | Schema::Pruned(fields)
             | Schema::Whole(fields)
             | Schema::Compared(fields) => read_fields(map, fields, self).map(Tree::Map),
@@ -708,7 +707,7 @@ fn skip_entries<'de, A: MapAccess<'de>>(mut access: A) -> Result<(), A::Error> {
 mod tests {
     use super::*;
 
-    const SCHEMA: Schema = Schema::Object(&[
+    const SCHEMA: Schema = Schema::Open(&[
         Field::new("ttl", Schema::Integer),
         Field::new("name", Schema::Text),
         Field::new("data", Schema::Keys),

@@ -52,14 +52,23 @@ pub static FAMILY: Family = Family {
             || packed!("arkonis-successor.yaml"),
         ],
         hints: include_str!("arkonis/hints.yaml"),
+        spellings: include_str!("arkonis/spellings.yaml"),
         stand_in: SchemaStandIn {
             code: &codes::SCHEMA,
-            unknown_field: Some(&codes::UNKNOWN_FIELD),
+            unknown_field: &codes::UNKNOWN_FIELD,
+            as_of: |kind| {
+                if kind.group == api::KUBESWARM.memory.group {
+                    "the CRD of the kubeswarm chart 0.4.0"
+                } else {
+                    "the CRD of arkonis 0.5.7"
+                }
+            },
             unreleased: &[],
             moved: |_, _| None,
             with_status: &[],
             tolerates: |_, _, _| false,
-            later_accepts: validate::later_accepts,
+            other_release: validate::other_release,
+            old_fields: &[],
         },
         departed: None,
         aggregated_server: None,

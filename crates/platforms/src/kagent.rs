@@ -51,14 +51,23 @@ pub static FAMILY: Family = Family {
     definitions: Definitions {
         crds: &[|| packed!("kagent.yaml"), || packed!("kagent-older.yaml")],
         hints: include_str!("kagent/hints.yaml"),
+        spellings: include_str!("kagent/spellings.yaml"),
         stand_in: SchemaStandIn {
             code: &codes::SCHEMA,
-            unknown_field: Some(&codes::UNKNOWN_FIELD),
+            unknown_field: &codes::UNKNOWN_FIELD,
+            as_of: |kind| {
+                if kind.group == api::NEWER_GROUP {
+                    "the CRD of kagent 1.0.0"
+                } else {
+                    "the CRD of kagent 0.10"
+                }
+            },
             unreleased: &[],
             moved: api::moved,
             with_status: &[],
             tolerates: |_, _, _| false,
-            later_accepts: |_, _| false,
+            other_release: |_, _| None,
+            old_fields: &[],
         },
         departed: Some(api::DEPARTED),
         aggregated_server: None,

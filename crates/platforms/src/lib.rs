@@ -22,6 +22,7 @@ mod other_kinds;
 mod packed;
 mod prelude;
 pub mod schema_check;
+pub mod spellings;
 pub mod sympozium;
 mod url;
 mod workloads;

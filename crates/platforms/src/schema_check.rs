@@ -1,7 +1,6 @@
-//! Checks an object against its kind's [`Schema`]: wrong JSON types and unknown fields.
+//! Checks an object against its kind's [`Schema`]: wrong JSON types.
 //!
-//! In a cluster the apiserver refuses wrong types and prunes unknown fields before it calls a webhook.
-//! These checks replace it for files.
+//! In a cluster the apiserver refuses wrong types before it calls a webhook. These checks replace it for files.
 
 use crate::prelude::*;
 use memgate_model::finding::{Code, Details, excerpt};
@@ -9,54 +8,37 @@ use memgate_model::schema::{Field, Schema};
 use memgate_primitives::fix::Fix;
 use memgate_primitives::members::Members;
 use memgate_primitives::pointer::Path;
-use memgate_primitives::suggest::{did_you_mean, nearest, only_nearest};
 use memgate_schema::violation::type_message;
 
 use super::message::{fit_names, fits};
 
-/// The codes that a family uses.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Codes {
-    /// A wrong JSON type; denies.
-    pub(crate) field_type: &'static Code,
-    /// A field that the schema does not have; warns.
-    pub(crate) unknown_field: &'static Code,
-}
-
-/// The message about an unknown field, given the field and the one that was probably meant.
-pub fn unknown_field_message(field: &str, meant: Option<&str>) -> String {
-    let hint = did_you_mean(meant);
-    let message = format!("{field}: unknown field, it will be dropped{hint}");
-    if fits(&message) {
-        message
-    } else {
-        fit_names([field], |[field]| format!("{field}: unknown field{hint}"))
+/// The message about an unknown field, given how the message ends, and what it says besides if there is room.
+pub fn unknown_field_message(field: &Pointer, ending: &str, besides: &str) -> String {
+    let shown = quoted(&field.field());
+    let shown = shown.trim_matches('"');
+    let message = |more: &str| format!("{shown}: unknown field, it will be dropped{ending}{more}");
+    if let Some(message) = [besides, ""].into_iter().map(message).find(|message| fits(message)) {
+        return message;
     }
+    fit_names([shown], |[field]| format!("{field}: unknown field{ending}"))
 }
 
 /// Checks an object, except for its `metadata`, which the apiserver checks.
-pub(crate) fn check(object: &Tree, schema: &'static Schema, codes: Codes, work: &Budget<'_>) -> Vec<Finding> {
-    let mut check = Check { codes, work, only_unknown: false, findings: Vec::new() };
-    check.value(object, schema, Path::Root);
-    check.findings
-}
-
-/// The unknown fields of an object.
-pub(crate) fn unknown_fields(
+pub(crate) fn check(
     object: &Tree,
     schema: &'static Schema,
-    codes: Codes,
+    code: &'static Code,
     work: &Budget<'_>,
 ) -> Vec<Finding> {
-    let mut check = Check { codes, work, only_unknown: true, findings: Vec::new() };
+    let mut check = Check { code, work, findings: Vec::new() };
     check.value(object, schema, Path::Root);
     check.findings
 }
 
 /// Removes other findings at or below a field of the wrong type. They would only repeat that memgate cannot
 /// read the value.
-pub(crate) fn drop_below_wrong_types(mut findings: Vec<Finding>, codes: Codes) -> Vec<Finding> {
-    let is_wrong_type = |finding: &Finding| finding.code == codes.field_type;
+pub(crate) fn drop_below_wrong_types(mut findings: Vec<Finding>, code: &'static Code) -> Vec<Finding> {
+    let is_wrong_type = |finding: &Finding| finding.code == code;
     let (wrong, others): (Vec<&Finding>, Vec<&Finding>) = findings.iter().partition(|it| is_wrong_type(it));
     if wrong.is_empty() || others.is_empty() {
         return findings;
@@ -81,10 +63,9 @@ fn from_root(place: &str) -> impl Iterator<Item = &str> {
 
 /// A check in progress.
 struct Check<'c> {
-    codes: Codes,
+    /// The code of a wrong JSON type; denies.
+    code: &'static Code,
     work: &'c Budget<'c>,
-    /// Whether wrong types are not reported, since another check reports them.
-    only_unknown: bool,
     findings: Vec<Finding>,
 }
 
@@ -92,11 +73,6 @@ impl Check<'_> {
     fn value(&mut self, tree: &Tree, schema: &'static Schema, here: Path<'_>) {
         if let Some(expected) = schema.type_name().filter(|expected| *expected != tree.type_name()) {
             return self.wrong_type(tree, schema, here, expected);
-        }
-        if self.work.wants_warnings() {
-            for name in tree.unknown_fields() {
-                self.unknown_field(name, schema, here);
-            }
         }
         for field in schema.fields().iter().filter(|field| field.name != "metadata") {
             if let Some(value) = tree.get(field.name) {
@@ -123,18 +99,12 @@ impl Check<'_> {
 
     /// Reports an entry of a map of strings whose value is not a string.
     fn not_a_string(&mut self, pointer: Pointer, got: &'static str) {
-        if self.only_unknown {
-            return;
-        }
         let message = move |at: &Pointer| type_message(at, "string", got, "");
-        let finding = Finding::deny_within(self.work, self.codes.field_type, pointer, message);
+        let finding = Finding::deny_within(self.work, self.code, pointer, message);
         self.findings.push(finding.fingerprint_value(got));
     }
 
     fn wrong_type(&mut self, tree: &Tree, schema: &'static Schema, here: Path<'_>, expected: &'static str) {
-        if self.only_unknown {
-            return;
-        }
         let (text, got) = (tree.text().map(excerpt), tree.type_name());
         let shown = match tree {
             Tree::Boolean(value) => value.to_string(),
@@ -149,33 +119,8 @@ impl Check<'_> {
                 .help(meant.map(|meant| format!("write `{meant}`")))
                 .fix(fix)
         };
-        let finding = Finding::deny_within(self.work, self.codes.field_type, here.pointer(), details);
+        let finding = Finding::deny_within(self.work, self.code, here.pointer(), details);
         self.findings.push(finding.fingerprint_value(tree.content_hash().to_string()));
-    }
-
-    fn unknown_field(&mut self, name: &str, schema: &'static Schema, here: Path<'_>) {
-        let open =
-            matches!(schema, Schema::Open(_) | Schema::Pruned(_) | Schema::Whole(_) | Schema::Compared(_));
-        let fields = move || schema.fields().iter().filter(move |field| field.guarded || !open);
-        let alias = move |name: &str| {
-            let mut aliases = fields().flat_map(|field| field.aliases);
-            aliases.find(|(wrong, _)| *wrong == name).map(|(_, meant)| *meant)
-        };
-        let names = move || fields().map(|field| field.name);
-        let meant = move |name: &str| alias(name).or_else(|| nearest(name, names()));
-        if open && meant(name).is_none() {
-            return;
-        }
-        let pointer = here.pointer().key(name);
-        let name = excerpt(name);
-        let details = move |at: &Pointer| {
-            let shown = quoted(&at.field());
-            let certain = alias(&name).or_else(|| only_nearest(&name, names()));
-            Details::from(unknown_field_message(shown.trim_matches('"'), meant(&name)))
-                .fix(certain.map(|meant| Fix::Rename(meant.to_owned())))
-        };
-        let finding = Finding::warn_within(self.work, self.codes.unknown_field, pointer, details);
-        self.findings.push(finding.at_key());
     }
 }
 
@@ -206,7 +151,7 @@ fn meant_instead(here: &Pointer, schema: &Schema, text: &str) -> Option<String> 
 /// instead.
 fn only_string_field(schema: &Schema) -> Option<&'static str> {
     match schema.fields() {
-        [Field { name, schema: Schema::Text, .. }] => Some(name),
+        [Field { name, schema: Schema::Text }] => Some(name),
         _ => None,
     }
 }
@@ -217,7 +162,7 @@ mod tests {
 
     #[test]
     fn says_what_was_meant_in_yaml() {
-        static REF: Schema = Schema::Object(&[Field::new("name", Schema::Text)]);
+        static REF: Schema = Schema::Open(&[Field::new("name", Schema::Text)]);
         static LIST: Schema = Schema::List(&REF);
         let meant = |at, schema, text| meant_instead(&Pointer::new(at), schema, text);
         assert_eq!(meant("/spec/ref", &REF, "house-1").as_deref(), Some("ref: {name: house-1}"));

@@ -1,6 +1,6 @@
 //! What a schema says about a value that is still to be read.
 
-use crate::crd::SchemaNode;
+use crate::crd::{JsonTypes, SchemaNode};
 use crate::metadata::OBJECT_META;
 
 /// What every Kubernetes object has, whatever its schema says.
@@ -38,6 +38,17 @@ impl<'s> Form<'s> {
             None if schema.object.preserves_unknown => Self::Raw,
             None => Self::Cleared,
         }
+    }
+
+    /// The schema of an object, where it says which fields there are.
+    pub(super) fn lacking(self, name: &str) -> Option<&'s SchemaNode> {
+        if let Self::Root { .. } = self {
+            // A status is dropped without a word.
+            if name == "status" || META_FIELDS.contains(&name) {
+                return None;
+            }
+        }
+        self.schema().filter(|schema| schema.types == JsonTypes::Object && !schema.object.preserves_unknown)
     }
 
     /// That of a field; `None` if it is dropped.

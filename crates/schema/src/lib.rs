@@ -36,7 +36,7 @@ use serde_json::Value;
 use crate::crd::{Crd, CrdVersion, SchemaNode};
 use memgate_primitives::budget::Budget;
 
-pub use self::node::Document;
+pub use self::node::{Document, UnknownField};
 use self::place::Place;
 pub use self::violation::Violations;
 

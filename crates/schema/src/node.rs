@@ -6,12 +6,41 @@ use serde::ser::{Error as _, Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Number, Value};
 
+use crate::crd::SchemaNode;
+use memgate_primitives::pointer::Pointer;
+
 /// An object, or what of it a schema knows.
 #[derive(Debug)]
 pub struct Document<'d> {
     pub(super) root: Node<'d>,
     /// The length of the sent text in bytes.
     pub(super) bytes: usize,
+    /// The fields that the schema does not have, in document order.
+    pub(super) unknown: Vec<UnknownField<'d>>,
+    /// How many more there are.
+    pub(super) more_unknown: usize,
+}
+
+/// A field that the schema does not have: an apiserver drops it.
+#[derive(Debug)]
+pub struct UnknownField<'d> {
+    /// The field.
+    pub pointer: Pointer,
+    /// The schema of the object in which it stands.
+    pub holder: &'d SchemaNode,
+}
+
+impl<'d> Document<'d> {
+    /// The first fields that the schema does not have, in document order; nothing below them, in metadata or in a status
+    /// that is dropped.
+    pub fn unknown_fields(&self) -> &[UnknownField<'d>] {
+        &self.unknown
+    }
+
+    /// How many more there are.
+    pub const fn more_unknown_fields(&self) -> usize {
+        self.more_unknown
+    }
 }
 
 /// One value. Two are equal if an apiserver takes them for the same.

@@ -6,6 +6,7 @@
 //! kept, all of it is compared, and the crate can be used without memgate.
 
 use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess};
@@ -13,7 +14,7 @@ use serde_json::value::RawValue;
 
 use crate::crd::SchemaNode;
 use crate::form::Form;
-use crate::node::{Document, Node};
+use crate::node::{Document, Node, UnknownField};
 use memgate_primitives::budget::{Budget, Limit, MAX_ENTRIES};
 use memgate_primitives::json::{self, Reader, Scalar, Seed};
 use memgate_primitives::pointer::Path;
@@ -29,8 +30,21 @@ pub(super) fn read<'d>(
     budget: &Budget<'_>,
 ) -> Option<Document<'d>> {
     let form = Form::Root { schema, without_status };
-    let root = json::parse(text, NodeReader { form, budget, path: Path::Root, depth: 0 }).ok()?;
-    Some(Document { root, bytes: text.len() })
+    let unknown = Unknown::default();
+    let reader = NodeReader { form, budget, unknown: Some(&unknown), path: Path::Root, depth: 0 };
+    let root = json::parse(text, reader).ok()?;
+    let (unknown, more_unknown) = (unknown.fields.into_inner(), unknown.more.get());
+    Some(Document { root, bytes: text.len(), unknown, more_unknown })
+}
+
+/// How many unknown fields of an object are kept; of the others only the number.
+const MAX_UNKNOWN: usize = 50;
+
+/// The fields so far that the schema does not have.
+#[derive(Default)]
+struct Unknown<'d> {
+    fields: RefCell<Vec<UnknownField<'d>>>,
+    more: Cell<usize>,
 }
 
 /// Reads one value.
@@ -38,6 +52,8 @@ pub(super) fn read<'d>(
 struct NodeReader<'r, 'd> {
     form: Form<'d>,
     budget: &'r Budget<'r>,
+    /// Where unknown fields are noted, if they are.
+    unknown: Option<&'r Unknown<'d>>,
     path: Path<'r>,
     depth: u8,
 }
@@ -50,6 +66,17 @@ impl<'d> NodeReader<'_, 'd> {
 
     fn keep<E: Error>(self, node: Node<'d>) -> Result<Node<'d>, E> {
         self.step().map(|()| node)
+    }
+
+    /// Notes a field that is dropped, where the schema says which fields there are.
+    fn note_unknown(self, name: &str) {
+        let Some((unknown, holder)) = self.unknown.zip(self.form.lacking(name)) else { return };
+        let mut fields = unknown.fields.borrow_mut();
+        if fields.len() < MAX_UNKNOWN {
+            fields.push(UnknownField { pointer: self.path.pointer().key(name), holder });
+        } else {
+            unknown.more.set(unknown.more.get() + 1);
+        }
     }
 
     /// Ends the decision at a list or object with too many entries.
@@ -127,15 +154,20 @@ impl<'d> Reader<'d> for NodeReader<'_, 'd> {
         self.step()?;
         let mut fields: Vec<(Cow<'d, str>, Option<Node<'d>>)> = Vec::new();
         while let Some(Key(key)) = object.next_key()? {
-            let Some(form) = self.form.field(&key).filter(|_| self.depth < MAX_DEPTH) else {
+            let known = self.form.field(&key);
+            if known.is_none() {
+                self.note_unknown(&key);
+            }
+            let Some(form) = known.filter(|_| self.depth < MAX_DEPTH) else {
                 object.next_value::<IgnoredAny>()?;
                 continue;
             };
             if fields.len() == MAX_ENTRIES {
                 return Err(self.too_many());
             }
-            let reader =
-                NodeReader { form, path: Path::Key(&self.path, &key), depth: self.depth + 1, ..self };
+            let unknown = self.unknown.filter(|_| self.depth > 0 || key != "metadata" && key != "status");
+            let path = Path::Key(&self.path, &key);
+            let reader = NodeReader { form, unknown, path, depth: self.depth + 1, ..self };
             let value = object.next_value_seed(Seed(reader))?;
             let value = reader.settled(value)?;
             fields.push((key, value));
@@ -207,6 +239,22 @@ mod tests {
             assert_eq!(stored(text).as_deref(), Some(expected), "{text}");
         }
         assert_eq!(stored("{"), None);
+    }
+
+    #[test]
+    fn notes_what_the_schema_does_not_know() {
+        let fields = |text: &str| {
+            let schema = schema();
+            let document = read(text, &schema, false, &Budget::default()).expect("JSON");
+            let noted = document.unknown_fields().iter().map(|field| field.pointer.as_str().to_owned());
+            (noted.collect::<Vec<_>>(), document.more_unknown_fields())
+        };
+        let some = r#"{"kind":"a","metadata":{"x":1},"status":{"x":1},"any":{"x":1},"texts":{"x":"1"},"x":{"y":1},
+            "text":{"z":1},"list":[{"z":1}],"z/":null}"#;
+        assert_eq!(fields(some), (vec!["/x".to_owned(), "/z~1".to_owned()], 0));
+        let many: Vec<_> = (0..60).map(|number| format!(r#""x{number}":1"#)).collect();
+        let (noted, more) = fields(&format!("{{{}}}", many.join(",")));
+        assert_eq!((noted.len(), noted.last().map(String::as_str), more), (50, Some("/x49"), 10));
     }
 
     #[test]

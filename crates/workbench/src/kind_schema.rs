@@ -233,6 +233,11 @@ fn converted(schema: &Value) -> Value {
                 let schemas: Vec<Value> = value.as_array().into_iter().flatten().map(converted).collect();
                 new.insert(key.clone(), Value::from(schemas));
             }
+            "pattern" => {
+                // Go's classes have other names in ECMAScript.
+                let pattern = value.as_str().unwrap_or_default().replace("[:space:]", r"\s");
+                new.insert(key.clone(), Value::from(pattern));
+            }
             "nullable" | "example" | "externalDocs" => {}
             other if other.starts_with("x-kubernetes-") => {}
             _ => {
@@ -353,6 +358,7 @@ mod tests {
                 "b": {"x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}]},
                 "c": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {}},
                 "nullable": {"type": "string", "enum": ["x"], "nullable": true},
+                "e": {"type": "string", "pattern": "^[^[:space:]]+$"},
                 "d": {"type": "boolean", "default": true},
             },
             "required": ["a", "d"],
@@ -364,6 +370,7 @@ mod tests {
                 "b": {"type": ["integer", "string"]},
                 "c": {"type": "object", "properties": {}},
                 "nullable": {"type": ["string", "null"], "enum": ["x", null]},
+                "e": {"type": "string", "pattern": r"^[^\s]+$"},
                 "d": {"type": "boolean", "default": true},
             },
             "required": ["a"],

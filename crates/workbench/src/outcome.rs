@@ -31,7 +31,7 @@ const MAX_NAMES_IN_NOTE: usize = 3;
 /// The most lines about what was passed over.
 const MAX_PASSED_OVER_IN_NOTES: usize = 20;
 
-/// The warnings about what was not judged, or was judged on an assumption.
+/// The warnings about what was not judged, or was judged on an assumption. Of an unknown field nothing was judged either.
 const NOT_JUDGED: [&Code; 5] = [
     &common::KIND_MISSPELT,
     &common::NOT_AN_OBJECT,
@@ -54,8 +54,9 @@ pub struct FailOn {
 impl FailOn {
     /// Whether a report holds what makes the run fail.
     pub fn is_in(self, report: &Report<'_>) -> bool {
-        let missed =
-            missed(&report.passed_over).next().is_some() || NOT_JUDGED.iter().any(|code| report.has(code));
+        let unknown_fields = memgate_platforms::ALL.map(|family| family.definitions.stand_in.unknown_field);
+        let mut not_judged = NOT_JUDGED.into_iter().chain(unknown_fields);
+        let missed = missed(&report.passed_over).next().is_some() || not_judged.any(|code| report.has(code));
         let is_blind = self.strict && (missed || report.assumed > 0);
         let has_warned = self.warnings && report.count(Severity::Warn) > 0;
         report.denied > 0 || report.count(Severity::Deny) > 0 || has_warned || is_blind

@@ -17,13 +17,13 @@ pub(crate) static NOTEBOOK: Kind = Kind {
     older: None,
     plural: "notebooks",
     namespaced: true,
-    schema: Schema::Object(&[
+    schema: Schema::Open(&[
         Field::new("apiVersion", Schema::Any),
         Field::new("kind", Schema::Any),
         Field::new("metadata", METADATA),
         Field::new(
             "spec",
-            Schema::Object(&[
+            Schema::Open(&[
                 Field::new("url", Schema::Text),
                 Field::new("pages", Schema::Integer),
                 Field::new("keepSeconds", Schema::Integer),

@@ -10,6 +10,11 @@ pub(crate) static URL_REQUIRED: Code = Code {
 };
 pub(crate) static SCHEMA: Code =
     Code { name: "tiny/schema", cause: Cause::Invalid, page: Page(|| include_str!("codes/schema.md")) };
+pub(crate) static UNKNOWN_FIELD: Code = Code {
+    name: "tiny/unknown-field",
+    cause: Cause::Invalid,
+    page: Page(|| include_str!("codes/unknown-field.md")),
+};
 pub(crate) static NOTEBOOK_NOT_FOUND: Code = Code {
     name: "tiny/notebook-not-found",
     cause: Cause::NotFound,
@@ -26,5 +31,5 @@ pub(crate) static INJECT_LABEL_UNKNOWN: Code = Code {
     page: Page(|| include_str!("codes/inject-label-unknown.md")),
 };
 
-pub(crate) static ALL: [&Code; 5] =
-    [&URL_REQUIRED, &SCHEMA, &NOTEBOOK_NOT_FOUND, &URL_CONFLICT, &INJECT_LABEL_UNKNOWN];
+pub(crate) static ALL: [&Code; 6] =
+    [&URL_REQUIRED, &SCHEMA, &UNKNOWN_FIELD, &NOTEBOOK_NOT_FOUND, &URL_CONFLICT, &INJECT_LABEL_UNKNOWN];

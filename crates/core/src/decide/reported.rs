@@ -15,9 +15,8 @@ use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
 use memgate_primitives::budget::OverLimit;
 use memgate_primitives::members::{ByKey, Members};
-use memgate_primitives::pointer::{Pointer, list_index};
+use memgate_primitives::pointer::Pointer;
 use memgate_schema::Violations;
-use memgate_schema::crd::{CrdVersion, SchemaNode};
 use memgate_schema::violation::{Rule, SchemaViolation};
 
 /// How many findings about one object are reported. More would fill the answer and help no reader.
@@ -114,22 +113,12 @@ fn warn_of_stored(findings: &mut [Finding], is_stored: impl Fn(&Finding) -> bool
     }
 }
 
-/// Drops findings that only repeat the bundled definition, where `given`, the definition that counts, differs.
-pub(super) fn drop_contradicted(
-    family: &Family,
-    given: Option<&CrdVersion>,
-    found: &Violations<'_>,
-    own: &mut Vec<Finding>,
-) {
-    let Some(version) = given else { return };
+/// Drops findings that only repeat the bundled definition, where another one counts, of which `found` is all that an
+/// object violates.
+pub(super) fn drop_contradicted(family: &Family, found: &Violations<'_>, own: &mut Vec<Finding>) {
     let repeats = |finding: &Finding| repeats_schema(family, finding);
     let broken: Members<&str> = found.iter().map(|violation| violation.pointer.as_str()).collect();
-    own.retain(|finding| {
-        if family.definitions.stand_in.unknown_field == Some(finding.code) {
-            return !declares(&version.schema, &finding.pointer);
-        }
-        !repeats(finding) || up(&finding.pointer).any(|place| broken.contains(place))
-    });
+    own.retain(|finding| !repeats(finding) || up(&finding.pointer).any(|place| broken.contains(place)));
 }
 
 /// A place and those that hold it, up to the whole object.
@@ -144,19 +133,6 @@ fn repeats_schema(family: &Family, finding: &Finding) -> bool {
         && (matches!(finding.code.cause, Cause::TypeInvalid | Cause::NotSupported)
             || family.definitions.stand_in.code == finding.code)
         && family.in_cel.missing.contains(&(finding.code, NotInCel::Schema))
-}
-
-/// Whether a schema declares a field.
-fn declares(schema: &SchemaNode, field: &Pointer) -> bool {
-    let mut here = schema;
-    for token in field.tokens() {
-        let items = here.list.items.as_deref().filter(|_| list_index(&token).is_some());
-        match items.or_else(|| here.object.field(&token)) {
-            Some(below) => here = below,
-            None => return false,
-        }
-    }
-    true
 }
 
 /// The causes of a family's warnings about faults that the schema finds too.

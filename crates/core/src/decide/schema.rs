@@ -17,13 +17,13 @@ use memgate_primitives::fix::Fix;
 use memgate_primitives::members::Members;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
-use memgate_primitives::suggest::{self, nearest, only_nearest};
-use memgate_schema::crd::Crd;
+use memgate_primitives::suggest::{self, did_you_mean, nearest, only_nearest};
+use memgate_schema::crd::{Crd, CrdVersion};
 use memgate_schema::violation::{Rule, SchemaViolation, message, supported};
 use memgate_schema::{Document, NewObject, Status, Violations};
 
-use super::over_limit;
 use super::reported::{Covered, MAX_REPORTED, drop_contradicted};
+use super::{over_limit, unknown_fields};
 
 /// How many unknown fields of metadata are compared with known ones.
 const MAX_UNKNOWN_FIELDS: usize = 64;
@@ -83,7 +83,6 @@ fn compare(
     };
     let mut findings = misspelt(family, &object);
     findings.extend(crd.as_deref().and_then(|crd| version_unknown(crd, &request.version)));
-    let given = version.filter(|_| is_given);
     let new = (request.operation == Operation::Create).then_some(NewObject {
         name: &request.name,
         namespaced: kind.namespaced,
@@ -100,9 +99,16 @@ fn compare(
     if let Some(version) = version {
         memgate_schema::check(version, &object, old, &mut violations);
     }
-    drop_contradicted(family, given, &violations, own);
+    if is_given {
+        drop_contradicted(family, &violations, own);
+    }
     let schema = Judged { from: of_metadata, is_given };
-    let not_shown = add(family, subject, &violations, schema, own, &mut findings);
+    let mut not_shown = add(family, subject, &violations, schema, own, &mut findings);
+    if let Some(CrdVersion { schema, .. }) = version {
+        let definition = unknown_fields::Definition { kind, schema, is_given };
+        findings.extend(unknown_fields::findings(family, definition, &object, own));
+        not_shown.warnings += object.more_unknown_fields();
+    }
     SchemaFindings { findings, not_shown }
 }
 
@@ -110,12 +116,12 @@ fn compare(
 /// matches it.
 fn misspelt(family: &Family, object: &Document<'_>) -> Vec<Finding> {
     const MEANT: [&str; 5] = ["name", "generateName", "namespace", "labels", "annotations"];
-    let Some(code) = family.definitions.stand_in.unknown_field else { return Vec::new() };
+    let code = family.definitions.stand_in.unknown_field;
     let finding = |field: &str| {
         let meant = nearest(field, MEANT)?;
-        let shown = format!("metadata.{}", quoted(field).trim_matches('"'));
         let pointer = Pointer::new("/metadata").key(field);
-        let finding = Finding::warn(code, pointer, unknown_field_message(&shown, Some(meant))).at_key();
+        let message = unknown_field_message(&pointer, &did_you_mean(Some(meant)), "");
+        let finding = Finding::warn(code, pointer, message).at_key();
         Some(finding.fix(only_nearest(field, MEANT).map(|meant| Fix::Rename(meant.to_owned()))))
     };
     memgate_schema::unknown_metadata(object).take(MAX_UNKNOWN_FIELDS).filter_map(finding).collect()
@@ -144,12 +150,15 @@ fn add(
     let (covered, mut seen) = (Covered::by(own), Members::default());
     let (mut denials, mut warnings) = (0, 0);
     for (index, violation) in violations.iter().enumerate() {
-        let is_later = || !schema.is_given && (stand_in.later_accepts)(subject.kind, violation);
-        let is_tolerated = || {
-            index >= schema.from
-                && ((stand_in.tolerates)(subject.kind, subject.object, violation) || is_later())
-        };
+        let of_definition = index >= schema.from;
+        let is_tolerated = || of_definition && (stand_in.tolerates)(subject.kind, subject.object, violation);
         if covered.contains(violation) || is_tolerated() || !seen.insert(&violation.pointer) {
+            continue;
+        }
+        let by_bundle = of_definition && !schema.is_given;
+        if let Some(warning) = by_bundle.then(|| (stand_in.other_release)(subject.kind, violation)).flatten()
+        {
+            findings.push(warning);
             continue;
         }
         let count = if violation.stored { &mut warnings } else { &mut denials };

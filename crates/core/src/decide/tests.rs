@@ -9,6 +9,7 @@ use memgate_model::finding::{Cause, Severity};
 use memgate_model::object::{Coverage, KindState};
 use memgate_model::request::Occasion;
 use memgate_primitives::budget::MAX_ENTRIES;
+use serde_json::{Value, json};
 
 use super::*;
 
@@ -80,7 +81,9 @@ fn reports_what_an_update_adds_behind_many_stored_findings() {
         let denials = decision.findings.iter().filter(|finding| finding.severity == Severity::Deny);
         assert_eq!(denials.count(), 40);
         assert!(decision.findings.iter().all(|finding| !finding.message().is_empty()));
-        assert_eq!(decision.not_shown, NotShown { denials: 0, warnings: 990 });
+        // The older kind has no section for shared memory.
+        let unknown = usize::from(snapshot.crds.is_some());
+        assert_eq!(decision.not_shown, NotShown { denials: 0, warnings: 990 + unknown });
     }
 }
 
@@ -124,6 +127,51 @@ fn ten_thousand_entries_with_findings_are_judged() {
     }
 }
 
+#[test]
+fn of_very_many_unknown_fields_fifty_are_reported_and_the_rest_is_counted() {
+    let fields = list(100_000, |number| format!(r#""field{number}":{{"a":[1]}}"#));
+    let object =
+        format!(r#"{{"metadata":{{"name":"a"}},"spec":{{"address":{{"value":"http://a"}},{fields}}}}}"#);
+    let [files, cluster] = snapshots().map(|snapshot| decided(&snapshot, MEMORY, &object, None));
+    assert_eq!((files.reason, cluster.findings.len()), (Reason::Valid, 0));
+    let codes: Vec<_> = files.findings.iter().map(|finding| finding.code.name).collect();
+    assert_eq!(codes, ["ark/unknown-field"; reported::MAX_REPORTED]);
+    assert_eq!(files.findings[49].pointer.as_str(), "/spec/field49");
+    assert_eq!(files.not_shown, NotShown { denials: 0, warnings: 99_950 });
+}
+
+#[test]
+fn a_definition_among_the_inputs_says_which_fields_there_are() {
+    let object = r#"{"metadata":{"name":"a"},"spec":{"address":{"value":"http://a"},"cache":1,"headers":[],"ttl":"1h"}}"#;
+    let given = with_definitions(|mut crd| {
+        if crd["spec"]["names"]["kind"] == "Memory" && crd["spec"]["group"] == "ark.mckinsey.com" {
+            let fields = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"];
+            fields["cache"] = json!({"type": "integer"});
+            fields.as_object_mut().expect("fields").remove("headers");
+        }
+        crd
+    });
+    let unknown = |snapshot: &Snapshot| {
+        let findings = decided(snapshot, MEMORY, object, None).findings;
+        let of_schema = findings.into_iter().filter(|finding| finding.code.name == "ark/unknown-field");
+        of_schema
+            .map(|it| (it.message().into_owned(), it.details().help.clone().unwrap_or_default().into_owned()))
+            .collect::<Vec<_>>()
+    };
+    let refused = "\"kubectl apply\" refuses it (strict field validation), GitOps drops it silently";
+    let expected = |source: &str, rows: &[&str]| {
+        let row = |row: &&str| ((*row).to_owned(), format!("not in {source}; {refused}"));
+        rows.iter().map(row).collect::<Vec<_>>()
+    };
+    let ttl = "spec.ttl: unknown field, it will be dropped; set spec.ttl on the Query";
+    let [files, _] = snapshots();
+    let fields = r#"spec.cache: unknown field, it will be dropped; fields here: "address", "headers""#;
+    assert_eq!(unknown(&files), expected("the CRD of Ark 0.1.67", &[fields, ttl]));
+    let source = r#"CustomResourceDefinition "memories.ark.mckinsey.com" among the inputs"#;
+    let fields = r#"spec.headers: unknown field, it will be dropped; fields here: "address", "cache""#;
+    assert_eq!(unknown(&given), expected(source, &[fields, ttl]));
+}
+
 /// Ark's own ratchet goes by parts of an object: in a list that changed, what is stored is denied again.
 #[test]
 fn the_common_ratchet_leaves_a_family_alone_that_ratchets_by_itself() {
@@ -140,45 +188,37 @@ fn the_common_ratchet_leaves_a_family_alone_that_ratchets_by_itself() {
 
 /// A definition among the inputs speaks for itself, be it the same as the bundled one.
 #[test]
-fn what_later_versions_accept_is_accepted_by_the_bundled_definition_alone() {
-    let run = |model: &str| {
-        format!(
-            r#"{{"metadata":{{"name":"a"}},"spec":{{"agentRef":"a","agentId":"a","sessionKey":"a","model":{model}}}}}"#
-        )
-    };
+fn what_another_release_takes_only_warns_by_the_bundled_definition_alone() {
     let memory = |provider: &str| {
         let store = format!(r#"{{"provider":"{provider}","endpoint":"http://a"}}"#);
         format!(
             r#"{{"metadata":{{"name":"a"}},"spec":{{"backend":"vector-store","vectorStore":{store},"embedding":{{"model":"a"}}}}}}"#
         )
     };
-    let (agent_run, swarm_memory) = (("sympozium.ai", "AgentRun"), ("kubeswarm.io", "SwarmMemory"));
-    for (kind, object, bundled, given) in [
-        (agent_run, run(r#"{"model":"a"}"#), true, false),
-        (agent_run, run(r#"{"model":"a","provider":"b"}"#), true, false),
-        (agent_run, run(r#"{"model":"a","authSecretRef":"b"}"#), true, false),
-        (agent_run, run(r#"{"model":"a","provider":"b","authSecretRef":"c"}"#), true, true),
-        (agent_run, run(r#"{"provider":"b","authSecretRef":"c"}"#), false, false),
-        (agent_run, run(r#"{"model":"a","provider":1}"#), false, false),
-        (swarm_memory, memory("pgvector"), true, false),
-        (swarm_memory, memory("qdrant"), true, true),
-        (swarm_memory, memory("milvus"), false, false),
+    for (provider, bundled, given) in [
+        ("pinecone", true, false),
+        ("qdrant", true, true),
+        ("pgvector", true, true),
+        ("milvus", false, false),
     ] {
         let files = state::empty(memgate_platforms::default_settings());
-        let accepted = |snapshot: &Snapshot| decided(snapshot, kind, &object, None).reason != Reason::Invalid;
-        assert_eq!(accepted(&files), bundled, "{object}");
-        assert_eq!(accepted(&with_definitions()), given, "{object}");
+        let accepted = |snapshot: &Snapshot| {
+            decided(snapshot, ("kubeswarm.io", "SwarmMemory"), &memory(provider), None).reason
+                != Reason::Invalid
+        };
+        assert_eq!(accepted(&files), bundled, "{provider}");
+        assert_eq!(accepted(&with_definitions(|text| text)), given, "{provider}");
     }
 }
 
-/// Files, with the bundled definitions as if they were among the inputs.
-fn with_definitions() -> Snapshot {
+/// Files, with the bundled definitions, changed, as if they were among the inputs.
+fn with_definitions(change: impl Fn(Value) -> Value) -> Snapshot {
     let mut files = state::empty(memgate_platforms::default_settings());
     let crds = files.crds.as_mut().expect("files have definitions");
     for text in memgate_platforms::ALL.iter().flat_map(|family| family.definitions.crds).map(|file| file()) {
         let source = Arc::new(memgate_manifest::source::Source::new("definitions", text));
         for document in memgate_manifest::document::values(&source, &mut Vec::new()) {
-            crds.insert(memgate_schema::read(document.value()).expect("a definition"));
+            crds.insert(memgate_schema::read(&change(document.value().clone())).expect("a definition"));
         }
     }
     files
@@ -204,6 +244,13 @@ fn rules_for_a_definition_that_is_not_bundled_are_for_files_without_one() {
         let spec = format!(r#""agentRef":"{agent}","runtimeRef":"{runtime}""#);
         format!(r#"{{"metadata":{{"name":"a"}},"spec":{{{spec}}}}}"#)
     };
+    let open = with_definitions(|mut crd| {
+        for version in crd["spec"]["versions"].as_array_mut().expect("versions") {
+            version["schema"] = json!({"openAPIV3Schema":
+                {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+        }
+        crd
+    });
     let enduring = r#","backend":"celln","cellnSelection":{},"enduring":{},"executionLifecycle":"enduring""#;
     let (agent_run, an_agent) = ("AgentRun", "Agent");
     for (kind, object, old) in [
@@ -224,11 +271,9 @@ fn rules_for_a_definition_that_is_not_bundled_are_for_files_without_one() {
         ("HarnessSession", session("a", "c"), Some(session("a", "b"))),
     ] {
         let kind = ("sympozium.ai", kind);
-        for (snapshot, accepts) in [
-            (&state::empty(memgate_platforms::default_settings()), false),
-            (&with_definitions(), true),
-            (&cluster, true),
-        ] {
+        for (snapshot, accepts) in
+            [(&state::empty(memgate_platforms::default_settings()), false), (&open, true), (&cluster, true)]
+        {
             let decision = decided(snapshot, kind, &object, old.as_deref());
             assert_eq!(decision.reason != Reason::Invalid, accepts, "{object} {:?}", decision.findings);
         }

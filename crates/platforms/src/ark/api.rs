@@ -54,38 +54,38 @@ pub(crate) static ARK_CONFIG: Kind =
 
 const MEMORY_SCHEMA: Schema = schema! { open {
     "metadata": METADATA_OF_JUDGED,
-    "spec": guarded { "address": ADDRESS, "headers": [HEADER], },
+    "spec": open { "address": ADDRESS, "headers": [HEADER], },
     "status": open { "lastResolvedAddress" "phase" "message": text, },
 } };
 
-const ADDRESS: Schema = schema! { guarded {
+const ADDRESS: Schema = schema! { open {
     "value": text,
-    "valueFrom": guarded {
+    "valueFrom": open {
         "secretKeyRef" "configMapKeyRef": KEY_REF,
         // Ports of other types have rules of their own.
-        "serviceRef": guarded { "name" "namespace" "port" "path": text, },
+        "serviceRef": open { "name" "namespace" "port" "path": text, },
         "queryParameterRef": QUERY_PARAMETER_REF,
     },
 } };
 
-const HEADER: Schema = schema! { guarded {
+const HEADER: Schema = schema! { open {
     "name": text,
-    "value": guarded {
+    "value": open {
         "value": text,
-        "valueFrom": guarded {
+        "valueFrom": open {
             "secretKeyRef" "configMapKeyRef": KEY_REF,
             "queryParameterRef": QUERY_PARAMETER_REF,
         },
     },
 } };
 
-const KEY_REF: Schema = schema! { guarded { "name" "key": text, "optional": boolean, } };
+const KEY_REF: Schema = schema! { open { "name" "key": text, "optional": boolean, } };
 
-const QUERY_PARAMETER_REF: Schema = schema! { guarded { "name": text, } };
+const QUERY_PARAMETER_REF: Schema = schema! { open { "name": text, } };
 
 const QUERY_SCHEMA: Schema = schema! { open {
     "metadata": METADATA,
-    "spec": guarded {
+    "spec": open {
         "memory": MEMORY_REF,
         "conversationId" "sessionId" "ttl" "timeout" "type": text,
         "target": any,
@@ -104,11 +104,14 @@ const STATE_QUERY_SCHEMA: Schema = schema! { pruned {
 
 const ARK_CONFIG_SCHEMA: Schema = schema! { open {
     "metadata": METADATA_OF_JUDGED,
-    "spec": guarded { "defaultMemory": MEMORY_REF, "queryTTL": text, },
+    "spec": open { "defaultMemory": MEMORY_REF, "queryTTL": text, },
 } };
 
+/// The fields of older versions, which users still write. Their own rules speak of them, or nothing does.
+pub(crate) static OLD_FIELDS: [(&Kind, &str); 1] = [(&QUERY, "spec.targets")];
+
 /// A reference to a Memory, in a Query or in an ArkConfig.
-const MEMORY_REF: Schema = schema! { guarded { "name" "namespace": text, } };
+const MEMORY_REF: Schema = schema! { open { "name" "namespace": text, } };
 
 /// The label by which the platform's chart marks its memory service.
 const LABELLED: &str = "app.kubernetes.io/name in (ark-broker, ark-cluster-memory)";

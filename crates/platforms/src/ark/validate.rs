@@ -13,7 +13,7 @@ mod query;
 mod reference;
 
 use crate::prelude::*;
-use crate::schema_check::{self, Codes};
+use crate::schema_check;
 use memgate_model::finding::{Code, Severity};
 use memgate_model::object::is_deleting;
 use memgate_model::request::Operation;
@@ -23,7 +23,7 @@ use super::api::{ARK_CONFIG, DEFAULT, MEMORY, QUERY, STATE_QUERY};
 use super::codes::{
     CONFIG_DEFAULT_MEMORY_NAME, CONFIG_DEFAULT_MEMORY_NAMESPACE, CONFIG_NAME, CONFIG_QUERY_TTL,
     CONFIG_QUERY_TTL_SHORT, MEMORY_ADDRESS_PLAIN_HTTP, MEMORY_DELETE_REFERENCED, QUERY_MEMORY_CHANGED,
-    SCHEMA, UNKNOWN_FIELD,
+    SCHEMA,
 };
 
 /// All findings about the subject, in any order.
@@ -41,7 +41,6 @@ pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     } else if *subject.kind == ARK_CONFIG {
         findings.extend(config(subject.object, state.budget()));
     }
-    findings.extend(misspellings(subject.kind, subject.object, state.budget()));
     ratchet(subject, findings)
 }
 
@@ -102,8 +101,6 @@ fn config_name(object: &Tree) -> Option<Finding> {
     (name != DEFAULT).then(|| Finding::warn(&CONFIG_NAME, Pointer::new("/metadata/name"), message))
 }
 
-const CODES: Codes = Codes { field_type: &SCHEMA, unknown_field: &UNKNOWN_FIELD };
-
 /// Whether a violation is not reported. The rules about ports have better messages, and of a Query the platform itself
 /// accepts what its schema refuses: the older type, no spec, an input that is null, and the older form of a target, which
 /// has a warning.
@@ -124,13 +121,8 @@ pub(crate) fn tolerates(kind: &Kind, written: &Tree, violation: &SchemaViolation
 
 /// Values of the wrong type in fields that the definitions lack, since only a later version has them.
 fn wrong_types(kind: &'static Kind, object: &Tree, work: &Budget<'_>) -> Vec<Finding> {
-    let findings = schema_check::check(object, &kind.schema, CODES, work);
+    let findings = schema_check::check(object, &kind.schema, &SCHEMA, work);
     findings.into_iter().filter(|finding| *finding.code == SCHEMA).collect()
-}
-
-/// Fields that are probably misspelled. The definitions report wrong types.
-fn misspellings(kind: &'static Kind, object: &Tree, work: &Budget<'_>) -> Vec<Finding> {
-    schema_check::unknown_fields(object, &kind.schema, CODES, work)
 }
 
 /// The parts of an object that rules depend on: the pointer and the path of each.
@@ -146,14 +138,14 @@ const PARTS: [(&str, [&str; 2]); 8] = [
 ];
 
 /// On an update, turns denials of unchanged parts into warnings and removes most warnings about them. Warnings
-/// about unknown fields, edits and a changed Memory stay. The remaining denials are new, so the caller need not
+/// about edits and a changed Memory stay. The remaining denials are new, so the caller need not
 /// compare them with findings about the stored object.
 fn ratchet(subject: &Subject<'_>, mut findings: Vec<Finding>) -> Vec<Finding> {
     let Some(old) = subject.old.filter(|_| !findings.is_empty()) else { return findings };
     let unchanged = PARTS.map(|(_, path)| hash_part(subject.object, &path) == hash_part(old, &path));
     findings.retain_mut(|finding| {
         let unchanged = is_unchanged(finding, unchanged, subject.object, old);
-        let always = finding.on_rewrite || [&QUERY_MEMORY_CHANGED, &UNKNOWN_FIELD].contains(&finding.code);
+        let always = finding.on_rewrite || finding.code == &QUERY_MEMORY_CHANGED;
         let denies = finding.severity == Severity::Deny;
         if unchanged {
             finding.severity = Severity::Warn;

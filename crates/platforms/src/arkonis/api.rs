@@ -22,6 +22,12 @@ pub(crate) const REDIS_TTL_DEFAULT: i64 = 3600;
 /// The value of an unset `spec.vectorStore.collection`: the default of the CRD's schema.
 pub(crate) const COLLECTION_DEFAULT: &str = "agent-memories";
 
+/// The embedding providers of the successor.
+pub(crate) const EMBEDDING_PROVIDERS: [&str; 2] = [EMBEDDING_PROVIDER_DEFAULT, "openai"];
+
+/// The embedding providers that only older releases of the successor accept.
+pub(crate) const OLDER_EMBEDDING_PROVIDERS: [&str; 2] = ["google", "voyageai"];
+
 /// The value of an unset `spec.embedding.provider` of the successor: the name of the model decides.
 pub(crate) const EMBEDDING_PROVIDER_DEFAULT: &str = "auto";
 
@@ -49,6 +55,8 @@ pub(crate) struct Dialect {
     pub(crate) memory_ref: &'static [&'static str],
     /// The vector databases that the CRD's schema accepts.
     pub(crate) providers: &'static [&'static str],
+    /// Those that only older releases accept.
+    pub(crate) older_providers: &'static [&'static str],
     /// Whether this is the successor, whose rules differ in places.
     pub(crate) successor: bool,
 }
@@ -63,6 +71,7 @@ const ARKONIS_NAMES: Dialect = Dialect {
     pod_label: "arkonis.dev/deployment",
     memory_ref: &["spec", "memoryRef"],
     providers: &["qdrant", "pinecone", "weaviate"],
+    older_providers: &[],
     successor: false,
 };
 
@@ -81,7 +90,8 @@ pub(crate) static KUBESWARM: Dialect = Dialect {
     settings: Kind::new(KUBESWARM_GROUP, "SwarmSettings", "swarmsettings", SETTINGS),
     pod_label: "kubeswarm/deployment",
     memory_ref: &["spec", "runtime", "loop", "memory", "ref"],
-    providers: &["qdrant", "pinecone", "weaviate", "pgvector"],
+    providers: &["qdrant", "pgvector"],
+    older_providers: &["pinecone", "weaviate"],
     successor: true,
 };
 
@@ -130,43 +140,37 @@ const ARKONIS_GROUP: (&str, &str) = ("arkonis.dev", VERSION);
 const KUBESWARM_GROUP: (&str, &str) = ("kubeswarm.io", VERSION);
 const AGENTOPS_GROUP: (&str, &str) = ("agentops.agentops.io", VERSION);
 
-const NAME_ONLY: Schema = schema! { object { "name": text, } };
+const NAME_ONLY: Schema = schema! { open { "name": text, } };
 
-const SECRET_REF: Field = Field::new("secretRef", NAME_ONLY).aliases(&[("secretName", "secretRef.name")]);
+const SECRET_REF: Field = Field::new("secretRef", NAME_ONLY);
 
-const TTL: Field = Field::new("ttlSeconds", Schema::Integer).aliases(&[("ttl", "ttlSeconds")]);
-
-const REDIS: Schema = schema! { object { SECRET_REF, TTL, "maxEntries": integer, } };
+const REDIS: Schema = schema! { open { SECRET_REF, "ttlSeconds": integer, "maxEntries": integer, } };
 
 const VECTOR_STORE: Schema =
-    schema! { object { "provider" "endpoint" "collection": text, SECRET_REF, TTL, } };
+    schema! { open { "provider" "endpoint" "collection": text, SECRET_REF, "ttlSeconds": integer, } };
 
-const MEMORY: Schema = schema! { object {
-    "apiVersion" "kind": any,
+const MEMORY: Schema = schema! { open {
     "metadata": METADATA_OF_JUDGED,
-    "spec": object { "backend": text, "redis": REDIS, "vectorStore": VECTOR_STORE, },
-    "status": any,
+    "spec": open { "backend": text, "redis": REDIS, "vectorStore": VECTOR_STORE, },
 } };
 
-const SWARM_MEMORY: Schema = schema! { object {
-    "apiVersion" "kind": any,
+const SWARM_MEMORY: Schema = schema! { open {
     "metadata": METADATA_OF_JUDGED,
-    "spec": object {
+    "spec": open {
         "backend": text,
         "redis": REDIS,
         "vectorStore": VECTOR_STORE,
-        "embedding": object {
+        "embedding": open {
             "model" "provider": text,
             "dimensions": integer,
-            "apiKeyRef": object { "name" "key": text, "optional": boolean, },
+            "apiKeyRef": open { "name" "key": text, "optional": boolean, },
         },
     },
-    "status": any,
 } };
 
 const AGENT: Schema = schema! { open {
     "metadata": METADATA_OF_JUDGED,
-    "spec": guarded { "memoryRef": NAME_ONLY, "configRef": open { "name": text, }, },
+    "spec": open { "memoryRef": NAME_ONLY, "configRef": open { "name": text, }, },
 } };
 
 const SWARM_AGENT: Schema = schema! { open {
@@ -179,7 +183,7 @@ const SWARM_AGENT: Schema = schema! { open {
 
 const SETTINGS: Schema = schema! { open {
     "metadata": METADATA,
-    "spec": guarded { "memoryBackend": text, },
+    "spec": open { "memoryBackend": text, },
 } };
 
 /// Where a memory is stored.

@@ -53,6 +53,8 @@ codes! { "arkonis";
     IN_USE_DELETED = "in-use-deleted", Conflict;
     /// A negative number, which means 0.
     NUMBER_NEGATIVE = "number-negative", Invalid;
+    /// A value that only older releases of the successor take.
+    SWARM_OLDER_VALUE = "swarm-older-value", NotSupported;
     /// A vector store of the successor without an embedding model.
     EMBEDDING_MISSING = "embedding-missing", Required;
     /// A `memoryRef.name` that cannot be the name of a memory.

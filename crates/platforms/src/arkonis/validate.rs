@@ -11,19 +11,17 @@ mod memory;
 
 use crate::message::first_of;
 use crate::prelude::*;
-use crate::schema_check::{self, Codes, drop_below_wrong_types};
+use crate::schema_check::{self, drop_below_wrong_types};
 use memgate_model::finding::Severity;
 use memgate_model::object::Defect;
 use memgate_model::request::Operation;
 use memgate_schema::violation::{Rule, SchemaViolation};
 
 use super::api::{
-    Backend, COLLECTION_DEFAULT, DIALECTS, Dialect, EMBEDDING_PROVIDER_DEFAULT, Embedding, KUBESWARM,
-    MISNAMED_GROUP, Memory, Redis, VectorStore, memory_name,
+    Backend, COLLECTION_DEFAULT, DIALECTS, Dialect, EMBEDDING_PROVIDER_DEFAULT, EMBEDDING_PROVIDERS,
+    Embedding, KUBESWARM, MISNAMED_GROUP, Memory, OLDER_EMBEDDING_PROVIDERS, Redis, VectorStore, memory_name,
 };
-use super::codes::{API_VERSION_NOT_SERVED, FIELD_TYPE, IN_USE_CHANGED, IN_USE_DELETED, UNKNOWN_FIELD};
-
-const SCHEMA_CODES: Codes = Codes { field_type: &FIELD_TYPE, unknown_field: &UNKNOWN_FIELD };
+use super::codes::{API_VERSION_NOT_SERVED, FIELD_TYPE, IN_USE_CHANGED, IN_USE_DELETED, SWARM_OLDER_VALUE};
 
 /// All findings about the subject, in any order.
 pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
@@ -41,21 +39,29 @@ pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
         Some((dialect, Role::Agent)) => agent::findings(dialect, subject, state),
         Some((dialect, Role::Settings)) => memory::settings_findings(dialect, subject, state),
     };
-    drop_below_wrong_types(findings, SCHEMA_CODES)
+    drop_below_wrong_types(findings, &FIELD_TYPE)
 }
 
-/// Later versions of the successor have more providers. The rule on providers judges them all.
-pub(crate) fn later_accepts(kind: &Kind, violation: &SchemaViolation<'_>) -> bool {
-    *kind == KUBESWARM.memory
+/// The warning about a value that only the successor's operator repository takes, and its newer chart refuses.
+pub(crate) fn other_release(kind: &Kind, violation: &SchemaViolation<'_>) -> Option<Finding> {
+    let (older, newer) = match violation.pointer.as_str() {
+        "/spec/vectorStore/provider" => (KUBESWARM.older_providers, KUBESWARM.providers),
+        "/spec/embedding/provider" => (&OLDER_EMBEDDING_PROVIDERS[..], &EMBEDDING_PROVIDERS[..]),
+        _ => return None,
+    };
+    let value = violation.shown();
+    let is_older = *kind == KUBESWARM.memory
         && matches!(violation.rule, Rule::Unsupported(_))
-        && violation.pointer.as_str() == "/spec/vectorStore/provider"
+        && older.contains(&value.trim_matches('"'));
+    let message = || format!("kubeswarm 0.4 refuses {value}; use {}", memory::one_of(newer));
+    is_older.then(|| Finding::warn(&SWARM_OLDER_VALUE, violation.pointer.clone(), message()))
 }
 
 /// The first denial of a memory resource, in document order. A stored resource with a denial is not usable.
 pub(crate) fn first_denial(dialect: &'static Dialect, memory: &Tree) -> Option<Defect> {
     let mut findings = schema_rules(dialect, memory, &Budget::default());
     findings.extend(memory::conditional_rules(dialect, memory));
-    let findings = drop_below_wrong_types(findings, SCHEMA_CODES).into_iter();
+    let findings = drop_below_wrong_types(findings, &FIELD_TYPE).into_iter();
     let denials = findings.filter(|finding| finding.severity == Severity::Deny);
     let first = denials.min_by_key(|finding| memory.document_position(&finding.pointer));
     first.map(|finding| Defect { message: finding.message().into_owned(), pointer: finding.pointer })
@@ -95,6 +101,7 @@ fn memory(dialect: &'static Dialect, subject: &Subject<'_>, state: &mut StateRea
     let mut findings = schema_rules(dialect, subject.object, state.budget());
     findings.extend(memory::conditional_rules(dialect, subject.object));
     findings.extend(advice::findings(dialect, subject.object));
+    findings.extend(memory::embedding_missing(dialect, subject, state));
     findings.extend(advice::secret(subject, state));
     findings.extend(changed(dialect, subject, state));
     findings
@@ -102,7 +109,7 @@ fn memory(dialect: &'static Dialect, subject: &Subject<'_>, state: &mut StateRea
 
 /// The rules of the CRD's schema, all of them independent of the backend.
 fn schema_rules(dialect: &'static Dialect, object: &Tree, work: &Budget<'_>) -> Vec<Finding> {
-    let mut findings = schema_check::check(object, &dialect.memory.schema, SCHEMA_CODES, work);
+    let mut findings = schema_check::check(object, &dialect.memory.schema, &FIELD_TYPE, work);
     findings.extend(memory::schema_rules(dialect, object));
     findings
 }

@@ -4,7 +4,7 @@ use super::codes::LINE_REMOVED;
 use memgate_model::family::DepartedLine;
 use memgate_model::kind::Kind;
 use memgate_model::pod::Pod;
-use memgate_model::schema::{Field, METADATA, METADATA_OF_JUDGED, Schema, schema};
+use memgate_model::schema::{METADATA, METADATA_OF_JUDGED, Schema, schema};
 use memgate_model::tree::Tree;
 
 /// The API group of kagent 0.x.
@@ -75,61 +75,46 @@ const AGENT_SCHEMA: Schema = schema! { open {
         "memory": [text],
         "declarative": open {
             "runtime" "modelConfig": text,
-            "memory": object { REFERENCE, TTL_DAYS, },
-            "context": open { "compaction": object {
+            "memory": open { "modelConfig": text, "ttlDays": integer, },
+            "context": open { "compaction": open {
                 "compactionInterval" "overlapSize" "tokenThreshold" "eventRetentionSize": integer,
-                "summarizer": object { "modelConfig" "promptTemplate": text, },
+                "summarizer": open { "modelConfig" "promptTemplate": text, },
             }, },
         },
     },
 } };
 
-const REFERENCE: Field =
-    Field::new("modelConfig", Schema::Text).aliases(&[("modelConfigRef", "modelConfig")]);
-const NEWER_REFERENCE: Field =
-    Field::new("modelConfigRef", NAME_ONLY).aliases(&[("modelConfig", "modelConfigRef.name")]);
-const TTL_DAYS: Field = Field::new("ttlDays", Schema::Integer).aliases(&[
-    ("ttl", "ttlDays"),
-    ("ttlSeconds", "ttlDays"),
-    ("ttlDay", "ttlDays"),
-    ("retentionDays", "ttlDays"),
-]);
-
-const NAME_ONLY: Schema = schema! { object { "name": text, } };
 const NAMED: Schema = schema! { open { "name": text, } };
 
 /// The section `kagent` of a harness.
 const KAGENT: Schema = schema! { open {
-    "memory": object { NEWER_REFERENCE, TTL_DAYS, },
-    "compaction": object {
+    "memory": open { "modelConfigRef": NAMED, "ttlDays": integer, },
+    "compaction": open {
         "compactionInterval" "overlapSize" "tokenThreshold" "eventRetentionSize": integer,
-        "summarizer": object { "modelConfigRef": NAME_ONLY, "promptTemplate": text, },
+        "summarizer": open { "modelConfigRef": NAMED, "promptTemplate": text, },
     },
 } };
-const OTHER_RUNTIME: Schema = schema! { open { "memory": any, } };
 
 const HARNESS_SCHEMA: Schema = schema! { open {
     "apiVersion": text,
     "metadata": METADATA_OF_JUDGED,
-    "spec": open { "memory": any, "kagent": KAGENT, "codex" "claude" "byo": OTHER_RUNTIME, },
+    "spec": open { "kagent": KAGENT, },
 } };
 
-/// Two shapes were seen: `templateRef` beside an inline `template`, and `template.ref` beside `template.inline`.
 const NEWER_AGENT_SCHEMA: Schema = schema! { open {
     "apiVersion": text,
     "metadata": METADATA_OF_JUDGED,
     "spec": open {
-        "memory" "declarative": any,
         "templateRef" "harnessRef": NAMED,
-        "template": open { "modelConfig": NAMED, "ref": NAMED, "inline": open { "modelConfig": NAMED, }, },
-        "harness": open { "kagent": KAGENT, "ref": NAMED, "inline": open { "kagent": KAGENT, }, },
+        "template": open { "modelConfig": NAMED, },
+        "harness": open { "kagent": KAGENT, },
     },
 } };
 
 const AGENT_TEMPLATE_SCHEMA: Schema = schema! { open {
     "apiVersion": text,
     "metadata": METADATA,
-    "spec": open { "memory": any, "modelConfig": NAMED, },
+    "spec": open { "modelConfig": NAMED, },
 } };
 
 const MODEL_CONFIG_SCHEMA: Schema = schema! { open {
@@ -174,7 +159,7 @@ pub(crate) static WAIT_PROBES: [(&Kind, &str); 2] = [
     (&AGENT, r#"{"declarative":{"memory":{"modelConfig":""}}}"#),
     (
         &HARNESS,
-        r#"{"kagent":{"memory":{"modelConfigRef":{"name":"none"},"ttlDays":999999}},"workload":{"image":"memgate.dev/none"},"substrate":{"workerPoolRef":{"name":"none"},"snapshotPolicy":{"location":"s3://none/"}}}"#,
+        r#"{"kagent":{"memory":{"modelConfigRef":{"name":"none"},"ttlDays":999999}},"workload":{"image":"memgate.dev/none@sha256:0000000000000000000000000000000000000000000000000000000000000000"},"substrate":{"workerPoolRef":{"name":"none"},"snapshotPolicy":{"location":"s3://none/"}}}"#,
     ),
 ];
 

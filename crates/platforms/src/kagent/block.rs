@@ -1,7 +1,6 @@
 //! The memory section of an object: where it is, and what it says.
 //!
-//! The template and the harness of an Agent of 1.x are each inline, or named. Two shapes were seen: `harnessRef` beside an
-//! inline `harness`, and `harness.ref` beside `harness.inline`.
+//! The template and the harness of an Agent of 1.x are each inline, or named.
 
 use crate::message::{fit_message, truncate};
 use crate::prelude::*;
@@ -35,7 +34,7 @@ pub(crate) struct Block<'t> {
 impl<'t> Block<'t> {
     /// The memory section of an object; `None` without one, or if it is not an object.
     pub(crate) fn of(kind: &Kind, object: &'t Tree) -> Option<Self> {
-        let path = Places::of(kind, object)?.memory;
+        let path = Places::of(kind)?.memory;
         let tree = object.at(path).filter(|tree| tree.is_object())?;
         Some(Self { line: Line::of(kind), path, tree, is_ignored: is_brought(kind, object) })
     }
@@ -93,22 +92,17 @@ static OF_INLINE: Places = Places {
     memory: &["spec", "harness", "kagent", "memory"],
     compaction: &["spec", "harness", "kagent", "compaction"],
 };
-static OF_WRAPPED: Places = Places {
-    memory: &["spec", "harness", "inline", "kagent", "memory"],
-    compaction: &["spec", "harness", "inline", "kagent", "compaction"],
-};
 
 impl Places {
     /// The places in an object; `None` for a kind without such sections. An Agent of 1.x has them if its harness is
     /// inline.
-    pub(crate) fn of(kind: &Kind, object: &Tree) -> Option<&'static Self> {
+    pub(crate) fn of(kind: &Kind) -> Option<&'static Self> {
         if *kind == AGENT || *kind == SANDBOX_AGENT {
             Some(&OF_AGENT)
         } else if *kind == HARNESS || *kind == MOVED_HARNESS {
             Some(&OF_HARNESS)
         } else if *kind == NEWER_AGENT {
-            let is_wrapped = object.at(&["spec", "harness"]).is_some_and(is_wrapped);
-            Some(if is_wrapped { &OF_WRAPPED } else { &OF_INLINE })
+            Some(&OF_INLINE)
         } else {
             None
         }
@@ -139,37 +133,19 @@ pub(crate) enum Part<'t> {
     },
 }
 
-/// Whether a template or harness is of the shape `{ref: …}` or `{inline: …}`.
-pub(crate) fn is_wrapped(part: &Tree) -> bool {
-    part.get("ref").is_some() || part.get("inline").is_some()
-}
-
 /// The harness of an Agent.
 pub(crate) fn harness(agent: &Tree) -> Option<Part<'_>> {
-    let (inline, wrapped, beside) =
-        (&["spec", "harness"], &["spec", "harness", "ref", "name"], &["spec", "harnessRef", "name"]);
-    part(agent, inline, wrapped, beside)
+    part(agent, &["spec", "harness"], &["spec", "harnessRef", "name"])
 }
 
 /// The template of an Agent.
 pub(crate) fn template(agent: &Tree) -> Option<Part<'_>> {
-    let (inline, wrapped, beside) =
-        (&["spec", "template"], &["spec", "template", "ref", "name"], &["spec", "templateRef", "name"]);
-    part(agent, inline, wrapped, beside)
+    part(agent, &["spec", "template"], &["spec", "templateRef", "name"])
 }
 
-fn part<'t>(
-    agent: &'t Tree,
-    inline: &[&str],
-    wrapped: &'static [&'static str],
-    beside: &'static [&'static str],
-) -> Option<Part<'t>> {
-    let named = |path| agent.text_at(path).map(|name| Part::Named { name, path });
-    match agent.at(inline) {
-        None => named(beside),
-        Some(part) if is_wrapped(part) => part.get("inline").map(Part::Inline).or_else(|| named(wrapped)),
-        Some(part) => Some(Part::Inline(part)),
-    }
+fn part<'t>(agent: &'t Tree, inline: &[&str], path: Path) -> Option<Part<'t>> {
+    let named = || agent.text_at(path).map(|name| Part::Named { name, path });
+    agent.at(inline).map(Part::Inline).or_else(named)
 }
 
 /// The longest part of a name in a message.

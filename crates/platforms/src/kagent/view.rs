@@ -115,7 +115,7 @@ fn add_summarizer(view: &mut MemoryView, kind: &Kind, object: &Tree, state: &mut
         Line::Older => &["summarizer", "modelConfig"],
         Line::Newer => &["summarizer", "modelConfigRef", "name"],
     };
-    let Some(places) = Places::of(kind, object) else { return };
+    let Some(places) = Places::of(kind) else { return };
     let path = [places.compaction, reference].concat();
     if let Some(name) = object.text_at(&path).filter(|name| is_dns_subdomain(name)) {
         add_reference(view, line.model_config(), (name, pointer(&path)), state);

@@ -5,6 +5,8 @@ use memgate_model::codes::codes;
 codes! { "orka";
     /// A value that violates only the CRD's schema, or a rule on metadata.
     SCHEMA = "schema", Invalid;
+    /// A field that the CRD does not have; the apiserver drops it.
+    UNKNOWN_FIELD = "unknown-field", Invalid;
     /// A switch that is neither on nor off.
     ANNOTATION_ENABLED = "annotation-enabled", NotSupported;
     /// A number of memories that is invalid or too high.

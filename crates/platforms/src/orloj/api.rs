@@ -74,48 +74,41 @@ const JUDGED_METADATA: Schema = metadata![UID, LABELS, ANNOTATIONS];
 const ANNOTATIONS: Field =
     Field::new("annotations", Schema::Open(&[Field::new(TARGET_NAMESPACE, Schema::Text)]));
 
-const AUTH: Field = Field::new("auth", schema! { object { "secretRef": text, } })
-    .aliases(&[("secret_ref", "auth.secretRef"), ("secretRef", "auth.secretRef")]);
-
-/// A spec, which itself may be misspelt.
-const fn spec(schema: Schema) -> Field {
-    Field::new("spec", schema).guarded()
-}
+const AUTH: Field = Field::new("auth", schema! { open { "secretRef": text, } });
 
 const MEMORY_SCHEMA: Schema = schema! { open {
     "metadata": JUDGED_METADATA,
-    (spec(schema! { object {
+    "spec": open {
         "type" "provider" "embedding_model" "endpoint" "endpoint_secret_ref": text,
         AUTH,
-    } })),
+    },
     "status": open { "phase": text, },
 } };
 
 const CLAIM: Field =
-    Field::new("memory", schema! { object { "ref": text, "allow": [text], "type" "provider": text, } })
-        .aliases(&[("memory_ref", "memory.ref"), ("memoryRef", "memory.ref")]);
+    Field::new("memory", schema! { open { "ref": text, "allow": [text], "type" "provider": text, } });
 
 const AGENT_SCHEMA: Schema = schema! { open { "metadata": METADATA, "spec": open { CLAIM, }, } };
 
 const VALIDATED_AGENT_SCHEMA: Schema = schema! { open {
     "metadata": JUDGED_METADATA,
-    (spec(schema! { object {
+    "spec": open {
         "prompt" "model_ref": text,
         CLAIM,
         "tools" "allowed_tools" "roles" "fallback_model_refs": [text],
-        "limits": object { "max_steps": integer, "timeout": text, },
+        "limits": open { "max_steps": integer, "timeout": text, },
         "execution": open {},
-    } })),
+    },
 } };
 
 const MODEL_ENDPOINT_SCHEMA: Schema = schema! { open {
     "metadata": METADATA,
-    (spec(schema! { object {
+    "spec": open {
         "provider" "base_url" "default_model": text,
         "options": open {},
         AUTH,
         "allowPrivate": boolean,
-    } })),
+    },
 } };
 
 /// Where a Memory is stored.

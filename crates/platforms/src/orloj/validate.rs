@@ -14,7 +14,7 @@ use std::hash::{DefaultHasher, Hash, Hasher as _};
 
 use crate::message::first_of;
 use crate::prelude::*;
-use crate::schema_check::{self, Codes, drop_below_wrong_types};
+use crate::schema_check::{self, drop_below_wrong_types};
 use memgate_model::finding::Severity;
 use memgate_model::object::is_deleting;
 use memgate_model::platform_settings::Orloj;
@@ -23,12 +23,10 @@ use memgate_model::request::Operation;
 use super::api::{self, AGENT, MEMORY, MODEL_ENDPOINT, ModelEndpoint, claimed_memory, text};
 use super::codes::{
     MEMORY_IN_USE, MODELENDPOINT_IN_USE, MODELENDPOINT_MODEL_REQUIRED, NAME_RESERVED, PROVIDER_UNKNOWN,
-    SCHEMA, TARGET_NAMESPACE, UNKNOWN_FIELD,
+    SCHEMA, TARGET_NAMESPACE,
 };
 use super::message::{fit_message, fit_names, truncate};
 use super::namespace::{self, NamespacedName};
-
-const SCHEMA_CODES: Codes = Codes { field_type: &SCHEMA, unknown_field: &UNKNOWN_FIELD };
 
 /// Names that have another meaning in the paths of Orloj's API.
 /// Source: OrlojHQ/orloj, the API's check of names.
@@ -40,8 +38,7 @@ pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
         // The first DELETE already gave the warning.
         return if is_deleting(subject.object) { Vec::new() } else { deleted(subject, state) };
     }
-    let mut findings =
-        schema_check::check(subject.object, &subject.kind.schema, SCHEMA_CODES, state.budget());
+    let mut findings = schema_check::check(subject.object, &subject.kind.schema, &SCHEMA, state.budget());
     // The apiserver drops the status of every written object before it checks types.
     let status = Pointer::new("/status");
     findings.retain(|finding| !status.holds(&finding.pointer));
@@ -55,7 +52,7 @@ pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     } else {
         findings.extend(model_endpoint(subject.object));
     }
-    let mut findings = drop_below_wrong_types(findings, SCHEMA_CODES);
+    let mut findings = drop_below_wrong_types(findings, &SCHEMA);
     if let Some(old) = subject.old {
         keep_changed(&mut findings, subject.object, old);
     }

@@ -115,6 +115,13 @@ pub(crate) static SKILL_PACK: Kind = kind("SkillPack", "skillpacks", schemas::SK
 /// The workspace of one session of an Agent.
 pub(crate) static WORKSPACE_SESSION: Kind =
     kind("WorkspaceSession", "workspacesessions", schemas::WORKSPACE_SESSION);
+/// The fields of older versions, of which rules of the family speak.
+pub(crate) static OLD_FIELDS: [(&Kind, &str); 3] = [
+    (&ENSEMBLE, "spec.personas"),
+    (&ENSEMBLE, "spec.sharedMemory.accessRules[].persona"),
+    (&AGENT_RUN, "spec.instanceRef"),
+];
+
 /// A harness that keeps running, with its state.
 pub(crate) static HARNESS_SESSION: Kind = kind("HarnessSession", "harnesssessions", schemas::HARNESS_SESSION);
 

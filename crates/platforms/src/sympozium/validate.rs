@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use crate::message::{MAX_NAME_CHARS, fit_message, fits, truncate};
 use crate::prelude::*;
-use crate::schema_check::{self, Codes, drop_below_wrong_types};
+use crate::schema_check::{self, drop_below_wrong_types};
 use memgate_model::finding::{Severity, excerpt};
 use memgate_model::request::Operation;
 use memgate_primitives::members::Members;
@@ -31,13 +31,9 @@ use super::api::{
     AGENT, AGENT_OLD, AGENT_RUN, ENSEMBLE, ENSEMBLE_OLD, HARNESS_SESSION, MEMORY_SKILL, SKILL_PACK,
     SYSTEM_NAMESPACE, WORKSPACE_SESSION, is_true,
 };
-use super::codes::{
-    MEMORY_PACK_DELETE, MEMORY_PACK_SERVER, SCHEMA, TOOL_NAME_BUILTIN, TYPE_INVALID, UNKNOWN_FIELD,
-};
+use super::codes::{MEMORY_PACK_DELETE, MEMORY_PACK_SERVER, SCHEMA, TOOL_NAME_BUILTIN, TYPE_INVALID};
 
 pub(crate) use self::pods::skill_pack_missing;
-
-const SCHEMA_CODES: Codes = Codes { field_type: &TYPE_INVALID, unknown_field: &UNKNOWN_FIELD };
 
 /// All findings about the subject, in any order.
 pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
@@ -57,7 +53,7 @@ pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     } else {
         Vec::new()
     });
-    let mut findings = drop_above_wrong_types(drop_below_wrong_types(findings, SCHEMA_CODES));
+    let mut findings = drop_above_wrong_types(drop_below_wrong_types(findings, &TYPE_INVALID));
     // What newer definitions refuse, an apiserver refuses by its own.
     if !state.of_files() {
         findings.retain(|finding| *finding.code != SCHEMA);
@@ -98,7 +94,7 @@ pub(crate) fn is_well_formed(subject: &Subject<'_>) -> bool {
 
 /// Violations of the schema. The status is skipped, since only the controller writes it.
 fn schema_rules(subject: &Subject<'_>, work: &Budget<'_>) -> Vec<Finding> {
-    let mut findings = schema_check::check(subject.object, &subject.kind.schema, SCHEMA_CODES, work);
+    let mut findings = schema_check::check(subject.object, &subject.kind.schema, &TYPE_INVALID, work);
     let status = Pointer::new("/status");
     findings.retain(|finding| !status.holds(&finding.pointer));
     findings
@@ -184,14 +180,6 @@ pub(crate) fn tolerates(kind: &Kind, written: &Tree, violation: &SchemaViolation
         ["spec", "sharedMemory", rule @ .., "agentConfig" | "persona"] => has_config(written, rule),
         _ => false,
     }
-}
-
-/// Later versions do not require the provider of a run's model, nor the Secret with its key.
-pub(crate) fn later_accepts(kind: &Kind, violation: &SchemaViolation<'_>) -> bool {
-    let place = violation.pointer.as_str();
-    *kind == AGENT_RUN
-        && matches!(violation.rule, Rule::Required(..))
-        && ["/spec/model/provider", "/spec/model/authSecretRef"].contains(&place)
 }
 
 /// Whether a pointer is to a skill of a config. It does not allocate a list of tokens, since it may be called for

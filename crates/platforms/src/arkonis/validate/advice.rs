@@ -2,8 +2,8 @@
 
 use crate::arkonis::api::{Backend, Dialect, Memory, Redis, VectorStore};
 use crate::arkonis::codes::{
-    COLLECTION_EMPTY, EMBEDDING_MISSING, ENDPOINT_CREDENTIALS, ENDPOINT_NOT_URL, HOSTED_WITHOUT_SECRET,
-    NUMBER_NEGATIVE, SECRET_KEY_MISSING, SECRET_MISSING, SECTION_UNUSED,
+    COLLECTION_EMPTY, ENDPOINT_CREDENTIALS, ENDPOINT_NOT_URL, HOSTED_WITHOUT_SECRET, NUMBER_NEGATIVE,
+    SECRET_KEY_MISSING, SECRET_MISSING, SECTION_UNUSED,
 };
 use crate::endpoint_view::ambiguous_host;
 use crate::prelude::*;
@@ -31,10 +31,6 @@ pub(super) fn findings(dialect: &Dialect, object: &Tree) -> Vec<Finding> {
         (Some(Backend::Redis), Some(redis), _) => findings.extend(redis_in_use(redis)),
         (Some(Backend::VectorStore), _, Some(store)) => {
             findings.extend(vector_store_in_use(dialect, store));
-            if dialect.successor && memory.embedding.is_none() {
-                let message = "spec.embedding is required when backend is \"vector-store\"";
-                findings.push(Finding::warn(&EMBEDDING_MISSING, Pointer::new("/spec/embedding"), message));
-            }
         }
         _ => {}
     }

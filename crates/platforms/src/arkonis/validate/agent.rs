@@ -5,7 +5,7 @@ use crate::arkonis::api::{
     settings_pointer, settings_references,
 };
 use crate::arkonis::codes::{
-    MEMORY_INVALID, MEMORY_NOT_FOUND, MEMORY_REF_NAME, MEMORY_REF_UNUSABLE, SETTINGS_CONFLICT,
+    FIELD_TYPE, MEMORY_INVALID, MEMORY_NOT_FOUND, MEMORY_REF_NAME, MEMORY_REF_UNUSABLE, SETTINGS_CONFLICT,
     SETTINGS_NOT_FOUND, SETTINGS_WITHOUT_MEMORY,
 };
 use crate::prelude::*;
@@ -15,7 +15,7 @@ use memgate_model::finding::excerpt;
 use memgate_primitives::name::is_dns_subdomain;
 use memgate_primitives::suggest::{did_you_mean, nearest};
 
-use super::{SCHEMA_CODES, first_denial};
+use super::first_denial;
 
 /// How many existing names a missing name is compared with.
 const MAX_COMPARED: usize = 1_000;
@@ -26,7 +26,7 @@ pub(super) fn findings(
     state: &mut StateReader<'_>,
 ) -> Vec<Finding> {
     let agent = subject.object;
-    let mut findings = schema_check::check(agent, &dialect.agent.schema, SCHEMA_CODES, state.budget());
+    let mut findings = schema_check::check(agent, &dialect.agent.schema, &FIELD_TYPE, state.budget());
     findings.extend(missing_settings(dialect, subject, state));
     let settings = effective_settings(dialect, subject, state);
     let Some(name) = memory_name(dialect, agent) else {

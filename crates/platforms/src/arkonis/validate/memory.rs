@@ -2,9 +2,9 @@
 
 use crate::arkonis::api::{Backend, Dialect, Memory, VectorStore, settings_names, settings_pointer};
 use crate::arkonis::codes::{
-    BACKEND_REQUIRED, BACKEND_UNKNOWN, DURABLE_BACKEND, ENDPOINT_REQUIRED, MEMORY_BACKEND_UNKNOWN,
-    PROVIDER_REQUIRED, PROVIDER_UNKNOWN, REDIS_REQUIRED, REDIS_SECRET_REQUIRED, SECRET_NAME_INVALID,
-    SECTION_UNUSED, VECTOR_SECRET_NAME, VECTOR_STORE_REQUIRED,
+    BACKEND_REQUIRED, BACKEND_UNKNOWN, DURABLE_BACKEND, EMBEDDING_MISSING, ENDPOINT_REQUIRED, FIELD_TYPE,
+    MEMORY_BACKEND_UNKNOWN, PROVIDER_REQUIRED, PROVIDER_UNKNOWN, REDIS_REQUIRED, REDIS_SECRET_REQUIRED,
+    SECRET_NAME_INVALID, SECTION_UNUSED, VECTOR_SECRET_NAME, VECTOR_STORE_REQUIRED,
 };
 use crate::prelude::*;
 use crate::schema_check;
@@ -12,8 +12,6 @@ use memgate_model::finding::Code;
 use memgate_primitives::fix::Fix;
 use memgate_primitives::name::is_dns_subdomain;
 use memgate_primitives::suggest::{did_you_mean, nearest, only_nearest};
-
-use super::SCHEMA_CODES;
 
 const REDIS_SECRET: &str = "/spec/redis/secretRef/name";
 const ENDPOINT: &str = "/spec/vectorStore/endpoint";
@@ -76,7 +74,7 @@ fn provider(dialect: &Dialect, store: &VectorStore<'_>) -> Option<Finding> {
     let Some(provider) = store.provider else {
         return Some(Finding::deny(&PROVIDER_REQUIRED, pointer, "spec.vectorStore.provider is required"));
     };
-    if dialect.providers.contains(&provider) {
+    if [dialect.providers, dialect.older_providers].concat().contains(&provider) {
         return None;
     }
     Some(unsupported(&PROVIDER_UNKNOWN, pointer, provider, dialect.providers, None))
@@ -143,6 +141,27 @@ fn vector_store_in_use(memory: &Memory<'_>) -> Vec<Finding> {
     endpoint.into_iter().chain(secret).collect()
 }
 
+/// The embedding model of a vector store. The successor's chart refuses a memory without, and the definition of its
+/// operator repository takes it.
+pub(super) fn embedding_missing(
+    dialect: &'static Dialect,
+    subject: &Subject<'_>,
+    state: &StateReader<'_>,
+) -> Option<Finding> {
+    let memory = Memory::read(dialect, subject.object);
+    let needs = dialect.successor && memory.backend() == Some(Backend::VectorStore);
+    if !needs || memory.embedding.is_some() {
+        return None;
+    }
+    let message = "spec.embedding is required when backend is \"vector-store\"";
+    let finding = denial(&memory, &EMBEDDING_MISSING, "/spec/embedding", message, "absent");
+    if state.goes_by_bundle(subject.kind) {
+        return Some(for_backend(finding));
+    }
+    let message = format!("{message} by kubeswarm 0.4");
+    Some(for_backend(Finding::warn(&EMBEDDING_MISSING, finding.pointer, message)))
+}
+
 /// A denial that depends on the backend and on a value.
 fn denial(
     memory: &Memory<'_>,
@@ -183,7 +202,7 @@ pub(super) fn for_backend(finding: Finding) -> Finding {
 }
 
 /// `"a", "b" or "c"`.
-fn one_of(values: &[&str]) -> String {
+pub(super) fn one_of(values: &[&str]) -> String {
     let quoted: Vec<String> = values.iter().map(|value| format!("\"{value}\"")).collect();
     match quoted.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
@@ -197,7 +216,7 @@ pub(super) fn settings_findings(
     state: &mut StateReader<'_>,
 ) -> Vec<Finding> {
     let mut findings =
-        schema_check::check(subject.object, &dialect.settings.schema, SCHEMA_CODES, state.budget());
+        schema_check::check(subject.object, &dialect.settings.schema, &FIELD_TYPE, state.budget());
     let Some(name) = subject.object.text_at(&["spec", "memoryBackend"]) else {
         return findings;
     };

@@ -134,7 +134,7 @@ const PAIR: [&str; 2] = ["tokenThreshold", "eventRetentionSize"];
 /// The findings about a compaction and its summarizer.
 pub(super) fn compaction_findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let (kind, object) = (subject.kind, subject.object);
-    let Some(places) = Places::of(kind, object).filter(|_| !is_brought(kind, object)) else {
+    let Some(places) = Places::of(kind).filter(|_| !is_brought(kind, object)) else {
         return Vec::new();
     };
     let Some(compaction) = object.at(places.compaction).filter(|compaction| compaction.is_object()) else {

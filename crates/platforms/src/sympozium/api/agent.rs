@@ -4,7 +4,6 @@ use memgate_model::tree::Tree;
 use memgate_primitives::pointer::Pointer;
 use serde_json::{Value, json};
 
-use super::ensemble::find_config;
 use super::{
     CELLN, CONFIG_LABEL, ENDURING, ENSEMBLE_LABEL, MEMORY_SKILL, PACK_LABEL, PERSONA_LABEL, SOURCE_LABEL,
     WEB_PROXY, label,
@@ -108,27 +107,15 @@ pub(crate) fn config_name(agent: &Tree) -> Option<&str> {
 
 /// Whether a run is one of a harness, a third-party image in place of Sympozium's own runner. The run decides, else its
 /// Agent by its `runtimeRef`.
-pub(crate) fn names_harness(
-    run: Option<&Tree>,
-    agent: Option<&Tree>,
-    ensemble: Option<&Tree>,
-    config: Option<&str>,
-) -> bool {
+pub(crate) fn names_harness(run: Option<&Tree>, agent: Option<&Tree>) -> bool {
     let is_set = |text: Option<&str>| text.is_some_and(|text| !text.is_empty());
     let task = run.and_then(|run| run.at(&["spec", "task"]));
     let own = |field| is_set(task.and_then(|task| task.text_at(&["parameters", field])));
-    if task.and_then(|task| task.text_at(&["mode"])) == Some("harness")
+    let by_run = task.and_then(|task| task.text_at(&["mode"])) == Some("harness");
+    by_run
         || !own("image")
             && !own("runtime")
             && is_set(agent.and_then(|it| it.text_at(&["spec", "runtimeRef"])))
-    {
-        return true;
-    }
-    // A field of one document of upstream. In doubt, the run is one of a harness.
-    let config = ensemble.zip(config).and_then(|(ensemble, config)| find_config(ensemble, config));
-    let own = [run, agent, ensemble].into_iter().flatten().filter_map(|it| it.text_at(&["spec", "harness"]));
-    let mut named = own.chain(config.and_then(|config| config.tree.text_at(&["harness"])));
-    named.any(|harness| !["", "agent-runner"].contains(&harness))
 }
 
 /// The image of a SkillPack's sidecar; `None` when it has no sidecar, or one without an image.

@@ -8,48 +8,39 @@ const METADATA: Schema = metadata![UID, LABELS, ANNOTATIONS];
 const ANNOTATIONS: Field =
     Field::new("annotations", Schema::Open(&[Field::new(super::MODE_ANNOTATION, Schema::Text)]));
 
-/// An object with the fields of the platform's kinds, all of which are reported when they are misspelt.
-const fn spec(schema: Schema) -> Field {
-    Field::new("spec", schema).guarded()
-}
-
-const NAMED: Schema = schema! { [guarded { "name": text, }] };
-
-/// A field that one document of upstream has and no definition yet.
-const HARNESS: Field = Field::new("harness", Schema::Text);
+const NAMED: Schema = schema! { [open { "name": text, }] };
 
 pub(super) const AGENT: Schema = schema! { open {
     "metadata": METADATA,
-    (spec(schema! { guarded {
-        "agents": guarded { "default": guarded { "model": text, "env": texts, }, },
+    "spec": open {
+        "agents": open { "default": open { "model": text, "env": texts, }, },
         // Kept whole, since runs get copies of these entries.
         "skills": [whole { "skillPackRef" "configMapRef": text, "params": texts, }],
-        "memory": guarded { "enabled": boolean, "maxSizeKB": integer, "autoStore": boolean, "systemPrompt": text, },
+        "memory": open { "enabled": boolean, "maxSizeKB": integer, "autoStore": boolean, "systemPrompt": text, },
         "volumes" "volumeMounts": NAMED,
         "runtimeRef": text,
-        HARNESS,
-        "execution": guarded { "backend" "executionLifecycle": text, "cellnSelection": any, },
-        "workspace": guarded { "perSessionPVC": boolean, "size" "storageClassName" "idleTTL": text, },
-    } })),
+        "execution": open { "backend" "executionLifecycle": text, "cellnSelection": any, },
+        "workspace": open { "perSessionPVC": boolean, "size" "storageClassName" "idleTTL": text, },
+    },
 } };
 
 pub(super) const WORKSPACE_SESSION: Schema = schema! { open {
     "metadata": METADATA,
-    (spec(schema! { guarded { "agentRef" "sessionKey" "size" "storageClassName" "idleTTL": text, } })),
+    "spec": open { "agentRef" "sessionKey" "size" "storageClassName" "idleTTL": text, },
     "status": open { "pvcName": text, },
 } };
 
 pub(super) const HARNESS_SESSION: Schema = schema! { open {
     "metadata": METADATA,
-    (spec(schema! { guarded { "agentRef" "runtimeRef" "desiredState" "idleTimeout": text, } })),
+    "spec": open { "agentRef" "runtimeRef" "desiredState" "idleTimeout": text, },
 } };
 
 pub(super) const AGENT_RUN: Schema = schema! { open {
     "metadata": METADATA,
-    (spec(schema! { guarded {
+    "spec": open {
         "agentRef" "instanceRef" "agentId" "sessionKey": text,
-        "model": guarded { "provider" "model" "authSecretRef": text, },
-        "skills": [guarded { "skillPackRef" "configMapRef": text, "params": texts, }],
+        "model": open { "provider" "model" "authSecretRef": text, },
+        "skills": [open { "skillPackRef" "configMapRef": text, "params": texts, }],
         "env": texts,
         "task": any,
         "backend" "executionLifecycle": text,
@@ -57,7 +48,7 @@ pub(super) const AGENT_RUN: Schema = schema! { open {
         "mode" "cleanup": text,
         "useContext": boolean,
         "volumes" "volumeMounts": NAMED,
-    } })),
+    },
 } };
 
 /// An AgentRun in the state: its Agent, and its skills. There can be very many AgentRuns.
@@ -66,24 +57,23 @@ pub(super) const STATE_AGENT_RUN: Schema = schema! { pruned {
     "spec": pruned {
         "agentRef" "instanceRef": text,
         "skills": [pruned { "skillPackRef" "configMapRef": text, "params": texts, }],
-        HARNESS,
         "task": pruned { "mode": text, "parameters": pruned { "image" "runtime": text, }, },
     },
 } };
 
 pub(super) const SKILL_PACK: Schema = schema! { open {
     "metadata": METADATA,
-    (spec(schema! { guarded {
-        "sidecar": guarded {
+    "spec": open {
+        "sidecar": open {
             "image": text,
             "command": [text],
             "env": [whole { "name" "value": text, VALUE_FROM, }],
             "requiresServer": boolean,
-            (Field::new("secretRef", Schema::Text)),
-            "volumes": [guarded { "name": text, SECRET_VOLUME, }],
+            "secretRef": text,
+            "volumes": [open { "name": text, SECRET_VOLUME, }],
             "volumeMounts" "tools": NAMED,
         },
-    } })),
+    },
 } };
 
 const VALUE_FROM: Field =
@@ -93,64 +83,43 @@ const SECRET_VOLUME: Field = Field::new("secret", schema! { open { "secretName":
 
 pub(super) const ENSEMBLE: Schema = schema! { open {
     "metadata": METADATA,
-    (spec(schema! { guarded {
+    "spec": open {
         "enabled": boolean,
         "agentConfigs" "personas": CONFIGS,
-        (renamed("excludePersonas", STRINGS, &[("excludeAgentConfigs", "excludePersonas")])),
+        "excludePersonas": [text],
         "autoStoreMemory": boolean,
-        "relationships": [guarded { "source" "target" "type": text, }],
-        "stimulus": guarded { "name": text, },
+        "relationships": [open { "source" "target" "type": text, }],
+        "stimulus": open { "name": text, },
         "volumes" "volumeMounts": NAMED,
         "sharedMemory": SHARED_MEMORY,
-        HARNESS,
-    } })),
+    },
     "status": open { "tokenBudgetUsed": integer, "circuitBreakerOpen": boolean, },
 } };
 
 /// Kept with a digest, since two entries with the same name may differ in any field.
 const CONFIGS: Schema = schema! { [compared {
-    "name" "systemPrompt": text,
+    "name" "systemPrompt" "displayName" "model" "provider" "baseURL": text,
     "skills": [any],
-    "memory": guarded { "enabled": boolean, "maxSizeKB": integer, "autoStore": boolean, "seeds": [text], },
+    "memory": open { "enabled": boolean, "maxSizeKB": integer, "autoStore": boolean, "seeds": [text], },
     "env": texts,
-    HARNESS,
-    (Field::new("displayName", Schema::Text)),
-    (Field::new("model", Schema::Text)),
-    (Field::new("provider", Schema::Text)),
-    (Field::new("baseURL", Schema::Text)),
 }] };
 
-const SHARED_MEMORY: Schema = schema! { guarded {
+const SHARED_MEMORY: Schema = schema! { open {
     "enabled": boolean,
     "storageSize": text,
-    "accessRules": [guarded { "agentConfig" "persona" "access": text, }],
+    "accessRules": [open { "agentConfig" "persona" "access": text, }],
     "membrane": MEMBRANE,
 } };
 
-const MEMBRANE: Schema = schema! { guarded {
+const MEMBRANE: Schema = schema! { open {
     "defaultVisibility": text,
-    "permeability": [guarded {
-        (renamed("agentConfig", Schema::Text, &[("persona", "agentConfig")])),
-        (renamed("defaultVisibility", Schema::Text, &[("visibility", "defaultVisibility")])),
+    "permeability": [open {
+        "agentConfig" "defaultVisibility": text,
         "exposeTags" "acceptTags": [text],
     }],
-    "trustGroups": [guarded {
-        "name": text,
-        (renamed("agentConfigs", STRINGS, &[("personas", "agentConfigs")])),
-    }],
-    "tokenBudget": guarded { "maxTokens" "maxTokensPerRun": integer, "action": text, },
-    "circuitBreaker": guarded { "consecutiveFailures": integer, "cooldownDuration": text, },
-    "timeDecay": guarded { "ttl" "decayFunction": text, },
-    "evidencePolicy": guarded { "minKind": text, },
+    "trustGroups": [open { "name": text, "agentConfigs": [text], }],
+    "tokenBudget": open { "maxTokens" "maxTokensPerRun": integer, "action": text, },
+    "circuitBreaker": open { "consecutiveFailures": integer, "cooldownDuration": text, },
+    "timeDecay": open { "ttl" "decayFunction": text, },
+    "evidencePolicy": open { "minKind": text, },
 } };
-
-const STRINGS: Schema = schema! { [text] };
-
-/// A field for which there is another name.
-const fn renamed(
-    name: &'static str,
-    schema: Schema,
-    aliases: &'static [(&'static str, &'static str)],
-) -> Field {
-    Field::new(name, schema).guarded().aliases(aliases)
-}

@@ -82,7 +82,7 @@ pub(crate) fn find<'s>(
         },
     }
     let tree = |object: Option<&'s Object>| object.map(Object::tree);
-    found.harness = names_harness(tree(run), tree(agent), tree(found.ensemble), found.config);
+    found.harness = names_harness(tree(run), tree(agent));
     Ok(found)
 }
 

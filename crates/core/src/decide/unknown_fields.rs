@@ -1,0 +1,124 @@
+//! Warns about fields that the definition of a kind does not have: an apiserver drops them, and kubectl refuses them.
+//! Only for files; a review comes from an apiserver, which has dropped them already.
+
+use memgate_model::family::Family;
+use memgate_model::finding::Finding;
+use memgate_model::kind::Kind;
+use memgate_platforms::schema_check::unknown_field_message;
+use memgate_platforms::spellings::{Meant, Spelling, declared, spelling};
+use memgate_primitives::fix::Fix;
+use memgate_primitives::members::Members;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::{Pointer, list_index};
+use memgate_primitives::suggest::{did_you_mean, nearest, only_nearest};
+use memgate_schema::crd::SchemaNode;
+use memgate_schema::{Document, UnknownField};
+
+/// Up to this many fields of an object are listed where no single one can be meant.
+const FEW_FIELDS: usize = 4;
+
+/// The definition that an object does not follow.
+#[derive(Clone, Copy)]
+pub(super) struct Definition<'s> {
+    pub(super) kind: &'s Kind,
+    pub(super) schema: &'s SchemaNode,
+    /// Whether it is among the inputs, rather than bundled.
+    pub(super) is_given: bool,
+}
+
+/// The warnings about an object, one for each field on which the family has no finding of its own.
+pub(super) fn findings(
+    family: &'static Family,
+    of: Definition<'_>,
+    object: &Document<'_>,
+    own: &[Finding],
+) -> Vec<Finding> {
+    let mut told: Members<&str> = own.iter().map(|finding| finding.pointer.as_str()).collect();
+    let source = source(family, of);
+    let mut findings = Vec::new();
+    for field in object.unknown_fields() {
+        let path = path(&field.pointer);
+        let is_old = || family.definitions.stand_in.old_fields.contains(&(of.kind, path.as_str()));
+        if told.insert(field.pointer.as_str()) && !is_old() {
+            findings.push(finding(family, of, (field, &path), &source));
+        }
+    }
+    findings
+}
+
+/// The definition in words.
+fn source(family: &Family, of: Definition<'_>) -> String {
+    if of.is_given {
+        let name = quoted(&format!("{}.{}", of.kind.plural, of.kind.group));
+        return format!("CustomResourceDefinition {name} among the inputs");
+    }
+    (family.definitions.stand_in.as_of)(of.kind).to_owned()
+}
+
+fn finding(
+    family: &'static Family,
+    of: Definition<'_>,
+    (field, path): (&UnknownField<'_>, &str),
+    source: &str,
+) -> Finding {
+    let name = field.pointer.tokens().last().unwrap_or_default();
+    let known = || field.holder.object.properties.keys().map(String::as_str);
+    let exists = |spelling: &Spelling| match &spelling.meant {
+        Meant::Field(meant) => declared(of.schema, meant).is_some(),
+        _ => true,
+    };
+    let row = spelling(family, of.kind, path).filter(exists);
+    let ending = row.as_ref().map_or_else(|| did_you_mean(nearest(&name, known())), |row| ending(row, path));
+    let besides = if row.is_none() && ending.is_empty() { few(known()) } else { String::new() };
+    let mut message = unknown_field_message(&field.pointer, &ending, &besides);
+    if let Some(Spelling { meant: Meant::Words(words), .. }) = row {
+        message.push_str("; ");
+        message.push_str(words);
+    }
+    let more = row.as_ref().and_then(|row| row.help).map(|help| format!("{help}; ")).unwrap_or_default();
+    let help = format!(
+        "{more}not in {source}; \"kubectl apply\" refuses it (strict field validation), GitOps drops it silently"
+    );
+    let meant = row.is_none().then(|| only_nearest(&name, known())).flatten();
+    let code = family.definitions.stand_in.unknown_field;
+    let finding = Finding::warn(code, field.pointer.clone(), message).at_key().help(help);
+    finding.fix(meant.map(|meant| Fix::Rename(meant.to_owned())))
+}
+
+/// The end of the message: the field that is meant by the one at `path`. One below the same section stands without it.
+fn ending(spelling: &Spelling, path: &str) -> String {
+    match &spelling.meant {
+        Meant::Field(meant) => {
+            let section = path.rsplit_once('.').map(|(section, _)| section).filter(|it| it.contains('.'));
+            let rest = section.and_then(|section| meant.strip_prefix(section)?.strip_prefix('.'));
+            did_you_mean(Some(rest.unwrap_or(meant)))
+        }
+        Meant::FieldOf { kind, field } => format!("; set {field} on the {kind}"),
+        Meant::Words(_) => String::new(),
+    }
+}
+
+/// The fields of an object that has few.
+fn few<'f>(fields: impl Iterator<Item = &'f str>) -> String {
+    let fields: Vec<String> = fields.take(FEW_FIELDS + 1).map(quoted).collect();
+    if fields.is_empty() || fields.len() > FEW_FIELDS {
+        return String::new();
+    }
+    format!("; fields here: {}", fields.join(", "))
+}
+
+/// The path of a field with `[]` for each list element, as tables of fields write it: `spec.headers[].value`.
+fn path(pointer: &Pointer) -> String {
+    let mut path = String::new();
+    for token in pointer.tokens() {
+        if list_index(&token).is_some() {
+            path.push_str("[]");
+        } else {
+            if !path.is_empty() {
+                path.push('.');
+            }
+            path.push_str(&token);
+        }
+    }
+    path
+}
