@@ -8,8 +8,7 @@ use std::sync::OnceLock;
 use regex::Regex;
 use serde_json::Value;
 
-use crate::cel;
-use crate::cel::program::Program;
+use crate::cel::program::{self, Program};
 use memgate_primitives::pointer::Pointer;
 
 /// The definition of one kind.
@@ -111,7 +110,7 @@ impl CelRule {
     }
 
     pub(crate) fn program(&self) -> Result<&Program, &str> {
-        let compiled = self.compiled.get_or_init(|| cel::compile(&self.text));
+        let compiled = self.compiled.get_or_init(|| program::compile(&self.text));
         compiled.as_ref().map_err(String::as_str)
     }
 }
