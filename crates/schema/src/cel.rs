@@ -92,6 +92,7 @@ pub(super) fn check<'d>(
         compiled: Members::default(),
         noted: Members::default(),
     };
+    // What is broken more often than a part has steps for is told often enough.
     budget.apart(bytes, || walk.check(root, schema, found));
 }
 

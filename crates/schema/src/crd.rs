@@ -109,6 +109,11 @@ impl CelRule {
         self.program().map_or(&[], |program| &program.fields)
     }
 
+    /// Why the rule cannot be evaluated, if it cannot.
+    pub fn fault(&self) -> Option<&str> {
+        self.program().err()
+    }
+
     pub(crate) fn program(&self) -> Result<&Program, &str> {
         let compiled = self.compiled.get_or_init(|| program::compile(&self.text));
         compiled.as_ref().map_err(String::as_str)

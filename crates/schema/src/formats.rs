@@ -58,7 +58,7 @@ static UUID: LazyLock<Pattern> = LazyLock::new(|| {
 });
 
 /// An absolute URL, or an absolute path.
-pub(super) fn is_uri(text: &str) -> bool {
+fn is_uri(text: &str) -> bool {
     let is_scheme = |scheme: &str| {
         scheme.starts_with(|c: char| c.is_ascii_alphabetic())
             && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
@@ -86,7 +86,7 @@ fn ip(text: &str) -> Option<IpAddr> {
     IpAddr::from_str(&text.split('.').map(plain).collect::<Vec<_>>().join(".")).ok()
 }
 
-pub(super) fn is_cidr(text: &str) -> bool {
+fn is_cidr(text: &str) -> bool {
     let Some((address, bits)) = text.split_once('/') else { return false };
     let most = match ip(address) {
         Some(IpAddr::V4(_)) => 32,

@@ -9,6 +9,7 @@ use memgate_model::finding::{Cause, Severity};
 use memgate_model::object::{Coverage, KindState};
 use memgate_model::request::Occasion;
 use memgate_primitives::budget::MAX_ENTRIES;
+use memgate_schema::crd::{Crd, SchemaNode};
 
 use super::*;
 
@@ -175,13 +176,35 @@ fn what_later_versions_accept_is_accepted_by_the_bundled_definition_alone() {
 fn with_definitions() -> Snapshot {
     let mut files = state::empty(memgate_platforms::default_settings());
     let crds = files.crds.as_mut().expect("files have definitions");
-    for text in memgate_platforms::ALL.iter().flat_map(|family| family.definitions.crds).map(|file| file()) {
-        let source = Arc::new(memgate_manifest::source::Source::new("definitions", text));
-        for document in memgate_manifest::document::values(&source, &mut Vec::new()) {
-            crds.insert(memgate_schema::read(document.value()).expect("a definition"));
-        }
-    }
+    definitions().for_each(|crd| crds.insert(crd));
     files
+}
+
+/// The bundled definitions.
+fn definitions() -> impl Iterator<Item = Crd> {
+    let files = memgate_platforms::ALL.iter().flat_map(|family| family.definitions.crds).map(|file| file());
+    files.flat_map(|text| {
+        let source = Arc::new(memgate_manifest::source::Source::new("definitions", text));
+        let documents = memgate_manifest::document::values(&source, &mut Vec::new());
+        let read =
+            documents.iter().map(|document| memgate_schema::read(document.value()).expect("a definition"));
+        read.collect::<Vec<_>>()
+    })
+}
+
+#[test]
+fn every_rule_in_cel_of_the_bundled_definitions_can_be_evaluated() {
+    fn count(node: &SchemaNode) -> usize {
+        for rule in &node.rules {
+            assert_eq!(rule.fault(), None, "{}", rule.text);
+        }
+        let below = node.object.properties.values().chain(node.object.additional.as_deref());
+        node.rules.len() + below.chain(node.list.items.as_deref()).map(count).sum::<usize>()
+    }
+    let rules: usize = definitions()
+        .map(|crd| crd.versions.iter().map(|version| count(&version.schema)).sum::<usize>())
+        .sum();
+    assert!(rules >= 100, "{rules}");
 }
 
 #[test]

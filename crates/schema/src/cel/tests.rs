@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use proptest::prelude::{ProptestConfig, prop, proptest};
 use serde_json::{Value as Json, json};
 
 use crate::violation::message;
@@ -397,4 +398,24 @@ fn many_rules_of_many_values_end() {
     let found = messages(&json!({"type": "array", "items": items}), &json!({"spec": many}));
     let last = found.last().expect("a note");
     assert!(found.len() < 100 && last.contains("it and all rules behind it may take"), "{found:?}");
+}
+
+/// The parts of rules.
+const TOKENS: [&str; 46] = [
+    "self", "oldSelf", "x", "a", "in", "has(", "size(", "self.all(x,", "self.map(x,", ".filter(x,",
+    ".exists(x,", ".matches('a+')", "duration('1h')", "timestamp(", ".getHours()", "quantity('1')",
+    "sets.contains(", ".", ",", "(", ")", "[", "]", "{", "}", ":", "?", "+", "-", "*", "/", "%", "!", "==",
+    "<=", "&&", "||", "'a'", "\"", "r'", "1", "9223372036854775807", "1.5", "null", "\\", " // \n",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_rule_stops_the_process(tokens in prop::collection::vec(prop::sample::select(&TOKENS[..]), 1..60)) {
+        let rule = tokens.concat();
+        let start = Instant::now();
+        let found = messages(&with_rule(json!({"type": "string"}), &rule), &json!({"spec": "a"}));
+        assert!(found.len() <= 1 && start.elapsed() < Duration::from_secs(20), "{rule}: {found:?}");
+    }
 }
