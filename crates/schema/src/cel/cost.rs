@@ -9,8 +9,8 @@ use crate::cel::functions::MATCHES;
 use crate::cel::program::below;
 use crate::cel::value::BYTES_PER_VALUE;
 
-/// What matching a pattern costs for each value of the text.
-const OF_PATTERN: u64 = 32;
+/// What matching a pattern costs for each value of the text: a pattern may have a thousand states in each byte.
+const OF_PATTERN: u64 = 128;
 
 /// The function of one list that compares all its elements with each other.
 const DISTINCT: &str = "distinct";

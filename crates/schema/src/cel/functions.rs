@@ -14,7 +14,7 @@ use memgate_primitives::members::ByKey;
 pub(super) const MATCHES: &str = "matches";
 
 /// How many bytes a compiled pattern may have.
-const MAX_PATTERN_BYTES: usize = 64 << 10;
+const MAX_PATTERN_BYTES: usize = 32 << 10;
 
 /// How many compiled patterns are kept.
 const MAX_PATTERNS: usize = 256;
