@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 
-use cel::{Context, Program};
+use kube_cel::cel::{self, Context, Program};
 use serde_json::{Value, json};
 
 use crate::objects::{Objects, printed, read};

@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cel::{Context, Program};
+use kube_cel::cel::{self, Context, Program};
 use serde_json::{Map, Value, json};
 
 use crate::helm::{rendered, template};

@@ -84,15 +84,7 @@ fn check_list<'d>(
         found.push(here, Rule::HasDuplicates);
     }
     let Some(items) = &rules.items else { return };
-    // In the stored list an element is found by its keys; in a list without keys none is.
-    let keys = match &rules.list_type {
-        ListType::Map(keys) => Some(keys.as_slice()),
-        ListType::Atomic | ListType::Set => None,
-    };
-    let old: ByKey<_, _> = match here.old.filter(|_| keys.is_some()) {
-        Some(old) => old.elements().iter().map(|element| (identity(element, keys), element)).collect(),
-        None => ByKey::default(),
-    };
+    let old = OldElements::of(here, rules);
     let (before, mut known) = (found.len(), None);
     for (index, element) in elements.iter().enumerate() {
         if found.is_over() {
@@ -103,8 +95,32 @@ fn check_list<'d>(
             known = Some(here.path.pointer());
         }
         let list = known.as_ref().map_or(here.path, |known| Path::Known(known.as_str()));
-        let old = if old.is_empty() { None } else { old.get(&identity(element, keys)).copied() };
-        check(&here.index(index, element, old).along(Path::Index(&list, index)), items, found);
+        check(&here.index(index, element, old.get(element)).along(Path::Index(&list, index)), items, found);
+    }
+}
+
+/// The elements of the stored list. One is found by its keys; in a list without keys none is.
+pub(super) struct OldElements<'d> {
+    keys: Option<&'d [String]>,
+    elements: ByKey<Vec<Option<&'d Node<'d>>>, &'d Node<'d>>,
+}
+
+impl<'d> OldElements<'d> {
+    pub(super) fn of(list: &Place<'_, 'd>, rules: &'d ListRules) -> Self {
+        let keys = match &rules.list_type {
+            ListType::Map(keys) => Some(keys.as_slice()),
+            ListType::Atomic | ListType::Set => None,
+        };
+        let old = list.old.filter(|_| keys.is_some()).map_or(&[][..], Node::elements);
+        Self { keys, elements: old.iter().map(|element| (identity(element, keys), element)).collect() }
+    }
+
+    pub(super) fn get(&self, element: &'d Node<'d>) -> Option<&'d Node<'d>> {
+        if self.elements.is_empty() {
+            None
+        } else {
+            self.elements.get(&identity(element, self.keys)).copied()
+        }
     }
 }
 

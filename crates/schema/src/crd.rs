@@ -8,6 +8,9 @@ use std::sync::OnceLock;
 use regex::Regex;
 use serde_json::Value;
 
+use crate::cel::program::{self, Program};
+use memgate_primitives::pointer::Pointer;
+
 /// The definition of one kind.
 #[derive(Debug)]
 pub struct Crd {
@@ -77,6 +80,50 @@ pub struct SchemaNode {
     pub is_opaque: bool,
     /// Whether the elements of a list must differ, here or below.
     pub tells_apart: bool,
+    /// The rules in CEL.
+    pub rules: Vec<CelRule>,
+    /// Whether there are rules in CEL, here or below.
+    pub has_rules: bool,
+}
+
+/// A rule in CEL, one of `x-kubernetes-validations`, compiled when it is first used.
+#[derive(Debug)]
+pub struct CelRule {
+    /// The expression.
+    pub text: String,
+    /// What the rule says when it is broken; empty if it says nothing.
+    pub message: String,
+    /// The reason of the apiserver's API (`FieldValueRequired`); empty for the usual one.
+    pub reason: String,
+    /// The place that is wrong, below the value of the rule.
+    pub below: Pointer,
+    /// Whether a rule about the stored value holds for new values too.
+    pub with_new: bool,
+    /// The compiled form, or why there is none.
+    pub(crate) compiled: OnceLock<Result<Program, String>>,
+}
+
+impl CelRule {
+    /// The fields right below the value of the rule that it reads.
+    pub fn fields(&self) -> &[String] {
+        self.program().map_or(&[], |program| &program.fields)
+    }
+
+    /// Why the rule cannot be evaluated, if it cannot.
+    pub fn fault(&self) -> Option<&str> {
+        self.program().err()
+    }
+
+    pub(crate) fn program(&self) -> Result<&Program, &str> {
+        let compiled = self.compiled.get_or_init(|| program::compile(&self.text));
+        compiled.as_ref().map_err(String::as_str)
+    }
+}
+
+impl PartialEq for CelRule {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self, other)
+    }
 }
 
 /// The JSON types that a value may have.

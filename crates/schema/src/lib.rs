@@ -9,12 +9,14 @@
 //! 1. `parse` reads a definition into a [`Crd`]; `builtin` has the kinds of Kubernetes itself ([`BuiltinKind`]).
 //! 2. `read` reads an object into a [`Document`], a tree of what the schema knows.
 //! 3. `check`, `scalar` (with `formats`) and `metadata` compare it with the schema.
-//! 4. [`Violations`] holds each broken rule with its place; [`violation::message`] writes it as text.
+//! 4. `cel` evaluates the rules of the definition.
+//! 5. [`Violations`] holds each broken rule with its place; [`violation::message`] writes it as text.
 //!
 //! Read from: Kubernetes documentation, "Extend the Kubernetes API with CustomResourceDefinitions", and the
 //! behaviour of k8s.io/apiextensions-apiserver and k8s.io/kube-openapi 1.36.
 
 mod builtin;
+mod cel;
 mod check;
 pub mod crd;
 mod form;
@@ -145,6 +147,18 @@ pub fn check<'d>(
         });
         found.mark_all(from, is_stored);
     }
+}
+
+/// Notes the rules in CEL that an object breaks, and those that cannot be evaluated. `found` has what [`check`] and
+/// [`check_metadata`] noted: where that is so wrong that an apiserver evaluates no rules, none are. `old` is the stored
+/// object of an update, with its status.
+pub fn check_rules<'d>(
+    version: &'d CrdVersion,
+    object: &'d Document<'d>,
+    old: Option<&'d Document<'d>>,
+    found: &mut Violations<'d>,
+) {
+    cel::check(&Place::root(&object.root, old.map(|old| &old.root)), object.bytes, &version.schema, found);
 }
 
 /// Notes everything that the apiserver refuses in the metadata of a new object, or of an update. `old` is the

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::cel;
 use crate::crd::{
     Bound, Crd, CrdVersion, Format, FormatRule, JsonTypes, ListRules, ListType, NumberRules, ObjectRules,
     Pattern, SchemaNode, TextRules,
@@ -105,9 +106,12 @@ pub(super) fn node(value: &Value) -> SchemaNode {
         not: value.get("not").filter(|not| not.is_object()).map(|not| Box::new(node(not))),
         is_opaque: false,
         tells_apart: false,
+        rules: cel::rules(value),
+        has_rules: false,
     };
     read.is_opaque = is_opaque(&read, value);
     read.tells_apart = tells_apart(&read);
+    read.has_rules = !read.rules.is_empty() || below(&read).any(|below| below.has_rules);
     read
 }
 
@@ -131,9 +135,13 @@ fn is_opaque(node: &SchemaNode, value: &Value) -> bool {
 
 /// Whether the elements of a list must differ, here or below.
 fn tells_apart(node: &SchemaNode) -> bool {
-    let below = node.list.items.iter().chain(&node.object.additional).map(AsRef::as_ref);
-    node.list.list_type != ListType::Atomic
-        || below.chain(node.object.properties.values()).any(|node| node.tells_apart)
+    node.list.list_type != ListType::Atomic || below(node).any(|below| below.tells_apart)
+}
+
+/// The schemas of elements and fields.
+fn below(node: &SchemaNode) -> impl Iterator<Item = &SchemaNode> {
+    let boxed = node.list.items.iter().chain(&node.object.additional).map(AsRef::as_ref);
+    boxed.chain(node.object.properties.values())
 }
 
 fn object_rules(value: &Value) -> ObjectRules {

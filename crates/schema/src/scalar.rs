@@ -1,7 +1,7 @@
 //! The rules on single values: types, texts and numbers, and patterns, which are in the syntax of Go.
 //! Source: k8s.io/kube-openapi, `validation/validate/{type,values,validator}.go`; Go, package regexp/syntax.
 
-use regex::Regex;
+use regex::{Regex, RegexBuilder};
 use serde_json::Number;
 
 use crate::crd::{Bound, FormatRule, JsonTypes, Pattern, SchemaNode};
@@ -116,6 +116,11 @@ pub(super) fn number<'d>(number: &Number, schema: &'d SchemaNode) -> Option<Rule
 pub(super) fn matches_pattern(pattern: &Pattern, text: &str) -> bool {
     let compiled = pattern.compiled.get_or_init(|| Regex::new(&translate(&pattern.text)).ok());
     compiled.as_ref().is_none_or(|regex| regex.is_match(text))
+}
+
+/// Compiles a pattern up to so many bytes; `None` if it is not valid, or larger.
+pub(super) fn compile(pattern: &str, bytes: usize) -> Option<Regex> {
+    RegexBuilder::new(&translate(pattern)).size_limit(bytes).build().ok()
 }
 
 /// A pattern of Go in the syntax of the crate `regex`. They differ in that classes as `\d` are ASCII in Go, and

@@ -1,10 +1,12 @@
 //! The rules that an object breaks. A message is made when it is read, since an object may have ten thousand violations,
 //! of which few are reported.
 
+use std::borrow::Cow;
 use std::mem::{Discriminant, discriminant};
 
 use serde_json::Value;
 
+use crate::crd::CelRule;
 use crate::metadata_fault::Fault;
 use crate::node::Node;
 use crate::place::Place;
@@ -13,7 +15,7 @@ use memgate_primitives::budget::Budget;
 use memgate_primitives::credential::is_credential_name;
 use memgate_primitives::members::Members;
 use memgate_primitives::number;
-use memgate_primitives::plain_text::quoted;
+use memgate_primitives::plain_text::{cut, quoted};
 use memgate_primitives::pointer::{Pointer, list_index};
 
 /// A rule, and what its message needs besides the value.
@@ -82,6 +84,10 @@ pub enum Rule<'d> {
     Not,
     /// An element of a list by keys that is not an object.
     NoMapElement,
+    /// A rule in CEL.
+    Cel(&'d CelRule),
+    /// A rule in CEL that was not evaluated, and why.
+    NotEvaluated(&'d CelRule, &'d str),
     /// A rule of metadata about a value.
     Metadata(Fault),
     /// A rule of metadata about the key of a value.
@@ -196,8 +202,24 @@ pub fn message(violation: &SchemaViolation<'_>) -> String {
         }
         Rule::Not => format!("{field}: has a form that its schema forbids (not)"),
         Rule::NoMapElement => invalid("must be an object, since its list is sorted by keys"),
+        Rule::Cel(rule) if rule.message.is_empty() => {
+            format!("{}: failed rule: {}", violation.pointer.field_or("the object"), cel_text(&rule.text))
+        }
+        Rule::Cel(rule) => {
+            format!("{}: {}", violation.pointer.field_or("the object"), cel_text(&rule.message))
+        }
+        Rule::NotEvaluated(rule, why) => {
+            let (place, text) = (violation.pointer.field_or("the object"), cel_text(&rule.text));
+            format!("{place}: a rule of the definition is not evaluated, because {why}: {text}")
+        }
         Rule::Metadata(fault) | Rule::MetadataKey(fault) => invalid(&fault.words()),
     }
+}
+
+/// A text of a definition, on one line.
+fn cel_text(text: &str) -> Cow<'_, str> {
+    const MAX_CHARS: usize = 512;
+    cut(text.trim(), MAX_CHARS)
 }
 
 const fn or_equal(exclusive: bool) -> &'static str {
@@ -253,13 +275,23 @@ impl<'d> Violations<'d> {
 
     /// Notes a rule that the value of a place breaks.
     pub(super) fn push(&mut self, place: &Place<'_, 'd>, rule: Rule<'d>) {
+        let here = || place.path.pointer();
+        let pointer = || if let Rule::Required(name, _) = rule { here().key(name) } else { here() };
+        self.push_at(place, pointer, rule);
+    }
+
+    /// Notes a rule that the value of a place breaks, at a place below.
+    pub(super) fn push_at(
+        &mut self,
+        place: &Place<'_, 'd>,
+        pointer: impl FnOnce() -> Pointer,
+        rule: Rule<'d>,
+    ) {
         self.has_any = true;
-        if self.budget.is_none_or(|budget| !budget.finding()) {
-            return;
+        if self.budget.is_some_and(Budget::finding) {
+            let (pointer, stored) = (pointer(), place.is_stored());
+            self.found.push(SchemaViolation { pointer, rule, stored, value: place.value });
         }
-        let here = place.path.pointer();
-        let pointer = if let Rule::Required(name, _) = rule { here.key(name) } else { here };
-        self.found.push(SchemaViolation { pointer, rule, stored: place.is_stored(), value: place.value });
     }
 
     /// Marks everything from an entry on as stored or not.

@@ -17,6 +17,7 @@ use memgate_primitives::budget::OverLimit;
 use memgate_primitives::members::{ByKey, Members};
 use memgate_primitives::pointer::Pointer;
 use memgate_schema::Violations;
+use memgate_schema::crd::CelRule;
 use memgate_schema::violation::{Rule, SchemaViolation};
 
 /// How many findings about one object are reported. More would fill the answer and help no reader.
@@ -143,6 +144,8 @@ pub(super) struct Covered<'f> {
     places: ByKey<&'f str, OwnFindings>,
     /// The places above those where a denial reports a missing value.
     above_missing: Members<&'f str>,
+    /// The places above those of denials.
+    above_denials: Members<&'f str>,
 }
 
 /// What the family reports about a place.
@@ -158,19 +161,22 @@ impl<'f> Covered<'f> {
     /// Collects the places of these findings.
     pub(super) fn by(own: &'f [Finding]) -> Self {
         let mut places: ByKey<_, OwnFindings> = ByKey::with_capacity(own.len());
-        let mut above_missing = Members::default();
+        let (mut above_missing, mut above_denials) = (Members::default(), Members::default());
         for finding in own {
             let here = finding.pointer.as_str();
             let is_missing = finding.is_denial() && finding.code.cause == Cause::Required;
             let of_place = places.or_default(here);
             of_place.is_fault |= finding.is_denial() || OF_SCHEMA.contains(&finding.code.cause);
             of_place.is_missing |= is_missing;
+            if finding.is_denial() {
+                let _known = holders(here).find(|above| !above_denials.insert(*above));
+            }
             if is_missing {
                 // Where one level is known, those above it are too.
                 let _known = holders(here).find(|above| !above_missing.insert(*above));
             }
         }
-        Self { places, above_missing }
+        Self { places, above_missing, above_denials }
     }
 
     /// Whether the family reports a finding about the place of a violation. For a missing value, one about a field
@@ -184,11 +190,26 @@ impl<'f> Covered<'f> {
         if here.is_some_and(|own| own.is_fault || violation.stored) {
             return true;
         }
+        if let Rule::Cel(rule) = violation.rule {
+            return self.contains_fault_of(rule, place);
+        }
         if !matches!(violation.rule, Rule::Required(..)) || self.above_missing.is_empty() {
             return false;
         }
         let is_missing = |place: &str| self.places.get(place).is_some_and(|own| own.is_missing);
         self.above_missing.contains(place) || holders(place).next().is_some_and(is_missing)
+    }
+
+    /// Whether the family denies what a rule in CEL is about: its value, or one in the fields that it reads.
+    fn contains_fault_of(&self, rule: &CelRule, place: &str) -> bool {
+        let is_fault = |place: &str| self.places.get(place).is_some_and(|own| own.is_fault);
+        let node = Pointer::new(place.strip_suffix(rule.below.as_str()).unwrap_or(place));
+        is_fault(node.as_str())
+            || rule
+                .fields()
+                .iter()
+                .map(|field| node.key(field))
+                .any(|field| is_fault(field.as_str()) || self.above_denials.contains(field.as_str()))
     }
 }
 

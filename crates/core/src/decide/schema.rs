@@ -88,11 +88,17 @@ fn compare(
         namespaced: kind.namespaced,
         name_is_label: *kind == NAMESPACE,
     });
-    let old = request.old_object.filter(|_| request.operation == Operation::Update);
-    let stored = old
+    let stored_text = request.old_object.filter(|_| request.operation == Operation::Update);
+    let stored = stored_text
         .filter(|old| *old != text)
         .and_then(|old| budget.apart(old.len(), || memgate_schema::document(old, version, status, budget)).0);
-    let old = if old == Some(text) { Some(&object) } else { stored.as_ref() };
+    let old = if stored_text == Some(text) { Some(&object) } else { stored.as_ref() };
+    // A rule of the whole object may ask what the stored status says.
+    let has_root_rules =
+        status == Status::Dropped && version.is_some_and(|version| !version.schema.rules.is_empty());
+    let stored_with_status = stored_text.filter(|_| has_root_rules).and_then(|old| {
+        budget.apart(old.len(), || memgate_schema::document(old, version, Status::Judged, budget)).0
+    });
     let mut violations = Violations::new(budget);
     memgate_schema::check_metadata(&object, new, old, &mut violations);
     let of_metadata = violations.len();
@@ -101,6 +107,9 @@ fn compare(
     }
     if is_given {
         drop_contradicted(family, &violations, own);
+    }
+    if let Some(version) = version {
+        memgate_schema::check_rules(version, &object, stored_with_status.as_ref().or(old), &mut violations);
     }
     let schema = Judged { from: of_metadata, is_given };
     let mut not_shown = add(family, subject, &violations, schema, own, &mut findings);
@@ -148,11 +157,13 @@ fn add(
 ) -> NotShown {
     let stand_in = &family.definitions.stand_in;
     let (covered, mut seen) = (Covered::by(own), Members::default());
-    let (mut denials, mut warnings) = (0, 0);
+    let (mut denials, mut warnings, mut notes) = (0, 0, 0);
     for (index, violation) in violations.iter().enumerate() {
         let of_definition = index >= schema.from;
         let is_tolerated = || of_definition && (stand_in.tolerates)(subject.kind, subject.object, violation);
-        if covered.contains(violation) || is_tolerated() || !seen.insert(&violation.pointer) {
+        // Several rules in CEL may stand at one place.
+        let is_rule = matches!(violation.rule, Rule::Cel(_) | Rule::NotEvaluated(..));
+        if covered.contains(violation) || is_tolerated() || !(is_rule || seen.insert(&violation.pointer)) {
             continue;
         }
         let by_bundle = of_definition && !schema.is_given;
@@ -161,7 +172,11 @@ fn add(
             findings.push(warning);
             continue;
         }
-        let count = if violation.stored { &mut warnings } else { &mut denials };
+        let count = match violation.rule {
+            Rule::NotEvaluated(..) => &mut notes,
+            _ if violation.stored => &mut warnings,
+            _ => &mut denials,
+        };
         *count += 1;
         if *count <= MAX_REPORTED {
             findings.push(finding(stand_in.code, violation));
@@ -192,12 +207,21 @@ pub(super) fn finding(code: &'static Code, violation: &SchemaViolation<'_>) -> F
     if violation.stored {
         finding.severity = Severity::Warn;
     }
+    if let Rule::NotEvaluated(..) = violation.rule {
+        finding.severity = Severity::Note;
+    }
     finding.at_key = violation.at_key();
     finding.cause = match violation.rule {
         Rule::Type { .. } => Cause::TypeInvalid,
         Rule::Required(..) => Cause::Required,
         Rule::Unsupported(_) => Cause::NotSupported,
         Rule::Duplicate(_) => Cause::Duplicate,
+        Rule::Cel(rule) => match rule.reason.as_str() {
+            "FieldValueRequired" => Cause::Required,
+            "FieldValueDuplicate" => Cause::Duplicate,
+            "FieldValueForbidden" => Cause::Conflict,
+            _ => finding.cause,
+        },
         _ => finding.cause,
     };
     let finding = finding.fix(fix(violation));

@@ -9,6 +9,7 @@ use memgate_model::finding::{Cause, Severity};
 use memgate_model::object::{Coverage, KindState};
 use memgate_model::request::Occasion;
 use memgate_primitives::budget::MAX_ENTRIES;
+use memgate_schema::crd::{Crd, SchemaNode};
 use serde_json::{Value, json};
 
 use super::*;
@@ -207,7 +208,7 @@ fn what_another_release_takes_only_warns_by_the_bundled_definition_alone() {
                 != Reason::Invalid
         };
         assert_eq!(accepted(&files), bundled, "{provider}");
-        assert_eq!(accepted(&with_definitions(|text| text)), given, "{provider}");
+        assert_eq!(accepted(&with_definitions(|crd| crd)), given, "{provider}");
     }
 }
 
@@ -215,13 +216,36 @@ fn what_another_release_takes_only_warns_by_the_bundled_definition_alone() {
 fn with_definitions(change: impl Fn(Value) -> Value) -> Snapshot {
     let mut files = state::empty(memgate_platforms::default_settings());
     let crds = files.crds.as_mut().expect("files have definitions");
-    for text in memgate_platforms::ALL.iter().flat_map(|family| family.definitions.crds).map(|file| file()) {
-        let source = Arc::new(memgate_manifest::source::Source::new("definitions", text));
-        for document in memgate_manifest::document::values(&source, &mut Vec::new()) {
-            crds.insert(memgate_schema::read(&change(document.value().clone())).expect("a definition"));
-        }
-    }
+    definitions(change).for_each(|crd| crds.insert(crd));
     files
+}
+
+/// The bundled definitions, changed.
+fn definitions(change: impl Fn(Value) -> Value) -> impl Iterator<Item = Crd> {
+    let files = memgate_platforms::ALL.iter().flat_map(|family| family.definitions.crds).map(|file| file());
+    files.flat_map(move |text| {
+        let source = Arc::new(memgate_manifest::source::Source::new("definitions", text));
+        let documents = memgate_manifest::document::values(&source, &mut Vec::new());
+        let read = |document: &memgate_manifest::document::Document| {
+            memgate_schema::read(&change(document.value().clone())).expect("a definition")
+        };
+        documents.iter().map(read).collect::<Vec<_>>()
+    })
+}
+
+#[test]
+fn every_rule_in_cel_of_the_bundled_definitions_can_be_evaluated() {
+    fn count(node: &SchemaNode) -> usize {
+        for rule in &node.rules {
+            assert_eq!(rule.fault(), None, "{}", rule.text);
+        }
+        let below = node.object.properties.values().chain(node.object.additional.as_deref());
+        node.rules.len() + below.chain(node.list.items.as_deref()).map(count).sum::<usize>()
+    }
+    let rules: usize = definitions(|crd| crd)
+        .map(|crd| crd.versions.iter().map(|version| count(&version.schema)).sum::<usize>())
+        .sum();
+    assert!(rules >= 100, "{rules}");
 }
 
 #[test]

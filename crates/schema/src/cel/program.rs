@@ -1,0 +1,177 @@
+//! A rule, compiled by the crate `cel` with the functions of `kube-cel`.
+//!
+//! Those bound nothing, so it is done here: the length of a rule, and how deep the parser and the evaluator go.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread::{self, Builder};
+
+use kube_cel::cel::common::ast::{EntryExpr, Expr, IdedExpr};
+use kube_cel::cel::parser::Parser;
+use kube_cel::cel::{Context, Value};
+
+use crate::cel::{functions, value};
+
+/// How many bytes a rule may have.
+pub(super) const MAX_BYTES: usize = 16 << 10;
+
+/// How many brackets and question marks a rule may have, in texts too. For each the parser may go down eight levels.
+const MAX_BRACKETS: usize = 100;
+
+/// How many dots and operators a rule may have, in texts too. For each the parser may go down a level.
+const MAX_OPERATORS: usize = 400;
+
+/// How deep the expressions of a rule may nest. The evaluator needs 22 KiB of the stack for each level in a build for
+/// tests.
+const MAX_DEPTH: usize = 40;
+
+/// The stack of the parser.
+const STACK_BYTES: usize = 64 << 20;
+
+/// A rule that can be evaluated.
+#[derive(Debug)]
+pub(crate) struct Program {
+    pub(super) expression: IdedExpr,
+    /// Whether it asks for the stored value.
+    pub(super) reads_old: bool,
+    /// The fields right below `self` that it reads.
+    pub(crate) fields: Vec<String>,
+}
+
+/// Compiles a rule.
+pub(crate) fn compile(text: &str) -> Result<Program, String> {
+    if text.len() > MAX_BYTES {
+        return Err(format!("it has more than {MAX_BYTES} bytes"));
+    }
+    let count = |symbols: &[u8]| text.bytes().filter(|byte| symbols.contains(byte)).count();
+    if count(b"([{?") > MAX_BRACKETS || count(b".!+-*/%<>=") > MAX_OPERATORS {
+        return Err(format!("it has more than {MAX_BRACKETS} brackets, or {MAX_OPERATORS} operators"));
+    }
+    if repeats_a_sign(text) {
+        return Err("it has the same sign twice".to_owned());
+    }
+    with_stack(|| parse(text)).unwrap_or_else(|| Err("it cannot be read".to_owned()))
+}
+
+/// Whether `!` or `-` may stand twice in a row: the parser reads `!!x` as `!x`, and `!!(!!(x))` in twice the time for each
+/// level. A comment may be between them.
+fn repeats_a_sign(text: &str) -> bool {
+    let without_texts = text.replace("'--'", "");
+    let has_nothing = |between: &str| between.is_empty() || between.starts_with("//");
+    let twice = |sign| without_texts.split(sign).skip(1).any(|between| has_nothing(between.trim_start()));
+    twice('!') || twice('-')
+}
+
+fn parse(text: &str) -> Result<Program, String> {
+    let expression = Parser::new().parse(text).map_err(|faults| {
+        let fault = faults.errors.first().map_or("", |fault| fault.msg.trim_start_matches("Syntax error: "));
+        format!("it cannot be read ({fault})")
+    })?;
+    let mut reading =
+        Reading { variables: vec!["self", "oldSelf"], depth: 0, reads_old: false, fields: Vec::new() };
+    reading.expression(&expression)?;
+    let Reading { reads_old, fields, .. } = reading;
+    Ok(Program { expression, reads_old, fields })
+}
+
+impl Program {
+    /// Whether the rule holds; `None` if it meets an error.
+    pub(super) fn holds(&self, context: &Context<'_>) -> Option<bool> {
+        match guarded(|| context.resolve(&self.expression))? {
+            Ok(Value::Bool(holds)) => Some(holds),
+            _ => None,
+        }
+    }
+}
+
+/// Runs the parser, which goes down eight levels for each bracket, on a stack of its own; `None` if it panics.
+fn with_stack<T: Send>(run: impl FnOnce() -> T + Send) -> Option<T> {
+    let thread = Builder::new().stack_size(STACK_BYTES);
+    thread::scope(|scope| thread.spawn_scoped(scope, run).ok()?.join().ok())
+}
+
+/// Runs foreign code on input; `None` if it panics.
+fn guarded<T>(run: impl FnOnce() -> T) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(run)).ok()
+}
+
+/// A way through a rule that finds what cannot be evaluated.
+struct Reading<'e> {
+    variables: Vec<&'e str>,
+    depth: usize,
+    reads_old: bool,
+    fields: Vec<String>,
+}
+
+impl<'e> Reading<'e> {
+    fn expression(&mut self, expression: &'e IdedExpr) -> Result<(), String> {
+        let known = self.variables.len();
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err(format!("it nests more than {MAX_DEPTH} levels deep"));
+        }
+        let mut below = below(&expression.expr);
+        match &expression.expr {
+            Expr::Ident(name) => {
+                self.reads_old |= name == "oldSelf";
+                if !self.is_variable(name) {
+                    return Err(format!("{name} is not known to memgate"));
+                }
+            }
+            Expr::Select(select) => {
+                if matches!(&select.operand.expr, Expr::Ident(name) if name == "self") {
+                    self.fields.push(value::unescaped(&select.field));
+                }
+            }
+            Expr::Call(call) => {
+                let library = call.target.as_ref().and_then(|target| self.library(target));
+                functions::check(library, call)?;
+                if library.is_some() {
+                    below.remove(0);
+                }
+            }
+            Expr::Comprehension(macros) => {
+                self.expression(&macros.iter_range)?;
+                self.variables.extend([macros.iter_var.as_str(), macros.accu_var.as_str()]);
+            }
+            Expr::Struct(_) | Expr::Unspecified => return Err("it makes an object of a type".to_owned()),
+            Expr::List(_) | Expr::Map(_) | Expr::Literal(_) => {}
+        }
+        below.into_iter().try_for_each(|below| self.expression(below))?;
+        self.variables.truncate(known);
+        self.depth -= 1;
+        Ok(())
+    }
+
+    fn is_variable(&self, name: &str) -> bool {
+        self.variables.contains(&name)
+    }
+
+    /// The name of the library, of a call such as `math.abs(x)`.
+    fn library(&self, target: &'e IdedExpr) -> Option<&'e str> {
+        match &target.expr {
+            Expr::Ident(name) if !self.is_variable(name) => Some(name),
+            _ => None,
+        }
+    }
+}
+
+/// The expressions right below one, but for the range of a macro.
+pub(super) fn below(expression: &Expr) -> Vec<&IdedExpr> {
+    match expression {
+        Expr::Call(call) => call.target.iter().map(AsRef::as_ref).chain(&call.args).collect(),
+        Expr::Comprehension(macros) => {
+            vec![&macros.accu_init, &macros.loop_cond, &macros.loop_step, &macros.result]
+        }
+        Expr::List(list) => list.elements.iter().collect(),
+        Expr::Map(map) => map.entries.iter().flat_map(|entry| parts(&entry.expr)).collect(),
+        Expr::Select(select) => vec![&select.operand],
+        Expr::Struct(_) | Expr::Unspecified | Expr::Ident(_) | Expr::Literal(_) => Vec::new(),
+    }
+}
+
+fn parts(entry: &EntryExpr) -> Vec<&IdedExpr> {
+    match entry {
+        EntryExpr::MapEntry(entry) => vec![&entry.key, &entry.value],
+        EntryExpr::StructField(field) => vec![&field.value],
+    }
+}

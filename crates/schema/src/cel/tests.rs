@@ -1,0 +1,421 @@
+//! Rules in CEL: what they evaluate to, where they are evaluated, and that none takes long.
+
+use std::time::{Duration, Instant};
+
+use proptest::prelude::{ProptestConfig, prop, proptest};
+use serde_json::{Value as Json, json};
+
+use crate::violation::message;
+use crate::{Document, Status, Violations, check, check_rules, document, read};
+use memgate_primitives::budget::Budget;
+
+/// What an object of a definition has in its violations: the messages, and whether the stored object has them.
+fn found(spec: &Json, object: &Json, old: Option<&Json>) -> Vec<(String, bool)> {
+    found_at_root(&json!({"type": "object", "properties": {"spec": spec}}), object, old)
+}
+
+fn found_at_root(schema: &Json, object: &Json, old: Option<&Json>) -> Vec<(String, bool)> {
+    let version = json!({
+        "name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema},
+        "subresources": {"status": {}},
+    });
+    let crd = json!({"spec": {"group": "x.dev", "names": {"kind": "Thing"}, "versions": [version]}});
+    let crd = read(&crd).expect("a definition");
+    let version = crd.newest().expect("served");
+    let budget = Budget::default();
+    let (text, old) = (object.to_string(), old.map(Json::to_string));
+    let read = |text, status| document(text, Some(version), status, &budget).expect("JSON");
+    let object = read(&text, Status::Dropped);
+    let old: Option<Document<'_>> = old.as_deref().map(|old| read(old, Status::Judged));
+    let mut found = Violations::new(&budget);
+    check(version, &object, old.as_ref(), &mut found);
+    check_rules(version, &object, old.as_ref(), &mut found);
+    assert!(!budget.has_ended());
+    found.iter().map(|violation| (message(violation), violation.stored)).collect()
+}
+
+fn messages(spec: &Json, object: &Json) -> Vec<String> {
+    found(spec, object, None).into_iter().map(|(message, _)| message).collect()
+}
+
+/// A schema with one rule.
+fn with_rule(mut schema: Json, rule: &str) -> Json {
+    schema["x-kubernetes-validations"] = json!([{"rule": rule, "message": "broken"}]);
+    schema
+}
+
+/// What becomes of a rule for an object with values of all types.
+fn outcome(rule: &str) -> &'static str {
+    let text = json!({"type": "string"});
+    let schema = json!({"type": "object", "properties": {
+        "text": text, "empty": text, "absent": text,
+        "whole": {"type": "integer"}, "number": {"type": "number"}, "flag": {"type": "boolean"},
+        "any": {"x-kubernetes-int-or-string": true},
+        "list": {"type": "array", "items": text},
+        "numbers": {"type": "array", "items": {"type": "integer"}},
+        "set": {"type": "array", "items": text, "x-kubernetes-list-type": "set"},
+        "map": {"type": "object", "additionalProperties": text},
+        "namespace": text, "a-b": text, "a.b": text, "a_b": text,
+        "port": {"type": "integer", "default": 80},
+        "time": {"type": "string", "format": "date-time"}, "day": {"type": "string", "format": "date"},
+        "wait": {"type": "string", "format": "duration"},
+        "open": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+        "objects": {"type": "array", "items": {"type": "object", "properties": {"name": text, "size": {"type": "integer"}}}},
+    }});
+    let object = json!({"spec": {
+        "text": "Añb", "empty": "", "whole": 7, "number": 1, "flag": true, "any": 5,
+        "list": ["a", "b"], "numbers": [3, 1, 2], "set": ["x", "y"], "map": {"a__dash__b": "1", "k": "2"},
+        "namespace": "ns", "a-b": "dash", "a.b": "dot", "a_b": "low",
+        "time": "2024-02-29T10:20:30Z", "day": "2024-03-01", "wait": "90m", "open": {"x": 1},
+        "objects": [{"name": "a", "size": 1}, {"name": "b"}],
+    }});
+    let result = |rule: &str| messages(&with_rule(schema.clone(), rule), &object);
+    match (result(rule).as_slice(), result(&format!("!({rule})")).as_slice()) {
+        ([], []) => "silent",
+        ([], [broken]) if broken == "spec: broken" => "holds",
+        ([broken], []) if broken == "spec: broken" => "broken",
+        ([note], [_]) if note.contains("is not evaluated") => "note",
+        others => panic!("{rule}: {others:?}"),
+    }
+}
+
+#[test]
+fn evaluates_as_an_apiserver_does() {
+    for rule in [
+        // Fields.
+        "has(self.text) && !has(self.absent) && has(self.empty) && has(self.port) && self.port == 80",
+        "self.__namespace__ == 'ns' && self.a__dash__b == 'dash' && self.a__dot__b == 'dot' && self.a_b == 'low'",
+        "self.map['k'] == '2' && self.map.k == '2' && 'a__dash__b' in self.map && self.map.a__dash__b == '1'",
+        "has(self.map.k) && !has(self.map.z)",
+        // Operators.
+        "1 + 2 * 3 == 7 && (1 + 2) * 3 == 9 && 7 / 2 == 3 && -7 % 3 == -1 && 2 - 3 - 4 == -5",
+        "1.5 + 1.0 == 2.5 && 0x10 == 16 && 1 < 2 && 2 >= 2 && 1 < 1.5 && -self.whole == -7",
+        "-9223372036854775808 < 0 && !false",
+        "self.whole == 7 && self.number == 1.0 && self.number >= 1 && self.any == 5 && self.flag",
+        "'a' + 'b' == 'ab' && [1] + [2] == [1, 2] && 'a' < 'b'",
+        "true || false && false",
+        "self.flag ? true : false",
+        "2 in [1, 2] && !('z' in self.list) && 'a' in self.list",
+        "{'a': 1, 'b': 2}['b'] == 2 && {'a': 1} == {'a': 1} && [1, 2] != [2, 1]",
+        // What one part decides, an error in another does not change.
+        "self.absent == 'x' || true",
+        "true || self.absent == 'x'",
+        "!(self.absent == 'x' && false)",
+        "!self.numbers.all(x, x == 3 || 1 / 0 == 1) || true",
+        // Macros.
+        "self.list.all(x, x.size() == 1) && self.list.exists(x, x == 'b') && self.numbers.exists_one(x, x > 2)",
+        "self.numbers.filter(x, x > 1) == [3, 2] && self.numbers.map(x, x * 2) == [6, 2, 4]",
+        "self.numbers.map(x, x > 1, x + 1) == [4, 3] && self.map.all(k, k != '')",
+        "self.objects.all(o, self.objects.exists_one(p, p.name == o.name))",
+        "self.list.map(x, self.list.map(y, x + y)) == [['aa', 'ab'], ['ba', 'bb']]",
+        // Texts.
+        "size(self.text) == 3 && self.text.startsWith('A') && self.text.endsWith('b') && self.text.contains('ñ')",
+        "self.text.matches('^A.b$') && self.text.matches('(?i)^a') && !self.text.matches('^b') && matches('ab', 'b')",
+        "'a.b'.matches('^a\\\\.b$') && 'a.b'.matches(r'^a\\.b$') && !'²'.matches('^\\\\d$') && !'a-b'.contains('--')",
+        "'a,b,c'.split(',') == ['a', 'b', 'c'] && 'a,b,c'.split(',', 2) == ['a', 'b,c']",
+        "'abc'.substring(1) == 'bc' && 'abc'.substring(1, 2) == 'b' && 'aña'.charAt(1) == 'ñ' && 'a'.charAt(1) == ''",
+        "'aXa'.lowerAscii() == 'axa' && 'a'.upperAscii() == 'A' && ' a '.trim() == 'a' && 'ab'.reverse() == 'ba'",
+        "'aña'.indexOf('a', 1) == 2 && 'aña'.lastIndexOf('a') == 2 && 'a'.indexOf('z') == -1",
+        "'aaa'.replace('a', 'b') == 'bbb' && 'aaa'.replace('a', 'b', 1) == 'baa' && ['a', 'b'].join('-') == 'a-b'",
+        // Lists.
+        "[1, 2].isSorted() && self.numbers.sum() == 6 && self.numbers.min() == 1 && self.numbers.max() == 3",
+        "self.numbers.indexOf(1) == 1 && [1, 1].lastIndexOf(1) == 1 && [].sum() == 0",
+        "sets.contains([1, 2], [1]) && sets.equivalent([1, 1, 2], [2, 1]) && sets.intersects([1], [1, 2])",
+        // Types and times.
+        "int('7') == 7 && string(7) == '7' && double(1) == 1.0 && int(1.9) == 1 && uint(1) == 1u",
+        "self.time < timestamp('2024-03-01T00:00:00Z') && self.time.getFullYear() == 2024 && self.time.getMonth() == 1",
+        "self.day == timestamp('2024-03-01T00:00:00Z') && self.day.getDayOfYear() == 60 && self.day.getDayOfWeek() == 5",
+        "self.wait == duration('1h30m') && self.wait.getMinutes() == 90 && self.day - self.time > self.wait",
+        "timestamp('2024-01-01T00:00:00+01:00') + duration('1h') == timestamp('2024-01-01T00:00:00Z')",
+        "quantity('1Gi').isGreaterThan(quantity('500Mi')) && isQuantity('1k') && !isQuantity('x')",
+        "quantity('1k').compareTo(quantity('1000')) == 0 && quantity('1').add(quantity('1')) == quantity('2')",
+        "dyn(1) == 1 && 1 != 'a' && null == null && self.open == self.open",
+    ] {
+        assert_eq!(outcome(rule), "holds", "{rule}");
+    }
+}
+
+#[test]
+fn a_rule_that_meets_an_error_is_silent() {
+    for rule in [
+        "self.absent == 'x'",
+        "self.objects.all(o, o.size == 1)",
+        "self.whole",
+        "1 / 0 == 1",
+        "9223372036854775807 + 1 > 0",
+        "self.text > 1",
+        "self.list[9] == 'a'",
+        "self.list['a'] == 'a'",
+        "'a'.charAt(9) == ''",
+        "int('x') == 1",
+        "self.whole.startsWith('a')",
+        "false || self.absent == 'x'",
+        "[1].exists(x, self.absent == 'x')",
+        "duration('x') == duration('1s')",
+        // An apiserver goes on to the second element.
+        "[1, 2].exists(x, x == 2 || self.absent == 'x')",
+    ] {
+        assert_eq!(outcome(rule), "silent", "{rule}");
+    }
+}
+
+#[test]
+fn a_rule_that_cannot_be_evaluated_has_a_note() {
+    let brackets = "(".repeat(10_000);
+    let long = format!("self.text != '{}'", "x".repeat(1 << 20));
+    let not = format!("{}true{}", "!!(".repeat(40), ")".repeat(40));
+    let nested = format!("{}true{}", "[1].all(x,".repeat(50), ")".repeat(50));
+    for (rule, why) in [
+        (brackets.as_str(), "it has more than 100 brackets, or 400 operators"),
+        (&format!("self.text{} == ''", ".a".repeat(50)), "it nests more than 40 levels deep"),
+        (&nested, "it nests more than 40 levels deep"),
+        (&"{".repeat(100), "it cannot be read ("),
+        (&"true?1:".repeat(100), "it cannot be read"),
+        (&long, "it has more than 16384 bytes"),
+        (&not, "it has the same sign twice"),
+        ("! //\n !true", "it has the same sign twice"),
+        ("self.", "it cannot be read (no viable alternative at input '.')"),
+        ("frobnicate(self)", "the function frobnicate() is not known to memgate"),
+        ("self.text.frobnicate()", "the function frobnicate() is not known to memgate"),
+        ("false && frobnicate.it(self)", "the function frobnicate.it() is not known to memgate"),
+        ("type(self.any) == int", "the function type() is not known to memgate"),
+        ("size(lists.range(1000000000)) > 0", "the function lists.range() is not known to memgate"),
+        ("isIP('::1') && self.numbers.all(i, x, true)", "the function isIP() is not known to memgate"),
+        ("request.user == 'a'", "request is not known to memgate"),
+        ("optional.of(1) == optional.of(1)", "the function optional.of() is not known to memgate"),
+        ("self.list[?9] == 1", "it cannot be read (unsupported syntax '[?')"),
+        ("self.?text.hasValue()", "it cannot be read (unsupported syntax '.?')"),
+        ("Thing{a: 1}.a == 1", "it makes an object of a type"),
+        ("self.text.matches(self.text)", "its pattern is not written in it"),
+        ("self.text.matches('(a{1000}){1000}')", "its pattern is not valid, or too large"),
+        ("self.text.matches('(')", "its pattern is not valid, or too large"),
+        ("'ab'.split('') == ['a', 'b']", "it splits between all characters"),
+    ] {
+        let start = Instant::now();
+        let found = messages(&with_rule(json!({"type": "string"}), rule), &json!({"spec": "a"}));
+        let note = format!("spec: a rule of the definition is not evaluated, because {why}");
+        assert!(matches!(found.as_slice(), [found] if found.starts_with(&note)), "{rule:.100}: {found:?}");
+        assert!(start.elapsed() < Duration::from_secs(20), "{rule:.100}");
+    }
+}
+
+#[test]
+fn rules_stand_at_their_nodes() {
+    let text = json!({"type": "string"});
+    let item = with_rule(
+        json!({"type": "object", "properties": {"a": text, "b": text}}),
+        "has(self.a) != has(self.b)",
+    );
+    let value = with_rule(text.clone(), "self != 'no'");
+    let schema = json!({"type": "object", "properties": {
+        "items": {"type": "array", "items": item}, "map": {"type": "object", "additionalProperties": value},
+        "none": with_rule(json!({"type": "object", "nullable": true}), "false"),
+    }});
+    let object = json!({"spec": {
+        "items": [{"a": "1"}, {"a": "1", "b": "2"}, {}], "map": {"x": "no", "y": "yes"}, "none": null,
+    }});
+    assert_eq!(
+        messages(&schema, &object),
+        ["spec.items[1]: broken", "spec.items[2]: broken", "spec.map.x: broken",]
+    );
+}
+
+#[test]
+fn messages_and_places() {
+    let rules = json!([
+        {"rule": "has(self.a)", "message": " say\nit ", "fieldPath": ".a"},
+        {"rule": "self.b != 'x'", "fieldPath": "['b.c'].d", "reason": "FieldValueForbidden"},
+        {"rule": "frobnicate(self)", "message": "never"},
+        {"rule": format!("self.b == '{}'", "x".repeat(600))},
+    ]);
+    let schema = json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}},
+        "x-kubernetes-validations": rules});
+    let found = messages(&schema, &json!({"spec": {"b": "x"}}));
+    assert_eq!(found[..3], [
+        "spec.a: say it".to_owned(),
+        "spec[b.c].d: failed rule: self.b != 'x'".to_owned(),
+        "spec: a rule of the definition is not evaluated, because the function frobnicate() is not known to memgate: \
+         frobnicate(self)".to_owned(),
+    ]);
+    assert!(
+        found[3].starts_with("spec: failed rule: self.b == 'xxx") && found[3].ends_with('…'),
+        "{}",
+        found[3]
+    );
+}
+
+#[test]
+fn a_rule_that_is_not_evaluated_has_one_note() {
+    let item = with_rule(json!({"type": "string"}), "self.");
+    let schema = json!({"type": "array", "items": item});
+    assert_eq!(
+        messages(&schema, &json!({"spec": ["a", "b", "c"]})),
+        [
+            "spec[0]: a rule of the definition is not evaluated, because it cannot be read (no viable alternative at input '.'): self.",
+        ]
+    );
+}
+
+#[test]
+fn a_fault_of_the_schema_silences_the_rules_above_it() {
+    let text = json!({"type": "string", "maxLength": 3, "pattern": "^a"});
+    let inner = with_rule(json!({"type": "object", "properties": {"t": text}}), "false");
+    let schema = with_rule(
+        json!({"type": "object", "properties": {"one": inner, "two": inner, "n": {"type": "integer", "minimum": 1}}}),
+        "false",
+    );
+    let of = |spec: Json| messages(&schema, &json!({"spec": spec}));
+    assert_eq!(
+        of(json!({"one": {"t": 1}, "two": {}})),
+        ["spec.one.t: must be of type string, not integer 1", "spec.two: broken",]
+    );
+    assert_eq!(of(json!({"one": {"t": "aaaa"}})).len(), 1);
+    // A pattern and a bound do not.
+    assert_eq!(of(json!({"one": {"t": "b"}, "n": 0})).len(), 4);
+}
+
+#[test]
+fn rules_about_a_change() {
+    let keyed = json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"], "items":
+        {"type": "object", "properties": {"k": {"type": "string"}, "v": with_rule(json!({"type": "string"}), "self == oldSelf")}}});
+    let plain = json!({"type": "array", "items": with_rule(json!({"type": "string"}), "self == oldSelf")});
+    let set = json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}});
+    let schema = json!({"type": "object", "properties": {
+        "name": with_rule(json!({"type": "string"}), "self == oldSelf"),
+        "keyed": keyed, "plain": plain,
+        "both": with_rule(json!({"type": "object", "properties": {"set": set, "keyed": keyed}}), "self == oldSelf"),
+    }});
+    let of = |old: Json, new: Json| {
+        let found = found(&schema, &json!({"spec": new}), Some(&json!({"spec": old})));
+        found
+            .into_iter()
+            .map(|(message, stored)| {
+                assert!(!stored);
+                message
+            })
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(messages(&schema, &json!({"spec": {"name": "a", "plain": ["a"]}})), [""; 0]);
+    assert_eq!(of(json!({}), json!({"name": "a"})), [""; 0]);
+    assert_eq!(of(json!({"name": "a"}), json!({})), [""; 0]);
+    assert_eq!(of(json!({"name": "a"}), json!({"name": "b"})), ["spec.name: broken"]);
+    assert_eq!(of(json!({"plain": ["a"]}), json!({"plain": ["b"]})), [""; 0]);
+    let (one, two) = (json!({"k": "1", "v": "a"}), json!({"k": "2", "v": "b"}));
+    let changed = json!({"keyed": [two, {"k": "1", "v": "c"}]});
+    assert_eq!(of(json!({"keyed": [one, two]}), changed), ["spec.keyed[1].v: broken"]);
+    // Their order does not count.
+    let both = |set: [&str; 2], keyed: [&Json; 2]| json!({"both": {"set": set, "keyed": keyed}});
+    assert_eq!(of(both(["a", "b"], [&one, &two]), both(["b", "a"], [&two, &one])), [""; 0]);
+    assert_eq!(of(both(["a", "b"], [&one, &two]), both(["a", "c"], [&one, &two])), ["spec.both: broken"]);
+}
+
+#[test]
+fn a_rule_with_an_optional_old_value_holds_for_new_ones() {
+    let rule = json!([{"rule": "self != 'x' || oldSelf.hasValue() && oldSelf.value() == 'x'",
+        "optionalOldSelf": true, "message": "broken"}]);
+    let schema = json!({"type": "string", "x-kubernetes-validations": rule});
+    let of = |old: Option<&str>, new: &str| {
+        found(&schema, &json!({"spec": new}), old.map(|old| json!({"spec": old})).as_ref()).len()
+    };
+    assert_eq!((of(None, "x"), of(None, "a"), of(Some("a"), "x"), of(Some("x"), "x")), (1, 0, 1, 0));
+}
+
+#[test]
+fn what_is_stored_and_unchanged_only_warns() {
+    let inner =
+        with_rule(json!({"type": "object", "properties": {"a": {"type": "string"}}}), "self.a != 'x'");
+    let schema = json!({"type": "object", "properties": {"one": inner, "n": {"type": "integer"}}});
+    let of = |old: Json, new: Json| found(&schema, &json!({"spec": new}), Some(&json!({"spec": old})));
+    let bad = json!({"a": "x"});
+    assert_eq!(
+        of(json!({"one": bad, "n": 1}), json!({"one": bad, "n": 2})),
+        [("spec.one: broken".to_owned(), true)]
+    );
+    assert_eq!(of(json!({"one": {"a": "y"}}), json!({"one": bad})), [("spec.one: broken".to_owned(), false)]);
+}
+
+#[test]
+fn the_stored_status_can_be_read() {
+    let status = with_rule(json!({"type": "object", "properties": {"done": {"type": "boolean"}}}), "false");
+    let schema = with_rule(
+        json!({"type": "object", "properties": {"spec": {"type": "string"}, "status": status}}),
+        "!has(oldSelf.status) || !has(oldSelf.status.done) || self.spec == oldSelf.spec",
+    );
+    let of = |new: Json, old: Json| found_at_root(&schema, &new, Some(&old)).len();
+    assert_eq!(of(json!({"spec": "b"}), json!({"spec": "a", "status": {}})), 0);
+    assert_eq!(of(json!({"spec": "b"}), json!({"spec": "a", "status": {"done": true}})), 1);
+    assert_eq!(
+        of(json!({"spec": "a", "status": {"done": false}}), json!({"spec": "a", "status": {"done": true}})),
+        0
+    );
+}
+
+#[test]
+fn no_rule_takes_long() {
+    let texts = json!({"type": "array", "items": {"type": "string"}});
+    let many: Vec<_> = (0..10_000).map(|index| index.to_string()).collect();
+    let six = format!("{}true{}", "self.all(x,".repeat(6), ")".repeat(6));
+    for rule in [
+        "self.all(x, self.all(y, x != y + 'z'))",
+        six.as_str(),
+        "self.exists(x, self.map(y, x + y).join('').replace('1', self.join('')) == '')",
+        "self.all(x, self == self)",
+        "self.all(x, self.size() > 0)",
+        "self.map(x, x).size() == 1",
+        "self.distinct().size() == 1",
+        "self.all(x, sets.equivalent(self, self))",
+        "[self].map(a, a + a + a + a).map(b, b + b + b + b).map(c, c + c + c + c).map(d, d + d + d + d).size() == 1",
+        "[self.join('')].map(a, a.replace('', a)).map(a, a.replace('', a)).size() == 1",
+        "self.all(x, x.split(',').all(y, self.all(z, y != z)))",
+    ] {
+        let found = messages(&with_rule(texts.clone(), rule), &json!({"spec": many}));
+        let place = "spec: a rule of the definition is not evaluated, because it may take too long: ";
+        assert_eq!(found, [format!("{place}{rule}")]);
+    }
+    // As much as is evaluated.
+    for rule in [
+        "self.all(x, x.size() > 0 && x != 'a' && x.matches('^[0-9]+$') && x in ['1', '2', '3'] || true)",
+        "self.exists_one(x, x == '1')",
+        "size(self) > 0",
+    ] {
+        assert_eq!(messages(&with_rule(texts.clone(), rule), &json!({"spec": many})), [""; 0], "{rule}");
+    }
+}
+
+#[test]
+fn many_rules_end() {
+    let rules: Vec<_> = (0..10_000).map(|index| json!({"rule": format!("self.size() != {index}")})).collect();
+    let schema = json!({"type": "string", "x-kubernetes-validations": rules});
+    let found = messages(&schema, &json!({"spec": "a"}));
+    assert_eq!(found, ["spec: failed rule: self.size() != 1"]);
+}
+
+#[test]
+fn many_rules_of_many_values_end() {
+    let rules: Vec<_> = (0..1_000).map(|index| json!({"rule": format!("self != '{index}'")})).collect();
+    let items = json!({"type": "string", "x-kubernetes-validations": rules});
+    let many: Vec<_> = (0..10_000).map(|index| format!("a{index}")).collect();
+    let found = messages(&json!({"type": "array", "items": items}), &json!({"spec": many}));
+    let last = found.last().expect("a note");
+    assert!(found.len() < 100 && last.contains("it and all rules behind it may take"), "{found:?}");
+}
+
+/// The parts of rules.
+const TOKENS: [&str; 46] = [
+    "self", "oldSelf", "x", "a", "in", "has(", "size(", "self.all(x,", "self.map(x,", ".filter(x,",
+    ".exists(x,", ".matches('a+')", "duration('1h')", "timestamp(", ".getHours()", "quantity('1')",
+    "sets.contains(", ".", ",", "(", ")", "[", "]", "{", "}", ":", "?", "+", "-", "*", "/", "%", "!", "==",
+    "<=", "&&", "||", "'a'", "\"", "r'", "1", "9223372036854775807", "1.5", "null", "\\", " // \n",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_rule_stops_the_process(tokens in prop::collection::vec(prop::sample::select(&TOKENS[..]), 1..60)) {
+        let rule = tokens.concat();
+        let start = Instant::now();
+        let found = messages(&with_rule(json!({"type": "string"}), &rule), &json!({"spec": "a"}));
+        assert!(found.len() <= 1 && start.elapsed() < Duration::from_secs(20), "{rule}: {found:?}");
+    }
+}
