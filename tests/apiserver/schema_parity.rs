@@ -4,6 +4,7 @@
 //! definitions ──maximal──▶ one object of each kind with every field ─┐
 //! examples/ ─────────────────────────────────────────────────────────┴─seeds──▶ valid objects
 //! seeds ──mutation, metadata──▶ objects with one or two faults, the same ones in each run
+//! seeds, stored ──mutation──▶ updates with one or two faults
 //! each object ──verdict──▶ what `memgate check` says, what the apiserver answers to a dry run
 //! two verdicts ──by_design──▶ equal, different on purpose, or a fault of memgate's
 //! pods and workloads ──forms──▶ what a check refuses for its form, the apiserver refuses
@@ -50,6 +51,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         Trial::new("schema_parity::valid_objects_are_valid_to_both", valid_objects),
         Trial::new("schema_parity::check_judges_as_the_apiserver_does", mutated_objects),
         Trial::new("schema_parity::what_the_apiserver_refuses_is_denied", refused_objects),
+        Trial::new("schema_parity::updates_are_judged_as_the_apiserver_does", updated_objects),
         Trial::new("schema_parity::pods_are_refused_for_their_form_by_both", forms::listed),
         Trial::new("schema_parity::what_a_check_refuses_for_its_form_never_works", forms::mutated),
     ]
@@ -76,6 +78,19 @@ fn mutated_objects(fixture: &Fixture) -> Result<()> {
     println!("{count} objects in {:.0?}; {}", begin.elapsed(), shares(&verdicts, &designs));
     let different: Vec<&Verdicts> = verdicts.iter().filter(|verdicts| designs.differ(verdicts)).collect();
     ensure!(different.is_empty(), "{}", tell(&different, seed));
+    Ok(())
+}
+
+/// The same with an old object, which rules in CEL compare.
+fn updated_objects(fixture: &Fixture) -> Result<()> {
+    const OBJECTS: usize = 4_000;
+    let stored = seeds::stored(fixture)?;
+    let kinds: BTreeSet<String> = stored.iter().map(|seed| seed.object["kind"].to_string()).collect();
+    let verdicts = verdict::of_all(fixture, mutation::mutants(&stored, SEED, OBJECTS))?;
+    let designs = Designs::new()?;
+    println!("{} updates of {} kinds; {}", verdicts.len(), kinds.len(), shares(&verdicts, &designs));
+    let different: Vec<&Verdicts> = verdicts.iter().filter(|verdicts| designs.differ(verdicts)).collect();
+    ensure!(different.is_empty(), "{}", tell(&different, SEED));
     Ok(())
 }
 

@@ -47,6 +47,7 @@ pub(crate) static FAMILY: Family = Family {
         spellings: "",
         stand_in: SchemaStandIn {
             code: &codes::SCHEMA,
+            wrong_type: &codes::SCHEMA,
             unknown_field: &codes::UNKNOWN_FIELD,
             as_of: |_| "the CRD of the platform",
             unreleased: &[],

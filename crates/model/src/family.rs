@@ -239,6 +239,8 @@ pub struct Faces {
 pub struct SchemaStandIn {
     /// The code of a violation that only the schema refuses.
     pub code: &'static Code,
+    /// The code of a value of the wrong JSON type, in a field that memgate reads.
+    pub wrong_type: &'static Code,
     /// The code of fields that the schema does not have.
     pub unknown_field: &'static Code,
     /// The source of the bundled definition of a kind, in words that follow "not in": `the CRD of arkonis 0.5.7`.

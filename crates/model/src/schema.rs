@@ -1,8 +1,12 @@
 //! The known fields of a kind: a table that a family writes and all other code reads.
 //!
-//! A schema drives two things at once: which parts of an object are kept when it is read (everything else is skipped
-//! without being stored), and which JSON types are wrong. It has no rules between fields; a family checks those in its
-//! own code.
+//! A schema says which parts of an object are kept when it is read; everything else is skipped without being stored. What
+//! is wrong with an object says its definition (`memgate-schema`).
+
+use std::borrow::Cow;
+
+use crate::tree::Tree;
+use memgate_primitives::pointer::{Path, Pointer};
 
 /// The expected form of one JSON value.
 #[derive(Debug, Clone, Copy)]
@@ -39,6 +43,19 @@ pub enum Schema {
     Keys,
 }
 
+/// A value of another type than a schema has.
+#[derive(Debug)]
+pub struct Misfit<'t> {
+    /// Where it is.
+    pub pointer: Pointer,
+    /// The type of the schema.
+    pub expected: &'static str,
+    /// The type of the value.
+    pub got: &'static str,
+    /// The value, if it was kept.
+    pub value: Option<&'t Tree>,
+}
+
 /// One field of an object.
 #[derive(Debug, Clone, Copy)]
 pub struct Field {
@@ -69,6 +86,37 @@ impl Schema {
     /// The field of this name.
     pub fn field(&self, name: &str) -> Option<&'static Field> {
         self.fields().iter().find(|field| field.name == name)
+    }
+
+    /// Whether the value at a place is read.
+    pub fn reads(&self, pointer: &Pointer) -> bool {
+        let below = |schema: Self, token: Cow<'_, str>| match schema {
+            Self::List(element) => Some(*element),
+            Self::Texts => Some(Self::Text),
+            other => other.field(&token).map(|field| field.schema),
+        };
+        pointer.tokens().try_fold(*self, below).is_some()
+    }
+
+    /// The first value of an object that is of another type than here.
+    pub fn misfit<'t>(&self, tree: &'t Tree, here: Path<'_>) -> Option<Misfit<'t>> {
+        if let Some(expected) = self.type_name().filter(|expected| *expected != tree.type_name()) {
+            return Some(Misfit {
+                pointer: here.pointer(),
+                expected,
+                got: tree.type_name(),
+                value: Some(tree),
+            });
+        }
+        if let Some((key, got)) = tree.non_texts().next() {
+            return Some(Misfit { pointer: here.pointer().key(key), expected: "string", got, value: None });
+        }
+        if let Self::List(element) = self {
+            let elements = || tree.elements().iter().enumerate();
+            return elements().find_map(|(index, value)| element.misfit(value, Path::Index(&here, index)));
+        }
+        let below = |field: &Field| field.schema.misfit(tree.get(field.name)?, Path::Key(&here, field.name));
+        self.fields().iter().find_map(below)
     }
 
     /// The name of the expected JSON type, as messages write it; `None` if any type is allowed.

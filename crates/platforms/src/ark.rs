@@ -55,6 +55,7 @@ pub static FAMILY: Family = Family {
         spellings: include_str!("ark/spellings.yaml"),
         stand_in: SchemaStandIn {
             code: &codes::SCHEMA,
+            wrong_type: &codes::SCHEMA,
             unknown_field: &codes::UNKNOWN_FIELD,
             as_of: |_| "the CRD of Ark 0.1.67",
             unreleased: &[],

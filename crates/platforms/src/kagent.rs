@@ -54,6 +54,7 @@ pub static FAMILY: Family = Family {
         spellings: include_str!("kagent/spellings.yaml"),
         stand_in: SchemaStandIn {
             code: &codes::SCHEMA,
+            wrong_type: &codes::FIELD_TYPE,
             unknown_field: &codes::UNKNOWN_FIELD,
             as_of: |kind| {
                 if kind.group == api::NEWER_GROUP {

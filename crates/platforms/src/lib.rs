@@ -1,8 +1,8 @@
 //! The platforms: one folder and one row each, and the list of the rows.
 //!
 //! A row ([`Family`]) at the head of each folder is all that the rest of memgate knows about the platform.
-//! Platforms never use each other. They share the modules beside them: `schema_check` for
-//! validation, [`message`] for wording, `url`, `authority`, [`endpoint_view`] and `container_view` for the views that
+//! Platforms never use each other. They share the modules beside them: [`message`] for
+//! wording, `url`, `authority`, [`endpoint_view`] and `container_view` for the views that
 //! policies judge, and the injection engine, [`inject`]. [`in_cel`] reads what an
 //! apiserver can do by itself, and [`common`] holds the codes that do not belong to a platform.
 
@@ -21,7 +21,6 @@ pub mod orloj;
 mod other_kinds;
 mod packed;
 mod prelude;
-pub mod schema_check;
 pub mod spellings;
 pub mod sympozium;
 mod url;

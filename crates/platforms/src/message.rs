@@ -11,12 +11,12 @@ pub(crate) const MAX_MESSAGE_CHARS: usize = 120;
 pub(crate) const MAX_NAME_CHARS: usize = 256;
 
 /// Whether a message is short enough for a warning.
-pub(crate) fn fits(message: &str) -> bool {
+pub fn fits(message: &str) -> bool {
     message.chars().count() <= MAX_MESSAGE_CHARS
 }
 
 /// Builds a message with these names, truncated as far as needed.
-pub(crate) fn fit_names<const N: usize>(names: [&str; N], message: impl Fn([&str; N]) -> String) -> String {
+pub fn fit_names<const N: usize>(names: [&str; N], message: impl Fn([&str; N]) -> String) -> String {
     fit_message(|limit| {
         let names = names.map(|name| truncate(name, limit));
         message(names.each_ref().map(String::as_str))

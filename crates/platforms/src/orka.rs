@@ -59,6 +59,7 @@ pub static FAMILY: Family = Family {
         spellings: include_str!("orka/spellings.yaml"),
         stand_in: SchemaStandIn {
             code: &codes::SCHEMA,
+            wrong_type: &codes::SCHEMA,
             unknown_field: &codes::UNKNOWN_FIELD,
             as_of: |_| "the CRD of Orka a29444a7",
             unreleased: &[&api::MEMORY_BACKEND],

@@ -54,6 +54,7 @@ pub static FAMILY: Family = Family {
         spellings: include_str!("orloj/spellings.yaml"),
         stand_in: SchemaStandIn {
             code: &codes::SCHEMA,
+            wrong_type: &codes::SCHEMA,
             unknown_field: &codes::UNKNOWN_FIELD,
             as_of: |_| "the CRDs of Orloj's operator",
             unreleased: &[],

@@ -62,6 +62,7 @@ pub static FAMILY: Family = Family {
         spellings: include_str!("sympozium/spellings.yaml"),
         stand_in: SchemaStandIn {
             code: &codes::SCHEMA,
+            wrong_type: &codes::TYPE_INVALID,
             unknown_field: &codes::UNKNOWN_FIELD,
             as_of: |_| "the CRD of Sympozium 0.10.46",
             unreleased: &[],

@@ -4,12 +4,12 @@
 use regex::{Regex, RegexBuilder};
 use serde_json::Number;
 
-use crate::crd::{Bound, FormatRule, JsonTypes, Pattern, SchemaNode};
+use crate::crd::{Bound, FormatRule, JsonTypes, ObjectRules, Pattern, SchemaNode};
 use crate::node::Node;
 use crate::violation::Rule;
 
 /// The rule about types that a value breaks.
-pub(super) fn wrong_type(value: &Node<'_>, schema: &SchemaNode) -> Option<Rule<'static>> {
+pub(super) fn wrong_type<'d>(value: &Node<'_>, schema: &'d SchemaNode) -> Option<Rule<'d>> {
     let (types, got) = (schema.types, value.type_name());
     let is_whole = || matches!(value, Node::Number(number) if is_whole(number));
     let is_right = match types {
@@ -32,10 +32,26 @@ pub(super) fn wrong_type(value: &Node<'_>, schema: &SchemaNode) -> Option<Rule<'
                 "number" => "float64",
                 other => other,
             };
-            Rule::Type { expected: format.name, got }
+            Rule::Type { expected: format.name, got, only: None }
         }
-        _ => Rule::Type { expected: types.name(), got },
+        _ => Rule::Type {
+            expected: types.name(),
+            got,
+            only: only_text(schema.list.items.as_deref().unwrap_or(schema)),
+        },
     })
+}
+
+/// The field of an object without which it says nothing, if that is one text: the only one that is required, or the only one
+/// there is.
+fn only_text(schema: &SchemaNode) -> Option<&str> {
+    let ObjectRules { properties, required, .. } = &schema.object;
+    let name = match (required.as_slice(), properties.len()) {
+        ([name], _) => name,
+        ([], 1) => properties.keys().next()?,
+        _ => return None,
+    };
+    properties.get(name).filter(|field| field.types == JsonTypes::Text).map(|_| name.as_str())
 }
 
 /// Whether a number is an integer for the apiserver, which allows for an error of rounding.

@@ -27,6 +27,9 @@ pub enum Rule<'d> {
         expected: &'static str,
         /// The type of the value.
         got: &'static str,
+        /// The text that alone makes an object of the type, or an element of the list, if there is one: users write it
+        /// bare.
+        only: Option<&'d str>,
     },
     /// The field of this name is missing; with what else would do, if anything.
     Required(&'d str, &'static str),
@@ -127,6 +130,14 @@ impl<'d> SchemaViolation<'d> {
         matches!(self.rule, Rule::MetadataKey(_))
     }
 
+    /// The value, if it is a text that may be shown.
+    pub fn text(&self) -> Option<&str> {
+        match self.value {
+            Node::Text(text) if !holds_credential(&self.pointer) => Some(text),
+            _ => None,
+        }
+    }
+
     /// The value as the message shows it: not at all where the field may hold credentials.
     pub fn shown(&self) -> String {
         match self.rule {
@@ -164,7 +175,7 @@ pub fn message(violation: &SchemaViolation<'_>) -> String {
     let must = |detail: String| invalid(&format!("must {detail}"));
     let items = |count: u64| format!("{count} {}", if count == 1 { "item" } else { "items" });
     match violation.rule {
-        Rule::Type { expected, got } => type_message(&violation.pointer, expected, got, &value),
+        Rule::Type { expected, got, .. } => type_message(&violation.pointer, expected, got, &value),
         Rule::Required(_, "") => format!("{field}: Required value"),
         Rule::Required(_, detail) => format!("{field}: Required value: {detail}"),
         Rule::Unsupported(allowed) => {

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::{definitions, verdict::Verdicts};
+use super::verdict::Verdicts;
 use crate::support::release::Release;
 
 /// From which Kubernetes on `format: int32` counts in a custom resource; 1.33 does not care, 1.36 does.
@@ -11,8 +11,6 @@ const FORMATS_SINCE: (u32, u32) = (1, 36);
 /// What is known of the differences on purpose.
 #[derive(Debug)]
 pub(super) struct Designs {
-    /// The messages of all rules in CEL of the bundled CRDs.
-    rules: Vec<String>,
     /// Whether the apiserver looks at the formats of numbers.
     knows_formats: bool,
 }
@@ -46,7 +44,6 @@ const REPORTED: [Reported; 3] = [
 const UNRELEASED: &str = "MemoryBackend is in no release of Orka, so its bundled CRD refuses nothing";
 const OF_QUERY: &str = "Ark itself takes another form of these fields of a Query";
 const LATER: &str = "later versions of Sympozium do not ask for it";
-const IN_CEL: &str = "rules in CEL are left to the apiserver";
 const GENERATED: &str = "the name that will be generated is not known, so its length is not judged";
 const STATUS: &str =
     "the status of an ark Memory is part of the state of files, though the apiserver drops it";
@@ -54,17 +51,18 @@ const FORMATS: &str = "older apiservers take a number in a custom resource whate
 const UNSERVED: &str = "an object of an unserved version is judged as the newest, with a warning";
 
 impl Designs {
-    /// Those of the bundled CRDs.
+    /// Those of the apiserver that is asked.
     pub(super) fn new() -> Result<Self> {
-        let knows_formats = Release::from_environment()?.number() >= FORMATS_SINCE;
-        Ok(Self { rules: definitions::rule_messages()?, knows_formats })
+        Ok(Self { knows_formats: Release::from_environment()?.number() >= FORMATS_SINCE })
     }
 
     /// Whether the verdicts differ although they should not.
     pub(super) fn differ(&self, verdicts: &Verdicts) -> bool {
         let unsaid =
             verdicts.mutant.is_unserved && !verdicts.check.codes.contains(&"memgate/version-unknown");
-        unsaid || verdicts.check.allowed != verdicts.apiserver.allowed && self.allowance(verdicts).is_none()
+        let unlike =
+            verdicts.check.allowed != verdicts.apiserver.allowed && self.allowance(verdicts).is_none();
+        unsaid || unlike || !unequal_fields(verdicts).is_empty()
     }
 
     /// Why they differ, when that is on purpose.
@@ -95,21 +93,40 @@ impl Designs {
             let is_agent = mutant.kind == "Agent" && reported.code == "sympozium/crd-required";
             !is_agent && check.codes.contains(&reported.code) && all(&|cause| cause.contains(reported.cause))
         };
-        let in_cel = all(&|cause| self.rules.iter().any(|rule| cause.ends_with(rule.as_str())));
         let generated = mutant.has_generated_name && all(&|cause| cause.contains("Too long"));
         let unreleased = mutant.kind == "MemoryBackend" && all(&|cause| !cause.starts_with("metadata"));
         let open = ["spec.type ", "spec.target ", "spec.input ", "spec "];
         let of_query = mutant.kind == "Query" && all(&|cause| open.iter().any(|it| cause.starts_with(it)));
         let needed = ["spec.model.provider Required", "spec.model.authSecretRef Required"];
         let later = mutant.kind == "AgentRun" && all(&|cause| needed.iter().any(|it| cause.starts_with(it)));
-        let others = [
-            (in_cel, IN_CEL),
-            (generated, GENERATED),
-            (unreleased, UNRELEASED),
-            (of_query, OF_QUERY),
-            (later, LATER),
-        ];
+        let others = [(generated, GENERATED), (unreleased, UNRELEASED), (of_query, OF_QUERY), (later, LATER)];
         let reported = REPORTED.iter().find(by_code).map(|reported| reported.reason);
         reported.or_else(|| others.into_iter().find(|(is, _)| *is).map(|(_, reason)| reason))
     }
+}
+
+/// The fields that an apiserver with strict validation calls unknown and a check passes in silence, or the other way round.
+/// Fields of older and later releases stay silent, and of a metadata that cannot be read the apiserver names none.
+pub(super) fn unequal_fields(verdicts: &Verdicts) -> Vec<String> {
+    let Verdicts { mutant, check, apiserver } = verdicts;
+    if mutant.is_unserved || !apiserver.is_decoded {
+        return Vec::new();
+    }
+    let silent = memgate_platforms::ALL.iter().flat_map(|family| family.definitions.stand_in.old_fields);
+    let silent: Vec<&str> =
+        silent.filter(|(kind, _)| kind.kind == mutant.kind).map(|(_, field)| *field).collect();
+    let is_silent = |field: &str| silent.contains(&without_indexes(field).as_str());
+    let untold = apiserver.unknown.iter().filter(|field| !check.told.contains(*field) && !is_silent(field));
+    let invented = check.unknown.difference(&apiserver.unknown);
+    untold
+        .map(|field| format!("the apiserver alone knows no {field}"))
+        .chain(invented.map(|field| format!("the check alone knows no {field}")))
+        .collect()
+}
+
+/// A field with `[]` for each element of a list.
+fn without_indexes(field: &str) -> String {
+    let mut parts = field.split('[');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |path, part| path + "[]" + part.split_once(']').map_or("", |(_, rest)| rest))
 }

@@ -23,29 +23,6 @@ pub(super) fn all() -> Result<Vec<Definition>> {
     Ok(all)
 }
 
-/// The messages of all rules in CEL.
-pub(super) fn rule_messages() -> Result<Vec<String>> {
-    let mut messages = Vec::new();
-    for crd in crds()? {
-        collect_messages(&crd["spec"]["versions"], &mut messages);
-    }
-    ensure!(!messages.is_empty(), "there are no rules");
-    Ok(messages)
-}
-
-fn collect_messages(value: &Value, messages: &mut Vec<String>) {
-    match value {
-        Value::Array(items) => items.iter().for_each(|item| collect_messages(item, messages)),
-        Value::Object(fields) => {
-            let rules = fields.get("x-kubernetes-validations").and_then(Value::as_array);
-            let texts = rules.into_iter().flatten().filter_map(|rule| rule["message"].as_str());
-            messages.extend(texts.map(str::to_owned));
-            fields.values().for_each(|field| collect_messages(field, messages));
-        }
-        _ => {}
-    }
-}
-
 fn crds() -> Result<Vec<Value>> {
     let mut crds = Vec::new();
     for file in memgate_platforms::ALL.iter().flat_map(|family| family.definitions.crds) {

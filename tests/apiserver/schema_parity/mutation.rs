@@ -17,6 +17,8 @@ const OF_METADATA: usize = 60;
 #[derive(Clone, Debug)]
 pub(super) struct Mutant {
     pub(super) json: String,
+    /// The stored object that it updates.
+    pub(super) old: Option<String>,
     pub(super) kind: String,
     /// The `apiVersion` under which its kind is served.
     pub(super) served: String,
@@ -53,6 +55,7 @@ impl Mutant {
         let metadata = &object["metadata"];
         Self {
             json: object.to_string(),
+            old: seed.is_stored.then(|| seed.object.to_string()),
             kind: text(&object["kind"]),
             served: text(&seed.object["apiVersion"]),
             is_unserved: object["apiVersion"] != seed.object["apiVersion"],
@@ -113,10 +116,13 @@ fn changes(seed: &Seed, random: &mut Random) -> Vec<Change> {
         let value = seed.object.get(field).cloned().unwrap_or_default();
         walk(&format!("/{field}"), &value, &seed.schema["properties"][field], &mut below);
     }
-    let mut changes = metadata::changes();
+    let mut changes = if seed.is_stored { Vec::new() } else { metadata::changes() };
     for (changes, most) in [(&mut below, BELOW_SPEC), (&mut changes, OF_METADATA)] {
         random.shuffle(changes);
         changes.truncate(most);
+    }
+    if seed.is_stored {
+        return below;
     }
     let version = seed.object["apiVersion"].as_str().unwrap_or_default();
     let group = version.split('/').next().unwrap_or_default();

@@ -7,6 +7,8 @@ use memgate_manifest::document::parse;
 use memgate_workbench::{exclude::Exclude, plan::Plan, read::collect};
 use serde_json::{Value, json};
 
+use crate::{fixture::Fixture, request::create};
+
 use super::{
     definitions::{self, Definition},
     maximal, mutation,
@@ -18,6 +20,8 @@ pub(super) struct Seed {
     pub(super) object: Value,
     /// The schema of its kind.
     pub(super) schema: Arc<Value>,
+    /// Whether the apiserver has stored it: what is made from it updates it.
+    pub(super) is_stored: bool,
 }
 
 /// Those in `examples/` and one with all fields of each kind, in no namespace. Kinds that no CRD defines
@@ -29,10 +33,27 @@ pub(super) fn all() -> Result<Vec<Seed>> {
         let is_of_kind =
             |it: &&Value| it["apiVersion"] == definition.api_version && it["kind"] == definition.kind;
         let schema = Arc::new(definition.schema.clone());
-        let seed = |object| Seed { object, schema: Arc::clone(&schema) };
+        let seed = |object| Seed { object, schema: Arc::clone(&schema), is_stored: false };
         seeds.push(seed(maximal::object(&definition)));
         seeds.push(seed(minimal(&definition)));
         seeds.extend(examples.iter().filter(is_of_kind).cloned().map(seed));
+    }
+    Ok(seeds)
+}
+
+/// The same in the apiserver, each with a name of its own; without those that have to have the name of another one.
+pub(super) fn stored(fixture: &Fixture) -> Result<Vec<Seed>> {
+    let home = fixture.namespace("parity-stored", &[])?;
+    let cluster = fixture.cluster()?;
+    let mut seeds = Vec::new();
+    for (number, mut seed) in all()?.into_iter().enumerate() {
+        if seed.object["metadata"]["name"] != "default" {
+            seed.object["metadata"]["name"] = json!(format!("stored-{number}"));
+        }
+        let answer = cluster.block_on(create(&cluster.client(), &home, &seed.object, ""))?;
+        if answer.granted() {
+            seeds.push(Seed { object: answer.body, is_stored: true, ..seed });
+        }
     }
     Ok(seeds)
 }

@@ -1,15 +1,18 @@
 //! What both say about an object.
 
-use std::{iter, sync::Arc, thread};
+use std::{borrow::Cow, collections::BTreeSet, iter, sync::Arc, thread};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use axum::http::Method;
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::Client;
+use memgate_core::decide::decide;
 use memgate_manifest::document::parse;
 use memgate_manifest::source::Source;
-use memgate_model::finding::Severity;
-use memgate_model::request::Occasion;
+use memgate_model::finding::{Finding, Severity};
+use memgate_model::request::{Occasion, Operation, Request};
+use memgate_model::snapshot::Snapshot;
+use memgate_primitives::pointer::Pointer;
 use memgate_workbench::judge::{Decided, check};
 use memgate_workbench::load::load;
 use memgate_workbench::passed_over::counts;
@@ -21,7 +24,7 @@ use crate::{
     request::{self, send},
 };
 
-use super::{mutation::Mutant, threads};
+use super::{by_design::unequal_fields, mutation::Mutant, threads};
 
 /// A namespace besides the one that objects are in which name none.
 pub(super) const OTHER_NAMESPACE: &str = "parity-other";
@@ -53,6 +56,12 @@ pub(super) struct Verdict {
     /// Whether a check refuses it for its form, which an apiserver would do before it calls memgate; not known of an
     /// apiserver.
     pub(super) denied_by_form: bool,
+    /// The fields that it calls unknown, as an apiserver writes them.
+    pub(super) unknown: BTreeSet<String>,
+    /// The fields about which it says anything; none of an apiserver.
+    pub(super) told: BTreeSet<String>,
+    /// Whether the object could be read at all.
+    pub(super) is_decoded: bool,
     /// Why, in its own words.
     pub(super) words: String,
 }
@@ -63,8 +72,9 @@ impl Verdicts {
         let done =
             if self.mutant.done.is_empty() { "as it is".to_owned() } else { self.mutant.done.join("; ") };
         format!(
-            "{} with {done}\n  check: {}\n  apiserver: {}\n  object: {object}",
+            "{} with {done}{}\n  check: {}\n  apiserver: {}\n  object: {object}",
             self.mutant.kind,
+            unequal_fields(self).iter().map(|line| format!("\n  {line}")).collect::<String>(),
             self.check.in_words(),
             self.apiserver.in_words(),
         )
@@ -74,6 +84,9 @@ impl Verdicts {
 impl Verdicts {
     /// The reason of the one that refuses, without values: differences with the same reason are reported together.
     pub(super) fn refused_for(&self) -> String {
+        if self.check.allowed == self.apiserver.allowed {
+            return unequal_fields(self).join(" ").chars().filter(|c| !c.is_ascii_digit()).take(60).collect();
+        }
         let refusal = if self.check.allowed { &self.apiserver } else { &self.check };
         let after =
             refusal.words.split_once("is invalid: ").map_or(refusal.words.as_str(), |(_, words)| words);
@@ -124,7 +137,37 @@ fn checks(mutants: &[Mutant]) -> Result<Vec<Verdict>> {
 }
 
 fn share_of_checks(mutants: &[Mutant]) -> Result<Vec<Verdict>> {
-    mutants.iter().map(|mutant| check_one(&mutant.json)).collect()
+    let snapshot = memgate_core::state::empty(memgate_platforms::default_settings());
+    let verdict = |mutant: &Mutant| match &mutant.old {
+        Some(old) => update(&mutant.json, old, &snapshot),
+        None => check_one(&mutant.json),
+    };
+    mutants.iter().map(verdict).collect()
+}
+
+/// What a case file or a review of an update says that names no other object.
+fn update(json: &str, old: &str, snapshot: &Snapshot) -> Result<Verdict> {
+    let object: Value = serde_json::from_str(json)?;
+    let text = |value: &Value| Cow::from(value.as_str().unwrap_or_default().to_owned());
+    let api_version = text(&object["apiVersion"]);
+    let (group, version) = api_version.split_once('/').context("an object without a group")?;
+    let request = Request {
+        operation: Operation::Update,
+        group: group.into(),
+        version: version.into(),
+        kind: text(&object["kind"]),
+        subresource: "".into(),
+        namespace: text(&object["metadata"]["namespace"]),
+        name: text(&object["metadata"]["name"]),
+        object: Some(json),
+        old_object: Some(old),
+        occasion: Occasion::default(),
+        read_pod: None,
+        cancelled: None,
+    };
+    let findings = decide(&request, snapshot).findings;
+    let denied = findings.iter().any(|finding| finding.severity == Severity::Deny);
+    Ok(verdict(&object, !denied, &findings.iter().collect::<Vec<_>>(), false, String::new()))
 }
 
 fn check_one(json: &str) -> Result<Verdict> {
@@ -133,30 +176,47 @@ fn check_one(json: &str) -> Result<Verdict> {
     let of_form = || checked.decided.iter().flat_map(|decided| &decided.of_form);
     let decided = checked.decided.iter().flat_map(|decided| &decided.admitted.decision.findings);
     let findings: Vec<_> = decided.chain(of_form()).collect();
-    let words = findings.iter().map(|finding| {
-        let severity = if finding.severity == Severity::Deny { "deny" } else { "warn" };
-        format!("\n    {severity} {}: {}", finding.code.name, finding.message())
-    });
-    let denied = findings.iter().filter(|finding| finding.severity == Severity::Deny);
-    let denied = denied.map(|finding| format!("{} {}", finding.code.name, finding.pointer.as_str()));
     let errors = checked.inputs.errors.iter().map(|error| format!("\n    error {error}"));
     let passed_over =
         counts(&checked.inputs.passed_over).into_iter().map(|what| format!("\n    passed over {what}"));
     let allowed = checked.inputs.errors.is_empty()
         && checked.inputs.passed_over.is_empty()
         && checked.decided.iter().all(Decided::allowed);
-    Ok(Verdict {
-        allowed,
-        codes: findings.iter().map(|finding| finding.code.name).collect(),
-        causes: denied.collect(),
-        denied_by_form: of_form().any(|finding| finding.severity == Severity::Deny),
-        words: words.chain(errors).chain(passed_over).collect(),
-    })
+    let denied_by_form = of_form().any(|finding| finding.severity == Severity::Deny);
+    let object = serde_json::from_str(json).unwrap_or_default();
+    Ok(verdict(&object, allowed, &findings, denied_by_form, errors.chain(passed_over).collect()))
 }
 
-/// The apiserver's answer to a dry run of creating the object, as kubectl would send it (3.0 is 3 to it)
-/// without asking for fields to be validated: those that no schema knows are dropped, as memgate takes them
-/// to be. An object of a version that is not served is sent as one of the version that is, as a check
+/// The verdict of these findings, with what else there is to say.
+fn verdict(
+    object: &Value,
+    allowed: bool,
+    findings: &[&Finding],
+    denied_by_form: bool,
+    more: String,
+) -> Verdict {
+    let words = findings.iter().map(|finding| {
+        let severity = if finding.severity == Severity::Deny { "deny" } else { "warn" };
+        format!("\n    {severity} {}: {}", finding.code.name, finding.message())
+    });
+    let denied = findings.iter().filter(|finding| finding.severity == Severity::Deny);
+    let denied = denied.map(|finding| format!("{} {}", finding.code.name, finding.pointer.as_str()));
+    let field = |finding: &&Finding| field(object, &finding.pointer);
+    let unknown = findings.iter().filter(|finding| finding.code.name.ends_with("/unknown-field"));
+    Verdict {
+        allowed,
+        unknown: unknown.map(field).collect(),
+        told: findings.iter().map(field).collect(),
+        is_decoded: true,
+        codes: findings.iter().map(|finding| finding.code.name).collect(),
+        causes: denied.collect(),
+        denied_by_form,
+        words: words.chain([more]).collect(),
+    }
+}
+
+/// The apiserver's answer to a dry run of writing the object, as kubectl would send it (3.0 is 3 to it)
+/// with a warning for each field that no schema knows, where kubectl itself has the object refused. An object of a version that is not served is sent as one of the version that is, as a check
 /// judges it.
 async fn ask(client: &Client, home: &str, mutant: &Mutant) -> Result<Verdict> {
     let read = parse(&Arc::new(Source::new("a mutated object", mutant.json.as_str())));
@@ -164,12 +224,14 @@ async fn ask(client: &Client, home: &str, mutant: &Mutant) -> Result<Verdict> {
     object["apiVersion"] = json!(mutant.served);
     let given = object["metadata"]["namespace"].as_str().filter(|namespace| !namespace.is_empty());
     let namespace = given.unwrap_or(home);
-    let path = request::path(&object, &encoded(namespace), None)?;
-    let path = format!("{path}?dryRun=All&fieldValidation=Ignore");
-    let mut answer = send(client, Method::POST, &path, Some(&object)).await;
+    let name = object["metadata"]["name"].as_str().filter(|_| mutant.old.is_some());
+    let path = request::path(&object, &encoded(namespace), name)?;
+    let path = format!("{path}?dryRun=All&fieldValidation=Warn");
+    let method = || if name.is_some() { Method::PUT } else { Method::POST };
+    let mut answer = send(client, method(), &path, Some(&object)).await;
     for _ in 0..RETRIES {
         if answer.is_err() {
-            answer = send(client, Method::POST, &path, Some(&object)).await;
+            answer = send(client, method(), &path, Some(&object)).await;
         }
     }
     let answer = answer?;
@@ -179,7 +241,34 @@ async fn ask(client: &Client, home: &str, mutant: &Mutant) -> Result<Verdict> {
     let causes = answer.body["details"]["causes"].as_array().into_iter().flatten();
     let text = |cause: &Value| Some(format!("{} {}", cause["field"].as_str()?, cause["message"].as_str()?));
     let causes = causes.filter_map(text).collect();
-    Ok(Verdict { allowed: answer.granted(), codes: Vec::new(), causes, denied_by_form: false, words })
+    let unknown =
+        |warning: &String| Some(warning.strip_prefix("unknown field \"")?.strip_suffix('"')?.to_owned());
+    Ok(Verdict {
+        allowed: answer.granted(),
+        codes: Vec::new(),
+        causes,
+        denied_by_form: false,
+        unknown: answer.warnings.iter().filter_map(unknown).collect(),
+        told: BTreeSet::new(),
+        is_decoded: answer.granted() || answer.status == 422,
+        words,
+    })
+}
+
+/// A place as an apiserver writes it in the names of unknown fields.
+fn field(object: &Value, pointer: &Pointer) -> String {
+    let (mut path, mut here) = (String::new(), Some(object));
+    for token in pointer.tokens() {
+        if let Some(Value::Array(items)) = here {
+            path.push_str(&format!("[{token}]"));
+            here = token.parse().ok().and_then(|index: usize| items.get(index));
+        } else {
+            path.push_str(if path.is_empty() { "" } else { "." });
+            path.push_str(&token);
+            here = here.and_then(|value| value.get(&*token));
+        }
+    }
+    path
 }
 
 /// A namespace as a part of a path.

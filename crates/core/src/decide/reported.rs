@@ -122,6 +122,15 @@ pub(super) fn drop_contradicted(family: &Family, found: &Violations<'_>, own: &m
     own.retain(|finding| !repeats(finding) || up(&finding.pointer).any(|place| broken.contains(place)));
 }
 
+/// Drops the findings at or below values of the wrong type, which would only repeat that the value cannot be read.
+pub(super) fn drop_below_wrong_types<'v>(
+    wrong: impl Iterator<Item = &'v SchemaViolation<'v>>,
+    own: &mut Vec<Finding>,
+) {
+    let places: Members<&str> = wrong.map(|violation| violation.pointer.as_str()).collect();
+    own.retain(|finding| !up(&finding.pointer).any(|place| places.contains(place)));
+}
+
 /// A place and those that hold it, up to the whole object.
 fn up(pointer: &Pointer) -> impl Iterator<Item = &str> {
     successors(Some(pointer.as_str()), |place| place.rsplit_once('/').map(|(parent, _)| parent))

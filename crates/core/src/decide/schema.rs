@@ -6,12 +6,11 @@
 use memgate_model::crds::Crds;
 use memgate_model::decision::NotShown;
 use memgate_model::family::{Family, Subject};
-use memgate_model::finding::{Cause, Code, Finding, Severity};
+use memgate_model::finding::{Cause, Code, Finding, Severity, excerpt};
 use memgate_model::kind::NAMESPACE;
 use memgate_model::request::{Operation, Request};
 use memgate_model::snapshot::Snapshot;
 use memgate_platforms::common::VERSION_UNKNOWN;
-use memgate_platforms::schema_check::{unknown_field_message, unquote};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::fix::Fix;
 use memgate_primitives::members::Members;
@@ -22,7 +21,7 @@ use memgate_schema::crd::{Crd, CrdVersion};
 use memgate_schema::violation::{Rule, SchemaViolation, message, supported};
 use memgate_schema::{Document, NewObject, Status, Violations};
 
-use super::reported::{Covered, MAX_REPORTED, drop_contradicted};
+use super::reported::{Covered, MAX_REPORTED, drop_below_wrong_types, drop_contradicted};
 use super::{over_limit, unknown_fields};
 
 /// How many unknown fields of metadata are compared with known ones.
@@ -81,7 +80,7 @@ fn compare(
     let Some(object) = memgate_schema::document(text, version, status, budget) else {
         return SchemaFindings::default();
     };
-    let mut findings = misspelt(family, &object);
+    let mut findings = unknown_in_metadata(family, &object);
     findings.extend(crd.as_deref().and_then(|crd| version_unknown(crd, &request.version)));
     let new = (request.operation == Operation::Create).then_some(NewObject {
         name: &request.name,
@@ -108,6 +107,10 @@ fn compare(
     if is_given {
         drop_contradicted(family, &violations, own);
     }
+    let is_wrong = |it: &&SchemaViolation<'_>| {
+        matches!(it.rule, Rule::Type { .. }) && !(stand_in.tolerates)(subject.kind, subject.object, it)
+    };
+    drop_below_wrong_types(violations.iter().skip(of_metadata).filter(is_wrong), own);
     if let Some(version) = version {
         memgate_schema::check_rules(version, &object, stored_with_status.as_ref().or(old), &mut violations);
     }
@@ -121,19 +124,17 @@ fn compare(
     SchemaFindings { findings, not_shown }
 }
 
-/// Warns about misspelt fields of metadata: without them an object lands in another namespace, or no selector
-/// matches it.
-fn misspelt(family: &Family, object: &Document<'_>) -> Vec<Finding> {
+/// Warns about unknown fields of metadata. A misspelt one lets an object land in another namespace, or no selector matches it.
+fn unknown_in_metadata(family: &Family, object: &Document<'_>) -> Vec<Finding> {
     const MEANT: [&str; 5] = ["name", "generateName", "namespace", "labels", "annotations"];
     let code = family.definitions.stand_in.unknown_field;
     let finding = |field: &str| {
-        let meant = nearest(field, MEANT)?;
         let pointer = Pointer::new("/metadata").key(field);
-        let message = unknown_field_message(&pointer, &did_you_mean(Some(meant)), "");
+        let message = unknown_fields::message(&pointer, &did_you_mean(nearest(field, MEANT)), "");
         let finding = Finding::warn(code, pointer, message).at_key();
-        Some(finding.fix(only_nearest(field, MEANT).map(|meant| Fix::Rename(meant.to_owned()))))
+        finding.fix(only_nearest(field, MEANT).map(|meant| Fix::Rename(meant.to_owned())))
     };
-    memgate_schema::unknown_metadata(object).take(MAX_UNKNOWN_FIELDS).filter_map(finding).collect()
+    memgate_schema::unknown_metadata(object).take(MAX_UNKNOWN_FIELDS).map(finding).collect()
 }
 
 /// The violations of a definition, as opposed to those of metadata.
@@ -179,7 +180,10 @@ fn add(
         };
         *count += 1;
         if *count <= MAX_REPORTED {
-            findings.push(finding(stand_in.code, violation));
+            let is_type = of_definition
+                && matches!(violation.rule, Rule::Type { .. })
+                && subject.kind.schema.reads(&violation.pointer);
+            findings.push(finding(if is_type { stand_in.wrong_type } else { stand_in.code }, violation));
         }
     }
     let not_shown = |count: usize| count.saturating_sub(MAX_REPORTED);
@@ -241,7 +245,7 @@ fn fix(violation: &SchemaViolation<'_>) -> Option<Fix> {
             let meant = only_nearest(shown.trim_matches('"'), supported.iter().map(String::as_str))?;
             Some(Fix::Text(meant.to_owned()))
         }
-        Rule::Type { expected, got: "string" } => unquote(expected),
+        Rule::Type { expected, got: "string", .. } => unquote(expected),
         Rule::Duplicate(_) => Some(Fix::RemoveRepeated),
         _ => None,
     }
@@ -253,12 +257,51 @@ fn help(violation: &SchemaViolation<'_>) -> Option<String> {
             let supported = supported(allowed).0;
             suggest::help(violation.shown().trim_matches('"'), supported.iter().map(String::as_str))
         }
-        Rule::Type { expected: "string", got: "boolean" | "integer" | "number" } => {
+        Rule::Type { expected: "string", got: "boolean" | "integer" | "number", .. } => {
             Some("put the value in quotes".to_owned())
         }
-        Rule::Type { expected: "integer" | "number" | "boolean", got: "string" } => {
+        Rule::Type { expected: "integer" | "number" | "boolean", got: "string", .. } => {
             Some("take the quotes away".to_owned())
         }
+        Rule::Type { expected: expected @ ("object" | "array"), got: "string", only: Some(field) } => {
+            let meant = meant_instead(&violation.pointer, violation.text()?, field, expected == "array");
+            Some(format!("write `{meant}`"))
+        }
         _ => None,
+    }
+}
+
+/// The fix for a string in place of a value of this type, if only its quotes can be wrong.
+fn unquote(expected: &str) -> Option<Fix> {
+    ["integer", "number", "boolean"].into_iter().find(|known| *known == expected).map(Fix::Unquote)
+}
+
+/// The YAML that the user probably meant by a bare string in place of an object with one string, or of a list of such
+/// objects.
+fn meant_instead(here: &Pointer, text: &str, field: &str, is_list: bool) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '/');
+    let word = ["true", "false", "yes", "no", "on", "off", "y", "n", "null"].contains(&&*text.to_lowercase());
+    let is_plain = !word && text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.chars().all(plain);
+    let text = excerpt(text);
+    let text = if is_plain { String::from(text) } else { serde_json::Value::from(&*text).to_string() };
+    let meant = format!("{{{field}: {text}}}");
+    let meant = if is_list { format!("[{meant}]") } else { meant };
+    let path = here.field();
+    let last = path.rsplit('.').next().unwrap_or_default();
+    if last.ends_with(']') { meant } else { format!("{last}: {meant}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_what_was_meant_in_yaml() {
+        let meant = |at, is_list, text| meant_instead(&Pointer::new(at), text, "name", is_list);
+        assert_eq!(meant("/spec/ref", false, "house-1"), "ref: {name: house-1}");
+        assert_eq!(meant("/spec/ref", false, "a: b"), r#"ref: {name: "a: b"}"#);
+        assert_eq!(meant("/spec/ref", false, "no"), r#"ref: {name: "no"}"#);
+        assert_eq!(meant("/spec/refs", true, "house"), "refs: [{name: house}]");
+        assert_eq!(meant("/spec/refs/0", false, "house"), "{name: house}");
     }
 }

@@ -55,19 +55,32 @@ fn memory(headers: &str) -> String {
 
 fn pack(tags: &str) -> String {
     let rule = format!(r#"{{"agentConfig":"a","acceptTags":[{tags}]}}"#);
-    let shared = format!(r#"{{"enabled":true,"storageSize":"1Gi","membrane":{{"permeability":[{rule}]}}}}"#);
+    shared_memory(&format!(r#""membrane":{{"permeability":[{rule}]}}"#))
+}
+
+/// With these rules for access.
+fn shared(rules: &str) -> String {
+    shared_memory(&format!(r#""accessRules":[{rules}]"#))
+}
+
+fn unsupported(number: usize) -> String {
+    format!(r#"{{"agentConfig":"a{number}","access":"own"}}"#)
+}
+
+fn shared_memory(fields: &str) -> String {
+    let shared = format!(r#"{{"enabled":true,"storageSize":"1Gi",{fields}}}"#);
     let personas = r#"[{"name":"a","systemPrompt":"b"}]"#;
     format!(r#"{{"metadata":{{"name":"a"}},"spec":{{"personas":{personas},"sharedMemory":{shared}}}}}"#)
 }
 
 #[test]
 fn a_family_says_the_same_with_and_without_schemas() {
-    let object = pack(&list(10_000, |_| "{}".to_owned()));
+    let object = shared(&list(10_000, unsupported));
     let decisions = snapshots().map(|snapshot| decided(&snapshot, PACK, &object, None));
     for decision in &decisions {
         assert_eq!(decision.reason, Reason::Invalid);
         assert_eq!(decision.findings.len(), reported::MAX_REPORTED);
-        assert!(decision.findings.iter().all(|finding| finding.cause == Cause::TypeInvalid));
+        assert!(decision.findings.iter().all(|finding| finding.cause == Cause::NotSupported));
         assert!(decision.findings.iter().all(|finding| !finding.message().is_empty()));
     }
     assert_eq!(decisions[0].findings, decisions[1].findings);
@@ -75,8 +88,8 @@ fn a_family_says_the_same_with_and_without_schemas() {
 
 #[test]
 fn reports_what_an_update_adds_behind_many_stored_findings() {
-    let stored = pack(&list(1_000, |_| "{}".to_owned()));
-    let object = pack(&list(1_040, |_| "{}".to_owned()));
+    let stored = shared(&list(1_000, unsupported));
+    let object = shared(&list(1_040, unsupported));
     for snapshot in snapshots() {
         let decision = decided(&snapshot, PACK, &object, Some(&stored));
         let denials = decision.findings.iter().filter(|finding| finding.severity == Severity::Deny);

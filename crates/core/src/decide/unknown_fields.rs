@@ -4,7 +4,7 @@
 use memgate_model::family::Family;
 use memgate_model::finding::Finding;
 use memgate_model::kind::Kind;
-use memgate_platforms::schema_check::unknown_field_message;
+use memgate_platforms::message::{fit_names, fits};
 use memgate_platforms::spellings::{Meant, Spelling, declared, spelling};
 use memgate_primitives::fix::Fix;
 use memgate_primitives::members::Members;
@@ -70,7 +70,7 @@ fn finding(
     let row = spelling(family, of.kind, path).filter(exists);
     let ending = row.as_ref().map_or_else(|| did_you_mean(nearest(&name, known())), |row| ending(row, path));
     let besides = if row.is_none() && ending.is_empty() { few(known()) } else { String::new() };
-    let mut message = unknown_field_message(&field.pointer, &ending, &besides);
+    let mut message = message(&field.pointer, &ending, &besides);
     if let Some(Spelling { meant: Meant::Words(words), .. }) = row {
         message.push_str("; ");
         message.push_str(words);
@@ -96,6 +96,17 @@ fn ending(spelling: &Spelling, path: &str) -> String {
         Meant::FieldOf { kind, field } => format!("; set {field} on the {kind}"),
         Meant::Words(_) => String::new(),
     }
+}
+
+/// The message about an unknown field, given how the message ends, and what it says besides if there is room.
+pub(super) fn message(field: &Pointer, ending: &str, besides: &str) -> String {
+    let shown = quoted(&field.field());
+    let shown = shown.trim_matches('"');
+    let message = |more: &str| format!("{shown}: unknown field, it will be dropped{ending}{more}");
+    if let Some(message) = [besides, ""].into_iter().map(message).find(|message| fits(message)) {
+        return message;
+    }
+    fit_names([shown], |[field]| format!("{field}: unknown field{ending}"))
 }
 
 /// The fields of an object that has few.

@@ -13,7 +13,6 @@ mod query;
 mod reference;
 
 use crate::prelude::*;
-use crate::schema_check;
 use memgate_model::finding::{Code, Severity};
 use memgate_model::object::is_deleting;
 use memgate_model::request::Operation;
@@ -23,7 +22,6 @@ use super::api::{ARK_CONFIG, DEFAULT, MEMORY, QUERY, STATE_QUERY};
 use super::codes::{
     CONFIG_DEFAULT_MEMORY_NAME, CONFIG_DEFAULT_MEMORY_NAMESPACE, CONFIG_NAME, CONFIG_QUERY_TTL,
     CONFIG_QUERY_TTL_SHORT, MEMORY_ADDRESS_PLAIN_HTTP, MEMORY_DELETE_REFERENCED, QUERY_MEMORY_CHANGED,
-    SCHEMA,
 };
 
 /// All findings about the subject, in any order.
@@ -56,8 +54,7 @@ fn denial(
 
 /// Validates an ArkConfig: its name, the default TTL and the default Memory of Queries.
 fn config(object: &Tree, work: &Budget<'_>) -> Vec<Finding> {
-    let mut findings = wrong_types(&ARK_CONFIG, object, work);
-    findings.extend(config_name(object));
+    let mut findings: Vec<Finding> = config_name(object).into_iter().collect();
     if let Some(ttl) = object.text_at(&["spec", "queryTTL"]) {
         const POINTER: &str = "/spec/queryTTL";
         findings.extend(match query::nanoseconds(ttl) {
@@ -117,12 +114,6 @@ pub(crate) fn tolerates(kind: &Kind, written: &Tree, violation: &SchemaViolation
         _ => false,
     };
     is_type && place.ends_with("/serviceRef/port") && *kind != QUERY || *kind == QUERY && is_in_query()
-}
-
-/// Values of the wrong type in fields that the definitions lack, since only a later version has them.
-fn wrong_types(kind: &'static Kind, object: &Tree, work: &Budget<'_>) -> Vec<Finding> {
-    let findings = schema_check::check(object, &kind.schema, &SCHEMA, work);
-    findings.into_iter().filter(|finding| *finding.code == SCHEMA).collect()
 }
 
 /// The parts of an object that rules depend on: the pointer and the path of each.

@@ -11,17 +11,17 @@ mod memory;
 
 use crate::message::first_of;
 use crate::prelude::*;
-use crate::schema_check::{self, drop_below_wrong_types};
 use memgate_model::finding::Severity;
 use memgate_model::object::Defect;
 use memgate_model::request::Operation;
-use memgate_schema::violation::{Rule, SchemaViolation};
+use memgate_primitives::pointer::Path;
+use memgate_schema::violation::{Rule, SchemaViolation, type_message};
 
 use super::api::{
     Backend, COLLECTION_DEFAULT, DIALECTS, Dialect, EMBEDDING_PROVIDER_DEFAULT, EMBEDDING_PROVIDERS,
     Embedding, KUBESWARM, MISNAMED_GROUP, Memory, OLDER_EMBEDDING_PROVIDERS, Redis, VectorStore, memory_name,
 };
-use super::codes::{API_VERSION_NOT_SERVED, FIELD_TYPE, IN_USE_CHANGED, IN_USE_DELETED, SWARM_OLDER_VALUE};
+use super::codes::{API_VERSION_NOT_SERVED, IN_USE_CHANGED, IN_USE_DELETED, SWARM_OLDER_VALUE};
 
 /// All findings about the subject, in any order.
 pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
@@ -29,17 +29,16 @@ pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     if kind.group == MISNAMED_GROUP {
         return misnamed(subject);
     }
-    let findings = match role(kind) {
+    match role(kind) {
         None => Vec::new(),
         Some((dialect, Role::Memory)) => match subject.operation {
-            Operation::Delete => return deleted(dialect, subject, state),
+            Operation::Delete => deleted(dialect, subject, state),
             _ => memory(dialect, subject, state),
         },
         Some(_) if subject.operation == Operation::Delete => Vec::new(),
         Some((dialect, Role::Agent)) => agent::findings(dialect, subject, state),
         Some((dialect, Role::Settings)) => memory::settings_findings(dialect, subject, state),
-    };
-    drop_below_wrong_types(findings, &FIELD_TYPE)
+    }
 }
 
 /// The warning about a value that only the successor's operator repository takes, and its newer chart refuses.
@@ -59,19 +58,31 @@ pub(crate) fn other_release(kind: &Kind, violation: &SchemaViolation<'_>) -> Opt
 
 /// The first denial of a memory resource, in document order. A stored resource with a denial is not usable.
 pub(crate) fn first_denial(dialect: &'static Dialect, memory: &Tree) -> Option<Defect> {
-    let mut findings = schema_rules(dialect, memory, &Budget::default());
+    let mut findings = memory::schema_rules(dialect, memory);
     findings.extend(memory::conditional_rules(dialect, memory));
-    let findings = drop_below_wrong_types(findings, &FIELD_TYPE).into_iter();
-    let denials = findings.filter(|finding| finding.severity == Severity::Deny);
-    let first = denials.min_by_key(|finding| memory.document_position(&finding.pointer));
-    first.map(|finding| Defect { message: finding.message().into_owned(), pointer: finding.pointer })
+    let denials = findings.into_iter().filter(|finding| finding.severity == Severity::Deny);
+    let of_rules =
+        denials.map(|finding| Defect { message: finding.message().into_owned(), pointer: finding.pointer });
+    let all = wrong_type(dialect, memory).into_iter().chain(of_rules);
+    all.min_by_key(|defect| memory.document_position(&defect.pointer))
+}
+
+/// The first value of the wrong type in a memory resource of the state, whose schema nothing else compares.
+fn wrong_type(dialect: &'static Dialect, memory: &Tree) -> Option<Defect> {
+    let misfit = dialect.memory.schema.misfit(memory, Path::Root)?;
+    let shown = match misfit.value? {
+        Tree::Boolean(value) => value.to_string(),
+        Tree::Integer(number) => number.to_string(),
+        Tree::Fraction(number) => number.to_string(),
+        other => other.text().map(quoted).unwrap_or_default(),
+    };
+    let message = type_message(&misfit.pointer, misfit.expected, misfit.got, &shown);
+    Some(Defect { message, pointer: misfit.pointer })
 }
 
 /// Whether the CRD's schema would refuse a memory resource.
 pub(crate) fn breaks_schema(dialect: &'static Dialect, memory: &Tree) -> bool {
-    schema_rules(dialect, memory, &Budget::for_denials())
-        .iter()
-        .any(|finding| finding.severity == Severity::Deny)
+    wrong_type(dialect, memory).is_some() || !memory::schema_rules(dialect, memory).is_empty()
 }
 
 /// The role of a kind in its dialect.
@@ -98,19 +109,12 @@ pub(crate) fn role(kind: &Kind) -> Option<(&'static Dialect, Role)> {
 }
 
 fn memory(dialect: &'static Dialect, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
-    let mut findings = schema_rules(dialect, subject.object, state.budget());
+    let mut findings = memory::schema_rules(dialect, subject.object);
     findings.extend(memory::conditional_rules(dialect, subject.object));
     findings.extend(advice::findings(dialect, subject.object));
     findings.extend(memory::embedding_missing(dialect, subject, state));
     findings.extend(advice::secret(subject, state));
     findings.extend(changed(dialect, subject, state));
-    findings
-}
-
-/// The rules of the CRD's schema, all of them independent of the backend.
-fn schema_rules(dialect: &'static Dialect, object: &Tree, work: &Budget<'_>) -> Vec<Finding> {
-    let mut findings = schema_check::check(object, &dialect.memory.schema, &FIELD_TYPE, work);
-    findings.extend(memory::schema_rules(dialect, object));
     findings
 }
 

@@ -13,7 +13,6 @@ use std::borrow::Cow;
 
 use crate::message::MAX_NAME_CHARS;
 use crate::prelude::*;
-use crate::schema_check::{self, drop_below_wrong_types};
 use memgate_model::elsewhere::Elsewhere;
 use memgate_model::finding::Code;
 use memgate_model::kind::CONFIG_MAP;
@@ -24,23 +23,21 @@ use memgate_primitives::suggest::nearest;
 
 use super::api::{Line, NEWER_GROUP, NEWER_KINDS, OLDER_GROUP, is_moved, moved};
 use super::block::{Block, shown, with_names};
-use super::codes::{FIELD_TYPE, GROUP_MOVED, LINE_REMOVED, VECTORS_OFF};
+use super::codes::{GROUP_MOVED, LINE_REMOVED, VECTORS_OFF};
 
 /// All findings about the subject, in any order.
 pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     if subject.operation == Operation::Delete {
         return users::deleted(subject, state);
     }
-    let mut findings = schema_check::check(subject.object, &subject.kind.schema, &FIELD_TYPE, state.budget());
-    lines::drop_unread(subject, &mut findings);
-    findings.extend(lines::findings(subject));
+    let mut findings = lines::findings(subject);
     findings.extend(release_findings(subject, state));
     findings.extend(sections::memory_findings(subject, state));
     findings.extend(sections::chat_findings(subject, state));
     findings.extend(setting_findings(subject, state));
     findings.extend(sections::compaction_findings(subject, state));
     findings.extend(model_config::findings(subject, state));
-    drop_below_wrong_types(findings, &FIELD_TYPE)
+    findings
 }
 
 /// How many existing names a missing name is compared with.

@@ -14,7 +14,6 @@ use std::hash::{DefaultHasher, Hash, Hasher as _};
 
 use crate::message::first_of;
 use crate::prelude::*;
-use crate::schema_check::{self, drop_below_wrong_types};
 use memgate_model::finding::Severity;
 use memgate_model::object::is_deleting;
 use memgate_model::platform_settings::Orloj;
@@ -23,7 +22,7 @@ use memgate_model::request::Operation;
 use super::api::{self, AGENT, MEMORY, MODEL_ENDPOINT, ModelEndpoint, claimed_memory, text};
 use super::codes::{
     MEMORY_IN_USE, MODELENDPOINT_IN_USE, MODELENDPOINT_MODEL_REQUIRED, NAME_RESERVED, PROVIDER_UNKNOWN,
-    SCHEMA, TARGET_NAMESPACE,
+    TARGET_NAMESPACE,
 };
 use super::message::{fit_message, fit_names, truncate};
 use super::namespace::{self, NamespacedName};
@@ -38,11 +37,7 @@ pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
         // The first DELETE already gave the warning.
         return if is_deleting(subject.object) { Vec::new() } else { deleted(subject, state) };
     }
-    let mut findings = schema_check::check(subject.object, &subject.kind.schema, &SCHEMA, state.budget());
-    // The apiserver drops the status of every written object before it checks types.
-    let status = Pointer::new("/status");
-    findings.retain(|finding| !status.holds(&finding.pointer));
-    findings.extend(name_reserved(subject));
+    let mut findings: Vec<Finding> = name_reserved(subject).into_iter().collect();
     findings.extend(target_namespace(subject, &state.settings().orloj));
     if *subject.kind == MEMORY {
         findings.extend(memory::findings(subject.object));
@@ -52,7 +47,6 @@ pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     } else {
         findings.extend(model_endpoint(subject.object));
     }
-    let mut findings = drop_below_wrong_types(findings, &SCHEMA);
     if let Some(old) = subject.old {
         keep_changed(&mut findings, subject.object, old);
     }

@@ -7,19 +7,19 @@ use crate::inject::resource_name;
 use crate::prelude::*;
 use memgate_model::edit::{Edit, Entry, Op, Origin, Value};
 use memgate_model::request::Operation;
+use memgate_primitives::pointer::Path;
 use serde_json::Value as Json;
 
 use super::api::agent::{agent_ref, has_memory, inherits_skills, is_celln, skills};
 use super::api::{AGENT_RUN, ENSEMBLE_LABEL, label};
 use super::lookup;
-use super::validate::is_well_formed;
 
 /// The skills and the Ensemble of the run's Agent, for a new run that does not set them.
 pub(crate) fn default(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Edit> {
     let run = subject.object;
     let is_new_run = *subject.kind == AGENT_RUN && subject.operation == Operation::Create;
     // Upstream refuses runs of Celln for skills.
-    if !is_new_run || is_celln(run) || !is_well_formed(subject) {
+    if !is_new_run || is_celln(run) || subject.kind.schema.misfit(run, Path::Root).is_some() {
         return Vec::new();
     }
     let Some(name) = agent_ref(run) else { return Vec::new() };

@@ -17,10 +17,8 @@ use std::sync::Arc;
 
 use crate::message::{MAX_NAME_CHARS, fit_message, fits, truncate};
 use crate::prelude::*;
-use crate::schema_check::{self, drop_below_wrong_types};
 use memgate_model::finding::{Severity, excerpt};
 use memgate_model::request::Operation;
-use memgate_primitives::members::Members;
 use memgate_primitives::number::more;
 use memgate_primitives::pointer::unescape;
 use memgate_schema::violation::{Rule, SchemaViolation};
@@ -31,16 +29,15 @@ use super::api::{
     AGENT, AGENT_OLD, AGENT_RUN, ENSEMBLE, ENSEMBLE_OLD, HARNESS_SESSION, MEMORY_SKILL, SKILL_PACK,
     SYSTEM_NAMESPACE, WORKSPACE_SESSION, is_true,
 };
-use super::codes::{MEMORY_PACK_DELETE, MEMORY_PACK_SERVER, SCHEMA, TOOL_NAME_BUILTIN, TYPE_INVALID};
+use super::codes::{MEMORY_PACK_DELETE, MEMORY_PACK_SERVER, SCHEMA, TOOL_NAME_BUILTIN};
 
 pub(crate) use self::pods::skill_pack_missing;
 
 /// All findings about the subject, in any order.
 pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let deleted = subject.operation == Operation::Delete;
-    let mut findings = if deleted { Vec::new() } else { schema_rules(subject, state.budget()) };
     let (kind, report) = (subject.kind, Report::new(state.budget()));
-    findings.extend(if *kind == ENSEMBLE || *kind == ENSEMBLE_OLD {
+    let mut findings = if *kind == ENSEMBLE || *kind == ENSEMBLE_OLD {
         if deleted { ensemble::deleted(subject, state) } else { ensemble::findings(subject, report, state) }
     } else if *kind == AGENT || *kind == AGENT_OLD {
         if deleted { agent::deleted(subject) } else { agent::findings(subject, state) }
@@ -52,8 +49,7 @@ pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
         if deleted { agent::session_deleted(subject) } else { agent::session_findings(subject, state) }
     } else {
         Vec::new()
-    });
-    let mut findings = drop_above_wrong_types(drop_below_wrong_types(findings, &TYPE_INVALID));
+    };
     // What newer definitions refuse, an apiserver refuses by its own.
     if !state.of_files() {
         findings.retain(|finding| *finding.code != SCHEMA);
@@ -64,39 +60,6 @@ pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
             finding.fingerprint_path = fingerprint_path(subject.object, &finding.pointer);
         }
     }
-    findings
-}
-
-/// Removes warnings about an object that contains a field of the wrong type: it is not yet known what the object
-/// does.
-fn drop_above_wrong_types(mut findings: Vec<Finding>) -> Vec<Finding> {
-    let mut above: Members<&str> = Members::default();
-    for wrong in findings.iter().filter(|finding| *finding.code == TYPE_INVALID) {
-        let mut here = wrong.pointer.as_str();
-        // If a level is in the set, the levels above it are too.
-        while let Some((holder, _)) = here.rsplit_once('/')
-            && above.insert(holder)
-        {
-            here = holder;
-        }
-    }
-    let stays =
-        |finding: &Finding| finding.severity == Severity::Deny || !above.contains(finding.pointer.as_str());
-    let mut kept: Vec<bool> = findings.iter().rev().map(stays).collect();
-    findings.retain(|_| kept.pop().unwrap_or(true));
-    findings
-}
-
-/// Whether every field has the right type. Objects with a wrong type are denied, so they get no defaults.
-pub(crate) fn is_well_formed(subject: &Subject<'_>) -> bool {
-    schema_rules(subject, &Budget::for_denials()).iter().all(|finding| finding.severity == Severity::Warn)
-}
-
-/// Violations of the schema. The status is skipped, since only the controller writes it.
-fn schema_rules(subject: &Subject<'_>, work: &Budget<'_>) -> Vec<Finding> {
-    let mut findings = schema_check::check(subject.object, &subject.kind.schema, &TYPE_INVALID, work);
-    let status = Pointer::new("/status");
-    findings.retain(|finding| !status.holds(&finding.pointer));
     findings
 }
 

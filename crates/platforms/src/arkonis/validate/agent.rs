@@ -5,11 +5,10 @@ use crate::arkonis::api::{
     settings_pointer, settings_references,
 };
 use crate::arkonis::codes::{
-    FIELD_TYPE, MEMORY_INVALID, MEMORY_NOT_FOUND, MEMORY_REF_NAME, MEMORY_REF_UNUSABLE, SETTINGS_CONFLICT,
+    MEMORY_INVALID, MEMORY_NOT_FOUND, MEMORY_REF_NAME, MEMORY_REF_UNUSABLE, SETTINGS_CONFLICT,
     SETTINGS_NOT_FOUND, SETTINGS_WITHOUT_MEMORY,
 };
 use crate::prelude::*;
-use crate::schema_check;
 use memgate_model::elsewhere::Elsewhere;
 use memgate_model::finding::excerpt;
 use memgate_primitives::name::is_dns_subdomain;
@@ -26,8 +25,7 @@ pub(super) fn findings(
     state: &mut StateReader<'_>,
 ) -> Vec<Finding> {
     let agent = subject.object;
-    let mut findings = schema_check::check(agent, &dialect.agent.schema, &FIELD_TYPE, state.budget());
-    findings.extend(missing_settings(dialect, subject, state));
+    let mut findings = missing_settings(dialect, subject, state);
     let settings = effective_settings(dialect, subject, state);
     let Some(name) = memory_name(dialect, agent) else {
         // A reference of the wrong type has its own finding and still counts as a claim.

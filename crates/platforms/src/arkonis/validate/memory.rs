@@ -2,12 +2,11 @@
 
 use crate::arkonis::api::{Backend, Dialect, Memory, VectorStore, settings_names, settings_pointer};
 use crate::arkonis::codes::{
-    BACKEND_REQUIRED, BACKEND_UNKNOWN, DURABLE_BACKEND, EMBEDDING_MISSING, ENDPOINT_REQUIRED, FIELD_TYPE,
+    BACKEND_REQUIRED, BACKEND_UNKNOWN, DURABLE_BACKEND, EMBEDDING_MISSING, ENDPOINT_REQUIRED,
     MEMORY_BACKEND_UNKNOWN, PROVIDER_REQUIRED, PROVIDER_UNKNOWN, REDIS_REQUIRED, REDIS_SECRET_REQUIRED,
     SECRET_NAME_INVALID, SECTION_UNUSED, VECTOR_SECRET_NAME, VECTOR_STORE_REQUIRED,
 };
 use crate::prelude::*;
-use crate::schema_check;
 use memgate_model::finding::Code;
 use memgate_primitives::fix::Fix;
 use memgate_primitives::name::is_dns_subdomain;
@@ -215,20 +214,15 @@ pub(super) fn settings_findings(
     subject: &Subject<'_>,
     state: &mut StateReader<'_>,
 ) -> Vec<Finding> {
-    let mut findings =
-        schema_check::check(subject.object, &dialect.settings.schema, &FIELD_TYPE, state.budget());
-    let Some(name) = subject.object.text_at(&["spec", "memoryBackend"]) else {
-        return findings;
-    };
+    let Some(name) = subject.object.text_at(&["spec", "memoryBackend"]) else { return Vec::new() };
     match Backend::from_name(name) {
         None => {
             let (at, known) = (Pointer::new("/spec/memoryBackend"), Backend::ALL.map(Backend::name));
-            findings.push(unsupported(&MEMORY_BACKEND_UNKNOWN, at, name, &known, None));
+            vec![unsupported(&MEMORY_BACKEND_UNKNOWN, at, name, &known, None)]
         }
-        Some(Backend::InContext) => {}
-        Some(backend) => findings.extend(unconnected_backend(dialect, subject, backend, state)),
+        Some(Backend::InContext) => Vec::new(),
+        Some(backend) => unconnected_backend(dialect, subject, backend, state).into_iter().collect(),
     }
-    findings
 }
 
 /// Where an agent names these settings, if they apply to it. Settings apply if they are the last existing

@@ -29,11 +29,3 @@ fn unread_list(subject: &Subject<'_>) -> Option<Finding> {
 fn has_memories(subject: &Subject<'_>) -> bool {
     *subject.kind == AGENT && subject.object.text_at(&["apiVersion"]) == Some("kagent.dev/v1alpha1")
 }
-
-/// Drops the findings about the types of fields in that list, where the subject's version has none.
-pub(super) fn drop_unread(subject: &Subject<'_>, findings: &mut Vec<Finding>) {
-    if !has_memories(subject) {
-        let memories = pointer(&MEMORIES);
-        findings.retain(|finding| !memories.holds(&finding.pointer));
-    }
-}

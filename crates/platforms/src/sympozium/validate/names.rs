@@ -9,7 +9,7 @@ use crate::sympozium::api::ensemble::{AgentConfig, Ensemble};
 use crate::sympozium::api::{MAX_AGENT_NAME_BYTES, MAX_ENSEMBLE_NAME_BYTES};
 use crate::sympozium::codes::{
     AGENT_NAME_TOO_LONG, CONFIG_NAME_DUPLICATE, CONFIG_NAME_REQUIRED, CRD_REQUIRED, MAX_SIZE,
-    NAME_NOT_SERVICE, NAME_TOO_LONG, SEEDS_DISABLED, SEEDS_EMPTY, SKILLS_OBJECT_FORM, TYPE_INVALID,
+    NAME_NOT_SERVICE, NAME_TOO_LONG, SEEDS_DISABLED, SEEDS_EMPTY, SKILLS_OBJECT_FORM,
 };
 use memgate_model::finding::excerpt;
 use memgate_model::request::Operation;
@@ -203,24 +203,14 @@ fn duplicates(ensemble: &Ensemble<'_>, report: Report<'_>, findings: &mut Vec<Fi
     }
 }
 
-/// Validates skills. The CRD's schema requires a plain name, but users copy objects from Agents.
+/// Warns about skills in the form of an Agent's. The CRD's schema requires a plain name, but users copy objects.
 fn skills(config: &AgentConfig<'_>, list: impl Fn() -> Pointer, report: Report<'_>) -> Vec<Finding> {
     let skills = config.tree.list_at(&["skills"]).iter().enumerate();
-    let check = |(index, skill): (usize, &Tree)| {
-        let at = || list().index(index);
-        match skill {
-            Tree::Text(_) => None,
-            Tree::Map(_) | Tree::Texts(_) => {
-                report.warn(&SKILLS_OBJECT_FORM, at, || "the CRD wants a plain string, not an object")
-            }
-            other => {
-                let got = other.type_name();
-                let text = move || format!("Invalid value: {}: expected string", quoted(got));
-                Some(report.deny(&TYPE_INVALID, at, text)?.fingerprint_value(got))
-            }
-        }
-    };
-    skills.filter_map(check).collect()
+    let objects = skills.filter(|(_, skill)| matches!(skill, Tree::Map(_) | Tree::Texts(_)));
+    const FORM: &str = "the CRD wants a plain string, not an object";
+    objects
+        .filter_map(|(index, _)| report.warn(&SKILLS_OBJECT_FORM, || list().index(index), || FORM))
+        .collect()
 }
 
 fn memory(config: &AgentConfig<'_>, here: impl Fn() -> Pointer, report: Report<'_>) -> Vec<Finding> {
