@@ -122,13 +122,26 @@ pub(super) fn drop_contradicted(family: &Family, found: &Violations<'_>, own: &m
     own.retain(|finding| !repeats(finding) || up(&finding.pointer).any(|place| broken.contains(place)));
 }
 
-/// Drops the findings at or below values of the wrong type, which would only repeat that the value cannot be read.
-pub(super) fn drop_below_wrong_types<'v>(
+/// Drops the findings at or below values of the wrong type, which would only repeat that the value cannot be read, and the
+/// warnings about what holds one: it is not yet known what that does.
+pub(super) fn drop_around_wrong_types<'v>(
     wrong: impl Iterator<Item = &'v SchemaViolation<'v>>,
     own: &mut Vec<Finding>,
 ) {
-    let places: Members<&str> = wrong.map(|violation| violation.pointer.as_str()).collect();
-    own.retain(|finding| !up(&finding.pointer).any(|place| places.contains(place)));
+    let (mut places, mut above): (Members<&str>, Members<&str>) = Default::default();
+    for violation in wrong {
+        let place = violation.pointer.as_str();
+        places.insert(place);
+        // If a level is among them, the levels above it are too.
+        let _known = holders(place).find(|holder| !above.insert(*holder));
+    }
+    if places.is_empty() {
+        return;
+    }
+    own.retain(|finding| {
+        let is_above = || above.contains(finding.pointer.as_str());
+        !up(&finding.pointer).any(|place| places.contains(place)) && (finding.is_denial() || !is_above())
+    });
 }
 
 /// A place and those that hold it, up to the whole object.

@@ -21,7 +21,7 @@ use memgate_schema::crd::{Crd, CrdVersion};
 use memgate_schema::violation::{Rule, SchemaViolation, message, supported};
 use memgate_schema::{Document, NewObject, Status, Violations};
 
-use super::reported::{Covered, MAX_REPORTED, drop_below_wrong_types, drop_contradicted};
+use super::reported::{Covered, MAX_REPORTED, drop_around_wrong_types, drop_contradicted};
 use super::{over_limit, unknown_fields};
 
 /// How many unknown fields of metadata are compared with known ones.
@@ -110,7 +110,7 @@ fn compare(
     let is_wrong = |it: &&SchemaViolation<'_>| {
         matches!(it.rule, Rule::Type { .. }) && !(stand_in.tolerates)(subject.kind, subject.object, it)
     };
-    drop_below_wrong_types(violations.iter().skip(of_metadata).filter(is_wrong), own);
+    drop_around_wrong_types(violations.iter().skip(of_metadata).filter(is_wrong), own);
     if let Some(version) = version {
         memgate_schema::check_rules(version, &object, stored_with_status.as_ref().or(old), &mut violations);
     }
