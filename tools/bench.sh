@@ -45,10 +45,10 @@ case "$mode" in
         fi ;;
     short)
         # Built together with the bench.
-        build_bench dev
+        build_bench test
         programs=("memgate=$target/debug/memgate") ;;
     write)
-        build_bench dev
+        build_bench test
         exec "$wire" write ;;
     compare)
         base="$(git rev-parse --verify "${2:?which commit is the other one?}^{commit}")"

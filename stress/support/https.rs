@@ -57,7 +57,7 @@ impl Caller {
         let stream = TcpStream::connect(self.address).await?;
         stream.set_nodelay(true)?;
         let stream = self.connector.connect(ServerName::try_from("localhost")?, stream).await?;
-        Ok(Connection { stream, buffer: vec![0; 16 << 10], answered: None })
+        Ok(Connection { stream, buffer: vec![0; 16 << 10], answered: None, is_closing: false })
     }
 }
 
@@ -75,6 +75,8 @@ pub(crate) struct Connection {
     buffer: Vec<u8>,
     /// How long the first answer was: all others have to be as long.
     answered: Option<usize>,
+    /// Whether the server wants no more calls through it, as after a refusal before the whole body was read.
+    is_closing: bool,
 }
 
 /// A whole answer.
@@ -91,9 +93,15 @@ impl Connection {
         self.stream.get_ref().1.peer_certificates()?.first().map(AsRef::as_ref)
     }
 
+    /// This connection, or a new one where the server closes it.
+    pub(crate) async fn usable(self, caller: &Caller) -> Result<Self> {
+        if self.is_closing { caller.connect().await } else { Ok(self) }
+    }
+
     /// The body of the answer, or nothing if there is a 429 instead.
     pub(crate) async fn call(&mut self, request: &[u8]) -> Result<Option<Vec<u8>>> {
-        let Answer { status, body, .. } = self.exchange(request).await?;
+        let Answer { status, closes, body } = self.exchange(request).await?;
+        self.is_closing = closes;
         if status == REFUSED {
             return Ok(None);
         }

@@ -38,7 +38,7 @@ use crate::fixture::{Fixture, Trial};
 use self::{by_design::Designs, mutation::Mutant, verdict::Verdicts};
 
 /// How many objects are tried.
-const OBJECTS: usize = 20_000;
+const OBJECTS: usize = 10_000;
 
 /// Which ones.
 const SEED: u64 = 10;

@@ -40,10 +40,11 @@ impl Caller {
     pub(crate) async fn closed_loop(&self, request: &Arc<[u8]>, lasting: Duration) -> Result<Tally> {
         let (start, mut tasks) = (Instant::now(), JoinSet::new());
         for mut connection in self.connect_all().await? {
-            let request = Arc::clone(request);
+            let (caller, request) = (self.clone(), Arc::clone(request));
             tasks.spawn(async move {
                 let mut tally = Tally::default();
                 while start.elapsed() < lasting {
+                    connection = connection.usable(&caller).await?;
                     tally.note(connection.call(&request).await?.is_some());
                 }
                 Ok::<_, anyhow::Error>(tally)
@@ -68,7 +69,7 @@ impl Caller {
         let due = Arc::new(Mutex::new(start));
         let mut tasks = JoinSet::new();
         for mut connection in self.connect_all().await? {
-            let (request, due) = (Arc::clone(request), Arc::clone(&due));
+            let (caller, request, due) = (self.clone(), Arc::clone(request), Arc::clone(&due));
             tasks.spawn(async move {
                 let (mut times, mut refused) = (histogram()?, 0);
                 loop {
@@ -82,6 +83,7 @@ impl Caller {
                         yield_now().await;
                     }
                     drop(next);
+                    connection = connection.usable(&caller).await?;
                     refused += u64::from(connection.call(&request).await?.is_none());
                     times.saturating_record(u64::try_from(mine.elapsed().as_nanos())?);
                 }
