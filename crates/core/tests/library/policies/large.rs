@@ -90,7 +90,7 @@ fn long_texts_against_the_longest_lists_of_patterns() {
             let (admitted, time) = spent(|| admitted(&case(&policies, &memory, &also)).expect("can be read"));
             let is_update = also["operation"] == "UPDATE";
             assert!(is_update || admitted.decision.findings.iter().any(denies), "{unit}");
-            // Without the budget it is minutes in a debug build.
+            // Without the budget it is minutes where nothing is optimized.
             assert!(time <= limit, "{unit}: {time:?} of {limit:?}");
         }
     }
