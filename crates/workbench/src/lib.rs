@@ -31,6 +31,7 @@ pub mod passed_over;
 pub mod places;
 
 mod misspelt;
+mod substitutes;
 pub mod notices;
 pub mod policy_files;
 

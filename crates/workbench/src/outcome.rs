@@ -32,11 +32,12 @@ const MAX_NAMES_IN_NOTE: usize = 3;
 const MAX_PASSED_OVER_IN_NOTES: usize = 20;
 
 /// The warnings about what was not judged, or was judged on an assumption. Of an unknown field nothing was judged either.
-const NOT_JUDGED: [&Code; 5] = [
+const NOT_JUDGED: [&Code; 6] = [
     &common::KIND_MISSPELT,
     &common::NOT_AN_OBJECT,
     &common::STATE_UNREADABLE,
     &common::STATE_UNUSED,
+    &common::VALUE_UNKNOWN,
     &common::VERSION_UNKNOWN,
 ];
 
