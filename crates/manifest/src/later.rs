@@ -283,9 +283,20 @@ mod tests {
     #[test]
     fn knows_what_a_later_step_fills_in() {
         for text in [
-            "${NAME}", "http://${HOST}:80", "${NAME:=a}", "${NAME:-a}", "${NAME%x}", "<path:secret/data/a#b>",
-            "ENC[AES256_GCM,data:a,type:str]", "{{ .Values.a }}", "a-{{x}}-b", "($ns)", " ($ns) ", "${A:=${B}}",
-            "${x y}${A}", "(join('-', [$ns]))${A}",
+            "${NAME}",
+            "http://${HOST}:80",
+            "${NAME:=a}",
+            "${NAME:-a}",
+            "${NAME%x}",
+            "<path:secret/data/a#b>",
+            "ENC[AES256_GCM,data:a,type:str]",
+            "{{ .Values.a }}",
+            "a-{{x}}-b",
+            "($ns)",
+            " ($ns) ",
+            "${A:=${B}}",
+            "${x y}${A}",
+            "(join('-', [$ns]))${A}",
         ] {
             assert!(is_filled_in_later(text), "{text}");
         }
@@ -322,7 +333,11 @@ mod tests {
             let later = document.fill_in(&given);
             let is_known = !expected.as_str().is_some_and(|text| text.starts_with('$'));
             assert_eq!(document.value().get("a"), Some(&expected), "{text}");
-            assert_eq!((later.known.len(), later.unknown.len()), (is_known.into(), (!is_known).into()), "{text}");
+            assert_eq!(
+                (later.known.len(), later.unknown.len()),
+                (is_known.into(), (!is_known).into()),
+                "{text}"
+            );
         }
     }
 

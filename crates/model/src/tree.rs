@@ -15,8 +15,8 @@ use std::sync::Arc;
 use serde::Deserialize as _;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use serde_json::{Number, Value};
 use serde_json::value::RawValue;
+use serde_json::{Number, Value};
 
 use crate::digest;
 use crate::recurring_texts::RecurringTexts;

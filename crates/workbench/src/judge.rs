@@ -24,6 +24,7 @@ use memgate_manifest::source::{Source, Span};
 use memgate_model::family::{DepartedLine, Family};
 use memgate_model::finding::{Cause, Code, Finding, Severity};
 use memgate_model::object::Reference;
+use memgate_model::policy_rule::PolicyStatus;
 use memgate_model::reason::Reason;
 use memgate_model::request::Occasion;
 use memgate_model::snapshot::Snapshot;
@@ -71,7 +72,9 @@ impl Checked {
         let Some((place, pointer)) = first else { return };
         let message = match count {
             1 => "a later step fills in this value, so it is not judged".to_owned(),
-            _ => format!("a later step fills in {count} values, of which this is the first; they are not judged"),
+            _ => format!(
+                "a later step fills in {count} values, of which this is the first; they are not judged"
+            ),
         };
         let finding = Finding::warn(&VALUE_UNKNOWN, Pointer::root(), message)
             .help("check what that step writes, or give the file that says its values");
@@ -382,7 +385,9 @@ fn keep_common(admitted: &mut Admitted, without: Admitted) {
     let key = |it: &Finding| (it.code_name().to_owned(), it.policy.is_none().then(|| it.pointer.clone()));
     let common: BTreeSet<_> = without.decision.findings.iter().map(key).collect();
     let Admitted { edits, decision, .. } = admitted;
-    decision.findings.retain(|finding| common.contains(&key(finding)));
+    let is_unknown =
+        |it: &Finding| it.policy.as_ref().is_some_and(|policy| policy.status == PolicyStatus::Unknown);
+    decision.findings.retain(|finding| is_unknown(finding) || common.contains(&key(finding)));
     let (own, other) = (&mut decision.not_shown, without.decision.not_shown);
     own.denials = own.denials.min(other.denials);
     own.warnings = own.warnings.min(other.warnings);

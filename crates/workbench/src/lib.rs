@@ -31,9 +31,9 @@ pub mod passed_over;
 pub mod places;
 
 mod misspelt;
-mod substitutes;
 pub mod notices;
 pub mod policy_files;
+mod substitutes;
 
 pub mod inputs;
 pub mod read;

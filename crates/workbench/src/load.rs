@@ -164,7 +164,8 @@ fn add_unchecked(
     sources.iter().for_each(|source| inputs.substitutes.add(source));
     let given = |source: &Source| given(source, inputs).filter(|_| origin == PolicyOrigin::State);
     let given: Vec<Option<Given>> = sources.iter().map(|source| given(source)).collect();
-    let documents = sources.iter().zip(&given).flat_map(|(it, given)| each_value(it).map(move |it| (it, given)));
+    let documents =
+        sources.iter().zip(&given).flat_map(|(it, given)| each_value(it).map(move |it| (it, given)));
     for (document, given) in documents {
         let mut is_later = false;
         let filled = document.map(|mut document| {
@@ -179,7 +180,8 @@ fn add_unchecked(
             }
             Ok(document) => {
                 let (within, value) = (&Pointer::root(), document.value());
-                let object = FileObject { origin, document: &document, within, value, is_later, shared: None };
+                let object =
+                    FileObject { origin, document: &document, within, value, is_later, shared: None };
                 is_used |= add(&object, plan.keeps_places, inputs, notices)?;
             }
             Err(error) => inputs.errors.push(error),
@@ -250,7 +252,7 @@ fn add_text(
         inputs.errors.extend(parsed.errors);
         for other in parsed.non_objects.into_iter().filter(|_| !is_state) {
             // Many files in a directory are not meant to be manifests.
-            if is_named || other.is_likely_object {
+            if is_named || other.is_likely_object && !is_of_chart(source.slice(other.span)) {
                 notices.not_an_object(source, &other);
             }
             inputs.passed_over.push(PassedOver::non_object(source, &other));
@@ -339,6 +341,11 @@ fn fill_in(document: &mut Document, given: Option<&Given>) -> Later {
 /// The values that Flux puts into a text, if anything in it is filled in later.
 fn given(source: &Source, inputs: &Inputs) -> Option<Given> {
     may_hold(source.text()).then(|| inputs.substitutes.of(source))
+}
+
+/// Whether a document describes a chart, in a file of any name.
+fn is_of_chart(text: &str) -> bool {
+    ["name:", "version:"].iter().all(|key| text.lines().any(|line| line.starts_with(key)))
 }
 
 /// Notes a text that is not read: a program makes objects of it.

@@ -32,12 +32,11 @@ const MAX_NAMES_IN_NOTE: usize = 3;
 const MAX_PASSED_OVER_IN_NOTES: usize = 20;
 
 /// The warnings about what was not judged, or was judged on an assumption. Of an unknown field nothing was judged either.
-const NOT_JUDGED: [&Code; 6] = [
+const NOT_JUDGED: [&Code; 5] = [
     &common::KIND_MISSPELT,
     &common::NOT_AN_OBJECT,
     &common::STATE_UNREADABLE,
     &common::STATE_UNUSED,
-    &common::VALUE_UNKNOWN,
     &common::VERSION_UNKNOWN,
 ];
 
@@ -58,7 +57,9 @@ impl FailOn {
         let unknown_fields = memgate_platforms::ALL.map(|family| family.definitions.stand_in.unknown_field);
         let mut not_judged = NOT_JUDGED.into_iter().chain(unknown_fields);
         let missed = missed(&report.passed_over).next().is_some() || not_judged.any(|code| report.has(code));
-        let is_blind = self.strict && (missed || report.assumed > 0);
+        // It is a note, which nobody can mend in the manifests.
+        let is_unknown = report.findings.iter().any(|it| it.finding.code == &common::VALUE_UNKNOWN);
+        let is_blind = self.strict && (missed || is_unknown || report.assumed > 0);
         let has_warned = self.warnings && report.count(Severity::Warn) > 0;
         report.denied > 0 || report.count(Severity::Deny) > 0 || has_warned || is_blind
     }

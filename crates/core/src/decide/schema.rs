@@ -163,11 +163,8 @@ fn add(
         let is_tolerated = || of_definition && (stand_in.tolerates)(subject.kind, subject.object, violation);
         // Several rules in CEL may stand at one place.
         let is_rule = matches!(violation.rule, Rule::Cel(_) | Rule::NotEvaluated(..));
-        let is_passed_over = || {
-            covered.contains(violation)
-                || is_tolerated()
-                || later::violates(request, violation)
-        };
+        let is_passed_over =
+            || covered.contains(violation) || is_tolerated() || later::violates(request, violation);
         if is_passed_over() || !(is_rule || seen.insert(&violation.pointer)) {
             continue;
         }
