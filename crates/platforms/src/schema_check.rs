@@ -9,6 +9,7 @@ use memgate_primitives::fix::Fix;
 use memgate_primitives::members::Members;
 use memgate_primitives::pointer::Path;
 use memgate_schema::violation::type_message;
+use serde_json::Number;
 
 use super::message::{fit_names, fits};
 
@@ -109,7 +110,7 @@ impl Check<'_> {
         let shown = match tree {
             Tree::Boolean(value) => value.to_string(),
             Tree::Integer(number) => number.to_string(),
-            Tree::Fraction(number) => number.to_string(),
+            Tree::Fraction(number) => digits(number),
             _ => text.as_deref().map(quoted).unwrap_or_default(),
         };
         let details = move |at: &Pointer| {
@@ -122,6 +123,12 @@ impl Check<'_> {
         let finding = Finding::deny_within(self.work, self.code, here.pointer(), details);
         self.findings.push(finding.fingerprint_value(tree.content_hash().to_string()));
     }
+}
+
+/// A number that is no 64-bit integer, as a file has it: with all of its digits.
+pub fn digits(number: &Number) -> String {
+    let float = || number.as_f64().unwrap_or_default().to_string();
+    number.as_u64().map_or_else(float, |whole| whole.to_string())
 }
 
 /// The fix for a string in place of a value of this type, if only its quotes can be wrong.

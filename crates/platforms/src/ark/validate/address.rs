@@ -12,6 +12,7 @@ use crate::ark::service::{Port, ServiceRef, fix_port, port_by_name, ports};
 use crate::ark::value::{EffectiveValue, ValueOrSource, ValueSource};
 use crate::endpoint_view::ambiguous_host;
 use crate::prelude::*;
+use crate::schema_check::digits;
 use memgate_model::elsewhere::Elsewhere;
 use memgate_model::kind::SERVICE;
 use memgate_primitives::pointer::Path;
@@ -260,7 +261,7 @@ pub(super) fn port_type(
         }
         Tree::Integer(number) => out_of_range(number.to_string()),
         Tree::Fraction(number) if number.as_f64().is_some_and(|it| it.fract() == 0.0) => {
-            out_of_range(number.to_string())
+            out_of_range(digits(number))
         }
         _ => {
             let message = || "serviceRef.port must be a string: the name of a port".to_owned();
