@@ -95,7 +95,8 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         "--write writes files, and standard input (-) is not a file; leave --write out"
     );
     let fail_on = args.fail_on.or(&project);
-    let checked = check(load(&plan)?, occasion);
+    let mut checked = check(load(&plan)?, occasion);
+    checked.note_later();
     if let Some(twice) = repeated(&checked).filter(|_| args.result.write || args.result.patch) {
         anyhow::bail!(twice);
     }

@@ -48,6 +48,7 @@ const OF_FILES: &[&str] = &[
     "memgate/object-repeated",
     "memgate/schema",
     "memgate/state-unreadable",
+    "memgate/value-unknown",
     "policy/exemption-expired",
     "policy/exemption-rejected",
 ];
@@ -117,7 +118,7 @@ pub(super) fn block(page: &'static str, name: &str, heading: &str) -> (&'static 
     block.split_once('\n').expect("a language")
 }
 
-/// The codes that an example reports: manifests through `memgate check`, notes aside, since all but one are about what
+/// The codes that an example reports: manifests through `memgate check`, notes aside, since all but two are about what
 /// is ignored; a case through `memgate test`, which also holds that what the case claims is so.
 pub(super) fn reported((language, text): (&str, &str)) -> BTreeSet<String> {
     match language {
@@ -129,7 +130,9 @@ pub(super) fn reported((language, text): (&str, &str)) -> BTreeSet<String> {
                 finding["message"].as_str().is_some_and(|text| text.ends_with("hold no object of this kind)"))
             };
             let counts = |finding: &&Value| {
-                finding["severity"] != "note" || finding["code"] == "policy/partial" || not_found(finding)
+                let is_note_only =
+                    ["policy/partial", "memgate/value-unknown"].iter().any(|it| finding["code"] == *it);
+                finding["severity"] != "note" || is_note_only || not_found(finding)
             };
             let findings = findings.iter().filter(counts);
             findings.map(|finding| finding["code"].as_str().expect("a code").to_owned()).collect()

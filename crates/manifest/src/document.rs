@@ -333,6 +333,13 @@ impl Document {
     fn text(&self, pointer: &str) -> Option<&str> {
         self.value.pointer(pointer)?.as_str()
     }
+
+    /// Replaces a value that exists.
+    pub(super) fn set(&mut self, pointer: &Pointer, value: Value) {
+        if let Some(place) = self.value.pointer_mut(pointer.as_str()) {
+            *place = value;
+        }
+    }
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@
 //! ```text
 //! source ─ error ─ outline ─ scalar ─ value                 what a text is made of, and what it means
 //! json ─ yaml, dialect ─ place ─ document                   parsers, places of pointers, objects
+//! later: document, scalar                                   scalars that a later step fills in
 //! comments: yaml                                            comments to memgate
 //! mask: unread                                              the text without its credentials
 //! rewrite: emit ─ splicer, flow, block                      patches of objects made in the text; changes of bytes
@@ -27,6 +28,7 @@ pub mod document;
 pub mod error;
 pub mod fix;
 mod json;
+pub mod later;
 pub mod mask;
 mod outline;
 pub mod place;

@@ -109,6 +109,8 @@ pub enum Why {
     Service(String),
     /// A Namespace is not known.
     Namespace(String),
+    /// A later step fills in the value.
+    FilledInLater,
     /// A value contains `$(…)`, which the kubelet expands.
     Placeholder,
     /// Clients read the host of an endpoint in different ways.
@@ -133,6 +135,7 @@ impl fmt::Display for Why {
             Self::EndpointInQuery => f.write_str("the endpoint is in a query parameter"),
             Self::Service(name) => write!(f, "Service \"{name}\" is not known"),
             Self::Namespace(name) => write!(f, "Namespace \"{name}\" is not known"),
+            Self::FilledInLater => f.write_str("a later step fills in the value"),
             Self::Placeholder => f.write_str("a value holds $(…)"),
             Self::TwoReadings => f.write_str("the host can be read in two ways"),
             Self::Object(name) => write!(f, "{name} is not known"),

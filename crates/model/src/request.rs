@@ -1,6 +1,7 @@
 //! One admission request: an operation on an object, with the object's JSON exactly as it was sent.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 
@@ -9,6 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::pod::ReadPod;
 use crate::view::{self, Text, view};
+use memgate_primitives::pointer::Pointer;
 
 /// The operation of an admission request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,12 +86,20 @@ pub struct Occasion<'a> {
     pub user: Option<&'a str>,
     /// The name of the workload that makes the pod, if the pod does not have a name yet.
     pub workload: Option<&'a str>,
+    /// The values of the object that a later step fills in, so that their text says nothing. Only files have them: what an
+    /// apiserver sends is what it stores.
+    pub later: Option<&'a BTreeSet<Pointer>>,
 }
 
 impl Occasion<'_> {
     /// An occasion without a user, at this point and time.
     pub const fn new(point: Point, now: Timestamp) -> Self {
-        Self { point, now, user: None, workload: None }
+        Self { point, now, user: None, workload: None, later: None }
+    }
+
+    /// Whether a later step fills in the value at this place.
+    pub fn fills_in_later(&self, pointer: &Pointer) -> bool {
+        self.later.is_some_and(|later| later.contains(pointer))
     }
 
     /// Reads the user of the request; empty where it is missing or cannot be read.

@@ -59,6 +59,14 @@ impl Snapshot {
         snapshot
     }
 
+    /// The same for an object whose namespace is not known: each object of a namespace is unknown.
+    #[must_use]
+    pub fn without_namespaced(&self) -> Self {
+        let mut snapshot = self.clone();
+        snapshot.kinds.retain(|kind, _| !kind.namespaced);
+        snapshot
+    }
+
     /// The states of all kinds.
     pub fn kinds(&self) -> impl Iterator<Item = &KindState> {
         self.kinds.values().map(AsRef::as_ref)

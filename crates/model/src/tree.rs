@@ -15,8 +15,8 @@ use std::sync::Arc;
 use serde::Deserialize as _;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Number, Value};
 
 use crate::digest;
 use crate::recurring_texts::RecurringTexts;
@@ -39,7 +39,7 @@ pub enum Tree {
     /// A number that is integral and fits 64 bits, however it was written.
     Integer(i64),
     /// Any other number.
-    Fraction(f64),
+    Fraction(Number),
     /// A string; shared, since a few strings recur in the objects of a kind.
     Text(Arc<str>),
     /// A list; empty when the schema does not expect a list.
@@ -211,7 +211,7 @@ impl Tree {
             Self::Null => Value::Null,
             Self::Boolean(flag) => (*flag).into(),
             Self::Integer(number) => (*number).into(),
-            Self::Fraction(number) => (*number).into(),
+            Self::Fraction(number) => number.clone().into(),
             Self::Text(text) => (**text).into(),
             Self::List(elements) => elements.iter().map(Self::to_json).collect(),
             Self::Map(_) => self.whole().map_or_else(|| self.fields_to_json(), Value::Object),
@@ -343,7 +343,7 @@ impl Tree {
             Self::Null => {}
             Self::Boolean(flag) => flag.hash(hasher),
             Self::Integer(number) => number.hash(hasher),
-            Self::Fraction(number) => number.to_bits().hash(hasher),
+            Self::Fraction(number) => number.hash(hasher),
             Self::Text(text) => text.hash(hasher),
             Self::List(elements) => {
                 elements.len().hash(hasher);
@@ -530,12 +530,12 @@ impl<'de> Visitor<'de> for TreeSeed<'_, '_> {
     }
 
     fn visit_u64<E: Error>(self, value: u64) -> Result<Tree, E> {
-        #[expect(clippy::cast_precision_loss, reason = "only its being no 64-bit integer matters")]
-        Ok(i64::try_from(value).map_or(Tree::Fraction(value as f64), Tree::Integer))
+        Ok(i64::try_from(value).map_or_else(|_| Tree::Fraction(value.into()), Tree::Integer))
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<Tree, E> {
-        Ok(number::whole(value).map_or(Tree::Fraction(value), Tree::Integer))
+        let fraction = || Number::from_f64(value).map_or(Tree::Null, Tree::Fraction);
+        Ok(number::whole(value).map_or_else(fraction, Tree::Integer))
     }
 
     fn visit_str<E: Error>(self, value: &str) -> Result<Tree, E> {
@@ -731,9 +731,9 @@ mod tests {
             ("3600.0", Tree::Integer(3600)),
             ("1e3", Tree::Integer(1000)),
             ("-0.0", Tree::Integer(0)),
-            ("1.5", Tree::Fraction(1.5)),
+            ("1.5", Tree::Fraction(Number::from_f64(1.5).expect("finite"))),
             ("9223372036854775807", Tree::Integer(i64::MAX)),
-            ("9223372036854775808", Tree::Fraction(9_223_372_036_854_775_808.0)),
+            ("9223372036854775808", Tree::Fraction(9_223_372_036_854_775_808_u64.into())),
         ] {
             assert_eq!(parse(&format!(r#"{{"ttl":{text}}}"#)).get("ttl"), Some(&tree), "{text}");
         }

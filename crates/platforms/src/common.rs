@@ -31,6 +31,8 @@ codes! { "memgate";
     OVER_LIMIT = "over-limit", Invalid;
     /// A pod or workload whose form or metadata an apiserver refuses.
     SCHEMA = "schema", Invalid;
+    /// Values in files that a later step fills in.
+    VALUE_UNKNOWN = "value-unknown", NotSupported;
     /// A version of a kind that its definition does not serve.
     VERSION_UNKNOWN = "version-unknown", NotSupported;
 }

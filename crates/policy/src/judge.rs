@@ -133,6 +133,9 @@ pub fn judge<'p>(
     }
     let Some(mut views) = views else { return Judgement::default() };
     selection.complete(subject, &mut views.new);
+    if let Some(later) = subject.occasion.later {
+        views.new.set_later(later);
+    }
     if let (Some(view), Some(old)) = (&mut views.old, subject.old) {
         old.complete(view);
     }
@@ -244,7 +247,10 @@ impl Judge<'_> {
         if !rule.roles.contains(&view.role) || !verdict.counts() {
             return;
         }
-        let parts = self.outcomes(rule, view, self.views.old.as_ref());
+        let mut parts = self.outcomes(rule, view, self.views.old.as_ref());
+        if let Some(later) = self.subject.occasion.later {
+            parts.iter_mut().for_each(|part| part.set_later(later));
+        }
         if parts.is_empty() {
             return;
         }
@@ -381,6 +387,19 @@ struct OutcomePart<'v> {
     outcome: RuleOutcome,
     /// The memory that the object uses, if the rule judges that.
     memory: Option<&'v MemoryView>,
+}
+
+impl OutcomePart<'_> {
+    /// Makes violations by values unknown that a later step fills in.
+    fn set_later(&mut self, places: &BTreeSet<Pointer>) {
+        let is_later = |it: &mut RuleViolation| places.contains(&it.pointer);
+        let unknown = |RuleViolation { pointer, .. }| {
+            let (why, of) = (Why::FilledInLater, String::new());
+            Unknown { pointer, why, of, digest: 0 }
+        };
+        let RuleOutcome { violations, unknowns, .. } = &mut self.outcome;
+        unknowns.extend(violations.extract_if(.., is_later).map(unknown));
+    }
 }
 
 /// What a rule finds of the stored object. Fields are compared without the indexes of lists.

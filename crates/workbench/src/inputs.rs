@@ -9,10 +9,12 @@ use crate::passed_over::PassedOver;
 use crate::places::{Origins, Places};
 use crate::policy_files::PolicyFiles;
 use crate::render::Unrendered;
+use crate::substitutes::Substitutes;
 use memgate_core::state::cluster_snapshot::Assumed;
 use memgate_manifest::error::Error;
 use memgate_manifest::source::Source;
 use memgate_model::snapshot::Snapshot;
+use serde_json::Value;
 
 /// Everything that was read.
 #[derive(Debug)]
@@ -25,6 +27,10 @@ pub struct Inputs {
     pub objects: Vec<UndecidedObject>,
     /// What decisions may look at.
     pub snapshot: Snapshot,
+    /// The objects of the state of which a later step fills in something, without that.
+    pub bare: Vec<Value>,
+    /// The values that Flux Kustomizations put into files.
+    pub substitutes: Substitutes,
     /// What is not checked, in document order.
     pub passed_over: Vec<PassedOver>,
     /// The findings about the files themselves, in document order.
@@ -67,6 +73,8 @@ impl Inputs {
             sources: Vec::new(),
             objects: Vec::new(),
             snapshot,
+            bare: Vec::new(),
+            substitutes: Substitutes::default(),
             passed_over: Vec::new(),
             notices: Vec::new(),
             errors: Vec::new(),

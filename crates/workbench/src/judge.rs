@@ -1,5 +1,6 @@
 //! Decides about every object of the inputs, as both webhook calls would.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
@@ -14,20 +15,25 @@ use crate::places::Places;
 use crate::policy_files::leftovers;
 use crate::report::ObjectRef;
 use crate::rules::{Rules, change};
-use memgate_core::admission::{Admitted, admit};
+use memgate_core::admission::{self, Admitted, admit};
 use memgate_core::decide::form;
+use memgate_core::state;
 use memgate_manifest::error::Error;
+use memgate_manifest::later::is_filled_in_later;
 use memgate_manifest::source::{Source, Span};
 use memgate_model::family::{DepartedLine, Family};
 use memgate_model::finding::{Cause, Code, Finding, Severity};
 use memgate_model::object::Reference;
+use memgate_model::policy_rule::PolicyStatus;
 use memgate_model::reason::Reason;
-use memgate_model::request::{Occasion, Request};
+use memgate_model::request::Occasion;
 use memgate_model::snapshot::Snapshot;
-use memgate_platforms::common::{self, OBJECT_REPEATED};
+use memgate_platforms::common::{self, OBJECT_REPEATED, VALUE_UNKNOWN};
 use memgate_policy::codes;
 use memgate_policy::leftover::Used;
 use memgate_primitives::pointer::Pointer;
+use memgate_primitives::review_path::Phase;
+use serde_json::Value;
 
 /// The codes of findings that something had no effect. What has an effect on other files has one.
 pub(crate) const WITHOUT_EFFECT: [&Code; 3] =
@@ -51,6 +57,31 @@ pub struct Checked {
 }
 
 impl Checked {
+    /// Adds the note about what a later step fills in, one for all objects.
+    pub fn note_later(&mut self) {
+        let judged = self.decided.iter().filter(|decided| decided.is_judged()).map(|it| &it.object);
+        let later = judged.filter_map(|it| Some((&it.place, it.later.as_deref()?)));
+        // A file may be in several sets.
+        let (mut seen, mut count, mut first) = (BTreeSet::new(), 0, None);
+        for (place, later) in later.filter(|(_, later)| later.count > 0) {
+            if seen.insert((Arc::as_ptr(place.source()), place.start())) {
+                count += later.count;
+                first = first.or_else(|| Some((place, later.first.as_ref()?)));
+            }
+        }
+        let Some((place, pointer)) = first else { return };
+        let message = match count {
+            1 => "a later step fills in this value, so it is not judged".to_owned(),
+            _ => format!(
+                "a later step fills in {count} values, of which this is the first; they are not judged"
+            ),
+        };
+        let finding = Finding::warn(&VALUE_UNKNOWN, Pointer::root(), message)
+            .help("check what that step writes, or give the file that says its values");
+        let finding = Finding { severity: Severity::Note, ..finding };
+        self.add_notices([Notice::new(place.source(), place.locate(pointer).caret, finding)]);
+    }
+
     /// Adds findings about files, with the severities that the repository gives to them.
     pub(crate) fn add_notices(&mut self, notices: impl IntoIterator<Item = Notice>) {
         for mut notice in notices {
@@ -106,7 +137,7 @@ impl Decided {
 pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
     let settings = inputs.snapshot.settings.clone();
     let snapshot = std::mem::replace(&mut inputs.snapshot, Snapshot::new(settings));
-    let open = open_state(&snapshot);
+    let states = States::new(&snapshot, &std::mem::take(&mut inputs.bare));
     let (mut used, mut known) = (Used::default(), KnownDecisions::default());
     let mut all = Vec::with_capacity(inputs.objects.len());
     for undecided in std::mem::take(&mut inputs.objects) {
@@ -116,7 +147,7 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
             continue;
         }
         let is_pod = undecided.request().is_pod();
-        match decide(undecided, [&snapshot, &open], occasion) {
+        match decide(undecided, &states, occasion) {
             Ok(mut decided) => {
                 used.policies.extend(decided.admitted.decision.policies.iter().cloned());
                 used.exemptions.extend(decided.admitted.decision.exemptions.iter().cloned());
@@ -274,23 +305,67 @@ impl InputOrder {
     }
 }
 
-/// Decides by the first state. In the second one, kinds of which the inputs hold no object are unknown.
+/// The state by which objects are decided, and what is made of it for single decisions.
+struct States<'s> {
+    whole: &'s Snapshot,
+    /// Kinds of which the inputs hold no object are unknown.
+    open: Snapshot,
+    /// Without what a later step fills in, if there is any.
+    bare: Option<Snapshot>,
+    /// All that is in namespaces is unknown.
+    without_namespaced: OnceCell<Snapshot>,
+}
+
+impl<'s> States<'s> {
+    fn new(whole: &'s Snapshot, bare: &[Value]) -> Self {
+        let with_bare = |mut snapshot: Snapshot, object| {
+            // What cannot be added was not there before.
+            drop(state::add(&mut snapshot, object));
+            snapshot
+        };
+        let bare = (!bare.is_empty()).then(|| bare.iter().fold(whole.clone(), with_bare));
+        Self { whole, open: open_state(whole), bare, without_namespaced: OnceCell::new() }
+    }
+
+    /// That for an object: with the text of what is filled in later, and without it.
+    fn of(&self, undecided: &UndecidedObject) -> [&Snapshot; 2] {
+        if undecided.hides_namespace() {
+            return [self.without_namespaced.get_or_init(|| self.whole.without_namespaced()); 2];
+        }
+        [self.whole, self.bare.as_ref().unwrap_or(self.whole)]
+    }
+}
+
 fn decide(
     undecided: UndecidedObject,
-    [snapshot, open]: [&Snapshot; 2],
+    states: &States<'_>,
     occasion: Occasion<'static>,
 ) -> Result<Decided, Error> {
     let object = &undecided.object;
-    let occasion = Occasion { workload: undecided.workload_name(), ..occasion };
-    let request = Request { occasion, ..undecided.request() };
+    let request = undecided.request_at(occasion);
+    let [snapshot, bare_snapshot] = states.of(&undecided);
     let mut admitted = admit(&request, snapshot).map_err(|fault| fault_of(object, &fault))?;
     if admitted.decision.findings.iter().any(is_not_found) {
-        let open = admit(&request, open).map_err(|fault| fault_of(object, &fault))?;
+        let open = admit(&request, &states.open).map_err(|fault| fault_of(object, &fault))?;
         note_not_found(&mut admitted.decision.findings, &open.decision.findings);
     }
-    for finding in &mut admitted.decision.findings {
-        finding.settle_at(&object.in_document(&finding.pointer));
+    let says_nothing = admitted.decision.findings.is_empty() && admitted.edits.is_empty();
+    if !says_nothing && (object.later.is_some() || !std::ptr::eq(snapshot, bare_snapshot)) {
+        let bare = undecided.without_later().map_err(|_| admission::Error::Unreadable);
+        let without = bare.and_then(|bare| admit(&bare.request_at(occasion), bare_snapshot));
+        keep_common(&mut admitted, without.map_err(|fault| fault_of(object, &fault))?);
+        admitted.edits.retain(|edit| !object.is_put_in(&object.in_document(&edit.pointer)));
     }
+    let is_known = |it: &Reference| ![&it.namespace, &it.name].into_iter().any(|it| is_filled_in_later(it));
+    admitted.decision.unknown.retain(is_known);
+    let settle = |mut finding: Finding| {
+        let place = object.in_document(&finding.pointer);
+        finding.settle_at(&place);
+        // A fix would change the text that a later step needs.
+        if object.is_put_in(&place) { finding.fix(None) } else { finding }
+    };
+    let findings = std::mem::take(&mut admitted.decision.findings);
+    admitted.decision.findings = findings.into_iter().map(settle).collect();
     admitted.decision.findings.shrink_to_fit();
     // Edits are made in the user's own text, so the stored object is not needed.
     admitted.object = None;
@@ -302,6 +377,32 @@ fn decide(
     let is_judged = !decision.families.is_empty() || !decision.policies.is_empty();
     decided.judged = is_judged || decision.reason == Reason::Valid || !decided.allowed();
     Ok(decided)
+}
+
+/// Leaves what is found and added both with the text of what a later step fills in, and without it: nothing else is known.
+fn keep_common(admitted: &mut Admitted, without: Admitted) {
+    // A policy names the nearest place that exists.
+    let key = |it: &Finding| (it.code_name().to_owned(), it.policy.is_none().then(|| it.pointer.clone()));
+    let common: BTreeSet<_> = without.decision.findings.iter().map(key).collect();
+    let Admitted { edits, decision, .. } = admitted;
+    let is_unknown =
+        |it: &Finding| it.policy.as_ref().is_some_and(|policy| policy.status == PolicyStatus::Unknown);
+    decision.findings.retain(|finding| is_unknown(finding) || common.contains(&key(finding)));
+    let (own, other) = (&mut decision.not_shown, without.decision.not_shown);
+    own.denials = own.denials.min(other.denials);
+    own.warnings = own.warnings.min(other.warnings);
+    if decision.allowed() && matches!(decision.reason, Reason::Invalid | Reason::PolicyDenied) {
+        decision.reason = Reason::Valid;
+    }
+    // What is added to a pod belongs together.
+    if decision.phase == Phase::Mutate {
+        if *edits != without.edits {
+            edits.clear();
+        }
+        return;
+    }
+    let by_place: BTreeMap<_, _> = without.edits.iter().map(|edit| (&edit.pointer, edit)).collect();
+    edits.retain(|edit| by_place.get(&edit.pointer) == Some(&edit));
 }
 
 /// Whether a finding warns about an object that was not found.

@@ -33,6 +33,7 @@ pub mod places;
 mod misspelt;
 pub mod notices;
 pub mod policy_files;
+mod substitutes;
 
 pub mod inputs;
 pub mod read;

@@ -21,11 +21,14 @@ use crate::policy_files::PolicyOrigin;
 use crate::read::{STDIN, read};
 use crate::report::ObjectRef;
 use crate::state::{FileObject, add, add_one};
+use crate::substitutes::Given;
 use crate::texts::source;
 use memgate_core::state::cluster_snapshot::{self, ClusterSnapshot};
+use memgate_core::state::makers::add_anything;
 use memgate_core::state::{SharedTexts, empty, like};
 use memgate_manifest::document::{Document, each_value, parse_parts};
 use memgate_manifest::error::Error as InputError;
+use memgate_manifest::later::{Later, is_of_template, may_hold};
 use memgate_manifest::source::Source;
 use memgate_model::object::JsonText;
 use memgate_model::recurring_texts::RecurringTexts;
@@ -131,7 +134,7 @@ fn add_snapshot(path: &Path, plan: &Plan, inputs: &mut Inputs) -> Result<(), Err
     for document in parse_parts(&source).flat_map(|parsed| parsed.documents) {
         let names = object_ref(&document, inputs.snapshot.settings.namespace.as_deref(), &mut texts);
         // An apiserver has accepted these objects, so there are no notices about them.
-        add_object(&document, names, json_to_check(&document)?, inputs)?;
+        add_object(&document, names, json_to_check(&document)?, Later::default(), inputs)?;
     }
     inputs.sources.push(source);
     let families = inputs.snapshot.settings.families.clone();
@@ -155,8 +158,21 @@ fn add_unchecked(
         PolicyOrigin::State | PolicyOrigin::Checked => Arc::clone(&plan.exclude),
     };
     let sources = read(std::slice::from_ref(path), None, &exclude, plan, stdin, inputs);
-    for document in sources.iter().flat_map(each_value) {
-        match document {
+    let (templates, sources): (Vec<_>, Vec<_>) =
+        sources.into_iter().partition(|source| source.name() != path && is_template(source));
+    templates.iter().for_each(|source| pass_over_template(source, inputs));
+    sources.iter().for_each(|source| inputs.substitutes.add(source));
+    let given = |source: &Source| given(source, inputs).filter(|_| origin == PolicyOrigin::State);
+    let given: Vec<Option<Given>> = sources.iter().map(|source| given(source)).collect();
+    let documents =
+        sources.iter().zip(&given).flat_map(|(it, given)| each_value(it).map(move |it| (it, given)));
+    for (document, given) in documents {
+        let mut is_later = false;
+        let filled = document.map(|mut document| {
+            is_later = fill_in(&mut document, given.as_ref()).count > 0;
+            document
+        });
+        match filled {
             Ok(document) if origin == PolicyOrigin::State && document.kind() == cluster_snapshot::KIND => {
                 let message = "this is a file of memgate snapshot; give it with --snapshot, \
                                which check, mutate, view, review, explain-pod, what-if, audit and map have";
@@ -164,7 +180,8 @@ fn add_unchecked(
             }
             Ok(document) => {
                 let (within, value) = (&Pointer::root(), document.value());
-                let object = FileObject { origin, document: &document, within, value, shared: None };
+                let object =
+                    FileObject { origin, document: &document, within, value, is_later, shared: None };
                 is_used |= add(&object, plan.keeps_places, inputs, notices)?;
             }
             Err(error) => inputs.errors.push(error),
@@ -186,7 +203,9 @@ fn add_checked(
 ) -> Result<(), Error> {
     let within = plan.within.as_deref();
     let (errors_before, mut texts) = (inputs.errors.len(), RecurringTexts::default());
-    for source in read(paths, within, &plan.exclude, plan, stdin, inputs) {
+    let sources = read(paths, within, &plan.exclude, plan, stdin, inputs);
+    sources.iter().for_each(|source| inputs.substitutes.add(source));
+    for source in sources {
         let source = Arc::clone(known.entry(source.name().to_owned()).or_insert(source));
         let is_manifest = add_text(&source, paths, plan, &mut texts, inputs, notices)?;
         // mutate prints every source.
@@ -217,6 +236,12 @@ fn add_text(
     let (is_given, is_state) = (plan.within.is_none(), plan.is_state(source.name()));
     let is_named = is_given && (source.name() == STDIN || paths.iter().any(|path| path == source.name()));
     let is_hidden = !is_given && !names_an_object(source.text());
+    if !is_named && is_template(source) {
+        pass_over_template(source, inputs);
+        inputs.passed_over.push(PassedOver::template(source));
+        return Ok(false);
+    }
+    let given = given(source, inputs);
     let mut origins = SourceOrigins::new(source);
     let mut is_manifest = is_given;
     for parsed in parse_parts(source) {
@@ -227,22 +252,23 @@ fn add_text(
         inputs.errors.extend(parsed.errors);
         for other in parsed.non_objects.into_iter().filter(|_| !is_state) {
             // Many files in a directory are not meant to be manifests.
-            if is_named || other.is_likely_object {
+            if is_named || other.is_likely_object && !is_of_chart(source.slice(other.span)) {
                 notices.not_an_object(source, &other);
             }
             inputs.passed_over.push(PassedOver::non_object(source, &other));
         }
-        for document in parsed.documents {
+        for mut document in parsed.documents {
+            let later = fill_in(&mut document, given.as_ref());
             // A kubeconfig has a kind too.
             is_manifest |= ["metadata", "items"].iter().any(|field| document.value().get(field).is_some());
             origins.add(&document);
             let names = object_ref(&document, inputs.snapshot.settings.namespace.as_deref(), texts);
             let json = if is_state { None } else { json_to_check(&document)? };
-            add_as_state(&document, &names, json.as_ref(), plan, inputs, notices)?;
+            add_as_state(&document, &names, (json.as_ref(), later.count > 0), plan, inputs, notices)?;
             // State may be repeated in a file that is checked.
             notices.object(&document, &names, &inputs.snapshot.settings);
             if !is_state {
-                add_object(&document, names, json, inputs)?;
+                add_object(&document, names, json, later, inputs)?;
             }
         }
     }
@@ -254,7 +280,7 @@ fn add_text(
 fn add_as_state(
     document: &Document,
     names: &ObjectRef,
-    json: Option<&Arc<JsonText>>,
+    (json, is_later): (Option<&Arc<JsonText>>, bool),
     plan: &Plan,
     inputs: &mut Inputs,
     notices: &mut Notices,
@@ -263,7 +289,7 @@ fn add_as_state(
     let shared = json.filter(|_| workload::find(document.group(), document.kind()).is_none());
     let shared = shared.map(|json| SharedTexts { json, namespace: &names.namespace, name: &names.name });
     let (origin, within) = (PolicyOrigin::Checked, &Pointer::root());
-    let object = FileObject { origin, document, within, value: document.value(), shared };
+    let object = FileObject { origin, document, within, value: document.value(), is_later, shared };
     add_one(&object, plan.keeps_places, inputs, notices)?;
     Ok(())
 }
@@ -273,6 +299,7 @@ fn add_object(
     document: &Document,
     object_ref: ObjectRef,
     json: Option<Arc<JsonText>>,
+    later: Later,
     inputs: &mut Inputs,
 ) -> Result<(), Error> {
     let Some(json) = json else {
@@ -283,7 +310,7 @@ fn add_object(
     };
     let chosen = inputs.snapshot.settings.namespace.as_deref();
     let namespace = like(document.namespace().or(chosen).unwrap_or_default(), &object_ref.namespace);
-    inputs.objects.push(UndecidedObject::of(document, object_ref, namespace, json)?);
+    inputs.objects.push(UndecidedObject::of(document, object_ref, namespace, json, later)?);
     Ok(())
 }
 
@@ -304,6 +331,40 @@ fn finish(plan: &Plan, notices: Notices, inputs: &mut Inputs) {
     if plan.ignores_policies {
         inputs.snapshot.policies = Arc::default();
     }
+}
+
+/// Puts the values of a text into one of its documents.
+fn fill_in(document: &mut Document, given: Option<&Given>) -> Later {
+    given.map_or_else(Later::default, |given| document.fill_in(&|name: &str| given.value(name)))
+}
+
+/// The values that Flux puts into a text, if anything in it is filled in later.
+fn given(source: &Source, inputs: &Inputs) -> Option<Given> {
+    may_hold(source.text()).then(|| inputs.substitutes.of(source))
+}
+
+/// Whether a document describes a chart, in a file of any name.
+fn is_of_chart(text: &str) -> bool {
+    ["name:", "version:"].iter().all(|key| text.lines().any(|line| line.starts_with(key)))
+}
+
+/// Notes a text that is not read: a program makes objects of it.
+fn pass_over_template(source: &Source, inputs: &mut Inputs) {
+    inputs.skipped.push(format!("{} (a template)", source.name()));
+    add_anything(&mut inputs.snapshot);
+}
+
+/// Whether a text is a template: it cannot be read, at a line which a program fills in, or right behind one.
+fn is_template(source: &Arc<Source>) -> bool {
+    if !may_hold(source.text()) || !source.text().lines().any(is_of_template) {
+        return false;
+    }
+    let is_at_such = |error: InputError| {
+        let (_, line) = error.place()?;
+        let mut lines = source.text().lines().skip(line?.saturating_sub(2)).take(2);
+        lines.any(is_of_template).then_some(())
+    };
+    each_value(source).find_map(Result::err).and_then(is_at_such).is_some()
 }
 
 /// Whether a text has a line with the key of an object's version or kind.

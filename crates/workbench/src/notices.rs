@@ -16,6 +16,7 @@ use memgate_core::decide::form;
 use memgate_core::state;
 use memgate_manifest::document::{Document, NonObject};
 use memgate_manifest::error::Error;
+use memgate_manifest::later::is_filled_in_later;
 use memgate_manifest::source::{Source, Span};
 use memgate_model::finding::Finding;
 use memgate_model::object::Reference;
@@ -168,7 +169,8 @@ impl Notices {
         }
         let is_judged = is_checked(group, kind) && has_required_annotation(group, kind, document.value());
         let is_read = state::reference(settings, document.value()).is_some();
-        if document.name().is_empty() || !is_judged && !is_read {
+        let is_hidden = [&object_ref.namespace, &object_ref.name].iter().any(|it| is_filled_in_later(it));
+        if document.name().is_empty() || is_hidden || !is_judged && !is_read {
             return;
         }
         let mut hasher = DefaultHasher::new();

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::report::ObjectRef;
 use memgate_manifest::document::Document;
+use memgate_manifest::later::{self, Later, has_below};
 use memgate_manifest::place::DocumentPlace;
 use memgate_model::claim_volumes::{ClaimVolumes, add_to_pod};
 use memgate_model::edit::Edit;
@@ -104,6 +105,8 @@ pub struct CheckedObject {
     template: Option<Box<Template>>,
     /// Its name in reports.
     pub object_ref: ObjectRef,
+    /// What of it a later step fills in, if anything.
+    pub later: Option<Box<Later>>,
 }
 
 /// Where the pod of a workload is.
@@ -115,6 +118,8 @@ struct Template {
     claims: ClaimVolumes,
     /// Its JSON; empty once it was decided about.
     pod: String,
+    /// The places in it of what a later step fills in.
+    later: BTreeSet<Pointer>,
 }
 
 /// An object before the decision about it.
@@ -147,6 +152,12 @@ impl CheckedObject {
         self.template.as_deref().map_or_else(|| place.clone(), in_workload)
     }
 
+    /// Whether the value at this place of the document, or one in it, was put in.
+    pub(crate) fn is_put_in(&self, place: &Pointer) -> bool {
+        let is_known = |later: &Later| later.known.contains(place) || has_below(&later.known, place);
+        self.later.as_deref().is_some_and(is_known)
+    }
+
     /// Edits of the object that is decided about as edits of the document.
     pub fn edits_in_document(&self, edits: &[Edit]) -> Vec<Edit> {
         let in_workload = |template: &Template| template.claims.edits_in_workload(&template.pointer, edits);
@@ -163,6 +174,7 @@ impl UndecidedObject {
         object_ref: ObjectRef,
         namespace: Arc<str>,
         json: Arc<JsonText>,
+        later: Later,
     ) -> serde_json::Result<Self> {
         let (value, is_unnamed) = (document.value(), document.name().is_empty());
         let workload = workload::find(document.group(), document.kind());
@@ -176,11 +188,33 @@ impl UndecidedObject {
                 claims = add_to_pod(&mut pod, document.name(), claim_templates.unwrap_or(&Value::Null));
             }
             let (pointer, pod) = (Pointer::new(kind.template), serde_json::to_string(&pod)?);
-            Ok(Box::new(Template { pointer, claims, pod }))
+            let in_pod = |place: &Pointer| place.as_str().strip_prefix(kind.template).map(Pointer::new);
+            let later = later.unknown.iter().filter_map(in_pod).collect();
+            Ok(Box::new(Template { pointer, claims, pod, later }))
         });
         let template = template.transpose()?;
-        let object = Box::new(CheckedObject { place: document.shared_place(), template, object_ref });
+        let later = Some(Box::new(later)).filter(|later| !later.is_empty());
+        let object = Box::new(CheckedObject { place: document.shared_place(), template, object_ref, later });
         Ok(Self { object, namespace, is_unnamed, json })
+    }
+
+    /// Whether a later step fills in the namespace.
+    pub(crate) fn hides_namespace(&self) -> bool {
+        self.object.later.is_some() && later::is_filled_in_later(&self.namespace)
+    }
+
+    /// The same without what a later step fills in.
+    ///
+    /// # Errors
+    /// Never, since the JSON was read before.
+    pub(crate) fn without_later(&self) -> serde_json::Result<Self> {
+        let mut bare = self.clone();
+        bare.is_unnamed |= later::is_filled_in_later(self.name());
+        if let Some(template) = &mut bare.object.template {
+            template.pod = without_later(&template.pod)?;
+        }
+        bare.json = Arc::new(JsonText(without_later(&self.json.0)?.into()));
+        Ok(bare)
     }
 
     /// The object without its text.
@@ -202,14 +236,22 @@ impl UndecidedObject {
     pub fn request(&self) -> Request<'_> {
         match &self.object.template {
             // A controller gives its pods their names.
-            Some(template) => self.request_for("v1", "Pod", "", &template.pod),
+            Some(template) => self.request_for("v1", "Pod", "", &template.pod, Some(&template.later)),
             None => self.request_for_whole(),
         }
     }
 
+    /// The same at the point and time of an occasion.
+    pub(crate) fn request_at(&self, occasion: Occasion<'static>) -> Request<'_> {
+        let request = self.request();
+        let Occasion { workload, later, .. } = request.occasion;
+        Request { occasion: Occasion { workload, later, ..occasion }, ..request }
+    }
+
     fn request_for_whole(&self) -> Request<'_> {
         let ObjectRef { api_version, kind, .. } = &self.object.object_ref;
-        self.request_for(api_version, kind, self.name(), &self.json.0)
+        let later = self.object.later.as_deref().map(|later| &later.unknown);
+        self.request_for(api_version, kind, self.name(), &self.json.0, later)
     }
 
     fn name(&self) -> &str {
@@ -222,6 +264,7 @@ impl UndecidedObject {
         kind: &'a str,
         name: &'a str,
         json: &'a str,
+        later: Option<&'a BTreeSet<Pointer>>,
     ) -> Request<'a> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         Request {
@@ -234,7 +277,11 @@ impl UndecidedObject {
             name: name.into(),
             object: Some(json),
             old_object: None,
-            occasion: Occasion::default(),
+            occasion: Occasion {
+                workload: self.workload_name(),
+                later: later.filter(|later| !later.is_empty()),
+                ..Occasion::default()
+            },
             read_pod: None,
             cancelled: None,
         }
@@ -254,6 +301,13 @@ impl UndecidedObject {
     pub fn workload_request(&self) -> Option<Request<'_>> {
         self.object.is_workload().then(|| self.request_for_whole())
     }
+}
+
+/// The JSON of an object without what a later step fills in.
+fn without_later(json: &str) -> serde_json::Result<String> {
+    let mut value = serde_json::from_str(json)?;
+    later::remove(&mut value);
+    serde_json::to_string(&value)
 }
 
 /// The pod that a controller would create from a template.

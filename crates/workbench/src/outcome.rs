@@ -57,7 +57,9 @@ impl FailOn {
         let unknown_fields = memgate_platforms::ALL.map(|family| family.definitions.stand_in.unknown_field);
         let mut not_judged = NOT_JUDGED.into_iter().chain(unknown_fields);
         let missed = missed(&report.passed_over).next().is_some() || not_judged.any(|code| report.has(code));
-        let is_blind = self.strict && (missed || report.assumed > 0);
+        // It is a note, since the manifests cannot say the value.
+        let is_unknown = report.findings.iter().any(|it| it.finding.code == &common::VALUE_UNKNOWN);
+        let is_blind = self.strict && (missed || is_unknown || report.assumed > 0);
         let has_warned = self.warnings && report.count(Severity::Warn) > 0;
         report.denied > 0 || report.count(Severity::Deny) > 0 || has_warned || is_blind
     }

@@ -31,6 +31,8 @@ pub enum Why {
     NotAnObject(&'static str),
     /// memgate does not check objects of its kind.
     OtherKind,
+    /// A program makes manifests of the text.
+    Template,
     /// It lacks the annotation with which objects of its kind are checked.
     NotAnnotated,
     /// Its family is not among those that were chosen.
@@ -53,6 +55,7 @@ impl Why {
         match self {
             Self::NotAnObject(reason) => ("not-an-object", reason),
             Self::OtherKind => ("other-kind", "is of a kind that memgate does not check"),
+            Self::Template => ("template", "is a template, from which a program makes manifests"),
             Self::NotAnnotated => ("not-annotated", "has no annotation that memgate reads"),
             Self::FamilyOff => ("family-off", "belongs to a platform that is switched off"),
             Self::NotRecognised => ("not-recognised", "runs no agent of an enabled platform"),
@@ -85,6 +88,11 @@ impl PassedOver {
     pub fn non_object(source: &Arc<Source>, document: &NonObject) -> Self {
         let (source, why) = (Arc::clone(source), Why::NotAnObject(document.reason));
         Self { source, span: document.span, object_ref: None, why }
+    }
+
+    /// A text from which a program makes manifests.
+    pub fn template(source: &Arc<Source>) -> Self {
+        Self { source: Arc::clone(source), span: source.span(0, 0), object_ref: None, why: Why::Template }
     }
 
     /// An object.

@@ -42,6 +42,7 @@ pub fn judged(run: &Run) -> Result<Checked, Error> {
     }
     checked.rules = plan.rules.clone();
     apply_rules(&mut checked);
+    checked.note_later();
     Ok(checked)
 }
 

@@ -9,6 +9,8 @@ use crate::objects::{has_required_annotation, is_checked};
 use crate::policy_files::{self, PolicyOrigin};
 use memgate_core::state::{self, AddError, Added, SharedTexts};
 use memgate_manifest::document::{Document, fill_type_meta};
+use memgate_manifest::later::{self, is_filled_in_later};
+use memgate_model::kind::Kind;
 use memgate_primitives::pointer::Pointer;
 
 /// An object of a document, or a List.
@@ -19,6 +21,8 @@ pub(crate) struct FileObject<'d> {
     /// The place in the document.
     pub(crate) within: &'d Pointer,
     pub(crate) value: &'d Value,
+    /// Whether a later step fills in something of the document.
+    pub(crate) is_later: bool,
     /// The texts that it shares if it is checked too.
     pub(crate) shared: Option<SharedTexts<'d>>,
 }
@@ -33,7 +37,7 @@ pub(crate) fn add(
     inputs: &mut Inputs,
     notices: &mut Notices,
 ) -> Result<bool, serde_json::Error> {
-    let FileObject { origin, document, within, value, .. } = *object;
+    let FileObject { origin, document, within, value, is_later, .. } = *object;
     let text = |field| value.get(field).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
     let items = match value {
@@ -48,10 +52,22 @@ pub(crate) fn add(
     for (index, mut item) in items.iter().cloned().enumerate() {
         fill_type_meta(&mut item, api_version, kind);
         let within = list.index(index);
-        let item = FileObject { origin, document, within: &within, value: &item, shared: None };
+        let item = FileObject { origin, document, within: &within, value: &item, is_later, shared: None };
         is_used |= add(&item, keeps_places, inputs, notices)?;
     }
     Ok(is_used)
+}
+
+/// Whether a later step fills in the name or namespace of an object: it exists, and its name is not known.
+fn has_hidden_name(value: &Value) -> bool {
+    let texts = ["/metadata/name", "/metadata/namespace"].map(|at| value.pointer(at).and_then(Value::as_str));
+    texts.into_iter().flatten().any(is_filled_in_later)
+}
+
+/// The kind of an object of the state.
+fn state_kind(value: &Value, inputs: &Inputs) -> Option<&'static Kind> {
+    let (group, kind) = state::group_and_kind(value);
+    memgate_platforms::state_kind(&inputs.snapshot.settings.families, group, kind)
 }
 
 /// Adds one object. Returns whether decisions look at it.
@@ -64,10 +80,19 @@ pub(crate) fn add_one(
     inputs: &mut Inputs,
     notices: &mut Notices,
 ) -> Result<bool, serde_json::Error> {
-    let FileObject { origin, document, within, value, ref shared } = *object;
+    let FileObject { origin, document, within, value, is_later, ref shared } = *object;
     let is_policy = policy_files::is_policy(value);
     if origin == PolicyOrigin::Policies && !is_policy {
         return Ok(false);
+    }
+    if let Some(kind) = state_kind(value, inputs).filter(|_| is_later) {
+        if has_hidden_name(value) {
+            inputs.snapshot.kind_mut(kind).lacks_some = true;
+            return Ok(true);
+        }
+        let mut bare = value.clone();
+        later::remove(&mut bare);
+        inputs.bare.extend(Some(bare).filter(|bare| bare != value));
     }
     let Inputs { snapshot, errors, policies, places, .. } = inputs;
     let settings = &snapshot.settings;

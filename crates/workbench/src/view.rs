@@ -15,7 +15,7 @@ use memgate_manifest::error::Error;
 use memgate_manifest::place::DocumentPlace;
 use memgate_manifest::rewrite::yaml;
 use memgate_model::memory_view::MemoryView;
-use memgate_model::request::{Occasion, Request};
+use memgate_model::request::Occasion;
 use memgate_model::snapshot::Snapshot;
 use memgate_primitives::credential::{hide, is_credential_name, masked, masked_start, masked_value};
 use memgate_primitives::plain_text::{cut, plain};
@@ -63,7 +63,7 @@ pub fn view_object(
     snapshot: &Snapshot,
     occasion: Occasion<'static>,
 ) -> Result<ViewedObject, Error> {
-    let request = Request { occasion, ..undecided.request() };
+    let request = undecided.request_at(occasion);
     let admitted = admit(&request, snapshot).map_err(|fault| fault_of(&undecided.object, &fault))?;
     let views = views(&request, admitted.object.as_deref().unwrap_or_default(), snapshot);
     let CheckedObject { place, object_ref, .. } = &*undecided.object;

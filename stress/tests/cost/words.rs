@@ -19,7 +19,7 @@ pub(crate) const UNIQUE: Wording = wording("unique", "n#");
 pub(crate) const EQUAL: Wording = wording("equal", "same");
 
 /// The texts of elements and of values.
-pub(crate) const WORDINGS: [Wording; 12] = [
+pub(crate) const WORDINGS: [Wording; 13] = [
     UNIQUE,
     EQUAL,
     wording("empty", ""),
@@ -29,13 +29,14 @@ pub(crate) const WORDINGS: [Wording; 12] = [
     wording("url", "http://h#.team-a.svc:8080/p"),
     wording("glob", "*?*?*?*a#"),
     wording("variable", "$(V#)"),
+    wording("later", "${V#:=5}"),
     wording("slash", "team-a/n#"),
     wording("word", "read"),
     wording("number", "1#"),
 ];
 
 /// The keys of maps, and of unknown fields.
-pub(crate) const KEYS: [Wording; 8] = [
+pub(crate) const KEYS: [Wording; 9] = [
     wording("unique", "k#"),
     wording("memgate", "memgate.dev/k#"),
     wording("ark", "memgate.dev/ark-memori#"),
@@ -43,6 +44,7 @@ pub(crate) const KEYS: [Wording; 8] = [
     wording("long", "~#"),
     wording("escapes", "a/b~\"\\\u{1}\n#"),
     wording("same", "same"),
+    wording("later", "${V#}"),
     wording("empty", ""),
 ];
 
@@ -50,7 +52,7 @@ pub(crate) const KEYS: [Wording; 8] = [
 pub(crate) type Unit = (&'static str, &'static str);
 
 /// What one long text repeats.
-pub(crate) const UNITS: [Unit; 28] = [
+pub(crate) const UNITS: [Unit; 29] = [
     ("letters", "a"),
     ("spaces", " "),
     ("slashes", "/"),
@@ -74,6 +76,7 @@ pub(crate) const UNITS: [Unit; 28] = [
     ("surrogates", "\\ud834\\udd1e"),
     ("variables", "$(A)"),
     ("dollars", "$"),
+    ("later", "${a:"),
     ("digits", "9"),
     ("hours", "1h"),
     ("stars", "*a"),

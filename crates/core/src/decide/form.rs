@@ -13,7 +13,7 @@ use memgate_schema::violation::{Rule, SchemaViolation};
 use memgate_schema::{BuiltinKind, NewObject, Status, Violations};
 
 use super::reported::MAX_REPORTED;
-use super::{over_limit, schema};
+use super::{later, over_limit, schema};
 
 /// The findings of an apiserver about a new pod or workload, before it calls any webhook; none about other kinds.
 pub fn findings(request: &Request<'_>) -> Vec<Finding> {
@@ -33,7 +33,7 @@ fn find(request: &Request<'_>, new: Option<NewObject<'_>>) -> Vec<Finding> {
     let budget = Budget::new(request.cancelled, text.len());
     let version = kind.version();
     let mut findings: Vec<Finding> = unserved(request, &version.name).into_iter().collect();
-    let (of_form, over) = budget.apart(text.len(), || of_form(text, version, new, &budget));
+    let (of_form, over) = budget.apart(text.len(), || of_form(request, version, new, &budget));
     findings.extend(of_form);
     findings.extend(over.map(|over| over_limit::of_schema(&over)));
     findings
@@ -41,11 +41,12 @@ fn find(request: &Request<'_>, new: Option<NewObject<'_>>) -> Vec<Finding> {
 
 /// The findings that are reported, at most one for each place.
 fn of_form(
-    text: &str,
+    request: &Request<'_>,
     version: &CrdVersion,
     new: Option<NewObject<'_>>,
     budget: &Budget<'_>,
 ) -> Vec<Finding> {
+    let text = request.object.unwrap_or_default();
     let Some(object) = memgate_schema::document(text, Some(version), Status::Dropped, budget) else {
         return Vec::new();
     };
@@ -53,7 +54,8 @@ fn of_form(
     memgate_schema::check_metadata(&object, new, None, &mut violations);
     memgate_schema::check(version, &object, None, &mut violations);
     let mut seen = Members::default();
-    let first = violations.iter().filter(|violation| seen.insert(&violation.pointer));
+    let is_known = |it: &&SchemaViolation<'_>| !later::violates(request, it);
+    let first = violations.iter().filter(is_known).filter(|violation| seen.insert(&violation.pointer));
     let counted = first.filter(|violation| new.is_some() || counts_in_template(violation));
     counted.take(MAX_REPORTED).map(|violation| schema::finding(&SCHEMA, violation)).collect()
 }

@@ -22,7 +22,7 @@ use memgate_schema::violation::{Rule, SchemaViolation, message, supported};
 use memgate_schema::{Document, NewObject, Status, Violations};
 
 use super::reported::{Covered, MAX_REPORTED, drop_around_wrong_types, drop_contradicted};
-use super::{over_limit, unknown_fields};
+use super::{later, over_limit, unknown_fields};
 
 /// How many unknown fields of metadata are compared with known ones.
 const MAX_UNKNOWN_FIELDS: usize = 64;
@@ -115,7 +115,7 @@ fn compare(
         memgate_schema::check_rules(version, &object, stored_with_status.as_ref().or(old), &mut violations);
     }
     let schema = Judged { from: of_metadata, is_given };
-    let mut not_shown = add(family, subject, &violations, schema, own, &mut findings);
+    let mut not_shown = add(family, (subject, request), &violations, schema, own, &mut findings);
     if let Some(CrdVersion { schema, .. }) = version {
         let definition = unknown_fields::Definition { kind, schema, is_given };
         findings.extend(unknown_fields::findings(family, definition, &object, own));
@@ -150,7 +150,7 @@ struct Judged {
 /// more there are.
 fn add(
     family: &'static Family,
-    subject: &Subject<'_>,
+    (subject, request): (&Subject<'_>, &Request<'_>),
     violations: &Violations<'_>,
     schema: Judged,
     own: &[Finding],
@@ -164,7 +164,9 @@ fn add(
         let is_tolerated = || of_definition && (stand_in.tolerates)(subject.kind, subject.object, violation);
         // Several rules in CEL may stand at one place.
         let is_rule = matches!(violation.rule, Rule::Cel(_) | Rule::NotEvaluated(..));
-        if covered.contains(violation) || is_tolerated() || !(is_rule || seen.insert(&violation.pointer)) {
+        let is_passed_over =
+            || covered.contains(violation) || is_tolerated() || later::violates(request, violation);
+        if is_passed_over() || !(is_rule || seen.insert(&violation.pointer)) {
             continue;
         }
         let by_bundle = of_definition && !schema.is_given;

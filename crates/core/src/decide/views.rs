@@ -21,11 +21,14 @@ use super::{namespace_of_pod, resolve_namespace, subject};
 /// stored. None of an object that cannot be read, or is larger than what is read.
 pub fn views(request: &Request<'_>, stored: &str, snapshot: &Snapshot) -> Vec<MemoryView> {
     let budget = Budget::new(request.cancelled, stored.len());
-    let views = if request.is_pod() {
+    let mut views = if request.is_pod() {
         pod_views(request, stored, snapshot, &budget)
     } else {
         resource_view(request, stored, snapshot, &budget).into_iter().collect()
     };
+    if let Some(later) = request.occasion.later {
+        views.iter_mut().for_each(|view| view.set_later(later));
+    }
     if budget.has_ended() { Vec::new() } else { views }
 }
 

@@ -1,6 +1,7 @@
 //! The rows of a view: for each path its value or the reason why it is unknown, and its place in the object.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use super::{MemoryView, ViewValue, Why, qualified};
 use memgate_primitives::plain_text::quoted;
@@ -78,6 +79,21 @@ impl MemoryView {
         self.change(path, |row| {
             row.unknown.get_or_insert(why);
         });
+    }
+
+    /// Notes that the values at these places of the object are unknown, since a later step fills them in.
+    pub fn set_later(&mut self, places: &BTreeSet<Pointer>) {
+        let is_later = |place: &Pointer| places.contains(place);
+        for row in self.rows.iter_mut().filter(|row| row.place.as_ref().is_some_and(is_later)) {
+            (row.value, row.unknown) = (None, Some(Why::FilledInLater));
+        }
+        let place = self.pointer("endpoint");
+        if let Some(endpoint) = self.endpoint.as_mut().filter(|_| is_later(&place)) {
+            endpoint.unknown = Some(Why::FilledInLater);
+        }
+        for reference in self.references.iter_mut().filter(|reference| is_later(&reference.field)) {
+            reference.found = None;
+        }
     }
 
     /// Notes where the value at a path comes from.

@@ -259,7 +259,9 @@ pub(super) fn port_type(
             Some(port_rewritten(*number, source, namespace, state))
         }
         Tree::Integer(number) => out_of_range(number.to_string()),
-        Tree::Fraction(number) if number.fract() == 0.0 => out_of_range(number.to_string()),
+        Tree::Fraction(number) if number.as_f64().is_some_and(|it| it.fract() == 0.0) => {
+            out_of_range(number.to_string())
+        }
         _ => {
             let message = || "serviceRef.port must be a string: the name of a port".to_owned();
             Some(denial(state.budget(), &MEMORY_PORT_TYPE, pointer, message))

@@ -1,0 +1,373 @@
+//! Scalars that a later step fills in: a variable of Flux or envsubst, a placeholder of the vault plugin, a value that
+//! SOPS has encrypted, a template, a binding of chainsaw.
+//!
+//! What such a scalar is going to say is not known, so nothing judges its text. `$(NAME)` is not one of them: the kubelet
+//! expands it, and decisions know how.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use serde_json::Value;
+
+use crate::document::Document;
+use crate::scalar::plain;
+use memgate_primitives::pointer::{Path, Pointer};
+
+/// The fields with a command: a shell expands what is in it.
+const COMMANDS: [&str; 2] = ["command", "args"];
+
+/// For how many values of a document it is looked up whether they stand in quotes.
+const MAX_LOOKED_UP: usize = 100;
+
+/// So many bytes of pointers are kept, and of values put in, beside four for each byte of the document.
+const ROOM: usize = 64 << 10;
+
+/// The scalars of one object that a later step fills in.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Later {
+    /// The places of those whose value is not known; in a huge object not all of them.
+    pub unknown: BTreeSet<Pointer>,
+    /// The places of those whose value is known, and was put in.
+    pub known: BTreeSet<Pointer>,
+    /// How many unknown ones there are.
+    pub count: usize,
+    /// The first unknown one of the document.
+    pub first: Option<Pointer>,
+}
+
+impl Later {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0 && self.known.is_empty()
+    }
+
+    fn add_unknown(&mut self, pointer: Pointer) {
+        self.count += 1;
+        self.first.get_or_insert_with(|| pointer.clone());
+        self.unknown.insert(pointer);
+    }
+}
+
+/// Whether one of the places is below this one.
+pub fn has_below(places: &BTreeSet<Pointer>, place: &Pointer) -> bool {
+    let below = format!("{}/", place.as_str());
+    places.range(Pointer::new(below.as_str())..).next().is_some_and(|it| it.as_str().starts_with(&below))
+}
+
+/// Whether a text may hold such scalars: a quick look that saves the search.
+pub fn may_hold(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let goes_on = |at, mark| bytes.get(at..).is_some_and(|rest| rest.starts_with(mark));
+    bytes.windows(2).enumerate().any(|(at, pair)| match pair {
+        b"${" | b"{{" | b"($" => true,
+        b"<p" => goes_on(at, b"<path:".as_slice()),
+        b"EN" => goes_on(at, b"ENC[".as_slice()),
+        _ => false,
+    })
+}
+
+/// Whether a later step fills in this scalar. A text of several lines is a script or a prompt, not a value.
+pub fn is_filled_in_later(text: &str) -> bool {
+    let text = text.trim();
+    let has = |start: &str, end: &str| {
+        text.split_once(start).is_some_and(|(_, rest)| rest.find(end).is_some_and(|length| length > 0))
+    };
+    let is_all = |start: &str, end: &str| text.starts_with(start) && text.ends_with(end);
+    may_hold(text)
+        && !text.contains('\n')
+        && (is_all("ENC[", "]")
+            || is_all("($", ")")
+            || has("<path:", ">")
+            || has("{{", "}}")
+            || Variables(text, 0).next().is_some())
+}
+
+/// Whether a line belongs to a template: a program writes something in its place.
+pub fn is_of_template(line: &str) -> bool {
+    line.split_once("{{").is_some_and(|(_, rest)| rest.contains("}}"))
+}
+
+/// A variable in a text: `${NAME}`, or `${NAME` with an operator.
+struct Variable<'t> {
+    bytes: Range<usize>,
+    name: &'t str,
+    /// The value that it has if no other is given.
+    default: Option<&'t str>,
+    /// Whether it is nothing but its name and a default, so that a given value is put in as it is.
+    is_plain: bool,
+}
+
+/// The variables of a text, from a byte on. `$${NAME}` is not one: it stands for the text `${NAME}`.
+struct Variables<'t>(&'t str, usize);
+
+impl<'t> Iterator for Variables<'t> {
+    type Item = Variable<'t>;
+
+    fn next(&mut self) -> Option<Variable<'t>> {
+        const OPERATORS: [char; 11] = [':', '=', '-', '+', '?', '#', '%', '/', '^', ',', '@'];
+        let (text, from) = (self.0, &mut self.1);
+        loop {
+            let start = *from + text.get(*from..)?.find("${")?;
+            *from = start + "${".len();
+            let rest = text.get(*from..)?;
+            let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+            let (name, rest) = rest.split_at_checked(rest.bytes().take_while(is_of_name).count())?;
+            *from += name.len();
+            let is_escaped = text.get(..start).is_some_and(|before| before.ends_with('$'));
+            let is_name = name.bytes().next().is_some_and(|first| !first.is_ascii_digit());
+            if is_escaped || !is_name || !rest.starts_with('}') && !rest.starts_with(OPERATORS) {
+                continue;
+            }
+            // Without an end here, none of those behind has one.
+            let operator = rest.get(..rest.find('}')?)?;
+            *from += operator.len() + 1;
+            let default = [":=", ":-", "=", "-"].iter().find_map(|it| operator.strip_prefix(it));
+            let default = default.filter(|default| !default.contains("${"));
+            let is_plain = operator.is_empty() || default.is_some();
+            return Some(Variable { bytes: start..*from, name, default, is_plain });
+        }
+    }
+}
+
+/// Puts in what is known.
+struct Filling<'g, G> {
+    /// The values of variables by their names.
+    given: &'g G,
+    /// How many bytes may still be put in.
+    room: usize,
+    /// How many values may still be looked up.
+    looked_up: usize,
+}
+
+impl<'v, G: Fn(&str) -> Option<&'v str>> Filling<'_, G> {
+    /// The text with the values of its variables, if all of them are known, and whether one of them was given.
+    fn text(&mut self, text: &str) -> Option<(String, bool)> {
+        let (mut filled, mut end, mut is_given) = (String::new(), 0, false);
+        for variable in Variables(text, 0) {
+            let value = (self.given)(variable.name).filter(|_| variable.is_plain);
+            is_given |= value.is_some();
+            let value = value.or(variable.default)?;
+            let between = text.get(end..variable.bytes.start)?;
+            self.room = self.room.checked_sub(between.len() + value.len())?;
+            filled.push_str(between);
+            filled.push_str(value);
+            end = variable.bytes.end;
+        }
+        filled.push_str(text.get(end..)?);
+        (end > 0 && !is_filled_in_later(&filled)).then_some((filled, is_given))
+    }
+
+    /// The value of a scalar of a document.
+    fn value(&mut self, document: &Document, pointer: &Pointer) -> Option<Value> {
+        let (text, is_given) = self.text(document.value().pointer(pointer.as_str())?.as_str()?)?;
+        let Some(value) = plain(&text).value().filter(|value| !value.is_string()) else {
+            return Some(Value::String(text));
+        };
+        // Flux reads the text anew, for which it has written it without the quotes of the file.
+        if is_given {
+            return Some(value);
+        }
+        self.looked_up = self.looked_up.checked_sub(1)?;
+        let written = document.source().slice(document.locate(pointer).value);
+        let is_quoted = written.starts_with(['"', '\'', '|', '>']);
+        Some(if is_quoted { Value::String(text) } else { value })
+    }
+}
+
+impl Document {
+    /// Puts in the values that are known, and returns the places of all scalars that a later step fills in. Their places
+    /// in the text stay as they are. `given` has the values of variables by their names.
+    pub fn fill_in<'v>(&mut self, given: &impl Fn(&str) -> Option<&'v str>) -> Later {
+        let room = 4 * self.source().slice(self.place().span()).len() + ROOM;
+        let mut search = Search { found: Vec::new(), room, count: 0 };
+        search.below(self.value(), Path::Root, 0);
+        let mut later = Later::default();
+        let mut filling = Filling { given, room, looked_up: MAX_LOOKED_UP };
+        let more = search.count - search.found.len();
+        for Found { pointer, is_key } in search.found {
+            match filling.value(self, &pointer).filter(|_| !is_key) {
+                Some(value) => {
+                    self.set(&pointer, value);
+                    later.known.insert(pointer);
+                }
+                None => later.add_unknown(pointer),
+            }
+        }
+        later.count += more;
+        later
+    }
+}
+
+/// A scalar, or a key, that a later step fills in.
+struct Found {
+    pointer: Pointer,
+    is_key: bool,
+}
+
+/// The search for such scalars.
+struct Search {
+    found: Vec<Found>,
+    /// How many bytes of pointers may still be kept.
+    room: usize,
+    count: usize,
+}
+
+impl Search {
+    fn add(&mut self, path: Path<'_>, length: usize, is_key: bool) {
+        self.count += 1;
+        if let Some(room) = self.room.checked_sub(length) {
+            self.room = room;
+            self.found.push(Found { pointer: path.pointer(), is_key });
+        }
+    }
+
+    /// Finds those below `path`, whose pointer has about `length` bytes, in document order. The recursion is bounded: a
+    /// value is at most [`MAX_DEPTH`](crate::outline::MAX_DEPTH) levels deep.
+    fn below(&mut self, value: &Value, path: Path<'_>, length: usize) {
+        match value {
+            Value::String(text) if is_filled_in_later(text) => self.add(path, length, false),
+            Value::Array(elements) => {
+                for (index, element) in elements.iter().enumerate() {
+                    self.below(element, Path::Index(&path, index), length + 2);
+                }
+            }
+            Value::Object(fields) => {
+                for (key, below) in fields.iter().filter(|(key, _)| !COMMANDS.contains(&key.as_str())) {
+                    let (path, length) = (Path::Key(&path, key), length + key.len() + 1);
+                    if is_filled_in_later(key) {
+                        self.add(path, length, true);
+                    } else {
+                        self.below(below, path, length);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Removes the fields whose key or value a later step fills in; an element of a list becomes null, so that the others keep
+/// their places. The recursion is bounded as that of the search.
+pub fn remove(value: &mut Value) {
+    let is_later = |value: &Value| value.as_str().is_some_and(is_filled_in_later);
+    match value {
+        Value::Array(elements) => {
+            for element in elements {
+                if is_later(element) {
+                    *element = Value::Null;
+                }
+                remove(element);
+            }
+        }
+        Value::Object(fields) => fields.retain(|key, below| {
+            if COMMANDS.contains(&key.as_str()) {
+                return true;
+            }
+            remove(below);
+            !is_filled_in_later(key) && !is_later(below)
+        }),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::document::parse;
+    use crate::source::Source;
+
+    #[test]
+    fn knows_what_a_later_step_fills_in() {
+        for text in [
+            "${NAME}",
+            "http://${HOST}:80",
+            "${NAME:=a}",
+            "${NAME:-a}",
+            "${NAME%x}",
+            "<path:secret/data/a#b>",
+            "ENC[AES256_GCM,data:a,type:str]",
+            "{{ .Values.a }}",
+            "a-{{x}}-b",
+            "($ns)",
+            " ($ns) ",
+            "${A:=${B}}",
+            "${x y}${A}",
+            "(join('-', [$ns]))${A}",
+        ] {
+            assert!(is_filled_in_later(text), "{text}");
+        }
+        for text in [
+            "", "$(NAME)", "$NAME", "$${NAME}", "${1}", "${}", "${NAME", "{{}}", "{{ a", "<path>", "ENC[a",
+            "(a)", "($ns) a", "echo ${A}\necho ${B}\n", "a ENC[b]", "${a b}", "${}}",
+        ] {
+            assert!(!is_filled_in_later(text), "{text}");
+        }
+    }
+
+    fn read(text: &str) -> Document {
+        let head = "apiVersion: v1\nkind: A\n";
+        let source = Arc::new(Source::new("a.yaml", format!("{head}{text}")));
+        parse(&source).documents.remove(0)
+    }
+
+    #[test]
+    fn puts_in_what_is_known() {
+        let given = |name: &str| (name == "PORT").then_some("80");
+        for (text, expected) in [
+            ("a: ${PORT}", json!(80)),
+            ("a: \"${PORT}\"", json!(80)),
+            ("a: http://a:${PORT}", json!("http://a:80")),
+            ("a: ${TTL:=5}", json!(5)),
+            ("a: \"${TTL:=5}\"", json!("5")),
+            ("a: ${TTL:=}", json!(null)),
+            ("a: ${PORT:=5}", json!(80)),
+            ("a: ${PORT}-${TTL}", json!("${PORT}-${TTL}")),
+            ("a: ${PORT%0}", json!("${PORT%0}")),
+            ("a: ${A:={{x}}}", json!("${A:={{x}}}")),
+        ] {
+            let mut document = read(text);
+            let later = document.fill_in(&given);
+            let is_known = !expected.as_str().is_some_and(|text| text.starts_with('$'));
+            assert_eq!(document.value().get("a"), Some(&expected), "{text}");
+            assert_eq!(
+                (later.known.len(), later.unknown.len()),
+                (is_known.into(), (!is_known).into()),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn finds_scalars_and_keys_but_no_commands() {
+        let text = "b: [x, \"{{y}}\"]\n${K}: 1\nc: {args: [\"${A}\"], d: ($e)}\n";
+        let mut document = read(text);
+        let later = document.fill_in(&|_: &str| None);
+        let found: Vec<&str> = later.unknown.iter().map(Pointer::as_str).collect();
+        assert_eq!(found, ["/${K}", "/b/1", "/c/d"]);
+        assert_eq!(later.first.as_ref().map(Pointer::as_str), Some("/b/1"));
+        let mut bare = document.value().clone();
+        remove(&mut bare);
+        assert_eq!(bare, json!({"apiVersion": "v1", "kind": "A", "b": ["x", null], "c": {"args": ["${A}"]}}));
+    }
+
+    #[test]
+    fn costs_follow_size() {
+        let values: String = (0..10_000).map(|it| format!("  k{it}: ${{A{it}:=5}}\n")).collect();
+        let keys: String = (0..10_000).map(|it| format!("  ${{K{it}}}: 5\n")).collect();
+        let mut document = read(&format!("a:\n{values}b:\n{keys}c: {}\n", "${a:x".repeat(100_000)));
+        let later = document.fill_in(&|_: &str| None);
+        assert_eq!((later.known.len(), later.count), (MAX_LOOKED_UP, 20_000 - MAX_LOOKED_UP));
+        let long = "x".repeat(10_000);
+        let list = "  - ${A}\n".repeat(10_000);
+        let mut document = read(&format!("{}:\n{list}", "x".repeat(1000)));
+        let later = document.fill_in(&|_: &str| Some(long.as_str()));
+        let bytes = |found: &BTreeSet<Pointer>| found.iter().map(|it| it.as_str().len()).sum::<usize>();
+        assert_eq!(later.count + later.known.len(), 10_000);
+        assert!(bytes(&later.unknown) + bytes(&later.known) < 1 << 20);
+        assert!(document.value().to_string().len() < 1 << 20);
+    }
+}
