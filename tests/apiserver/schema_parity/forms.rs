@@ -147,6 +147,7 @@ fn seeds() -> Vec<Seed> {
             "metadata": {"name": "form", "labels": labels}, "spec": spec,
         }),
         schema: Arc::new(Value::Null),
+        is_stored: false,
     };
     vec![
         seed("v1", "Pod", &spec),
