@@ -260,6 +260,21 @@ pub struct SchemaStandIn {
     /// The fields of older releases, which users still write and no definition has any more, with `[]` for the elements of
     /// a list (`spec.tools[].name`): rules of the family speak of them, or nothing does.
     pub old_fields: &'static [(&'static Kind, &'static str)],
+    /// The violations with a code of their own.
+    pub words: &'static [Words],
+}
+
+/// What a family says of a violation of a definition.
+#[derive(Debug)]
+pub struct Words {
+    /// The kinds that have the field.
+    pub kinds: &'static [&'static Kind],
+    /// The field, with `[]` for the elements of a list.
+    pub field: &'static str,
+    /// The code, which counts for violations of its cause.
+    pub code: &'static Code,
+    /// What to do, unless the violation itself says it.
+    pub help: Option<&'static str>,
 }
 
 /// An aggregated API server of the platform. The cluster's apiserver forwards requests for its kinds to it, without

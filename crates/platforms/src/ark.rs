@@ -64,6 +64,7 @@ pub static FAMILY: Family = Family {
             tolerates: validate::tolerates,
             other_release: |_, _| None,
             old_fields: &api::OLD_FIELDS,
+            words: &[],
         },
         departed: None,
         aggregated_server: Some(api::AGGREGATED_SERVER),

@@ -70,6 +70,7 @@ pub static FAMILY: Family = Family {
             tolerates: |_, _, _| false,
             other_release: validate::other_release,
             old_fields: &[],
+            words: &[],
         },
         departed: None,
         aggregated_server: None,

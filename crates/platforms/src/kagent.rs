@@ -69,6 +69,7 @@ pub static FAMILY: Family = Family {
             tolerates: |_, _, _| false,
             other_release: |_, _| None,
             old_fields: &[],
+            words: &[],
         },
         departed: Some(api::DEPARTED),
         aggregated_server: None,

@@ -63,6 +63,7 @@ pub static FAMILY: Family = Family {
             tolerates: |_, _, _| false,
             other_release: |_, _| None,
             old_fields: &[],
+            words: &[],
         },
         departed: None,
         aggregated_server: None,

@@ -5,9 +5,9 @@
 
 use memgate_model::crds::Crds;
 use memgate_model::decision::NotShown;
-use memgate_model::family::{Family, Subject};
+use memgate_model::family::{Family, SchemaStandIn, Subject, Words};
 use memgate_model::finding::{Cause, Code, Finding, Severity, excerpt};
-use memgate_model::kind::NAMESPACE;
+use memgate_model::kind::{Kind, NAMESPACE};
 use memgate_model::request::{Operation, Request};
 use memgate_model::snapshot::Snapshot;
 use memgate_platforms::common::VERSION_UNKNOWN;
@@ -182,14 +182,36 @@ fn add(
         };
         *count += 1;
         if *count <= MAX_REPORTED {
-            let is_type = of_definition
-                && matches!(violation.rule, Rule::Type { .. })
-                && subject.kind.schema.reads(&violation.pointer);
-            findings.push(finding(if is_type { stand_in.wrong_type } else { stand_in.code }, violation));
+            findings.push(in_own_words(stand_in, (subject.kind, of_definition), violation));
         }
     }
     let not_shown = |count: usize| count.saturating_sub(MAX_REPORTED);
     NotShown { denials: not_shown(denials), warnings: not_shown(warnings) }
+}
+
+/// The finding about a violation, as a family says it.
+fn in_own_words(
+    stand_in: &SchemaStandIn,
+    (kind, of_definition): (&Kind, bool),
+    violation: &SchemaViolation<'_>,
+) -> Finding {
+    let mut finding = finding(stand_in.code, violation);
+    if !of_definition {
+        return finding;
+    }
+    if matches!(violation.rule, Rule::Type { .. }) && kind.schema.reads(&violation.pointer) {
+        finding.code = stand_in.wrong_type;
+        return finding;
+    }
+    let (path, cause) = (unknown_fields::path(&violation.pointer), finding.cause);
+    let is_about =
+        |words: &&Words| words.code.cause == cause && words.field == path && words.kinds.contains(&kind);
+    let Some(words) = stand_in.words.iter().find(is_about) else { return finding };
+    finding.code = words.code;
+    match words.help {
+        Some(help) => finding.help(help),
+        None => finding,
+    }
 }
 
 fn version_unknown(crd: &Crd, version: &str) -> Option<Finding> {

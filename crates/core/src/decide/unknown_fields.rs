@@ -119,7 +119,7 @@ fn few<'f>(fields: impl Iterator<Item = &'f str>) -> String {
 }
 
 /// The path of a field with `[]` for each list element, as tables of fields write it: `spec.headers[].value`.
-fn path(pointer: &Pointer) -> String {
+pub(super) fn path(pointer: &Pointer) -> String {
     let mut path = String::new();
     for token in pointer.tokens() {
         if list_index(&token).is_some() {

@@ -92,11 +92,6 @@ pub(crate) const ACCESSES: [&str; 2] = ["read-write", "read-only"];
 pub(crate) const VISIBILITIES: [&str; 3] = ["public", "trusted", "private"];
 /// The actions when the budget is spent that the CRD's schema accepts; the first is the default.
 pub(crate) const BUDGET_ACTIONS: [&str; 2] = ["halt", "warn"];
-/// The decay functions that the CRD's schema accepts; the first is the default.
-pub(crate) const DECAYS: [&str; 2] = ["linear", "exponential"];
-/// The kinds of evidence that the CRD's schema accepts, the best first.
-pub(crate) const EVIDENCE_KINDS: [&str; 4] =
-    ["tool_result", "external_source", "llm_interpretation", "agent_opinion"];
 /// The referrer.
 pub(crate) static AGENT: Kind = kind("Agent", "agents", schemas::AGENT);
 /// The name of Agent before release 0.10.

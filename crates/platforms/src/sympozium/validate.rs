@@ -4,6 +4,7 @@
 //! warn about values that the platform ignores, clamps or overrides.
 
 mod agent;
+pub(crate) mod definition;
 mod ensemble;
 mod membrane;
 mod names;
@@ -21,7 +22,6 @@ use memgate_model::finding::{Severity, excerpt};
 use memgate_model::request::Operation;
 use memgate_primitives::number::more;
 use memgate_primitives::pointer::unescape;
-use memgate_schema::violation::{Rule, SchemaViolation};
 
 use self::report::Report;
 use super::api::agent::has_memory;
@@ -29,7 +29,7 @@ use super::api::{
     AGENT, AGENT_OLD, AGENT_RUN, ENSEMBLE, ENSEMBLE_OLD, HARNESS_SESSION, MEMORY_SKILL, SKILL_PACK,
     SYSTEM_NAMESPACE, WORKSPACE_SESSION, is_true,
 };
-use super::codes::{MEMORY_PACK_DELETE, MEMORY_PACK_SERVER, SCHEMA, TOOL_NAME_BUILTIN};
+use super::codes::{MEMORY_PACK_DELETE, MEMORY_PACK_SERVER, TOOL_NAME_BUILTIN};
 
 pub(crate) use self::pods::skill_pack_missing;
 
@@ -50,10 +50,6 @@ pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     } else {
         Vec::new()
     };
-    // What newer definitions refuse, an apiserver refuses by its own.
-    if !state.of_files() {
-        findings.retain(|finding| *finding.code != SCHEMA);
-    }
     // Only findings that are compared with those of another object need the path.
     if subject.old.is_some() || !state.budget().wants_warnings() {
         for finding in findings.iter_mut().filter(|finding| finding.severity == Severity::Deny) {
@@ -114,55 +110,6 @@ fn about_agents(mut users: Vec<Cow<'_, str>>, message: impl Fn(&str, usize) -> S
     };
     let whole = (1..=MAX_NAMES).rev().map(|names| about(names, MAX_NAME_CHARS)).find(|text| fits(text));
     (!users.is_empty()).then(|| whole.unwrap_or_else(|| fit_message(|limit| about(1, limit))))
-}
-
-/// Whether a violation of the schema is accepted in an object of this kind, given the object as it was written.
-pub(crate) fn tolerates(kind: &Kind, written: &Tree, violation: &SchemaViolation<'_>) -> bool {
-    let place = violation.pointer.as_str();
-    let missing = matches!(violation.rule, Rule::Required(..));
-    if *kind == AGENT || *kind == AGENT_OLD {
-        let model = ["/spec", "/spec/agents", "/spec/agents/default", "/spec/agents/default/model"];
-        return missing && model.contains(&place);
-    }
-    if *kind == AGENT_RUN {
-        let old_name = || written.text_at(&["spec", "instanceRef"]).is_some();
-        return missing && place == "/spec/agentRef" && old_name();
-    }
-    let is_object = matches!(violation.rule, Rule::Type { got: "object", .. });
-    if *kind != ENSEMBLE && *kind != ENSEMBLE_OLD || !missing && !is_object {
-        return false;
-    }
-    if is_object {
-        return is_skill(place);
-    }
-    let path: Vec<_> = place.split('/').skip(1).collect();
-    match path.as_slice() {
-        ["spec"]
-        | ["spec", "agentConfigs" | "personas"]
-        | ["spec", "agentConfigs" | "personas", _, "systemPrompt"] => true,
-        ["spec", "sharedMemory", rule @ .., "agentConfig" | "persona"] => has_config(written, rule),
-        _ => false,
-    }
-}
-
-/// Whether a pointer is to a skill of a config. It does not allocate a list of tokens, since it may be called for
-/// every element of a list.
-fn is_skill(pointer: &str) -> bool {
-    let configs = ["/spec/agentConfigs/", "/spec/personas/"];
-    let Some(rest) = configs.iter().find_map(|configs| pointer.strip_prefix(configs)) else { return false };
-    let mut tokens = rest.split('/').skip(1);
-    tokens.next() == Some("skills") && tokens.next().is_some() && tokens.next().is_none()
-}
-
-/// Whether a rule of the shared memory names its config, in the old field or the current one.
-fn has_config<'t>(written: &'t Tree, rule: &[&str]) -> bool {
-    let below = |tree: &'t Tree, token: &&str| match token.parse::<usize>() {
-        Ok(index) => tree.elements().get(index),
-        Err(_) => tree.get(token),
-    };
-    let rule = written.at(&["spec", "sharedMemory"]).and_then(|shared| rule.iter().try_fold(shared, below));
-    let text = |name| rule.and_then(|rule| rule.get(name)).and_then(Tree::text).is_some();
-    text("agentConfig") || text("persona")
 }
 
 /// The tools that the agent's runner has built in.

@@ -10,8 +10,8 @@ use crate::sympozium::api::{
     ENSEMBLE_LABEL, STORAGE_SIZE_DEFAULT, WORKSPACE_SESSION, is_true, label, private_server,
 };
 use crate::sympozium::codes::{
-    AGENT_DELETE_DATA_LOSS, AUTO_STORE_NO_EFFECT, CRD_REQUIRED, LEGACY_MEMORY, MANAGED_AGENT_EDIT, SCHEMA,
-    SKILL_REMOVED, WORKSPACE_CLASS_CHANGED, WORKSPACE_DELETE_DATA_LOSS, WORKSPACE_NO_EFFECT, WORKSPACE_OFF,
+    AGENT_DELETE_DATA_LOSS, AUTO_STORE_NO_EFFECT, LEGACY_MEMORY, MANAGED_AGENT_EDIT, SKILL_REMOVED,
+    WORKSPACE_CLASS_CHANGED, WORKSPACE_DELETE_DATA_LOSS, WORKSPACE_NO_EFFECT, WORKSPACE_OFF,
     WORKSPACE_SHRINK, WORKSPACE_SIZE_INVALID, WORKSPACE_TTL_INVALID,
 };
 use crate::sympozium::lookup;
@@ -23,8 +23,7 @@ use super::{Report, names, pods, run};
 
 pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let (agent, report) = (subject.object, Report::new(state.budget()));
-    let mut findings: Vec<Finding> = crd_required(agent, state, report).into_iter().collect();
-    findings.extend(names::agent(subject, report));
+    let mut findings = names::agent(subject, report);
     findings.extend(pods::skill_findings(subject, state));
     findings.extend(memory(subject, report));
     findings.extend(pods::volume_warnings(agent, report));
@@ -60,17 +59,6 @@ pub(super) fn deleted(subject: &Subject<'_>) -> Vec<Finding> {
     let of_sessions = is_per_session(subject.object).then(message);
     let finding = |message| Finding::warn(&AGENT_DELETE_DATA_LOSS, Pointer::root(), message);
     of_memory.into_iter().chain(of_sessions).map(finding).collect()
-}
-
-/// Denies in files what an apiserver refuses. It accepts an Agent without a spec, and in a cluster it has accepted this
-/// one.
-fn crd_required(agent: &Tree, state: &StateReader<'_>, report: Report<'_>) -> Option<Finding> {
-    let paths: [&[&str]; 2] = [&["spec", "agents"], &["spec", "agents", "default", "model"]];
-    let missing = paths.into_iter().find(|path| agent.at(path).is_none())?;
-    let at = || missing.iter().fold(Pointer::root(), |pointer, key| pointer.key(key));
-    let text = || "required by the CRD";
-    let is_refused = state.of_files() && agent.get("spec").is_some();
-    if is_refused { report.deny(&CRD_REQUIRED, at, text) } else { report.warn(&CRD_REQUIRED, at, text) }
 }
 
 fn memory(subject: &Subject<'_>, report: Report<'_>) -> Vec<Finding> {
@@ -198,12 +186,6 @@ pub(super) fn session_findings(subject: &Subject<'_>, state: &mut StateReader<'_
         return findings;
     }
     findings.extend(ttl(spec, "idleTimeout", &here, report));
-    for field in ["agentRef", "runtimeRef"] {
-        let text = |spec: &Tree| spec.text_at(&[field]).map(str::to_owned);
-        if old.is_some_and(|old| text(old) != text(spec)) {
-            findings.extend(report.deny(&SCHEMA, || here.key(field), || "Invalid value: it cannot change"));
-        }
-    }
     findings
 }
 
@@ -228,37 +210,15 @@ fn ttl(tree: &Tree, field: &'static str, here: &Pointer, report: Report<'_>) -> 
 
 /// Reports a size of which upstream cannot make a claim; it only warns about one that is not used.
 fn size(tree: &Tree, here: &Pointer, is_used: bool, report: Report<'_>) -> Option<Finding> {
-    let text = tree.text_at(&["size"])?;
-    let at = || here.key("size");
-    let shown = excerpt(text);
-    let finding = if !is_size(text) {
-        let message =
-            move || format!("Invalid value: {}: must be a number with a unit, e.g. \"1Gi\"", quoted(&shown));
-        report.deny(&SCHEMA, at, message)
-    } else if billionths(text).is_some_and(|size| size > 0) {
-        None
+    let text = tree.text_at(&["size"]).filter(|text| billionths(text).is_none_or(|size| size <= 0))?;
+    let (at, shown) = (|| here.key("size"), excerpt(text));
+    let invalid = |size: &str| format!("Invalid value: {}", quoted(size));
+    let finding = if is_used {
+        report.deny(&WORKSPACE_SIZE_INVALID, at, move || invalid(&shown))
     } else {
-        let invalid = |size: &str| format!("Invalid value: {}", quoted(size));
-        if is_used {
-            report.deny(&WORKSPACE_SIZE_INVALID, at, move || invalid(&shown))
-        } else {
-            report.warn_of(&WORKSPACE_SIZE_INVALID, at, [text], move |[size]| invalid(size))
-        }
+        report.warn_of(&WORKSPACE_SIZE_INVALID, at, [text], move |[size]| invalid(size))
     };
     Some(finding?.fingerprint_value(text).help("use a quantity greater than 0, e.g. \"10Gi\""))
-}
-
-/// Whether a text is a size by upstream's pattern: a number with a fraction and letters.
-fn is_size(text: &str) -> bool {
-    let digits = |text: &str| text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-    let whole = digits(text);
-    let rest = text.get(whole..).unwrap_or_default();
-    let unit = match rest.strip_prefix('.') {
-        Some(fraction) if digits(fraction) == 0 => return false,
-        Some(fraction) => fraction.get(digits(fraction)..).unwrap_or_default(),
-        None => rest,
-    };
-    whole > 0 && unit.bytes().all(|b| b.is_ascii_alphabetic())
 }
 
 /// Warns about a smaller size: the claims of existing sessions keep theirs.

@@ -12,8 +12,8 @@ use crate::sympozium::api::shared_memory::{AccessRule, SharedMemory};
 use crate::sympozium::api::{ACCESSES, AGENT, AGENT_OLD, ENSEMBLE_OLD, is_true, shared_server};
 use crate::sympozium::codes::{
     ACCESS_CONFIG_CONFLICT, ACCESS_CONFIG_REQUIRED, ACCESS_CONFIG_UNKNOWN, ACCESS_DUPLICATE,
-    ACCESS_UNCOVERED, ACCESS_UNSUPPORTED, EXCLUDE_DATA_LOSS, LEGACY_PERSONAS, MEMBRANE_WITHOUT_MEMORY,
-    RELATIONSHIP_UNKNOWN, SHARED_MEMORY_DATA_LOSS, STORAGE_SIZE_CHANGED, STORAGE_SIZE_INVALID,
+    ACCESS_UNCOVERED, EXCLUDE_DATA_LOSS, LEGACY_PERSONAS, MEMBRANE_WITHOUT_MEMORY, RELATIONSHIP_UNKNOWN,
+    SHARED_MEMORY_DATA_LOSS, STORAGE_SIZE_CHANGED, STORAGE_SIZE_INVALID,
 };
 use memgate_model::finding::excerpt;
 use memgate_primitives::quantity::billionths;
@@ -243,8 +243,6 @@ pub(super) fn access_findings(
     findings: &mut Vec<Finding>,
 ) {
     for rule in &shared.rules {
-        let access = || place(rule).key("access");
-        findings.extend(report.unsupported(&ACCESS_UNSUPPORTED, access, rule.access, &ACCESSES));
         match rule.config() {
             None => findings.extend(without_config(rule, report)),
             Some(name) if report.wants_warnings() => {

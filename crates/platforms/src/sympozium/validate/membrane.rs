@@ -1,16 +1,14 @@
 //! Validates the membrane, which controls which entries agents see of each other, and its numbers and durations.
 
 use crate::prelude::*;
+use crate::sympozium::api::ACCESSES;
 use crate::sympozium::api::ensemble::{Ensemble, VisibilitySource, effective_visibility, with_peers};
 use crate::sympozium::api::shared_memory::{Membrane, PermeabilityRule, SharedMemory, TrustGroup};
-use crate::sympozium::api::{ACCESSES, BUDGET_ACTIONS, DECAYS, EVIDENCE_KINDS, VISIBILITIES};
 use crate::sympozium::codes::{
     BREAKER_COOLDOWN_IGNORED, BREAKER_COOLDOWN_INVALID, BREAKER_FAILURES_LOW, DECAY_IGNORED,
-    DECAY_UNSUPPORTED, EVIDENCE_KIND_UNSUPPORTED, EXPOSE_READ_ONLY, PERMEABILITY_CONFIG_REQUIRED,
-    PERMEABILITY_CONFIG_UNKNOWN, PERMEABILITY_DUPLICATE, TAG_INVALID, TOKEN_ACTION_UNSUPPORTED,
-    TOKEN_NEGATIVE, TOKEN_NO_EFFECT, TOKEN_PER_RUN_ABOVE_TOTAL, TRUST_GROUP_DUPLICATE,
-    TRUST_GROUP_MEMBER_UNKNOWN, TRUST_GROUP_NAME_REQUIRED, TRUST_GROUP_TOO_SMALL, TRUSTED_WITHOUT_PEERS,
-    TTL_INVALID, VISIBILITY_UNSUPPORTED,
+    EXPOSE_READ_ONLY, PERMEABILITY_CONFIG_UNKNOWN, PERMEABILITY_DUPLICATE, TAG_INVALID, TOKEN_NEGATIVE,
+    TOKEN_NO_EFFECT, TOKEN_PER_RUN_ABOVE_TOTAL, TRUST_GROUP_DUPLICATE, TRUST_GROUP_MEMBER_UNKNOWN,
+    TRUST_GROUP_NAME_REQUIRED, TRUST_GROUP_TOO_SMALL, TRUSTED_WITHOUT_PEERS, TTL_INVALID,
 };
 use memgate_model::finding::excerpt;
 use memgate_primitives::duration::nanoseconds;
@@ -30,8 +28,6 @@ pub(super) fn findings<'t>(
     report: Report<'_>,
     findings: &mut Vec<Finding>,
 ) {
-    let (default, at) = (membrane.default_visibility, || pointer().key("defaultVisibility"));
-    findings.extend(report.unsupported(&VISIBILITY_UNSUPPORTED, at, default, &VISIBILITIES));
     let rules = Rules { ensemble, shared, membrane, report };
     let list = pointer().key("permeability");
     for rule in &membrane.permeability {
@@ -58,17 +54,10 @@ impl Rules<'_, '_> {
     fn permeability(&self, rule: &PermeabilityRule<'_>, list: &Pointer, findings: &mut Vec<Finding>) {
         let report = self.report;
         let here = || list.index(rule.index);
-        let at = || here().key("defaultVisibility");
-        findings.extend(report.unsupported(&VISIBILITY_UNSUPPORTED, at, rule.visibility, &VISIBILITIES));
         self.tags(|| here().key("exposeTags"), &rule.expose_tags, findings);
         self.tags(|| here().key("acceptTags"), &rule.accept_tags, findings);
         let at = || here().key("agentConfig");
-        let Some(name) = rule.config else {
-            return findings.extend(report.deny(&PERMEABILITY_CONFIG_REQUIRED, at, || "Required value"));
-        };
-        if !report.wants_warnings() {
-            return;
-        }
+        let Some(name) = rule.config.filter(|_| report.wants_warnings()) else { return };
         if !self.ensemble.has_config(name) {
             findings.extend(report.not_found(&PERMEABILITY_CONFIG_UNKNOWN, at, name, self.ensemble));
         }
@@ -116,12 +105,9 @@ impl Rules<'_, '_> {
     fn trust_group(&self, group: &TrustGroup<'_>, list: &Pointer, findings: &mut Vec<Finding>) {
         let report = self.report;
         let at = || list.index(group.index).key("name");
-        let required = || "Required value";
         match group.name {
-            None => findings.extend(report.deny(&TRUST_GROUP_NAME_REQUIRED, at, required)),
-            Some("") => findings.extend(report.warn(&TRUST_GROUP_NAME_REQUIRED, at, required)),
-            Some(_) if !report.wants_warnings() => {}
-            Some(name) => {
+            Some("") => findings.extend(report.warn(&TRUST_GROUP_NAME_REQUIRED, at, || "Required value")),
+            Some(name) if report.wants_warnings() => {
                 if let Some(first) = self.membrane.group(name).filter(|first| first.index != group.index) {
                     let related = |finding: Finding| {
                         let first = list.index(first.index).key("name");
@@ -131,6 +117,7 @@ impl Rules<'_, '_> {
                     findings.extend(finding.map(related));
                 }
             }
+            _ => {}
         }
         if report.wants_warnings() {
             self.members(group, list, findings);
@@ -191,11 +178,6 @@ pub(super) fn limit_findings(membrane: &Membrane<'_>, report: Report<'_>) -> Vec
         findings.extend(ttl(decay, &here, report));
         findings.extend(decay_function(decay, &here, report));
     }
-    if let Some((policy, here)) = section("evidencePolicy") {
-        let kind = policy.text_at(&["minKind"]);
-        let at = || here.key("minKind");
-        findings.extend(report.unsupported(&EVIDENCE_KIND_UNSUPPORTED, at, kind, &EVIDENCE_KINDS));
-    }
     findings
 }
 
@@ -204,9 +186,7 @@ fn integer(tree: &Tree, field: &str) -> Option<i64> {
 }
 
 fn token_budget(budget: &Tree, here: &Pointer, report: Report<'_>) -> Vec<Finding> {
-    let (action, at) = (budget.text_at(&["action"]), || here.key("action"));
-    let unsupported = report.unsupported(&TOKEN_ACTION_UNSUPPORTED, at, action, &BUDGET_ACTIONS);
-    let mut findings: Vec<Finding> = unsupported.into_iter().collect();
+    let mut findings = Vec::new();
     let [total, per_run] = ["maxTokens", "maxTokensPerRun"].map(|field| {
         let number = integer(budget, field).unwrap_or(0);
         if number < 0 {
@@ -267,11 +247,7 @@ fn invalid(text: &str) -> String {
 }
 
 fn decay_function(decay: &Tree, here: &Pointer, report: Report<'_>) -> Option<Finding> {
-    let function = decay.text_at(&["decayFunction"]);
-    let at = || here.key("decayFunction");
-    if function == Some(DECAYS[1]) {
-        let text = || "\"exponential\" is never read: entries are filtered by ttl only";
-        return report.warn(&DECAY_IGNORED, at, text);
-    }
-    report.unsupported(&DECAY_UNSUPPORTED, at, function, &DECAYS)
+    decay.text_at(&["decayFunction"]).filter(|function| *function == "exponential")?;
+    let text = || "\"exponential\" is never read: entries are filtered by ttl only";
+    report.warn(&DECAY_IGNORED, || here.key("decayFunction"), text)
 }

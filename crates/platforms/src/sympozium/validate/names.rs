@@ -6,7 +6,7 @@ use crate::message::fit_names;
 use crate::prelude::*;
 use crate::sympozium::api::agent::has_memory;
 use crate::sympozium::api::ensemble::{AgentConfig, Ensemble};
-use crate::sympozium::api::{MAX_AGENT_NAME_BYTES, MAX_ENSEMBLE_NAME_BYTES};
+use crate::sympozium::api::{ENSEMBLE, MAX_AGENT_NAME_BYTES, MAX_ENSEMBLE_NAME_BYTES};
 use crate::sympozium::codes::{
     AGENT_NAME_TOO_LONG, CONFIG_NAME_DUPLICATE, CONFIG_NAME_REQUIRED, CRD_REQUIRED, MAX_SIZE,
     NAME_NOT_SERVICE, NAME_TOO_LONG, SEEDS_DISABLED, SEEDS_EMPTY, SKILLS_OBJECT_FORM,
@@ -161,9 +161,7 @@ pub(super) fn config_findings(
     findings: &mut Vec<Finding>,
 ) {
     let list = ensemble.configs_pointer();
-    if subject.object.at(&["spec", ensemble.configs_field]).is_none() {
-        findings.extend(report.warn(&CRD_REQUIRED, || list.clone(), || "required by the CRD"));
-    }
+    let is_old_field = ensemble.configs_field == "personas" && *subject.kind == ENSEMBLE;
     duplicates(ensemble, report, findings);
     for config in &ensemble.configs {
         let here = || list.index(config.index);
@@ -171,9 +169,10 @@ pub(super) fn config_findings(
             let at = || here().key("name");
             findings.extend(report.deny(&CONFIG_NAME_REQUIRED, at, || "Required value"));
         }
-        if config.tree.get("systemPrompt").is_none() {
+        // Of the newer kind, whose definition does not have the old field.
+        if is_old_field && config.tree.get("systemPrompt").is_none() {
             let at = || here().key("systemPrompt");
-            findings.extend(report.warn(&CRD_REQUIRED, at, || "required by the CRD"));
+            findings.extend(report.deny(&CRD_REQUIRED, at, || "Required value"));
         }
         findings.extend(skills(config, || here().key("skills"), report));
         findings.extend(memory(config, || here().key("memory"), report));
@@ -203,14 +202,17 @@ fn duplicates(ensemble: &Ensemble<'_>, report: Report<'_>, findings: &mut Vec<Fi
     }
 }
 
-/// Warns about skills in the form of an Agent's. The CRD's schema requires a plain name, but users copy objects.
+/// Denies skills in the form of an Agent's, which users copy.
 fn skills(config: &AgentConfig<'_>, list: impl Fn() -> Pointer, report: Report<'_>) -> Vec<Finding> {
     let skills = config.tree.list_at(&["skills"]).iter().enumerate();
     let objects = skills.filter(|(_, skill)| matches!(skill, Tree::Map(_) | Tree::Texts(_)));
-    const FORM: &str = "the CRD wants a plain string, not an object";
-    objects
-        .filter_map(|(index, _)| report.warn(&SKILLS_OBJECT_FORM, || list().index(index), || FORM))
-        .collect()
+    let finding = |(index, skill): (usize, &Tree)| {
+        let meant =
+            skill.text_at(&["skillPackRef"]).map(|name| format!("; write {}", quoted(&excerpt(name))));
+        let text = move || format!("must be of type string{}", meant.as_deref().unwrap_or_default());
+        report.deny(&SKILLS_OBJECT_FORM, || list().index(index), text)
+    };
+    objects.filter_map(finding).collect()
 }
 
 fn memory(config: &AgentConfig<'_>, here: impl Fn() -> Pointer, report: Report<'_>) -> Vec<Finding> {

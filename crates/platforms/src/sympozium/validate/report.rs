@@ -83,26 +83,6 @@ impl<'w> Report<'w> {
         })
     }
 
-    /// Denies a value that the CRD's schema does not accept. An empty value is never accepted.
-    pub(super) fn unsupported(
-        self,
-        code: &'static Code,
-        at: impl FnOnce() -> Pointer,
-        value: Option<&str>,
-        supported: &'static [&'static str],
-    ) -> Option<Finding> {
-        let value = value.filter(|value| !supported.contains(value))?;
-        let shown = excerpt(value);
-        let details = move |at: &Pointer| {
-            let listed: Vec<String> = supported.iter().map(|value| quoted(value)).collect();
-            let (field, listed) = (at.field(), listed.join(", "));
-            let message =
-                format!("{field}: Unsupported value: {}: supported values: {listed}", quoted(&shown));
-            Details::from(message).help(suggest::help(&shown, supported.iter().copied()))
-        };
-        Some(self.deny_whole(code, at, details)?.fingerprint_value(value))
-    }
-
     /// A warning about a second entry with the same name. The first entry counts.
     pub(super) fn duplicate_value(
         self,
@@ -139,24 +119,6 @@ impl<'w> Report<'w> {
 mod tests {
     use super::*;
     use crate::sympozium::codes::TYPE_INVALID;
-    use std::borrow::Cow;
-
-    #[test]
-    fn says_which_value_was_meant() {
-        let budget = Budget::default();
-        let help = |value| {
-            let at = || Pointer::new("/spec/access");
-            let finding = Report::new(&budget).unsupported(
-                &TYPE_INVALID,
-                at,
-                Some(value),
-                &["read-write", "read-only"],
-            );
-            finding.expect("a denial").help_text().map(Cow::into_owned)
-        };
-        assert_eq!(help("readonly").as_deref(), Some("did you mean \"read-only\"?"));
-        assert_eq!(help("all"), None);
-    }
 
     #[test]
     fn makes_no_warnings_where_only_denials_are_needed() {
