@@ -56,6 +56,7 @@ pub(crate) static FAMILY: Family = Family {
             tolerates: |_, _, _| false,
             other_release: |_, _| None,
             old_fields: &[],
+            words: &[],
         },
         departed: None,
         aggregated_server: None,

@@ -15,32 +15,7 @@ pub(super) struct Designs {
     knows_formats: bool,
 }
 
-/// A difference that a check reports by a warning.
-struct Reported {
-    code: &'static str,
-    /// What all causes of the apiserver's refusal hold, so that no other fault hides behind this one.
-    cause: &'static str,
-    reason: &'static str,
-}
-
-const REPORTED: [Reported; 3] = [
-    Reported {
-        code: "sympozium/crd-required",
-        cause: "Required value",
-        reason: "the documentation of Sympozium shows objects without what its CRDs require",
-    },
-    Reported {
-        code: "sympozium/legacy-personas",
-        cause: "Required value",
-        reason: "objects of older releases of Sympozium are read as what they mean",
-    },
-    Reported {
-        code: "sympozium/skills-object-form",
-        cause: "must be of type string",
-        reason: "skills are read in both forms that the documentation of Sympozium shows",
-    },
-];
-
+const PERSONAS: &str = "objects of older releases of Sympozium are read as what they mean";
 const UNRELEASED: &str = "MemoryBackend is in no release of Orka, so its bundled CRD refuses nothing";
 const OF_QUERY: &str = "Ark itself takes another form of these fields of a Query";
 const LATER: &str = "later versions of Sympozium do not ask for it";
@@ -88,20 +63,22 @@ impl Designs {
         }
         let causes = &apiserver.causes;
         let all = |is: &dyn Fn(&str) -> bool| !causes.is_empty() && causes.iter().all(|cause| is(cause));
-        let by_code = |reported: &&Reported| {
-            // An Agent without what its CRD requires is denied.
-            let is_agent = mutant.kind == "Agent" && reported.code == "sympozium/crd-required";
-            !is_agent && check.codes.contains(&reported.code) && all(&|cause| cause.contains(reported.cause))
-        };
+        let personas = check.codes.contains(&"sympozium/legacy-personas")
+            && all(&|cause| cause.contains("Required value"));
         let generated = mutant.has_generated_name && all(&|cause| cause.contains("Too long"));
         let unreleased = mutant.kind == "MemoryBackend" && all(&|cause| !cause.starts_with("metadata"));
         let open = ["spec.type ", "spec.target ", "spec.input ", "spec "];
         let of_query = mutant.kind == "Query" && all(&|cause| open.iter().any(|it| cause.starts_with(it)));
         let needed = ["spec.model.provider Required", "spec.model.authSecretRef Required"];
         let later = mutant.kind == "AgentRun" && all(&|cause| needed.iter().any(|it| cause.starts_with(it)));
-        let others = [(generated, GENERATED), (unreleased, UNRELEASED), (of_query, OF_QUERY), (later, LATER)];
-        let reported = REPORTED.iter().find(by_code).map(|reported| reported.reason);
-        reported.or_else(|| others.into_iter().find(|(is, _)| *is).map(|(_, reason)| reason))
+        let reasons = [
+            (personas, PERSONAS),
+            (generated, GENERATED),
+            (unreleased, UNRELEASED),
+            (of_query, OF_QUERY),
+            (later, LATER),
+        ];
+        reasons.into_iter().find(|(is, _)| *is).map(|(_, reason)| reason)
     }
 }
 
