@@ -36,6 +36,8 @@ pub enum Schema {
     /// As `Open`, and a digest of the whole object is kept beside the fields: for objects that are compared as a
     /// whole.
     Compared(&'static [Field]),
+    /// As `Open`, or a text.
+    Either(&'static [Field]),
     /// An object whose entries are all kept, such as labels.
     Texts,
     /// An object of which only the keys are kept. Used for the data of Secrets, so that secret values are never kept
@@ -76,9 +78,11 @@ impl Schema {
     /// The fields of an object; empty for everything else.
     pub const fn fields(&self) -> &'static [Field] {
         match self {
-            Self::Open(fields) | Self::Pruned(fields) | Self::Whole(fields) | Self::Compared(fields) => {
-                fields
-            }
+            Self::Open(fields)
+            | Self::Pruned(fields)
+            | Self::Whole(fields)
+            | Self::Compared(fields)
+            | Self::Either(fields) => fields,
             _ => &[],
         }
     }
@@ -122,7 +126,7 @@ impl Schema {
     /// The name of the expected JSON type, as messages write it; `None` if any type is allowed.
     pub const fn type_name(&self) -> Option<&'static str> {
         match self {
-            Self::Any => None,
+            Self::Any | Self::Either(_) => None,
             Self::Text | Self::Credential => Some("string"),
             Self::Integer => Some("integer"),
             Self::Boolean => Some("boolean"),
@@ -165,6 +169,7 @@ macro_rules! __schema {
     (open { $($fields:tt)* }) => { $crate::schema::schema!(@of Open $($fields)*) };
     (whole { $($fields:tt)* }) => { $crate::schema::schema!(@of Whole $($fields)*) };
     (compared { $($fields:tt)* }) => { $crate::schema::schema!(@of Compared $($fields)*) };
+    (either { $($fields:tt)* }) => { $crate::schema::schema!(@of Either $($fields)*) };
     (pruned { $($fields:tt)* }) => { $crate::schema::schema!(@of Pruned $($fields)*) };
     ([$($element:tt)+]) => { $crate::schema::Schema::List(&$crate::schema::schema!($($element)+)) };
     (any) => { $crate::schema::Schema::Any };

@@ -583,7 +583,8 @@ impl<'de> Visitor<'de> for TreeSeed<'_, '_> {
             Schema::Open(fields)
             | Schema::Pruned(fields)
             | Schema::Whole(fields)
-            | Schema::Compared(fields) => read_fields(map, fields, self).map(Tree::Map),
+            | Schema::Compared(fields)
+            | Schema::Either(fields) => read_fields(map, fields, self).map(Tree::Map),
             Schema::Texts => read_texts(map, self),
             Schema::Keys => read_keys(map).map(|keys| Tree::Texts(keys.into())),
             _ => {

@@ -93,7 +93,10 @@ pub(super) fn unequal_fields(verdicts: &Verdicts) -> Vec<String> {
     let silent: Vec<&str> =
         silent.filter(|(kind, _)| kind.kind == mutant.kind).map(|(_, field)| *field).collect();
     let is_silent = |field: &str| silent.contains(&without_indexes(field).as_str());
-    let untold = apiserver.unknown.iter().filter(|field| !check.told.contains(*field) && !is_silent(field));
+    // Below a value of the wrong type a check looks no further.
+    let is_below = |field: &str| check.wrong_types.iter().any(|place| field.starts_with(place));
+    let is_untold = |field: &&String| !check.told.contains(*field) && !is_silent(field) && !is_below(field);
+    let untold = apiserver.unknown.iter().filter(is_untold);
     let invented = check.unknown.difference(&apiserver.unknown);
     untold
         .map(|field| format!("the apiserver alone knows no {field}"))

@@ -60,6 +60,8 @@ pub(super) struct Verdict {
     pub(super) unknown: BTreeSet<String>,
     /// The fields about which it says anything; none of an apiserver.
     pub(super) told: BTreeSet<String>,
+    /// The places of values of the wrong type; none of an apiserver.
+    pub(super) wrong_types: BTreeSet<String>,
     /// Whether the object could be read at all.
     pub(super) is_decoded: bool,
     /// Why, in its own words.
@@ -203,10 +205,12 @@ fn verdict(
     let denied = denied.map(|finding| format!("{} {}", finding.code.name, finding.pointer.as_str()));
     let field = |finding: &&Finding| field(object, &finding.pointer);
     let unknown = findings.iter().filter(|finding| finding.code.name.ends_with("/unknown-field"));
+    let is_type = |finding: &&&Finding| finding.message().contains(": must be of type ");
     Verdict {
         allowed,
         unknown: unknown.map(field).collect(),
         told: findings.iter().map(field).collect(),
+        wrong_types: findings.iter().filter(is_type).map(field).collect(),
         is_decoded: true,
         codes: findings.iter().map(|finding| finding.code.name).collect(),
         causes: denied.collect(),
@@ -250,6 +254,7 @@ async fn ask(client: &Client, home: &str, mutant: &Mutant) -> Result<Verdict> {
         denied_by_form: false,
         unknown: answer.warnings.iter().filter_map(unknown).collect(),
         told: BTreeSet::new(),
+        wrong_types: BTreeSet::new(),
         is_decoded: answer.granted() || answer.status == 422,
         words,
     })

@@ -99,7 +99,7 @@ pub(super) const ENSEMBLE: Schema = schema! { open {
 /// Kept with a digest, since two entries with the same name may differ in any field.
 const CONFIGS: Schema = schema! { [compared {
     "name" "systemPrompt" "displayName" "model" "provider" "baseURL": text,
-    "skills": [any],
+    "skills": [either { "skillPackRef": text, }],
     "memory": open { "enabled": boolean, "maxSizeKB": integer, "autoStore": boolean, "seeds": [text], },
     "env": texts,
 }] };

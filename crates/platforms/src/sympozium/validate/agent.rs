@@ -210,7 +210,8 @@ fn ttl(tree: &Tree, field: &'static str, here: &Pointer, report: Report<'_>) -> 
 
 /// Reports a size of which upstream cannot make a claim; it only warns about one that is not used.
 fn size(tree: &Tree, here: &Pointer, is_used: bool, report: Report<'_>) -> Option<Finding> {
-    let text = tree.text_at(&["size"]).filter(|text| billionths(text).is_none_or(|size| size <= 0))?;
+    let is_invalid = |text: &&str| is_size(text) && billionths(text).is_none_or(|size| size <= 0);
+    let text = tree.text_at(&["size"]).filter(is_invalid)?;
     let (at, shown) = (|| here.key("size"), excerpt(text));
     let invalid = |size: &str| format!("Invalid value: {}", quoted(size));
     let finding = if is_used {
@@ -219,6 +220,13 @@ fn size(tree: &Tree, here: &Pointer, is_used: bool, report: Report<'_>) -> Optio
         report.warn_of(&WORKSPACE_SIZE_INVALID, at, [text], move |[size]| invalid(size))
     };
     Some(finding?.fingerprint_value(text).help("use a quantity greater than 0, e.g. \"10Gi\""))
+}
+
+/// Whether a text fits the pattern of sizes: a number and letters.
+fn is_size(text: &str) -> bool {
+    let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    number.split('.').count() <= 2 && number.split('.').all(digits)
 }
 
 /// Warns about a smaller size: the claims of existing sessions keep theirs.
