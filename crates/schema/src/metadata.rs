@@ -33,6 +33,8 @@ pub(super) static OBJECT_META: LazyLock<SchemaNode> = LazyLock::new(|| {
         "labels": texts, "annotations": texts,
         "finalizers": {"type": "array", "nullable": true, "items": text},
         "ownerReferences": {"type": "array", "nullable": true, "items": owner},
+        "managedFields": {"type": "array", "nullable": true,
+            "items": {"type": "object", "nullable": true, "x-kubernetes-preserve-unknown-fields": true}},
     }}))
 });
 

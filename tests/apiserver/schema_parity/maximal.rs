@@ -4,8 +4,16 @@ use serde_json::{Map, Value, json};
 
 use super::{definitions::Definition, mutation};
 
+const IMAGE: &str = "example.com/a@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+
 /// What satisfies the patterns of the bundled schemas; other patterns do not need an entry.
-const MATCHING: [(&str, &str); 7] = [
+const MATCHING: [(&str, &str); 13] = [
+    ("^[^[:space:]@]+@sha256:", IMAGE),
+    ("^([0-9a-fA-F]{40}|", "0123456789abcdef0123456789abcdef01234567"),
+    ("^https?://", "https://example.com"),
+    ("^s3://", "s3://skills/one"),
+    ("^gs://", "gs://snapshots/one"),
+    ("^[0-9a-f]{64}$", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"),
     ("^(0(\\.[0-9]+)?|1(", "0.5"),
     ("^([a-f0-9]{40}|", "0123456789abcdef0123456789abcdef01234567"),
     ("^[a-z][a-z0-9_]*$", "look_up"),
@@ -16,7 +24,7 @@ const MATCHING: [(&str, &str); 7] = [
 ];
 
 /// Fields that cannot stand beside the others, or that say more than a type when they have any text.
-const LEFT_OUT: [(&str, &str); 33] = [
+const LEFT_OUT: &[(&str, &str)] = &[
     // One of two, by rules of the schemas.
     ("Agent", "/spec/runtime/runtimeRef"),
     ("SwarmMemory", "/spec/redis"),
@@ -53,11 +61,62 @@ const LEFT_OUT: [(&str, &str); 33] = [
     ("Memory", "/spec/address/valueFrom/queryParameterRef"),
     ("Memory", "/spec/address/value"),
     ("Agent", "/spec/memory/allow"),
+    ("ArkConfig", "/spec/defaultMemory/namespace"),
+    // Of sympozium.
+    ("AgentRun", "/spec/celln"),
+    ("AgentRun", "/spec/cellnSelection"),
+    ("AgentRun", "/spec/enduring"),
+    ("AgentRun", "/spec/conversation"),
+    ("AgentRun", "/spec/executionLifecycle"),
+    // Of kagent.
+    ("Agent api.kagent.dev", "/spec/templateRef"),
+    ("Agent api.kagent.dev", "/spec/harness"),
+    ("Agent api.kagent.dev", "/spec/template/systemPromptFrom"),
+    ("Agent api.kagent.dev", "/spec/template/outputSchemaFrom"),
+    ("Agent api.kagent.dev", "/spec/template/plugins/0/source/git"),
+    ("Agent api.kagent.dev", "/spec/template/plugins/0/source/bucket"),
+    ("Agent api.kagent.dev", "/spec/template/skills/0/source/git"),
+    ("Agent api.kagent.dev", "/spec/template/skills/0/source/bucket"),
+    ("AgentTemplate", "/spec/systemPromptFrom"),
+    ("AgentTemplate", "/spec/outputSchemaFrom"),
+    ("AgentTemplate", "/spec/plugins/0/source/git"),
+    ("AgentTemplate", "/spec/plugins/0/source/bucket"),
+    ("AgentTemplate", "/spec/skills/0/source/git"),
+    ("AgentTemplate", "/spec/skills/0/source/bucket"),
+    ("Harness", "/spec/codex"),
+    ("Harness", "/spec/claude"),
+    ("Harness", "/spec/byo"),
+    ("ModelConfig", "/spec/mistral"),
+    ("ModelConfig", "/spec/apiKeyPassthrough"),
+    ("ModelConfig", "/spec/openAI/maxTokens"),
+    ("Agent api.kagent.dev", "/spec/template/tools/0/subAgent"),
+    ("Agent api.kagent.dev", "/spec/template/tools/0/mcp/server/apiGroup"),
+    ("AgentTemplate", "/spec/tools/0/subAgent"),
+    ("AgentTemplate", "/spec/tools/0/mcp/server/apiGroup"),
+    ("SandboxAgent", "/spec/skills"),
+    ("Agent kagent.dev", "/spec/declarative/tools/0/isolateSessions"),
+    ("SandboxAgent", "/spec/declarative/tools/0/isolateSessions"),
+    ("Agent kagent.dev", "/spec/byo"),
+    ("SandboxAgent", "/spec/byo"),
+    ("Agent kagent.dev", "/spec/declarative/systemMessageFrom"),
+    ("SandboxAgent", "/spec/declarative/systemMessageFrom"),
+    ("Agent kagent.dev", "/spec/declarative/tools/0/agent"),
+    ("SandboxAgent", "/spec/declarative/tools/0/agent"),
+    ("Agent kagent.dev", "/spec/declarative/tools/0/headersFrom/0/valueFrom"),
+    ("SandboxAgent", "/spec/declarative/tools/0/headersFrom/0/valueFrom"),
+    ("Agent kagent.dev", "/spec/declarative/deployment/serviceAccountConfig"),
+    ("SandboxAgent", "/spec/declarative/deployment/serviceAccountConfig"),
 ];
 
 /// Texts that memgate's rules ask for, or the schema where it knows no way to say so. A kind that several groups have may
 /// be given with its group.
-const TEXTS: [(&str, &str, &str); 16] = [
+const TEXTS: [(&str, &str, &str); 22] = [
+    ("Agent", "/spec/workspace/idleTTL", "720h"),
+    ("Harness", "/spec/substrate/workerPoolRef/name", "pool"),
+    ("Agent api.kagent.dev", "/spec/template/tools/0/mcp/server/kind", "RemoteMCPServer"),
+    ("AgentTemplate", "/spec/tools/0/mcp/server/kind", "RemoteMCPServer"),
+    ("Agent kagent.dev", "/spec/declarative/tools/0/type", "McpServer"),
+    ("SandboxAgent", "/spec/declarative/tools/0/type", "McpServer"),
     ("SwarmMemory", "/spec/backend", "vector-store"),
     ("ArkConfig", "/metadata/name", "default"),
     ("MemoryBackend", "/metadata/name", "default"),
@@ -89,13 +148,13 @@ pub(super) fn object(definition: &Definition) -> Value {
     if let Some(fields) = object.as_object_mut() {
         fields.shift_remove("status");
     }
-    for (_, pointer) in LEFT_OUT.iter().filter(|(kind, _)| *kind == definition.kind) {
-        mutation::remove(&mut object, pointer);
-    }
     let is_of_kind = |kind: &str| match kind.split_once(' ') {
         Some((kind, group)) => kind == definition.kind && definition.api_version.starts_with(group),
         None => kind == definition.kind,
     };
+    for (_, pointer) in LEFT_OUT.iter().filter(|(kind, _)| is_of_kind(kind)) {
+        mutation::remove(&mut object, pointer);
+    }
     for (_, pointer, text) in TEXTS.iter().filter(|(kind, ..)| is_of_kind(kind)) {
         if let Some(value) = object.pointer_mut(pointer) {
             *value = json!(text);
@@ -132,8 +191,10 @@ fn sample_object(schema: &Value) -> Value {
 }
 
 fn sample_text(schema: &Value) -> Value {
-    if schema["format"] == "date-time" {
-        return json!("2026-01-02T03:04:05Z");
+    match schema["format"].as_str() {
+        Some("date-time") => return json!("2026-01-02T03:04:05Z"),
+        Some("uri") => return json!("https://example.com"),
+        _ => {}
     }
     let pattern = schema["pattern"].as_str().unwrap_or_default();
     let matching = MATCHING.iter().find(|(start, _)| !pattern.is_empty() && pattern.starts_with(start));

@@ -73,7 +73,7 @@ fn minimal(definition: &Definition) -> Value {
 }
 
 /// What is needed besides what schemas require: by their rules, or by memgate's.
-const NEEDED: [(&str, &str); 9] = [
+const NEEDED: [(&str, &str); 14] = [
     ("ArkAgent", "/spec/systemPrompt"),
     ("ArkonisDeployment", "/spec/systemPrompt"),
     ("AgentDeployment", "/spec/systemPrompt"),
@@ -81,7 +81,12 @@ const NEEDED: [(&str, &str); 9] = [
     ("SwarmAgent", "/spec/prompt/inline"),
     ("Memory", "/spec/address"),
     ("ModelEndpoint", "/spec/default_model"),
+    ("SwarmMemory", "/spec/embedding"),
     // Of kagent.
+    ("Agent", "/spec/template"),
+    ("Agent", "/spec/harnessRef"),
+    ("Harness", "/spec/kagent"),
+    ("Harness", "/spec/substrate/workerPoolRef/name"),
     ("Agent", "/spec/declarative"),
     ("SandboxAgent", "/spec/declarative"),
 ];

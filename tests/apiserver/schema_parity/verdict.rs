@@ -9,7 +9,7 @@ use kube::Client;
 use memgate_core::decide::decide;
 use memgate_manifest::document::parse;
 use memgate_manifest::source::Source;
-use memgate_model::finding::{Finding, Severity};
+use memgate_model::finding::{Cause, Finding, Severity};
 use memgate_model::request::{Occasion, Operation, Request};
 use memgate_model::snapshot::Snapshot;
 use memgate_primitives::pointer::Pointer;
@@ -205,7 +205,9 @@ fn verdict(
     let denied = denied.map(|finding| format!("{} {}", finding.code.name, finding.pointer.as_str()));
     let field = |finding: &&Finding| field(object, &finding.pointer);
     let unknown = findings.iter().filter(|finding| finding.code.name.ends_with("/unknown-field"));
-    let is_type = |finding: &&&Finding| finding.message().contains(": must be of type ");
+    let is_type = |finding: &&&Finding| {
+        finding.code.cause == Cause::TypeInvalid || finding.message().contains(": must be of type ")
+    };
     Verdict {
         allowed,
         unknown: unknown.map(field).collect(),
@@ -248,7 +250,8 @@ async fn ask(client: &Client, home: &str, mutant: &Mutant) -> Result<Verdict> {
     let unknown =
         |warning: &String| Some(warning.strip_prefix("unknown field \"")?.strip_suffix('"')?.to_owned());
     Ok(Verdict {
-        allowed: answer.granted(),
+        // What exists already was valid before it was stored.
+        allowed: answer.granted() || answer.status == 409,
         codes: Vec::new(),
         causes,
         denied_by_form: false,
