@@ -91,6 +91,8 @@ fn no_crate_depends_on_what_it_must_not_know() {
         let forbidden = if decides { &NOT_FOR_DECISIONS[..] } else { &NOT_FOR_OTHERS[..] };
         for dependency in names {
             let is_allowed = match dependency.strip_prefix("memgate-") {
+                // It evaluates rules, and knows nothing of clusters.
+                None if (name, dependency) == ("schema", "kube-cel") => true,
                 Some(other) => allowed.contains(&other),
                 None => !forbidden.iter().any(|word| dependency.starts_with(word)),
             };

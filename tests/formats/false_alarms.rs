@@ -122,12 +122,18 @@ fn minimal(schema: &Value) -> Value {
 
 #[test]
 fn minimal_objects_pass() {
-    /// What rules ask of the smallest object beyond its schema; and the size of a WorkspaceSession is not a quantity.
-    const EXPECTED: [&str; 5] = [
+    /// What rules ask of the smallest object beyond what the schema requires, those in CEL too; and the size of a
+    /// WorkspaceSession is not a quantity.
+    const EXPECTED: [&str; 10] = [
+        "Agent kagent/schema",
+        "ArkAgent arkonis/schema",
+        "Harness kagent/schema",
         "Memory ark/memory-address-required",
         "Memory kagent/memory-kind-unread",
         "MemoryBackend orka/backend-endpoint",
         "ModelEndpoint orloj/modelendpoint-model-required",
+        "SandboxAgent kagent/schema",
+        "SwarmAgent arkonis/schema",
         "WorkspaceSession sympozium/schema",
     ];
     let mut found = BTreeSet::new();

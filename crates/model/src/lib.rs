@@ -38,6 +38,7 @@ pub mod injection;
 pub mod kind;
 pub mod label_selector;
 pub mod memory_view;
+pub mod misfit;
 pub mod object;
 pub mod page;
 pub mod plain_value;

@@ -5,8 +5,7 @@
 
 use std::borrow::Cow;
 
-use crate::tree::Tree;
-use memgate_primitives::pointer::{Path, Pointer};
+use memgate_primitives::pointer::Pointer;
 
 /// The expected form of one JSON value.
 #[derive(Debug, Clone, Copy)]
@@ -43,19 +42,6 @@ pub enum Schema {
     /// An object of which only the keys are kept. Used for the data of Secrets, so that secret values are never kept
     /// in memory.
     Keys,
-}
-
-/// A value of another type than a schema has.
-#[derive(Debug)]
-pub struct Misfit<'t> {
-    /// Where it is.
-    pub pointer: Pointer,
-    /// The type of the schema.
-    pub expected: &'static str,
-    /// The type of the value.
-    pub got: &'static str,
-    /// The value, if it was kept.
-    pub value: Option<&'t Tree>,
 }
 
 /// One field of an object.
@@ -100,27 +86,6 @@ impl Schema {
             other => other.field(&token).map(|field| field.schema),
         };
         pointer.tokens().try_fold(*self, below).is_some()
-    }
-
-    /// The first value of an object that is of another type than here.
-    pub fn misfit<'t>(&self, tree: &'t Tree, here: Path<'_>) -> Option<Misfit<'t>> {
-        if let Some(expected) = self.type_name().filter(|expected| *expected != tree.type_name()) {
-            return Some(Misfit {
-                pointer: here.pointer(),
-                expected,
-                got: tree.type_name(),
-                value: Some(tree),
-            });
-        }
-        if let Some((key, got)) = tree.non_texts().next() {
-            return Some(Misfit { pointer: here.pointer().key(key), expected: "string", got, value: None });
-        }
-        if let Self::List(element) = self {
-            let elements = || tree.elements().iter().enumerate();
-            return elements().find_map(|(index, value)| element.misfit(value, Path::Index(&here, index)));
-        }
-        let below = |field: &Field| field.schema.misfit(tree.get(field.name)?, Path::Key(&here, field.name));
-        self.fields().iter().find_map(below)
     }
 
     /// The name of the expected JSON type, as messages write it; `None` if any type is allowed.

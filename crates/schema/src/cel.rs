@@ -7,8 +7,6 @@
 //! Source: Kubernetes documentation, "Validation rules"; k8s.io/apiextensions-apiserver, `schema/cel/validation.go`.
 
 mod cost;
-mod functions;
-pub(crate) mod program;
 mod value;
 
 use std::sync::Arc;
@@ -17,10 +15,10 @@ use kube_cel::cel::objects::OptionalValue;
 use kube_cel::cel::{Context, Value};
 use serde_json::Value as Json;
 
-use crate::cel::program::Program;
 use crate::check::OldElements;
 use crate::crd::{CelRule, SchemaNode};
 use crate::place::Place;
+use crate::program::{self, Program, functions};
 use crate::violation::{Rule, Violations};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::members::Members;
@@ -92,7 +90,7 @@ pub(super) fn check<'d>(
         compiled: Members::default(),
         noted: Members::default(),
     };
-    // What is broken more often than a part has steps for is told often enough.
+    // What is broken more often than a part has steps for is reported often enough.
     budget.apart(bytes, || walk.check(root, schema, found));
 }
 

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use regex::Regex;
 use serde_json::Value;
 
-use crate::cel::program::{self, Program};
+use crate::program::{self, Program};
 use memgate_primitives::pointer::Pointer;
 
 /// The definition of one kind.

@@ -98,12 +98,12 @@ pub(super) fn unequal_fields(verdicts: &Verdicts) -> Vec<String> {
     let is_below = |field: &str| check.wrong_types.iter().any(|place| field.starts_with(place));
     let is_status =
         |field: &str| field.starts_with("status.") || field.starts_with("status[") || field == "status";
-    let is_untold = |field: &&String| {
+    let is_not_shown = |field: &&String| {
         !is_status(field) && !check.told.contains(*field) && !is_silent(field) && !is_below(field)
     };
-    let untold = apiserver.unknown.iter().filter(is_untold);
+    let not_shown = apiserver.unknown.iter().filter(is_not_shown);
     let invented = check.unknown.difference(&apiserver.unknown);
-    untold
+    not_shown
         .map(|field| format!("the apiserver alone knows no {field}"))
         .chain(invented.map(|field| format!("the check alone knows no {field}")))
         .collect()

@@ -12,7 +12,7 @@ use memgate_model::request::{Operation, Request};
 use memgate_model::snapshot::Snapshot;
 use memgate_platforms::common::VERSION_UNKNOWN;
 use memgate_primitives::budget::Budget;
-use memgate_primitives::fix::Fix;
+use memgate_primitives::fix::{Fix, unquoted};
 use memgate_primitives::members::Members;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
@@ -284,8 +284,8 @@ fn help(violation: &SchemaViolation<'_>) -> Option<String> {
         Rule::Type { expected: "string", got: "boolean" | "integer" | "number", .. } => {
             Some("put the value in quotes".to_owned())
         }
-        Rule::Type { expected: "integer" | "number" | "boolean", got: "string", .. } => {
-            Some("take the quotes away".to_owned())
+        Rule::Type { expected: expected @ ("integer" | "number" | "boolean"), got: "string", .. } => {
+            unquoted(violation.text()?, expected).map(|_| "take the quotes away".to_owned())
         }
         Rule::Type { expected: expected @ ("object" | "array"), got: "string", only: Some(field) } => {
             let meant = meant_instead(&violation.pointer, violation.text()?, field, expected == "array");

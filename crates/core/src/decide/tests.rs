@@ -63,8 +63,8 @@ fn shared(rules: &str) -> String {
     shared_memory(&format!(r#""accessRules":[{rules}]"#))
 }
 
-fn unsupported(number: usize) -> String {
-    format!(r#"{{"agentConfig":"a{number}","access":"own"}}"#)
+fn nameless(number: usize) -> String {
+    format!(r#"{{"access":"read-only","number":{number}}}"#)
 }
 
 fn shared_memory(fields: &str) -> String {
@@ -75,12 +75,12 @@ fn shared_memory(fields: &str) -> String {
 
 #[test]
 fn a_family_says_the_same_with_and_without_schemas() {
-    let object = shared(&list(10_000, unsupported));
+    let object = shared(&list(10_000, nameless));
     let decisions = snapshots().map(|snapshot| decided(&snapshot, PACK, &object, None));
     for decision in &decisions {
         assert_eq!(decision.reason, Reason::Invalid);
         assert_eq!(decision.findings.len(), reported::MAX_REPORTED);
-        assert!(decision.findings.iter().all(|finding| finding.cause == Cause::NotSupported));
+        assert!(decision.findings.iter().all(|finding| finding.cause == Cause::Required));
         assert!(decision.findings.iter().all(|finding| !finding.message().is_empty()));
     }
     assert_eq!(decisions[0].findings, decisions[1].findings);
@@ -88,8 +88,8 @@ fn a_family_says_the_same_with_and_without_schemas() {
 
 #[test]
 fn reports_what_an_update_adds_behind_many_stored_findings() {
-    let stored = shared(&list(1_000, unsupported));
-    let object = shared(&list(1_040, unsupported));
+    let stored = shared(&list(1_000, nameless));
+    let object = shared(&list(1_040, nameless));
     for snapshot in snapshots() {
         let decision = decided(&snapshot, PACK, &object, Some(&stored));
         let denials = decision.findings.iter().filter(|finding| finding.severity == Severity::Deny);

@@ -69,7 +69,7 @@ pub(crate) fn first_denial(dialect: &'static Dialect, memory: &Tree) -> Option<D
 
 /// The first value of the wrong type in a memory resource of the state, whose schema nothing else compares.
 fn wrong_type(dialect: &'static Dialect, memory: &Tree) -> Option<Defect> {
-    let misfit = dialect.memory.schema.misfit(memory, Path::Root)?;
+    let misfit = memory.misfit(&dialect.memory.schema, Path::Root)?;
     let shown = match misfit.value? {
         Tree::Boolean(value) => value.to_string(),
         Tree::Integer(number) => number.to_string(),

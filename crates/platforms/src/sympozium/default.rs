@@ -19,7 +19,7 @@ pub(crate) fn default(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec
     let run = subject.object;
     let is_new_run = *subject.kind == AGENT_RUN && subject.operation == Operation::Create;
     // Upstream refuses runs of Celln for skills.
-    if !is_new_run || is_celln(run) || subject.kind.schema.misfit(run, Path::Root).is_some() {
+    if !is_new_run || is_celln(run) || run.misfit(&subject.kind.schema, Path::Root).is_some() {
         return Vec::new();
     }
     let Some(name) = agent_ref(run) else { return Vec::new() };

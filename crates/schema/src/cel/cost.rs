@@ -5,9 +5,9 @@
 
 use kube_cel::cel::common::ast::{ComprehensionExpr, Expr, IdedExpr, LiteralValue};
 
-use crate::cel::functions::MATCHES;
-use crate::cel::program::below;
 use crate::cel::value::BYTES_PER_VALUE;
+use crate::program::below;
+use crate::program::functions::MATCHES;
 
 /// What matching a pattern costs for each value of the text: a pattern may have a thousand states in each byte.
 const OF_PATTERN: u64 = 128;

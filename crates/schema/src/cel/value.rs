@@ -10,6 +10,7 @@ use serde_json::{Number, Value as Json};
 
 use crate::crd::{FormatRule, JsonTypes, ListType, SchemaNode};
 use crate::node::{Node, identity};
+use crate::program::names::escaped;
 use memgate_primitives::members::ByKey;
 
 /// How many bytes of a text weigh as much as a value.
@@ -104,31 +105,4 @@ fn seen_text(text: &str, schema: Option<&SchemaNode>) -> Value {
         _ => Ok(Value::String(Arc::new(text.to_owned()))),
     };
     read.unwrap_or(Value::Null)
-}
-
-/// The names that a rule cannot write as they are.
-const RESERVED: [&str; 21] = [
-    "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if",
-    "import", "let", "loop", "package", "namespace", "return", "var", "void", "while",
-];
-
-/// What a rule writes for parts of names.
-const ESCAPES: [(&str, &str); 4] =
-    [("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/", "__slash__")];
-
-/// A name as rules write it.
-fn escaped(name: &str) -> String {
-    if RESERVED.contains(&name) {
-        return format!("__{name}__");
-    }
-    ESCAPES.into_iter().fold(name.to_owned(), |name, (plain, escape)| name.replace(plain, escape))
-}
-
-/// The name that a rule writes in this way.
-pub(super) fn unescaped(written: &str) -> String {
-    let word = written.strip_prefix("__").and_then(|word| word.strip_suffix("__"));
-    if let Some(word) = word.filter(|word| RESERVED.contains(word)) {
-        return word.to_owned();
-    }
-    ESCAPES.into_iter().rfold(written.to_owned(), |name, (plain, escape)| name.replace(escape, plain))
 }

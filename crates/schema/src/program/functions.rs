@@ -8,10 +8,10 @@ use kube_cel::cel::extractors::This;
 use kube_cel::cel::{Context, ExecutionError, FunctionContext, Value, functions};
 use regex::Regex;
 
-use crate::scalar;
+use crate::go_pattern;
 use memgate_primitives::members::ByKey;
 
-pub(super) const MATCHES: &str = "matches";
+pub(crate) const MATCHES: &str = "matches";
 
 /// How many bytes a compiled pattern may have.
 const MAX_PATTERN_BYTES: usize = 32 << 10;
@@ -23,7 +23,7 @@ const MAX_PATTERNS: usize = 256;
 const LEFT_OUT: [&str; 4] = ["lists.range", "optional.none", "optional.of", "optional.ofNonZeroValue"];
 
 /// The functions.
-pub(super) static CONTEXT: LazyLock<Context<'static>> = LazyLock::new(|| {
+pub(crate) static CONTEXT: LazyLock<Context<'static>> = LazyLock::new(|| {
     let mut context = Context::default().with_all();
     context.add_function("size", size);
     context.add_function(MATCHES, matches);
@@ -49,7 +49,7 @@ fn matches(
 }
 
 /// A pattern, compiled once; `None` if it is not valid, or too large.
-pub(super) fn pattern(written: &str) -> Option<Regex> {
+pub(crate) fn pattern(written: &str) -> Option<Regex> {
     static KNOWN: LazyLock<Mutex<(usize, ByKey<String, Option<Regex>>)>> = LazyLock::new(Mutex::default);
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(pattern) = known.1.get(written) {
@@ -58,14 +58,14 @@ pub(super) fn pattern(written: &str) -> Option<Regex> {
     if known.0 == MAX_PATTERNS {
         *known = Default::default();
     }
-    let pattern = scalar::compile(written, MAX_PATTERN_BYTES);
+    let pattern = go_pattern::compile(written, MAX_PATTERN_BYTES);
     known.0 += 1;
     known.1.insert(written.to_owned(), pattern.clone());
     pattern
 }
 
 /// Whether memgate can evaluate a call as an apiserver does; an error says why not.
-pub(super) fn check(library: Option<&str>, call: &CallExpr) -> Result<(), String> {
+pub(crate) fn check(library: Option<&str>, call: &CallExpr) -> Result<(), String> {
     let name =
         library.map_or_else(|| call.func_name.clone(), |library| format!("{library}.{}", call.func_name));
     let is_operator = !name.starts_with(char::is_alphabetic);

@@ -2,6 +2,9 @@
 //!
 //! Those bound nothing, so it is done here: the length of a rule, and how deep the parser and the evaluator go.
 
+pub(crate) mod functions;
+pub(crate) mod names;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::{self, Builder};
 
@@ -9,10 +12,10 @@ use kube_cel::cel::common::ast::{EntryExpr, Expr, IdedExpr};
 use kube_cel::cel::parser::Parser;
 use kube_cel::cel::{Context, Value};
 
-use crate::cel::{functions, value};
+use crate::program::names::unescaped;
 
 /// How many bytes a rule may have.
-pub(super) const MAX_BYTES: usize = 16 << 10;
+pub(crate) const MAX_BYTES: usize = 16 << 10;
 
 /// How many brackets and question marks a rule may have, in texts too. For each the parser may go down eight levels.
 const MAX_BRACKETS: usize = 100;
@@ -30,9 +33,9 @@ const STACK_BYTES: usize = 64 << 20;
 /// A rule that can be evaluated.
 #[derive(Debug)]
 pub(crate) struct Program {
-    pub(super) expression: IdedExpr,
+    pub(crate) expression: IdedExpr,
     /// Whether it asks for the stored value.
-    pub(super) reads_old: bool,
+    pub(crate) reads_old: bool,
     /// The fields right below `self` that it reads.
     pub(crate) fields: Vec<String>,
 }
@@ -75,7 +78,7 @@ fn parse(text: &str) -> Result<Program, String> {
 
 impl Program {
     /// Whether the rule holds; `None` if it meets an error.
-    pub(super) fn holds(&self, context: &Context<'_>) -> Option<bool> {
+    pub(crate) fn holds(&self, context: &Context<'_>) -> Option<bool> {
         match guarded(|| context.resolve(&self.expression))? {
             Ok(Value::Bool(holds)) => Some(holds),
             _ => None,
@@ -119,7 +122,7 @@ impl<'e> Reading<'e> {
             }
             Expr::Select(select) => {
                 if matches!(&select.operand.expr, Expr::Ident(name) if name == "self") {
-                    self.fields.push(value::unescaped(&select.field));
+                    self.fields.push(unescaped(&select.field));
                 }
             }
             Expr::Call(call) => {
@@ -156,7 +159,7 @@ impl<'e> Reading<'e> {
 }
 
 /// The expressions right below one, but for the range of a macro.
-pub(super) fn below(expression: &Expr) -> Vec<&IdedExpr> {
+pub(crate) fn below(expression: &Expr) -> Vec<&IdedExpr> {
     match expression {
         Expr::Call(call) => call.target.iter().map(AsRef::as_ref).chain(&call.args).collect(),
         Expr::Comprehension(macros) => {
