@@ -97,7 +97,7 @@ fn reports_what_an_update_adds_behind_many_stored_findings() {
         assert!(decision.findings.iter().all(|finding| !finding.message().is_empty()));
         // The older kind has no section for shared memory.
         let unknown = usize::from(snapshot.crds.is_some());
-        assert_eq!(decision.not_shown, NotShown { denials: 0, warnings: 2_030 + unknown });
+        assert_eq!(decision.not_shown, NotShown { denials: 0, warnings: 990 + unknown });
     }
 }
 
