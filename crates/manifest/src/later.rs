@@ -356,8 +356,9 @@ mod tests {
 
     #[test]
     fn costs_follow_size() {
-        let values: String = (0..10_000).map(|it| format!("  k{it}: ${{A{it}:=5}}\n")).collect();
-        let keys: String = (0..10_000).map(|it| format!("  ${{K{it}}}: 5\n")).collect();
+        let lines = |line: &dyn Fn(usize) -> String| (0..10_000).map(line).collect::<Vec<_>>().concat();
+        let values = lines(&|it| format!("  k{it}: ${{A{it}:=5}}\n"));
+        let keys = lines(&|it| format!("  ${{K{it}}}: 5\n"));
         let mut document = read(&format!("a:\n{values}b:\n{keys}c: {}\n", "${a:x".repeat(100_000)));
         let later = document.fill_in(&|_: &str| None);
         assert_eq!((later.known.len(), later.count), (MAX_LOOKED_UP, 20_000 - MAX_LOOKED_UP));

@@ -249,7 +249,9 @@ impl Judge<'_> {
         }
         let mut parts = self.outcomes(rule, view, self.views.old.as_ref());
         if let Some(later) = self.subject.occasion.later {
-            parts.iter_mut().for_each(|part| part.set_later(later));
+            for part in &mut parts {
+                part.set_later(later);
+            }
         }
         if parts.is_empty() {
             return;

@@ -49,6 +49,7 @@ pub struct CrdVersion {
 
 /// The structural schema of one value. Source: Kubernetes documentation, "Specifying a structural schema".
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each says something else about a value")]
 pub struct SchemaNode {
     /// The JSON type.
     pub types: JsonTypes,

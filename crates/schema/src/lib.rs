@@ -151,7 +151,7 @@ pub fn check<'d>(
     }
 }
 
-/// Notes the rules in CEL that an object breaks, and those that cannot be evaluated. `found` has what [`check`] and
+/// Notes the rules in CEL that an object breaks, and those that cannot be evaluated. `found` has what [`check()`] and
 /// [`check_metadata`] noted: where that is so wrong that an apiserver evaluates no rules, none are. `old` is the stored
 /// object of an update, with its status.
 pub fn check_rules<'d>(

@@ -353,7 +353,7 @@ fn decide(
     if !says_nothing && (object.later.is_some() || !std::ptr::eq(snapshot, bare_snapshot)) {
         let bare = undecided.without_later().map_err(|_| admission::Error::Unreadable);
         let without = bare.and_then(|bare| admit(&bare.request_at(occasion), bare_snapshot));
-        keep_common(&mut admitted, without.map_err(|fault| fault_of(object, &fault))?);
+        keep_common(&mut admitted, &without.map_err(|fault| fault_of(object, &fault))?);
         admitted.edits.retain(|edit| !object.is_put_in(&object.in_document(&edit.pointer)));
     }
     let is_known = |it: &Reference| ![&it.namespace, &it.name].into_iter().any(|it| is_filled_in_later(it));
@@ -380,7 +380,7 @@ fn decide(
 }
 
 /// Leaves what is found and added both with the text of what a later step fills in, and without it: nothing else is known.
-fn keep_common(admitted: &mut Admitted, without: Admitted) {
+fn keep_common(admitted: &mut Admitted, without: &Admitted) {
     // A policy names the nearest place that exists.
     let key = |it: &Finding| (it.code_name().to_owned(), it.policy.is_none().then(|| it.pointer.clone()));
     let common: BTreeSet<_> = without.decision.findings.iter().map(key).collect();
@@ -388,7 +388,7 @@ fn keep_common(admitted: &mut Admitted, without: Admitted) {
     let is_unknown =
         |it: &Finding| it.policy.as_ref().is_some_and(|policy| policy.status == PolicyStatus::Unknown);
     decision.findings.retain(|finding| is_unknown(finding) || common.contains(&key(finding)));
-    let (own, other) = (&mut decision.not_shown, without.decision.not_shown);
+    let (own, other) = (&mut decision.not_shown, &without.decision.not_shown);
     own.denials = own.denials.min(other.denials);
     own.warnings = own.warnings.min(other.warnings);
     if decision.allowed() && matches!(decision.reason, Reason::Invalid | Reason::PolicyDenied) {

@@ -160,8 +160,12 @@ fn add_unchecked(
     let sources = read(std::slice::from_ref(path), None, &exclude, plan, stdin, inputs);
     let (templates, sources): (Vec<_>, Vec<_>) =
         sources.into_iter().partition(|source| source.name() != path && is_template(source));
-    templates.iter().for_each(|source| pass_over_template(source, inputs));
-    sources.iter().for_each(|source| inputs.substitutes.add(source));
+    for source in &templates {
+        pass_over_template(source, inputs);
+    }
+    for source in &sources {
+        inputs.substitutes.add(source);
+    }
     let given = |source: &Source| given(source, inputs).filter(|_| origin == PolicyOrigin::State);
     let given: Vec<Option<Given>> = sources.iter().map(|source| given(source)).collect();
     let documents =
@@ -204,7 +208,9 @@ fn add_checked(
     let within = plan.within.as_deref();
     let (errors_before, mut texts) = (inputs.errors.len(), RecurringTexts::default());
     let sources = read(paths, within, &plan.exclude, plan, stdin, inputs);
-    sources.iter().for_each(|source| inputs.substitutes.add(source));
+    for source in &sources {
+        inputs.substitutes.add(source);
+    }
     for source in sources {
         let source = Arc::clone(known.entry(source.name().to_owned()).or_insert(source));
         let is_manifest = add_text(&source, paths, plan, &mut texts, inputs, notices)?;

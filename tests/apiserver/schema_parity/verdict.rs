@@ -76,7 +76,7 @@ impl Verdicts {
         format!(
             "{} with {done}{}\n  check: {}\n  apiserver: {}\n  object: {object}",
             self.mutant.kind,
-            unequal_fields(self).iter().map(|line| format!("\n  {line}")).collect::<String>(),
+            unequal_fields(self).into_iter().flat_map(|line| ["\n  ".to_owned(), line]).collect::<String>(),
             self.check.in_words(),
             self.apiserver.in_words(),
         )
@@ -268,7 +268,7 @@ fn field(object: &Value, pointer: &Pointer) -> String {
     let (mut path, mut here) = (String::new(), Some(object));
     for token in pointer.tokens() {
         if let Some(Value::Array(items)) = here {
-            path.push_str(&format!("[{token}]"));
+            path.extend(["[", &*token, "]"]);
             here = token.parse().ok().and_then(|index: usize| items.get(index));
         } else {
             path.push_str(if path.is_empty() { "" } else { "." });

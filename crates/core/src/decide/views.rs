@@ -27,7 +27,9 @@ pub fn views(request: &Request<'_>, stored: &str, snapshot: &Snapshot) -> Vec<Me
         resource_view(request, stored, snapshot, &budget).into_iter().collect()
     };
     if let Some(later) = request.occasion.later {
-        views.iter_mut().for_each(|view| view.set_later(later));
+        for view in &mut views {
+            view.set_later(later);
+        }
     }
     if budget.has_ended() { Vec::new() } else { views }
 }

@@ -1,6 +1,6 @@
 //! The functions of rules: those of `cel` and `kube-cel`, and two that differ from an apiserver's there.
 
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use kube_cel::KubeCelExt;
 use kube_cel::cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue};
@@ -40,17 +40,18 @@ fn size(call: &FunctionContext<'_, '_>, This(this): This<Value>) -> Result<i64, 
 }
 
 /// Whether a text matches a pattern in the syntax of Go.
-fn matches(
-    This(text): This<std::sync::Arc<String>>,
-    written: std::sync::Arc<String>,
-) -> Result<bool, ExecutionError> {
+#[expect(clippy::needless_pass_by_value, reason = "the library gives its values away")]
+fn matches(This(text): This<Arc<String>>, written: Arc<String>) -> Result<bool, ExecutionError> {
     let pattern = pattern(&written).ok_or_else(|| ExecutionError::function_error(MATCHES, "no pattern"))?;
     Ok(pattern.is_match(&text))
 }
 
+/// Compiled patterns, and how many there are.
+type Patterns = (usize, ByKey<String, Option<Regex>>);
+
 /// A pattern, compiled once; `None` if it is not valid, or too large.
 pub(crate) fn pattern(written: &str) -> Option<Regex> {
-    static KNOWN: LazyLock<Mutex<(usize, ByKey<String, Option<Regex>>)>> = LazyLock::new(Mutex::default);
+    static KNOWN: LazyLock<Mutex<Patterns>> = LazyLock::new(Mutex::default);
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(pattern) = known.1.get(written) {
         return pattern.clone();
