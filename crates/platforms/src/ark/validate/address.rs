@@ -260,7 +260,9 @@ pub(super) fn port_type(
         }
         Tree::Integer(number) => out_of_range(number.to_string()),
         Tree::Fraction(number) if number.as_f64().is_some_and(|it| it.fract() == 0.0) => {
-            out_of_range(number.to_string())
+            // With all of its digits, as it stands in the file.
+            let float = || number.as_f64().unwrap_or_default().to_string();
+            out_of_range(number.as_u64().map_or_else(float, |whole| whole.to_string()))
         }
         _ => {
             let message = || "serviceRef.port must be a string: the name of a port".to_owned();
