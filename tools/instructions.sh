@@ -30,10 +30,12 @@ counted() {
     find "$GUNGRAUN_HOME" -name 'callgrind.*.out' | sort | while read -r file; do
         row="$(basename "$file" .out)"
         row="${row#callgrind.}"
+        # One file for each thread.
+        row="${row%.t[0-9]*.p[0-9]*}"
         case "$row" in answer.* | review.*) share=100 ;; *) share=1 ;; esac
         awk -v row="$row" -v share="$share" \
-            '/^(summary|totals):/ { instructions = $2 } END { printf "%-42s %12d\n", row, instructions / share }' "$file"
-    done
+            '/^(summary|totals):/ { instructions = $2 } END { printf "%-42s %12.0f\n", row, instructions / share }' "$file"
+    done | awk '{ all[$1] += $2 } END { for (row in all) printf "%-42s %12.0f\n", row, all[row] }' | sort
     awk '{ printf "%-42s %12d\n", $1, $2 }' <<< "$allocations"
 }
 
@@ -54,7 +56,7 @@ awk -v results="$results" -v changelog=CHANGELOG.md -v writes="${1:-}" '
         old = before[$1]
         seen[$1] = 1
         growth = old > 0 ? ($2 - old) / old * 100 : 0
-        printf "%-42s %12d %12d %+9.2f %%\n", $1, $2, old, growth
+        printf "%-42s %12.0f %12.0f %+9.2f %%\n", $1, $2, old, growth
         if (old == "" && writes != "write") { print $1 ": not in " results ": write it" > "/dev/stderr"; failed = 1 }
         # The number in the changelog may be a hundredth less.
         if (growth > 5 && $2 > explained[$1 " " old] * 1.01) {

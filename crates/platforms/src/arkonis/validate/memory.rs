@@ -73,7 +73,7 @@ fn provider(dialect: &Dialect, store: &VectorStore<'_>) -> Option<Finding> {
     let Some(provider) = store.provider else {
         return Some(Finding::deny(&PROVIDER_REQUIRED, pointer, "spec.vectorStore.provider is required"));
     };
-    if [dialect.providers, dialect.older_providers].concat().contains(&provider) {
+    if dialect.providers.iter().chain(dialect.older_providers).any(|known| *known == provider) {
         return None;
     }
     Some(unsupported(&PROVIDER_UNKNOWN, pointer, provider, dialect.providers, None))
