@@ -45,19 +45,26 @@ pub(super) fn all() -> Result<Vec<Seed>> {
 pub(super) fn stored(fixture: &Fixture) -> Result<Vec<Seed>> {
     let home = fixture.namespace("parity-stored", &[])?;
     let cluster = fixture.cluster()?;
-    let mut seeds = Vec::new();
-    // An ArkConfig is one for the whole cluster, where other trials write theirs.
-    let seeds_of_namespaces = all()?.into_iter().filter(|seed| seed.object["kind"] != "ArkConfig");
-    for (number, mut seed) in seeds_of_namespaces.enumerate() {
+    let mut stored = Vec::new();
+    // Other trials would meet an ArkConfig, which is one for the whole cluster, and count the users of a SkillPack, which has
+    // them in all namespaces.
+    let is_seen_elsewhere = |seed: &Seed| {
+        let is_of_sympozium =
+            seed.object["apiVersion"].as_str().is_some_and(|it| it.starts_with("sympozium.ai/"));
+        let has_skills = seed.object.pointer("/spec/skills").is_some();
+        seed.object["kind"] == "ArkConfig" || is_of_sympozium && has_skills
+    };
+    let seeds = all()?.into_iter().filter(|seed| !is_seen_elsewhere(seed));
+    for (number, mut seed) in seeds.enumerate() {
         if seed.object["metadata"]["name"] != "default" {
             seed.object["metadata"]["name"] = json!(format!("stored-{number}"));
         }
         let answer = cluster.block_on(create(&cluster.client(), &home, &seed.object, ""))?;
         if answer.granted() {
-            seeds.push(Seed { object: answer.body, is_stored: true, ..seed });
+            stored.push(Seed { object: answer.body, is_stored: true, ..seed });
         }
     }
-    Ok(seeds)
+    Ok(stored)
 }
 
 /// The same with what is required alone.
