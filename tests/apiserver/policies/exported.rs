@@ -338,7 +338,12 @@ fn objects(namespace: &str) -> Result<Vec<Value>> {
             "metadata": {"name": format!("lasts-{index}"), "namespace": namespace},
         })
     });
-    Ok(objects.into_iter().step_by(step.max(1)).chain(queries).collect())
+    // Of which there are so few that none may be in the share.
+    let agent = json!({
+        "apiVersion": "orloj.dev/v1", "kind": "Agent", "metadata": {"name": "writes", "namespace": namespace},
+        "spec": {"model_ref": "gpt", "prompt": "Take notes.", "memory": {"ref": "notes", "allow": ["write"]}},
+    });
+    Ok(objects.into_iter().step_by(step.max(1)).chain(queries).chain([agent]).collect())
 }
 
 fn warns(fixture: &Fixture, rules: &str) -> Result<()> {
