@@ -87,7 +87,7 @@ use fixture::{Fixture, Trial};
 use support::needs::needs;
 
 /// Trials mostly wait, but each wait takes some CPU time.
-const THREADS: RangeInclusive<usize> = 2..=4;
+const THREADS: RangeInclusive<usize> = 3..=4;
 
 fn main() -> Result<ExitCode> {
     let mut arguments = Arguments::from_args();

@@ -33,11 +33,13 @@ mod texts;
 mod wrong;
 
 use std::borrow::Cow;
+use std::sync::atomic::AtomicBool;
 
 use memgate_core::admission::{self, Admitted};
 use memgate_core::state::{self, empty};
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::request::Occasion;
+use memgate_model::snapshot::Snapshot;
 use memgate_primitives::pointer::Pointer;
 use memgate_workbench::casefile::{Case, read::read, request};
 use serde_json::{Value, json};
@@ -86,12 +88,21 @@ fn case(state: &[Value], object: &Value, also: &Value) -> Case {
 
 /// What both webhook calls say; `None` of an object that cannot be read.
 fn admitted(case: &Case) -> Option<Admitted> {
-    let snapshot = request::state(case).ok()?;
-    let body = request::review(case).to_string();
-    let mut review = admission::parse(&body).ok()?;
+    let (body, snapshot) = asked(case)?;
+    answer(case, &body, &snapshot, None)
+}
+
+/// The review and the state of a case.
+fn asked(case: &Case) -> Option<(String, Snapshot)> {
+    Some((request::review(case).to_string(), request::state(case).ok()?))
+}
+
+fn answer(case: &Case, body: &str, snapshot: &Snapshot, cancelled: Option<&AtomicBool>) -> Option<Admitted> {
+    let mut review = admission::parse(body).ok()?;
     let user = review.request.occasion.user;
     review.request.occasion = Occasion { user, ..case.occasion };
-    admission::admit(&review.request, &snapshot).ok()
+    review.request.cancelled = cancelled;
+    admission::admit(&review.request, snapshot).ok()
 }
 
 /// The findings of policies about an object that is created.
