@@ -67,7 +67,7 @@ impl Designs {
             && all(&|cause| cause.contains("Required value"));
         let generated = mutant.has_generated_name && all(&|cause| cause.contains("Too long"));
         let unreleased = mutant.kind == "MemoryBackend" && all(&|cause| !cause.starts_with("metadata"));
-        let open = ["spec.type ", "spec.target ", "spec.input ", "spec "];
+        let open = ["spec.type ", "spec.target ", "spec "];
         let of_query = mutant.kind == "Query" && all(&|cause| open.iter().any(|it| cause.starts_with(it)));
         let needed = ["spec.model.provider Required", "spec.model.authSecretRef Required"];
         let later = mutant.kind == "AgentRun" && all(&|cause| needed.iter().any(|it| cause.starts_with(it)));

@@ -24,9 +24,6 @@ use memgate_schema::{Document, NewObject, Status, Violations};
 use super::reported::{Covered, MAX_REPORTED, drop_around_wrong_types, drop_contradicted};
 use super::{later, over_limit, unknown_fields};
 
-/// How many unknown fields of metadata are compared with known ones.
-const MAX_UNKNOWN_FIELDS: usize = 64;
-
 /// The findings of the schema.
 #[derive(Default)]
 pub(super) struct SchemaFindings {
@@ -80,7 +77,7 @@ fn compare(
     let Some(object) = memgate_schema::document(text, version, status, budget) else {
         return SchemaFindings::default();
     };
-    let mut findings = unknown_in_metadata(family, &object);
+    let (mut findings, more_in_metadata) = unknown_in_metadata(family, &object);
     findings.extend(crd.as_deref().and_then(|crd| version_unknown(crd, &request.version)));
     let new = (request.operation == Operation::Create).then_some(NewObject {
         name: &request.name,
@@ -116,6 +113,7 @@ fn compare(
     }
     let schema = Judged { from: of_metadata, is_given };
     let mut not_shown = add(family, (subject, request), &violations, schema, own, &mut findings);
+    not_shown.warnings += more_in_metadata;
     if let Some(CrdVersion { schema, .. }) = version {
         let definition = unknown_fields::Definition { kind, schema, is_given };
         findings.extend(unknown_fields::findings(family, definition, &object, own));
@@ -124,17 +122,21 @@ fn compare(
     SchemaFindings { findings, not_shown }
 }
 
-/// Warns about unknown fields of metadata. A misspelt one lets an object land in another namespace, or no selector matches it.
-fn unknown_in_metadata(family: &Family, object: &Document<'_>) -> Vec<Finding> {
+/// Warns about unknown fields of metadata. A misspelt one lets an object land in another namespace, or no selector matches
+/// it. Returns how many more there are.
+fn unknown_in_metadata(family: &Family, object: &Document<'_>) -> (Vec<Finding>, usize) {
     const MEANT: [&str; 5] = ["name", "generateName", "namespace", "labels", "annotations"];
     let code = family.definitions.stand_in.unknown_field;
     let finding = |field: &str| {
         let pointer = Pointer::new("/metadata").key(field);
         let message = unknown_fields::message(&pointer, &did_you_mean(nearest(field, MEANT)), "");
-        let finding = Finding::warn(code, pointer, message).at_key();
+        let finding = Finding::warn(code, pointer, message)
+            .at_key()
+            .help(unknown_fields::help("the metadata of Kubernetes"));
         finding.fix(only_nearest(field, MEANT).map(|meant| Fix::Rename(meant.to_owned())))
     };
-    memgate_schema::unknown_metadata(object).take(MAX_UNKNOWN_FIELDS).map(finding).collect()
+    let mut unknown = memgate_schema::unknown_metadata(object);
+    (unknown.by_ref().take(MAX_REPORTED).map(finding).collect(), unknown.count())
 }
 
 /// The violations of a definition, as opposed to those of metadata.

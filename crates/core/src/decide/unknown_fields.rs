@@ -76,13 +76,18 @@ fn finding(
         message.push_str(words);
     }
     let more = row.as_ref().and_then(|row| row.help).map(|help| format!("{help}; ")).unwrap_or_default();
-    let help = format!(
-        "{more}not in {source}; \"kubectl apply\" refuses it (strict field validation), GitOps drops it silently"
-    );
+    let help = format!("{more}{}", help(source));
     let meant = row.is_none().then(|| only_nearest(&name, known())).flatten();
     let code = family.definitions.stand_in.unknown_field;
     let finding = Finding::warn(code, field.pointer.clone(), message).at_key().help(help);
     finding.fix(meant.map(|meant| Fix::Rename(meant.to_owned())))
+}
+
+/// Where a field is not, and what becomes of it.
+pub(super) fn help(source: &str) -> String {
+    format!(
+        "not in {source}; \"kubectl apply\" refuses it (strict field validation), GitOps drops it silently"
+    )
 }
 
 /// The end of the message: the field that is meant by the one at `path`. One below the same section stands without it.

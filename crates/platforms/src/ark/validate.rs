@@ -99,17 +99,13 @@ fn config_name(object: &Tree) -> Option<Finding> {
 }
 
 /// Whether a violation is not reported. The rules about ports have better messages, and of a Query the platform itself
-/// accepts what its schema refuses: the older type, no spec, an input that is null, and the older form of a target, which
-/// has a warning.
+/// accepts what its schema refuses: the older type, no spec, and the older form of a target, which has a warning.
 pub(crate) fn tolerates(kind: &Kind, written: &Tree, violation: &SchemaViolation<'_>) -> bool {
     let place = violation.pointer.as_str();
     let is_type = matches!(violation.rule, Rule::Type { .. });
     let is_in_query = || match place {
         "/spec" => is_type && written.get("spec").is_none(),
         "/spec/target" => is_type && matches!(written.at(&["spec", "target"]), Some(Tree::List(_))),
-        "/spec/input" => {
-            written.get("spec").is_some_and(|spec| spec.unknown_fields().any(|it| it == "input"))
-        }
         "/spec/type" => written.text_at(&["spec", "type"]) == Some("messages"),
         _ => false,
     };

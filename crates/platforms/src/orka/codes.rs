@@ -37,6 +37,8 @@ codes! { "orka";
     ENV_ENABLED = "env-enabled", NotSupported;
     /// A variable whose value looks like off, but switches the memory tools on.
     ENV_TOOLS = "env-tools", NotSupported;
+    /// A variable that is nearly one of memory.
+    ENV_NEAR_MISS = "env-near-miss", NotFound;
     /// A memory variable that is never read.
     ENV_NO_EFFECT = "env-no-effect", Conflict;
     /// A memory variable that occurs twice.

@@ -117,6 +117,10 @@ codes! { "sympozium";
     RESERVED_VOLUME = "reserved-volume", Conflict;
     /// A variable that an Ensemble overwrites.
     RESERVED_ENV = "reserved-env", Conflict;
+    /// A variable that is nearly one of memory.
+    ENV_NEAR_MISS = "env-near-miss", NotFound;
+    /// A variable that must be a number.
+    ENV_NUMBER = "env-number", Invalid;
     /// A URL of a memory server that the user sets.
     PRIVATE_URL_OVERRIDE = "private-url-override", Conflict;
     /// An AgentRun whose Agent does not exist.

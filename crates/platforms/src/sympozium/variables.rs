@@ -56,6 +56,10 @@ pub(crate) const OF_MEMORY: [&str; 16] = [
     ADMIN_TOKEN,
 ];
 
+/// The most bytes of a task and of a response that are stored automatically. Users set them.
+pub(crate) const MAX_STORED: [&str; 2] =
+    ["MEMORY_AUTO_STORE_MAX_TASK_BYTES", "MEMORY_AUTO_STORE_MAX_RESPONSE_BYTES"];
+
 /// What the Ensemble gives to the agent of a config, in order; nothing while its memory is off. The names of the
 /// variables do not depend on the config.
 pub(crate) fn shared_variables(

@@ -3,14 +3,16 @@
 use crate::inject::annotation_pointer;
 use crate::orka::api::{PARENT_LABEL, SCHEDULED_LABEL, STATE_AGENT, agent_ref, label};
 use crate::orka::codes::{
-    AGENT_CROSS_NAMESPACE, AGENT_MISSING, ENV_AGENT_FORGED, ENV_DUPLICATE, ENV_LITERAL_TOKEN, ENV_NO_EFFECT,
-    ENV_RESERVED, OPT_OUT_ANNOTATION, OPT_OUT_ENV, OPT_OUT_TOOLS_ANNOTATION, OPT_OUT_TOOLS_ENV,
+    AGENT_CROSS_NAMESPACE, AGENT_MISSING, ENV_AGENT_FORGED, ENV_DUPLICATE, ENV_LITERAL_TOKEN, ENV_NEAR_MISS,
+    ENV_NO_EFFECT, ENV_RESERVED, OPT_OUT_ANNOTATION, OPT_OUT_ENV, OPT_OUT_TOOLS_ANNOTATION,
+    OPT_OUT_TOOLS_ENV,
 };
 use crate::orka::setting::{Setting, TaskVariable, is_off, parse_bool, switch};
 use crate::prelude::*;
 use memgate_model::elsewhere::Elsewhere;
 use memgate_model::finding::{Code, Severity, excerpt};
 use memgate_primitives::fix::Fix;
+use memgate_primitives::suggest::did_you_mean;
 
 use super::agent::{annotation_findings, misspelled};
 use super::{TaskType, with_field};
@@ -186,6 +188,7 @@ pub(super) fn variable_findings(
                 seen.push(setting);
             }
         }
+        findings.extend(near_miss(variable, work));
         findings.extend(set_by_controller(variable, task_type, has_agent, work));
         findings.extend(literal_token(variable, work));
     }
@@ -212,6 +215,23 @@ fn check_setting(
             Some(warn_at(work, &ENV_NO_EFFECT, variable.pointer(Some("name")), message))
         }
     }
+}
+
+/// How the names of the variables of memory begin.
+const PREFIX_OF_MEMORY: &str = "ORKA_MEMORY";
+
+/// Warns about a name that only Orka can have given and that its worker does not read.
+fn near_miss(variable: &TaskVariable<'_>, work: &Budget<'_>) -> Option<Finding> {
+    if !variable.name.starts_with(PREFIX_OF_MEMORY) || Setting::from_variable(variable.name).is_some() {
+        return None;
+    }
+    let shown = excerpt(variable.name);
+    let message = move |_: &Pointer| {
+        let known = Setting::ALL.map(Setting::variable);
+        let meant = known.into_iter().min_by_key(|known| strsim::osa_distance(&shown, known));
+        format!("{shown} is no name that Orka's worker reads{}", did_you_mean(meant))
+    };
+    Some(Finding::warn_within(work, &ENV_NEAR_MISS, variable.pointer(Some("name")), message))
 }
 
 /// Warns about variables that the controller sets itself.

@@ -10,13 +10,16 @@ use crate::sympozium::api::{
     MEMORY_SKILL, RESERVED_VOLUMES, SKILL_PACK, SYSTEM_NAMESPACE, TOKEN_KEY, token_secret,
 };
 use crate::sympozium::codes::{
-    PRIVATE_URL_OVERRIDE, RESERVED_ENV, RESERVED_VOLUME, SIDECAR_WRITER_TOKEN, SKILL_EMPTY, SKILL_NEAR_MISS,
-    SKILLPACK_MISSING, WRITER_TOKEN_ENV, WRITER_TOKEN_KEY,
+    ENV_NEAR_MISS, ENV_NUMBER, PRIVATE_URL_OVERRIDE, RESERVED_ENV, RESERVED_VOLUME, SIDECAR_WRITER_TOKEN,
+    SKILL_EMPTY, SKILL_NEAR_MISS, SKILLPACK_MISSING, WRITER_TOKEN_ENV, WRITER_TOKEN_KEY,
 };
 use crate::sympozium::lookup;
-use crate::sympozium::variables::{ADMIN_TOKEN, PRIVATE_TOKEN, PRIVATE_URL, SHARED_TOKEN, shared_variables};
+use crate::sympozium::variables::{
+    ADMIN_TOKEN, MAX_STORED, OF_MEMORY, PRIVATE_TOKEN, PRIVATE_URL, SHARED_TOKEN, shared_variables,
+};
 use memgate_model::finding::excerpt;
 use memgate_model::kind::SECRET;
+use memgate_primitives::suggest::{did_you_mean, nearest};
 
 use super::Report;
 
@@ -82,9 +85,19 @@ fn reserved<'t>(
 /// The variables that hold a token.
 const TOKENS: [&str; 3] = [PRIVATE_TOKEN, SHARED_TOKEN, ADMIN_TOKEN];
 
-/// Warns about tokens in a map of variables, which has literals only. The values are not shown.
+/// Warns about what memory cannot use in a map of variables, which has literals only.
 pub(super) fn in_env(env: Option<&Tree>, here: impl Fn() -> Pointer, report: Report<'_>) -> Vec<Finding> {
     let Some(env) = env else { return Vec::new() };
+    let mut findings = tokens(env, &here, report);
+    for (name, value) in env.entries() {
+        findings.extend(near_miss(name, &here, report));
+        findings.extend(no_number((name, value), &here, report));
+    }
+    findings
+}
+
+/// Warns about tokens. The values are not shown.
+fn tokens(env: &Tree, here: &impl Fn() -> Pointer, report: Report<'_>) -> Vec<Finding> {
     let is_token = |(name, value): &(&str, &str)| TOKENS.contains(name) && !value.is_empty();
     let finding = |(name, _): (&str, &str)| {
         let field = here().field();
@@ -96,6 +109,37 @@ pub(super) fn in_env(env: Option<&Tree>, here: impl Fn() -> Pointer, report: Rep
         Some(finding.help("remove it: pods get a reference to the Secret of the token"))
     };
     env.entries().filter(is_token).filter_map(finding).collect()
+}
+
+/// How the names begin that are near to one of memory. Other programs have names that are no further from it.
+const PREFIXES: [&str; 3] = ["MEMORY_", "WORKFLOW_MEMORY_", "WORKFLOW_MEMBRANE_"];
+
+/// Warns about a name that is nearly one which the runner reads.
+fn near_miss(name: &str, here: &impl Fn() -> Pointer, report: Report<'_>) -> Option<Finding> {
+    let known = || OF_MEMORY.into_iter().chain(MAX_STORED);
+    if !PREFIXES.iter().any(|prefix| name.starts_with(prefix)) || known().any(|known| known == name) {
+        return None;
+    }
+    let meant = nearest(name, known())?;
+    let variable = format!("{}[{}]", here().field(), quoted(name));
+    let message = move |_: &Pointer| {
+        format!("{variable} is no name that the runner reads{}", did_you_mean(Some(meant)))
+    };
+    report.warn_whole(&ENV_NEAR_MISS, || here().key(name), message).map(Finding::at_key)
+}
+
+/// Warns about a number of bytes that the runner cannot read.
+fn no_number(
+    (name, value): (&str, &str),
+    here: &impl Fn() -> Pointer,
+    report: Report<'_>,
+) -> Option<Finding> {
+    if !MAX_STORED.contains(&name) || value.parse::<i64>().is_ok() {
+        return None;
+    }
+    let variable = format!("{}[{}]", here().field(), quoted(name));
+    let message = move |_: &Pointer| format!("{variable} is no whole number; the runner uses 500");
+    report.warn_whole(&ENV_NUMBER, || here().key(name), message)
 }
 
 /// Warns about the tokens of a SkillPack's sidecar, in which models run commands.
