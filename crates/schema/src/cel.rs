@@ -26,13 +26,15 @@ use memgate_primitives::members::Members;
 use memgate_primitives::pointer::Pointer;
 
 /// What all rules of one object may cost, in values that are read.
-const MAX_COST: u64 = 2_000_000;
+const MAX_COST: u64 = 4_000_000;
 
-/// What they may cost however many objects there are.
-const MIN_COST: u64 = 50_000;
+/// What they may cost however many objects there are: so much, and so much for each byte of the object. The rules that
+/// come with memgate cost half of that on large objects.
+const MIN_COST: u64 = 20_000;
+const MIN_COST_OF_BYTE: u64 = 64;
 
-/// What the rules of all objects of a run may cost, as long as each has [`MIN_COST`].
-const MAX_COST_OF_RUN: u64 = 100_000_000;
+/// What the rules of all objects of a run may cost, beyond that.
+const MAX_COST_OF_RUN: u64 = 20_000_000;
 
 /// How many rules of a definition are compiled.
 const MAX_RULES: usize = 1_000;
@@ -65,7 +67,7 @@ pub(super) fn rules(schema: &Json) -> Vec<CelRule> {
 /// What the rules of each object may cost in a run with so many.
 pub(super) fn allowance(objects: usize) -> u64 {
     let share = MAX_COST_OF_RUN / u64::try_from(objects).unwrap_or(u64::MAX).max(1);
-    share.clamp(MIN_COST, MAX_COST)
+    share.min(MAX_COST)
 }
 
 /// Leaves out the rules of a definition that are too many.
@@ -125,9 +127,10 @@ pub(super) fn check<'d>(
     let Some(budget) = found.budget().filter(|budget| schema.has_rules && !budget.has_ended()) else {
         return;
     };
+    let least = MIN_COST.saturating_add(MIN_COST_OF_BYTE.saturating_mul(bytes as u64));
     let mut walk = Walk {
         budget,
-        left: allowance,
+        left: allowance.max(least).min(MAX_COST),
         has_ended: false,
         unsound: places(found, stops),
         faulty: places(found, |_| true),

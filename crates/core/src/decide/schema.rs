@@ -245,6 +245,7 @@ pub(super) fn finding(code: &'static Code, violation: &SchemaViolation<'_>) -> F
         Rule::Required(..) => Cause::Required,
         Rule::Unsupported(_) => Cause::NotSupported,
         Rule::Duplicate(_) => Cause::Duplicate,
+        Rule::NotEvaluated(..) => Cause::Unavailable,
         Rule::Cel(rule) => match rule.reason.as_str() {
             "FieldValueRequired" => Cause::Required,
             "FieldValueDuplicate" => Cause::Duplicate,
