@@ -101,6 +101,7 @@ fn joined(call: &FunctionContext<'_, '_>, decides: bool) -> Result<Value, Execut
 }
 
 /// What is joined, or its error.
+#[expect(clippy::needless_pass_by_value, reason = "the library gives its values away")]
 fn result_of(value: Value) -> Result<Value, ExecutionError> {
     let failed = match &value {
         Value::Opaque(opaque) => opaque.downcast_ref::<Failed>(),
@@ -110,6 +111,7 @@ fn result_of(value: Value) -> Result<Value, ExecutionError> {
 }
 
 /// The name of the type of a value.
+#[expect(clippy::needless_pass_by_value, reason = "the library gives its values away")]
 fn type_of(value: Value) -> Result<Value, ExecutionError> {
     let name = match value {
         Value::Bool(_) => "bool",
@@ -159,7 +161,6 @@ fn find(This(text): This<Arc<String>>, written: Arc<String>) -> Result<Value, Ex
 }
 
 /// The parts that match a pattern.
-#[expect(clippy::needless_pass_by_value, reason = "the library gives its values away")]
 fn find_all(This(text): This<Arc<String>>, Arguments(given): Arguments) -> Result<Value, ExecutionError> {
     let (written, most) = match given.as_slice() {
         [Value::String(written)] => (written, usize::MAX),
