@@ -84,7 +84,7 @@ fn on_deep_stack(text: &str) -> Option<Result<Program, String>> {
         let (sender, orders) = channel::<Order>();
         let compile = move || {
             for (text, waiting) in orders {
-                // Whoever has gone does not need an answer.
+                // A caller that has gone does not need an answer.
                 _ = waiting.send(guarded(|| parse(&text)));
             }
         };
