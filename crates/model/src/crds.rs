@@ -14,12 +14,14 @@ pub struct Crds {
     given: GivenCrds,
     /// Finds the bundled definition of a family's kind, by group and kind.
     bundled: fn(&Family, &str, &str) -> Option<Arc<Crd>>,
+    /// How many objects are judged.
+    objects: usize,
 }
 
 impl Crds {
     /// Only the bundled definitions, each of which is read at its first use.
     pub const fn new(bundled: fn(&Family, &str, &str) -> Option<Arc<Crd>>) -> Self {
-        Self { given: GivenCrds::new(), bundled }
+        Self { given: GivenCrds::new(), bundled, objects: 0 }
     }
 
     /// Reads the bundled definitions of all kinds of these families. A server calls this so that the first
@@ -35,6 +37,16 @@ impl Crds {
     /// Uses a definition in place of the bundled one.
     pub fn insert(&mut self, crd: Crd) {
         self.given.insert((crd.group.clone(), crd.kind.clone()), Arc::new(crd));
+    }
+
+    /// Says how many objects are judged, which share what rules in CEL may cost.
+    pub const fn share_among(&mut self, objects: usize) {
+        self.objects = objects;
+    }
+
+    /// What the rules in CEL of each object may cost.
+    pub fn allowance(&self) -> u64 {
+        memgate_schema::allowance(self.objects)
     }
 
     /// Whether the inputs define a kind.

@@ -33,7 +33,8 @@ pub enum Cause {
     Conflict,
     /// The value occurred before.
     Duplicate,
-    /// The object that the value refers to could not be looked up: the value may be good.
+    /// The object that the value refers to could not be looked up, or a rule about it not be evaluated: the value may be
+    /// good.
     Unavailable,
 }
 

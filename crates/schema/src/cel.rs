@@ -1,9 +1,10 @@
 //! The rules in CEL of a definition (`x-kubernetes-validations`).
 //!
 //! A rule is evaluated for each value that its node has, after everything else of the schema was checked, and not where
-//! the value, or one in it, is missing or has the wrong type. A rule that meets an error is silent: what is wrong there,
-//! the schema reports. A rule that memgate cannot evaluate has a note. Rules come with the definition, so they are
-//! input too: how long and how deep one may be is bounded, and what it costs to evaluate one is known before.
+//! the value, or one in it, is missing or has the wrong type. A rule that meets an error denies, as in an apiserver, but
+//! not where the schema refuses something in the value anyway. A rule that memgate cannot evaluate has a note. Rules come
+//! with the definition, so they are input too: how many there may be, and how long and how deep, is bounded, and what it
+//! costs to evaluate one is known before.
 //! Source: Kubernetes documentation, "Validation rules"; k8s.io/apiextensions-apiserver, `schema/cel/validation.go`.
 
 mod cost;
@@ -18,17 +19,35 @@ use serde_json::Value as Json;
 use crate::check::OldElements;
 use crate::crd::{CelRule, SchemaNode};
 use crate::place::Place;
-use crate::program::{self, Program, functions};
-use crate::violation::{Rule, Violations};
+use crate::program::{self, Outcome, Program, functions};
+use crate::violation::{Rule, SchemaViolation, Violations, holds_credential};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::members::Members;
 use memgate_primitives::pointer::Pointer;
 
 /// What all rules of one object may cost, in values that are read.
-const MAX_COST: u64 = 20_000_000;
+const MAX_COST: u64 = 4_000_000;
 
-/// What a byte of a rule costs that is compiled.
-const COST_OF_BYTE: usize = 32;
+/// What they may cost however many objects there are: so much, and so much for each byte of the object. The rules that
+/// come with memgate cost half of that on large objects.
+const MIN_COST: u64 = 20_000;
+const MIN_COST_OF_BYTE: u64 = 64;
+
+/// What the rules of all objects of a run may cost, beyond that.
+const MAX_COST_OF_RUN: u64 = 20_000_000;
+
+/// How many rules of a definition are compiled.
+const MAX_RULES: usize = 1_000;
+
+/// How many bytes they may have.
+const MAX_BYTES_OF_RULES: usize = 256 << 10;
+
+/// How many bytes the message of an expression may have. Source: k8s.io/apiserver, `MaxEvaluatedMessageExpressionSizeBytes`.
+const MAX_MESSAGE_BYTES: usize = 5 << 10;
+
+/// Why a rule is not evaluated that stands behind too many.
+const TOO_MANY: &str =
+    "its definition has more than 1000 rules, or rules of more than 256 KiB; no more are evaluated";
 
 /// For how many bytes of a rule looking at it costs one more value.
 const BYTES_PER_LOOK: usize = 8;
@@ -45,15 +64,40 @@ pub(super) fn rules(schema: &Json) -> Vec<CelRule> {
     rules.into_iter().flatten().filter_map(rule).collect()
 }
 
+/// What the rules of each object may cost in a run with so many.
+pub(super) fn allowance(objects: usize) -> u64 {
+    let share = MAX_COST_OF_RUN / u64::try_from(objects).unwrap_or(u64::MAX).max(1);
+    share.min(MAX_COST)
+}
+
+/// Leaves out the rules of a definition that are too many.
+pub(super) fn bound(schema: &SchemaNode) {
+    fn visit(schema: &SchemaNode, left: &mut (usize, usize)) {
+        for rule in &schema.rules {
+            let bytes = rule.text.len() + rule.message_expression.as_ref().map_or(0, |rule| rule.text.len());
+            match (left.0.checked_sub(1), left.1.checked_sub(bytes)) {
+                (Some(rules), Some(bytes)) => *left = (rules, bytes),
+                _ => drop(rule.compiled.set(Err(TOO_MANY.to_owned()))),
+            }
+        }
+        let below = schema.object.properties.values().chain(schema.object.additional.as_deref());
+        for below in below.chain(schema.list.items.as_deref()).filter(|below| below.has_rules) {
+            visit(below, left);
+        }
+    }
+    visit(schema, &mut (MAX_RULES, MAX_BYTES_OF_RULES));
+}
+
 fn rule(value: &Json) -> Option<CelRule> {
     let text = |key: &str| value.get(key).and_then(Json::as_str).unwrap_or_default();
+    let with = |expression: &str| (!expression.is_empty()).then(|| CelRule::new(expression));
     Some(CelRule {
-        text: Some(text("rule")).filter(|rule| !rule.is_empty())?.to_owned(),
         message: text("message").to_owned(),
+        message_expression: with(text("messageExpression")).map(Box::new),
         reason: text("reason").to_owned(),
         below: below(text("fieldPath")),
         with_new: value.get("optionalOldSelf").and_then(Json::as_bool).unwrap_or_default(),
-        compiled: std::sync::OnceLock::new(),
+        ..with(text("rule"))?
     })
 }
 
@@ -77,37 +121,43 @@ pub(super) fn check<'d>(
     root: &Place<'_, 'd>,
     bytes: usize,
     schema: &'d SchemaNode,
+    allowance: u64,
     found: &mut Violations<'d>,
 ) {
     let Some(budget) = found.budget().filter(|budget| schema.has_rules && !budget.has_ended()) else {
         return;
     };
+    let least = MIN_COST.saturating_add(MIN_COST_OF_BYTE.saturating_mul(bytes as u64));
     let mut walk = Walk {
         budget,
-        left: MAX_COST,
+        left: allowance.max(least).min(MAX_COST),
         has_ended: false,
-        unsound: unsound(found),
-        compiled: Members::default(),
+        unsound: places(found, stops),
+        faulty: places(found, |_| true),
         noted: Members::default(),
     };
     // What is broken more often than a part has steps for is reported often enough.
     budget.apart(bytes, || walk.check(root, schema, found));
 }
 
-/// The places with a fault for which an apiserver evaluates no rules, and those above them.
-fn unsound(found: &Violations<'_>) -> Members<Box<str>> {
+/// Whether an apiserver evaluates no rules because of a fault.
+const fn stops(violation: &SchemaViolation<'_>) -> bool {
+    matches!(
+        violation.rule,
+        Rule::Type { .. }
+            | Rule::Required(..)
+            | Rule::Unsupported(_)
+            | Rule::TooLong(_)
+            | Rule::TooMany { .. }
+            | Rule::NoMapElement
+    )
+}
+
+/// The places with such faults, and those above them.
+fn places(found: &Violations<'_>, counts: impl Fn(&SchemaViolation<'_>) -> bool) -> Members<Box<str>> {
     let mut places = Members::default();
-    for violation in found.iter() {
-        let stops = matches!(
-            violation.rule,
-            Rule::Type { .. }
-                | Rule::Required(..)
-                | Rule::Unsupported(_)
-                | Rule::TooLong(_)
-                | Rule::TooMany { .. }
-                | Rule::NoMapElement
-        );
-        let mut place = Some(violation.pointer.as_str()).filter(|_| stops);
+    for violation in found.iter().filter(|violation| counts(violation)) {
+        let mut place = Some(violation.pointer.as_str());
         while let Some(here) = place.filter(|here| places.insert(Box::from(*here))) {
             place = here.rsplit_once('/').map(|(above, _)| above);
         }
@@ -121,9 +171,10 @@ struct Walk<'d> {
     /// What the rules may still cost.
     left: u64,
     has_ended: bool,
+    /// The places where no rules are evaluated.
     unsound: Members<Box<str>>,
-    /// The rules that were met.
-    compiled: Members<*const CelRule>,
+    /// The places where something is wrong.
+    faulty: Members<Box<str>>,
     /// The rules that have their note.
     noted: Members<*const CelRule>,
 }
@@ -143,12 +194,14 @@ impl<'d> Walk<'d> {
         if !schema.has_rules || here.value.is_null() || self.has_ended || self.budget.has_ended() {
             return;
         }
-        if !schema.rules.is_empty() && !self.is_unsound(here) {
+        if !schema.rules.is_empty() && !is_among(&self.unsound, here) {
             let weight = value::weight(here.value) + here.old.map_or(0, value::weight);
             let mut seen = Seen { here, schema, weight, context: None };
             for rule in &schema.rules {
                 let Err(why) = self.rule(&mut seen, rule, found) else { continue };
-                if self.noted.insert(std::ptr::from_ref(rule)) || self.has_ended {
+                // Those that are too many share a note.
+                let of_whom = if why == TOO_MANY { std::ptr::null() } else { std::ptr::from_ref(rule) };
+                if self.noted.insert(of_whom) || self.has_ended {
                     found.push_at(here, || here.path.pointer(), Rule::NotEvaluated(rule, why));
                 }
                 if self.has_ended {
@@ -168,10 +221,6 @@ impl<'d> Walk<'d> {
         }
     }
 
-    fn is_unsound(&self, here: &Place<'_, 'd>) -> bool {
-        !self.unsound.is_empty() && self.unsound.contains(here.path.pointer().as_str())
-    }
-
     /// Spends what a part costs; returns whether so much was left.
     fn spend(&mut self, cost: u64) -> bool {
         let left = self.left.checked_sub(cost);
@@ -186,11 +235,8 @@ impl<'d> Walk<'d> {
         rule: &'d CelRule,
         found: &mut Violations<'d>,
     ) -> Result<(), &'d str> {
-        // Counted for each object, so that it does not matter which one compiled it first.
-        let is_first = self.compiled.insert(std::ptr::from_ref(rule));
         let bytes = rule.text.len().min(program::MAX_BYTES);
-        let look = if is_first { bytes * COST_OF_BYTE } else { 1 + bytes / BYTES_PER_LOOK };
-        if !self.spend(look as u64) {
+        if !self.spend((1 + bytes / BYTES_PER_LOOK) as u64) {
             self.has_ended = true;
             return Err(ENDED);
         }
@@ -202,38 +248,72 @@ impl<'d> Walk<'d> {
         if !self.spend(cost::of(&program.expression, seen.weight)) {
             return Err(TOO_MUCH);
         }
-        if seen.holds(rule, program) == Some(false) {
-            let from = found.len();
-            found.push_at(here, || here.path.pointer().join(&rule.below), Rule::Cel(rule));
-            if program.reads_old {
-                found.mark_all(from, false);
-            }
+        let (kind, words) = match seen.outcome(rule, program) {
+            Outcome::Holds => return Ok(()),
+            // The schema reports what is wrong there.
+            Outcome::Failed(_) | Outcome::Unknown(_) if is_among(&self.faulty, here) => return Ok(()),
+            Outcome::Unknown(why) => return Err(why),
+            Outcome::Failed(error) => (Rule::CelError(rule), Some(error)),
+            Outcome::Broken => (Rule::Cel(rule), self.words(seen, rule)),
+        };
+        let from = found.len();
+        found.push_at(here, || here.path.pointer().join(&rule.below), kind);
+        found.say(from, words.as_deref());
+        if program.reads_old {
+            found.mark_all(from, false);
         }
         Ok(())
     }
+
+    /// What the expression for the message of a broken rule makes, if it makes a line of text. It sees no value of a field
+    /// that may hold credentials.
+    fn words(&mut self, seen: &Seen<'_, 'd>, rule: &CelRule) -> Option<String> {
+        let program = rule.message_expression.as_ref()?.program().ok()?;
+        let cost = cost::of(&program.expression, seen.weight).saturating_add(2 * seen.weight);
+        if holds_credential(&seen.here.path.pointer()) || !self.spend(cost) {
+            return None;
+        }
+        let mut context = functions::CONTEXT.new_inner_scope();
+        let own = value::seen(seen.here.value, Some(seen.schema), None);
+        context.add_variable_from_value("self", value::masked(own, ""));
+        if program.reads_old {
+            context.add_variable_from_value("oldSelf", value::masked(seen.old(rule), ""));
+        }
+        let text = program.text(&context)?;
+        let text = text.trim();
+        let is_line = !text.is_empty() && text.len() <= MAX_MESSAGE_BYTES && !text.contains(['\n', '\r']);
+        is_line.then(|| text.to_owned())
+    }
+}
+
+fn is_among(places: &Members<Box<str>>, here: &Place<'_, '_>) -> bool {
+    !places.is_empty() && places.contains(here.path.pointer().as_str())
 }
 
 impl Seen<'_, '_> {
-    /// Whether a rule holds; `None` if it meets an error.
-    fn holds(&mut self, rule: &CelRule, program: &Program) -> Option<bool> {
+    /// Whether a rule holds.
+    fn outcome(&mut self, rule: &CelRule, program: &Program) -> Outcome {
+        let old = program.reads_old.then(|| self.old(rule));
         let Self { here, schema, context, .. } = self;
         let context = context.get_or_insert_with(|| {
             let mut context = functions::CONTEXT.new_inner_scope();
             context.add_variable_from_value("self", value::seen(here.value, Some(schema), None));
             context
         });
-        if !program.reads_old {
-            return program.holds(context);
-        }
-        let old = here.old.map(|old| value::seen(old, Some(schema), Some(here.value)));
-        let old = if rule.with_new {
+        let Some(old) = old else { return program.outcome(context) };
+        let mut context = context.new_inner_scope();
+        context.add_variable_from_value("oldSelf", old);
+        program.outcome(&context)
+    }
+
+    /// The stored value as rules see it.
+    fn old(&self, rule: &CelRule) -> Value {
+        let old = self.here.old.map(|old| value::seen(old, Some(self.schema), Some(self.here.value)));
+        if rule.with_new {
             Value::Opaque(Arc::new(old.map_or_else(OptionalValue::none, OptionalValue::of)))
         } else {
             old.unwrap_or(Value::Null)
-        };
-        let mut context = context.new_inner_scope();
-        context.add_variable_from_value("oldSelf", old);
-        program.holds(&context)
+        }
     }
 }
 

@@ -94,6 +94,8 @@ pub struct CelRule {
     pub text: String,
     /// What the rule says when it is broken; empty if it says nothing.
     pub message: String,
+    /// An expression that makes a message in place of that one.
+    pub message_expression: Option<Box<Self>>,
     /// The reason of the apiserver's API (`FieldValueRequired`); empty for the usual one.
     pub reason: String,
     /// The place that is wrong, below the value of the rule.
@@ -105,6 +107,19 @@ pub struct CelRule {
 }
 
 impl CelRule {
+    /// An expression alone.
+    pub(crate) fn new(text: &str) -> Self {
+        Self {
+            text: text.to_owned(),
+            message: String::new(),
+            message_expression: None,
+            reason: String::new(),
+            below: Pointer::root(),
+            with_new: false,
+            compiled: OnceLock::new(),
+        }
+    }
+
     /// The fields right below the value of the rule that it reads.
     pub fn fields(&self) -> &[String] {
         self.program().map_or(&[], |program| &program.fields)

@@ -58,7 +58,7 @@ static UUID: LazyLock<Pattern> = LazyLock::new(|| {
 });
 
 /// An absolute URL, or an absolute path.
-fn is_uri(text: &str) -> bool {
+pub(super) fn is_uri(text: &str) -> bool {
     let is_scheme = |scheme: &str| {
         scheme.starts_with(|c: char| c.is_ascii_alphabetic())
             && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))

@@ -153,14 +153,22 @@ pub fn check<'d>(
 
 /// Notes the rules in CEL that an object breaks, and those that cannot be evaluated. `found` has what [`check()`] and
 /// [`check_metadata`] noted: where that is so wrong that an apiserver evaluates no rules, none are. `old` is the stored
-/// object of an update, with its status.
+/// object of an update, with its status; `allowance` is what the rules may cost, see [`allowance()`].
 pub fn check_rules<'d>(
     version: &'d CrdVersion,
+    allowance: u64,
     object: &'d Document<'d>,
     old: Option<&'d Document<'d>>,
     found: &mut Violations<'d>,
 ) {
-    cel::check(&Place::root(&object.root, old.map(|old| &old.root)), object.bytes, &version.schema, found);
+    let root = Place::root(&object.root, old.map(|old| &old.root));
+    cel::check(&root, object.bytes, &version.schema, allowance, found);
+}
+
+/// What the rules in CEL of each object may cost in a run with so many objects: less, the more there are, so that all
+/// together are bounded, and it does not matter which comes first.
+pub fn allowance(objects: usize) -> u64 {
+    cel::allowance(objects)
 }
 
 /// Notes everything that the apiserver refuses in the metadata of a new object, or of an update. `old` is the

@@ -39,6 +39,7 @@ fn version(value: &Value) -> Option<CrdVersion> {
         schema.object.properties.entry(field.to_owned()).or_default().types = JsonTypes::Text;
     }
     schema.object.properties.entry("metadata".to_owned()).or_default().object.preserves_unknown = true;
+    cel::bound(&schema);
     Some(CrdVersion {
         name: text(value, "/name")?.to_owned(),
         served: value.get("served").and_then(Value::as_bool).unwrap_or_default(),

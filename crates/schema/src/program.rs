@@ -4,13 +4,16 @@
 
 pub(crate) mod functions;
 pub(crate) mod names;
+mod rewrite;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::thread::{self, Builder};
+use std::sync::LazyLock;
+use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
+use std::thread::Builder;
 
-use kube_cel::cel::common::ast::{EntryExpr, Expr, IdedExpr};
-use kube_cel::cel::parser::Parser;
-use kube_cel::cel::{Context, Value};
+use kube_cel::cel::common::ast::{EntryExpr, Expr, IdedExpr, operators};
+use kube_cel::cel::parser::{ParseErrors, Parser};
+use kube_cel::cel::{Context, ExecutionError, Value};
 
 use crate::program::names::unescaped;
 
@@ -27,6 +30,9 @@ const MAX_OPERATORS: usize = 400;
 /// tests.
 const MAX_DEPTH: usize = 40;
 
+/// How many characters of a rule a message shows where it cannot be read.
+const MAX_SHOWN: usize = 16;
+
 /// The stack of the parser.
 const STACK_BYTES: usize = 64 << 20;
 
@@ -38,6 +44,19 @@ pub(crate) struct Program {
     pub(crate) reads_old: bool,
     /// The fields right below `self` that it reads.
     pub(crate) fields: Vec<String>,
+    /// Whether it makes durations or times, from which memgate makes fewer types than an apiserver.
+    converts: bool,
+}
+
+/// What a rule says of a value.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Outcome {
+    Holds,
+    Broken,
+    /// It meets an error, as it does in an apiserver.
+    Failed(String),
+    /// It meets something that memgate does not know.
+    Unknown(&'static str),
 }
 
 /// Compiles a rule.
@@ -52,7 +71,28 @@ pub(crate) fn compile(text: &str) -> Result<Program, String> {
     if repeats_a_sign(text) {
         return Err("it has the same sign twice".to_owned());
     }
-    with_stack(|| parse(text)).unwrap_or_else(|| Err("it cannot be read".to_owned()))
+    on_deep_stack(text).unwrap_or_else(|| Err("it cannot be read".to_owned()))
+}
+
+/// A rule to compile, and who waits for it.
+type Order = (String, SyncSender<Option<Result<Program, String>>>);
+
+/// Compiles a rule on the thread with a deep stack, since the parser goes down eight levels for each bracket; `None` if it
+/// panics.
+fn on_deep_stack(text: &str) -> Option<Result<Program, String>> {
+    static COMPILER: LazyLock<Option<Sender<Order>>> = LazyLock::new(|| {
+        let (sender, orders) = channel::<Order>();
+        let compile = move || {
+            for (text, waiting) in orders {
+                // A caller that has gone does not need an answer.
+                _ = waiting.send(guarded(|| parse(&text)));
+            }
+        };
+        Builder::new().name("cel".to_owned()).stack_size(STACK_BYTES).spawn(compile).ok().map(|_| sender)
+    });
+    let (sender, answer) = sync_channel(1);
+    COMPILER.as_ref()?.send((text.to_owned(), sender)).ok()?;
+    answer.recv().ok()?
 }
 
 /// Whether `!` or `-` may stand twice in a row: the parser reads `!!x` as `!x`, and `!!(!!(x))` in twice the time for each
@@ -65,31 +105,84 @@ fn repeats_a_sign(text: &str) -> bool {
 }
 
 fn parse(text: &str) -> Result<Program, String> {
-    let expression = Parser::new().parse(text).map_err(|faults| {
-        let fault = faults.errors.first().map_or("", |fault| fault.msg.trim_start_matches("Syntax error: "));
-        format!("it cannot be read ({fault})")
-    })?;
-    let mut reading =
-        Reading { variables: vec!["self", "oldSelf"], depth: 0, reads_old: false, fields: Vec::new() };
+    let parser = Parser::new().enable_optional_syntax(true);
+    let mut expression = parser.parse(text).map_err(|faults| unreadable(text, &faults))?;
+    rewrite::rewrite(&mut expression);
+    let mut reading = Reading {
+        variables: vec!["self", "oldSelf"],
+        depth: 0,
+        reads_old: false,
+        fields: Vec::new(),
+        converts: false,
+    };
     reading.expression(&expression)?;
-    let Reading { reads_old, fields, .. } = reading;
-    Ok(Program { expression, reads_old, fields })
+    let Reading { reads_old, fields, converts, .. } = reading;
+    Ok(Program { expression, reads_old, fields, converts })
+}
+
+/// Where a rule cannot be read. What the parser says of it is not for people.
+fn unreadable(text: &str, faults: &ParseErrors) -> String {
+    let at = faults.errors.iter().map(|fault| fault.pos).find(|(line, _)| *line > 0);
+    let Some((line, column)) = at else { return "it cannot be read".to_owned() };
+    let index = |number: isize| usize::try_from(number).unwrap_or_default();
+    let rest = text.lines().nth(index(line - 1)).unwrap_or_default().chars().skip(index(column - 1));
+    let what: String = rest.take(MAX_SHOWN).collect();
+    let what =
+        if what.is_empty() { "it ends too early".to_owned() } else { format!("`{what}` does not belong") };
+    // Both count from 1.
+    let line = if line > 1 { format!("line {line}, ") } else { String::new() };
+    format!("it cannot be read: {what} at {line}character {column}")
 }
 
 impl Program {
-    /// Whether the rule holds; `None` if it meets an error.
-    pub(crate) fn holds(&self, context: &Context<'_>) -> Option<bool> {
+    /// Whether the rule holds.
+    pub(crate) fn outcome(&self, context: &Context<'_>) -> Outcome {
+        match guarded(|| context.resolve(&self.expression)) {
+            Some(Ok(Value::Bool(true))) => Outcome::Holds,
+            Some(Ok(Value::Bool(false))) => Outcome::Broken,
+            Some(Ok(_)) => Outcome::Unknown("it is neither true nor false"),
+            Some(Err(error)) => self.failure(&error),
+            None => Outcome::Unknown("memgate fails to evaluate it"),
+        }
+    }
+
+    /// The text that an expression makes, if it does.
+    pub(crate) fn text(&self, context: &Context<'_>) -> Option<String> {
         match guarded(|| context.resolve(&self.expression))? {
-            Ok(Value::Bool(holds)) => Some(holds),
+            Ok(Value::String(text)) => Some(text.to_string()),
             _ => None,
         }
     }
-}
 
-/// Runs the parser, which goes down eight levels for each bracket, on a stack of its own; `None` if it panics.
-fn with_stack<T: Send>(run: impl FnOnce() -> T + Send) -> Option<T> {
-    let thread = Builder::new().stack_size(STACK_BYTES);
-    thread::scope(|scope| thread.spawn_scoped(scope, run).ok()?.join().ok())
+    /// An error in the words of an apiserver.
+    fn failure(&self, error: &ExecutionError) -> Outcome {
+        use ExecutionError as E;
+        Outcome::Failed(match error {
+            E::NoSuchKey(key) => format!("no such key: {key}"),
+            E::DivisionByZero(_) => "division by zero".to_owned(),
+            E::RemainderByZero(_) => "modulus by zero".to_owned(),
+            E::Overflow(..) => "integer overflow".to_owned(),
+            E::IndexOutOfBounds(Value::Int(index)) => format!("index out of bounds: {index}"),
+            E::FunctionError { function, message } if functions::fails(function, message) => {
+                format!("{function}() has no result for this value")
+            }
+            E::NoSuchOverload
+            | E::UnexpectedType { .. }
+            | E::UnsupportedTargetType { .. }
+            | E::UnsupportedKeyType(_)
+            | E::ValuesNotComparable(..)
+            | E::UnsupportedUnaryOperator(..)
+            | E::UnsupportedBinaryOperator(..)
+            | E::UnsupportedMapIndex(_)
+            | E::UnsupportedListIndex(_)
+            | E::UnsupportedIndex(..)
+                if !self.converts =>
+            {
+                "no such overload".to_owned()
+            }
+            _ => return Outcome::Unknown("it calls a function in a way that memgate does not know"),
+        })
+    }
 }
 
 /// Runs foreign code on input; `None` if it panics.
@@ -103,6 +196,7 @@ struct Reading<'e> {
     depth: usize,
     reads_old: bool,
     fields: Vec<String>,
+    converts: bool,
 }
 
 impl<'e> Reading<'e> {
@@ -128,6 +222,11 @@ impl<'e> Reading<'e> {
             Expr::Call(call) => {
                 let library = call.target.as_ref().and_then(|target| self.library(target));
                 functions::check(library, call)?;
+                let compares = [operators::EQUALS, operators::NOT_EQUALS].contains(&call.func_name.as_str());
+                if compares && call.args.iter().any(|part| rewrite::is_optional(&part.expr)) {
+                    return Err("it compares optional values".to_owned());
+                }
+                self.converts |= ["duration", "timestamp"].contains(&call.func_name.as_str());
                 if library.is_some() {
                     below.remove(0);
                 }
@@ -146,13 +245,13 @@ impl<'e> Reading<'e> {
     }
 
     fn is_variable(&self, name: &str) -> bool {
-        self.variables.contains(&name)
+        self.variables.contains(&name) || functions::TYPES.contains(&name)
     }
 
     /// The name of the library, of a call such as `math.abs(x)`.
     fn library(&self, target: &'e IdedExpr) -> Option<&'e str> {
         match &target.expr {
-            Expr::Ident(name) if !self.is_variable(name) => Some(name),
+            Expr::Ident(name) if !self.variables.contains(&name.as_str()) => Some(name),
             _ => None,
         }
     }

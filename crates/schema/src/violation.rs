@@ -89,6 +89,8 @@ pub enum Rule<'d> {
     NoMapElement,
     /// A rule in CEL.
     Cel(&'d CelRule),
+    /// A rule in CEL that meets an error.
+    CelError(&'d CelRule),
     /// A rule in CEL that was not evaluated, and why.
     NotEvaluated(&'d CelRule, &'d str),
     /// A rule of metadata about a value.
@@ -108,6 +110,8 @@ pub struct SchemaViolation<'d> {
     pub stored: bool,
     /// The value, or the object in which one is missing.
     value: &'d Node<'d>,
+    /// What a rule in CEL says of this value: its message, or its error.
+    words: Option<Box<str>>,
 }
 
 /// What a message shows in place of a value that may be a credential.
@@ -117,11 +121,20 @@ const HIDDEN: &str = "\"***\"";
 const QUANTITY: &str = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
 
 /// Whether a field may hold credentials: by its own name, that of its list, or as a header or variable.
-fn holds_credential(at: &Pointer) -> bool {
+pub(crate) fn holds_credential(at: &Pointer) -> bool {
     let tokens: Vec<_> = at.tokens().filter(|token| list_index(token).is_none()).collect();
     let last = tokens.last().map(AsRef::as_ref).unwrap_or_default();
-    let holds_any = |token: &str| ["headers", "env", "stringData"].contains(&token);
     is_credential_name(last) || last != "name" && tokens.iter().any(|token| holds_any(token))
+}
+
+/// Whether a field of this name, or one below it, may hold credentials.
+pub(crate) fn may_hold_credential(name: &str) -> bool {
+    is_credential_name(name) || holds_any(name)
+}
+
+/// Whether any field below one of this name may hold credentials.
+fn holds_any(name: &str) -> bool {
+    ["headers", "env", "stringData"].contains(&name)
 }
 
 impl<'d> SchemaViolation<'d> {
@@ -213,11 +226,18 @@ pub fn message(violation: &SchemaViolation<'_>) -> String {
         }
         Rule::Not => format!("{field}: has a form that its schema forbids (not)"),
         Rule::NoMapElement => invalid("must be an object, since its list is sorted by keys"),
-        Rule::Cel(rule) if rule.message.is_empty() => {
-            format!("{}: failed rule: {}", violation.pointer.field_or("the object"), cel_text(&rule.text))
-        }
         Rule::Cel(rule) => {
-            format!("{}: {}", violation.pointer.field_or("the object"), cel_text(&rule.message))
+            let place = violation.pointer.field_or("the object");
+            match (violation.words.as_deref().unwrap_or_default(), rule.message.as_str()) {
+                ("", "") => format!("{place}: failed rule: {}", cel_text(&rule.text)),
+                ("", words) | (words, _) => format!("{place}: {}", cel_text(words)),
+            }
+        }
+        Rule::CelError(rule) => {
+            let error = violation.words.as_deref().unwrap_or("error");
+            let of = if rule.message.is_empty() { &rule.text } else { &rule.message };
+            let place = violation.pointer.field_or("the object");
+            format!("{place}: {} evaluating rule: {}", cel_text(error), cel_text(of))
         }
         Rule::NotEvaluated(rule, why) => {
             let (place, text) = (violation.pointer.field_or("the object"), cel_text(&rule.text));
@@ -301,7 +321,7 @@ impl<'d> Violations<'d> {
         self.has_any = true;
         if self.budget.is_some_and(Budget::finding) {
             let (pointer, stored) = (pointer(), place.is_stored());
-            self.found.push(SchemaViolation { pointer, rule, stored, value: place.value });
+            self.found.push(SchemaViolation { pointer, rule, stored, value: place.value, words: None });
         }
     }
 
@@ -309,6 +329,13 @@ impl<'d> Violations<'d> {
     pub(super) fn mark_all(&mut self, from: usize, stored: bool) {
         for violation in self.found.iter_mut().skip(from) {
             violation.stored = stored;
+        }
+    }
+
+    /// Gives everything from an entry on its words.
+    pub(super) fn say(&mut self, from: usize, words: Option<&str>) {
+        for violation in self.found.iter_mut().skip(from) {
+            violation.words = words.map(Box::from);
         }
     }
 
@@ -335,7 +362,13 @@ mod tests {
         let node = Node::Text("hunter2".into());
         let allowed = [Value::from("a")];
         let message = |pointer, rule| {
-            message(&SchemaViolation { pointer: Pointer::new(pointer), rule, stored: false, value: &node })
+            message(&SchemaViolation {
+                pointer: Pointer::new(pointer),
+                rule,
+                stored: false,
+                value: &node,
+                words: None,
+            })
         };
         let rule = Rule::Unsupported(&allowed);
         assert!(message("/spec/mode", rule).contains("hunter2"));

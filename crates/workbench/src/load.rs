@@ -323,6 +323,9 @@ fn add_object(
 /// Adds what is known once everything was read.
 fn finish(plan: &Plan, notices: Notices, inputs: &mut Inputs) {
     inputs.is_narrow = plan.is_narrow;
+    if let Some(crds) = &mut inputs.snapshot.crds {
+        crds.share_among(inputs.objects.len());
+    }
     if !plan.is_narrow {
         inputs.unused_excludes = plan.exclude.unused();
     }

@@ -15,7 +15,7 @@ use crate::report::{ObjectRef, PassedOver, Report, counted, plain};
 use crate::repository::{PROJECT_FILE, Tool};
 use crate::run::Run;
 use memgate_core::state::cluster_snapshot::Assumed;
-use memgate_model::finding::{Code, Severity};
+use memgate_model::finding::{Cause, Code, Severity};
 use memgate_platforms::common;
 use memgate_platforms::message::and_more;
 
@@ -57,8 +57,11 @@ impl FailOn {
         let unknown_fields = memgate_platforms::ALL.map(|family| family.definitions.stand_in.unknown_field);
         let mut not_judged = NOT_JUDGED.into_iter().chain(unknown_fields);
         let missed = missed(&report.passed_over).next().is_some() || not_judged.any(|code| report.has(code));
-        // It is a note, since the manifests cannot say the value.
-        let is_unknown = report.findings.iter().any(|it| it.finding.code == &common::VALUE_UNKNOWN);
+        // These are notes: the manifests cannot say the value, or memgate cannot evaluate a rule of the definition.
+        let is_unknown = report
+            .findings
+            .iter()
+            .any(|it| it.finding.code == &common::VALUE_UNKNOWN || it.finding.cause == Cause::Unavailable);
         let is_blind = self.strict && (missed || is_unknown || report.assumed > 0);
         let has_warned = self.warnings && report.count(Severity::Warn) > 0;
         report.denied > 0 || report.count(Severity::Deny) > 0 || has_warned || is_blind

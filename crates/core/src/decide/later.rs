@@ -16,7 +16,7 @@ pub(super) fn violates(request: &Request<'_>, violation: &SchemaViolation<'_>) -
     let pointer = &violation.pointer;
     let is_of_whole = matches!(
         violation.rule,
-        Rule::Cel(_) | Rule::NotEvaluated(..) | Rule::AnyOf | Rule::OneOf(_) | Rule::Not
+        Rule::Cel(_) | Rule::CelError(_) | Rule::NotEvaluated(..) | Rule::AnyOf | Rule::OneOf(_) | Rule::Not
     );
     is_at(request, pointer, violation.at_key())
         || is_of_whole && request.occasion.later.is_some_and(|later| has_below(later, pointer))

@@ -212,7 +212,7 @@ impl<'f> Covered<'f> {
         if here.is_some_and(|own| own.is_fault || violation.stored) {
             return true;
         }
-        if let Rule::Cel(rule) = violation.rule {
+        if let Rule::Cel(rule) | Rule::CelError(rule) = violation.rule {
             return self.contains_fault_of(rule, place);
         }
         if !matches!(violation.rule, Rule::Required(..)) || self.above_missing.is_empty() {

@@ -109,7 +109,8 @@ fn compare(
     };
     drop_around_wrong_types(violations.iter().skip(of_metadata).filter(is_wrong), own);
     if let Some(version) = version {
-        memgate_schema::check_rules(version, &object, stored_with_status.as_ref().or(old), &mut violations);
+        let old = stored_with_status.as_ref().or(old);
+        memgate_schema::check_rules(version, crds.allowance(), &object, old, &mut violations);
     }
     let schema = Judged { from: of_metadata, is_given };
     let mut not_shown = add(family, (subject, request), &violations, schema, own, &mut findings);
@@ -165,7 +166,7 @@ fn add(
         let of_definition = index >= schema.from;
         let is_tolerated = || of_definition && (stand_in.tolerates)(subject.kind, subject.object, violation);
         // Several rules in CEL may stand at one place.
-        let is_rule = matches!(violation.rule, Rule::Cel(_) | Rule::NotEvaluated(..));
+        let is_rule = matches!(violation.rule, Rule::Cel(_) | Rule::CelError(_) | Rule::NotEvaluated(..));
         let is_passed_over =
             || covered.contains(violation) || is_tolerated() || later::violates(request, violation);
         if is_passed_over() || !(is_rule || seen.insert(&violation.pointer)) {
@@ -246,6 +247,7 @@ pub(super) fn finding(code: &'static Code, violation: &SchemaViolation<'_>) -> F
         Rule::Required(..) => Cause::Required,
         Rule::Unsupported(_) => Cause::NotSupported,
         Rule::Duplicate(_) => Cause::Duplicate,
+        Rule::NotEvaluated(..) => Cause::Unavailable,
         Rule::Cel(rule) => match rule.reason.as_str() {
             "FieldValueRequired" => Cause::Required,
             "FieldValueDuplicate" => Cause::Duplicate,

@@ -8,8 +8,10 @@ use crate::state;
 use memgate_model::finding::{Cause, Severity};
 use memgate_model::object::{Coverage, KindState};
 use memgate_model::request::Occasion;
-use memgate_primitives::budget::MAX_ENTRIES;
+use memgate_primitives::budget::{Budget, MAX_ENTRIES};
 use memgate_schema::crd::{Crd, SchemaNode};
+use memgate_schema::violation::message;
+use memgate_schema::{Status, Violations};
 use serde_json::{Value, json};
 
 use super::*;
@@ -244,6 +246,43 @@ fn definitions(change: impl Fn(Value) -> Value) -> impl Iterator<Item = Crd> {
         };
         documents.iter().map(read).collect::<Vec<_>>()
     })
+}
+
+#[test]
+fn rules_of_bundled_definitions_are_evaluated_on_large_objects_among_many() {
+    let tool = |index: usize| {
+        let names = |count: usize| (0..count).map(|tool| format!("tool{tool}")).collect::<Vec<_>>();
+        json!({"type": "McpServer", "mcpServer": {
+            "name": format!("m{index}"), "toolNames": names(50), "requireApproval": names(50)}})
+    };
+    let tools: Vec<_> = (0..20).map(tool).collect();
+    let prompt = "prompt ".repeat(10_000);
+    for (group, kind, version, spec) in [
+        (
+            "kagent.dev",
+            "Agent",
+            "v1alpha2",
+            json!({"type": "Declarative", "declarative": {"systemMessage": prompt, "tools": tools}}),
+        ),
+        (
+            "core.orka.ai",
+            "Task",
+            "v1alpha1",
+            json!({"type": "agent", "prompt": prompt, "agentRef": {"name": "a"}, "workspace": {"intent": "write"}}),
+        ),
+    ] {
+        let crd = definitions(|crd| crd)
+            .find(|crd| (&*crd.group, &*crd.kind) == (group, kind))
+            .expect("a definition");
+        let version = crd.served(version).expect("a version");
+        let text = json!({"metadata": {"name": "a"}, "spec": spec}).to_string();
+        let budget = Budget::default();
+        let object = memgate_schema::document(&text, Some(version), Status::Dropped, &budget).expect("JSON");
+        let mut found = Violations::new(&budget);
+        memgate_schema::check_rules(version, memgate_schema::allowance(1_000_000), &object, None, &mut found);
+        let found: Vec<_> = found.iter().map(message).collect();
+        assert_eq!(found, [""; 0]);
+    }
 }
 
 #[test]

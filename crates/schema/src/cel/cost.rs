@@ -7,7 +7,7 @@ use kube_cel::cel::common::ast::{ComprehensionExpr, Expr, IdedExpr, LiteralValue
 
 use crate::cel::value::BYTES_PER_VALUE;
 use crate::program::below;
-use crate::program::functions::MATCHES;
+use crate::program::functions::has_pattern;
 
 /// What matching a pattern costs for each value of the text: a pattern may have a thousand states in each byte.
 const OF_PATTERN: u64 = 128;
@@ -76,7 +76,7 @@ impl<'e> Estimate<'e> {
             Expr::Call(call) if call.func_name.starts_with(char::is_alphabetic) => {
                 let sizes: Vec<_> =
                     below(&expression.expr).into_iter().map(|below| self.expression(below)).collect();
-                let factor = if call.func_name == MATCHES { OF_PATTERN } else { OF_PRODUCT };
+                let factor = if has_pattern(&call.func_name) { OF_PATTERN } else { OF_PRODUCT };
                 let factor = Size { average: factor, most: factor };
                 match sizes.as_slice() {
                     [] => ONE,

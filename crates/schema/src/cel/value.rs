@@ -4,13 +4,16 @@
 
 use std::sync::Arc;
 
-use kube_cel::cel::objects::{Key, Map};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use kube_cel::cel::objects::{Key, Map, OptionalValue};
 use kube_cel::cel::{Value, functions, to_value};
 use serde_json::{Number, Value as Json};
 
 use crate::crd::{FormatRule, JsonTypes, ListType, SchemaNode};
 use crate::node::{Node, identity};
-use crate::program::names::escaped;
+use crate::program::names::{escaped, unescaped};
+use crate::violation::may_hold_credential;
 use memgate_primitives::members::ByKey;
 
 /// How many bytes of a text weigh as much as a value.
@@ -35,10 +38,7 @@ pub(super) fn seen(node: &Node<'_>, schema: Option<&SchemaNode>, like: Option<&N
         Node::Boolean(value) => Value::Bool(*value),
         Node::Number(number) => seen_number(number, schema.map(|schema| schema.types)),
         Node::Text(text) => seen_text(text, schema),
-        Node::Raw(text) => serde_json::from_str::<Json>(text)
-            .ok()
-            .and_then(|value| to_value(value).ok())
-            .unwrap_or(Value::Null),
+        Node::Raw(text) => serde_json::from_str::<Json>(text).map_or(Value::Null, seen_json),
         Node::List(_) => {
             let items = schema.and_then(|schema| schema.list.items.as_deref());
             let elements = ordered(node, schema, like).into_iter().enumerate();
@@ -57,6 +57,20 @@ pub(super) fn seen(node: &Node<'_>, schema: Option<&SchemaNode>, like: Option<&N
             });
             Value::Map(Map { map: Arc::new(entries.collect()) })
         }
+    }
+}
+
+/// A value without schema.
+fn seen_json(value: Json) -> Value {
+    match value {
+        Json::Number(number) => seen_number(&number, None),
+        Json::Array(list) => Value::List(Arc::new(list.into_iter().map(seen_json).collect())),
+        Json::Object(fields) => {
+            let entries =
+                fields.into_iter().map(|(key, value)| (Key::String(Arc::new(key)), seen_json(value)));
+            Value::Map(Map { map: Arc::new(entries.collect()) })
+        }
+        other => to_value(other).unwrap_or(Value::Null),
     }
 }
 
@@ -101,8 +115,34 @@ fn seen_text(text: &str, schema: Option<&SchemaNode>) -> Value {
         Some("date-time") => functions::timestamp(Arc::new(text.to_owned())),
         Some("date") => functions::timestamp(Arc::new(format!("{text}T00:00:00Z"))),
         Some("duration") => functions::duration(Arc::new(text.to_owned())),
-        Some("byte") => Ok(Value::Null),
+        Some("byte") => {
+            return BASE64_STANDARD.decode(text).map_or(Value::Null, |bytes| Value::Bytes(Arc::new(bytes)));
+        }
         _ => Ok(Value::String(Arc::new(text.to_owned()))),
     };
     read.unwrap_or(Value::Null)
+}
+
+/// The same value without the texts of fields that may hold credentials; `name` is the field that it is.
+pub(super) fn masked(value: Value, name: &str) -> Value {
+    let is_hidden = may_hold_credential(name);
+    match value {
+        Value::String(_) | Value::Bytes(_) if is_hidden => "***".into(),
+        Value::List(list) => {
+            Value::List(Arc::new(list.iter().map(|element| masked(element.clone(), name)).collect()))
+        }
+        Value::Map(Map { map }) => {
+            let entries = map.iter().map(|(key, value)| {
+                let field = unescaped(&key.to_string());
+                let field = if is_hidden && field != "name" { name } else { &field };
+                (key.clone(), masked(value.clone(), field))
+            });
+            Value::Map(Map { map: Arc::new(entries.collect()) })
+        }
+        Value::Opaque(opaque) => match opaque.downcast_ref::<OptionalValue>().map(OptionalValue::value) {
+            Some(Some(value)) => Value::Opaque(Arc::new(OptionalValue::of(masked(value.clone(), name)))),
+            _ => Value::Opaque(opaque),
+        },
+        other => other,
+    }
 }
