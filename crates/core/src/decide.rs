@@ -7,7 +7,7 @@
 pub mod audit;
 pub mod codes;
 pub mod form;
-mod later;
+pub mod later;
 pub mod origins;
 mod over_limit;
 mod pod;

@@ -246,25 +246,17 @@ impl Search {
     }
 }
 
-/// Removes the fields whose key or value a later step fills in; an element of a list becomes null, so that the others keep
-/// their places. The recursion is bounded as that of the search.
+/// Makes null of the scalars that a later step fills in, and removes the fields whose key it does. The recursion is bounded as
+/// that of the search.
 pub fn remove(value: &mut Value) {
-    let is_later = |value: &Value| value.as_str().is_some_and(is_filled_in_later);
     match value {
-        Value::Array(elements) => {
-            for element in elements {
-                if is_later(element) {
-                    *element = Value::Null;
-                }
-                remove(element);
-            }
-        }
+        Value::String(text) if is_filled_in_later(text) => *value = Value::Null,
+        Value::Array(elements) => elements.iter_mut().for_each(remove),
         Value::Object(fields) => fields.retain(|key, below| {
-            if COMMANDS.contains(&key.as_str()) {
-                return true;
+            if !COMMANDS.contains(&key.as_str()) {
+                remove(below);
             }
-            remove(below);
-            !is_filled_in_later(key) && !is_later(below)
+            !is_filled_in_later(key)
         }),
         _ => {}
     }
@@ -351,7 +343,7 @@ mod tests {
         assert_eq!(later.first.as_ref().map(Pointer::as_str), Some("/b/1"));
         let mut bare = document.value().clone();
         remove(&mut bare);
-        assert_eq!(bare, json!({"apiVersion": "v1", "kind": "A", "b": ["x", null], "c": {"args": ["${A}"]}}));
+        assert_eq!(bare, json!({"apiVersion": "v1", "kind": "A", "b": ["x", null], "c": {"args": ["${A}"], "d": null}}));
     }
 
     #[test]

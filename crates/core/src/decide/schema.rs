@@ -100,9 +100,13 @@ fn compare(
     });
     let mut violations = Violations::new(budget);
     memgate_schema::check_metadata(&object, new, old, &mut violations);
+    // What is not known breaks no rule, and is no reason to leave other rules out.
+    let is_known = |it: &SchemaViolation<'_>| !later::violates(request, it);
+    violations.retain(is_known);
     let of_metadata = violations.len();
     if let Some(version) = version {
         memgate_schema::check(version, &object, old, &mut violations);
+        violations.retain(is_known);
     }
     if is_given {
         drop_contradicted(family, &violations, own);
@@ -113,9 +117,10 @@ fn compare(
     drop_around_wrong_types(violations.iter().skip(of_metadata).filter(is_wrong), own);
     if let Some(version) = version {
         memgate_schema::check_rules(version, &object, stored_with_status.as_ref().or(old), &mut violations);
+        violations.retain(is_known);
     }
     let schema = Judged { from: of_metadata, is_given };
-    let mut not_shown = add(family, (subject, request), &violations, schema, own, &mut findings);
+    let mut not_shown = add(family, subject, &violations, schema, own, &mut findings);
     if let Some(CrdVersion { schema, .. }) = version {
         let definition = unknown_fields::Definition { kind, schema, is_given };
         findings.extend(unknown_fields::findings(family, definition, &object, own));
@@ -150,7 +155,7 @@ struct Judged {
 /// more there are.
 fn add(
     family: &'static Family,
-    (subject, request): (&Subject<'_>, &Request<'_>),
+    subject: &Subject<'_>,
     violations: &Violations<'_>,
     schema: Judged,
     own: &[Finding],
@@ -164,9 +169,7 @@ fn add(
         let is_tolerated = || of_definition && (stand_in.tolerates)(subject.kind, subject.object, violation);
         // Several rules in CEL may stand at one place.
         let is_rule = matches!(violation.rule, Rule::Cel(_) | Rule::NotEvaluated(..));
-        let is_passed_over =
-            || covered.contains(violation) || is_tolerated() || later::violates(request, violation);
-        if is_passed_over() || !(is_rule || seen.insert(&violation.pointer)) {
+        if covered.contains(violation) || is_tolerated() || !(is_rule || seen.insert(&violation.pointer)) {
             continue;
         }
         let by_bundle = of_definition && !schema.is_given;
