@@ -351,7 +351,7 @@ fn decide(
     if !says_nothing && (object.later.is_some() || !std::ptr::eq(snapshot, bare_snapshot)) {
         let bare = undecided.without_later().map_err(|_| admission::Error::Unreadable);
         let without = bare.and_then(|bare| admit(&bare.request_at(occasion), bare_snapshot));
-        later::keep_known(&mut admitted, &without.map_err(|fault| fault_of(object, &fault))?);
+        later::keep_known(&request, &mut admitted, &without.map_err(|fault| fault_of(object, &fault))?);
         admitted.edits.retain(|edit| !object.is_put_in(&object.in_document(&edit.pointer)));
     }
     let is_known = |it: &Reference| ![&it.namespace, &it.name].into_iter().any(|it| is_filled_in_later(it));

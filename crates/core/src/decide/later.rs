@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::admission::Admitted;
 use memgate_manifest::later::{has_below, is_filled_in_later};
-use memgate_model::finding::Finding;
+use memgate_model::finding::{Code, Finding};
 use memgate_model::policy_rule::PolicyStatus;
 use memgate_model::reason::Reason;
 use memgate_model::request::Request;
@@ -13,16 +13,21 @@ use memgate_primitives::review_path::Phase;
 use memgate_schema::crd::Read;
 use memgate_schema::violation::{Rule, SchemaViolation};
 
+use super::unknown_fields::path;
+
 /// Leaves what is found and added with the text of what a later step fills in, and also without it: nothing else is known.
-/// In neither decision is anything about such a scalar itself.
-pub fn keep_known(admitted: &mut Admitted, without: &Admitted) {
+/// A finding about such a scalar, or that reads one, is not.
+pub fn keep_known(request: &Request<'_>, admitted: &mut Admitted, without: &Admitted) {
     // A policy names the nearest place that exists.
     let key = |it: &Finding| (it.code_name().to_owned(), it.policy.is_none().then(|| it.pointer.clone()));
     let common: BTreeSet<_> = without.decision.findings.iter().map(key).collect();
     let Admitted { edits, decision, .. } = admitted;
-    let is_unknown =
-        |it: &Finding| it.policy.as_ref().is_some_and(|policy| policy.status == PolicyStatus::Unknown);
-    decision.findings.retain(|finding| is_unknown(finding) || common.contains(&key(finding)));
+    let unknown: BTreeSet<String> = request.occasion.later.into_iter().flatten().map(path).collect();
+    let is_known = |it: &Finding| match &it.policy {
+        Some(policy) => policy.status == PolicyStatus::Unknown || common.contains(&key(it)),
+        None => common.contains(&key(it)) && !is_about(request, it) && !reads_any(&it.code, &unknown),
+    };
+    decision.findings.retain(is_known);
     let (own, other) = (&mut decision.not_shown, &without.decision.not_shown);
     own.denials = own.denials.min(other.denials);
     own.warnings = own.warnings.min(other.warnings);
@@ -38,6 +43,13 @@ pub fn keep_known(admitted: &mut Admitted, without: &Admitted) {
     }
     let by_place: BTreeMap<_, _> = without.edits.iter().map(|edit| (&edit.pointer, edit)).collect();
     edits.retain(|edit| by_place.get(&edit.pointer) == Some(&edit));
+}
+
+/// Whether findings of a code read one of the fields with these paths besides that at which they stand.
+fn reads_any(code: &Code, unknown: &BTreeSet<String>) -> bool {
+    let rows = memgate_platforms::ALL.iter().flat_map(|family| family.validation.reads);
+    let mut fields = rows.filter(|(of, _)| *of == code).flat_map(|(_, fields)| *fields);
+    fields.any(|field| unknown.contains(*field))
 }
 
 /// Whether a finding is about what a later step fills in.
