@@ -387,7 +387,10 @@ mod tests {
         assert_eq!(later.first.as_ref().map(Pointer::as_str), Some("/b/1"));
         let mut bare = document.value().clone();
         later.marks.remove(&mut bare);
-        assert_eq!(bare, json!({"apiVersion": "v1", "kind": "A", "b": ["x", null], "c": {"args": ["${A}"], "d": null}}));
+        assert_eq!(
+            bare,
+            json!({"apiVersion": "v1", "kind": "A", "b": ["x", null], "c": {"args": ["${A}"], "d": null}})
+        );
     }
 
     #[test]

@@ -22,8 +22,8 @@ use std::sync::LazyLock;
 
 use crate::packed::packed;
 use crate::{in_cel, other_kinds};
-use memgate_model::finding::Code;
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
+use memgate_model::finding::Code;
 use memgate_model::kind::CONFIG_MAP;
 
 /// What the findings about the sections of an agent read: an agent that brings its own image ignores them.
@@ -62,7 +62,13 @@ pub static FAMILY: Family = Family {
         about_others: Some("nothing to inject; see the Agent"),
         ..Pods::NONE
     },
-    validation: Validation { fails_open: true, open_kinds: &[], changes_only: true, ratchets: false, reads: READS },
+    validation: Validation {
+        fails_open: true,
+        open_kinds: &[],
+        changes_only: true,
+        ratchets: false,
+        reads: READS,
+    },
     codes: &codes::ALL,
     in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("kagent/cel.yaml"))),
     definitions: Definitions {

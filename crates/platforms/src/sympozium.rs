@@ -17,8 +17,8 @@ use std::sync::LazyLock;
 
 use super::packed::packed;
 use super::{in_cel, other_kinds};
-use memgate_model::finding::Code;
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
+use memgate_model::finding::Code;
 
 /// The names of the configs of an Ensemble.
 const CONFIGS: &[&str] = &["spec.agentConfigs[].name", "spec.personas[].name"];

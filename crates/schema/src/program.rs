@@ -79,8 +79,13 @@ fn parse(text: &str) -> Result<Program, String> {
         let fault = faults.errors.first().map_or("", |fault| fault.msg.trim_start_matches("Syntax error: "));
         format!("it cannot be read ({fault})")
     })?;
-    let mut reading =
-        Reading { variables: vec!["self", "oldSelf"], depth: 0, reads_old: false, reads: Vec::new(), is_operand: false };
+    let mut reading = Reading {
+        variables: vec!["self", "oldSelf"],
+        depth: 0,
+        reads_old: false,
+        reads: Vec::new(),
+        is_operand: false,
+    };
     reading.expression(&expression)?;
     let Reading { reads_old, reads, .. } = reading;
     Ok(Program { expression, reads_old, reads })

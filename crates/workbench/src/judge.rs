@@ -354,7 +354,9 @@ fn decide(
         later::keep_known(&request, &mut admitted, &without.map_err(|fault| fault_of(object, &fault))?);
         admitted.edits.retain(|edit| !object.is_put_in(&object.in_document(&edit.pointer)));
     }
-    let is_known = |it: &Reference| ![&it.namespace, &it.name].into_iter().any(|it| is_filled_in_later(it));
+    // A whole kind has no name: why it is not known, another note says.
+    let is_hidden = |it: &Reference| [&it.namespace, &it.name].into_iter().any(|it| is_filled_in_later(it));
+    let is_known = |it: &Reference| !it.name.is_empty() && !is_hidden(it);
     admitted.decision.unknown.retain(is_known);
     let settle = |mut finding: Finding| {
         let place = object.in_document(&finding.pointer);

@@ -360,7 +360,9 @@ fn is_of_chart(text: &str) -> bool {
 
 /// Notes a text that is not read: a program makes objects of it.
 fn pass_over_template(source: &Source, inputs: &mut Inputs) {
-    inputs.skipped.push(format!("{} (a template)", source.name()));
+    inputs
+        .skipped
+        .push(format!("{} (a template; only documents without such lines are read)", source.name()));
     add_anything(&mut inputs.snapshot);
 }
 

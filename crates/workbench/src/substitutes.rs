@@ -91,7 +91,10 @@ impl Variables {
         self.open += open;
         for (name, value) in post_build.get("substitute").and_then(Value::as_object).into_iter().flatten() {
             let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            let known = self.values.entry(name.clone()).or_insert_with(|| Variable { value: Some(value.clone()), open: 0 });
+            let known = self
+                .values
+                .entry(name.clone())
+                .or_insert_with(|| Variable { value: Some(value.clone()), open: 0 });
             known.open += open;
             known.value = known.value.take().filter(|known| *known == value);
         }
