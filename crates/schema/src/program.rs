@@ -208,3 +208,24 @@ fn parts(entry: &EntryExpr) -> Vec<&IdedExpr> {
         EntryExpr::StructField(field) => vec![&field.value],
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_what_a_rule_reads() {
+        for (text, expected) in [
+            ("self.a.b == 1 && has(self.c.d)", "/a/b, /c/d?"),
+            ("self.items.all(item, item.x > self.min)", "/items, /min"),
+            ("self > 0 || has(self.a)", ", /a?"),
+            ("self['a'].b == 1", ""),
+            ("!has(self.x__dash__y)", "/x-y?"),
+        ] {
+            let program = compile(text).expect("compiles");
+            let shown =
+                |read: &Read| format!("{}{}", read.place.as_str(), if read.only_exists { "?" } else { "" });
+            assert_eq!(program.reads.iter().map(shown).collect::<Vec<_>>().join(", "), expected, "{text}");
+        }
+    }
+}

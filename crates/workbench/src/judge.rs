@@ -351,7 +351,9 @@ fn decide(
     if !says_nothing && (object.later.is_some() || !std::ptr::eq(snapshot, bare_snapshot)) {
         let bare = undecided.without_later().map_err(|_| admission::Error::Unreadable);
         let without = bare.and_then(|bare| admit(&bare.request_at(occasion), bare_snapshot));
-        later::keep_known(&request, &mut admitted, &without.map_err(|fault| fault_of(object, &fault))?);
+        let without = without.map_err(|fault| fault_of(object, &fault))?;
+        let Admitted { decision, edits, .. } = &mut admitted;
+        later::keep_known(&request, (decision, edits), (&without.decision, &without.edits));
         admitted.edits.retain(|edit| !object.is_put_in(&object.in_document(&edit.pointer)));
     }
     // A whole kind has no name: why it is not known, another note says.

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::admission::Admitted;
 use memgate_manifest::later::{has_below, is_filled_in_later};
+use memgate_model::decision::Decision;
+use memgate_model::edit::Edit;
 use memgate_model::finding::{Code, Finding};
 use memgate_model::policy_rule::PolicyStatus;
 use memgate_model::reason::Reason;
@@ -16,19 +17,22 @@ use memgate_schema::violation::{Rule, SchemaViolation};
 use super::unknown_fields::path;
 
 /// Leaves what is found and added with the text of what a later step fills in, and also without it: nothing else is known.
-/// A finding about such a scalar, or that reads one, is not.
-pub fn keep_known(request: &Request<'_>, admitted: &mut Admitted, without: &Admitted) {
+/// A finding about such a scalar, or that reads one, is not. The edits are those of both webhook calls.
+pub fn keep_known(
+    request: &Request<'_>,
+    (decision, edits): (&mut Decision, &mut Vec<Edit>),
+    (without, edits_without): (&Decision, &[Edit]),
+) {
     // A policy names the nearest place that exists.
     let key = |it: &Finding| (it.code_name().to_owned(), it.policy.is_none().then(|| it.pointer.clone()));
-    let common: BTreeSet<_> = without.decision.findings.iter().map(key).collect();
-    let Admitted { edits, decision, .. } = admitted;
+    let common: BTreeSet<_> = without.findings.iter().map(key).collect();
     let unknown: BTreeSet<String> = request.occasion.later.into_iter().flatten().map(path).collect();
     let is_known = |it: &Finding| match &it.policy {
         Some(policy) => policy.status == PolicyStatus::Unknown || common.contains(&key(it)),
-        None => common.contains(&key(it)) && !is_about(request, it) && !reads_any(&it.code, &unknown),
+        None => common.contains(&key(it)) && !is_about(request, it) && !reads_any(it.code, &unknown),
     };
     decision.findings.retain(is_known);
-    let (own, other) = (&mut decision.not_shown, &without.decision.not_shown);
+    let (own, other) = (&mut decision.not_shown, &without.not_shown);
     own.denials = own.denials.min(other.denials);
     own.warnings = own.warnings.min(other.warnings);
     if decision.allowed() && matches!(decision.reason, Reason::Invalid | Reason::PolicyDenied) {
@@ -36,12 +40,12 @@ pub fn keep_known(request: &Request<'_>, admitted: &mut Admitted, without: &Admi
     }
     // What is added to a pod belongs together.
     if decision.phase == Phase::Mutate {
-        if *edits != without.edits {
+        if *edits != edits_without {
             edits.clear();
         }
         return;
     }
-    let by_place: BTreeMap<_, _> = without.edits.iter().map(|edit| (&edit.pointer, edit)).collect();
+    let by_place: BTreeMap<_, _> = edits_without.iter().map(|edit| (&edit.pointer, edit)).collect();
     edits.retain(|edit| by_place.get(&edit.pointer) == Some(&edit));
 }
 

@@ -100,7 +100,7 @@ fn compare(
     });
     let mut violations = Violations::new(budget);
     memgate_schema::check_metadata(&object, new, old, &mut violations);
-    // What is not known breaks no rule, and is no reason to leave other rules out.
+    // An unknown value does not break a rule, and other rules are judged in spite of it.
     let is_known = |it: &SchemaViolation<'_>| !later::violates(request, it);
     violations.retain(is_known);
     let of_metadata = violations.len();
