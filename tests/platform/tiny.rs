@@ -38,7 +38,13 @@ pub(crate) static FAMILY: Family = Family {
         labels_for_agent: None,
         adds_containers: false,
     },
-    validation: Validation { fails_open: false, open_kinds: &[], changes_only: false, ratchets: false },
+    validation: Validation {
+        fails_open: false,
+        open_kinds: &[],
+        changes_only: false,
+        ratchets: false,
+        reads: &[],
+    },
     codes: &codes::ALL,
     in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("tiny/cel.yaml"))),
     definitions: Definitions {

@@ -7,7 +7,7 @@
 pub mod audit;
 pub mod codes;
 pub mod form;
-mod later;
+pub mod later;
 pub mod origins;
 mod over_limit;
 mod pod;
@@ -79,7 +79,6 @@ fn decide_policy(kind: &'static Kind, request: &Request<'_>, snapshot: &Snapshot
     if snapshot.crds.is_some() && matches!(decision.reason, Reason::Valid | Reason::Invalid) {
         decision.findings.splice(0..0, form::unserved(request, kind.version));
     }
-    decision.findings.retain(|finding| !later::is_about(request, finding));
     decision.not_shown = reported::keep_first(&mut decision.findings);
     decision
 }
@@ -120,7 +119,7 @@ fn decide_resource(
         findings.retain(|finding| !later::is_about(request, finding));
         let schema = schema::findings(family, &subject, request, snapshot, &budget, &mut findings);
         stored_over.extend(reported::ratchet(family, &subject, request, &mut state, &mut findings));
-        findings.extend(schema.findings.into_iter().filter(|finding| !later::is_about(request, finding)));
+        findings.extend(schema.findings);
         not_shown = schema.not_shown;
     }
     let has_defaults = !policies_only && request.operation != Operation::Delete;

@@ -16,8 +16,8 @@ use memgate_primitives::pointer::{Path, Pointer};
 /// The fields with a command: a shell expands what is in it.
 const COMMANDS: [&str; 2] = ["command", "args"];
 
-/// For how many values of a document it is looked up whether they stand in quotes.
-const MAX_LOOKED_UP: usize = 100;
+/// What Flux looks for in the labels and annotations of an object whose variables it leaves as they are.
+const SUBSTITUTE: &str = "kustomize.toolkit.fluxcd.io/substitute";
 
 /// So many bytes of pointers are kept, and of values put in, beside four for each byte of the document.
 const ROOM: usize = 64 << 10;
@@ -33,6 +33,26 @@ pub struct Later {
     pub count: usize,
     /// The first unknown one of the document.
     pub first: Option<Pointer>,
+    /// Which marks count in the object.
+    pub marks: Marks,
+}
+
+/// Which marks of a later step count in an object.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Marks {
+    /// Whether a variable is plain text, since Flux leaves the object alone.
+    without_variables: bool,
+}
+
+/// What the inputs say of a variable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Given<'v> {
+    /// It has this value.
+    Value(&'v str),
+    /// It has its default, if there is one.
+    Nothing,
+    /// It has a value that is not known.
+    Unknown,
 }
 
 impl Later {
@@ -68,18 +88,50 @@ pub fn may_hold(text: &str) -> bool {
 
 /// Whether a later step fills in this scalar. A text of several lines is a script or a prompt, not a value.
 pub fn is_filled_in_later(text: &str) -> bool {
-    let text = text.trim();
-    let has = |start: &str, end: &str| {
-        text.split_once(start).is_some_and(|(_, rest)| rest.find(end).is_some_and(|length| length > 0))
-    };
-    let is_all = |start: &str, end: &str| text.starts_with(start) && text.ends_with(end);
-    may_hold(text)
-        && !text.contains('\n')
-        && (is_all("ENC[", "]")
-            || is_all("($", ")")
-            || has("<path:", ">")
-            || has("{{", "}}")
-            || Variables(text, 0).next().is_some())
+    Marks::default().are_in(text)
+}
+
+impl Marks {
+    /// Those that count in an object.
+    pub fn of(object: &Value) -> Self {
+        let is_disabled = |at: &str| {
+            let texts = object.pointer(at);
+            texts.and_then(|texts| texts.get(SUBSTITUTE)).and_then(Value::as_str) == Some("disabled")
+        };
+        Self { without_variables: ["/metadata/annotations", "/metadata/labels"].into_iter().any(is_disabled) }
+    }
+
+    /// Whether a later step fills in this scalar of the object, as [`is_filled_in_later`].
+    pub fn are_in(self, text: &str) -> bool {
+        let text = text.trim();
+        let has = |start: &str, end: &str| {
+            text.split_once(start).is_some_and(|(_, rest)| rest.find(end).is_some_and(|length| length > 0))
+        };
+        let is_all = |start: &str, end: &str| text.starts_with(start) && text.ends_with(end);
+        may_hold(text)
+            && !text.contains('\n')
+            && (is_all("ENC[", "]")
+                || is_all("($", ")")
+                || has("<path:", ">")
+                || has("{{", "}}")
+                || !self.without_variables && Variables(text, 0).next().is_some())
+    }
+
+    /// Makes null of the scalars that a later step fills in, and removes the fields whose key it does. The recursion is
+    /// bounded as that of the search.
+    pub fn remove(self, value: &mut Value) {
+        match value {
+            Value::String(text) if self.are_in(text) => *value = Value::Null,
+            Value::Array(elements) => elements.iter_mut().for_each(|element| self.remove(element)),
+            Value::Object(fields) => fields.retain(|key, below| {
+                if !COMMANDS.contains(&key.as_str()) {
+                    self.remove(below);
+                }
+                !self.are_in(key)
+            }),
+            _ => {}
+        }
+    }
 }
 
 /// Whether a line belongs to a template: a program writes something in its place.
@@ -131,22 +183,23 @@ impl<'t> Iterator for Variables<'t> {
 
 /// Puts in what is known.
 struct Filling<'g, G> {
-    /// The values of variables by their names.
+    /// What the inputs say of variables, by their names.
     given: &'g G,
+    marks: Marks,
     /// How many bytes may still be put in.
     room: usize,
-    /// How many values may still be looked up.
-    looked_up: usize,
 }
 
-impl<'v, G: Fn(&str) -> Option<&'v str>> Filling<'_, G> {
-    /// The text with the values of its variables, if all of them are known, and whether one of them was given.
-    fn text(&mut self, text: &str) -> Option<(String, bool)> {
-        let (mut filled, mut end, mut is_given) = (String::new(), 0, false);
+impl<'v, G: Fn(&str) -> Given<'v>> Filling<'_, G> {
+    /// The text with the values of its variables, if all of them are known.
+    fn text(&mut self, text: &str) -> Option<String> {
+        let (mut filled, mut end) = (String::new(), 0);
         for variable in Variables(text, 0) {
-            let value = (self.given)(variable.name).filter(|_| variable.is_plain);
-            is_given |= value.is_some();
-            let value = value.or(variable.default)?;
+            let value = match (self.given)(variable.name) {
+                Given::Value(value) if variable.is_plain => value,
+                Given::Nothing => variable.default?,
+                Given::Value(_) | Given::Unknown => return None,
+            };
             let between = text.get(end..variable.bytes.start)?;
             self.room = self.room.checked_sub(between.len() + value.len())?;
             filled.push_str(between);
@@ -154,38 +207,37 @@ impl<'v, G: Fn(&str) -> Option<&'v str>> Filling<'_, G> {
             end = variable.bytes.end;
         }
         filled.push_str(text.get(end..)?);
-        (end > 0 && !is_filled_in_later(&filled)).then_some((filled, is_given))
+        (end > 0 && !is_filled_in_later(&filled)).then_some(filled)
     }
 
-    /// The value of a scalar of a document.
-    fn value(&mut self, document: &Document, pointer: &Pointer) -> Option<Value> {
-        let (text, is_given) = self.text(document.value().pointer(pointer.as_str())?.as_str()?)?;
-        let Some(value) = plain(&text).value().filter(|value| !value.is_string()) else {
-            return Some(Value::String(text));
-        };
-        // Flux reads the text anew, for which it has written it without the quotes of the file.
-        if is_given {
-            return Some(value);
+    /// The value of a scalar. kustomize writes such a text without the quotes of the file, before Flux puts in its values
+    /// and reads the result anew: `"${PORT}"` becomes a number too. A text stays one if its value has quotes.
+    /// Source: Flux documentation, Kustomization, "Post build substitution of numbers and booleans".
+    fn value(&mut self, value: &Value) -> Option<Value> {
+        let text = value.as_str().filter(|_| !self.marks.without_variables)?;
+        let text = self.text(text)?;
+        let unquoted = ['"', '\''].iter().find_map(|quote| text.strip_prefix(*quote)?.strip_suffix(*quote));
+        if let Some(unquoted) = unquoted {
+            return Some(Value::String(unquoted.to_owned()));
         }
-        self.looked_up = self.looked_up.checked_sub(1)?;
-        let written = document.source().slice(document.locate(pointer).value);
-        let is_quoted = written.starts_with(['"', '\'', '|', '>']);
-        Some(if is_quoted { Value::String(text) } else { value })
+        Some(plain(&text).value().unwrap_or(Value::String(text)))
     }
 }
 
 impl Document {
     /// Puts in the values that are known, and returns the places of all scalars that a later step fills in. Their places
-    /// in the text stay as they are. `given` has the values of variables by their names.
-    pub fn fill_in<'v>(&mut self, given: &impl Fn(&str) -> Option<&'v str>) -> Later {
+    /// in the text stay as they are. `given` says what the inputs have for variables, by their names.
+    pub fn fill_in<'v>(&mut self, given: &impl Fn(&str) -> Given<'v>) -> Later {
         let room = 4 * self.source().slice(self.place().span()).len() + ROOM;
-        let mut search = Search { found: Vec::new(), room, count: 0 };
+        let marks = Marks::of(self.value());
+        let mut search = Search { found: Vec::new(), marks, room, count: 0 };
         search.below(self.value(), Path::Root, 0);
-        let mut later = Later::default();
-        let mut filling = Filling { given, room, looked_up: MAX_LOOKED_UP };
+        let mut later = Later { marks, ..Later::default() };
+        let mut filling = Filling { given, marks, room };
         let more = search.count - search.found.len();
         for Found { pointer, is_key } in search.found {
-            match filling.value(self, &pointer).filter(|_| !is_key) {
+            let value = self.value().pointer(pointer.as_str()).filter(|_| !is_key);
+            match value.and_then(|value| filling.value(value)) {
                 Some(value) => {
                     self.set(&pointer, value);
                     later.known.insert(pointer);
@@ -207,6 +259,7 @@ struct Found {
 /// The search for such scalars.
 struct Search {
     found: Vec<Found>,
+    marks: Marks,
     /// How many bytes of pointers may still be kept.
     room: usize,
     count: usize,
@@ -225,7 +278,7 @@ impl Search {
     /// value is at most [`MAX_DEPTH`](crate::outline::MAX_DEPTH) levels deep.
     fn below(&mut self, value: &Value, path: Path<'_>, length: usize) {
         match value {
-            Value::String(text) if is_filled_in_later(text) => self.add(path, length, false),
+            Value::String(text) if self.marks.are_in(text) => self.add(path, length, false),
             Value::Array(elements) => {
                 for (index, element) in elements.iter().enumerate() {
                     self.below(element, Path::Index(&path, index), length + 2);
@@ -234,7 +287,7 @@ impl Search {
             Value::Object(fields) => {
                 for (key, below) in fields.iter().filter(|(key, _)| !COMMANDS.contains(&key.as_str())) {
                     let (path, length) = (Path::Key(&path, key), length + key.len() + 1);
-                    if is_filled_in_later(key) {
+                    if self.marks.are_in(key) {
                         self.add(path, length, true);
                     } else {
                         self.below(below, path, length);
@@ -243,30 +296,6 @@ impl Search {
             }
             _ => {}
         }
-    }
-}
-
-/// Removes the fields whose key or value a later step fills in; an element of a list becomes null, so that the others keep
-/// their places. The recursion is bounded as that of the search.
-pub fn remove(value: &mut Value) {
-    let is_later = |value: &Value| value.as_str().is_some_and(is_filled_in_later);
-    match value {
-        Value::Array(elements) => {
-            for element in elements {
-                if is_later(element) {
-                    *element = Value::Null;
-                }
-                remove(element);
-            }
-        }
-        Value::Object(fields) => fields.retain(|key, below| {
-            if COMMANDS.contains(&key.as_str()) {
-                return true;
-            }
-            remove(below);
-            !is_filled_in_later(key) && !is_later(below)
-        }),
-        _ => {}
     }
 }
 
@@ -316,13 +345,20 @@ mod tests {
 
     #[test]
     fn puts_in_what_is_known() {
-        let given = |name: &str| (name == "PORT").then_some("80");
+        let given = |name: &str| match name {
+            "PORT" => Given::Value("80"),
+            "TEXT" => Given::Value("\"80\""),
+            "EITHER" => Given::Unknown,
+            _ => Given::Nothing,
+        };
         for (text, expected) in [
             ("a: ${PORT}", json!(80)),
             ("a: \"${PORT}\"", json!(80)),
             ("a: http://a:${PORT}", json!("http://a:80")),
             ("a: ${TTL:=5}", json!(5)),
-            ("a: \"${TTL:=5}\"", json!("5")),
+            ("a: \"${TTL:=5}\"", json!(5)),
+            ("a: ${TEXT}", json!("80")),
+            ("a: ${EITHER:=5}", json!("${EITHER:=5}")),
             ("a: ${TTL:=}", json!(null)),
             ("a: ${PORT:=5}", json!(80)),
             ("a: ${PORT}-${TTL}", json!("${PORT}-${TTL}")),
@@ -345,13 +381,31 @@ mod tests {
     fn finds_scalars_and_keys_but_no_commands() {
         let text = "b: [x, \"{{y}}\"]\n${K}: 1\nc: {args: [\"${A}\"], d: ($e)}\n";
         let mut document = read(text);
-        let later = document.fill_in(&|_: &str| None);
+        let later = document.fill_in(&|_: &str| Given::Nothing);
         let found: Vec<&str> = later.unknown.iter().map(Pointer::as_str).collect();
         assert_eq!(found, ["/${K}", "/b/1", "/c/d"]);
         assert_eq!(later.first.as_ref().map(Pointer::as_str), Some("/b/1"));
         let mut bare = document.value().clone();
-        remove(&mut bare);
-        assert_eq!(bare, json!({"apiVersion": "v1", "kind": "A", "b": ["x", null], "c": {"args": ["${A}"]}}));
+        later.marks.remove(&mut bare);
+        assert_eq!(
+            bare,
+            json!({"apiVersion": "v1", "kind": "A", "b": ["x", null], "c": {"args": ["${A}"], "d": null}})
+        );
+    }
+
+    #[test]
+    fn flux_leaves_variables_where_an_object_says_so() {
+        for (at, text, expected) in [
+            ("annotations", "${A}", 0),
+            ("labels", "${A:=5}", 0),
+            ("annotations", "{{a}}", 1),
+            ("finalizers", "${A}", 1),
+        ] {
+            let said = "kustomize.toolkit.fluxcd.io/substitute: disabled";
+            let mut document = read(&format!("metadata: {{{at}: {{{said}}}}}\na: '{text}'\n"));
+            let later = document.fill_in(&|_: &str| Given::Value("b"));
+            assert_eq!(later.count + later.known.len(), expected, "{at} {text}");
+        }
     }
 
     #[test]
@@ -360,12 +414,12 @@ mod tests {
         let values = lines(&|it| format!("  k{it}: ${{A{it}:=5}}\n"));
         let keys = lines(&|it| format!("  ${{K{it}}}: 5\n"));
         let mut document = read(&format!("a:\n{values}b:\n{keys}c: {}\n", "${a:x".repeat(100_000)));
-        let later = document.fill_in(&|_: &str| None);
-        assert_eq!((later.known.len(), later.count), (MAX_LOOKED_UP, 20_000 - MAX_LOOKED_UP));
+        let later = document.fill_in(&|_: &str| Given::Nothing);
+        assert_eq!((later.known.len(), later.count), (10_000, 10_000));
         let long = "x".repeat(10_000);
         let list = "  - ${A}\n".repeat(10_000);
         let mut document = read(&format!("{}:\n{list}", "x".repeat(1000)));
-        let later = document.fill_in(&|_: &str| Some(long.as_str()));
+        let later = document.fill_in(&|_: &str| Given::Value(long.as_str()));
         let bytes = |found: &BTreeSet<Pointer>| found.iter().map(|it| it.as_str().len()).sum::<usize>();
         assert_eq!(later.count + later.known.len(), 10_000);
         assert!(bytes(&later.unknown) + bytes(&later.known) < 1 << 20);

@@ -134,6 +134,9 @@ pub struct Validation {
     /// Whether `validate` itself turns denials that an update does not cause into warnings. If not, the caller
     /// compares the denials with those of the stored object.
     pub ratchets: bool,
+    /// The fields that findings read besides the one at which they stand, `spec.agentConfigs[].name`. Where a later step
+    /// fills in one of them, in a file, such a finding is not known.
+    pub reads: &'static [(&'static Code, &'static [&'static str])],
 }
 
 /// The rules, defaults and views of a platform that an apiserver can evaluate itself, in CEL.

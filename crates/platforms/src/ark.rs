@@ -46,7 +46,13 @@ pub static FAMILY: Family = Family {
         labels_for_agent: None,
         adds_containers: false,
     },
-    validation: Validation { fails_open: false, open_kinds: &[], changes_only: false, ratchets: true },
+    validation: Validation {
+        fails_open: false,
+        open_kinds: &[],
+        changes_only: false,
+        ratchets: true,
+        reads: &[],
+    },
     codes: &codes::ALL,
     in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("ark/cel.yaml"))),
     definitions: Definitions {

@@ -42,7 +42,16 @@ pub static FAMILY: Family = Family {
         labels_for_agent: Some(inject::labels_for_agent),
         adds_containers: false,
     },
-    validation: Validation { fails_open: false, open_kinds: &[], changes_only: false, ratchets: false },
+    validation: Validation {
+        fails_open: false,
+        open_kinds: &[],
+        changes_only: false,
+        ratchets: false,
+        reads: &[
+            (&codes::ENDPOINT_NOT_URL, &["spec.vectorStore.provider"]),
+            (&codes::POD_NO_AGENT_CONTAINER, &["spec.containers[].name"]),
+        ],
+    },
     codes: &codes::ALL,
     in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("arkonis/cel.yaml"))),
     definitions: Definitions {

@@ -23,7 +23,24 @@ use std::sync::LazyLock;
 use crate::packed::packed;
 use crate::{in_cel, other_kinds};
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
+use memgate_model::finding::Code;
 use memgate_model::kind::CONFIG_MAP;
+
+/// What the findings about the sections of an agent read: an agent that brings its own image ignores them.
+const READS: &[(&Code, &[&str])] = &[
+    (&codes::MEMORY_MODEL_REQUIRED, &["spec.type"]),
+    (&codes::MEMORY_MODEL_NAME, &["spec.type"]),
+    (&codes::TTL_DAYS, &["spec.type"]),
+    (&codes::EMBEDDER_NOT_FOUND, &["spec.type"]),
+    (&codes::EMBEDDER_UNUSABLE, &["spec.type"]),
+    (&codes::EMBEDDER_RUNTIME, &["spec.type"]),
+    (&codes::EMBEDDER_IS_CHAT_MODEL, &["spec.type"]),
+    (&codes::EMBEDDER_CREDENTIAL_CONFLICT, &["spec.type"]),
+    (&codes::SUMMARIZER_NOT_FOUND, &["spec.type"]),
+    (&codes::COMPACTION_PAIR, &["spec.type"]),
+    (&codes::VECTORS_OFF, &["spec.type"]),
+    (&codes::LINE_REMOVED, &["spec.type"]),
+];
 
 /// The row of the platform.
 pub static FAMILY: Family = Family {
@@ -45,7 +62,13 @@ pub static FAMILY: Family = Family {
         about_others: Some("nothing to inject; see the Agent"),
         ..Pods::NONE
     },
-    validation: Validation { fails_open: true, open_kinds: &[], changes_only: true, ratchets: false },
+    validation: Validation {
+        fails_open: true,
+        open_kinds: &[],
+        changes_only: true,
+        ratchets: false,
+        reads: READS,
+    },
     codes: &codes::ALL,
     in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("kagent/cel.yaml"))),
     definitions: Definitions {

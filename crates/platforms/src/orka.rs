@@ -50,7 +50,17 @@ pub static FAMILY: Family = Family {
         labels_for_agent: None,
         adds_containers: false,
     },
-    validation: Validation { fails_open: true, open_kinds: &[], changes_only: true, ratchets: false },
+    validation: Validation {
+        fails_open: true,
+        open_kinds: &[],
+        changes_only: true,
+        ratchets: false,
+        reads: &[
+            (&codes::TOOL_DISABLE_NO_EFFECT, &["metadata.annotations.memgate.dev/orka-memory-tools"]),
+            (&codes::POD_NAMESPACE_DIFFERS, &["metadata.namespace"]),
+            (&codes::POD_NO_TOKEN, &["spec.containers[].volumeMounts[].mountPath"]),
+        ],
+    },
     codes: &codes::ALL,
     in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("orka/cel.yaml"))),
     definitions: Definitions {

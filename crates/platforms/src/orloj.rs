@@ -45,7 +45,16 @@ pub static FAMILY: Family = Family {
         labels_for_agent: Some(inject::labels_for_agent),
         adds_containers: false,
     },
-    validation: Validation { fails_open: false, open_kinds: &[], changes_only: false, ratchets: false },
+    validation: Validation {
+        fails_open: false,
+        open_kinds: &[],
+        changes_only: false,
+        ratchets: false,
+        reads: &[
+            (&codes::POD_AGENT_MISSING, &["metadata.labels.orloj.dev/agent"]),
+            (&codes::POD_CONTAINER_MISSING, &["spec.containers[].name"]),
+        ],
+    },
     codes: &codes::ALL,
     in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("orloj/cel.yaml"))),
     definitions: Definitions {

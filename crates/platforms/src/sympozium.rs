@@ -18,6 +18,55 @@ use std::sync::LazyLock;
 use super::packed::packed;
 use super::{in_cel, other_kinds};
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
+use memgate_model::finding::Code;
+
+/// The names of the configs of an Ensemble.
+const CONFIGS: &[&str] = &["spec.agentConfigs[].name", "spec.personas[].name"];
+
+/// What findings read besides the field at which they stand.
+const READS: &[(&Code, &[&str])] = &[
+    (&codes::ACCESS_CONFIG_UNKNOWN, CONFIGS),
+    (&codes::PERMEABILITY_CONFIG_UNKNOWN, CONFIGS),
+    (&codes::TRUST_GROUP_MEMBER_UNKNOWN, CONFIGS),
+    (&codes::RELATIONSHIP_UNKNOWN, CONFIGS),
+    (&codes::RELATIONSHIP_UNKNOWN, &["spec.relationships[].type", "spec.stimulus.name"]),
+    (&codes::ACCESS_UNCOVERED, CONFIGS),
+    (&codes::ACCESS_UNCOVERED, RULES),
+    (&codes::EXPOSE_READ_ONLY, RULES),
+    (&codes::TRUSTED_WITHOUT_PEERS, CONFIGS),
+    (
+        &codes::TRUSTED_WITHOUT_PEERS,
+        &[
+            "spec.relationships[].source",
+            "spec.relationships[].target",
+            "spec.relationships[].type",
+            "spec.sharedMemory.membrane.permeability[].agentConfig",
+            "spec.sharedMemory.membrane.trustGroups[].agentConfigs[]",
+        ],
+    ),
+    (&codes::AGENT_NAME_TOO_LONG, &["spec.excludePersonas[]"]),
+    (&codes::NAME_NOT_SERVICE, &["spec.excludePersonas[]"]),
+    (&codes::MEMBRANE_WITHOUT_MEMORY, &["spec.sharedMemory.enabled"]),
+    (
+        &codes::TOKEN_NO_EFFECT,
+        &[
+            "spec.sharedMemory.membrane.tokenBudget.maxTokens",
+            "spec.sharedMemory.membrane.tokenBudget.maxTokensPerRun",
+        ],
+    ),
+    (&codes::LEGACY_MEMORY, &["spec.skills[].skillPackRef"]),
+    (&codes::AUTO_STORE_NO_EFFECT, &["spec.skills[].skillPackRef"]),
+    (&codes::WORKSPACE_NO_EFFECT, &["spec.workspace.perSessionPVC"]),
+    (&codes::SIDECAR_WRITER_TOKEN, &["metadata.name"]),
+    (&codes::POD_NO_AGENT_CONTAINER, &["spec.containers[].name"]),
+];
+
+/// The rules of access to shared memory.
+const RULES: &[&str] = &[
+    "spec.sharedMemory.accessRules[].agentConfig",
+    "spec.sharedMemory.accessRules[].persona",
+    "spec.sharedMemory.accessRules[].access",
+];
 
 /// The row of the platform.
 pub static FAMILY: Family = Family {
@@ -49,6 +98,7 @@ pub static FAMILY: Family = Family {
         open_kinds: &api::SESSIONS,
         changes_only: false,
         ratchets: false,
+        reads: READS,
     },
     codes: &codes::ALL,
     in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("sympozium/cel.yaml"))),

@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use regex::Regex;
 use serde_json::Value;
 
+pub use crate::program::Read;
 use crate::program::{self, Program};
 use memgate_primitives::pointer::Pointer;
 
@@ -120,9 +121,9 @@ impl CelRule {
         }
     }
 
-    /// The fields right below the value of the rule that it reads.
-    pub fn fields(&self) -> &[String] {
-        self.program().map_or(&[], |program| &program.fields)
+    /// The places below the value of the rule that it reads.
+    pub fn reads(&self) -> &[Read] {
+        self.program().map_or(&[], |program| &program.reads)
     }
 
     /// Why the rule cannot be evaluated, if it cannot.

@@ -16,6 +16,7 @@ use kube_cel::cel::parser::{ParseErrors, Parser};
 use kube_cel::cel::{Context, ExecutionError, Value};
 
 use crate::program::names::unescaped;
+use memgate_primitives::pointer::Pointer;
 
 /// How many bytes a rule may have.
 pub(crate) const MAX_BYTES: usize = 16 << 10;
@@ -42,8 +43,8 @@ pub(crate) struct Program {
     pub(crate) expression: IdedExpr,
     /// Whether it asks for the stored value.
     pub(crate) reads_old: bool,
-    /// The fields right below `self` that it reads.
-    pub(crate) fields: Vec<String>,
+    /// The places below `self` that it reads.
+    pub(crate) reads: Vec<Read>,
     /// Whether it makes durations or times, from which memgate makes fewer types than an apiserver.
     converts: bool,
 }
@@ -57,6 +58,15 @@ pub(crate) enum Outcome {
     Failed(String),
     /// It meets something that memgate does not know.
     Unknown(&'static str),
+}
+
+/// A place below the value of a rule that the rule reads.
+#[derive(Debug)]
+pub struct Read {
+    /// The place; the root for the value itself.
+    pub place: Pointer,
+    /// Whether the rule only asks if the place exists.
+    pub only_exists: bool,
 }
 
 /// Compiles a rule.
@@ -112,12 +122,13 @@ fn parse(text: &str) -> Result<Program, String> {
         variables: vec!["self", "oldSelf"],
         depth: 0,
         reads_old: false,
-        fields: Vec::new(),
+        reads: Vec::new(),
+        is_operand: false,
         converts: false,
     };
     reading.expression(&expression)?;
-    let Reading { reads_old, fields, converts, .. } = reading;
-    Ok(Program { expression, reads_old, fields, converts })
+    let Reading { reads_old, reads, converts, .. } = reading;
+    Ok(Program { expression, reads_old, reads, converts })
 }
 
 /// Where a rule cannot be read. What the parser says of it is not for people.
@@ -195,7 +206,9 @@ struct Reading<'e> {
     variables: Vec<&'e str>,
     depth: usize,
     reads_old: bool,
-    fields: Vec<String>,
+    reads: Vec<Read>,
+    /// Whether the next expression is the operand of a place that was noted already.
+    is_operand: bool,
     converts: bool,
 }
 
@@ -207,16 +220,15 @@ impl<'e> Reading<'e> {
             return Err(format!("it nests more than {MAX_DEPTH} levels deep"));
         }
         let mut below = below(&expression.expr);
+        let is_noted = std::mem::take(&mut self.is_operand);
+        let read = read(&expression.expr).filter(|_| !is_noted);
+        self.is_operand = matches!(expression.expr, Expr::Select(_)) && (is_noted || read.is_some());
+        self.reads.extend(read);
         match &expression.expr {
             Expr::Ident(name) => {
                 self.reads_old |= name == "oldSelf";
                 if !self.is_variable(name) {
                     return Err(format!("{name} is not known to memgate"));
-                }
-            }
-            Expr::Select(select) => {
-                if matches!(&select.operand.expr, Expr::Ident(name) if name == "self") {
-                    self.fields.push(unescaped(&select.field));
                 }
             }
             Expr::Call(call) => {
@@ -236,7 +248,7 @@ impl<'e> Reading<'e> {
                 self.variables.extend([macros.iter_var.as_str(), macros.accu_var.as_str()]);
             }
             Expr::Struct(_) | Expr::Unspecified => return Err("it makes an object of a type".to_owned()),
-            Expr::List(_) | Expr::Map(_) | Expr::Literal(_) => {}
+            Expr::Select(_) | Expr::List(_) | Expr::Map(_) | Expr::Literal(_) => {}
         }
         below.into_iter().try_for_each(|below| self.expression(below))?;
         self.variables.truncate(known);
@@ -257,6 +269,20 @@ impl<'e> Reading<'e> {
     }
 }
 
+/// What `self`, or `self.field.field`, reads.
+fn read(expression: &Expr) -> Option<Read> {
+    let (mut names, mut here) = (Vec::new(), expression);
+    while let Expr::Select(select) = here {
+        names.push(unescaped(&select.field));
+        here = &select.operand.expr;
+    }
+    if !matches!(here, Expr::Ident(name) if name == "self") {
+        return None;
+    }
+    let place = names.iter().rev().fold(Pointer::root(), |place, name| place.key(name));
+    Some(Read { place, only_exists: matches!(expression, Expr::Select(select) if select.test) })
+}
+
 /// The expressions right below one, but for the range of a macro.
 pub(crate) fn below(expression: &Expr) -> Vec<&IdedExpr> {
     match expression {
@@ -275,5 +301,26 @@ fn parts(entry: &EntryExpr) -> Vec<&IdedExpr> {
     match entry {
         EntryExpr::MapEntry(entry) => vec![&entry.key, &entry.value],
         EntryExpr::StructField(field) => vec![&field.value],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_what_a_rule_reads() {
+        for (text, expected) in [
+            ("self.a.b == 1 && has(self.c.d)", "/a/b, /c/d?"),
+            ("self.items.all(item, item.x > self.min)", "/items, /min"),
+            ("self > 0 || has(self.a)", ", /a?"),
+            ("self['a'].b == 1", ""),
+            ("!has(self.x__dash__y)", "/x-y?"),
+        ] {
+            let program = compile(text).expect("compiles");
+            let shown =
+                |read: &Read| format!("{}{}", read.place.as_str(), if read.only_exists { "?" } else { "" });
+            assert_eq!(program.reads.iter().map(shown).collect::<Vec<_>>().join(", "), expected, "{text}");
+        }
     }
 }

@@ -143,6 +143,12 @@ impl<'d> SchemaViolation<'d> {
         matches!(self.rule, Rule::MetadataKey(_))
     }
 
+    /// The value that a rule in CEL is about.
+    pub fn of_cel(&self, rule: &CelRule) -> Pointer {
+        let place = self.pointer.as_str();
+        Pointer::new(place.strip_suffix(rule.below.as_str()).unwrap_or(place))
+    }
+
     /// The value, if it is a text that may be shown.
     pub fn text(&self) -> Option<&str> {
         match self.value {
@@ -297,6 +303,11 @@ impl<'d> Violations<'d> {
     /// What was found.
     pub fn iter(&self) -> impl Iterator<Item = &SchemaViolation<'d>> {
         self.found.iter()
+    }
+
+    /// Leaves what counts.
+    pub fn retain(&mut self, counts: impl FnMut(&SchemaViolation<'d>) -> bool) {
+        self.found.retain(counts);
     }
 
     /// Whether to look no further.

@@ -16,7 +16,7 @@ use crate::policy_files::leftovers;
 use crate::report::ObjectRef;
 use crate::rules::{Rules, change};
 use memgate_core::admission::{self, Admitted, admit};
-use memgate_core::decide::form;
+use memgate_core::decide::{form, later};
 use memgate_core::state;
 use memgate_manifest::error::Error;
 use memgate_manifest::later::is_filled_in_later;
@@ -24,7 +24,6 @@ use memgate_manifest::source::{Source, Span};
 use memgate_model::family::{DepartedLine, Family};
 use memgate_model::finding::{Cause, Code, Finding, Severity};
 use memgate_model::object::Reference;
-use memgate_model::policy_rule::PolicyStatus;
 use memgate_model::reason::Reason;
 use memgate_model::request::Occasion;
 use memgate_model::snapshot::Snapshot;
@@ -32,7 +31,6 @@ use memgate_platforms::common::{self, OBJECT_REPEATED, VALUE_UNKNOWN};
 use memgate_policy::codes;
 use memgate_policy::leftover::Used;
 use memgate_primitives::pointer::Pointer;
-use memgate_primitives::review_path::Phase;
 use serde_json::Value;
 
 /// The codes of findings that something had no effect. What has an effect on other files has one.
@@ -353,10 +351,14 @@ fn decide(
     if !says_nothing && (object.later.is_some() || !std::ptr::eq(snapshot, bare_snapshot)) {
         let bare = undecided.without_later().map_err(|_| admission::Error::Unreadable);
         let without = bare.and_then(|bare| admit(&bare.request_at(occasion), bare_snapshot));
-        keep_common(&mut admitted, &without.map_err(|fault| fault_of(object, &fault))?);
+        let without = without.map_err(|fault| fault_of(object, &fault))?;
+        let Admitted { decision, edits, .. } = &mut admitted;
+        later::keep_known(&request, (decision, edits), (&without.decision, &without.edits));
         admitted.edits.retain(|edit| !object.is_put_in(&object.in_document(&edit.pointer)));
     }
-    let is_known = |it: &Reference| ![&it.namespace, &it.name].into_iter().any(|it| is_filled_in_later(it));
+    // A whole kind has no name: why it is not known, another note says.
+    let is_hidden = |it: &Reference| [&it.namespace, &it.name].into_iter().any(|it| is_filled_in_later(it));
+    let is_known = |it: &Reference| !it.name.is_empty() && !is_hidden(it);
     admitted.decision.unknown.retain(is_known);
     let settle = |mut finding: Finding| {
         let place = object.in_document(&finding.pointer);
@@ -377,32 +379,6 @@ fn decide(
     let is_judged = !decision.families.is_empty() || !decision.policies.is_empty();
     decided.judged = is_judged || decision.reason == Reason::Valid || !decided.allowed();
     Ok(decided)
-}
-
-/// Leaves what is found and added both with the text of what a later step fills in, and without it: nothing else is known.
-fn keep_common(admitted: &mut Admitted, without: &Admitted) {
-    // A policy names the nearest place that exists.
-    let key = |it: &Finding| (it.code_name().to_owned(), it.policy.is_none().then(|| it.pointer.clone()));
-    let common: BTreeSet<_> = without.decision.findings.iter().map(key).collect();
-    let Admitted { edits, decision, .. } = admitted;
-    let is_unknown =
-        |it: &Finding| it.policy.as_ref().is_some_and(|policy| policy.status == PolicyStatus::Unknown);
-    decision.findings.retain(|finding| is_unknown(finding) || common.contains(&key(finding)));
-    let (own, other) = (&mut decision.not_shown, &without.decision.not_shown);
-    own.denials = own.denials.min(other.denials);
-    own.warnings = own.warnings.min(other.warnings);
-    if decision.allowed() && matches!(decision.reason, Reason::Invalid | Reason::PolicyDenied) {
-        decision.reason = Reason::Valid;
-    }
-    // What is added to a pod belongs together.
-    if decision.phase == Phase::Mutate {
-        if *edits != without.edits {
-            edits.clear();
-        }
-        return;
-    }
-    let by_place: BTreeMap<_, _> = without.edits.iter().map(|edit| (&edit.pointer, edit)).collect();
-    edits.retain(|edit| by_place.get(&edit.pointer) == Some(&edit));
 }
 
 /// Whether a finding warns about an object that was not found.

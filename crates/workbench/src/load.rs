@@ -21,7 +21,7 @@ use crate::policy_files::PolicyOrigin;
 use crate::read::{STDIN, read};
 use crate::report::ObjectRef;
 use crate::state::{FileObject, add, add_one};
-use crate::substitutes::Given;
+use crate::substitutes::OfFile;
 use crate::texts::source;
 use memgate_core::state::cluster_snapshot::{self, ClusterSnapshot};
 use memgate_core::state::makers::add_anything;
@@ -167,7 +167,7 @@ fn add_unchecked(
         inputs.substitutes.add(source);
     }
     let given = |source: &Source| given(source, inputs).filter(|_| origin == PolicyOrigin::State);
-    let given: Vec<Option<Given>> = sources.iter().map(|source| given(source)).collect();
+    let given: Vec<Option<OfFile>> = sources.iter().map(|source| given(source)).collect();
     let documents =
         sources.iter().zip(&given).flat_map(|(it, given)| each_value(it).map(move |it| (it, given)));
     for (document, given) in documents {
@@ -242,15 +242,19 @@ fn add_text(
     let (is_given, is_state) = (plan.within.is_none(), plan.is_state(source.name()));
     let is_named = is_given && (source.name() == STDIN || paths.iter().any(|path| path == source.name()));
     let is_hidden = !is_given && !names_an_object(source.text());
-    if !is_named && is_template(source) {
+    let is_template = !is_named && is_template(source);
+    if is_template {
         pass_over_template(source, inputs);
         inputs.passed_over.push(PassedOver::template(source));
-        return Ok(false);
     }
     let given = given(source, inputs);
     let mut origins = SourceOrigins::new(source);
-    let mut is_manifest = is_given;
-    for parsed in parse_parts(source) {
+    let mut is_manifest = is_given && !is_template;
+    for mut parsed in parse_parts(source) {
+        if is_template {
+            // The documents that can be read are judged; of the others nothing is known.
+            (parsed.errors, parsed.non_objects) = (Vec::new(), Vec::new());
+        }
         if is_hidden && !parsed.errors.is_empty() {
             inputs.errors.push(InputError::of_input(source.name(), NOT_A_MANIFEST));
             break;
@@ -343,12 +347,12 @@ fn finish(plan: &Plan, notices: Notices, inputs: &mut Inputs) {
 }
 
 /// Puts the values of a text into one of its documents.
-fn fill_in(document: &mut Document, given: Option<&Given>) -> Later {
-    given.map_or_else(Later::default, |given| document.fill_in(&|name: &str| given.value(name)))
+fn fill_in(document: &mut Document, given: Option<&OfFile>) -> Later {
+    given.map_or_else(Later::default, |given| document.fill_in(&|name: &str| given.get(name)))
 }
 
 /// The values that Flux puts into a text, if anything in it is filled in later.
-fn given(source: &Source, inputs: &Inputs) -> Option<Given> {
+fn given(source: &Source, inputs: &Inputs) -> Option<OfFile> {
     may_hold(source.text()).then(|| inputs.substitutes.of(source))
 }
 
@@ -359,7 +363,9 @@ fn is_of_chart(text: &str) -> bool {
 
 /// Notes a text that is not read: a program makes objects of it.
 fn pass_over_template(source: &Source, inputs: &mut Inputs) {
-    inputs.skipped.push(format!("{} (a template)", source.name()));
+    inputs
+        .skipped
+        .push(format!("{} (a template; only documents without such lines are read)", source.name()));
     add_anything(&mut inputs.snapshot);
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::report::ObjectRef;
 use memgate_manifest::document::Document;
-use memgate_manifest::later::{self, Later, has_below};
+use memgate_manifest::later::{Later, Marks, has_below, is_filled_in_later};
 use memgate_manifest::place::DocumentPlace;
 use memgate_model::claim_volumes::{ClaimVolumes, add_to_pod};
 use memgate_model::edit::Edit;
@@ -200,7 +200,7 @@ impl UndecidedObject {
 
     /// Whether a later step fills in the namespace.
     pub(crate) fn hides_namespace(&self) -> bool {
-        self.object.later.is_some() && later::is_filled_in_later(&self.namespace)
+        self.object.later.is_some() && is_filled_in_later(&self.namespace)
     }
 
     /// The same without what a later step fills in.
@@ -209,11 +209,12 @@ impl UndecidedObject {
     /// Never, since the JSON was read before.
     pub(crate) fn without_later(&self) -> serde_json::Result<Self> {
         let mut bare = self.clone();
-        bare.is_unnamed |= later::is_filled_in_later(self.name());
+        let marks = self.object.later.as_deref().map_or_else(Marks::default, |later| later.marks);
+        bare.is_unnamed |= marks.are_in(self.name());
         if let Some(template) = &mut bare.object.template {
-            template.pod = without_later(&template.pod)?;
+            template.pod = without_later(&template.pod, marks)?;
         }
-        bare.json = Arc::new(JsonText(without_later(&self.json.0)?.into()));
+        bare.json = Arc::new(JsonText(without_later(&self.json.0, marks)?.into()));
         Ok(bare)
     }
 
@@ -304,9 +305,9 @@ impl UndecidedObject {
 }
 
 /// The JSON of an object without what a later step fills in.
-fn without_later(json: &str) -> serde_json::Result<String> {
+fn without_later(json: &str, marks: Marks) -> serde_json::Result<String> {
     let mut value = serde_json::from_str(json)?;
-    later::remove(&mut value);
+    marks.remove(&mut value);
     serde_json::to_string(&value)
 }
 

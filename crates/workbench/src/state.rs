@@ -9,7 +9,7 @@ use crate::objects::{has_required_annotation, is_checked};
 use crate::policy_files::{self, PolicyOrigin};
 use memgate_core::state::{self, AddError, Added, SharedTexts};
 use memgate_manifest::document::{Document, fill_type_meta};
-use memgate_manifest::later::{self, is_filled_in_later};
+use memgate_manifest::later::Marks;
 use memgate_model::kind::Kind;
 use memgate_primitives::pointer::Pointer;
 
@@ -61,7 +61,7 @@ pub(crate) fn add(
 /// Whether a later step fills in the name or namespace of an object: it exists, and its name is not known.
 fn has_hidden_name(value: &Value) -> bool {
     let texts = ["/metadata/name", "/metadata/namespace"].map(|at| value.pointer(at).and_then(Value::as_str));
-    texts.into_iter().flatten().any(is_filled_in_later)
+    texts.into_iter().flatten().any(|text| Marks::of(value).are_in(text))
 }
 
 /// The kind of an object of the state.
@@ -91,7 +91,7 @@ pub(crate) fn add_one(
             return Ok(true);
         }
         let mut bare = value.clone();
-        later::remove(&mut bare);
+        Marks::of(value).remove(&mut bare);
         inputs.bare.extend(Some(bare).filter(|bare| bare != value));
     }
     let Inputs { snapshot, errors, policies, places, .. } = inputs;

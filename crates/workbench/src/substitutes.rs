@@ -1,7 +1,6 @@
 //! The values that Flux Kustomizations among the inputs put into the files of their path.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,27 +8,52 @@ use serde_json::Value;
 
 use crate::repository::{normal, root_of};
 use memgate_manifest::document::{Document, each_value};
+use memgate_manifest::later::Given;
 use memgate_manifest::source::Source;
 
 /// The group of Kustomizations that Flux applies.
 const FLUX: &str = "kustomize.toolkit.fluxcd.io";
 
-/// The values of variables by name; `None` for one that has two.
-type Variables = BTreeMap<String, Option<String>>;
+/// What the Kustomizations of a directory put in.
+#[derive(Debug, Default, Clone)]
+struct Variables {
+    values: BTreeMap<String, Variable>,
+    /// How many of them take more from a ConfigMap or Secret, which may have any variable.
+    open: usize,
+}
+
+#[derive(Debug, Default, Clone)]
+struct Variable {
+    /// The value; `None` if it has two.
+    value: Option<String>,
+    /// How many Kustomizations that take more have it themselves, which then counts.
+    open: usize,
+}
 
 /// The variables of Flux Kustomizations, by the directories to which they belong.
 #[derive(Debug, Default)]
 pub struct Substitutes(BTreeMap<PathBuf, Arc<Variables>>);
 
 /// The variables of a file.
-pub(crate) struct Given(Vec<Arc<Variables>>);
+pub(crate) struct OfFile(Vec<Arc<Variables>>);
 
-impl Given {
-    /// The value of a variable. One with two values, of two Kustomizations, is not known.
-    pub(crate) fn value(&self, name: &str) -> Option<&str> {
-        let mut values = self.0.iter().filter_map(|variables| variables.get(name));
-        let value = values.next()?;
-        value.as_deref().filter(|_| values.all(|other| other == value))
+impl OfFile {
+    /// What is known of a variable.
+    pub(crate) fn get(&self, name: &str) -> Given<'_> {
+        let open: usize = self.0.iter().map(|variables| variables.open).sum();
+        let (mut own, mut value) = (0, None);
+        for variable in self.0.iter().filter_map(|variables| variables.values.get(name)) {
+            own += variable.open;
+            let Some(text) = variable.value.as_deref() else { return Given::Unknown };
+            if *value.get_or_insert(text) != text {
+                return Given::Unknown;
+            }
+        }
+        match value {
+            _ if own < open => Given::Unknown,
+            Some(text) => Given::Value(text),
+            None => Given::Nothing,
+        }
     }
 }
 
@@ -43,36 +67,42 @@ impl Substitutes {
         let here = normal(Path::new("."));
         let root = file.parent().and_then(root_of).unwrap_or(&here);
         for document in each_value(source).filter_map(Result::ok) {
-            let Some(variables) = of_kustomization(&document) else { continue };
+            let Some(post_build) = post_build(&document) else { continue };
             let path = document.value().pointer("/spec/path").and_then(Value::as_str).unwrap_or_default();
             let all = self.0.entry(normal(&root.join(path.trim_start_matches('/')))).or_default();
-            let all = Arc::make_mut(all);
-            for (name, value) in variables {
-                add_value(all, name, &value.as_str().map_or_else(|| value.to_string(), str::to_owned));
-            }
+            Arc::make_mut(all).add(post_build);
         }
     }
 
     /// The variables of a file.
-    pub(crate) fn of(&self, source: &Source) -> Given {
+    pub(crate) fn of(&self, source: &Source) -> OfFile {
         if self.0.is_empty() {
-            return Given(Vec::new());
+            return OfFile(Vec::new());
         }
         let file = normal(Path::new(source.name()));
-        Given(file.ancestors().filter_map(|directory| self.0.get(directory).cloned()).collect())
+        OfFile(file.ancestors().filter_map(|directory| self.0.get(directory).cloned()).collect())
     }
 }
 
-fn add_value(all: &mut Variables, name: &str, value: &str) {
-    match all.entry(name.to_owned()) {
-        Entry::Vacant(entry) => drop(entry.insert(Some(value.to_owned()))),
-        Entry::Occupied(mut entry) if entry.get().as_deref() != Some(value) => drop(entry.insert(None)),
-        Entry::Occupied(_) => {}
+impl Variables {
+    fn add(&mut self, post_build: &Value) {
+        let from = post_build.get("substituteFrom").and_then(Value::as_array);
+        let open = usize::from(from.is_some_and(|from| !from.is_empty()));
+        self.open += open;
+        for (name, value) in post_build.get("substitute").and_then(Value::as_object).into_iter().flatten() {
+            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            let known = self
+                .values
+                .entry(name.clone())
+                .or_insert_with(|| Variable { value: Some(value.clone()), open: 0 });
+            known.open += open;
+            known.value = known.value.take().filter(|known| *known == value);
+        }
     }
 }
 
-/// The variables of a Kustomization.
-fn of_kustomization(document: &Document) -> Option<&serde_json::Map<String, Value>> {
+/// What a Kustomization puts in.
+fn post_build(document: &Document) -> Option<&Value> {
     let is_flux = document.group() == FLUX && document.kind() == "Kustomization";
-    document.value().pointer("/spec/postBuild/substitute").filter(|_| is_flux)?.as_object()
+    document.value().pointer("/spec/postBuild").filter(|_| is_flux)
 }

@@ -1,25 +1,91 @@
-//! Findings about scalars that a later step fills in.
+//! What is known of an object of which a later step fills in some scalars: what is found and added whatever they say.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use memgate_manifest::later::{has_below, is_filled_in_later};
-use memgate_model::finding::Finding;
+use memgate_model::decision::Decision;
+use memgate_model::edit::Edit;
+use memgate_model::finding::{Code, Finding};
+use memgate_model::policy_rule::PolicyStatus;
+use memgate_model::reason::Reason;
 use memgate_model::request::Request;
 use memgate_primitives::pointer::Pointer;
+use memgate_primitives::review_path::Phase;
+use memgate_schema::crd::Read;
 use memgate_schema::violation::{Rule, SchemaViolation};
+
+use super::unknown_fields::path;
+
+/// Leaves what is found and added with the text of what a later step fills in, and also without it: nothing else is known.
+/// A finding about such a scalar, or that reads one, is not. The edits are those of both webhook calls.
+pub fn keep_known(
+    request: &Request<'_>,
+    (decision, edits): (&mut Decision, &mut Vec<Edit>),
+    (without, edits_without): (&Decision, &[Edit]),
+) {
+    // A policy names the nearest place that exists.
+    let key = |it: &Finding| (it.code_name().to_owned(), it.policy.is_none().then(|| it.pointer.clone()));
+    let common: BTreeSet<_> = without.findings.iter().map(key).collect();
+    let unknown: BTreeSet<String> = request.occasion.later.into_iter().flatten().map(path).collect();
+    let is_known = |it: &Finding| match &it.policy {
+        Some(policy) => policy.status == PolicyStatus::Unknown || common.contains(&key(it)),
+        None => common.contains(&key(it)) && !is_about(request, it) && !reads_any(it.code, &unknown),
+    };
+    decision.findings.retain(is_known);
+    let (own, other) = (&mut decision.not_shown, &without.not_shown);
+    own.denials = own.denials.min(other.denials);
+    own.warnings = own.warnings.min(other.warnings);
+    if decision.allowed() && matches!(decision.reason, Reason::Invalid | Reason::PolicyDenied) {
+        decision.reason = Reason::Valid;
+    }
+    // What is added to a pod belongs together.
+    if decision.phase == Phase::Mutate {
+        if *edits != edits_without {
+            edits.clear();
+        }
+        return;
+    }
+    let by_place: BTreeMap<_, _> = edits_without.iter().map(|edit| (&edit.pointer, edit)).collect();
+    edits.retain(|edit| by_place.get(&edit.pointer) == Some(&edit));
+}
+
+/// Whether findings of a code read one of the fields with these paths besides that at which they stand.
+fn reads_any(code: &Code, unknown: &BTreeSet<String>) -> bool {
+    let rows = memgate_platforms::ALL.iter().flat_map(|family| family.validation.reads);
+    let mut fields = rows.filter(|(of, _)| *of == code).flat_map(|(_, fields)| *fields);
+    fields.any(|field| unknown.contains(*field))
+}
 
 /// Whether a finding is about what a later step fills in.
 pub(super) fn is_about(request: &Request<'_>, finding: &Finding) -> bool {
     is_at(request, &finding.pointer, finding.at_key)
 }
 
-/// Whether a violation is. A rule on a whole value may look at anything in it.
+/// Whether a violation is, or its rule reads such a scalar.
 pub(super) fn violates(request: &Request<'_>, violation: &SchemaViolation<'_>) -> bool {
     let pointer = &violation.pointer;
-    let is_of_whole = matches!(
-        violation.rule,
-        Rule::Cel(_) | Rule::CelError(_) | Rule::NotEvaluated(..) | Rule::AnyOf | Rule::OneOf(_) | Rule::Not
-    );
-    is_at(request, pointer, violation.at_key())
-        || is_of_whole && request.occasion.later.is_some_and(|later| has_below(later, pointer))
+    let Some(later) = request.occasion.later else { return false };
+    let reads = || match violation.rule {
+        Rule::Cel(rule) | Rule::CelError(rule) => {
+            let value = violation.of_cel(rule);
+            rule.reads().iter().any(|read| is_read(later, &value, read))
+        }
+        Rule::NotEvaluated(..) | Rule::AnyOf | Rule::OneOf(_) | Rule::Not => has_below(later, pointer),
+        _ => false,
+    };
+    is_at(request, pointer, violation.at_key()) || reads()
+}
+
+/// Whether what a rule about `value` reads is one of these places, is in one, or has one in it.
+fn is_read(later: &BTreeSet<Pointer>, value: &Pointer, read: &Read) -> bool {
+    let mut place = value.clone();
+    let mut is_in = |token: &str| {
+        place = place.key(token);
+        later.contains(&place)
+    };
+    later.contains(value)
+        || read.place.tokens().any(|token| is_in(&token))
+        || !read.only_exists && has_below(later, &place)
 }
 
 /// A finding about a key is not about the value there.

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 
 use crate::patch::Patch;
 use crate::patch::apply::apply;
+use memgate_manifest::later::is_filled_in_later;
 use memgate_model::decision::{Decision, FamilyShare};
 use memgate_model::edit::Edit;
 use memgate_model::elsewhere::Elsewhere;
@@ -52,6 +53,8 @@ fn inject_mode<'p>(pod: &'p Pod<'_>) -> InjectMode<'p> {
     match pod.label(INJECT_LABEL) {
         None => InjectMode::None,
         Some("disabled") => InjectMode::Disabled,
+        // In a file, it is not known if anything is added.
+        Some(later) if is_filled_in_later(later) => InjectMode::Disabled,
         Some("required") => InjectMode::Required,
         Some(other) => InjectMode::Other(other),
     }

@@ -213,7 +213,7 @@ impl<'f> Covered<'f> {
             return true;
         }
         if let Rule::Cel(rule) | Rule::CelError(rule) = violation.rule {
-            return self.contains_fault_of(rule, place);
+            return self.contains_fault_of(rule, &violation.of_cel(rule));
         }
         if !matches!(violation.rule, Rule::Required(..)) || self.above_missing.is_empty() {
             return false;
@@ -223,14 +223,13 @@ impl<'f> Covered<'f> {
     }
 
     /// Whether the family denies what a rule in CEL is about: its value, or one in the fields that it reads.
-    fn contains_fault_of(&self, rule: &CelRule, place: &str) -> bool {
+    fn contains_fault_of(&self, rule: &CelRule, node: &Pointer) -> bool {
         let is_fault = |place: &str| self.places.get(place).is_some_and(|own| own.is_fault);
-        let node = Pointer::new(place.strip_suffix(rule.below.as_str()).unwrap_or(place));
         is_fault(node.as_str())
             || rule
-                .fields()
+                .reads()
                 .iter()
-                .map(|field| node.key(field))
+                .filter_map(|read| Some(node.key(&read.place.tokens().next()?)))
                 .any(|field| is_fault(field.as_str()) || self.above_denials.contains(field.as_str()))
     }
 }

@@ -97,9 +97,13 @@ fn compare(
     });
     let mut violations = Violations::new(budget);
     memgate_schema::check_metadata(&object, new, old, &mut violations);
+    // An unknown value does not break a rule, and other rules are judged in spite of it.
+    let is_known = |it: &SchemaViolation<'_>| !later::violates(request, it);
+    violations.retain(is_known);
     let of_metadata = violations.len();
     if let Some(version) = version {
         memgate_schema::check(version, &object, old, &mut violations);
+        violations.retain(is_known);
     }
     if is_given {
         drop_contradicted(family, &violations, own);
@@ -111,9 +115,10 @@ fn compare(
     if let Some(version) = version {
         let old = stored_with_status.as_ref().or(old);
         memgate_schema::check_rules(version, crds.allowance(), &object, old, &mut violations);
+        violations.retain(is_known);
     }
     let schema = Judged { from: of_metadata, is_given };
-    let mut not_shown = add(family, (subject, request), &violations, schema, own, &mut findings);
+    let mut not_shown = add(family, subject, &violations, schema, own, &mut findings);
     not_shown.warnings += more_in_metadata;
     if let Some(CrdVersion { schema, .. }) = version {
         let definition = unknown_fields::Definition { kind, schema, is_given };
@@ -153,7 +158,7 @@ struct Judged {
 /// more there are.
 fn add(
     family: &'static Family,
-    (subject, request): (&Subject<'_>, &Request<'_>),
+    subject: &Subject<'_>,
     violations: &Violations<'_>,
     schema: Judged,
     own: &[Finding],
@@ -167,9 +172,7 @@ fn add(
         let is_tolerated = || of_definition && (stand_in.tolerates)(subject.kind, subject.object, violation);
         // Several rules in CEL may stand at one place.
         let is_rule = matches!(violation.rule, Rule::Cel(_) | Rule::CelError(_) | Rule::NotEvaluated(..));
-        let is_passed_over =
-            || covered.contains(violation) || is_tolerated() || later::violates(request, violation);
-        if is_passed_over() || !(is_rule || seen.insert(&violation.pointer)) {
+        if covered.contains(violation) || is_tolerated() || !(is_rule || seen.insert(&violation.pointer)) {
             continue;
         }
         let by_bundle = of_definition && !schema.is_given;
