@@ -11,6 +11,33 @@ pub(super) use packed;
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use memgate_manifest::document::values;
+    use memgate_manifest::source::Source;
+    use memgate_schema::crd::SchemaNode;
+
+    /// The rules in CEL at a node and below.
+    fn rules(node: &SchemaNode, seen: &mut Vec<(String, Option<String>)>) {
+        seen.extend(node.rules.iter().map(|rule| (rule.text.clone(), rule.fault().map(str::to_owned))));
+        node.object.properties.values().for_each(|below| rules(below, seen));
+        node.list.items.iter().for_each(|below| rules(below, seen));
+    }
+
+    #[test]
+    fn all_their_rules_can_be_evaluated() {
+        let mut seen = Vec::new();
+        for file in crate::ALL.into_iter().flat_map(|family| family.definitions.crds) {
+            for document in values(&Arc::new(Source::new("crds", file())), &mut Vec::new()) {
+                let crd = memgate_schema::read(document.value()).expect("a definition");
+                rules(&crd.newest().expect("a version").schema, &mut seen);
+            }
+        }
+        let wrong: Vec<_> = seen.iter().filter(|(_, fault)| fault.is_some()).collect();
+        assert!(wrong.is_empty(), "{wrong:#?}");
+        assert!(seen.len() > 150, "{} rules", seen.len());
+    }
+
     #[test]
     fn holds_the_files_as_they_are() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/crds");

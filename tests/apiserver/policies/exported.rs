@@ -343,7 +343,12 @@ fn objects(namespace: &str) -> Result<Vec<Value>> {
         "apiVersion": "orloj.dev/v1", "kind": "Agent", "metadata": {"name": "writes", "namespace": namespace},
         "spec": {"model_ref": "gpt", "prompt": "Take notes.", "memory": {"ref": "notes", "allow": ["write"]}},
     });
-    Ok(objects.into_iter().step_by(step.max(1)).chain(queries).chain([agent]).collect())
+    let redis = json!({"secretRef": {"name": "notes-redis"}, "ttlSeconds": 86400});
+    let memory = json!({
+        "apiVersion": "arkonis.dev/v1alpha1", "kind": "ArkMemory", "spec": {"backend": "redis", "redis": redis},
+        "metadata": {"name": "lasts-a-day", "namespace": namespace},
+    });
+    Ok(objects.into_iter().step_by(step.max(1)).chain(queries).chain([agent, memory]).collect())
 }
 
 fn warns(fixture: &Fixture, rules: &str) -> Result<()> {
