@@ -10,6 +10,7 @@ use jiff::civil::Date;
 
 use crate::crd::{Format, FormatRule, Pattern};
 use crate::scalar::matches_pattern;
+use crate::uri::is_uri;
 use memgate_primitives::duration::nanoseconds;
 use memgate_primitives::name::{is_dns_label, is_dns_subdomain};
 
@@ -56,20 +57,6 @@ static TIME: LazyLock<Pattern> =
 static UUID: LazyLock<Pattern> = LazyLock::new(|| {
     Pattern::new("^[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{12}$")
 });
-
-/// An absolute URL, or an absolute path.
-pub(super) fn is_uri(text: &str) -> bool {
-    let is_scheme = |scheme: &str| {
-        scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-            && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
-    };
-    let is_absolute =
-        text.starts_with('/') || text.split_once(':').is_some_and(|(scheme, _)| is_scheme(scheme));
-    let authority = text.split_once("://").map_or("", |(_, rest)| rest);
-    let authority = authority.split(['/', '?']).next().unwrap_or_default();
-    let is_absolute = is_absolute || text == "*";
-    is_absolute && !authority.contains(' ') && !text.chars().any(char::is_control)
-}
 
 /// An address; zeros in front are read as decimal.
 fn ip(text: &str) -> Option<IpAddr> {

@@ -31,6 +31,7 @@ mod program;
 mod read;
 mod scalar;
 mod shown;
+mod uri;
 pub mod violation;
 
 use std::sync::LazyLock;

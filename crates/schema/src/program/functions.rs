@@ -10,7 +10,7 @@ use kube_cel::cel::objects::Opaque;
 use kube_cel::cel::{Context, ExecutionError, FunctionContext, Value, functions};
 use regex::Regex;
 
-use crate::{formats, go_pattern};
+use crate::{go_pattern, uri};
 use memgate_primitives::members::ByKey;
 
 /// The functions with a pattern.
@@ -50,7 +50,7 @@ pub(crate) static CONTEXT: LazyLock<Context<'static>> = LazyLock::new(|| {
     context.add_function("findAll", find_all);
     context.add_function("dyn", |value: Value| -> Result<Value, ExecutionError> { Ok(value) });
     context.add_function("type", type_of);
-    context.add_function("isURL", |text: Arc<String>| formats::is_uri(&text));
+    context.add_function("isURL", |text: Arc<String>| uri::is_uri(&text));
     context.add_function("isIP", |text: Arc<String>| address(&text).is_some());
     context.add_function("isCIDR", |text: Arc<String>| is_range(&text));
     context.add_function(ALL, |call: &FunctionContext<'_, '_>| joined(call, false));

@@ -111,7 +111,7 @@ fn tokens(env: &Tree, here: &impl Fn() -> Pointer, report: Report<'_>) -> Vec<Fi
     env.entries().filter(is_token).filter_map(finding).collect()
 }
 
-/// How the names begin that are near to one of memory. Other programs have names that are no further from it.
+/// How a name begins that can be a misspelt one of memory.
 const PREFIXES: [&str; 3] = ["MEMORY_", "WORKFLOW_MEMORY_", "WORKFLOW_MEMBRANE_"];
 
 /// Warns about a name that is nearly one which the runner reads.
