@@ -111,13 +111,11 @@ fn tokens(env: &Tree, here: &impl Fn() -> Pointer, report: Report<'_>) -> Vec<Fi
     env.entries().filter(is_token).filter_map(finding).collect()
 }
 
-/// How a name begins that can be a misspelt one of memory.
-const PREFIXES: [&str; 3] = ["MEMORY_", "WORKFLOW_MEMORY_", "WORKFLOW_MEMBRANE_"];
-
-/// Warns about a name that is nearly one which the runner reads.
+/// Warns about a name that begins like those of memory and is nearly one that the runner reads.
 fn near_miss(name: &str, here: &impl Fn() -> Pointer, report: Report<'_>) -> Option<Finding> {
     let known = || OF_MEMORY.into_iter().chain(MAX_STORED);
-    if !PREFIXES.iter().any(|prefix| name.starts_with(prefix)) || known().any(|known| known == name) {
+    let is_like_one = name.starts_with("MEMORY_") || is_reserved(name);
+    if !is_like_one || known().any(|known| known == name) {
         return None;
     }
     let meant = nearest(name, known())?;
