@@ -300,10 +300,10 @@ impl Seen<'_, '_> {
             context.add_variable_from_value("self", value::seen(here.value, Some(schema), None));
             context
         });
-        let Some(old) = old else { return program.outcome(context) };
+        let Some(old) = old else { return program.outcome(&rule.text, context) };
         let mut context = context.new_inner_scope();
         context.add_variable_from_value("oldSelf", old);
-        program.outcome(&context)
+        program.outcome(&rule.text, &context)
     }
 
     /// The stored value as rules see it.

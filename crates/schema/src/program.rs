@@ -146,13 +146,13 @@ fn unreadable(text: &str, faults: &ParseErrors) -> String {
 }
 
 impl Program {
-    /// Whether the rule holds.
-    pub(crate) fn outcome(&self, context: &Context<'_>) -> Outcome {
+    /// Whether the rule holds; `text` is its text.
+    pub(crate) fn outcome(&self, text: &str, context: &Context<'_>) -> Outcome {
         match guarded(|| context.resolve(&self.expression)) {
             Some(Ok(Value::Bool(true))) => Outcome::Holds,
             Some(Ok(Value::Bool(false))) => Outcome::Broken,
             Some(Ok(_)) => Outcome::Unknown("it is neither true nor false"),
-            Some(Err(error)) => self.failure(&error),
+            Some(Err(error)) => self.failure(text, &error),
             None => Outcome::Unknown("memgate fails to evaluate it"),
         }
     }
@@ -165,11 +165,12 @@ impl Program {
         }
     }
 
-    /// An error in the words of an apiserver.
-    fn failure(&self, error: &ExecutionError) -> Outcome {
+    /// An error in the words of an apiserver. A key that the rule takes from the object may be a credential.
+    fn failure(&self, text: &str, error: &ExecutionError) -> Outcome {
         use ExecutionError as E;
         Outcome::Failed(match error {
-            E::NoSuchKey(key) => format!("no such key: {key}"),
+            E::NoSuchKey(key) if text.contains(key.as_str()) => format!("no such key: {key}"),
+            E::NoSuchKey(_) => "no such key".to_owned(),
             E::DivisionByZero(_) => "division by zero".to_owned(),
             E::RemainderByZero(_) => "modulus by zero".to_owned(),
             E::Overflow(..) => "integer overflow".to_owned(),

@@ -171,6 +171,8 @@ fn a_rule_that_meets_an_error_denies() {
     for (rule, error) in [
         ("self.absent == 'x'", "no such key: absent"),
         ("self.objects.all(o, o.size == 1)", "no such key: size"),
+        // The key is a value of the object.
+        ("self.map[self.text] == 'x'", "no such key"),
         ("1 / 0 == 1", "division by zero"),
         ("1 % 0 == 1", "modulus by zero"),
         ("9223372036854775807 + 1 > 0", "integer overflow"),
