@@ -45,6 +45,7 @@ pub(crate) static FAMILY: Family = Family {
         ratchets: false,
         reads: &[],
     },
+    edges: &[],
     codes: &codes::ALL,
     in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("tiny/cel.yaml"))),
     definitions: Definitions {
@@ -78,6 +79,7 @@ pub(crate) static FAMILY: Family = Family {
     },
     faces: Faces {
         validate: validate::validate,
+        keep: |_, findings| findings,
         default: default::default,
         inject: inject::inject,
         involved_object: inject::involved_object,

@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::cel::{CelDefault, CelTable, NotInCel};
 use crate::cel_view::CelView;
+use crate::edge::Edge;
 use crate::edit::Edit;
 use crate::event::InvolvedObject;
 use crate::finding::{Code, Finding};
@@ -38,6 +39,8 @@ pub struct Family {
     pub pods: Pods,
     /// When the platform's resources are validated, and how strictly.
     pub validation: Validation,
+    /// What its objects refer to.
+    pub edges: &'static [Edge],
     /// The finding codes.
     pub codes: &'static [&'static Code],
     /// The rules, defaults and views that an apiserver can evaluate itself, in CEL. They are read at their first use.
@@ -223,9 +226,11 @@ pub struct PolicyField {
 
 /// The decisions about the objects and pods of a platform.
 pub struct Faces {
-    /// All findings about an object of one of the family's kinds, in any order; for a DELETE, what its
-    /// absence would break.
+    /// All findings about an object of one of the family's kinds besides those about its references, in any order; for a
+    /// DELETE, what its absence would break.
     pub validate: fn(&Subject<'_>, &mut StateReader<'_>) -> Vec<Finding>,
+    /// Leaves what an update causes, and all findings about another request.
+    pub keep: fn(&Subject<'_>, Vec<Finding>) -> Vec<Finding>,
     /// The defaults that an object of one of the family's kinds lacks.
     pub default: fn(&Subject<'_>, &mut StateReader<'_>) -> Vec<Edit>,
     /// What to add to a pod of this namespace for its memory; `None` if the pod is not an agent pod of the

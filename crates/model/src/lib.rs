@@ -29,6 +29,7 @@ pub mod codes;
 pub mod crds;
 pub mod decision;
 pub mod digest;
+pub mod edge;
 pub mod edit;
 pub mod elsewhere;
 pub mod event;

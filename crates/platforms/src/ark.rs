@@ -9,6 +9,7 @@ mod api;
 pub mod codes;
 mod default;
 mod durable;
+mod edges;
 mod inject;
 mod service;
 mod validate;
@@ -53,6 +54,7 @@ pub static FAMILY: Family = Family {
         ratchets: true,
         reads: &[],
     },
+    edges: &edges::EDGES,
     codes: &codes::ALL,
     in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("ark/cel.yaml"))),
     definitions: Definitions {
@@ -86,6 +88,7 @@ pub static FAMILY: Family = Family {
     },
     faces: Faces {
         validate: validate::validate,
+        keep: validate::ratchet,
         default: default::default,
         inject: inject::inject,
         involved_object: inject::involved_object,

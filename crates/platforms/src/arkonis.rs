@@ -7,6 +7,7 @@
 mod api;
 pub mod codes;
 mod default;
+mod edges;
 mod inject;
 mod validate;
 mod view;
@@ -52,6 +53,7 @@ pub static FAMILY: Family = Family {
             (&codes::POD_NO_AGENT_CONTAINER, &["spec.containers[].name"]),
         ],
     },
+    edges: &edges::EDGES,
     codes: &codes::ALL,
     in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("arkonis/cel.yaml"))),
     definitions: Definitions {
@@ -100,6 +102,7 @@ pub static FAMILY: Family = Family {
     },
     faces: Faces {
         validate: validate::validate,
+        keep: |_, findings| findings,
         default: default::default,
         inject: inject::inject,
         involved_object: inject::involved_object,

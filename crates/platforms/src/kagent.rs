@@ -14,6 +14,7 @@ mod api;
 mod block;
 pub mod codes;
 mod default;
+mod edges;
 mod embedder;
 mod validate;
 mod view;
@@ -69,6 +70,7 @@ pub static FAMILY: Family = Family {
         ratchets: false,
         reads: READS,
     },
+    edges: &edges::EDGES,
     codes: &codes::ALL,
     in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("kagent/cel.yaml"))),
     definitions: Definitions {
@@ -108,6 +110,7 @@ pub static FAMILY: Family = Family {
     },
     faces: Faces {
         validate: validate::validate,
+        keep: |_, findings| findings,
         default: |_, _| Vec::new(),
         inject: |_, _, _| None,
         involved_object: |_, _, _| None,

@@ -2,7 +2,7 @@
 //!
 //! A row ([`Family`]) at the head of each folder is all that the rest of memgate knows about the platform.
 //! Platforms never use each other. They share the modules beside them: [`message`] for
-//! wording, `url`, `authority`, [`endpoint_view`] and `container_view` for the views that
+//! wording, [`references`] for objects that are missing, `url`, `authority`, [`endpoint_view`] and `container_view` for the views that
 //! policies judge, and the injection engine, [`inject`]. [`in_cel`] reads what an
 //! apiserver can do by itself, and [`common`] holds the codes that do not belong to a platform.
 
@@ -21,6 +21,7 @@ pub mod orloj;
 mod other_kinds;
 mod packed;
 mod prelude;
+pub mod references;
 pub mod spellings;
 pub mod sympozium;
 mod url;

@@ -14,6 +14,7 @@
 
 mod api;
 pub mod codes;
+mod edges;
 mod inject;
 mod setting;
 mod validate;
@@ -24,6 +25,7 @@ use std::sync::LazyLock;
 use crate::packed::packed;
 use crate::{in_cel, other_kinds};
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
+use memgate_model::kind::CONFIG_MAP;
 
 /// The row of the platform.
 pub static FAMILY: Family = Family {
@@ -36,7 +38,7 @@ pub static FAMILY: Family = Family {
         memories: &[],
         memories_if: None,
         watched: &api::WATCHED,
-        in_files: &[],
+        in_files: &[(&CONFIG_MAP, None)],
         fetched: &[],
         others: other_kinds::ORKA,
     },
@@ -61,6 +63,7 @@ pub static FAMILY: Family = Family {
             (&codes::POD_NO_TOKEN, &["spec.containers[].volumeMounts[].mountPath"]),
         ],
     },
+    edges: &edges::EDGES,
     codes: &codes::ALL,
     in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("orka/cel.yaml"))),
     definitions: Definitions {
@@ -97,6 +100,7 @@ pub static FAMILY: Family = Family {
     },
     faces: Faces {
         validate: validate::validate,
+        keep: |_, findings| findings,
         default: |_, _| Vec::new(),
         inject: inject::inject,
         involved_object: inject::involved_object,

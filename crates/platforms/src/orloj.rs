@@ -8,6 +8,7 @@
 mod api;
 pub mod codes;
 mod default;
+mod edges;
 mod endpoint;
 mod inject;
 mod namespace;
@@ -31,7 +32,7 @@ pub static FAMILY: Family = Family {
         memories: &api::MEMORIES,
         memories_if: None,
         watched: &api::WATCHED,
-        in_files: &[],
+        in_files: &[(&api::OWN_SECRET, None)],
         fetched: &[],
         others: other_kinds::ORLOJ,
     },
@@ -55,6 +56,7 @@ pub static FAMILY: Family = Family {
             (&codes::POD_CONTAINER_MISSING, &["spec.containers[].name"]),
         ],
     },
+    edges: &edges::EDGES,
     codes: &codes::ALL,
     in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("orloj/cel.yaml"))),
     definitions: Definitions {
@@ -88,6 +90,7 @@ pub static FAMILY: Family = Family {
     },
     faces: Faces {
         validate: validate::validate,
+        keep: validate::keep_changed,
         default: |_, _| Vec::new(),
         inject: inject::inject,
         involved_object: inject::involved_object,

@@ -7,6 +7,7 @@
 mod api;
 pub mod codes;
 mod default;
+mod edges;
 mod inject;
 mod lookup;
 mod validate;
@@ -100,6 +101,7 @@ pub static FAMILY: Family = Family {
         ratchets: false,
         reads: READS,
     },
+    edges: &edges::EDGES,
     codes: &codes::ALL,
     in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("sympozium/cel.yaml"))),
     definitions: Definitions {
@@ -140,6 +142,7 @@ pub static FAMILY: Family = Family {
     },
     faces: Faces {
         validate: validate::validate,
+        keep: |_, findings| findings,
         default: default::default,
         inject: inject::inject,
         involved_object: inject::involved_object,

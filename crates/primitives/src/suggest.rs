@@ -54,7 +54,8 @@ fn edits(mut a: Chars<'_>, mut b: Chars<'_>, most: usize) -> Option<usize> {
                 let most = most.checked_sub(1)?;
                 let swapped = || {
                     let [mut a, mut b] = [a.clone(), b.clone()];
-                    (one.is_some() && one == b.next() && other.is_some() && other == a.next()).then_some((a, b))
+                    (one.is_some() && one == b.next() && other.is_some() && other == a.next())
+                        .then_some((a, b))
                 };
                 let replaced = one.and(other).map(|_| (a.clone(), b.clone()));
                 let left_out = one.map(|_| (a.clone(), before.1));
@@ -102,10 +103,12 @@ mod tests {
 
     #[test]
     fn counts_edits_as_strsim_does_up_to_the_most() {
-        let words = |length: u32| (0..3_u32.pow(length)).map(move |number| {
-            let letter = |at: u32| ['a', 'b', 'é'][(number / 3_u32.pow(at) % 3) as usize];
-            (0..length).map(letter).collect::<String>()
-        });
+        let words = |length: u32| {
+            (0..3_u32.pow(length)).map(move |number| {
+                let letter = |at: u32| ['a', 'b', 'é'][(number / 3_u32.pow(at) % 3) as usize];
+                (0..length).map(letter).collect::<String>()
+            })
+        };
         let all: Vec<String> = (0..=4).flat_map(words).collect();
         for a in &all {
             for b in &all {

@@ -12,7 +12,7 @@ use memgate_manifest::later::{Later, Marks, has_below, is_filled_in_later};
 use memgate_manifest::place::DocumentPlace;
 use memgate_model::claim_volumes::{ClaimVolumes, add_to_pod};
 use memgate_model::edit::Edit;
-use memgate_model::kind::SYSTEM_NAMESPACES;
+use memgate_model::kind::{Kind, SYSTEM_NAMESPACES};
 use memgate_model::memory_view::Role;
 use memgate_model::object::{DEFAULT_NAMESPACE, JsonText};
 use memgate_model::recurring_texts::RecurringTexts;
@@ -93,7 +93,16 @@ pub fn checked_kinds() -> String {
 
 /// The state in which kinds of which the inputs hold no object are unknown.
 pub fn open_state(snapshot: &Snapshot) -> Snapshot {
-    snapshot.without_empty(|kind| kind.namespaced && is_checked(kind.group, kind.kind))
+    snapshot.without_empty(|kind| {
+        kind.namespaced && is_checked(kind.group, kind.kind) && !has_twin(snapshot, kind)
+    })
+}
+
+/// Whether the inputs hold an object of a kind that stands for this one, such as an older name of it.
+fn has_twin(snapshot: &Snapshot, kind: &Kind) -> bool {
+    let edges = snapshot.settings.families.iter().flat_map(|family| family.edges);
+    let mut twins = edges.filter(|edge| edge.to.contains(&kind)).flat_map(|edge| edge.to);
+    twins.any(|twin| snapshot.kind(twin).is_some_and(|state| !state.is_empty()))
 }
 
 /// An object, without its text.

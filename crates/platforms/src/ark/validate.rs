@@ -39,7 +39,7 @@ pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     } else if *subject.kind == ARK_CONFIG {
         findings.extend(config(subject.object, state.budget()));
     }
-    ratchet(subject, findings)
+    findings
 }
 
 /// A denial within the budget.
@@ -127,7 +127,7 @@ const PARTS: [(&str, [&str; 2]); 8] = [
 /// On an update, turns denials of unchanged parts into warnings and removes most warnings about them. Warnings
 /// about edits and a changed Memory stay. The remaining denials are new, so the caller need not
 /// compare them with findings about the stored object.
-fn ratchet(subject: &Subject<'_>, mut findings: Vec<Finding>) -> Vec<Finding> {
+pub(crate) fn ratchet(subject: &Subject<'_>, mut findings: Vec<Finding>) -> Vec<Finding> {
     let Some(old) = subject.old.filter(|_| !findings.is_empty()) else { return findings };
     let unchanged = PARTS.map(|(_, path)| hash_part(subject.object, &path) == hash_part(old, &path));
     findings.retain_mut(|finding| {

@@ -113,7 +113,6 @@ fn memory(dialect: &'static Dialect, subject: &Subject<'_>, state: &mut StateRea
     findings.extend(memory::conditional_rules(dialect, subject.object));
     findings.extend(advice::findings(dialect, subject.object));
     findings.extend(memory::embedding_missing(dialect, subject, state));
-    findings.extend(advice::secret(subject, state));
     findings.extend(changed(dialect, subject, state));
     findings
 }

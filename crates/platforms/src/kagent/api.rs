@@ -107,7 +107,7 @@ const NEWER_AGENT_SCHEMA: Schema = schema! { open {
     "spec": open {
         "templateRef" "harnessRef": NAMED,
         "template": open { "modelConfig": NAMED, },
-        "harness": open { "kagent": KAGENT, },
+        "harness": open { "kagent": KAGENT, "ref": NAMED, "inline": open { "kagent": KAGENT, }, },
     },
 } };
 

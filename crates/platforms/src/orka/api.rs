@@ -96,11 +96,13 @@ const TASK_SCHEMA: Schema = schema! { open {
     "metadata": METADATA_WITH_ANNOTATIONS,
     "spec": open {
         "type": text,
-        "env": [open { "name" "value": text, "valueFrom": any, }],
+        "env": [open { "name" "value": text, "valueFrom": open { "secretKeyRef" "configMapKeyRef": KEY_REF, }, }],
         "ai": open { "tools": [text], },
         "agentRef": open { "name" "namespace": text, },
     },
 } };
+
+const KEY_REF: Schema = schema! { open { "name" "key": text, "optional": boolean, } };
 
 const MEMORY_BACKEND_SCHEMA: Schema = schema! { open {
     "metadata": METADATA_WITH_ANNOTATIONS,

@@ -51,6 +51,10 @@ pub(crate) static VALIDATED_AGENT: Kind = Kind::new(GROUP, "Agent", "agents", VA
 pub(crate) static MODEL_ENDPOINT: Kind =
     Kind::new(GROUP, "ModelEndpoint", "modelendpoints", MODEL_ENDPOINT_SCHEMA);
 
+/// A Secret of Orloj itself; only its existence is read, and only in files.
+pub(crate) static OWN_SECRET: Kind =
+    Kind::new(GROUP, "Secret", "secrets", schema! { open { "metadata": METADATA, } });
+
 /// The kinds that the family validates.
 pub(crate) static VALIDATED: [&Kind; 3] = [&MEMORY, &VALIDATED_AGENT, &MODEL_ENDPOINT];
 

@@ -47,16 +47,14 @@ pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     } else {
         findings.extend(model_endpoint(subject.object));
     }
-    if let Some(old) = subject.old {
-        keep_changed(&mut findings, subject.object, old);
-    }
     findings
 }
 
 /// Keeps the warnings about fields that an UPDATE changes. The operator updates each object right after its
 /// creation, and the warnings about unchanged fields were already reported then.
-fn keep_changed(findings: &mut Vec<Finding>, object: &Tree, old: &Tree) {
+pub(crate) fn keep_changed(subject: &Subject<'_>, mut findings: Vec<Finding>) -> Vec<Finding> {
     const PROVIDER: [&str; 2] = ["spec", "provider"];
+    let (object, Some(old)) = (subject.object, subject.old) else { return findings };
     let spec_changed = match (object.get("spec"), old.get("spec")) {
         (Some(new), Some(old)) => !new.is_equivalent(old),
         (new, old) => new.is_some() || old.is_some(),
@@ -72,6 +70,7 @@ fn keep_changed(findings: &mut Vec<Finding>, object: &Tree, old: &Tree) {
             spec_changed
         }
     });
+    findings
 }
 
 fn name_reserved(subject: &Subject<'_>) -> Option<Finding> {
@@ -141,7 +140,7 @@ fn agents(subject: &Subject<'_>, state: &mut StateReader<'_>) -> BTreeSet<String
 }
 
 /// The Memories, with their Kubernetes namespaces, whose embeddings come from the ModelEndpoint.
-fn memories(subject: &Subject<'_>, state: &mut StateReader<'_>) -> BTreeSet<String> {
+pub(crate) fn memories(subject: &Subject<'_>, state: &mut StateReader<'_>) -> BTreeSet<String> {
     let home = namespace::effective(subject.object, subject.namespace);
     let itself = NamespacedName { namespace: home, name: subject.name };
     let settings = &state.settings().orloj;

@@ -9,10 +9,10 @@ use super::api::ensemble::{AgentConfig, find_config, is_excluded};
 use super::api::{AGENT, AGENT_OLD, ENSEMBLE, ENSEMBLE_OLD, MEMORY_SKILL, SKILL_PACK, SYSTEM_NAMESPACE};
 
 /// The kinds of an Agent, the current one first.
-pub(super) const AGENTS: [&Kind; 2] = [&AGENT, &AGENT_OLD];
+pub(super) static AGENTS: [&Kind; 2] = [&AGENT, &AGENT_OLD];
 
 /// The kinds of an Ensemble, the current one first.
-pub(super) const ENSEMBLES: [&Kind; 2] = [&ENSEMBLE, &ENSEMBLE_OLD];
+pub(super) static ENSEMBLES: [&Kind; 2] = [&ENSEMBLE, &ENSEMBLE_OLD];
 
 /// The Agent of this name.
 pub(super) fn agent<'s>(namespace: &str, name: &str, state: &mut StateReader<'s>) -> Lookup<'s> {

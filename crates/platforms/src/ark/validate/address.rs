@@ -6,7 +6,7 @@ use crate::ark::codes::{
     MEMORY_ADDRESS_PLAIN_HTTP, MEMORY_ADDRESS_QUERY_PARAMETER, MEMORY_ADDRESS_REQUIRED,
     MEMORY_ADDRESS_SOURCE, MEMORY_ADDRESS_SOURCES, MEMORY_ADDRESS_SUFFIX, MEMORY_ADDRESS_URL,
     MEMORY_PORT_AMBIGUOUS, MEMORY_PORT_INTEGER, MEMORY_PORT_RANGE, MEMORY_PORT_TYPE, MEMORY_PORT_UNKNOWN,
-    MEMORY_SERVICE_CROSS_NAMESPACE, MEMORY_SERVICE_MISSING, MEMORY_SERVICE_NO_PORTS,
+    MEMORY_SERVICE_CROSS_NAMESPACE, MEMORY_SERVICE_NO_PORTS,
 };
 use crate::ark::service::{Port, ServiceRef, fix_port, port_by_name, ports};
 use crate::ark::value::{EffectiveValue, ValueOrSource, ValueSource};
@@ -167,7 +167,7 @@ pub(super) fn service_findings(
     state: &mut StateReader<'_>,
 ) -> Vec<Finding> {
     let Some(reference) = ServiceRef::read(source, location.namespace) else { return Vec::new() };
-    let (name, namespace) = (without_quotes(reference.name), without_quotes(reference.namespace));
+    let namespace = without_quotes(reference.namespace);
     let found = reference.look_up(state);
     let mut findings = Vec::new();
     if crosses_namespaces(&reference, location, found, state) {
@@ -179,13 +179,8 @@ pub(super) fn service_findings(
         let place = || Some(Elsewhere::of(found.found()?, home, "it is in this namespace"));
         findings.push(finding.and_elsewhere(place));
     }
-    match found {
-        Lookup::Found(service) => findings.extend(port(&reference, service, location)),
-        Lookup::Absent => {
-            let message = format!("service '{name}' does not exist in namespace '{namespace}'");
-            findings.push(Finding::warn(&MEMORY_SERVICE_MISSING, location.field("name"), message));
-        }
-        Lookup::Unknown(()) => {}
+    if let Lookup::Found(service) = found {
+        findings.extend(port(&reference, service, location));
     }
     findings
 }

@@ -3,9 +3,9 @@
 
 use crate::ark::api::{MEMORY, resolved_address, status};
 use crate::ark::codes::{
-    QUERY_CONVERSATION_WITHOUT_MEMORY, QUERY_MEMORY_CHANGED, QUERY_MEMORY_CROSS_NAMESPACE,
-    QUERY_MEMORY_MISSING, QUERY_MEMORY_NAME, QUERY_MEMORY_NOT_READY, QUERY_TARGET_LIST, QUERY_TIMEOUT,
-    QUERY_TTL, QUERY_TTL_SHORT, QUERY_TYPE_MESSAGES,
+    QUERY_CONVERSATION_WITHOUT_MEMORY, QUERY_MEMORY_CHANGED, QUERY_MEMORY_CROSS_NAMESPACE, QUERY_MEMORY_NAME,
+    QUERY_MEMORY_NOT_READY, QUERY_TARGET_LIST, QUERY_TIMEOUT, QUERY_TTL, QUERY_TTL_SHORT,
+    QUERY_TYPE_MESSAGES,
 };
 use crate::ark::default::{DefaultMemory, default_memory};
 use crate::ark::value::SECOND;
@@ -77,13 +77,8 @@ fn named_memory(memory: &Tree, subject: &Subject<'_>, state: &mut StateReader<'_
         let place = || Some(Elsewhere::of(found.found()?, home, "it is in this namespace"));
         findings.push(finding.and_elsewhere(place));
     }
-    match found {
-        Lookup::Found(memory) => findings.extend(not_ready(memory, namespace, pointer)),
-        Lookup::Absent => {
-            let message = format!("Memory {} not found in namespace {}", quoted(name), quoted(namespace));
-            findings.push(Finding::warn(&QUERY_MEMORY_MISSING, pointer, message));
-        }
-        Lookup::Unknown(()) => {}
+    if let Lookup::Found(memory) = found {
+        findings.extend(not_ready(memory, namespace, pointer));
     }
     findings
 }

@@ -3,16 +3,13 @@
 use crate::arkonis::api::{Backend, Dialect, Memory, Redis, VectorStore};
 use crate::arkonis::codes::{
     COLLECTION_EMPTY, ENDPOINT_CREDENTIALS, ENDPOINT_NOT_URL, HOSTED_WITHOUT_SECRET, NUMBER_NEGATIVE,
-    SECRET_KEY_MISSING, SECRET_MISSING, SECTION_UNUSED,
+    SECTION_UNUSED,
 };
 use crate::endpoint_view::ambiguous_host;
 use crate::prelude::*;
 use crate::url::Endpoint;
-use memgate_model::kind::SECRET;
-use memgate_primitives::name::is_dns_subdomain;
 
 use super::memory::for_backend;
-use super::role;
 
 /// The domains of hosted vector databases, which require an API key.
 /// Source: the endpoints that Pinecone, Qdrant Cloud and Weaviate Cloud hand out.
@@ -35,30 +32,6 @@ pub(super) fn findings(dialect: &Dialect, object: &Tree) -> Vec<Finding> {
         _ => {}
     }
     findings
-}
-
-/// Checks that the Secret in use exists and has the key, if Secrets are known.
-pub(super) fn secret(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Finding> {
-    let (dialect, _) = role(subject.kind)?;
-    let memory = Memory::read(dialect, subject.object);
-    let (name, key) = memory.secret().filter(|(name, _)| is_dns_subdomain(name))?;
-    let section = memory.backend()?.section()?;
-    let pointer = Pointer::new("/spec").key(section).key("secretRef").key("name");
-    match state.get(&SECRET, subject.namespace, name) {
-        Lookup::Unknown(()) => None,
-        Lookup::Absent => {
-            let message =
-                format!("Secret {} not found in namespace {}", quoted(name), quoted(subject.namespace));
-            Some(Finding::warn(&SECRET_MISSING, pointer, message))
-        }
-        Lookup::Found(secret) => {
-            let has_key = |field| secret.tree().get(field).is_some_and(|keys| keys.has_key(key));
-            let message = format!("Secret {} has no key \"{key}\"", quoted(name));
-            let missing = !has_key("data") && !has_key("stringData");
-            let finding = || Finding::warn(&SECRET_KEY_MISSING, pointer, message);
-            missing.then(|| finding().elsewhere(secret, Pointer::new("/data"), "has no such key"))
-        }
-    }
 }
 
 fn unused_sections(memory: &Memory<'_>) -> Vec<Finding> {

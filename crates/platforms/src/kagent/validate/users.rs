@@ -32,11 +32,11 @@ fn key(namespace: &str, name: &str) -> String {
 }
 
 /// The objects of its namespace and line that embed with a ModelConfig and are not being deleted, by kind and name.
-pub(super) struct Users<'s>(Vec<&'s Object>);
+pub(crate) struct Users<'s>(Vec<&'s Object>);
 
 impl<'s> Users<'s> {
     /// The users of the subject; none unless it is a ModelConfig.
-    pub(super) fn of(subject: &Subject<'_>, state: &mut StateReader<'s>) -> Self {
+    pub(crate) fn of(subject: &Subject<'_>, state: &mut StateReader<'s>) -> Self {
         if !MODEL_CONFIGS.contains(&subject.kind) {
             return Self(Vec::new());
         }
@@ -66,7 +66,7 @@ impl<'s> Users<'s> {
     }
 
     /// The first of them.
-    pub(super) fn first(&self) -> Option<&'s Object> {
+    pub(crate) fn first(&self) -> Option<&'s Object> {
         self.0.first().copied()
     }
 

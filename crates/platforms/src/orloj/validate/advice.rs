@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use crate::endpoint_view::ambiguous_host;
 use crate::orloj::api::{MEMORY, MODEL_ENDPOINT, Memory, ModelEndpoint, OLLAMA_URL, Provider};
 use crate::orloj::codes::{
-    AUTH_IGNORED, CLEARTEXT_TOKEN, CUSTOM_EMBEDDING_MISSING, CUSTOM_ENDPOINT_MISSING, EMBEDDING_MISSING,
-    EMBEDDING_UNUSABLE, ENDPOINT_EXCLUSIVE, FIELD_IGNORED, INLINE_CREDENTIAL, PGVECTOR_LOOPBACK,
-    PROVIDER_UNKNOWN, SECRET_KEY_SUFFIX, SHARED_TABLE,
+    AUTH_IGNORED, CLEARTEXT_TOKEN, CUSTOM_EMBEDDING_MISSING, CUSTOM_ENDPOINT_MISSING, EMBEDDING_UNUSABLE,
+    ENDPOINT_EXCLUSIVE, FIELD_IGNORED, INLINE_CREDENTIAL, PGVECTOR_LOOPBACK, PROVIDER_UNKNOWN,
+    SECRET_KEY_SUFFIX, SHARED_TABLE,
 };
 use crate::orloj::endpoint;
 use crate::orloj::message::fit_names;
@@ -225,34 +225,18 @@ fn shared_table(memory: &Memory<'_>, subject: &Subject<'_>, state: &mut StateRea
     Some(finding.elsewhere(other, Pointer::new(ENDPOINT), "the same database"))
 }
 
-/// Checks the ModelEndpoint. Orloj resolves it for every provider, and a Memory whose ModelEndpoint is missing
-/// fails.
+/// Checks that the ModelEndpoint can embed. Orloj resolves it for every provider.
 fn embedding(memory: &Memory<'_>, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Finding> {
     let text = memory.embedding_model.filter(|text| is_valid_reference(text))?;
     let reference = NamespacedName::read(text, namespace::effective(subject.object, subject.namespace));
-    match namespace::find(&MODEL_ENDPOINT, reference.namespace, reference.name, state) {
-        Lookup::Unknown(()) => None,
-        Lookup::Absent => {
-            let message = fit_names([text], |[text]| {
-                format!("spec.embedding_model: model endpoint {} not found", quoted(text))
-            });
-            let meant = namespace::suggestion(&MODEL_ENDPOINT, reference.namespace, reference.name, state);
-            let help =
-                meant.unwrap_or_else(|| "it is the name of a ModelEndpoint, not of a model".to_owned());
-            Some(warn(&EMBEDDING_MISSING, EMBEDDING_MODEL, message).help(help))
-        }
-        Lookup::Found(endpoint) => {
-            let (field, reason) = no_embeddings(&ModelEndpoint::read(endpoint.tree()))?;
-            let message = fit_names([text], |[text]| {
-                format!(
-                    "spec.embedding_model: model endpoint {} cannot serve embeddings: {reason}",
-                    quoted(text)
-                )
-            });
-            let finding = warn(&EMBEDDING_UNUSABLE, EMBEDDING_MODEL, message);
-            Some(finding.elsewhere(endpoint, Pointer::new(field), "because of this"))
-        }
-    }
+    let found = namespace::find(&MODEL_ENDPOINT, reference.namespace, reference.name, state);
+    let endpoint = found.found()?;
+    let (field, reason) = no_embeddings(&ModelEndpoint::read(endpoint.tree()))?;
+    let message = fit_names([text], |[text]| {
+        format!("spec.embedding_model: model endpoint {} cannot serve embeddings: {reason}", quoted(text))
+    });
+    let finding = warn(&EMBEDDING_UNUSABLE, EMBEDDING_MODEL, message);
+    Some(finding.elsewhere(endpoint, Pointer::new(field), "because of this"))
 }
 
 /// Why a ModelEndpoint cannot make embeddings, with the field.

@@ -1,0 +1,60 @@
+//! What the objects of this family refer to.
+
+use memgate_model::edge::{Edge, Key, Site};
+use memgate_model::tree::Tree;
+use memgate_primitives::name::is_dns_subdomain;
+
+use crate::references::SECRETS;
+
+use super::api::{AGENTOPS, API_KEY_KEY, ARKONIS, ARKONIS_OLD, Backend, KUBESWARM, MEMORIES, REDIS_URL_KEY};
+use super::codes::{MEMORY_NOT_FOUND, SECRET_KEY_MISSING, SECRET_MISSING, SETTINGS_NOT_FOUND};
+
+const WITHOUT_MEMORY: &str = "the agent runs without memory";
+const WITHOUT_SETTINGS: &str = "the agent runs without it";
+const MEMORY_REF: &str = "/spec/memoryRef/name";
+const CONFIG_REF: &str = "/spec/configRef/name";
+const NOT_STARTED: &str = "the agent is not reconciled without it";
+const NO_SECRET: &str = "the agent's pods do not start without it";
+
+/// The rows.
+pub(crate) static EDGES: [Edge; 14] = [
+    memory(Edge::new(&[&ARKONIS.agent], MEMORY_REF, &[&ARKONIS.memory])),
+    memory(Edge::new(&[&ARKONIS_OLD.agent], MEMORY_REF, &[&ARKONIS_OLD.memory])),
+    memory(Edge::new(&[&AGENTOPS.agent], MEMORY_REF, &[&AGENTOPS.memory])),
+    memory(Edge::new(&[&KUBESWARM.agent], "/spec/runtime/loop/memory/ref/name", &[&KUBESWARM.memory])),
+    Edge::new(&[&ARKONIS.agent], CONFIG_REF, &[&ARKONIS.settings])
+        .where_known()
+        .warns(&SETTINGS_NOT_FOUND, WITHOUT_SETTINGS),
+    Edge::new(&[&ARKONIS_OLD.agent], CONFIG_REF, &[&ARKONIS_OLD.settings])
+        .where_known()
+        .warns(&SETTINGS_NOT_FOUND, WITHOUT_SETTINGS),
+    Edge::new(&[&AGENTOPS.agent], CONFIG_REF, &[&AGENTOPS.settings])
+        .where_known()
+        .warns(&SETTINGS_NOT_FOUND, WITHOUT_SETTINGS),
+    Edge::new(&[&KUBESWARM.agent], "/spec/settings/*/name", &[&KUBESWARM.settings])
+        .where_known()
+        .warns(&SETTINGS_NOT_FOUND, NOT_STARTED),
+    secret("/spec/redis/secretRef/name", Key::Fixed(REDIS_URL_KEY))
+        .only_if(|site, it| is_used(site, it, Backend::Redis)),
+    secret("/spec/vectorStore/secretRef/name", Key::Fixed(API_KEY_KEY))
+        .only_if(|site, it| is_used(site, it, Backend::VectorStore)),
+    secret("/spec/embedding/apiKeyRef/name", Key::Beside("key"))
+        .only_if(|site, it| is_used(site, it, Backend::VectorStore)),
+    Edge::new(&[], "/metadata/labels/arkonis.dev~1deployment", &[&ARKONIS.agent, &ARKONIS_OLD.agent])
+        .of_memory(),
+    Edge::new(&[], "/metadata/labels/kubeswarm~1deployment", &[&KUBESWARM.agent]).of_memory(),
+    Edge::new(&[], "/metadata/labels/agentops.io~1deployment", &[&AGENTOPS.agent]).of_memory(),
+];
+
+const fn memory(edge: Edge) -> Edge {
+    edge.of_memory().only_if(|site, _| is_dns_subdomain(site.text)).warns(&MEMORY_NOT_FOUND, WITHOUT_MEMORY)
+}
+
+const fn secret(path: &'static str, key: Key) -> Edge {
+    Edge::new(&MEMORIES, path, &SECRETS).warns(&SECRET_MISSING, NO_SECRET).with_key(key, &SECRET_KEY_MISSING)
+}
+
+/// Whether the operator reads the section of a backend. A name that no Secret can have is the concern of another rule.
+fn is_used(site: &Site<'_, Tree>, memory: &Tree, backend: Backend) -> bool {
+    memory.text_at(&["spec", "backend"]) == Some(backend.name()) && is_dns_subdomain(site.text)
+}

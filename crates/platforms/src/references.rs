@@ -1,0 +1,223 @@
+//! Warns about objects that do not exist although another one names them, and about keys that they lack. What refers to
+//! what says the table of a family ([`Edge`]); all families get the same words.
+
+use std::borrow::Cow;
+
+use memgate_model::edge::{Edge, Home, Key, Missing, Named, Site};
+use memgate_model::elsewhere::Elsewhere;
+use memgate_model::finding::excerpt;
+use memgate_model::kind::{CONFIG_MAP, SECRET};
+use memgate_primitives::suggest::{did_you_mean, nearest};
+
+use crate::message::fit_names;
+use crate::prelude::*;
+
+/// What an edge to a Secret names.
+pub(crate) static SECRETS: [&Kind; 1] = [&SECRET];
+
+/// What an edge to a `ConfigMap` names.
+pub(crate) static CONFIG_MAPS: [&Kind; 1] = [&CONFIG_MAP];
+
+/// How many existing names all missing names of one edge are compared with.
+const MAX_COMPARED: usize = 1_000;
+
+/// What is missing of that to which the subject refers by these edges.
+pub fn findings(edges: &'static [Edge], subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if !state.budget().wants_warnings() {
+        return findings;
+    }
+    for edge in edges.iter().filter(|edge| edge.from.contains(&subject.kind)) {
+        let Some(missing) = &edge.missing else { continue };
+        let sites = edge.sites(subject.object);
+        if sites.is_empty() || !(edge.matters)(subject, state) {
+            continue;
+        }
+        let max_compared = MAX_COMPARED / sites.len();
+        for site in sites.iter().filter(|site| (edge.counts)(site, subject.object)) {
+            findings.extend(finding((edge, missing), site, (subject, max_compared), state));
+        }
+    }
+    findings
+}
+
+fn finding(
+    (edge, missing): (&'static Edge, &'static Missing),
+    site: &Site<'_, Tree>,
+    (subject, max_compared): (&Subject<'_>, usize),
+    state: &mut StateReader<'_>,
+) -> Option<Finding> {
+    let named = edge.named(site, subject.object, subject.namespace)?;
+    let optional = |holder: &Tree| holder.get("optional") == Some(&Tree::Boolean(true));
+    if edge.may_be_optional && optional(site.holder) {
+        return None;
+    }
+    match (edge.look_up)(edge, &named, subject.object, state) {
+        Lookup::Unknown(()) => None,
+        Lookup::Absent => Some(not_found((edge, missing), (site, &named), max_compared, state)),
+        Lookup::Found(object) => {
+            without_key((edge, missing), (site, &named), (subject.object, object), state)
+        }
+    }
+}
+
+fn not_found(
+    (edge, missing): (&'static Edge, &'static Missing),
+    (site, named): (&Site<'_, Tree>, &Named<'_>),
+    max_compared: usize,
+    state: &mut StateReader<'_>,
+) -> Finding {
+    let kind = edge.to.first().map_or("object", |kind| kind.kind);
+    let other = in_another_namespace(edge, named, state);
+    let exists = match &other {
+        Some(other) => Some(exists_in(edge, site, &other.object.namespace)),
+        None => exists_only_in(edge, named, state),
+    };
+    let (ending, by_kustomize) = match exists {
+        Some(exists) => (exists, None),
+        None => meant(edge, named, max_compared, state),
+    };
+    let help = by_kustomize.map_or(Cow::Borrowed(missing.effect), Cow::Owned);
+    let (name, home) = (excerpt(named.name), excerpt(named.namespace));
+    let details = move |_: &Pointer| {
+        fit_names([&name, &home], |[name, home]| not_found_message(kind, name, home) + &ending)
+    };
+    let finding = Finding::warn_within(state.budget(), missing.object, site.pointer.clone(), details);
+    finding.help(help).and_elsewhere(|| other)
+}
+
+/// What a message says of an object of the same name in another namespace.
+fn exists_in(edge: &Edge, site: &Site<'_, Tree>, namespace: &str) -> String {
+    let advice = match edge.home {
+        Home::Beside(field) => {
+            let parent = site.pointer.parent().unwrap_or_default();
+            format!("set {}.{field}", parent.tokens().last().unwrap_or_default())
+        }
+        Home::Own | Home::InText(_) => "references are same-namespace".to_owned(),
+    };
+    format!(" (exists in {}; {advice})", quoted(namespace))
+}
+
+/// What every message about a missing object says. One that objects of all namespaces name is looked for in all of them.
+pub(crate) fn not_found_message(kind: &str, name: &str, namespace: &str) -> String {
+    match namespace {
+        "" => format!("{kind} {} not found in any namespace", quoted(name)),
+        namespace => format!("{kind} {} not found in namespace {}", quoted(name), quoted(namespace)),
+    }
+}
+
+/// What a message says of an object of the same name under another group.
+fn exists_only_in(edge: &Edge, named: &Named<'_>, state: &StateReader<'_>) -> Option<String> {
+    let is_there = |kind: &&&Kind| {
+        let object = state.peek(kind, named.namespace, named.name);
+        object.is_some_and(|object| !object.deleting())
+    };
+    edge.other_groups.iter().find(is_there).map(|kind| format!(" (exists only in {})", kind.group))
+}
+
+/// The end of a message that names an object of this namespace with a name like the missing one, or what to do about one
+/// whose name kustomize made of it.
+fn meant(
+    edge: &'static Edge,
+    named: &Named<'_>,
+    max_compared: usize,
+    state: &mut StateReader<'_>,
+) -> (String, Option<String>) {
+    let budget = state.budget();
+    let kinds = edge.to.iter().copied();
+    let names: Vec<&str> = state.quietly(|state| {
+        let objects = kinds.flat_map(|kind| state.list(kind, named.namespace).collect::<Vec<_>>());
+        let names = objects.map(|object| &*object.name).take(max_compared);
+        names.take_while(|name| budget.bytes(name.len())).collect()
+    });
+    match nearest(named.name, names.iter().copied()) {
+        Some(meant) => (did_you_mean(Some(meant)), None),
+        None => (String::new(), names.into_iter().find_map(|made| of_kustomize(named.name, made))),
+    }
+}
+
+/// What to do about a name that kustomize made of the name that is missing.
+fn of_kustomize(missing: &str, made: &str) -> Option<String> {
+    let hash = made.strip_prefix(missing).and_then(|rest| rest.strip_prefix('-'));
+    let is_hash =
+        hash.is_some_and(|it| it.len() == HASH_CHARS && it.bytes().all(|b| HASH_ALPHABET.contains(&b)));
+    let is_prefixed = || made.strip_suffix(missing).is_some_and(|prefix| prefix.ends_with('-'));
+    let is_suffixed = || made.strip_prefix(missing).is_some_and(|suffix| suffix.starts_with('-'));
+    let (is_made, verb) =
+        if is_hash { (true, "made") } else { (is_prefixed() || is_suffixed(), "may have made") };
+    is_made.then(|| {
+        format!("kustomize {verb} \"{made}\" of it; add the output of `memgate schema kustomize` to its configurations")
+    })
+}
+
+/// The hash of a generator. Source: sigs.k8s.io/kustomize, api/hasher, `encode`.
+const HASH_CHARS: usize = 10;
+const HASH_ALPHABET: &[u8] = b"bcdfghkmt2456789";
+
+/// The place of an object with this name in another namespace.
+fn in_another_namespace(edge: &Edge, named: &Named<'_>, state: &StateReader<'_>) -> Option<Elsewhere> {
+    // What names in the text mean is the platform's own matter, and so is who may know of them.
+    if matches!(edge.home, Home::InText(_)) {
+        return None;
+    }
+    let object = edge
+        .to
+        .iter()
+        .find_map(|kind| state.peek(kind, state.elsewhere(kind, named.namespace, named.name)?, named.name))?;
+    Some(Elsewhere::of(object, Pointer::new("/metadata/namespace"), "it is in this namespace"))
+}
+
+fn without_key(
+    (edge, missing): (&'static Edge, &'static Missing),
+    (site, named): (&Site<'_, Tree>, &Named<'_>),
+    (object, found): (&Tree, &Object),
+    state: &StateReader<'_>,
+) -> Option<Finding> {
+    let beside = |field: &str| site.pointer.parent().map(|parent| parent.key(field));
+    let (key, pointer) = match edge.key {
+        Key::None => return None,
+        Key::Fixed(key) => (key, site.pointer.clone()),
+        Key::Beside(field) => (site.holder.get(field)?.text()?, beside(field)?),
+        Key::At(at) => {
+            let pointer = Pointer::new(at);
+            let tokens: Vec<_> = pointer.tokens().collect();
+            let path: Vec<&str> = tokens.iter().map(AsRef::as_ref).collect();
+            (object.text_at(&path)?, pointer)
+        }
+        Key::InText => (named.key?, site.pointer.clone()),
+        Key::Lacking(lacking) => (lacking(object, found)?, site.pointer.clone()),
+    };
+    // A platform's own Secrets have their data elsewhere.
+    if key.is_empty() || !found.kind.group.is_empty() || found.has_data_key(key) {
+        return None;
+    }
+    let (kind, name, key) = (found.kind.kind, excerpt(named.name), excerpt(key));
+    let message = move |_: &Pointer| {
+        fit_names([&name, &key], |[name, key]| format!("{kind} {} has no key {}", quoted(name), quoted(key)))
+    };
+    let finding = Finding::warn_within(state.budget(), missing.key, pointer, message);
+    let has_data = found.tree().get("data").is_some() || found.tree().get("stringData").is_none();
+    let at = Pointer::new(if has_data { "/data" } else { "/stringData" });
+    Some(finding.elsewhere(found, at, "has no such key"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::of_kustomize;
+
+    #[test]
+    fn knows_what_kustomize_makes_of_a_name() {
+        for (made, verb) in [
+            ("notes-redis-964fm59bd5", Some("kustomize made")),
+            ("notes-redis-prod", Some("kustomize may have made")),
+            ("dev-notes-redis", Some("kustomize may have made")),
+            ("notes-redi", None),
+            ("xnotes-redis", None),
+            ("notes-redis", None),
+        ] {
+            let help = of_kustomize("notes-redis", made);
+            assert_eq!(help.is_some(), verb.is_some(), "{made}");
+            assert!(help.unwrap_or_default().starts_with(verb.unwrap_or_default()), "{made}");
+        }
+    }
+}
