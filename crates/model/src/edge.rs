@@ -6,11 +6,11 @@
 
 use serde_json::Value;
 
-use crate::family::Subject;
 use crate::finding::Code;
 use crate::kind::Kind;
 use crate::object::{DEFAULT_NAMESPACE, Lookup, Object};
 use crate::state_reader::StateReader;
+use crate::subject::Subject;
 use crate::tree::Tree;
 use memgate_primitives::pointer::{Path, Pointer, unescape};
 

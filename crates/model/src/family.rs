@@ -23,11 +23,12 @@ use crate::kind::Kind;
 use crate::memory_view::{MemoryView, Role};
 use crate::pod::Pod;
 use crate::policy_field::FieldForm;
-use crate::request::Operation;
 use crate::selector::PodSelector;
 use crate::state_reader::StateReader;
 use crate::tree::Tree;
 use memgate_schema::violation::SchemaViolation;
+
+pub use crate::subject::Subject;
 
 /// A platform whose memory resources memgate knows. Two rows are equal if their names are.
 pub struct Family {
@@ -293,23 +294,6 @@ pub struct AggregatedServer {
     pub api_service: &'static str,
     /// The parts of memgate that work with it, and the settings for the rest.
     pub help: &'static str,
-}
-
-/// One object of a family's own kind, to be validated or defaulted.
-#[derive(Debug, Clone, Copy)]
-pub struct Subject<'t> {
-    /// Its kind.
-    pub kind: &'static Kind,
-    /// The operation of the request.
-    pub operation: Operation,
-    /// The namespace of the request.
-    pub namespace: &'t str,
-    /// The name of the object.
-    pub name: &'t str,
-    /// The object; for a DELETE the one that is deleted.
-    pub object: &'t Tree,
-    /// The stored object, for an UPDATE.
-    pub old: Option<&'t Tree>,
 }
 
 impl Family {
