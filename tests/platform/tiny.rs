@@ -11,6 +11,7 @@ pub(crate) mod view;
 use std::sync::LazyLock;
 
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
+use memgate_model::object::index::BY_NAME;
 use memgate_platforms::in_cel;
 
 /// The row of the platform.
@@ -46,6 +47,7 @@ pub(crate) static FAMILY: Family = Family {
         reads: &[],
     },
     edges: &[],
+    by_memory: &BY_NAME,
     codes: &codes::ALL,
     in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("tiny/cel.yaml"))),
     definitions: Definitions {

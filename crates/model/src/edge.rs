@@ -4,6 +4,8 @@
 //! Whatever memgate says of references comes from these rows. This module finds the places of a row in an object and
 //! reads the names there; it looks nothing up.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use crate::finding::Code;
@@ -31,6 +33,8 @@ pub struct Edge {
     pub form: Form,
     /// Whether it counts as a use of memory.
     pub uses_memory: bool,
+    /// The name that counts where nothing stands at a path of the object.
+    pub default: Option<(&'static [&'static str], &'static str)>,
     /// Whether `optional: true` beside the name allows the object to be missing.
     pub may_be_optional: bool,
     /// Whether the platform reads the field, by its place and the object.
@@ -190,6 +194,7 @@ impl Edge {
             key: Key::None,
             form: Form::Whole,
             uses_memory: false,
+            default: None,
             may_be_optional: false,
             counts: |_, _| true,
             matters: |_, _| true,
@@ -257,6 +262,17 @@ impl Edge {
         Self { form, ..self }
     }
 
+    /// The same with a name that counts where nothing stands at a path of the object.
+    #[must_use]
+    pub const fn or_else(self, path: &'static [&'static str], name: &'static str) -> Self {
+        Self { default: Some((path, name)), ..self }
+    }
+
+    /// The key by which users of an object are found: the kind that messages name, and where it is.
+    pub fn key_of(&self, namespace: &str, name: &str) -> String {
+        format!("{} {namespace}/{name}", self.to.first().map_or("", |kind| kind.kind))
+    }
+
     /// Where the field stands in an object.
     pub fn sites<'t, N: Node>(&self, object: &'t N) -> Vec<Site<'t, N>> {
         let mut found = Vec::new();
@@ -284,6 +300,23 @@ impl Edge {
         };
         (!named.name.trim().is_empty()).then_some(named)
     }
+}
+
+/// The keys of the memory that an object of the state uses by these edges.
+pub fn memory_used(edges: &[Edge], object: &Object) -> Vec<Cow<'static, str>> {
+    let of_edge = |edge: &Edge| {
+        let (tree, namespace) = (object.tree(), &object.namespace);
+        let absent = edge.default.filter(|(path, _)| tree.at(path).is_none());
+        let default = absent.map(|(_, name)| edge.key_of(namespace, name));
+        let sites = edge.sites(tree).into_iter().filter(|site| (edge.counts)(site, tree));
+        let named = sites.filter_map(|site| {
+            let named = edge.named(&site, tree, namespace)?;
+            Some(edge.key_of(named.namespace, named.name))
+        });
+        named.chain(default).collect::<Vec<_>>()
+    };
+    let used = edges.iter().filter(|edge| edge.uses_memory && edge.from.contains(&object.kind));
+    used.flat_map(of_edge).map(Cow::Owned).collect()
 }
 
 /// The object under the first of the kinds that has it. One in files whose namespace is not given counts for a field that

@@ -21,6 +21,7 @@ use crate::finding::{Code, Finding};
 use crate::injection::Injection;
 use crate::kind::Kind;
 use crate::memory_view::{MemoryView, Role};
+use crate::object::index::Index;
 use crate::pod::Pod;
 use crate::policy_field::FieldForm;
 use crate::selector::PodSelector;
@@ -42,6 +43,8 @@ pub struct Family {
     pub validation: Validation,
     /// What its objects refer to.
     pub edges: &'static [Edge],
+    /// Finds its objects by the memory that they use, with the keys of [`memory_used`](crate::edge::memory_used).
+    pub by_memory: &'static Index,
     /// The finding codes.
     pub codes: &'static [&'static Code],
     /// The rules, defaults and views that an apiserver can evaluate itself, in CEL. They are read at their first use.

@@ -55,6 +55,7 @@ pub static FAMILY: Family = Family {
         reads: &[],
     },
     edges: &edges::EDGES,
+    by_memory: &edges::BY_MEMORY,
     codes: &codes::ALL,
     in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("ark/cel.yaml"))),
     definitions: Definitions {

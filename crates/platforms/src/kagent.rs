@@ -71,6 +71,7 @@ pub static FAMILY: Family = Family {
         reads: READS,
     },
     edges: &edges::EDGES,
+    by_memory: &edges::BY_MEMORY,
     codes: &codes::ALL,
     in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("kagent/cel.yaml"))),
     definitions: Definitions {

@@ -57,6 +57,7 @@ pub static FAMILY: Family = Family {
         ],
     },
     edges: &edges::EDGES,
+    by_memory: &edges::BY_MEMORY,
     codes: &codes::ALL,
     in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("orloj/cel.yaml"))),
     definitions: Definitions {

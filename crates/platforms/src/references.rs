@@ -5,8 +5,10 @@ use std::borrow::Cow;
 
 use memgate_model::edge::{Edge, Home, Key, Missing, Named, Site};
 use memgate_model::elsewhere::Elsewhere;
+use memgate_model::family::Family;
 use memgate_model::finding::excerpt;
 use memgate_model::kind::{CONFIG_MAP, SECRET};
+use memgate_model::memory_view::{MemoryView, Role};
 use memgate_primitives::suggest::{did_you_mean, nearest};
 
 use crate::message::fit_names;
@@ -40,6 +42,58 @@ pub fn findings(edges: &'static [Edge], subject: &Subject<'_>, state: &mut State
     }
     findings
 }
+
+/// The objects of the state that use a memory and are not being deleted, by kind, namespace and name.
+pub fn users<'s>(
+    family: &'static Family,
+    memory: &Subject<'_>,
+    state: &mut StateReader<'s>,
+) -> Vec<&'s Object> {
+    let edges = family.edges.iter().filter(|edge| edge.uses_memory && edge.to.contains(&memory.kind));
+    let mut kinds: Vec<(&Kind, String)> = Vec::new();
+    for edge in edges {
+        let key = edge.key_of(memory.namespace, memory.name);
+        kinds.extend(edge.from.iter().map(|kind| (*kind, key.clone())));
+    }
+    kinds.sort();
+    kinds.dedup();
+    let found = kinds.into_iter().flat_map(|(kind, key)| {
+        state.indexed(kind, family.by_memory, &key).filter(|user| !user.deleting()).collect::<Vec<_>>()
+    });
+    found.collect()
+}
+
+/// Adds to the views of memory how many agents name it: to that of an object, and to those of what the object uses, where
+/// the object itself is one of the agents. Objects that run once and end do not count.
+pub fn count_users(
+    family: &'static Family,
+    subject: &Subject<'_>,
+    view: &mut MemoryView,
+    state: &mut StateReader<'_>,
+) {
+    let is_agent = |kind: &&'static Kind| !family.views.transient.contains(kind);
+    let itself = (subject.kind, subject.namespace, subject.name);
+    let mut count = |memory: &mut MemoryView, own: i64| {
+        let used = family.edges.iter().filter(|edge| edge.uses_memory).flat_map(|edge| edge.to);
+        let Some(kind) = used.copied().find(|kind| kind.kind == memory.kind) else { return };
+        let named = Subject { kind, namespace: &memory.namespace, name: &memory.name, ..*subject };
+        let others = users(family, &named, state).into_iter();
+        let others = others
+            .filter(|user| is_agent(&user.kind) && (user.kind, &*user.namespace, &*user.name) != itself);
+        let count = own + i64::try_from(others.count()).unwrap_or(i64::MAX - own);
+        memory.put("users", "/metadata/name", Some(count));
+    };
+    if view.role == Role::Memory {
+        count(view, 0);
+    }
+    let own = i64::from(is_agent(&subject.kind));
+    for source in &mut view.sources {
+        count(&mut source.view, own);
+    }
+}
+
+/// How many names of users a message has.
+pub(crate) const MAX_USERS: usize = 3;
 
 fn finding(
     (edge, missing): (&'static Edge, &'static Missing),

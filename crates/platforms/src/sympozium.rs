@@ -102,6 +102,7 @@ pub static FAMILY: Family = Family {
         reads: READS,
     },
     edges: &edges::EDGES,
+    by_memory: &edges::BY_MEMORY,
     codes: &codes::ALL,
     in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("sympozium/cel.yaml"))),
     definitions: Definitions {

@@ -48,10 +48,10 @@ pub(super) fn of_resource<'s>(
     let judged = judged(family, subject, asked, snapshot);
     let Some(judged) = judged else { return Judgement::default() };
     judge(&judged, snapshot, state, |state| {
-        let new = (family.views.of_object)(subject, state)?;
+        let new = views::of_object(family, subject, state)?;
         let old = subject.old.filter(|_| judged.old.is_some());
         let old = old
-            .and_then(|old| (family.views.of_object)(&Subject { object: old, old: None, ..*subject }, state));
+            .and_then(|old| views::of_object(family, &Subject { object: old, old: None, ..*subject }, state));
         Some(Views { new, old, object: None })
     })
 }

@@ -2,15 +2,16 @@
 
 use std::ptr;
 
-use memgate_model::edge::{Edge, Form, Home, Key, Named, Site};
+use memgate_model::edge::{Edge, Form, Home, Key, Named, Site, memory_used};
 use memgate_model::kind::SERVICE;
 use memgate_model::object::Lookup;
+use memgate_model::object::index::Index;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
 
 use crate::references::{CONFIG_MAPS, SECRETS};
 
-use super::api::{ARK_CONFIG, MEMORIES, MEMORY, QUERY};
+use super::api::{ARK_CONFIG, DEFAULT, MEMORIES, MEMORY, QUERY};
 use super::codes::{
     CONFIG_MEMORY_MISSING, MEMORY_CONFIGMAP_KEY_MISSING, MEMORY_CONFIGMAP_MISSING, MEMORY_SECRET_KEY_MISSING,
     MEMORY_SECRET_MISSING, MEMORY_SERVICE_MISSING, QUERY_MEMORY_MISSING,
@@ -20,12 +21,16 @@ use super::value::{EffectiveValue, ValueOrSource};
 const NO_ADDRESS: &str = "without it the Memory has no address, and each Query of it fails";
 const NO_HEADER: &str = "without it each Query of this Memory fails";
 
+/// Finds objects by the memory that they use.
+pub(crate) static BY_MEMORY: Index = Index { place: 1, keys: |object| memory_used(&EDGES, object) };
+
 /// The rows.
 pub(crate) static EDGES: [Edge; 8] = [
     Edge::new(&[&QUERY], "/spec/memory/name", &[&MEMORY])
         .in_home(Home::Beside("namespace"))
         .of_memory()
         .where_known()
+        .or_else(&["spec", "memory"], DEFAULT)
         .only_if(|site, _| site.holder.get("namespace").is_none_or(|namespace| namespace.text().is_some()))
         .warns(&QUERY_MEMORY_MISSING, "the Query fails without it"),
     Edge::new(&[&ARK_CONFIG], "/spec/defaultMemory/name", &[&MEMORY])

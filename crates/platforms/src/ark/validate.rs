@@ -13,12 +13,14 @@ mod query;
 mod reference;
 
 use crate::prelude::*;
+use crate::references::{self, MAX_USERS};
 use memgate_model::finding::{Code, Severity};
 use memgate_model::object::is_deleting;
 use memgate_model::request::Operation;
 use memgate_schema::violation::{Rule, SchemaViolation};
 
-use super::api::{ARK_CONFIG, DEFAULT, MEMORY, QUERY, STATE_QUERY};
+use super::FAMILY;
+use super::api::{ARK_CONFIG, DEFAULT, MEMORY, QUERY};
 use super::codes::{
     CONFIG_DEFAULT_MEMORY_NAME, CONFIG_DEFAULT_MEMORY_NAMESPACE, CONFIG_NAME, CONFIG_QUERY_TTL,
     CONFIG_QUERY_TTL_SHORT, MEMORY_ADDRESS_PLAIN_HTTP, MEMORY_DELETE_REFERENCED, QUERY_MEMORY_CHANGED,
@@ -178,21 +180,17 @@ fn hash_part(object: &Tree, path: &[&str]) -> Option<u64> {
     object.at(path).filter(|tree| !tree.is_empty_object()).map(Tree::content_hash)
 }
 
-/// How many Queries a message names.
-const MAX_NAMES: usize = 3;
-
 /// Warns about a DELETE, and never refuses it. The warning lists the Queries whose messages stay behind.
 fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
-    let queries = state.everywhere(&STATE_QUERY);
-    let users = queries.filter(|query| !query.deleting() && uses(query, subject.namespace, subject.name));
+    let users = references::users(&FAMILY, subject, state).into_iter();
     let mut names: Vec<_> = users.map(|user| user.name_in(subject.namespace)).collect();
     let count = names.len();
-    if count > MAX_NAMES {
-        names.select_nth_unstable(MAX_NAMES);
-        names.truncate(MAX_NAMES);
+    if count > MAX_USERS {
+        names.select_nth_unstable(MAX_USERS);
+        names.truncate(MAX_USERS);
     }
     names.sort_unstable();
-    let more = if count > MAX_NAMES { ", …" } else { "" };
+    let more = if count > MAX_USERS { ", …" } else { "" };
     let (count, verb, whose) = match count {
         0 => return Vec::new(),
         1 => ("1 query".to_owned(), "uses", "its"),
@@ -203,13 +201,4 @@ fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
         names.join(", ")
     );
     vec![Finding::warn(&MEMORY_DELETE_REFERENCED, Pointer::root(), message)]
-}
-
-/// Whether a Query uses this Memory, by name or by default.
-fn uses(query: &Object, namespace: &str, name: &str) -> bool {
-    let Some(memory) = query.tree().at(&["spec", "memory"]) else {
-        return name == DEFAULT && *query.namespace == *namespace;
-    };
-    let named = memory.text_at(&["namespace"]).filter(|named| !named.is_empty());
-    memory.text_at(&["name"]) == Some(name) && named.unwrap_or(&query.namespace) == namespace
 }

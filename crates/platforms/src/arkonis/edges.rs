@@ -1,6 +1,7 @@
 //! What the objects of this family refer to.
 
-use memgate_model::edge::{Edge, Key, Site};
+use memgate_model::edge::{Edge, Key, Site, memory_used};
+use memgate_model::object::index::Index;
 use memgate_model::tree::Tree;
 use memgate_primitives::name::is_dns_subdomain;
 
@@ -15,6 +16,9 @@ const MEMORY_REF: &str = "/spec/memoryRef/name";
 const CONFIG_REF: &str = "/spec/configRef/name";
 const NOT_STARTED: &str = "the agent is not reconciled without it";
 const NO_SECRET: &str = "the agent's pods do not start without it";
+
+/// Finds objects by the memory that they use.
+pub(crate) static BY_MEMORY: Index = Index { place: 1, keys: |object| memory_used(&EDGES, object) };
 
 /// The rows.
 pub(crate) static EDGES: [Edge; 14] = [

@@ -11,15 +11,17 @@ mod memory;
 
 use crate::message::first_of;
 use crate::prelude::*;
+use crate::references::{self, MAX_USERS};
 use memgate_model::finding::Severity;
 use memgate_model::object::Defect;
 use memgate_model::request::Operation;
 use memgate_primitives::pointer::Path;
 use memgate_schema::violation::{Rule, SchemaViolation, type_message};
 
+use super::FAMILY;
 use super::api::{
     Backend, COLLECTION_DEFAULT, DIALECTS, Dialect, EMBEDDING_PROVIDER_DEFAULT, EMBEDDING_PROVIDERS,
-    Embedding, KUBESWARM, MISNAMED_GROUP, Memory, OLDER_EMBEDDING_PROVIDERS, Redis, VectorStore, memory_name,
+    Embedding, KUBESWARM, MISNAMED_GROUP, Memory, OLDER_EMBEDDING_PROVIDERS, Redis, VectorStore,
 };
 use super::codes::{API_VERSION_NOT_SERVED, IN_USE_CHANGED, IN_USE_DELETED, SWARM_OLDER_VALUE};
 
@@ -132,7 +134,7 @@ fn changed(dialect: &'static Dialect, subject: &Subject<'_>, state: &mut StateRe
     if handed_on(dialect, old) == handed_on(dialect, subject.object) {
         return None;
     }
-    let users = users(dialect, subject, state);
+    let users = users(subject, state);
     let (pronoun, names) = user_names(dialect.agent.kind, &users)?;
     let verb = if users.len() == 1 { "uses" } else { "use" };
     let message =
@@ -142,29 +144,24 @@ fn changed(dialect: &'static Dialect, subject: &Subject<'_>, state: &mut StateRe
 
 /// Warns about a DELETE, and never refuses it. The warning lists the agents that use the memory.
 fn deleted(dialect: &'static Dialect, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
-    let users = users(dialect, subject, state);
+    let users = users(subject, state);
     let Some((_, names)) = user_names(dialect.agent.kind, &users) else { return Vec::new() };
     let verb = if users.len() == 1 { "references" } else { "reference" };
     let message = format!("{names} still {verb} {} {}", dialect.memory.kind, quoted(subject.name));
     vec![Finding::warn(&IN_USE_DELETED, Pointer::root(), message)]
 }
 
-/// The names of the agents of this namespace that claim the memory and are not being deleted.
-fn users<'s>(dialect: &'static Dialect, subject: &Subject<'_>, state: &mut StateReader<'s>) -> Vec<&'s str> {
-    let agents = state.list(&dialect.agent, subject.namespace);
-    let users =
-        agents.filter(|agent| !agent.deleting() && memory_name(dialect, agent.tree()) == Some(subject.name));
-    users.map(|agent| &*agent.name).collect()
+/// The names of the agents that claim the memory.
+fn users<'s>(subject: &Subject<'_>, state: &mut StateReader<'s>) -> Vec<&'s str> {
+    references::users(&FAMILY, subject, state).into_iter().map(|agent| &*agent.name).collect()
 }
 
 /// `ArkAgent "a"` with "it", or `ArkAgents "a", "b", "c" and 2 more` with "them".
 fn user_names(kind: &str, users: &[&str]) -> Option<(&'static str, String)> {
-    /// How many agents a message names.
-    const MAX_NAMES: usize = 3;
     if let [only] = users {
         return Some(("it", format!("{kind} {}", quoted(only))));
     }
-    let names: Vec<String> = users.iter().take(MAX_NAMES).map(|name| quoted(name)).collect();
+    let names: Vec<String> = users.iter().take(MAX_USERS).map(|name| quoted(name)).collect();
     (!users.is_empty()).then(|| ("them", format!("{kind}s {}", first_of(&names, users.len()))))
 }
 

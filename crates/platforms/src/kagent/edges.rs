@@ -1,8 +1,9 @@
 //! What the objects of this family refer to.
 
-use memgate_model::edge::{Edge, Key, Named, Site, look_up_all};
+use memgate_model::edge::{Edge, Key, Named, Site, look_up_all, memory_used};
 use memgate_model::family::Subject;
 use memgate_model::kind::Kind;
+use memgate_model::object::index::Index;
 use memgate_model::object::{Lookup, Object};
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
@@ -31,6 +32,9 @@ static NEWER_AGENTS: [&Kind; 1] = [&NEWER_AGENT];
 static OF_AGENTS: [&Kind; 1] = [&HARNESS];
 static OF_OLDER: [&Kind; 1] = [&MODEL_CONFIG];
 static OF_NEWER: [&Kind; 1] = [&NEWER_MODEL_CONFIG];
+
+/// Finds objects by the memory that they use.
+pub(crate) static BY_MEMORY: Index = Index { place: 1, keys: |object| memory_used(&EDGES, object) };
 
 /// The rows.
 pub(crate) static EDGES: [Edge; 15] = [

@@ -1,7 +1,8 @@
 //! What the objects of this family refer to.
 
-use memgate_model::edge::{Edge, Home, Key, Site};
+use memgate_model::edge::{Edge, Home, Key, Site, memory_used};
 use memgate_model::kind::Kind;
+use memgate_model::object::index::Index;
 use memgate_model::tree::Tree;
 
 use crate::references::{CONFIG_MAPS, SECRETS};
@@ -13,6 +14,9 @@ use super::setting::Setting;
 const NOT_STARTED: &str = "the pod of this Task does not start without it";
 
 static TASKS: [&Kind; 1] = [&TASK];
+
+/// Finds objects by the memory that they use.
+pub(crate) static BY_MEMORY: Index = Index { place: 1, keys: |object| memory_used(&EDGES, object) };
 
 /// The rows.
 pub(crate) static EDGES: [Edge; 4] = [

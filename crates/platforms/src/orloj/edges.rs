@@ -1,8 +1,9 @@
 //! What the objects of this family refer to.
 
-use memgate_model::edge::{Edge, Form, Home, Key, Named, Site};
+use memgate_model::edge::{Edge, Form, Home, Key, Named, Site, memory_used};
 use memgate_model::kind::{Kind, SECRET};
 use memgate_model::object::Lookup;
+use memgate_model::object::index::Index;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
 
@@ -14,6 +15,9 @@ use super::validate::memories;
 const NO_MEMORY: &str = "Orloj cannot use this Memory without it";
 
 static EITHER_SECRET: [&Kind; 2] = [&SECRET, &OWN_SECRET];
+
+/// Finds objects by the memory that they use.
+pub(crate) static BY_MEMORY: Index = Index { place: 1, keys: |object| memory_used(&EDGES, object) };
 
 /// The rows.
 pub(crate) static EDGES: [Edge; 6] = [

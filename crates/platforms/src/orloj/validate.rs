@@ -14,12 +14,14 @@ use std::hash::{DefaultHasher, Hash, Hasher as _};
 
 use crate::message::first_of;
 use crate::prelude::*;
+use crate::references::{self, MAX_USERS};
 use memgate_model::finding::Severity;
 use memgate_model::object::is_deleting;
 use memgate_model::platform_settings::Orloj;
 use memgate_model::request::Operation;
 
-use super::api::{self, AGENT, MEMORY, MODEL_ENDPOINT, ModelEndpoint, claimed_memory, text};
+use super::FAMILY;
+use super::api::{self, AGENT, MEMORY, MODEL_ENDPOINT, ModelEndpoint, text};
 use super::codes::{
     MEMORY_IN_USE, MODELENDPOINT_IN_USE, MODELENDPOINT_MODEL_REQUIRED, NAME_RESERVED, PROVIDER_UNKNOWN,
     TARGET_NAMESPACE,
@@ -132,10 +134,9 @@ fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
 fn agents(subject: &Subject<'_>, state: &mut StateReader<'_>) -> BTreeSet<String> {
     let home = namespace::effective(subject.object, subject.namespace);
     let settings = &state.settings().orloj;
-    let agents = state.everywhere(&AGENT).filter(|agent| {
-        let claims = || claimed_memory(agent.tree()) == Some(subject.name);
-        claims() && !agent.deleting() && namespace::is_in(agent, home, settings)
-    });
+    let home_of_memory = Subject { namespace: home, ..*subject };
+    let agents = references::users(&FAMILY, &home_of_memory, state).into_iter();
+    let agents = agents.filter(|agent| namespace::is_in(agent, home, settings));
     agents.map(|agent| agent.name.to_string()).collect()
 }
 
@@ -153,10 +154,8 @@ pub(crate) fn memories(subject: &Subject<'_>, state: &mut StateReader<'_>) -> BT
     memories.map(|memory| format!("{}/{}", memory.namespace, memory.name)).collect()
 }
 
-/// `a, b, c, d, e and 2 more`, each name truncated at `limit`.
+/// `a, b, c and 2 more`, each name truncated at `limit`.
 fn join_names(users: &BTreeSet<String>, limit: usize) -> String {
-    /// How many users a message names.
-    const MAX_NAMES: usize = 5;
-    let names: Vec<String> = users.iter().take(MAX_NAMES).map(|name| truncate(name, limit)).collect();
+    let names: Vec<String> = users.iter().take(MAX_USERS).map(|name| truncate(name, limit)).collect();
     first_of(&names, users.len())
 }

@@ -1,8 +1,9 @@
 //! What the objects of this family refer to.
 
-use memgate_model::edge::{Edge, Form, Named, look_up_known};
+use memgate_model::edge::{Edge, Form, Named, look_up_known, memory_used};
 use memgate_model::kind::Kind;
 use memgate_model::object::Lookup;
+use memgate_model::object::index::Index;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
 
@@ -16,6 +17,9 @@ use super::lookup::{self, AGENTS, ENSEMBLES};
 
 static OF_AGENTS: [&Kind; 3] = [&AGENT_RUN, &WORKSPACE_SESSION, &HARNESS_SESSION];
 static OF_AGENT_RUNS: [&Kind; 3] = [&AGENT, &AGENT_OLD, &AGENT_RUN];
+
+/// Finds objects by the memory that they use.
+pub(crate) static BY_MEMORY: Index = Index { place: 1, keys: |object| memory_used(&EDGES, object) };
 
 /// The rows.
 pub(crate) static EDGES: [Edge; 6] = [
