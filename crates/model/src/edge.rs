@@ -244,7 +244,13 @@ impl Edge {
         Self { look_up, ..self }
     }
 
-    /// The same, without a word where no object of the kind is known.
+    /// The same, without a word where none of the kind exists, not even in a cluster.
+    #[must_use]
+    pub const fn where_some(self) -> Self {
+        Self { look_up: look_up_some, ..self }
+    }
+
+    /// The same, without a word where files hold no object of the kind.
     #[must_use]
     pub const fn where_known(self) -> Self {
         Self { look_up: look_up_known, ..self }
@@ -342,6 +348,19 @@ pub fn look_up_all<'s>(
         }
     }
     answer
+}
+
+/// The same, but unknown where none of these kinds exists.
+pub fn look_up_some<'s>(
+    edge: &Edge,
+    named: &Named<'_>,
+    object: &Tree,
+    state: &mut StateReader<'s>,
+) -> Lookup<'s> {
+    match look_up_all(edge, named, object, state) {
+        Lookup::Absent if !edge.to.iter().any(|kind| state.holds_any(kind)) => Lookup::Unknown(()),
+        found_or_not => found_or_not,
+    }
 }
 
 /// The same, but unknown where no object of any of the kinds is known.

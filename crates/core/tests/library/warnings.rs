@@ -14,9 +14,14 @@ use super::cases::cases;
 /// What people see in one piece.
 const MAX_CHARS: usize = 120;
 
-/// Warnings in the words of upstream and of the apiserver, and common to all platforms.
-const VERBATIM: [&str; 3] =
-    ["sympozium/reserved-volume", "sympozium/inject-label-unknown", "sympozium/schema"];
+/// Warnings in the words of upstream and of the apiserver, common to all platforms, or with two names that the user has to
+/// compare.
+const VERBATIM: [&str; 4] = [
+    "sympozium/reserved-volume",
+    "sympozium/inject-label-unknown",
+    "sympozium/schema",
+    "sympozium/env-near-miss",
+];
 
 /// The names in the cases of the platform.
 const NAMES: [&str; 10] =

@@ -89,7 +89,7 @@ const fn harness(path: &'static str) -> Edge {
     Edge::new(&NEWER_AGENTS, path, &OF_AGENTS)
         .of_memory()
         .only_if(is_name)
-        .where_known()
+        .where_some()
         .warns(&HARNESS_NOT_FOUND, WAITS)
 }
 

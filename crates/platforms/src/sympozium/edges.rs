@@ -1,6 +1,6 @@
 //! What the objects of this family refer to.
 
-use memgate_model::edge::{Edge, Form, Named, look_up_known, memory_used};
+use memgate_model::edge::{Edge, Form, Named, look_up_some, memory_used};
 use memgate_model::kind::Kind;
 use memgate_model::object::Lookup;
 use memgate_model::object::index::Index;
@@ -69,7 +69,7 @@ fn ensemble_of_label<'s>(
     let agent = agent_ref(object).and_then(|name| lookup::agent(named.namespace, name, state).found());
     match agent.and_then(|agent| ensemble_label(agent.tree())) {
         Some(_) => Lookup::Unknown(()),
-        None => look_up_known(edge, named, object, state),
+        None => look_up_some(edge, named, object, state),
     }
 }
 
