@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::elsewhere::Elsewhere;
-use crate::object::Object;
+use crate::object::{Object, Reference};
 use crate::page::Page;
 use crate::policy_rule::PolicyFinding;
 use memgate_primitives::budget::Budget;
@@ -158,6 +158,8 @@ pub struct Finding {
     pub related: Option<(Pointer, &'static str)>,
     /// The places in other objects that the finding is about. Never part of a webhook's answer.
     pub elsewhere: Vec<Elsewhere>,
+    /// The object that is missing, under each kind that it may have, where the finding is that one is.
+    pub missing: Vec<Reference>,
     /// Whether the key itself is wrong, rather than its value.
     pub at_key: bool,
     /// Whether this is about the effects of an allowed change. It is left out if the change is refused.
@@ -186,6 +188,7 @@ impl Finding {
             fingerprint_path: None,
             related: None,
             elsewhere: Vec::new(),
+            missing: Vec::new(),
             at_key: false,
             when_allowed: false,
             on_rewrite: false,

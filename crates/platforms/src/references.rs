@@ -9,6 +9,7 @@ use memgate_model::family::Family;
 use memgate_model::finding::excerpt;
 use memgate_model::kind::{CONFIG_MAP, SECRET};
 use memgate_model::memory_view::{MemoryView, Role};
+use memgate_model::object::Reference;
 use memgate_primitives::suggest::{did_you_mean, nearest};
 
 use crate::message::fit_names;
@@ -137,7 +138,12 @@ fn not_found(
         fit_names([&name, &home], |[name, home]| not_found_message(kind, name, home) + &ending)
     };
     let finding = Finding::warn_within(state.budget(), missing.object, site.pointer.clone(), details);
-    finding.help(help).and_elsewhere(|| other)
+    let reference = |kind: &&'static Kind| {
+        let (namespace, name) = (if kind.namespaced { named.namespace } else { "" }, named.name.to_owned());
+        Reference { kind, namespace: namespace.to_owned(), name }
+    };
+    let missing = edge.to.iter().map(reference).collect();
+    Finding { missing, ..finding.help(help).and_elsewhere(|| other) }
 }
 
 /// What a message says of an object of the same name in another namespace.

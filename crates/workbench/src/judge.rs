@@ -386,6 +386,9 @@ fn is_not_found(finding: &Finding) -> bool {
     finding.severity == Severity::Warn && finding.cause == Cause::NotFound
 }
 
+/// Why it is not known whether an object is missing.
+pub(crate) const NO_OBJECT_OF_KIND: &str = "the inputs hold no object of this kind";
+
 /// Turns warnings about objects that were not found into notes, unless `open` has them too. A file often holds an agent
 /// whose memory is elsewhere.
 fn note_not_found(findings: &mut [Finding], open: &[Finding]) {
@@ -393,7 +396,7 @@ fn note_not_found(findings: &mut [Finding], open: &[Finding]) {
         open.iter().map(|finding| (finding.code_name(), finding.pointer.as_str())).collect();
     for finding in findings.iter_mut().filter(|finding| is_not_found(finding)) {
         if !stay.contains(&(finding.code_name(), finding.pointer.as_str())) {
-            change(finding, Severity::Note, "the inputs hold no object of this kind");
+            change(finding, Severity::Note, NO_OBJECT_OF_KIND);
         }
     }
 }

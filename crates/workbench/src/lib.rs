@@ -7,6 +7,7 @@
 //!
 //! It knows no arguments, terminal or exit codes.
 
+pub mod broken;
 pub mod built;
 
 pub mod casefile;

@@ -62,6 +62,11 @@ impl Places {
         self.0.extend(others.0);
     }
 
+    /// Whether the object is in the files.
+    pub fn has(&self, object: &Reference) -> bool {
+        self.0.get(&key(object)).is_some()
+    }
+
     /// The place of a field of an object.
     pub(crate) fn span(&self, object: &Reference, pointer: &Pointer) -> Option<(Arc<Source>, Span)> {
         let place = self.0.get(&key(object))?;
