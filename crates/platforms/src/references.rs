@@ -47,13 +47,13 @@ pub fn findings(edges: &'static [Edge], subject: &Subject<'_>, state: &mut State
 /// The objects of the state that use a memory and are not being deleted, by kind, namespace and name.
 pub fn users<'s>(
     family: &'static Family,
-    memory: &Subject<'_>,
+    (kind, namespace, name): (&'static Kind, &str, &str),
     state: &mut StateReader<'s>,
 ) -> Vec<&'s Object> {
-    let edges = family.edges.iter().filter(|edge| edge.uses_memory && edge.to.contains(&memory.kind));
+    let edges = family.edges.iter().filter(|edge| edge.uses_memory && edge.to.contains(&kind));
     let mut kinds: Vec<(&Kind, String)> = Vec::new();
     for edge in edges {
-        let key = edge.key_of(memory.namespace, memory.name);
+        let key = edge.key_of(namespace, name);
         kinds.extend(edge.from.iter().map(|kind| (*kind, key.clone())));
     }
     kinds.sort();
@@ -77,8 +77,7 @@ pub fn count_users(
     let mut count = |memory: &mut MemoryView, own: i64| {
         let used = family.edges.iter().filter(|edge| edge.uses_memory).flat_map(|edge| edge.to);
         let Some(kind) = used.copied().find(|kind| kind.kind == memory.kind) else { return };
-        let named = Subject { kind, namespace: &memory.namespace, name: &memory.name, ..*subject };
-        let others = users(family, &named, state).into_iter();
+        let others = users(family, (kind, &memory.namespace, &memory.name), state).into_iter();
         let others = others
             .filter(|user| is_agent(&user.kind) && (user.kind, &*user.namespace, &*user.name) != itself);
         let count = own + i64::try_from(others.count()).unwrap_or(i64::MAX - own);

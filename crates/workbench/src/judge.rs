@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
+use crate::cause;
 use crate::errors::fault_of;
 use crate::inputs::Inputs;
 use crate::notices::Notice;
@@ -166,6 +167,7 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
             Err(error) => inputs.errors.push(error),
         }
     }
+    cause::name_users(&mut all, &snapshot);
     drop_repeated_others(&mut inputs, &all);
     let mut leftovers = leftovers(&inputs.policies, &snapshot, &used, occasion.now, &inputs.places);
     // What has no effect on some files may have one on the others.

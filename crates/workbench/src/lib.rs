@@ -71,5 +71,6 @@ pub mod exempt;
 pub mod explain;
 
 pub mod cases;
+mod cause;
 pub mod injected;
 pub mod kind_schema;

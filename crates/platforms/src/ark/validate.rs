@@ -182,7 +182,8 @@ fn hash_part(object: &Tree, path: &[&str]) -> Option<u64> {
 
 /// Warns about a DELETE, and never refuses it. The warning lists the Queries whose messages stay behind.
 fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
-    let users = references::users(&FAMILY, subject, state).into_iter();
+    let users =
+        references::users(&FAMILY, (subject.kind, subject.namespace, subject.name), state).into_iter();
     let mut names: Vec<_> = users.map(|user| user.name_in(subject.namespace)).collect();
     let count = names.len();
     if count > MAX_USERS {

@@ -167,7 +167,9 @@ fn find<'s>(
             let message = format!("{} is invalid: {}", found.memory_title(), first.message);
             let pointer = label_pointer(agent_label.key);
             let unmet = unmet(Reason::ReferenceInvalid, &POD_MEMORY_INVALID, pointer, message);
-            Err(unmet_by(unmet, memory, first.pointer.clone(), "invalid"))
+            let mut unmet = unmet_by(unmet, memory, first.pointer.clone(), "invalid");
+            unmet.unmet.iter_mut().for_each(|finding| finding.follows = true);
+            Err(unmet)
         }
     }
 }

@@ -153,7 +153,10 @@ fn deleted(dialect: &'static Dialect, subject: &Subject<'_>, state: &mut StateRe
 
 /// The names of the agents that claim the memory.
 fn users<'s>(subject: &Subject<'_>, state: &mut StateReader<'s>) -> Vec<&'s str> {
-    references::users(&FAMILY, subject, state).into_iter().map(|agent| &*agent.name).collect()
+    references::users(&FAMILY, (subject.kind, subject.namespace, subject.name), state)
+        .into_iter()
+        .map(|agent| &*agent.name)
+        .collect()
 }
 
 /// `ArkAgent "a"` with "it", or `ArkAgents "a", "b", "c" and 2 more` with "them".

@@ -134,8 +134,7 @@ fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
 fn agents(subject: &Subject<'_>, state: &mut StateReader<'_>) -> BTreeSet<String> {
     let home = namespace::effective(subject.object, subject.namespace);
     let settings = &state.settings().orloj;
-    let home_of_memory = Subject { namespace: home, ..*subject };
-    let agents = references::users(&FAMILY, &home_of_memory, state).into_iter();
+    let agents = references::users(&FAMILY, (subject.kind, home, subject.name), state).into_iter();
     let agents = agents.filter(|agent| namespace::is_in(agent, home, settings));
     agents.map(|agent| agent.name.to_string()).collect()
 }

@@ -24,7 +24,7 @@ impl<'s> Users<'s> {
         if !MODEL_CONFIGS.contains(&subject.kind) {
             return Self(Vec::new());
         }
-        let mut users = references::users(&FAMILY, subject, state);
+        let mut users = references::users(&FAMILY, (subject.kind, subject.namespace, subject.name), state);
         users.retain(|user| *user.kind != MOVED_HARNESS);
         users.extend(Self::moved(subject, state));
         Self(users)
