@@ -103,7 +103,7 @@ pub struct Missing {
     pub object: &'static Code,
     /// The code for a missing key.
     pub key: &'static Code,
-    /// What that means, as help.
+    /// What that means, as help; empty for nothing.
     pub effect: &'static str,
 }
 

@@ -18,9 +18,6 @@ use super::codes::{
 };
 use super::value::{EffectiveValue, ValueOrSource};
 
-const NO_ADDRESS: &str = "without it the Memory has no address, and each Query of it fails";
-const NO_HEADER: &str = "without it each Query of this Memory fails";
-
 /// Finds objects by the memory that they use.
 pub(crate) static BY_MEMORY: Index = Index { place: 1, keys: |object| memory_used(&EDGES, object) };
 
@@ -32,32 +29,32 @@ pub(crate) static EDGES: [Edge; 8] = [
         .where_known()
         .or_else(&["spec", "memory"], DEFAULT)
         .only_if(|site, _| site.holder.get("namespace").is_none_or(|namespace| namespace.text().is_some()))
-        .warns(&QUERY_MEMORY_MISSING, "the Query fails without it"),
+        .warns(&QUERY_MEMORY_MISSING, ""),
     Edge::new(&[&ARK_CONFIG], "/spec/defaultMemory/name", &[&MEMORY])
         .found_by(in_any_namespace)
         .warns(&CONFIG_MEMORY_MISSING, "Queries without spec.memory have no memory"),
-    secret("/spec/address/valueFrom/secretKeyRef/name", NO_ADDRESS).only_if(is_address),
-    config_map("/spec/address/valueFrom/configMapKeyRef/name", NO_ADDRESS).only_if(is_address),
+    secret("/spec/address/valueFrom/secretKeyRef/name").only_if(is_address),
+    config_map("/spec/address/valueFrom/configMapKeyRef/name").only_if(is_address),
     Edge::new(&[&MEMORY], "/spec/address/valueFrom/serviceRef/name", &[&SERVICE])
         .in_home(Home::Beside("namespace"))
         .only_if(is_address)
-        .warns(&MEMORY_SERVICE_MISSING, NO_ADDRESS),
-    secret("/spec/headers/*/value/valueFrom/secretKeyRef/name", NO_HEADER).only_if(is_in_header),
-    config_map("/spec/headers/*/value/valueFrom/configMapKeyRef/name", NO_HEADER).only_if(is_in_header),
+        .warns(&MEMORY_SERVICE_MISSING, ""),
+    secret("/spec/headers/*/value/valueFrom/secretKeyRef/name").only_if(is_in_header),
+    config_map("/spec/headers/*/value/valueFrom/configMapKeyRef/name").only_if(is_in_header),
     Edge::new(&[], "/metadata/annotations/memgate.dev~1ark-memory", &[&MEMORY])
         .of_form(Form::Part)
         .of_memory(),
 ];
 
-const fn secret(path: &'static str, effect: &'static str) -> Edge {
+const fn secret(path: &'static str) -> Edge {
     Edge::new(&MEMORIES, path, &SECRETS)
-        .warns(&MEMORY_SECRET_MISSING, effect)
+        .warns(&MEMORY_SECRET_MISSING, "")
         .with_key(Key::Beside("key"), &MEMORY_SECRET_KEY_MISSING)
 }
 
-const fn config_map(path: &'static str, effect: &'static str) -> Edge {
+const fn config_map(path: &'static str) -> Edge {
     Edge::new(&MEMORIES, path, &CONFIG_MAPS)
-        .warns(&MEMORY_CONFIGMAP_MISSING, effect)
+        .warns(&MEMORY_CONFIGMAP_MISSING, "")
         .with_key(Key::Beside("key"), &MEMORY_CONFIGMAP_KEY_MISSING)
 }
 

@@ -10,12 +10,10 @@ use crate::references::SECRETS;
 use super::api::{AGENTOPS, API_KEY_KEY, ARKONIS, ARKONIS_OLD, Backend, KUBESWARM, MEMORIES, REDIS_URL_KEY};
 use super::codes::{MEMORY_NOT_FOUND, SECRET_KEY_MISSING, SECRET_MISSING, SETTINGS_NOT_FOUND};
 
-const WITHOUT_MEMORY: &str = "the agent runs without memory";
 const WITHOUT_SETTINGS: &str = "the agent runs without it";
 const MEMORY_REF: &str = "/spec/memoryRef/name";
 const CONFIG_REF: &str = "/spec/configRef/name";
 const NOT_STARTED: &str = "the agent is not reconciled without it";
-const NO_SECRET: &str = "the agent's pods do not start without it";
 
 /// Finds objects by the memory that they use.
 pub(crate) static BY_MEMORY: Index = Index { place: 1, keys: |object| memory_used(&EDGES, object) };
@@ -51,11 +49,11 @@ pub(crate) static EDGES: [Edge; 14] = [
 ];
 
 const fn memory(edge: Edge) -> Edge {
-    edge.of_memory().only_if(|site, _| is_dns_subdomain(site.text)).warns(&MEMORY_NOT_FOUND, WITHOUT_MEMORY)
+    edge.of_memory().only_if(|site, _| is_dns_subdomain(site.text)).warns(&MEMORY_NOT_FOUND, "")
 }
 
 const fn secret(path: &'static str, key: Key) -> Edge {
-    Edge::new(&MEMORIES, path, &SECRETS).warns(&SECRET_MISSING, NO_SECRET).with_key(key, &SECRET_KEY_MISSING)
+    Edge::new(&MEMORIES, path, &SECRETS).warns(&SECRET_MISSING, "").with_key(key, &SECRET_KEY_MISSING)
 }
 
 /// Whether the operator reads the section of a backend. A name that no Secret can have is the concern of another rule.

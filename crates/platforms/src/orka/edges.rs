@@ -26,7 +26,7 @@ pub(crate) static EDGES: [Edge; 4] = [
             let is_text = site.holder.get("namespace").is_none_or(|namespace| namespace.text().is_some());
             is_text && task.text_at(&["spec", "type"]) == Some(TASK_TYPE_AI)
         })
-        .warns(&AGENT_MISSING, "Orka fails this Task without it"),
+        .warns(&AGENT_MISSING, ""),
     source("/spec/env/*/valueFrom/secretKeyRef/name", &SECRETS),
     source("/spec/env/*/valueFrom/configMapKeyRef/name", &CONFIG_MAPS),
     Edge::new(&[&MEMORY_BACKEND], "/spec/clientAuth/bearerTokenSecretRef/name", &SECRETS)

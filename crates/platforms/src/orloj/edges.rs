@@ -26,7 +26,7 @@ pub(crate) static EDGES: [Edge; 6] = [
         .of_memory()
         .only_if(|site, _| !site.text.trim().contains(|c: char| c == '/' || c.is_whitespace()))
         .found_by(in_orloj)
-        .warns(&AGENT_MEMORY_MISSING, "tasks of this Agent fail"),
+        .warns(&AGENT_MEMORY_MISSING, ""),
     Edge::new(&[&MEMORY], "/spec/embedding_model", &[&MODEL_ENDPOINT])
         .in_home(Home::InText(any_name))
         .of_form(Form::Part)

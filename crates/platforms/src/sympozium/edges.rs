@@ -31,7 +31,7 @@ pub(crate) static EDGES: [Edge; 6] = [
         .only_if(|site, _| site.text == MEMORY_SKILL)
         .of_form(Form::Fixed)
         .found_by(pack)
-        .warns(&SKILLPACK_MISSING, "runs work without it, but their prompts do not mention memory"),
+        .warns(&SKILLPACK_MISSING, ""),
     ensemble("/metadata/labels/sympozium.ai~1ensemble")
         .only_if(|_, object| ensemble_label(object).is_some_and(|(key, _)| key == ENSEMBLE_LABEL)),
     ensemble("/metadata/labels/sympozium.ai~1persona-pack")
