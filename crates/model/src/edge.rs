@@ -244,7 +244,7 @@ impl Edge {
         Self { look_up, ..self }
     }
 
-    /// The same, without a word where none of the kind exists, not even in a cluster.
+    /// The same, without a word where none of the kind exists in the namespace, not even in a cluster.
     #[must_use]
     pub const fn where_some(self) -> Self {
         Self { look_up: look_up_some, ..self }
@@ -350,7 +350,7 @@ pub fn look_up_all<'s>(
     answer
 }
 
-/// The same, but unknown where none of these kinds exists.
+/// The same, but unknown where none of these kinds exists in the namespace.
 pub fn look_up_some<'s>(
     edge: &Edge,
     named: &Named<'_>,
@@ -358,7 +358,9 @@ pub fn look_up_some<'s>(
     state: &mut StateReader<'s>,
 ) -> Lookup<'s> {
     match look_up_all(edge, named, object, state) {
-        Lookup::Absent if !edge.to.iter().any(|kind| state.holds_any(kind)) => Lookup::Unknown(()),
+        Lookup::Absent if !edge.to.iter().any(|kind| state.holds_one_in(kind, named.namespace)) => {
+            Lookup::Unknown(())
+        }
         found_or_not => found_or_not,
     }
 }

@@ -231,6 +231,11 @@ impl<'s> StateReader<'s> {
         self.kinds.get(kind).is_some_and(|state| !state.is_empty())
     }
 
+    /// Whether at least one object of a kind is known in this namespace.
+    pub fn holds_one_in(&self, kind: &Kind, namespace: &str) -> bool {
+        self.kinds.get(kind).is_some_and(|state| state.first_of(namespace).is_some())
+    }
+
     /// Whether a kind is known to be installed, with or without objects: the cluster serves it, or the inputs have something
     /// else of its group.
     pub fn is_installed(&self, kind: &Kind) -> bool {

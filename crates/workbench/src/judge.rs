@@ -1,11 +1,12 @@
 //! Decides about every object of the inputs, as both webhook calls would.
 
+mod cause;
+
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
-use crate::cause;
 use crate::errors::fault_of;
 use crate::inputs::Inputs;
 use crate::notices::Notice;

@@ -71,6 +71,5 @@ pub mod exempt;
 pub mod explain;
 
 pub mod cases;
-mod cause;
 pub mod injected;
 pub mod kind_schema;

@@ -84,6 +84,7 @@ fn in_any_namespace<'s>(
 ) -> Lookup<'s> {
     let find = |kind| state.peek(kind, state.elsewhere(kind, "", named.name)?, named.name);
     let found = edge.to.iter().find_map(|kind| find(kind));
-    let is_known = edge.to.iter().any(|kind| state.is_known(kind));
+    // In a cluster the Memory of each namespace may come later.
+    let is_known = state.of_files() && edge.to.iter().any(|kind| state.is_known(kind));
     found.map_or(if is_known { Lookup::Absent } else { Lookup::Unknown(()) }, Lookup::Found)
 }

@@ -6,7 +6,6 @@ use crate::kagent::FAMILY;
 use crate::kagent::api::{HARNESS, Line, MODEL_CONFIG, MODEL_CONFIGS, MOVED_HARNESS, NEWER_MODEL_CONFIG};
 use crate::kagent::block::{Block, pointer, shown, with_names};
 use crate::kagent::codes::{EMBEDDER_CHANGED, EMBEDDER_DELETED, EMBEDDER_STALE, MEMORIES_STAY};
-use crate::kagent::edges::BY_MEMORY;
 use crate::kagent::embedder::Embedder;
 use crate::message::{first_of, fit_message};
 use crate::prelude::*;
@@ -36,7 +35,7 @@ impl<'s> Users<'s> {
         let is_hidden = *subject.kind == MODEL_CONFIG
             && state.peek(&NEWER_MODEL_CONFIG, subject.namespace, subject.name).is_some();
         let key = format!("{} {}/{}", MODEL_CONFIG.kind, subject.namespace, subject.name);
-        let found = state.peek_indexed(&MOVED_HARNESS, &BY_MEMORY, &key);
+        let found = state.peek_indexed(&MOVED_HARNESS, FAMILY.by_memory, &key);
         found.filter(move |user| !is_hidden && !user.deleting())
     }
 

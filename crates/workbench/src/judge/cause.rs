@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::judge::Decided;
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::object::Reference;
 use memgate_model::snapshot::Snapshot;
@@ -11,8 +10,10 @@ use memgate_model::state_reader::StateReader;
 use memgate_platforms::{references, validated};
 use memgate_primitives::budget::Budget;
 
+use super::Decided;
+
 /// Adds the users of each denied memory resource to its first denial, and drops the warnings of users that only repeat it.
-pub(crate) fn name_users(all: &mut [Decided], snapshot: &Snapshot) {
+pub(super) fn name_users(all: &mut [Decided], snapshot: &Snapshot) {
     let mut denied = BTreeSet::new();
     for decided in all.iter_mut().filter(|decided| !decided.admitted.allowed()) {
         let Some((object, users)) = users(decided, snapshot) else { continue };
