@@ -263,6 +263,40 @@ fn without_key(
 #[cfg(test)]
 mod tests {
     use super::of_kustomize;
+    use crate::{ALL, state_kinds};
+    use memgate_model::edge::{Edge, Home, Key};
+    use memgate_primitives::pointer::Pointer;
+
+    /// The fields of a row: the name, and what stands beside it.
+    fn fields(edge: &Edge) -> Vec<Pointer> {
+        let name = Pointer::new(edge.path.replace('*', "0"));
+        let parent = name.parent().unwrap_or_default();
+        let mut fields = vec![name];
+        fields.extend(if let Home::Beside(field) = edge.home { Some(parent.key(field)) } else { None });
+        fields.extend(match edge.key {
+            Key::Beside(field) => Some(parent.key(field)),
+            Key::At(field) => Some(Pointer::new(field)),
+            _ => None,
+        });
+        fields
+    }
+
+    #[test]
+    fn every_row_is_about_fields_and_kinds_that_decisions_read() {
+        for edge in ALL.iter().flat_map(|family| family.edges) {
+            for kind in edge.from {
+                for field in fields(edge) {
+                    assert!(kind.schema.reads(&field), "{} {field}", kind.kind);
+                }
+                let of_state = state_kinds(&ALL).find(|known| *known == *kind).filter(|_| edge.uses_memory);
+                let is_found = of_state.is_none_or(|kept| kept.schema.reads(&fields(edge)[0]));
+                assert!(is_found, "{} {} is not in the state", kind.kind, edge.path);
+            }
+            for kind in edge.to {
+                assert!(state_kinds(&ALL).any(|known| known == *kind), "{} is not in the state", kind.kind);
+            }
+        }
+    }
 
     #[test]
     fn knows_what_kustomize_makes_of_a_name() {

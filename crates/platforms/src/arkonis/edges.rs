@@ -1,6 +1,7 @@
 //! What the objects of this family refer to.
 
 use memgate_model::edge::{Edge, Key, Site, memory_used};
+use memgate_model::kind::Kind;
 use memgate_model::object::index::Index;
 use memgate_model::tree::Tree;
 use memgate_primitives::name::is_dns_subdomain;
@@ -14,6 +15,8 @@ const WITHOUT_SETTINGS: &str = "the agent runs without it";
 const MEMORY_REF: &str = "/spec/memoryRef/name";
 const CONFIG_REF: &str = "/spec/configRef/name";
 const NOT_STARTED: &str = "the agent is not reconciled without it";
+
+static SWARM_MEMORIES: [&Kind; 1] = [&KUBESWARM.memory];
 
 /// Finds objects by the memory that they use.
 pub(crate) static BY_MEMORY: Index = Index { place: 1, keys: |object| memory_used(&EDGES, object) };
@@ -36,11 +39,11 @@ pub(crate) static EDGES: [Edge; 14] = [
     Edge::new(&[&KUBESWARM.agent], "/spec/settings/*/name", &[&KUBESWARM.settings])
         .where_known()
         .warns(&SETTINGS_NOT_FOUND, NOT_STARTED),
-    secret("/spec/redis/secretRef/name", Key::Fixed(REDIS_URL_KEY))
+    secret(&MEMORIES, "/spec/redis/secretRef/name", Key::Fixed(REDIS_URL_KEY))
         .only_if(|site, it| is_used(site, it, Backend::Redis)),
-    secret("/spec/vectorStore/secretRef/name", Key::Fixed(API_KEY_KEY))
+    secret(&MEMORIES, "/spec/vectorStore/secretRef/name", Key::Fixed(API_KEY_KEY))
         .only_if(|site, it| is_used(site, it, Backend::VectorStore)),
-    secret("/spec/embedding/apiKeyRef/name", Key::Beside("key"))
+    secret(&SWARM_MEMORIES, "/spec/embedding/apiKeyRef/name", Key::Beside("key"))
         .only_if(|site, it| is_used(site, it, Backend::VectorStore)),
     Edge::new(&[], "/metadata/labels/arkonis.dev~1deployment", &[&ARKONIS.agent, &ARKONIS_OLD.agent])
         .of_memory(),
@@ -52,8 +55,8 @@ const fn memory(edge: Edge) -> Edge {
     edge.of_memory().only_if(|site, _| is_dns_subdomain(site.text)).warns(&MEMORY_NOT_FOUND, "")
 }
 
-const fn secret(path: &'static str, key: Key) -> Edge {
-    Edge::new(&MEMORIES, path, &SECRETS).warns(&SECRET_MISSING, "").with_key(key, &SECRET_KEY_MISSING)
+const fn secret(from: &'static [&'static Kind], path: &'static str, key: Key) -> Edge {
+    Edge::new(from, path, &SECRETS).warns(&SECRET_MISSING, "").with_key(key, &SECRET_KEY_MISSING)
 }
 
 /// Whether the operator reads the section of a backend. A name that no Secret can have is the concern of another rule.

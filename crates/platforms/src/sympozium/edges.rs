@@ -16,6 +16,7 @@ use super::codes::{AGENT_MISSING, ENSEMBLE_MISSING, SKILLPACK_MISSING};
 use super::lookup::{self, AGENTS, ENSEMBLES};
 
 static OF_AGENTS: [&Kind; 3] = [&AGENT_RUN, &WORKSPACE_SESSION, &HARNESS_SESSION];
+static RUNS: [&Kind; 1] = [&AGENT_RUN];
 static OF_AGENT_RUNS: [&Kind; 3] = [&AGENT, &AGENT_OLD, &AGENT_RUN];
 
 /// Finds objects by the memory that they use.
@@ -23,8 +24,8 @@ pub(crate) static BY_MEMORY: Index = Index { place: 1, keys: |object| memory_use
 
 /// The rows.
 pub(crate) static EDGES: [Edge; 6] = [
-    agent("/spec/agentRef").only_if(|_, run| run.text_at(&["spec", "agentRef"]).is_some()),
-    agent("/spec/instanceRef").only_if(|site, run| {
+    agent(&OF_AGENTS, "/spec/agentRef").only_if(|_, run| run.text_at(&["spec", "agentRef"]).is_some()),
+    agent(&RUNS, "/spec/instanceRef").only_if(|site, run| {
         agent_ref(run) == Some(site.text) && run.text_at(&["spec", "agentRef"]).is_none()
     }),
     Edge::new(&OF_AGENT_RUNS, "/spec/skills/*/skillPackRef", &[&SKILL_PACK])
@@ -39,8 +40,8 @@ pub(crate) static EDGES: [Edge; 6] = [
     Edge::new(&[], "/metadata/labels/sympozium.ai~1instance", &AGENTS).of_memory(),
 ];
 
-const fn agent(path: &'static str) -> Edge {
-    Edge::new(&OF_AGENTS, path, &AGENTS)
+const fn agent(from: &'static [&'static Kind], path: &'static str) -> Edge {
+    Edge::new(from, path, &AGENTS)
         .of_memory()
         .found_by(agent_or_maker)
         .warns(&AGENT_MISSING, "apply the Agent first: Sympozium's own webhook refuses a run without it")
