@@ -49,8 +49,8 @@ pub struct Edge {
     pub other_groups: &'static [&'static Kind],
 }
 
-/// Finds the object that an edge of this object names.
-pub type LookUp = for<'s> fn(&Edge, &Named<'_>, &Tree, &mut StateReader<'s>) -> Lookup<'s>;
+/// Finds the object that an edge names.
+pub type LookUp = for<'s> fn(&Wanted<'_>, &mut StateReader<'s>) -> Lookup<'s>;
 
 /// Reads a name, given the object that has it and the object's namespace.
 pub type ReadName = for<'t> fn(&'t str, &'t Tree, &'t str) -> Named<'t>;
@@ -116,6 +116,24 @@ pub struct Named<'t> {
     pub name: &'t str,
     /// The key, if the text says it.
     pub key: Option<&'t str>,
+}
+
+/// The object that an edge names.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'w> {
+    /// The row.
+    pub edge: &'w Edge,
+    /// The name, and where it is looked up.
+    pub named: Named<'w>,
+    /// The object that refers to it.
+    pub by: &'w Tree,
+}
+
+impl Wanted<'_> {
+    /// The object of this kind with the name.
+    pub fn get<'s>(&self, kind: &'static Kind, state: &mut StateReader<'s>) -> Lookup<'s> {
+        state.get(kind, self.named.namespace, self.named.name)
+    }
 }
 
 /// A place of an edge in an object.
@@ -327,18 +345,13 @@ pub fn memory_used(edges: &[Edge], object: &Object) -> Vec<Cow<'static, str>> {
 
 /// The object under the first of the kinds that has it. One in files whose namespace is not given counts for a field that
 /// names another namespace.
-pub fn look_up_all<'s>(
-    edge: &Edge,
-    named: &Named<'_>,
-    _object: &Tree,
-    state: &mut StateReader<'s>,
-) -> Lookup<'s> {
-    let is_open = |object: &&Object| !object.namespace_given && matches!(edge.home, Home::Beside(_));
+pub fn look_up_all<'s>(wanted: &Wanted<'_>, state: &mut StateReader<'s>) -> Lookup<'s> {
+    let is_open = |object: &&Object| !object.namespace_given && matches!(wanted.edge.home, Home::Beside(_));
     let mut answer = Lookup::Absent;
-    for kind in edge.to {
-        match state.get(kind, named.namespace, named.name) {
+    for kind in wanted.edge.to {
+        match wanted.get(kind, state) {
             Lookup::Absent => {
-                let anywhere = state.peek(kind, DEFAULT_NAMESPACE, named.name).filter(is_open);
+                let anywhere = state.peek(kind, DEFAULT_NAMESPACE, wanted.named.name).filter(is_open);
                 if let Some(object) = anywhere {
                     return Lookup::Found(object);
                 }
@@ -351,31 +364,20 @@ pub fn look_up_all<'s>(
 }
 
 /// The same, but unknown where none of these kinds exists in the namespace.
-pub fn look_up_some<'s>(
-    edge: &Edge,
-    named: &Named<'_>,
-    object: &Tree,
-    state: &mut StateReader<'s>,
-) -> Lookup<'s> {
-    match look_up_all(edge, named, object, state) {
-        Lookup::Absent if !edge.to.iter().any(|kind| state.holds_one_in(kind, named.namespace)) => {
-            Lookup::Unknown(())
-        }
-        found_or_not => found_or_not,
-    }
+pub fn look_up_some<'s>(wanted: &Wanted<'_>, state: &mut StateReader<'s>) -> Lookup<'s> {
+    let exists = wanted.edge.to.iter().any(|kind| state.holds_one_in(kind, wanted.named.namespace));
+    known_if(exists, look_up_all(wanted, state))
 }
 
 /// The same, but unknown where no object of any of the kinds is known.
-pub fn look_up_known<'s>(
-    edge: &Edge,
-    named: &Named<'_>,
-    object: &Tree,
-    state: &mut StateReader<'s>,
-) -> Lookup<'s> {
-    match look_up_all(edge, named, object, state) {
-        Lookup::Absent if !edge.to.iter().any(|kind| state.is_known(kind)) => Lookup::Unknown(()),
-        found_or_not => found_or_not,
-    }
+pub fn look_up_known<'s>(wanted: &Wanted<'_>, state: &mut StateReader<'s>) -> Lookup<'s> {
+    let is_known = wanted.edge.to.iter().any(|kind| state.is_known(kind));
+    known_if(is_known, look_up_all(wanted, state))
+}
+
+/// An object that is absent is unknown, unless this is so.
+pub fn known_if(is_known: bool, found: Lookup<'_>) -> Lookup<'_> {
+    if found == Lookup::Absent && !is_known { Lookup::Unknown(()) } else { found }
 }
 
 fn collect<'t, N: Node>(

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use memgate_model::edge::{Edge, Home, Key, Missing, Named, Site};
+use memgate_model::edge::{Edge, Home, Key, Missing, Named, Site, Wanted};
 use memgate_model::elsewhere::Elsewhere;
 use memgate_model::family::Family;
 use memgate_model::finding::excerpt;
@@ -106,7 +106,7 @@ fn finding(
     if edge.may_be_optional && optional(site.holder) {
         return None;
     }
-    match (edge.look_up)(edge, &named, subject.object, state) {
+    match (edge.look_up)(&Wanted { edge, named, by: subject.object }, state) {
         Lookup::Unknown(()) => None,
         Lookup::Absent => Some(not_found((edge, missing), (site, &named), max_compared, state)),
         Lookup::Found(object) => {

@@ -2,7 +2,7 @@
 
 use std::ptr;
 
-use memgate_model::edge::{Edge, Form, Home, Key, Named, Site, memory_used};
+use memgate_model::edge::{Edge, Form, Home, Key, Site, Wanted, known_if, memory_used};
 use memgate_model::kind::SERVICE;
 use memgate_model::object::Lookup;
 use memgate_model::object::index::Index;
@@ -76,15 +76,9 @@ fn is_effective(value: &ValueOrSource<'_>, site: &Site<'_, Tree>) -> bool {
 }
 
 /// A Memory of this name in whatever namespace: each Query uses the one of its own.
-fn in_any_namespace<'s>(
-    edge: &Edge,
-    named: &Named<'_>,
-    _config: &Tree,
-    state: &mut StateReader<'s>,
-) -> Lookup<'s> {
-    let find = |kind| state.peek(kind, state.elsewhere(kind, "", named.name)?, named.name);
-    let found = edge.to.iter().find_map(|kind| find(kind));
+fn in_any_namespace<'s>(wanted: &Wanted<'_>, state: &mut StateReader<'s>) -> Lookup<'s> {
+    let name = wanted.named.name;
+    let found = state.elsewhere(&MEMORY, "", name).and_then(|home| state.peek(&MEMORY, home, name));
     // In a cluster the Memory of each namespace may come later.
-    let is_known = state.of_files() && edge.to.iter().any(|kind| state.is_known(kind));
-    found.map_or(if is_known { Lookup::Absent } else { Lookup::Unknown(()) }, Lookup::Found)
+    known_if(state.of_files() && state.is_known(&MEMORY), found.map_or(Lookup::Absent, Lookup::Found))
 }

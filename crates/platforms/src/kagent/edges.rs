@@ -1,6 +1,6 @@
 //! What the objects of this family refer to.
 
-use memgate_model::edge::{Edge, Key, Named, Site, look_up_all, memory_used};
+use memgate_model::edge::{Edge, Key, Site, Wanted, look_up_all, memory_used};
 use memgate_model::family::Subject;
 use memgate_model::kind::Kind;
 use memgate_model::object::index::Index;
@@ -103,16 +103,11 @@ fn is_name(site: &Site<'_, Tree>, _object: &Tree) -> bool {
 }
 
 /// The ModelConfig. An object of a version that moved to another group may name one of either.
-pub(crate) fn model_config<'s>(
-    edge: &Edge,
-    named: &Named<'_>,
-    object: &Tree,
-    state: &mut StateReader<'s>,
-) -> Lookup<'s> {
-    match look_up_all(edge, named, object, state) {
-        Lookup::Absent if is_moved_version(object) => {
-            let other = edge.other_groups.first();
-            other.map_or(Lookup::Absent, |kind| state.get(kind, named.namespace, named.name))
+fn model_config<'s>(wanted: &Wanted<'_>, state: &mut StateReader<'s>) -> Lookup<'s> {
+    match look_up_all(wanted, state) {
+        Lookup::Absent if is_moved_version(wanted.by) => {
+            let other = wanted.edge.other_groups.first();
+            other.map_or(Lookup::Absent, |kind| wanted.get(kind, state))
         }
         found_or_unknown => found_or_unknown,
     }

@@ -1,6 +1,6 @@
 //! What the objects of this family refer to.
 
-use memgate_model::edge::{Edge, Form, Home, Key, Named, Site, memory_used};
+use memgate_model::edge::{Edge, Form, Home, Key, Named, Site, Wanted, memory_used};
 use memgate_model::kind::{Kind, SECRET};
 use memgate_model::object::Lookup;
 use memgate_model::object::index::Index;
@@ -75,25 +75,17 @@ fn secret_name<'t>(text: &'t str, object: &'t Tree, namespace: &'t str) -> Named
     Named { namespace, name, key: Some(reference.key()) }
 }
 
-fn in_orloj<'s>(edge: &Edge, named: &Named<'_>, _object: &Tree, state: &mut StateReader<'s>) -> Lookup<'s> {
+fn in_orloj<'s>(wanted: &Wanted<'_>, state: &mut StateReader<'s>) -> Lookup<'s> {
+    let Wanted { edge, named, .. } = wanted;
     edge.to.first().map_or(Lookup::Absent, |kind| namespace::find(kind, named.namespace, named.name, state))
 }
 
 /// A Secret of the core, or one of Orloj itself. One of either kind makes it known what a namespace has.
-fn of_either_kind<'s>(
-    _edge: &Edge,
-    named: &Named<'_>,
-    _object: &Tree,
-    state: &mut StateReader<'s>,
-) -> Lookup<'s> {
-    let of_core = state.get(&SECRET, named.namespace, named.name);
-    let own = state.peek(&OWN_SECRET, named.namespace, named.name);
-    match (of_core, own) {
-        (Lookup::Found(_) | Lookup::Absent, None) => of_core,
-        (Lookup::Unknown(()), None) => {
-            let mut others = state.quietly(|state| state.list(&OWN_SECRET, named.namespace));
-            if others.next().is_some() { Lookup::Absent } else { of_core }
-        }
+fn of_either_kind<'s>(wanted: &Wanted<'_>, state: &mut StateReader<'s>) -> Lookup<'s> {
+    let Named { namespace, name, .. } = wanted.named;
+    match (wanted.get(&SECRET, state), state.peek(&OWN_SECRET, namespace, name)) {
         (_, Some(own)) => Lookup::Found(own),
+        (Lookup::Unknown(()), None) if state.holds_one_in(&OWN_SECRET, namespace) => Lookup::Absent,
+        (of_core, None) => of_core,
     }
 }

@@ -1,11 +1,10 @@
 //! What the objects of this family refer to.
 
-use memgate_model::edge::{Edge, Form, Named, look_up_some, memory_used};
+use memgate_model::edge::{Edge, Form, Named, Wanted, known_if, look_up_some, memory_used};
 use memgate_model::kind::Kind;
 use memgate_model::object::Lookup;
 use memgate_model::object::index::Index;
 use memgate_model::state_reader::StateReader;
-use memgate_model::tree::Tree;
 
 use super::api::agent::{agent_ref, ensemble_label};
 use super::api::{
@@ -53,36 +52,24 @@ const fn ensemble(path: &'static str) -> Edge {
 }
 
 /// The SkillPack `memory`. Upstream's memory works without it, so where no pack is known, nothing is said.
-fn pack<'s>(_edge: &Edge, named: &Named<'_>, _object: &Tree, state: &mut StateReader<'s>) -> Lookup<'s> {
-    match lookup::memory_pack(named.namespace, state) {
-        Lookup::Absent if !state.holds_any(&SKILL_PACK) => Lookup::Unknown(()),
-        found_or_not => found_or_not,
-    }
+fn pack<'s>(wanted: &Wanted<'_>, state: &mut StateReader<'s>) -> Lookup<'s> {
+    let exists = state.holds_any(&SKILL_PACK);
+    known_if(exists, lookup::memory_pack(wanted.named.namespace, state))
 }
 
 /// The Ensemble of a label. The label of a run does not count if its Agent has one.
-fn ensemble_of_label<'s>(
-    edge: &Edge,
-    named: &Named<'_>,
-    object: &Tree,
-    state: &mut StateReader<'s>,
-) -> Lookup<'s> {
-    let agent = agent_ref(object).and_then(|name| lookup::agent(named.namespace, name, state).found());
+fn ensemble_of_label<'s>(wanted: &Wanted<'_>, state: &mut StateReader<'s>) -> Lookup<'s> {
+    let namespace = wanted.named.namespace;
+    let agent = agent_ref(wanted.by).and_then(|name| lookup::agent(namespace, name, state).found());
     match agent.and_then(|agent| ensemble_label(agent.tree())) {
         Some(_) => Lookup::Unknown(()),
-        None => look_up_some(edge, named, object, state),
+        None => look_up_some(wanted, state),
     }
 }
 
 /// The Agent. One that an Ensemble makes is not missing.
-fn agent_or_maker<'s>(
-    _edge: &Edge,
-    named: &Named<'_>,
-    _object: &Tree,
-    state: &mut StateReader<'s>,
-) -> Lookup<'s> {
-    match lookup::agent(named.namespace, named.name, state) {
-        Lookup::Absent if lookup::maker(named.namespace, named.name, state).is_some() => Lookup::Unknown(()),
-        found_or_not => found_or_not,
-    }
+fn agent_or_maker<'s>(wanted: &Wanted<'_>, state: &mut StateReader<'s>) -> Lookup<'s> {
+    let Named { namespace, name, .. } = wanted.named;
+    let found = lookup::agent(namespace, name, state);
+    known_if(found != Lookup::Absent || lookup::maker(namespace, name, state).is_none(), found)
 }
