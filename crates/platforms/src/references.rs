@@ -142,7 +142,8 @@ fn not_found(
         Reference { kind, namespace: namespace.to_owned(), name }
     };
     let missing = edge.to.iter().map(reference).collect();
-    Finding { missing, ..finding.help(help).and_elsewhere(|| other) }
+    let finding = if help.is_empty() { finding } else { finding.help(help) };
+    Finding { missing, ..finding.and_elsewhere(|| other) }
 }
 
 /// What a message says of an object of the same name in another namespace.
