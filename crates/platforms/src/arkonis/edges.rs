@@ -17,7 +17,7 @@ const NOT_STARTED: &str = "the agent is not reconciled without it";
 const NO_SECRET: &str = "the agent's pods do not start without it";
 
 /// The rows.
-pub(crate) static EDGES: [Edge; 14] = [
+pub(crate) static EDGES: [Edge; 15] = [
     memory(Edge::new(&[&ARKONIS.agent], MEMORY_REF, &[&ARKONIS.memory])),
     memory(Edge::new(&[&ARKONIS_OLD.agent], MEMORY_REF, &[&ARKONIS_OLD.memory])),
     memory(Edge::new(&[&AGENTOPS.agent], MEMORY_REF, &[&AGENTOPS.memory])),
@@ -40,6 +40,7 @@ pub(crate) static EDGES: [Edge; 14] = [
         .only_if(|site, it| is_used(site, it, Backend::VectorStore)),
     secret("/spec/embedding/apiKeyRef/name", Key::Beside("key"))
         .only_if(|site, it| is_used(site, it, Backend::VectorStore)),
+    Edge::new(&[&KUBESWARM.agent], "/spec/agents/*/agentRef/name", &[&KUBESWARM.agent]),
     Edge::new(&[], "/metadata/labels/arkonis.dev~1deployment", &[&ARKONIS.agent, &ARKONIS_OLD.agent])
         .of_memory(),
     Edge::new(&[], "/metadata/labels/kubeswarm~1deployment", &[&KUBESWARM.agent]).of_memory(),
