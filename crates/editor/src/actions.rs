@@ -16,10 +16,10 @@ use memgate_manifest::source::Source;
 use memgate_model::finding::{Finding, Severity};
 use memgate_platforms::common;
 use memgate_primitives::credential::masked_keys;
-use memgate_workbench::fix::{FixedFile, fix_in_rounds, fix_one};
+use memgate_workbench::fix::{FixedFile, MEANT, ONLY_ONE, fix_in_rounds, fix_one};
 use memgate_workbench::load::Error;
 use memgate_workbench::place::report;
-use memgate_workbench::report::{LocatedFinding, counted};
+use memgate_workbench::report::{LocatedFinding, counted, plain};
 use memgate_workbench::run::{Run, judged_without_ignored};
 
 /// The most findings for which actions are offered at one place.
@@ -93,9 +93,14 @@ pub(crate) fn actions(
                 ..action(title, CodeActionKind::QUICKFIX, vec![edit])
             });
         };
-        if let Some(fixed) = fix_one(&checked, source, located.finding) {
+        if let Some(fixed) = fix_one(&checked, source, located.finding, ONLY_ONE) {
             has_fix = true;
             add(format!("Fix {code}"), difference(&buffer.text, &fixed.text, &lines), true);
+        }
+        if let Some(fixed) = fix_one(&checked, source, located.finding, MEANT) {
+            let meant = located.finding.details().meant.clone().unwrap_or_default();
+            let title = format!("Change it to \"{}\"", masked_keys(&plain(&meant)));
+            add(title, difference(&buffer.text, &fixed.text, &lines), false);
         }
         if let Some(edit) = ignoring(source, located, &lines) {
             add(format!("Ignore {code} here; write the reason behind the bracket"), edit, false);

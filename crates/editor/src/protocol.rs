@@ -6,9 +6,10 @@ use std::thread;
 
 use lsp_server::{ErrorCode, Message, Notification, Request, RequestId, Response, ResponseError};
 use lsp_types::{
-    CodeActionKind, CodeActionOptions, CodeActionProviderCapability, HoverProviderCapability,
-    InitializeParams, InitializeResult, OneOf, SaveOptions, ServerCapabilities, ServerInfo,
-    TextDocumentSyncCapability, TextDocumentSyncKind, TextDocumentSyncOptions, TextDocumentSyncSaveOptions,
+    CodeActionKind, CodeActionOptions, CodeActionProviderCapability, CodeLensOptions,
+    HoverProviderCapability, InitializeParams, InitializeResult, OneOf, RenameOptions, SaveOptions,
+    ServerCapabilities, ServerInfo, TextDocumentSyncCapability, TextDocumentSyncKind,
+    TextDocumentSyncOptions, TextDocumentSyncSaveOptions, WorkDoneProgressOptions,
     WorkspaceFoldersServerCapabilities, WorkspaceServerCapabilities,
 };
 use serde::Serialize;
@@ -181,6 +182,10 @@ pub(crate) fn abilities(encoding: Encoding) -> InitializeResult {
         code_action_kinds: Some(vec![CodeActionKind::QUICKFIX, CodeActionKind::new(FIX_ALL)]),
         ..CodeActionOptions::default()
     };
+    let rename = RenameOptions {
+        prepare_provider: Some(true),
+        work_done_progress_options: WorkDoneProgressOptions::default(),
+    };
     let folders = WorkspaceFoldersServerCapabilities {
         supported: Some(true),
         change_notifications: Some(OneOf::Left(true)),
@@ -194,6 +199,8 @@ pub(crate) fn abilities(encoding: Encoding) -> InitializeResult {
             references_provider: Some(OneOf::Left(true)),
             code_action_provider: Some(CodeActionProviderCapability::Options(actions)),
             inlay_hint_provider: Some(OneOf::Left(true)),
+            rename_provider: Some(OneOf::Right(rename)),
+            code_lens_provider: Some(CodeLensOptions { resolve_provider: None }),
             workspace: Some(WorkspaceServerCapabilities {
                 workspace_folders: Some(folders),
                 ..WorkspaceServerCapabilities::default()

@@ -12,12 +12,14 @@ use serde_json::Value;
 use crate::actions::{Asked, actions};
 use crate::buffers::{Buffer, Buffers};
 use crate::diagnostics::{not_judged, of_files};
+use crate::edits::EditSupport;
 use crate::hints::hints;
+use crate::lens::lenses;
 use crate::navigation::{Question, definition, hover, references};
 use crate::positions::{Encoding, Lines};
 use crate::protocol::{error, json};
+use crate::rename::{prepare, rename};
 use crate::workspace::{Planner, Root, Workspace, name};
-use memgate_workbench::load::Error;
 use memgate_workbench::read::without_links;
 use memgate_workbench::run::{Run, judged_without_ignored};
 
@@ -29,6 +31,8 @@ pub(crate) struct EditorState<'p> {
     pub(crate) buffers: Buffers,
     /// How the editor counts columns.
     pub(crate) encoding: Encoding,
+    /// What the editor can do with edits of several files.
+    pub(crate) edit_support: EditSupport,
 }
 
 /// The outcome of a request.
@@ -41,6 +45,7 @@ impl<'p> EditorState<'p> {
             workspace: Workspace::new(planner),
             buffers: Buffers::default(),
             encoding: Encoding::default(),
+            edit_support: EditSupport::default(),
         }
     }
 
@@ -72,6 +77,29 @@ impl<'p> EditorState<'p> {
                 let question = self.question(&params.text_document_position)?;
                 let declares = params.context.include_declaration;
                 question.map_or(Ok(Value::Null), |it| answered(references(it, declares)))
+            }
+            request::PrepareRenameRequest::METHOD => {
+                let params = read_params::<request::PrepareRenameRequest>(params)?;
+                self.question(&params)?.map_or(Ok(Value::Null), |it| answered(prepare(&it)))
+            }
+            request::Rename::METHOD => {
+                let params = read_params::<request::Rename>(params)?;
+                let Some(question) = self.question(&params.text_document_position)? else {
+                    return Ok(Value::Null);
+                };
+                answered(rename(&question, &params.new_name).map(|edits| {
+                    let form = (self.edit_support, self.encoding);
+                    edits.map(|edits| edits.for_client(&question.root, &self.buffers, form))
+                }))
+            }
+            request::CodeLensRequest::METHOD => {
+                let params = read_params::<request::CodeLensRequest>(params)?;
+                let Some(buffer) = self.buffers.get(&params.text_document.uri) else {
+                    return Ok(Value::Null);
+                };
+                let (root, run, buffer) = self.run(buffer)?;
+                let file = name(&root, &buffer.path);
+                answered(lenses(&run, &file, &buffer.text, self.encoding))
             }
             request::CodeActionRequest::METHOD => {
                 let params = read_params::<request::CodeActionRequest>(params)?;
@@ -159,6 +187,6 @@ pub(crate) fn read_notification<N: notification::Notification>(params: Value) ->
     serde_json::from_value(params).ok()
 }
 
-fn answered<T: serde::Serialize>(result: Result<T, Error>) -> Answer {
+fn answered<T: serde::Serialize>(result: Result<T, impl ToString>) -> Answer {
     result.map(|value| json(&value)).map_err(|why| error(ErrorCode::RequestFailed, why.to_string()))
 }

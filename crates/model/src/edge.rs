@@ -136,6 +136,16 @@ impl Wanted<'_> {
     }
 }
 
+impl Named<'_> {
+    /// The text in which this name stands, with another one in its place.
+    pub fn replaced(&self, text: &str, new: &str) -> String {
+        // The namespace before it and the key behind it may be the same word.
+        let start = text.rfind('/').map_or(0, |slash| slash + 1);
+        let (before, rest) = text.split_at(start);
+        format!("{before}{}", rest.replacen(self.name, new, 1))
+    }
+}
+
 /// A place of an edge in an object.
 #[derive(Debug, Clone)]
 pub struct Site<'t, N> {
@@ -307,9 +317,9 @@ impl Edge {
     }
 
     /// The name at a place in an object of this namespace; `None` for a blank.
-    pub fn named<'t>(
+    pub fn named<'t, N: Node>(
         &self,
-        site: &Site<'t, Tree>,
+        site: &Site<'t, N>,
         object: &'t Tree,
         namespace: &'t str,
     ) -> Option<Named<'t>> {

@@ -90,6 +90,8 @@ pub struct Details {
     pub help: Option<Cow<'static, str>>,
     /// The correct value, if there is only one. Never part of a webhook's answer.
     pub fix: Option<Fix>,
+    /// The value that may be meant. Editors offer it; `check --fix` does not write it.
+    pub meant: Option<String>,
 }
 
 impl Details {
@@ -265,7 +267,7 @@ impl Finding {
             (Some(Details { help, fix, .. }), Some(details)) => Cow::Owned(Details {
                 help: help.clone().or(details.help),
                 fix: fix.clone().or(details.fix),
-                message: details.message,
+                ..details
             }),
         }
     }

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use memgate_model::edge::{Edge, Home, Key, Missing, Named, Site, Wanted};
 use memgate_model::elsewhere::Elsewhere;
 use memgate_model::family::Family;
-use memgate_model::finding::excerpt;
+use memgate_model::finding::{Details, excerpt};
 use memgate_model::kind::{CONFIG_MAP, SECRET};
 use memgate_model::memory_view::{MemoryView, Role};
 use memgate_model::object::Reference;
@@ -127,14 +127,18 @@ fn not_found(
         Some(other) => Some(exists_in(edge, site, &other.object.namespace)),
         None => exists_only_in(edge, named, state),
     };
-    let (ending, by_kustomize) = match exists {
-        Some(exists) => (exists, None),
-        None => meant(edge, named, max_compared, state),
+    let (ending, meant, by_kustomize) = match exists {
+        Some(exists) => (exists, None, None),
+        None => match meant(edge, named, max_compared, state) {
+            Ok(meant) => (did_you_mean(Some(meant)), Some(named.replaced(site.text, meant)), None),
+            Err(by_kustomize) => (String::new(), None, by_kustomize),
+        },
     };
     let help = by_kustomize.map_or(Cow::Borrowed(missing.effect), Cow::Owned);
     let (name, home) = (excerpt(named.name), excerpt(named.namespace));
     let details = move |_: &Pointer| {
-        fit_names([&name, &home], |[name, home]| not_found_message(kind, name, home) + &ending)
+        let message = fit_names([&name, &home], |[name, home]| not_found_message(kind, name, home) + &ending);
+        Details { meant: meant.clone(), ..Details::from(message) }
     };
     let finding = Finding::warn_within(state.budget(), missing.object, site.pointer.clone(), details);
     let reference = |kind: &&'static Kind| {
@@ -175,25 +179,25 @@ fn exists_only_in(edge: &Edge, named: &Named<'_>, state: &StateReader<'_>) -> Op
     edge.other_groups.iter().find(is_there).map(|kind| format!(" (exists only in {})", kind.group))
 }
 
-/// The end of a message that names an object of this namespace with a name like the missing one, or what to do about one
-/// whose name kustomize made of it.
-fn meant(
+/// The name of an object of this namespace that is like the missing one.
+///
+/// # Errors
+/// Without one: what to do about an object whose name kustomize made of the missing name, if there may be one.
+fn meant<'s>(
     edge: &'static Edge,
     named: &Named<'_>,
     max_compared: usize,
-    state: &mut StateReader<'_>,
-) -> (String, Option<String>) {
+    state: &mut StateReader<'s>,
+) -> Result<&'s str, Option<String>> {
     let budget = state.budget();
     let kinds = edge.to.iter().copied();
-    let names: Vec<&str> = state.quietly(|state| {
+    let known: Vec<&'s str> = state.quietly(|state| {
         let objects = kinds.flat_map(|kind| state.list(kind, named.namespace).collect::<Vec<_>>());
-        let names = objects.map(|object| &*object.name).take(max_compared);
-        names.take_while(|name| budget.bytes(name.len())).collect()
+        let compared = objects.map(|object| &*object.name).take(max_compared);
+        compared.take_while(|name| budget.bytes(name.len())).collect()
     });
-    match nearest(named.name, names.iter().copied()) {
-        Some(meant) => (did_you_mean(Some(meant)), None),
-        None => (String::new(), names.into_iter().find_map(|made| of_kustomize(named.name, made))),
-    }
+    nearest(named.name, known.iter().copied())
+        .ok_or_else(|| known.into_iter().find_map(|made| of_kustomize(named.name, made)))
 }
 
 /// What to do about a name that kustomize made of the name that is missing.

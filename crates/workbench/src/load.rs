@@ -346,6 +346,15 @@ fn finish(plan: &Plan, notices: Notices, inputs: &mut Inputs) {
     }
 }
 
+/// The objects of a text that was read, with what is put in and what a later step fills in.
+pub fn objects_in(source: &Arc<Source>, inputs: &Inputs) -> impl Iterator<Item = (Document, Later)> {
+    let given = given(source, inputs);
+    parse_parts(source).flat_map(|parsed| parsed.documents).map(move |mut document| {
+        let later = fill_in(&mut document, given.as_ref());
+        (document, later)
+    })
+}
+
 /// Puts the values of a text into one of its documents.
 fn fill_in(document: &mut Document, given: Option<&OfFile>) -> Later {
     given.map_or_else(Later::default, |given| document.fill_in(&|name: &str| given.get(name)))

@@ -2,7 +2,7 @@
 
 use std::ptr;
 
-use memgate_model::edge::{Edge, Form, Home, Key, Site, Wanted, known_if, memory_used};
+use memgate_model::edge::{Edge, Form, Home, Key, Named, Site, Wanted, known_if, memory_used};
 use memgate_model::kind::SERVICE;
 use memgate_model::object::Lookup;
 use memgate_model::object::index::Index;
@@ -42,6 +42,7 @@ pub(crate) static EDGES: [Edge; 8] = [
     secret("/spec/headers/*/value/valueFrom/secretKeyRef/name").only_if(is_in_header),
     config_map("/spec/headers/*/value/valueFrom/configMapKeyRef/name").only_if(is_in_header),
     Edge::new(&[], "/metadata/annotations/memgate.dev~1ark-memory", &[&MEMORY])
+        .in_home(Home::InText(of_annotation))
         .of_form(Form::Part)
         .of_memory(),
 ];
@@ -73,6 +74,13 @@ fn is_in_header(site: &Site<'_, Tree>, _memory: &Tree) -> bool {
 
 fn is_effective(value: &ValueOrSource<'_>, site: &Site<'_, Tree>) -> bool {
     matches!(value.effective(), EffectiveValue::Source(source) if ptr::eq(source.tree, site.holder))
+}
+
+/// The Memory of an annotation: `name` or `namespace/name`.
+fn of_annotation<'t>(text: &'t str, _pod: &'t Tree, namespace: &'t str) -> Named<'t> {
+    let text = text.trim();
+    let (namespace, name) = text.split_once('/').unwrap_or((namespace, text));
+    Named { namespace, name, key: None }
 }
 
 /// A Memory of this name in whatever namespace: each Query uses the one of its own.

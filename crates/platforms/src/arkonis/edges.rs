@@ -22,7 +22,7 @@ static SWARM_MEMORIES: [&Kind; 1] = [&KUBESWARM.memory];
 pub(crate) static BY_MEMORY: Index = Index { place: 1, keys: |object| memory_used(&EDGES, object) };
 
 /// The rows.
-pub(crate) static EDGES: [Edge; 14] = [
+pub(crate) static EDGES: [Edge; 15] = [
     memory(Edge::new(&[&ARKONIS.agent], MEMORY_REF, &[&ARKONIS.memory])),
     memory(Edge::new(&[&ARKONIS_OLD.agent], MEMORY_REF, &[&ARKONIS_OLD.memory])),
     memory(Edge::new(&[&AGENTOPS.agent], MEMORY_REF, &[&AGENTOPS.memory])),
@@ -45,6 +45,7 @@ pub(crate) static EDGES: [Edge; 14] = [
         .only_if(|site, it| is_used(site, it, Backend::VectorStore)),
     secret(&SWARM_MEMORIES, "/spec/embedding/apiKeyRef/name", Key::Beside("key"))
         .only_if(|site, it| is_used(site, it, Backend::VectorStore)),
+    Edge::new(&[&KUBESWARM.agent], "/spec/agents/*/agentRef/name", &[&KUBESWARM.agent]),
     Edge::new(&[], "/metadata/labels/arkonis.dev~1deployment", &[&ARKONIS.agent, &ARKONIS_OLD.agent])
         .of_memory(),
     Edge::new(&[], "/metadata/labels/kubeswarm~1deployment", &[&KUBESWARM.agent]).of_memory(),

@@ -7,7 +7,7 @@ use memgate_model::tree::Tree;
 
 use crate::references::{CONFIG_MAPS, SECRETS};
 
-use super::api::{MEMORY_BACKEND, STATE_AGENT, TASK, TASK_TYPE_AI};
+use super::api::{AGENT, MEMORY_BACKEND, STATE_AGENT, TASK, TASK_TYPE_AI};
 use super::codes::{AGENT_MISSING, ENV_SOURCE_MISSING, SECRET_MISSING};
 use super::setting::Setting;
 
@@ -19,7 +19,7 @@ static TASKS: [&Kind; 1] = [&TASK];
 pub(crate) static BY_MEMORY: Index = Index { place: 1, keys: |object| memory_used(&EDGES, object) };
 
 /// The rows.
-pub(crate) static EDGES: [Edge; 4] = [
+pub(crate) static EDGES: [Edge; 5] = [
     Edge::new(&[&TASK], "/spec/agentRef/name", &[&STATE_AGENT])
         .in_home(Home::Beside("namespace"))
         .only_if(|site, task| {
@@ -27,6 +27,8 @@ pub(crate) static EDGES: [Edge; 4] = [
             is_text && task.text_at(&["spec", "type"]) == Some(TASK_TYPE_AI)
         })
         .warns(&AGENT_MISSING, ""),
+    Edge::new(&[&AGENT], "/spec/coordination/allowedAgents/*/name", &[&STATE_AGENT])
+        .in_home(Home::Beside("namespace")),
     source("/spec/env/*/valueFrom/secretKeyRef/name", &SECRETS),
     source("/spec/env/*/valueFrom/configMapKeyRef/name", &CONFIG_MAPS),
     Edge::new(&[&MEMORY_BACKEND], "/spec/clientAuth/bearerTokenSecretRef/name", &SECRETS)
