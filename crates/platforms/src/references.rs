@@ -272,7 +272,7 @@ mod tests {
     use memgate_model::edge::{Edge, Home, Key};
     use memgate_primitives::pointer::Pointer;
 
-    /// The fields of a row: the name, and what stands beside it.
+    /// The fields of a row: the name, and those beside it.
     fn fields(edge: &Edge) -> Vec<Pointer> {
         let name = Pointer::new(edge.path.replace('*', "0"));
         let parent = name.parent().unwrap_or_default();
