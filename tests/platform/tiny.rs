@@ -44,6 +44,7 @@ pub(crate) static FAMILY: Family = Family {
         open_kinds: &[],
         changes_only: false,
         ratchets: false,
+        follows: &[],
         reads: &[],
     },
     edges: &[],

@@ -141,6 +141,8 @@ pub struct Validation {
     /// Whether `validate` itself turns denials that an update does not cause into warnings. If not, the caller
     /// compares the denials with those of the stored object.
     pub ratchets: bool,
+    /// The codes of findings that only say that another object, the first one elsewhere, is denied.
+    pub follows: &'static [&'static Code],
     /// The fields that findings read besides the one at which they stand, `spec.agentConfigs[].name`. Where a later step
     /// fills in one of them, in a file, such a finding is not known.
     pub reads: &'static [(&'static Code, &'static [&'static str])],

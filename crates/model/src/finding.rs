@@ -166,8 +166,6 @@ pub struct Finding {
     pub at_key: bool,
     /// Whether this is about the effects of an allowed change. It is left out if the change is refused.
     pub when_allowed: bool,
-    /// Whether this only says that another object, the first one elsewhere, has a fault.
-    pub follows: bool,
     /// Whether this is about a value that an edit corrects. The mutating call reports it, since the validating
     /// one no longer sees that value.
     pub on_rewrite: bool,
@@ -195,7 +193,6 @@ impl Finding {
             missing: Vec::new(),
             at_key: false,
             when_allowed: false,
-            follows: false,
             on_rewrite: false,
         }
     }
@@ -375,12 +372,6 @@ impl Finding {
     #[must_use]
     pub fn when_allowed(self) -> Self {
         Self { when_allowed: true, ..self }
-    }
-
-    /// The same finding, which only says that another object has a fault.
-    #[must_use]
-    pub fn following(self) -> Self {
-        Self { follows: true, ..self }
     }
 
     /// The same finding, reported by the call that makes the edit.

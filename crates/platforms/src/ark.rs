@@ -52,6 +52,7 @@ pub static FAMILY: Family = Family {
         open_kinds: &[],
         changes_only: false,
         ratchets: true,
+        follows: &[],
         reads: &[],
     },
     edges: &edges::EDGES,

@@ -48,6 +48,7 @@ pub static FAMILY: Family = Family {
         open_kinds: &[],
         changes_only: false,
         ratchets: false,
+        follows: &[&codes::MEMORY_INVALID, &codes::POD_MEMORY_INVALID],
         reads: &[
             (&codes::ENDPOINT_NOT_URL, &["spec.vectorStore.provider"]),
             (&codes::POD_NO_AGENT_CONTAINER, &["spec.containers[].name"]),

@@ -68,6 +68,7 @@ pub static FAMILY: Family = Family {
         open_kinds: &[],
         changes_only: true,
         ratchets: false,
+        follows: &[],
         reads: READS,
     },
     edges: &edges::EDGES,

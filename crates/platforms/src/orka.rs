@@ -57,6 +57,7 @@ pub static FAMILY: Family = Family {
         open_kinds: &[],
         changes_only: true,
         ratchets: false,
+        follows: &[],
         reads: &[
             (&codes::TOOL_DISABLE_NO_EFFECT, &["metadata.annotations.memgate.dev/orka-memory-tools"]),
             (&codes::POD_NAMESPACE_DIFFERS, &["metadata.namespace"]),

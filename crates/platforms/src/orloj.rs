@@ -51,6 +51,7 @@ pub static FAMILY: Family = Family {
         open_kinds: &[],
         changes_only: false,
         ratchets: false,
+        follows: &[],
         reads: &[
             (&codes::POD_AGENT_MISSING, &["metadata.labels.orloj.dev/agent"]),
             (&codes::POD_CONTAINER_MISSING, &["spec.containers[].name"]),

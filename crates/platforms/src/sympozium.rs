@@ -99,6 +99,7 @@ pub static FAMILY: Family = Family {
         open_kinds: &api::SESSIONS,
         changes_only: false,
         ratchets: false,
+        follows: &[],
         reads: READS,
     },
     edges: &edges::EDGES,

@@ -167,9 +167,7 @@ fn find<'s>(
             let message = format!("{} is invalid: {}", found.memory_title(), first.message);
             let pointer = label_pointer(agent_label.key);
             let unmet = unmet(Reason::ReferenceInvalid, &POD_MEMORY_INVALID, pointer, message);
-            let mut unmet = unmet_by(unmet, memory, first.pointer.clone(), "invalid");
-            unmet.unmet.iter_mut().for_each(|finding| finding.follows = true);
-            Err(unmet)
+            Err(unmet_by(unmet, memory, first.pointer.clone(), "invalid"))
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use memgate_model::finding::{Finding, Severity};
+use memgate_model::finding::{Code, Finding, Severity};
 use memgate_model::object::Reference;
 use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
@@ -24,8 +24,11 @@ pub(super) fn name_users(all: &mut [Decided], snapshot: &Snapshot) {
         }
         denied.insert(object);
     }
+    let families = &snapshot.settings.families;
+    let follows: Vec<&Code> = families.iter().flat_map(|family| family.validation.follows).copied().collect();
     let repeats = |finding: &Finding| {
-        let of = finding.elsewhere.first().filter(|_| finding.follows && finding.severity != Severity::Deny);
+        let warns = finding.severity != Severity::Deny && follows.contains(&finding.code);
+        let of = finding.elsewhere.first().filter(|_| warns);
         of.is_some_and(|cause| denied.contains(&cause.object))
     };
     for decided in all.iter_mut().filter(|_| !denied.is_empty()) {

@@ -73,7 +73,7 @@ fn invalid(dialect: &'static Dialect, memory: &Object, pointer: Pointer) -> Opti
     let first = memory.defect(|tree| first_denial(dialect, tree))?;
     let message = format!("{} {} is invalid: {}", dialect.memory.kind, quoted(&memory.name), first.message);
     let finding = Finding::warn(&MEMORY_INVALID, pointer, message);
-    Some(finding.elsewhere(memory, first.pointer.clone(), "invalid").following())
+    Some(finding.elsewhere(memory, first.pointer.clone(), "invalid"))
 }
 
 /// The pointer to the backend in settings.
