@@ -429,6 +429,11 @@ impl KindState {
         self.indexes.find(index, key.to_owned(), &self.objects)
     }
 
+    /// How many objects have this key in the index.
+    pub(super) fn count(&self, index: &'static Index, key: &str) -> usize {
+        self.indexes.count(index, key, &self.objects)
+    }
+
     /// Whether all objects that are here are held.
     pub(super) const fn holds_all(&self) -> bool {
         self.not_held() == 0

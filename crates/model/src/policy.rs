@@ -22,6 +22,8 @@ pub struct Policies {
     by_name: BTreeMap<String, Arc<Policy>>,
     /// The policies that may have findings about pods: few policies, and every decision about a pod asks for them.
     of_pods: BTreeMap<String, Arc<Policy>>,
+    /// The names of those that read how many agents use a memory, which is seldom counted.
+    of_users: BTreeSet<String>,
     exemptions: BTreeMap<(String, String), Arc<Exemption>>,
     /// The exemptions of each policy, by its name.
     by_policy: BTreeMap<String, Vec<Arc<Exemption>>>,
@@ -31,7 +33,10 @@ impl Policies {
     /// Adds a policy, or replaces the policy of the same name.
     pub fn insert(&mut self, policy: impl Into<Arc<Policy>>) {
         let policy = policy.into();
-        self.of_pods.remove(&policy.name);
+        self.remove(&policy.name);
+        if policy.rules.iter().any(|rule| rule.check.paths().contains(&"users")) {
+            self.of_users.insert(policy.name.clone());
+        }
         if policy.judges_pods() {
             self.of_pods.insert(policy.name.clone(), Arc::clone(&policy));
         }
@@ -42,6 +47,7 @@ impl Policies {
     pub fn clear(&mut self) {
         self.by_name.clear();
         self.of_pods.clear();
+        self.of_users.clear();
     }
 
     /// Removes all exemptions.
@@ -54,6 +60,7 @@ impl Policies {
     pub fn remove(&mut self, name: &str) {
         self.by_name.remove(name);
         self.of_pods.remove(name);
+        self.of_users.remove(name);
     }
 
     /// Adds an exemption, or replaces the exemption of the same name.
@@ -96,6 +103,11 @@ impl Policies {
     fn of(&self, question: Question) -> impl Iterator<Item = &Arc<Policy>> {
         let policies = if question == Question::Pod { &self.of_pods } else { &self.by_name };
         policies.values().filter(move |policy| question != Question::Defaults || !policy.defaults.is_empty())
+    }
+
+    /// Whether a policy reads how many agents use a memory.
+    pub fn read_users(&self) -> bool {
+        !self.of_users.is_empty()
     }
 
     /// A policy by name.

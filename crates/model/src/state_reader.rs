@@ -193,6 +193,15 @@ impl<'s> StateReader<'s> {
         self.peek_indexed(kind, index, key)
     }
 
+    /// How many known objects have this key. Notes the kind as unknown unless its list counts as complete.
+    pub fn count_indexed(&mut self, kind: &'static Kind, index: &'static Index, key: &str) -> usize {
+        let state = self.kinds.get(kind);
+        if state.is_none_or(|state| !state.knows_all(None)) {
+            self.note_unknown(kind, "", "");
+        }
+        state.map_or(0, |state| state.count(index, key))
+    }
+
     /// The known objects with this key, by namespace and name. Notes those that are not held, as far as the key is in
     /// their name and annotations.
     pub fn peek_indexed(

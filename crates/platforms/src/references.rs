@@ -72,23 +72,34 @@ pub fn count_users(
     view: &mut MemoryView,
     state: &mut StateReader<'_>,
 ) {
+    let itself = state.peek(subject.kind, subject.namespace, subject.name);
+    let used_before = itself.map(|object| (family.by_memory.keys)(object)).unwrap_or_default();
     let is_agent = |kind: &&'static Kind| !family.views.transient.contains(kind);
-    let itself = (subject.kind, subject.namespace, subject.name);
-    let mut count = |memory: &mut MemoryView, own: i64| {
-        let used = family.edges.iter().filter(|edge| edge.uses_memory).flat_map(|edge| edge.to);
-        let Some(kind) = used.copied().find(|kind| kind.kind == memory.kind) else { return };
-        let others = users(family, (kind, &memory.namespace, &memory.name), state).into_iter();
-        let others = others
-            .filter(|user| is_agent(&user.kind) && (user.kind, &*user.namespace, &*user.name) != itself);
-        let count = own + i64::try_from(others.count()).unwrap_or(i64::MAX - own);
-        memory.put("users", "/metadata/name", Some(count));
+    let own = usize::from(is_agent(&subject.kind));
+    let mut count = |memory: &mut MemoryView, is_used: bool| {
+        let is_it = |edge: &&Edge| edge.uses_memory && edge.to.iter().any(|kind| kind.kind == memory.kind);
+        let mut keys: Vec<(&Kind, String)> = Vec::new();
+        for edge in family.edges.iter().filter(is_it) {
+            let key = edge.key_of(&memory.namespace, &memory.name);
+            keys.extend(edge.from.iter().filter(|kind| is_agent(kind)).map(|kind| (*kind, key.clone())));
+        }
+        keys.sort();
+        keys.dedup();
+        if keys.is_empty() {
+            return;
+        }
+        let is_counted = |key: &String| is_used && used_before.iter().any(|used| **used == **key);
+        let known = keys.iter().any(|(kind, key)| *kind == subject.kind && is_counted(key));
+        let all =
+            keys.iter().map(|(kind, key)| state.count_indexed(kind, family.by_memory, key)).sum::<usize>();
+        let users = all + if is_used && !known { own } else { 0 };
+        memory.put("users", "/metadata/name", i64::try_from(users).ok());
     };
     if view.role == Role::Memory {
-        count(view, 0);
+        count(view, false);
     }
-    let own = i64::from(is_agent(&subject.kind));
     for source in &mut view.sources {
-        count(&mut source.view, own);
+        count(&mut source.view, true);
     }
 }
 

@@ -48,10 +48,12 @@ pub(super) fn of_resource<'s>(
     let judged = judged(family, subject, asked, snapshot);
     let Some(judged) = judged else { return Judgement::default() };
     judge(&judged, snapshot, state, |state| {
-        let new = views::of_object(family, subject, state)?;
+        let counts_users = snapshot.policies.read_users();
+        let new = views::of_object(family, subject, counts_users, state)?;
         let old = subject.old.filter(|_| judged.old.is_some());
-        let old = old
-            .and_then(|old| views::of_object(family, &Subject { object: old, old: None, ..*subject }, state));
+        let old = old.and_then(|old| {
+            views::of_object(family, &Subject { object: old, old: None, ..*subject }, counts_users, state)
+        });
         Some(Views { new, old, object: None })
     })
 }

@@ -44,19 +44,22 @@ fn resource_view(
         memgate_platforms::validated(&snapshot.settings.families, &request.group, &request.kind)?;
     let object = Tree::parse_within(stored, &kind.schema, budget).ok()?;
     let (subject, mut state) = subject(kind, request, (&object, None), snapshot, budget);
-    let mut view = of_object(family, &subject, &mut state)?;
+    let mut view = of_object(family, &subject, true, &mut state)?;
     Written::new(stored).complete(&mut view);
     Some(view)
 }
 
-/// The view that a family has of an object, with the number of agents that name its memory.
+/// The view that a family has of an object; if it is wanted, with the number of agents that name its memory.
 pub(super) fn of_object(
     family: &'static Family,
     subject: &Subject<'_>,
+    counts_users: bool,
     state: &mut StateReader<'_>,
 ) -> Option<MemoryView> {
     let mut view = (family.views.of_object)(subject, state)?;
-    references::count_users(family, subject, &mut view, state);
+    if counts_users {
+        references::count_users(family, subject, &mut view, state);
+    }
     Some(view)
 }
 
