@@ -199,6 +199,7 @@ impl<'s> StateReader<'s> {
         if state.is_none_or(|state| !state.knows_all(None)) {
             self.note_unknown(kind, "", "");
         }
+        self.note_not_held(state, None);
         state.map_or(0, |state| state.count(index, key))
     }
 
