@@ -125,20 +125,19 @@ fn meant(
 ) -> (String, Option<String>) {
     let budget = state.budget();
     let kinds = edge.to.iter().copied();
-    let names: Vec<&str> = state.quietly(|state| {
+    let others: Vec<&str> = state.quietly(|state| {
         let objects = kinds.flat_map(|kind| state.list(kind, named.namespace).collect::<Vec<_>>());
-        let names = objects.map(|object| &*object.name).take(max_compared);
-        names.take_while(|name| budget.bytes(name.len())).collect()
+        let others = objects.map(|object| &*object.name).take(max_compared);
+        others.take_while(|other| budget.bytes(other.len())).collect()
     });
-    let hashed = names.iter().find(|name| has_hash(named.name, name));
-    let near = hashed.is_none().then(|| nearest(named.name, names.iter().copied())).flatten();
+    let hashed = others.iter().find(|other| has_hash(named.name, other)).copied();
+    let near = hashed.or_else(|| nearest(named.name, others.iter().copied()));
     // The name with a prefix is right for one overlay, and wrong for all others.
-    let by_kustomize = match hashed.copied().or(near) {
-        Some(name) => of_kustomize(named.name, name),
-        None => names.iter().find_map(|name| of_kustomize(named.name, name)),
+    let by_kustomize = match near {
+        Some(near) => of_kustomize(named.name, near),
+        None => others.iter().find_map(|other| of_kustomize(named.name, other)),
     };
-    let near = near.filter(|_| by_kustomize.is_none());
-    (did_you_mean(near), by_kustomize)
+    (did_you_mean(near.filter(|_| by_kustomize.is_none())), by_kustomize)
 }
 
 /// Whether a name is another one with the hash of a generator.
@@ -149,11 +148,12 @@ fn has_hash(name: &str, made: &str) -> bool {
 
 /// What to do about a name that kustomize made of the name that is missing.
 fn of_kustomize(missing: &str, made: &str) -> Option<String> {
-    let has_prefix = || made.strip_suffix(missing).is_some_and(|prefix| prefix.ends_with('-'));
-    let has_suffix = || made.strip_prefix(missing).is_some_and(|suffix| suffix.starts_with('-'));
-    let (cause, end) = match has_hash(missing, made) {
-        true => ("kustomize made", ';'),
-        false => (has_prefix() || has_suffix()).then_some(("if kustomize made", ','))?,
+    let is_longer = made.strip_suffix(missing).is_some_and(|prefix| prefix.ends_with('-'))
+        || made.strip_prefix(missing).is_some_and(|suffix| suffix.starts_with('-'));
+    let (cause, end) = if has_hash(missing, made) {
+        ("kustomize made", ';')
+    } else {
+        is_longer.then_some(("if kustomize made", ','))?
     };
     let made = quoted(made);
     Some(format!(
