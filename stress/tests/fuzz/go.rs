@@ -168,8 +168,12 @@ fn reads_repeated_keys_alike(go: &mut Go) -> Result<()> {
             put(&scene.object, &scene.object, runner.rng(), &mut text);
             let name = format!("{file}: {}: {text}", scene.case.name);
             let Ok(read) = go.read(text.as_bytes())? else { continue };
-            let ours = decide_on(&scene, text.as_bytes())?.with_context(|| name.clone())?;
-            let theirs = decide_on(&scene, read.as_bytes())?.with_context(|| name.clone())?;
+            let mut ours = decide_on(&scene, text.as_bytes())?.with_context(|| name.clone())?;
+            let mut theirs = decide_on(&scene, read.as_bytes())?.with_context(|| name.clone())?;
+            // A field that no version has is reported where it is written, also in a value that a later one replaces.
+            for decision in [&mut ours, &mut theirs] {
+                decision.findings.retain(|finding| !finding.code.name.ends_with("/unknown-field"));
+            }
             same(&name, &ours, &theirs)?;
             compared += 1;
         }
