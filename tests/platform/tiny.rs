@@ -55,6 +55,7 @@ pub(crate) static FAMILY: Family = Family {
         crds: &[|| include_str!("tiny/notebook.yaml").into()],
         hints: "",
         spellings: "",
+        references: "",
         stand_in: SchemaStandIn {
             code: &codes::SCHEMA,
             wrong_type: &codes::SCHEMA,

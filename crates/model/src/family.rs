@@ -170,6 +170,8 @@ pub struct Definitions {
     pub hints: &'static str,
     /// What users write for fields that those definitions lack, in YAML; `memgate_platforms::spellings` says in which form.
     pub spellings: &'static str,
+    /// References without a finding, in YAML; `memgate_platforms::other_references` says in which form.
+    pub references: &'static str,
     /// The use of those definitions for files, in place of an apiserver.
     pub stand_in: SchemaStandIn,
     /// The line of the platform that ends, where the next one does not read its objects.

@@ -63,6 +63,7 @@ pub static FAMILY: Family = Family {
         crds: &[|| packed!("ark.yaml")],
         hints: include_str!("ark/hints.yaml"),
         spellings: include_str!("ark/spellings.yaml"),
+        references: include_str!("ark/references.yaml"),
         stand_in: SchemaStandIn {
             code: &codes::SCHEMA,
             wrong_type: &codes::SCHEMA,

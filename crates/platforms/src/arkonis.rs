@@ -66,6 +66,7 @@ pub static FAMILY: Family = Family {
         ],
         hints: include_str!("arkonis/hints.yaml"),
         spellings: include_str!("arkonis/spellings.yaml"),
+        references: include_str!("arkonis/references.yaml"),
         stand_in: SchemaStandIn {
             code: &codes::SCHEMA,
             wrong_type: &codes::FIELD_TYPE,

@@ -79,6 +79,7 @@ pub static FAMILY: Family = Family {
         crds: &[|| packed!("kagent.yaml"), || packed!("kagent-older.yaml")],
         hints: include_str!("kagent/hints.yaml"),
         spellings: include_str!("kagent/spellings.yaml"),
+        references: include_str!("kagent/references.yaml"),
         stand_in: SchemaStandIn {
             code: &codes::SCHEMA,
             wrong_type: &codes::FIELD_TYPE,

@@ -19,6 +19,7 @@ pub mod message;
 pub mod orka;
 pub mod orloj;
 mod other_kinds;
+pub mod other_references;
 mod packed;
 mod prelude;
 pub mod references;

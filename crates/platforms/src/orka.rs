@@ -72,6 +72,7 @@ pub static FAMILY: Family = Family {
         crds: &[|| packed!("orka.yaml")],
         hints: include_str!("orka/hints.yaml"),
         spellings: include_str!("orka/spellings.yaml"),
+        references: include_str!("orka/references.yaml"),
         stand_in: SchemaStandIn {
             code: &codes::SCHEMA,
             wrong_type: &codes::SCHEMA,

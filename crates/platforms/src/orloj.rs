@@ -65,6 +65,7 @@ pub static FAMILY: Family = Family {
         crds: &[|| packed!("orloj.yaml")],
         hints: include_str!("orloj/hints.yaml"),
         spellings: include_str!("orloj/spellings.yaml"),
+        references: include_str!("orloj/references.yaml"),
         stand_in: SchemaStandIn {
             code: &codes::SCHEMA,
             wrong_type: &codes::SCHEMA,

@@ -114,6 +114,7 @@ pub static FAMILY: Family = Family {
         ],
         hints: include_str!("sympozium/hints.yaml"),
         spellings: include_str!("sympozium/spellings.yaml"),
+        references: include_str!("sympozium/references.yaml"),
         stand_in: SchemaStandIn {
             code: &codes::SCHEMA,
             wrong_type: &codes::TYPE_INVALID,

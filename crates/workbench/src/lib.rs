@@ -73,3 +73,4 @@ pub mod explain;
 pub mod cases;
 pub mod injected;
 pub mod kind_schema;
+pub mod kustomize;
