@@ -209,22 +209,34 @@ fn meant<'s>(
         let compared = objects.map(|object| &*object.name).take(max_compared);
         compared.take_while(|name| budget.bytes(name.len())).collect()
     });
-    nearest(named.name, known.iter().copied())
-        .ok_or_else(|| known.into_iter().find_map(|made| of_kustomize(named.name, made)))
+    let hashed = known.iter().find(|made| has_hash(named.name, made));
+    let near = hashed.is_none().then(|| nearest(named.name, known.iter().copied())).flatten();
+    // The name with a prefix is right for one overlay, and wrong for all others.
+    let by_kustomize = match hashed.copied().or(near) {
+        Some(name) => of_kustomize(named.name, name),
+        None => known.iter().find_map(|name| of_kustomize(named.name, name)),
+    };
+    near.filter(|_| by_kustomize.is_none()).ok_or(by_kustomize)
+}
+
+/// Whether a name is another one with the hash of a generator.
+fn has_hash(name: &str, made: &str) -> bool {
+    let hash = made.strip_prefix(name).and_then(|rest| rest.strip_prefix('-'));
+    hash.is_some_and(|it| it.len() == HASH_CHARS && it.bytes().all(|b| HASH_ALPHABET.contains(&b)))
 }
 
 /// What to do about a name that kustomize made of the name that is missing.
 fn of_kustomize(missing: &str, made: &str) -> Option<String> {
-    let hash = made.strip_prefix(missing).and_then(|rest| rest.strip_prefix('-'));
-    let is_hash =
-        hash.is_some_and(|it| it.len() == HASH_CHARS && it.bytes().all(|b| HASH_ALPHABET.contains(&b)));
-    let is_prefixed = || made.strip_suffix(missing).is_some_and(|prefix| prefix.ends_with('-'));
-    let is_suffixed = || made.strip_prefix(missing).is_some_and(|suffix| suffix.starts_with('-'));
-    let (is_made, verb) =
-        if is_hash { (true, "made") } else { (is_prefixed() || is_suffixed(), "may have made") };
-    is_made.then(|| {
-        format!("kustomize {verb} \"{made}\" of it; add the output of `memgate schema kustomize` to its configurations")
-    })
+    let has_prefix = || made.strip_suffix(missing).is_some_and(|prefix| prefix.ends_with('-'));
+    let has_suffix = || made.strip_prefix(missing).is_some_and(|suffix| suffix.starts_with('-'));
+    let (cause, end) = match has_hash(missing, made) {
+        true => ("kustomize made", ';'),
+        false => (has_prefix() || has_suffix()).then_some(("if kustomize made", ','))?,
+    };
+    let made = quoted(made);
+    Some(format!(
+        "{cause} {made} of it{end} list the output of `memgate schema kustomize` under `configurations:` of the kustomization"
+    ))
 }
 
 /// The hash of a generator. Source: sigs.k8s.io/kustomize, api/hasher, `encode`.
@@ -321,8 +333,8 @@ mod tests {
     fn knows_what_kustomize_makes_of_a_name() {
         for (made, verb) in [
             ("notes-redis-964fm59bd5", Some("kustomize made")),
-            ("notes-redis-prod", Some("kustomize may have made")),
-            ("dev-notes-redis", Some("kustomize may have made")),
+            ("notes-redis-prod", Some("if kustomize made")),
+            ("dev-notes-redis", Some("if kustomize made")),
             ("notes-redi", None),
             ("xnotes-redis", None),
             ("notes-redis", None),
