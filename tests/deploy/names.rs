@@ -38,7 +38,7 @@ impl Row {
             json!({"apiVersion": self.api_version, "kind": self.kind, "metadata": {"name": name}});
         match object.get_mut(root) {
             Some(metadata) => {
-                metadata.as_object_mut().expect("a map").extend(inner.as_object().cloned().expect("a map"))
+                metadata.as_object_mut().expect("a map").extend(inner.as_object().cloned().expect("a map"));
             }
             None => object[root] = inner,
         }
@@ -48,7 +48,7 @@ impl Row {
     /// The value in the field of a rendered object of this name.
     fn value<'o>(&self, objects: &'o Objects, name: &str) -> &'o Value {
         let object = objects.values().find(|it| it["kind"] == *self.kind && it["metadata"]["name"] == name);
-        let object = object.unwrap_or_else(|| panic!("{} {name} is not there", self.kind));
+        let object = object.expect("the object is there");
         let first = |value: &'o Value| value.get(0).unwrap_or(value);
         self.steps.iter().fold(object, |here, step| first(&here[step]))
     }

@@ -59,12 +59,10 @@ fn read(text: &'static str) -> Vec<OtherReference> {
 /// Adds the rows of the fields below `holder`.
 fn collect(from: &GroupKind, holder: &str, fields: &Map<String, Value>, found: &mut Vec<OtherReference>) {
     for (field, target) in fields {
-        let (field, with_namespace) =
-            field.strip_suffix("{name, namespace}").map_or((field.as_str(), false), |parent| (parent, true));
-        let path = format!("{holder}/{}", field.replace("[]", "/*").replace('.', "/"));
-        let (path, namespace) = match with_namespace {
-            true => (format!("{path}name"), Some(format!("{path}namespace"))),
-            false => (path, None),
+        let pointer = |field: &str| format!("{holder}/{}", field.replace("[]", "/*").replace('.', "/"));
+        let (path, namespace) = match field.strip_suffix("{name, namespace}") {
+            Some(parent) => (pointer(parent) + "name", Some(pointer(parent) + "namespace")),
+            None => (pointer(field), None),
         };
         let row = |to: &Value| {
             let to = kind(to.as_str()?, &from.group);

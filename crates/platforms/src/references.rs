@@ -209,11 +209,11 @@ fn meant<'s>(
         let compared = objects.map(|object| &*object.name).take(max_compared);
         compared.take_while(|name| budget.bytes(name.len())).collect()
     });
-    let hashed = known.iter().find(|made| has_hash(named.name, made));
-    let near = hashed.is_none().then(|| nearest(named.name, known.iter().copied())).flatten();
+    let hashed = known.iter().find(|made| has_hash(named.name, made)).copied();
+    let near = hashed.or_else(|| nearest(named.name, known.iter().copied()));
     // The name with a prefix is right for one overlay, and wrong for all others.
-    let by_kustomize = match hashed.copied().or(near) {
-        Some(name) => of_kustomize(named.name, name),
+    let by_kustomize = match near {
+        Some(near) => of_kustomize(named.name, near),
         None => known.iter().find_map(|name| of_kustomize(named.name, name)),
     };
     near.filter(|_| by_kustomize.is_none()).ok_or(by_kustomize)
@@ -227,11 +227,12 @@ fn has_hash(name: &str, made: &str) -> bool {
 
 /// What to do about a name that kustomize made of the name that is missing.
 fn of_kustomize(missing: &str, made: &str) -> Option<String> {
-    let has_prefix = || made.strip_suffix(missing).is_some_and(|prefix| prefix.ends_with('-'));
-    let has_suffix = || made.strip_prefix(missing).is_some_and(|suffix| suffix.starts_with('-'));
-    let (cause, end) = match has_hash(missing, made) {
-        true => ("kustomize made", ';'),
-        false => (has_prefix() || has_suffix()).then_some(("if kustomize made", ','))?,
+    let is_longer = made.strip_suffix(missing).is_some_and(|prefix| prefix.ends_with('-'))
+        || made.strip_prefix(missing).is_some_and(|suffix| suffix.starts_with('-'));
+    let (cause, end) = if has_hash(missing, made) {
+        ("kustomize made", ';')
+    } else {
+        is_longer.then_some(("if kustomize made", ','))?
     };
     let made = quoted(made);
     Some(format!(

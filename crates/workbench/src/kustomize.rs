@@ -80,8 +80,12 @@ struct Rows {
 pub fn configurations() -> String {
     let mut rows = Rows::default();
     for family in memgate_platforms::ALL {
-        family.edges.iter().for_each(|edge| rows.add_edge(edge, family));
-        other_references(family).iter().for_each(|reference| rows.add_other(reference));
+        for edge in family.edges {
+            rows.add_edge(edge, family);
+        }
+        for reference in other_references(family) {
+            rows.add_other(reference);
+        }
     }
     rows.to_text()
 }
