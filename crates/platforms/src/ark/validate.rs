@@ -23,8 +23,11 @@ use super::FAMILY;
 use super::api::{ARK_CONFIG, DEFAULT, MEMORY, QUERY};
 use super::codes::{
     CONFIG_DEFAULT_MEMORY_NAME, CONFIG_DEFAULT_MEMORY_NAMESPACE, CONFIG_NAME, CONFIG_QUERY_TTL,
-    CONFIG_QUERY_TTL_SHORT, MEMORY_ADDRESS_PLAIN_HTTP, MEMORY_DELETE_REFERENCED, QUERY_MEMORY_CHANGED,
+    CONFIG_QUERY_TTL_SHORT, MEMORY_ADDRESS_PLAIN_HTTP, MEMORY_DEFAULT_RENAMED, MEMORY_DELETE_REFERENCED,
+    QUERY_MEMORY_CHANGED,
 };
+use super::default::{DefaultMemory, default_memory};
+use super::edges::EDGES;
 
 /// All findings about the subject, in any order.
 pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
@@ -36,6 +39,7 @@ pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     if *subject.kind == MEMORY {
         findings.extend(address::findings(subject, state));
         header::findings(subject, state, &mut findings);
+        findings.extend(renamed_default(subject, state));
     } else if *subject.kind == QUERY {
         findings.extend(query::findings(subject, state));
     } else if *subject.kind == ARK_CONFIG {
@@ -98,6 +102,34 @@ fn config_name(object: &Tree) -> Option<Finding> {
     };
     let message = format!("ARK reads only the ArkConfig named \"default\", not {}", quoted(name));
     (name != DEFAULT).then(|| Finding::warn(&CONFIG_NAME, Pointer::new("/metadata/name"), message))
+}
+
+/// Warns about the Memory `default` with a prefix or a suffix of kustomize, in files: Queries that name no Memory do not
+/// find it. It has one if all these Queries have the same, and none of their namespace is the default.
+fn renamed_default(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Finding> {
+    let (prefix, suffix) = subject.name.split_once(DEFAULT)?;
+    let is_added = prefix.is_empty() != suffix.is_empty()
+        && (prefix.is_empty() || prefix.ends_with('-'))
+        && (suffix.is_empty() || suffix.starts_with('-'));
+    if !is_added || !state.of_files() {
+        return None;
+    }
+    let key = EDGES.first()?.key_of(subject.namespace, DEFAULT);
+    let query = state.indexed(&QUERY, FAMILY.by_memory, &key).next()?;
+    let is_renamed = |query: &Object| query.name.starts_with(prefix) && query.name.ends_with(suffix);
+    let are_renamed = state.indexed(&QUERY, FAMILY.by_memory, &key).all(is_renamed);
+    let mut has_default = || matches!(default_memory(subject.namespace, state), DefaultMemory::Memory { .. });
+    if !are_renamed || has_default() {
+        return None;
+    }
+    let (added, field) = if suffix.is_empty() { (prefix, "namePrefix") } else { (suffix, "nameSuffix") };
+    let message = format!(
+        "metadata.name: Queries without spec.memory use the Memory \"default\", which {field} {} renamed",
+        quoted(added)
+    );
+    let finding = Finding::warn(&MEMORY_DEFAULT_RENAMED, Pointer::new("/metadata/name"), message);
+    let help = format!("keep the Memory in a kustomization without {field}, or name it in the Queries");
+    Some(finding.help(help).elsewhere(query, Pointer::new("/spec"), "has no spec.memory"))
 }
 
 /// Whether a violation is not reported. The rules about ports have better messages, and of a Query the platform itself
