@@ -4,6 +4,7 @@
 pub(crate) mod api;
 pub(crate) mod codes;
 pub(crate) mod default;
+pub(crate) mod edges;
 pub(crate) mod inject;
 pub(crate) mod validate;
 pub(crate) mod view;
@@ -11,7 +12,6 @@ pub(crate) mod view;
 use std::sync::LazyLock;
 
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
-use memgate_model::object::index::BY_NAME;
 use memgate_platforms::in_cel;
 
 /// The row of the platform.
@@ -47,8 +47,8 @@ pub(crate) static FAMILY: Family = Family {
         follows: &[],
         reads: &[],
     },
-    edges: &[],
-    by_memory: &BY_NAME,
+    edges: &edges::EDGES,
+    by_memory: &edges::BY_MEMORY,
     codes: &codes::ALL,
     in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("tiny/cel.yaml"))),
     definitions: Definitions {
