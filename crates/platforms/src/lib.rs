@@ -12,6 +12,7 @@ mod authority;
 pub mod common;
 pub mod container_view;
 pub mod endpoint_view;
+mod fields;
 pub mod in_cel;
 pub mod inject;
 pub mod kagent;
