@@ -13,15 +13,14 @@ const BACKENDS: [&str; 3] = [IN_CONTEXT.name, REDIS.name, VECTOR_STORE.name];
 
 /// Where memory is kept.
 pub(crate) const BACKEND: MemoryField = MemoryField::text("/spec/backend")
-    .values(&BACKENDS, &[])
-    .refuses_others(&BACKEND_UNKNOWN, Some(["memory", IN_CONTEXT.name]))
+    .values(&BACKENDS, &[], Some(&BACKEND_UNKNOWN))
+    .synonym("memory", IN_CONTEXT.name)
     .required(&BACKEND_REQUIRED)
     .variable("AGENT_MEMORY_BACKEND");
 
 /// The same in settings.
-pub(crate) const SETTINGS_BACKEND: MemoryField = MemoryField::text("/spec/memoryBackend")
-    .values(&BACKENDS, &[])
-    .refuses_others(&MEMORY_BACKEND_UNKNOWN, None);
+pub(crate) const SETTINGS_BACKEND: MemoryField =
+    MemoryField::text("/spec/memoryBackend").values(&BACKENDS, &[], Some(&MEMORY_BACKEND_UNKNOWN));
 
 /// The Secret with the URL of Redis.
 pub(crate) const REDIS_SECRET: MemoryField =
@@ -42,15 +41,14 @@ pub(crate) const MAX_ENTRIES: MemoryField = MemoryField::number("/spec/redis/max
 
 /// The vector database.
 pub(crate) const PROVIDER: MemoryField = MemoryField::text("/spec/vectorStore/provider")
-    .values(&["qdrant", "pinecone", "weaviate"], &[])
-    .refuses_others(&PROVIDER_UNKNOWN, None)
+    .values(&["qdrant", "pinecone", "weaviate"], &[], Some(&PROVIDER_UNKNOWN))
     .required(&PROVIDER_REQUIRED)
     .view("provider")
     .variable("AGENT_MEMORY_VECTOR_STORE_PROVIDER");
 
 /// The same in the successor.
 const SWARM_PROVIDER: MemoryField =
-    PROVIDER.values(&["qdrant", PGVECTOR], &["pinecone", "weaviate"]).refuses_others(&PROVIDER_UNKNOWN, None);
+    PROVIDER.values(&["qdrant", PGVECTOR], &["pinecone", "weaviate"], Some(&PROVIDER_UNKNOWN));
 
 /// The provider whose address is a connection string.
 pub(crate) const PGVECTOR: &str = "pgvector";
@@ -72,8 +70,8 @@ pub(crate) const COLLECTION_DEFAULT: &str = "agent-memories";
 
 /// The Secret with the API key of the vector database.
 pub(crate) const VECTOR_SECRET: MemoryField =
-    MemoryField::secret_name("/spec/vectorStore/secretRef/name", Key::Fixed("VECTOR_STORE_API_KEY"))
-        .required_in_reference(&VECTOR_SECRET_NAME)
+    MemoryField::optional_secret_name("/spec/vectorStore/secretRef/name", Key::Fixed("VECTOR_STORE_API_KEY"))
+        .required(&VECTOR_SECRET_NAME)
         .variable("AGENT_MEMORY_VECTOR_STORE_API_KEY");
 
 /// Seconds until the vector database drops an entry.
@@ -92,7 +90,7 @@ pub(crate) const EMBEDDING_MODEL: MemoryField =
 
 /// The provider of the embedding model. That of the default is the one that the name of the model tells.
 pub(crate) const EMBEDDING_PROVIDER: MemoryField = MemoryField::text("/spec/embedding/provider")
-    .values(&[OF_MODEL, "openai"], &["google", "voyageai"])
+    .values(&[OF_MODEL, "openai"], &["google", "voyageai"], None)
     .default(OF_MODEL)
     .read_as(embedding_provider)
     .view("embedding.provider")
@@ -102,7 +100,7 @@ const OF_MODEL: &str = "auto";
 
 /// The Secret with the API key of the embedding provider.
 pub(crate) const EMBEDDING_SECRET: MemoryField =
-    MemoryField::secret_name("/spec/embedding/apiKeyRef/name", Key::Beside("key"));
+    MemoryField::optional_secret_name("/spec/embedding/apiKeyRef/name", Key::Beside("key"));
 
 /// Within one task's context window only.
 pub(crate) const IN_CONTEXT: Backend = Backend { name: "in-context", section: None, fields: &[] };
@@ -151,8 +149,9 @@ pub(crate) static VARIABLES: [&str; 12] = [
 ];
 
 /// The URL `PROVIDER://ENDPOINT/COLLECTION`, without the endpoint's own scheme. The endpoint of pgvector is
-/// a connection string and is used unchanged.
+/// a connection string and is used unchanged. `None` without a vector store.
 fn vector_url(memory: &Memory<'_>) -> Option<String> {
+    memory.at(ENDPOINT.section())?;
     let text = |field| memory.text_or_default(field).unwrap_or_default();
     let [provider, endpoint, collection] = [&PROVIDER, &ENDPOINT, &COLLECTION].map(text);
     if provider == PGVECTOR {

@@ -9,8 +9,8 @@ mod advice;
 mod agent;
 mod memory;
 
-use crate::fields::one_of;
-use crate::message::first_of;
+use crate::fields::{Memory, MemoryField};
+use crate::message::{first_of, one_of};
 use crate::prelude::*;
 use crate::references::{self, MAX_USERS};
 use memgate_model::finding::Severity;
@@ -22,6 +22,7 @@ use memgate_schema::violation::{Rule, SchemaViolation, type_message};
 use super::FAMILY;
 use super::api::{DIALECTS, Dialect, KUBESWARM, MISNAMED_GROUP};
 use super::codes::{API_VERSION_NOT_SERVED, IN_USE_CHANGED, IN_USE_DELETED, SWARM_OLDER_VALUE};
+use super::fields::BACKEND;
 
 /// All findings about the subject, in any order.
 pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
@@ -125,7 +126,8 @@ fn misnamed(subject: &Subject<'_>) -> Vec<Finding> {
 fn changed(dialect: &'static Dialect, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Finding> {
     let old = subject.old?;
     let [old, new] = [old, subject.object].map(|object| dialect.fields.of(object));
-    if old.hands_on_same(&new) {
+    let in_pods = new.of_backend().iter().filter(|field| !field.variable.is_empty());
+    if [&BACKEND].into_iter().chain(in_pods).all(|field| handed_on(&old, field) == handed_on(&new, field)) {
         return None;
     }
     let users = users(subject, state);
@@ -160,6 +162,13 @@ fn user_names(kind: &str, users: &[&str]) -> Option<(&'static str, String)> {
     }
     let names: Vec<String> = users.iter().take(MAX_USERS).map(|name| quoted(name)).collect();
     (!users.is_empty()).then(|| ("them", format!("{kind}s {}", first_of(&names, users.len()))))
+}
+
+/// What agents are handed of a field, with defaults applied and negative numbers as 0. If that is equal in two versions,
+/// agents do not have to restart. An empty collection is handed on as it is, although memgate adds the default for it.
+fn handed_on<'t>(memory: &Memory<'t>, field: &MemoryField) -> (bool, Option<&'t str>, i64) {
+    let text = memory.text(field).or(field.default_text);
+    (memory.has(field.section()), text, memory.number(field))
 }
 
 #[cfg(test)]

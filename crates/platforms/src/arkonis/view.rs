@@ -3,7 +3,7 @@
 use crate::endpoint_view;
 use crate::fields::Backend;
 use crate::inject::own::{OwnReading, OwnVariable};
-use crate::inject::own_memory::{OwnRules, has_credential, view_of_pod};
+use crate::inject::own_memory::{OwnRules, Reads, has_credential, view_of_pod};
 use crate::url::inline_credential;
 use memgate_model::family::Subject;
 use memgate_model::kind::Kind;
@@ -94,7 +94,7 @@ fn use_own(view: &mut MemoryView, own: OwnReading<'_>, is_successor: bool) -> &'
         }
         match backend {
             None => view.endpoint = Some(EndpointView::unknown(EndpointSource::Literal, set.why())),
-            Some(backend) => backend.set_without_variables(view),
+            Some(backend) => set_without_variables(view, backend),
         }
     }
     let backend = backend(view);
@@ -117,6 +117,17 @@ fn use_own(view: &mut MemoryView, own: OwnReading<'_>, is_successor: bool) -> &'
         Some(_) if is_successor => &[ENDPOINT.variable, VECTOR_URL.variable],
         Some(_) => &[ENDPOINT.variable],
         None => &[REDIS_SECRET.variable, ENDPOINT.variable, VECTOR_URL.variable],
+    }
+}
+
+/// Sets what the program reads without a variable.
+fn set_without_variables(view: &mut MemoryView, backend: &Backend) {
+    for (_, path, reads) in backend.own_rows() {
+        match reads {
+            Reads::Limit => view.set(path, Some(0_i64)),
+            Reads::TextOr(default) => view.set(path, Some(default)),
+            Reads::Text | Reads::Nothing | Reads::CredentialFor(_) => {}
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use crate::prelude::*;
 
 /// The rules of the CRD's schema, for every backend.
 pub(super) fn schema_rules(dialect: &Dialect, object: &Tree) -> Vec<Finding> {
-    let mut findings = dialect.fields.of(object).of_schema();
+    let mut findings = dialect.fields.of(object).schema_findings();
     if dialect.successor {
         findings.extend(forbidden_sections(dialect, object));
     }
@@ -16,7 +16,7 @@ pub(super) fn schema_rules(dialect: &Dialect, object: &Tree) -> Vec<Finding> {
 
 /// The rules of the backend. Without this check the agent would run without its memory.
 pub(super) fn conditional_rules(dialect: &Dialect, object: &Tree) -> Vec<Finding> {
-    dialect.fields.of(object).of_backend()
+    dialect.fields.of(object).backend_findings()
 }
 
 /// Reports sections that the backend does not use, which the successor's CRD refuses.
