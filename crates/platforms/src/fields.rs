@@ -22,6 +22,10 @@ pub(crate) struct MemoryField {
     /// Its place in the object, as a JSON pointer.
     pub(crate) path: &'static str,
     form: Form,
+    /// The key that is read of the Secret.
+    pub(crate) key: Key,
+    /// Whether the object that refers to the Secret may be absent.
+    is_optional: bool,
     /// What an absent or empty text means.
     pub(crate) default_text: Option<&'static str>,
     /// What an absent number means.
@@ -29,9 +33,9 @@ pub(crate) struct MemoryField {
     /// The code of the finding if it is absent, or blank though its values are free.
     required: Option<&'static Code>,
     /// The known values; none where they are free.
-    values: Texts,
+    pub(crate) values: Texts,
     /// Those that only older releases accept.
-    older_values: Texts,
+    pub(crate) older_values: Texts,
     /// The code of other values; `None` where only the definition of the kind refuses them.
     unsupported: Option<&'static Code>,
     /// A word for a known value, with that value.
@@ -56,12 +60,8 @@ enum Form {
     Text,
     /// A number. A negative one counts as 0, which means this, for messages.
     Number(&'static str),
-    /// The name of a Secret, of which this key is read, in an object that refers to it.
-    SecretName {
-        key: Key,
-        /// Whether the object may be absent.
-        optional: bool,
-    },
+    /// The name of a Secret, in an object that refers to it.
+    SecretName,
 }
 
 impl MemoryField {
@@ -70,6 +70,8 @@ impl MemoryField {
         Self {
             path,
             form: Form::Text,
+            key: Key::None,
+            is_optional: false,
             default_text: None,
             default_number: 0,
             required: None,
@@ -90,12 +92,12 @@ impl MemoryField {
 
     /// The name of a Secret in an object that refers to it, and the key that is read.
     pub(crate) const fn secret_name(path: &'static str, key: Key) -> Self {
-        Self { form: Form::SecretName { key, optional: false }, ..Self::text(path) }
+        Self { form: Form::SecretName, key, ..Self::text(path) }
     }
 
     /// The same in an object that may be absent.
     pub(crate) const fn optional_secret_name(path: &'static str, key: Key) -> Self {
-        Self { form: Form::SecretName { key, optional: true }, ..Self::text(path) }
+        Self { is_optional: true, ..Self::secret_name(path, key) }
     }
 
     /// What an absent or empty text means.
@@ -110,13 +112,8 @@ impl MemoryField {
     }
 
     /// The values of this release, those that only older releases accept, and the code of the finding about others.
-    pub(crate) const fn values(
-        self,
-        values: Texts,
-        older_values: Texts,
-        unsupported: Option<&'static Code>,
-    ) -> Self {
-        Self { values, older_values, unsupported, ..self }
+    pub(crate) const fn values(self, known: Texts, older: Texts, code: Option<&'static Code>) -> Self {
+        Self { values: known, older_values: older, unsupported: code, ..self }
     }
 
     /// A word for a value, which the finding about the word names.
@@ -139,11 +136,6 @@ impl MemoryField {
         Self { read_as: Some(read), ..self }
     }
 
-    /// The key that is read of the Secret.
-    pub(crate) const fn secret_key(&self) -> Key {
-        if let Form::SecretName { key, .. } = self.form { key } else { Key::None }
-    }
-
     /// Its place.
     pub(crate) fn pointer(&self) -> Pointer {
         Pointer::new(self.path)
@@ -152,11 +144,6 @@ impl MemoryField {
     /// Its name in messages.
     pub(crate) fn name(&self) -> String {
         name(self.path)
-    }
-
-    /// The values of this release, if a value is one that only older releases accept.
-    pub(crate) fn instead_of_older(&self, value: &str) -> Option<Texts> {
-        self.older_values.contains(&value).then_some(self.values)
     }
 
     /// Refuses a value that is not one of the known values.
@@ -173,26 +160,17 @@ impl MemoryField {
     }
 
     const fn is_secret(&self) -> bool {
-        matches!(self.form, Form::SecretName { .. })
-    }
-
-    const fn is_optional(&self) -> bool {
-        self.required.is_none() || matches!(self.form, Form::SecretName { optional: true, .. })
-    }
-
-    /// The object that has it.
-    fn parent(&self) -> &'static str {
-        parent(self.path)
+        matches!(self.form, Form::SecretName)
     }
 
     /// The section that has it. An object that only refers to a Secret is not a section.
     pub(crate) fn section(&self) -> &'static str {
-        if self.is_secret() { parent(self.parent()) } else { self.parent() }
+        if self.is_secret() { parent(parent(self.path)) } else { parent(self.path) }
     }
 
     /// Its paths in views, each with the place: a path below another one also has that one.
     fn places(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
-        let place = if self.is_secret() { self.parent() } else { self.path };
+        let place = if self.is_secret() { parent(self.path) } else { self.path };
         let above = self.view.split_once('.').map(|(above, _)| (above, self.section()));
         let own = (!self.view.is_empty()).then_some((self.view, place));
         let secrets = self.is_secret().then_some(("secrets", place));
@@ -223,7 +201,7 @@ impl Backend {
     pub(crate) fn own_rows(&self) -> impl Iterator<Item = OwnRow> {
         let fields = self.fields.iter().filter(|it| !it.variable.is_empty() && it.view != "endpoint");
         let row = |field: &MemoryField| match (field.form, field.default_text) {
-            (Form::SecretName { .. }, _) => (field.variable, "secrets", Reads::CredentialFor(field.path)),
+            (Form::SecretName, _) => (field.variable, "secrets", Reads::CredentialFor(field.path)),
             (Form::Number(_), _) => (field.variable, field.view, Reads::Limit),
             (Form::Text, Some(default)) if field.read_as.is_none() => {
                 (field.variable, field.view, Reads::TextOr(default))

@@ -57,7 +57,7 @@ const fn memory(edge: Edge) -> Edge {
 
 const fn secret(from: &'static [&'static Kind], field: MemoryField) -> Edge {
     let edge = Edge::new(from, field.path, &SECRETS).warns(&SECRET_MISSING, "");
-    edge.with_key(field.secret_key(), &SECRET_KEY_MISSING)
+    edge.with_key(field.key, &SECRET_KEY_MISSING)
 }
 
 /// Whether the operator reads the section of a backend. A name that no Secret can have is the concern of another rule.

@@ -177,3 +177,15 @@ fn embedding_provider(memory: &Memory<'_>) -> Option<String> {
     };
     provider.map(str::to_owned)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_every_variable_in_order() {
+        let rows = [&BACKEND].into_iter().chain(SWARM_FIELDS.all());
+        let of_rows: Vec<&str> = rows.map(|row| row.variable).filter(|name| !name.is_empty()).collect();
+        assert_eq!(of_rows, VARIABLES);
+    }
+}

@@ -46,9 +46,10 @@ pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
 pub(crate) fn other_release(kind: &Kind, violation: &SchemaViolation<'_>) -> Option<Finding> {
     let field = KUBESWARM.fields.all().find(|field| field.path == violation.pointer.as_str())?;
     let value = violation.shown();
-    let newer = field.instead_of_older(value.trim_matches('"'))?;
-    let is_older = *kind == KUBESWARM.memory && matches!(violation.rule, Rule::Unsupported(_));
-    let message = || format!("kubeswarm 0.4 refuses {value}; use {}", one_of(newer));
+    let is_older = *kind == KUBESWARM.memory
+        && matches!(violation.rule, Rule::Unsupported(_))
+        && field.older_values.contains(&value.trim_matches('"'));
+    let message = || format!("kubeswarm 0.4 refuses {value}; use {}", one_of(field.values));
     is_older.then(|| Finding::warn(&SWARM_OLDER_VALUE, violation.pointer.clone(), message()))
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Backend, Form, MemoryField, MemoryFields, name};
+use super::{Backend, Form, MemoryField, MemoryFields, name, parent};
 use crate::inject::env::Variable;
 use crate::inject::field_origin;
 use crate::prelude::*;
@@ -42,7 +42,7 @@ impl<'t> Memory<'t> {
 
     /// The text of a field.
     pub(crate) fn text(&self, field: &MemoryField) -> Option<&'t str> {
-        let is_empty = || self.fields.empty_names && field.is_secret() && self.has(field.parent());
+        let is_empty = || self.fields.empty_names && field.is_secret() && self.has(parent(field.path));
         self.at(field.path).and_then(Tree::text).or_else(|| is_empty().then_some(""))
     }
 
@@ -77,7 +77,7 @@ impl<'t> Memory<'t> {
             if let Some(text) = self.text(field) {
                 return field.unsupported(text);
             }
-            let needs_it = if field.is_optional() { field.parent() } else { field.section() };
+            let needs_it = if field.is_optional { parent(field.path) } else { field.section() };
             let code = field.required.filter(|_| self.has(needs_it))?;
             Some(self.missing(field, code, if field.is_secret() { "" } else { "absent" }))
         };
@@ -87,9 +87,8 @@ impl<'t> Memory<'t> {
     /// What only the backend refuses.
     pub(crate) fn backend_findings(&self) -> Vec<Finding> {
         match self.backend().and_then(|backend| backend.section) {
-            None => Vec::new(),
             Some((section, code)) if !self.has(section) => vec![self.section_missing(section, code)],
-            Some(_) => self.of_backend().iter().filter_map(|field| self.unusable(field)).collect(),
+            _ => self.of_backend().iter().filter_map(|field| self.unusable(field)).collect(),
         }
     }
 
@@ -107,7 +106,7 @@ impl<'t> Memory<'t> {
 
     /// Refuses a field without a value. That values are known says the definition of the kind, for every backend.
     fn missing(&self, field: &MemoryField, code: &'static Code, value: &str) -> Finding {
-        let reference = field.parent().rsplit('/').next().filter(|_| field.is_optional());
+        let reference = parent(field.path).rsplit('/').next().filter(|_| field.is_optional);
         let when = reference.map(|name| format!(" when {name} is set")).unwrap_or_default();
         let finding = self.denial(code, field.path, format!("{} is required{when}", field.name()), value);
         if field.values.is_empty() { finding } else { finding.fingerprint_value("") }
@@ -158,9 +157,9 @@ impl<'t> Memory<'t> {
                 (None, number) => Value::Integer(number),
             };
             let is_missing = self.has(field.section()) && self.at(field.path).is_none();
-            let field_name = field.name().into();
-            let origin = Origin { resource: "".into(), field: field_name, rule: "default of the CRD" };
-            is_missing.then(|| Edit::add(field.pointer(), value, origin))
+            let rule = "default of the CRD";
+            let origin = || Origin { resource: "".into(), field: field.name().into(), rule };
+            is_missing.then(|| Edit::add(field.pointer(), value, origin()))
         };
         self.fields.all().filter_map(edit).collect()
     }
@@ -174,10 +173,11 @@ impl<'t> Memory<'t> {
 
     fn variable(&self, field: &MemoryField, resource: &Arc<str>) -> Option<Variable<'static>> {
         let origin = field_origin(resource, field.name());
-        let text = self.text_or_default(field).or_else(|| (!field.is_optional()).then_some(""));
+        let is_always_set = field.required.is_some() && !field.is_optional;
+        let text = self.text_or_default(field).or_else(|| is_always_set.then_some(""));
         let literal = match (field.form, field.read_as) {
-            (Form::SecretName { key, .. }, _) => {
-                let Key::Fixed(key) = key else { return None };
+            (Form::SecretName, _) => {
+                let Key::Fixed(key) = field.key else { return None };
                 let key = KeyRef { name: text?.to_owned(), key: key.into(), optional: None };
                 let variable = Variable::new(field.variable, EnvSource::Secret(key), origin);
                 return Some(variable.ignoring_optional());
@@ -201,7 +201,7 @@ impl<'t> Memory<'t> {
                 view.set(above, Some(ViewValue::Object));
             }
             match field.form {
-                Form::SecretName { key, .. } => self.add_secret(view, field, key),
+                Form::SecretName => self.add_secret(view, field),
                 _ if matches!(field.view, "" | "endpoint") => {}
                 Form::Number(_) => {
                     let number = self.at(field.path).map_or(Some(0), Tree::integer);
@@ -218,9 +218,9 @@ impl<'t> Memory<'t> {
     /// A path that several backends have is at the backend's name, unless the backend is one of them.
     fn add_places(&self, view: &mut MemoryView) {
         for backend in self.fields.backends {
-            let section = backend.section.map(|(section, _)| section);
-            let own = backend.fields.iter().filter(|field| section == Some(field.section()));
-            for (path, place) in own.flat_map(MemoryField::places) {
+            let is_own =
+                |field: &&MemoryField| backend.section.is_none_or(|(section, _)| section == field.section());
+            for (path, place) in backend.fields.iter().filter(is_own).flat_map(MemoryField::places) {
                 view.at(path, if view.has_place(path) { self.fields.backend.path } else { place });
             }
         }
@@ -236,9 +236,9 @@ impl<'t> Memory<'t> {
         default.or_else(|| self.text(field)).map(str::to_owned)
     }
 
-    fn add_secret(&self, view: &mut MemoryView, field: &MemoryField, key: Key) {
-        let beside = |name| self.at(field.parent())?.get(name)?.text().filter(|key| !key.is_empty());
-        let key = match key {
+    fn add_secret(&self, view: &mut MemoryView, field: &MemoryField) {
+        let beside = |name| self.at(parent(field.path))?.get(name)?.text().filter(|key| !key.is_empty());
+        let key = match field.key {
             Key::Fixed(key) => Some(key),
             Key::Beside(name) => beside(name),
             _ => None,
