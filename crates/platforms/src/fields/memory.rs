@@ -77,8 +77,9 @@ impl<'t> Memory<'t> {
             if let Some(text) = self.text(field) {
                 return field.unsupported(text);
             }
-            let needs_it = if field.is_optional { parent(field.path) } else { field.section() };
-            let code = field.required.filter(|_| self.has(needs_it))?;
+            let reference = || self.at(parent(field.path)).is_some();
+            let is_needed = if field.is_optional { reference() } else { self.has(field.section()) };
+            let code = field.required.filter(|_| is_needed)?;
             Some(self.missing(field, code, if field.is_secret() { "" } else { "absent" }))
         };
         [backend].into_iter().chain(self.fields.all()).filter_map(finding).collect()
