@@ -57,6 +57,7 @@ type ReadAs = fn(&Memory<'_>) -> Option<String>;
 /// The type of a value.
 #[derive(Debug, Clone, Copy)]
 enum Form {
+    /// A text.
     Text,
     /// A number. A negative one counts as 0, which means this, for messages.
     Number(&'static str),
@@ -159,6 +160,7 @@ impl MemoryField {
         Some(finding.fix(fix.map(|meant| Fix::Text(meant.to_owned()))))
     }
 
+    /// Whether it is the name of a Secret.
     const fn is_secret(&self) -> bool {
         matches!(self.form, Form::SecretName)
     }
@@ -200,13 +202,16 @@ impl Backend {
     /// How programs read the variables, besides those of the endpoint.
     pub(crate) fn own_rows(&self) -> impl Iterator<Item = OwnRow> {
         let fields = self.fields.iter().filter(|it| !it.variable.is_empty() && it.view != "endpoint");
-        let row = |field: &MemoryField| match (field.form, field.default_text) {
-            (Form::SecretName, _) => (field.variable, "secrets", Reads::CredentialFor(field.path)),
-            (Form::Number(_), _) => (field.variable, field.view, Reads::Limit),
-            (Form::Text, Some(default)) if field.read_as.is_none() => {
-                (field.variable, field.view, Reads::TextOr(default))
-            }
-            (Form::Text, _) => (field.variable, field.view, Reads::Text),
+        let row = |field: &MemoryField| {
+            let reads = match (field.form, field.default_text) {
+                (Form::SecretName, _) => {
+                    return (field.variable, "secrets", Reads::CredentialFor(field.path));
+                }
+                (Form::Number(_), _) => Reads::Limit,
+                (Form::Text, Some(default)) if field.read_as.is_none() => Reads::TextOr(default),
+                (Form::Text, _) => Reads::Text,
+            };
+            (field.variable, field.view, reads)
         };
         fields.map(row).filter(|(_, path, _)| !path.is_empty())
     }

@@ -9,6 +9,7 @@ use super::codes::{
     VECTOR_SECRET_NAME, VECTOR_STORE_REQUIRED,
 };
 
+/// The names of the backends.
 const BACKENDS: [&str; 3] = [IN_CONTEXT.name, REDIS.name, VECTOR_STORE.name];
 
 /// Where memory is kept.
@@ -88,7 +89,7 @@ pub(crate) const VECTOR_URL: MemoryField =
 pub(crate) const EMBEDDING_MODEL: MemoryField =
     MemoryField::text("/spec/embedding/model").view("embedding.model").variable("AGENT_EMBEDDING_MODEL");
 
-/// The provider of the embedding model. That of the default is the one that the name of the model tells.
+/// The provider of the embedding model.
 pub(crate) const EMBEDDING_PROVIDER: MemoryField = MemoryField::text("/spec/embedding/provider")
     .values(&[OF_MODEL, "openai"], &["google", "voyageai"], None)
     .default(OF_MODEL)
@@ -96,6 +97,7 @@ pub(crate) const EMBEDDING_PROVIDER: MemoryField = MemoryField::text("/spec/embe
     .view("embedding.provider")
     .variable("AGENT_EMBEDDING_PROVIDER");
 
+/// The embedding provider if none is given: the name of the model decides.
 const OF_MODEL: &str = "auto";
 
 /// The Secret with the API key of the embedding provider.
@@ -161,6 +163,7 @@ fn vector_url(memory: &Memory<'_>) -> Option<String> {
     Some(format!("{provider}://{without_scheme}/{collection}"))
 }
 
+/// The embedding provider; without one that is named, the one that kubeswarm chooses from the name of the model.
 fn embedding_provider(memory: &Memory<'_>) -> Option<String> {
     let of_model = |model: &str| {
         if model.starts_with("text-multilingual-embedding-") {
@@ -180,12 +183,36 @@ fn embedding_provider(memory: &Memory<'_>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use memgate_model::edit::Value;
+    use memgate_model::tree::Tree;
+
     use super::*;
+    use crate::arkonis::FAMILY;
+    use crate::arkonis::api::ARKONIS;
 
     #[test]
     fn lists_every_variable_in_order() {
         let rows = [&BACKEND].into_iter().chain(SWARM_FIELDS.all());
         let of_rows: Vec<&str> = rows.map(|row| row.variable).filter(|name| !name.is_empty()).collect();
         assert_eq!(of_rows, VARIABLES);
+    }
+
+    #[test]
+    fn cel_has_the_same_defaults() {
+        let text = r#"{"spec": {"redis": {}, "vectorStore": {}}}"#;
+        let object = Tree::parse(text, &ARKONIS.memory.schema).expect("is JSON");
+        let defaults = ARKONIS.fields.of(&object).defaults();
+        assert_eq!(defaults.len(), 2);
+        for edit in defaults {
+            let value = match edit.value {
+                Value::Integer(number) => number.to_string(),
+                Value::Text(text) => format!("'{text}'"),
+                other => panic!("{other:?}"),
+            };
+            let name = format!("has(self.{})", edit.pointer.field());
+            let mut paths = FAMILY.in_cel.views.iter().flat_map(|view| view.paths);
+            let is_same = |entries: &str| entries.contains(&name) && entries.contains(&value);
+            assert!(paths.any(|path| is_same(path.entries)), "{name}: {value}");
+        }
     }
 }

@@ -139,14 +139,13 @@ impl<'t> Memory<'t> {
     }
 
     /// Warns about the negative numbers in use.
-    pub(crate) fn negative_numbers(&self) -> Vec<Finding> {
-        let negative = self.in_use().filter_map(|field| {
+    pub(crate) fn negative_numbers(self) -> impl Iterator<Item = Finding> {
+        self.in_use().filter_map(move |field| {
             let Form::Number(zero) = field.form else { return None };
             self.at(field.path)?.integer().filter(|number| *number < 0)?;
             let message = format!("{} is negative and means {zero}; write 0", field.name());
             Some(Finding::warn(self.fields.negative, field.pointer(), message))
-        });
-        negative.collect()
+        })
     }
 
     /// One `add` for each missing default, whatever the backend.
@@ -172,6 +171,7 @@ impl<'t> Memory<'t> {
         fields.filter_map(|field| self.variable(field, resource)).collect()
     }
 
+    /// The variable of a field, unless programs get nothing of it.
     fn variable(&self, field: &MemoryField, resource: &Arc<str>) -> Option<Variable<'static>> {
         let origin = field_origin(resource, field.name());
         let is_always_set = field.required.is_some() && !field.is_optional;
@@ -237,6 +237,7 @@ impl<'t> Memory<'t> {
         default.or_else(|| self.text(field)).map(str::to_owned)
     }
 
+    /// Adds the Secret that a field names.
     fn add_secret(&self, view: &mut MemoryView, field: &MemoryField) {
         let beside = |name| self.at(parent(field.path))?.get(name)?.text().filter(|key| !key.is_empty());
         let key = match field.key {

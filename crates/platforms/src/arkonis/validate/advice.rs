@@ -21,7 +21,7 @@ const VECTOR_SECRET_REF: &str = "/spec/vectorStore/secretRef";
 /// Warnings that need only the object.
 pub(super) fn findings(dialect: &Dialect, object: &Tree) -> Vec<Finding> {
     let memory = dialect.fields.of(object);
-    let mut findings = memory.negative_numbers();
+    let mut findings: Vec<Finding> = memory.negative_numbers().collect();
     if !dialect.successor {
         findings.extend(unused_sections(&memory));
     }
