@@ -8,6 +8,7 @@ mod api;
 pub mod codes;
 mod default;
 mod edges;
+mod fields;
 mod inject;
 mod validate;
 mod view;

@@ -69,6 +69,15 @@ pub(crate) fn first_of(names: &[String], all: usize) -> String {
     }
 }
 
+/// `"a", "b" or "c"`.
+pub(crate) fn one_of(values: &[&str]) -> String {
+    let quoted: Vec<String> = values.iter().map(|value| format!("\"{value}\"")).collect();
+    match quoted.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        _ => quoted.join(""),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

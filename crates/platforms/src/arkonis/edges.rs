@@ -1,15 +1,17 @@
 //! What the objects of this family refer to.
 
-use memgate_model::edge::{Edge, Key, Site, memory_used};
+use memgate_model::edge::{Edge, Site, memory_used};
 use memgate_model::kind::Kind;
 use memgate_model::object::index::Index;
 use memgate_model::tree::Tree;
 use memgate_primitives::name::is_dns_subdomain;
 
+use crate::fields::{Backend, MemoryField};
 use crate::references::SECRETS;
 
-use super::api::{AGENTOPS, API_KEY_KEY, ARKONIS, ARKONIS_OLD, Backend, KUBESWARM, MEMORIES, REDIS_URL_KEY};
+use super::api::{AGENTOPS, ARKONIS, ARKONIS_OLD, KUBESWARM, MEMORIES};
 use super::codes::{MEMORY_NOT_FOUND, SECRET_KEY_MISSING, SECRET_MISSING, SETTINGS_NOT_FOUND};
+use super::fields::{EMBEDDING_SECRET, REDIS, REDIS_SECRET, VECTOR_SECRET, VECTOR_STORE};
 
 const WITHOUT_SETTINGS: &str = "the agent runs without it";
 const MEMORY_REF: &str = "/spec/memoryRef/name";
@@ -39,12 +41,9 @@ pub(crate) static EDGES: [Edge; 15] = [
     Edge::new(&[&KUBESWARM.agent], "/spec/settings/*/name", &[&KUBESWARM.settings])
         .where_known()
         .warns(&SETTINGS_NOT_FOUND, NOT_STARTED),
-    secret(&MEMORIES, "/spec/redis/secretRef/name", Key::Fixed(REDIS_URL_KEY))
-        .only_if(|site, it| is_used(site, it, Backend::Redis)),
-    secret(&MEMORIES, "/spec/vectorStore/secretRef/name", Key::Fixed(API_KEY_KEY))
-        .only_if(|site, it| is_used(site, it, Backend::VectorStore)),
-    secret(&SWARM_MEMORIES, "/spec/embedding/apiKeyRef/name", Key::Beside("key"))
-        .only_if(|site, it| is_used(site, it, Backend::VectorStore)),
+    secret(&MEMORIES, REDIS_SECRET).only_if(|site, it| is_used(site, it, &REDIS)),
+    secret(&MEMORIES, VECTOR_SECRET).only_if(|site, it| is_used(site, it, &VECTOR_STORE)),
+    secret(&SWARM_MEMORIES, EMBEDDING_SECRET).only_if(|site, it| is_used(site, it, &VECTOR_STORE)),
     Edge::new(&[&KUBESWARM.agent], "/spec/agents/*/agentRef/name", &[&KUBESWARM.agent]),
     Edge::new(&[], "/metadata/labels/arkonis.dev~1deployment", &[&ARKONIS.agent, &ARKONIS_OLD.agent])
         .of_memory(),
@@ -56,11 +55,12 @@ const fn memory(edge: Edge) -> Edge {
     edge.of_memory().only_if(|site, _| is_dns_subdomain(site.text)).warns(&MEMORY_NOT_FOUND, "")
 }
 
-const fn secret(from: &'static [&'static Kind], path: &'static str, key: Key) -> Edge {
-    Edge::new(from, path, &SECRETS).warns(&SECRET_MISSING, "").with_key(key, &SECRET_KEY_MISSING)
+const fn secret(from: &'static [&'static Kind], field: MemoryField) -> Edge {
+    let edge = Edge::new(from, field.path, &SECRETS).warns(&SECRET_MISSING, "");
+    edge.with_key(field.key, &SECRET_KEY_MISSING)
 }
 
 /// Whether the operator reads the section of a backend. A name that no Secret can have is the concern of another rule.
-fn is_used(site: &Site<'_, Tree>, memory: &Tree, backend: Backend) -> bool {
-    memory.text_at(&["spec", "backend"]) == Some(backend.name()) && is_dns_subdomain(site.text)
+fn is_used(site: &Site<'_, Tree>, memory: &Tree, backend: &Backend) -> bool {
+    ARKONIS.fields.of(memory).backend() == Some(backend) && is_dns_subdomain(site.text)
 }

@@ -9,7 +9,8 @@ mod advice;
 mod agent;
 mod memory;
 
-use crate::message::first_of;
+use crate::fields::{Memory, MemoryField};
+use crate::message::{first_of, one_of};
 use crate::prelude::*;
 use crate::references::{self, MAX_USERS};
 use memgate_model::finding::Severity;
@@ -19,11 +20,9 @@ use memgate_primitives::pointer::Path;
 use memgate_schema::violation::{Rule, SchemaViolation, type_message};
 
 use super::FAMILY;
-use super::api::{
-    Backend, COLLECTION_DEFAULT, DIALECTS, Dialect, EMBEDDING_PROVIDER_DEFAULT, EMBEDDING_PROVIDERS,
-    Embedding, KUBESWARM, MISNAMED_GROUP, Memory, OLDER_EMBEDDING_PROVIDERS, Redis, VectorStore,
-};
+use super::api::{DIALECTS, Dialect, KUBESWARM, MISNAMED_GROUP};
 use super::codes::{API_VERSION_NOT_SERVED, IN_USE_CHANGED, IN_USE_DELETED, SWARM_OLDER_VALUE};
+use super::fields::BACKEND;
 
 /// All findings about the subject, in any order.
 pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
@@ -45,16 +44,12 @@ pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
 
 /// The warning about a value that only the successor's operator repository takes, and its newer chart refuses.
 pub(crate) fn other_release(kind: &Kind, violation: &SchemaViolation<'_>) -> Option<Finding> {
-    let (older, newer) = match violation.pointer.as_str() {
-        "/spec/vectorStore/provider" => (KUBESWARM.older_providers, KUBESWARM.providers),
-        "/spec/embedding/provider" => (&OLDER_EMBEDDING_PROVIDERS[..], &EMBEDDING_PROVIDERS[..]),
-        _ => return None,
-    };
+    let field = KUBESWARM.fields.all().find(|field| field.path == violation.pointer.as_str())?;
     let value = violation.shown();
     let is_older = *kind == KUBESWARM.memory
         && matches!(violation.rule, Rule::Unsupported(_))
-        && older.contains(&value.trim_matches('"'));
-    let message = || format!("kubeswarm 0.4 refuses {value}; use {}", memory::one_of(newer));
+        && field.older_values.contains(&value.trim_matches('"'));
+    let message = || format!("kubeswarm 0.4 refuses {value}; use {}", one_of(field.values));
     is_older.then(|| Finding::warn(&SWARM_OLDER_VALUE, violation.pointer.clone(), message()))
 }
 
@@ -131,7 +126,9 @@ fn misnamed(subject: &Subject<'_>) -> Vec<Finding> {
 /// Warns about a change. The operator does not watch memories, so running agents keep the old values.
 fn changed(dialect: &'static Dialect, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Finding> {
     let old = subject.old?;
-    if handed_on(dialect, old) == handed_on(dialect, subject.object) {
+    let [old, new] = [old, subject.object].map(|object| dialect.fields.of(object));
+    let in_pods = new.of_backend().iter().filter(|field| !field.variable.is_empty());
+    if [&BACKEND].into_iter().chain(in_pods).all(|field| handed_on(&old, field) == handed_on(&new, field)) {
         return None;
     }
     let users = users(subject, state);
@@ -168,28 +165,11 @@ fn user_names(kind: &str, users: &[&str]) -> Option<(&'static str, String)> {
     (!users.is_empty()).then(|| ("them", format!("{kind}s {}", first_of(&names, users.len()))))
 }
 
-/// The values that the platform hands to agents, with defaults applied and numbers normalized. If two versions are
-/// equal, agents do not have to restart. An empty collection is handed on as it is, although memgate adds the default
-/// for it.
-fn handed_on<'t>(dialect: &Dialect, object: &'t Tree) -> Memory<'t> {
-    let memory = Memory::read(dialect, object);
-    let backend = memory.backend();
-    let has_vectors = backend == Some(Backend::VectorStore);
-    let redis = memory.redis.filter(|_| backend == Some(Backend::Redis));
-    let store = memory.vector_store.filter(|_| has_vectors);
-    let embedding = memory.embedding.filter(|_| has_vectors);
-    Memory {
-        redis: redis.map(|it| Redis { ttl_seconds: it.ttl(), max_entries: it.entry_limit(), ..it }),
-        vector_store: store.map(|it| VectorStore {
-            collection: it.collection.or(Some(COLLECTION_DEFAULT)),
-            ttl_seconds: it.ttl(),
-            has_secret_ref: it.secret_name.is_some(),
-            ..it
-        }),
-        embedding: embedding
-            .map(|it| Embedding { provider: it.provider.or(Some(EMBEDDING_PROVIDER_DEFAULT)), ..it }),
-        ..memory
-    }
+/// What agents are handed of a field, with defaults applied and negative numbers as 0. If that is equal in two versions,
+/// agents do not have to restart. An empty collection is handed on as it is, although memgate adds the default for it.
+fn handed_on<'t>(memory: &Memory<'t>, field: &MemoryField) -> (bool, Option<&'t str>, i64) {
+    let text = memory.text(field).or(field.default_text);
+    (memory.has(field.section()), text, memory.number(field))
 }
 
 #[cfg(test)]

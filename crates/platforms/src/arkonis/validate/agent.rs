@@ -1,13 +1,14 @@
 //! Validates an agent's reference to memory.
 
 use crate::arkonis::api::{
-    Backend, Dialect, Memory, memory_backend, memory_name, memory_ref, memory_ref_pointer, settings_names,
-    settings_pointer, settings_references,
+    Dialect, memory_backend, memory_name, memory_ref, memory_ref_pointer, settings_names, settings_pointer,
+    settings_references,
 };
 use crate::arkonis::codes::{
     MEMORY_INVALID, MEMORY_REF_NAME, MEMORY_REF_UNUSABLE, SETTINGS_CONFLICT, SETTINGS_NOT_FOUND,
     SETTINGS_WITHOUT_MEMORY,
 };
+use crate::arkonis::fields::{BACKEND, IN_CONTEXT, SETTINGS_BACKEND};
 use crate::prelude::*;
 use memgate_primitives::name::is_dns_subdomain;
 
@@ -76,11 +77,6 @@ fn invalid(dialect: &'static Dialect, memory: &Object, pointer: Pointer) -> Opti
     Some(finding.elsewhere(memory, first.pointer.clone(), "invalid"))
 }
 
-/// The pointer to the backend in settings.
-fn memory_backend_pointer() -> Pointer {
-    Pointer::new("/spec/memoryBackend")
-}
-
 /// The last existing settings, with the pointer to their name.
 fn effective_settings<'s>(
     dialect: &'static Dialect,
@@ -96,7 +92,7 @@ fn effective_settings<'s>(
 /// Warns if the pod would get the name of a backend without connection data.
 fn without_memory(dialect: &Dialect, pointer: Pointer, settings: &Object) -> Option<Finding> {
     let backend = memory_backend(settings.tree());
-    let durable = Backend::from_name(backend).is_some_and(|backend| backend != Backend::InContext);
+    let durable = dialect.fields.named(backend).is_some_and(|backend| *backend != IN_CONTEXT);
     let message = format!(
         "{} {} sets memoryBackend {} but {} is not set",
         dialect.settings.kind,
@@ -105,13 +101,12 @@ fn without_memory(dialect: &Dialect, pointer: Pointer, settings: &Object) -> Opt
         memory_ref_pointer(dialect).field()
     );
     let finding = || Finding::warn(&SETTINGS_WITHOUT_MEMORY, pointer, message);
-    durable.then(|| finding().elsewhere(settings, memory_backend_pointer(), "set here"))
+    durable.then(|| finding().elsewhere(settings, SETTINGS_BACKEND.pointer(), "set here"))
 }
 
 fn conflict(dialect: &Dialect, pointer: Pointer, settings: &Object, memory: &Object) -> Option<Finding> {
     let backend = memory_backend(settings.tree());
-    let differs = backend != Backend::InContext.name()
-        && backend != Memory::read(dialect, memory.tree()).backend()?.name();
+    let differs = backend != IN_CONTEXT.name && backend != dialect.fields.of(memory.tree()).backend()?.name;
     let message = format!(
         "{} {} memoryBackend {} is overridden by {} {}",
         dialect.settings.kind,
@@ -122,8 +117,8 @@ fn conflict(dialect: &Dialect, pointer: Pointer, settings: &Object, memory: &Obj
     );
     let finding = || {
         Finding::warn(&SETTINGS_CONFLICT, pointer, message)
-            .elsewhere(settings, memory_backend_pointer(), "overridden")
-            .elsewhere(memory, Pointer::new("/spec/backend"), "this one counts")
+            .elsewhere(settings, SETTINGS_BACKEND.pointer(), "overridden")
+            .elsewhere(memory, BACKEND.pointer(), "this one counts")
     };
     differs.then(finding)
 }
