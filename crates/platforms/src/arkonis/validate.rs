@@ -9,9 +9,9 @@ mod advice;
 mod agent;
 mod memory;
 
-use crate::message::first_of;
+use crate::message::{MAX_NAMES, first_of};
 use crate::prelude::*;
-use crate::references::{self, MAX_USERS};
+use crate::references;
 use memgate_model::finding::Severity;
 use memgate_model::object::Defect;
 use memgate_model::request::Operation;
@@ -164,8 +164,8 @@ fn user_names(kind: &str, users: &[&str]) -> Option<(&'static str, String)> {
     if let [only] = users {
         return Some(("it", format!("{kind} {}", quoted(only))));
     }
-    let names: Vec<String> = users.iter().take(MAX_USERS).map(|name| quoted(name)).collect();
-    (!users.is_empty()).then(|| ("them", format!("{kind}s {}", first_of(&names, users.len()))))
+    let names = first_of(users, MAX_NAMES, |name| quoted(name));
+    (!users.is_empty()).then(|| ("them", format!("{kind}s {names}")))
 }
 
 /// The values that the platform hands to agents, with defaults applied and numbers normalized. If two versions are
