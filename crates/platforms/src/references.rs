@@ -105,9 +105,6 @@ pub fn count_users(
     }
 }
 
-/// How many names of users a message has.
-pub(crate) const MAX_USERS: usize = 3;
-
 fn finding(
     (edge, missing): (&'static Edge, &'static Missing),
     site: &Site<'_, Tree>,

@@ -11,6 +11,7 @@ use crate::view::shown_text;
 use memgate_model::policy::{Exemption, Target};
 use memgate_model::request::Occasion;
 use memgate_primitives::glob::Glob;
+use memgate_primitives::number::more;
 
 /// How long before its end an exemption counts as one that ends soon.
 const SOON: SignedDuration = SignedDuration::from_hours(30 * 24);
@@ -94,7 +95,5 @@ fn list<'t>(texts: impl IntoIterator<Item = &'t str>) -> String {
     const MOST: usize = 10;
     let mut texts = texts.into_iter();
     let first: Vec<String> = texts.by_ref().take(MOST).map(shown_text).collect();
-    let more = texts.count();
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    first.join(", ") + &more
+    first.join(", ") + &more(texts.count())
 }

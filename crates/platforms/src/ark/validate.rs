@@ -12,8 +12,11 @@ mod header;
 mod query;
 mod reference;
 
+use std::borrow::Cow;
+
+use crate::message::{MAX_NAMES, first_of};
 use crate::prelude::*;
-use crate::references::{self, MAX_USERS};
+use crate::references;
 use memgate_model::finding::{Code, Severity};
 use memgate_model::object::is_deleting;
 use memgate_model::request::Operation;
@@ -218,20 +221,13 @@ fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
         references::users(&FAMILY, (subject.kind, subject.namespace, subject.name), state).into_iter();
     let mut names: Vec<_> = users.map(|user| user.name_in(subject.namespace)).collect();
     let count = names.len();
-    if count > MAX_USERS {
-        names.select_nth_unstable(MAX_USERS);
-        names.truncate(MAX_USERS);
-    }
     names.sort_unstable();
-    let more = if count > MAX_USERS { ", …" } else { "" };
+    let names = first_of(names, MAX_NAMES, Cow::into_owned);
     let (count, verb, whose) = match count {
         0 => return Vec::new(),
         1 => ("1 query".to_owned(), "uses", "its"),
         several => (format!("{several} queries"), "use", "their"),
     };
-    let message = format!(
-        "{count} {verb} this Memory ({}{more}); {whose} messages will not be cleaned up",
-        names.join(", ")
-    );
+    let message = format!("{count} {verb} this Memory ({names}); {whose} messages will not be cleaned up");
     vec![Finding::warn(&MEMORY_DELETE_REFERENCED, Pointer::root(), message)]
 }

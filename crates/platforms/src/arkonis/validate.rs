@@ -10,9 +10,9 @@ mod agent;
 mod memory;
 
 use crate::fields::{Memory, MemoryField};
-use crate::message::{first_of, one_of};
+use crate::message::{MAX_NAMES, first_of, one_of};
 use crate::prelude::*;
-use crate::references::{self, MAX_USERS};
+use crate::references;
 use memgate_model::finding::Severity;
 use memgate_model::object::Defect;
 use memgate_model::request::Operation;
@@ -161,8 +161,8 @@ fn user_names(kind: &str, users: &[&str]) -> Option<(&'static str, String)> {
     if let [only] = users {
         return Some(("it", format!("{kind} {}", quoted(only))));
     }
-    let names: Vec<String> = users.iter().take(MAX_USERS).map(|name| quoted(name)).collect();
-    (!users.is_empty()).then(|| ("them", format!("{kind}s {}", first_of(&names, users.len()))))
+    let names = first_of(users, MAX_NAMES, |name| quoted(name));
+    (!users.is_empty()).then(|| ("them", format!("{kind}s {names}")))
 }
 
 /// What agents are handed of a field, with defaults applied and negative numbers as 0. If that is equal in two versions,

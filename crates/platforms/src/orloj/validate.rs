@@ -12,9 +12,9 @@ mod memory;
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 
-use crate::message::first_of;
+use crate::message::{MAX_NAMES, first_of};
 use crate::prelude::*;
-use crate::references::{self, MAX_USERS};
+use crate::references;
 use memgate_model::finding::Severity;
 use memgate_model::object::is_deleting;
 use memgate_model::platform_settings::Orloj;
@@ -155,6 +155,5 @@ pub(crate) fn memories(subject: &Subject<'_>, state: &mut StateReader<'_>) -> BT
 
 /// `a, b, c and 2 more`, each name truncated at `limit`.
 fn join_names(users: &BTreeSet<String>, limit: usize) -> String {
-    let names: Vec<String> = users.iter().take(MAX_USERS).map(|name| truncate(name, limit)).collect();
-    first_of(&names, users.len())
+    first_of(users, MAX_NAMES, |name| truncate(name, limit))
 }

@@ -9,6 +9,7 @@ use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
 use memgate_platforms::{references, validated};
 use memgate_primitives::budget::Budget;
+use memgate_primitives::number::more;
 
 use super::Decided;
 
@@ -47,10 +48,7 @@ fn users(decided: &Decided, snapshot: &Snapshot) -> Option<(Reference, String)> 
     let mut state = StateReader::new(snapshot, &budget);
     let users = references::users(family, (kind, namespace, &object.name), &mut state);
     let first = users.first()?;
-    let more = match users.len() - 1 {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
+    let more = more(users.len() - 1);
     let reference = Reference { kind, namespace: namespace.to_owned(), name: object.name.to_string() };
     Some((reference, format!("{} {}{more}", first.kind.kind, first.name_in(namespace))))
 }

@@ -7,9 +7,9 @@ use crate::kagent::api::{HARNESS, Line, MODEL_CONFIG, MODEL_CONFIGS, MOVED_HARNE
 use crate::kagent::block::{Block, pointer, shown, with_names};
 use crate::kagent::codes::{EMBEDDER_CHANGED, EMBEDDER_DELETED, EMBEDDER_STALE, MEMORIES_STAY};
 use crate::kagent::embedder::Embedder;
-use crate::message::{first_of, fit_message};
+use crate::message::{MAX_NAMES, first_of, fit_message};
 use crate::prelude::*;
-use crate::references::{self, MAX_USERS};
+use crate::references;
 use memgate_model::finding::Code;
 
 use super::sections;
@@ -76,14 +76,12 @@ impl<'s> Users<'s> {
 
     /// `Agent "a"`, or `Agents "a", "b", "c" and 2 more`.
     fn names(&self, limit: usize) -> String {
-        let mut names: Vec<String> = Vec::new();
         let mut before: Option<&Kind> = None;
-        for user in self.0.iter().take(MAX_USERS) {
+        first_of(&self.0, MAX_NAMES, |user| {
             let name = shown(&user.name, limit);
             let is_first = before.replace(user.kind) != Some(user.kind);
-            names.push(if is_first { format!("{} {name}", self.title(user.kind)) } else { name });
-        }
-        first_of(&names, self.0.len())
+            if is_first { format!("{} {name}", self.title(user.kind)) } else { name }
+        })
     }
 
     /// The name of a kind, in the plural if several of them have it.
