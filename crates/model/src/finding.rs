@@ -173,9 +173,9 @@ pub struct Finding {
 
 impl Finding {
     /// A finding that refuses the request.
-    pub fn deny(code: &'static Code, pointer: Pointer, message: impl Into<String>) -> Self {
+    pub fn deny(code: &'static Code, pointer: impl Into<Pointer>, message: impl Into<String>) -> Self {
         let made = Some(Box::new(Details::from(message).presentable()));
-        Self::with_details(code, pointer, LazyDetails { made, make: None })
+        Self::with_details(code, pointer.into(), LazyDetails { made, make: None })
     }
 
     fn with_details(code: &'static Code, pointer: Pointer, lazy: LazyDetails) -> Self {
@@ -198,7 +198,7 @@ impl Finding {
     }
 
     /// A finding that only warns.
-    pub fn warn(code: &'static Code, pointer: Pointer, message: impl Into<String>) -> Self {
+    pub fn warn(code: &'static Code, pointer: impl Into<Pointer>, message: impl Into<String>) -> Self {
         Self { severity: Severity::Warn, ..Self::deny(code, pointer, message) }
     }
 

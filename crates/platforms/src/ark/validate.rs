@@ -17,7 +17,7 @@ use std::borrow::Cow;
 use crate::message::{MAX_NAMES, first_of};
 use crate::prelude::*;
 use crate::references;
-use memgate_model::finding::{Code, Severity};
+use memgate_model::finding::Severity;
 use memgate_model::object::is_deleting;
 use memgate_model::request::Operation;
 use memgate_schema::violation::{Rule, SchemaViolation};
@@ -46,34 +46,21 @@ pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     } else if *subject.kind == QUERY {
         findings.extend(query::findings(subject, state));
     } else if *subject.kind == ARK_CONFIG {
-        findings.extend(config(subject.object, state.budget()));
+        findings.extend(config(subject.object));
     }
     findings
 }
 
-/// A denial within the budget.
-fn denial(
-    work: &Budget<'_>,
-    code: &'static Code,
-    pointer: Pointer,
-    message: impl Fn() -> String + Send + Sync + 'static,
-) -> Finding {
-    Finding::deny_within(work, code, pointer, move |_| message())
-}
-
 /// Validates an ArkConfig: its name, the default TTL and the default Memory of Queries.
-fn config(object: &Tree, work: &Budget<'_>) -> Vec<Finding> {
+fn config(object: &Tree) -> Vec<Finding> {
     let mut findings: Vec<Finding> = config_name(object).into_iter().collect();
     if let Some(ttl) = object.text_at(&["spec", "queryTTL"]) {
         const POINTER: &str = "/spec/queryTTL";
         findings.extend(match query::nanoseconds(ttl) {
-            Err(instead) => {
-                Some(query::not_a_duration(work, &CONFIG_QUERY_TTL, POINTER, (ttl, instead), "720h"))
-            }
+            Err(instead) => Some(query::not_a_duration(&CONFIG_QUERY_TTL, POINTER, (ttl, instead), "720h")),
             Ok(..=0) => {
-                let shown = quoted(ttl);
-                let message = move || format!("spec.queryTTL must be a positive duration, not {shown}");
-                Some(denial(work, &CONFIG_QUERY_TTL, Pointer::new(POINTER), message))
+                let message = format!("spec.queryTTL must be a positive duration, not {}", quoted(ttl));
+                Some(Finding::deny(&CONFIG_QUERY_TTL, Pointer::new(POINTER), message))
             }
             Ok(nanoseconds) => query::too_short((ttl, nanoseconds), &CONFIG_QUERY_TTL_SHORT, POINTER),
         });
@@ -84,14 +71,12 @@ fn config(object: &Tree, work: &Budget<'_>) -> Vec<Finding> {
     let here = Pointer::new("/spec/defaultMemory");
     if memory.get("name").is_none_or(|name| name.text() == Some("")) {
         let message = "spec.defaultMemory.name is required when spec.defaultMemory is set";
-        findings.push(denial(work, &CONFIG_DEFAULT_MEMORY_NAME, here.key("name"), || message.to_owned()));
+        findings.push(Finding::deny(&CONFIG_DEFAULT_MEMORY_NAME, here.key("name"), message));
     }
     if memory.text_at(&["namespace"]).is_some_and(|namespace| !namespace.is_empty()) {
         let message =
             "spec.defaultMemory.namespace must be empty: each Query uses the Memory of its own namespace";
-        findings.push(denial(work, &CONFIG_DEFAULT_MEMORY_NAMESPACE, here.key("namespace"), || {
-            message.to_owned()
-        }));
+        findings.push(Finding::deny(&CONFIG_DEFAULT_MEMORY_NAMESPACE, here.key("namespace"), message));
     }
     findings
 }

@@ -7,8 +7,6 @@ use crate::prelude::*;
 use memgate_model::kind::CONFIG_MAP;
 use memgate_primitives::pointer::Path;
 
-use super::denial;
-
 /// The place of a reference.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReferenceLocation<'p> {
@@ -39,13 +37,13 @@ pub(super) fn findings(
             "serviceRef" => "service name is required",
             _ => "queryParameterRef.name cannot be empty",
         };
-        findings.push(denial(work, &MEMORY_REF_NAME, location.field("name"), || message.to_owned()));
+        findings.push(Finding::deny_within(work, &MEMORY_REF_NAME, location.field("name"), move |_| message));
     }
     let has_key = matches!(source.field, "secretKeyRef" | "configMapKeyRef");
     if has_key && source.lacks("key") {
         let field = source.field;
-        let message = move || format!("{field}.key is required");
-        findings.push(denial(work, &MEMORY_REF_KEY, location.field("key"), message));
+        let message = move |_: &Pointer| format!("{field}.key is required");
+        findings.push(Finding::deny_within(work, &MEMORY_REF_KEY, location.field("key"), message));
     }
 }
 
