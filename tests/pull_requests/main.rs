@@ -456,6 +456,12 @@ fn denies_what_the_branch_broke() {
     repository.write("agent.yaml", &agent("scout", "notes-short"));
     repository.write("other.yaml", &agent("other", "never"));
     repository.write("secret.yaml", &format!("{}---\n{}", secret("url"), secret("more")));
+    repository.write(
+        "pod.yaml",
+        "apiVersion: v1\nkind: Pod\n\
+         metadata: {name: p, namespace: a, labels: {arkonis.dev/deployment: scout}}\n\
+         spec: {containers: [{name: agent, image: i}]}\n",
+    );
     repository.commit();
     repository.git(&["checkout", "--quiet", "-b", "feature"]);
     let said = |part: &str| {
@@ -471,7 +477,14 @@ fn denies_what_the_branch_broke() {
     fs::remove_file(repository.path.join("memory.yaml")).expect("is there");
     said("broken by this branch: ArkMemory \"notes-short\" is gone");
 
+    // What pods name breaks like all else.
     repository.write("memory.yaml", &memory("notes-short", "a"));
+    repository.write("agent.yaml", &agent("finder", "notes-short"));
+    let checked = repository.check(&["--base", "main", "."]);
+    let broken = "broken by this branch: ArkAgent \"scout\" is now \"finder\"";
+    assert!(checked.tells("./pod.yaml:3:", broken), "{:?}", checked.findings);
+
+    repository.write("agent.yaml", &agent("scout", "notes-short"));
     repository.write("secret.yaml", &secret("more"));
     let checked = repository.check(&["--base", "main", "."]);
     assert!(

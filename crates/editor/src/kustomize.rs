@@ -14,16 +14,18 @@ use memgate_manifest::later::is_filled_in_later;
 use memgate_manifest::source::{Source, Span};
 use memgate_model::edge::{Edge, Site};
 use memgate_model::kind::Kind;
-use memgate_model::object::{DEFAULT_NAMESPACE, Reference};
+use memgate_model::object::{DEFAULT_NAMESPACE, Object, Reference};
 use memgate_model::snapshot::Snapshot;
 use memgate_model::workload;
 use memgate_platforms::state_kinds;
+use memgate_primitives::name::is_dns_subdomain;
 use memgate_primitives::pointer::{Pointer, list_index};
 use memgate_workbench::inputs::Inputs;
 use memgate_workbench::kustomization::is_kustomization;
 use memgate_workbench::plan::Plan;
 use memgate_workbench::read::kustomize_files;
 use memgate_workbench::repository::normal;
+use regex::{Regex, RegexBuilder};
 use serde_json::{Map, Value};
 
 use crate::mentions::{Mention, MentionReader, NamingObject, Role};
@@ -47,6 +49,9 @@ static SELECTORS_IN_FILES: [Edge; 3] = [
 
 /// The lists of patches, whose elements have a target.
 const PATCHES: [&str; 2] = ["patches", "patchesJson6902"];
+
+/// How many objects are compared with a pattern.
+const MAX_SELECTED: usize = 1_000;
 
 /// The largest index of a list in a JSON Patch that is followed.
 const MAX_INDEX: usize = 1_000;
@@ -213,12 +218,28 @@ impl Reader<'_> {
         Some(std::iter::once(first).chain(kinds).find(has).unwrap_or(first))
     }
 
+    /// The namespace of the first object that a pattern selects.
+    fn home_by(&self, kind: &'static Kind, name: &str) -> Option<String> {
+        let pattern = if name.is_empty() { None } else { Some(pattern(name)?) };
+        let mut objects = self.snapshot.kind(kind)?.objects().take(MAX_SELECTED);
+        let is_it = |object: &&Object| pattern.as_ref().is_none_or(|it| it.is_match(&object.name));
+        objects.find(is_it).map(|object| object.namespace.to_string())
+    }
+
     /// The namespace of an object that a patch or selector names without one.
     fn home_of(&self, group: Option<&str>, kind: &str, name: &str) -> String {
-        let home = self.existing(group, Some(kind), name).and_then(|kind| self.names.home(kind, name));
+        let existing = self.existing(group, Some(kind), name);
+        let home = existing.and_then(|kind| self.names.home(kind, name).or_else(|| self.home_by(kind, name)));
         let chosen = || self.snapshot.settings.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE);
         home.unwrap_or_else(|| chosen().to_owned())
     }
+}
+
+/// The pattern of a selector, which kustomize compares with whole names; `None` for what is a name itself.
+pub(crate) fn pattern(name: &str) -> Option<Regex> {
+    const MAX_BYTES: usize = 64 << 10;
+    let pattern = (!is_dns_subdomain(name)).then(|| format!("^(?:{name})$"))?;
+    RegexBuilder::new(&pattern).size_limit(MAX_BYTES).build().ok()
 }
 
 fn is_later(value: &Value) -> bool {

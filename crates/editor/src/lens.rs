@@ -8,6 +8,8 @@ use crate::mentions::resolve;
 use crate::objects::{Loaded, Target, Viewed, load_views};
 use crate::positions::{Encoding, Lines};
 use memgate_model::edge::Edge;
+use memgate_model::family::Family;
+use memgate_model::kind::Kind;
 use memgate_model::memory_view::Role;
 use memgate_model::object::Reference;
 use memgate_model::snapshot::Snapshot;
@@ -46,20 +48,24 @@ pub(crate) fn lenses(run: &Run, file: &str, text: &str, encoding: Encoding) -> R
             all.extend(users.get(&memory).into_iter().flatten().cloned());
         }
     }
-    Ok(lenses.into_values().map(|(range, users)| lens(range, users.len())).collect())
+    Ok(lenses.into_values().map(|(range, users)| lens(range, &users)).collect())
 }
 
-/// The file and the first byte of an object that uses memory.
-type User = (String, usize);
+/// An object that uses memory: its file and first byte, and its kind if it runs once and ends, so that it is no agent.
+type User = (String, usize, Option<&'static Kind>);
 
 /// A memory resource: platform, kind, namespace and name.
 type Memory = (Option<String>, [String; 3]);
 
-fn lens(range: Range, users: usize) -> CodeLens {
-    let title = match users {
-        0 => "no agent uses this memory".to_owned(),
-        1 => "1 agent uses this memory".to_owned(),
-        _ => format!("{} use this memory", counted(users, "agent")),
+fn lens(range: Range, users: &BTreeSet<User>) -> CodeLens {
+    let agents = users.iter().filter(|(_, _, once)| once.is_none()).count();
+    let once = users.iter().find_map(|(_, _, once)| *once).filter(|_| agents == 0);
+    let title = match (agents, once) {
+        (0, Some(kind)) if users.len() == 1 => format!("1 {} uses this memory", kind.kind),
+        (0, Some(kind)) => format!("{} {} use this memory", users.len(), kind.plural),
+        (0, None) => "no agent uses this memory".to_owned(),
+        (1, _) => "1 agent uses this memory".to_owned(),
+        _ => format!("{} use this memory", counted(agents, "agent")),
     };
     // Without a command, an editor would ask for it later.
     let command = Command { title, command: String::new(), arguments: None };
@@ -96,8 +102,11 @@ fn key(Target { family, kind, namespace, name }: Target<'_>) -> Memory {
 fn users(loaded: &Loaded) -> BTreeMap<Memory, BTreeSet<User>> {
     let mut users: BTreeMap<Memory, BTreeSet<User>> = BTreeMap::new();
     for viewed in &loaded.objects {
-        let place = &viewed.object.object.place;
-        let user = || (place.source().name().to_owned(), place.start());
+        let (place, request) = (&viewed.object.object.place, viewed.object.request());
+        let families = &loaded.inputs.snapshot.settings.families;
+        let is_once = |(family, kind): &(&Family, &'static Kind)| family.views.transient.contains(kind);
+        let once = validated(families, &request.group, &request.kind).filter(is_once).map(|(_, kind)| kind);
+        let user = || (place.source().name().to_owned(), place.start(), once);
         for memory in by_view(viewed).chain(by_table(viewed, &loaded.inputs.snapshot)) {
             users.entry(memory).or_default().insert(user());
         }

@@ -6,7 +6,7 @@ use memgate_manifest::document::Document;
 use memgate_manifest::later::Later;
 use memgate_manifest::place::DocumentPlace;
 use memgate_manifest::source::{Location, Source, Span};
-use memgate_model::edge::{Edge, Home, Named, Wanted};
+use memgate_model::edge::{Edge, Home, Named, Site, Wanted};
 use memgate_model::family::Family;
 use memgate_model::kind::{Kind, NAMESPACE};
 use memgate_model::object::{DEFAULT_NAMESPACE, Lookup, Reference};
@@ -14,6 +14,7 @@ use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
 use memgate_model::workload;
+use memgate_platforms::other_references::other_edges;
 use memgate_platforms::state_kind;
 use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::Pointer;
@@ -155,13 +156,25 @@ impl<'i> MentionReader<'i> {
         let budget = Budget::default();
         let reader = if object.namespace.1 { StateReader::new } else { StateReader::without_namespace };
         let mut state = reader(self.snapshot, &budget);
-        for edge in self.families().iter().flat_map(|family| family.edges) {
-            let from = edge.from.iter().find(|known| known.is(group, kind));
+        let selects = workload::SELECTORS.iter().find(|known| (known.0, known.1) == (group, kind));
+        let part = |base: &'static str| Some((base, object.value.pointer(base)?));
+        let selector = selects.and_then(|(_, _, base)| part(base));
+        let families = self.families().iter();
+        for edge in families.flat_map(|family| family.edges.iter().chain(other_edges(family))) {
+            let from = edge.from.iter().find(|known| known.is(group, kind)).copied();
             let base = if edge.from.is_empty() { pod } else { from.map(|_| "") };
-            let Some((base, value)) = base.and_then(|base| Some((base, object.value.pointer(base)?))) else {
-                continue;
-            };
-            self.add_references(edge, (base, from.copied(), value), (object, locate), &mut state);
+            if let Some((base, value)) = base.and_then(part) {
+                let sites = edge.sites(value);
+                self.add_references(edge, sites, (base, from, value), (object, locate), &mut state);
+            }
+            // What selects pods by a label names what the label does.
+            let label = edge.path.strip_prefix("/metadata/labels").filter(|_| edge.from.is_empty());
+            if let Some((label, (base, value))) = label.zip(selector) {
+                let text = value.pointer(label).and_then(Value::as_str);
+                let site = |text| Site { pointer: Pointer::new(label), text, holder: value, element: None };
+                let sites = text.map(site).into_iter().collect();
+                self.add_references(edge, sites, (base, None, value), (object, locate), &mut state);
+            }
         }
     }
 
@@ -182,11 +195,11 @@ impl<'i> MentionReader<'i> {
     fn add_references(
         &mut self,
         edge: &'static Edge,
+        sites: Vec<Site<'_, Value>>,
         (base, from, value): (&str, Option<&'static Kind>, &Value),
         (object, locate): (&NamingObject<'_>, &Locate<'_>),
         state: &mut StateReader<'_>,
     ) {
-        let sites = edge.sites(value);
         if sites.is_empty() {
             return;
         }

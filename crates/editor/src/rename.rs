@@ -8,7 +8,7 @@ use std::sync::Arc;
 use lsp_types::PrepareRenameResponse;
 
 use crate::edits::{Edits, RenameEdit};
-use crate::kustomize::mentions_of_kustomize;
+use crate::kustomize::{mentions_of_kustomize, pattern};
 use crate::mentions::{Mention, Role, mentions};
 use crate::navigation::Question;
 use crate::positions::Lines;
@@ -138,6 +138,7 @@ impl InSet<'_> {
             last.is_now(&site.place);
             self.allow_site(site, new)?;
         }
+        self.allow_patterns(target)?;
         self.allow_unread(target)?;
         self.allow_makers(target)?;
         if let Some(new) = new {
@@ -151,7 +152,13 @@ impl InSet<'_> {
     fn is_here(&self, name: &Mention) -> bool {
         self.question.is_in(&name.place) && {
             let found = name.location();
-            found.exact && self.question.is_at(found.alias.unwrap_or(found.value))
+            // The namespace before a name is not it.
+            let before = || name.place.source().slice(Span { end: name_in(name).0, ..found.value });
+            let is_in_name = || {
+                let behind = before().rfind('/').map_or(0, |slash| found.value.start + slash + 1);
+                self.question.is_at(found.value) && self.question.at >= behind
+            };
+            found.exact && found.alias.map_or_else(is_in_name, |alias| self.question.is_at(alias))
         }
     }
 
@@ -176,12 +183,14 @@ impl InSet<'_> {
             ));
         }
         let families = &self.snapshot().settings.families;
-        let Some(family) = families.iter().find(|family| role(family, kind).is_some()) else {
+        let is_kept =
+            |family: &&&Family| role(family, kind).is_some() && !family.views.transient.contains(&kind);
+        let Some(family) = families.iter().find(is_kept) else {
             return Err(not_renamed(kind));
         };
-        let mut forms = family.edges.iter().filter(|edge| edge.to.contains(&kind)).map(|edge| edge.form);
-        let first = forms.next().ok_or_else(|| not_renamed(kind))?;
-        if first == Form::Fixed && forms.all(|form| form == Form::Fixed) || self.has_fixed_name(target) {
+        let edges = || family.edges.iter().filter(|edge| edge.to.contains(&kind));
+        let is_fixed = edges().next().is_some() && edges().all(|edge| edge.form == Form::Fixed);
+        if is_fixed || self.has_fixed_name(target) {
             return Err(format!("{title} cannot be renamed: its name has a meaning to {}", family.name));
         }
         let is_own = |name: &Mention| matches!(name.role, Role::Own) && name.object == *target;
@@ -235,6 +244,21 @@ impl InSet<'_> {
         let state = StateReader::new(self.snapshot(), &budget);
         let first = state.elsewhere(object.kind, "", &object.name);
         first.is_some_and(|first| state.elsewhere(object.kind, first, &object.name).is_some())
+    }
+
+    /// Refuses a name that a selector means by a pattern, which may not mean the new one.
+    fn allow_patterns(&self, target: &Reference) -> Result<(), String> {
+        let selectors = self.names.iter().filter(|name| matches!(name.role, Role::Selector));
+        let mut of_kind = selectors.filter(|name| name.object.kind == target.kind);
+        let is_it = |name: &&Mention| pattern(&name.text).is_some_and(|it| it.is_match(&target.name));
+        match of_kind.find(is_it) {
+            Some(name) => Err(format!(
+                "{}: this pattern selects {}, and does not follow it",
+                place(name),
+                title(target)
+            )),
+            None => Ok(()),
+        }
     }
 
     /// Refuses a name that is also in a text which cannot be read.
@@ -313,7 +337,7 @@ fn role(family: &Family, kind: &Kind) -> Option<ObjectRole> {
 }
 
 fn not_renamed(kind: &Kind) -> String {
-    format!("{} cannot be renamed here, only memory resources and agents that others name", kind.kind)
+    format!("{} cannot be renamed here, only memory resources and agents", kind.kind)
 }
 
 /// The changes of the texts, by sources.

@@ -140,14 +140,18 @@ fn not_found(
     let (ending, meant, by_kustomize) = match exists {
         Some(exists) => (exists, None, None),
         None => match meant(edge, named, max_compared, state) {
-            Ok(meant) => (did_you_mean(Some(meant)), Some(named.replaced(site.text, meant)), None),
+            Ok(meant) => (String::new(), Some(meant), None),
             Err(by_kustomize) => (String::new(), None, by_kustomize),
         },
     };
     let help = by_kustomize.map_or(Cow::Borrowed(missing.effect), Cow::Owned);
-    let (name, home) = (excerpt(named.name), excerpt(named.namespace));
+    let [name, home, near] = [named.name, named.namespace, meant.unwrap_or_default()].map(excerpt);
+    let meant = meant.map(|meant| named.replaced(site.text, meant));
     let details = move |_: &Pointer| {
-        let message = fit_names([&name, &home], |[name, home]| not_found_message(kind, name, home) + &ending);
+        let message = fit_names([&name, &home, &near], |[name, home, near]| {
+            let near = Some(near).filter(|near| !near.is_empty());
+            not_found_message(kind, name, home) + &ending + &did_you_mean(near)
+        });
         Details { meant: meant.clone(), ..Details::from(message) }
     };
     let finding = Finding::warn_within(state.budget(), missing.object, site.pointer.clone(), details);
@@ -201,10 +205,13 @@ fn meant<'s>(
 ) -> Result<&'s str, Option<String>> {
     let budget = state.budget();
     let kinds = edge.to.iter().copied();
-    let known: Vec<&'s str> = state.quietly(|state| {
-        let objects = kinds.flat_map(|kind| state.list(kind, named.namespace).collect::<Vec<_>>());
-        let compared = objects.map(|object| &*object.name).take(max_compared);
-        compared.take_while(|name| budget.bytes(name.len())).collect()
+    let mut known: Vec<&'s str> = Vec::new();
+    state.quietly(|state| {
+        for kind in kinds {
+            let names = state.list(kind, named.namespace).map(|object| &*object.name);
+            let compared = names.take(max_compared.saturating_sub(known.len()));
+            known.extend(compared.take_while(|name| budget.bytes(name.len())));
+        }
     });
     let hashed = known.iter().find(|made| has_hash(named.name, made)).copied();
     let near = hashed.or_else(|| nearest(named.name, known.iter().copied()));

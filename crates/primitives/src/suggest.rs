@@ -5,7 +5,7 @@ use std::str::Chars;
 /// The candidate that `wrong` most likely stands for, if one is near.
 ///
 /// A candidate is near if it differs only in case, `-` and `_`, or by at most one edit for words under six
-/// characters and two for longer ones.
+/// characters and two for longer ones. Words of one or two characters are all near each other, so none of them is.
 pub fn nearest<'c>(wrong: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     near(wrong, candidates).min_by_key(|(distance, _)| *distance).map(|(_, candidate)| candidate)
 }
@@ -34,12 +34,22 @@ fn near<'c>(
     let is_name = !wrong.is_empty() && wrong.len() <= MAX_WORD_BYTES;
     let max_distance = if wrong.chars().count() < 6 { 1 } else { 2 };
     let distance = move |candidate: &str| {
+        let [wrong, candidate] = without_common_start(wrong, candidate);
         let plain = edits(wrong.chars(), candidate.chars(), max_distance);
         let is_other_form = || normalized(candidate).eq(normalized(wrong));
         if plain.is_none_or(|edits| edits > 1) && is_other_form() { Some(1) } else { plain }
     };
-    let candidates = candidates.into_iter().filter(move |candidate| is_name && *candidate != wrong);
+    let is_long = move |candidate: &str| candidate.len().max(wrong.len()) > 2;
+    let candidates = candidates.into_iter();
+    let candidates = candidates.filter(move |it| is_name && *it != wrong && is_long(it));
     candidates.filter_map(move |candidate| Some((distance(candidate)?, candidate)))
+}
+
+/// What follows the part with which both begin: names of one kind are often long and alike.
+fn without_common_start<'w>(a: &'w str, b: &'w str) -> [&'w str; 2] {
+    let same = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
+    let start = (0..=same).rev().find(|at| a.is_char_boundary(*at) && b.is_char_boundary(*at)).unwrap_or(0);
+    [a, b].map(|word| word.get(start..).unwrap_or_default())
 }
 
 /// How many characters have to be added, left out, replaced or swapped with the next one to make `b` of `a`; `None` for

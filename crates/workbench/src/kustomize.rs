@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 use memgate_model::edge::{Edge, Form, Home};
 use memgate_model::family::Family;
 use memgate_model::kind::Kind;
+use memgate_model::workload::{self, Workload};
 use memgate_platforms::other_references::{GroupKind, OtherReference, other_references};
 use memgate_primitives::pointer::Pointer;
 
@@ -40,24 +41,6 @@ const NAMESPACES: &str = "
 # `namespace:` of a kustomization leaves the namespace in these fields as it is. Remove the `# ` of the list to change it there,
 # too. kustomize then changes all of them, also those that name a namespace outside of the kustomization.
 ";
-
-/// The kinds with the metadata of a pod, by the path to it.
-const PODS: [(&str, &str, &str); 6] = [
-    ("Pod", "", ""),
-    ("CronJob", "batch", "/spec/jobTemplate/spec/template"),
-    ("DaemonSet", "apps", "/spec/template"),
-    ("Deployment", "apps", "/spec/template"),
-    ("Job", "batch", "/spec/template"),
-    ("StatefulSet", "apps", "/spec/template"),
-];
-
-/// The kinds that select pods by labels, by the path to these. A Deployment is refused if its labels and its selector differ.
-const SELECTORS: [(&str, &str, &str); 4] = [
-    ("DaemonSet", "apps", "/spec/selector/matchLabels"),
-    ("Deployment", "apps", "/spec/selector/matchLabels"),
-    ("Service", "", "/spec/selector"),
-    ("StatefulSet", "apps", "/spec/selector/matchLabels"),
-];
 
 /// A field of a kind.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -111,17 +94,19 @@ impl Rows {
 
     /// Adds a field of pods, by its path in a pod.
     fn add_of_pods(&mut self, to: &[GroupKind], path: &str) {
-        for (kind, group, pod) in PODS {
-            self.add(to, &format!("{pod}{path}"), &new(kind, group));
+        self.add(to, path, &new("Pod", ""));
+        for Workload { kind, group, template } in workload::ALL {
+            self.add(to, &format!("{template}{path}"), &new(kind, group));
         }
+        // A Deployment is refused if its labels and its selector differ.
         if let Some(label) = path.strip_prefix("/metadata/labels/") {
-            for (kind, group, labels) in SELECTORS {
+            for (group, kind, labels) in workload::SELECTORS {
                 self.add(to, &format!("{labels}/{label}"), &new(kind, group));
             }
         }
     }
 
-    fn add_other(&mut self, OtherReference { from, path, namespace, to }: &OtherReference) {
+    fn add_other(&mut self, OtherReference { from, path, namespace, to, .. }: &OtherReference) {
         self.add(std::slice::from_ref(to), path, from);
         self.namespaces.extend(namespace.iter().map(|path| Field::new(path, from)));
     }

@@ -81,6 +81,40 @@ export const an_agent_is_renamed_with_its_pods = () =>
 const deployment = (line, field) =>
     `apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: own, namespace: team-a}\nspec:\n  template:\n    metadata:\n      ${field}:\n        ${line}\n    spec: {containers: [{name: agent, image: own}]}\n`;
 
+export const selectors_and_other_references_follow = () =>
+    session({
+        'agent.yaml': agent(),
+        'deployment.yaml': deployment('arkonis.dev/deployment: scout', 'labels').replace('spec:\n', 'spec:\n  selector: {matchLabels: {arkonis.dev/deployment: scout}}\n'),
+        'service.yaml': 'apiVersion: v1\nkind: Service\nmetadata: {name: own, namespace: team-a}\nspec: {ports: [{port: 80}], selector: {arkonis.dev/deployment: scout}}\n',
+        'swarm.yaml': 'apiVersion: kubeswarm.io/v1alpha1\nkind: SwarmAgent\nmetadata: {name: first, namespace: team-a}\nspec: {model: m}\n---\napiVersion: kubeswarm.io/v1alpha1\nkind: SwarmAgent\nmetadata: {name: second, namespace: team-a}\nspec: {model: m, gateway: {fallback: {agentRef: {name: first}}}}\n',
+        'ensemble.yaml': 'apiVersion: sympozium.ai/v1alpha1\nkind: Ensemble\nmetadata: {name: crew, namespace: team-a}\nspec: {agentConfigs: [{name: a, systemPrompt: x}]}\n',
+        'member.yaml': deployment('sympozium.ai/ensemble: crew', 'labels'),
+    }, async (editor) => {
+        await editor.open('agent.yaml');
+        assert.deepEqual(await editor.rename('agent.yaml', 'scout', 'finder'), ['agent.yaml', 'deployment.yaml', 'service.yaml']);
+        assert.equal(editor.text('deployment.yaml').split('arkonis.dev/deployment: finder').length, 3);
+        await editor.open('swarm.yaml');
+        assert.deepEqual(await editor.rename('swarm.yaml', 'first', 'one'), ['swarm.yaml']);
+        assert.equal(editor.text('swarm.yaml').split('one').length, 3);
+        await editor.open('ensemble.yaml');
+        assert.deepEqual(await editor.rename('ensemble.yaml', 'crew', 'team'), ['ensemble.yaml', 'member.yaml']);
+    });
+
+export const what_a_pattern_selects_is_not_renamed = async () => {
+    const files = {
+        'memory.yaml': memory(),
+        'agent.yaml': agent(),
+        'kustomization.yaml': 'resources: [memory.yaml, agent.yaml]\npatches:\n  - target: {kind: ArkAgent, name: "sc.*"}\n    path: changes.yaml\n',
+        'changes.yaml': '- {op: add, path: /spec/memoryRef/name, value: notes}\n',
+    };
+    const message = await refusal(files, ['agent.yaml', 'scout', 'finder']);
+    assert.equal(message, 'kustomization.yaml:3: this pattern selects ArkAgent "team-a/scout", and does not follow it');
+    await session(files, async (editor) => {
+        await editor.open('memory.yaml');
+        assert.deepEqual(await editor.rename('memory.yaml', 'notes', 'recall'), ['agent.yaml', 'changes.yaml', 'memory.yaml']);
+    });
+};
+
 const ARK = { api: 'ark.mckinsey.com/v1alpha1' };
 const ark = (kind, name, spec, namespace = 'team-a') =>
     `apiVersion: ${ARK.api}\nkind: ${kind}\nmetadata: {name: ${name}${namespace ? `, namespace: ${namespace}` : ''}}\nspec: ${spec}\n`;
@@ -94,9 +128,10 @@ export const each_form_of_a_reference_follows = () =>
         'deployment.yaml': deployment('memgate.dev/ark-memory: notes/notes', 'annotations'),
     }, async (editor) => {
         await editor.open('deployment.yaml');
-        assert.deepEqual(await editor.prepareRename('deployment.yaml', 'notes/notes'), { text: 'notes', placeholder: 'notes' });
+        assert.deepEqual(await editor.prepareRename('deployment.yaml', 'notes/notes'), null);
+        assert.deepEqual(await editor.prepareRename('deployment.yaml', 'notes\n'), { text: 'notes', placeholder: 'notes' });
         assert.deepEqual(
-            await editor.rename('deployment.yaml', 'notes/notes', 'recall'),
+            await editor.rename('deployment.yaml', 'notes\n', 'recall'),
             ['config.yaml', 'deployment.yaml', 'memory.yaml', 'query.yaml'],
         );
         assert.equal(editor.text('deployment.yaml'), deployment('memgate.dev/ark-memory: notes/recall', 'annotations'));
@@ -313,5 +348,5 @@ export const memory_that_is_used_without_a_name_counts = () =>
         'queries.yaml': `${ark('Query', 'one', '{input: x}')}---\n${ark('Query', 'two', '{input: x, memory: {name: default}}')}`,
     }, async (editor) => {
         await editor.open('memory.yaml');
-        assert.deepEqual(await editor.lenses('memory.yaml'), [[1, '2 agents use this memory']]);
+        assert.deepEqual(await editor.lenses('memory.yaml'), [[1, '2 queries use this memory']]);
     });

@@ -22,7 +22,7 @@ static OF_AGENT_RUNS: [&Kind; 3] = [&AGENT, &AGENT_OLD, &AGENT_RUN];
 pub(crate) static BY_MEMORY: Index = Index { place: 1, keys: |object| memory_used(&EDGES, object) };
 
 /// The rows.
-pub(crate) static EDGES: [Edge; 6] = [
+pub(crate) static EDGES: [Edge; 8] = [
     agent(&OF_AGENTS, "/spec/agentRef").only_if(|_, run| run.text_at(&["spec", "agentRef"]).is_some()),
     agent(&RUNS, "/spec/instanceRef").only_if(|site, run| {
         agent_ref(run) == Some(site.text) && run.text_at(&["spec", "agentRef"]).is_none()
@@ -37,6 +37,8 @@ pub(crate) static EDGES: [Edge; 6] = [
     ensemble("/metadata/labels/sympozium.ai~1persona-pack")
         .only_if(|_, object| ensemble_label(object).is_some_and(|(key, _)| key == PACK_LABEL)),
     Edge::new(&[], "/metadata/labels/sympozium.ai~1instance", &AGENTS).of_memory(),
+    Edge::new(&[], "/metadata/labels/sympozium.ai~1ensemble", &ENSEMBLES),
+    Edge::new(&[], "/metadata/labels/sympozium.ai~1persona-pack", &ENSEMBLES),
 ];
 
 const fn agent(from: &'static [&'static Kind], path: &'static str) -> Edge {
