@@ -7,31 +7,23 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde::ser::SerializeStruct;
 
+use memgate_primitives::named::named;
 use memgate_primitives::pointer::Pointer;
 
 /// The rule of an edit that writes the default memory of a namespace. A policy's default for the same field replaces
 /// this edit.
 pub const NAMESPACE_DEFAULT: &str = "the namespace's default Memory";
 
-/// How an edit changes the object; a subset of RFC 6902.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Op {
-    /// Sets a field (also over `null`), or inserts before the list element of that index.
-    Add,
-    /// Sets a field or list element that exists.
-    Replace,
-    /// Takes away a field that exists.
-    Remove,
-}
-
-impl Op {
-    /// The name in RFC 6902.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Add => "add",
-            Self::Replace => "replace",
-            Self::Remove => "remove",
-        }
+named! {
+    /// How an edit changes the object; a subset of RFC 6902.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Op {
+        /// Sets a field (also over `null`), or inserts before the list element of that index.
+        Add = "add",
+        /// Sets a field or list element that exists.
+        Replace = "replace",
+        /// Takes away a field that exists.
+        Remove = "remove",
     }
 }
 

@@ -14,6 +14,7 @@ use crate::policy_rule::PolicyRule;
 use crate::request::{Operation, Point};
 use crate::typed_rule::TypedRule;
 use memgate_primitives::glob::Glob;
+use memgate_primitives::named::named;
 use memgate_primitives::pointer::Pointer;
 
 /// All policies and exemptions that decisions read.
@@ -209,30 +210,22 @@ pub struct Match {
     pub operations: Option<Vec<Operation>>,
 }
 
-/// What happens with a finding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Action {
-    /// It is dropped.
-    None,
-    /// It becomes a note.
-    Report,
-    /// It warns.
-    Warn,
-    /// It refuses.
-    Deny,
+named! {
+    /// What happens with a finding.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Action {
+        /// It is dropped.
+        None = "none",
+        /// It becomes a note.
+        Report = "report",
+        /// It warns.
+        Warn = "warn",
+        /// It refuses.
+        Deny = "deny",
+    }
 }
 
 impl Action {
-    /// The word that policies use.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Report => "report",
-            Self::Warn => "warn",
-            Self::Deny => "deny",
-        }
-    }
-
     /// The severity of a finding with this action; `None` for a dropped one.
     pub const fn severity(self) -> Option<Severity> {
         match self {

@@ -169,15 +169,8 @@ fn object_rules(value: &Value) -> ObjectRules {
 }
 
 fn types(value: &Value) -> JsonTypes {
-    match text(value, "/type") {
-        Some("string") => JsonTypes::Text,
-        Some("integer") => JsonTypes::Integer,
-        Some("number") => JsonTypes::Number,
-        Some("boolean") => JsonTypes::Boolean,
-        Some("array") => JsonTypes::List,
-        Some("object") => JsonTypes::Object,
-        Some(_) | None => JsonTypes::Any,
-    }
+    let found = text(value, "/type").and_then(JsonTypes::from_name);
+    found.filter(|types| *types != JsonTypes::IntOrString).unwrap_or_default()
 }
 
 fn list_type(value: &Value) -> ListType {
