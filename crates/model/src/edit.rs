@@ -5,7 +5,6 @@ use std::io;
 use std::sync::Arc;
 
 use serde::Serialize;
-use serde::ser::SerializeStruct;
 
 use memgate_primitives::named::named;
 use memgate_primitives::pointer::Pointer;
@@ -48,49 +47,35 @@ pub enum Value {
 }
 
 /// An environment variable of a container.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EnvVar {
     /// The name.
     pub name: Cow<'static, str>,
     /// The literal or the reference.
+    #[serde(flatten)]
     pub source: EnvSource,
 }
 
 /// Where the value of an environment variable comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum EnvSource {
     /// A literal.
+    #[serde(rename = "value")]
     Value(String),
     /// A reference to a Secret; memgate never sees the value behind it.
+    #[serde(rename = "valueFrom", serialize_with = "secret")]
     Secret(KeyRef),
     /// A reference to a ConfigMap.
+    #[serde(rename = "valueFrom", serialize_with = "config_map")]
     ConfigMap(KeyRef),
 }
 
-/// An object with one field.
-struct One<'k>(&'static str, &'k KeyRef);
-
-impl Serialize for One<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map([(self.0, self.1)])
-    }
+fn secret<S: serde::Serializer>(key: &KeyRef, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map([("secretKeyRef", key)])
 }
 
-impl Serialize for EnvVar {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut variable = serializer.serialize_struct("EnvVar", 2)?;
-        variable.serialize_field("name", &self.name)?;
-        match &self.source {
-            EnvSource::Value(value) => variable.serialize_field("value", value)?,
-            EnvSource::Secret(key) => {
-                variable.serialize_field("valueFrom", &One("secretKeyRef", key))?;
-            }
-            EnvSource::ConfigMap(key) => {
-                variable.serialize_field("valueFrom", &One("configMapKeyRef", key))?;
-            }
-        }
-        variable.end()
-    }
+fn config_map<S: serde::Serializer>(key: &KeyRef, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map([("configMapKeyRef", key)])
 }
 
 /// A key of a Secret or a ConfigMap in the pod's own namespace.

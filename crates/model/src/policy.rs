@@ -238,7 +238,7 @@ impl Action {
 }
 
 /// A value for each point.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ByPoint<T> {
     /// At admission.
     pub admission: T,
@@ -270,12 +270,6 @@ impl Default for Actions {
 
 /// The actions of one rule, where they differ from those of its policy.
 pub type ActionOverrides = ByPoint<Option<Action>>;
-
-impl Default for ActionOverrides {
-    fn default() -> Self {
-        Self { admission: None, ci: None, audit: None }
-    }
-}
 
 /// When the action at admission becomes stricter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

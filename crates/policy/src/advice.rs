@@ -50,7 +50,8 @@ pub(super) fn about(
     findings
 }
 
-fn warning(code: &'static Code, pointer: Pointer, message: &str) -> Finding {
+pub(super) fn warning(code: &'static Code, pointer: impl Into<Pointer>, message: &str) -> Finding {
+    let pointer = pointer.into();
     let message = with_field(&pointer, message);
     Finding::warn(code, pointer, message)
 }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use crate::codes::{EXEMPTION_EXPIRED, EXEMPTION_REJECTED, EXEMPTION_UNUSED, UNUSED};
 use memgate_model::family::Family;
-use memgate_model::finding::{Code, Finding, Severity};
+use memgate_model::finding::{Finding, Severity};
 use memgate_model::kind::{MEMORY_POLICY, MEMORY_POLICY_EXEMPTION};
 use memgate_model::object::Reference;
 use memgate_model::policy::{Exemption, Policies, Policy};
@@ -15,7 +15,6 @@ use memgate_primitives::pointer::Pointer;
 
 use super::advice;
 use super::exempt::{Rejection, is_current, rejection};
-use super::reader::with_field;
 use super::text::plain_name;
 use super::values::day;
 
@@ -43,7 +42,7 @@ pub fn policies(
             return (object, Finding { code: &UNUSED, ..finding });
         }
         let message = format!("policy {} matched none of the objects", plain_name(name));
-        let finding = warning(&UNUSED, "/spec/match", &message);
+        let finding = advice::warning(&UNUSED, "/spec/match", &message);
         (object, finding.help("look at match, or leave the policy out"))
     };
     unused.map(finding).collect()
@@ -76,18 +75,19 @@ fn of_exemption(exemption: &Exemption, policies: &Policies, used: &Used, now: Ti
     }
     if exemption.expires_at <= now {
         let message = format!("it ended on {}", day(exemption.expires_at));
-        return Some(warning(&EXEMPTION_EXPIRED, "/spec/expiresAt", &message).help("remove it"));
+        return Some(advice::warning(&EXEMPTION_EXPIRED, "/spec/expiresAt", &message).help("remove it"));
     }
     let is_unused = is_current(exemption, now) && !used.exemptions.contains(&exemption.key());
     is_unused.then(|| {
-        warning(&EXEMPTION_UNUSED, "/spec/target", "it exempted none of the objects")
+        advice::warning(&EXEMPTION_UNUSED, "/spec/target", "it exempted none of the objects")
             .help("remove it, or look at its target")
     })
 }
 
 /// Why an exemption never counts; `None` for one that counts between its two dates.
 pub fn rejected(exemption: &Exemption, policies: &Policies) -> Option<Finding> {
-    let finding = |pointer: &str, message: String| Some(warning(&EXEMPTION_REJECTED, pointer, &message));
+    let finding =
+        |pointer: &str, message: String| Some(advice::warning(&EXEMPTION_REJECTED, pointer, &message));
     let shown = plain_name(&exemption.policy);
     let Some(policy) = policies.get(&exemption.policy) else {
         return finding("/spec/policy", format!("there is no policy {shown}"));
@@ -119,10 +119,4 @@ pub fn rejected(exemption: &Exemption, policies: &Policies) -> Option<Finding> {
         }
         Rejection::Age => finding("/spec/expiresAt", format!("it lasts longer than policy {shown} accepts")),
     }
-}
-
-fn warning(code: &'static Code, pointer: &str, message: &str) -> Finding {
-    let pointer = Pointer::new(pointer);
-    let message = with_field(&pointer, message);
-    Finding::warn(code, pointer, message)
 }

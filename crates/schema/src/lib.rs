@@ -36,12 +36,12 @@ pub mod violation;
 
 use std::sync::LazyLock;
 
-use serde_json::Value;
-
-use crate::crd::{Crd, CrdVersion, SchemaNode};
+use crate::crd::{CrdVersion, SchemaNode};
 use memgate_primitives::budget::Budget;
 
+pub use self::cel::allowance;
 pub use self::node::{Document, UnknownField};
+pub use self::parse::crd as read;
 use self::place::Place;
 pub use self::violation::Violations;
 
@@ -88,14 +88,6 @@ impl BuiltinKind {
             Self::CronJob => &builtin::CRON_JOB,
         }
     }
-}
-
-/// Reads a CustomResourceDefinition.
-///
-/// # Errors
-/// A message, when it has no group, no kind or no version with a schema.
-pub fn read(value: &Value) -> Result<Crd, String> {
-    parse::crd(value)
 }
 
 /// The status, where a version has a subresource for it.
@@ -164,12 +156,6 @@ pub fn check_rules<'d>(
 ) {
     let root = Place::root(&object.root, old.map(|old| &old.root));
     cel::check(&root, object.bytes, &version.schema, allowance, found);
-}
-
-/// What the rules in CEL of each object may cost in a run with so many objects: less, the more there are, so that all
-/// together are bounded, and it does not matter which comes first.
-pub fn allowance(objects: usize) -> u64 {
-    cel::allowance(objects)
 }
 
 /// Notes everything that the apiserver refuses in the metadata of a new object, or of an update. `old` is the

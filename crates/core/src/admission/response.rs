@@ -82,7 +82,18 @@ struct StatusCause {
     field: String,
 }
 
-impl ReviewResponse<'_> {
+impl<'a> ReviewResponse<'a> {
+    /// An answer that does not wait for anything.
+    pub(super) const fn new(
+        review: &'a Review<'a>,
+        findings: &'a [&'a Finding],
+        edits: &'a [Edit],
+        reason: Reason,
+        judged_by: Option<&'a Decision>,
+    ) -> Self {
+        Self { review, findings, edits, reason, judged_by, waits: None }
+    }
+
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let patch = self.patch_json();
         let mut out = Vec::with_capacity(ENVELOPE_BYTES + patch.len().div_ceil(3) * 4);
@@ -127,14 +138,11 @@ impl ReviewResponse<'_> {
     }
 
     fn status(&self, denials: &[&Finding]) -> Option<Status<'_>> {
+        let failure = |code, reason, message, details| {
+            Some(Status { code, status: "Failure", reason, message, details })
+        };
         if let Some(message) = self.waits {
-            return Some(Status {
-                code: 403,
-                status: "Failure",
-                reason: "Forbidden",
-                message: waiting(message, self.findings),
-                details: self.details(Vec::new()),
-            });
+            return failure(403, "Forbidden", waiting(message, self.findings), self.details(Vec::new()));
         }
         if denials.is_empty() {
             return None;
@@ -147,12 +155,12 @@ impl ReviewResponse<'_> {
         if complaints.iter().all(|complaint| complaint.finding.code.cause == Cause::Unavailable) {
             // The object may be valid, and the same request may be allowed later.
             let causes: Vec<&str> = details.causes.iter().map(|cause| &*cause.message).collect();
-            let (reason, message) = ("ServiceUnavailable", causes.join(", "));
-            return Some(Status { code: 503, status: "Failure", reason, message, details });
+            let message = causes.join(", ");
+            return failure(503, "ServiceUnavailable", message, details);
         }
         let of_what = [&*details.kind, &*details.group, &*details.name];
         let message = status_message(of_what, &complaints, not_shown);
-        Some(Status { code: 422, status: "Failure", reason: "Invalid", message, details })
+        failure(422, "Invalid", message, details)
     }
 
     fn details(&self, causes: Vec<StatusCause>) -> StatusDetails<'_> {

@@ -276,7 +276,9 @@ fn fix(violation: &SchemaViolation<'_>) -> Option<Fix> {
             let meant = only_nearest(shown.trim_matches('"'), supported.iter().map(String::as_str))?;
             Some(Fix::Text(meant.to_owned()))
         }
-        Rule::Type { expected, got: "string", .. } => unquote(expected),
+        Rule::Type { expected: expected @ ("integer" | "number" | "boolean"), got: "string", .. } => {
+            Some(Fix::Unquote(expected))
+        }
         Rule::Duplicate(_) => Some(Fix::RemoveRepeated),
         _ => None,
     }
@@ -300,11 +302,6 @@ fn help(violation: &SchemaViolation<'_>) -> Option<String> {
         }
         _ => None,
     }
-}
-
-/// The fix for a string in place of a value of this type, if only its quotes can be wrong.
-fn unquote(expected: &str) -> Option<Fix> {
-    ["integer", "number", "boolean"].into_iter().find(|known| *known == expected).map(Fix::Unquote)
 }
 
 /// The YAML that the user probably meant by a bare string in place of an object with one string, or of a list of such
