@@ -1,6 +1,7 @@
 //! The response of an AdmissionReview, written as bytes of JSON. It makes no decisions.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use crate::patch::Patch;
 use base64::Engine;
@@ -13,7 +14,7 @@ use memgate_primitives::credential::masked_keys;
 use memgate_primitives::members::Members;
 use memgate_primitives::number::more;
 use memgate_primitives::plain_text::{cut, plain};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use super::Review;
 use super::texts::{Complaint, json_bytes, message_with_help, status_message, takes, waiting, warning};
@@ -199,27 +200,18 @@ impl<'a> ReviewResponse<'a> {
 
     /// What the audit log of the apiserver has about the decision.
     fn audit(&self, out: &mut Vec<u8>) {
-        let mut annotations = vec![("codes", Cow::from(codes(self.findings)))];
+        let mut annotations = BTreeMap::from([("codes", Cow::from(codes(self.findings)))]);
         if let Some(decision) = self.judged_by {
             let exemptions: Vec<&str> = decision.exemptions.iter().map(String::as_str).collect();
             let names = |names: String| Cow::Owned(cut(&names, MAX_NAMES_CHARS).into_owned());
-            annotations.push(("exemptions", names(exemptions.join(","))));
-            annotations.push(("policies", names(decision.policies.join(","))));
+            annotations.insert("exemptions", names(exemptions.join(",")));
+            annotations.insert("policies", names(decision.policies.join(",")));
         }
-        annotations.push(("reason", self.reason.name().into()));
+        annotations.insert("reason", self.reason.name().into());
         annotations.extend(self.judged_by.map(|_| ("uid", plain(&self.review.uid))));
-        annotations.retain(|(_, text)| !text.is_empty());
+        annotations.retain(|_, text| !text.is_empty());
         out.extend_from_slice(br#","auditAnnotations":"#);
-        texts(out, &Fields(&annotations));
-    }
-}
-
-/// An object of texts, in this order.
-struct Fields<'a>(&'a [(&'static str, Cow<'a, str>)]);
-
-impl Serialize for Fields<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(key, text)| (key, text)))
+        texts(out, &annotations);
     }
 }
 

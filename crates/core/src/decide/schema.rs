@@ -222,17 +222,20 @@ fn in_own_words(
 
 fn version_unknown(crd: &Crd, version: &str) -> Option<Finding> {
     let newest = crd.newest().filter(|_| crd.served(version).is_none())?;
-    Some(unserved_version(&crd.group, version, &newest.name))
+    unserved_version(&crd.group, version, &newest.name)
 }
 
 /// The warning about a version that is not served; `served` is one that is.
-pub(super) fn unserved_version(group: &str, version: &str, served: &str) -> Finding {
+pub fn unserved_version(group: &str, version: &str, served: &str) -> Option<Finding> {
+    if version == served {
+        return None;
+    }
     let name = |version: &str| match group {
         "" => quoted(version),
         group => quoted(&format!("{group}/{version}")),
     };
     let message = format!("apiVersion {} is not served; use {}", name(version), name(served));
-    Finding::warn(&VERSION_UNKNOWN, Pointer::new("/apiVersion"), message)
+    Some(Finding::warn(&VERSION_UNKNOWN, Pointer::new("/apiVersion"), message))
 }
 
 /// The finding about a violation, with the family's code.
