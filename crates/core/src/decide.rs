@@ -78,7 +78,9 @@ fn decide_policy(kind: &'static Kind, request: &Request<'_>, snapshot: &Snapshot
     }
     // In a file the version may be one that no apiserver serves.
     if snapshot.crds.is_some() && matches!(decision.reason, Reason::Valid | Reason::Invalid) {
-        decision.findings.splice(0..0, form::unserved(request, kind.version));
+        decision
+            .findings
+            .splice(0..0, form::unserved_version(&request.group, &request.version, kind.version));
     }
     decision.not_shown = reported::keep_first(&mut decision.findings);
     decision

@@ -83,6 +83,13 @@ pub struct Kinds {
     pub others: &'static [OtherKinds],
 }
 
+impl Kinds {
+    /// The kinds that memory refers to, or that refer to memory.
+    pub fn related(&self) -> impl Iterator<Item = &'static Kind> + use<> {
+        self.validated.iter().chain(self.watched).chain(self.fetched).copied()
+    }
+}
+
 /// A group, and the names of kinds in it with blanks between them.
 pub type OtherKinds = (&'static str, &'static str);
 

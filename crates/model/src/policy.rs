@@ -14,6 +14,7 @@ use crate::policy_rule::PolicyRule;
 use crate::request::{Operation, Point};
 use crate::typed_rule::TypedRule;
 use memgate_primitives::glob::Glob;
+use memgate_primitives::named::named;
 use memgate_primitives::pointer::Pointer;
 
 /// All policies and exemptions that decisions read.
@@ -209,30 +210,22 @@ pub struct Match {
     pub operations: Option<Vec<Operation>>,
 }
 
-/// What happens with a finding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Action {
-    /// It is dropped.
-    None,
-    /// It becomes a note.
-    Report,
-    /// It warns.
-    Warn,
-    /// It refuses.
-    Deny,
+named! {
+    /// What happens with a finding.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Action {
+        /// It is dropped.
+        None = "none",
+        /// It becomes a note.
+        Report = "report",
+        /// It warns.
+        Warn = "warn",
+        /// It refuses.
+        Deny = "deny",
+    }
 }
 
 impl Action {
-    /// The word that policies use.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Report => "report",
-            Self::Warn => "warn",
-            Self::Deny => "deny",
-        }
-    }
-
     /// The severity of a finding with this action; `None` for a dropped one.
     pub const fn severity(self) -> Option<Severity> {
         match self {
@@ -245,7 +238,7 @@ impl Action {
 }
 
 /// A value for each point.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ByPoint<T> {
     /// At admission.
     pub admission: T,
@@ -277,12 +270,6 @@ impl Default for Actions {
 
 /// The actions of one rule, where they differ from those of its policy.
 pub type ActionOverrides = ByPoint<Option<Action>>;
-
-impl Default for ActionOverrides {
-    fn default() -> Self {
-        Self { admission: None, ci: None, audit: None }
-    }
-}
 
 /// When the action at admission becomes stricter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

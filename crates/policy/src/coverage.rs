@@ -75,8 +75,7 @@ pub fn coverage(rule: &Rule, kinds: Option<&[String]>, family: &'static Family) 
 
 /// Whether objects of a platform can refer to one of these kinds, in small letters.
 fn knows(family: &Family, kinds: &[String]) -> bool {
-    let known = family.kinds.validated.iter().chain(family.kinds.watched).chain(family.kinds.fetched);
-    known.into_iter().any(|known| kinds.contains(&known.kind.to_lowercase()))
+    family.kinds.related().any(|known| kinds.contains(&known.kind.to_lowercase()))
 }
 
 /// Whether pods, or memories, of a platform have a path that no table of resources has.
