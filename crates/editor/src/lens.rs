@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use lsp_types::{CodeLens, Command, Range};
 
 use crate::mentions::resolve;
+use crate::navigation::Question;
 use crate::objects::{Loaded, Target, Viewed, load_views};
-use crate::positions::{Encoding, Lines};
+use crate::positions::Lines;
 use memgate_model::edge::Edge;
 use memgate_model::memory_view::Role;
 use memgate_model::object::Reference;
@@ -18,23 +19,22 @@ use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::Pointer;
 use memgate_workbench::load::Error;
 use memgate_workbench::report::counted;
-use memgate_workbench::run::Run;
 
-/// The lenses of the memory resources in a file of this name and text.
+/// The lenses of the memory resources in a file.
 ///
 /// # Errors
 /// When the files cannot be loaded.
-pub(crate) fn lenses(run: &Run, file: &str, text: &str, encoding: Encoding) -> Result<Vec<CodeLens>, Error> {
+pub(crate) fn lenses(mut question: Question<'_>) -> Result<Vec<CodeLens>, Error> {
+    let (file, text) = (question.file(), &question.buffer.text);
     let viewed = memgate_platforms::ALL.iter().flat_map(|family| family.views.kinds);
     let mut memories = viewed.filter(|(_, role)| *role == Role::Memory);
     if !memories.any(|(kind, _)| text.contains(kind.kind)) {
         return Ok(Vec::new());
     }
-    let mut run = run.clone();
-    run.plan.checks_only_open = false;
-    let lines = Lines::new(text, encoding);
+    question.run.plan.checks_only_open = false;
+    let lines = Lines::new(text, question.encoding);
     let mut lenses: BTreeMap<usize, (Range, BTreeSet<User>)> = BTreeMap::new();
-    for loaded in load_views(&run, |_| true)? {
+    for loaded in load_views(&question.run, |_| true)? {
         let users = users(&loaded);
         let in_file = loaded.objects.iter().filter(|it| it.object.object.place.source().name() == file);
         for viewed in in_file {

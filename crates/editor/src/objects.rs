@@ -23,12 +23,6 @@ use memgate_workbench::run::Run;
 use memgate_workbench::sets::each_set;
 use memgate_workbench::view::view_object;
 
-/// Whether a byte of a file of this name is in an object.
-pub(crate) fn contains(place: &DocumentPlace, file: &str, at: usize) -> bool {
-    let span = || place.span();
-    place.source().name() == file && (span().start..=span().end).contains(&at)
-}
-
 /// An object with its views.
 pub(crate) struct Viewed {
     /// The object.
