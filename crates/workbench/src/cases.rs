@@ -17,6 +17,7 @@ use crate::inputs::Inputs;
 use crate::load::{self, load};
 use crate::notices::unreadable_errors;
 use crate::objects::is_checked;
+use crate::places::Part;
 use crate::plan::Plan;
 use crate::read::collect;
 use crate::report::cases::{CaseReport, CaseResult, RuleCoverage};
@@ -166,7 +167,7 @@ fn run_document(
         }
         let list = case.pointer.key("state");
         let errors = case.state.iter().enumerate().flat_map(|(index, value)| {
-            unreadable_errors(document, &list.index(index), value, &base.settings)
+            unreadable_errors(Part { document, within: &list.index(index), value }, &base.settings)
         });
         let known = run.inputs.errors.len();
         run.inputs.errors.extend(errors);
