@@ -25,7 +25,7 @@ use crate::errors::{error_at, error_in};
 use crate::judge::Checked;
 use crate::notices::Notice;
 use crate::report::{ObjectRef, counted};
-use crate::suppress::{Identity, KnownFindings, each, is_judged, known, not_shown, suppress};
+use crate::suppress::{Identity, KnownFindings, each, is_judged, known, suppress};
 use crate::texts::{DEFAULT_MAX_BYTES, source};
 use memgate_manifest::document::{Document, values};
 use memgate_manifest::error::Error;
@@ -116,16 +116,11 @@ impl Baseline {
 
 /// The text of a baseline with all findings that are not notes yet. They become notes.
 pub fn record(checked: &mut Checked, identities: &[Identity]) -> String {
-    let mut new = KnownFindings::default();
-    let mut all = identities.iter();
+    let (mut new, mut all) = (Vec::new(), identities.iter());
     each(checked, |_, finding| {
-        if let Some(identity) = all.next().filter(|_| finding.severity != Severity::Note) {
-            new.add(identity, 1);
-        }
+        new.extend(all.next().filter(|_| finding.severity != Severity::Note).cloned());
     });
-    for (identity, count) in not_shown(checked) {
-        new.add(&identity, count);
-    }
+    let new = known(checked, &new);
     suppress(checked, identities, &mut known(checked, identities), REASON);
     text(&new)
 }
@@ -160,7 +155,7 @@ fn text(entries: &KnownFindings) -> String {
 struct WrittenEntry {
     fingerprint: String,
     code: String,
-    severity: WrittenSeverity,
+    severity: String,
     object: WrittenObject,
     #[serde(default)]
     set: String,
@@ -174,13 +169,6 @@ struct WrittenObject {
     kind: String,
     namespace: String,
     name: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum WrittenSeverity {
-    Deny,
-    Warn,
 }
 
 /// Reads a baseline.
@@ -220,10 +208,9 @@ fn entry(document: &Document, value: &Value, at: &Pointer) -> Result<BaselineEnt
     let damaged = "this is not an entry that --write-baseline wrote; write the baseline anew";
     let written = WrittenEntry::deserialize(value).map_err(|_| failed(damaged.to_owned()))?;
     let WrittenObject { group, kind, namespace, name } = written.object;
-    let severity = match written.severity {
-        WrittenSeverity::Deny => Severity::Deny,
-        WrittenSeverity::Warn => Severity::Warn,
-    };
+    let mut severities = [Severity::Deny, Severity::Warn].into_iter();
+    let severity = severities.find(|severity| severity.name() == written.severity);
+    let severity = severity.ok_or_else(|| failed(damaged.to_owned()))?;
     let object_ref = ObjectRef {
         api_version: (group + "/").into(),
         kind: kind.into(),

@@ -127,8 +127,11 @@ impl Decided {
         self.admitted.decision.findings.iter().chain(&self.of_form)
     }
 
-    fn has_findings(&self) -> bool {
-        !self.admitted.decision.findings.is_empty() || !self.of_form.is_empty()
+    /// The findings with their places in the document.
+    pub(crate) fn located_findings(&self) -> impl Iterator<Item = (&Finding, Pointer)> {
+        let of_object = self.admitted.decision.findings.iter();
+        let of_object = of_object.map(|finding| (finding, self.object.in_document(&finding.pointer)));
+        of_object.chain(self.of_form.iter().map(|finding| (finding, finding.pointer.clone())))
     }
 }
 
@@ -160,7 +163,7 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
                         why,
                     ));
                 }
-                if decided.is_judged() || decided.has_findings() {
+                if decided.is_judged() || decided.findings().next().is_some() {
                     known.share(&mut decided.admitted);
                     all.push(decided);
                 }

@@ -243,11 +243,8 @@ fn findings<'r>(
 ) -> Vec<LocatedFinding<'r>> {
     let object = &decided.object;
     let source_file = origins.source_file(object.place.source(), || object.place.start());
-    let of_pod = decided.admitted.decision.findings.iter();
-    let of_pod = of_pod.map(|finding| (finding, object.in_document(&finding.pointer)));
-    let of_form = decided.of_form.iter().map(|finding| (finding, finding.pointer.clone()));
-    let mut located: Vec<_> = of_pod
-        .chain(of_form)
+    let mut located: Vec<_> = decided
+        .located_findings()
         .map(|(finding, pointer)| {
             let others = elsewhere.remove(&std::ptr::from_ref(finding)).unwrap_or_default();
             locate(object, finding, pointer, source_file, others)

@@ -271,15 +271,6 @@ pub enum ReportFormat {
     Html,
 }
 
-/// Options of formats.
-#[derive(Debug, Clone, Copy)]
-pub struct FormatOptions {
-    /// The columns of the source that text shows.
-    pub width: usize,
-    /// Whether a warning fails the run, and is a failure in JUnit's XML.
-    pub warnings_fail: bool,
-}
-
 impl ReportFormat {
     /// Every format, in the order in which help lists them.
     pub const ALL: [Self; 9] = [
@@ -311,25 +302,27 @@ impl ReportFormat {
 }
 
 /// Writes the report in one format. Text has ANSI styles, which the stream removes where they are not wanted, and
-/// leaves the errors of inputs to [`text::write_error`], since they may go elsewhere.
+/// leaves the errors of inputs to [`text::write_error`], since they may go elsewhere. `width` are the columns of the
+/// source that text shows; with `warnings_fail` a warning is a failure in JUnit's XML.
 ///
 /// # Errors
 /// Those of the writer.
 pub fn write(
     report: &Report<'_>,
     format: ReportFormat,
-    options: FormatOptions,
+    width: usize,
+    warnings_fail: bool,
     out: &mut Vec<u8>,
 ) -> io::Result<()> {
     match format {
-        ReportFormat::Text => text::write_whole(report, options.width, out),
+        ReportFormat::Text => text::write_whole(report, width, out),
         ReportFormat::Concise => concise::write(report, out),
         ReportFormat::Json => json::write(report, out),
         ReportFormat::Jsonl => json::write_lines(report, out),
         ReportFormat::Github => github::write(report, out),
         ReportFormat::Gitlab => gitlab::write(report, out),
         ReportFormat::Sarif => sarif::write(report, out),
-        ReportFormat::Junit => junit::write(report, options.warnings_fail, out),
+        ReportFormat::Junit => junit::write(report, warnings_fail, out),
         ReportFormat::Html => html::write(report, out),
     }
 }
