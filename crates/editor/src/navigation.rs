@@ -210,16 +210,8 @@ fn code_span(text: &str) -> String {
 
 /// A message in Markdown: no part of it is markup.
 fn in_markdown(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_ascii_punctuation()
-            && !matches!(c, '.' | ',' | ':' | ';' | '"' | '\'' | '/' | '(' | ')' | '?')
-        {
-            escaped.push('\\');
-        }
-        escaped.push(c);
-    }
-    escaped
+    let has_meaning = |c: char| c.is_ascii_punctuation() && !".,:;\"'/()?".contains(c);
+    text.chars().flat_map(|c| has_meaning(c).then_some('\\').into_iter().chain([c])).collect()
 }
 
 #[cfg(test)]

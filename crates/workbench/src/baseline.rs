@@ -13,7 +13,6 @@
 //! known finding stays known when its object moves. An entry without a finding is a finding itself, so a baseline only
 //! shrinks.
 
-use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -24,6 +23,7 @@ use serde_json::{Value, json};
 use crate::errors::{error_at, error_in};
 use crate::judge::Checked;
 use crate::notices::Notice;
+use crate::report::json::without_nulls;
 use crate::report::{ObjectRef, counted};
 use crate::suppress::{Identity, KnownFindings, each, is_judged, known, suppress};
 use crate::texts::{DEFAULT_MAX_BYTES, source};
@@ -127,27 +127,23 @@ pub fn record(checked: &mut Checked, identities: &[Identity]) -> String {
 
 /// The text of a baseline with these entries.
 fn text(entries: &KnownFindings) -> String {
-    let mut text = format!("{{\n  \"schemaVersion\": {SCHEMA_VERSION},\n  \"findings\": [");
-    let mut separator = "\n    ";
-    for (identity, count) in &entries.0 {
+    let entry = |(identity, count): (&Identity, &usize)| {
         let Identity { object_ref, pointer, code, severity } = identity;
         let ObjectRef { kind, namespace, name, set, .. } = object_ref;
-        let mut entry = json!({
+        let entry = without_nulls(json!({
             "fingerprint": identity.fingerprint(),
             "code": code,
             "severity": severity.name(),
             "object": {"group": object_ref.group(), "kind": **kind, "namespace": **namespace, "name": **name},
             "pointer": pointer.as_str(),
             "count": count,
-        });
-        if let Some(entry) = entry.as_object_mut().filter(|_| !set.is_empty()) {
-            entry.insert("set".to_owned(), json!(**set));
-        }
-        let _infallible = write!(text, "{separator}{entry}");
-        separator = ",\n    ";
-    }
-    text.push_str(if entries.0.is_empty() { "]\n}\n" } else { "\n  ]\n}\n" });
-    text
+            "set": Some(&**set).filter(|set| !set.is_empty()),
+        }));
+        format!("\n    {entry}")
+    };
+    let lines = entries.0.iter().map(entry).collect::<Vec<_>>().join(",");
+    let end = if lines.is_empty() { "" } else { "\n  " };
+    format!("{{\n  \"schemaVersion\": {SCHEMA_VERSION},\n  \"findings\": [{lines}{end}]\n}}\n")
 }
 
 /// A finding in the file.

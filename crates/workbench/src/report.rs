@@ -474,6 +474,11 @@ impl ObjectRef {
 }
 
 impl FileLocation<'_> {
+    /// The file, the line and the column.
+    pub fn place(&self) -> String {
+        format!("{}:{}:{}", self.file, self.line, self.column)
+    }
+
     /// Line and column (in characters, from 1) just behind the end.
     pub fn end_position(&self) -> (usize, usize) {
         let stretch = self.text.get(self.start..self.end).unwrap_or_default();
@@ -504,6 +509,14 @@ pub fn at_line_start(text: &str) -> Cow<'_, str> {
     let text = plain(text);
     let is_usual = |c: char| c.is_alphanumeric() || matches!(c, '.' | '/' | '_' | '<');
     if text.trim_start().starts_with(is_usual) { text } else { Cow::Owned(format!("./{text}")) }
+}
+
+/// A text in an address: letters, digits and `kept` as they are, any other byte in hexadecimal form.
+pub fn percent_encoded(text: &str, kept: &str) -> String {
+    let is_kept = |byte: u8| byte.is_ascii_alphanumeric() || kept.as_bytes().contains(&byte);
+    let encoded =
+        |byte: u8| if is_kept(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    text.bytes().map(encoded).collect()
 }
 
 /// The path of a file without `./` at its start, which services that read reports take for a part of the name. They
