@@ -174,7 +174,7 @@ fn run_document(
         if run.inputs.errors.len() > known {
             continue;
         }
-        let CaseAnswer { outcome, decision, policies } = match answer(&case, base) {
+        let (outcome, decision, policies) = match answer(&case, base) {
             Ok(answer) => answer,
             Err(error) => {
                 let message = format!("failed to run the case {}: {error}", case.name);
@@ -218,13 +218,8 @@ fn unjudged_kind(case: &Case) -> Option<String> {
     (!is_checked(group, kind)).then(|| format!("{api_version} {kind}"))
 }
 
-/// What memgate decides about a case.
-struct CaseAnswer {
-    outcome: CaseOutcome,
-    decision: Decision,
-    /// The policies in the state of the case.
-    policies: Arc<Policies>,
-}
+/// What memgate decides about a case, and the policies in its state.
+type CaseAnswer = (CaseOutcome, Decision, Arc<Policies>);
 
 /// Decides about a case, with `base` below its own state.
 fn answer(case: &Case, base: &Snapshot) -> Result<CaseAnswer, Box<dyn Error>> {
@@ -236,7 +231,7 @@ fn answer(case: &Case, base: &Snapshot) -> Result<CaseAnswer, Box<dyn Error>> {
     let admitted = admission::admit(&review.request, &snapshot)?;
     let answer: Value = serde_json::from_slice(&admission::review_of(&review, &admitted))?;
     let outcome = CaseOutcome::from_review(&answer, case.object.as_ref())?;
-    Ok(CaseAnswer { outcome, decision: admitted.decision, policies: snapshot.policies })
+    Ok((outcome, admitted.decision, snapshot.policies))
 }
 
 /// Counts by policy and rule: the cases that the policy judges, and those in which the rule fired.

@@ -26,7 +26,7 @@ use memgate_primitives::pointer::Pointer;
 pub fn report(checked: &Checked) -> Report<'_> {
     let decided = &checked.decided;
     let has_sets = !checked.places_of_sets.is_empty();
-    let judged_once = once(has_sets, decided.iter().filter(|decided| decided.is_judged()));
+    let judged_once = once(has_sets, decided.iter().filter(|decided| decided.is_judged));
     let mut unknown: Vec<String> = decided
         .iter()
         .flat_map(|decided| &decided.unknown)
@@ -134,7 +134,7 @@ fn of_no_policy(decided: &Decided) -> Numbers {
     let NotShown { denials, warnings } = decision.not_shown;
     let denials = all(Severity::Deny, denials, |it| it.denials);
     let warnings = all(Severity::Warn, warnings, |it| it.warnings);
-    let objects = usize::from(decided.is_judged());
+    let objects = usize::from(decided.is_judged);
     Numbers { objects, denials, warnings, exempted: 0, all: denials + warnings }
 }
 
