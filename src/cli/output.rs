@@ -105,24 +105,27 @@ impl FindingArgs {
     /// # Errors
     /// When one of the formats has no statistics.
     pub fn shown(self, outputs: &[OutputArg]) -> anyhow::Result<Shown> {
-        ensure_numbers(outputs, self.statistics, "--statistics")?;
-        Ok(match self {
-            Self { statistics: true, .. } => Shown::Statistics,
-            Self { verbose: true, .. } => Shown::All,
-            Self { .. } => Shown::Folded,
-        })
+        let numbers = (self.statistics, "--statistics", Shown::Statistics);
+        shown(outputs, numbers, self.verbose, Shown::Folded)
     }
 }
 
-/// Checks that each format can hold the numbers alone, which a flag asks for.
-fn ensure_numbers(outputs: &[OutputArg], is_asked: bool, flag: &str) -> anyhow::Result<()> {
+/// The parts of a report: the numbers alone if a flag asks for them, which each format has to hold; else all of it, or what
+/// is written without a flag.
+fn shown(
+    outputs: &[OutputArg],
+    (are_asked, flag, numbers): (bool, &str, Shown),
+    verbose: bool,
+    otherwise: Shown,
+) -> anyhow::Result<Shown> {
     let formats = [ReportFormat::Text, ReportFormat::Json, ReportFormat::Jsonl];
-    match outputs.iter().find(|it| is_asked && !formats.contains(&it.format)) {
-        Some(OutputArg { format, .. }) => {
-            anyhow::bail!("-o {} lists findings; {flag} goes with text, json and jsonl", format.name())
-        }
-        None => Ok(()),
+    if let Some(OutputArg { format, .. }) =
+        outputs.iter().find(|it| are_asked && !formats.contains(&it.format))
+    {
+        anyhow::bail!("-o {} lists findings; {flag} goes with text, json and jsonl", format.name());
     }
+    let unasked = if verbose { Shown::All } else { otherwise };
+    Ok(if are_asked { numbers } else { unasked })
 }
 
 impl OverviewArgs {
@@ -131,12 +134,7 @@ impl OverviewArgs {
     /// # Errors
     /// When one of the formats has no table.
     pub fn shown(self, outputs: &[OutputArg]) -> anyhow::Result<Shown> {
-        ensure_numbers(outputs, self.summary, "--summary")?;
-        Ok(match self {
-            Self { summary: true, .. } => Shown::Table,
-            Self { verbose: true, .. } => Shown::All,
-            Self { .. } => Shown::NotesByRule,
-        })
+        shown(outputs, (self.summary, "--summary", Shown::Table), self.verbose, Shown::NotesByRule)
     }
 }
 

@@ -8,7 +8,7 @@ use lsp_types::{Hover, HoverContents, Location, MarkupContent, MarkupKind};
 
 use crate::buffers::Buffer;
 use crate::mentions::{Mention, Role, mentions};
-use crate::objects::{Link, Loaded, Target, Viewed, load_views, locations};
+use crate::objects::{Link, Loaded, Target, Viewed, at_line, load_views, locations};
 use crate::positions::{Encoding, Lines};
 use crate::workspace::{Root, name};
 use memgate_manifest::place::{DocumentPlace, LastSource};
@@ -186,13 +186,7 @@ fn about(link: &Link<'_>, loaded: &Loaded) -> String {
     let path = if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") };
     let mut text = format!("{kind} {}", code_span(&path));
     match link.target.find(&loaded.inputs) {
-        Some((source, span)) => {
-            let _infallible = write!(
-                text,
-                " at {}",
-                code_span(&format!("{}:{}", source.name().trim_start_matches("./"), span.line))
-            );
-        }
+        Some((source, span)) => text = text + " at " + &code_span(&at_line(&source, span)),
         None if link.view.is_none() => text += ": not among the files",
         None => {}
     }

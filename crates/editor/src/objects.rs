@@ -164,3 +164,8 @@ pub(crate) fn locations(
     };
     spans.chunk_by(|(one, _), (two, _)| one.name() == two.name()).filter_map(of_source).flatten().collect()
 }
+
+/// The file and line of a stretch.
+pub(crate) fn at_line(source: &Source, span: Span) -> String {
+    format!("{}:{}", source.name().trim_start_matches("./"), span.line)
+}
