@@ -15,7 +15,7 @@ use memgate_workbench::baseline::{Baseline, pass_by, read as read_baseline, reco
 use memgate_workbench::broken::{self, AtBase};
 use memgate_workbench::errors::input_error;
 use memgate_workbench::ignore;
-use memgate_workbench::judge::{Checked, Decided};
+use memgate_workbench::judge::Checked;
 use memgate_workbench::plan::Plan;
 use memgate_workbench::report::{counted, plain};
 use memgate_workbench::run::{Run, judged};
@@ -167,7 +167,7 @@ pub(super) fn note_base_errors(errors: &[Error], base: &Base, effect: &str, term
 /// would be missing.
 fn write_baseline(path: &str, text: &str, checked: &Checked, terminal: Terminal) -> anyhow::Result<()> {
     let shown = plain(path).into_owned();
-    let is_judged = checked.decided.iter().any(Decided::is_judged);
+    let is_judged = checked.decided.iter().any(|decided| decided.is_judged);
     if !checked.inputs.errors.is_empty() || !is_judged {
         terminal.note(&format!("note: {shown} is not written, since not everything was checked"));
         return Ok(());

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use lsp_types::{CodeLens, Command, Range};
 
 use crate::mentions::resolve;
+use crate::navigation::Question;
 use crate::objects::{Loaded, Target, Viewed, load_views};
-use crate::positions::{Encoding, Lines};
+use crate::positions::Lines;
 use memgate_model::edge::Edge;
 use memgate_model::family::Family;
 use memgate_model::kind::Kind;
@@ -19,24 +20,23 @@ use memgate_platforms::validated;
 use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::Pointer;
 use memgate_workbench::load::Error;
-use memgate_workbench::report::counted;
-use memgate_workbench::run::Run;
+use memgate_workbench::report::{ObjectRef, counted};
 
-/// The lenses of the memory resources in a file of this name and text.
+/// The lenses of the memory resources in a file.
 ///
 /// # Errors
 /// When the files cannot be loaded.
-pub(crate) fn lenses(run: &Run, file: &str, text: &str, encoding: Encoding) -> Result<Vec<CodeLens>, Error> {
+pub(crate) fn lenses(mut question: Question<'_>) -> Result<Vec<CodeLens>, Error> {
+    let (file, text) = (question.file(), &question.buffer.text);
     let viewed = memgate_platforms::ALL.iter().flat_map(|family| family.views.kinds);
     let mut memories = viewed.filter(|(_, role)| *role == Role::Memory);
     if !memories.any(|(kind, _)| text.contains(kind.kind)) {
         return Ok(Vec::new());
     }
-    let mut run = run.clone();
-    run.plan.checks_only_open = false;
-    let lines = Lines::new(text, encoding);
+    question.run.plan.checks_only_open = false;
+    let lines = Lines::new(text, question.encoding);
     let mut lenses: BTreeMap<usize, (Range, BTreeSet<User>)> = BTreeMap::new();
-    for loaded in load_views(&run, |_| true)? {
+    for loaded in load_views(&question.run, |_| true)? {
         let users = users(&loaded);
         let in_file = loaded.objects.iter().filter(|it| it.object.object.place.source().name() == file);
         for viewed in in_file {
@@ -75,23 +75,14 @@ fn lens(range: Range, users: &BTreeSet<User>) -> CodeLens {
 /// The memory resource that others use by its name; `None` for another object, and for an agent with a memory of its own.
 fn memory(viewed: &Viewed, snapshot: &Snapshot) -> Option<Memory> {
     let view = viewed.views.iter().find(|view| view.role == Role::Memory)?;
-    let names = &viewed.object.object.object_ref;
+    let ObjectRef { namespace, name, .. } = &viewed.object.object.object_ref;
     let request = viewed.object.request();
     let (family, kind) = validated(&snapshot.settings.families, &request.group, &request.kind)?;
-    let is_agent = family
-        .pods
-        .labels_for_agent
-        .is_some_and(|labels| labels(kind, &names.namespace, &names.name).is_some());
+    let labels = family.pods.labels_for_agent;
+    let is_agent = labels.is_some_and(|labels| labels(kind, namespace, name).is_some());
     let is_used = |edge: &Edge| edge.uses_memory && edge.to.contains(&kind);
-    (!is_agent && family.edges.iter().any(is_used)).then(|| {
-        let target = Target {
-            family: Some(view.family),
-            kind: kind.kind,
-            namespace: &names.namespace,
-            name: &names.name,
-        };
-        key(target)
-    })
+    let target = Target { family: Some(view.family), kind: kind.kind, namespace, name };
+    (!is_agent && family.edges.iter().any(is_used)).then(|| key(target))
 }
 
 fn key(Target { family, kind, namespace, name }: Target<'_>) -> Memory {

@@ -8,7 +8,7 @@ use lsp_types::{Hover, HoverContents, Location, MarkupContent, MarkupKind};
 
 use crate::buffers::Buffer;
 use crate::mentions::{Mention, Role, mentions};
-use crate::objects::{Link, Loaded, Target, Viewed, contains, load_views, locations};
+use crate::objects::{Link, Loaded, Target, Viewed, at_line, load_views, locations};
 use crate::positions::{Encoding, Lines};
 use crate::workspace::{Root, name};
 use memgate_manifest::place::{DocumentPlace, LastSource};
@@ -20,7 +20,7 @@ use memgate_workbench::place::report;
 use memgate_workbench::report::{page, plain};
 use memgate_workbench::run::{Run, judged_without_ignored};
 
-/// A question about a place in an open file.
+/// A question about a place or a range in an open file.
 pub(crate) struct Question<'q> {
     /// What is read around the file.
     pub(crate) run: Run,
@@ -28,8 +28,10 @@ pub(crate) struct Question<'q> {
     pub(crate) root: Root,
     /// The file.
     pub(crate) buffer: &'q Buffer,
-    /// The byte in its text.
-    pub(crate) at: usize,
+    /// The byte in its text at which the place or the range starts.
+    pub(crate) start: usize,
+    /// The byte behind the range; of a place the same.
+    pub(crate) end: usize,
     /// How the client counts columns.
     pub(crate) encoding: Encoding,
 }
@@ -42,12 +44,11 @@ pub(crate) fn hover(question: &Question<'_>) -> Result<Option<Hover>, Error> {
     let file = question.file();
     let checked = judged_without_ignored(&question.run)?;
     let report = report(&checked);
-    let here = |start: usize, end: usize| (start..=end).contains(&question.at);
     let mut sections = Vec::new();
     let mut range = None;
     for located in &report.findings {
         let place = &located.location;
-        if place.file == file && here(place.start, place.end) {
+        if place.file == file && question.touches(place.start, place.end) {
             let finding = located.finding;
             let (code, message) = (finding.code_name(), finding.message());
             let page = page::text(finding);
@@ -56,7 +57,7 @@ pub(crate) fn hover(question: &Question<'_>) -> Result<Option<Hover>, Error> {
             range.get_or_insert((place.start, place.end));
         }
     }
-    for loaded in load_views(&question.run, |place| contains(place, &file, question.at))? {
+    for loaded in load_views(&question.run, |place| question.is_in(place))? {
         let names = mentions(&loaded.inputs, Some(&file));
         let Links { named, viewed } = question.links(&loaded, &names);
         for link in named.into_iter().chain(viewed) {
@@ -81,7 +82,7 @@ pub(crate) fn hover(question: &Question<'_>) -> Result<Option<Hover>, Error> {
 /// When the files cannot be loaded.
 pub(crate) fn definition(question: &Question<'_>) -> Result<Vec<Location>, Error> {
     let (mut found, file) = (Vec::new(), question.file());
-    for loaded in load_views(&question.run, |place| contains(place, &file, question.at))? {
+    for loaded in load_views(&question.run, |place| question.is_in(place))? {
         let names = mentions(&loaded.inputs, Some(&file));
         let Links { named, viewed } = question.links(&loaded, &names);
         let links = if named.is_empty() { viewed } else { named };
@@ -95,8 +96,7 @@ pub(crate) fn definition(question: &Question<'_>) -> Result<Vec<Location>, Error
 ///
 /// # Errors
 /// When the files cannot be loaded.
-pub(crate) fn references(question: Question<'_>, declares: bool) -> Result<Vec<Location>, Error> {
-    let mut question = question;
+pub(crate) fn references(mut question: Question<'_>, declares: bool) -> Result<Vec<Location>, Error> {
     question.run.plan.checks_only_open = false;
     let mut found = Vec::new();
     for loaded in load_views(&question.run, |_| true)? {
@@ -139,9 +139,9 @@ impl Question<'_> {
         name(&self.root, &self.buffer.path)
     }
 
-    /// Whether the place is in an object.
+    /// Whether the place, or a part of the range, is in an object.
     pub(crate) fn is_in(&self, place: &DocumentPlace) -> bool {
-        contains(place, &self.file(), self.at)
+        place.source().name() == self.file() && self.is_at(place.span())
     }
 
     /// What the place names, by the tables of references, and what else it leads to, by the views of the objects.
@@ -162,9 +162,14 @@ impl Question<'_> {
         Links { named, viewed }
     }
 
-    /// Whether the place is in a stretch of the file.
+    /// Whether the place, or a part of the range, is in a stretch of the file.
     pub(crate) fn is_at(&self, span: Span) -> bool {
-        (span.start..=span.end).contains(&self.at)
+        self.touches(span.start, span.end)
+    }
+
+    /// The same of a stretch between two bytes.
+    pub(crate) const fn touches(&self, start: usize, end: usize) -> bool {
+        start <= self.end && end >= self.start
     }
 
     /// The places in files, each once.
@@ -181,13 +186,7 @@ fn about(link: &Link<'_>, loaded: &Loaded) -> String {
     let path = if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") };
     let mut text = format!("{kind} {}", code_span(&path));
     match link.target.find(&loaded.inputs) {
-        Some((source, span)) => {
-            let _infallible = write!(
-                text,
-                " at {}",
-                code_span(&format!("{}:{}", source.name().trim_start_matches("./"), span.line))
-            );
-        }
+        Some((source, span)) => text = text + " at " + &code_span(&at_line(&source, span)),
         None if link.view.is_none() => text += ": not among the files",
         None => {}
     }
@@ -205,16 +204,8 @@ fn code_span(text: &str) -> String {
 
 /// A message in Markdown: no part of it is markup.
 fn in_markdown(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_ascii_punctuation()
-            && !matches!(c, '.' | ',' | ':' | ';' | '"' | '\'' | '/' | '(' | ')' | '?')
-        {
-            escaped.push('\\');
-        }
-        escaped.push(c);
-    }
-    escaped
+    let has_meaning = |c: char| c.is_ascii_punctuation() && !".,:;\"'/()?".contains(c);
+    text.chars().flat_map(|c| has_meaning(c).then_some('\\').into_iter().chain([c])).collect()
 }
 
 #[cfg(test)]

@@ -23,12 +23,6 @@ use memgate_workbench::run::Run;
 use memgate_workbench::sets::each_set;
 use memgate_workbench::view::view_object;
 
-/// Whether a byte of a file of this name is in an object.
-pub(crate) fn contains(place: &DocumentPlace, file: &str, at: usize) -> bool {
-    let span = || place.span();
-    place.source().name() == file && (span().start..=span().end).contains(&at)
-}
-
 /// An object with its views.
 pub(crate) struct Viewed {
     /// The object.
@@ -169,4 +163,9 @@ pub(crate) fn locations(
         Some(spans.iter().map(|it| Location::new(uri.clone(), place(it))).collect::<Vec<_>>())
     };
     spans.chunk_by(|(one, _), (two, _)| one.name() == two.name()).filter_map(of_source).flatten().collect()
+}
+
+/// The file and line of a stretch.
+pub(crate) fn at_line(source: &Source, span: Span) -> String {
+    format!("{}:{}", source.name().trim_start_matches("./"), span.line)
 }

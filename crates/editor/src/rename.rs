@@ -11,13 +11,14 @@ use crate::edits::{Edits, RenameEdit};
 use crate::kustomize::{mentions_of_kustomize, pattern};
 use crate::mentions::{Mention, Role, mentions};
 use crate::navigation::Question;
+use crate::objects::at_line;
 use crate::positions::Lines;
 use crate::workspace::path;
 use memgate_manifest::document::each_value;
 use memgate_manifest::error::Error;
 use memgate_manifest::fix::{TextFix, fix};
 use memgate_manifest::place::LastSource;
-use memgate_manifest::source::{Source, Span};
+use memgate_manifest::source::Source;
 use memgate_model::edge::Form;
 use memgate_model::family::Family;
 use memgate_model::kind::{Kind, NAMESPACE};
@@ -396,8 +397,4 @@ fn title(Reference { kind, namespace, name }: &Reference) -> String {
 /// The file and line of a name.
 fn place(mention: &Mention) -> String {
     at_line(mention.place.source(), mention.location().carets(false).0)
-}
-
-fn at_line(source: &Source, span: Span) -> String {
-    format!("{}:{}", source.name().trim_start_matches("./"), span.line)
 }

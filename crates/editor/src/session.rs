@@ -208,7 +208,7 @@ impl<W: Write> Session<'_, W> {
         let root = root_uri.filter(|_| folders.is_empty()).and_then(|uri| uri::path(&uri));
         self.state.workspace.change(folders.into_iter().chain(root), &[]);
         self.phase = Phase::Running;
-        json(&abilities(self.state.encoding))
+        abilities(self.state.encoding)
     }
 
     fn notification(&mut self, notification: Notification) -> io::Result<()> {

@@ -108,7 +108,8 @@ fn fix_all(checked: &Checked) -> Vec<FixedFile> {
         let source = Arc::as_ptr(decided.object.place.source());
         // Two sets may have judged the same object.
         let is_new = |fix: &TextFix<'_>| seen.insert((source, fix.place.start(), fix.pointer.clone()));
-        by_source.entry(source).or_default().extend(fixes(decided).filter(is_new));
+        let fixes = fixes_by_finding(decided, ONLY_ONE).map(|(_, fix)| fix);
+        by_source.entry(source).or_default().extend(fixes.filter(is_new));
     }
     let mut last = LastSource::default();
     let fixed = |source: &Arc<Source>| {
@@ -144,17 +145,10 @@ pub const ONLY_ONE: ChooseFix = |details| details.fix;
 /// The fix with the value that may be meant.
 pub const MEANT: ChooseFix = |details| details.meant.map(Fix::Text);
 
-/// The fixes of one object.
-fn fixes(decided: &Decided) -> impl Iterator<Item = TextFix<'_>> {
-    fixes_by_finding(decided, ONLY_ONE).map(|(_, fix)| fix)
-}
-
 /// Each finding of one object that has a fix of this choice.
 fn fixes_by_finding(decided: &Decided, choose: ChooseFix) -> impl Iterator<Item = (&Finding, TextFix<'_>)> {
     let object = &decided.object;
-    let of_object = decided.admitted.decision.findings.iter();
-    let of_object = of_object.map(|finding| (finding, object.in_document(&finding.pointer)));
-    let all = of_object.chain(decided.of_form.iter().map(|finding| (finding, finding.pointer.clone())));
+    let all = decided.located_findings();
     all.filter(|(finding, _)| finding.severity != Severity::Note).filter_map(move |(finding, pointer)| {
         let fix = choose(finding.details().into_owned())?;
         let pointer = if fix == Fix::RemoveRepeated { element(&pointer) } else { pointer };

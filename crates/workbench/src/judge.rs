@@ -59,7 +59,7 @@ pub struct Checked {
 impl Checked {
     /// Adds the note about what a later step fills in, one for all objects.
     pub fn note_later(&mut self) {
-        let judged = self.decided.iter().filter(|decided| decided.is_judged()).map(|it| &it.object);
+        let judged = self.decided.iter().filter(|decided| decided.is_judged).map(|it| &it.object);
         let later = judged.filter_map(|it| Some((&it.place, it.later.as_deref()?)));
         // A file may be in several sets.
         let (mut seen, mut count, mut first) = (BTreeSet::new(), 0, None);
@@ -106,7 +106,8 @@ pub struct Decided {
     /// The findings of an apiserver about a pod and its workload, made before it calls memgate; pointers are those in the
     /// document.
     pub of_form: Vec<Finding>,
-    judged: bool,
+    /// Whether this counts as checked: an enabled family or a policy judged it, or it was denied.
+    pub is_judged: bool,
 }
 
 impl Decided {
@@ -117,18 +118,16 @@ impl Decided {
             && self.of_form.iter().all(|finding| finding.severity != Severity::Deny)
     }
 
-    /// Whether this counts as checked: an enabled family or a policy judged it, or it was denied.
-    pub fn is_judged(&self) -> bool {
-        self.judged
-    }
-
     /// The findings that are shown.
     pub fn findings(&self) -> impl Iterator<Item = &Finding> {
         self.admitted.decision.findings.iter().chain(&self.of_form)
     }
 
-    fn has_findings(&self) -> bool {
-        !self.admitted.decision.findings.is_empty() || !self.of_form.is_empty()
+    /// The findings with their places in the document.
+    pub(crate) fn located_findings(&self) -> impl Iterator<Item = (&Finding, Pointer)> {
+        let of_object = self.admitted.decision.findings.iter();
+        let of_object = of_object.map(|finding| (finding, self.object.in_document(&finding.pointer)));
+        of_object.chain(self.of_form.iter().map(|finding| (finding, finding.pointer.clone())))
     }
 }
 
@@ -151,7 +150,7 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
             Ok(mut decided) => {
                 used.policies.extend(decided.admitted.decision.policies.iter().cloned());
                 used.exemptions.extend(decided.admitted.decision.exemptions.iter().cloned());
-                if !decided.is_judged() {
+                if !decided.is_judged {
                     let Decided { object, admitted, .. } = &decided;
                     let why = Why::of(admitted.decision.reason, is_pod);
                     inputs.passed_over.push(PassedOver::object(
@@ -160,7 +159,7 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
                         why,
                     ));
                 }
-                if decided.is_judged() || decided.has_findings() {
+                if decided.is_judged || decided.findings().next().is_some() {
                     known.share(&mut decided.admitted);
                     all.push(decided);
                 }
@@ -252,7 +251,7 @@ fn drop_repeated_others(inputs: &mut Inputs, judged: &[Decided]) {
         return;
     }
     let judged: BTreeSet<&ObjectRef> =
-        judged.iter().filter(|it| it.is_judged()).map(|it| &it.object.object_ref).collect();
+        judged.iter().filter(|it| it.is_judged).map(|it| &it.object.object_ref).collect();
     let is_other = |it: &&PassedOver| !matches!(it.why, Why::OtherKind | Why::NotAnnotated);
     let others = inputs.passed_over.iter().filter(is_other).filter_map(|it| it.object_ref.as_ref());
     let others = others.filter(|it| !judged.contains(it));
@@ -377,10 +376,10 @@ fn decide(
     let of_form = of_form(&undecided);
     let unknown = std::mem::take(&mut admitted.decision.unknown).into();
     let (object, admitted) = (undecided.into_object(), Arc::new(admitted));
-    let mut decided = Decided { object, admitted, unknown, of_form, judged: true };
+    let mut decided = Decided { object, admitted, unknown, of_form, is_judged: true };
     let decision = &decided.admitted.decision;
     let is_judged = !decision.families.is_empty() || !decision.policies.is_empty();
-    decided.judged = is_judged || decision.reason == Reason::Valid || !decided.allowed();
+    decided.is_judged = is_judged || decision.reason == Reason::Valid || !decided.allowed();
     Ok(decided)
 }
 

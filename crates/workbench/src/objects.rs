@@ -244,11 +244,7 @@ impl UndecidedObject {
 
     /// The request to create the object.
     pub fn request(&self) -> Request<'_> {
-        match &self.object.template {
-            // A controller gives its pods their names.
-            Some(template) => self.request_for("v1", "Pod", "", &template.pod, Some(&template.later)),
-            None => self.request_for_whole(),
-        }
+        self.request_for(self.object.template.as_deref())
     }
 
     /// The same at the point and time of an occasion.
@@ -258,24 +254,19 @@ impl UndecidedObject {
         Request { occasion: Occasion { workload, later, ..occasion }, ..request }
     }
 
-    fn request_for_whole(&self) -> Request<'_> {
-        let ObjectRef { api_version, kind, .. } = &self.object.object_ref;
-        let later = self.object.later.as_deref().map(|later| &later.unknown);
-        self.request_for(api_version, kind, self.name(), &self.json.0, later)
-    }
-
     fn name(&self) -> &str {
         if self.is_unnamed { "" } else { &self.object.object_ref.name }
     }
 
-    fn request_for<'a>(
-        &'a self,
-        api_version: &'a str,
-        kind: &'a str,
-        name: &'a str,
-        json: &'a str,
-        later: Option<&'a BTreeSet<Pointer>>,
-    ) -> Request<'a> {
+    /// The request to create the pod of a template, else the object itself.
+    fn request_for<'a>(&'a self, template: Option<&'a Template>) -> Request<'a> {
+        let ObjectRef { api_version, kind, .. } = &self.object.object_ref;
+        let later = self.object.later.as_deref().map(|later| &later.unknown);
+        let (api_version, kind, name, json, later) = match template {
+            // A controller gives its pods their names.
+            Some(template) => ("v1", "Pod", "", &*template.pod, Some(&template.later)),
+            None => (&**api_version, &**kind, self.name(), &*self.json.0, later),
+        };
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         Request {
             operation: Operation::Create,
@@ -288,18 +279,13 @@ impl UndecidedObject {
             object: Some(json),
             old_object: None,
             occasion: Occasion {
-                workload: self.workload_name(),
+                workload: self.object.is_workload().then(|| self.name()),
                 later: later.filter(|later| !later.is_empty()),
                 ..Occasion::default()
             },
             read_pod: None,
             cancelled: None,
         }
-    }
-
-    /// For the pod of a workload, the name of the workload.
-    pub(crate) fn workload_name(&self) -> Option<&str> {
-        self.object.is_workload().then(|| self.name())
     }
 
     /// The JSON of the manifest.
@@ -309,7 +295,7 @@ impl UndecidedObject {
 
     /// For the pod of a workload, the request to create the workload.
     pub fn workload_request(&self) -> Option<Request<'_>> {
-        self.object.is_workload().then(|| self.request_for_whole())
+        self.object.is_workload().then(|| self.request_for(None))
     }
 }
 

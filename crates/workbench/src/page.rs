@@ -29,13 +29,11 @@ impl PageInputs {
     /// Those of a set, if there will be a page. Objects without a view are errors of the decisions, and not reported here.
     pub fn if_wanted(is_wanted: bool, inputs: &Inputs, occasion: Occasion<'static>) -> Option<Self> {
         // A build without pages does not need the code of the map.
-        (is_wanted && built::HAS_WORKSTATION).then(|| Self::of(inputs, occasion))
-    }
-
-    fn of(inputs: &Inputs, occasion: Occasion<'static>) -> Self {
-        let (map, _) = map_of(inputs, occasion);
-        let exemptions = inputs.snapshot.policies.exemptions().map(|it| shown(it, occasion.now));
-        Self { map: MemoryMap { sets: vec![map] }, exemptions: exemptions.collect() }
+        (is_wanted && built::HAS_WORKSTATION).then(|| {
+            let (map, _) = map_of(inputs, occasion);
+            let exemptions = inputs.snapshot.policies.exemptions().map(|it| shown(it, occasion.now));
+            Self { map: MemoryMap { sets: vec![map] }, exemptions: exemptions.collect() }
+        })
     }
 
     /// Adds those of another set. Sets may share exemptions.
