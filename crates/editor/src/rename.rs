@@ -154,10 +154,12 @@ impl InSet<'_> {
         self.question.is_in(&name.place) && {
             let found = name.location();
             // The namespace before a name is not it.
-            let before = || name.place.source().slice(Span { end: name_in(name).0, ..found.value });
             let is_in_name = || {
-                let behind = before().rfind('/').map_or(0, |slash| found.value.start + slash + 1);
-                self.question.is_at(found.value) && self.question.at >= behind
+                let written = name.place.source().slice(found.value);
+                let name = name_in(name).0.saturating_sub(found.value.start);
+                let slash = written.get(..name).and_then(|before| before.rfind('/'));
+                let start = found.value.start + slash.map_or(0, |slash| slash + 1);
+                self.question.touches(start, found.value.end)
             };
             found.exact && found.alias.map_or_else(is_in_name, |alias| self.question.is_at(alias))
         }
