@@ -21,20 +21,21 @@ use std::sync::LazyLock;
 use crate::packed::packed;
 use crate::{in_cel, other_kinds};
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
+use memgate_model::kind::{CONFIG_MAP, SERVICE};
 
 /// The row of the platform.
 pub static FAMILY: Family = Family {
     name: "ark",
     kinds: Kinds {
-        validated: &api::VALIDATED,
+        validated: &[&api::MEMORY, &api::QUERY, &api::ARK_CONFIG],
         validated_if_annotated: &[],
         misnamed: &[],
-        defaulted: &api::DEFAULTED,
+        defaulted: &[&api::MEMORY, &api::QUERY],
         memories: &api::MEMORIES,
         memories_if: None,
-        watched: &api::WATCHED,
+        watched: &[&api::MEMORY, &api::STATE_QUERY, &api::ARK_CONFIG],
         in_files: &api::WORKLOADS,
-        fetched: &api::FETCHED,
+        fetched: &[&SERVICE, &CONFIG_MAP],
         others: other_kinds::ARK,
     },
     pods: Pods {

@@ -53,7 +53,7 @@ pub static FAMILY: Family = Family {
         defaulted: &[],
         memories: &api::MODEL_CONFIGS,
         memories_if: Some((&api::AGENTS, api::HAS_MEMORY)),
-        watched: &api::WATCHED,
+        watched: &api::VALIDATED,
         in_files: &[(&CONFIG_MAP, None), (&api::MOVED_HARNESS, None)],
         fetched: &[],
         others: other_kinds::KAGENT,

@@ -25,19 +25,19 @@ use std::sync::LazyLock;
 use crate::packed::packed;
 use crate::{in_cel, other_kinds};
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
-use memgate_model::kind::CONFIG_MAP;
+use memgate_model::kind::{CONFIG_MAP, NAMESPACE};
 
 /// The row of the platform.
 pub static FAMILY: Family = Family {
     name: "orka",
     kinds: Kinds {
-        validated: &api::VALIDATED,
-        validated_if_annotated: &api::VALIDATED_IF_ANNOTATED,
+        validated: &[&api::AGENT, &api::TASK, &api::MEMORY_BACKEND, &NAMESPACE],
+        validated_if_annotated: &[(&NAMESPACE, api::ANNOTATION_PREFIX)],
         misnamed: &[],
         defaulted: &[],
         memories: &[],
         memories_if: None,
-        watched: &api::WATCHED,
+        watched: &[&api::STATE_AGENT, &api::STATE_TASK, &api::TOOL, &NAMESPACE],
         in_files: &[(&CONFIG_MAP, None)],
         fetched: &[],
         others: other_kinds::ORKA,

@@ -25,13 +25,14 @@ use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStand
 pub static FAMILY: Family = Family {
     name: "orloj",
     kinds: Kinds {
-        validated: &api::VALIDATED,
+        validated: &[&api::MEMORY, &api::VALIDATED_AGENT, &api::MODEL_ENDPOINT],
         validated_if_annotated: &[],
         misnamed: &[],
         defaulted: &[],
-        memories: &api::MEMORIES,
+        // A Memory depends on its ModelEndpoint.
+        memories: &[&api::MEMORY, &api::MODEL_ENDPOINT],
         memories_if: None,
-        watched: &api::WATCHED,
+        watched: &[&api::MEMORY, &api::AGENT, &api::MODEL_ENDPOINT],
         in_files: &[(&api::OWN_SECRET, None)],
         fetched: &[],
         others: other_kinds::ORLOJ,
