@@ -171,5 +171,5 @@ pub(crate) fn is_credential_header(name: &str) -> bool {
 
 /// The address that the platform resolved.
 pub(crate) fn resolved_address(memory: &Tree) -> Option<&str> {
-    status(memory)?.get("lastResolvedAddress")?.text().filter(|address| !address.is_empty())
+    status(memory)?.filled_at(&["lastResolvedAddress"])
 }
