@@ -155,6 +155,18 @@ pub struct Validation {
     pub reads: &'static [(&'static Code, &'static [&'static str])],
 }
 
+impl Validation {
+    /// Validation whose findings stop a request, on every request, with nothing else known of them.
+    pub const STRICT: Self = Self {
+        fails_open: false,
+        open_kinds: &[],
+        changes_only: false,
+        ratchets: false,
+        follows: &[],
+        reads: &[],
+    };
+}
+
 /// The rules, defaults and views of a platform that an apiserver can evaluate itself, in CEL.
 pub struct CelRules {
     /// The rules on the resources.
@@ -285,6 +297,29 @@ pub struct SchemaStandIn {
     pub old_fields: &'static [(&'static Kind, &'static str)],
     /// The violations with a code of their own.
     pub words: &'static [Words],
+}
+
+impl SchemaStandIn {
+    /// One that reports every violation, values of the wrong type with the same code.
+    pub const fn new(
+        code: &'static Code,
+        unknown_field: &'static Code,
+        as_of: fn(&Kind) -> &'static str,
+    ) -> Self {
+        Self {
+            code,
+            wrong_type: code,
+            unknown_field,
+            as_of,
+            unreleased: &[],
+            moved: |_, _| None,
+            with_status: &[],
+            tolerates: |_, _, _| false,
+            other_release: |_, _| None,
+            old_fields: &[],
+            words: &[],
+        }
+    }
 }
 
 /// What a family says of a violation of a definition.

@@ -12,8 +12,8 @@ use memgate_primitives::name::is_dns_subdomain;
 use crate::references::{CONFIG_MAPS, SECRETS};
 
 use super::api::{
-    AGENT, HARNESS, Line, MODEL_CONFIG, MODEL_CONFIGS, MOVED_HARNESS, NEWER_AGENT, NEWER_MODEL_CONFIG,
-    NEWER_VERSION, OLDER_GROUP, SANDBOX_AGENT,
+    AGENT, AGENTS, HARNESS, Line, MODEL_CONFIG, MODEL_CONFIGS, MOVED_HARNESS, NEWER_AGENT,
+    NEWER_MODEL_CONFIG, NEWER_VERSION, OLDER_GROUP,
 };
 use super::block::is_brought;
 use super::codes::{
@@ -26,7 +26,6 @@ use super::validate::users::Users;
 const WAITS: &str = "the whole agent waits for it";
 const REFUSED: &str = "kagent does not accept the ModelConfig without it";
 
-static AGENTS: [&Kind; 2] = [&AGENT, &SANDBOX_AGENT];
 static HARNESSES: [&Kind; 2] = [&HARNESS, &MOVED_HARNESS];
 static NEWER_AGENTS: [&Kind; 1] = [&NEWER_AGENT];
 static OF_AGENTS: [&Kind; 1] = [&HARNESS];
@@ -38,23 +37,14 @@ pub(crate) static BY_MEMORY: Index = Index { place: 1, keys: |object| memory_use
 
 /// The rows.
 pub(crate) static EDGES: [Edge; 15] = [
-    older("/spec/declarative/memory/modelConfig").of_memory().warns(&EMBEDDER_NOT_FOUND, WAITS),
-    older("/spec/declarative/context/compaction/summarizer/modelConfig").warns(&SUMMARIZER_NOT_FOUND, WAITS),
-    newer(&HARNESSES, "/spec/kagent/memory/modelConfigRef/name")
-        .of_memory()
-        .warns(&EMBEDDER_NOT_FOUND, WAITS),
-    newer(&HARNESSES, "/spec/kagent/compaction/summarizer/modelConfigRef/name")
-        .warns(&SUMMARIZER_NOT_FOUND, WAITS),
-    newer(&NEWER_AGENTS, "/spec/harness/kagent/memory/modelConfigRef/name")
-        .of_memory()
-        .warns(&EMBEDDER_NOT_FOUND, WAITS),
-    newer(&NEWER_AGENTS, "/spec/harness/kagent/compaction/summarizer/modelConfigRef/name")
-        .warns(&SUMMARIZER_NOT_FOUND, WAITS),
-    newer(&NEWER_AGENTS, "/spec/harness/inline/kagent/memory/modelConfigRef/name")
-        .of_memory()
-        .warns(&EMBEDDER_NOT_FOUND, WAITS),
-    newer(&NEWER_AGENTS, "/spec/harness/inline/kagent/compaction/summarizer/modelConfigRef/name")
-        .warns(&SUMMARIZER_NOT_FOUND, WAITS),
+    embedder(older("/spec/declarative/memory/modelConfig")),
+    summarizer(older("/spec/declarative/context/compaction/summarizer/modelConfig")),
+    embedder(newer(&HARNESSES, "/spec/kagent/memory/modelConfigRef/name")),
+    summarizer(newer(&HARNESSES, "/spec/kagent/compaction/summarizer/modelConfigRef/name")),
+    embedder(newer(&NEWER_AGENTS, "/spec/harness/kagent/memory/modelConfigRef/name")),
+    summarizer(newer(&NEWER_AGENTS, "/spec/harness/kagent/compaction/summarizer/modelConfigRef/name")),
+    embedder(newer(&NEWER_AGENTS, "/spec/harness/inline/kagent/memory/modelConfigRef/name")),
+    summarizer(newer(&NEWER_AGENTS, "/spec/harness/inline/kagent/compaction/summarizer/modelConfigRef/name")),
     harness("/spec/harnessRef/name"),
     harness("/spec/harness/ref/name"),
     api_key(&MODEL_CONFIGS, Key::At("/spec/apiKeySecretKey")).only_if(|site, it| is_key(site, it, false)),
@@ -74,6 +64,16 @@ pub(crate) static EDGES: [Edge; 15] = [
         .warns(&CONFIG_MAP_MISSING, REFUSED)
         .with_key(Key::Beside("key"), &CONFIG_MAP_MISSING),
 ];
+
+/// A row of the ModelConfig that embeds.
+const fn embedder(edge: Edge) -> Edge {
+    edge.of_memory().warns(&EMBEDDER_NOT_FOUND, WAITS)
+}
+
+/// A row of the ModelConfig that summarizes.
+const fn summarizer(edge: Edge) -> Edge {
+    edge.warns(&SUMMARIZER_NOT_FOUND, WAITS)
+}
 
 const fn older(path: &'static str) -> Edge {
     let edge = Edge::new(&AGENTS, path, &OF_OLDER).only_if(is_declared).found_by(model_config);

@@ -1,6 +1,6 @@
 //! The family's kinds, and the fields that memgate reads of them.
 
-use memgate_model::kind::{Kind, NAMESPACE};
+use memgate_model::kind::Kind;
 use memgate_model::schema::{Field, METADATA, METADATA_WITH_ANNOTATIONS, Schema, schema};
 use memgate_model::selector::PodSelector;
 use memgate_model::tree::Tree;
@@ -60,15 +60,6 @@ pub(crate) static STATE_TASK: Kind = Kind::new(GROUP, "Task", "tasks", STATE_TAS
 
 /// A tool that users added. Only its name is read.
 pub(crate) static TOOL: Kind = Kind::new(GROUP, "Tool", "tools", schema! { open { "metadata": METADATA, } });
-
-/// The kinds that the family validates.
-pub(crate) static VALIDATED: [&Kind; 4] = [&AGENT, &TASK, &MEMORY_BACKEND, &NAMESPACE];
-
-/// The kinds that are validated only if they have an annotation with this prefix.
-pub(crate) static VALIDATED_IF_ANNOTATED: [(&Kind, &str); 1] = [(&NAMESPACE, ANNOTATION_PREFIX)];
-
-/// The kinds that decisions look up and the server watches.
-pub(crate) static WATCHED: [&Kind; 4] = [&STATE_AGENT, &STATE_TASK, &TOOL, &NAMESPACE];
 
 /// Selects agent pods.
 pub(crate) static POD_SELECTORS: [PodSelector; 1] = [PodSelector {

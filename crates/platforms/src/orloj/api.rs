@@ -55,15 +55,6 @@ pub(crate) static MODEL_ENDPOINT: Kind =
 pub(crate) static OWN_SECRET: Kind =
     Kind::new(GROUP, "Secret", "secrets", schema! { open { "metadata": METADATA, } });
 
-/// The kinds that the family validates.
-pub(crate) static VALIDATED: [&Kind; 3] = [&MEMORY, &VALIDATED_AGENT, &MODEL_ENDPOINT];
-
-/// The kinds that decisions look up and the server watches.
-pub(crate) static WATCHED: [&Kind; 3] = [&MEMORY, &AGENT, &MODEL_ENDPOINT];
-
-/// The memory resources, and the ModelEndpoints that a Memory depends on.
-pub(crate) static MEMORIES: [&Kind; 2] = [&MEMORY, &MODEL_ENDPOINT];
-
 /// Selects agent pods.
 pub(crate) static POD_SELECTORS: [PodSelector; 1] =
     [PodSelector::labelled("orloj", &[(COMPONENT_LABEL, &[AGENT_JOB])])];
