@@ -158,7 +158,8 @@ async fn its_references_are_looked_up_and_counted() {
     next["metadata"]["name"] = json!("next");
     let warned = admitted("/validate", &next, snapshot.clone()).await;
     let warning = warned["warnings"][0].as_str().unwrap_or_default();
-    let missing = r#"spec.continues: Notebook "dairy" not found in namespace "team-a"; did you mean "diary"?"#;
+    let missing =
+        r#"spec.continues: Notebook "dairy" not found in namespace "team-a"; did you mean "diary"?"#;
     assert!(warning.contains(missing), "{warned}");
     next["spec"]["continues"] = json!("diary");
     let found = admitted("/validate", &next, snapshot.clone()).await;

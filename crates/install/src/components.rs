@@ -52,7 +52,8 @@ pub(super) fn apply(objects: &mut Objects, plan: &InstallPlan, component: Compon
         Component::CertFiles => certs::files(objects, plan),
         Component::Mtls => certs::mtls(objects),
         Component::Settings => settings(objects),
-        Component::NetworkPolicy => network_policy(objects, plan),
+        // Adds the NetworkPolicy.
+        Component::NetworkPolicy => objects.add(InstallPart::Workload, plan, NETWORK_POLICY),
         Component::HostNetwork => host_network(objects),
         Component::ServiceMonitor => monitoring::service_monitor(objects, plan),
         Component::Alerts => monitoring::alerts(objects, plan),
@@ -66,8 +67,12 @@ pub(super) fn apply(objects: &mut Objects, plan: &InstallPlan, component: Compon
         Component::Vap => objects.add_policies(cel_policies::validating(&plan.name, &plan.families)),
         Component::Map => objects.add_policies(cel_policies::mutating(&plan.name, &plan.families)),
         Component::StaticManifest => static_manifest(objects, plan),
-        Component::GitopsArgocd => argo_cd(objects),
-        Component::GitopsFlux => flux(objects),
+        // Makes Argo CD keep fields of the configurations that are not in Git.
+        Component::GitopsArgocd => {
+            annotate(objects, "argocd.argoproj.io/sync-options", "ServerSideApply=true")
+        }
+        // Makes Flux keep fields of the configurations that are not in Git.
+        Component::GitopsFlux => annotate(objects, "kustomize.toolkit.fluxcd.io/ssa", "Merge"),
     }
 }
 
@@ -104,11 +109,6 @@ fn kind_dev(objects: &mut Objects) {
     objects.disruption_budget = None;
     objects.set(CONTAINER, "imagePullPolicy", "Never");
     objects.arguments().push("--log=memgate=debug".to_owned());
-}
-
-/// Adds the NetworkPolicy.
-fn network_policy(objects: &mut Objects, plan: &InstallPlan) {
-    objects.add(InstallPart::Workload, plan, NETWORK_POLICY);
 }
 
 /// Uses the machine's network, for clusters whose apiserver cannot reach pods. Only the Pod Security level `privileged`
@@ -183,16 +183,6 @@ fn no_events(objects: &mut Objects) {
     objects.arguments().push("--no-events".to_owned());
     let events = rbac::events();
     objects.cluster_role.rules.get_or_insert_default().retain(|rule| *rule != events);
-}
-
-/// Makes Argo CD keep fields of the configurations that are not in Git.
-fn argo_cd(objects: &mut Objects) {
-    annotate(objects, "argocd.argoproj.io/sync-options", "ServerSideApply=true");
-}
-
-/// Makes Flux keep fields of the configurations that are not in Git.
-fn flux(objects: &mut Objects) {
-    annotate(objects, "kustomize.toolkit.fluxcd.io/ssa", "Merge");
 }
 
 /// Annotates both webhook configurations.
