@@ -69,7 +69,7 @@ pub(super) fn apply(objects: &mut Objects, plan: &InstallPlan, component: Compon
         Component::StaticManifest => static_manifest(objects, plan),
         // Makes Argo CD keep fields of the configurations that are not in Git.
         Component::GitopsArgocd => {
-            annotate(objects, "argocd.argoproj.io/sync-options", "ServerSideApply=true")
+            annotate(objects, "argocd.argoproj.io/sync-options", "ServerSideApply=true");
         }
         // Makes Flux keep fields of the configurations that are not in Git.
         Component::GitopsFlux => annotate(objects, "kustomize.toolkit.fluxcd.io/ssa", "Merge"),
