@@ -87,8 +87,7 @@ fn of_exemption(exemption: &Exemption, policies: &Policies, used: &Used, now: Ti
 
 /// Why an exemption never counts; `None` for one that counts between its two dates.
 pub fn rejected(exemption: &Exemption, policies: &Policies) -> Option<Finding> {
-    let finding =
-        |pointer: &str, message: String| Some(warning(&EXEMPTION_REJECTED, pointer, &message));
+    let finding = |pointer: &str, message: String| Some(warning(&EXEMPTION_REJECTED, pointer, &message));
     let shown = plain_name(&exemption.policy);
     let Some(policy) = policies.get(&exemption.policy) else {
         return finding("/spec/policy", format!("there is no policy {shown}"));
