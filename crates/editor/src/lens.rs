@@ -51,7 +51,7 @@ pub(crate) fn lenses(mut question: Question<'_>) -> Result<Vec<CodeLens>, Error>
     Ok(lenses.into_values().map(|(range, users)| lens(range, &users)).collect())
 }
 
-/// An object that uses memory: its file and first byte, and its kind if it runs once and ends, so that it is no agent.
+/// An object that uses memory: its file and first byte, and its kind if it runs once and ends, so that it is not an agent.
 type User = (String, usize, Option<&'static Kind>);
 
 /// A memory resource: platform, kind, namespace and name.
