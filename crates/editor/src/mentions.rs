@@ -165,15 +165,15 @@ impl<'i> MentionReader<'i> {
             let base = if edge.from.is_empty() { pod } else { from.map(|_| "") };
             if let Some((base, value)) = base.and_then(part) {
                 let sites = edge.sites(value);
-                self.add_references(edge, sites, (base, from, value), (object, locate), &mut state);
+                self.add_references(edge, &sites, (base, from, value), (object, locate), &mut state);
             }
             // What selects pods by a label names what the label does.
             let label = edge.path.strip_prefix("/metadata/labels").filter(|_| edge.from.is_empty());
             if let Some((label, (base, value))) = label.zip(selector) {
                 let text = value.pointer(label).and_then(Value::as_str);
                 let site = |text| Site { pointer: Pointer::new(label), text, holder: value, element: None };
-                let sites = text.map(site).into_iter().collect();
-                self.add_references(edge, sites, (base, None, value), (object, locate), &mut state);
+                let sites: Vec<_> = text.map(site).into_iter().collect();
+                self.add_references(edge, &sites, (base, None, value), (object, locate), &mut state);
             }
         }
     }
@@ -195,7 +195,7 @@ impl<'i> MentionReader<'i> {
     fn add_references(
         &mut self,
         edge: &'static Edge,
-        sites: Vec<Site<'_, Value>>,
+        sites: &[Site<'_, Value>],
         (base, from, value): (&str, Option<&'static Kind>, &Value),
         (object, locate): (&NamingObject<'_>, &Locate<'_>),
         state: &mut StateReader<'_>,
@@ -207,7 +207,7 @@ impl<'i> MentionReader<'i> {
         let tree = tree.unwrap_or(Tree::Null);
         let is_everywhere = from.is_some_and(|from| !from.namespaced);
         let namespace = if is_everywhere { "" } else { object.namespace.0 };
-        for site in &sites {
+        for site in sites {
             let Some(named) = edge.named(site, &tree, namespace) else { continue };
             let (object, is_unknown) = resolve(edge, &named, &tree, state);
             let role = Role::Reference { edge, is_everywhere, is_unknown };

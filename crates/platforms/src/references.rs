@@ -208,8 +208,8 @@ fn meant<'s>(
     let mut known: Vec<&'s str> = Vec::new();
     state.quietly(|state| {
         for kind in kinds {
-            let names = state.list(kind, named.namespace).map(|object| &*object.name);
-            let compared = names.take(max_compared.saturating_sub(known.len()));
+            let others = state.list(kind, named.namespace).map(|object| &*object.name);
+            let compared = others.take(max_compared.saturating_sub(known.len()));
             known.extend(compared.take_while(|name| budget.bytes(name.len())));
         }
     });

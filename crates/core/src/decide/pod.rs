@@ -337,7 +337,7 @@ fn join(
         let reported = injection.unmet.into_iter().filter(is_reported);
         let mut unmet: Vec<Finding> = reported.map(|finding| Finding { severity, ..finding }).collect();
         if let Some(first) = unmet.first_mut().filter(|finding| finding.code.cause == Cause::NotFound) {
-            first.missing = injection.missing.iter().cloned().collect();
+            first.missing.clone_from(&injection.missing);
         }
         let admitted_without = unmet.first().filter(|_| !required);
         joined.events.extend(admitted_without.and_then(|finding| {
