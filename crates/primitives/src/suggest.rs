@@ -5,7 +5,7 @@ use std::str::Chars;
 /// The candidate that `wrong` most likely stands for, if one is near.
 ///
 /// A candidate is near if it differs only in case, `-` and `_`, or by at most one edit for words under six
-/// characters and two for longer ones. Words of one or two characters are all near each other, so none of them is.
+/// characters and two for longer ones. Words of one character are all near each other, so none of them is.
 pub fn nearest<'c>(wrong: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     near(wrong, candidates).min_by_key(|(distance, _)| *distance).map(|(_, candidate)| candidate)
 }
@@ -39,7 +39,7 @@ fn near<'c>(
         let is_other_form = || normalized(candidate).eq(normalized(wrong));
         if plain.is_none_or(|edits| edits > 1) && is_other_form() { Some(1) } else { plain }
     };
-    let is_long = move |candidate: &str| candidate.len().max(wrong.len()) > 2;
+    let is_long = move |candidate: &str| candidate.len().max(wrong.len()) > 1;
     let candidates = candidates.into_iter();
     let candidates = candidates.filter(move |it| is_name && *it != wrong && is_long(it));
     candidates.filter_map(move |candidate| Some((distance(candidate)?, candidate)))
@@ -139,5 +139,9 @@ mod tests {
             assert_eq!(only_nearest(wrong, ["v1", "v2", "redis", "orka", "ark", "orka"]), meant, "{wrong}");
         }
         assert_eq!(nearest("v3", ["v1", "v2"]), Some("v1"));
+        assert_eq!(nearest("g", ["o"]), None);
+        // Both letters begin with the same byte.
+        assert_eq!(nearest("café", ["cafè"]), Some("cafè"));
+        assert_eq!(nearest("no-tes", ["no-xxxx", "NO_TES"]), Some("NO_TES"));
     }
 }
