@@ -6,6 +6,7 @@
 pub mod audit;
 pub mod certs;
 pub mod check;
+pub mod choice;
 pub mod cluster;
 pub mod crds;
 pub mod doctor;

@@ -5,7 +5,7 @@ use std::io;
 use anyhow::Context as _;
 
 use crate::cli::ExitStatus;
-use crate::cli::fix::{FixArgs, Mended, mend, write_files};
+use crate::cli::fix::{FixArgs, mend, write_files};
 use crate::cli::input::InputArgs;
 use crate::cli::output::{FindingArgs, OutputArg, check_places, is_page, write_outputs};
 use crate::cli::project::{FailOnSeverity, Project};
@@ -135,7 +135,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
 
 /// Corrects what has one right answer and reports the rest. With `--diff`, shows the corrections and reports all.
 fn run_fix(args: &Args, mut run: Run, fail_on: FailOn, terminal: Terminal) -> anyhow::Result<ExitStatus> {
-    let Mended { before, mut fixed, mut after } = mend(&mut run)?;
+    let (before, mut fixed, mut after) = mend(&mut run)?;
     let mut is_written = true;
     if args.fix.diff {
         after = None;

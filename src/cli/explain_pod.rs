@@ -129,12 +129,6 @@ fn pod_in_cluster(argument: &str) -> Option<(&str, &str)> {
     (is_pod && !Path::new(argument).exists()).then_some((namespace, name))
 }
 
-/// The client. Its error says why a cluster is needed, since the argument may be a mistyped path.
-async fn client(args: &Args, pods: &[String]) -> anyhow::Result<kube::Client> {
-    let taken_as = || format!("{} is not a file, so it was taken as a pod in a cluster", pods.join(", "));
-    args.cluster.client().await.with_context(taken_as)
-}
-
 fn from_cluster(
     args: &Args,
     pods: &[String],
@@ -145,7 +139,10 @@ fn from_cluster(
         return Ok(Vec::new());
     }
     block_on(async {
-        let reader = ClusterReader { client: client(args, pods).await?, max_objects: usize::MAX };
+        // The argument may be a mistyped path.
+        let taken_as = || format!("{} is not a file, so it was taken as a pod in a cluster", pods.join(", "));
+        let client = args.cluster.client().await.with_context(taken_as)?;
+        let reader = ClusterReader { client, max_objects: usize::MAX };
         let mut described = Vec::new();
         for (namespace, name) in pods.iter().filter_map(|pod| pod_in_cluster(pod)) {
             let read = explained_pod(&reader, settings.clone(), namespace, name).await;

@@ -12,16 +12,6 @@ use memgate_workbench::run::{Run, judged_without_ignored};
 /// most 50 findings at a time: a list of ten thousand wrong elements takes 200 rounds.
 const MAX_ROUNDS: usize = 250;
 
-/// Files with everything corrected that can be.
-pub struct Mended {
-    /// The judged objects of the files as they were.
-    pub before: Checked,
-    /// The corrected files.
-    pub fixed: FixedTexts,
-    /// The judged objects of these.
-    pub after: Option<Checked>,
-}
-
 /// The flags about corrections.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Fix")]
@@ -39,18 +29,19 @@ pub struct FixArgs {
     pub diff: bool,
 }
 
-/// Corrects everything that can be, and judges the result, if there is one.
+/// Corrects everything that can be: the judged objects of the files as they were, the corrected files, and the judged
+/// objects of these, if there are any.
 ///
 /// # Errors
 /// When standard input is among the files, or they cannot be loaded.
-pub fn mend(run: &mut Run) -> anyhow::Result<Mended> {
+pub fn mend(run: &mut Run) -> anyhow::Result<(Checked, FixedTexts, Option<Checked>)> {
     anyhow::ensure!(
         !run.plan.reads_stdin(),
         "--fix writes files, and standard input (-) is not a file; `memgate mutate` prints what it reads"
     );
     let before = judged_without_ignored(run)?;
     let (fixed, after) = fix_in_rounds(run, &before, MAX_ROUNDS, |_| true)?;
-    Ok(Mended { before, fixed, after })
+    Ok((before, fixed, after))
 }
 
 /// Writes the files, and removes those that cannot be written. The result is whether all of them were written.

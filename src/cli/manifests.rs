@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use crate::cli::ExitStatus;
+use crate::cli::choice::choice;
 use crate::cli::families::parse as parse_family;
 use crate::cli::settings::{ServerSettingsArgs, flags};
 use crate::cli::terminal::Terminal;
@@ -49,7 +49,7 @@ pub struct Args {
     /// crds: MemoryPolicy and MemoryPolicyExemption. rbac: the service account and its rights. policies: those that
     /// the apiserver evaluates itself. workload: Service, Deployment, disruption budget, and the additions of
     /// components. webhooks: the webhook configurations.
-    #[arg(long, value_name = "PART", value_parser = part_parser())]
+    #[arg(long, value_name = "PART", value_parser = choice(InstallPart::ALL))]
     only: Vec<InstallPart>,
 
     /// Change the installation; repeatable
@@ -115,12 +115,6 @@ pub struct Args {
     /// Address of memgate outside the cluster; prints webhook configurations only
     #[arg(long, value_name = "URL", value_parser = parse_url, conflicts_with = "only")]
     url: Option<String>,
-}
-
-fn part_parser() -> impl TypedValueParser<Value = InstallPart> {
-    let part = |text: String| InstallPart::ALL.into_iter().find(|(name, _)| *name == text);
-    PossibleValuesParser::new(InstallPart::ALL.map(|(name, _)| name))
-        .try_map(move |text| part(text).map(|(_, part)| part).ok_or("no such part"))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

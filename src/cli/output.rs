@@ -13,53 +13,46 @@ use crate::cli::workstation;
 use memgate_primitives::suggest::{did_you_mean, nearest};
 use memgate_workbench::built;
 use memgate_workbench::report::{
-    DEFAULT_WIDTH, FormatOptions, Report, ReportFormat, Shown, in_format_without_commands, text, write,
+    DEFAULT_WIDTH, Report, ReportFormat, Shown, in_format_without_commands, text, write,
 };
 
-/// A format and its file; without a file it is written to standard output.
+/// A format and its file; without a file the output goes to standard output.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OutputArg {
+pub struct FormatAndFile<F> {
     /// The format.
-    pub format: ReportFormat,
+    pub format: F,
     /// The file.
     pub file: Option<PathBuf>,
 }
 
-impl OutputArg {
-    /// Parses `FORMAT[=FILE]` with one of these formats.
+/// A format of a report and its file.
+pub type OutputArg = FormatAndFile<ReportFormat>;
+
+impl<F: Copy> FormatAndFile<F> {
+    /// Parses `FORMAT[=FILE]` with one of these formats, which have these names.
     ///
     /// # Errors
     /// When the format is not one of them, or the file is missing behind `=`.
-    pub fn parse(text: &str, formats: &[ReportFormat]) -> Result<Self, String> {
-        let names: Vec<&str> = formats.iter().map(|format| format.name()).collect();
-        let (index, file) = format_and_file(text, &names)?;
-        let format = formats.get(index).copied().unwrap_or(ReportFormat::Text);
-        Ok(Self { format, file })
+    pub fn parse(text: &str, formats: &[F], name: fn(F) -> &'static str) -> Result<Self, String> {
+        let (wanted, file) = match text.split_once('=') {
+            Some((_, "")) => return Err("the file is missing behind =".to_owned()),
+            Some((wanted, file)) => (wanted, Some(PathBuf::from(file))),
+            None => (text, None),
+        };
+        let names: Vec<&str> = formats.iter().map(|format| name(*format)).collect();
+        let format = formats.iter().find(|format| name(**format) == wanted).ok_or_else(|| {
+            let hint = did_you_mean(nearest(wanted, names.iter().copied()));
+            format!("formats are {}{hint}", names.join(", "))
+        })?;
+        Ok(Self { format: *format, file })
     }
-}
-
-/// Parses `FORMAT[=FILE]`: the index of the format among these names, and the file.
-///
-/// # Errors
-/// When the format is not one of them, or the file is missing behind `=`.
-pub fn format_and_file(text: &str, names: &[&str]) -> Result<(usize, Option<PathBuf>), String> {
-    let (name, file) = match text.split_once('=') {
-        Some((_, "")) => return Err("the file is missing behind =".to_owned()),
-        Some((name, file)) => (name, Some(PathBuf::from(file))),
-        None => (text, None),
-    };
-    let index = names.iter().position(|known| *known == name).ok_or_else(|| {
-        let hint = did_you_mean(nearest(name, names.iter().copied()));
-        format!("formats are {}{hint}", names.join(", "))
-    })?;
-    Ok((index, file))
 }
 
 impl FromStr for OutputArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let output = Self::parse(text, &ReportFormat::ALL)?;
+        let output = Self::parse(text, &ReportFormat::ALL, ReportFormat::name)?;
         if output.format == ReportFormat::Html && !built::HAS_WORKSTATION {
             return Err(workstation::missing("-o html").to_string());
         }
@@ -112,24 +105,27 @@ impl FindingArgs {
     /// # Errors
     /// When one of the formats has no statistics.
     pub fn shown(self, outputs: &[OutputArg]) -> anyhow::Result<Shown> {
-        ensure_numbers(outputs, self.statistics, "--statistics")?;
-        Ok(match self {
-            Self { statistics: true, .. } => Shown::Statistics,
-            Self { verbose: true, .. } => Shown::All,
-            Self { .. } => Shown::Folded,
-        })
+        let numbers = (self.statistics, "--statistics", Shown::Statistics);
+        shown(outputs, numbers, self.verbose, Shown::Folded)
     }
 }
 
-/// Checks that each format can hold the numbers alone, which a flag asks for.
-fn ensure_numbers(outputs: &[OutputArg], is_asked: bool, flag: &str) -> anyhow::Result<()> {
+/// The parts of a report: the numbers alone if a flag asks for them, which each format has to hold; else all of it, or what
+/// is written without a flag.
+fn shown(
+    outputs: &[OutputArg],
+    (are_asked, flag, numbers): (bool, &str, Shown),
+    verbose: bool,
+    otherwise: Shown,
+) -> anyhow::Result<Shown> {
     let formats = [ReportFormat::Text, ReportFormat::Json, ReportFormat::Jsonl];
-    match outputs.iter().find(|it| is_asked && !formats.contains(&it.format)) {
-        Some(OutputArg { format, .. }) => {
-            anyhow::bail!("-o {} lists findings; {flag} goes with text, json and jsonl", format.name())
-        }
-        None => Ok(()),
+    if let Some(OutputArg { format, .. }) =
+        outputs.iter().find(|it| are_asked && !formats.contains(&it.format))
+    {
+        anyhow::bail!("-o {} lists findings; {flag} goes with text, json and jsonl", format.name());
     }
+    let unasked = if verbose { Shown::All } else { otherwise };
+    Ok(if are_asked { numbers } else { unasked })
 }
 
 impl OverviewArgs {
@@ -138,12 +134,7 @@ impl OverviewArgs {
     /// # Errors
     /// When one of the formats has no table.
     pub fn shown(self, outputs: &[OutputArg]) -> anyhow::Result<Shown> {
-        ensure_numbers(outputs, self.summary, "--summary")?;
-        Ok(match self {
-            Self { summary: true, .. } => Shown::Table,
-            Self { verbose: true, .. } => Shown::All,
-            Self { .. } => Shown::NotesByRule,
-        })
+        shown(outputs, (self.summary, "--summary", Shown::Table), self.verbose, Shown::NotesByRule)
     }
 }
 
@@ -173,7 +164,7 @@ pub fn write_outputs(
         for error in report.errors.iter().filter(|_| is_file && format == ReportFormat::Text) {
             text::write_error(error, width, &mut bytes)?;
         }
-        write(report, format, FormatOptions { width, warnings_fail }, &mut bytes)?;
+        write(report, format, width, warnings_fail, &mut bytes)?;
         Ok(bytes)
     })
 }

@@ -1,7 +1,8 @@
 //! The flags about policies: which apply, at which point and time, and what they need to know of the cluster.
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use jiff::Timestamp;
+
+use crate::cli::choice::choice;
 
 use memgate_model::request::{Occasion, Point};
 use memgate_model::settings::PolicySettings;
@@ -35,7 +36,8 @@ pub struct PolicyArgs {
     ///
     /// Each rule has an action for admission (the webhook), ci (before anything is deployed) and audit (stored
     /// objects).
-    #[arg(long, value_name = "admission|ci|audit", value_parser = point_parser(), hide_possible_values = true)]
+    #[arg(long, value_name = "admission|ci|audit", hide_possible_values = true)]
+    #[arg(value_parser = choice(Point::ALL.map(|point| (point.name(), point))))]
     point: Option<Point>,
 
     /// Time of the decision [default: now]
@@ -60,14 +62,6 @@ pub struct ClusterPolicyArgs {
     policy_exclude_namespace: Vec<String>,
 }
 
-fn point_parser() -> impl TypedValueParser<Value = Point> {
-    PossibleValuesParser::new(["admission", "ci", "audit"]).map(|point| match point.as_str() {
-        "admission" => Point::Admission,
-        "ci" => Point::Ci,
-        _ => Point::Audit,
-    })
-}
-
 impl PolicyArgs {
     /// The point and the time of a decision; `default` is the point without `--point`.
     pub fn occasion(&self, default: Point) -> Occasion<'static> {
@@ -77,7 +71,7 @@ impl PolicyArgs {
     /// Sets what policies need to know of the cluster.
     pub fn apply(&self, settings: &mut PolicySettings) {
         self.cluster.apply(settings);
-        for NamespaceLabels { namespace, labels } in &self.namespace_labels {
+        for (namespace, labels) in &self.namespace_labels {
             settings.namespace_labels.entry(namespace.clone()).or_default().extend(labels.iter().cloned());
         }
     }
@@ -106,12 +100,8 @@ fn parse_domain(text: &str) -> Result<String, String> {
     if is_dns_subdomain(&domain) { Ok(domain) } else { Err("write it like cluster.local".to_owned()) }
 }
 
-/// Labels of a Namespace.
-#[derive(Debug, Clone)]
-struct NamespaceLabels {
-    namespace: String,
-    labels: Vec<(String, String)>,
-}
+/// The name of a Namespace, and labels of it.
+type NamespaceLabels = (String, Vec<(String, String)>);
 
 fn parse_labels(text: &str) -> Result<NamespaceLabels, String> {
     let pair = |label: &str| {
@@ -120,8 +110,7 @@ fn parse_labels(text: &str) -> Result<NamespaceLabels, String> {
     };
     let parsed = text.split_once(':').filter(|(namespace, _)| !namespace.is_empty());
     let parsed = parsed.and_then(|(namespace, labels)| {
-        let labels = labels.split(',').map(pair).collect::<Option<_>>()?;
-        Some(NamespaceLabels { namespace: namespace.to_owned(), labels })
+        Some((namespace.to_owned(), labels.split(',').map(pair).collect::<Option<_>>()?))
     });
     parsed.ok_or_else(|| "write it like NAMESPACE:KEY=VALUE".to_owned())
 }

@@ -12,9 +12,10 @@ use crate::cli::terminal::Terminal;
 use memgate_manifest::error::Error;
 use memgate_workbench::base::{self, Base};
 use memgate_workbench::baseline::{Baseline, pass_by, read as read_baseline, record};
+use memgate_workbench::broken::{self, AtBase};
 use memgate_workbench::errors::input_error;
 use memgate_workbench::ignore;
-use memgate_workbench::judge::{Checked, Decided};
+use memgate_workbench::judge::Checked;
 use memgate_workbench::plan::Plan;
 use memgate_workbench::report::{counted, plain};
 use memgate_workbench::run::{Run, judged};
@@ -30,8 +31,9 @@ pub struct PullRequestArgs {
     /// Count only findings that REF does not have
     ///
     /// REF is a branch or a commit. The same paths are read through git, as they were at the merge base of REF and
-    /// HEAD. A finding that was there too becomes a note, even if its line has moved or its file was renamed. The work
-    /// tree and the index are not touched. With --render, charts and overlays are rendered as they were there.
+    /// HEAD. A finding that was there too becomes a note, even if its line has moved or its file was renamed. A reference
+    /// whose target the branch renamed, moved or removed denies. The work tree and the index are not touched. With
+    /// --render, charts and overlays are rendered as they were there.
     #[arg(long, value_name = "REF", value_parser = reference)]
     base: Option<String>,
 
@@ -78,9 +80,14 @@ impl PullRequestArgs {
         for path in self.baseline.iter().chain(&self.write_baseline) {
             pass_by(checked, path);
         }
+        let base = self.base.as_ref();
+        let base = base.map(|base| Ok::<_, anyhow::Error>((base, at(base, input, project, run, terminal)?)));
+        let base = base.transpose()?;
+        if let Some((_, (_, objects))) = &base {
+            broken::mark(checked, objects);
+        }
         let identities = ignore::apply_and_identify(checked);
-        if let Some(reference) = &self.base {
-            let mut known = known_at(reference, input, project, run, terminal)?;
+        if let Some((reference, (mut known, _))) = base {
             suppress(checked, &identities, &mut known, &format!("already in {reference}"));
         }
         let text = match (self.baseline(checked), &self.write_baseline) {
@@ -103,19 +110,19 @@ impl PullRequestArgs {
     }
 }
 
-/// The findings at the merge base of a branch.
-fn known_at(
+/// The findings and the objects at the merge base of a branch.
+fn at(
     reference: &str,
     input: &InputArgs,
     project: &Project,
     Run { plan, occasion }: &Run,
     terminal: Terminal,
-) -> anyhow::Result<KnownFindings> {
+) -> anyhow::Result<(KnownFindings, AtBase)> {
     let read = |plan| Ok(judged(&Run { plan, occasion: *occasion })?);
     let (mut checked, base) = at_base(reference, input, project, plan, terminal, read)?;
     let identities = ignore::apply_and_identify(&mut checked);
     note_base_errors(&checked.inputs.errors, &base, "findings there count as new", terminal);
-    Ok(known(&checked, &identities))
+    Ok((known(&checked, &identities), AtBase::of(&mut checked)))
 }
 
 /// What `read` makes of the files of a plan as they were at the merge base of a branch, with a note that names the commit.
@@ -160,7 +167,7 @@ pub(super) fn note_base_errors(errors: &[Error], base: &Base, effect: &str, term
 /// would be missing.
 fn write_baseline(path: &str, text: &str, checked: &Checked, terminal: Terminal) -> anyhow::Result<()> {
     let shown = plain(path).into_owned();
-    let is_judged = checked.decided.iter().any(Decided::is_judged);
+    let is_judged = checked.decided.iter().any(|decided| decided.is_judged);
     if !checked.inputs.errors.is_empty() || !is_judged {
         terminal.note(&format!("note: {shown} is not written, since not everything was checked"));
         return Ok(());

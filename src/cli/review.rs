@@ -3,10 +3,10 @@
 use std::io::{self, Read as _};
 
 use anyhow::Context as _;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::Value;
 
 use crate::cli::ExitStatus;
+use crate::cli::choice::choice;
 use crate::cli::input::{StateArgs, load_whole};
 use crate::cli::policies::PolicyArgs;
 use crate::cli::settings::SettingsArgs;
@@ -41,14 +41,11 @@ pub struct Args {
     settings: SettingsArgs,
 
     /// Answer one of the two calls, with the bytes that the server would send
-    #[arg(long, value_name = "mutate|validate", value_parser = phase_parser(), hide_possible_values = true)]
+    #[arg(long, value_name = "mutate|validate", value_parser = choice(PHASES), hide_possible_values = true)]
     phase: Option<Phase>,
 }
 
-fn phase_parser() -> impl TypedValueParser<Value = Phase> {
-    PossibleValuesParser::new(["mutate", "validate"])
-        .map(|phase| if phase == "mutate" { Phase::Mutate } else { Phase::Validate })
-}
+const PHASES: [(&str, Phase); 2] = [("mutate", Phase::Mutate), ("validate", Phase::Validate)];
 
 /// Runs the command.
 ///

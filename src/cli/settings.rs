@@ -190,33 +190,27 @@ impl PlatformArgs {
             Some(names.as_ref()?.iter().filter(|name| !name.is_empty()).cloned().collect())
         };
         let (orloj, sympozium) = (&mut settings.orloj, &mut settings.sympozium);
-        if let Some(namespaces) = names(&self.orloj.job_namespaces) {
-            orloj.job_namespaces = namespaces;
+        let patterns = names(&self.orloj.shared_secrets);
+        if let Some(wrong) = patterns.iter().flatten().find(|pattern| !is_name_pattern(pattern)) {
+            bail!(
+                "orloj.sharedSecrets: \"{wrong}\" fits no name; use a-z, 0-9, \"-\" and \".\", and \"*\" and \"?\""
+            );
         }
-        if let Some(patterns) = names(&self.orloj.shared_secrets) {
-            if let Some(wrong) = patterns.iter().find(|pattern| !is_name_pattern(pattern)) {
-                bail!(
-                    "orloj.sharedSecrets: \"{wrong}\" fits no name; use a-z, 0-9, \"-\" and \".\", and \"*\" and \"?\""
-                );
-            }
-            orloj.shared_secrets = patterns;
-        }
-        if let Some(namespaces) = names(&self.orloj.source_namespaces) {
-            orloj.source_namespaces = Some(namespaces);
-        }
-        if let Some(mode) = named(&MODES, self.sympozium.memory_mode.as_deref()) {
-            sympozium.memory_mode = mode;
-        }
-        if let Some(when) = named(&TOKENS, self.sympozium.writer_tokens.as_deref()) {
-            sympozium.writer_tokens = when;
-        }
-        if let Some(image) = &self.sympozium.wait_image {
-            sympozium.wait_image.clone_from(image);
-        }
-        if let Some(image) = &self.sympozium.memory_image {
-            sympozium.memory_image.clone_from(image);
-        }
+        set(&mut orloj.job_namespaces, names(&self.orloj.job_namespaces));
+        set(&mut orloj.shared_secrets, patterns);
+        set(&mut orloj.source_namespaces, names(&self.orloj.source_namespaces).map(Some));
+        set(&mut sympozium.memory_mode, named(&MODES, self.sympozium.memory_mode.as_deref()));
+        set(&mut sympozium.writer_tokens, named(&TOKENS, self.sympozium.writer_tokens.as_deref()));
+        set(&mut sympozium.wait_image, self.sympozium.wait_image.clone());
+        set(&mut sympozium.memory_image, self.sympozium.memory_image.clone());
         Ok(())
+    }
+}
+
+/// Replaces a setting if a value is given.
+fn set<T>(setting: &mut T, given: Option<T>) {
+    if let Some(given) = given {
+        *setting = given;
     }
 }
 

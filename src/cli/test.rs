@@ -9,7 +9,7 @@ use crate::cli::output::{OutputArg, write_each};
 use crate::cli::project::{Project, ProjectArgs};
 use crate::cli::terminal::Terminal;
 use memgate_workbench::cases::{CasePlan, run as run_cases};
-use memgate_workbench::report::{cases, plain};
+use memgate_workbench::report::{ReportFormat, cases, plain};
 
 /// Run case files: the decisions that memgate must make
 ///
@@ -72,7 +72,7 @@ pub struct Args {
 }
 
 fn parse_output(text: &str) -> Result<OutputArg, String> {
-    OutputArg::parse(text, &cases::FORMATS)
+    OutputArg::parse(text, &cases::FORMATS, ReportFormat::name)
 }
 
 /// Runs the command.

@@ -6,7 +6,7 @@ use crate::cli::terminal::Terminal;
 use memgate_primitives::credential::masked_keys;
 use memgate_workbench::load::load;
 use memgate_workbench::run::Run;
-use memgate_workbench::view::{Viewed, documents, view};
+use memgate_workbench::view::{documents, view};
 
 /// Print the fields of memory resources, agents and pods that policies judge
 ///
@@ -34,7 +34,8 @@ pub struct Args {
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let project = args.input.project(terminal)?;
     let Run { plan, occasion } = args.input.run(&project, terminal)?;
-    let Viewed { objects, inputs } = view(load(&plan)?, occasion);
+    let mut inputs = load(&plan)?;
+    let objects = view(&mut inputs, occasion);
     terminal.raw(masked_keys(&documents(&objects)).as_bytes())?;
     note_read(&inputs, terminal);
     if objects.is_empty() && inputs.errors.is_empty() {

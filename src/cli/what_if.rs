@@ -97,14 +97,14 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let run = Run { plan, occasion: args.input.policies.occasion(Point::Ci) };
     let (base, new) = (&base.snapshot.policies, &new.snapshot.policies);
     let result = what_if(inputs, base, new, run.occasion, is_page(&args.output));
-    let notes = || unread_notes(&result.checked().inputs, "manifest");
-    let page = page("what-if", &run, result.checked().page.as_ref(), notes);
+    let notes = || unread_notes(&result.checked.inputs, "manifest");
+    let page = page("what-if", &run, result.checked.page.as_ref(), notes);
     let report = Report { page, ..result.report(shown) };
     write_outputs(&report, &args.output, false, terminal)?;
     for error in &report.errors {
         terminal.input_error(error);
     }
-    note_unread(&result.checked().inputs, "manifest", terminal);
+    note_unread(&result.checked.inputs, "manifest", terminal);
     if report.objects.is_empty() && report.errors.is_empty() {
         terminal.note("error: nothing to judge was found");
         return Ok(ExitStatus::Nothing);

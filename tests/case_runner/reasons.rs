@@ -48,7 +48,7 @@ async fn check_all(cases: &[(String, Case)]) {
             seen.insert(recorded.audit);
         }
     }
-    let all: BTreeSet<String> = Reason::all().map(|reason| reason.name().to_owned()).collect();
+    let all: BTreeSet<String> = Reason::ALL.into_iter().map(|reason| reason.name().to_owned()).collect();
     assert!(seen.is_subset(&all), "{seen:?}");
     let never: Vec<&String> = all.difference(&seen).collect();
     // What cannot be read is a 400, which has no annotation, and what is cancelled is never answered; only in a

@@ -271,7 +271,7 @@ fn kustomize(folder: &Path) -> Objects {
     run(folder).expect("it can be built")
 }
 
-fn run(folder: &Path) -> Result<Objects, String> {
+pub(crate) fn run(folder: &Path) -> Result<Objects, String> {
     let paths = SearchPaths::from_environment().expect("it names a release");
     let [printed, by_the_oldest] = [paths.release, Release::OLDEST].map(|release| {
         let kubectl =

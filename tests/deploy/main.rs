@@ -10,6 +10,7 @@
 //! generate      the tables among the files, printed by the renderer
 //! generate_policies  the same of the components about policies
 //! kustomize     base, families and components against the renderer
+//! names         what `memgate schema kustomize` prints keeps references right
 //! helm          the chart against the renderer
 //! chart         what only a chart has: labels, notes, values for typical installations, what catalogues read
 //! cert_manager  certs/cert-manager.yaml asks for the certificate that is needed
@@ -33,6 +34,7 @@ mod generate_policies;
 mod helm;
 mod kustomize;
 mod monitoring;
+mod names;
 mod objects;
 mod outage;
 mod rights;

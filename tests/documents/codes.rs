@@ -25,6 +25,8 @@ use super::memgate;
 
 /// The codes that no manifest and no case can show, with the reason.
 pub(super) const WITHOUT_EXAMPLE: &[(&str, &str)] = &[
+    ("arkonis/memory-invalid", "the denied memory says it; tests/ui shows it with --with"),
+    ("arkonis/pod-memory-invalid", "the denied memory says it"),
     ("arkonis/lookup-failed", "files are never out of reach; tests/server shows it"),
     ("orloj/lookup-failed", "files are never out of reach"),
     ("ark/lookup-failed", "files are never out of reach"),

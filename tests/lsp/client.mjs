@@ -72,6 +72,7 @@ export const CAPABILITIES = {
         workspaceEdit: { documentChanges: true },
         didChangeWatchedFiles: { dynamicRegistration: true },
         inlayHint: { refreshSupport: true },
+        codeLens: { refreshSupport: true },
     },
     textDocument: {
         synchronization: { didSave: true },
@@ -84,6 +85,8 @@ export const CAPABILITIES = {
             isPreferredSupport: true,
         },
         inlayHint: { dynamicRegistration: true },
+        rename: { prepareSupport: true },
+        codeLens: {},
     },
 };
 
@@ -127,6 +130,7 @@ export class Editor {
         });
         this.connection.onRequest(lsp.ConfigurationRequest.type, (params) => params.items.map(() => null));
         this.connection.onRequest(lsp.InlayHintRefreshRequest.type, () => undefined);
+        this.connection.onRequest(lsp.CodeLensRefreshRequest.type, () => undefined);
         this.connection.listen();
     }
 
@@ -380,6 +384,37 @@ export class Editor {
         const position = this.range(name, piece).start;
         const context = { includeDeclaration };
         return this.request(lsp.ReferencesRequest.type, { textDocument: { uri: this.uri(name) }, position, context });
+    }
+
+    // The name that is asked for, or null where none is.
+    async prepareRename(name, piece, from) {
+        const position = this.range(name, piece, from).start;
+        const answer = await this.request(lsp.PrepareRenameRequest.type, { textDocument: { uri: this.uri(name) }, position });
+        return answer && { text: this.textAt(name, answer.range), placeholder: answer.placeholder };
+    }
+
+    // The edit, or the message of the error.
+    renameEdit(name, piece, newName, from) {
+        const position = this.range(name, piece, from).start;
+        const params = { textDocument: { uri: this.uri(name) }, position, newName };
+        return this.request(lsp.RenameRequest.type, params);
+    }
+
+    // Renames, and opens the files that change. Returns their names.
+    async rename(name, piece, newName, from) {
+        const edit = await this.renameEdit(name, piece, newName, from);
+        const uris = [...Object.keys(edit.changes ?? {}), ...(edit.documentChanges ?? []).map((it) => it.textDocument.uri)];
+        const names = uris.map((uri) => relative(this.folder, fileURLToPath(uri)));
+        for (const changed of names.filter((it) => !this.documents.has(it))) {
+            await this.open(changed);
+        }
+        await this.apply(edit);
+        return names.sort();
+    }
+
+    async lenses(name) {
+        const lenses = await this.request(lsp.CodeLensRequest.type, { textDocument: { uri: this.uri(name) } });
+        return lenses.map(({ range, command }) => [range.start.line, command.title]);
     }
 
     actions(name, range, only) {

@@ -149,6 +149,27 @@ async fn its_pods_are_judged_by_the_memory_that_they_use() {
 }
 
 #[tokio::test]
+async fn its_references_are_looked_up_and_counted() {
+    let mut snapshot = with_policy(&json!({"rules": [
+        {"id": "few", "hint": "continue another", "fields": [{"path": "users", "max": 0}]},
+    ]}));
+    state::add(&mut snapshot, &notebook(&json!({"url": "http://diary"}))).expect("it reads");
+    let mut next = notebook(&json!({"url": "http://next", "continues": "dairy"}));
+    next["metadata"]["name"] = json!("next");
+    let warned = admitted("/validate", &next, snapshot.clone()).await;
+    let warning = warned["warnings"][0].as_str().unwrap_or_default();
+    let missing =
+        r#"spec.continues: Notebook "dairy" not found in namespace "team-a"; did you mean "diary"?"#;
+    assert!(warning.contains(missing), "{warned}");
+    next["spec"]["continues"] = json!("diary");
+    let found = admitted("/validate", &next, snapshot.clone()).await;
+    assert!(found["warnings"].is_null(), "{found}");
+    state::add(&mut snapshot, &next).expect("it reads");
+    let used = admitted("/validate", &notebook(&json!({"url": "http://diary"})), snapshot).await;
+    assert!(used.to_string().contains("policy org/few"), "{used}");
+}
+
+#[tokio::test]
 async fn policies_fill_its_fields() {
     let spec = json!({"defaults": [
         {"family": "tiny", "kind": "Notebook", "field": "/spec/keepSeconds", "value": 60},

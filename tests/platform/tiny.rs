@@ -4,6 +4,7 @@
 pub(crate) mod api;
 pub(crate) mod codes;
 pub(crate) mod default;
+pub(crate) mod edges;
 pub(crate) mod inject;
 pub(crate) mod validate;
 pub(crate) mod view;
@@ -43,14 +44,18 @@ pub(crate) static FAMILY: Family = Family {
         open_kinds: &[],
         changes_only: false,
         ratchets: false,
+        follows: &[],
         reads: &[],
     },
+    edges: &edges::EDGES,
+    by_memory: &edges::BY_MEMORY,
     codes: &codes::ALL,
     in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("tiny/cel.yaml"))),
     definitions: Definitions {
         crds: &[|| include_str!("tiny/notebook.yaml").into()],
         hints: "",
         spellings: "",
+        references: "",
         stand_in: SchemaStandIn {
             code: &codes::SCHEMA,
             wrong_type: &codes::SCHEMA,
@@ -78,6 +83,7 @@ pub(crate) static FAMILY: Family = Family {
     },
     faces: Faces {
         validate: validate::validate,
+        keep: |_, findings| findings,
         default: default::default,
         inject: inject::inject,
         involved_object: inject::involved_object,

@@ -429,3 +429,67 @@ fn the_map_shows_what_a_branch_changes() {
     assert_eq!(code, Some(2), "{err}");
     assert_eq!(repository.git(&["status", "--porcelain"]), "");
 }
+
+/// What a branch did to the target of a reference decides what is said of it; one that was missing before is known.
+#[test]
+#[ignore = "needs git"]
+fn denies_what_the_branch_broke() {
+    let memory = |name: &str, namespace: &str| {
+        format!(
+            "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {{name: {name}, namespace: {namespace}}}\n\
+             spec: {{backend: redis, redis: {{secretRef: {{name: url}}}}}}\n"
+        )
+    };
+    let agent = |name: &str, memory: &str| {
+        format!(
+            "apiVersion: arkonis.dev/v1alpha1\nkind: ArkAgent\nmetadata: {{name: {name}, namespace: a}}\n\
+             spec: {{model: m, systemPrompt: p, memoryRef: {{name: {memory}}}}}\n"
+        )
+    };
+    let secret = |name: &str| {
+        format!(
+            "apiVersion: v1\nkind: Secret\nmetadata: {{name: {name}, namespace: a}}\nstringData: {{REDIS_URL: ''}}\n"
+        )
+    };
+    let repository = Repository::new();
+    repository.write("memory.yaml", &memory("notes-short", "a"));
+    repository.write("agent.yaml", &agent("scout", "notes-short"));
+    repository.write("other.yaml", &agent("other", "never"));
+    repository.write("secret.yaml", &format!("{}---\n{}", secret("url"), secret("more")));
+    repository.write(
+        "pod.yaml",
+        "apiVersion: v1\nkind: Pod\n\
+         metadata: {name: p, namespace: a, labels: {arkonis.dev/deployment: scout}}\n\
+         spec: {containers: [{name: agent, image: i}]}\n",
+    );
+    repository.commit();
+    repository.git(&["checkout", "--quiet", "-b", "feature"]);
+    let said = |part: &str| {
+        let checked = repository.check(&["--base", "main", "."]);
+        assert_eq!(checked.code, Some(1), "{:?} {}", checked.findings, checked.stderr);
+        assert!(checked.tells("./agent.yaml:4:", part), "{part}: {:?}", checked.findings);
+        assert!(checked.tells("./other.yaml:4:53: note", ""), "{:?}", checked.findings);
+    };
+    repository.write("memory.yaml", &memory("notes-cache", "a"));
+    said("broken by this branch: ArkMemory \"notes-short\" is now \"notes-cache\"");
+    repository.write("memory.yaml", &memory("notes-short", "b"));
+    said("broken by this branch: ArkMemory \"notes-short\" is now in namespace \"b\"");
+    fs::remove_file(repository.path.join("memory.yaml")).expect("is there");
+    said("broken by this branch: ArkMemory \"notes-short\" is gone");
+
+    // What pods name breaks like all else.
+    repository.write("memory.yaml", &memory("notes-short", "a"));
+    repository.write("agent.yaml", &agent("finder", "notes-short"));
+    let checked = repository.check(&["--base", "main", "."]);
+    let broken = "broken by this branch: ArkAgent \"scout\" is now \"finder\"";
+    assert!(checked.tells("./pod.yaml:3:", broken), "{:?}", checked.findings);
+
+    repository.write("agent.yaml", &agent("scout", "notes-short"));
+    repository.write("secret.yaml", &secret("more"));
+    let checked = repository.check(&["--base", "main", "."]);
+    assert!(
+        checked.tells("./memory.yaml:4:", "broken by this branch: Secret \"url\" is gone"),
+        "{:?}",
+        checked.findings
+    );
+}

@@ -12,6 +12,7 @@ use kube::Client;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
+use crate::cluster_state::text;
 use crate::reader::forbidden;
 use crate::replay::{Replayed, added_containers};
 use crate::request::{REQUEST_TIMEOUT, Response, send};
@@ -89,7 +90,7 @@ pub async fn dry_run(client: &Client, pods: &[Replayed<'_>], stand_ins: &[Replay
 }
 
 fn name(container: &Value) -> String {
-    container.get("name").and_then(Value::as_str).unwrap_or_default().to_owned()
+    text(container, "/name").to_owned()
 }
 
 async fn admission(client: &Client, namespace: &str, pod: &Value, deadline: Instant) -> PodAdmission {

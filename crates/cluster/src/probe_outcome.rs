@@ -1,7 +1,6 @@
 //! Reads from the response to a dry run whether memgate answered. No I/O.
 
-use serde_json::Value;
-
+use crate::cluster_state::{elements, text};
 use crate::probe::Probe;
 use crate::request::Response;
 use memgate_model::family::AggregatedServer;
@@ -58,7 +57,7 @@ pub fn interpret(probe: &Probe, response: &Response) -> ProbeOutcome {
             "you may not ask: {}; a dry run needs the right to create",
             plain(message)
         )),
-        404 if details(response, "kind") == "namespaces" => {
+        404 if text(&response.body, "/details/kind") == "namespaces" => {
             ProbeOutcome::Missing(format!("there is no such namespace: {}", plain(message)))
         }
         404 => ProbeOutcome::NotServed,
@@ -68,10 +67,6 @@ pub fn interpret(probe: &Probe, response: &Response) -> ProbeOutcome {
             plain(message)
         )),
     }
-}
-
-fn details<'a>(response: &'a Response, field: &str) -> &'a str {
-    response.body.get("details").and_then(|details| details.get(field)?.as_str()).unwrap_or_default()
 }
 
 fn accepted(probe: &Probe, response: &Response) -> ProbeOutcome {
@@ -114,10 +109,8 @@ fn denied(probe: &Probe, response: &Response, (webhook, message): (&str, &str)) 
 
 /// Whether the response has memgate's own finding.
 fn has_cause(probe: &Probe, response: &Response) -> bool {
-    let causes = response.body.pointer("/details/causes").and_then(Value::as_array);
-    let mut messages = causes.into_iter().flatten().filter_map(|cause| cause.get("message")?.as_str());
     let code = probe.finding.code.in_text();
-    messages.any(|message| message.ends_with(&code))
+    elements(&response.body, "/details/causes").any(|cause| text(cause, "/message").ends_with(&code))
 }
 
 /// Why a webhook could not be called.

@@ -3,7 +3,7 @@
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
-use crate::cluster_state::AgentPod;
+use crate::cluster_state::{AgentPod, elements, text};
 use memgate_core::admission::admit;
 use memgate_model::decision::Decision;
 use memgate_model::object::Reference;
@@ -56,7 +56,7 @@ pub fn added_containers(pod: &Value) -> Vec<&Value> {
     let lists =
         marker::objects(&annotation).iter().filter_map(|added| added.get("initContainers")?.as_array());
     let names: Vec<&Value> = lists.flatten().collect();
-    let containers = pod.pointer("/spec/initContainers").and_then(Value::as_array).into_iter().flatten();
+    let containers = elements(pod, "/spec/initContainers");
     containers.filter(|container| container.get("name").is_some_and(|name| names.contains(&name))).collect()
 }
 
@@ -69,7 +69,7 @@ pub fn marker(pod: &Value) -> Value {
 
 impl AgentPod {
     fn text(&self, pointer: &str) -> &str {
-        self.json.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+        text(&self.json, pointer)
     }
 
     /// Its namespace.

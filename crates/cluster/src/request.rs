@@ -9,6 +9,8 @@ use k8s_openapi::jiff::fmt::rfc2822;
 use kube::client::Body;
 use serde_json::Value;
 
+use crate::cluster_state::text;
+
 /// How long one request may take, where its caller sets no other limit.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -28,7 +30,7 @@ pub struct Response {
 impl Response {
     /// The message of a `Status`.
     pub fn message(&self) -> &str {
-        self.body.get("message").and_then(Value::as_str).unwrap_or_default()
+        text(&self.body, "/message")
     }
 }
 

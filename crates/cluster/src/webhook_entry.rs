@@ -6,6 +6,7 @@ use k8s_openapi::api::admissionregistration::v1::{
     MatchCondition, MutatingWebhook, RuleWithOperations, WebhookClientConfig,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
+use kube::core::{Selector, SelectorExt as _};
 
 use memgate_install::objects::WebhookConfiguration;
 
@@ -107,29 +108,15 @@ fn contains(list: Option<&Vec<String>>, wanted: &str) -> bool {
 
 /// Whether labels meet a selector. An unknown operator selects nothing.
 pub fn selector_matches(selector: &LabelSelector, labels: &BTreeMap<String, String>) -> bool {
-    let equal = |(key, value): (&String, &String)| labels.get(key) == Some(value);
-    selector.match_labels.iter().flatten().all(equal)
-        && selector.match_expressions.iter().flatten().all(|requirement| is_met(requirement, labels))
-}
-
-fn is_met(requirement: &LabelSelectorRequirement, labels: &BTreeMap<String, String>) -> bool {
-    let value = labels.get(&requirement.key);
-    let listed =
-        || value.is_some_and(|value| requirement.values.iter().flatten().any(|known| known == value));
-    match requirement.operator.as_str() {
-        "In" => listed(),
-        "NotIn" => !listed(),
-        "Exists" => value.is_some(),
-        "DoesNotExist" => value.is_none(),
-        _ => false,
-    }
+    Selector::try_from(selector.clone()).is_ok_and(|selector| selector.matches(labels))
 }
 
 /// Whether a selector leaves out a namespace by its name, whatever its labels.
 pub fn excludes_namespace(selector: &LabelSelector, namespace: &str) -> bool {
     let labels = [(NAME_LABEL.to_owned(), namespace.to_owned())].into();
-    let mut by_name = requirements(selector).into_iter().filter(|one| one.key == NAME_LABEL);
-    by_name.any(|requirement| !is_met(&requirement, &labels))
+    let mut by_name = requirements(selector);
+    by_name.retain(|requirement| requirement.key == NAME_LABEL);
+    !selector_matches(&LabelSelector { match_expressions: Some(by_name), match_labels: None }, &labels)
 }
 
 /// A selector as a list of requirements, `matchLabels` among them.

@@ -205,15 +205,8 @@ pub fn respond(phase: Phase, review: &Review<'_>, decision: &Decision) -> Result
     if !edits.is_empty() {
         patch::apply::check(review.request.object.unwrap_or_default(), edits)?;
     }
-    Ok(ReviewResponse {
-        review,
-        findings: &findings,
-        edits,
-        reason: decision.reason,
-        judged_by: (phase == decision.phase).then_some(decision),
-        waits: None,
-    }
-    .to_bytes())
+    let judged_by = (phase == decision.phase).then_some(decision);
+    Ok(ReviewResponse::new(review, &findings, edits, decision.reason, judged_by).to_bytes())
 }
 
 /// The text of the first denial among these findings of a decision, as the response has it.
@@ -226,15 +219,8 @@ pub fn first_denial(decision: &Decision, findings: &[&Finding]) -> Option<String
 /// Controllers try again soon.
 pub fn hold(review: &Review<'_>, decision: &Decision, message: &str) -> Vec<u8> {
     let findings: Vec<&Finding> = decision.findings.iter().collect();
-    ReviewResponse {
-        review,
-        findings: &findings,
-        edits: &[],
-        reason: Reason::ReferencePending,
-        judged_by: Some(decision),
-        waits: Some(message),
-    }
-    .to_bytes()
+    let response = ReviewResponse::new(review, &findings, &[], Reason::ReferencePending, Some(decision));
+    ReviewResponse { waits: Some(message), ..response }.to_bytes()
 }
 
 /// The response of both calls together: mutates, then validates the result, as the apiserver would.
@@ -249,15 +235,7 @@ pub fn review(review: &Review<'_>, snapshot: &Snapshot) -> Result<Vec<u8>, Error
 pub fn review_of(review: &Review<'_>, admitted: &Admitted) -> Vec<u8> {
     let edits = if admitted.allowed() { admitted.edits.as_slice() } else { &[] };
     let findings: Vec<&Finding> = admitted.decision.findings.iter().collect();
-    ReviewResponse {
-        review,
-        findings: &findings,
-        edits,
-        reason: admitted.reason(),
-        judged_by: Some(&admitted.decision),
-        waits: None,
-    }
-    .to_bytes()
+    ReviewResponse::new(review, &findings, edits, admitted.reason(), Some(&admitted.decision)).to_bytes()
 }
 
 /// The result of both calls.

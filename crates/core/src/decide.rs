@@ -35,6 +35,7 @@ use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
 use memgate_model::workload;
+use memgate_platforms::references;
 use memgate_primitives::budget::{Budget, MAX_PATCH_BYTES, OverLimit};
 use memgate_primitives::review_path::Phase;
 
@@ -77,7 +78,9 @@ fn decide_policy(kind: &'static Kind, request: &Request<'_>, snapshot: &Snapshot
     }
     // In a file the version may be one that no apiserver serves.
     if snapshot.crds.is_some() && matches!(decision.reason, Reason::Valid | Reason::Invalid) {
-        decision.findings.splice(0..0, form::unserved(request, kind.version));
+        decision
+            .findings
+            .splice(0..0, form::unserved_version(&request.group, &request.version, kind.version));
     }
     decision.not_shown = reported::keep_first(&mut decision.findings);
     decision
@@ -116,6 +119,10 @@ fn decide_resource(
     let (mut findings, mut not_shown) = (Vec::new(), NotShown::default());
     if !policies_only {
         findings = (family.faces.validate)(&subject, &mut state);
+        if request.operation != Operation::Delete {
+            findings.extend(references::findings(family.edges, &subject, &mut state));
+            findings = (family.faces.keep)(&subject, findings);
+        }
         findings.retain(|finding| !later::is_about(request, finding));
         let schema = schema::findings(family, &subject, request, snapshot, &budget, &mut findings);
         stored_over.extend(reported::ratchet(family, &subject, request, &mut state, &mut findings));

@@ -282,26 +282,11 @@ fn bundled_definition(family: &Family, group: &str, kind: &str) -> Option<Arc<Cr
 
 fn search(family: &Family, group: &str, kind: &str) -> Option<Crd> {
     let name = format!("kind: {kind}");
-    let documents = family.definitions.crds.iter().flat_map(|file| documents(&file()));
-    // A look at the text saves reading the definitions of other kinds.
-    let likely = documents.filter(|text| text.contains(&name));
-    let mut definitions = likely.filter_map(|text| parse(&text));
-    definitions.find(|crd| crd.group == group && crd.kind == kind)
-}
-
-/// The YAML documents of a file.
-fn documents(file: &str) -> Vec<String> {
-    let mut documents = vec![String::new()];
-    for line in file.lines() {
-        match documents.last_mut() {
-            Some(document) if line.trim_end() != "---" => {
-                document.push_str(line);
-                document.push('\n');
-            }
-            _ => documents.push(String::new()),
-        }
-    }
-    documents
+    family.definitions.crds.iter().find_map(|file| {
+        let file = file();
+        let likely = file.split("\n---\n").filter(|text| text.contains(&name));
+        likely.filter_map(parse).find(|crd| crd.group == group && crd.kind == kind)
+    })
 }
 
 fn parse(text: &str) -> Option<Crd> {

@@ -145,7 +145,7 @@ fn is_listed(case: &Case) -> bool {
 
 /// Cases about what files leave open: a cluster has a status, its controllers have made what they make, and what it
 /// does not hold is missing.
-const OF_FILES_ALONE: [&str; 21] = [
+const OF_FILES_ALONE: [&str; 20] = [
     "notes-a-query-whose-config-is-not-known",
     "notes-a-query-whose-config-is-not-known-at-admission",
     "does-not-judge-a-change-of-a-ttl-that-was-unknown",
@@ -153,15 +153,14 @@ const OF_FILES_ALONE: [&str; 21] = [
     "says-why-a-query-without-ttl-cannot-be-judged",
     "accepts-a-run-of-an-agent-that-its-ensemble-makes",
     "accepts-a-secret-where-only-another-namespace-has-some",
-    "accepts-an-agent-whose-settings-are-elsewhere",
     "accepts-ark-settings-where-none-are-among-the-inputs",
     "accepts-swarm-settings-where-none-are-among-the-inputs",
-    "accepts-swarm-settings-where-only-another-namespace-has-some",
     "accepts-swarm-settings-where-there-are-only-ark-settings",
     "adds-a-configured-memory-without-status",
     "ignores-the-namespace-of-the-configured-memory",
     "injects-for-an-agent-that-its-ensemble-makes",
     "injects-what-the-config-of-a-made-agent-says",
+    "orloj-accepts-a-secret-where-none-is-known",
     "says-nothing-of-a-pod-where-secrets-of-another-namespace-are-known",
     "seeds-the-sidecar-of-a-made-agent",
     "warns-of-a-run-of-celln-of-a-made-agent",

@@ -3,24 +3,23 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use lsp_types::{CodeAction, CodeActionKind, Range, TextEdit, Uri, WorkspaceEdit};
+use lsp_types::{CodeAction, CodeActionKind, TextEdit, Uri, WorkspaceEdit};
 use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices};
 
-use crate::buffers::Buffer;
 use crate::diagnostics::{Places, of_finding};
-use crate::positions::{Encoding, Lines};
-use crate::workspace::{Root, name};
+use crate::navigation::Question;
+use crate::positions::Lines;
 use memgate_core::decide::codes;
 use memgate_manifest::fix::can_insert_comment;
 use memgate_manifest::source::Source;
 use memgate_model::finding::{Finding, Severity};
 use memgate_platforms::common;
 use memgate_primitives::credential::masked_keys;
-use memgate_workbench::fix::{FixedFile, fix_in_rounds, fix_one};
+use memgate_workbench::fix::{FixedFile, MEANT, ONLY_ONE, fix_in_rounds, fix_one};
 use memgate_workbench::load::Error;
 use memgate_workbench::place::report;
-use memgate_workbench::report::{LocatedFinding, counted};
-use memgate_workbench::run::{Run, judged_without_ignored};
+use memgate_workbench::report::{LocatedFinding, counted, plain};
+use memgate_workbench::run::judged_without_ignored;
 
 /// The most findings for which actions are offered at one place.
 const MAX_FINDINGS: usize = 20;
@@ -35,8 +34,6 @@ pub(crate) const FIX_ALL: &str = "source.fixAll.memgate";
 pub(crate) struct Asked {
     /// The address of the file, for the edits.
     pub(crate) uri: Uri,
-    /// The place in the file.
-    pub(crate) range: Range,
     /// The kinds of actions; `None` for all.
     pub(crate) only: Option<Vec<CodeActionKind>>,
 }
@@ -56,25 +53,19 @@ impl Asked {
 ///
 /// # Errors
 /// When the files cannot be loaded.
-pub(crate) fn actions(
-    run: &Run,
-    root: &Root,
-    buffer: &Buffer,
-    asked: &Asked,
-    encoding: Encoding,
-) -> Result<Vec<CodeAction>, Error> {
-    let file = name(root, &buffer.path);
+pub(crate) fn actions(question: &Question<'_>, asked: &Asked) -> Result<Vec<CodeAction>, Error> {
+    let Question { run, root, buffer, encoding, .. } = question;
+    let file = question.file();
     let checked = judged_without_ignored(run)?;
     let Some(source) = checked.inputs.sources.iter().find(|source| source.name() == file) else {
         return Ok(Vec::new());
     };
-    let lines = Lines::new(&buffer.text, encoding);
-    let (start, end) = (lines.offset(asked.range.start), lines.offset(asked.range.end));
+    let lines = Lines::new(&buffer.text, *encoding);
     let report = report(&checked);
     let is_here = |it: &&LocatedFinding<'_>| {
-        it.location.file == file && it.location.start <= end && it.location.end >= start
+        it.location.file == file && question.touches(it.location.start, it.location.end)
     };
-    let mut places = Places::new(root, encoding);
+    let mut places = Places::new(root, *encoding);
     let action = |title: String, kind: CodeActionKind, edits: Vec<TextEdit>| CodeAction {
         title,
         kind: Some(kind),
@@ -93,9 +84,14 @@ pub(crate) fn actions(
                 ..action(title, CodeActionKind::QUICKFIX, vec![edit])
             });
         };
-        if let Some(fixed) = fix_one(&checked, source, located.finding) {
+        if let Some(fixed) = fix_one(&checked, source, located.finding, ONLY_ONE) {
             has_fix = true;
             add(format!("Fix {code}"), difference(&buffer.text, &fixed.text, &lines), true);
+        }
+        if let Some(fixed) = fix_one(&checked, source, located.finding, MEANT) {
+            let meant = located.finding.details().meant.clone().unwrap_or_default();
+            let title = format!("Change it to \"{}\"", masked_keys(&plain(&meant)));
+            add(title, difference(&buffer.text, &fixed.text, &lines), false);
         }
         if let Some(edit) = ignoring(source, located, &lines) {
             add(format!("Ignore {code} here; write the reason behind the bracket"), edit, false);
@@ -169,6 +165,7 @@ fn line_differences(old: &str, new: &str, lines: &Lines<'_>) -> Vec<TextEdit> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::positions::Encoding;
 
     #[test]
     fn edits_of_a_file_are_those_of_its_lines() {

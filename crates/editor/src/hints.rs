@@ -1,13 +1,13 @@
 //! What a pod gets, as a hint behind the kind of pods, workloads and agents: from the decision that `mutate` makes.
 
-use lsp_types::{InlayHint, InlayHintLabel, InlayHintTooltip, MarkupContent, MarkupKind, Range};
+use lsp_types::{InlayHint, InlayHintLabel, InlayHintTooltip, MarkupContent, MarkupKind};
 use serde_json::{Value, json};
 
+use crate::navigation::Question;
 use crate::objects::{Loaded, load_views};
-use crate::positions::{Encoding, Lines};
+use crate::positions::Lines;
 use memgate_core::admission::{Admitted, admit};
 use memgate_core::decide::origins::{Item, marked};
-use memgate_manifest::place::DocumentPlace;
 use memgate_model::finding::Cause;
 use memgate_model::kind::Kind;
 use memgate_model::memory_view::Role;
@@ -20,33 +20,21 @@ use memgate_workbench::injected::describe;
 use memgate_workbench::load::Error;
 use memgate_workbench::objects::{UndecidedObject, open_state};
 use memgate_workbench::report::{counted, plain};
-use memgate_workbench::run::Run;
 
 /// The hints of the objects in a range of an open file.
 ///
 /// # Errors
 /// When the files cannot be loaded.
-pub(crate) fn hints(
-    run: &Run,
-    file: &str,
-    text: &str,
-    range: Range,
-    encoding: Encoding,
-) -> Result<Vec<InlayHint>, Error> {
-    let lines = Lines::new(text, encoding);
-    let (start, end) = (lines.offset(range.start), lines.offset(range.end));
-    let is_chosen = |place: &DocumentPlace| {
-        let span = || place.span();
-        place.source().name() == file && span().start <= end && span().end >= start
-    };
+pub(crate) fn hints(question: &Question<'_>) -> Result<Vec<InlayHint>, Error> {
+    let lines = Lines::new(&question.buffer.text, question.encoding);
     let mut hints = Vec::new();
-    for Loaded { inputs, objects } in load_views(run, is_chosen)? {
+    for Loaded { inputs, objects } in load_views(&question.run, |place| question.is_in(place))? {
         let states = [&inputs.snapshot, &open_state(&inputs.snapshot)];
         for viewed in objects.iter().filter(|viewed| !viewed.views.is_empty()) {
             let kind = viewed.object.object.place.locate(&Pointer::root()).caret;
             let is_pod = viewed.views.iter().any(|view| view.role == Role::Pod);
             let pod = if is_pod { of_object(&viewed.object) } else { of_agent(&viewed.object, states[0]) };
-            if let Some(pod) = pod.filter(|_| (start..=end).contains(&kind.start)) {
+            if let Some(pod) = pod.filter(|_| question.touches(kind.start, kind.start)) {
                 hints.extend(hint(&pod, states).map(|(label, tooltip)| InlayHint {
                     position: lines.position(kind.end),
                     label: InlayHintLabel::String(label),

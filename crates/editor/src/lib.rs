@@ -3,7 +3,8 @@
 //! ```text
 //! messages of an editor ──session──▶ state: folders (workspace) and open texts (buffers)
 //! state + the files around them ──▶ the steps of the workbench
-//!     └──▶ diagnostics, navigation (hover, definition, references), actions (fixes, ignore), hints (what a pod gets)
+//!     ├──▶ diagnostics, actions (fixes, ignore), hints (what a pod gets)
+//!     └──▶ mentions (names of objects, also in kustomize) ──▶ navigation (hover, definition, references), rename, lens
 //! ```
 //!
 //! Nothing is kept between two answers besides the texts of the open files: each answer reads the files around them
@@ -18,9 +19,19 @@ pub mod workspace;
 
 mod diagnostics;
 
+mod mentions;
+
+mod kustomize;
+
 mod objects;
 
 mod navigation;
+
+mod edits;
+
+mod rename;
+
+mod lens;
 
 mod actions;
 

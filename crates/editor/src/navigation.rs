@@ -7,9 +7,11 @@ use std::sync::Arc;
 use lsp_types::{Hover, HoverContents, Location, MarkupContent, MarkupKind};
 
 use crate::buffers::Buffer;
-use crate::objects::{Link, Loaded, Target, Viewed, contains, load_views, locations};
+use crate::mentions::{Mention, Role, mentions};
+use crate::objects::{Link, Loaded, Target, Viewed, at_line, load_views, locations};
 use crate::positions::{Encoding, Lines};
 use crate::workspace::{Root, name};
+use memgate_manifest::place::{DocumentPlace, LastSource};
 use memgate_manifest::source::{Source, Span};
 use memgate_primitives::credential::{masked_keys, masked_value};
 use memgate_workbench::load::Error;
@@ -18,7 +20,7 @@ use memgate_workbench::place::report;
 use memgate_workbench::report::{page, plain};
 use memgate_workbench::run::{Run, judged_without_ignored};
 
-/// A question about a place in an open file.
+/// A question about a place or a range in an open file.
 pub(crate) struct Question<'q> {
     /// What is read around the file.
     pub(crate) run: Run,
@@ -26,8 +28,10 @@ pub(crate) struct Question<'q> {
     pub(crate) root: Root,
     /// The file.
     pub(crate) buffer: &'q Buffer,
-    /// The byte in its text.
-    pub(crate) at: usize,
+    /// The byte in its text at which the place or the range starts.
+    pub(crate) start: usize,
+    /// The byte behind the range; of a place the same.
+    pub(crate) end: usize,
     /// How the client counts columns.
     pub(crate) encoding: Encoding,
 }
@@ -40,12 +44,11 @@ pub(crate) fn hover(question: &Question<'_>) -> Result<Option<Hover>, Error> {
     let file = question.file();
     let checked = judged_without_ignored(&question.run)?;
     let report = report(&checked);
-    let here = |start: usize, end: usize| (start..=end).contains(&question.at);
     let mut sections = Vec::new();
     let mut range = None;
     for located in &report.findings {
         let place = &located.location;
-        if place.file == file && here(place.start, place.end) {
+        if place.file == file && question.touches(place.start, place.end) {
             let finding = located.finding;
             let (code, message) = (finding.code_name(), finding.message());
             let page = page::text(finding);
@@ -54,12 +57,12 @@ pub(crate) fn hover(question: &Question<'_>) -> Result<Option<Hover>, Error> {
             range.get_or_insert((place.start, place.end));
         }
     }
-    for loaded in load_views(&question.run, |place| contains(place, &file, question.at))? {
-        for link in loaded.objects.iter().flat_map(Viewed::links) {
-            if here(link.span.start, link.span.end) {
-                sections.push(about(&link, &loaded));
-                range.get_or_insert((link.span.start, link.span.end));
-            }
+    for loaded in load_views(&question.run, |place| question.is_in(place))? {
+        let names = mentions(&loaded.inputs, Some(&file));
+        let Links { named, viewed } = question.links(&loaded, &names);
+        for link in named.into_iter().chain(viewed) {
+            sections.push(about(&link, &loaded));
+            range.get_or_insert((link.span.start, link.span.end));
         }
     }
     let lines = Lines::new(&question.buffer.text, question.encoding);
@@ -79,12 +82,11 @@ pub(crate) fn hover(question: &Question<'_>) -> Result<Option<Hover>, Error> {
 /// When the files cannot be loaded.
 pub(crate) fn definition(question: &Question<'_>) -> Result<Vec<Location>, Error> {
     let (mut found, file) = (Vec::new(), question.file());
-    for loaded in load_views(&question.run, |place| contains(place, &file, question.at))? {
-        for link in loaded.objects.iter().flat_map(Viewed::links) {
-            if question.is_at(link.span) {
-                found.extend(link.target.find(&loaded.inputs));
-            }
-        }
+    for loaded in load_views(&question.run, |place| question.is_in(place))? {
+        let names = mentions(&loaded.inputs, Some(&file));
+        let Links { named, viewed } = question.links(&loaded, &names);
+        let links = if named.is_empty() { viewed } else { named };
+        found.extend(links.iter().filter_map(|link| link.target.find(&loaded.inputs)));
     }
     Ok(question.locations(found))
 }
@@ -94,37 +96,80 @@ pub(crate) fn definition(question: &Question<'_>) -> Result<Vec<Location>, Error
 ///
 /// # Errors
 /// When the files cannot be loaded.
-pub(crate) fn references(question: Question<'_>, declares: bool) -> Result<Vec<Location>, Error> {
-    let file = question.file();
-    let mut question = question;
+pub(crate) fn references(mut question: Question<'_>, declares: bool) -> Result<Vec<Location>, Error> {
     question.run.plan.checks_only_open = false;
     let mut found = Vec::new();
     for loaded in load_views(&question.run, |_| true)? {
-        let Some(target) = target(&question, &file, &loaded) else { continue };
+        let names = mentions(&loaded.inputs, None);
+        let Some(target) = target(&question, &loaded, &names) else { continue };
         for viewed in &loaded.objects {
             let source = viewed.object.object.place.source();
             let links = viewed.links().into_iter().filter(|link| link.target.is(&target));
             found.extend(links.map(|link| (Arc::clone(source), link.span)));
+        }
+        let mut last = LastSource::default();
+        for name in names.iter().filter(|name| name.is_reference() && Target::of(&name.object).is(&target)) {
+            last.is_now(&name.place);
+            found.extend(name.span().map(|span| (Arc::clone(name.place.source()), span)));
         }
         found.extend(target.find(&loaded.inputs).filter(|_| declares));
     }
     Ok(question.locations(found))
 }
 
-fn target<'l>(question: &Question<'_>, file: &str, loaded: &'l Loaded) -> Option<Target<'l>> {
-    let around =
-        loaded.objects.iter().rfind(|viewed| contains(&viewed.object.object.place, file, question.at))?;
-    let link = around.links().into_iter().find(|link| question.is_at(link.span));
-    link.map_or_else(|| around.as_target(), |link| Some(link.target))
+fn target<'l>(question: &Question<'_>, loaded: &'l Loaded, names: &'l [Mention]) -> Option<Target<'l>> {
+    let Links { named, viewed } = question.links(loaded, names);
+    let link = named.into_iter().chain(viewed).next();
+    let is_around = |name: &&Mention| matches!(name.role, Role::Own) && question.is_in(&name.place);
+    let around = || names.iter().rfind(is_around).map(|name| Target::of(&name.object));
+    link.map(|link| link.target).or_else(around)
+}
+
+/// What a place leads to.
+struct Links<'l> {
+    /// The objects that it names.
+    named: Vec<Link<'l>>,
+    /// Other objects, such as the memory of an agent that it names.
+    viewed: Vec<Link<'l>>,
 }
 
 impl Question<'_> {
-    fn file(&self) -> String {
+    /// The name of the file.
+    pub(crate) fn file(&self) -> String {
         name(&self.root, &self.buffer.path)
     }
 
-    fn is_at(&self, span: Span) -> bool {
-        (span.start..=span.end).contains(&self.at)
+    /// Whether the place, or a part of the range, is in an object.
+    pub(crate) fn is_in(&self, place: &DocumentPlace) -> bool {
+        place.source().name() == self.file() && self.is_at(place.span())
+    }
+
+    /// What the place names, by the tables of references, and what else it leads to, by the views of the objects.
+    fn links<'l>(&self, loaded: &'l Loaded, all: &'l [Mention]) -> Links<'l> {
+        let around = loaded.objects.iter().filter(|viewed| self.is_in(&viewed.object.object.place));
+        let mut viewed: Vec<_> =
+            around.flat_map(Viewed::links).filter(|link| self.is_at(link.span)).collect();
+        let around = all.iter().filter(|name| name.is_reference() && self.is_in(&name.place));
+        let link = |name: &'l Mention| {
+            Some(Link { span: name.span()?, target: Target::of(&name.object), view: None })
+        };
+        let mut named: Vec<_> = around.filter_map(link).filter(|link| self.is_at(link.span)).collect();
+        // The views know more of an object.
+        let known = viewed.extract_if(.., |link| named.iter().any(|it| it.target.is(&link.target)));
+        let known: Vec<_> = known.collect();
+        named.retain(|link| !known.iter().any(|it| it.target.is(&link.target)));
+        named.extend(known);
+        Links { named, viewed }
+    }
+
+    /// Whether the place, or a part of the range, is in a stretch of the file.
+    pub(crate) fn is_at(&self, span: Span) -> bool {
+        self.touches(span.start, span.end)
+    }
+
+    /// The same of a stretch between two bytes.
+    pub(crate) const fn touches(&self, start: usize, end: usize) -> bool {
+        start <= self.end && end >= self.start
     }
 
     /// The places in files, each once.
@@ -141,13 +186,7 @@ fn about(link: &Link<'_>, loaded: &Loaded) -> String {
     let path = if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") };
     let mut text = format!("{kind} {}", code_span(&path));
     match link.target.find(&loaded.inputs) {
-        Some((source, span)) => {
-            let _infallible = write!(
-                text,
-                " at {}",
-                code_span(&format!("{}:{}", source.name().trim_start_matches("./"), span.line))
-            );
-        }
+        Some((source, span)) => text = text + " at " + &code_span(&at_line(&source, span)),
         None if link.view.is_none() => text += ": not among the files",
         None => {}
     }
@@ -165,16 +204,8 @@ fn code_span(text: &str) -> String {
 
 /// A message in Markdown: no part of it is markup.
 fn in_markdown(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_ascii_punctuation()
-            && !matches!(c, '.' | ',' | ':' | ';' | '"' | '\'' | '/' | '(' | ')' | '?')
-        {
-            escaped.push('\\');
-        }
-        escaped.push(c);
-    }
-    escaped
+    let has_meaning = |c: char| c.is_ascii_punctuation() && !".,:;\"'/()?".contains(c);
+    text.chars().flat_map(|c| has_meaning(c).then_some('\\').into_iter().chain([c])).collect()
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! The objects of open files, what they refer to, and where that is.
 
 use std::collections::BTreeSet;
-use std::iter;
 use std::sync::Arc;
+use std::{iter, slice};
 
 use lsp_types::Location;
 
@@ -11,7 +11,9 @@ use crate::uri;
 use crate::workspace::{Root, path};
 use memgate_manifest::place::DocumentPlace;
 use memgate_manifest::source::{Source, Span};
+use memgate_model::family::Family;
 use memgate_model::memory_view::MemoryView;
+use memgate_model::object::Reference;
 use memgate_platforms::state_kinds;
 use memgate_primitives::pointer::Pointer;
 use memgate_workbench::inputs::Inputs;
@@ -20,12 +22,6 @@ use memgate_workbench::objects::{CheckedObject, UndecidedObject};
 use memgate_workbench::run::Run;
 use memgate_workbench::sets::each_set;
 use memgate_workbench::view::view_object;
-
-/// Whether a byte of a file of this name is in an object.
-pub(crate) fn contains(place: &DocumentPlace, file: &str, at: usize) -> bool {
-    let span = || place.span();
-    place.source().name() == file && (span().start..=span().end).contains(&at)
-}
 
 /// An object with its views.
 pub(crate) struct Viewed {
@@ -91,15 +87,7 @@ pub(crate) fn load_views(
 }
 
 impl Viewed {
-    /// The object itself as the target of references; `None` if it has nothing to do with memory.
-    pub(crate) fn as_target(&self) -> Option<Target<'_>> {
-        let view = self.views.first()?;
-        let object_ref = &self.object.object.object_ref;
-        let (namespace, name) = (&*object_ref.namespace, &*object_ref.name);
-        Some(Target { family: Some(view.family), kind: &object_ref.kind, namespace, name })
-    }
-
-    /// What the object refers to.
+    /// What the object refers to, by its views.
     pub(crate) fn links(&self) -> Vec<Link<'_>> {
         let object = &*self.object.object;
         self.views.iter().flat_map(|view| links(object, view)).collect()
@@ -135,7 +123,14 @@ fn links<'v>(object: &CheckedObject, view: &'v MemoryView) -> Vec<Link<'v>> {
     sources.chain(references).chain(secrets).collect()
 }
 
-impl Target<'_> {
+impl<'v> Target<'v> {
+    /// An object by its name.
+    pub(crate) fn of(Reference { kind, namespace, name }: &'v Reference) -> Self {
+        let has = |family: &&&'static Family| state_kinds(slice::from_ref(*family)).any(|it| it == *kind);
+        let family = memgate_platforms::ALL.iter().find(has).filter(|_| !kind.group.is_empty());
+        Self { family: family.map(|family| family.name), kind: kind.kind, namespace, name }
+    }
+
     /// Whether both are the same object.
     pub(crate) fn is(&self, other: &Target<'_>) -> bool {
         let is_same_family = self.family.zip(other.family).is_none_or(|(one, two)| one == two);
@@ -168,4 +163,9 @@ pub(crate) fn locations(
         Some(spans.iter().map(|it| Location::new(uri.clone(), place(it))).collect::<Vec<_>>())
     };
     spans.chunk_by(|(one, _), (two, _)| one.name() == two.name()).filter_map(of_source).flatten().collect()
+}
+
+/// The file and line of a stretch.
+pub(crate) fn at_line(source: &Source, span: Span) -> String {
+    format!("{}:{}", source.name().trim_start_matches("./"), span.line)
 }

@@ -5,14 +5,9 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
 use lsp_server::{ErrorCode, Message, Notification, Request, RequestId, Response, ResponseError};
-use lsp_types::{
-    CodeActionKind, CodeActionOptions, CodeActionProviderCapability, HoverProviderCapability,
-    InitializeParams, InitializeResult, OneOf, SaveOptions, ServerCapabilities, ServerInfo,
-    TextDocumentSyncCapability, TextDocumentSyncKind, TextDocumentSyncOptions, TextDocumentSyncSaveOptions,
-    WorkspaceFoldersServerCapabilities, WorkspaceServerCapabilities,
-};
+use lsp_types::{CodeActionKind, InitializeParams, TextDocumentSyncKind};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::actions::FIX_ALL;
 use crate::positions::Encoding;
@@ -170,41 +165,26 @@ pub(crate) fn error(code: ErrorCode, message: impl Into<String>) -> ResponseErro
 }
 
 /// The answer to `initialize`.
-pub(crate) fn abilities(encoding: Encoding) -> InitializeResult {
-    let sync = TextDocumentSyncOptions {
-        open_close: Some(true),
-        change: Some(TextDocumentSyncKind::INCREMENTAL),
-        save: Some(TextDocumentSyncSaveOptions::SaveOptions(SaveOptions::default())),
-        ..TextDocumentSyncOptions::default()
-    };
-    let actions = CodeActionOptions {
-        code_action_kinds: Some(vec![CodeActionKind::QUICKFIX, CodeActionKind::new(FIX_ALL)]),
-        ..CodeActionOptions::default()
-    };
-    let folders = WorkspaceFoldersServerCapabilities {
-        supported: Some(true),
-        change_notifications: Some(OneOf::Left(true)),
-    };
-    InitializeResult {
-        capabilities: ServerCapabilities {
-            position_encoding: Some(encoding.kind()),
-            text_document_sync: Some(TextDocumentSyncCapability::Options(sync)),
-            hover_provider: Some(HoverProviderCapability::Simple(true)),
-            definition_provider: Some(OneOf::Left(true)),
-            references_provider: Some(OneOf::Left(true)),
-            code_action_provider: Some(CodeActionProviderCapability::Options(actions)),
-            inlay_hint_provider: Some(OneOf::Left(true)),
-            workspace: Some(WorkspaceServerCapabilities {
-                workspace_folders: Some(folders),
-                ..WorkspaceServerCapabilities::default()
-            }),
-            ..ServerCapabilities::default()
+pub(crate) fn abilities(encoding: Encoding) -> Value {
+    json!({
+        "capabilities": {
+            "positionEncoding": encoding.kind(),
+            "textDocumentSync": {
+                "openClose": true,
+                "change": TextDocumentSyncKind::INCREMENTAL,
+                "save": {},
+            },
+            "hoverProvider": true,
+            "definitionProvider": true,
+            "referencesProvider": true,
+            "codeActionProvider": {"codeActionKinds": [CodeActionKind::QUICKFIX, FIX_ALL]},
+            "codeLensProvider": {},
+            "renameProvider": {"prepareProvider": true},
+            "workspace": {"workspaceFolders": {"supported": true, "changeNotifications": true}},
+            "inlayHintProvider": true,
         },
-        server_info: Some(ServerInfo {
-            name: "memgate".to_owned(),
-            version: Some(env!("CARGO_PKG_VERSION").to_owned()),
-        }),
-    }
+        "serverInfo": {"name": "memgate", "version": env!("CARGO_PKG_VERSION")},
+    })
 }
 
 /// The parameters of `initialize`. A client of a later protocol may send what this library cannot read; then what every

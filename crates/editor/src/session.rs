@@ -20,6 +20,7 @@ use lsp_types::{
 use serde_json::Value;
 
 use crate::diagnostics::not_judged;
+use crate::edits::EditSupport;
 use crate::positions::Encoding;
 use crate::protocol::{Client, Incoming, abilities, error, initialize_params, json, read};
 use crate::state::{EditorState, read_notification};
@@ -47,6 +48,7 @@ pub fn serve(
         state: EditorState::new(planner),
         watches: false,
         refreshes_hints: false,
+        refreshes_lenses: false,
         phase: Phase::New,
         changed: None,
         took: Duration::ZERO,
@@ -81,6 +83,8 @@ struct Session<'p, W> {
     watches: bool,
     /// Whether the client asks for hints again on request.
     refreshes_hints: bool,
+    /// The same for lenses.
+    refreshes_lenses: bool,
     phase: Phase,
     changed: Option<Changed>,
     /// How long the last judgement took. In a large repository the author has to pause as long.
@@ -194,15 +198,17 @@ impl<W: Write> Session<'_, W> {
         let general = capabilities.general.and_then(|general| general.position_encodings);
         self.state.encoding = Encoding::of(general.as_deref());
         let workspace = capabilities.workspace.unwrap_or_default();
+        self.state.edit_support = EditSupport::of(workspace.workspace_edit.as_ref());
         let watched = workspace.did_change_watched_files;
         self.watches = watched.and_then(|watched| watched.dynamic_registration) == Some(true);
         self.refreshes_hints = workspace.inlay_hint.and_then(|hints| hints.refresh_support) == Some(true);
+        self.refreshes_lenses = workspace.code_lens.and_then(|lenses| lenses.refresh_support) == Some(true);
         let folders = workspace_folders.unwrap_or_default().into_iter().map(|folder| folder.uri);
         let folders: Vec<PathBuf> = folders.filter_map(|uri| uri::path(&uri)).collect();
         let root = root_uri.filter(|_| folders.is_empty()).and_then(|uri| uri::path(&uri));
         self.state.workspace.change(folders.into_iter().chain(root), &[]);
         self.phase = Phase::Running;
-        json(&abilities(self.state.encoding))
+        abilities(self.state.encoding)
     }
 
     fn notification(&mut self, notification: Notification) -> io::Result<()> {
@@ -294,12 +300,14 @@ impl<W: Write> Session<'_, W> {
         }
         self.published = now;
         self.took = start.elapsed();
-        // A hint may depend on any file.
+        // A hint may depend on any file, and so may a lens.
         if self.refreshes_hints {
-            self.client.request::<request::InlayHintRefreshRequest>(&())
-        } else {
-            Ok(())
+            self.client.request::<request::InlayHintRefreshRequest>(&())?;
         }
+        if self.refreshes_lenses {
+            self.client.request::<request::CodeLensRefresh>(&())?;
+        }
+        Ok(())
     }
 }
 

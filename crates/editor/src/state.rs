@@ -5,21 +5,24 @@ use std::collections::BTreeMap;
 use lsp_server::{ErrorCode, ResponseError};
 use lsp_types::notification::{self, Notification as _};
 use lsp_types::request::{self, Request as _};
-use lsp_types::{Diagnostic, TextDocumentPositionParams};
+use lsp_types::{Diagnostic, Range, TextDocumentPositionParams, Uri};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::actions::{Asked, actions};
 use crate::buffers::{Buffer, Buffers};
 use crate::diagnostics::{not_judged, of_files};
+use crate::edits::EditSupport;
 use crate::hints::hints;
+use crate::lens::lenses;
 use crate::navigation::{Question, definition, hover, references};
 use crate::positions::{Encoding, Lines};
 use crate::protocol::{error, json};
+use crate::rename::{prepare, rename};
 use crate::workspace::{Planner, Root, Workspace, name};
-use memgate_workbench::load::Error;
 use memgate_workbench::read::without_links;
-use memgate_workbench::run::{Run, judged_without_ignored};
+use memgate_workbench::run::judged_without_ignored;
 
 /// The folders and open files of an editor.
 pub(crate) struct EditorState<'p> {
@@ -29,6 +32,8 @@ pub(crate) struct EditorState<'p> {
     pub(crate) buffers: Buffers,
     /// How the editor counts columns.
     pub(crate) encoding: Encoding,
+    /// What the editor can do with edits of several files.
+    pub(crate) edit_support: EditSupport,
 }
 
 /// The outcome of a request.
@@ -41,6 +46,7 @@ impl<'p> EditorState<'p> {
             workspace: Workspace::new(planner),
             buffers: Buffers::default(),
             encoding: Encoding::default(),
+            edit_support: EditSupport::default(),
         }
     }
 
@@ -59,63 +65,79 @@ impl<'p> EditorState<'p> {
         match method {
             request::HoverRequest::METHOD => {
                 let params = read_params::<request::HoverRequest>(params)?;
-                let question = self.question(&params.text_document_position_params)?;
-                question.map_or(Ok(Value::Null), |it| answered(hover(&it)))
+                self.ask_at(&params.text_document_position_params, |it| hover(&it))
             }
             request::GotoDefinition::METHOD => {
                 let params = read_params::<request::GotoDefinition>(params)?;
-                let question = self.question(&params.text_document_position_params)?;
-                question.map_or(Ok(Value::Null), |it| answered(definition(&it)))
+                self.ask_at(&params.text_document_position_params, |it| definition(&it))
             }
             request::References::METHOD => {
                 let params = read_params::<request::References>(params)?;
-                let question = self.question(&params.text_document_position)?;
                 let declares = params.context.include_declaration;
-                question.map_or(Ok(Value::Null), |it| answered(references(it, declares)))
+                self.ask_at(&params.text_document_position, |it| references(it, declares))
+            }
+            request::PrepareRenameRequest::METHOD => {
+                self.ask_at(&read_params::<request::PrepareRenameRequest>(params)?, |it| prepare(&it))
+            }
+            request::Rename::METHOD => {
+                let params = read_params::<request::Rename>(params)?;
+                let form = (self.edit_support, self.encoding);
+                self.ask_at(&params.text_document_position, |it| {
+                    let edits = rename(&it, &params.new_name)?;
+                    Ok::<_, String>(edits.map(|edits| edits.for_client(&it.root, &self.buffers, form)))
+                })
+            }
+            request::CodeLensRequest::METHOD => {
+                let params = read_params::<request::CodeLensRequest>(params)?;
+                self.ask(&params.text_document.uri, Range::default(), lenses)
             }
             request::CodeActionRequest::METHOD => {
                 let params = read_params::<request::CodeActionRequest>(params)?;
-                let Some(buffer) = self.buffers.get(&params.text_document.uri) else {
-                    return Ok(Value::Null);
-                };
-                let (root, run, buffer) = self.run(buffer)?;
-                let (uri, only) = (params.text_document.uri, params.context.only);
-                let asked = Asked { uri, range: params.range, only };
-                answered(actions(&run, &root, buffer, &asked, self.encoding))
+                let asked = Asked { uri: params.text_document.uri, only: params.context.only };
+                self.ask(&asked.uri, params.range, |it| actions(&it, &asked))
             }
             request::InlayHintRequest::METHOD => {
                 let params = read_params::<request::InlayHintRequest>(params)?;
-                let Some(buffer) = self.buffers.get(&params.text_document.uri) else {
-                    return Ok(Value::Null);
-                };
-                let (root, run, buffer) = self.run(buffer)?;
-                let file = name(&root, &buffer.path);
-                answered(hints(&run, &file, &buffer.text, params.range, self.encoding))
+                self.ask(&params.text_document.uri, params.range, |it| hints(&it))
             }
             _ => Err(error(ErrorCode::MethodNotFound, format!("memgate does not answer {method}"))),
         }
     }
 
-    /// What is read around an open file, and the file under the name under which it is read: it may be open under two.
-    fn run<'b>(&'b self, buffer: &'b Buffer) -> Result<(Root, Run, &'b Buffer), ResponseError> {
+    /// Answers a question about a place; with nothing for a file that is not open.
+    fn ask_at<T: Serialize, E: ToString>(
+        &self,
+        place: &TextDocumentPositionParams,
+        answer: impl FnOnce(Question<'_>) -> Result<T, E>,
+    ) -> Answer {
+        self.ask(&place.text_document.uri, Range::new(place.position, place.position), answer)
+    }
+
+    /// The same about a range.
+    fn ask<T: Serialize, E: ToString>(
+        &self,
+        uri: &Uri,
+        range: Range,
+        answer: impl FnOnce(Question<'_>) -> Result<T, E>,
+    ) -> Answer {
+        let failed = |why: String| error(ErrorCode::RequestFailed, why);
+        let Some(buffer) = self.buffers.get(uri) else { return Ok(Value::Null) };
+        let question = self.question(buffer, range).map_err(failed)?;
+        answer(question).map(|value| json(&value)).map_err(|why| failed(why.to_string()))
+    }
+
+    /// A question about an open file, under the name under which it is read: it may be open under two.
+    fn question<'b>(&'b self, buffer: &'b Buffer, range: Range) -> Result<Question<'b>, String> {
         let root = self.workspace.root(&buffer.path);
         let all = self.workspace.by_root(&self.buffers);
         let open = all.get(&root).map(Vec::as_slice).unwrap_or_default();
-        let run = self
-            .workspace
-            .run(&root, open, &self.buffers)
-            .map_err(|why| error(ErrorCode::RequestFailed, why))?;
+        let run = self.workspace.run(&root, open, &self.buffers)?;
         let path = without_links(&buffer.path);
         let first = open.iter().copied().find(|it| without_links(&it.path) == path);
-        Ok((root, run, first.filter(|it| it.text == buffer.text).unwrap_or(buffer)))
-    }
-
-    /// The question about a place; `None` for a file that is not open.
-    fn question(&self, place: &TextDocumentPositionParams) -> Result<Option<Question<'_>>, ResponseError> {
-        let Some(buffer) = self.buffers.get(&place.text_document.uri) else { return Ok(None) };
-        let (root, run, buffer) = self.run(buffer)?;
-        let at = Lines::new(&buffer.text, self.encoding).offset(place.position);
-        Ok(Some(Question { run, root, buffer, at, encoding: self.encoding }))
+        let buffer = first.filter(|it| it.text == buffer.text).unwrap_or(buffer);
+        let lines = Lines::new(&buffer.text, self.encoding);
+        let (start, end) = (lines.offset(range.start), lines.offset(range.end));
+        Ok(Question { run, root, buffer, start, end, encoding: self.encoding })
     }
 
     /// The diagnostics of the open files of a root, by the names of the files.
@@ -157,8 +179,4 @@ where
 /// The parameters of a notification; `None` for some that cannot be read, since a notification has no answer.
 pub(crate) fn read_notification<N: notification::Notification>(params: Value) -> Option<N::Params> {
     serde_json::from_value(params).ok()
-}
-
-fn answered<T: serde::Serialize>(result: Result<T, Error>) -> Answer {
-    result.map(|value| json(&value)).map_err(|why| error(ErrorCode::RequestFailed, why.to_string()))
 }

@@ -1,10 +1,11 @@
 //! The addresses of files: `file:///home/a/b.yaml`.
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::str::FromStr as _;
 
 use lsp_types::Uri;
+
+use memgate_workbench::report::percent_encoded;
 
 /// The path of a file; `None` for what is not a file of this machine.
 pub(crate) fn path(uri: &Uri) -> Option<PathBuf> {
@@ -20,18 +21,7 @@ pub(crate) fn path(uri: &Uri) -> Option<PathBuf> {
 pub(crate) fn of_path(path: &Path) -> Option<Uri> {
     let text = path.is_absolute().then(|| path.to_str())??;
     let text = if cfg!(windows) { format!("/{}", text.replace('\\', "/")) } else { text.to_owned() };
-    let mut uri = "file://".to_owned();
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' | b'~' => {
-                uri.push(byte.into());
-            }
-            _ => {
-                let _infallible = write!(uri, "%{byte:02X}");
-            }
-        }
-    }
-    Uri::from_str(&uri).ok()
+    Uri::from_str(&format!("file://{}", percent_encoded(&text, "/-._~"))).ok()
 }
 
 #[cfg(test)]

@@ -8,107 +8,88 @@ use memgate_model::family::Family;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// A component of an installation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Component {
-    /// A family.
-    Family(&'static Family),
+/// Makes [`Component`] of its variants and their names.
+macro_rules! components {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
+        /// A component of an installation.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Component {
+            /// A family.
+            Family(&'static Family),
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl Component {
+            /// Every component, families first.
+            pub fn all() -> impl Iterator<Item = Self> {
+                memgate_platforms::ALL.into_iter().map(Self::Family).chain([$(Self::$variant),*])
+            }
+
+            /// The name, as in flags and as a directory.
+            pub fn name(self) -> Cow<'static, str> {
+                match self {
+                    Self::Family(family) => format!("family-{}", family.name).into(),
+                    $(Self::$variant => $name.into(),)*
+                }
+            }
+        }
+    };
+}
+
+components! {
     /// MemoryPolicies are in force, also for pods that opted out of injection.
-    Policies,
+    Policies = "policies",
     /// Three replicas, in different zones.
-    Ha,
+    Ha = "ha",
     /// One replica; requests are admitted while it does not answer.
-    SingleNode,
+    SingleNode = "single-node",
     /// One replica of an image that was loaded into a development cluster.
-    KindDev,
+    KindDev = "kind-dev",
     /// Only the apiserver is answered.
-    Mtls,
+    Mtls = "mtls",
     /// The settings file from a ConfigMap.
-    Settings,
+    Settings = "settings",
     /// A NetworkPolicy for memgate's traffic.
-    NetworkPolicy,
+    NetworkPolicy = "network-policy",
     /// The network of the machine, where the apiserver cannot reach that of the pods.
-    HostNetwork,
+    HostNetwork = "host-network",
     /// Metrics by the Prometheus operator.
-    ServiceMonitor,
+    ServiceMonitor = "service-monitor",
     /// Alerts for it.
-    Alerts,
+    Alerts = "alerts",
     /// A dashboard for Grafana.
-    Dashboards,
+    Dashboards = "dashboards",
     /// Pods of agents are refused while memgate does not answer.
-    FailClosed,
+    FailClosed = "fail-closed",
     /// Pods and resources in strict namespaces are refused while memgate does not answer, since policies could deny them.
-    PolicyStrict,
+    PolicyStrict = "policy-strict",
     /// The workloads of ark's memory service are known, by which policies judge whether memory is durable.
-    ArkBrokers,
+    ArkBrokers = "ark-brokers",
     /// Warnings about the pods of workloads in namespaces that ask for them.
-    Templates,
+    Templates = "templates",
     /// The certificate and the trust in it come from cert-manager.
-    CertManager,
+    CertManager = "cert-manager",
     /// The certificate comes from the CSI driver of cert-manager.
-    CsiDriver,
+    CsiDriver = "csi-driver",
     /// The certificate comes from a Secret that memgate does not write.
-    CertFiles,
+    CertFiles = "cert-files",
     /// Entries that fail closed match nothing until a replica has been ready.
-    AfterReady,
+    AfterReady = "after-ready",
     /// No Events, and no permission to write them.
-    NoEvents,
+    NoEvents = "no-events",
     /// The apiserver refuses invalid objects while memgate does not answer.
-    Vap,
+    Vap = "vap",
     /// The apiserver writes defaults while memgate does not answer.
-    Map,
+    Map = "map",
     /// Files for the control plane rather than objects.
-    StaticManifest,
+    StaticManifest = "static-manifest",
     /// An annotation for Argo CD.
-    GitopsArgocd,
+    GitopsArgocd = "gitops-argocd",
     /// An annotation for Flux.
-    GitopsFlux,
+    GitopsFlux = "gitops-flux",
 }
 
 impl Component {
-    /// Every component, families first.
-    pub fn all() -> impl Iterator<Item = Self> {
-        let others = Self::NAMES.into_iter().map(|(component, _)| component);
-        memgate_platforms::ALL.into_iter().map(Self::Family).chain(others)
-    }
-
-    /// Every component that is not a family, with its name in flags and as a directory.
-    const NAMES: [(Self, &'static str); 25] = [
-        (Self::Policies, "policies"),
-        (Self::Ha, "ha"),
-        (Self::SingleNode, "single-node"),
-        (Self::KindDev, "kind-dev"),
-        (Self::Mtls, "mtls"),
-        (Self::Settings, "settings"),
-        (Self::NetworkPolicy, "network-policy"),
-        (Self::HostNetwork, "host-network"),
-        (Self::ServiceMonitor, "service-monitor"),
-        (Self::Alerts, "alerts"),
-        (Self::Dashboards, "dashboards"),
-        (Self::FailClosed, "fail-closed"),
-        (Self::PolicyStrict, "policy-strict"),
-        (Self::ArkBrokers, "ark-brokers"),
-        (Self::Templates, "templates"),
-        (Self::CertManager, "cert-manager"),
-        (Self::CsiDriver, "csi-driver"),
-        (Self::CertFiles, "cert-files"),
-        (Self::AfterReady, "after-ready"),
-        (Self::NoEvents, "no-events"),
-        (Self::Vap, "vap"),
-        (Self::Map, "map"),
-        (Self::StaticManifest, "static-manifest"),
-        (Self::GitopsArgocd, "gitops-argocd"),
-        (Self::GitopsFlux, "gitops-flux"),
-    ];
-
-    /// The name, as in flags and as a directory.
-    pub fn name(self) -> Cow<'static, str> {
-        if let Self::Family(family) = self {
-            return format!("family-{}", family.name).into();
-        }
-        Self::NAMES.iter().find(|(component, _)| *component == self).map_or("", |(_, name)| name).into()
-    }
-
     /// The first Kubernetes, major and minor, whose apiserver accepts the objects of this component.
     ///
     /// Source: `kube_features.go` of k8s.io/apiserver 0.37, and which kinds each version serves as `v1`.

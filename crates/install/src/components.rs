@@ -52,7 +52,8 @@ pub(super) fn apply(objects: &mut Objects, plan: &InstallPlan, component: Compon
         Component::CertFiles => certs::files(objects, plan),
         Component::Mtls => certs::mtls(objects),
         Component::Settings => settings(objects),
-        Component::NetworkPolicy => network_policy(objects, plan),
+        // Adds the NetworkPolicy.
+        Component::NetworkPolicy => objects.add(InstallPart::Workload, plan, NETWORK_POLICY),
         Component::HostNetwork => host_network(objects),
         Component::ServiceMonitor => monitoring::service_monitor(objects, plan),
         Component::Alerts => monitoring::alerts(objects, plan),
@@ -66,8 +67,12 @@ pub(super) fn apply(objects: &mut Objects, plan: &InstallPlan, component: Compon
         Component::Vap => objects.add_policies(cel_policies::validating(&plan.name, &plan.families)),
         Component::Map => objects.add_policies(cel_policies::mutating(&plan.name, &plan.families)),
         Component::StaticManifest => static_manifest(objects, plan),
-        Component::GitopsArgocd => argo_cd(objects),
-        Component::GitopsFlux => flux(objects),
+        // Makes Argo CD keep fields of the configurations that are not in Git.
+        Component::GitopsArgocd => {
+            annotate(objects, "argocd.argoproj.io/sync-options", "ServerSideApply=true");
+        }
+        // Makes Flux keep fields of the configurations that are not in Git.
+        Component::GitopsFlux => annotate(objects, "kustomize.toolkit.fluxcd.io/ssa", "Merge"),
     }
 }
 
@@ -103,12 +108,7 @@ fn kind_dev(objects: &mut Objects) {
     objects.remove(WORKLOAD, "minReadySeconds");
     objects.disruption_budget = None;
     objects.set(CONTAINER, "imagePullPolicy", "Never");
-    objects.arguments().push("--log=memgate=debug".to_owned());
-}
-
-/// Adds the NetworkPolicy.
-fn network_policy(objects: &mut Objects, plan: &InstallPlan) {
-    objects.add(InstallPart::Workload, plan, NETWORK_POLICY);
+    objects.arguments.push("--log=memgate=debug".to_owned());
 }
 
 /// Uses the machine's network, for clusters whose apiserver cannot reach pods. Only the Pod Security level `privileged`
@@ -121,7 +121,7 @@ fn host_network(objects: &mut Objects) {
     objects.set(POD, "dnsPolicy", "ClusterFirstWithHostNet");
     let ports = [(WEBHOOK_PORT, HOST_WEBHOOK_PORT), (HEALTH_PORT, HOST_HEALTH_PORT)];
     for (usual, port) in ports {
-        for argument in objects.arguments() {
+        for argument in &mut objects.arguments {
             *argument = argument.replace(&format!("[::]:{usual}"), &format!("[::]:{port}"));
         }
         let known =
@@ -143,7 +143,7 @@ fn fail_closed(objects: &mut Objects, plan: &InstallPlan) {
 /// Makes the entries that fail closed match nothing until a replica has been ready and has given the marking role to an
 /// account, for which the entries ask the authorizer.
 fn after_ready(objects: &mut Objects, plan: &InstallPlan) {
-    objects.arguments().push("--register-after-ready".to_owned());
+    objects.arguments.push("--register-after-ready".to_owned());
     objects.add(InstallPart::Rbac, plan, REGISTER);
     let namespace = &plan.namespace;
     let expression = format!(
@@ -175,24 +175,14 @@ fn static_manifest(objects: &mut Objects, plan: &InstallPlan) {
 /// Reads the settings file.
 fn settings(objects: &mut Objects) {
     objects.mount(&json!({"name": "settings", "configMap": {"name": SETTINGS}}), SETTINGS_DIRECTORY);
-    objects.arguments().push(format!("--config={SETTINGS_DIRECTORY}/settings.yaml"));
+    objects.arguments.push(format!("--config={SETTINGS_DIRECTORY}/settings.yaml"));
 }
 
 /// Removes the Events, and the permission to write them.
 fn no_events(objects: &mut Objects) {
-    objects.arguments().push("--no-events".to_owned());
+    objects.arguments.push("--no-events".to_owned());
     let events = rbac::events();
     objects.cluster_role.rules.get_or_insert_default().retain(|rule| *rule != events);
-}
-
-/// Makes Argo CD keep fields of the configurations that are not in Git.
-fn argo_cd(objects: &mut Objects) {
-    annotate(objects, "argocd.argoproj.io/sync-options", "ServerSideApply=true");
-}
-
-/// Makes Flux keep fields of the configurations that are not in Git.
-fn flux(objects: &mut Objects) {
-    annotate(objects, "kustomize.toolkit.fluxcd.io/ssa", "Merge");
 }
 
 /// Annotates both webhook configurations.

@@ -23,7 +23,7 @@ pub(super) const WRITES: [&str; 2] = ["CREATE", "UPDATE"];
 /// Adds a family.
 pub(super) fn add(objects: &mut Objects, plan: &InstallPlan, family: &Family) {
     objects.cluster_role.rules.get_or_insert_default().extend(rbac::family(family));
-    objects.arguments().push(format!("--family={}", family.name));
+    objects.arguments.push(format!("--family={}", family.name));
     mutating(objects.mutating.webhooks.get_or_insert_default(), plan, family);
     validating(objects.validating.webhooks.get_or_insert_default(), plan, family);
 }

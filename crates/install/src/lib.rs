@@ -41,13 +41,13 @@ pub fn objects(plan: &InstallPlan) -> Objects {
     for family in &plan.elsewhere {
         families::leave(&mut objects, plan, family);
     }
-    objects.arguments().extend(plan.flags.iter().cloned());
+    objects.arguments.extend(plan.flags.iter().cloned());
     for component in &plan.components {
         components::apply(&mut objects, plan, *component);
     }
     // Also where memgate writes nothing into the configurations: the Deployment shows their name.
     let name = (plan.name != NAME).then(|| format!("--webhook-configuration={}", plan.name));
-    objects.arguments().extend(name);
+    objects.arguments.extend(name);
     objects
 }
 

@@ -46,17 +46,13 @@ pub(super) fn metadata(plan: &InstallPlan) -> ObjectMeta {
     }
 }
 
-/// Metadata of a cluster-wide object.
-pub(super) fn cluster_metadata(plan: &InstallPlan) -> ObjectMeta {
-    named(plan.name.clone())
-}
-
 /// Metadata of a cluster-wide object of which an installation has several: its name ends in `suffix`.
 pub(super) fn suffixed_metadata(name: &str, suffix: &str) -> ObjectMeta {
     named(format!("{name}-{suffix}"))
 }
 
-fn named(name: String) -> ObjectMeta {
+/// Metadata of a cluster-wide object.
+pub(super) fn named(name: String) -> ObjectMeta {
     ObjectMeta { name: Some(name), labels: Some(labels()), ..ObjectMeta::default() }
 }
 

@@ -24,7 +24,7 @@ pub struct Objects {
     /// The Deployment without the arguments of its container. As JSON: the types of a pod are 0.4 MB of code.
     deployment: Value,
     /// The command line of memgate.
-    arguments: Vec<String>,
+    pub(super) arguments: Vec<String>,
     /// The disruption budget of the replicas.
     pub disruption_budget: Option<PodDisruptionBudget>,
     /// The entries for mutating calls.
@@ -102,11 +102,6 @@ impl Objects {
                 list.push(added);
             }
         }
-    }
-
-    /// The command line of memgate.
-    pub const fn arguments(&mut self) -> &mut Vec<String> {
-        &mut self.arguments
     }
 
     /// All of them with their parts, in the order in which they are applied.

@@ -10,7 +10,7 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule};
 use serde_json::Value;
 
 use crate::install_plan::InstallPlan;
-use crate::metadata::{CONFIGURATIONS, NAME, cluster_metadata, in_namespace, is_named};
+use crate::metadata::{CONFIGURATIONS, NAME, in_namespace, is_named, named};
 use memgate_model::family::Family;
 use memgate_model::kind::{Kind, NAMESPACE, POLICY_GROUP, POLICY_KINDS};
 
@@ -35,7 +35,7 @@ pub(super) fn account(plan: &InstallPlan) -> impl Iterator<Item = Value> {
 /// The permissions in the whole cluster, without those of families.
 pub(super) fn cluster_role(plan: &InstallPlan) -> ClusterRole {
     let rules = vec![events(), configurations(plan)];
-    ClusterRole { metadata: cluster_metadata(plan), rules: Some(rules), aggregation_rule: None }
+    ClusterRole { metadata: named(plan.name.clone()), rules: Some(rules), aggregation_rule: None }
 }
 
 /// Events about pods that are admitted without their memory.

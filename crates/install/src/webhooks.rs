@@ -11,7 +11,7 @@ use crate::entry::{
     requirement, rule, webhook,
 };
 use crate::install_plan::InstallPlan;
-use crate::metadata::cluster_metadata;
+use crate::metadata::named;
 use memgate_model::family::Family;
 use memgate_platforms::inject::INJECT_LABEL;
 use memgate_primitives::review_path::Phase;
@@ -27,13 +27,13 @@ pub(super) const REQUIRED: &str = "required.pods";
 /// their entries, and keeps the first.
 pub(super) fn mutating(plan: &InstallPlan) -> MutatingWebhookConfiguration {
     let webhooks = vec![required_pods(plan), defaults(plan, None)];
-    MutatingWebhookConfiguration { metadata: cluster_metadata(plan), webhooks: Some(webhooks) }
+    MutatingWebhookConfiguration { metadata: named(plan.name.clone()), webhooks: Some(webhooks) }
 }
 
 /// The configuration of the validating calls that every installation has.
 pub(super) fn validating(plan: &InstallPlan) -> MutatingWebhookConfiguration {
     let webhooks = vec![validations(plan, None), deletions(plan)];
-    MutatingWebhookConfiguration { metadata: cluster_metadata(plan), webhooks: Some(webhooks) }
+    MutatingWebhookConfiguration { metadata: named(plan.name.clone()), webhooks: Some(webhooks) }
 }
 
 /// The entry for kinds that get defaults: the one that all families share, or that of a family which fails open.

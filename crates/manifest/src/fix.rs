@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::document::{RootValue, read_whole};
 use crate::place::DocumentPlace;
 use crate::rewrite::{Splice, apply_splices, wrong_documents};
+use crate::scalar::{Scalar, plain};
 use crate::source::{Source, Span};
 use memgate_primitives::fix::{Fix, unquoted};
 use memgate_primitives::pointer::{Pointer, list_index};
@@ -32,8 +33,9 @@ pub struct TextFix<'f> {
 pub struct Fixed {
     /// The new text.
     pub text: String,
-    /// For each fix whether it was made. A fix behind an alias, in a block of text or overlapping another is not.
-    pub made: Vec<bool>,
+    /// For each fix the change of the text, if it was made. A fix behind an alias, in a block of text or overlapping
+    /// another is not.
+    pub made: Vec<Option<Splice>>,
 }
 
 /// Makes fixes in a source.
@@ -50,7 +52,7 @@ pub fn fix(source: &Arc<Source>, fixes: &[TextFix<'_>]) -> Fixed {
         };
         let wrong = wrong_documents(source, &text, &before, &expected);
         if wrong.is_empty() {
-            return Fixed { text, made: changes.iter().map(Option::is_some).collect() };
+            return Fixed { text, made: changes };
         }
         for (change, fix) in changes.iter_mut().zip(fixes) {
             if wrong.contains(&fix.place.index()) {
@@ -58,7 +60,7 @@ pub fn fix(source: &Arc<Source>, fixes: &[TextFix<'_>]) -> Fixed {
             }
         }
     }
-    Fixed { text: source.text().to_owned(), made: vec![false; fixes.len()] }
+    Fixed { text: source.text().to_owned(), made: vec![None; fixes.len()] }
 }
 
 /// Whether a line with a comment can be inserted at an offset, where a line starts: within a text of several lines it
@@ -124,13 +126,15 @@ fn change(source: &Source, fix: &TextFix<'_>) -> Option<Splice> {
     }
 }
 
-/// A word in the quotes of the old text; `None` for a block of text.
+/// A word in the quotes of the old text, and in quotes where it would mean something else without; `None` for a block of
+/// text.
 fn as_written(old: &str, new: &str) -> Option<String> {
     match old.chars().next()? {
         '"' => Some(Value::from(new).to_string()),
         '\'' => Some(format!("'{}'", new.replace('\'', "''"))),
         '|' | '>' => None,
-        _ => Some(new.to_owned()),
+        _ if matches!(plain(new), Scalar::Text(_)) => Some(new.to_owned()),
+        _ => Some(Value::from(new).to_string()),
     }
 }
 
@@ -198,7 +202,7 @@ mod tests {
             .map(|(at, fix)| TextFix { place, pointer: Pointer::new(*at), fix: fix.clone() })
             .collect();
         let Fixed { text, made } = fix(&source, &fixes);
-        (text, made)
+        (text, made.iter().map(Option::is_some).collect())
     }
 
     fn rename(name: &str) -> Fix {

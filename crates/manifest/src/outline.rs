@@ -192,6 +192,11 @@ impl Part {
 }
 
 impl Outline {
+    /// The outline of what cannot be read.
+    pub(super) fn of_error(error: SyntaxError) -> Self {
+        Self { nodes: Vec::new(), roots: vec![Err(error)] }
+    }
+
     /// The node of this number.
     pub(super) fn node(&self, id: NodeId) -> &Node {
         self.nodes.get(id.index()).unwrap_or(&EMPTY_NODE)

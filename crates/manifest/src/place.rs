@@ -169,9 +169,7 @@ impl Outlines {
     fn parse(&self, part: Part, errors: usize) -> Outline {
         let source = &self.source;
         if let Some(error) = control_character(source, part) {
-            let mut outline = Outline::default();
-            outline.roots.push(Err(error));
-            return outline;
+            return Outline::of_error(error);
         }
         if (part.form != PartForm::Text || self.is_json && part == Part::whole(source))
             && let Ok(outline) = json::read(source, part)
@@ -179,9 +177,7 @@ impl Outlines {
             return outline;
         }
         if let Some(error) = read_otherwise(source, part) {
-            let mut outline = Outline::default();
-            outline.roots.push(Err(error));
-            return outline;
+            return Outline::of_error(error);
         }
         let mut outline = yaml::read(source, part);
         // Neither JSON nor YAML: the error of the parser that came further helps more.

@@ -98,10 +98,13 @@ fn new_values(
 /// A change: the text takes the place of the bytes from `start` to `end`. Its lines end with `\n`, also in a source with
 /// other line ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Splice {
-    pub(super) start: usize,
-    pub(super) end: usize,
-    pub(super) text: String,
+pub struct Splice {
+    /// The first byte.
+    pub start: usize,
+    /// The byte behind the last one.
+    pub end: usize,
+    /// The text.
+    pub text: String,
 }
 
 /// The new text. Of changes at one place the first comes first. `None` when changes overlap.

@@ -107,6 +107,7 @@ impl<'s> OutlineBuilder<'s> {
     fn handle(&mut self, event: Event<'_>, range: Range) -> Result<(), Box<SyntaxError>> {
         let (start, end) = bytes(range);
         let (start, end) = (self.part.start() + start, self.part.start() + end);
+        let known = |tag: Option<Cow<'_, granit_parser::Tag>>| tag.map_or(Tag::None, |tag| known_tag(&tag));
         match event {
             Event::DocumentStart(..) => {
                 self.open.clear();
@@ -114,21 +115,16 @@ impl<'s> OutlineBuilder<'s> {
             }
             Event::Scalar(text, style, anchor, tag) => {
                 let node = self.scalar(&text, style, start, end);
-                let tag = tag.map_or(Tag::None, |tag| known_tag(&tag));
-                self.add(Node { tag, ..node }, anchor, range)?;
+                self.add(Node { tag: known(tag), ..node }, anchor, range)?;
             }
             Event::SequenceStart(style, anchor, tag) => {
-                let tag = tag.map_or(Tag::None, |tag| known_tag(&tag));
                 let kind = NodeKind::List(form(style), Vec::new());
-                let id = self.add(Node { start, content: start, end, tag, kind }, anchor, range)?;
-                self.enter(id, start, end)?;
+                self.enter(Node { start, content: start, end, tag: known(tag), kind }, anchor, range)?;
             }
             Event::MappingStart(style, anchor, tag) => {
                 self.check_indentation(style, start)?;
-                let tag = tag.map_or(Tag::None, |tag| known_tag(&tag));
                 let kind = NodeKind::Map(form(style), Vec::new());
-                let id = self.add(Node { start, content: start, end, tag, kind }, anchor, range)?;
-                self.enter(id, start, end)?;
+                self.enter(Node { start, content: start, end, tag: known(tag), kind }, anchor, range)?;
             }
             Event::SequenceEnd | Event::MappingEnd => self.leave(end),
             Event::Alias(anchor) => self.alias(anchor, start, end, range)?,
@@ -168,7 +164,9 @@ impl<'s> OutlineBuilder<'s> {
         Ok(id)
     }
 
-    fn enter(&mut self, id: NodeId, start: usize, end: usize) -> Result<(), Box<SyntaxError>> {
+    fn enter(&mut self, node: Node, anchor: usize, range: Range) -> Result<(), Box<SyntaxError>> {
+        let (start, end) = (node.start, node.end);
+        let id = self.add(node, anchor, range)?;
         if self.open.len() >= MAX_DEPTH {
             return Err(SyntaxError::too_deep(self.source, self.source.span(start, end), MAX_DEPTH).into());
         }

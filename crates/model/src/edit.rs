@@ -5,33 +5,24 @@ use std::io;
 use std::sync::Arc;
 
 use serde::Serialize;
-use serde::ser::SerializeStruct;
 
+use memgate_primitives::named::named;
 use memgate_primitives::pointer::Pointer;
 
 /// The rule of an edit that writes the default memory of a namespace. A policy's default for the same field replaces
 /// this edit.
 pub const NAMESPACE_DEFAULT: &str = "the namespace's default Memory";
 
-/// How an edit changes the object; a subset of RFC 6902.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Op {
-    /// Sets a field (also over `null`), or inserts before the list element of that index.
-    Add,
-    /// Sets a field or list element that exists.
-    Replace,
-    /// Takes away a field that exists.
-    Remove,
-}
-
-impl Op {
-    /// The name in RFC 6902.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Add => "add",
-            Self::Replace => "replace",
-            Self::Remove => "remove",
-        }
+named! {
+    /// How an edit changes the object; a subset of RFC 6902.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Op {
+        /// Sets a field (also over `null`), or inserts before the list element of that index.
+        Add = "add",
+        /// Sets a field or list element that exists.
+        Replace = "replace",
+        /// Takes away a field that exists.
+        Remove = "remove",
     }
 }
 
@@ -56,49 +47,35 @@ pub enum Value {
 }
 
 /// An environment variable of a container.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EnvVar {
     /// The name.
     pub name: Cow<'static, str>,
     /// The literal or the reference.
+    #[serde(flatten)]
     pub source: EnvSource,
 }
 
 /// Where the value of an environment variable comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum EnvSource {
     /// A literal.
+    #[serde(rename = "value")]
     Value(String),
     /// A reference to a Secret; memgate never sees the value behind it.
+    #[serde(rename = "valueFrom", serialize_with = "secret")]
     Secret(KeyRef),
     /// A reference to a ConfigMap.
+    #[serde(rename = "valueFrom", serialize_with = "config_map")]
     ConfigMap(KeyRef),
 }
 
-/// An object with one field.
-struct One<'k>(&'static str, &'k KeyRef);
-
-impl Serialize for One<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map([(self.0, self.1)])
-    }
+fn secret<S: serde::Serializer>(key: &KeyRef, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map([("secretKeyRef", key)])
 }
 
-impl Serialize for EnvVar {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut variable = serializer.serialize_struct("EnvVar", 2)?;
-        variable.serialize_field("name", &self.name)?;
-        match &self.source {
-            EnvSource::Value(value) => variable.serialize_field("value", value)?,
-            EnvSource::Secret(key) => {
-                variable.serialize_field("valueFrom", &One("secretKeyRef", key))?;
-            }
-            EnvSource::ConfigMap(key) => {
-                variable.serialize_field("valueFrom", &One("configMapKeyRef", key))?;
-            }
-        }
-        variable.end()
-    }
+fn config_map<S: serde::Serializer>(key: &KeyRef, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map([("configMapKeyRef", key)])
 }
 
 /// A key of a Secret or a ConfigMap in the pod's own namespace.

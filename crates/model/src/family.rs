@@ -14,19 +14,22 @@ use serde_json::Value;
 
 use crate::cel::{CelDefault, CelTable, NotInCel};
 use crate::cel_view::CelView;
+use crate::edge::Edge;
 use crate::edit::Edit;
 use crate::event::InvolvedObject;
 use crate::finding::{Code, Finding};
 use crate::injection::Injection;
 use crate::kind::Kind;
 use crate::memory_view::{MemoryView, Role};
+use crate::object::index::Index;
 use crate::pod::Pod;
 use crate::policy_field::FieldForm;
-use crate::request::Operation;
 use crate::selector::PodSelector;
 use crate::state_reader::StateReader;
 use crate::tree::Tree;
 use memgate_schema::violation::SchemaViolation;
+
+pub use crate::subject::Subject;
 
 /// A platform whose memory resources memgate knows. Two rows are equal if their names are.
 pub struct Family {
@@ -38,6 +41,10 @@ pub struct Family {
     pub pods: Pods,
     /// When the platform's resources are validated, and how strictly.
     pub validation: Validation,
+    /// What its objects refer to.
+    pub edges: &'static [Edge],
+    /// Finds its objects by the memory that they use, with the keys of [`memory_used`](crate::edge::memory_used).
+    pub by_memory: &'static Index,
     /// The finding codes.
     pub codes: &'static [&'static Code],
     /// The rules, defaults and views that an apiserver can evaluate itself, in CEL. They are read at their first use.
@@ -74,6 +81,13 @@ pub struct Kinds {
     pub fetched: &'static [&'static Kind],
     /// The other kinds of the platform's groups, which are known by name only.
     pub others: &'static [OtherKinds],
+}
+
+impl Kinds {
+    /// The kinds that memory refers to, or that refer to memory.
+    pub fn related(&self) -> impl Iterator<Item = &'static Kind> + use<> {
+        self.validated.iter().chain(self.watched).chain(self.fetched).copied()
+    }
 }
 
 /// A group, and the names of kinds in it with blanks between them.
@@ -134,9 +148,23 @@ pub struct Validation {
     /// Whether `validate` itself turns denials that an update does not cause into warnings. If not, the caller
     /// compares the denials with those of the stored object.
     pub ratchets: bool,
+    /// The codes of findings that only say that another object, the first one elsewhere, is denied.
+    pub follows: &'static [&'static Code],
     /// The fields that findings read besides the one at which they stand, `spec.agentConfigs[].name`. Where a later step
     /// fills in one of them, in a file, such a finding is not known.
     pub reads: &'static [(&'static Code, &'static [&'static str])],
+}
+
+impl Validation {
+    /// Validation whose findings stop a request, on every request, with nothing else known of them.
+    pub const STRICT: Self = Self {
+        fails_open: false,
+        open_kinds: &[],
+        changes_only: false,
+        ratchets: false,
+        follows: &[],
+        reads: &[],
+    };
 }
 
 /// The rules, defaults and views of a platform that an apiserver can evaluate itself, in CEL.
@@ -161,6 +189,8 @@ pub struct Definitions {
     pub hints: &'static str,
     /// What users write for fields that those definitions lack, in YAML; `memgate_platforms::spellings` says in which form.
     pub spellings: &'static str,
+    /// References without a finding, in YAML; `memgate_platforms::other_references` says in which form.
+    pub references: &'static str,
     /// The use of those definitions for files, in place of an apiserver.
     pub stand_in: SchemaStandIn,
     /// The line of the platform that ends, where the next one does not read its objects.
@@ -223,9 +253,11 @@ pub struct PolicyField {
 
 /// The decisions about the objects and pods of a platform.
 pub struct Faces {
-    /// All findings about an object of one of the family's kinds, in any order; for a DELETE, what its
-    /// absence would break.
+    /// All findings about an object of one of the family's kinds besides those about its references, in any order; for a
+    /// DELETE, what its absence would break.
     pub validate: fn(&Subject<'_>, &mut StateReader<'_>) -> Vec<Finding>,
+    /// Leaves what an update causes, and all findings about another request.
+    pub keep: fn(&Subject<'_>, Vec<Finding>) -> Vec<Finding>,
     /// The defaults that an object of one of the family's kinds lacks.
     pub default: fn(&Subject<'_>, &mut StateReader<'_>) -> Vec<Edit>,
     /// What to add to a pod of this namespace for its memory; `None` if the pod is not an agent pod of the
@@ -267,6 +299,29 @@ pub struct SchemaStandIn {
     pub words: &'static [Words],
 }
 
+impl SchemaStandIn {
+    /// One that reports every violation, values of the wrong type with the same code.
+    pub const fn new(
+        code: &'static Code,
+        unknown_field: &'static Code,
+        as_of: fn(&Kind) -> &'static str,
+    ) -> Self {
+        Self {
+            code,
+            wrong_type: code,
+            unknown_field,
+            as_of,
+            unreleased: &[],
+            moved: |_, _| None,
+            with_status: &[],
+            tolerates: |_, _, _| false,
+            other_release: |_, _| None,
+            old_fields: &[],
+            words: &[],
+        }
+    }
+}
+
 /// What a family says of a violation of a definition.
 #[derive(Debug)]
 pub struct Words {
@@ -288,23 +343,6 @@ pub struct AggregatedServer {
     pub api_service: &'static str,
     /// The parts of memgate that work with it, and the settings for the rest.
     pub help: &'static str,
-}
-
-/// One object of a family's own kind, to be validated or defaulted.
-#[derive(Debug, Clone, Copy)]
-pub struct Subject<'t> {
-    /// Its kind.
-    pub kind: &'static Kind,
-    /// The operation of the request.
-    pub operation: Operation,
-    /// The namespace of the request.
-    pub namespace: &'t str,
-    /// The name of the object.
-    pub name: &'t str,
-    /// The object; for a DELETE the one that is deleted.
-    pub object: &'t Tree,
-    /// The stored object, for an UPDATE.
-    pub old: Option<&'t Tree>,
 }
 
 impl Family {

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::elsewhere::Elsewhere;
-use crate::object::Object;
+use crate::object::{Object, Reference};
 use crate::page::Page;
 use crate::policy_rule::PolicyFinding;
 use memgate_primitives::budget::Budget;
@@ -90,6 +90,8 @@ pub struct Details {
     pub help: Option<Cow<'static, str>>,
     /// The correct value, if there is only one. Never part of a webhook's answer.
     pub fix: Option<Fix>,
+    /// The value that may be meant. Editors offer it; `check --fix` does not write it.
+    pub meant: Option<String>,
 }
 
 impl Details {
@@ -158,6 +160,8 @@ pub struct Finding {
     pub related: Option<(Pointer, &'static str)>,
     /// The places in other objects that the finding is about. Never part of a webhook's answer.
     pub elsewhere: Vec<Elsewhere>,
+    /// The object that is missing, under each kind that it may have, where the finding is that one is.
+    pub missing: Vec<Reference>,
     /// Whether the key itself is wrong, rather than its value.
     pub at_key: bool,
     /// Whether this is about the effects of an allowed change. It is left out if the change is refused.
@@ -169,9 +173,9 @@ pub struct Finding {
 
 impl Finding {
     /// A finding that refuses the request.
-    pub fn deny(code: &'static Code, pointer: Pointer, message: impl Into<String>) -> Self {
+    pub fn deny(code: &'static Code, pointer: impl Into<Pointer>, message: impl Into<String>) -> Self {
         let made = Some(Box::new(Details::from(message).presentable()));
-        Self::with_details(code, pointer, LazyDetails { made, make: None })
+        Self::with_details(code, pointer.into(), LazyDetails { made, make: None })
     }
 
     fn with_details(code: &'static Code, pointer: Pointer, lazy: LazyDetails) -> Self {
@@ -186,6 +190,7 @@ impl Finding {
             fingerprint_path: None,
             related: None,
             elsewhere: Vec::new(),
+            missing: Vec::new(),
             at_key: false,
             when_allowed: false,
             on_rewrite: false,
@@ -193,7 +198,7 @@ impl Finding {
     }
 
     /// A finding that only warns.
-    pub fn warn(code: &'static Code, pointer: Pointer, message: impl Into<String>) -> Self {
+    pub fn warn(code: &'static Code, pointer: impl Into<Pointer>, message: impl Into<String>) -> Self {
         Self { severity: Severity::Warn, ..Self::deny(code, pointer, message) }
     }
 
@@ -259,7 +264,7 @@ impl Finding {
             (Some(Details { help, fix, .. }), Some(details)) => Cow::Owned(Details {
                 help: help.clone().or(details.help),
                 fix: fix.clone().or(details.fix),
-                message: details.message,
+                ..details
             }),
         }
     }

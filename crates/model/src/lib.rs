@@ -12,7 +12,7 @@
 //!   [`state_reader`] reads; each lookup has an [`answer`].
 //! - What comes out: [`decision`] with its [`reason`], [`finding`], [`edit`], [`event`]; [`codes`] makes tables of
 //!   finding codes, each with a [`page`].
-//! - Platforms: [`family`] is the row of one, with its [`kind`]s, definitions ([`crds`]), pod [`selector`]s and rules in
+//! - Platforms: [`family`] is the row of one, with its [`kind`]s, what they refer to ([`edge`]), definitions ([`crds`]), pod [`selector`]s and rules in
 //!   [`cel`]. Its `inject` returns an [`injection`].
 //! - Reading of objects: [`schema`], [`tree`] and [`plain_value`] for a platform's own kinds; [`view`] for borrowed JSON;
 //!   [`pod`], [`workload`] and [`claim_volumes`] for core objects; [`label_selector`].
@@ -29,6 +29,7 @@ pub mod codes;
 pub mod crds;
 pub mod decision;
 pub mod digest;
+pub mod edge;
 pub mod edit;
 pub mod elsewhere;
 pub mod event;
@@ -56,6 +57,7 @@ pub mod settings;
 mod severity;
 pub mod snapshot;
 pub mod state_reader;
+pub mod subject;
 pub mod tree;
 pub mod typed_rule;
 pub mod view;

@@ -369,15 +369,12 @@ impl KindState {
         }
     }
 
-    /// Notes that an object was looked up and does not exist.
-    pub(super) fn insert_absent(&mut self, namespace: String, name: String) {
-        self.remove(&namespace, &name);
-        self.without_object.entry(namespace).or_default().insert(name, Ok(()));
-    }
-
-    /// Notes why the lookup of an object failed. It stays unknown.
-    pub(super) fn insert_failed(&mut self, namespace: String, name: String, why: Arc<str>) {
-        self.without_object.entry(namespace).or_default().insert(name, Err(why));
+    /// Adds the answer of a lookup that found no object: it does not exist, or why that is not known.
+    pub(super) fn insert_without(&mut self, namespace: String, name: String, answer: Result<(), Arc<str>>) {
+        if answer.is_ok() {
+            self.remove(&namespace, &name);
+        }
+        self.without_object.entry(namespace).or_default().insert(name, answer);
     }
 
     /// Whether an object was looked up and does not exist, or why its lookup failed; `None` without a lookup.
@@ -427,6 +424,11 @@ impl KindState {
         key: &str,
     ) -> impl Iterator<Item = &'k Arc<Object>> + use<'k> {
         self.indexes.find(index, key.to_owned(), &self.objects)
+    }
+
+    /// How many objects have this key in the index.
+    pub(super) fn count(&self, index: &'static Index, key: &str) -> usize {
+        self.indexes.count(index, key, &self.objects)
     }
 
     /// Whether all objects that are here are held.

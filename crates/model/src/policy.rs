@@ -14,6 +14,7 @@ use crate::policy_rule::PolicyRule;
 use crate::request::{Operation, Point};
 use crate::typed_rule::TypedRule;
 use memgate_primitives::glob::Glob;
+use memgate_primitives::named::named;
 use memgate_primitives::pointer::Pointer;
 
 /// All policies and exemptions that decisions read.
@@ -22,6 +23,8 @@ pub struct Policies {
     by_name: BTreeMap<String, Arc<Policy>>,
     /// The policies that may have findings about pods: few policies, and every decision about a pod asks for them.
     of_pods: BTreeMap<String, Arc<Policy>>,
+    /// The names of those that read how many agents use a memory, which is seldom counted.
+    of_users: BTreeSet<String>,
     exemptions: BTreeMap<(String, String), Arc<Exemption>>,
     /// The exemptions of each policy, by its name.
     by_policy: BTreeMap<String, Vec<Arc<Exemption>>>,
@@ -31,7 +34,10 @@ impl Policies {
     /// Adds a policy, or replaces the policy of the same name.
     pub fn insert(&mut self, policy: impl Into<Arc<Policy>>) {
         let policy = policy.into();
-        self.of_pods.remove(&policy.name);
+        self.remove(&policy.name);
+        if policy.rules.iter().any(|rule| rule.check.paths().contains(&"users")) {
+            self.of_users.insert(policy.name.clone());
+        }
         if policy.judges_pods() {
             self.of_pods.insert(policy.name.clone(), Arc::clone(&policy));
         }
@@ -42,6 +48,7 @@ impl Policies {
     pub fn clear(&mut self) {
         self.by_name.clear();
         self.of_pods.clear();
+        self.of_users.clear();
     }
 
     /// Removes all exemptions.
@@ -54,6 +61,7 @@ impl Policies {
     pub fn remove(&mut self, name: &str) {
         self.by_name.remove(name);
         self.of_pods.remove(name);
+        self.of_users.remove(name);
     }
 
     /// Adds an exemption, or replaces the exemption of the same name.
@@ -96,6 +104,11 @@ impl Policies {
     fn of(&self, question: Question) -> impl Iterator<Item = &Arc<Policy>> {
         let policies = if question == Question::Pod { &self.of_pods } else { &self.by_name };
         policies.values().filter(move |policy| question != Question::Defaults || !policy.defaults.is_empty())
+    }
+
+    /// Whether a policy reads how many agents use a memory.
+    pub fn read_users(&self) -> bool {
+        !self.of_users.is_empty()
     }
 
     /// A policy by name.
@@ -197,30 +210,22 @@ pub struct Match {
     pub operations: Option<Vec<Operation>>,
 }
 
-/// What happens with a finding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Action {
-    /// It is dropped.
-    None,
-    /// It becomes a note.
-    Report,
-    /// It warns.
-    Warn,
-    /// It refuses.
-    Deny,
+named! {
+    /// What happens with a finding.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Action {
+        /// It is dropped.
+        None = "none",
+        /// It becomes a note.
+        Report = "report",
+        /// It warns.
+        Warn = "warn",
+        /// It refuses.
+        Deny = "deny",
+    }
 }
 
 impl Action {
-    /// The word that policies use.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Report => "report",
-            Self::Warn => "warn",
-            Self::Deny => "deny",
-        }
-    }
-
     /// The severity of a finding with this action; `None` for a dropped one.
     pub const fn severity(self) -> Option<Severity> {
         match self {
@@ -233,7 +238,7 @@ impl Action {
 }
 
 /// A value for each point.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ByPoint<T> {
     /// At admission.
     pub admission: T,
@@ -265,12 +270,6 @@ impl Default for Actions {
 
 /// The actions of one rule, where they differ from those of its policy.
 pub type ActionOverrides = ByPoint<Option<Action>>;
-
-impl Default for ActionOverrides {
-    fn default() -> Self {
-        Self { admission: None, ci: None, audit: None }
-    }
-}
 
 /// When the action at admission becomes stricter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::severity::Severity;
+use memgate_primitives::named::named;
 use memgate_primitives::pointer::Pointer;
 
 /// The parts of a rule that findings and reports show.
@@ -187,24 +188,15 @@ impl AtAdmission {
     }
 }
 
-/// The result of a rule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PolicyStatus {
-    /// The object violates it.
-    Violated,
-    /// The object violates it, and an exemption counts.
-    Exempt,
-    /// It cannot be judged.
-    Unknown,
-}
-
-impl PolicyStatus {
-    /// The word that reports use.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Violated => "violated",
-            Self::Exempt => "exempt",
-            Self::Unknown => "unknown",
-        }
+named! {
+    /// The result of a rule.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum PolicyStatus {
+        /// The object violates it.
+        Violated = "violated",
+        /// The object violates it, and an exemption counts.
+        Exempt = "exempt",
+        /// It cannot be judged.
+        Unknown = "unknown",
     }
 }

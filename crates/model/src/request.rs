@@ -10,38 +10,21 @@ use serde_json::value::RawValue;
 
 use crate::pod::ReadPod;
 use crate::view::{self, Text, view};
+use memgate_primitives::named::named;
 use memgate_primitives::pointer::Pointer;
 
-/// The operation of an admission request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operation {
-    /// The object is new.
-    Create,
-    /// The object replaces an old one.
-    Update,
-    /// The object is removed; there is only an old object.
-    Delete,
-    /// A connection to a subresource such as `pods/exec`.
-    Connect,
-}
-
-impl Operation {
-    /// Every operation.
-    pub const ALL: [Self; 4] = [Self::Create, Self::Update, Self::Delete, Self::Connect];
-
-    /// The operation of this name, as the admission API spells it.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|operation| operation.name() == name)
-    }
-
-    /// The name as the admission API spells it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Create => "CREATE",
-            Self::Update => "UPDATE",
-            Self::Delete => "DELETE",
-            Self::Connect => "CONNECT",
-        }
+named! {
+    /// The operation of an admission request.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Operation {
+        /// The object is new.
+        Create = "CREATE",
+        /// The object replaces an old one.
+        Update = "UPDATE",
+        /// The object is removed; there is only an old object.
+        Delete = "DELETE",
+        /// A connection to a subresource such as `pods/exec`.
+        Connect = "CONNECT",
     }
 }
 
@@ -118,28 +101,16 @@ impl Default for Occasion<'_> {
     }
 }
 
-/// Where a decision is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Point {
-    /// In a webhook, or in a command that decides like one.
-    Admission,
-    /// Before anything is deployed.
-    Ci,
-    /// In an audit of stored objects.
-    Audit,
-}
-
-impl Point {
-    /// Every point.
-    pub const ALL: [Self; 3] = [Self::Admission, Self::Ci, Self::Audit];
-
-    /// The word that policies use.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Admission => "admission",
-            Self::Ci => "ci",
-            Self::Audit => "audit",
-        }
+named! {
+    /// Where a decision is made.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Point {
+        /// In a webhook, or in a command that decides like one.
+        Admission = "admission",
+        /// Before anything is deployed.
+        Ci = "ci",
+        /// In an audit of stored objects.
+        Audit = "audit",
     }
 }
 

@@ -85,8 +85,8 @@ impl Snapshot {
             let state = snapshot.kind_mut(kind);
             match answer {
                 Ok(Some(object)) => drop(state.put_shared(&object)),
-                Ok(None) => state.insert_absent(namespace, name),
-                Err(why) => state.insert_failed(namespace, name, why),
+                Ok(None) => state.insert_without(namespace, name, Ok(())),
+                Err(why) => state.insert_without(namespace, name, Err(why)),
             }
         }
         snapshot

@@ -155,26 +155,29 @@ impl<'s> StateReader<'s> {
         self.namespace_given
     }
 
+    /// The state of a kind. Notes its list, of one namespace or of all, as unknown unless it counts as complete.
+    fn note_unless_all(&self, kind: &'static Kind, namespace: Option<&str>) -> Option<&'s Arc<KindState>> {
+        let state = self.kinds.get(kind);
+        if state.is_none_or(|state| !state.knows_all(namespace)) {
+            self.note_unknown(kind, namespace.unwrap_or_default(), "");
+        }
+        state
+    }
+
     /// The known objects of one namespace, by name. Notes the list as unknown unless it counts as complete.
     pub fn list(
         &mut self,
         kind: &'static Kind,
         namespace: &str,
     ) -> impl Iterator<Item = &'s Object> + use<'s> {
-        let state = self.kinds.get(kind);
-        if state.is_none_or(|state| !state.knows_all(Some(namespace))) {
-            self.note_unknown(kind, namespace, "");
-        }
+        let state = self.note_unless_all(kind, Some(namespace));
         self.note_not_held(state, Some(namespace));
         state.map(|state| state.objects.in_namespace(namespace)).into_iter().flatten()
     }
 
     /// The known objects of a kind, by namespace and name. Notes the list as unknown unless it counts as complete.
     pub fn everywhere(&mut self, kind: &'static Kind) -> impl Iterator<Item = &'s Object> + use<'s> {
-        let state = self.kinds.get(kind);
-        if state.is_none_or(|state| !state.knows_all(None)) {
-            self.note_unknown(kind, "", "");
-        }
+        let state = self.note_unless_all(kind, None);
         self.note_not_held(state, None);
         state.into_iter().flat_map(|state| state.objects.all())
     }
@@ -187,10 +190,15 @@ impl<'s> StateReader<'s> {
         index: &'static Index,
         key: &str,
     ) -> impl Iterator<Item = &'s Object> + use<'s> {
-        if self.kinds.get(kind).is_none_or(|state| !state.knows_all(None)) {
-            self.note_unknown(kind, "", "");
-        }
+        self.note_unless_all(kind, None);
         self.peek_indexed(kind, index, key)
+    }
+
+    /// How many known objects have this key. Notes the kind as unknown unless its list counts as complete.
+    pub fn count_indexed(&mut self, kind: &'static Kind, index: &'static Index, key: &str) -> usize {
+        let state = self.note_unless_all(kind, None);
+        self.note_not_held(state, None);
+        state.map_or(0, |state| state.count(index, key))
     }
 
     /// The known objects with this key, by namespace and name. Notes those that are not held, as far as the key is in
@@ -229,6 +237,11 @@ impl<'s> StateReader<'s> {
     /// Whether at least one object of a kind is known, in any namespace.
     pub fn holds_any(&self, kind: &Kind) -> bool {
         self.kinds.get(kind).is_some_and(|state| !state.is_empty())
+    }
+
+    /// Whether at least one object of a kind is known in this namespace.
+    pub fn holds_one_in(&self, kind: &Kind, namespace: &str) -> bool {
+        self.kinds.get(kind).is_some_and(|state| state.first_of(namespace).is_some())
     }
 
     /// Whether a kind is known to be installed, with or without objects: the cluster serves it, or the inputs have something

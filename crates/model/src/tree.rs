@@ -241,6 +241,11 @@ impl Tree {
         self.at(path).and_then(Self::text)
     }
 
+    /// The string at the end of a path of field names, unless it is empty.
+    pub fn filled_at(&self, path: &[&str]) -> Option<&str> {
+        self.text_at(path).filter(|text| !text.is_empty())
+    }
+
     /// The string, if it is one.
     pub fn text(&self) -> Option<&str> {
         match self {

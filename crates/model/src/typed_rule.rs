@@ -207,33 +207,19 @@ pub struct Unknown {
 impl RuleOutcome {
     /// Adds a violation.
     pub fn add(&mut self, pointer: Pointer, message: impl Into<String>, value: impl Into<String>) {
-        let (message, remark, value) = (message.into(), String::new(), value.into());
-        self.violations.push(RuleViolation {
-            pointer,
-            message,
-            remark,
-            value,
-            excess: 0,
-            others: Vec::new(),
-        });
+        self.add_number(pointer, (message.into(), String::new()), value.into(), 0);
     }
 
-    /// Adds a violation by a number, which is this far on the forbidden side. `limit` names what the number exceeds.
+    /// Adds a violation by a number, which is this far on the forbidden side. `value` names what the number exceeds.
     pub fn add_number(
         &mut self,
         pointer: Pointer,
         (message, remark): (String, String),
-        limit: &str,
+        value: String,
         excess: i128,
     ) {
-        self.violations.push(RuleViolation {
-            pointer,
-            message,
-            remark,
-            value: limit.to_owned(),
-            excess,
-            others: Vec::new(),
-        });
+        let others = Vec::new();
+        self.violations.push(RuleViolation { pointer, message, remark, value, excess, others });
     }
 
     /// Notes a value that could not be judged. The first one is reported.

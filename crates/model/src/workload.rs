@@ -26,6 +26,15 @@ pub const ALL: [Workload; 6] = [
     Workload { group: "batch", kind: "CronJob", template: "/spec/jobTemplate/spec/template" },
 ];
 
+/// The kinds that select pods by labels: group, kind, and the path to the labels, as a JSON pointer.
+pub const SELECTORS: [(&str, &str, &str); 5] = [
+    ("apps", "Deployment", "/spec/selector/matchLabels"),
+    ("apps", "StatefulSet", "/spec/selector/matchLabels"),
+    ("apps", "DaemonSet", "/spec/selector/matchLabels"),
+    ("apps", "ReplicaSet", "/spec/selector/matchLabels"),
+    ("", "Service", "/spec/selector"),
+];
+
 /// The workload of this group and kind.
 pub fn find(group: &str, kind: &str) -> Option<&'static Workload> {
     ALL.iter().find(|workload| workload.group == group && workload.kind == kind)

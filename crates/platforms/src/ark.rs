@@ -9,6 +9,7 @@ mod api;
 pub mod codes;
 mod default;
 mod durable;
+mod edges;
 mod inject;
 mod service;
 mod validate;
@@ -20,57 +21,44 @@ use std::sync::LazyLock;
 use crate::packed::packed;
 use crate::{in_cel, other_kinds};
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
+use memgate_model::kind::{CONFIG_MAP, SERVICE};
 
 /// The row of the platform.
 pub static FAMILY: Family = Family {
     name: "ark",
     kinds: Kinds {
-        validated: &api::VALIDATED,
+        validated: &[&api::MEMORY, &api::QUERY, &api::ARK_CONFIG],
         validated_if_annotated: &[],
         misnamed: &[],
-        defaulted: &api::DEFAULTED,
+        defaulted: &[&api::MEMORY, &api::QUERY],
         memories: &api::MEMORIES,
         memories_if: None,
-        watched: &api::WATCHED,
+        watched: &[&api::MEMORY, &api::STATE_QUERY, &api::ARK_CONFIG],
         in_files: &api::WORKLOADS,
-        fetched: &api::FETCHED,
+        fetched: &[&SERVICE, &CONFIG_MAP],
         others: other_kinds::ARK,
     },
     pods: Pods {
         selectors: &api::POD_SELECTORS,
         honour_required: true,
         inject_label_unknown: Some(&codes::INJECT_LABEL_UNKNOWN),
-        known_otherwise: None,
-        about_others: None,
-        declared_namespace: None,
-        labels_for_agent: None,
-        adds_containers: false,
+        ..Pods::NONE
     },
-    validation: Validation {
-        fails_open: false,
-        open_kinds: &[],
-        changes_only: false,
-        ratchets: true,
-        reads: &[],
-    },
+    validation: Validation { ratchets: true, ..Validation::STRICT },
+    edges: &edges::EDGES,
+    by_memory: &edges::BY_MEMORY,
     codes: &codes::ALL,
     in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("ark/cel.yaml"))),
     definitions: Definitions {
         crds: &[|| packed!("ark.yaml")],
         hints: include_str!("ark/hints.yaml"),
         spellings: include_str!("ark/spellings.yaml"),
+        references: include_str!("ark/references.yaml"),
         stand_in: SchemaStandIn {
-            code: &codes::SCHEMA,
-            wrong_type: &codes::SCHEMA,
-            unknown_field: &codes::UNKNOWN_FIELD,
-            as_of: |_| "the CRD of Ark 0.1.67",
-            unreleased: &[],
-            moved: |_, _| None,
             with_status: &[&api::MEMORY],
             tolerates: validate::tolerates,
-            other_release: |_, _| None,
             old_fields: &api::OLD_FIELDS,
-            words: &[],
+            ..SchemaStandIn::new(&codes::SCHEMA, &codes::UNKNOWN_FIELD, |_| "the CRD of Ark 0.1.67")
         },
         departed: None,
         aggregated_server: Some(api::AGGREGATED_SERVER),
@@ -86,6 +74,7 @@ pub static FAMILY: Family = Family {
     },
     faces: Faces {
         validate: validate::validate,
+        keep: validate::ratchet,
         default: default::default,
         inject: inject::inject,
         involved_object: inject::involved_object,

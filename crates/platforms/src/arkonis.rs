@@ -7,6 +7,8 @@
 mod api;
 pub mod codes;
 mod default;
+mod edges;
+mod fields;
 mod inject;
 mod validate;
 mod view;
@@ -47,11 +49,14 @@ pub static FAMILY: Family = Family {
         open_kinds: &[],
         changes_only: false,
         ratchets: false,
+        follows: &[&codes::MEMORY_INVALID, &codes::POD_MEMORY_INVALID],
         reads: &[
             (&codes::ENDPOINT_NOT_URL, &["spec.vectorStore.provider"]),
             (&codes::POD_NO_AGENT_CONTAINER, &["spec.containers[].name"]),
         ],
     },
+    edges: &edges::EDGES,
+    by_memory: &edges::BY_MEMORY,
     codes: &codes::ALL,
     in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("arkonis/cel.yaml"))),
     definitions: Definitions {
@@ -62,6 +67,7 @@ pub static FAMILY: Family = Family {
         ],
         hints: include_str!("arkonis/hints.yaml"),
         spellings: include_str!("arkonis/spellings.yaml"),
+        references: include_str!("arkonis/references.yaml"),
         stand_in: SchemaStandIn {
             code: &codes::SCHEMA,
             wrong_type: &codes::FIELD_TYPE,
@@ -100,6 +106,7 @@ pub static FAMILY: Family = Family {
     },
     faces: Faces {
         validate: validate::validate,
+        keep: |_, findings| findings,
         default: default::default,
         inject: inject::inject,
         involved_object: inject::involved_object,

@@ -244,20 +244,14 @@ fn host_view(host: &str, port: Option<u16>, namespace: &str, state: &mut StateRe
     let host = host.trim().to_lowercase();
     let host = host.strip_suffix('.').unwrap_or(&host).to_owned();
     match url::ip(&host).map(leads_to) {
-        Some(ip) => HostView {
-            port,
-            loopback: ip.is_loopback() || ip.is_unspecified(),
-            private: match ip {
-                IpAddr::V4(ip) => ip.is_private() || is_shared(ip),
-                IpAddr::V6(ip) => ip.is_unique_local(),
-            },
-            link_local: match ip {
-                IpAddr::V4(ip) => ip.is_link_local(),
-                IpAddr::V6(ip) => ip.is_unicast_link_local(),
-            },
-            in_cluster: false,
-            host,
-        },
+        Some(ip) => {
+            let (private, link_local) = match ip {
+                IpAddr::V4(ip) => (ip.is_private() || is_shared(ip), ip.is_link_local()),
+                IpAddr::V6(ip) => (ip.is_unique_local(), ip.is_unicast_link_local()),
+            };
+            let loopback = ip.is_loopback() || ip.is_unspecified();
+            HostView { port, loopback, private, link_local, in_cluster: false, host }
+        }
         None => {
             let loopback = is_own_name(&host);
             let in_cluster = !loopback && is_in_cluster(&host, namespace, state);

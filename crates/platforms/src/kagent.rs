@@ -14,6 +14,7 @@ mod api;
 mod block;
 pub mod codes;
 mod default;
+mod edges;
 mod embedder;
 mod validate;
 mod view;
@@ -52,7 +53,7 @@ pub static FAMILY: Family = Family {
         defaulted: &[],
         memories: &api::MODEL_CONFIGS,
         memories_if: Some((&api::AGENTS, api::HAS_MEMORY)),
-        watched: &api::WATCHED,
+        watched: &api::VALIDATED,
         in_files: &[(&CONFIG_MAP, None), (&api::MOVED_HARNESS, None)],
         fetched: &[],
         others: other_kinds::KAGENT,
@@ -62,37 +63,26 @@ pub static FAMILY: Family = Family {
         about_others: Some("nothing to inject; see the Agent"),
         ..Pods::NONE
     },
-    validation: Validation {
-        fails_open: true,
-        open_kinds: &[],
-        changes_only: true,
-        ratchets: false,
-        reads: READS,
-    },
+    validation: Validation { fails_open: true, changes_only: true, reads: READS, ..Validation::STRICT },
+    edges: &edges::EDGES,
+    by_memory: &edges::BY_MEMORY,
     codes: &codes::ALL,
     in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("kagent/cel.yaml"))),
     definitions: Definitions {
         crds: &[|| packed!("kagent.yaml"), || packed!("kagent-older.yaml")],
         hints: include_str!("kagent/hints.yaml"),
         spellings: include_str!("kagent/spellings.yaml"),
+        references: include_str!("kagent/references.yaml"),
         stand_in: SchemaStandIn {
-            code: &codes::SCHEMA,
             wrong_type: &codes::FIELD_TYPE,
-            unknown_field: &codes::UNKNOWN_FIELD,
-            as_of: |kind| {
+            moved: api::moved,
+            ..SchemaStandIn::new(&codes::SCHEMA, &codes::UNKNOWN_FIELD, |kind| {
                 if kind.group == api::NEWER_GROUP {
                     "the CRD of kagent 1.0.0"
                 } else {
                     "the CRD of kagent 0.10"
                 }
-            },
-            unreleased: &[],
-            moved: api::moved,
-            with_status: &[],
-            tolerates: |_, _, _| false,
-            other_release: |_, _| None,
-            old_fields: &[],
-            words: &[],
+            })
         },
         departed: Some(api::DEPARTED),
         aggregated_server: None,
@@ -108,6 +98,7 @@ pub static FAMILY: Family = Family {
     },
     faces: Faces {
         validate: validate::validate,
+        keep: |_, findings| findings,
         default: |_, _| Vec::new(),
         inject: |_, _, _| None,
         involved_object: |_, _, _| None,

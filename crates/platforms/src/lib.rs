@@ -2,8 +2,8 @@
 //!
 //! A row ([`Family`]) at the head of each folder is all that the rest of memgate knows about the platform.
 //! Platforms never use each other. They share the modules beside them: [`message`] for
-//! wording, `url`, `authority`, [`endpoint_view`] and `container_view` for the views that
-//! policies judge, and the injection engine, [`inject`]. [`in_cel`] reads what an
+//! wording, [`references`] for objects that are missing, `url`, `authority`, [`endpoint_view`] and `container_view` for the views that
+//! policies judge, `fields` for memories whose fields are rows, and the injection engine, [`inject`]. [`in_cel`] reads what an
 //! apiserver can do by itself, and [`common`] holds the codes that do not belong to a platform.
 
 pub mod ark;
@@ -12,6 +12,7 @@ mod authority;
 pub mod common;
 pub mod container_view;
 pub mod endpoint_view;
+mod fields;
 pub mod in_cel;
 pub mod inject;
 pub mod kagent;
@@ -19,8 +20,10 @@ pub mod message;
 pub mod orka;
 pub mod orloj;
 mod other_kinds;
+pub mod other_references;
 mod packed;
 mod prelude;
+pub mod references;
 pub mod spellings;
 pub mod sympozium;
 mod url;

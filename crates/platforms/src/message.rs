@@ -1,6 +1,7 @@
 //! Messages: their length, and lists of names in them.
 
 use memgate_primitives::credential::masked_start;
+use memgate_primitives::number::more;
 use memgate_primitives::plain_text::plain;
 
 /// The length up to which kubectl shows a warning in one piece.
@@ -9,6 +10,9 @@ pub(crate) const MAX_MESSAGE_CHARS: usize = 120;
 
 /// The longest part of a name in a message. Valid names are never longer.
 pub(crate) const MAX_NAME_CHARS: usize = 256;
+
+/// How many users of an object a message names, on every platform.
+pub(crate) const MAX_NAMES: usize = 3;
 
 /// Whether a message is short enough for a warning.
 pub fn fits(message: &str) -> bool {
@@ -57,15 +61,26 @@ pub(crate) fn truncate(name: &str, limit: usize) -> String {
 
 /// Lists these names, at most `max_names` of them: `a, b, c and 2 more`.
 pub fn and_more(names: &[String], max_names: usize) -> String {
-    first_of(names.get(..max_names).unwrap_or(names), names.len())
+    first_of(names, max_names, String::clone)
 }
 
-/// Lists these names, which are the first of `all`: `a, b, c and 2 more`.
-pub(crate) fn first_of(names: &[String], all: usize) -> String {
-    let shown = names.join(", ");
-    match all.saturating_sub(names.len()) {
-        0 => shown,
-        more => format!("{shown} and {more} more"),
+/// The same for things of which `name` makes the name that is shown.
+pub(crate) fn first_of<T>(
+    all: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator>,
+    max_names: usize,
+    name: impl FnMut(T) -> String,
+) -> String {
+    let all = all.into_iter();
+    let rest = all.len().saturating_sub(max_names);
+    all.take(max_names).map(name).collect::<Vec<_>>().join(", ") + &more(rest)
+}
+
+/// `"a", "b" or "c"`.
+pub(crate) fn one_of(values: &[&str]) -> String {
+    let quoted: Vec<String> = values.iter().map(|value| format!("\"{value}\"")).collect();
+    match quoted.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        _ => quoted.join(""),
     }
 }
 

@@ -14,6 +14,7 @@
 
 mod api;
 pub mod codes;
+mod edges;
 mod inject;
 mod setting;
 mod validate;
@@ -24,61 +25,52 @@ use std::sync::LazyLock;
 use crate::packed::packed;
 use crate::{in_cel, other_kinds};
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
+use memgate_model::kind::{CONFIG_MAP, NAMESPACE};
 
 /// The row of the platform.
 pub static FAMILY: Family = Family {
     name: "orka",
     kinds: Kinds {
-        validated: &api::VALIDATED,
-        validated_if_annotated: &api::VALIDATED_IF_ANNOTATED,
+        validated: &[&api::AGENT, &api::TASK, &api::MEMORY_BACKEND, &NAMESPACE],
+        validated_if_annotated: &[(&NAMESPACE, api::ANNOTATION_PREFIX)],
         misnamed: &[],
         defaulted: &[],
         memories: &[],
         memories_if: None,
-        watched: &api::WATCHED,
-        in_files: &[],
+        watched: &[&api::STATE_AGENT, &api::STATE_TASK, &api::TOOL, &NAMESPACE],
+        in_files: &[(&CONFIG_MAP, None)],
         fetched: &[],
         others: other_kinds::ORKA,
     },
     pods: Pods {
         selectors: &api::POD_SELECTORS,
-        honour_required: false,
         inject_label_unknown: Some(&codes::INJECT_LABEL_UNKNOWN),
         known_otherwise: Some(inject::is_orka_pod),
-        about_others: None,
         declared_namespace: Some(inject::declared_namespace),
-        labels_for_agent: None,
-        adds_containers: false,
+        ..Pods::NONE
     },
     validation: Validation {
         fails_open: true,
-        open_kinds: &[],
         changes_only: true,
-        ratchets: false,
         reads: &[
             (&codes::TOOL_DISABLE_NO_EFFECT, &["metadata.annotations.memgate.dev/orka-memory-tools"]),
             (&codes::POD_NAMESPACE_DIFFERS, &["metadata.namespace"]),
             (&codes::POD_NO_TOKEN, &["spec.containers[].volumeMounts[].mountPath"]),
         ],
+        ..Validation::STRICT
     },
+    edges: &edges::EDGES,
+    by_memory: &edges::BY_MEMORY,
     codes: &codes::ALL,
     in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("orka/cel.yaml"))),
     definitions: Definitions {
         crds: &[|| packed!("orka.yaml")],
         hints: include_str!("orka/hints.yaml"),
         spellings: include_str!("orka/spellings.yaml"),
+        references: include_str!("orka/references.yaml"),
         stand_in: SchemaStandIn {
-            code: &codes::SCHEMA,
-            wrong_type: &codes::SCHEMA,
-            unknown_field: &codes::UNKNOWN_FIELD,
-            as_of: |_| "the CRD of Orka a29444a7",
             unreleased: &[&api::MEMORY_BACKEND],
-            moved: |_, _| None,
-            with_status: &[],
-            tolerates: |_, _, _| false,
-            other_release: |_, _| None,
-            old_fields: &[],
-            words: &[],
+            ..SchemaStandIn::new(&codes::SCHEMA, &codes::UNKNOWN_FIELD, |_| "the CRD of Orka a29444a7")
         },
         departed: None,
         aggregated_server: None,
@@ -97,6 +89,7 @@ pub static FAMILY: Family = Family {
     },
     faces: Faces {
         validate: validate::validate,
+        keep: |_, findings| findings,
         default: |_, _| Vec::new(),
         inject: inject::inject,
         involved_object: inject::involved_object,

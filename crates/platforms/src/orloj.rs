@@ -8,6 +8,7 @@
 mod api;
 pub mod codes;
 mod default;
+mod edges;
 mod endpoint;
 mod inject;
 mod namespace;
@@ -24,14 +25,15 @@ use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStand
 pub static FAMILY: Family = Family {
     name: "orloj",
     kinds: Kinds {
-        validated: &api::VALIDATED,
+        validated: &[&api::MEMORY, &api::VALIDATED_AGENT, &api::MODEL_ENDPOINT],
         validated_if_annotated: &[],
         misnamed: &[],
         defaulted: &[],
-        memories: &api::MEMORIES,
+        // A Memory depends on its ModelEndpoint.
+        memories: &[&api::MEMORY, &api::MODEL_ENDPOINT],
         memories_if: None,
-        watched: &api::WATCHED,
-        in_files: &[],
+        watched: &[&api::MEMORY, &api::AGENT, &api::MODEL_ENDPOINT],
+        in_files: &[(&api::OWN_SECRET, None)],
         fetched: &[],
         others: other_kinds::ORLOJ,
     },
@@ -39,41 +41,30 @@ pub static FAMILY: Family = Family {
         selectors: &api::POD_SELECTORS,
         honour_required: true,
         inject_label_unknown: Some(&codes::INJECT_LABEL_UNKNOWN),
-        known_otherwise: None,
-        about_others: None,
-        declared_namespace: None,
         labels_for_agent: Some(inject::labels_for_agent),
-        adds_containers: false,
+        ..Pods::NONE
     },
     validation: Validation {
-        fails_open: false,
-        open_kinds: &[],
-        changes_only: false,
-        ratchets: false,
         reads: &[
             (&codes::POD_AGENT_MISSING, &["metadata.labels.orloj.dev/agent"]),
             (&codes::POD_CONTAINER_MISSING, &["spec.containers[].name"]),
         ],
+        ..Validation::STRICT
     },
+    edges: &edges::EDGES,
+    by_memory: &edges::BY_MEMORY,
     codes: &codes::ALL,
     in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("orloj/cel.yaml"))),
     definitions: Definitions {
         crds: &[|| packed!("orloj.yaml")],
         hints: include_str!("orloj/hints.yaml"),
         spellings: include_str!("orloj/spellings.yaml"),
-        stand_in: SchemaStandIn {
-            code: &codes::SCHEMA,
-            wrong_type: &codes::SCHEMA,
-            unknown_field: &codes::UNKNOWN_FIELD,
-            as_of: |_| "the CRDs of Orloj's operator",
-            unreleased: &[],
-            moved: |_, _| None,
-            with_status: &[],
-            tolerates: |_, _, _| false,
-            other_release: |_, _| None,
-            old_fields: &[],
-            words: &[],
-        },
+        references: include_str!("orloj/references.yaml"),
+        stand_in: SchemaStandIn::new(
+            &codes::SCHEMA,
+            &codes::UNKNOWN_FIELD,
+            |_| "the CRDs of Orloj's operator",
+        ),
         departed: None,
         aggregated_server: None,
         wait_probes: &[(&api::MEMORY, r#"{"provider":"http"}"#)],
@@ -88,6 +79,7 @@ pub static FAMILY: Family = Family {
     },
     faces: Faces {
         validate: validate::validate,
+        keep: validate::keep_changed,
         default: |_, _| Vec::new(),
         inject: inject::inject,
         involved_object: inject::involved_object,

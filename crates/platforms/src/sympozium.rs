@@ -7,6 +7,7 @@
 mod api;
 pub mod codes;
 mod default;
+mod edges;
 mod inject;
 mod lookup;
 mod validate;
@@ -87,19 +88,13 @@ pub static FAMILY: Family = Family {
         selectors: &api::POD_SELECTORS,
         honour_required: true,
         inject_label_unknown: Some(&codes::INJECT_LABEL_UNKNOWN),
-        known_otherwise: None,
-        about_others: None,
-        declared_namespace: None,
         labels_for_agent: Some(inject::labels_for_agent),
         adds_containers: true,
+        ..Pods::NONE
     },
-    validation: Validation {
-        fails_open: false,
-        open_kinds: &api::SESSIONS,
-        changes_only: false,
-        ratchets: false,
-        reads: READS,
-    },
+    validation: Validation { open_kinds: &api::SESSIONS, reads: READS, ..Validation::STRICT },
+    edges: &edges::EDGES,
+    by_memory: &edges::BY_MEMORY,
     codes: &codes::ALL,
     in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("sympozium/cel.yaml"))),
     definitions: Definitions {
@@ -110,18 +105,13 @@ pub static FAMILY: Family = Family {
         ],
         hints: include_str!("sympozium/hints.yaml"),
         spellings: include_str!("sympozium/spellings.yaml"),
+        references: include_str!("sympozium/references.yaml"),
         stand_in: SchemaStandIn {
-            code: &codes::SCHEMA,
             wrong_type: &codes::TYPE_INVALID,
-            unknown_field: &codes::UNKNOWN_FIELD,
-            as_of: |_| "the CRD of Sympozium 0.10.46",
-            unreleased: &[],
-            moved: |_, _| None,
-            with_status: &[],
             tolerates: validate::definition::tolerates,
-            other_release: |_, _| None,
             old_fields: &api::OLD_FIELDS,
             words: &validate::definition::WORDS,
+            ..SchemaStandIn::new(&codes::SCHEMA, &codes::UNKNOWN_FIELD, |_| "the CRD of Sympozium 0.10.46")
         },
         departed: None,
         aggregated_server: None,
@@ -140,6 +130,7 @@ pub static FAMILY: Family = Family {
     },
     faces: Faces {
         validate: validate::validate,
+        keep: |_, findings| findings,
         default: default::default,
         inject: inject::inject,
         involved_object: inject::involved_object,

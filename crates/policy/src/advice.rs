@@ -6,14 +6,14 @@ use jiff::Timestamp;
 
 use crate::codes::{CONTRADICTION, DEFAULT_OVERLAP, HINT_MISSING, NEVER_APPLIES, PARTIAL, PROMOTED};
 use memgate_model::family::Family;
-use memgate_model::finding::{Code, Finding, Severity};
+use memgate_model::finding::{Finding, Severity};
 use memgate_model::policy::{Policies, Policy, Rule};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 
 use super::coverage::{Coverage, coverage};
-use super::reader::with_field;
+use super::reader::warning;
 use super::values::day;
 
 /// The warnings about a valid policy.
@@ -48,11 +48,6 @@ pub(super) fn about(
     }
     findings.extend(overlaps(policy, others));
     findings
-}
-
-fn warning(code: &'static Code, pointer: Pointer, message: &str) -> Finding {
-    let message = with_field(&pointer, message);
-    Finding::warn(code, pointer, message)
 }
 
 /// What to say about the families that the policy names and that are switched off: a warning if it names no other.

@@ -58,7 +58,7 @@ pub fn coverage(rule: &Rule, kinds: Option<&[String]>, family: &'static Family) 
             has_role |= (asked.is_empty() || tables(role).filter(matched).any(fits))
                 && paths
                     .iter()
-                    .any(|path| is_of_pods(path, role, family) || ViewPath::is_of_every_object(path));
+                    .any(|path| is_without_table(path, role, family) || ViewPath::is_of_every_object(path));
         }
         if rule.by_sources.contains(&role) {
             tables(Role::Memory).filter(|table| !table.unused).for_each(|table| judge_by(table, role));
@@ -75,16 +75,17 @@ pub fn coverage(rule: &Rule, kinds: Option<&[String]>, family: &'static Family) 
 
 /// Whether objects of a platform can refer to one of these kinds, in small letters.
 fn knows(family: &Family, kinds: &[String]) -> bool {
-    let known = family.kinds.validated.iter().chain(family.kinds.watched).chain(family.kinds.fetched);
-    known.into_iter().any(|known| kinds.contains(&known.kind.to_lowercase()))
+    family.kinds.related().any(|known| kinds.contains(&known.kind.to_lowercase()))
 }
 
-/// Whether pods of a platform have a path, which no table of resources has.
-fn is_of_pods(path: &str, role: Role, family: &Family) -> bool {
+/// Whether pods, or memories, of a platform have a path that no table of resources has.
+fn is_without_table(path: &str, role: Role, family: &Family) -> bool {
     role == Role::Pod
         && match path.split('[').next() {
             Some("containers") => family.pods.adds_containers,
             Some("environment") => !family.pods.selectors.is_empty(),
             _ => false,
         }
+        // The table of references has them, and no table of resources.
+        || role == Role::Memory && path == "users" && family.edges.iter().any(|edge| edge.uses_memory)
 }

@@ -152,28 +152,16 @@ pub fn judge<'p>(
 /// What the policies say of a resource whose judging ended early: of each the strictest of its rules. An update that
 /// changes nothing but metadata ratchets.
 fn not_judged(subject: &Subject<'_>, selection: &Selection<'_>, stop: &Stop) -> Judgement {
-    let mut judgement = Judgement::default();
-    let Stop::OverLimit(over) = stop else { return judgement };
+    let Stop::OverLimit(over) = stop else { return Judgement::default() };
     if subject.kind == "Pod" {
-        return judgement;
+        return Judgement::default();
     }
-    let candidate = selection.candidate(subject);
     let is_stored = subject.old.is_some_and(|old| keeps_what_is_read(subject.object.text, old.text));
-    for (policy, matches) in &selection.policies {
-        judgement.policies.push(policy.name.clone());
-        let verdict = |rule| Verdict::new(policy, rule, *matches, subject.occasion, &candidate);
-        let of_resources = policy.rules.iter().filter(|rule| rule.roles.iter().any(|it| *it != Role::Pod));
-        let strictest = of_resources.map(verdict).min_by_key(|verdict| Reverse(verdict.action));
-        let finding = strictest.and_then(|verdict| {
-            let is_stored = is_stored && verdict.ratchets(subject.operation);
-            let message = "cannot be judged: the object is too large";
-            verdict.finding(&over.pointer, message, is_stored)
-        });
-        if let Some(finding) = finding {
-            judgement.add(finding);
-        }
-    }
-    judgement
+    let counts = |rule: &Rule| rule.roles.iter().any(|it| *it != Role::Pod);
+    strictest_of_each(subject, selection, counts, |verdict| {
+        let is_stored = is_stored && verdict.ratchets(subject.operation);
+        verdict.finding(&over.pointer, "cannot be judged: the object is too large", is_stored)
+    })
 }
 
 /// Refuses a pod that is too large to be judged, by each denying policy that has a rule for pods. `is_known` says
@@ -185,19 +173,32 @@ pub fn refuse_unread<'p>(
     pointer: &Pointer,
     is_known: impl Fn(&BTreeMap<String, String>) -> bool,
 ) -> Judgement {
-    let mut judgement = Judgement::default();
     let selection = select(subject, snapshot, state, Question::Pod);
-    let Some(selection) = selection.filter(|_| is_known(subject.object.labels())) else { return judgement };
+    let Some(selection) = selection.filter(|_| is_known(subject.object.labels())) else {
+        return Judgement::default();
+    };
+    let counts = |rule: &Rule| rule.roles.contains(&Role::Pod);
+    strictest_of_each(subject, &selection, counts, |verdict| {
+        let refuses = verdict.action == Action::Deny;
+        refuses.then(|| verdict.finding(pointer, "cannot be judged: the pod is too large", false)).flatten()
+    })
+}
+
+/// Of each policy the finding of its strictest rule that counts.
+fn strictest_of_each(
+    subject: &Subject<'_>,
+    selection: &Selection<'_>,
+    counts: fn(&Rule) -> bool,
+    finding: impl Fn(Verdict<'_>) -> Option<Finding>,
+) -> Judgement {
+    let mut judgement = Judgement::default();
     let candidate = selection.candidate(subject);
     for (policy, matches) in &selection.policies {
         judgement.policies.push(policy.name.clone());
         let verdict = |rule| Verdict::new(policy, rule, *matches, subject.occasion, &candidate);
-        let of_pods = policy.rules.iter().filter(|rule| rule.roles.contains(&Role::Pod)).map(verdict);
-        let refusal = { of_pods }.find(|verdict| verdict.action == Action::Deny).and_then(|verdict| {
-            let message = "cannot be judged: the pod is too large";
-            verdict.finding(pointer, message, false)
-        });
-        if let Some(finding) = refusal {
+        let verdicts = policy.rules.iter().filter(|rule| counts(rule)).map(verdict);
+        let strictest = verdicts.min_by_key(|verdict| Reverse(verdict.action));
+        if let Some(finding) = strictest.and_then(&finding) {
             judgement.add(finding);
         }
     }

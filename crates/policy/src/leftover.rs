@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use crate::codes::{EXEMPTION_EXPIRED, EXEMPTION_REJECTED, EXEMPTION_UNUSED, UNUSED};
 use memgate_model::family::Family;
-use memgate_model::finding::{Code, Finding, Severity};
+use memgate_model::finding::{Finding, Severity};
 use memgate_model::kind::{MEMORY_POLICY, MEMORY_POLICY_EXEMPTION};
 use memgate_model::object::Reference;
 use memgate_model::policy::{Exemption, Policies, Policy};
@@ -15,7 +15,7 @@ use memgate_primitives::pointer::Pointer;
 
 use super::advice;
 use super::exempt::{Rejection, is_current, rejection};
-use super::reader::with_field;
+use super::reader::warning;
 use super::text::plain_name;
 use super::values::day;
 
@@ -119,10 +119,4 @@ pub fn rejected(exemption: &Exemption, policies: &Policies) -> Option<Finding> {
         }
         Rejection::Age => finding("/spec/expiresAt", format!("it lasts longer than policy {shown} accepts")),
     }
-}
-
-fn warning(code: &'static Code, pointer: &str, message: &str) -> Finding {
-    let pointer = Pointer::new(pointer);
-    let message = with_field(&pointer, message);
-    Finding::warn(code, pointer, message)
 }

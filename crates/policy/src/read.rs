@@ -21,7 +21,7 @@ use memgate_primitives::plain_text::quoted;
 use super::defaults;
 use super::names::namespaces;
 use super::reader::{Fields, Reader, Reading};
-use super::values::{DAY, duration, not_a_duration, timestamp};
+use super::values::{DAY, positive, timestamp};
 
 /// The most characters of the name of a policy or exemption.
 pub(super) const MAX_NAME: usize = 63;
@@ -193,14 +193,11 @@ fn terms(reader: &Reader<'_>) -> Option<ExemptionTerms> {
 }
 
 fn max_age(reader: &Reader<'_>) -> Option<i128> {
-    let text = reader.text(64)?;
-    match duration(text) {
-        None => reader.fault(Cause::Invalid, &not_a_duration(text)),
-        Some(age) if age <= 0 => reader.fault(Cause::Invalid, "must be longer than nothing"),
-        Some(age) if age > MAX_AGE => reader.fault(Cause::Invalid, "must be at most 366d"),
-        Some(age) => return Some(age),
+    let (_, age) = positive(reader)?;
+    if age > MAX_AGE {
+        reader.fault(Cause::Invalid, "must be at most 366d");
     }
-    None
+    Some(age).filter(|age| *age <= MAX_AGE)
 }
 
 fn rules(policy: &str, spec: &Fields<'_>) -> Vec<Rule> {

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::codes::INVALID;
 use memgate_model::family::Family;
-use memgate_model::finding::{Cause, Finding};
+use memgate_model::finding::{Cause, Code, Finding};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
@@ -312,6 +312,13 @@ pub(super) fn one_of(names: &[&str]) -> String {
 pub(super) fn with_field(pointer: &Pointer, message: &str) -> String {
     let field = pointer.field();
     if field.is_empty() { message.to_owned() } else { format!("{field}: {message}") }
+}
+
+/// A warning whose message starts with its field.
+pub(super) fn warning(code: &'static Code, pointer: impl Into<Pointer>, message: &str) -> Finding {
+    let pointer = pointer.into();
+    let message = with_field(&pointer, message);
+    Finding::warn(code, pointer, message)
 }
 
 /// Sorts findings by the order of their fields in the object.

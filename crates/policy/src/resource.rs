@@ -8,7 +8,7 @@ use memgate_model::change::only_lets_go;
 use memgate_model::decision::Decision;
 use memgate_model::family::Family;
 use memgate_model::finding::{Finding, Severity};
-use memgate_model::kind::{Kind, MEMORY_POLICY, POLICY_GROUP, POLICY_KINDS};
+use memgate_model::kind::{Kind, MEMORY_POLICY, POLICY_KINDS};
 use memgate_model::plain_value;
 use memgate_model::policy::Policy;
 use memgate_model::reason::Reason;
@@ -23,10 +23,7 @@ use super::reader::sort;
 
 /// The kind of a policy or an exemption; `None` for any other.
 pub fn kind(group: &str, kind: &str) -> Option<&'static Kind> {
-    if group != POLICY_GROUP {
-        return None;
-    }
-    POLICY_KINDS.into_iter().find(|known| known.kind == kind)
+    POLICY_KINDS.into_iter().find(|known| known.is(group, kind))
 }
 
 /// Decides about a policy or an exemption, which may name these platforms. If it exceeds a limit, `budget` has ended;

@@ -16,7 +16,7 @@ const MAX_LIST_BYTES: usize = 1024;
 
 /// A value in quotes; `"…"` when it belongs to another namespace than the subject's.
 pub(super) fn value(judged: &Judged<'_>, text: &str) -> String {
-    if judged.is_foreign() { "\"…\"".to_owned() } else { quoted(text, MAX_VALUE_CHARS) }
+    if judged.is_foreign() { HIDDEN.to_owned() } else { quoted(text, MAX_VALUE_CHARS) }
 }
 
 /// The text in place of a value whose label or annotation has the name of a credential, in quotes.
@@ -24,7 +24,7 @@ pub(super) const HIDDEN: &str = "\"…\"";
 
 /// The name of an object in quotes; `"…"` when it is written in another namespace than the subject's.
 pub(super) fn name(judged: &Judged<'_>, text: &str) -> String {
-    if judged.is_foreign() { "\"…\"".to_owned() } else { plain_name(text) }
+    if judged.is_foreign() { HIDDEN.to_owned() } else { plain_name(text) }
 }
 
 /// The name of an object in quotes, in any namespace.

@@ -3,8 +3,11 @@
 use jiff::Timestamp;
 use jiff::civil::Date;
 
+use memgate_model::finding::Cause;
 use memgate_primitives::duration::nanoseconds;
 use memgate_primitives::plain_text::quoted;
+
+use crate::reader::Reader;
 
 /// Nanoseconds of a second.
 pub(crate) const SECOND: i128 = 1_000_000_000;
@@ -23,9 +26,16 @@ pub fn duration(text: &str) -> Option<i128> {
     }
 }
 
-/// The message about a text that is not a duration.
-pub(crate) fn not_a_duration(text: &str) -> String {
-    format!("{} is not a duration; write it like 720h or 30d", quoted(text))
+/// The duration that a field has, as text and in nanoseconds, if it is longer than nothing.
+pub(crate) fn positive<'v>(reader: &Reader<'v>) -> Option<(&'v str, i128)> {
+    let text = reader.text(64)?;
+    let message = match duration(text) {
+        Some(value) if value > 0 => return Some((text, value)),
+        Some(_) => "must be longer than nothing".to_owned(),
+        None => format!("{} is not a duration; write it like 720h or 30d", quoted(text)),
+    };
+    reader.fault(Cause::Invalid, &message);
+    None
 }
 
 /// A point in time in RFC 3339, with `T` and an offset; `None` for any other text. [`Timestamp`] ends some hours before

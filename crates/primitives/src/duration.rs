@@ -10,10 +10,7 @@ pub fn parse(text: &str) -> Option<Duration> {
 /// Nanoseconds; `None` when Go's `time.ParseDuration` would refuse the text.
 /// Source: Go, package time, `ParseDuration`.
 pub fn nanoseconds(text: &str) -> Option<i64> {
-    let (negative, unsigned) = match text.strip_prefix('-') {
-        Some(rest) => (true, rest),
-        None => (false, text.strip_prefix('+').unwrap_or(text)),
-    };
+    let (negative, unsigned) = signed(text);
     if unsigned == "0" {
         return Some(0);
     }
@@ -47,7 +44,16 @@ fn term(text: &str) -> Option<(i128, &str)> {
     Some((whole.checked_mul(unit)?.checked_add(fraction_of(unit, fraction)?)?, behind))
 }
 
-fn digits(text: &str) -> (&str, &str) {
+/// Whether a number is negative, and the number without its sign.
+pub(crate) fn signed(text: &str) -> (bool, &str) {
+    match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    }
+}
+
+/// The digits with which a text begins, and the rest.
+pub fn digits(text: &str) -> (&str, &str) {
     text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
 }
 

@@ -3,6 +3,7 @@
 //! # Modules
 //!
 //! - [`mod@pointer`]: JSON pointers, and how Kubernetes writes fields.
+//! - [`mod@named`]: closed sets of words.
 //! - [`name`], [`number`], [`duration`], [`quantity`], [`percent`]: texts and values as Kubernetes and Go read them.
 //! - [`glob`], [`members`]: patterns of names; sets and maps that cannot be iterated.
 //! - [`plain_text`], [`credential`]: texts from users as outputs show them, without control characters and credentials.
@@ -20,6 +21,7 @@ pub mod glob;
 pub mod json;
 pub mod members;
 pub mod name;
+pub mod named;
 pub mod number;
 pub mod percent;
 pub mod plain_text;

@@ -1,35 +1,29 @@
 //! Kubernetes quantities, such as the size of a volume or the memory of a container.
 
+use crate::duration::signed;
+
 /// The value in billionths, rounded up as Kubernetes does; `None` if the text is not a quantity. A value
 /// that does not fit counts as the largest number.
 /// Source: k8s.io/apimachinery, `pkg/api/resource/quantity.go`.
 pub fn billionths(text: &str) -> Option<i128> {
-    let (negative, unsigned) = match text.strip_prefix('-') {
-        Some(rest) => (true, rest),
-        None => (false, text.strip_prefix('+').unwrap_or(text)),
-    };
+    let (negative, unsigned) = signed(text);
     let end = unsigned.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(unsigned.len());
     let (number, suffix) = unsigned.split_at(end);
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if fraction.contains('.') || (whole.is_empty() && fraction.is_empty()) {
         return None;
     }
-    let scale = parse_suffix(suffix)?;
+    let (tens, twos) = parse_suffix(suffix)?;
     let digits = format!("{whole}{fraction}");
-    let exponent = scale.tens - i64::try_from(fraction.len()).ok()?;
-    let value = scaled(digits.trim_start_matches('0'), exponent, scale.twos);
+    let exponent = tens - i64::try_from(fraction.len()).ok()?;
+    let value = scaled(digits.trim_start_matches('0'), exponent, twos);
     Some(if negative { -value } else { value })
 }
 
-/// The factor of a suffix: a power of ten, in billionths, times a power of two.
-struct Scale {
-    tens: i64,
-    twos: u32,
-}
-
-fn parse_suffix(suffix: &str) -> Option<Scale> {
-    let tens = |tens| Scale { tens: tens + 9, twos: 0 };
-    let twos = |twos| Scale { tens: 9, twos };
+/// The factor of a suffix: a power of ten, in billionths, and a power of two.
+fn parse_suffix(suffix: &str) -> Option<(i64, u32)> {
+    let tens = |tens| (tens + 9, 0);
+    let twos = |twos| (9, twos);
     Some(match suffix {
         "n" => tens(-9),
         "u" => tens(-6),

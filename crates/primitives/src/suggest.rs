@@ -1,9 +1,11 @@
 //! Suggestions for misspelled words: "did you mean …?"
 
+use std::str::Chars;
+
 /// The candidate that `wrong` most likely stands for, if one is near.
 ///
 /// A candidate is near if it differs only in case, `-` and `_`, or by at most one edit for words under six
-/// characters and two for longer ones.
+/// characters and two for longer ones. Words of one character are all near each other, so none of them is.
 pub fn nearest<'c>(wrong: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     near(wrong, candidates).min_by_key(|(distance, _)| *distance).map(|(_, candidate)| candidate)
 }
@@ -30,17 +32,49 @@ fn near<'c>(
     /// Longer words cannot be names, and comparing them is expensive.
     const MAX_WORD_BYTES: usize = 253;
     let is_name = !wrong.is_empty() && wrong.len() <= MAX_WORD_BYTES;
-    let length = wrong.chars().count();
-    let max_distance = if length < 6 { 1 } else { 2 };
-    // Most names are far from every candidate, and their lengths alone tell.
+    let max_distance = if wrong.chars().count() < 6 { 1 } else { 2 };
     let distance = move |candidate: &str| {
-        let far = candidate.chars().count().abs_diff(length) > max_distance;
-        let plain = if far { usize::MAX } else { strsim::osa_distance(wrong, candidate) };
-        if plain > 1 && normalized(candidate).eq(normalized(wrong)) { 1 } else { plain }
+        let [wrong, candidate] = without_common_start(wrong, candidate);
+        let plain = edits(wrong.chars(), candidate.chars(), max_distance);
+        let is_other_form = || normalized(candidate).eq(normalized(wrong));
+        if plain.is_none_or(|edits| edits > 1) && is_other_form() { Some(1) } else { plain }
     };
-    let candidates = candidates.into_iter().filter(move |_| is_name);
-    let all = candidates.map(move |candidate| (distance(candidate), candidate));
-    all.filter(move |(distance, candidate)| *distance <= max_distance && *candidate != wrong)
+    let is_long = move |candidate: &str| candidate.len().max(wrong.len()) > 1;
+    let candidates = candidates.into_iter();
+    let candidates = candidates.filter(move |it| is_name && *it != wrong && is_long(it));
+    candidates.filter_map(move |candidate| Some((distance(candidate)?, candidate)))
+}
+
+/// What follows the part with which both begin: names of one kind are often long and alike.
+fn without_common_start<'w>(a: &'w str, b: &'w str) -> [&'w str; 2] {
+    let same = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
+    let start = (0..=same).rev().find(|at| a.is_char_boundary(*at) && b.is_char_boundary(*at)).unwrap_or(0);
+    [a, b].map(|word| word.get(start..).unwrap_or_default())
+}
+
+/// How many characters have to be added, left out, replaced or swapped with the next one to make `b` of `a`; `None` for
+/// more than `most`. Nothing is allocated, and the time grows with the length alone.
+fn edits(mut a: Chars<'_>, mut b: Chars<'_>, most: usize) -> Option<usize> {
+    loop {
+        let before = (a.clone(), b.clone());
+        match (a.next(), b.next()) {
+            (None, None) => return Some(0),
+            (one, other) if one == other => {}
+            (one, other) => {
+                let most = most.checked_sub(1)?;
+                let swapped = || {
+                    let [mut a, mut b] = [a.clone(), b.clone()];
+                    (one.is_some() && one == b.next() && other.is_some() && other == a.next())
+                        .then_some((a, b))
+                };
+                let replaced = one.and(other).map(|_| (a.clone(), b.clone()));
+                let left_out = one.map(|_| (a.clone(), before.1));
+                let added = other.map(|_| (before.0, b.clone()));
+                let ways = [swapped(), replaced, left_out, added].into_iter().flatten();
+                return ways.filter_map(|(a, b)| edits(a, b, most)).min().map(|edits| edits + 1);
+            }
+        }
+    }
 }
 
 /// The end of a message that suggests `candidate`; empty for `None`.
@@ -78,6 +112,26 @@ mod tests {
     }
 
     #[test]
+    fn counts_edits_as_strsim_does_up_to_the_most() {
+        let words = |length: u32| {
+            (0..3_u32.pow(length)).map(move |number| {
+                let letter = |at: u32| ['a', 'b', 'é'][(number / 3_u32.pow(at) % 3) as usize];
+                (0..length).map(letter).collect::<String>()
+            })
+        };
+        let all: Vec<String> = (0..=4).flat_map(words).collect();
+        for a in &all {
+            for b in &all {
+                let distance = strsim::osa_distance(a, b);
+                for most in 0..=2 {
+                    let expected = (distance <= most).then_some(distance);
+                    assert_eq!(edits(a.chars(), b.chars(), most), expected, "{a} {b} {most}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn takes_one_only_where_no_other_is_as_near() {
         for (wrong, meant) in
             [("v3", None), ("v11", Some("v1")), ("redsi", Some("redis")), ("orkaa", Some("orka"))]
@@ -85,5 +139,9 @@ mod tests {
             assert_eq!(only_nearest(wrong, ["v1", "v2", "redis", "orka", "ark", "orka"]), meant, "{wrong}");
         }
         assert_eq!(nearest("v3", ["v1", "v2"]), Some("v1"));
+        assert_eq!(nearest("g", ["o"]), None);
+        // Both letters begin with the same byte.
+        assert_eq!(nearest("café", ["cafè"]), Some("cafè"));
+        assert_eq!(nearest("no-tes", ["no-xxxx", "NO_TES"]), Some("NO_TES"));
     }
 }

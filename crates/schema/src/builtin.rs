@@ -9,14 +9,26 @@ use serde_json::{Map, Value, json};
 use crate::crd::CrdVersion;
 use crate::parse;
 
+/// The schema of this kind of Kubernetes itself; `None` for all others.
+pub fn find(group: &str, kind: &str) -> Option<&'static CrdVersion> {
+    match (group, kind) {
+        ("", "Pod") => Some(&POD),
+        ("apps", "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet") | ("batch", "Job") => {
+            Some(&WORKLOAD)
+        }
+        ("batch", "CronJob") => Some(&CRON_JOB),
+        _ => None,
+    }
+}
+
 /// A pod.
-pub(super) static POD: LazyLock<CrdVersion> = LazyLock::new(|| version(POD_SPEC.schema(false)));
+static POD: LazyLock<CrdVersion> = LazyLock::new(|| version(POD_SPEC.schema(false)));
 
 /// A workload whose pod template stands right below its spec.
-pub(super) static WORKLOAD: LazyLock<CrdVersion> = LazyLock::new(|| version(spec_of_template()));
+static WORKLOAD: LazyLock<CrdVersion> = LazyLock::new(|| version(spec_of_template()));
 
 /// A CronJob, in whose Jobs the pod template stands.
-pub(super) static CRON_JOB: LazyLock<CrdVersion> = LazyLock::new(|| {
+static CRON_JOB: LazyLock<CrdVersion> = LazyLock::new(|| {
     let jobs = object([("spec", spec_of_template())], false, &["spec"]);
     version(object([("jobTemplate", jobs)], false, &["jobTemplate"]))
 });

@@ -64,8 +64,9 @@ pub(super) fn rules(schema: &Json) -> Vec<CelRule> {
     rules.into_iter().flatten().filter_map(rule).collect()
 }
 
-/// What the rules of each object may cost in a run with so many.
-pub(super) fn allowance(objects: usize) -> u64 {
+/// What the rules in CEL of each object may cost in a run with so many objects: less, the more there are, so that all
+/// together are bounded, and it does not matter which comes first.
+pub fn allowance(objects: usize) -> u64 {
     let share = MAX_COST_OF_RUN / u64::try_from(objects).unwrap_or(u64::MAX).max(1);
     share.min(MAX_COST)
 }

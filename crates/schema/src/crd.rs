@@ -10,6 +10,7 @@ use serde_json::Value;
 
 pub use crate::program::Read;
 use crate::program::{self, Program};
+use memgate_primitives::named::named;
 use memgate_primitives::pointer::Pointer;
 
 /// The definition of one kind.
@@ -143,41 +144,27 @@ impl PartialEq for CelRule {
     }
 }
 
-/// The JSON types that a value may have.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub enum JsonTypes {
-    /// Any type.
-    #[default]
-    Any,
-    /// A string.
-    Text,
-    /// A whole number.
-    Integer,
-    /// A number.
-    Number,
-    /// `true` or `false`.
-    Boolean,
-    /// A list.
-    List,
-    /// An object.
-    Object,
-    /// A whole number or a string.
-    IntOrString,
-}
-
-impl JsonTypes {
-    /// The name as the apiserver's messages say it; empty for any type.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Any => "",
-            Self::Text => "string",
-            Self::Integer => "integer",
-            Self::Number => "number",
-            Self::Boolean => "boolean",
-            Self::List => "array",
-            Self::Object => "object",
-            Self::IntOrString => "integer,string",
-        }
+named! {
+    /// The JSON types that a value may have.
+    #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+    pub enum JsonTypes {
+        /// Any type.
+        #[default]
+        Any = "",
+        /// A string.
+        Text = "string",
+        /// A whole number.
+        Integer = "integer",
+        /// A number.
+        Number = "number",
+        /// `true` or `false`.
+        Boolean = "boolean",
+        /// A list.
+        List = "array",
+        /// An object.
+        Object = "object",
+        /// A whole number or a string.
+        IntOrString = "integer,string",
     }
 }
 

@@ -1,12 +1,5 @@
 //! Regular expressions of Go, which definitions are written in, in the syntax of the crate `regex`.
 
-use regex::{Regex, RegexBuilder};
-
-/// Compiles a pattern up to so many bytes; `None` if it is not valid, or larger.
-pub(crate) fn compile(pattern: &str, bytes: usize) -> Option<Regex> {
-    RegexBuilder::new(&translate(pattern)).size_limit(bytes).build().ok()
-}
-
 /// A pattern of Go in the syntax of the crate `regex`. They differ in that classes as `\d` are ASCII in Go, and
 /// in which characters have no special meaning.
 pub(crate) fn translate(pattern: &str) -> String {

@@ -6,7 +6,7 @@
 //! CRD ──read──▶ Crd      JSON ──document──▶ as it would be stored ──check──▶ Violations
 //! ```
 //!
-//! 1. `parse` reads a definition into a [`Crd`]; `builtin` has the kinds of Kubernetes itself ([`BuiltinKind`]).
+//! 1. `parse` reads a definition into a [`crd::Crd`]; `builtin` has the kinds of Kubernetes itself ([`builtin_version`]).
 //! 2. `read` reads an object into a [`Document`], a tree of what the schema knows.
 //! 3. `check`, `scalar` (with `formats`) and `metadata` compare it with the schema.
 //! 4. `cel` evaluates the rules of the definition.
@@ -36,12 +36,13 @@ pub mod violation;
 
 use std::sync::LazyLock;
 
-use serde_json::Value;
-
-use crate::crd::{Crd, CrdVersion, SchemaNode};
+use crate::crd::{CrdVersion, SchemaNode};
 use memgate_primitives::budget::Budget;
 
+pub use self::builtin::find as builtin_version;
+pub use self::cel::allowance;
 pub use self::node::{Document, UnknownField};
+pub use self::parse::crd as read;
 use self::place::Place;
 pub use self::violation::Violations;
 
@@ -54,48 +55,6 @@ pub struct NewObject<'n> {
     pub namespaced: bool,
     /// Whether the name is a part of host names, without dots, as that of a Namespace is.
     pub name_is_label: bool,
-}
-
-/// A kind of Kubernetes itself in which memory is looked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BuiltinKind {
-    /// A pod.
-    Pod,
-    /// A workload with a pod template right below its spec.
-    Workload,
-    /// A CronJob.
-    CronJob,
-}
-
-impl BuiltinKind {
-    /// The kind of this group and name; `None` for all others.
-    pub fn find(group: &str, kind: &str) -> Option<Self> {
-        match (group, kind) {
-            ("", "Pod") => Some(Self::Pod),
-            ("apps", "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet") | ("batch", "Job") => {
-                Some(Self::Workload)
-            }
-            ("batch", "CronJob") => Some(Self::CronJob),
-            _ => None,
-        }
-    }
-
-    /// Its only version, with what an apiserver must be able to decode.
-    pub fn version(self) -> &'static CrdVersion {
-        match self {
-            Self::Pod => &builtin::POD,
-            Self::Workload => &builtin::WORKLOAD,
-            Self::CronJob => &builtin::CRON_JOB,
-        }
-    }
-}
-
-/// Reads a CustomResourceDefinition.
-///
-/// # Errors
-/// A message, when it has no group, no kind or no version with a schema.
-pub fn read(value: &Value) -> Result<Crd, String> {
-    parse::crd(value)
 }
 
 /// The status, where a version has a subresource for it.
@@ -164,12 +123,6 @@ pub fn check_rules<'d>(
 ) {
     let root = Place::root(&object.root, old.map(|old| &old.root));
     cel::check(&root, object.bytes, &version.schema, allowance, found);
-}
-
-/// What the rules in CEL of each object may cost in a run with so many objects: less, the more there are, so that all
-/// together are bounded, and it does not matter which comes first.
-pub fn allowance(objects: usize) -> u64 {
-    cel::allowance(objects)
 }
 
 /// Notes everything that the apiserver refuses in the metadata of a new object, or of an update. `old` is the

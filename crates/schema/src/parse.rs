@@ -11,9 +11,13 @@ use crate::crd::{
     Pattern, SchemaNode, TextRules,
 };
 use crate::formats;
+use memgate_primitives::duration::digits;
 
-/// Reads a definition of `apiextensions.k8s.io/v1`.
-pub(super) fn crd(value: &Value) -> Result<Crd, String> {
+/// Reads a CustomResourceDefinition of `apiextensions.k8s.io/v1`.
+///
+/// # Errors
+/// A message, when it has no group, no kind or no version with a schema.
+pub fn crd(value: &Value) -> Result<Crd, String> {
     let name = text(value, "/metadata/name").unwrap_or("without a name");
     let needed = |pointer: &str, field: &str| {
         let found = text(value, pointer).filter(|text| !text.is_empty());
@@ -63,10 +67,6 @@ fn priority(name: &str) -> (u8, u64, u64, Reverse<String>) {
         }
     }
     other
-}
-
-fn digits(text: &str) -> (&str, &str) {
-    text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
 }
 
 /// One schema. The recursion is bounded by the depth of the manifest.
@@ -169,15 +169,8 @@ fn object_rules(value: &Value) -> ObjectRules {
 }
 
 fn types(value: &Value) -> JsonTypes {
-    match text(value, "/type") {
-        Some("string") => JsonTypes::Text,
-        Some("integer") => JsonTypes::Integer,
-        Some("number") => JsonTypes::Number,
-        Some("boolean") => JsonTypes::Boolean,
-        Some("array") => JsonTypes::List,
-        Some("object") => JsonTypes::Object,
-        Some(_) | None => JsonTypes::Any,
-    }
+    let found = text(value, "/type").and_then(JsonTypes::from_name);
+    found.filter(|types| *types != JsonTypes::IntOrString).unwrap_or_default()
 }
 
 fn list_type(value: &Value) -> ListType {

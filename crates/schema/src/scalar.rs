@@ -111,21 +111,13 @@ pub(super) fn number<'d>(number: &Number, schema: &'d SchemaNode) -> Option<Rule
     }
     // The apiserver compares an integer with the whole part of a bound.
     let bound = |bound: Bound| {
-        if number.is_i64() && schema.types != JsonTypes::Integer { bound.value.trunc() } else { bound.value }
+        let truncates = number.is_i64() && schema.types != JsonTypes::Integer;
+        Bound { value: if truncates { bound.value.trunc() } else { bound.value }, ..bound }
     };
-    if let Some(min) = rules.min {
-        let (bound, exclusive) = (bound(min), min.exclusive);
-        if float < bound || exclusive && float <= bound {
-            return Some(Rule::Least { bound, exclusive });
-        }
-    }
-    if let Some(max) = rules.max {
-        let (bound, exclusive) = (bound(max), max.exclusive);
-        if float > bound || exclusive && float >= bound {
-            return Some(Rule::Most { bound, exclusive });
-        }
-    }
-    None
+    let is_below = |min: &Bound| float < min.value || min.exclusive && float <= min.value;
+    let is_above = |max: &Bound| float > max.value || max.exclusive && float >= max.value;
+    let least = rules.min.map(bound).filter(is_below).map(Rule::Least);
+    least.or_else(|| rules.max.map(bound).filter(is_above).map(Rule::Most))
 }
 
 /// Whether some part of a text matches. A pattern that cannot be read refuses nothing: the apiserver would not

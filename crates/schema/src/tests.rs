@@ -1,9 +1,10 @@
 //! Rules of schemas one by one, with the words of an apiserver.
 
 use super::*;
+use crate::crd::Crd;
 use crate::violation::message;
 use memgate_primitives::members::Members;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// A definition whose `spec` has this schema.
 fn version_with(spec: &Value) -> Crd {

@@ -6,7 +6,7 @@ use std::mem::{Discriminant, discriminant};
 
 use serde_json::Value;
 
-use crate::crd::CelRule;
+use crate::crd::{Bound, CelRule};
 use crate::metadata_fault::Fault;
 use crate::node::Node;
 use crate::place::Place;
@@ -66,19 +66,9 @@ pub enum Rule<'d> {
     /// A number that is not a multiple of this one.
     MultipleOf(f64),
     /// A number that is too small.
-    Least {
-        /// The bound.
-        bound: f64,
-        /// Whether the bound itself is too small.
-        exclusive: bool,
-    },
+    Least(Bound),
     /// A number that is too large.
-    Most {
-        /// The bound.
-        bound: f64,
-        /// Whether the bound itself is too large.
-        exclusive: bool,
-    },
+    Most(Bound),
     /// None of several schemas holds.
     AnyOf,
     /// Not exactly one of several schemas holds, but so many.
@@ -223,8 +213,8 @@ pub fn message(violation: &SchemaViolation<'_>) -> String {
         Rule::Format(name) => must(format!("have the format {name}")),
         Rule::Size(type_name, format) => must(format!("be of type {type_name} with format {format}")),
         Rule::MultipleOf(factor) => must(format!("be a multiple of {factor}")),
-        Rule::Least { bound, exclusive } => must(format!("be greater than {}{bound}", or_equal(exclusive))),
-        Rule::Most { bound, exclusive } => must(format!("be less than {}{bound}", or_equal(exclusive))),
+        Rule::Least(bound) => must(format!("be greater than {}{}", or_equal(bound), bound.value)),
+        Rule::Most(bound) => must(format!("be less than {}{}", or_equal(bound), bound.value)),
         Rule::AnyOf => format!("{field}: fits none of the forms that its schema allows (anyOf)"),
         Rule::OneOf(0) => format!("{field}: fits none of the forms that its schema allows (oneOf)"),
         Rule::OneOf(many) => {
@@ -259,8 +249,8 @@ fn cel_text(text: &str) -> Cow<'_, str> {
     cut(text.trim(), MAX_CHARS)
 }
 
-const fn or_equal(exclusive: bool) -> &'static str {
-    if exclusive { "" } else { "or equal to " }
+const fn or_equal(bound: Bound) -> &'static str {
+    if bound.exclusive { "" } else { "or equal to " }
 }
 
 /// The allowed values as messages show them, and how many more there are.

@@ -17,7 +17,7 @@ use axum::routing::get;
 
 use crate::connection_limiter::ConnectionLimiter;
 use crate::lookup::Lookups;
-use crate::metrics::{CONTENT_TYPE as METRICS_TYPE, Metrics};
+use crate::metrics::{CONTENT_TYPE as METRICS_TYPE, Metrics, number};
 use crate::router::AppState;
 use crate::shutdown::Drain;
 use memgate_certs::metrics::CertKind;
@@ -108,9 +108,9 @@ impl Health {
 
     /// Sets the gauges that are measured at each scrape.
     fn update_gauges(&self) {
-        self.metrics.set_ready(self.is_ready());
-        self.metrics.admission.set_bytes_in_flight(self.app.concurrency.bytes_in_use());
-        self.metrics.connections.set(i64::try_from(self.connections.open()).unwrap_or(i64::MAX));
+        self.metrics.ready.set(i64::from(self.is_ready()));
+        self.metrics.admission.bytes_in_flight.set(number(self.app.concurrency.bytes_in_use()));
+        self.metrics.connections.set(number(self.connections.open()));
         if let Some(validity) = self.certificate.validity() {
             self.metrics.certs.set_validity(CertKind::Leaf, validity);
         }
@@ -120,7 +120,7 @@ impl Health {
         let handler = &self.app.handler;
         self.metrics.policies.set(&handler.store.snapshot().policies, handler.clock.timestamp());
         let (bytes, not_held) = handler.store.holdings();
-        self.metrics.set_store_bytes(bytes);
+        self.metrics.store_bytes.set(number(bytes));
         for (family, objects, age) in handler.store.stats() {
             let kinds = family.kinds.watched.iter();
             let not_held = kinds.filter_map(|kind| not_held.get(kind)).sum();

@@ -44,7 +44,7 @@ pub(super) struct Metrics {
     pub(super) admission: AdmissionMetrics,
     store_objects: Gauges,
     store_age: Gauges<Seconds>,
-    store_bytes: Gauge,
+    pub(super) store_bytes: Gauge,
     store_not_held: Gauges,
     lookups: Counters<1>,
     events: Counters<1>,
@@ -53,7 +53,7 @@ pub(super) struct Metrics {
     handshakes: Counters<1>,
     pub(super) connections: Gauge,
     pub(super) certs: Arc<CertMetrics>,
-    ready: Gauge,
+    pub(super) ready: Gauge,
     trace_spans: Counters<1>,
 }
 
@@ -122,22 +122,12 @@ impl Metrics {
         self.trace_spans.get_or_create(&[result.label()]).inc_by(spans);
     }
 
-    /// Sets whether reviews should be sent here.
-    pub(super) fn set_ready(&self, ready: bool) {
-        self.ready.set(i64::from(ready));
-    }
-
     /// Sets how many objects of a family are cached, how many are not held, and how old the cache may be.
     pub(super) fn set_store(&self, family: &'static Family, objects: usize, not_held: usize, age: Duration) {
         let family = [("family", family.name)];
         self.store_objects.get_or_create(&family).set(number(objects));
         self.store_not_held.get_or_create(&family).set(number(not_held));
         self.store_age.get_or_create(&family).set(age.as_secs_f64());
-    }
-
-    /// Sets how many bytes the state takes.
-    pub(super) fn set_store_bytes(&self, bytes: usize) {
-        self.store_bytes.set(number(bytes));
     }
 
     /// All series as text.
@@ -212,6 +202,6 @@ fn add_results<const N: usize>(
 }
 
 /// The value of a gauge.
-fn number(count: usize) -> i64 {
+pub(super) fn number(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }

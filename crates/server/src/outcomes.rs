@@ -43,7 +43,7 @@ fn decisions(call: Phase) -> impl Iterator<Item = RequestLabels> {
             verdicts.iter().map(move |verdict| RequestLabels { webhook, operation, verdict, reason })
         })
     };
-    Reason::all().flat_map(move |reason| rows(reason).iter().flat_map(move |row| of(reason, row)))
+    Reason::ALL.into_iter().flat_map(move |reason| rows(reason).iter().flat_map(move |row| of(reason, row)))
 }
 
 /// The results of requests that are decided for this reason. Findings about a pod belong to the mutating call, all others
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn has_every_reason_of_an_answer() {
         let seen: BTreeSet<&str> = all().map(|labels| labels.reason).collect();
-        for reason in Reason::all() {
+        for reason in Reason::ALL {
             let is_answer = !matches!(reason, Reason::Unreadable | Reason::Cancelled);
             assert_eq!(seen.contains(reason.name()), is_answer, "{reason:?}");
         }

@@ -98,7 +98,7 @@ async fn respond(app: &AppState, request: Request, caller: Option<&Caller>) -> R
             (labels, reject(&rejection, body).await)
         }
     };
-    in_flight.answered();
+    in_flight.unanswered = None;
     app.metrics.admission.count_request(labels, began.elapsed());
     trace.end(&labels);
     response
@@ -226,10 +226,6 @@ impl<'m> InFlight<'m> {
     fn new(metrics: &'m Metrics, unanswered: Option<&'static str>) -> Self {
         metrics.admission.in_flight.inc();
         Self { metrics, unanswered }
-    }
-
-    fn answered(&mut self) {
-        self.unanswered = None;
     }
 }
 

@@ -13,7 +13,6 @@
 //! known finding stays known when its object moves. An entry without a finding is a finding itself, so a baseline only
 //! shrinks.
 
-use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -24,8 +23,9 @@ use serde_json::{Value, json};
 use crate::errors::{error_at, error_in};
 use crate::judge::Checked;
 use crate::notices::Notice;
+use crate::report::json::without_nulls;
 use crate::report::{ObjectRef, counted};
-use crate::suppress::{Identity, KnownFindings, each, is_judged, known, not_shown, suppress};
+use crate::suppress::{Identity, KnownFindings, each, is_judged, known, suppress};
 use crate::texts::{DEFAULT_MAX_BYTES, source};
 use memgate_manifest::document::{Document, values};
 use memgate_manifest::error::Error;
@@ -116,43 +116,34 @@ impl Baseline {
 
 /// The text of a baseline with all findings that are not notes yet. They become notes.
 pub fn record(checked: &mut Checked, identities: &[Identity]) -> String {
-    let mut new = KnownFindings::default();
-    let mut all = identities.iter();
+    let (mut new, mut all) = (Vec::new(), identities.iter());
     each(checked, |_, finding| {
-        if let Some(identity) = all.next().filter(|_| finding.severity != Severity::Note) {
-            new.add(identity, 1);
-        }
+        new.extend(all.next().filter(|_| finding.severity != Severity::Note).cloned());
     });
-    for (identity, count) in not_shown(checked) {
-        new.add(&identity, count);
-    }
+    let new = known(checked, &new);
     suppress(checked, identities, &mut known(checked, identities), REASON);
     text(&new)
 }
 
 /// The text of a baseline with these entries.
 fn text(entries: &KnownFindings) -> String {
-    let mut text = format!("{{\n  \"schemaVersion\": {SCHEMA_VERSION},\n  \"findings\": [");
-    let mut separator = "\n    ";
-    for (identity, count) in &entries.0 {
+    let entry = |(identity, count): (&Identity, &usize)| {
         let Identity { object_ref, pointer, code, severity } = identity;
         let ObjectRef { kind, namespace, name, set, .. } = object_ref;
-        let mut entry = json!({
+        let entry = without_nulls(json!({
             "fingerprint": identity.fingerprint(),
             "code": code,
             "severity": severity.name(),
             "object": {"group": object_ref.group(), "kind": **kind, "namespace": **namespace, "name": **name},
             "pointer": pointer.as_str(),
             "count": count,
-        });
-        if let Some(entry) = entry.as_object_mut().filter(|_| !set.is_empty()) {
-            entry.insert("set".to_owned(), json!(**set));
-        }
-        let _infallible = write!(text, "{separator}{entry}");
-        separator = ",\n    ";
-    }
-    text.push_str(if entries.0.is_empty() { "]\n}\n" } else { "\n  ]\n}\n" });
-    text
+            "set": Some(&**set).filter(|set| !set.is_empty()),
+        }));
+        format!("\n    {entry}")
+    };
+    let lines = entries.0.iter().map(entry).collect::<Vec<_>>().join(",");
+    let end = if lines.is_empty() { "" } else { "\n  " };
+    format!("{{\n  \"schemaVersion\": {SCHEMA_VERSION},\n  \"findings\": [{lines}{end}]\n}}\n")
 }
 
 /// A finding in the file.
@@ -160,7 +151,7 @@ fn text(entries: &KnownFindings) -> String {
 struct WrittenEntry {
     fingerprint: String,
     code: String,
-    severity: WrittenSeverity,
+    severity: String,
     object: WrittenObject,
     #[serde(default)]
     set: String,
@@ -174,13 +165,6 @@ struct WrittenObject {
     kind: String,
     namespace: String,
     name: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum WrittenSeverity {
-    Deny,
-    Warn,
 }
 
 /// Reads a baseline.
@@ -220,10 +204,9 @@ fn entry(document: &Document, value: &Value, at: &Pointer) -> Result<BaselineEnt
     let damaged = "this is not an entry that --write-baseline wrote; write the baseline anew";
     let written = WrittenEntry::deserialize(value).map_err(|_| failed(damaged.to_owned()))?;
     let WrittenObject { group, kind, namespace, name } = written.object;
-    let severity = match written.severity {
-        WrittenSeverity::Deny => Severity::Deny,
-        WrittenSeverity::Warn => Severity::Warn,
-    };
+    let mut severities = [Severity::Deny, Severity::Warn].into_iter();
+    let severity = severities.find(|severity| severity.name() == written.severity);
+    let severity = severity.ok_or_else(|| failed(damaged.to_owned()))?;
     let object_ref = ObjectRef {
         api_version: (group + "/").into(),
         kind: kind.into(),

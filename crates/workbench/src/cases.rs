@@ -17,6 +17,7 @@ use crate::inputs::Inputs;
 use crate::load::{self, load};
 use crate::notices::unreadable_errors;
 use crate::objects::is_checked;
+use crate::places::Part;
 use crate::plan::Plan;
 use crate::read::collect;
 use crate::report::cases::{CaseReport, CaseResult, RuleCoverage};
@@ -166,14 +167,14 @@ fn run_document(
         }
         let list = case.pointer.key("state");
         let errors = case.state.iter().enumerate().flat_map(|(index, value)| {
-            unreadable_errors(document, &list.index(index), value, &base.settings)
+            unreadable_errors(Part { document, within: &list.index(index), value }, &base.settings)
         });
         let known = run.inputs.errors.len();
         run.inputs.errors.extend(errors);
         if run.inputs.errors.len() > known {
             continue;
         }
-        let CaseAnswer { outcome, decision, policies } = match answer(&case, base) {
+        let (outcome, decision, policies) = match answer(&case, base) {
             Ok(answer) => answer,
             Err(error) => {
                 let message = format!("failed to run the case {}: {error}", case.name);
@@ -217,13 +218,8 @@ fn unjudged_kind(case: &Case) -> Option<String> {
     (!is_checked(group, kind)).then(|| format!("{api_version} {kind}"))
 }
 
-/// What memgate decides about a case.
-struct CaseAnswer {
-    outcome: CaseOutcome,
-    decision: Decision,
-    /// The policies in the state of the case.
-    policies: Arc<Policies>,
-}
+/// What memgate decides about a case, and the policies in its state.
+type CaseAnswer = (CaseOutcome, Decision, Arc<Policies>);
 
 /// Decides about a case, with `base` below its own state.
 fn answer(case: &Case, base: &Snapshot) -> Result<CaseAnswer, Box<dyn Error>> {
@@ -235,7 +231,7 @@ fn answer(case: &Case, base: &Snapshot) -> Result<CaseAnswer, Box<dyn Error>> {
     let admitted = admission::admit(&review.request, &snapshot)?;
     let answer: Value = serde_json::from_slice(&admission::review_of(&review, &admitted))?;
     let outcome = CaseOutcome::from_review(&answer, case.object.as_ref())?;
-    Ok(CaseAnswer { outcome, decision: admitted.decision, policies: snapshot.policies })
+    Ok((outcome, admitted.decision, snapshot.policies))
 }
 
 /// Counts by policy and rule: the cases that the policy judges, and those in which the rule fired.

@@ -2,13 +2,14 @@
 //!
 //! The manifest is read back as an exemption, so that it is refused here for the same reasons as in a cluster.
 
+use crate::report::json::without_nulls;
 use jiff::{SignedDuration, Timestamp};
 use memgate_model::kind::{MEMORY_POLICY_EXEMPTION, NAMESPACE};
 use memgate_model::policy::{Exemption, Policies, Policy};
 use memgate_policy::leftover::rejected;
 use memgate_policy::read;
 use memgate_primitives::suggest::{did_you_mean, nearest};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// Nanoseconds of an hour.
 const HOUR: i128 = 3600 * 1_000_000_000;
@@ -95,18 +96,16 @@ fn manifest(request: &ExemptionRequest<'_>) -> Result<Value, Vec<String>> {
         .checked_add(SignedDuration::from_secs(seconds))
         .map_err(|_| vec!["--ttl leads beyond the year 9999; use a shorter one".to_owned()])?;
     let own = request.name.map_or_else(|| default_name(request), str::to_owned);
-    let mut spec = Map::new();
-    spec.insert("policy".to_owned(), json!(request.policy));
-    spec.insert("rules".to_owned(), json!(request.rules));
-    spec.insert("target".to_owned(), json!({"namespaces": [namespace], "kinds": [kind], "names": [name]}));
-    spec.insert("reason".to_owned(), json!(request.reason));
-    for (field, text) in [("ticket", request.ticket), ("approvedBy", request.approved_by)] {
-        if let Some(text) = text {
-            spec.insert(field.to_owned(), json!(text));
-        }
-    }
-    spec.insert("from".to_owned(), json!(request.from.to_string()));
-    spec.insert("expiresAt".to_owned(), json!(expires_at.to_string()));
+    let spec = without_nulls(json!({
+        "policy": request.policy,
+        "rules": request.rules,
+        "target": {"namespaces": [namespace], "kinds": [kind], "names": [name]},
+        "reason": request.reason,
+        "ticket": request.ticket,
+        "approvedBy": request.approved_by,
+        "from": request.from.to_string(),
+        "expiresAt": expires_at.to_string(),
+    }));
     Ok(json!({
         "apiVersion": MEMORY_POLICY_EXEMPTION.api_version(),
         "kind": MEMORY_POLICY_EXEMPTION.kind,

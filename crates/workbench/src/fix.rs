@@ -16,7 +16,7 @@ use memgate_manifest::fix::{Fixed, TextFix, fix};
 use memgate_manifest::mask;
 use memgate_manifest::place::LastSource;
 use memgate_manifest::source::Source;
-use memgate_model::finding::{Finding, Severity};
+use memgate_model::finding::{Details, Finding, Severity};
 use memgate_primitives::fix::Fix;
 use memgate_primitives::pointer::{Pointer, list_index};
 
@@ -108,40 +108,49 @@ fn fix_all(checked: &Checked) -> Vec<FixedFile> {
         let source = Arc::as_ptr(decided.object.place.source());
         // Two sets may have judged the same object.
         let is_new = |fix: &TextFix<'_>| seen.insert((source, fix.place.start(), fix.pointer.clone()));
-        by_source.entry(source).or_default().extend(fixes(decided).filter(is_new));
+        let fixes = fixes_by_finding(decided, ONLY_ONE).map(|(_, fix)| fix);
+        by_source.entry(source).or_default().extend(fixes.filter(is_new));
     }
     let mut last = LastSource::default();
     let fixed = |source: &Arc<Source>| {
         let fixes = by_source.get(&Arc::as_ptr(source))?;
         last.is_now(fixes.first()?.place);
         let Fixed { text, made } = fix(source, fixes);
-        let count = made.into_iter().filter(|made| *made).count();
+        let count = made.into_iter().flatten().count();
         (count > 0).then(|| FixedFile { source: Arc::clone(source), text, count })
     };
     checked.inputs.sources.iter().filter_map(fixed).collect()
 }
 
-/// The file of a source with the fix of one finding, if that can be made.
-pub fn fix_one(checked: &Checked, source: &Arc<Source>, finding: &Finding) -> Option<FixedFile> {
+/// The file of a source with one fix of a finding, if that can be made.
+pub fn fix_one(
+    checked: &Checked,
+    source: &Arc<Source>,
+    finding: &Finding,
+    choose: ChooseFix,
+) -> Option<FixedFile> {
     let of_source = checked.decided.iter().filter(|it| Arc::ptr_eq(it.object.place.source(), source));
-    let (_, wanted) = of_source.flat_map(fixes_by_finding).find(|(of, _)| std::ptr::eq(*of, finding))?;
+    let mut wanted = of_source.flat_map(|decided| fixes_by_finding(decided, choose));
+    let (_, wanted) = wanted.find(|(of, _)| std::ptr::eq(*of, finding))?;
     let Fixed { text, made } = fix(source, &[wanted]);
-    made.contains(&true).then(|| FixedFile { source: Arc::clone(source), text, count: 1 })
+    (!made.contains(&None)).then(|| FixedFile { source: Arc::clone(source), text, count: 1 })
 }
 
-/// The fixes of one object.
-fn fixes(decided: &Decided) -> impl Iterator<Item = TextFix<'_>> {
-    fixes_by_finding(decided).map(|(_, fix)| fix)
-}
+/// Chooses a fix of a finding.
+pub type ChooseFix = fn(Details) -> Option<Fix>;
 
-/// Each finding of one object that has a fix.
-fn fixes_by_finding(decided: &Decided) -> impl Iterator<Item = (&Finding, TextFix<'_>)> {
+/// The fix with the only correct value.
+pub const ONLY_ONE: ChooseFix = |details| details.fix;
+
+/// The fix with the value that may be meant.
+pub const MEANT: ChooseFix = |details| details.meant.map(Fix::Text);
+
+/// Each finding of one object that has a fix of this choice.
+fn fixes_by_finding(decided: &Decided, choose: ChooseFix) -> impl Iterator<Item = (&Finding, TextFix<'_>)> {
     let object = &decided.object;
-    let of_object = decided.admitted.decision.findings.iter();
-    let of_object = of_object.map(|finding| (finding, object.in_document(&finding.pointer)));
-    let all = of_object.chain(decided.of_form.iter().map(|finding| (finding, finding.pointer.clone())));
-    all.filter(|(finding, _)| finding.severity != Severity::Note).filter_map(|(finding, pointer)| {
-        let fix = finding.details().into_owned().fix?;
+    let all = decided.located_findings();
+    all.filter(|(finding, _)| finding.severity != Severity::Note).filter_map(move |(finding, pointer)| {
+        let fix = choose(finding.details().into_owned())?;
         let pointer = if fix == Fix::RemoveRepeated { element(&pointer) } else { pointer };
         Some((finding, TextFix { place: &object.place, pointer, fix }))
     })

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use crate::inputs::Inputs;
+use crate::objects::UndecidedObject;
 use crate::report::diff::describe_origin;
 use crate::report::{at_line_start, plain};
 use memgate_core::decide::origins::{Given, Item, marked_by, origins};
@@ -28,16 +29,13 @@ pub struct DescribedPod {
 
 /// Describes the additions to each pod and pod template of the inputs.
 pub fn describe_all(inputs: &Inputs) -> Vec<DescribedPod> {
-    let describe_one = |title: String, text: &str, namespace: &str| {
-        let pod = serde_json::from_str(text).ok()?;
-        Some(describe(&title, &pod, namespace, &inputs.snapshot))
-    };
-    let pods = inputs.objects.iter().filter(|undecided| undecided.request().is_pod());
-    pods.filter_map(|undecided| {
+    let described = |undecided: &UndecidedObject| {
         let request = undecided.request();
-        describe_one(undecided.object.object_ref.title(), request.object?, &request.namespace)
-    })
-    .collect()
+        let pod = serde_json::from_str(request.object.filter(|_| request.is_pod())?).ok()?;
+        let title = undecided.object.object_ref.title();
+        Some(describe(&title, &pod, &request.namespace, &inputs.snapshot))
+    };
+    inputs.objects.iter().filter_map(described).collect()
 }
 
 /// Describes the additions to a pod of this namespace.

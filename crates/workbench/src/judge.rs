@@ -1,5 +1,7 @@
 //! Decides about every object of the inputs, as both webhook calls would.
 
+mod cause;
+
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -57,7 +59,7 @@ pub struct Checked {
 impl Checked {
     /// Adds the note about what a later step fills in, one for all objects.
     pub fn note_later(&mut self) {
-        let judged = self.decided.iter().filter(|decided| decided.is_judged()).map(|it| &it.object);
+        let judged = self.decided.iter().filter(|decided| decided.is_judged).map(|it| &it.object);
         let later = judged.filter_map(|it| Some((&it.place, it.later.as_deref()?)));
         // A file may be in several sets.
         let (mut seen, mut count, mut first) = (BTreeSet::new(), 0, None);
@@ -104,7 +106,8 @@ pub struct Decided {
     /// The findings of an apiserver about a pod and its workload, made before it calls memgate; pointers are those in the
     /// document.
     pub of_form: Vec<Finding>,
-    judged: bool,
+    /// Whether this counts as checked: an enabled family or a policy judged it, or it was denied.
+    pub is_judged: bool,
 }
 
 impl Decided {
@@ -115,18 +118,16 @@ impl Decided {
             && self.of_form.iter().all(|finding| finding.severity != Severity::Deny)
     }
 
-    /// Whether this counts as checked: an enabled family or a policy judged it, or it was denied.
-    pub fn is_judged(&self) -> bool {
-        self.judged
-    }
-
     /// The findings that are shown.
     pub fn findings(&self) -> impl Iterator<Item = &Finding> {
         self.admitted.decision.findings.iter().chain(&self.of_form)
     }
 
-    fn has_findings(&self) -> bool {
-        !self.admitted.decision.findings.is_empty() || !self.of_form.is_empty()
+    /// The findings with their places in the document.
+    pub(crate) fn located_findings(&self) -> impl Iterator<Item = (&Finding, Pointer)> {
+        let of_object = self.admitted.decision.findings.iter();
+        let of_object = of_object.map(|finding| (finding, self.object.in_document(&finding.pointer)));
+        of_object.chain(self.of_form.iter().map(|finding| (finding, finding.pointer.clone())))
     }
 }
 
@@ -149,7 +150,7 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
             Ok(mut decided) => {
                 used.policies.extend(decided.admitted.decision.policies.iter().cloned());
                 used.exemptions.extend(decided.admitted.decision.exemptions.iter().cloned());
-                if !decided.is_judged() {
+                if !decided.is_judged {
                     let Decided { object, admitted, .. } = &decided;
                     let why = Why::of(admitted.decision.reason, is_pod);
                     inputs.passed_over.push(PassedOver::object(
@@ -158,7 +159,7 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
                         why,
                     ));
                 }
-                if decided.is_judged() || decided.has_findings() {
+                if decided.is_judged || decided.findings().next().is_some() {
                     known.share(&mut decided.admitted);
                     all.push(decided);
                 }
@@ -166,6 +167,7 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
             Err(error) => inputs.errors.push(error),
         }
     }
+    cause::name_users(&mut all, &snapshot);
     drop_repeated_others(&mut inputs, &all);
     let mut leftovers = leftovers(&inputs.policies, &snapshot, &used, occasion.now, &inputs.places);
     // What has no effect on some files may have one on the others.
@@ -249,7 +251,7 @@ fn drop_repeated_others(inputs: &mut Inputs, judged: &[Decided]) {
         return;
     }
     let judged: BTreeSet<&ObjectRef> =
-        judged.iter().filter(|it| it.is_judged()).map(|it| &it.object.object_ref).collect();
+        judged.iter().filter(|it| it.is_judged).map(|it| &it.object.object_ref).collect();
     let is_other = |it: &&PassedOver| !matches!(it.why, Why::OtherKind | Why::NotAnnotated);
     let others = inputs.passed_over.iter().filter(is_other).filter_map(|it| it.object_ref.as_ref());
     let others = others.filter(|it| !judged.contains(it));
@@ -374,10 +376,10 @@ fn decide(
     let of_form = of_form(&undecided);
     let unknown = std::mem::take(&mut admitted.decision.unknown).into();
     let (object, admitted) = (undecided.into_object(), Arc::new(admitted));
-    let mut decided = Decided { object, admitted, unknown, of_form, judged: true };
+    let mut decided = Decided { object, admitted, unknown, of_form, is_judged: true };
     let decision = &decided.admitted.decision;
     let is_judged = !decision.families.is_empty() || !decision.policies.is_empty();
-    decided.judged = is_judged || decision.reason == Reason::Valid || !decided.allowed();
+    decided.is_judged = is_judged || decision.reason == Reason::Valid || !decided.allowed();
     Ok(decided)
 }
 
@@ -386,6 +388,9 @@ fn is_not_found(finding: &Finding) -> bool {
     finding.severity == Severity::Warn && finding.cause == Cause::NotFound
 }
 
+/// Why it is not known whether an object is missing.
+pub(crate) const NO_OBJECT_OF_KIND: &str = "the inputs hold no object of this kind";
+
 /// Turns warnings about objects that were not found into notes, unless `open` has them too. A file often holds an agent
 /// whose memory is elsewhere.
 fn note_not_found(findings: &mut [Finding], open: &[Finding]) {
@@ -393,7 +398,7 @@ fn note_not_found(findings: &mut [Finding], open: &[Finding]) {
         open.iter().map(|finding| (finding.code_name(), finding.pointer.as_str())).collect();
     for finding in findings.iter_mut().filter(|finding| is_not_found(finding)) {
         if !stay.contains(&(finding.code_name(), finding.pointer.as_str())) {
-            change(finding, Severity::Note, "the inputs hold no object of this kind");
+            change(finding, Severity::Note, NO_OBJECT_OF_KIND);
         }
     }
 }

@@ -7,6 +7,7 @@
 //!
 //! It knows no arguments, terminal or exit codes.
 
+pub mod broken;
 pub mod built;
 
 pub mod casefile;
@@ -72,3 +73,4 @@ pub mod explain;
 pub mod cases;
 pub mod injected;
 pub mod kind_schema;
+pub mod kustomize;

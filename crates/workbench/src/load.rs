@@ -15,12 +15,12 @@ use crate::inputs::Inputs;
 use crate::notices::Notices;
 use crate::objects::{UndecidedObject, is_checked, json_to_check, object_ref};
 use crate::passed_over::{PassedOver, Why, pass_over};
-use crate::places::SourceOrigins;
+use crate::places::{Part, SourceOrigins};
 use crate::plan::Plan;
 use crate::policy_files::PolicyOrigin;
 use crate::read::{STDIN, read};
 use crate::report::ObjectRef;
-use crate::state::{FileObject, add, add_one};
+use crate::state::{FileObject, Loading};
 use crate::substitutes::OfFile;
 use crate::texts::source;
 use memgate_core::state::cluster_snapshot::{self, ClusterSnapshot};
@@ -93,257 +93,258 @@ pub(crate) fn load_paths(plan: &Plan, checked: &[String], known: &mut Sources) -
         Some(text) => &mut text.as_bytes(),
         None => &mut io::stdin(),
     };
-    let (mut inputs, mut notices) = (Inputs::new(empty(plan.settings.clone())), Notices::default());
+    let inputs = Inputs::new(empty(plan.settings.clone()));
+    let (notices, texts) = (Notices::default(), RecurringTexts::default());
+    let mut loading = Loading { plan, stdin, inputs, notices, texts };
     if let Some(path) = &plan.snapshot {
-        add_snapshot(path, plan, &mut inputs)?;
+        loading.add_snapshot(path)?;
     }
     for path in policies {
-        let first = add_unchecked(PolicyOrigin::Policies, path, plan, stdin, &mut inputs, &mut notices)?;
+        let first = loading.add_unchecked(PolicyOrigin::Policies, path)?;
         let message = || format!("{path} holds no MemoryPolicy and no MemoryPolicyExemption");
-        inputs.errors.extend(first.map(|first| error_in(&first, message())));
+        loading.inputs.errors.extend(first.map(|first| error_in(&first, message())));
     }
     for path in state {
-        let first = add_unchecked(PolicyOrigin::State, path, plan, stdin, &mut inputs, &mut notices)?;
-        if let Some(first) = &first {
-            notices.unused_state(path, first);
+        if let Some(first) = loading.add_unchecked(PolicyOrigin::State, path)? {
+            loading.notices.unused_state(path, &first);
         }
     }
-    add_checked(checked, plan, stdin, known, &mut inputs, &mut notices)?;
-    finish(plan, notices, &mut inputs);
-    Ok(inputs)
+    loading.add_checked(checked, known)?;
+    Ok(loading.finish())
 }
 
-/// Reads the snapshot of a cluster, below everything else. Where its objects are checked too, their places are those in
-/// the file.
-fn add_snapshot(path: &Path, plan: &Plan, inputs: &mut Inputs) -> Result<(), Error> {
-    let name = path.display().to_string();
-    if name == "-" {
-        return Err(Error::SnapshotFromStdin);
+impl Loading<'_> {
+    /// Reads the snapshot of a cluster, below everything else. Where its objects are checked too, their places are those in
+    /// the file.
+    fn add_snapshot(&mut self, path: &Path) -> Result<(), Error> {
+        let plan = self.plan;
+        let name = path.display().to_string();
+        if name == "-" {
+            return Err(Error::SnapshotFromStdin);
+        }
+        let text = match plan.instead.get(&name) {
+            Some(text) => Source::new(&name, text.as_str()),
+            None => source(&name, File::open(path), plan.max_bytes)?,
+        };
+        let snapshot = ClusterSnapshot::parse(&name, text.text())?;
+        self.inputs.assumed = Some(snapshot.put(&name, &mut self.inputs.snapshot)?);
+        if !plan.checks_snapshot {
+            return Ok(());
+        }
+        self.inputs.snapshot.crds = None;
+        let source = Arc::new(Source::new(&name, cluster_snapshot::as_list(text.text())));
+        for document in parse_parts(&source).flat_map(|parsed| parsed.documents) {
+            let names = self.names(&document);
+            // An apiserver has accepted these objects, so there are no notices about them.
+            self.add_object(&document, names, json_to_check(&document)?, Later::default())?;
+        }
+        let Inputs { sources, snapshot, objects, passed_over, .. } = &mut self.inputs;
+        sources.push(source);
+        pass_over(objects, passed_over, &snapshot.settings.families, false);
+        Ok(())
     }
-    let text = match plan.instead.get(&name) {
-        Some(text) => Source::new(&name, text.as_str()),
-        None => source(&name, File::open(path), plan.max_bytes)?,
-    };
-    inputs.assumed = Some(ClusterSnapshot::parse(&name, text.text())?.put(&name, &mut inputs.snapshot)?);
-    if !plan.checks_snapshot {
-        return Ok(());
-    }
-    inputs.snapshot.crds = None;
-    let source = Arc::new(Source::new(&name, cluster_snapshot::as_list(text.text())));
-    let mut texts = RecurringTexts::default();
-    for document in parse_parts(&source).flat_map(|parsed| parsed.documents) {
-        let names = object_ref(&document, inputs.snapshot.settings.namespace.as_deref(), &mut texts);
-        // An apiserver has accepted these objects, so there are no notices about them.
-        add_object(&document, names, json_to_check(&document)?, Later::default(), inputs)?;
-    }
-    inputs.sources.push(source);
-    let families = inputs.snapshot.settings.families.clone();
-    pass_over(&mut inputs.objects, &mut inputs.passed_over, &families, false);
-    Ok(())
-}
 
-/// Adds the objects of a path that are not checked; of a path of policies only these and exemptions. Returns the first file
-/// if decisions look at none of them.
-fn add_unchecked(
-    origin: PolicyOrigin,
-    path: &String,
-    plan: &Plan,
-    stdin: &mut dyn Read,
-    inputs: &mut Inputs,
-    notices: &mut Notices,
-) -> Result<Option<Arc<Source>>, Error> {
-    let (mut is_used, errors) = (false, inputs.errors.len());
-    let exclude = match origin {
-        PolicyOrigin::Policies => Arc::new(plan.exclude.of_flags()),
-        PolicyOrigin::State | PolicyOrigin::Checked => Arc::clone(&plan.exclude),
-    };
-    let sources = read(std::slice::from_ref(path), None, &exclude, plan, stdin, inputs);
-    let (templates, sources): (Vec<_>, Vec<_>) =
-        sources.into_iter().partition(|source| source.name() != path && is_template(source));
-    for source in &templates {
-        pass_over_template(source, inputs);
-    }
-    for source in &sources {
-        inputs.substitutes.add(source);
-    }
-    let given = |source: &Source| given(source, inputs).filter(|_| origin == PolicyOrigin::State);
-    let given: Vec<Option<OfFile>> = sources.iter().map(|source| given(source)).collect();
-    let documents =
-        sources.iter().zip(&given).flat_map(|(it, given)| each_value(it).map(move |it| (it, given)));
-    for (document, given) in documents {
-        let mut is_later = false;
-        let filled = document.map(|mut document| {
-            is_later = fill_in(&mut document, given.as_ref()).count > 0;
-            document
-        });
-        match filled {
-            Ok(document) if origin == PolicyOrigin::State && document.kind() == cluster_snapshot::KIND => {
-                let message = "this is a file of memgate snapshot; give it with --snapshot, \
-                               which check, mutate, view, review, explain-pod, what-if, audit and map have";
-                inputs.errors.push(error_at(document.place(), &Pointer::root(), message.to_owned()));
+    /// Adds the objects of a path that are not checked; of a path of policies only these and exemptions. Returns the first file
+    /// if decisions look at none of them.
+    fn add_unchecked(&mut self, origin: PolicyOrigin, path: &String) -> Result<Option<Arc<Source>>, Error> {
+        let Self { plan, stdin, inputs, .. } = self;
+        let (mut is_used, errors) = (false, inputs.errors.len());
+        let exclude = match origin {
+            PolicyOrigin::Policies => Arc::new(plan.exclude.of_flags()),
+            PolicyOrigin::State | PolicyOrigin::Checked => Arc::clone(&plan.exclude),
+        };
+        let sources = read(std::slice::from_ref(path), None, &exclude, plan, *stdin, inputs);
+        let (templates, sources): (Vec<_>, Vec<_>) =
+            sources.into_iter().partition(|source| source.name() != path && is_template(source));
+        for source in &templates {
+            pass_over_template(source, inputs);
+        }
+        for source in &sources {
+            inputs.substitutes.add(source);
+        }
+        let given = |source: &Source| given(source, inputs).filter(|_| origin == PolicyOrigin::State);
+        let given: Vec<Option<OfFile>> = sources.iter().map(|source| given(source)).collect();
+        let documents =
+            sources.iter().zip(&given).flat_map(|(it, given)| each_value(it).map(move |it| (it, given)));
+        for (document, given) in documents {
+            let mut is_later = false;
+            let filled = document.map(|mut document| {
+                is_later = fill_in(&mut document, given.as_ref()).count > 0;
+                document
+            });
+            match filled {
+                Ok(document)
+                    if origin == PolicyOrigin::State && document.kind() == cluster_snapshot::KIND =>
+                {
+                    let message = "this is a file of memgate snapshot; give it with --snapshot, \
+                                   which check, mutate, view, review, explain-pod, what-if, audit and map have";
+                    let error = error_at(document.place(), &Pointer::root(), message.to_owned());
+                    self.inputs.errors.push(error);
+                }
+                Ok(document) => {
+                    let part =
+                        Part { document: &document, within: &Pointer::root(), value: document.value() };
+                    is_used |= self.add(&FileObject { origin, part, is_later, shared: None })?;
+                }
+                Err(error) => self.inputs.errors.push(error),
             }
-            Ok(document) => {
-                let (within, value) = (&Pointer::root(), document.value());
-                let object =
-                    FileObject { origin, document: &document, within, value, is_later, shared: None };
-                is_used |= add(&object, plan.keeps_places, inputs, notices)?;
+        }
+        // With errors, the content of the files is not known.
+        let is_unused = !is_used && self.inputs.errors.len() == errors;
+        Ok(sources.into_iter().next().filter(|_| is_unused))
+    }
+
+    /// Reads the objects to check.
+    fn add_checked(&mut self, paths: &[String], known: &mut Sources) -> Result<(), Error> {
+        let Self { plan, stdin, inputs, .. } = self;
+        let (plan, within) = (*plan, plan.within.as_deref());
+        let errors_before = inputs.errors.len();
+        let sources = read(paths, within, &plan.exclude, plan, *stdin, inputs);
+        for source in &sources {
+            inputs.substitutes.add(source);
+        }
+        for source in sources {
+            let source = Arc::clone(known.entry(source.name().to_owned()).or_insert(source));
+            let is_manifest = self.add_text(&source, paths)?;
+            // mutate prints every source.
+            if is_manifest && !plan.is_state(source.name()) {
+                self.inputs.sources.push(source);
             }
-            Err(error) => inputs.errors.push(error),
         }
-    }
-    // With errors, the content of the files is not known.
-    let is_unused = !is_used && inputs.errors.len() == errors;
-    Ok(sources.into_iter().next().filter(|_| is_unused))
-}
-
-/// Reads the objects to check.
-fn add_checked(
-    paths: &[String],
-    plan: &Plan,
-    stdin: &mut dyn Read,
-    known: &mut Sources,
-    inputs: &mut Inputs,
-    notices: &mut Notices,
-) -> Result<(), Error> {
-    let within = plan.within.as_deref();
-    let (errors_before, mut texts) = (inputs.errors.len(), RecurringTexts::default());
-    let sources = read(paths, within, &plan.exclude, plan, stdin, inputs);
-    for source in &sources {
-        inputs.substitutes.add(source);
-    }
-    for source in sources {
-        let source = Arc::clone(known.entry(source.name().to_owned()).or_insert(source));
-        let is_manifest = add_text(&source, paths, plan, &mut texts, inputs, notices)?;
-        // mutate prints every source.
-        if is_manifest && !plan.is_state(source.name()) {
-            inputs.sources.push(source);
+        if !plan.open.is_empty() {
+            // An editor shows those of the other files at these. What the user named must be there.
+            let errors = self.inputs.errors.split_off(errors_before);
+            let is_named = |path: &str| within.is_none() && paths.iter().any(|named| named == path);
+            let is_shown = |path: &str| plan.is_open(path) || is_named(path);
+            let is_own = |error: &InputError| error.place().is_some_and(|(path, _)| is_shown(path));
+            self.inputs.errors.extend(errors.into_iter().filter(is_own));
         }
+        Ok(())
     }
-    if !plan.open.is_empty() {
-        // An editor shows those of the other files at these. What the user named must be there.
-        let errors = inputs.errors.split_off(errors_before);
-        let is_named = |path: &str| within.is_none() && paths.iter().any(|named| named == path);
-        let is_shown = |path: &str| plan.is_open(path) || is_named(path);
-        let is_own = |error: &InputError| error.place().is_some_and(|(path, _)| is_shown(path));
-        inputs.errors.extend(errors.into_iter().filter(is_own));
-    }
-    Ok(())
-}
 
-/// Adds the documents of a text. Returns whether it is that of a manifest.
-fn add_text(
-    source: &Arc<Source>,
-    paths: &[String],
-    plan: &Plan,
-    texts: &mut RecurringTexts,
-    inputs: &mut Inputs,
-    notices: &mut Notices,
-) -> Result<bool, Error> {
-    let (is_given, is_state) = (plan.within.is_none(), plan.is_state(source.name()));
-    let is_named = is_given && (source.name() == STDIN || paths.iter().any(|path| path == source.name()));
-    let is_hidden = !is_given && !names_an_object(source.text());
-    let is_template = !is_named && is_template(source);
-    if is_template {
-        pass_over_template(source, inputs);
-        inputs.passed_over.push(PassedOver::template(source));
-    }
-    let given = given(source, inputs);
-    let mut origins = SourceOrigins::new(source);
-    let mut is_manifest = is_given && !is_template;
-    for mut parsed in parse_parts(source) {
+    /// Adds the documents of a text. Returns whether it is that of a manifest.
+    fn add_text(&mut self, source: &Arc<Source>, paths: &[String]) -> Result<bool, Error> {
+        let plan = self.plan;
+        let (is_given, is_state) = (plan.within.is_none(), plan.is_state(source.name()));
+        let is_named = is_given && (source.name() == STDIN || paths.iter().any(|path| path == source.name()));
+        let is_hidden = !is_given && !names_an_object(source.text());
+        let is_template = !is_named && is_template(source);
         if is_template {
-            // The documents that can be read are judged; of the others nothing is known.
-            (parsed.errors, parsed.non_objects) = (Vec::new(), Vec::new());
+            pass_over_template(source, &mut self.inputs);
+            self.inputs.passed_over.push(PassedOver::template(source));
         }
-        if is_hidden && !parsed.errors.is_empty() {
-            inputs.errors.push(InputError::of_input(source.name(), NOT_A_MANIFEST));
-            break;
-        }
-        inputs.errors.extend(parsed.errors);
-        for other in parsed.non_objects.into_iter().filter(|_| !is_state) {
-            // Many files in a directory are not meant to be manifests.
-            if is_named || other.is_likely_object && !is_of_chart(source.slice(other.span)) {
-                notices.not_an_object(source, &other);
+        let given = given(source, &self.inputs);
+        let mut origins = SourceOrigins::new(source);
+        let mut is_manifest = is_given && !is_template;
+        for mut parsed in parse_parts(source) {
+            if is_template {
+                // The documents that can be read are judged; of the others nothing is known.
+                (parsed.errors, parsed.non_objects) = (Vec::new(), Vec::new());
             }
-            inputs.passed_over.push(PassedOver::non_object(source, &other));
-        }
-        for mut document in parsed.documents {
-            let later = fill_in(&mut document, given.as_ref());
-            // A kubeconfig has a kind too.
-            is_manifest |= ["metadata", "items"].iter().any(|field| document.value().get(field).is_some());
-            origins.add(&document);
-            let names = object_ref(&document, inputs.snapshot.settings.namespace.as_deref(), texts);
-            let json = if is_state { None } else { json_to_check(&document)? };
-            add_as_state(&document, &names, (json.as_ref(), later.count > 0), plan, inputs, notices)?;
-            // State may be repeated in a file that is checked.
-            notices.object(&document, &names, &inputs.snapshot.settings);
-            if !is_state {
-                add_object(&document, names, json, later, inputs)?;
+            if is_hidden && !parsed.errors.is_empty() {
+                self.inputs.errors.push(InputError::of_input(source.name(), NOT_A_MANIFEST));
+                break;
+            }
+            self.inputs.errors.extend(parsed.errors);
+            for other in parsed.non_objects.into_iter().filter(|_| !is_state) {
+                // Many files in a directory are not meant to be manifests.
+                if is_named || other.is_likely_object && !is_of_chart(source.slice(other.span)) {
+                    self.notices.not_an_object(source, &other);
+                }
+                self.inputs.passed_over.push(PassedOver::non_object(source, &other));
+            }
+            for mut document in parsed.documents {
+                let later = fill_in(&mut document, given.as_ref());
+                // A kubeconfig has a kind too.
+                is_manifest |=
+                    ["metadata", "items"].iter().any(|field| document.value().get(field).is_some());
+                origins.add(&document);
+                let names = self.names(&document);
+                let json = if is_state { None } else { json_to_check(&document)? };
+                self.add_as_state(&document, &names, (json.as_ref(), later.count > 0))?;
+                // State may be repeated in a file that is checked.
+                self.notices.object(&document, &names, &self.inputs.snapshot.settings);
+                if !is_state {
+                    self.add_object(&document, names, json, later)?;
+                }
             }
         }
+        self.inputs.origins.add(origins);
+        Ok(is_manifest)
     }
-    inputs.origins.add(origins);
-    Ok(is_manifest)
+
+    /// The names of a document in reports.
+    fn names(&mut self, document: &Document) -> ObjectRef {
+        object_ref(document, self.inputs.snapshot.settings.namespace.as_deref(), &mut self.texts)
+    }
+
+    /// Adds a document to the state. An object to check shares its names and JSON.
+    fn add_as_state(
+        &mut self,
+        document: &Document,
+        names: &ObjectRef,
+        (json, is_later): (Option<&Arc<JsonText>>, bool),
+    ) -> Result<bool, Error> {
+        // Of a workload, the state keeps little.
+        let shared = json.filter(|_| workload::find(document.group(), document.kind()).is_none());
+        let shared = shared.map(|json| SharedTexts { json, namespace: &names.namespace, name: &names.name });
+        let part = Part { document, within: &Pointer::root(), value: document.value() };
+        Ok(self.add_one(&FileObject { origin: PolicyOrigin::Checked, part, is_later, shared })?)
+    }
+
+    /// Adds a document to the objects to check, or to those that are passed over if it has no JSON.
+    fn add_object(
+        &mut self,
+        document: &Document,
+        object_ref: ObjectRef,
+        json: Option<Arc<JsonText>>,
+        later: Later,
+    ) -> Result<(), Error> {
+        let inputs = &mut self.inputs;
+        let Some(json) = json else {
+            let is_checked = is_checked(document.group(), document.kind());
+            let why = if is_checked { Why::NotAnnotated } else { Why::OtherKind };
+            inputs.passed_over.push(PassedOver::object(document.place(), object_ref, why));
+            return Ok(());
+        };
+        let chosen = inputs.snapshot.settings.namespace.as_deref();
+        let namespace = like(document.namespace().or(chosen).unwrap_or_default(), &object_ref.namespace);
+        inputs.objects.push(UndecidedObject::of(document, object_ref, namespace, json, later)?);
+        Ok(())
+    }
+
+    /// Adds what is known once everything was read.
+    fn finish(self) -> Inputs {
+        let Self { plan, notices, mut inputs, .. } = self;
+        inputs.is_narrow = plan.is_narrow;
+        if let Some(crds) = &mut inputs.snapshot.crds {
+            crds.share_among(inputs.objects.len());
+        }
+        if !plan.is_narrow {
+            inputs.unused_excludes = plan.exclude.unused();
+        }
+        inputs.switched_off.clone_from(&plan.switched_off);
+        inputs.switched_off.extend(plan.exclude.left_out_by_file());
+        inputs.unreadable_state = notices.unreadable;
+        inputs.notices = notices.finish();
+        if plan.checks_only_open {
+            inputs.is_partial = true;
+            inputs.notices.retain(|notice| !plan.is_state(notice.source.name()));
+        }
+        if plan.ignores_policies {
+            inputs.snapshot.policies = Arc::default();
+        }
+        inputs
+    }
 }
 
-/// Adds a document to the state. An object to check shares its names and JSON.
-fn add_as_state(
-    document: &Document,
-    names: &ObjectRef,
-    (json, is_later): (Option<&Arc<JsonText>>, bool),
-    plan: &Plan,
-    inputs: &mut Inputs,
-    notices: &mut Notices,
-) -> Result<(), Error> {
-    // Of a workload, the state keeps little.
-    let shared = json.filter(|_| workload::find(document.group(), document.kind()).is_none());
-    let shared = shared.map(|json| SharedTexts { json, namespace: &names.namespace, name: &names.name });
-    let (origin, within) = (PolicyOrigin::Checked, &Pointer::root());
-    let object = FileObject { origin, document, within, value: document.value(), is_later, shared };
-    add_one(&object, plan.keeps_places, inputs, notices)?;
-    Ok(())
-}
-
-/// Adds a document to the objects to check, or to those that are passed over if it has no JSON.
-fn add_object(
-    document: &Document,
-    object_ref: ObjectRef,
-    json: Option<Arc<JsonText>>,
-    later: Later,
-    inputs: &mut Inputs,
-) -> Result<(), Error> {
-    let Some(json) = json else {
-        let is_checked = is_checked(document.group(), document.kind());
-        let why = if is_checked { Why::NotAnnotated } else { Why::OtherKind };
-        inputs.passed_over.push(PassedOver::object(document.place(), object_ref, why));
-        return Ok(());
-    };
-    let chosen = inputs.snapshot.settings.namespace.as_deref();
-    let namespace = like(document.namespace().or(chosen).unwrap_or_default(), &object_ref.namespace);
-    inputs.objects.push(UndecidedObject::of(document, object_ref, namespace, json, later)?);
-    Ok(())
-}
-
-/// Adds what is known once everything was read.
-fn finish(plan: &Plan, notices: Notices, inputs: &mut Inputs) {
-    inputs.is_narrow = plan.is_narrow;
-    if let Some(crds) = &mut inputs.snapshot.crds {
-        crds.share_among(inputs.objects.len());
-    }
-    if !plan.is_narrow {
-        inputs.unused_excludes = plan.exclude.unused();
-    }
-    inputs.switched_off.clone_from(&plan.switched_off);
-    inputs.switched_off.extend(plan.exclude.left_out_by_file());
-    inputs.unreadable_state = notices.unreadable;
-    inputs.notices = notices.finish();
-    if plan.checks_only_open {
-        inputs.is_partial = true;
-        inputs.notices.retain(|notice| !plan.is_state(notice.source.name()));
-    }
-    if plan.ignores_policies {
-        inputs.snapshot.policies = Arc::default();
-    }
+/// The objects of a text that was read, with what is put in and what a later step fills in.
+pub fn objects_in(source: &Arc<Source>, inputs: &Inputs) -> impl Iterator<Item = (Document, Later)> {
+    let given = given(source, inputs);
+    parse_parts(source).flat_map(|parsed| parsed.documents).map(move |mut document| {
+        let later = fill_in(&mut document, given.as_ref());
+        (document, later)
+    })
 }
 
 /// Puts the values of a text into one of its documents.

@@ -10,7 +10,7 @@ use crate::plan::Plan;
 use crate::report::ObjectRef;
 use crate::report::map::{Fact, Facts, MapLine, MappedMemory, MappedObject, MemoryMap, Presence, SetMap};
 use crate::sets::each_set;
-use crate::view::{ViewedObject, shown_text, view_object};
+use crate::view::{ViewedObject, shown_text, views_in};
 use memgate_manifest::error::Error as InputError;
 use memgate_model::family::Family;
 use memgate_model::memory_view::{MemoryView, ReferenceView, Role, Why};
@@ -38,14 +38,7 @@ pub fn read_map(plan: &Plan, occasion: Occasion<'static>) -> Result<(MemoryMap, 
 
 /// The map of what was loaded, and the errors of objects that have no view.
 pub fn map_of(inputs: &Inputs, occasion: Occasion<'static>) -> (SetMap, Vec<InputError>) {
-    let state = open_state(&inputs.snapshot);
-    let (mut viewed, mut errors) = (Vec::new(), Vec::new());
-    for undecided in inputs.objects.iter().filter(|undecided| !undecided.is_exempt()) {
-        match view_object(undecided, &state, occasion) {
-            Ok(object) => viewed.push(object),
-            Err(error) => errors.push(error),
-        }
-    }
+    let (viewed, errors) = views_in(inputs, &open_state(&inputs.snapshot), occasion);
     let mut maker = Maker::new(&inputs.snapshot.settings.families);
     let views = || viewed.iter().flat_map(|object| object.views.iter().map(move |view| (object, view)));
     // What an object declares of itself counts more than what another one says of it.
@@ -66,7 +59,7 @@ fn key(view: &MemoryView) -> Key<'_> {
 struct Maker<'v> {
     /// The kinds of memory resources, by family.
     kinds: BTreeSet<(&'static str, &'static str)>,
-    memories: BTreeMap<Key<'v>, (MappedMemory, BTreeSet<MapLine>)>,
+    memories: BTreeMap<Key<'v>, MappedMemory>,
 }
 
 impl<'v> Maker<'v> {
@@ -86,7 +79,8 @@ impl<'v> Maker<'v> {
             self.declared(view);
             return;
         }
-        let user = mapped(&object.object_ref);
+        let ObjectRef { namespace, kind, name, .. } = &object.object_ref;
+        let user = named(namespace, kind, name);
         let line = |differs, crosses| MapLine {
             user: user.clone(),
             family: if view.role == Role::Pod { "" } else { view.family },
@@ -96,14 +90,13 @@ impl<'v> Maker<'v> {
         };
         for source in view.sources.iter().map(|source| &source.view) {
             if source.is_undeclared() {
-                let (_, lines) = self.undeclared(&object.object_ref, source);
-                lines.insert(line(None, false));
+                self.undeclared(&object.object_ref, source).users.insert(line(None, false));
                 continue;
             }
             let crosses = is_other(&view.namespace, &source.namespace);
-            let (memory, lines) = self.declared(source);
+            let memory = self.declared(source);
             let differs = if view.role == Role::Pod { facts(source).other_than(&memory.facts) } else { None };
-            lines.insert(line(differs, crosses));
+            memory.users.insert(line(differs, crosses));
         }
         let kinds = &self.kinds;
         let is_memory =
@@ -113,34 +106,24 @@ impl<'v> Maker<'v> {
             // The reference has the namespace in the platform's own sense.
             let crosses = is_other(view.effective_namespace(), &reference.namespace);
             let namespace = if crosses { &reference.namespace } else { &view.namespace };
-            self.missing(view.family, namespace, reference).insert(line(None, crosses));
+            self.missing(view.family, namespace, reference).users.insert(line(None, crosses));
         }
     }
 
-    fn declared(&mut self, view: &'v MemoryView) -> &mut (MappedMemory, BTreeSet<MapLine>) {
+    fn declared(&mut self, view: &'v MemoryView) -> &mut MappedMemory {
         self.memories.entry(key(view)).or_insert_with(|| {
             let object = named(&view.namespace, view.kind, &view.name);
-            let memory =
-                MappedMemory { object, family: view.family, facts: facts(view), ..MappedMemory::default() };
-            (memory, BTreeSet::new())
+            MappedMemory { object, family: view.family, facts: facts(view), ..MappedMemory::default() }
         })
     }
 
     /// The memory that a pod names by its own variables; a pod may name several.
-    fn undeclared(
-        &mut self,
-        user: &'v ObjectRef,
-        view: &'v MemoryView,
-    ) -> &mut (MappedMemory, BTreeSet<MapLine>) {
-        let facts = facts(view);
-        let key = (view.family, view.namespace.as_str(), view.kind, user.title(), facts.clone());
+    fn undeclared(&mut self, user: &'v ObjectRef, view: &'v MemoryView) -> &mut MappedMemory {
+        let (family, facts, presence) = (view.family, facts(view), Presence::Undeclared);
+        let key = (family, view.namespace.as_str(), view.kind, user.title(), facts.clone());
         self.memories.entry(key).or_insert_with(|| {
-            let kind = format!("own variables of {}", user.kind);
-            let object = named(&view.namespace, &kind, &user.name);
-            let presence = Presence::Undeclared;
-            let memory =
-                MappedMemory { object, family: view.family, presence, facts, ..MappedMemory::default() };
-            (memory, BTreeSet::new())
+            let object = named(&view.namespace, &format!("own variables of {}", user.kind), &user.name);
+            MappedMemory { object, family, presence, facts, ..MappedMemory::default() }
         })
     }
 
@@ -148,26 +131,18 @@ impl<'v> Maker<'v> {
         &mut self,
         family: &'static str,
         namespace: &'v str,
-        reference: &'v ReferenceView,
-    ) -> &mut BTreeSet<MapLine> {
-        let ReferenceView { kind, name, found, .. } = reference;
-        let (_, lines) = self
-            .memories
-            .entry((family, namespace, kind, name.clone(), Facts::default()))
-            .or_insert_with(|| {
-                let presence = if found.is_none() { Presence::Unknown } else { Presence::Missing };
-                let object = named(namespace, kind, name);
-                (MappedMemory { object, family, presence, ..MappedMemory::default() }, BTreeSet::new())
-            });
-        lines
+        ReferenceView { kind, name, found, .. }: &'v ReferenceView,
+    ) -> &mut MappedMemory {
+        let key = (family, namespace, *kind, name.clone(), Facts::default());
+        let presence = if found.is_none() { Presence::Unknown } else { Presence::Missing };
+        self.memories.entry(key).or_insert_with(|| {
+            let object = named(namespace, kind, name);
+            MappedMemory { object, family, presence, ..MappedMemory::default() }
+        })
     }
 
     fn finish(self) -> Vec<MappedMemory> {
-        let with_users = |(memory, lines): (MappedMemory, BTreeSet<MapLine>)| MappedMemory {
-            users: lines.into_iter().collect(),
-            ..memory
-        };
-        let mut memories: Vec<MappedMemory> = self.memories.into_values().map(with_users).collect();
+        let mut memories: Vec<MappedMemory> = self.memories.into_values().collect();
         memories.sort_by(|one, two| one.object.cmp(&two.object));
         memories
     }
@@ -176,10 +151,6 @@ impl<'v> Maker<'v> {
 /// Whether an object of one namespace reaches another one. Objects without a namespace are in none.
 fn is_other(from: &str, to: &str) -> bool {
     !from.is_empty() && !to.is_empty() && from != to
-}
-
-fn mapped(object_ref: &ObjectRef) -> MappedObject {
-    named(&object_ref.namespace, &object_ref.kind, &object_ref.name)
 }
 
 fn named(namespace: &str, kind: &str, name: &str) -> MappedObject {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::errors::error_of;
 use crate::misspelt::misspelt;
 use crate::objects::{has_required_annotation, is_checked};
-use crate::places::name_hash;
+use crate::places::{Part, name_hash};
 use crate::report::ObjectRef;
 use memgate_core::decide::form;
 use memgate_core::state;
@@ -101,20 +101,15 @@ impl Notices {
     }
 
     /// Adds an object of state at which decisions cannot look.
-    pub(crate) fn unreadable(
-        &mut self,
-        document: &Document,
-        within: &Pointer,
-        value: &Value,
-        settings: &Settings,
-    ) {
+    pub(crate) fn unreadable(&mut self, part: Part<'_>, settings: &Settings) {
+        let Part { document, value, .. } = part;
         self.unreadable += 1;
         let room = MAX_UNREADABLE.saturating_sub(self.unreadable_told);
         if room == 0 {
             return;
         }
         let text = |pointer| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().into();
-        for finding in unreadable(document, within, value, settings).into_iter().take(room) {
+        for finding in unreadable(part, settings).into_iter().take(room) {
             self.unreadable_told += 1;
             let (span, _) = document.locate(&finding.pointer).carets(false);
             let object_ref = ObjectRef {
@@ -129,13 +124,7 @@ impl Notices {
     }
 
     /// Adds a policy or exemption of a version that is not served. One that is checked has a finding of its own.
-    pub(crate) fn policy(
-        &mut self,
-        document: &Document,
-        within: &Pointer,
-        value: &Value,
-        settings: &Settings,
-    ) {
+    pub(crate) fn policy(&mut self, Part { document, within, value }: Part<'_>, settings: &Settings) {
         let api_version = value.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let Some(reference) = state::reference(settings, value) else { return };
@@ -208,8 +197,8 @@ impl Notices {
     }
 }
 
-/// Why decisions do not look at the object at `within` in a document, although they look at objects of its kind.
-fn unreadable(document: &Document, within: &Pointer, value: &Value, settings: &Settings) -> Vec<Finding> {
+/// Why decisions do not look at an object, although they look at objects of its kind.
+fn unreadable(Part { document, within, value }: Part<'_>, settings: &Settings) -> Vec<Finding> {
     let kind = value.get("kind").and_then(Value::as_str).unwrap_or_default();
     let finding = |(at, fault): (Pointer, &'static str)| {
         let message = format!("{} {fault}; this {kind} is not looked at", at.field());
@@ -226,17 +215,12 @@ fn unreadable(document: &Document, within: &Pointer, value: &Value, settings: &S
 }
 
 /// The same findings as errors.
-pub(crate) fn unreadable_errors(
-    document: &Document,
-    within: &Pointer,
-    value: &Value,
-    settings: &Settings,
-) -> Vec<Error> {
+pub(crate) fn unreadable_errors(part: Part<'_>, settings: &Settings) -> Vec<Error> {
     let error = |finding: Finding| {
-        let (span, _) = document.locate(&finding.pointer).carets(false);
-        error_of(document.source(), span, &finding)
+        let (span, _) = part.document.locate(&finding.pointer).carets(false);
+        error_of(part.document.source(), span, &finding)
     };
-    unreadable(document, within, value, settings).into_iter().map(error).collect()
+    unreadable(part, settings).into_iter().map(error).collect()
 }
 
 /// The name of an object in reports.

@@ -12,7 +12,7 @@ use memgate_manifest::later::{Later, Marks, has_below, is_filled_in_later};
 use memgate_manifest::place::DocumentPlace;
 use memgate_model::claim_volumes::{ClaimVolumes, add_to_pod};
 use memgate_model::edit::Edit;
-use memgate_model::kind::SYSTEM_NAMESPACES;
+use memgate_model::kind::{Kind, SYSTEM_NAMESPACES};
 use memgate_model::memory_view::Role;
 use memgate_model::object::{DEFAULT_NAMESPACE, JsonText};
 use memgate_model::recurring_texts::RecurringTexts;
@@ -93,7 +93,16 @@ pub fn checked_kinds() -> String {
 
 /// The state in which kinds of which the inputs hold no object are unknown.
 pub fn open_state(snapshot: &Snapshot) -> Snapshot {
-    snapshot.without_empty(|kind| kind.namespaced && is_checked(kind.group, kind.kind))
+    snapshot.without_empty(|kind| {
+        kind.namespaced && is_checked(kind.group, kind.kind) && !has_twin(snapshot, kind)
+    })
+}
+
+/// Whether the inputs hold an object of a kind that stands for this one, such as an older name of it.
+fn has_twin(snapshot: &Snapshot, kind: &Kind) -> bool {
+    let edges = snapshot.settings.families.iter().flat_map(|family| family.edges);
+    let mut twins = edges.filter(|edge| edge.to.contains(&kind)).flat_map(|edge| edge.to);
+    twins.any(|twin| snapshot.kind(twin).is_some_and(|state| !state.is_empty()))
 }
 
 /// An object, without its text.
@@ -235,11 +244,7 @@ impl UndecidedObject {
 
     /// The request to create the object.
     pub fn request(&self) -> Request<'_> {
-        match &self.object.template {
-            // A controller gives its pods their names.
-            Some(template) => self.request_for("v1", "Pod", "", &template.pod, Some(&template.later)),
-            None => self.request_for_whole(),
-        }
+        self.request_for(self.object.template.as_deref())
     }
 
     /// The same at the point and time of an occasion.
@@ -249,24 +254,19 @@ impl UndecidedObject {
         Request { occasion: Occasion { workload, later, ..occasion }, ..request }
     }
 
-    fn request_for_whole(&self) -> Request<'_> {
-        let ObjectRef { api_version, kind, .. } = &self.object.object_ref;
-        let later = self.object.later.as_deref().map(|later| &later.unknown);
-        self.request_for(api_version, kind, self.name(), &self.json.0, later)
-    }
-
     fn name(&self) -> &str {
         if self.is_unnamed { "" } else { &self.object.object_ref.name }
     }
 
-    fn request_for<'a>(
-        &'a self,
-        api_version: &'a str,
-        kind: &'a str,
-        name: &'a str,
-        json: &'a str,
-        later: Option<&'a BTreeSet<Pointer>>,
-    ) -> Request<'a> {
+    /// The request to create the pod of a template, else the object itself.
+    fn request_for<'a>(&'a self, template: Option<&'a Template>) -> Request<'a> {
+        let ObjectRef { api_version, kind, .. } = &self.object.object_ref;
+        let later = self.object.later.as_deref().map(|later| &later.unknown);
+        let (api_version, kind, name, json, later) = match template {
+            // A controller gives its pods their names.
+            Some(template) => ("v1", "Pod", "", &*template.pod, Some(&template.later)),
+            None => (&**api_version, &**kind, self.name(), &*self.json.0, later),
+        };
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         Request {
             operation: Operation::Create,
@@ -279,18 +279,13 @@ impl UndecidedObject {
             object: Some(json),
             old_object: None,
             occasion: Occasion {
-                workload: self.workload_name(),
+                workload: self.object.is_workload().then(|| self.name()),
                 later: later.filter(|later| !later.is_empty()),
                 ..Occasion::default()
             },
             read_pod: None,
             cancelled: None,
         }
-    }
-
-    /// For the pod of a workload, the name of the workload.
-    pub(crate) fn workload_name(&self) -> Option<&str> {
-        self.object.is_workload().then(|| self.name())
     }
 
     /// The JSON of the manifest.
@@ -300,7 +295,7 @@ impl UndecidedObject {
 
     /// For the pod of a workload, the request to create the workload.
     pub fn workload_request(&self) -> Option<Request<'_>> {
-        self.object.is_workload().then(|| self.request_for_whole())
+        self.object.is_workload().then(|| self.request_for(None))
     }
 }
 

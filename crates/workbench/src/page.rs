@@ -11,6 +11,7 @@ use crate::view::shown_text;
 use memgate_model::policy::{Exemption, Target};
 use memgate_model::request::Occasion;
 use memgate_primitives::glob::Glob;
+use memgate_primitives::number::more;
 
 /// How long before its end an exemption counts as one that ends soon.
 const SOON: SignedDuration = SignedDuration::from_hours(30 * 24);
@@ -28,13 +29,11 @@ impl PageInputs {
     /// Those of a set, if there will be a page. Objects without a view are errors of the decisions, and not reported here.
     pub fn if_wanted(is_wanted: bool, inputs: &Inputs, occasion: Occasion<'static>) -> Option<Self> {
         // A build without pages does not need the code of the map.
-        (is_wanted && built::HAS_WORKSTATION).then(|| Self::of(inputs, occasion))
-    }
-
-    fn of(inputs: &Inputs, occasion: Occasion<'static>) -> Self {
-        let (map, _) = map_of(inputs, occasion);
-        let exemptions = inputs.snapshot.policies.exemptions().map(|it| shown(it, occasion.now));
-        Self { map: MemoryMap { sets: vec![map] }, exemptions: exemptions.collect() }
+        (is_wanted && built::HAS_WORKSTATION).then(|| {
+            let (map, _) = map_of(inputs, occasion);
+            let exemptions = inputs.snapshot.policies.exemptions().map(|it| shown(it, occasion.now));
+            Self { map: MemoryMap { sets: vec![map] }, exemptions: exemptions.collect() }
+        })
     }
 
     /// Adds those of another set. Sets may share exemptions.
@@ -94,7 +93,5 @@ fn list<'t>(texts: impl IntoIterator<Item = &'t str>) -> String {
     const MOST: usize = 10;
     let mut texts = texts.into_iter();
     let first: Vec<String> = texts.by_ref().take(MOST).map(shown_text).collect();
-    let more = texts.count();
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    first.join(", ") + &more
+    first.join(", ") + &more(texts.count())
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::errors::{input_error, location, location_in};
 use crate::judge::{Checked, Decided, InputOrder};
-use crate::notices::Notice;
+use crate::notices::{Notice, object_ref};
 use crate::objects::CheckedObject;
 use crate::passed_over::PassedOver;
 use crate::places::Origins;
@@ -19,7 +19,6 @@ use memgate_manifest::place::LastSource;
 use memgate_model::decision::NotShown;
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::kind::NAMESPACE;
-use memgate_model::object::Reference;
 use memgate_model::policy_rule::Counts;
 use memgate_primitives::pointer::Pointer;
 
@@ -27,9 +26,12 @@ use memgate_primitives::pointer::Pointer;
 pub fn report(checked: &Checked) -> Report<'_> {
     let decided = &checked.decided;
     let has_sets = !checked.places_of_sets.is_empty();
-    let judged_once = once(has_sets, decided.iter().filter(|decided| decided.is_judged()));
-    let mut unknown: Vec<String> =
-        decided.iter().flat_map(|decided| &decided.unknown).map(reference_title).collect();
+    let judged_once = once(has_sets, decided.iter().filter(|decided| decided.is_judged));
+    let mut unknown: Vec<String> = decided
+        .iter()
+        .flat_map(|decided| &decided.unknown)
+        .map(|it| object_ref(it.clone()).title())
+        .collect();
     unknown.sort();
     unknown.dedup();
     let refused = refused(checked);
@@ -59,11 +61,8 @@ pub fn report(checked: &Checked) -> Report<'_> {
         not_shown: not_shown.filter(|(_, counts)| *counts != NotShown::default()).collect(),
         unknown,
         unreadable_state: checked.inputs.unreadable_state,
-        changes: None,
-        table: None,
-        shown: Shown::All,
         assumed: decided.iter().map(assumed).sum(),
-        page: None,
+        ..Report::default()
     }
 }
 
@@ -135,7 +134,7 @@ fn of_no_policy(decided: &Decided) -> Numbers {
     let NotShown { denials, warnings } = decision.not_shown;
     let denials = all(Severity::Deny, denials, |it| it.denials);
     let warnings = all(Severity::Warn, warnings, |it| it.warnings);
-    let objects = usize::from(decided.is_judged());
+    let objects = usize::from(decided.is_judged);
     Numbers { objects, denials, warnings, exempted: 0, all: denials + warnings }
 }
 
@@ -243,11 +242,8 @@ fn findings<'r>(
 ) -> Vec<LocatedFinding<'r>> {
     let object = &decided.object;
     let source_file = origins.source_file(object.place.source(), || object.place.start());
-    let of_pod = decided.admitted.decision.findings.iter();
-    let of_pod = of_pod.map(|finding| (finding, object.in_document(&finding.pointer)));
-    let of_form = decided.of_form.iter().map(|finding| (finding, finding.pointer.clone()));
-    let mut located: Vec<_> = of_pod
-        .chain(of_form)
+    let mut located: Vec<_> = decided
+        .located_findings()
         .map(|(finding, pointer)| {
             let others = elsewhere.remove(&std::ptr::from_ref(finding)).unwrap_or_default();
             locate(object, finding, pointer, source_file, others)
@@ -321,11 +317,4 @@ fn not_rendered(unrendered: &[Unrendered]) -> impl Iterator<Item = report::Passe
         let files = unrendered.files.iter();
         files.map(move |file| report::PassedOver { file, line: 1, column: 1, object_ref: None, why, reason })
     })
-}
-
-/// The object that a reference names: `Secret team-a/redis`.
-fn reference_title(reference: &Reference) -> String {
-    let path = [reference.namespace.as_str(), reference.name.as_str()];
-    let path = path.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/");
-    format!("{} {path}", reference.kind.kind)
 }

@@ -39,6 +39,15 @@ fn key(Reference { kind, namespace, name }: &Reference) -> u64 {
     name_hash([kind.group, kind.kind, namespace, name])
 }
 
+/// A value of a document: its object, or one in a List.
+#[derive(Clone, Copy)]
+pub(crate) struct Part<'d> {
+    pub(crate) document: &'d Document,
+    /// The place in the document.
+    pub(crate) within: &'d Pointer,
+    pub(crate) value: &'d Value,
+}
+
 /// The place of an object.
 #[derive(Debug)]
 struct ObjectPlace {
@@ -48,8 +57,8 @@ struct ObjectPlace {
 }
 
 impl Places {
-    /// Adds the object at `within` in a document.
-    pub(crate) fn add(&mut self, document: &Document, within: &Pointer, value: &Value, settings: &Settings) {
+    /// Adds an object.
+    pub(crate) fn add(&mut self, Part { document, within, value }: Part<'_>, settings: &Settings) {
         if let Some(reference) = state::reference(settings, value) {
             let within = Some(within).filter(|within| **within != Pointer::root()).cloned().map(Box::new);
             let place = ObjectPlace { document: document.shared_place(), within };
@@ -60,6 +69,11 @@ impl Places {
     /// Adds the places of other inputs, which replace those of the same names.
     pub fn extend(&mut self, others: Self) {
         self.0.extend(others.0);
+    }
+
+    /// Whether the object is in the files.
+    pub fn has(&self, object: &Reference) -> bool {
+        self.0.get(&key(object)).is_some()
     }
 
     /// The place of a field of an object.

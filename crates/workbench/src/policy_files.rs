@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::errors::error_at;
 use crate::notices::{Notice, object_ref};
-use crate::places::Places;
+use crate::places::{Part, Places};
 use jiff::Timestamp;
 use memgate_core::state;
 use memgate_manifest::document::{Document, values};
@@ -67,9 +67,7 @@ impl PolicyFiles {
     /// `errors`.
     pub(crate) fn is_repeated(
         &mut self,
-        document: &Document,
-        within: &Pointer,
-        value: &Value,
+        Part { document, within, value }: Part<'_>,
         origin: PolicyOrigin,
         settings: &Settings,
         errors: &mut Vec<memgate_manifest::error::Error>,

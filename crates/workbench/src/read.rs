@@ -11,7 +11,7 @@ use crate::exclude::Exclude;
 use crate::inputs::Inputs;
 use crate::plan::{OpenFile, Plan};
 use crate::render::{Unrendered, render};
-use crate::repository::{Repository, Unit};
+use crate::repository::{Repository, Tool, Unit};
 use crate::texts::source;
 use crate::walk::{Item, Walked};
 use memgate_core::state::empty;
@@ -78,6 +78,19 @@ fn opened<'r>(open: &'r [OpenFile], items: &[Item], exclude: &Exclude) -> BTreeM
         (real, Opened { file, is_walked })
     };
     open.iter().map(opened).collect()
+}
+
+/// The texts of the kustomizations that are not rendered, and of what else is read for them, such as patches. Those of an
+/// editor win. What cannot be read is left out.
+pub fn kustomize_files(inputs: &Inputs, plan: &Plan) -> Vec<Arc<Source>> {
+    let open: BTreeMap<PathBuf, &OpenFile> =
+        plan.open.iter().map(|file| (without_links(&file.path), file)).collect();
+    let of_kustomize = inputs.unrendered.iter().filter(|it| it.unit.tool == Tool::Kustomize);
+    let text = |name: &String| match open.get(&without_links(Path::new(name))) {
+        Some(OpenFile { path, text: Some(text), .. }) => Some(Source::new(path.to_string_lossy(), &**text)),
+        _ => source(name, File::open(name), plan.max_bytes).ok(),
+    };
+    of_kustomize.flat_map(|it| &it.files).filter_map(text).map(Arc::new).collect()
 }
 
 /// The path without links; of a file that does not exist as it is.

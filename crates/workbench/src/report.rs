@@ -271,15 +271,6 @@ pub enum ReportFormat {
     Html,
 }
 
-/// Options of formats.
-#[derive(Debug, Clone, Copy)]
-pub struct FormatOptions {
-    /// The columns of the source that text shows.
-    pub width: usize,
-    /// Whether a warning fails the run, and is a failure in JUnit's XML.
-    pub warnings_fail: bool,
-}
-
 impl ReportFormat {
     /// Every format, in the order in which help lists them.
     pub const ALL: [Self; 9] = [
@@ -311,25 +302,27 @@ impl ReportFormat {
 }
 
 /// Writes the report in one format. Text has ANSI styles, which the stream removes where they are not wanted, and
-/// leaves the errors of inputs to [`text::write_error`], since they may go elsewhere.
+/// leaves the errors of inputs to [`text::write_error`], since they may go elsewhere. `width` are the columns of the
+/// source that text shows; with `warnings_fail` a warning is a failure in JUnit's XML.
 ///
 /// # Errors
 /// Those of the writer.
 pub fn write(
     report: &Report<'_>,
     format: ReportFormat,
-    options: FormatOptions,
+    width: usize,
+    warnings_fail: bool,
     out: &mut Vec<u8>,
 ) -> io::Result<()> {
     match format {
-        ReportFormat::Text => text::write_whole(report, options.width, out),
+        ReportFormat::Text => text::write_whole(report, width, out),
         ReportFormat::Concise => concise::write(report, out),
         ReportFormat::Json => json::write(report, out),
         ReportFormat::Jsonl => json::write_lines(report, out),
         ReportFormat::Github => github::write(report, out),
         ReportFormat::Gitlab => gitlab::write(report, out),
         ReportFormat::Sarif => sarif::write(report, out),
-        ReportFormat::Junit => junit::write(report, options.warnings_fail, out),
+        ReportFormat::Junit => junit::write(report, warnings_fail, out),
         ReportFormat::Html => html::write(report, out),
     }
 }
@@ -481,6 +474,11 @@ impl ObjectRef {
 }
 
 impl FileLocation<'_> {
+    /// The file, the line and the column.
+    pub fn place(&self) -> String {
+        format!("{}:{}:{}", self.file, self.line, self.column)
+    }
+
     /// Line and column (in characters, from 1) just behind the end.
     pub fn end_position(&self) -> (usize, usize) {
         let stretch = self.text.get(self.start..self.end).unwrap_or_default();
@@ -511,6 +509,14 @@ pub fn at_line_start(text: &str) -> Cow<'_, str> {
     let text = plain(text);
     let is_usual = |c: char| c.is_alphanumeric() || matches!(c, '.' | '/' | '_' | '<');
     if text.trim_start().starts_with(is_usual) { text } else { Cow::Owned(format!("./{text}")) }
+}
+
+/// A text in an address: letters, digits and `kept` as they are, any other byte in hexadecimal form.
+pub fn percent_encoded(text: &str, kept: &str) -> String {
+    let is_kept = |byte: u8| byte.is_ascii_alphanumeric() || kept.as_bytes().contains(&byte);
+    let encoded =
+        |byte: u8| if is_kept(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    text.bytes().map(encoded).collect()
 }
 
 /// The path of a file without `./` at its start, which services that read reports take for a part of the name. They

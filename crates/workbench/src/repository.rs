@@ -89,7 +89,12 @@ impl Repository {
             }
         };
         if is_kustomization(file) {
-            let built = Built::new(shown, &directory, kustomization::parse(source, errors));
+            let Kustomization { is_component, resources, inputs, generates } =
+                kustomization::parse(source, errors);
+            let absolute =
+                |paths: Vec<String>| paths.into_iter().map(|path| normal(&directory.join(path))).collect();
+            let (resources, inputs) = (absolute(resources), absolute(inputs));
+            let built = Built { shown, is_component, resources, inputs, generates, is_used: false };
             self.kustomizations.insert(directory, built);
         } else {
             // helm reports errors of a chart.
@@ -185,21 +190,6 @@ impl Repository {
         match unit.tool {
             Tool::Helm => true,
             Tool::Kustomize => self.reached.contains(&unit.absolute),
-        }
-    }
-}
-
-impl Built {
-    fn new(shown: PathBuf, directory: &Path, read: Kustomization) -> Self {
-        let absolute =
-            |paths: Vec<String>| paths.into_iter().map(|path| normal(&directory.join(path))).collect();
-        Self {
-            shown,
-            is_component: read.is_component,
-            resources: absolute(read.resources),
-            inputs: absolute(read.inputs),
-            generates: read.generates,
-            is_used: false,
         }
     }
 }

@@ -1,61 +1,137 @@
 //! Adds objects of files to the state that decisions look at. What cannot be added becomes an error or a notice.
 
+use std::io::Read;
+
 use serde_json::Value;
 
 use crate::errors::error_at;
 use crate::inputs::Inputs;
 use crate::notices::{Notices, unreadable_errors};
 use crate::objects::{has_required_annotation, is_checked};
+use crate::places::Part;
+use crate::plan::Plan;
 use crate::policy_files::{self, PolicyOrigin};
 use memgate_core::state::{self, AddError, Added, SharedTexts};
-use memgate_manifest::document::{Document, fill_type_meta};
+use memgate_manifest::document::fill_type_meta;
 use memgate_manifest::later::Marks;
 use memgate_model::kind::Kind;
+use memgate_model::recurring_texts::RecurringTexts;
 use memgate_primitives::pointer::Pointer;
 
 /// An object of a document, or a List.
 pub(crate) struct FileObject<'d> {
     /// The kind of path at which it was read.
     pub(crate) origin: PolicyOrigin,
-    pub(crate) document: &'d Document,
-    /// The place in the document.
-    pub(crate) within: &'d Pointer,
-    pub(crate) value: &'d Value,
+    /// Its place and value.
+    pub(crate) part: Part<'d>,
     /// Whether a later step fills in something of the document.
     pub(crate) is_later: bool,
     /// The texts that it shares if it is checked too.
     pub(crate) shared: Option<SharedTexts<'d>>,
 }
 
-/// Adds an object, or each object of a List or of a plain list. Returns whether decisions look at any of them.
-///
-/// # Errors
-/// When a number is out of bounds.
-pub(crate) fn add(
-    object: &FileObject<'_>,
-    keeps_places: bool,
-    inputs: &mut Inputs,
-    notices: &mut Notices,
-) -> Result<bool, serde_json::Error> {
-    let FileObject { origin, document, within, value, is_later, .. } = *object;
-    let text = |field| value.get(field).and_then(Value::as_str).unwrap_or_default();
-    let (api_version, kind) = (text("apiVersion"), text("kind"));
-    let items = match value {
-        Value::Array(items) => Some((items, within.clone())),
-        _ => {
-            let items = value.get("items").filter(|_| kind.ends_with("List")).and_then(Value::as_array);
-            items.map(|items| (items, within.key("items")))
+/// What is loaded so far.
+pub(crate) struct Loading<'p> {
+    /// What is read.
+    pub(crate) plan: &'p Plan,
+    /// Standard input.
+    pub(crate) stdin: &'p mut dyn Read,
+    /// The objects and the state.
+    pub(crate) inputs: Inputs,
+    pub(crate) notices: Notices,
+    pub(crate) texts: RecurringTexts,
+}
+
+impl Loading<'_> {
+    /// Adds an object, or each object of a List or of a plain list. Returns whether decisions look at any of them.
+    ///
+    /// # Errors
+    /// When a number is out of bounds.
+    pub(crate) fn add(&mut self, object: &FileObject<'_>) -> Result<bool, serde_json::Error> {
+        let FileObject { origin, part: Part { document, within, value }, is_later, .. } = *object;
+        let text = |field| value.get(field).and_then(Value::as_str).unwrap_or_default();
+        let (api_version, kind) = (text("apiVersion"), text("kind"));
+        let items = match value {
+            Value::Array(items) => Some((items, within.clone())),
+            _ => {
+                let items = value.get("items").filter(|_| kind.ends_with("List")).and_then(Value::as_array);
+                items.map(|items| (items, within.key("items")))
+            }
+        };
+        let Some((items, list)) = items else { return self.add_one(object) };
+        let mut is_used = false;
+        for (index, mut item) in items.iter().cloned().enumerate() {
+            fill_type_meta(&mut item, api_version, kind);
+            let within = list.index(index);
+            let part = Part { document, within: &within, value: &item };
+            is_used |= self.add(&FileObject { origin, part, is_later, shared: None })?;
         }
-    };
-    let Some((items, list)) = items else { return add_one(object, keeps_places, inputs, notices) };
-    let mut is_used = false;
-    for (index, mut item) in items.iter().cloned().enumerate() {
-        fill_type_meta(&mut item, api_version, kind);
-        let within = list.index(index);
-        let item = FileObject { origin, document, within: &within, value: &item, is_later, shared: None };
-        is_used |= add(&item, keeps_places, inputs, notices)?;
+        Ok(is_used)
     }
-    Ok(is_used)
+
+    /// Adds one object. Returns whether decisions look at it.
+    ///
+    /// # Errors
+    /// When a number is out of bounds.
+    pub(crate) fn add_one(&mut self, object: &FileObject<'_>) -> Result<bool, serde_json::Error> {
+        let FileObject { origin, part, is_later, ref shared } = *object;
+        let Part { document, within, value } = part;
+        let Self { plan, inputs, notices, .. } = self;
+        let is_policy = policy_files::is_policy(value);
+        if origin == PolicyOrigin::Policies && !is_policy {
+            return Ok(false);
+        }
+        if let Some(kind) = state_kind(value, inputs).filter(|_| is_later) {
+            if has_hidden_name(value) {
+                inputs.snapshot.kind_mut(kind).lacks_some = true;
+                return Ok(true);
+            }
+            let mut bare = value.clone();
+            Marks::of(value).remove(&mut bare);
+            inputs.bare.extend(Some(bare).filter(|bare| bare != value));
+        }
+        let Inputs { snapshot, errors, policies, places, .. } = inputs;
+        let settings = &snapshot.settings;
+        let faults = state::unreadable(settings, value);
+        if !faults.is_empty() {
+            if is_policy {
+                errors.extend(unreadable_errors(part, settings));
+                return Ok(true);
+            }
+            let (group, kind) = state::group_and_kind(value);
+            let is_checked = is_checked(group, kind) && has_required_annotation(group, kind, value);
+            // One that is checked is denied instead. Without a name, it is none of those that others name.
+            if origin != PolicyOrigin::Checked || !is_checked {
+                notices.unreadable(part, settings);
+            } else if faults.iter().all(|(_, fault)| *fault == state::NAME_REQUIRED) {
+                return Ok(true);
+            }
+        }
+        if is_policy && policies.is_repeated(part, origin, settings, errors) {
+            return Ok(true);
+        }
+        if is_policy && origin != PolicyOrigin::Checked {
+            notices.policy(part, settings);
+        }
+        if plan.keeps_places {
+            places.add(part, settings);
+        }
+        let is_definition = notices.definition(value);
+        match state::add_shared(snapshot, value, shared.as_ref()) {
+            Ok(Added { is_used, faults }) => {
+                // A policy that is checked is denied instead.
+                if origin != PolicyOrigin::Checked {
+                    errors.extend(policy_files::errors(document, within, faults));
+                }
+                Ok(is_used || is_definition)
+            }
+            Err(AddError::Number(error)) => Err(error),
+            Err(error @ AddError::Definition(_)) => {
+                errors.push(error_at(document.place(), &Pointer::root(), error.to_string()));
+                Ok(true)
+            }
+        }
+    }
 }
 
 /// Whether a later step fills in the name or namespace of an object: it exists, and its name is not known.
@@ -68,71 +144,4 @@ fn has_hidden_name(value: &Value) -> bool {
 fn state_kind(value: &Value, inputs: &Inputs) -> Option<&'static Kind> {
     let (group, kind) = state::group_and_kind(value);
     memgate_platforms::state_kind(&inputs.snapshot.settings.families, group, kind)
-}
-
-/// Adds one object. Returns whether decisions look at it.
-///
-/// # Errors
-/// When a number is out of bounds.
-pub(crate) fn add_one(
-    object: &FileObject<'_>,
-    keeps_places: bool,
-    inputs: &mut Inputs,
-    notices: &mut Notices,
-) -> Result<bool, serde_json::Error> {
-    let FileObject { origin, document, within, value, is_later, ref shared } = *object;
-    let is_policy = policy_files::is_policy(value);
-    if origin == PolicyOrigin::Policies && !is_policy {
-        return Ok(false);
-    }
-    if let Some(kind) = state_kind(value, inputs).filter(|_| is_later) {
-        if has_hidden_name(value) {
-            inputs.snapshot.kind_mut(kind).lacks_some = true;
-            return Ok(true);
-        }
-        let mut bare = value.clone();
-        Marks::of(value).remove(&mut bare);
-        inputs.bare.extend(Some(bare).filter(|bare| bare != value));
-    }
-    let Inputs { snapshot, errors, policies, places, .. } = inputs;
-    let settings = &snapshot.settings;
-    let faults = state::unreadable(settings, value);
-    if !faults.is_empty() {
-        if is_policy {
-            errors.extend(unreadable_errors(document, within, value, settings));
-            return Ok(true);
-        }
-        let (group, kind) = state::group_and_kind(value);
-        let is_checked = is_checked(group, kind) && has_required_annotation(group, kind, value);
-        // One that is checked is denied instead. Without a name, it is none of those that others name.
-        if origin != PolicyOrigin::Checked || !is_checked {
-            notices.unreadable(document, within, value, settings);
-        } else if faults.iter().all(|(_, fault)| *fault == state::NAME_REQUIRED) {
-            return Ok(true);
-        }
-    }
-    if is_policy && policies.is_repeated(document, within, value, origin, settings, errors) {
-        return Ok(true);
-    }
-    if is_policy && origin != PolicyOrigin::Checked {
-        notices.policy(document, within, value, settings);
-    }
-    if keeps_places {
-        places.add(document, within, value, settings);
-    }
-    let is_definition = notices.definition(value);
-    match state::add_shared(snapshot, value, shared.as_ref()) {
-        Ok(Added { is_used, faults }) => {
-            // A policy that is checked is denied instead.
-            if origin != PolicyOrigin::Checked {
-                errors.extend(policy_files::errors(document, within, faults));
-            }
-            Ok(is_used || is_definition)
-        }
-        Err(AddError::Number(error)) => Err(error),
-        Err(error @ AddError::Definition(_)) => {
-            errors.push(error_at(document.place(), &Pointer::root(), error.to_string()));
-            Ok(true)
-        }
-    }
 }

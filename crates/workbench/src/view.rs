@@ -20,15 +20,6 @@ use memgate_model::snapshot::Snapshot;
 use memgate_primitives::credential::{hide, is_credential_name, masked, masked_start, masked_value};
 use memgate_primitives::plain_text::{cut, plain};
 
-/// The objects of the inputs that have a view.
-#[derive(Debug)]
-pub struct Viewed {
-    /// Those objects, in document order.
-    pub objects: Vec<ViewedObject>,
-    /// What was read, with the errors of objects that could not be decided.
-    pub inputs: Inputs,
-}
-
 /// An object with its views: one by each family that knows it.
 #[derive(Debug)]
 pub struct ViewedObject {
@@ -40,18 +31,29 @@ pub struct ViewedObject {
     pub views: Vec<MemoryView>,
 }
 
-/// Makes the views of every object as it would be stored, and of every workload's pod as it would be created.
-pub fn view(mut inputs: Inputs, occasion: Occasion<'static>) -> Viewed {
-    let mut viewed = Vec::new();
-    for undecided in
-        std::mem::take(&mut inputs.objects).into_iter().filter(|undecided| !undecided.is_exempt())
-    {
-        match view_object(&undecided, &inputs.snapshot, occasion) {
-            Ok(object) => viewed.extend(Some(object).filter(|object| !object.views.is_empty())),
-            Err(error) => inputs.errors.push(error),
+/// The objects of the inputs that have a view, in document order. Errors of objects that cannot be decided go to the inputs.
+pub fn view(inputs: &mut Inputs, occasion: Occasion<'static>) -> Vec<ViewedObject> {
+    let (mut objects, errors) = views_in(inputs, &inputs.snapshot, occasion);
+    inputs.errors.extend(errors);
+    objects.retain(|object| !object.views.is_empty());
+    objects
+}
+
+/// The views of every object as it would be stored, and of every workload's pod as it would be created; and the errors
+/// of objects that cannot be decided.
+pub(crate) fn views_in(
+    inputs: &Inputs,
+    state: &Snapshot,
+    occasion: Occasion<'static>,
+) -> (Vec<ViewedObject>, Vec<Error>) {
+    let (mut viewed, mut errors) = (Vec::new(), Vec::new());
+    for undecided in inputs.objects.iter().filter(|undecided| !undecided.is_exempt()) {
+        match view_object(undecided, state, occasion) {
+            Ok(object) => viewed.push(object),
+            Err(error) => errors.push(error),
         }
     }
-    Viewed { objects: viewed, inputs }
+    (viewed, errors)
 }
 
 /// The views of one object.
@@ -161,11 +163,11 @@ metadata: {name: other}
 
     #[test]
     fn sees_the_pod_of_a_workload_with_what_is_added() {
-        let inputs = load(&Plan::of_text(TEXT)).expect("loads");
-        let viewed = view(inputs, Occasion::default());
-        let titles: Vec<String> = viewed.objects.iter().map(|object| object.object_ref.title()).collect();
+        let mut inputs = load(&Plan::of_text(TEXT)).expect("loads");
+        let viewed = view(&mut inputs, Occasion::default());
+        let titles: Vec<String> = viewed.iter().map(|object| object.object_ref.title()).collect();
         assert_eq!(titles, ["Deployment ops/runs", "Agent ops/triage"]);
-        let pod = viewed.objects.first().and_then(|object| object.views.first()).expect("a view");
+        let pod = viewed.first().and_then(|object| object.views.first()).expect("a view");
         let names: Vec<(&str, bool)> = pod.containers.iter().map(|it| (it.name.as_str(), it.added)).collect();
         assert_eq!((pod.kind, names), ("Pod", vec![("memory-server", true)]));
         assert_eq!(pod.sources.first().map(|source| source.view.name.as_str()), Some("triage"));

@@ -14,7 +14,7 @@ use ignore::{DirEntry, Walk, WalkBuilder};
 
 use crate::exclude::{Exclude, matcher};
 use crate::kustomization::is_kustomization;
-use crate::repository::{PROJECT_FILE, Repository, is_glob, is_manifest, is_marker, root_of, without_dots};
+use crate::repository::{PROJECT_FILE, Repository, is_glob, is_manifest, is_marker, normal, root_of};
 use memgate_manifest::error::Error;
 
 /// One input, in the order of the paths.
@@ -189,8 +189,7 @@ fn leads_out(input: &str, within: &Path) -> bool {
 
 /// Whether a path that is read would lead to this file if that existed: it is below it, or its glob matches.
 pub fn leads_to(input: &str, file: &Path) -> bool {
-    let whole = |path: &Path| without_dots(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()));
-    whole(file).starts_with(whole(Path::new(input)))
+    normal(file).starts_with(normal(Path::new(input)))
         || is_glob(input) && matcher(input).is_ok_and(|glob| matches(&glob, &Path::new(".").join(file)))
 }
 

@@ -24,7 +24,7 @@ use memgate_primitives::pointer::Pointer;
 #[derive(Debug)]
 pub struct WhatIf {
     /// All objects. An object has the findings that change its verdict, and notes about defaults that it lacks.
-    checked: Checked,
+    pub checked: Checked,
     changes: Vec<Changed>,
 }
 
@@ -191,11 +191,6 @@ impl WhatIf {
     pub fn newly_denied(&self) -> usize {
         let is_new = |change: &&Changed| change.to == Verdict::Denied && change.from != Verdict::Denied;
         self.changes.iter().filter(is_new).count()
-    }
-
-    /// The objects, checked with the new policies.
-    pub const fn checked(&self) -> &Checked {
-        &self.checked
     }
 
     /// The changes, as a report.

@@ -1,20 +1,16 @@
 //! `memgate map`: which agents and pods reach which memory.
 
-use std::path::PathBuf;
-use std::str::FromStr;
-
 use anstream::adapter::strip_bytes;
 use anyhow::Context as _;
 
 use crate::cli::cluster::ClusterArgs;
 use crate::cli::file::write_whole;
 use crate::cli::input::{InputArgs, note_read};
-use crate::cli::output::format_and_file;
+use crate::cli::output::FormatAndFile;
 use crate::cli::pull_request::{at_base, note_base_errors, reference};
 use crate::cli::terminal::{Terminal, masked_bytes};
 use crate::cli::{ExitStatus, live};
-use memgate_manifest::error::Error;
-use memgate_model::request::{Occasion, Point};
+use memgate_model::request::Point;
 use memgate_workbench::map::read_map;
 use memgate_workbench::plan::Plan;
 use memgate_workbench::report::diff::{self, FileDiff};
@@ -49,7 +45,7 @@ pub struct Args {
     /// Format and file [default: text]
     ///
     /// Formats: text, dot (Graphviz) and mermaid (a flowchart that GitHub and GitLab draw).
-    #[arg(short, long, value_name = "FORMAT[=FILE]", help_heading = "Output")]
+    #[arg(short, long, value_name = "FORMAT[=FILE]", help_heading = "Output", value_parser = parse_output)]
     output: Option<MapOutput>,
 
     /// Print what changes since REF, as a unified diff
@@ -63,21 +59,11 @@ pub struct Args {
     cluster: ClusterArgs,
 }
 
-/// A format of the map and its file; without a file it is written to standard output.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct MapOutput {
-    format: MapFormat,
-    file: Option<PathBuf>,
-}
+/// A format of the map and its file.
+type MapOutput = FormatAndFile<MapFormat>;
 
-impl FromStr for MapOutput {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (index, file) = format_and_file(text, &MapFormat::ALL.map(MapFormat::name))?;
-        let format = MapFormat::ALL.get(index).copied().unwrap_or(MapFormat::Text);
-        Ok(Self { format, file })
-    }
+fn parse_output(text: &str) -> Result<MapOutput, String> {
+    MapOutput::parse(text, &MapFormat::ALL, MapFormat::name)
 }
 
 /// Runs the command.
@@ -93,7 +79,9 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     );
     plan.policies.clone_from(&args.input.policies.policy);
     let occasion = args.input.policies.occasion(Point::Ci);
-    let (map, errors) = read(&plan, occasion, terminal)?;
+    let (map, inputs) = read_map(&plan, occasion)?;
+    note_read(&inputs, terminal);
+    let errors = inputs.errors;
     let output = args.output.clone().unwrap_or(MapOutput { format: MapFormat::Text, file: None });
     let (memories, _) = map.counts();
     if let Some(reference) = &args.base {
@@ -112,17 +100,6 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         );
     }
     Ok(ExitStatus::of(!errors.is_empty(), false, memories == 0))
-}
-
-/// Reads the map, and writes notes about what was read.
-fn read(
-    plan: &Plan,
-    occasion: Occasion<'static>,
-    terminal: Terminal,
-) -> anyhow::Result<(MemoryMap, Vec<Error>)> {
-    let (map, inputs) = read_map(plan, occasion)?;
-    note_read(&inputs, terminal);
-    Ok((map, inputs.errors))
 }
 
 fn write_map(map: &MemoryMap, output: &MapOutput, terminal: Terminal) -> anyhow::Result<()> {

@@ -1,4 +1,4 @@
-//! `memgate schema`: JSON Schemas for editors and programs.
+//! `memgate schema`: JSON Schemas for editors and programs, and the names that kustomize has to change.
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
@@ -10,6 +10,7 @@ use crate::cli::terminal::Terminal;
 use memgate_core::decide::codes;
 use memgate_primitives::suggest::{did_you_mean, nearest};
 use memgate_workbench::kind_schema::{KindDefinition, combined, definitions};
+use memgate_workbench::kustomize;
 
 /// The schemas that are files of the repository.
 const FILES: [(&str, &str); 3] = [
@@ -24,11 +25,20 @@ const PROJECT: &str = "project";
 /// The name of the schema of all kinds.
 const ALL: &str = "all";
 
+/// The name of the file for kustomize.
+const KUSTOMIZE: &str = "kustomize";
+
+/// The names of what is made from the platforms.
+const MADE: [&str; 3] = [PROJECT, ALL, KUSTOMIZE];
+
 /// Print a JSON Schema of a kind, or of a file of memgate
 ///
 /// output: the json of check, mutate and test, and each line of jsonl. cases: the files of memgate
 /// test. settings: the file of --config. project: .memgate.yaml. all: every kind that `memgate crds`
 /// defines, chosen by apiVersion and kind of the object. Any other name is one such kind.
+///
+/// kustomize: not a schema but a file for `configurations:` of a kustomization, with the fields by which
+/// objects name other objects, so that namePrefix and the hashes of generators change them too.
 #[derive(Debug, clap::Args)]
 #[command(
     before_help = "Exit codes: 0 printed or listed, 2 there is no such schema.",
@@ -38,13 +48,14 @@ Examples:
   memgate schema ArkMemory > .schemas/arkmemory.json
   memgate schema Agent.orloj.dev
   memgate schema all > .schemas/memgate.json
+  memgate schema kustomize > base/memgate.yaml
 
 Editors with yaml-language-server complete and check a file that begins with:
   # yaml-language-server: $schema=.schemas/memgate.json
 docs/editors.md has settings of editors that do it for all files."
 )]
 pub struct Args {
-    /// output, cases, settings, project, all, or a kind such as Agent.orloj.dev [default: list the names]
+    /// output, cases, settings, project, all, kustomize, or a kind such as Agent.orloj.dev [default: list the names]
     #[arg(value_name = "NAME")]
     name: Option<String>,
 }
@@ -57,10 +68,14 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let Some(name) = args.name.as_deref() else {
         let kinds = definitions().iter().map(KindDefinition::full_name).collect::<Vec<_>>();
         let files = FILES.iter().map(|(name, _)| (*name).to_owned());
-        return list_choices("schema", files.chain([ALL.to_owned()]).chain(kinds), terminal);
+        return list_choices("schema", files.chain(MADE.map(str::to_owned)).chain(kinds), terminal);
     };
     if let Some((_, text)) = FILES.iter().find(|(file, _)| *file == name) {
         terminal.raw(text.as_bytes())?;
+        return Ok(ExitStatus::Clean);
+    }
+    if name == KUSTOMIZE {
+        terminal.raw(kustomize::configurations().as_bytes())?;
         return Ok(ExitStatus::Clean);
     }
     let definitions = definitions();
@@ -90,13 +105,14 @@ fn find<'d>(name: &str, definitions: &'d [KindDefinition]) -> anyhow::Result<&'d
     match found.as_slice() {
         [only] => Ok(only),
         [] => {
-            let names = FILES.iter().map(|(name, _)| *name).chain([PROJECT, ALL]);
+            let names = FILES.iter().map(|(name, _)| *name).chain(MADE);
             let near = nearest(name, definitions.iter().map(|it| it.kind.as_str()).chain(names));
             let hint = did_you_mean(near);
             anyhow::ensure!(near.is_none(), "there is no schema \"{name}\"{hint}");
             anyhow::bail!(
-                "there is no schema \"{name}\"; there are {}, {PROJECT}, {ALL}, and those of the kinds {}",
+                "there is no schema \"{name}\"; there are {}, {}, and those of the kinds {}",
                 FILES.map(|(name, _)| name).join(", "),
+                MADE.join(", "),
                 kinds(definitions)
             )
         }

@@ -4,8 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
-use memgate_model::kind::POLICY_GROUP;
+use memgate_model::edge::Edge;
+use memgate_model::kind::{Kind, POLICY_GROUP};
 use memgate_model::request::Operation;
+use memgate_primitives::pointer::Pointer;
 use memgate_workbench::casefile::Case;
 use serde_json::{Value, json};
 
@@ -56,6 +58,7 @@ pub(crate) fn scene(per_kind: usize, wanted: &BTreeSet<String>) -> Result<Scene>
             scene.add(&name, &kind, &case, &schema, &mut known);
         }
     }
+    scene.add_crowds();
     scene.add_reviews();
     scene.state.extend(policies());
     Ok(scene)
@@ -131,6 +134,47 @@ impl Scene {
         self.bases.push(Base { name, kind, object, namespace, schema, referrer: None });
     }
 
+    /// Takes one base of each kind a second time, in a namespace that has very many objects of each kind to which it
+    /// refers. Their names are as long as can be, and nearly those that are missing.
+    fn add_crowds(&mut self) {
+        let mut kinds = BTreeSet::new();
+        let bases: Vec<Base> =
+            self.bases.iter().filter(|base| kinds.insert(kind_of(&base.object))).cloned().collect();
+        for base in bases {
+            let namespace = format!("crowd{}", self.bases.len());
+            let mut object = base.object.clone();
+            move_to(&mut object, &base.namespace, &namespace);
+            let mut crowd: Vec<&'static Kind> = Vec::new();
+            for edge in edges(&kind_of(&object)) {
+                let places: Vec<Pointer> = edge.sites(&object).into_iter().map(|site| site.pointer).collect();
+                for place in &places {
+                    if let Some(name) = object.pointer_mut(place.as_str()) {
+                        *name = "a".repeat(NAME_BYTES).into();
+                    }
+                }
+                crowd.extend(edge.to.iter().filter(|_| !places.is_empty()));
+            }
+            crowd.sort_unstable();
+            crowd.dedup();
+            if crowd.is_empty() {
+                continue;
+            }
+            for kind in crowd {
+                self.state.extend((0..CROWD).map(|number| {
+                    let name = format!("{}{number:03}", "a".repeat(NAME_BYTES - 3));
+                    json!({"apiVersion": kind.api_version(), "kind": kind.kind,
+                           "metadata": {"name": name, "namespace": namespace}, "spec": {}})
+                }));
+            }
+            let name = format!("{} in a crowd", base.name);
+            // It is the object itself that costs, so few of its places are filled.
+            let texts = json!({"type": "array", "items": {"type": "string"}});
+            let metadata = json!({"type": "object", "properties": {"finalizers": texts}});
+            let schema = json!({"type": "object", "properties": {"metadata": metadata}});
+            self.bases.push(Base { name, object, namespace, schema, ..base });
+        }
+    }
+
     /// Takes the review of one pod of each family as a base of its own.
     fn add_reviews(&mut self) {
         let mut families = BTreeSet::new();
@@ -175,6 +219,22 @@ impl Scene {
     pub(crate) fn manifest(&self) -> Value {
         json!({"apiVersion": "v1", "kind": "List", "items": self.state})
     }
+}
+
+/// How many objects of a kind a crowded namespace has, and how long their names are.
+const CROWD: usize = 1_000;
+const NAME_BYTES: usize = 252;
+
+/// The group and the kind of an object.
+fn kind_of(object: &Value) -> (String, String) {
+    let (group, kind) = memgate_core::state::group_and_kind(object);
+    (group.to_owned(), kind.to_owned())
+}
+
+/// The references of a kind of which something is said when they lead nowhere.
+fn edges((group, kind): &(String, String)) -> impl Iterator<Item = &'static Edge> {
+    let all = memgate_platforms::ALL.iter().flat_map(|family| family.edges);
+    all.filter(move |edge| edge.missing.is_some() && edge.from.iter().any(|from| from.is(group, kind)))
 }
 
 fn empty() -> memgate_model::snapshot::Snapshot {

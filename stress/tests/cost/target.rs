@@ -13,9 +13,8 @@ use crate::support::process::kib;
 use crate::support::scratch::Scratch;
 use crate::support::webhook::{Serve, Webhook};
 
-/// A server that holds more than this is started again, so that one input is not blamed for another. With its policies
-/// it begins with about 70 MiB.
-const TIDY_KIB: u64 = 128 << 10;
+/// A server that holds so much more than at its start is started again, so that one input is not blamed for another.
+const TIDY_KIB: u64 = 64 << 10;
 
 /// A server with its state, and a connection that is kept.
 pub(crate) struct Target {
@@ -29,6 +28,8 @@ struct Running {
     /// Ends with this.
     _webhook: Webhook,
     pid: u32,
+    /// What it holds with its state and its policies, in KiB.
+    at_start: u64,
     caller: Caller,
 }
 
@@ -55,7 +56,8 @@ impl Door for Target {
 
     /// Without an answer the program is started again.
     fn ask(&mut self, input: &Input<'_>, text: &str) -> Result<Cost> {
-        if kib(self.running.pid, "VmRSS:").is_none_or(|resident| resident > TIDY_KIB) {
+        let tidy = self.running.at_start + TIDY_KIB;
+        if kib(self.running.pid, "VmRSS:").is_none_or(|resident| resident > tidy) {
             self.restart()?;
         }
         for _ in 0..3 {
@@ -88,7 +90,8 @@ impl Running {
         let mut webhook = serve.ready()?;
         let pid = webhook.process().id().context("the program has ended")?;
         let caller = Caller::new(webhook.addresses().listen, webhook.ca())?;
-        Ok(Self { _webhook: webhook, pid, caller })
+        let at_start = kib(pid, "VmRSS:").unwrap_or_default();
+        Ok(Self { _webhook: webhook, pid, at_start, caller })
     }
 
     fn forget_peak(&self) -> Result<()> {

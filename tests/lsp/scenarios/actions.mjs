@@ -1,7 +1,7 @@
 // Fixes, and comments that ignore a finding.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { memory } from '../manifests.mjs';
+import { agent, memory } from '../manifests.mjs';
 import { CAPABILITIES, session } from '../client.mjs';
 
 const all = (editor, name) => editor.rangeAt(editor.document(name), 0, editor.text(name).length);
@@ -20,6 +20,20 @@ export const a_fix_mends_its_finding = () =>
         await editor.apply(fix.edit);
         assert.equal(editor.text('memory.yaml'), before.replace('rediss', 'redis'));
         await editor.untilMarked('memory.yaml', 'arkonis/redis-required');
+    });
+
+export const a_name_that_may_be_meant_is_offered = () =>
+    session({ 'memory.yaml': memory(), 'agent.yaml': agent('scout', "'ntoes'  # mine") }, async (editor) => {
+        await editor.open('agent.yaml');
+        await editor.untilMarked('agent.yaml', 'arkonis/memory-not-found');
+        const [mark] = editor.marks('agent.yaml');
+        const actions = await editor.actions('agent.yaml', mark.range);
+        assert.deepEqual(actions.map(({ title }) => title).slice(0, 1), ['Change it to "notes"']);
+        // It is a guess, so nothing makes it by itself.
+        assert.deepEqual([fixes(actions), await editor.actions('agent.yaml', mark.range, ['source.fixAll'])], [[], []]);
+        await editor.apply(actions[0].edit);
+        assert.equal(editor.text('agent.yaml'), agent('scout', "'notes'  # mine"));
+        await editor.untilMarked('agent.yaml');
     });
 
 // What `check --fix` corrects, and what it writes: sections of a scenario of tests/ui.

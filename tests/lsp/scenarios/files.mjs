@@ -190,7 +190,7 @@ export const a_new_file_is_judged_before_it_is_saved = () =>
         await editor.open('new/notes.yaml', '');
         await editor.change('new/notes.yaml', [{ text: memory('notes', 'backend: rediss') }]);
         await editor.untilMarked('new/notes.yaml', UNKNOWN);
-        await editor.untilMarked('agent.yaml', 'arkonis/memory-invalid');
+        await editor.untilMarked('agent.yaml');
         mkdirSync(editor.path('new'));
         await editor.save('new/notes.yaml');
         await editor.untilAsChecked();
@@ -220,7 +220,7 @@ export const a_new_file_is_judged_in_its_set = () =>
         await editor.remove('dev/memory.yaml');
         await editor.replace('dev/memory.yaml', 'in-context', 'rediss');
         await editor.untilMarked('dev/memory.yaml', UNKNOWN);
-        await editor.untilMarked('dev/new.yaml', 'arkonis/memory-invalid');
+        await editor.untilMarked('dev/new.yaml');
     });
 
 export const a_file_that_is_open_under_two_addresses_has_marks_under_both = () =>

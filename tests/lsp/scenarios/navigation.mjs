@@ -55,6 +55,31 @@ export const a_reference_leads_to_its_object_and_back = () =>
         assert.deepEqual([await editor.definition('agent.yaml', 'llama3.2')].flat().filter(Boolean), []);
     });
 
+export const each_reference_of_the_tables_leads_to_its_object = () =>
+    session({
+        'settings.yaml': memory('fast').replace('ArkMemory', 'ArkSettings'),
+        'secret.yaml': 'apiVersion: v1\nkind: Secret\nmetadata: {name: notes-redis, namespace: team-a}\nstringData: {REDIS_URL: x}\n',
+        'memory.yaml': memory('notes', REDIS),
+        'agent.yaml': `${agent()}  configRef:\n    name: fast\n`,
+        'kagent.yaml': 'apiVersion: kagent.dev/v1alpha2\nkind: ModelConfig\nmetadata: {name: small, namespace: team-a}\nspec: {model: m, provider: Ollama}\n---\napiVersion: kagent.dev/v1alpha2\nkind: Agent\nmetadata: {name: k, namespace: team-a}\nspec: {type: Declarative, declarative: {modelConfig: small, memory: {modelConfig: "small"}}}\n',
+        'deployment.yaml': 'apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d, namespace: team-a}\nspec: {template: {metadata: {labels: {arkonis.dev/deployment: scout}}, spec: {containers: []}}}\n',
+    }, async (editor) => {
+        for (const [name, piece, to] of [
+            ['agent.yaml', 'fast', 'settings.yaml:4'],
+            ['memory.yaml', 'notes-redis', 'secret.yaml:3'],
+            ['kagent.yaml', '"small"', 'kagent.yaml:3'],
+            ['deployment.yaml', 'scout', 'agent.yaml:4'],
+        ]) {
+            await editor.open(name);
+            assert.deepEqual(linesOf(editor, [await editor.definition(name, piece)].flat()), [to], name);
+        }
+        await editor.open('secret.yaml');
+        assert.deepEqual(linesOf(editor, await editor.references('secret.yaml', 'notes-redis', true)), ['memory.yaml:10', 'secret.yaml:3']);
+        await editor.open('settings.yaml');
+        assert.deepEqual(linesOf(editor, await editor.references('settings.yaml', 'fast')), ['agent.yaml:12']);
+        assert.match((await editor.hover('agent.yaml', 'fast')).contents.value, /ArkSettings `team-a\/fast` at `settings.yaml:4`/);
+    });
+
 export const a_reference_does_not_leave_its_namespace = () =>
     session({ 'memory.yaml': memory().replace('team-a', 'team-b'), 'agent.yaml': agent() }, async (editor) => {
         await editor.open('agent.yaml');

@@ -27,6 +27,7 @@ pub(crate) static NOTEBOOK: Kind = Kind {
                 Field::new("url", Schema::Text),
                 Field::new("pages", Schema::Integer),
                 Field::new("keepSeconds", Schema::Integer),
+                Field::new("continues", Schema::Text),
             ]),
         ),
     ]),

@@ -20,6 +20,11 @@ pub(crate) static NOTEBOOK_NOT_FOUND: Code = Code {
     cause: Cause::NotFound,
     page: Page(|| include_str!("codes/notebook-not-found.md")),
 };
+pub(crate) static CONTINUED_NOT_FOUND: Code = Code {
+    name: "tiny/continued-not-found",
+    cause: Cause::NotFound,
+    page: Page(|| include_str!("codes/continued-not-found.md")),
+};
 pub(crate) static URL_CONFLICT: Code = Code {
     name: "tiny/url-conflict",
     cause: Cause::Conflict,
@@ -31,5 +36,7 @@ pub(crate) static INJECT_LABEL_UNKNOWN: Code = Code {
     page: Page(|| include_str!("codes/inject-label-unknown.md")),
 };
 
-pub(crate) static ALL: [&Code; 6] =
-    [&URL_REQUIRED, &SCHEMA, &UNKNOWN_FIELD, &NOTEBOOK_NOT_FOUND, &URL_CONFLICT, &INJECT_LABEL_UNKNOWN];
+pub(crate) static ALL: [&Code; 7] = [
+    &URL_REQUIRED, &SCHEMA, &UNKNOWN_FIELD, &NOTEBOOK_NOT_FOUND, &CONTINUED_NOT_FOUND, &URL_CONFLICT,
+    &INJECT_LABEL_UNKNOWN,
+];

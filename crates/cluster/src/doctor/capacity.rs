@@ -49,11 +49,7 @@ fn check(dry_run: &PodDryRun) -> Option<Check> {
         (CheckStatus::Warn, ", and one without it is refused too")
     };
     let message = format!("one more pod with the added container {containers} is refused{also}: {message}");
-    let check = Check::new(id, status, subject, message);
-    Some(match help {
-        Some(help) => check.help(help),
-        None => check,
-    })
+    Some(Check { help: help.map(str::to_owned), ..Check::new(id, status, subject, message) })
 }
 
 /// The part of admission that refused a pod, with the id and the status of its check.

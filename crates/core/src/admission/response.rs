@@ -1,6 +1,7 @@
 //! The response of an AdmissionReview, written as bytes of JSON. It makes no decisions.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use crate::patch::Patch;
 use base64::Engine;
@@ -13,7 +14,7 @@ use memgate_primitives::credential::masked_keys;
 use memgate_primitives::members::Members;
 use memgate_primitives::number::more;
 use memgate_primitives::plain_text::{cut, plain};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use super::Review;
 use super::texts::{Complaint, json_bytes, message_with_help, status_message, takes, waiting, warning};
@@ -82,7 +83,18 @@ struct StatusCause {
     field: String,
 }
 
-impl ReviewResponse<'_> {
+impl<'a> ReviewResponse<'a> {
+    /// An answer that does not wait for anything.
+    pub(super) const fn new(
+        review: &'a Review<'a>,
+        findings: &'a [&'a Finding],
+        edits: &'a [Edit],
+        reason: Reason,
+        judged_by: Option<&'a Decision>,
+    ) -> Self {
+        Self { review, findings, edits, reason, judged_by, waits: None }
+    }
+
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let patch = self.patch_json();
         let mut out = Vec::with_capacity(ENVELOPE_BYTES + patch.len().div_ceil(3) * 4);
@@ -127,14 +139,11 @@ impl ReviewResponse<'_> {
     }
 
     fn status(&self, denials: &[&Finding]) -> Option<Status<'_>> {
+        let failure = |code, reason, message, details| {
+            Some(Status { code, status: "Failure", reason, message, details })
+        };
         if let Some(message) = self.waits {
-            return Some(Status {
-                code: 403,
-                status: "Failure",
-                reason: "Forbidden",
-                message: waiting(message, self.findings),
-                details: self.details(Vec::new()),
-            });
+            return failure(403, "Forbidden", waiting(message, self.findings), self.details(Vec::new()));
         }
         if denials.is_empty() {
             return None;
@@ -147,12 +156,12 @@ impl ReviewResponse<'_> {
         if complaints.iter().all(|complaint| complaint.finding.code.cause == Cause::Unavailable) {
             // The object may be valid, and the same request may be allowed later.
             let causes: Vec<&str> = details.causes.iter().map(|cause| &*cause.message).collect();
-            let (reason, message) = ("ServiceUnavailable", causes.join(", "));
-            return Some(Status { code: 503, status: "Failure", reason, message, details });
+            let message = causes.join(", ");
+            return failure(503, "ServiceUnavailable", message, details);
         }
         let of_what = [&*details.kind, &*details.group, &*details.name];
         let message = status_message(of_what, &complaints, not_shown);
-        Some(Status { code: 422, status: "Failure", reason: "Invalid", message, details })
+        failure(422, "Invalid", message, details)
     }
 
     fn details(&self, causes: Vec<StatusCause>) -> StatusDetails<'_> {
@@ -191,27 +200,18 @@ impl ReviewResponse<'_> {
 
     /// What the audit log of the apiserver has about the decision.
     fn audit(&self, out: &mut Vec<u8>) {
-        let mut annotations = vec![("codes", Cow::from(codes(self.findings)))];
+        let mut annotations = BTreeMap::from([("codes", Cow::from(codes(self.findings)))]);
         if let Some(decision) = self.judged_by {
             let exemptions: Vec<&str> = decision.exemptions.iter().map(String::as_str).collect();
             let names = |names: String| Cow::Owned(cut(&names, MAX_NAMES_CHARS).into_owned());
-            annotations.push(("exemptions", names(exemptions.join(","))));
-            annotations.push(("policies", names(decision.policies.join(","))));
+            annotations.insert("exemptions", names(exemptions.join(",")));
+            annotations.insert("policies", names(decision.policies.join(",")));
         }
-        annotations.push(("reason", self.reason.name().into()));
+        annotations.insert("reason", self.reason.name().into());
         annotations.extend(self.judged_by.map(|_| ("uid", plain(&self.review.uid))));
-        annotations.retain(|(_, text)| !text.is_empty());
+        annotations.retain(|_, text| !text.is_empty());
         out.extend_from_slice(br#","auditAnnotations":"#);
-        texts(out, &Fields(&annotations));
-    }
-}
-
-/// An object of texts, in this order.
-struct Fields<'a>(&'a [(&'static str, Cow<'a, str>)]);
-
-impl Serialize for Fields<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(key, text)| (key, text)))
+        texts(out, &annotations);
     }
 }
 

@@ -10,9 +10,10 @@ use memgate_primitives::budget::Budget;
 use memgate_primitives::members::Members;
 use memgate_schema::crd::CrdVersion;
 use memgate_schema::violation::{Rule, SchemaViolation};
-use memgate_schema::{BuiltinKind, NewObject, Status, Violations};
+use memgate_schema::{NewObject, Status, Violations, builtin_version};
 
 use super::reported::MAX_REPORTED;
+pub use super::schema::unserved_version;
 use super::{later, over_limit, schema};
 
 /// The findings of an apiserver about a new pod or workload, before it calls any webhook; none about other kinds.
@@ -28,11 +29,11 @@ pub fn findings_of_template(request: &Request<'_>) -> Vec<Finding> {
 }
 
 fn find(request: &Request<'_>, new: Option<NewObject<'_>>) -> Vec<Finding> {
-    let Some(kind) = BuiltinKind::find(&request.group, &request.kind) else { return Vec::new() };
+    let Some(version) = builtin_version(&request.group, &request.kind) else { return Vec::new() };
     let text = request.object.unwrap_or_default();
     let budget = Budget::new(request.cancelled, text.len());
-    let version = kind.version();
-    let mut findings: Vec<Finding> = unserved(request, &version.name).into_iter().collect();
+    let mut findings: Vec<Finding> =
+        unserved_version(&request.group, &request.version, &version.name).into_iter().collect();
     let (of_form, over) = budget.apart(text.len(), || of_form(request, version, new, &budget));
     findings.extend(of_form);
     findings.extend(over.map(|over| over_limit::of_schema(&over)));
@@ -69,16 +70,6 @@ fn counts_in_template(violation: &SchemaViolation<'_>) -> bool {
     !in_metadata
         || matches!(violation.rule, Rule::Type { .. })
         || tokens.next().is_some_and(|field| CHECKED.iter().any(|checked| field == *checked))
-}
-
-/// The warning about a version that is not served.
-pub(super) fn unserved(request: &Request<'_>, served: &str) -> Option<Finding> {
-    unserved_version(&request.group, &request.version, served)
-}
-
-/// The same for the version of any object.
-pub fn unserved_version(group: &str, version: &str, served: &str) -> Option<Finding> {
-    (version != served).then(|| schema::unserved_version(group, version, served))
 }
 
 #[cfg(test)]

@@ -138,15 +138,15 @@ fn present(pod: &Value, marked: &BTreeSet<Item>) -> BTreeMap<Item, Value> {
         // Variables go into the first of several containers with one name, which no apiserver accepts.
         let mut seen = BTreeSet::new();
         for container in elements(spec, field) {
-            let name = name_of(container, "name");
+            let name = text_of(container, "name");
             if !seen.insert(name.clone()) {
                 continue;
             }
             for variable in elements(container, "env") {
-                add(Item::Env(name.clone(), name_of(variable, "name")), variable);
+                add(Item::Env(name.clone(), text_of(variable, "name")), variable);
             }
             for mount in elements(container, "volumeMounts") {
-                add(Item::Mount(name.clone(), name_of(mount, "mountPath")), mount);
+                add(Item::Mount(name.clone(), text_of(mount, "mountPath")), mount);
             }
             if field == "initContainers" {
                 add(Item::InitContainer(name), container);
@@ -154,7 +154,7 @@ fn present(pod: &Value, marked: &BTreeSet<Item>) -> BTreeMap<Item, Value> {
         }
     }
     for volume in elements(spec, "volumes") {
-        add(Item::Volume(name_of(volume, "name")), volume);
+        add(Item::Volume(text_of(volume, "name")), volume);
     }
     if let Some(group) = spec.pointer("/securityContext/fsGroup").and_then(Value::as_i64) {
         add(Item::FsGroup(group), &group.into());
@@ -185,21 +185,19 @@ fn bare(pod: Value) -> Option<Value> {
     let mut bare = pod;
     bare.pointer_mut("/metadata/annotations")?.as_object_mut()?.remove(INJECTED_ANNOTATION);
     let spec = bare.get_mut("spec")?;
-    let named =
-        |item: &Value, field: &str| item.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
     for list in ["containers", "initContainers"] {
         for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
-            let name = named(container, "name");
+            let name = text_of(container, "name");
             retain(container.get_mut("env"), |env| {
-                !added.contains(&Item::Env(name.clone(), named(env, "name")))
+                !added.contains(&Item::Env(name.clone(), text_of(env, "name")))
             });
             retain(container.get_mut("volumeMounts"), |mount| {
-                !added.contains(&Item::Mount(name.clone(), named(mount, "mountPath")))
+                !added.contains(&Item::Mount(name.clone(), text_of(mount, "mountPath")))
             });
         }
     }
-    retain(spec.get_mut("initContainers"), |it| !added.contains(&Item::InitContainer(named(it, "name"))));
-    retain(spec.get_mut("volumes"), |it| !added.contains(&Item::Volume(named(it, "name"))));
+    retain(spec.get_mut("initContainers"), |it| !added.contains(&Item::InitContainer(text_of(it, "name"))));
+    retain(spec.get_mut("volumes"), |it| !added.contains(&Item::Volume(text_of(it, "name"))));
     let context = spec.get_mut("securityContext").and_then(Value::as_object_mut);
     if let Some(context) = context {
         let group = context.get("fsGroup").and_then(Value::as_i64);
@@ -225,10 +223,10 @@ struct Names {
 impl Names {
     fn of(pod: &Value) -> Self {
         let names = |list: &str| {
-            let containers = pod.pointer(list).and_then(Value::as_array).into_iter().flatten();
-            containers.map(|container| name_of(container, "name")).collect()
+            let spec = pod.get("spec").unwrap_or(&Value::Null);
+            elements(spec, list).map(|container| text_of(container, "name")).collect()
         };
-        Self { containers: names("/spec/containers"), init_containers: names("/spec/initContainers") }
+        Self { containers: names("containers"), init_containers: names("initContainers") }
     }
 
     fn container(&self, list: &str, index: &str) -> String {
@@ -237,7 +235,7 @@ impl Names {
     }
 }
 
-fn name_of(value: &Value, field: &str) -> String {
+pub(super) fn text_of(value: &Value, field: &str) -> String {
     value.get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
@@ -259,7 +257,7 @@ fn add_items(edit: &Edit, names: &mut Names, given: &mut BTreeMap<Item, Given>) 
         (_, []) => return,
     };
     for (number, value) in elements.into_iter().enumerate() {
-        let name = name_of(&value, "name");
+        let name = text_of(&value, "name");
         let item = match list {
             ["spec", "volumes"] => Item::Volume(name),
             ["spec", "initContainers"] => {
@@ -269,7 +267,7 @@ fn add_items(edit: &Edit, names: &mut Names, given: &mut BTreeMap<Item, Given>) 
             }
             ["spec", kind, index, "env"] => Item::Env(names.container(kind, index), name),
             ["spec", kind, index, "volumeMounts"] => {
-                Item::Mount(names.container(kind, index), name_of(&value, "mountPath"))
+                Item::Mount(names.container(kind, index), text_of(&value, "mountPath"))
             }
             _ => return,
         };

@@ -335,7 +335,10 @@ fn join(
         let is_open = |finding: &Finding| finding.code.cause == Cause::Unavailable && state.of_files();
         let is_reported = |finding: &Finding| required || !injection.only_if_required && !is_open(finding);
         let reported = injection.unmet.into_iter().filter(is_reported);
-        let unmet: Vec<Finding> = reported.map(|finding| Finding { severity, ..finding }).collect();
+        let mut unmet: Vec<Finding> = reported.map(|finding| Finding { severity, ..finding }).collect();
+        if let Some(first) = unmet.first_mut().filter(|finding| finding.code.cause == Cause::NotFound) {
+            first.missing.clone_from(&injection.missing);
+        }
         let admitted_without = unmet.first().filter(|_| !required);
         joined.events.extend(admitted_without.and_then(|finding| {
             let regarding = involved_object(family, pod, namespace, state)?;

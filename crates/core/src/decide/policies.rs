@@ -48,10 +48,12 @@ pub(super) fn of_resource<'s>(
     let judged = judged(family, subject, asked, snapshot);
     let Some(judged) = judged else { return Judgement::default() };
     judge(&judged, snapshot, state, |state| {
-        let new = (family.views.of_object)(subject, state)?;
+        let counts_users = snapshot.policies.read_users();
+        let new = views::of_object(family, subject, counts_users, state)?;
         let old = subject.old.filter(|_| judged.old.is_some());
-        let old = old
-            .and_then(|old| (family.views.of_object)(&Subject { object: old, old: None, ..*subject }, state));
+        let old = old.and_then(|old| {
+            views::of_object(family, &Subject { object: old, old: None, ..*subject }, counts_users, state)
+        });
         Some(Views { new, old, object: None })
     })
 }
@@ -136,7 +138,7 @@ pub(super) fn add_to_pod<'s>(
     if let Some(OverLimit { pointer, limit }) = over {
         budget.over_limit(|| pointer, limit);
     }
-    if all == Judgement::default() { decision } else { join(decision, all) }
+    join(decision, all)
 }
 
 /// Adds the denials of policies that judge pods: a pod that exceeds a limit could contain anything in the rest. Which
@@ -169,13 +171,15 @@ pub(super) fn refuse_unread(
                 || injecting.iter().any(|share| share.family.name == family.name)
         }));
     }
-    let decision = if all == Judgement::default() { decision } else { join(decision, all) };
-    Decision { unknown: state.into_unknown(), ..decision }
+    Decision { unknown: state.into_unknown(), ..join(decision, all) }
 }
 
 /// Joins a decision about a pod with the findings of policies. Two families may recognise the pod; each finding
 /// counts once.
 fn join(decision: Decision, judgement: Judgement) -> Decision {
+    if judgement == Judgement::default() {
+        return decision;
+    }
     let Judgement { findings, not_shown: of_policies, mut policies, exemptions, fired, counts, .. } =
         judgement;
     policies.sort();

@@ -222,17 +222,20 @@ fn in_own_words(
 
 fn version_unknown(crd: &Crd, version: &str) -> Option<Finding> {
     let newest = crd.newest().filter(|_| crd.served(version).is_none())?;
-    Some(unserved_version(&crd.group, version, &newest.name))
+    unserved_version(&crd.group, version, &newest.name)
 }
 
 /// The warning about a version that is not served; `served` is one that is.
-pub(super) fn unserved_version(group: &str, version: &str, served: &str) -> Finding {
+pub fn unserved_version(group: &str, version: &str, served: &str) -> Option<Finding> {
+    if version == served {
+        return None;
+    }
     let name = |version: &str| match group {
         "" => quoted(version),
         group => quoted(&format!("{group}/{version}")),
     };
     let message = format!("apiVersion {} is not served; use {}", name(version), name(served));
-    Finding::warn(&VERSION_UNKNOWN, Pointer::new("/apiVersion"), message)
+    Some(Finding::warn(&VERSION_UNKNOWN, Pointer::new("/apiVersion"), message))
 }
 
 /// The finding about a violation, with the family's code.
@@ -276,7 +279,9 @@ fn fix(violation: &SchemaViolation<'_>) -> Option<Fix> {
             let meant = only_nearest(shown.trim_matches('"'), supported.iter().map(String::as_str))?;
             Some(Fix::Text(meant.to_owned()))
         }
-        Rule::Type { expected, got: "string", .. } => unquote(expected),
+        Rule::Type { expected: expected @ ("integer" | "number" | "boolean"), got: "string", .. } => {
+            Some(Fix::Unquote(expected))
+        }
         Rule::Duplicate(_) => Some(Fix::RemoveRepeated),
         _ => None,
     }
@@ -300,11 +305,6 @@ fn help(violation: &SchemaViolation<'_>) -> Option<String> {
         }
         _ => None,
     }
-}
-
-/// The fix for a string in place of a value of this type, if only its quotes can be wrong.
-fn unquote(expected: &str) -> Option<Fix> {
-    ["integer", "number", "boolean"].into_iter().find(|known| *known == expected).map(Fix::Unquote)
 }
 
 /// The YAML that the user probably meant by a bare string in place of an object with one string, or of a list of such

@@ -3,7 +3,7 @@
 //! A decision makes them for policies; this module makes them for `memgate view`, whether a policy matches the object
 //! or not.
 
-use memgate_model::family::Family;
+use memgate_model::family::{Family, Subject};
 use memgate_model::memory_view::MemoryView;
 use memgate_model::pod::Pod;
 use memgate_model::request::Request;
@@ -11,7 +11,7 @@ use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
 use memgate_model::view::MIRROR_POD;
-use memgate_platforms::container_view;
+use memgate_platforms::{container_view, references};
 use memgate_policy::written::Written;
 use memgate_primitives::budget::Budget;
 
@@ -44,8 +44,22 @@ fn resource_view(
         memgate_platforms::validated(&snapshot.settings.families, &request.group, &request.kind)?;
     let object = Tree::parse_within(stored, &kind.schema, budget).ok()?;
     let (subject, mut state) = subject(kind, request, (&object, None), snapshot, budget);
-    let mut view = (family.views.of_object)(&subject, &mut state)?;
+    let mut view = of_object(family, &subject, true, &mut state)?;
     Written::new(stored).complete(&mut view);
+    Some(view)
+}
+
+/// The view that a family has of an object; if it is wanted, with the number of agents that name its memory.
+pub(super) fn of_object(
+    family: &'static Family,
+    subject: &Subject<'_>,
+    counts_users: bool,
+    state: &mut StateReader<'_>,
+) -> Option<MemoryView> {
+    let mut view = (family.views.of_object)(subject, state)?;
+    if counts_users {
+        references::count_users(family, subject, &mut view, state);
+    }
     Some(view)
 }
 

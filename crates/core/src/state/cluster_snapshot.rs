@@ -219,7 +219,7 @@ impl ClusterSnapshot {
     pub fn put(&self, path: &str, snapshot: &mut Snapshot) -> Result<Assumed, Error> {
         let (mut unknown, mut unnamed) = (Vec::new(), Vec::new());
         for kind in kinds(&snapshot.settings.families) {
-            let entry = self.entry(kind.group, kind.kind);
+            let entry = self.entry(&full_name(kind));
             let state = entry.map_or(Extent::Unknown, |entry| entry.state);
             match entry {
                 None => unnamed.push(full_name(kind)),
@@ -230,7 +230,7 @@ impl ClusterSnapshot {
                 snapshot.set(kind, KindState::new(self.coverage(kind, state)));
             }
         }
-        if let Some(entry) = self.entry("apiextensions.k8s.io", DEFINITION)
+        if let Some(entry) = self.entry(&format!("{DEFINITION}.apiextensions.k8s.io"))
             && entry.state == Extent::Unknown
         {
             unknown.push(format!("{}; those that come with memgate count", unknown_kind(entry)));
@@ -249,11 +249,8 @@ impl ClusterSnapshot {
         })
     }
 
-    fn entry(&self, group: &str, kind: &str) -> Option<&KindEntry> {
-        let group_of = |entry: &KindEntry| {
-            entry.api_version.split_once('/').map_or(String::new(), |(group, _)| group.to_owned())
-        };
-        self.kinds.iter().find(|entry| entry.kind == kind && group_of(entry) == group)
+    fn entry(&self, name: &str) -> Option<&KindEntry> {
+        self.kinds.iter().find(|entry| entry.full_name() == name)
     }
 
     fn coverage(&self, kind: &Kind, state: Extent) -> Coverage {

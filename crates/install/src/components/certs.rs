@@ -69,7 +69,7 @@ pub(super) fn csi_driver(objects: &mut Objects, plan: &InstallPlan) {
 /// Accepts only clients with a certificate of the CA in the ConfigMap `memgate-client-ca`.
 pub(super) fn mtls(objects: &mut Objects) {
     objects.mount(&json!({"name": "client-ca", "configMap": {"name": CLIENT_CA}}), CLIENT_CA_DIRECTORY);
-    objects.arguments().extend([
+    objects.arguments.extend([
         format!("--client-ca={CLIENT_CA_DIRECTORY}/ca.crt"),
         "--client-name=kube-apiserver".to_owned(),
     ]);
@@ -79,7 +79,7 @@ pub(super) fn mtls(objects: &mut Objects) {
 /// Secret, the permission to write the webhook configurations, and the policy that guards it.
 fn serve_from_volume(objects: &mut Objects, plan: &InstallPlan, volume: &Value) {
     set_mode(objects, "files");
-    objects.arguments().extend([
+    objects.arguments.extend([
         format!("--tls-cert={TLS_DIRECTORY}/tls.crt"),
         format!("--tls-key={TLS_DIRECTORY}/tls.key"),
     ]);
@@ -95,7 +95,7 @@ fn serve_from_volume(objects: &mut Objects, plan: &InstallPlan, volume: &Value) 
 
 /// Sets the flag for the origin of the certificate.
 fn set_mode(objects: &mut Objects, mode: &str) {
-    for argument in objects.arguments().iter_mut().filter(|argument| argument.starts_with("--certs=")) {
+    for argument in objects.arguments.iter_mut().filter(|argument| argument.starts_with("--certs=")) {
         *argument = format!("--certs={mode}");
     }
 }

@@ -28,7 +28,7 @@ const STRICT_SECONDS: i32 = 5;
 
 /// Makes memgate watch the workloads that serve memory, with the permission for it.
 pub(super) fn workloads(objects: &mut Objects, plan: &InstallPlan) {
-    objects.arguments().push("--ark-brokers".to_owned());
+    objects.arguments.push("--ark-brokers".to_owned());
     objects.cluster_role.rules.get_or_insert_default().extend(rbac::workloads(&plan.families));
 }
 
@@ -37,7 +37,7 @@ pub(super) fn policies(objects: &mut Objects, plan: &InstallPlan) {
     objects.others.extend(documents(&policy_crds()).map(|definition| (InstallPart::Crds, definition)));
     objects.cluster_role.rules.get_or_insert_default().extend(rbac::policies());
     objects.add(InstallPart::Rbac, plan, AUDIT);
-    objects.arguments().retain(|argument| argument != NO_POLICIES);
+    objects.arguments.retain(|argument| argument != NO_POLICIES);
     objects.validating.webhooks.get_or_insert_default().push(own_kinds(plan));
     let names: Vec<_> = plan.families.iter().flat_map(|family| pods_names(family)).collect();
     let entries = objects.mutating.webhooks.get_or_insert_default();

@@ -104,6 +104,7 @@ const EVERY: Whose = (&Role::ALL, &[]);
 const OF_MEMORY: Whose = (&[Role::Memory], &[Role::Referrer, Role::Pod]);
 const OF_CLAIMS: Whose = (&[Role::Memory, Role::Referrer], &[Role::Pod]);
 const OF_BOTH: Whose = (&[Role::Memory, Role::Referrer], &[Role::Referrer, Role::Pod]);
+const OF_USED: Whose = (&[Role::Memory], &[Role::Referrer]);
 const OF_REFERRERS: Whose = (&[Role::Referrer], &[]);
 const OF_CONTAINERS: Whose = (&[Role::Memory, Role::Pod], &[]);
 /// Not for rules.
@@ -134,7 +135,7 @@ const fn own_namespace(path: &'static str) -> ViewPath {
 }
 
 /// The paths of the views of every platform.
-static PATHS: [ViewPath; 67] = [
+static PATHS: [ViewPath; 68] = [
     one("family", Text, EVERY, |view| text(view.family)),
     one("role", Text, EVERY, |view| text(view.role.name())),
     one("kind", Text, EVERY, |view| text(view.kind)),
@@ -162,6 +163,7 @@ static PATHS: [ViewPath; 67] = [
     host("endpoint.inCluster", Flag, |_, host| Some(ViewValue::Flag(host.in_cluster))),
     held("ttlSeconds", Integer, OF_BOTH),
     held("maxEntries", Integer, OF_MEMORY),
+    held("users", Integer, OF_USED),
     held("storageBytes", Quantity, OF_MEMORY),
     held("storageClass", Text, OF_MEMORY),
     held("workspace", Object, OF_MEMORY),

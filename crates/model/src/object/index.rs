@@ -4,6 +4,7 @@
 //! none.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::sync::{Arc, OnceLock};
 
@@ -37,6 +38,8 @@ struct Entries {
     index: &'static Index,
     /// Objects by the hash of their key, then by namespace and name.
     sorted: Map<Position, Arc<Object>, CHUNK>,
+    /// How many objects have a key with this hash, once that was asked for.
+    counts: OnceLock<Map<u64, usize, CHUNK>>,
 }
 
 /// The hash of a key, and the object that has it. A position without an object sorts before all objects with
@@ -60,10 +63,18 @@ impl Indexes {
         objects.filter(move |object| (index.keys)(object).iter().any(|found| **found == *key))
     }
 
+    /// How many objects have this key, without a look at each of them. Keys with one hash count as one.
+    pub(super) fn count(&self, index: &'static Index, key: &str, all: &Objects) -> usize {
+        let Some(place) = self.0.get(index.place) else { return 0 };
+        let entries = place.get_or_init(|| Entries::of(index, all));
+        entries.counts.get_or_init(|| entries.counted()).get(&hash(key)).copied().unwrap_or_default()
+    }
+
     /// Adds an object that was not there.
     pub(super) fn insert(&mut self, object: &Arc<Object>) {
         for entries in self.0.iter_mut().filter_map(OnceLock::get_mut) {
             for position in entries.index.positions(object) {
+                entries.change_count(position.0, 1);
                 entries.sorted.insert_cow(position, Arc::clone(object));
             }
         }
@@ -73,6 +84,7 @@ impl Indexes {
     pub(super) fn remove(&mut self, object: &Object) {
         for entries in self.0.iter_mut().filter_map(OnceLock::get_mut) {
             for position in entries.index.positions(object) {
+                entries.change_count(position.0, -1);
                 entries.sorted.remove_cow(&position);
             }
         }
@@ -92,7 +104,22 @@ impl Entries {
             let object = Arc::clone(object);
             index.positions(&object).into_iter().map(move |position| (position, Arc::clone(&object)))
         };
-        Self { index, sorted: all.kept().flat_map(entries).collect() }
+        Self { index, sorted: all.kept().flat_map(entries).collect(), counts: OnceLock::new() }
+    }
+
+    fn counted(&self) -> Map<u64, usize, CHUNK> {
+        let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
+        for ((hash, _), _) in &self.sorted {
+            *counts.entry(*hash).or_default() += 1;
+        }
+        counts.into_iter().collect()
+    }
+
+    fn change_count(&mut self, hash: u64, change: isize) {
+        if let Some(counts) = self.counts.get_mut() {
+            let count = counts.get(&hash).copied().unwrap_or_default();
+            counts.insert_cow(hash, count.saturating_add_signed(change));
+        }
     }
 }
 
@@ -133,6 +160,7 @@ mod tests {
         }
         assert_eq!(found(&state, &BY_START, "ab"), ["a/ab1", "a/ab2", "b/ab1"]);
         assert_eq!(found(&state, &BY_NAME, "ab1"), ["a/ab1", "b/ab1"]);
+        assert_eq!((state.count(&BY_START, "ab"), state.count(&BY_START, "zz")), (3, 0));
         let before = state.clone();
         state.remove("a", "ab1");
         state.remove("a", "no1");
@@ -140,6 +168,7 @@ mod tests {
         state.insert(object("b", "ab1"));
         state.insert(object("b", "no2"));
         assert_eq!(found(&state, &BY_START, "ab"), ["a/ab0", "a/ab2", "b/ab1"]);
+        assert_eq!((state.count(&BY_START, "ab"), before.count(&BY_START, "ab")), (3, 3));
         assert_eq!(found(&state, &BY_NAME, "ab1"), ["b/ab1"]);
         assert_eq!(found(&state, &BY_NAME, "no2"), ["b/no2"]);
         assert_eq!(found(&state, &BY_START, "no"), [""; 0]);

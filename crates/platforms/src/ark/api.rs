@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use crate::workloads;
 use memgate_model::family::AggregatedServer;
-use memgate_model::kind::{CONFIG_MAP, Kind, SERVICE};
+use memgate_model::kind::Kind;
 use memgate_model::schema::{Field, METADATA, METADATA_OF_JUDGED, Schema, schema};
 use memgate_model::selector::PodSelector;
 use memgate_model::tree::Tree;
@@ -124,18 +124,6 @@ pub(crate) static WORKLOADS: [(&Kind, Option<&str>); 4] = [
     (&workloads::STATEFUL_SET, Some(LABELLED)),
 ];
 
-/// The kinds that the family validates.
-pub(crate) static VALIDATED: [&Kind; 3] = [&MEMORY, &QUERY, &ARK_CONFIG];
-
-/// The kinds that decisions look up and the server watches.
-pub(crate) static WATCHED: [&Kind; 3] = [&MEMORY, &STATE_QUERY, &ARK_CONFIG];
-
-/// The kinds that decisions look up one object at a time.
-pub(crate) static FETCHED: [&Kind; 2] = [&SERVICE, &CONFIG_MAP];
-
-/// The kinds for which defaults are written.
-pub(crate) static DEFAULTED: [&Kind; 2] = [&MEMORY, &QUERY];
-
 /// The memory resources.
 pub(crate) static MEMORIES: [&Kind; 1] = [&MEMORY];
 
@@ -183,5 +171,5 @@ pub(crate) fn is_credential_header(name: &str) -> bool {
 
 /// The address that the platform resolved.
 pub(crate) fn resolved_address(memory: &Tree) -> Option<&str> {
-    status(memory)?.get("lastResolvedAddress")?.text().filter(|address| !address.is_empty())
+    status(memory)?.filled_at(&["lastResolvedAddress"])
 }

@@ -101,6 +101,10 @@ codes! { "ark";
     CONFIG_DEFAULT_MEMORY_NAME = "config-default-memory-name", Required;
     /// A default Memory with a namespace.
     CONFIG_DEFAULT_MEMORY_NAMESPACE = "config-default-memory-namespace", Conflict;
+    /// The Memory `default` with a prefix or a suffix of kustomize.
+    MEMORY_DEFAULT_RENAMED = "memory-default-renamed", Invalid;
+    /// A default Memory that no namespace has.
+    CONFIG_MEMORY_MISSING = "config-memory-missing", NotFound;
     /// A default TTL that is not a duration above 0.
     CONFIG_QUERY_TTL = "config-query-ttl", Invalid;
     /// A default TTL that is too short for the memory service.

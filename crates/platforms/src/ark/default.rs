@@ -87,8 +87,7 @@ pub(crate) fn default_memory(namespace: &str, state: &mut StateReader<'_>) -> De
 
 fn configured(config: Lookup<'_>) -> Option<&str> {
     let Lookup::Found(config) = config else { return None };
-    let name = config.tree().text_at(&["spec", "defaultMemory", "name"]);
-    name.filter(|name| !name.is_empty())
+    config.tree().filled_at(&["spec", "defaultMemory", "name"])
 }
 
 /// Whether a Memory has an address. Objects from files have no status, so a Memory from a file is usable

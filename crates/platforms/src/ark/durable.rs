@@ -156,7 +156,7 @@ fn behind<'s>(
         let kept = kept(workload, namespace, state)
             .ok_or_else(|| Why::Backend(workload.kind.kind, shown(&workload.name)))?;
         match &found {
-            Some(other) if other.kept_durably() != (kept == Kept::Durably) => {
+            Some(other) if (other.kept == Kept::Durably) != (kept == Kept::Durably) => {
                 return Err(Why::Workload(shown(name)));
             }
             Some(_) => {}
@@ -164,12 +164,6 @@ fn behind<'s>(
         }
     }
     found.ok_or_else(|| Why::Workload(shown(name)))
-}
-
-impl Verdict<'_> {
-    fn kept_durably(&self) -> bool {
-        self.kept == Kept::Durably
-    }
 }
 
 /// How many workloads of a kind are compared with a selector, and how many of its labels lead to them.

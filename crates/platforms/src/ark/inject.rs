@@ -224,7 +224,6 @@ fn find<'s>(
             None
         }
         Lookup::Unknown(()) => {
-            injection.reason = Reason::ReferenceUnknown;
             if state.in_cluster(&MEMORY) {
                 let message = not_looked_up([MEMORY.kind, home, name], state);
                 add_unmet(injection, Reason::ReferenceUnknown, &LOOKUP_FAILED, message);

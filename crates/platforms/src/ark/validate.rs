@@ -12,17 +12,25 @@ mod header;
 mod query;
 mod reference;
 
+use std::borrow::Cow;
+
+use crate::message::{MAX_NAMES, first_of};
 use crate::prelude::*;
-use memgate_model::finding::{Code, Severity};
+use crate::references;
+use memgate_model::finding::Severity;
 use memgate_model::object::is_deleting;
 use memgate_model::request::Operation;
 use memgate_schema::violation::{Rule, SchemaViolation};
 
-use super::api::{ARK_CONFIG, DEFAULT, MEMORY, QUERY, STATE_QUERY};
+use super::FAMILY;
+use super::api::{ARK_CONFIG, DEFAULT, MEMORY, QUERY};
 use super::codes::{
     CONFIG_DEFAULT_MEMORY_NAME, CONFIG_DEFAULT_MEMORY_NAMESPACE, CONFIG_NAME, CONFIG_QUERY_TTL,
-    CONFIG_QUERY_TTL_SHORT, MEMORY_ADDRESS_PLAIN_HTTP, MEMORY_DELETE_REFERENCED, QUERY_MEMORY_CHANGED,
+    CONFIG_QUERY_TTL_SHORT, MEMORY_ADDRESS_PLAIN_HTTP, MEMORY_DEFAULT_RENAMED, MEMORY_DELETE_REFERENCED,
+    QUERY_MEMORY_CHANGED,
 };
+use super::default::{DefaultMemory, default_memory};
+use super::edges::EDGES;
 
 /// All findings about the subject, in any order.
 pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
@@ -34,37 +42,25 @@ pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     if *subject.kind == MEMORY {
         findings.extend(address::findings(subject, state));
         header::findings(subject, state, &mut findings);
+        findings.extend(renamed_default(subject, state));
     } else if *subject.kind == QUERY {
         findings.extend(query::findings(subject, state));
     } else if *subject.kind == ARK_CONFIG {
-        findings.extend(config(subject.object, state.budget()));
+        findings.extend(config(subject.object));
     }
-    ratchet(subject, findings)
-}
-
-/// A denial within the budget.
-fn denial(
-    work: &Budget<'_>,
-    code: &'static Code,
-    pointer: Pointer,
-    message: impl Fn() -> String + Send + Sync + 'static,
-) -> Finding {
-    Finding::deny_within(work, code, pointer, move |_| message())
+    findings
 }
 
 /// Validates an ArkConfig: its name, the default TTL and the default Memory of Queries.
-fn config(object: &Tree, work: &Budget<'_>) -> Vec<Finding> {
+fn config(object: &Tree) -> Vec<Finding> {
     let mut findings: Vec<Finding> = config_name(object).into_iter().collect();
     if let Some(ttl) = object.text_at(&["spec", "queryTTL"]) {
         const POINTER: &str = "/spec/queryTTL";
         findings.extend(match query::nanoseconds(ttl) {
-            Err(instead) => {
-                Some(query::not_a_duration(work, &CONFIG_QUERY_TTL, POINTER, (ttl, instead), "720h"))
-            }
+            Err(instead) => Some(query::not_a_duration(&CONFIG_QUERY_TTL, POINTER, (ttl, instead), "720h")),
             Ok(..=0) => {
-                let shown = quoted(ttl);
-                let message = move || format!("spec.queryTTL must be a positive duration, not {shown}");
-                Some(denial(work, &CONFIG_QUERY_TTL, Pointer::new(POINTER), message))
+                let message = format!("spec.queryTTL must be a positive duration, not {}", quoted(ttl));
+                Some(Finding::deny(&CONFIG_QUERY_TTL, Pointer::new(POINTER), message))
             }
             Ok(nanoseconds) => query::too_short((ttl, nanoseconds), &CONFIG_QUERY_TTL_SHORT, POINTER),
         });
@@ -75,14 +71,12 @@ fn config(object: &Tree, work: &Budget<'_>) -> Vec<Finding> {
     let here = Pointer::new("/spec/defaultMemory");
     if memory.get("name").is_none_or(|name| name.text() == Some("")) {
         let message = "spec.defaultMemory.name is required when spec.defaultMemory is set";
-        findings.push(denial(work, &CONFIG_DEFAULT_MEMORY_NAME, here.key("name"), || message.to_owned()));
+        findings.push(Finding::deny(&CONFIG_DEFAULT_MEMORY_NAME, here.key("name"), message));
     }
     if memory.text_at(&["namespace"]).is_some_and(|namespace| !namespace.is_empty()) {
         let message =
             "spec.defaultMemory.namespace must be empty: each Query uses the Memory of its own namespace";
-        findings.push(denial(work, &CONFIG_DEFAULT_MEMORY_NAMESPACE, here.key("namespace"), || {
-            message.to_owned()
-        }));
+        findings.push(Finding::deny(&CONFIG_DEFAULT_MEMORY_NAMESPACE, here.key("namespace"), message));
     }
     findings
 }
@@ -96,6 +90,34 @@ fn config_name(object: &Tree) -> Option<Finding> {
     };
     let message = format!("ARK reads only the ArkConfig named \"default\", not {}", quoted(name));
     (name != DEFAULT).then(|| Finding::warn(&CONFIG_NAME, Pointer::new("/metadata/name"), message))
+}
+
+/// Warns about the Memory `default` with a prefix or a suffix of kustomize, in files: Queries that name no Memory do not
+/// find it. It has one if all these Queries have the same, and none of their namespace is the default.
+fn renamed_default(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Finding> {
+    let (prefix, suffix) = subject.name.split_once(DEFAULT)?;
+    let is_added = prefix.is_empty() != suffix.is_empty()
+        && (prefix.is_empty() || prefix.ends_with('-'))
+        && (suffix.is_empty() || suffix.starts_with('-'));
+    if !is_added || !state.of_files() {
+        return None;
+    }
+    let key = EDGES.first()?.key_of(subject.namespace, DEFAULT);
+    let query = state.indexed(&QUERY, FAMILY.by_memory, &key).next()?;
+    let is_renamed = |query: &Object| query.name.starts_with(prefix) && query.name.ends_with(suffix);
+    let are_renamed = state.indexed(&QUERY, FAMILY.by_memory, &key).all(is_renamed);
+    let mut has_default = || matches!(default_memory(subject.namespace, state), DefaultMemory::Memory { .. });
+    if !are_renamed || has_default() {
+        return None;
+    }
+    let (added, field) = if suffix.is_empty() { (prefix, "namePrefix") } else { (suffix, "nameSuffix") };
+    let message = format!(
+        "metadata.name: Queries without spec.memory use the Memory \"default\", which {field} {} renamed",
+        quoted(added)
+    );
+    let finding = Finding::warn(&MEMORY_DEFAULT_RENAMED, Pointer::new("/metadata/name"), message);
+    let help = format!("keep the Memory in a kustomization without {field}, or name it in the Queries");
+    Some(finding.help(help).elsewhere(query, Pointer::new("/spec"), "has no spec.memory"))
 }
 
 /// Whether a violation is not reported. The rules about ports have better messages, and of a Query the platform itself
@@ -127,7 +149,7 @@ const PARTS: [(&str, [&str; 2]); 8] = [
 /// On an update, turns denials of unchanged parts into warnings and removes most warnings about them. Warnings
 /// about edits and a changed Memory stay. The remaining denials are new, so the caller need not
 /// compare them with findings about the stored object.
-fn ratchet(subject: &Subject<'_>, mut findings: Vec<Finding>) -> Vec<Finding> {
+pub(crate) fn ratchet(subject: &Subject<'_>, mut findings: Vec<Finding>) -> Vec<Finding> {
     let Some(old) = subject.old.filter(|_| !findings.is_empty()) else { return findings };
     let unchanged = PARTS.map(|(_, path)| hash_part(subject.object, &path) == hash_part(old, &path));
     findings.retain_mut(|finding| {
@@ -178,38 +200,19 @@ fn hash_part(object: &Tree, path: &[&str]) -> Option<u64> {
     object.at(path).filter(|tree| !tree.is_empty_object()).map(Tree::content_hash)
 }
 
-/// How many Queries a message names.
-const MAX_NAMES: usize = 3;
-
 /// Warns about a DELETE, and never refuses it. The warning lists the Queries whose messages stay behind.
 fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
-    let queries = state.everywhere(&STATE_QUERY);
-    let users = queries.filter(|query| !query.deleting() && uses(query, subject.namespace, subject.name));
+    let users =
+        references::users(&FAMILY, (subject.kind, subject.namespace, subject.name), state).into_iter();
     let mut names: Vec<_> = users.map(|user| user.name_in(subject.namespace)).collect();
     let count = names.len();
-    if count > MAX_NAMES {
-        names.select_nth_unstable(MAX_NAMES);
-        names.truncate(MAX_NAMES);
-    }
     names.sort_unstable();
-    let more = if count > MAX_NAMES { ", …" } else { "" };
+    let names = first_of(names, MAX_NAMES, Cow::into_owned);
     let (count, verb, whose) = match count {
         0 => return Vec::new(),
         1 => ("1 query".to_owned(), "uses", "its"),
         several => (format!("{several} queries"), "use", "their"),
     };
-    let message = format!(
-        "{count} {verb} this Memory ({}{more}); {whose} messages will not be cleaned up",
-        names.join(", ")
-    );
+    let message = format!("{count} {verb} this Memory ({names}); {whose} messages will not be cleaned up");
     vec![Finding::warn(&MEMORY_DELETE_REFERENCED, Pointer::root(), message)]
-}
-
-/// Whether a Query uses this Memory, by name or by default.
-fn uses(query: &Object, namespace: &str, name: &str) -> bool {
-    let Some(memory) = query.tree().at(&["spec", "memory"]) else {
-        return name == DEFAULT && *query.namespace == *namespace;
-    };
-    let named = memory.text_at(&["namespace"]).filter(|named| !named.is_empty());
-    memory.text_at(&["name"]) == Some(name) && named.unwrap_or(&query.namespace) == namespace
 }

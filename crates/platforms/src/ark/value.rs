@@ -83,7 +83,7 @@ impl<'t> ValueOrSource<'t> {
 impl<'t> ValueSource<'t> {
     /// A field of the source, if it is a string that is not empty.
     pub(crate) fn text(&self, field: &str) -> Option<&'t str> {
-        self.tree.text_at(&[field]).filter(|text| !text.is_empty())
+        self.tree.filled_at(&[field])
     }
 
     /// Whether a field is absent or an empty string.

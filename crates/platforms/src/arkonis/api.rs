@@ -16,26 +16,9 @@ use memgate_model::selector::PodSelector;
 use memgate_model::tree::Tree;
 use memgate_primitives::pointer::Pointer;
 
-/// The value of an unset `spec.redis.ttlSeconds`, in seconds: the default of the CRD's schema.
-pub(crate) const REDIS_TTL_DEFAULT: i64 = 3600;
+use crate::fields::MemoryFields;
 
-/// The value of an unset `spec.vectorStore.collection`: the default of the CRD's schema.
-pub(crate) const COLLECTION_DEFAULT: &str = "agent-memories";
-
-/// The embedding providers of the successor.
-pub(crate) const EMBEDDING_PROVIDERS: [&str; 2] = [EMBEDDING_PROVIDER_DEFAULT, "openai"];
-
-/// The embedding providers that only older releases of the successor accept.
-pub(crate) const OLDER_EMBEDDING_PROVIDERS: [&str; 2] = ["google", "voyageai"];
-
-/// The value of an unset `spec.embedding.provider` of the successor: the name of the model decides.
-pub(crate) const EMBEDDING_PROVIDER_DEFAULT: &str = "auto";
-
-/// The key that the Secret of a Redis memory must hold.
-pub(crate) const REDIS_URL_KEY: &str = "REDIS_URL";
-
-/// The key that the Secret of a vector store must hold.
-pub(crate) const API_KEY_KEY: &str = "VECTOR_STORE_API_KEY";
+use super::fields::{ARK_FIELDS, IN_CONTEXT, SWARM_FIELDS};
 
 /// The container of an agent pod that gets the memory.
 pub(crate) const AGENT_CONTAINER: &str = "agent";
@@ -53,10 +36,8 @@ pub(crate) struct Dialect {
     pub(crate) pod_label: &'static str,
     /// The path from an agent to the object that names its memory.
     pub(crate) memory_ref: &'static [&'static str],
-    /// The vector databases that the CRD's schema accepts.
-    pub(crate) providers: &'static [&'static str],
-    /// Those that only older releases accept.
-    pub(crate) older_providers: &'static [&'static str],
+    /// The fields of a memory.
+    pub(crate) fields: &'static MemoryFields,
     /// Whether this is the successor, whose rules differ in places.
     pub(crate) successor: bool,
 }
@@ -70,8 +51,7 @@ const ARKONIS_NAMES: Dialect = Dialect {
     settings: Kind::new(ARKONIS_GROUP, "ArkSettings", "arksettings", SETTINGS),
     pod_label: "arkonis.dev/deployment",
     memory_ref: &["spec", "memoryRef"],
-    providers: &["qdrant", "pinecone", "weaviate"],
-    older_providers: &[],
+    fields: &ARK_FIELDS,
     successor: false,
 };
 
@@ -90,8 +70,7 @@ pub(crate) static KUBESWARM: Dialect = Dialect {
     settings: Kind::new(KUBESWARM_GROUP, "SwarmSettings", "swarmsettings", SETTINGS),
     pod_label: "kubeswarm/deployment",
     memory_ref: &["spec", "runtime", "loop", "memory", "ref"],
-    providers: &["qdrant", "pgvector"],
-    older_providers: &["pinecone", "weaviate"],
+    fields: &SWARM_FIELDS,
     successor: true,
 };
 
@@ -186,191 +165,6 @@ const SETTINGS: Schema = schema! { open {
     "spec": open { "memoryBackend": text, },
 } };
 
-/// Where a memory is stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Backend {
-    /// Within one task's context window only.
-    InContext,
-    /// In Redis.
-    Redis,
-    /// In a vector database.
-    VectorStore,
-}
-
-impl Backend {
-    /// Every backend, in the order in which messages list them.
-    pub(crate) const ALL: [Self; 3] = [Self::InContext, Self::Redis, Self::VectorStore];
-
-    /// The backend of this name.
-    pub(crate) fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|backend| backend.name() == name)
-    }
-
-    /// The name in `spec.backend`.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::InContext => "in-context",
-            Self::Redis => "redis",
-            Self::VectorStore => "vector-store",
-        }
-    }
-
-    /// The field of the section that this backend needs.
-    pub(crate) const fn section(self) -> Option<&'static str> {
-        match self {
-            Self::InContext => None,
-            Self::Redis => Some("redis"),
-            Self::VectorStore => Some("vectorStore"),
-        }
-    }
-}
-
-/// The spec of a memory resource. A field of the wrong type reads as absent.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Memory<'t> {
-    /// `spec.backend`, unparsed.
-    pub(crate) backend_name: Option<&'t str>,
-    /// `spec.redis`.
-    pub(crate) redis: Option<Redis<'t>>,
-    /// `spec.vectorStore`.
-    pub(crate) vector_store: Option<VectorStore<'t>>,
-    /// `spec.embedding`, of the successor only.
-    pub(crate) embedding: Option<Embedding<'t>>,
-}
-
-/// `spec.redis` of a memory resource.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Redis<'t> {
-    /// `secretRef.name`; `None` when it or the whole `secretRef` is absent.
-    pub(crate) secret_name: Option<&'t str>,
-    /// Seconds; 0 and negative numbers mean no expiry, `None` means [`REDIS_TTL_DEFAULT`].
-    pub(crate) ttl_seconds: Option<i64>,
-    /// Entries; `None`, 0 and negative numbers mean unlimited.
-    pub(crate) max_entries: Option<i64>,
-}
-
-/// `spec.vectorStore` of a memory resource.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct VectorStore<'t> {
-    /// The product.
-    pub(crate) provider: Option<&'t str>,
-    /// The base URL.
-    pub(crate) endpoint: Option<&'t str>,
-    /// The collection; `None` means [`COLLECTION_DEFAULT`].
-    pub(crate) collection: Option<&'t str>,
-    /// Whether there is a `secretRef`, with or without a name.
-    pub(crate) has_secret_ref: bool,
-    /// `secretRef.name`.
-    pub(crate) secret_name: Option<&'t str>,
-    /// Seconds; `None`, 0 and negative numbers mean no expiry.
-    pub(crate) ttl_seconds: Option<i64>,
-}
-
-/// `spec.embedding` of a SwarmMemory.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Embedding<'t> {
-    /// The name of the embedding model.
-    pub(crate) model: Option<&'t str>,
-    /// The provider of the model; `None` means `auto`.
-    pub(crate) provider: Option<&'t str>,
-}
-
-impl<'t> Embedding<'t> {
-    /// The provider; that of `auto` is the one that kubeswarm chooses from the name of the model.
-    pub(crate) fn resolved_provider(&self) -> Option<&'t str> {
-        let of_model = |model: &str| {
-            if model.starts_with("text-multilingual-embedding-") {
-                "google"
-            } else if model.starts_with("voyage-") {
-                "voyageai"
-            } else {
-                "openai"
-            }
-        };
-        match self.provider {
-            None | Some(EMBEDDING_PROVIDER_DEFAULT) => self.model.map(of_model),
-            provider => provider,
-        }
-    }
-}
-
-impl<'t> Memory<'t> {
-    /// Reads a memory resource. In the successor's `secretRef`, an absent name counts as an empty one.
-    pub(crate) fn read(dialect: &Dialect, object: &'t Tree) -> Self {
-        let secret_name = |section: &'t Tree| {
-            let reference = section.get("secretRef")?;
-            let name = reference.text_at(&["name"]);
-            if dialect.successor && reference.is_object() { name.or(Some("")) } else { name }
-        };
-        let text = |tree: &'t Tree, field| tree.text_at(&[field]);
-        let integer = |tree: &'t Tree, field| tree.get(field).and_then(Tree::integer);
-        let section = |name| object.at(&["spec", name]).filter(|section| section.is_object());
-        Memory {
-            backend_name: object.text_at(&["spec", "backend"]),
-            redis: section("redis").map(|redis| Redis {
-                secret_name: secret_name(redis),
-                ttl_seconds: integer(redis, "ttlSeconds"),
-                max_entries: integer(redis, "maxEntries"),
-            }),
-            vector_store: section("vectorStore").map(|store| VectorStore {
-                provider: text(store, "provider"),
-                endpoint: text(store, "endpoint"),
-                collection: text(store, "collection"),
-                has_secret_ref: store.get("secretRef").is_some(),
-                secret_name: secret_name(store),
-                ttl_seconds: integer(store, "ttlSeconds"),
-            }),
-            embedding: section("embedding").map(|embedding| Embedding {
-                model: text(embedding, "model"),
-                provider: text(embedding, "provider"),
-            }),
-        }
-    }
-
-    /// The backend, if it is one of the three.
-    pub(crate) fn backend(&self) -> Option<Backend> {
-        self.backend_name.and_then(Backend::from_name)
-    }
-
-    /// The name and the key of the Secret in the section that the backend uses.
-    pub(crate) fn secret(&self) -> Option<(&'t str, &'static str)> {
-        match self.backend()? {
-            Backend::InContext => None,
-            Backend::Redis => Some((self.redis.as_ref()?.secret_name?, REDIS_URL_KEY)),
-            Backend::VectorStore => Some((self.vector_store.as_ref()?.secret_name?, API_KEY_KEY)),
-        }
-    }
-}
-
-impl Redis<'_> {
-    /// Seconds until an entry expires, with the default applied; `None` means no expiry.
-    pub(crate) fn ttl(&self) -> Option<i64> {
-        positive(Some(self.ttl_seconds.unwrap_or(REDIS_TTL_DEFAULT)))
-    }
-
-    /// How many entries are kept; `None` means unlimited.
-    pub(crate) fn entry_limit(&self) -> Option<i64> {
-        positive(self.max_entries)
-    }
-}
-
-impl<'t> VectorStore<'t> {
-    /// The collection; an empty name means the default.
-    pub(crate) fn collection_or_default(&self) -> &'t str {
-        self.collection.filter(|name| !name.is_empty()).unwrap_or(COLLECTION_DEFAULT)
-    }
-
-    /// Seconds until an entry expires; `None` means no expiry.
-    pub(crate) fn ttl(&self) -> Option<i64> {
-        positive(self.ttl_seconds)
-    }
-}
-
-/// Drops zero and negative numbers, which mean the same as an absent number.
-fn positive(number: Option<i64>) -> Option<i64> {
-    number.filter(|number| *number > 0)
-}
-
 /// The pointer to the `memoryRef` of an agent.
 pub(crate) fn memory_ref_pointer(dialect: &Dialect) -> Pointer {
     dialect.memory_ref.iter().fold(Pointer::root(), |pointer, key| pointer.key(key))
@@ -422,5 +216,5 @@ pub(crate) fn settings_pointer(index: Option<usize>) -> Pointer {
 
 /// `spec.memoryBackend` of settings; if absent, the CRD's schema sets `in-context`.
 pub(crate) fn memory_backend(settings: &Tree) -> &str {
-    settings.text_at(&["spec", "memoryBackend"]).unwrap_or(Backend::InContext.name())
+    settings.text_at(&["spec", "memoryBackend"]).unwrap_or(IN_CONTEXT.name)
 }

@@ -9,19 +9,20 @@ mod advice;
 mod agent;
 mod memory;
 
-use crate::message::first_of;
+use crate::fields::{Memory, MemoryField};
+use crate::message::{MAX_NAMES, first_of, one_of};
 use crate::prelude::*;
+use crate::references;
 use memgate_model::finding::Severity;
 use memgate_model::object::Defect;
 use memgate_model::request::Operation;
 use memgate_primitives::pointer::Path;
 use memgate_schema::violation::{Rule, SchemaViolation, type_message};
 
-use super::api::{
-    Backend, COLLECTION_DEFAULT, DIALECTS, Dialect, EMBEDDING_PROVIDER_DEFAULT, EMBEDDING_PROVIDERS,
-    Embedding, KUBESWARM, MISNAMED_GROUP, Memory, OLDER_EMBEDDING_PROVIDERS, Redis, VectorStore, memory_name,
-};
+use super::FAMILY;
+use super::api::{DIALECTS, Dialect, KUBESWARM, MISNAMED_GROUP};
 use super::codes::{API_VERSION_NOT_SERVED, IN_USE_CHANGED, IN_USE_DELETED, SWARM_OLDER_VALUE};
+use super::fields::BACKEND;
 
 /// All findings about the subject, in any order.
 pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
@@ -43,16 +44,12 @@ pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
 
 /// The warning about a value that only the successor's operator repository takes, and its newer chart refuses.
 pub(crate) fn other_release(kind: &Kind, violation: &SchemaViolation<'_>) -> Option<Finding> {
-    let (older, newer) = match violation.pointer.as_str() {
-        "/spec/vectorStore/provider" => (KUBESWARM.older_providers, KUBESWARM.providers),
-        "/spec/embedding/provider" => (&OLDER_EMBEDDING_PROVIDERS[..], &EMBEDDING_PROVIDERS[..]),
-        _ => return None,
-    };
+    let field = KUBESWARM.fields.all().find(|field| field.path == violation.pointer.as_str())?;
     let value = violation.shown();
     let is_older = *kind == KUBESWARM.memory
         && matches!(violation.rule, Rule::Unsupported(_))
-        && older.contains(&value.trim_matches('"'));
-    let message = || format!("kubeswarm 0.4 refuses {value}; use {}", memory::one_of(newer));
+        && field.older_values.contains(&value.trim_matches('"'));
+    let message = || format!("kubeswarm 0.4 refuses {value}; use {}", one_of(field.values));
     is_older.then(|| Finding::warn(&SWARM_OLDER_VALUE, violation.pointer.clone(), message()))
 }
 
@@ -113,7 +110,6 @@ fn memory(dialect: &'static Dialect, subject: &Subject<'_>, state: &mut StateRea
     findings.extend(memory::conditional_rules(dialect, subject.object));
     findings.extend(advice::findings(dialect, subject.object));
     findings.extend(memory::embedding_missing(dialect, subject, state));
-    findings.extend(advice::secret(subject, state));
     findings.extend(changed(dialect, subject, state));
     findings
 }
@@ -130,10 +126,12 @@ fn misnamed(subject: &Subject<'_>) -> Vec<Finding> {
 /// Warns about a change. The operator does not watch memories, so running agents keep the old values.
 fn changed(dialect: &'static Dialect, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Finding> {
     let old = subject.old?;
-    if handed_on(dialect, old) == handed_on(dialect, subject.object) {
+    let [old, new] = [old, subject.object].map(|object| dialect.fields.of(object));
+    let in_pods = new.of_backend().iter().filter(|field| !field.variable.is_empty());
+    if [&BACKEND].into_iter().chain(in_pods).all(|field| handed_on(&old, field) == handed_on(&new, field)) {
         return None;
     }
-    let users = users(dialect, subject, state);
+    let users = users(subject, state);
     let (pronoun, names) = user_names(dialect.agent.kind, &users)?;
     let verb = if users.len() == 1 { "uses" } else { "use" };
     let message =
@@ -143,54 +141,35 @@ fn changed(dialect: &'static Dialect, subject: &Subject<'_>, state: &mut StateRe
 
 /// Warns about a DELETE, and never refuses it. The warning lists the agents that use the memory.
 fn deleted(dialect: &'static Dialect, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
-    let users = users(dialect, subject, state);
+    let users = users(subject, state);
     let Some((_, names)) = user_names(dialect.agent.kind, &users) else { return Vec::new() };
     let verb = if users.len() == 1 { "references" } else { "reference" };
     let message = format!("{names} still {verb} {} {}", dialect.memory.kind, quoted(subject.name));
     vec![Finding::warn(&IN_USE_DELETED, Pointer::root(), message)]
 }
 
-/// The names of the agents of this namespace that claim the memory and are not being deleted.
-fn users<'s>(dialect: &'static Dialect, subject: &Subject<'_>, state: &mut StateReader<'s>) -> Vec<&'s str> {
-    let agents = state.list(&dialect.agent, subject.namespace);
-    let users =
-        agents.filter(|agent| !agent.deleting() && memory_name(dialect, agent.tree()) == Some(subject.name));
-    users.map(|agent| &*agent.name).collect()
+/// The names of the agents that claim the memory.
+fn users<'s>(subject: &Subject<'_>, state: &mut StateReader<'s>) -> Vec<&'s str> {
+    references::users(&FAMILY, (subject.kind, subject.namespace, subject.name), state)
+        .into_iter()
+        .map(|agent| &*agent.name)
+        .collect()
 }
 
 /// `ArkAgent "a"` with "it", or `ArkAgents "a", "b", "c" and 2 more` with "them".
 fn user_names(kind: &str, users: &[&str]) -> Option<(&'static str, String)> {
-    /// How many agents a message names.
-    const MAX_NAMES: usize = 3;
     if let [only] = users {
         return Some(("it", format!("{kind} {}", quoted(only))));
     }
-    let names: Vec<String> = users.iter().take(MAX_NAMES).map(|name| quoted(name)).collect();
-    (!users.is_empty()).then(|| ("them", format!("{kind}s {}", first_of(&names, users.len()))))
+    let names = first_of(users, MAX_NAMES, |name| quoted(name));
+    (!users.is_empty()).then(|| ("them", format!("{kind}s {names}")))
 }
 
-/// The values that the platform hands to agents, with defaults applied and numbers normalized. If two versions are
-/// equal, agents do not have to restart. An empty collection is handed on as it is, although memgate adds the default
-/// for it.
-fn handed_on<'t>(dialect: &Dialect, object: &'t Tree) -> Memory<'t> {
-    let memory = Memory::read(dialect, object);
-    let backend = memory.backend();
-    let has_vectors = backend == Some(Backend::VectorStore);
-    let redis = memory.redis.filter(|_| backend == Some(Backend::Redis));
-    let store = memory.vector_store.filter(|_| has_vectors);
-    let embedding = memory.embedding.filter(|_| has_vectors);
-    Memory {
-        redis: redis.map(|it| Redis { ttl_seconds: it.ttl(), max_entries: it.entry_limit(), ..it }),
-        vector_store: store.map(|it| VectorStore {
-            collection: it.collection.or(Some(COLLECTION_DEFAULT)),
-            ttl_seconds: it.ttl(),
-            has_secret_ref: it.secret_name.is_some(),
-            ..it
-        }),
-        embedding: embedding
-            .map(|it| Embedding { provider: it.provider.or(Some(EMBEDDING_PROVIDER_DEFAULT)), ..it }),
-        ..memory
-    }
+/// What agents are handed of a field, with defaults applied and negative numbers as 0. If that is equal in two versions,
+/// agents do not have to restart. An empty collection is handed on as it is, although memgate adds the default for it.
+fn handed_on<'t>(memory: &Memory<'t>, field: &MemoryField) -> (bool, Option<&'t str>, i64) {
+    let text = memory.text(field).or(field.default_text);
+    (memory.has(field.section()), text, memory.number(field))
 }
 
 #[cfg(test)]

@@ -1,27 +1,31 @@
 //! The views of the family's objects, for rules of policies.
 
 use crate::endpoint_view;
+use crate::fields::Backend;
 use crate::inject::own::{OwnReading, OwnVariable};
-use crate::inject::own_memory::{OwnRow, OwnRules, Reads, has_credential, view_of_pod};
+use crate::inject::own_memory::{OwnRules, Reads, has_credential, view_of_pod};
 use crate::url::inline_credential;
 use memgate_model::family::Subject;
 use memgate_model::kind::Kind;
 use memgate_model::memory_view::{
-    EndpointSource, EndpointView, MemoryView, ReferenceView, Role, SecretView, SourceView, ViewValue, Why,
+    EndpointSource, EndpointView, MemoryView, ReferenceView, Role, SourceView, Why,
 };
 use memgate_model::object::{Lookup, Object};
 use memgate_model::pod::Pod;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
-use memgate_primitives::pointer::Pointer;
 
 use super::FAMILY;
 use super::api::{
-    AGENTOPS, ARKONIS, ARKONIS_OLD, Backend, COLLECTION_DEFAULT, Dialect, KUBESWARM, Memory,
-    REDIS_TTL_DEFAULT, memory_name, memory_ref_pointer, settings_names, settings_pointer,
+    AGENTOPS, ARKONIS, ARKONIS_OLD, Dialect, KUBESWARM, memory_name, memory_ref_pointer, settings_names,
+    settings_pointer,
+};
+use super::fields::{
+    BACKEND, COLLECTION_DEFAULT, ENDPOINT, IN_CONTEXT, PGVECTOR, REDIS, REDIS_SECRET, SWARM_FIELDS,
+    SWARM_VECTOR_STORE, VECTOR_STORE, VECTOR_TTL, VECTOR_URL,
 };
 use super::inject::is_agent_pod;
-use super::inject::{is_successor, memory_of, own_variables, want};
+use super::inject::{is_successor, memory_of, own_variables};
 use super::validate::{Role as KindRole, role};
 
 /// The kinds that have a view.
@@ -64,22 +68,9 @@ pub(crate) fn view_pod(
     Some(view_of_pod((FAMILY.name, namespace), declared.as_ref(), (own, &others), &rules, state))
 }
 
-/// The limits of Redis, which are none without a variable.
-const OF_REDIS: [OwnRow; 2] =
-    [(want::REDIS_TTL, "ttlSeconds", Reads::Limit), (want::REDIS_MAX_ENTRIES, "maxEntries", Reads::Limit)];
-
-/// What is read of a vector store, and of a store that is not known.
-const OF_STORE: [OwnRow; 5] = [
-    (want::PROVIDER, "provider", Reads::Text),
-    (want::COLLECTION, "collection", Reads::TextOr(COLLECTION_DEFAULT)),
-    (want::EMBEDDING_MODEL, "embedding.model", Reads::Text),
-    (want::EMBEDDING_PROVIDER, "embedding.provider", Reads::Text),
-    (want::API_KEY, "secrets", Reads::CredentialFor("/spec/vectorStore/secretRef/name")),
-];
-
 /// The backend, if it is one of the platform's.
-fn backend(view: &MemoryView) -> Option<Backend> {
-    view.text("backend").and_then(Backend::from_name)
+fn backend(view: &MemoryView) -> Option<&'static Backend> {
+    view.text("backend").and_then(|name| SWARM_FIELDS.named(name))
 }
 
 /// Puts what the pod itself sets in the place of what its memory declares. Of another backend, only the pod's own
@@ -88,13 +79,13 @@ fn backend(view: &MemoryView) -> Option<Backend> {
 fn use_own(view: &mut MemoryView, own: OwnReading<'_>, is_successor: bool) -> &'static [&'static str] {
     const OF_SECTION: [&str; 8] =
         ["provider", "endpoint", "ttlSeconds", "maxEntries", "embedding", "collection", "secrets", "inline"];
-    if let Some(set) = own.get(want::BACKEND) {
+    if let Some(set) = own.get(BACKEND.variable) {
         view.clear(&OF_SECTION);
         view.clear(&["embedding.model", "embedding.provider"]);
         (view.endpoint, view.secrets, view.inline) = (None, Vec::new(), Vec::new());
         set.set_value(view, "backend", |text| Some(text.to_owned()));
         let backend = backend(view);
-        set.set_value(view, "durable", |_| backend.map(|it| it != Backend::InContext));
+        set.set_value(view, "durable", |_| backend.map(|it| *it != IN_CONTEXT));
         for path in OF_SECTION {
             view.at(path, &set.field);
             if backend.is_none() {
@@ -103,36 +94,39 @@ fn use_own(view: &mut MemoryView, own: OwnReading<'_>, is_successor: bool) -> &'
         }
         match backend {
             None => view.endpoint = Some(EndpointView::unknown(EndpointSource::Literal, set.why())),
-            Some(Backend::InContext) => {}
-            Some(Backend::Redis) => {
-                view.set("ttlSeconds", Some(0_i64));
-                view.set("maxEntries", Some(0_i64));
-            }
-            Some(Backend::VectorStore) => {
-                view.set("ttlSeconds", Some(0_i64));
-                view.set("collection", Some(COLLECTION_DEFAULT));
-            }
+            Some(backend) => set_without_variables(view, backend),
         }
     }
-    match backend(view) {
-        Some(Backend::Redis) => {
-            if let Some(set) = own.get(want::REDIS_URL) {
-                // The URL has its own credential.
-                view.secrets.clear();
-                set.decide(view, "secrets");
-            }
-            own.set_rows(view, &OF_REDIS);
-            &[want::REDIS_URL]
+    let backend = backend(view);
+    if backend == Some(&REDIS)
+        && let Some(set) = own.get(REDIS_SECRET.variable)
+    {
+        // The URL has its own credential.
+        view.secrets.clear();
+        set.decide(view, "secrets");
+    }
+    for row in backend.unwrap_or(&SWARM_VECTOR_STORE).own_rows() {
+        // The limit may be that of another backend.
+        if backend.is_some() || row.0 != VECTOR_TTL.variable {
+            own.set_rows(view, &[row]);
         }
-        Some(Backend::VectorStore) => {
-            own.set_rows(view, &OF_STORE);
-            own.set_rows(view, &[(want::VECTOR_TTL, "ttlSeconds", Reads::Limit)]);
-            if is_successor { &[want::ENDPOINT, want::VECTOR_URL] } else { &[want::ENDPOINT] }
-        }
-        Some(Backend::InContext) => &[],
-        None => {
-            own.set_rows(view, &OF_STORE);
-            &[want::REDIS_URL, want::ENDPOINT, want::VECTOR_URL]
+    }
+    match backend {
+        Some(backend) if *backend == REDIS => &[REDIS_SECRET.variable],
+        Some(backend) if *backend != VECTOR_STORE => &[],
+        Some(_) if is_successor => &[ENDPOINT.variable, VECTOR_URL.variable],
+        Some(_) => &[ENDPOINT.variable],
+        None => &[REDIS_SECRET.variable, ENDPOINT.variable, VECTOR_URL.variable],
+    }
+}
+
+/// Sets what the program reads without a variable.
+fn set_without_variables(view: &mut MemoryView, backend: &Backend) {
+    for (_, path, reads) in backend.own_rows() {
+        match reads {
+            Reads::Limit => view.set(path, Some(0_i64)),
+            Reads::TextOr(default) => view.set(path, Some(default)),
+            Reads::Text | Reads::Nothing | Reads::CredentialFor(_) => {}
         }
     }
 }
@@ -140,7 +134,7 @@ fn use_own(view: &mut MemoryView, own: OwnReading<'_>, is_successor: bool) -> &'
 /// Reads the provider and the collection of the successor's URL: `qdrant://HOST/COLLECTION`, or a connection string.
 fn use_own_url(name: &str, set: &OwnVariable, view: &mut MemoryView) {
     let is_empty = set.text.as_deref().is_some_and(|text| text.trim().is_empty());
-    if name != want::VECTOR_URL || is_empty {
+    if name != VECTOR_URL.variable || is_empty {
         return;
     }
     let is_of_postgres = |scheme: &str| ["postgres", "postgresql"].contains(&scheme);
@@ -181,14 +175,6 @@ fn of_agent(dialect: &'static Dialect, subject: &Subject<'_>, state: &mut StateR
     view
 }
 
-/// The provider whose address is a connection string.
-const PGVECTOR: &str = "pgvector";
-
-const BACKEND: &str = "/spec/backend";
-const REDIS_SECRET: &str = "/spec/redis/secretRef";
-const VECTOR_SECRET: &str = "/spec/vectorStore/secretRef";
-const ENDPOINT: &str = "/spec/vectorStore/endpoint";
-
 /// The view of a memory resource of the state.
 fn of_stored(dialect: &Dialect, memory: &Object, state: &mut StateReader<'_>) -> MemoryView {
     of_memory(dialect, memory.tree(), (&memory.namespace, &memory.name), state).labelled(memory.tree())
@@ -201,103 +187,25 @@ fn of_memory(
     (namespace, name): (&str, &str),
     state: &mut StateReader<'_>,
 ) -> MemoryView {
-    let memory = Memory::read(dialect, object);
-    let backend = memory.backend();
+    let memory = dialect.fields.of(object);
     let mut view = MemoryView::new(FAMILY.name, Role::Memory, dialect.memory.kind, namespace, name);
-    let endpoint = memory.vector_store.as_ref().and_then(|store| store.endpoint);
-    view.inline =
-        endpoint.and_then(|text| inline_credential(text, Pointer::new(ENDPOINT))).into_iter().collect();
-    note_fields(&mut view, backend);
-    view.put("backend", BACKEND, memory.backend_name);
-    view.put("durable", BACKEND, memory.backend_name.map(|_| backend != Some(Backend::InContext)));
-    match (backend, &memory.redis, &memory.vector_store) {
-        (Some(Backend::Redis), Some(_), _) => add_redis(&mut view, object),
-        (Some(Backend::VectorStore), _, Some(store)) => {
-            view.set("provider", store.provider);
-            view.endpoint = endpoint
-                .filter(|text| !text.trim().is_empty())
-                .map(|text| endpoint_view::parse(EndpointSource::Literal, text, namespace, state));
-            add_vector_store(&mut view, object);
-        }
-        _ => {}
+    let endpoint = memory.text(&ENDPOINT);
+    view.inline = endpoint.and_then(|text| inline_credential(text, ENDPOINT.pointer())).into_iter().collect();
+    view.at("inline", ENDPOINT.path);
+    memory.add_to(&mut view);
+    let (name, backend) = (memory.text(&BACKEND), memory.backend());
+    view.put("backend", BACKEND.path, name);
+    view.put("durable", BACKEND.path, name.map(|_| backend != Some(&IN_CONTEXT)));
+    if backend == Some(&VECTOR_STORE) {
+        let endpoint = endpoint.filter(|text| !text.trim().is_empty());
+        let parse = |text| endpoint_view::parse(EndpointSource::Literal, text, namespace, state);
+        view.endpoint = endpoint.map(parse);
     }
-    if dialect.successor && backend == Some(Backend::VectorStore) {
-        add_embedding(&mut view, &memory);
+    // The Secret of Redis also contains its endpoint.
+    if let (true, [secret, ..]) = (backend == Some(&REDIS), &*view.secrets) {
+        let of = format!("{}/{}", secret.name, secret.key.as_deref().unwrap_or_default());
+        let unknown = EndpointView::unknown(EndpointSource::Secret, Why::EndpointInSecret);
+        view.endpoint = Some(unknown.of(&of));
     }
-    add_secrets(&mut view, &memory, object);
     view
-}
-
-fn add_embedding(view: &mut MemoryView, memory: &Memory<'_>) {
-    view.at_all([
-        ("embedding", "/spec/embedding"),
-        ("embedding.model", "/spec/embedding/model"),
-        ("embedding.provider", "/spec/embedding/provider"),
-    ]);
-    if let Some(embedding) = &memory.embedding {
-        view.set("embedding", Some(ViewValue::Object));
-        view.set("embedding.model", embedding.model);
-        view.set("embedding.provider", embedding.resolved_provider());
-    }
-}
-
-/// Sets the places of the fields: where they are, or where they would be with this backend.
-fn note_fields(view: &mut MemoryView, backend: Option<Backend>) {
-    let [endpoint, secrets, ttl] = match backend {
-        Some(Backend::Redis) => [REDIS_SECRET, REDIS_SECRET, "/spec/redis/ttlSeconds"],
-        Some(Backend::VectorStore) => [ENDPOINT, VECTOR_SECRET, "/spec/vectorStore/ttlSeconds"],
-        Some(Backend::InContext) | None => [BACKEND, BACKEND, BACKEND],
-    };
-    view.at_all([
-        ("provider", "/spec/vectorStore/provider"),
-        ("endpoint", endpoint),
-        ("ttlSeconds", ttl),
-        ("maxEntries", "/spec/redis/maxEntries"),
-        ("collection", "/spec/vectorStore/collection"),
-        ("secrets", secrets),
-        ("inline", ENDPOINT),
-    ]);
-}
-
-fn add_redis(view: &mut MemoryView, object: &Tree) {
-    view.set("ttlSeconds", number(object, &["spec", "redis", "ttlSeconds"], REDIS_TTL_DEFAULT));
-    view.set("maxEntries", number(object, &["spec", "redis", "maxEntries"], 0));
-}
-
-fn add_vector_store(view: &mut MemoryView, object: &Tree) {
-    view.set("ttlSeconds", number(object, &["spec", "vectorStore", "ttlSeconds"], 0));
-    let collection = match object.at(&["spec", "vectorStore", "collection"]) {
-        None => Some(COLLECTION_DEFAULT),
-        Some(collection) => {
-            collection.text().map(|text| if text.trim().is_empty() { COLLECTION_DEFAULT } else { text })
-        }
-    };
-    view.set("collection", collection);
-}
-
-/// A number with a default. A negative number counts as 0; `None` for a value that is not a number.
-fn number(object: &Tree, path: &[&str], default: i64) -> Option<i64> {
-    object.at(path).map_or(Some(default), |number| number.integer().map(|number| number.max(0)))
-}
-
-/// Adds the Secrets in use. The Secret of Redis also contains its endpoint.
-fn add_secrets(view: &mut MemoryView, memory: &Memory<'_>, object: &Tree) {
-    let field = view.pointer("secrets").key("name");
-    if let Some((name, key)) = memory.secret().filter(|(name, _)| !name.is_empty()) {
-        add_secret(view, name, Some(key), field);
-        if memory.backend() == Some(Backend::Redis) {
-            let unknown = EndpointView::unknown(EndpointSource::Secret, Why::EndpointInSecret);
-            view.endpoint = Some(unknown.of(&format!("{name}/{key}")));
-        }
-    }
-    let key_ref = object.at(&["spec", "embedding", "apiKeyRef"]);
-    let key_ref = key_ref.filter(|_| memory.backend() == Some(Backend::VectorStore));
-    let text = |field| key_ref?.get(field)?.text().filter(|text| !text.is_empty());
-    if let Some(name) = text("name") {
-        add_secret(view, name, text("key"), Pointer::new("/spec/embedding/apiKeyRef/name"));
-    }
-}
-
-fn add_secret(view: &mut MemoryView, name: &str, key: Option<&str>, field: Pointer) {
-    view.secrets.push(SecretView::new((&view.namespace, name), key, field));
 }

@@ -60,14 +60,11 @@ pub fn edit(
     }
     let earlier_markers = earlier_markers.unwrap_or_default();
     let markers = families.into_iter().filter_map(|(family, added)| {
-        let earlier = earlier_of(&earlier_markers, family, kept);
-        match (earlier, added) {
-            (None, None) => None,
-            (earlier, None) => earlier,
-            (None, Some(added)) => Some(added),
-            (Some(earlier), Some(added)) => Some(merged(earlier, added)),
-        }
-        .map(|added| current(family, added))
+        let added = match (earlier_of(&earlier_markers, family, kept), added) {
+            (Some(earlier), Some(added)) => merged(earlier, added),
+            (earlier, added) => earlier.or(added)?,
+        };
+        Some(current(family, added))
     });
     let markers: Vec<Marker<'_>> = markers.collect();
     let text = match markers.as_slice() {

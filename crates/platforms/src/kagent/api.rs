@@ -56,9 +56,6 @@ pub(crate) static NEWER_KINDS: [&Kind; 4] = [&HARNESS, &NEWER_AGENT, &AGENT_TEMP
 /// The kinds of 1.x in the group of 0.x.
 pub(crate) static MISNAMED: [&Kind; 2] = [&MOVED_HARNESS, &MOVED_AGENT_TEMPLATE];
 
-/// The kinds that decisions look up and the server watches.
-pub(crate) static WATCHED: [&Kind; 8] = VALIDATED;
-
 /// The kinds whose DELETE takes memory from agents.
 pub(crate) static MODEL_CONFIGS: [&Kind; 2] = [&MODEL_CONFIG, &NEWER_MODEL_CONFIG];
 
@@ -107,7 +104,7 @@ const NEWER_AGENT_SCHEMA: Schema = schema! { open {
     "spec": open {
         "templateRef" "harnessRef": NAMED,
         "template": open { "modelConfig": NAMED, },
-        "harness": open { "kagent": KAGENT, },
+        "harness": open { "kagent": KAGENT, "ref": NAMED, "inline": open { "kagent": KAGENT, }, },
     },
 } };
 

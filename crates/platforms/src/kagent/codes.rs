@@ -31,6 +31,10 @@ codes! { "kagent";
     SECRET_MISSING = "secret-missing", NotFound;
     /// A Secret without the required key.
     SECRET_KEY_MISSING = "secret-key-missing", NotFound;
+    /// A ConfigMap of an endpoint, or its key, that does not exist.
+    CONFIG_MAP_MISSING = "config-map-missing", NotFound;
+    /// A harness that does not exist.
+    HARNESS_NOT_FOUND = "harness-not-found", NotFound;
     /// A change of the model, after which stored memories are not found.
     EMBEDDER_CHANGED = "embedder-changed", Conflict;
     /// A change of an embedder that running agents do not take.

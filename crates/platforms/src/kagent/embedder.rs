@@ -93,7 +93,7 @@ impl<'t> Embedder<'t> {
 
     /// The text of a field, unless it is empty.
     fn filled(&self, path: &[&str]) -> Option<&'t str> {
-        self.object.text_at(path).filter(|text| !text.is_empty())
+        self.object.filled_at(path)
     }
 
     /// The region of Bedrock.

@@ -7,22 +7,17 @@
 mod lines;
 mod model_config;
 mod sections;
-mod users;
+pub(crate) mod users;
 
 use std::borrow::Cow;
 
-use crate::message::MAX_NAME_CHARS;
 use crate::prelude::*;
-use memgate_model::elsewhere::Elsewhere;
-use memgate_model::finding::Code;
 use memgate_model::kind::CONFIG_MAP;
-use memgate_model::object::index::{BY_NAME, Index};
+use memgate_model::object::index::Index;
 use memgate_model::request::Operation;
-use memgate_primitives::name::is_dns_subdomain;
-use memgate_primitives::suggest::nearest;
 
 use super::api::{Line, NEWER_GROUP, NEWER_KINDS, OLDER_GROUP, is_moved, moved};
-use super::block::{Block, shown, with_names};
+use super::block::Block;
 use super::codes::{GROUP_MOVED, LINE_REMOVED, VECTORS_OFF};
 
 /// All findings about the subject, in any order.
@@ -35,13 +30,10 @@ pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     findings.extend(sections::memory_findings(subject, state));
     findings.extend(sections::chat_findings(subject, state));
     findings.extend(setting_findings(subject, state));
-    findings.extend(sections::compaction_findings(subject, state));
+    findings.extend(sections::compaction_findings(subject));
     findings.extend(model_config::findings(subject, state));
     findings
 }
-
-/// How many existing names a missing name is compared with.
-const MAX_COMPARED: usize = 1_000;
 
 /// The ModelConfig of this name: in the namespace of the subject, and in the group of its line. An object of a version that
 /// moved to another group may name one of either.
@@ -53,57 +45,6 @@ fn find_model_config<'s>(subject: &Subject<'_>, name: &str, state: &mut StateRea
         }
         found_or_unknown => found_or_unknown,
     }
-}
-
-/// Warns about a name that no ModelConfig has. An empty or invalid name is the concern of another rule.
-fn missing_model_config(
-    code: &'static Code,
-    subject: &Subject<'_>,
-    (pointer, name): (Pointer, &str),
-    state: &mut StateReader<'_>,
-) -> Option<Finding> {
-    if !is_dns_subdomain(name) || find_model_config(subject, name, state) != Lookup::Absent {
-        return None;
-    }
-    let kind = Line::of(subject.kind).model_config();
-    let home = in_another_namespace(kind, subject.namespace, name, state);
-    let hint = hint(subject, name, home, state);
-    let message = with_names([name, subject.namespace], |[name, namespace]| {
-        format!("ModelConfig {name} not found in namespace {namespace}{hint}")
-    });
-    let elsewhere =
-        |home| Elsewhere::of(home, Pointer::new("/metadata/namespace"), "it is in this namespace");
-    let finding = Finding::warn(code, pointer, message).help("the whole agent waits for it");
-    Some(finding.and_elsewhere(|| home.map(elsewhere)))
-}
-
-/// What the message about a missing ModelConfig says of others: of its name in another namespace or group, or of a similar
-/// name.
-fn hint(subject: &Subject<'_>, name: &str, home: Option<&Object>, state: &mut StateReader<'_>) -> String {
-    if let Some(home) = home {
-        return format!(
-            " (exists in {}; references are same-namespace)",
-            shown(&home.namespace, MAX_NAME_CHARS)
-        );
-    }
-    let (own, other) = (Line::of(subject.kind).model_config(), Line::of(subject.kind).other().model_config());
-    if state.peek(other, subject.namespace, name).is_some_and(|object| !object.deleting()) {
-        return format!(" (exists only in {})", other.group);
-    }
-    let known = state.list(own, subject.namespace).filter(|object| !object.deleting());
-    let nearest = nearest(name, known.map(|object| &*object.name).take(MAX_COMPARED));
-    nearest.map(|name| format!("; did you mean {}?", shown(name, MAX_NAME_CHARS))).unwrap_or_default()
-}
-
-/// The first object of this name in another namespace.
-fn in_another_namespace<'s>(
-    kind: &Kind,
-    namespace: &str,
-    name: &str,
-    state: &StateReader<'s>,
-) -> Option<&'s Object> {
-    let mut found = state.peek_indexed(kind, &BY_NAME, name);
-    found.find(|object| *object.namespace != *namespace && !object.deleting())
 }
 
 /// Warns about a version that has moved to another group, and about memory of 0.x where 1.x is.

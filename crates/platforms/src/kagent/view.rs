@@ -141,18 +141,13 @@ fn of_memory(subject: &Subject<'_>, state: &mut StateReader<'_>) -> MemoryView {
     view.at("endpoint", "/spec/pinecone/indexHost");
     view.at("secrets", "/spec/apiKeySecretRef");
     view.at("inline", "/spec/pinecone/indexHost");
-    if let Some(host) = filled(object, &["spec", "pinecone", "indexHost"]) {
+    if let Some(host) = object.filled_at(&["spec", "pinecone", "indexHost"]) {
         view.endpoint = Some(endpoint_view::parse(EndpointSource::Literal, host, home, state));
         view.inline.extend(inline_credential(host, Pointer::new("/spec/pinecone/indexHost")));
     }
-    let named = filled(object, &["spec", "apiKeySecretRef"]);
+    let named = object.filled_at(&["spec", "apiKeySecretRef"]);
     let named = named.map(|text| text.split_once('/').unwrap_or((home, text)));
-    let key = filled(object, &["spec", "apiKeySecretKey"]);
+    let key = object.filled_at(&["spec", "apiKeySecretKey"]);
     view.secrets.extend(named.map(|it| SecretView::new(it, key, Pointer::new("/spec/apiKeySecretRef"))));
     view
-}
-
-/// A text that is not empty.
-fn filled<'t>(object: &'t Tree, path: &[&str]) -> Option<&'t str> {
-    object.text_at(path).filter(|text| !text.is_empty())
 }

@@ -1,6 +1,6 @@
 //! The family's kinds, and the fields that memgate reads of them.
 
-use memgate_model::kind::{Kind, NAMESPACE};
+use memgate_model::kind::Kind;
 use memgate_model::schema::{Field, METADATA, METADATA_WITH_ANNOTATIONS, Schema, schema};
 use memgate_model::selector::PodSelector;
 use memgate_model::tree::Tree;
@@ -61,15 +61,6 @@ pub(crate) static STATE_TASK: Kind = Kind::new(GROUP, "Task", "tasks", STATE_TAS
 /// A tool that users added. Only its name is read.
 pub(crate) static TOOL: Kind = Kind::new(GROUP, "Tool", "tools", schema! { open { "metadata": METADATA, } });
 
-/// The kinds that the family validates.
-pub(crate) static VALIDATED: [&Kind; 4] = [&AGENT, &TASK, &MEMORY_BACKEND, &NAMESPACE];
-
-/// The kinds that are validated only if they have an annotation with this prefix.
-pub(crate) static VALIDATED_IF_ANNOTATED: [(&Kind, &str); 1] = [(&NAMESPACE, ANNOTATION_PREFIX)];
-
-/// The kinds that decisions look up and the server watches.
-pub(crate) static WATCHED: [&Kind; 4] = [&STATE_AGENT, &STATE_TASK, &TOOL, &NAMESPACE];
-
 /// Selects agent pods.
 pub(crate) static POD_SELECTORS: [PodSelector; 1] = [PodSelector {
     without: Some(POOL_LABEL_PREFIX),
@@ -96,11 +87,13 @@ const TASK_SCHEMA: Schema = schema! { open {
     "metadata": METADATA_WITH_ANNOTATIONS,
     "spec": open {
         "type": text,
-        "env": [open { "name" "value": text, "valueFrom": any, }],
+        "env": [open { "name" "value": text, "valueFrom": open { "secretKeyRef" "configMapKeyRef": KEY_REF, }, }],
         "ai": open { "tools": [text], },
         "agentRef": open { "name" "namespace": text, },
     },
 } };
+
+const KEY_REF: Schema = schema! { open { "name" "key": text, "optional": boolean, } };
 
 const MEMORY_BACKEND_SCHEMA: Schema = schema! { open {
     "metadata": METADATA_WITH_ANNOTATIONS,

@@ -59,6 +59,10 @@ codes! { "orka";
     OPT_OUT_TOOLS_ANNOTATION = "opt-out-tools-annotation", Conflict;
     /// An Agent that does not exist.
     AGENT_MISSING = "agent-missing", NotFound;
+    /// A Secret or ConfigMap of a variable of memory, or its key, that does not exist.
+    ENV_SOURCE_MISSING = "env-source-missing", NotFound;
+    /// A Secret of a MemoryBackend, or its key, that does not exist.
+    SECRET_MISSING = "secret-missing", NotFound;
     /// An Agent in another namespace.
     AGENT_CROSS_NAMESPACE = "agent-cross-namespace", Conflict;
     /// A MemoryBackend with a name other than `default`.

@@ -5,7 +5,7 @@
 //! calls below.
 //!
 //! The kind MemoryBackend is not released yet and may change, so findings about it only warn. Where its CRD is installed, the
-//! schema refuses most of these faults itself. Secrets are not checked.
+//! schema refuses most of these faults itself.
 
 mod agent;
 mod task;
@@ -29,8 +29,9 @@ use super::codes::{
 pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let kind = subject.kind;
     if subject.operation == Operation::Delete {
-        Vec::new()
-    } else if *kind == AGENT {
+        return Vec::new();
+    }
+    if *kind == AGENT {
         agent::findings(subject, state)
     } else if *kind == TASK {
         task::findings(subject, state)

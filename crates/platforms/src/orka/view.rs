@@ -58,17 +58,12 @@ pub(crate) fn view_pod(
 }
 
 fn is_ai(task: &Tree) -> bool {
-    text(task, &["spec", "type"]) == Some(TASK_TYPE_AI)
+    task.filled_at(&["spec", "type"]) == Some(TASK_TYPE_AI)
 }
 
 fn is_annotated(namespace: &Tree) -> bool {
     let annotations = namespace.at(&["metadata", "annotations"]);
     annotations.is_some_and(|annotations| annotations.keys().any(|key| key.starts_with(ANNOTATION_PREFIX)))
-}
-
-/// A text that is not empty.
-fn text<'t>(object: &'t Tree, path: &[&str]) -> Option<&'t str> {
-    object.text_at(path).filter(|text| !text.is_empty())
 }
 
 fn new_view(subject: &Subject<'_>, role: Role) -> MemoryView {
@@ -80,11 +75,12 @@ fn of_backend(subject: &Subject<'_>, state: &mut StateReader<'_>) -> MemoryView 
     let object = subject.object;
     let mut view = new_view(subject, Role::Memory);
     view.has_fixed_name = true;
-    view.put("backend", "/spec/protocol/profile", text(object, &["spec", "protocol", "profile"]));
-    view.put("collection", "/spec/store/name", text(object, &["spec", "store", "name"]));
+    view.put("backend", "/spec/protocol/profile", object.filled_at(&["spec", "protocol", "profile"]));
+    view.put("collection", "/spec/store/name", object.filled_at(&["spec", "store", "name"]));
     view.at("endpoint", "/spec/deployment/endpoint");
     view.at("secrets", "/spec/clientAuth/bearerTokenSecretRef/name");
-    view.endpoint = text(object, &["spec", "deployment", "endpoint"])
+    view.endpoint = object
+        .filled_at(&["spec", "deployment", "endpoint"])
         .map(|endpoint| endpoint_view::parse(EndpointSource::Literal, endpoint, subject.namespace, state));
     view.secrets.extend(secret(subject, &["spec", "clientAuth", "bearerTokenSecretRef"]));
     view
@@ -94,8 +90,8 @@ fn of_backend(subject: &Subject<'_>, state: &mut StateReader<'_>) -> MemoryView 
 fn secret(subject: &Subject<'_>, path: &[&str]) -> Option<SecretView> {
     let reference = subject.object.at(path)?;
     let field = path.iter().fold(Pointer::root(), |pointer, key| pointer.key(key)).key("name");
-    let named = (subject.namespace, text(reference, &["name"])?);
-    Some(SecretView::new(named, text(reference, &["key"]), field))
+    let named = (subject.namespace, reference.filled_at(&["name"])?);
+    Some(SecretView::new(named, reference.filled_at(&["key"]), field))
 }
 
 fn of_agent(subject: &Subject<'_>, state: &mut StateReader<'_>) -> MemoryView {

@@ -51,14 +51,9 @@ pub(crate) static VALIDATED_AGENT: Kind = Kind::new(GROUP, "Agent", "agents", VA
 pub(crate) static MODEL_ENDPOINT: Kind =
     Kind::new(GROUP, "ModelEndpoint", "modelendpoints", MODEL_ENDPOINT_SCHEMA);
 
-/// The kinds that the family validates.
-pub(crate) static VALIDATED: [&Kind; 3] = [&MEMORY, &VALIDATED_AGENT, &MODEL_ENDPOINT];
-
-/// The kinds that decisions look up and the server watches.
-pub(crate) static WATCHED: [&Kind; 3] = [&MEMORY, &AGENT, &MODEL_ENDPOINT];
-
-/// The memory resources, and the ModelEndpoints that a Memory depends on.
-pub(crate) static MEMORIES: [&Kind; 2] = [&MEMORY, &MODEL_ENDPOINT];
+/// A Secret of Orloj itself; only its existence is read, and only in files.
+pub(crate) static OWN_SECRET: Kind =
+    Kind::new(GROUP, "Secret", "secrets", schema! { open { "metadata": METADATA, } });
 
 /// Selects agent pods.
 pub(crate) static POD_SELECTORS: [PodSelector; 1] =

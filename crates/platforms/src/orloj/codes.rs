@@ -31,6 +31,10 @@ codes! { "orloj";
     CUSTOM_EMBEDDING_MISSING = "custom-embedding-missing", Required;
     /// A ModelEndpoint that does not exist.
     EMBEDDING_MISSING = "embedding-missing", NotFound;
+    /// A Secret that does not exist.
+    SECRET_MISSING = "secret-missing", NotFound;
+    /// A Secret without the key that Orloj reads.
+    SECRET_KEY_MISSING = "secret-key-missing", NotFound;
     /// A ModelEndpoint that cannot make embeddings.
     EMBEDDING_UNUSABLE = "embedding-unusable", Invalid;
     /// An endpoint with a password in it.

@@ -10,14 +10,11 @@
 //! may not have access to them. So a pod gets a reference to a Secret only from an object of its own namespace,
 //! unless the settings share the Secret.
 
-use std::borrow::Cow;
-
 use crate::prelude::*;
 use memgate_model::object::index::Index;
 use memgate_model::platform_settings::Orloj;
 use memgate_primitives::glob::Glob;
 use memgate_primitives::name::is_dns_subdomain;
-use memgate_primitives::suggest::nearest;
 
 use super::api::{SECRET_KEY, TARGET_NAMESPACE};
 use super::codes::POD_SECRET_FOREIGN;
@@ -47,9 +44,6 @@ pub(super) fn object_namespace(object: &Object) -> &str {
     effective(object.tree(), &object.namespace)
 }
 
-/// Finds the objects of an Orloj namespace.
-static BY_NAMESPACE: Index = Index { place: 1, keys: |object| vec![Cow::Borrowed(object_namespace(object))] };
-
 /// Finds objects by name in an Orloj namespace.
 static BY_NAMESPACED_NAME: Index =
     Index { place: 2, keys: |object| vec![namespaced(object_namespace(object), &object.name).into()] };
@@ -58,9 +52,6 @@ static BY_NAMESPACED_NAME: Index =
 pub(super) fn namespaced(namespace: &str, name: &str) -> String {
     format!("{namespace}/{name}")
 }
-
-/// How many names are compared for a suggestion, since each comparison costs time.
-const MAX_COMPARED: usize = 1_000;
 
 /// Whether an object of the state counts as an object of this Orloj namespace.
 pub(super) fn is_in(object: &Object, namespace: &str, settings: &Orloj) -> bool {
@@ -130,21 +121,6 @@ pub(super) fn find<'s>(
         Resolved::Absent => Lookup::Absent,
         Resolved::Unknown => Lookup::Unknown(()),
     }
-}
-
-/// A suggestion for a name that does not exist: a similar name in the Orloj namespace. Names of other ones are not
-/// shown to this one.
-pub(super) fn suggestion(
-    kind: &'static Kind,
-    namespace: &str,
-    name: &str,
-    state: &mut StateReader<'_>,
-) -> Option<String> {
-    let settings = &state.settings().orloj;
-    let here = state.indexed(kind, &BY_NAMESPACE, namespace);
-    let here = here.filter(|object| is_in(object, namespace, settings)).take(MAX_COMPARED);
-    let candidate = nearest(name, here.map(|object| &*object.name))?;
-    Some(format!("did you mean \"{candidate}\"?"))
 }
 
 /// `name` or `namespace/name`.

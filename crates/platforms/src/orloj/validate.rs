@@ -12,14 +12,16 @@ mod memory;
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 
-use crate::message::first_of;
+use crate::message::{MAX_NAMES, first_of};
 use crate::prelude::*;
+use crate::references;
 use memgate_model::finding::Severity;
 use memgate_model::object::is_deleting;
 use memgate_model::platform_settings::Orloj;
 use memgate_model::request::Operation;
 
-use super::api::{self, AGENT, MEMORY, MODEL_ENDPOINT, ModelEndpoint, claimed_memory, text};
+use super::FAMILY;
+use super::api::{self, AGENT, MEMORY, MODEL_ENDPOINT, ModelEndpoint, text};
 use super::codes::{
     MEMORY_IN_USE, MODELENDPOINT_IN_USE, MODELENDPOINT_MODEL_REQUIRED, NAME_RESERVED, PROVIDER_UNKNOWN,
     TARGET_NAMESPACE,
@@ -47,16 +49,14 @@ pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     } else {
         findings.extend(model_endpoint(subject.object));
     }
-    if let Some(old) = subject.old {
-        keep_changed(&mut findings, subject.object, old);
-    }
     findings
 }
 
 /// Keeps the warnings about fields that an UPDATE changes. The operator updates each object right after its
 /// creation, and the warnings about unchanged fields were already reported then.
-fn keep_changed(findings: &mut Vec<Finding>, object: &Tree, old: &Tree) {
+pub(crate) fn keep_changed(subject: &Subject<'_>, mut findings: Vec<Finding>) -> Vec<Finding> {
     const PROVIDER: [&str; 2] = ["spec", "provider"];
+    let (object, Some(old)) = (subject.object, subject.old) else { return findings };
     let spec_changed = match (object.get("spec"), old.get("spec")) {
         (Some(new), Some(old)) => !new.is_equivalent(old),
         (new, old) => new.is_some() || old.is_some(),
@@ -72,6 +72,7 @@ fn keep_changed(findings: &mut Vec<Finding>, object: &Tree, old: &Tree) {
             spec_changed
         }
     });
+    findings
 }
 
 fn name_reserved(subject: &Subject<'_>) -> Option<Finding> {
@@ -133,15 +134,13 @@ fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
 fn agents(subject: &Subject<'_>, state: &mut StateReader<'_>) -> BTreeSet<String> {
     let home = namespace::effective(subject.object, subject.namespace);
     let settings = &state.settings().orloj;
-    let agents = state.everywhere(&AGENT).filter(|agent| {
-        let claims = || claimed_memory(agent.tree()) == Some(subject.name);
-        claims() && !agent.deleting() && namespace::is_in(agent, home, settings)
-    });
+    let agents = references::users(&FAMILY, (subject.kind, home, subject.name), state).into_iter();
+    let agents = agents.filter(|agent| namespace::is_in(agent, home, settings));
     agents.map(|agent| agent.name.to_string()).collect()
 }
 
 /// The Memories, with their Kubernetes namespaces, whose embeddings come from the ModelEndpoint.
-fn memories(subject: &Subject<'_>, state: &mut StateReader<'_>) -> BTreeSet<String> {
+pub(crate) fn memories(subject: &Subject<'_>, state: &mut StateReader<'_>) -> BTreeSet<String> {
     let home = namespace::effective(subject.object, subject.namespace);
     let itself = NamespacedName { namespace: home, name: subject.name };
     let settings = &state.settings().orloj;
@@ -154,10 +153,7 @@ fn memories(subject: &Subject<'_>, state: &mut StateReader<'_>) -> BTreeSet<Stri
     memories.map(|memory| format!("{}/{}", memory.namespace, memory.name)).collect()
 }
 
-/// `a, b, c, d, e and 2 more`, each name truncated at `limit`.
+/// `a, b, c and 2 more`, each name truncated at `limit`.
 fn join_names(users: &BTreeSet<String>, limit: usize) -> String {
-    /// How many users a message names.
-    const MAX_NAMES: usize = 5;
-    let names: Vec<String> = users.iter().take(MAX_NAMES).map(|name| truncate(name, limit)).collect();
-    first_of(&names, users.len())
+    first_of(users, MAX_NAMES, |name| truncate(name, limit))
 }

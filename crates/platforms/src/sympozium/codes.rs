@@ -125,6 +125,8 @@ codes! { "sympozium";
     PRIVATE_URL_OVERRIDE = "private-url-override", Conflict;
     /// An AgentRun whose Agent does not exist.
     AGENT_MISSING = "agent-missing", NotFound;
+    /// An Ensemble that does not exist.
+    ENSEMBLE_MISSING = "ensemble-missing", NotFound;
     /// An AgentRun whose token budget is spent.
     BUDGET_SPENT = "budget-spent", Conflict;
     /// An AgentRun whose Ensemble had too many failures.

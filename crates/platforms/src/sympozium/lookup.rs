@@ -9,19 +9,19 @@ use super::api::ensemble::{AgentConfig, find_config, is_excluded};
 use super::api::{AGENT, AGENT_OLD, ENSEMBLE, ENSEMBLE_OLD, MEMORY_SKILL, SKILL_PACK, SYSTEM_NAMESPACE};
 
 /// The kinds of an Agent, the current one first.
-pub(super) const AGENTS: [&Kind; 2] = [&AGENT, &AGENT_OLD];
+pub(super) static AGENTS: [&Kind; 2] = [&AGENT, &AGENT_OLD];
 
 /// The kinds of an Ensemble, the current one first.
-pub(super) const ENSEMBLES: [&Kind; 2] = [&ENSEMBLE, &ENSEMBLE_OLD];
+pub(super) static ENSEMBLES: [&Kind; 2] = [&ENSEMBLE, &ENSEMBLE_OLD];
 
 /// The Agent of this name.
 pub(super) fn agent<'s>(namespace: &str, name: &str, state: &mut StateReader<'s>) -> Lookup<'s> {
-    get_renamed(AGENTS, namespace, name, state)
+    either(AGENTS.map(|kind| (kind, namespace)), name, state)
 }
 
 /// The Ensemble of this name.
 pub(super) fn ensemble<'s>(namespace: &str, name: &str, state: &mut StateReader<'s>) -> Lookup<'s> {
-    get_renamed(ENSEMBLES, namespace, name, state)
+    either(ENSEMBLES.map(|kind| (kind, namespace)), name, state)
 }
 
 /// The Ensemble of an Agent, or of an AgentRun with its Agent if that is known.
@@ -62,20 +62,18 @@ pub(super) fn maker<'s>(
 
 /// The SkillPack `memory`: the namespace's own, or else the one for all namespaces.
 pub(super) fn memory_pack<'s>(namespace: &str, state: &mut StateReader<'s>) -> Lookup<'s> {
-    match state.get(&SKILL_PACK, namespace, MEMORY_SKILL) {
-        Lookup::Absent => state.get(&SKILL_PACK, SYSTEM_NAMESPACE, MEMORY_SKILL),
-        found_or_unknown => found_or_unknown,
-    }
+    either([namespace, SYSTEM_NAMESPACE].map(|home| (&SKILL_PACK, home)), MEMORY_SKILL, state)
 }
 
-fn get_renamed<'s>(
-    [new_kind, old_kind]: [&'static Kind; 2],
-    namespace: &str,
+/// The object of this name, of the first of these kinds and namespaces that has it. The second is looked up only where
+/// the first does not exist.
+fn either<'s>(
+    [first, second]: [(&'static Kind, &str); 2],
     name: &str,
     state: &mut StateReader<'s>,
 ) -> Lookup<'s> {
-    match state.get(new_kind, namespace, name) {
-        Lookup::Absent => state.get(old_kind, namespace, name),
+    match state.get(first.0, first.1, name) {
+        Lookup::Absent => state.get(second.0, second.1, name),
         found_or_unknown => found_or_unknown,
     }
 }

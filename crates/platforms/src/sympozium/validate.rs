@@ -16,11 +16,10 @@ use std::borrow::Cow;
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 
-use crate::message::{MAX_NAME_CHARS, fit_message, fits, truncate};
+use crate::message::{MAX_NAME_CHARS, MAX_NAMES, first_of, fit_message, fits, truncate};
 use crate::prelude::*;
 use memgate_model::finding::{Severity, excerpt};
 use memgate_model::request::Operation;
-use memgate_primitives::number::more;
 use memgate_primitives::pointer::unescape;
 
 use self::report::Report;
@@ -93,20 +92,16 @@ fn push_name(path: &mut String, name: &str) {
     }
 }
 
-/// A message about `Agent "a"`, or `Agents "a", "b", "c", "d", "e" and 2 more`. It names as many Agents as fit, and
+/// A message about `Agent "a"`, or `Agents "a", "b", "c" and 2 more`. It names as many Agents as fit, and
 /// at least one. `message` gets this text, and the maximum length of other names in the message. `None` for an empty
 /// list.
 fn about_agents(mut users: Vec<Cow<'_, str>>, message: impl Fn(&str, usize) -> String) -> Option<String> {
-    /// How many users a message names.
-    const MAX_NAMES: usize = 5;
     users.sort_unstable();
     users.dedup();
     let s = if users.len() == 1 { "" } else { "s" };
     let about = |names: usize, limit| {
-        let shown = users.iter().take(names).map(|name| quoted(&truncate(name, limit)));
-        let shown = shown.collect::<Vec<String>>().join(", ");
-        let more = more(users.len().saturating_sub(names));
-        message(&format!("Agent{s} {shown}{more}"), limit)
+        let names = first_of(&users, names, |name| quoted(&truncate(name, limit)));
+        message(&format!("Agent{s} {names}"), limit)
     };
     let whole = (1..=MAX_NAMES).rev().map(|names| about(names, MAX_NAME_CHARS)).find(|text| fits(text));
     (!users.is_empty()).then(|| whole.unwrap_or_else(|| fit_message(|limit| about(1, limit))))

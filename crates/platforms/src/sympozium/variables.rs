@@ -121,15 +121,14 @@ impl SharedVariables {
         let peers = peers.join(",");
         let variable = Variable::literal(TRUST_PEERS, peers.as_str(), origin);
         self.list.push(variable.equal_if(names_peers(peers, ensemble_name)));
-        let tags = "spec.sharedMemory.membrane.permeability";
-        self.add_literal(ACCEPT_TAGS, rule.map(|rule| rule.accept_tags.join(",")).unwrap_or_default(), tags);
-        self.add_literal(EXPOSE_TAGS, rule.map(|rule| rule.expose_tags.join(",")).unwrap_or_default(), tags);
+        self.add_literal(ACCEPT_TAGS, rule.map(|rule| rule.accept_tags.join(",")).unwrap_or_default(), field);
+        self.add_literal(EXPOSE_TAGS, rule.map(|rule| rule.expose_tags.join(",")).unwrap_or_default(), field);
         self.add_literal(MAX_AGE, ttl, "spec.sharedMemory.membrane.timeDecay.ttl");
         if let Some(budget) = membrane.section("tokenBudget") {
             self.budget(budget);
         }
-        let evidence = membrane.section("evidencePolicy").and_then(|policy| policy.text_at(&["minKind"]));
-        if let Some(kind) = evidence.filter(|kind| !kind.is_empty()) {
+        let evidence = membrane.section("evidencePolicy");
+        if let Some(kind) = evidence.and_then(|policy| policy.filled_at(&["minKind"])) {
             let field = "spec.sharedMemory.membrane.evidencePolicy.minKind";
             self.add_literal(MIN_EVIDENCE_KIND, kind, field);
         }
@@ -141,7 +140,7 @@ impl SharedVariables {
             let field = "spec.sharedMemory.membrane.tokenBudget.maxTokensPerRun";
             self.add_literal(MAX_TOKENS_PER_RUN, tokens.to_string(), field);
         }
-        let action = budget.text_at(&["action"]).filter(|action| !action.is_empty());
+        let action = budget.filled_at(&["action"]);
         let field = "spec.sharedMemory.membrane.tokenBudget.action";
         self.add_literal(TOKEN_BUDGET_ACTION, action.unwrap_or(BUDGET_ACTIONS[0]), field);
     }

@@ -9,7 +9,7 @@ use super::check::{Bound, Check, Condition, Shows, Zero};
 use super::checks::Checks;
 use super::words::fields;
 use crate::reader::Reader;
-use crate::values::{SECOND, duration, not_a_duration};
+use crate::values::{SECOND, positive};
 
 /// The words for `zero`: whether 0 is allowed.
 const ZERO: [(&str, bool); 2] = [("allow", true), ("forbid", false)];
@@ -107,19 +107,12 @@ fn count(reader: &Reader<'_>) -> Option<Limit> {
 
 /// `30d (2592000s)`.
 fn time(reader: &Reader<'_>) -> Option<Limit> {
-    let text = reader.text(64)?;
-    match duration(text) {
-        None => reader.fault(Cause::Invalid, &not_a_duration(text)),
-        Some(value) if value <= 0 => reader.fault(Cause::Invalid, "must be longer than nothing"),
-        Some(value) => {
-            let (whole, rest) = (value / SECOND, value % SECOND);
-            let fraction = if rest == 0 { String::new() } else { format!(".{rest:09}") };
-            let shown = format!("{text} ({whole}{}s)", fraction.trim_end_matches('0'));
-            let least = whole + i128::from(rest > 0);
-            return Some(Limit { written: text.to_owned(), shown, least, most: whole });
-        }
-    }
-    None
+    let (text, value) = positive(reader)?;
+    let (whole, rest) = (value / SECOND, value % SECOND);
+    let fraction = if rest == 0 { String::new() } else { format!(".{rest:09}") };
+    let shown = format!("{text} ({whole}{}s)", fraction.trim_end_matches('0'));
+    let least = whole + i128::from(rest > 0);
+    Some(Limit { written: text.to_owned(), shown, least, most: whole })
 }
 
 /// The quantity here; a number counts as its text.

@@ -16,7 +16,7 @@ use memgate_primitives::pointer::Pointer;
 use super::host_glob::HostGlob;
 use super::tenant_glob::fits;
 use super::words::Allowed;
-use crate::text::{HIDDEN, name, number, plain_name, value};
+use crate::text::{HIDDEN, name, number, value};
 
 /// What a byte is in a quantity.
 pub(super) const BYTE: i128 = 1_000_000_000;
@@ -252,7 +252,7 @@ impl Check {
             let by_backend = self.says.shows == Shows::Backend && remark.is_empty();
             let at = if by_backend { view.pointer("backend") } else { at() };
             let whole = format!("{} {} {whole}", self.field, self.name);
-            outcome.add_number(at, (self.message(judged, &shown), remark), &whole, excess);
+            outcome.add_number(at, (self.message(judged, &shown), remark), whole, excess);
             if outcome.violations.len() > MAX_ORDINARY && !judged.budget.finding() {
                 return;
             }
@@ -290,8 +290,7 @@ impl Check {
         let reference = judged.view.references.get(index)?;
         (self.path.path == "references[].found" && (part.value.is_none() || is_secret)).then(|| {
             let path = qualified(&reference.namespace, &reference.name);
-            let shown = if judged.is_foreign() { "\"…\"".to_owned() } else { plain_name(&path) };
-            Why::Object(format!("{} {shown}", reference.kind))
+            Why::Object(format!("{} {}", reference.kind, name(judged, &path)))
         })
     }
 

@@ -35,7 +35,7 @@ pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
     let schemes = fields.texts("schemes", MAX_ENTRIES, MAX_CHARS);
     Some(Box::new(Endpoint {
         schemes: schemes.map(|texts| texts.into_iter().map(|(text, _)| text.to_owned()).collect()),
-        hosts: hosts(&fields),
+        hosts: fields.get("hosts").map(|it| it.each(MAX_ENTRIES, MAX_CHARS, HostGlob::read)),
         ports: ports(&fields),
         must_be_encrypted: fields.choice("tls", &[("require", true)]) == Some(true),
         forbids_loopback: forbids("loopback"),
@@ -45,10 +45,6 @@ pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
             .flatten(),
         must_be_secret: fields.get("fromSecret").and_then(|it| it.flag()) == Some(true),
     }))
-}
-
-fn hosts(fields: &Fields<'_>) -> Option<Vec<HostGlob>> {
-    Some(fields.get("hosts")?.each(MAX_ENTRIES, MAX_CHARS, HostGlob::read))
 }
 
 fn ports(fields: &Fields<'_>) -> Option<Vec<u16>> {

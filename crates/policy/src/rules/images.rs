@@ -63,17 +63,13 @@ impl Images {
     fn judge_container(&self, container: &ContainerView, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
         let (image, of) = (value(judged, &container.image), name(judged, &container.name));
         let fits = |glob: &Glob| glob.matches(&container.repository, judged.budget);
-        let rest = if self.deny.iter().any(fits)
-            || self.allow.as_ref().is_some_and(|allow| !allow.iter().any(fits))
-        {
-            Some("is not allowed".to_owned())
-        } else {
-            None
-        };
+        let is_denied =
+            self.deny.iter().any(fits) || self.allow.as_ref().is_some_and(|allow| !allow.iter().any(fits));
+        let denied = is_denied.then(|| "is not allowed".to_owned());
         let unpinned =
             (self.needs_digest && container.digest.is_none()).then(|| "is not pinned by digest".to_owned());
         let tag = self.denied_tag(container).map(|tag| format!("uses tag {}", value(judged, tag)));
-        for rest in [rest, unpinned, tag].into_iter().flatten() {
+        for rest in [denied, unpinned, tag].into_iter().flatten() {
             let message = format!("image {image} of container {of} {rest}");
             outcome.add(
                 container.field.key("image"),

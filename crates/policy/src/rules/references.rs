@@ -9,7 +9,7 @@ use memgate_primitives::suggest::{did_you_mean, nearest};
 
 use super::words::{MAX_CHARS, MAX_ENTRIES, fields};
 use crate::reader::Reader;
-use crate::text::plain_name;
+use crate::text::name;
 
 #[derive(Debug)]
 struct References {
@@ -26,14 +26,8 @@ pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
 }
 
 fn kinds(reader: &Reader<'_>) -> Vec<String> {
-    let known = || {
-        let families = reader.families().iter();
-        families
-            .flat_map(|family| {
-                family.kinds.validated.iter().chain(family.kinds.watched).chain(family.kinds.fetched)
-            })
-            .map(|kind| kind.kind)
-    };
+    let related = || reader.families().iter().flat_map(|family| family.kinds.related());
+    let known = || related().map(|kind| kind.kind);
     reader.each(MAX_ENTRIES, MAX_CHARS, |name| {
         if known().any(|kind| kind.eq_ignore_ascii_case(name)) {
             return Ok(name.to_lowercase());
@@ -49,10 +43,7 @@ impl TypedRule for References {
             let ReferenceView { kind, namespace, name, field, found } = reference;
             let path = qualified(namespace, name);
             let value = || format!("{kind} {path}");
-            let shown = || {
-                let path = if judged.is_foreign() { "\"…\"".to_owned() } else { plain_name(&path) };
-                format!("{kind} {path}")
-            };
+            let shown = || format!("{kind} {}", self::name(judged, &path));
             if self.kinds.iter().any(|wanted| kind.eq_ignore_ascii_case(wanted)) {
                 match found {
                     Some(true) => {}

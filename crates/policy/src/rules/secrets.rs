@@ -12,7 +12,7 @@ use super::words::fields;
 use crate::in_cel::text;
 use crate::names::{names, namespaces};
 use crate::reader::Reader;
-use crate::text::{patterns, plain_name};
+use crate::text::{name, patterns};
 
 #[derive(Debug)]
 struct Secrets {
@@ -80,8 +80,7 @@ impl TypedRule for Secrets {
             |it: &&SecretView| it.namespace != view.effective_namespace() && !also.contains(&it.namespace);
         for secret in view.secrets.iter().filter(is_out) {
             let path = format!("{}/{}", secret.namespace, secret.name);
-            let shown = if judged.is_foreign() { "\"…\"".to_owned() } else { plain_name(&path) };
-            let message = format!("Secret {shown} is outside the allowed namespaces");
+            let message = format!("Secret {} is outside the allowed namespaces", name(judged, &path));
             outcome.add(secret.field.clone(), message, secret.whole());
         }
     }

@@ -27,12 +27,9 @@ impl Words {
     /// The words of a field; `None` when it is absent.
     pub(super) fn read(fields: &Fields<'_>, field: &str) -> Option<Self> {
         let texts = fields.texts(field, MAX_ENTRIES, MAX_CHARS)?;
-        Some(Self::new(texts.into_iter().map(|(text, _)| text.to_owned()).collect()))
-    }
-
-    fn new(texts: Vec<String>) -> Self {
+        let texts: Vec<String> = texts.into_iter().map(|(text, _)| text.to_owned()).collect();
         let folded = texts.iter().map(|text| text.to_lowercase()).collect();
-        Self { texts, folded }
+        Some(Self { texts, folded })
     }
 
     pub(super) fn contains(&self, value: &str) -> bool {

@@ -8,7 +8,7 @@ use kube_cel::cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue};
 use kube_cel::cel::extractors::{Arguments, This};
 use kube_cel::cel::objects::Opaque;
 use kube_cel::cel::{Context, ExecutionError, FunctionContext, Value, functions};
-use regex::Regex;
+use regex::{Regex, RegexBuilder};
 
 use crate::{go_pattern, uri};
 use memgate_primitives::members::ByKey;
@@ -189,7 +189,8 @@ pub(crate) fn pattern(written: &str) -> Option<Regex> {
     if known.0 == MAX_PATTERNS {
         *known = Default::default();
     }
-    let pattern = go_pattern::compile(written, MAX_PATTERN_BYTES);
+    let pattern =
+        RegexBuilder::new(&go_pattern::translate(written)).size_limit(MAX_PATTERN_BYTES).build().ok();
     known.0 += 1;
     known.1.insert(written.to_owned(), pattern.clone());
     pattern

@@ -9,7 +9,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use crate::metrics::labels::{RequestLabels, ShedCause, webhook};
-use crate::metrics::{Counters, Label, add, add_as, add_counters, number};
+use crate::metrics::{Counters, Label, add, add_as, add_counters};
 use memgate_model::family::Family;
 use memgate_primitives::review_path::Phase;
 
@@ -33,7 +33,7 @@ pub(crate) struct AdmissionMetrics {
     requests: Labelled<RequestLabels, Counter>,
     durations: Histograms,
     pub(crate) in_flight: Gauge,
-    bytes_in_flight: Gauge,
+    pub(crate) bytes_in_flight: Gauge,
     shed: Counters<1>,
     abandoned: Counters<1>,
     pub(crate) panics: Counter,
@@ -119,10 +119,5 @@ impl AdmissionMetrics {
     /// Counts a pod that is refused for now, because an object of this family is missing.
     pub(crate) fn count_held(&self, family: &'static Family) {
         self.pods_held.get_or_create(&[("family", family.name)]).inc();
-    }
-
-    /// Sets the bytes that request bodies and answers occupy; measured at each scrape.
-    pub(crate) fn set_bytes_in_flight(&self, bytes: usize) {
-        self.bytes_in_flight.set(number(bytes));
     }
 }

@@ -24,6 +24,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::store::lock;
+use memgate_certs::kube_api::with_timeout;
 
 /// How long an apiserver may take to begin a response. It ends its own requests after 60 s, but a list of a
 /// family's kind takes milliseconds.
@@ -80,11 +81,6 @@ impl Pages {
     }
 }
 
-/// A response did not begin in time.
-#[derive(Debug, Error)]
-#[error("no answer within {} s", .0.as_secs())]
-struct ResponseTimeout(Duration);
-
 /// A client like `client` that calls `on_activity` for each chunk of a watch, and ends every response that
 /// pauses for longer than `idle_timeout`.
 pub(crate) fn with_idle_timeout<F>(
@@ -107,7 +103,7 @@ where
         let list = (!watches).then_some(pages);
         async move {
             let limit = idle_timeout.min(RESPONSE_TIMEOUT);
-            let answer = timeout(limit, client.send(request)).await.map_err(|_| ResponseTimeout(limit))??;
+            let answer = with_timeout(limit, client.send(request)).await?;
             let on_activity = on_activity.filter(|_| answer.status().is_success());
             if let Some(on_activity) = &on_activity {
                 on_activity();

@@ -92,7 +92,7 @@ fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>,
 }
 
 fn point<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Point>, D::Error> {
-    named(deserializer, |name| Point::ALL.into_iter().find(|point| point.name() == name))
+    named(deserializer, Point::from_name)
 }
 
 /// Reads all cases of one YAML document: a list of them, or a single one.

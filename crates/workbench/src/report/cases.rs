@@ -118,17 +118,15 @@ fn write_json(report: &CaseReport<'_>, out: &mut impl Write) -> io::Result<()> {
         let CaseResult { name, file, line, failures } = case;
         json!({"name": name, "file": file, "line": line, "passed": case.passed(), "failures": failures})
     };
-    let mut output = json!({
+    let output = json::without_nulls(json!({
         "schemaVersion": json::SCHEMA_VERSION,
         "version": env!("CARGO_PKG_VERSION"),
         "summary": {"passed": passed, "failed": report.cases.len() - passed, "errors": report.errors.len()},
         "cases": report.cases.iter().map(case).collect::<Vec<_>>(),
         "warnings": report.blind,
         "inputErrors": report.errors.iter().map(json::error).collect::<Vec<_>>(),
-    });
-    if let Some(members) = output.as_object_mut().filter(|_| !report.rules.is_empty()) {
-        members.insert("rules".to_owned(), json!(report.rules));
-    }
+        "rules": (!report.rules.is_empty()).then_some(report.rules),
+    }));
     serde_json::to_writer_pretty(&mut *out, &output)?;
     writeln!(out)
 }

@@ -182,8 +182,7 @@ fn write_change(
 
 fn write_finding(located: &LocatedFinding<'_>, start: &str, out: &mut impl Write) -> io::Result<()> {
     let LocatedFinding { finding, location, .. } = located;
-    let place = format!("{}:{}:{}", location.file, location.line, location.column);
-    writeln!(out, "{start}{}: {}", at_line_start(&place), plain(&finding.message()))
+    writeln!(out, "{start}{}: {}", at_line_start(&location.place()), plain(&finding.message()))
 }
 
 /// The numbers in one line.

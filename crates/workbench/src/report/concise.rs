@@ -17,17 +17,9 @@ pub fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "{file}:{line}:{column}: error [{code}] {}", plain(&advice))?;
     }
     for located in &report.findings {
-        let (location, finding) = (&located.location, located.finding);
-        writeln!(
-            out,
-            "{}:{}:{}: {} [{}] {}",
-            at_line_start(location.file),
-            location.line,
-            location.column,
-            finding.severity.name(),
-            finding.code_name(),
-            plain(&finding.message()),
-        )?;
+        let (place, finding) = (located.location.place(), located.finding);
+        let (severity, code, message) = (finding.severity.name(), finding.code_name(), finding.message());
+        writeln!(out, "{}: {severity} [{code}] {}", at_line_start(&place), plain(&message))?;
     }
     Ok(())
 }

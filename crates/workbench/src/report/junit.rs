@@ -157,15 +157,9 @@ fn is_exempt(located: &LocatedFinding<'_>) -> bool {
 
 /// A finding with its place and its help.
 fn lines(located: &LocatedFinding<'_>) -> String {
-    let (location, finding) = (&located.location, located.finding);
-    let mut text = format!(
-        "{}:{}:{}: {} {}\n",
-        at_line_start(location.file),
-        location.line,
-        location.column,
-        finding.severity.name(),
-        plain(&finding.message())
-    );
+    let (place, finding) = (located.location.place(), located.finding);
+    let (severity, message) = (finding.severity.name(), finding.message());
+    let mut text = format!("{}: {severity} {}\n", at_line_start(&place), plain(&message));
     if let Some(help) = finding.help_text() {
         let _infallible = writeln!(text, "help: {}", plain(&help));
     }

@@ -11,6 +11,7 @@ mod mermaid;
 
 mod text;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 
@@ -55,7 +56,7 @@ pub struct MappedMemory {
     /// What is known of it; nothing of one that was not found.
     pub facts: Facts,
     /// What reaches it, by namespace, kind and name.
-    pub users: Vec<MapLine>,
+    pub users: BTreeSet<MapLine>,
 }
 
 impl MappedMemory {

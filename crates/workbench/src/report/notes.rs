@@ -25,7 +25,7 @@ pub fn write<'f, 'r: 'f>(
         let Some(first) = notes.first() else { continue };
         let (severity, code) = (first.finding.severity.name(), first.finding.code_name());
         let (count, object) = (counted(notes.len(), "finding"), first.object_ref.title());
-        let place = format!("{}:{}:{}", first.location.file, first.location.line, first.location.column);
+        let place = first.location.place();
         let (lists, which) = if notes.len() > 1 { (listed_by, "; first ") } else { ("", "; ") };
         let line = format!(
             "{count}{}{lists}{which}{place}: {object}: {}",

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 
 use crate::report::ObjectRef;
+use crate::report::json::without_nulls;
 
 /// The changes of one object.
 #[derive(Debug)]
@@ -26,13 +27,11 @@ pub struct ObjectPatch<'r> {
 pub fn write<'r>(patches: impl IntoIterator<Item = ObjectPatch<'r>>, out: &mut impl Write) -> io::Result<()> {
     for ObjectPatch { object_ref, file, line, patch } in patches {
         let ObjectRef { api_version, kind, namespace, name, .. } = object_ref;
-        let mut object = json!({
-            "apiVersion": **api_version, "kind": **kind, "namespace": **namespace, "name": **name,
+        let namespace = Some(&**namespace).filter(|namespace| !namespace.is_empty());
+        let object = without_nulls(json!({
+            "apiVersion": **api_version, "kind": **kind, "namespace": namespace, "name": **name,
             "file": file, "line": line, "patch": patch,
-        });
-        if let Some(members) = object.as_object_mut().filter(|_| namespace.is_empty()) {
-            members.shift_remove("namespace");
-        }
+        }));
         serde_json::to_writer(&mut *out, &object)?;
         writeln!(out)?;
     }

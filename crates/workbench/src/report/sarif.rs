@@ -5,7 +5,6 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
@@ -14,7 +13,8 @@ use crate::built;
 use crate::report::fingerprint::{self, Counter, Fingerprint};
 use crate::report::json::without_nulls;
 use crate::report::{
-    FileLocation, InputError, LocatedFinding, ObjectRef, Related, Report, counted, page, relative,
+    FileLocation, InputError, LocatedFinding, ObjectRef, Related, Report, counted, page, percent_encoded,
+    relative,
 };
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::policy_rule::PolicyRule;
@@ -250,19 +250,8 @@ fn logical(object_ref: &ObjectRef, pointer: &str) -> Value {
 /// The path as a reference by RFC 3986; an absolute one as a `file` URI.
 fn uri(file: &str) -> String {
     let path = relative(file);
-    let mut uri = String::with_capacity(path.len());
-    if path.starts_with('/') {
-        uri.push_str("file://");
-    }
-    for byte in path.bytes() {
-        // The colon is left out: in the first segment of a relative reference it would end a scheme.
-        if byte.is_ascii_alphanumeric() || b"-._~/@!$&'()*+,;=".contains(&byte) {
-            uri.push(char::from(byte));
-        } else {
-            let _infallible = write!(uri, "%{byte:02X}");
-        }
-    }
-    uri
+    let scheme = if path.starts_with('/') { "file://" } else { "" };
+    scheme.to_owned() + &percent_encoded(path, "-._~/@!$&'()*+,;=")
 }
 
 #[cfg(test)]

@@ -66,7 +66,7 @@ impl Numbers {
         self.all += other.all;
     }
 
-    fn cells(self) -> [String; 5] {
+    pub(super) fn cells(self) -> [String; 5] {
         [self.objects, self.denials, self.warnings, self.exempted, self.all].map(|count| count.to_string())
     }
 }

@@ -18,6 +18,8 @@ use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 use memgate_primitives::quantity::billionths;
 
+use crate::decide::origins::text_of;
+
 view! {
     /// A pod, as far as it limits what may be added.
     PodForm {
@@ -164,21 +166,18 @@ fn wrong_container(container: &Json) -> Option<String> {
         return Some(format!("{} is not an image", quoted(image)));
     }
     container.get("env").and_then(Json::as_array).into_iter().flatten().find_map(|entry| {
-        let text = |value: &Json, field: &str| {
-            value.get(field).and_then(Json::as_str).unwrap_or_default().to_owned()
-        };
-        let name = text(entry, "name");
+        let name = text_of(entry, "name");
         wrong_name(&name).or_else(|| {
             let from = entry.get("valueFrom")?.as_object()?;
             let (kind, reference) = from.iter().find(|(_, value)| !value.is_null())?;
             let is_only = from.values().filter(|value| !value.is_null()).count() == 1;
             let is_wrong = match kind.as_str() {
                 "secretKeyRef" | "configMapKeyRef" if is_only => {
-                    return wrong_key(&text(reference, "name"), &text(reference, "key"));
+                    return wrong_key(&text_of(reference, "name"), &text_of(reference, "key"));
                 }
-                "fieldRef" if is_only => !is_pod_field(&text(reference, "fieldPath")),
+                "fieldRef" if is_only => !is_pod_field(&text_of(reference, "fieldPath")),
                 "resourceFieldRef" if is_only => {
-                    !RESOURCE_FIELDS.contains(&text(reference, "resource").as_str())
+                    !RESOURCE_FIELDS.contains(&text_of(reference, "resource").as_str())
                         || reference.get("divisor").is_some()
                 }
                 _ => true,

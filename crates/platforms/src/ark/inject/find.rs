@@ -117,9 +117,7 @@ impl<'s> PodMemory<'s> {
         // the platform does not send. Going backwards, the last one is the first.
         let mut is_copied = ByKey::default();
         for (index, header) in headers.iter().enumerate().rev() {
-            let Some(name) = header.text_at(&["name"]).filter(|name| !name.is_empty()) else {
-                continue;
-            };
+            let Some(name) = header.filled_at(&["name"]) else { continue };
             let last: &mut Option<bool> = is_copied.or_default(one_spelling(name));
             let value = match last {
                 None => self.header_value(name, header),

@@ -6,7 +6,7 @@ use crate::ark::codes::{
     MEMORY_ADDRESS_PLAIN_HTTP, MEMORY_ADDRESS_QUERY_PARAMETER, MEMORY_ADDRESS_REQUIRED,
     MEMORY_ADDRESS_SOURCE, MEMORY_ADDRESS_SOURCES, MEMORY_ADDRESS_SUFFIX, MEMORY_ADDRESS_URL,
     MEMORY_PORT_AMBIGUOUS, MEMORY_PORT_INTEGER, MEMORY_PORT_RANGE, MEMORY_PORT_TYPE, MEMORY_PORT_UNKNOWN,
-    MEMORY_SERVICE_CROSS_NAMESPACE, MEMORY_SERVICE_MISSING, MEMORY_SERVICE_NO_PORTS,
+    MEMORY_SERVICE_CROSS_NAMESPACE, MEMORY_SERVICE_NO_PORTS,
 };
 use crate::ark::service::{Port, ServiceRef, fix_port, port_by_name, ports};
 use crate::ark::value::{EffectiveValue, ValueOrSource, ValueSource};
@@ -16,7 +16,6 @@ use memgate_model::elsewhere::Elsewhere;
 use memgate_model::kind::SERVICE;
 use memgate_primitives::pointer::Path;
 
-use super::denial;
 use super::reference::{self, ReferenceLocation, without_quotes};
 
 const VALUE: &str = "/spec/address/value";
@@ -28,13 +27,13 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
         return Vec::new();
     }
     let Some(address) = spec.and_then(|spec| spec.get("address")) else {
-        return vec![required(state.budget())];
+        return vec![required()];
     };
     if !address.is_object() {
         return Vec::new();
     }
     let value = ValueOrSource::read_address(address);
-    let mut findings: Vec<Finding> = exactly_one(&value, state.budget()).into_iter().collect();
+    let mut findings: Vec<Finding> = exactly_one(&value).into_iter().collect();
     match value.effective() {
         EffectiveValue::Literal(literal) => {
             if let Some(text) = literal.text() {
@@ -49,15 +48,15 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     findings
 }
 
-fn required(work: &Budget<'_>) -> Finding {
-    let message = || "address must specify either value or valueFrom".to_owned();
-    denial(work, &MEMORY_ADDRESS_REQUIRED, Pointer::new("/spec/address"), message)
+fn required() -> Finding {
+    let message = "address must specify either value or valueFrom";
+    Finding::deny(&MEMORY_ADDRESS_REQUIRED, Pointer::new("/spec/address"), message)
 }
 
 /// Checks that the address has exactly one value.
-fn exactly_one(value: &ValueOrSource<'_>, work: &Budget<'_>) -> Option<Finding> {
+fn exactly_one(value: &ValueOrSource<'_>) -> Option<Finding> {
     let Some(value_from) = value.value_from else {
-        return value.literal.is_none().then(|| required(work));
+        return value.literal.is_none().then(required);
     };
     if let Some(literal) = value.literal {
         let message = "address cannot specify both value and valueFrom; ARK uses value";
@@ -68,8 +67,8 @@ fn exactly_one(value: &ValueOrSource<'_>, work: &Budget<'_>) -> Option<Finding> 
     match value.sources.as_slice() {
         _ if !value_from.is_object() => None,
         [] => {
-            let message = || "valueFrom must specify exactly one source, such as serviceRef".to_owned();
-            Some(denial(work, &MEMORY_ADDRESS_SOURCE, pointer, message))
+            let message = "valueFrom must specify exactly one source, such as serviceRef";
+            Some(Finding::deny(&MEMORY_ADDRESS_SOURCE, pointer, message))
         }
         [_] => None,
         [first, ..] => {
@@ -107,7 +106,7 @@ fn url(text: &str, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Fi
     let Some(address) = Address::parse(text) else {
         let message =
             "address value must be an absolute http or https URL, such as https://memory.example.com";
-        return vec![denial(state.budget(), &MEMORY_ADDRESS_URL, pointer, || message.to_owned())];
+        return vec![Finding::deny(&MEMORY_ADDRESS_URL, pointer, message)];
     };
     let advice = [
         (
@@ -167,7 +166,7 @@ pub(super) fn service_findings(
     state: &mut StateReader<'_>,
 ) -> Vec<Finding> {
     let Some(reference) = ServiceRef::read(source, location.namespace) else { return Vec::new() };
-    let (name, namespace) = (without_quotes(reference.name), without_quotes(reference.namespace));
+    let namespace = without_quotes(reference.namespace);
     let found = reference.look_up(state);
     let mut findings = Vec::new();
     if crosses_namespaces(&reference, location, found, state) {
@@ -179,13 +178,8 @@ pub(super) fn service_findings(
         let place = || Some(Elsewhere::of(found.found()?, home, "it is in this namespace"));
         findings.push(finding.and_elsewhere(place));
     }
-    match found {
-        Lookup::Found(service) => findings.extend(port(&reference, service, location)),
-        Lookup::Absent => {
-            let message = format!("service '{name}' does not exist in namespace '{namespace}'");
-            findings.push(Finding::warn(&MEMORY_SERVICE_MISSING, location.field("name"), message));
-        }
-        Lookup::Unknown(()) => {}
+    if let Lookup::Found(service) = found {
+        findings.extend(port(&reference, service, location));
     }
     findings
 }
@@ -250,8 +244,8 @@ pub(super) fn port_type(
     let port = source.tree.get("port")?;
     let pointer = Pointer::new("/spec/address/valueFrom/serviceRef/port");
     let out_of_range = |number: String| {
-        let message = move || format!("serviceRef.port must be between 1 and 65535, not {number}");
-        Some(denial(state.budget(), &MEMORY_PORT_RANGE, pointer.clone(), message))
+        let message = format!("serviceRef.port must be between 1 and 65535, not {number}");
+        Some(Finding::deny(&MEMORY_PORT_RANGE, pointer.clone(), message))
     };
     match port {
         Tree::Text(_) => None,
@@ -265,8 +259,8 @@ pub(super) fn port_type(
             out_of_range(number.as_u64().map_or_else(float, |whole| whole.to_string()))
         }
         _ => {
-            let message = || "serviceRef.port must be a string: the name of a port".to_owned();
-            Some(denial(state.budget(), &MEMORY_PORT_TYPE, pointer, message))
+            let message = "serviceRef.port must be a string: the name of a port";
+            Some(Finding::deny(&MEMORY_PORT_TYPE, pointer, message))
         }
     }
 }

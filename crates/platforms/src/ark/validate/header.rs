@@ -12,7 +12,6 @@ use memgate_primitives::fix::Fix;
 use memgate_primitives::members::ByKey;
 use memgate_primitives::pointer::Path;
 
-use super::denial;
 use super::reference::{self, ReferenceLocation, without_quotes};
 
 /// Headers that Go's client sets itself. Source: Go, net/http, Request.Write.
@@ -30,7 +29,7 @@ struct CheckedHeader<'t> {
 
 impl CheckedHeader<'_> {
     fn deny(&self, code: &'static Code, pointer: Pointer, text: &'static str) -> Finding {
-        denial(self.work, code, pointer, || text.to_owned())
+        Finding::deny_within(self.work, code, pointer, move |_| text)
     }
 
     fn warn(

@@ -3,9 +3,9 @@
 
 use crate::ark::api::{MEMORY, resolved_address, status};
 use crate::ark::codes::{
-    QUERY_CONVERSATION_WITHOUT_MEMORY, QUERY_MEMORY_CHANGED, QUERY_MEMORY_CROSS_NAMESPACE,
-    QUERY_MEMORY_MISSING, QUERY_MEMORY_NAME, QUERY_MEMORY_NOT_READY, QUERY_TARGET_LIST, QUERY_TIMEOUT,
-    QUERY_TTL, QUERY_TTL_SHORT, QUERY_TYPE_MESSAGES,
+    QUERY_CONVERSATION_WITHOUT_MEMORY, QUERY_MEMORY_CHANGED, QUERY_MEMORY_CROSS_NAMESPACE, QUERY_MEMORY_NAME,
+    QUERY_MEMORY_NOT_READY, QUERY_TARGET_LIST, QUERY_TIMEOUT, QUERY_TTL, QUERY_TTL_SHORT,
+    QUERY_TYPE_MESSAGES,
 };
 use crate::ark::default::{DefaultMemory, default_memory};
 use crate::ark::value::SECOND;
@@ -15,7 +15,6 @@ use memgate_model::finding::Code;
 use memgate_model::request::Operation;
 use memgate_primitives::duration;
 
-use super::denial;
 use super::reference::without_quotes;
 
 const MEMORY_POINTER: &str = "/spec/memory";
@@ -39,7 +38,7 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
         let message = "spec.type \"messages\" is deprecated; ARK turns it into \"user\"";
         findings.push(Finding::warn(&QUERY_TYPE_MESSAGES, Pointer::new("/spec/type"), message));
     }
-    findings.extend(durations(object, state.budget()));
+    findings.extend(durations(object));
     findings
 }
 
@@ -56,8 +55,7 @@ fn named_memory(memory: &Tree, subject: &Subject<'_>, state: &mut StateReader<'_
         },
     };
     if name.is_empty() {
-        let message = || "spec.memory.name is required".to_owned();
-        return vec![denial(state.budget(), &QUERY_MEMORY_NAME, pointer.key("name"), message)];
+        return vec![Finding::deny(&QUERY_MEMORY_NAME, pointer.key("name"), "spec.memory.name is required")];
     }
     if memory.get("namespace").is_some_and(|namespace| namespace.text().is_none()) {
         return Vec::new();
@@ -77,26 +75,21 @@ fn named_memory(memory: &Tree, subject: &Subject<'_>, state: &mut StateReader<'_
         let place = || Some(Elsewhere::of(found.found()?, home, "it is in this namespace"));
         findings.push(finding.and_elsewhere(place));
     }
-    match found {
-        Lookup::Found(memory) => findings.extend(not_ready(memory, namespace, pointer)),
-        Lookup::Absent => {
-            let message = format!("Memory {} not found in namespace {}", quoted(name), quoted(namespace));
-            findings.push(Finding::warn(&QUERY_MEMORY_MISSING, pointer, message));
-        }
-        Lookup::Unknown(()) => {}
+    if let Lookup::Found(memory) = found {
+        findings.extend(not_ready(memory, namespace, pointer));
     }
     findings
 }
 
 /// Checks the TTL and the timeout.
-fn durations(object: &Tree, work: &Budget<'_>) -> impl Iterator<Item = Finding> {
+fn durations(object: &Tree) -> impl Iterator<Item = Finding> {
     let ttl = object.text_at(&["spec", "ttl"]).and_then(|ttl| match nanoseconds(ttl) {
-        Err(instead) => Some(not_a_duration(work, &QUERY_TTL, "/spec/ttl", (ttl, instead), "720h")),
+        Err(instead) => Some(not_a_duration(&QUERY_TTL, "/spec/ttl", (ttl, instead), "720h")),
         Ok(nanoseconds) => too_short((ttl, nanoseconds), &QUERY_TTL_SHORT, "/spec/ttl"),
     });
     let timeout = object.text_at(&["spec", "timeout"]).and_then(|timeout| {
         let instead = nanoseconds(timeout).err()?;
-        Some(not_a_duration(work, &QUERY_TIMEOUT, "/spec/timeout", (timeout, instead), "5m"))
+        Some(not_a_duration(&QUERY_TIMEOUT, "/spec/timeout", (timeout, instead), "5m"))
     });
     ttl.into_iter().chain(timeout)
 }
@@ -154,7 +147,6 @@ pub(super) fn nanoseconds(text: &str) -> Result<i64, Option<String>> {
 
 /// The denial of a text that is not a duration; without the duration that was meant, an example.
 pub(super) fn not_a_duration(
-    work: &Budget<'_>,
     code: &'static Code,
     pointer: &'static str,
     (text, instead): (&str, Option<String>),
@@ -164,7 +156,7 @@ pub(super) fn not_a_duration(
     let (field, shown) = (pointer.field(), quoted(text));
     let end =
         instead.map_or_else(|| format!("write for example {example}"), |instead| format!("use {instead}"));
-    denial(work, code, pointer, move || format!("{field} must be a Go duration, not {shown}; {end}"))
+    Finding::deny(code, pointer, format!("{field} must be a Go duration, not {shown}; {end}"))
 }
 
 /// The warning about a duration, if it is below one second.

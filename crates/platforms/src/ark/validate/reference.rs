@@ -1,17 +1,11 @@
 //! Validates references by name, such as to a Secret or ConfigMap, in an address or a header.
 
 use crate::ark::address::Address;
-use crate::ark::codes::{
-    MEMORY_CONFIGMAP_KEY_MISSING, MEMORY_CONFIGMAP_MISSING, MEMORY_CONFIGMAP_VALUE, MEMORY_REF_KEY,
-    MEMORY_REF_NAME, MEMORY_SECRET_KEY_MISSING, MEMORY_SECRET_MISSING,
-};
+use crate::ark::codes::{MEMORY_CONFIGMAP_VALUE, MEMORY_REF_KEY, MEMORY_REF_NAME};
 use crate::ark::value::ValueSource;
 use crate::prelude::*;
-use memgate_model::finding::{Code, excerpt};
-use memgate_model::kind::{CONFIG_MAP, SECRET};
+use memgate_model::kind::CONFIG_MAP;
 use memgate_primitives::pointer::Path;
-
-use super::denial;
 
 /// The place of a reference.
 #[derive(Debug, Clone, Copy)]
@@ -43,72 +37,13 @@ pub(super) fn findings(
             "serviceRef" => "service name is required",
             _ => "queryParameterRef.name cannot be empty",
         };
-        findings.push(denial(work, &MEMORY_REF_NAME, location.field("name"), || message.to_owned()));
+        findings.push(Finding::deny_within(work, &MEMORY_REF_NAME, location.field("name"), move |_| message));
     }
     let has_key = matches!(source.field, "secretKeyRef" | "configMapKeyRef");
     if has_key && source.lacks("key") {
         let field = source.field;
-        let message = move || format!("{field}.key is required");
-        findings.push(denial(work, &MEMORY_REF_KEY, location.field("key"), message));
-    }
-    findings.extend(match source.field {
-        "secretKeyRef" => missing(source, &SECRET_CODES, location, state),
-        "configMapKeyRef" => missing(source, &CONFIG_MAP_CODES, location, state),
-        _ => None,
-    });
-}
-
-/// How findings report a reference to an object of one kind.
-struct KeyRefCodes {
-    kind: &'static Kind,
-    /// The kind as messages name it.
-    title: &'static str,
-    missing: &'static Code,
-    key_missing: &'static Code,
-}
-
-static SECRET_CODES: KeyRefCodes = KeyRefCodes {
-    kind: &SECRET,
-    title: "secret",
-    missing: &MEMORY_SECRET_MISSING,
-    key_missing: &MEMORY_SECRET_KEY_MISSING,
-};
-
-static CONFIG_MAP_CODES: KeyRefCodes = KeyRefCodes {
-    kind: &CONFIG_MAP,
-    title: "configMap",
-    missing: &MEMORY_CONFIGMAP_MISSING,
-    key_missing: &MEMORY_CONFIGMAP_KEY_MISSING,
-};
-
-/// Checks that the object exists and has the key.
-fn missing(
-    source: &ValueSource<'_>,
-    codes: &KeyRefCodes,
-    location: ReferenceLocation<'_>,
-    state: &mut StateReader<'_>,
-) -> Option<Finding> {
-    let (work, title) = (state.budget(), codes.title);
-    let name = source.text("name")?;
-    let (shown_name, namespace) = (excerpt(name), excerpt(location.namespace));
-    match state.get_if_known(codes.kind, location.namespace, name) {
-        Lookup::Unknown(()) => None,
-        Lookup::Absent => {
-            Some(Finding::warn_within(work, codes.missing, location.path.pointer(), move |_| {
-                let (name, namespace) = (without_quotes(&shown_name), without_quotes(&namespace));
-                format!("{title} '{name}' does not exist in namespace '{namespace}'")
-            }))
-        }
-        Lookup::Found(object) => {
-            let key = source.text("key").filter(|key| !object.has_data_key(key))?;
-            let shown_key = excerpt(key);
-            let finding = Finding::warn_within(work, codes.key_missing, location.field("key"), move |_| {
-                let (name, key) = (without_quotes(&shown_name), without_quotes(&shown_key));
-                let namespace = without_quotes(&namespace);
-                format!("key '{key}' not found in {title} '{name}' in namespace '{namespace}'")
-            });
-            Some(finding.elsewhere(object, Pointer::new("/data"), "has no such key"))
-        }
+        let message = move |_: &Pointer| format!("{field}.key is required");
+        findings.push(Finding::deny_within(work, &MEMORY_REF_KEY, location.field("key"), message));
     }
 }
 

@@ -94,11 +94,7 @@ impl Embedder<'_> {
             let message = "spec.apiKeySecret is required for provider \"Gemini\"; the agent cannot start";
             return missing(&["spec", "apiKeySecret"], message.into());
         }
-        let model = self.object.text_at(&["spec", "model"])?;
-        let is_blank = model.trim().is_empty();
-        if !is_blank {
-            return None;
-        }
+        self.object.text_at(&["spec", "model"]).filter(|model| model.trim().is_empty())?;
         missing(&["spec", "model"], "spec.model is empty; the agent cannot start".into())
     }
 

@@ -1,15 +1,11 @@
 //! Validates a ModelConfig that is an embedder.
 
 use crate::kagent::api::Line;
-use crate::kagent::block::{pointer, with_names};
-use crate::kagent::codes::{
-    EMBEDDER_SETTING_IGNORED, ENDPOINT_CREDENTIALS, SECRET_KEY_MISSING, SECRET_MISSING,
-};
+use crate::kagent::block::pointer;
+use crate::kagent::codes::{EMBEDDER_SETTING_IGNORED, ENDPOINT_CREDENTIALS};
 use crate::kagent::embedder::Embedder;
 use crate::prelude::*;
 use crate::url::Endpoint;
-use memgate_model::kind::SECRET;
-use memgate_primitives::name::is_dns_subdomain;
 
 use super::users::{self, Users};
 
@@ -24,7 +20,6 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     let mut findings: Vec<Finding> = flaw.into_iter().collect();
     findings.extend(ignored_settings(&embedder, subject.object));
     findings.extend(credentials(subject.object));
-    findings.extend(secret(&embedder, subject, state));
     let mut findings: Vec<Finding> = findings.into_iter().filter_map(|it| users.show_first(it)).collect();
     findings.extend(users::changed(subject, &users));
     findings
@@ -64,44 +59,4 @@ fn credentials(object: &Tree) -> impl Iterator<Item = Finding> {
         let message = format!("{} contains credentials; use apiKeySecret", path.join("."));
         Finding::warn(&ENDPOINT_CREDENTIALS, pointer(&path), message)
     })
-}
-
-/// Checks that the Secret of the key exists and has the key, if Secrets are known.
-fn secret(embedder: &Embedder<'_>, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Finding> {
-    let name = subject.object.text_at(&["spec", "apiKeySecret"]).filter(|name| is_dns_subdomain(name))?;
-    if embedder.passes_keys_through() {
-        return None;
-    }
-    match state.get(&SECRET, subject.namespace, name) {
-        Lookup::Unknown(()) => None,
-        Lookup::Absent => {
-            let message = with_names([name, subject.namespace], |[name, namespace]| {
-                format!("Secret {name} not found in namespace {namespace}")
-            });
-            Some(Finding::warn(&SECRET_MISSING, Pointer::new("/spec/apiKeySecret"), message))
-        }
-        Lookup::Found(secret) => {
-            let (key, field) = missing_key(embedder, subject.object, secret)?;
-            let message = with_names([name, key], |[name, key]| format!("Secret {name} has no key {key}"));
-            let finding = Finding::warn(&SECRET_KEY_MISSING, Pointer::new(field), message);
-            Some(finding.elsewhere(secret, Pointer::new("/data"), "has no such key"))
-        }
-    }
-}
-
-/// The key that the Secret lacks, and the field that asks for it. Bedrock reads keys of fixed names.
-fn missing_key<'t>(
-    embedder: &Embedder<'_>,
-    object: &'t Tree,
-    secret: &Object,
-) -> Option<(&'t str, &'static str)> {
-    const BEARER: &str = "AWS_BEARER_TOKEN_BEDROCK";
-    const PAIR: [&str; 2] = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"];
-    let lacks = |key: &&str| !secret.has_data_key(key);
-    if embedder.provider() == "Bedrock" {
-        let lacks_pair = embedder.line == Line::Newer || PAIR.iter().any(lacks);
-        return (lacks(&BEARER) && lacks_pair).then_some((BEARER, "/spec/apiKeySecret"));
-    }
-    let key = object.text_at(&["spec", "apiKeySecretKey"]).filter(|key| !key.is_empty())?;
-    lacks(&key).then_some((key, "/spec/apiKeySecretKey"))
 }

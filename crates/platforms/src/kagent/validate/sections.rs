@@ -8,8 +8,8 @@ use crate::kagent::block::{
 };
 use crate::kagent::codes::{
     COMPACTION_IGNORED, COMPACTION_PAIR, EMBEDDER_CHANGED, EMBEDDER_CREDENTIAL_CONFLICT,
-    EMBEDDER_IS_CHAT_MODEL, EMBEDDER_NOT_FOUND, EMBEDDER_RUNTIME, EMBEDDER_UNUSABLE, MEMORY_IGNORED,
-    MEMORY_MODEL_NAME, MEMORY_MODEL_REQUIRED, SUMMARIZER_NOT_FOUND, TTL_DAYS,
+    EMBEDDER_IS_CHAT_MODEL, EMBEDDER_RUNTIME, EMBEDDER_UNUSABLE, MEMORY_IGNORED, MEMORY_MODEL_NAME,
+    MEMORY_MODEL_REQUIRED, TTL_DAYS,
 };
 use crate::kagent::embedder::Embedder;
 use crate::message::{MAX_MESSAGE_CHARS, MAX_NAME_CHARS, truncate};
@@ -81,9 +81,7 @@ fn embedder(
 ) -> Vec<Finding> {
     let at = block.reference_pointer();
     let Some(object) = super::find_model_config(subject, name, state).found() else {
-        return super::missing_model_config(&EMBEDDER_NOT_FOUND, subject, (at, name), state)
-            .into_iter()
-            .collect();
+        return Vec::new();
     };
     let embedder = Embedder::new(block.line, object.tree());
     let unusable = embedder.flaw().map(|flaw| {
@@ -131,8 +129,8 @@ fn changed(
 /// Two settings that kagent 0.x accepts only together; the definition of 1.x checks them.
 const PAIR: [&str; 2] = ["tokenThreshold", "eventRetentionSize"];
 
-/// The findings about a compaction and its summarizer.
-pub(super) fn compaction_findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
+/// The findings about a compaction.
+pub(super) fn compaction_findings(subject: &Subject<'_>) -> Vec<Finding> {
     let (kind, object) = (subject.kind, subject.object);
     let Some(places) = Places::of(kind).filter(|_| !is_brought(kind, object)) else {
         return Vec::new();
@@ -145,7 +143,6 @@ pub(super) fn compaction_findings(subject: &Subject<'_>, state: &mut StateReader
     if Line::of(kind) == Line::Older {
         findings.extend(of_runtime(object, compaction, &at));
     }
-    findings.extend(summarizer(subject, compaction, &at, state));
     findings
 }
 
@@ -160,22 +157,6 @@ fn of_runtime(agent: &Tree, compaction: &Tree, at: &Pointer) -> Option<Finding> 
     let (Some(only), None) = (set.next(), set.next()) else { return None };
     let message = "tokenThreshold and eventRetentionSize must be set together; the agent cannot start";
     Some(Finding::warn(&COMPACTION_PAIR, at.key(only), message))
-}
-
-/// Warns about a summarizer without its ModelConfig.
-fn summarizer(
-    subject: &Subject<'_>,
-    compaction: &Tree,
-    at: &Pointer,
-    state: &mut StateReader<'_>,
-) -> Option<Finding> {
-    let path: &[&str] = match Line::of(subject.kind) {
-        Line::Older => &["summarizer", "modelConfig"],
-        Line::Newer => &["summarizer", "modelConfigRef", "name"],
-    };
-    let name = compaction.text_at(path)?;
-    let at = path.iter().fold(at.clone(), |at, field| at.key(field));
-    super::missing_model_config(&SUMMARIZER_NOT_FOUND, subject, (at, name), state)
 }
 
 /// The chat model of an Agent of 0.x that does not name one. Source: documentation of kagent 0.10.

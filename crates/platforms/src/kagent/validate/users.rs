@@ -2,71 +2,45 @@
 
 use std::borrow::Cow;
 
-use crate::kagent::api::{
-    AGENT, HARNESS, Line, MODEL_CONFIG, MODEL_CONFIGS, MOVED_HARNESS, NEWER_AGENT, NEWER_MODEL_CONFIG,
-    SANDBOX_AGENT,
-};
+use crate::kagent::FAMILY;
+use crate::kagent::api::{HARNESS, Line, MODEL_CONFIG, MODEL_CONFIGS, MOVED_HARNESS, NEWER_MODEL_CONFIG};
 use crate::kagent::block::{Block, pointer, shown, with_names};
 use crate::kagent::codes::{EMBEDDER_CHANGED, EMBEDDER_DELETED, EMBEDDER_STALE, MEMORIES_STAY};
 use crate::kagent::embedder::Embedder;
-use crate::message::{first_of, fit_message};
+use crate::message::{MAX_NAMES, first_of, fit_message};
 use crate::prelude::*;
+use crate::references;
 use memgate_model::finding::Code;
-use memgate_model::object::index::Index;
 
 use super::sections;
 
-/// Finds the objects whose memory section names a ModelConfig, by its namespace and name. Files may have as many
-/// ModelConfigs as Agents.
-static BY_EMBEDDER: Index = Index {
-    place: 1,
-    keys: |object| {
-        let name = Block::of(object.kind, object.tree()).and_then(|block| block.embedder());
-        name.map(|name| key(&object.namespace, name).into()).into_iter().collect()
-    },
-};
-
-/// The key of a ModelConfig. It is unambiguous, since a namespace has no slash.
-fn key(namespace: &str, name: &str) -> String {
-    format!("{namespace}/{name}")
-}
-
 /// The objects of its namespace and line that embed with a ModelConfig and are not being deleted, by kind and name.
-pub(super) struct Users<'s>(Vec<&'s Object>);
+pub(crate) struct Users<'s>(Vec<&'s Object>);
 
 impl<'s> Users<'s> {
     /// The users of the subject; none unless it is a ModelConfig.
-    pub(super) fn of(subject: &Subject<'_>, state: &mut StateReader<'s>) -> Self {
+    pub(crate) fn of(subject: &Subject<'_>, state: &mut StateReader<'s>) -> Self {
         if !MODEL_CONFIGS.contains(&subject.kind) {
             return Self(Vec::new());
         }
-        let kinds: [&'static Kind; 2] = match Line::of(subject.kind) {
-            Line::Older => [&AGENT, &SANDBOX_AGENT],
-            Line::Newer => [&HARNESS, &NEWER_AGENT],
-        };
-        let key = key(subject.namespace, subject.name);
-        let mut users = Vec::new();
-        for kind in kinds {
-            // This notes which objects of the namespace are unknown.
-            drop(state.list(kind, subject.namespace));
-            let found = state.peek_indexed(kind, &BY_EMBEDDER, &key);
-            users.extend(found.filter(|user| !user.deleting()));
-        }
-        users.extend(Self::moved(subject, &key, state));
+        let mut users = references::users(&FAMILY, (subject.kind, subject.namespace, subject.name), state);
+        users.retain(|user| *user.kind != MOVED_HARNESS);
+        users.extend(Self::moved(subject, state));
         Self(users)
     }
 
     /// Those of the version that moved to another group. They are in files only, and mean the ModelConfig of the newer group,
     /// if there is one.
-    fn moved(subject: &Subject<'_>, key: &str, state: &StateReader<'s>) -> impl Iterator<Item = &'s Object> {
+    fn moved(subject: &Subject<'_>, state: &StateReader<'s>) -> impl Iterator<Item = &'s Object> {
         let is_hidden = *subject.kind == MODEL_CONFIG
             && state.peek(&NEWER_MODEL_CONFIG, subject.namespace, subject.name).is_some();
-        let found = state.peek_indexed(&MOVED_HARNESS, &BY_EMBEDDER, key);
+        let key = format!("{} {}/{}", MODEL_CONFIG.kind, subject.namespace, subject.name);
+        let found = state.peek_indexed(&MOVED_HARNESS, FAMILY.by_memory, &key);
         found.filter(move |user| !is_hidden && !user.deleting())
     }
 
     /// The first of them.
-    pub(super) fn first(&self) -> Option<&'s Object> {
+    pub(crate) fn first(&self) -> Option<&'s Object> {
         self.0.first().copied()
     }
 
@@ -96,22 +70,18 @@ impl<'s> Users<'s> {
     /// A finding with the place where the first of them names the ModelConfig; `None` without users.
     pub(super) fn show_first(&self, finding: Finding) -> Option<Finding> {
         let first = self.first()?;
-        let place = Block::of(first.kind, first.tree())?.reference_pointer();
-        Some(finding.elsewhere(first, place, "embeds with it"))
+        let place = Block::of(first.kind, first.tree()).map(|block| block.reference_pointer());
+        Some(finding.elsewhere(first, place.unwrap_or_default(), "embeds with it"))
     }
 
     /// `Agent "a"`, or `Agents "a", "b", "c" and 2 more`.
     fn names(&self, limit: usize) -> String {
-        /// How many users a message names.
-        const MAX_NAMES: usize = 3;
-        let mut names: Vec<String> = Vec::new();
         let mut before: Option<&Kind> = None;
-        for user in self.0.iter().take(MAX_NAMES) {
+        first_of(&self.0, MAX_NAMES, |user| {
             let name = shown(&user.name, limit);
             let is_first = before.replace(user.kind) != Some(user.kind);
-            names.push(if is_first { format!("{} {name}", self.title(user.kind)) } else { name });
-        }
-        first_of(&names, self.0.len())
+            if is_first { format!("{} {name}", self.title(user.kind)) } else { name }
+        })
     }
 
     /// The name of a kind, in the plural if several of them have it.

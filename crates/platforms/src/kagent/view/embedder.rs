@@ -11,7 +11,7 @@ use memgate_model::tree::Tree;
 use memgate_primitives::credential::is_credential_name;
 use memgate_primitives::pointer::Pointer;
 
-use super::{add_reference, filled};
+use super::add_reference;
 use crate::kagent::api::Line;
 use crate::kagent::embedder::{Destination, Embedder};
 
@@ -75,12 +75,12 @@ fn add_credentials(view: &mut MemoryView, model_config: &Tree, field: &Pointer) 
         (["spec", "apiKeySecret"].as_slice(), ["spec", "apiKeySecretKey"].as_slice()),
         (&["spec", "tls", "caCertSecretRef"], &["spec", "tls", "caCertSecretKey"]),
     ] {
-        if let Some(name) = filled(model_config, name) {
-            let key = filled(model_config, key);
+        if let Some(name) = model_config.filled_at(name) {
+            let key = model_config.filled_at(key);
             view.secrets.push(SecretView::new((&view.namespace, name), key, field.clone()));
         }
     }
-    let token = filled(model_config, &["spec", "azureOpenAI", "azureAdToken"]);
+    let token = model_config.filled_at(&["spec", "azureOpenAI", "azureAdToken"]);
     view.inline.extend(token.map(|token| InlineView::new(field.clone(), token)));
     // All headers have the same place, so one of them is enough.
     let mut headers = model_config.at(&["spec", "defaultHeaders"]).into_iter().flat_map(Tree::keys);

@@ -3,9 +3,8 @@
 use crate::inject::annotation_pointer;
 use crate::orka::api::{PARENT_LABEL, SCHEDULED_LABEL, STATE_AGENT, agent_ref, label};
 use crate::orka::codes::{
-    AGENT_CROSS_NAMESPACE, AGENT_MISSING, ENV_AGENT_FORGED, ENV_DUPLICATE, ENV_LITERAL_TOKEN, ENV_NEAR_MISS,
-    ENV_NO_EFFECT, ENV_RESERVED, OPT_OUT_ANNOTATION, OPT_OUT_ENV, OPT_OUT_TOOLS_ANNOTATION,
-    OPT_OUT_TOOLS_ENV,
+    AGENT_CROSS_NAMESPACE, ENV_AGENT_FORGED, ENV_DUPLICATE, ENV_LITERAL_TOKEN, ENV_NEAR_MISS, ENV_NO_EFFECT,
+    ENV_RESERVED, OPT_OUT_ANNOTATION, OPT_OUT_ENV, OPT_OUT_TOOLS_ANNOTATION, OPT_OUT_TOOLS_ENV,
 };
 use crate::orka::setting::{Setting, TaskVariable, is_off, parse_bool, switch};
 use crate::prelude::*;
@@ -51,8 +50,7 @@ fn agent(subject: &Subject<'_>, env: &[TaskVariable<'_>], state: &mut StateReade
             }
             in_state = Some(agent);
         }
-        Lookup::Unknown(()) => {}
-        Lookup::Absent => findings.push(agent_missing(home, name)),
+        Lookup::Unknown(()) | Lookup::Absent => {}
     }
     if home != subject.namespace {
         findings.push(agent_in_other_namespace(subject.namespace, home).and_elsewhere(|| {
@@ -113,16 +111,6 @@ impl OptOut {
         let on = switch(self.setting, task) == Some(true);
         on.then(|| Finding::warn(self.annotation, pointer, message))
     }
-}
-
-fn agent_missing(namespace: &str, name: &str) -> Finding {
-    let pointer = Pointer::new("/spec/agentRef/name");
-    let message = with_field(&pointer, &not_found_message(namespace, name));
-    Finding::warn(&AGENT_MISSING, pointer, message)
-}
-
-fn not_found_message(namespace: &str, name: &str) -> String {
-    format!("Agent {} not found", quoted(&format!("{namespace}/{name}")))
 }
 
 fn agent_in_other_namespace(own: &str, home: &str) -> Finding {

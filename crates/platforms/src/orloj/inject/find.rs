@@ -1,7 +1,7 @@
 //! Finds the memory of a pod: its arguments or labels name an Agent, and the Agent names the Memory.
 
 use crate::inject::{Unmet, label_pointer, lookup_failed, no_memory, references, unmet, unmet_by};
-use crate::message::first_of;
+use crate::message::{MAX_NAMES, first_of};
 use crate::orloj::api::{
     AGENT, AGENT_LABEL, MEMORY, OPERATIONS, TARGET_NAMESPACE, allow, claimed_memory, operation,
 };
@@ -223,16 +223,13 @@ pub(super) fn ambiguous(
     claims: &[&Object],
     pointer: Pointer,
 ) -> Finding {
-    /// How many namespaces the message names.
-    const MAX_NAMES: usize = 5;
     /// How many of the objects the finding shows.
     const MAX_SHOWN: usize = 2;
     let message = fit_message(|limit| {
         let [home, name] = [home, name].map(|text| truncate(text, limit));
-        let namespaces = claims.iter().take(MAX_NAMES).map(|object| truncate(&object.namespace, limit));
-        let namespaces: Vec<_> = namespaces.collect();
+        let namespaces = first_of(claims, MAX_NAMES, |object| truncate(&object.namespace, limit));
         let (kind, name) = (kind.kind, quoted(&format!("{home}/{name}")));
-        format!("{kind} {name} is claimed by several namespaces ({})", first_of(&namespaces, claims.len()))
+        format!("{kind} {name} is claimed by several namespaces ({namespaces})")
     });
     let mut finding = Finding::warn(&POD_AMBIGUOUS, pointer, message)
         .help("create it in the namespace of that very name, or see the setting orloj.sourceNamespaces");

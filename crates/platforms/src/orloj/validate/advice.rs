@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use crate::endpoint_view::ambiguous_host;
 use crate::orloj::api::{MEMORY, MODEL_ENDPOINT, Memory, ModelEndpoint, OLLAMA_URL, Provider};
 use crate::orloj::codes::{
-    AUTH_IGNORED, CLEARTEXT_TOKEN, CUSTOM_EMBEDDING_MISSING, CUSTOM_ENDPOINT_MISSING, EMBEDDING_MISSING,
-    EMBEDDING_UNUSABLE, ENDPOINT_EXCLUSIVE, FIELD_IGNORED, INLINE_CREDENTIAL, PGVECTOR_LOOPBACK,
-    PROVIDER_UNKNOWN, SECRET_KEY_SUFFIX, SHARED_TABLE,
+    AUTH_IGNORED, CLEARTEXT_TOKEN, CUSTOM_EMBEDDING_MISSING, CUSTOM_ENDPOINT_MISSING, EMBEDDING_UNUSABLE,
+    ENDPOINT_EXCLUSIVE, FIELD_IGNORED, INLINE_CREDENTIAL, PGVECTOR_LOOPBACK, PROVIDER_UNKNOWN,
+    SECRET_KEY_SUFFIX, SHARED_TABLE,
 };
 use crate::orloj::endpoint;
 use crate::orloj::message::fit_names;
@@ -15,7 +15,6 @@ use crate::orloj::namespace::{
     self, DEFAULT, NamespacedName, SecretReference, is_in_job_namespace, may_hand_out, not_shared,
 };
 use crate::prelude::*;
-use memgate_model::finding::Code;
 use memgate_model::object::index::Index;
 use memgate_model::platform_settings::Orloj;
 
@@ -48,10 +47,6 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     findings
 }
 
-fn warn(code: &'static Code, pointer: &str, message: impl Into<String>) -> Finding {
-    Finding::warn(code, Pointer::new(pointer), message)
-}
-
 /// An unknown provider only warns, since custom builds of Orloj register more providers.
 fn provider_unknown(memory: &Memory<'_>) -> Option<Finding> {
     let Some(Provider::Custom(name)) = &memory.provider else { return None };
@@ -62,7 +57,7 @@ fn provider_unknown(memory: &Memory<'_>) -> Option<Finding> {
     let message = fit_names([name], |[name]| {
         format!("spec.provider: unsupported memory provider {}{hint}", quoted(name))
     });
-    Some(warn(&PROVIDER_UNKNOWN, "/spec/provider", message))
+    Some(Finding::warn(&PROVIDER_UNKNOWN, "/spec/provider", message))
 }
 
 /// The provider that a wrong name probably means.
@@ -92,12 +87,12 @@ fn missing_with_custom_provider(memory: &Memory<'_>, object: &Tree) -> Vec<Findi
     let mut findings = Vec::new();
     if !has_endpoint(memory, object) {
         let message = "spec.endpoint is empty; cloud-hosted memory providers need a URL there";
-        findings.push(warn(&CUSTOM_ENDPOINT_MISSING, ENDPOINT, message));
+        findings.push(Finding::warn(&CUSTOM_ENDPOINT_MISSING, ENDPOINT, message));
     }
     if is_vector_database(name) && memory.embedding_model.is_none() {
         let message =
             "spec.embedding_model is empty; vector providers need the name of a ModelEndpoint there";
-        findings.push(warn(&CUSTOM_EMBEDDING_MISSING, EMBEDDING_MODEL, message));
+        findings.push(Finding::warn(&CUSTOM_EMBEDDING_MISSING, EMBEDDING_MODEL, message));
     }
     findings
 }
@@ -113,7 +108,7 @@ fn is_vector_database(provider: &str) -> bool {
 fn exclusive(memory: &Memory<'_>) -> Option<Finding> {
     memory.endpoint.and(memory.endpoint_secret_ref)?;
     let message = "spec.endpoint and spec.endpoint_secret_ref are mutually exclusive; the secret wins";
-    let finding = warn(&ENDPOINT_EXCLUSIVE, ENDPOINT_SECRET, message);
+    let finding = Finding::warn(&ENDPOINT_EXCLUSIVE, ENDPOINT_SECRET, message);
     Some(finding.related(Pointer::new(ENDPOINT), "never read"))
 }
 
@@ -123,7 +118,7 @@ fn ignored_fields(memory: &Memory<'_>) -> Vec<Finding> {
         fields.into_iter().filter(|(_, text)| memory.has_provider(&Provider::InMemory) && text.is_some());
     let finding = |(pointer, _)| {
         let field = Pointer::new(pointer).field();
-        warn(&FIELD_IGNORED, pointer, format!("{field} has no effect with provider in-memory"))
+        Finding::warn(&FIELD_IGNORED, pointer, format!("{field} has no effect with provider in-memory"))
     };
     set.map(finding).collect()
 }
@@ -137,7 +132,7 @@ fn ignored_auth(memory: &Memory<'_>) -> Option<Finding> {
         }
         Provider::Pgvector | Provider::Http | Provider::Custom(_) => return None,
     };
-    Some(warn(&AUTH_IGNORED, AUTH_SECRET, format!("spec.auth.secretRef has no effect{reason}")))
+    Some(Finding::warn(&AUTH_IGNORED, AUTH_SECRET, format!("spec.auth.secretRef has no effect{reason}")))
 }
 
 fn inline_credential(memory: &Memory<'_>) -> Option<Finding> {
@@ -145,7 +140,7 @@ fn inline_credential(memory: &Memory<'_>) -> Option<Finding> {
     memory
         .endpoint
         .filter(|text| endpoint::contains_password(text))
-        .map(|_| warn(&INLINE_CREDENTIAL, ENDPOINT, message))
+        .map(|_| Finding::warn(&INLINE_CREDENTIAL, ENDPOINT, message))
 }
 
 fn key_suffixes(memory: &Memory<'_>) -> Vec<Finding> {
@@ -159,7 +154,7 @@ fn key_suffixes(memory: &Memory<'_>) -> Vec<Finding> {
                 quoted(text)
             )
         });
-        Some(warn(&SECRET_KEY_SUFFIX, pointer, message))
+        Some(Finding::warn(&SECRET_KEY_SUFFIX, pointer, message))
     };
     fields.into_iter().filter_map(finding).collect()
 }
@@ -189,7 +184,7 @@ fn cleartext_token(memory: &Memory<'_>, endpoint: &str, namespace: &str) -> Opti
         && endpoint::is_plain_http(endpoint)
         && !endpoint::is_in_cluster(endpoint, namespace);
     let message = "spec.endpoint: bearer token would travel over plain http";
-    travels.then(|| warn(&CLEARTEXT_TOKEN, ENDPOINT, message))
+    travels.then(|| Finding::warn(&CLEARTEXT_TOKEN, ENDPOINT, message))
 }
 
 fn loopback_host(memory: &Memory<'_>, endpoint: &str) -> Option<Finding> {
@@ -197,7 +192,7 @@ fn loopback_host(memory: &Memory<'_>, endpoint: &str) -> Option<Finding> {
         && endpoint::is_postgres(endpoint)
         && endpoint::is_loopback(endpoint);
     let message = "spec.endpoint: loopback host is the worker itself";
-    itself.then(|| warn(&PGVECTOR_LOOPBACK, ENDPOINT, message))
+    itself.then(|| Finding::warn(&PGVECTOR_LOOPBACK, ENDPOINT, message))
 }
 
 /// Finds pgvector Memories by their database.
@@ -221,38 +216,22 @@ fn shared_table(memory: &Memory<'_>, subject: &Subject<'_>, state: &mut StateRea
     let message = fit_names([&other.namespace, &other.name], |[namespace, name]| {
         format!("spec.endpoint: shares table orloj_memory with Memory {namespace}/{name}")
     });
-    let finding = warn(&SHARED_TABLE, ENDPOINT, message);
+    let finding = Finding::warn(&SHARED_TABLE, ENDPOINT, message);
     Some(finding.elsewhere(other, Pointer::new(ENDPOINT), "the same database"))
 }
 
-/// Checks the ModelEndpoint. Orloj resolves it for every provider, and a Memory whose ModelEndpoint is missing
-/// fails.
+/// Checks that the ModelEndpoint can embed. Orloj resolves it for every provider.
 fn embedding(memory: &Memory<'_>, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Finding> {
     let text = memory.embedding_model.filter(|text| is_valid_reference(text))?;
     let reference = NamespacedName::read(text, namespace::effective(subject.object, subject.namespace));
-    match namespace::find(&MODEL_ENDPOINT, reference.namespace, reference.name, state) {
-        Lookup::Unknown(()) => None,
-        Lookup::Absent => {
-            let message = fit_names([text], |[text]| {
-                format!("spec.embedding_model: model endpoint {} not found", quoted(text))
-            });
-            let meant = namespace::suggestion(&MODEL_ENDPOINT, reference.namespace, reference.name, state);
-            let help =
-                meant.unwrap_or_else(|| "it is the name of a ModelEndpoint, not of a model".to_owned());
-            Some(warn(&EMBEDDING_MISSING, EMBEDDING_MODEL, message).help(help))
-        }
-        Lookup::Found(endpoint) => {
-            let (field, reason) = no_embeddings(&ModelEndpoint::read(endpoint.tree()))?;
-            let message = fit_names([text], |[text]| {
-                format!(
-                    "spec.embedding_model: model endpoint {} cannot serve embeddings: {reason}",
-                    quoted(text)
-                )
-            });
-            let finding = warn(&EMBEDDING_UNUSABLE, EMBEDDING_MODEL, message);
-            Some(finding.elsewhere(endpoint, Pointer::new(field), "because of this"))
-        }
-    }
+    let found = namespace::find(&MODEL_ENDPOINT, reference.namespace, reference.name, state);
+    let endpoint = found.found()?;
+    let (field, reason) = no_embeddings(&ModelEndpoint::read(endpoint.tree()))?;
+    let message = fit_names([text], |[text]| {
+        format!("spec.embedding_model: model endpoint {} cannot serve embeddings: {reason}", quoted(text))
+    });
+    let finding = Finding::warn(&EMBEDDING_UNUSABLE, EMBEDDING_MODEL, message);
+    Some(finding.elsewhere(endpoint, Pointer::new(field), "because of this"))
 }
 
 /// Why a ModelEndpoint cannot make embeddings, with the field.

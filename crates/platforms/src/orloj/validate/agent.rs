@@ -3,7 +3,7 @@
 use crate::orloj::api::{MEMORY, OPERATIONS, allow, allow_text, claimed_memory, operation, text};
 use crate::orloj::codes::{
     AGENT_ALLOW_DUPLICATE, AGENT_ALLOW_EMPTY, AGENT_ALLOW_INVALID, AGENT_ALLOW_NEEDS_REF, AGENT_LEGACY_FIELD,
-    AGENT_MEMORY_FAILING, AGENT_MEMORY_MISSING, AGENT_REF_INVALID, AGENT_TOOL_LISTED,
+    AGENT_MEMORY_FAILING, AGENT_REF_INVALID, AGENT_TOOL_LISTED,
 };
 use crate::orloj::message::fit_names;
 use crate::orloj::namespace;
@@ -71,31 +71,15 @@ fn ref_invalid(name: &str) -> Option<Finding> {
     impossible.then(|| finding().fingerprint_value(fingerprint_of([Some(name)])))
 }
 
-/// Findings about the Memory. A missing Memory only warns, since it may exist only in Orloj's store.
+/// Warns about a Memory that Orloj cannot use.
 fn memory(name: &str, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Finding> {
     let home = namespace::effective(subject.object, subject.namespace);
-    let pointer = Pointer::new(REF);
-    match namespace::find(&MEMORY, home, name, state) {
-        Lookup::Unknown(()) => None,
-        Lookup::Absent => {
-            let message = fit_names([subject.name, name], |[agent, name]| {
-                format!("agent {} references missing memory {}", quoted(agent), quoted(name))
-            });
-            let help = namespace::suggestion(&MEMORY, home, name, state);
-            let finding = Finding::warn(&AGENT_MEMORY_MISSING, pointer, message);
-            Some(match help {
-                Some(help) => finding.help(help),
-                None => finding,
-            })
-        }
-        Lookup::Found(memory) => {
-            let phase = text(memory.tree(), &["status", "phase"]);
-            let phase = phase.filter(|phase| matches!(*phase, "Error" | "SyncError"))?;
-            let message = fit_names([name], |[name]| format!("memory {} is in phase {phase}", quoted(name)));
-            let finding = Finding::warn(&AGENT_MEMORY_FAILING, pointer, message);
-            Some(finding.elsewhere(memory, Pointer::new("/status/phase"), "the phase of the Memory"))
-        }
-    }
+    let memory = namespace::find(&MEMORY, home, name, state).found()?;
+    let phase = text(memory.tree(), &["status", "phase"]);
+    let phase = phase.filter(|phase| matches!(*phase, "Error" | "SyncError"))?;
+    let message = fit_names([name], |[name]| format!("memory {} is in phase {phase}", quoted(name)));
+    let finding = Finding::warn(&AGENT_MEMORY_FAILING, Pointer::new(REF), message);
+    Some(finding.elsewhere(memory, Pointer::new("/status/phase"), "the phase of the Memory"))
 }
 
 /// A fingerprint value for a list of operations. It is short even for a long list, since each finding has

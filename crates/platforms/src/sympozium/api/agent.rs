@@ -120,7 +120,7 @@ pub(crate) fn names_harness(run: Option<&Tree>, agent: Option<&Tree>) -> bool {
 
 /// The image of a SkillPack's sidecar; `None` when it has no sidecar, or one without an image.
 pub(crate) fn sidecar_image(pack: &Tree) -> Option<&str> {
-    pack.text_at(&["spec", "sidecar", "image"]).filter(|image| !image.is_empty())
+    pack.filled_at(&["spec", "sidecar", "image"])
 }
 
 /// The command of a SkillPack's sidecar; empty without one.

@@ -3,8 +3,7 @@
 use crate::message::fit_names;
 use crate::prelude::*;
 use crate::sympozium::api::agent::{
-    agent_ref, auto_store_off, celln_field, has_legacy_memory, has_memory, memory_skill,
-    skills as agent_skills,
+    auto_store_off, celln_field, has_legacy_memory, has_memory, memory_skill, skills as agent_skills,
 };
 use crate::sympozium::api::{
     ENSEMBLE_LABEL, STORAGE_SIZE_DEFAULT, WORKSPACE_SESSION, is_true, label, private_server,
@@ -171,12 +170,6 @@ pub(super) fn session_findings(subject: &Subject<'_>, state: &mut StateReader<'_
     let Some(spec) = session.get("spec") else { return Vec::new() };
     let here = Pointer::new("/spec");
     let mut findings = Vec::new();
-    if let Some(name) = agent_ref(session).filter(|name| !name.is_empty())
-        && lookup::agent(subject.namespace, name, state) == Lookup::Absent
-        && lookup::maker(subject.namespace, name, state).is_none()
-    {
-        findings.extend(run::agent_missing(subject, name, report));
-    }
     let old = subject.old.and_then(|old| old.get("spec"));
     if *subject.kind == WORKSPACE_SESSION {
         findings.extend(ttl(spec, "idleTTL", &here, report));

@@ -6,15 +6,17 @@ use std::sync::Arc;
 
 use crate::message::{fit_names, truncate};
 use crate::prelude::*;
-use crate::sympozium::api::agent::ensemble_name;
+use crate::references;
+use crate::sympozium::FAMILY;
 use crate::sympozium::api::ensemble::{Ensemble, shares_memory};
 use crate::sympozium::api::shared_memory::{AccessRule, SharedMemory};
-use crate::sympozium::api::{ACCESSES, AGENT, AGENT_OLD, ENSEMBLE_OLD, is_true, shared_server};
+use crate::sympozium::api::{ACCESSES, ENSEMBLE_OLD, is_true, shared_server};
 use crate::sympozium::codes::{
     ACCESS_CONFIG_CONFLICT, ACCESS_CONFIG_REQUIRED, ACCESS_CONFIG_UNKNOWN, ACCESS_DUPLICATE,
     ACCESS_UNCOVERED, EXCLUDE_DATA_LOSS, LEGACY_PERSONAS, MEMBRANE_WITHOUT_MEMORY, RELATIONSHIP_UNKNOWN,
     SHARED_MEMORY_DATA_LOSS, STORAGE_SIZE_CHANGED, STORAGE_SIZE_INVALID,
 };
+use crate::sympozium::lookup::AGENTS;
 use memgate_model::finding::excerpt;
 use memgate_primitives::quantity::billionths;
 
@@ -75,9 +77,9 @@ pub(super) fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec
 
 /// The Agents that share the memory.
 fn users<'s>(subject: &Subject<'_>, state: &mut StateReader<'s>) -> Vec<Cow<'s, str>> {
-    let agents = state.list(&AGENT, subject.namespace).chain(state.list(&AGENT_OLD, subject.namespace));
-    let members = agents
-        .filter(|agent| !agent.deleting() && ensemble_name(Some(agent.tree()), None) == Some(subject.name));
+    let users =
+        references::users(&FAMILY, (subject.kind, subject.namespace, subject.name), state).into_iter();
+    let members = users.filter(|user| AGENTS.contains(&user.kind));
     members.map(|agent| Cow::Borrowed(&*agent.name)).collect()
 }
 

@@ -5,15 +5,13 @@ use std::sync::Arc;
 
 use crate::message::fit_names;
 use crate::prelude::*;
-use crate::sympozium::api::agent::{memory_skill, skills};
-use crate::sympozium::api::{
-    MEMORY_SKILL, RESERVED_VOLUMES, SKILL_PACK, SYSTEM_NAMESPACE, TOKEN_KEY, token_secret,
-};
+use crate::references::not_found_message;
+use crate::sympozium::api::agent::skills;
+use crate::sympozium::api::{MEMORY_SKILL, RESERVED_VOLUMES, SKILL_PACK, TOKEN_KEY, token_secret};
 use crate::sympozium::codes::{
     ENV_NEAR_MISS, ENV_NUMBER, PRIVATE_URL_OVERRIDE, RESERVED_ENV, RESERVED_VOLUME, SIDECAR_WRITER_TOKEN,
     SKILL_EMPTY, SKILL_NEAR_MISS, SKILLPACK_MISSING, WRITER_TOKEN_ENV, WRITER_TOKEN_KEY,
 };
-use crate::sympozium::lookup;
 use crate::sympozium::variables::{
     ADMIN_TOKEN, MAX_STORED, OF_MEMORY, PRIVATE_TOKEN, PRIVATE_URL, SHARED_TOKEN, shared_variables,
 };
@@ -233,11 +231,7 @@ pub(super) fn skill_findings(subject: &Subject<'_>, state: &mut StateReader<'_>)
     let skills = skills(subject.object);
     let objects = skills.iter().enumerate().filter(|(_, skill)| skill.is_object());
     let finding = |(index, skill)| check_skill(skill, || list.index(index), report);
-    let mut findings: Vec<Finding> = objects.filter_map(finding).collect();
-    if let Some(index) = memory_skill(skills) {
-        findings.extend(pack_missing(subject.namespace, &list.index(index), state));
-    }
-    findings
+    objects.filter_map(finding).collect()
 }
 
 fn check_skill(skill: &Tree, here: impl FnOnce() -> Pointer, report: Report<'_>) -> Option<Finding> {
@@ -272,18 +266,9 @@ fn is_near_miss(name: &str) -> bool {
     plain.strip_prefix("skillpack-").unwrap_or(&plain) == MEMORY_SKILL
 }
 
-/// Warns about a missing SkillPack. Upstream's memory works without it, so files without any SkillPack give
-/// no warning.
-fn pack_missing(namespace: &str, skill: &Pointer, state: &mut StateReader<'_>) -> Option<Finding> {
-    let absent = lookup::memory_pack(namespace, state) == Lookup::Absent;
-    (absent && state.holds_any(&SKILL_PACK)).then(|| skill_pack_missing(namespace, skill.key("skillPackRef")))
-}
-
 /// The warning that the SkillPack `memory` is missing.
 pub(crate) fn skill_pack_missing(namespace: &str, at: Pointer) -> Finding {
-    let message = fit_names([namespace], |[namespace]| {
-        let namespace = quoted(namespace);
-        format!("SkillPack \"{MEMORY_SKILL}\" not found in {namespace} or \"{SYSTEM_NAMESPACE}\"")
-    });
+    let message =
+        fit_names([namespace], |[namespace]| not_found_message(SKILL_PACK.kind, MEMORY_SKILL, namespace));
     Finding::warn(&SKILLPACK_MISSING, at, message)
 }

@@ -8,8 +8,8 @@ use crate::sympozium::api::agent::{
 use crate::sympozium::api::ensemble::shares_memory;
 use crate::sympozium::api::{BUDGET_ACTIONS, ENSEMBLE_LABEL, is_true, label};
 use crate::sympozium::codes::{
-    AGENT_MISSING, BUDGET_SPENT, CELLN_NO_MEMORY, CELLN_NO_SHARED_MEMORY, CIRCUIT_OPEN,
-    ENSEMBLE_LABEL_DIFFERS, LEGACY_INSTANCE_REF,
+    BUDGET_SPENT, CELLN_NO_MEMORY, CELLN_NO_SHARED_MEMORY, CIRCUIT_OPEN, ENSEMBLE_LABEL_DIFFERS,
+    LEGACY_INSTANCE_REF,
 };
 use crate::sympozium::lookup;
 use memgate_model::request::Operation;
@@ -27,12 +27,7 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     if let Some(name) = name {
         match lookup::agent(subject.namespace, name, state) {
             Lookup::Found(found) => agent = Some(found),
-            Lookup::Absent => {
-                maker = lookup::maker(subject.namespace, name, state);
-                if maker.is_none() {
-                    findings.extend(agent_missing(subject, name, report));
-                }
-            }
+            Lookup::Absent => maker = lookup::maker(subject.namespace, name, state),
             Lookup::Unknown(()) => {}
         }
     }
@@ -62,14 +57,6 @@ fn old_name(run: &Tree) -> Option<Finding> {
     run.text_at(&["spec", "instanceRef"])?;
     let message = "spec.instanceRef is the old name of spec.agentRef";
     Some(Finding::warn(&LEGACY_INSTANCE_REF, Pointer::new("/spec/instanceRef"), message).at_key())
-}
-
-pub(super) fn agent_missing(subject: &Subject<'_>, name: &str, report: Report<'_>) -> Option<Finding> {
-    let at = || agent_ref_pointer(subject.object);
-    let finding = report.warn_of(&AGENT_MISSING, at, [name, subject.namespace], |[name, namespace]| {
-        format!("Agent {} not found in {}", quoted(name), quoted(namespace))
-    })?;
-    Some(finding.help("apply the Agent first: Sympozium's own webhook refuses a run without it"))
 }
 
 /// Warns about an Ensemble label that differs from the Agent's label. The Agent's label counts at run time.

@@ -176,7 +176,7 @@ pub(super) fn of_pack(pack: &Subject<'_>) -> MemoryView {
     let Some(image) = sidecar_image(pack.object) else { return view };
     let secret = sidecar.key("secretRef");
     view.at("secrets", &secret);
-    let name = pack.object.text_at(&["spec", "sidecar", "secretRef"]).filter(|name| !name.is_empty());
+    let name = pack.object.filled_at(&["spec", "sidecar", "secretRef"]);
     view.secrets.extend(name.map(|name| SecretView::new((pack.namespace, name), None, secret)));
     view.containers.push(container_view::of_image(MEMORY_SERVER, image, sidecar));
     view

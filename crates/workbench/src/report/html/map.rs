@@ -11,16 +11,9 @@ use crate::report::map::{Fact, MapLine, MappedMemory, MemoryMap, Presence};
 /// The most objects that are listed in one cell.
 const MAX_USERS: usize = 25;
 
-const COLUMNS: [(&str, bool); 9] = [
-    ("Memory", false),
-    ("Namespace", false),
-    ("Backend", false),
-    ("Host", false),
-    ("Durable", false),
-    ("Retention", false),
-    ("Secrets", false),
-    ("Referred to by", false),
-    ("Pods that get it", false),
+const COLUMNS: [&str; 9] = [
+    "Memory", "Namespace", "Backend", "Host", "Durable", "Retention", "Secrets", "Referred to by",
+    "Pods that get it",
 ];
 
 /// The map; `None` without memory.
@@ -38,7 +31,7 @@ pub(super) fn section(map: &MemoryMap) -> Option<Markup> {
         @if pictures.more > 0 {
             p { "Pictures of " (counted(pictures.more, "map")) " have no room in this page; " (ELSEWHERE) "." }
         }
-        (table("Memory resources, what refers to them, and the pods that get them", &COLUMNS, &shown))
+        (table("Memory resources, what refers to them, and the pods that get them", [&COLUMNS, &[]], &shown))
         (shown.rest("memgate map prints all of them"))
     })
 }

@@ -36,7 +36,8 @@ pub(super) fn tiles(report: &Report<'_>, page: &Page<'_>) -> Markup {
 }
 
 /// The rows as a table that the script can sort, inside of what scrolls where it is wide. A long table has several parts.
-pub(super) fn table(caption: &str, columns: &[(&str, bool)], rows: &Fitting) -> Markup {
+/// The last columns hold numbers.
+pub(super) fn table(caption: &str, [texts, numbers]: [&[&str]; 2], rows: &Fitting) -> Markup {
     let parts = rows.chunks.len();
     html! {
         @for (number, chunk) in rows.chunks.iter().enumerate() {
@@ -46,9 +47,8 @@ pub(super) fn table(caption: &str, columns: &[(&str, bool)], rows: &Fitting) -> 
                     caption { (caption) (part) }
                     thead {
                         tr {
-                            @for (name, is_number) in columns {
-                                th scope="col" class=[is_number.then_some("number")] { (name) }
-                            }
+                            @for name in texts { th scope="col" { (name) } }
+                            @for name in numbers { th scope="col" class="number" { (name) } }
                         }
                     }
                     tbody { (chunk) }
@@ -60,28 +60,21 @@ pub(super) fn table(caption: &str, columns: &[(&str, bool)], rows: &Fitting) -> 
 
 /// The numbers by policy and namespace; `None` without findings.
 pub(super) fn policies(of: &Table<'_>) -> Option<Markup> {
-    const COLUMNS: [(&str, bool); 7] = [
-        ("Policy", false),
-        ("Namespace", false),
-        ("Objects", true),
-        ("Denials", true),
-        ("Warnings", true),
-        ("Exempted", true),
-        ("All findings", true),
-    ];
+    const NAMES: [&str; 2] = ["Policy", "Namespace"];
+    const NUMBERS: [&str; 5] = ["Objects", "Denials", "Warnings", "Exempted", "All findings"];
     let shown = fitting(OTHERS, &of.rows, |Row { policy, namespace, numbers }| {
         html! {
             tr {
                 th scope="row" { (policy.map_or_else(|| "rules of the platforms".to_owned(), text)) }
                 td { @if namespace.is_empty() { "–" } @else { (text(namespace)) } }
-                (cells(*numbers))
+                @for number in numbers.cells() { td class="number" { (number) } }
             }
         }
     });
     let Numbers { objects, denials, warnings, exempted, all } = of.total;
     (!shown.is_empty()).then(|| {
         html! {
-            (table("The numbers of each policy in each namespace", &COLUMNS, &shown))
+            (table("The numbers of each policy in each namespace", [&NAMES, &NUMBERS], &shown))
             p {
                 "In total: " (counted(objects, "object")) ", " (counted(denials, "denial")) ", "
                 (counted(warnings, "warning")) ", " (exempted) " exempted, " (counted(all, "finding")) "."
@@ -91,21 +84,9 @@ pub(super) fn policies(of: &Table<'_>) -> Option<Markup> {
     })
 }
 
-fn cells(numbers: Numbers) -> Markup {
-    let Numbers { objects, denials, warnings, exempted, all } = numbers;
-    html! { @for number in [objects, denials, warnings, exempted, all] { td class="number" { (number) } } }
-}
-
 /// The objects whose verdict changes; `None` for a command that does not compare.
 pub(super) fn changes(report: &Report<'_>) -> Option<Markup> {
-    const COLUMNS: [(&str, bool); 6] = [
-        ("Object", false),
-        ("Owner", false),
-        ("Change", false),
-        ("Before", false),
-        ("After", false),
-        ("Place", false),
-    ];
+    const COLUMNS: [&str; 6] = ["Object", "Owner", "Change", "Before", "After", "Place"];
     let all = report.changes.as_ref()?;
     let shown = fitting(OTHERS, changes::sorted(all), |change| {
         html! {
@@ -123,7 +104,7 @@ pub(super) fn changes(report: &Report<'_>) -> Option<Markup> {
         @if shown.is_empty() {
             p { "The verdict of no object changes." }
         } @else {
-            (table("Each object with its verdict before and after", &COLUMNS, &shown))
+            (table("Each object with its verdict before and after", [&COLUMNS, &[]], &shown))
             (shown.rest("-o json lists all of them"))
         }
     })
@@ -131,19 +112,11 @@ pub(super) fn changes(report: &Report<'_>) -> Option<Markup> {
 
 /// The exemptions; `None` without any.
 pub(super) fn exemptions(page: &Page<'_>) -> Option<Markup> {
-    const COLUMNS: [(&str, bool); 7] = [
-        ("Exemption", false),
-        ("Policy", false),
-        ("Rules", false),
-        ("Objects", false),
-        ("Ends", false),
-        ("State", false),
-        ("Reason", false),
-    ];
+    const COLUMNS: [&str; 7] = ["Exemption", "Policy", "Rules", "Objects", "Ends", "State", "Reason"];
     let shown = fitting(OTHERS, &page.exemptions, exemption);
     (!shown.is_empty()).then(|| {
         html! {
-            (table("The exemptions that were read, with their end", &COLUMNS, &shown))
+            (table("The exemptions that were read, with their end", [&COLUMNS, &[]], &shown))
             (shown.rest("kubectl get memorypolicyexemptions -A lists those of a cluster"))
         }
     })
@@ -198,11 +171,6 @@ pub(super) fn passed_over(report: &Report<'_>) -> Option<Markup> {
     let shown = fitting(OTHERS, reasons, |(reason, count)| {
         html! { tr { th scope="row" { (reason) } td class="number" { (count) } } }
     });
-    (!shown.is_empty()).then(|| {
-        table(
-            "Objects and documents, by the reason why they were not checked",
-            &[("It …", false), ("Number", true)],
-            &shown,
-        )
-    })
+    let caption = "Objects and documents, by the reason why they were not checked";
+    (!shown.is_empty()).then(|| table(caption, [&["It …"], &["Number"]], &shown))
 }

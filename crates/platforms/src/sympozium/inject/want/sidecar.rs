@@ -182,11 +182,8 @@ impl<'s> WantedBuilder<'_, 's> {
         let is_literal =
             |(name, variable): &(&str, Value)| *name == PRIVATE_TOKEN && variable["value"].is_string();
         if let Some(pack) = pack.filter(|_| token.is_some() && env.iter().any(is_literal)) {
-            let message = fit_names([&pack.namespace, &pack.name], |[namespace, pack]| {
-                let pack = quoted(&format!("{namespace}/{pack}"));
-                format!("SkillPack {pack} sets {PRIVATE_TOKEN} without a secretKeyRef: it is not used")
-            });
-            self.withhold(pack, "env", message);
+            let why = |_: &str| format!("sets {PRIVATE_TOKEN} without a secretKeyRef: it is not used");
+            self.withhold(pack, "env", "", why);
         }
         (self.has_sidecar, self.sidecar_token) = (true, token.clone());
         let server = MemoryServer {
@@ -214,11 +211,8 @@ impl<'s> WantedBuilder<'_, 's> {
             variable["value"].as_str().is_some_and(|value| is_credential(name, value))
         });
         for (name, _) in withheld {
-            let message = fit_names([&pack.namespace, &pack.name, name], |[namespace, pack, name]| {
-                let pack = quoted(&format!("{namespace}/{pack}"));
-                format!("SkillPack {pack} holds a literal credential: {name} is not set")
-            });
-            self.withhold(pack, "env", message);
+            let why = |name: &str| format!("holds a literal credential: {name} is not set");
+            self.withhold(pack, "env", name, why);
         }
         env
     }
@@ -229,15 +223,16 @@ impl<'s> WantedBuilder<'_, 's> {
         if value_spans(&command.join(" ")).is_empty() {
             return command;
         }
-        let message = fit_names([&pack.namespace, &pack.name], |[namespace, pack]| {
-            let pack = quoted(&format!("{namespace}/{pack}"));
-            format!("SkillPack {pack} holds a literal credential: its command is left out")
-        });
-        self.withhold(pack, "command", message);
+        let why = |_: &str| "holds a literal credential: its command is left out".to_owned();
+        self.withhold(pack, "command", "", why);
         Vec::new()
     }
 
-    fn withhold(&mut self, pack: &'s Object, field: &str, message: String) {
+    fn withhold(&mut self, pack: &'s Object, field: &str, variable: &str, why: impl Fn(&str) -> String) {
+        let names = [&*pack.namespace, &*pack.name, variable];
+        let message = fit_names(names, |[namespace, pack, variable]| {
+            format!("SkillPack {} {}", quoted(&format!("{namespace}/{pack}")), why(variable))
+        });
         let at = Pointer::new("/spec/sidecar").key(field);
         let finding = Finding::warn(&POD_PACK_CREDENTIAL, instance_label(), message);
         self.warnings.push(finding.elsewhere(pack, at, "not copied into the pod"));

@@ -1,0 +1,66 @@
+//! What the objects of this family refer to.
+
+use memgate_model::edge::{Edge, Site, memory_used};
+use memgate_model::kind::Kind;
+use memgate_model::object::index::Index;
+use memgate_model::tree::Tree;
+use memgate_primitives::name::is_dns_subdomain;
+
+use crate::fields::{Backend, MemoryField};
+use crate::references::SECRETS;
+
+use super::api::{AGENTOPS, ARKONIS, ARKONIS_OLD, KUBESWARM, MEMORIES};
+use super::codes::{MEMORY_NOT_FOUND, SECRET_KEY_MISSING, SECRET_MISSING, SETTINGS_NOT_FOUND};
+use super::fields::{EMBEDDING_SECRET, REDIS, REDIS_SECRET, VECTOR_SECRET, VECTOR_STORE};
+
+const WITHOUT_SETTINGS: &str = "the agent runs without it";
+const MEMORY_REF: &str = "/spec/memoryRef/name";
+const CONFIG_REF: &str = "/spec/configRef/name";
+const NOT_STARTED: &str = "the agent is not reconciled without it";
+
+static SWARM_MEMORIES: [&Kind; 1] = [&KUBESWARM.memory];
+
+/// Finds objects by the memory that they use.
+pub(crate) static BY_MEMORY: Index = Index { place: 1, keys: |object| memory_used(&EDGES, object) };
+
+/// The rows.
+pub(crate) static EDGES: [Edge; 15] = [
+    memory(Edge::new(&[&ARKONIS.agent], MEMORY_REF, &[&ARKONIS.memory])),
+    memory(Edge::new(&[&ARKONIS_OLD.agent], MEMORY_REF, &[&ARKONIS_OLD.memory])),
+    memory(Edge::new(&[&AGENTOPS.agent], MEMORY_REF, &[&AGENTOPS.memory])),
+    memory(Edge::new(&[&KUBESWARM.agent], "/spec/runtime/loop/memory/ref/name", &[&KUBESWARM.memory])),
+    Edge::new(&[&ARKONIS.agent], CONFIG_REF, &[&ARKONIS.settings])
+        .where_known()
+        .warns(&SETTINGS_NOT_FOUND, WITHOUT_SETTINGS),
+    Edge::new(&[&ARKONIS_OLD.agent], CONFIG_REF, &[&ARKONIS_OLD.settings])
+        .where_known()
+        .warns(&SETTINGS_NOT_FOUND, WITHOUT_SETTINGS),
+    Edge::new(&[&AGENTOPS.agent], CONFIG_REF, &[&AGENTOPS.settings])
+        .where_known()
+        .warns(&SETTINGS_NOT_FOUND, WITHOUT_SETTINGS),
+    Edge::new(&[&KUBESWARM.agent], "/spec/settings/*/name", &[&KUBESWARM.settings])
+        .where_known()
+        .warns(&SETTINGS_NOT_FOUND, NOT_STARTED),
+    secret(&MEMORIES, REDIS_SECRET).only_if(|site, it| is_used(site, it, &REDIS)),
+    secret(&MEMORIES, VECTOR_SECRET).only_if(|site, it| is_used(site, it, &VECTOR_STORE)),
+    secret(&SWARM_MEMORIES, EMBEDDING_SECRET).only_if(|site, it| is_used(site, it, &VECTOR_STORE)),
+    Edge::new(&[&KUBESWARM.agent], "/spec/agents/*/agentRef/name", &[&KUBESWARM.agent]),
+    Edge::new(&[], "/metadata/labels/arkonis.dev~1deployment", &[&ARKONIS.agent, &ARKONIS_OLD.agent])
+        .of_memory(),
+    Edge::new(&[], "/metadata/labels/kubeswarm~1deployment", &[&KUBESWARM.agent]).of_memory(),
+    Edge::new(&[], "/metadata/labels/agentops.io~1deployment", &[&AGENTOPS.agent]).of_memory(),
+];
+
+const fn memory(edge: Edge) -> Edge {
+    edge.of_memory().only_if(|site, _| is_dns_subdomain(site.text)).warns(&MEMORY_NOT_FOUND, "")
+}
+
+const fn secret(from: &'static [&'static Kind], field: MemoryField) -> Edge {
+    let edge = Edge::new(from, field.path, &SECRETS).warns(&SECRET_MISSING, "");
+    edge.with_key(field.key, &SECRET_KEY_MISSING)
+}
+
+/// Whether the operator reads the section of a backend. A name that no Secret can have is the concern of another rule.
+fn is_used(site: &Site<'_, Tree>, memory: &Tree, backend: &Backend) -> bool {
+    ARKONIS.fields.of(memory).backend() == Some(backend) && is_dns_subdomain(site.text)
+}

@@ -1,0 +1,352 @@
+//! Warns about objects that do not exist although another one names them, and about keys that they lack. What refers to
+//! what says the table of a family ([`Edge`]); all families get the same words.
+
+use std::borrow::Cow;
+
+use memgate_model::edge::{Edge, Home, Key, Missing, Named, Site, Wanted};
+use memgate_model::elsewhere::Elsewhere;
+use memgate_model::family::Family;
+use memgate_model::finding::{Details, excerpt};
+use memgate_model::kind::{CONFIG_MAP, SECRET};
+use memgate_model::memory_view::{MemoryView, Role};
+use memgate_model::object::Reference;
+use memgate_primitives::suggest::{did_you_mean, nearest};
+
+use crate::message::fit_names;
+use crate::prelude::*;
+
+/// What an edge to a Secret names.
+pub(crate) static SECRETS: [&Kind; 1] = [&SECRET];
+
+/// What an edge to a `ConfigMap` names.
+pub(crate) static CONFIG_MAPS: [&Kind; 1] = [&CONFIG_MAP];
+
+/// How many existing names all missing names of one edge are compared with.
+const MAX_COMPARED: usize = 1_000;
+
+/// What is missing of that to which the subject refers by these edges.
+pub fn findings(edges: &'static [Edge], subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if !state.budget().wants_warnings() {
+        return findings;
+    }
+    for edge in edges.iter().filter(|edge| edge.from.contains(&subject.kind)) {
+        let Some(missing) = &edge.missing else { continue };
+        let sites = edge.sites(subject.object);
+        if sites.is_empty() || !(edge.matters)(subject, state) {
+            continue;
+        }
+        let max_compared = MAX_COMPARED / sites.len();
+        for site in sites.iter().filter(|site| (edge.counts)(site, subject.object)) {
+            findings.extend(finding((edge, missing), site, (subject, max_compared), state));
+        }
+    }
+    findings
+}
+
+/// The objects of the state that use a memory and are not being deleted, by kind, namespace and name.
+pub fn users<'s>(
+    family: &'static Family,
+    (kind, namespace, name): (&'static Kind, &str, &str),
+    state: &mut StateReader<'s>,
+) -> Vec<&'s Object> {
+    let edges = family.edges.iter().filter(|edge| edge.uses_memory && edge.to.contains(&kind));
+    let mut kinds: Vec<(&Kind, String)> = Vec::new();
+    for edge in edges {
+        let key = edge.key_of(namespace, name);
+        kinds.extend(edge.from.iter().map(|kind| (*kind, key.clone())));
+    }
+    kinds.sort();
+    kinds.dedup();
+    let found = kinds.into_iter().flat_map(|(kind, key)| {
+        // This notes those that are not held, and whether some are unknown.
+        drop(state.everywhere(kind));
+        state.indexed(kind, family.by_memory, &key).filter(|user| !user.deleting()).collect::<Vec<_>>()
+    });
+    found.collect()
+}
+
+/// Adds to the views of memory how many agents name it: to that of an object, and to those of what the object uses, where
+/// the object itself is one of the agents. Objects that run once and end do not count.
+pub fn count_users(
+    family: &'static Family,
+    subject: &Subject<'_>,
+    view: &mut MemoryView,
+    state: &mut StateReader<'_>,
+) {
+    let itself = state.peek(subject.kind, subject.namespace, subject.name);
+    let used_before = itself.map(|object| (family.by_memory.keys)(object)).unwrap_or_default();
+    let is_agent = |kind: &&'static Kind| !family.views.transient.contains(kind);
+    let own = usize::from(is_agent(&subject.kind));
+    let mut count = |memory: &mut MemoryView, is_used: bool| {
+        let is_it = |edge: &&Edge| edge.uses_memory && edge.to.iter().any(|kind| kind.kind == memory.kind);
+        let mut keys: Vec<(&Kind, String)> = Vec::new();
+        for edge in family.edges.iter().filter(is_it) {
+            let key = edge.key_of(&memory.namespace, &memory.name);
+            keys.extend(edge.from.iter().filter(|kind| is_agent(kind)).map(|kind| (*kind, key.clone())));
+        }
+        keys.sort();
+        keys.dedup();
+        if keys.is_empty() {
+            return;
+        }
+        let is_counted = |key: &String| is_used && used_before.iter().any(|used| **used == **key);
+        let known = keys.iter().any(|(kind, key)| *kind == subject.kind && is_counted(key));
+        let all =
+            keys.iter().map(|(kind, key)| state.count_indexed(kind, family.by_memory, key)).sum::<usize>();
+        let users = all + if is_used && !known { own } else { 0 };
+        memory.put("users", "/metadata/name", i64::try_from(users).ok());
+    };
+    if view.role == Role::Memory {
+        count(view, false);
+    }
+    for source in &mut view.sources {
+        count(&mut source.view, true);
+    }
+}
+
+fn finding(
+    (edge, missing): (&'static Edge, &'static Missing),
+    site: &Site<'_, Tree>,
+    (subject, max_compared): (&Subject<'_>, usize),
+    state: &mut StateReader<'_>,
+) -> Option<Finding> {
+    let named = edge.named(site, subject.object, subject.namespace)?;
+    let optional = |holder: &Tree| holder.get("optional") == Some(&Tree::Boolean(true));
+    if edge.may_be_optional && optional(site.holder) {
+        return None;
+    }
+    match (edge.look_up)(&Wanted { edge, named, by: subject.object }, state) {
+        Lookup::Unknown(()) => None,
+        Lookup::Absent => Some(not_found((edge, missing), (site, &named), max_compared, state)),
+        Lookup::Found(object) => {
+            without_key((edge, missing), (site, &named), (subject.object, object), state)
+        }
+    }
+}
+
+fn not_found(
+    (edge, missing): (&'static Edge, &'static Missing),
+    (site, named): (&Site<'_, Tree>, &Named<'_>),
+    max_compared: usize,
+    state: &mut StateReader<'_>,
+) -> Finding {
+    let kind = edge.to.first().map_or("object", |kind| kind.kind);
+    let other = in_another_namespace(edge, named, state);
+    let exists = match &other {
+        Some(other) => Some(exists_in(edge, site, &other.object.namespace)),
+        None => exists_only_in(edge, named, state),
+    };
+    let (ending, meant, by_kustomize) = match exists {
+        Some(exists) => (exists, None, None),
+        None => match meant(edge, named, max_compared, state) {
+            Ok(meant) => (String::new(), Some(meant), None),
+            Err(by_kustomize) => (String::new(), None, by_kustomize),
+        },
+    };
+    let help = by_kustomize.map_or(Cow::Borrowed(missing.effect), Cow::Owned);
+    let [name, home, near] = [named.name, named.namespace, meant.unwrap_or_default()].map(excerpt);
+    let meant = meant.map(|meant| named.replaced(site.text, meant));
+    let details = move |_: &Pointer| {
+        let message = fit_names([&name, &home, &near], |[name, home, near]| {
+            let near = Some(near).filter(|near| !near.is_empty());
+            not_found_message(kind, name, home) + &ending + &did_you_mean(near)
+        });
+        Details { meant: meant.clone(), ..Details::from(message) }
+    };
+    let finding = Finding::warn_within(state.budget(), missing.object, site.pointer.clone(), details);
+    let reference = |kind: &&'static Kind| {
+        let (namespace, name) = (if kind.namespaced { named.namespace } else { "" }, named.name.to_owned());
+        Reference { kind, namespace: namespace.to_owned(), name }
+    };
+    let missing = edge.to.iter().map(reference).collect();
+    let finding = if help.is_empty() { finding } else { finding.help(help) };
+    Finding { missing, ..finding.and_elsewhere(|| other) }
+}
+
+/// What a message says of an object of the same name in another namespace.
+fn exists_in(edge: &Edge, site: &Site<'_, Tree>, namespace: &str) -> String {
+    let advice = match edge.home {
+        Home::Beside(field) => {
+            let parent = site.pointer.parent().unwrap_or_default();
+            format!("set {}.{field}", parent.tokens().last().unwrap_or_default())
+        }
+        Home::Own | Home::InText(_) => "references are same-namespace".to_owned(),
+    };
+    format!(" (exists in {}; {advice})", quoted(namespace))
+}
+
+/// What every message about a missing object says. One that objects of all namespaces name is looked for in all of them.
+pub(crate) fn not_found_message(kind: &str, name: &str, namespace: &str) -> String {
+    match namespace {
+        "" => format!("{kind} {} not found in any namespace", quoted(name)),
+        namespace => format!("{kind} {} not found in namespace {}", quoted(name), quoted(namespace)),
+    }
+}
+
+/// What a message says of an object of the same name under another group.
+fn exists_only_in(edge: &Edge, named: &Named<'_>, state: &StateReader<'_>) -> Option<String> {
+    let is_there = |kind: &&&Kind| {
+        let object = state.peek(kind, named.namespace, named.name);
+        object.is_some_and(|object| !object.deleting())
+    };
+    edge.other_groups.iter().find(is_there).map(|kind| format!(" (exists only in {})", kind.group))
+}
+
+/// The name of an object of this namespace that is like the missing one.
+///
+/// # Errors
+/// Without one: what to do about an object whose name kustomize made of the missing name, if there may be one.
+fn meant<'s>(
+    edge: &'static Edge,
+    named: &Named<'_>,
+    max_compared: usize,
+    state: &mut StateReader<'s>,
+) -> Result<&'s str, Option<String>> {
+    let budget = state.budget();
+    let kinds = edge.to.iter().copied();
+    let mut known: Vec<&'s str> = Vec::new();
+    state.quietly(|state| {
+        for kind in kinds {
+            let others = state.list(kind, named.namespace).map(|object| &*object.name);
+            let compared = others.take(max_compared.saturating_sub(known.len()));
+            known.extend(compared.take_while(|name| budget.bytes(name.len())));
+        }
+    });
+    let hashed = known.iter().find(|made| has_hash(named.name, made)).copied();
+    let near = hashed.or_else(|| nearest(named.name, known.iter().copied()));
+    // The name with a prefix is right for one overlay, and wrong for all others.
+    let by_kustomize = match near {
+        Some(near) => of_kustomize(named.name, near),
+        None => known.iter().find_map(|name| of_kustomize(named.name, name)),
+    };
+    near.filter(|_| by_kustomize.is_none()).ok_or(by_kustomize)
+}
+
+/// Whether a name is another one with the hash of a generator.
+fn has_hash(name: &str, made: &str) -> bool {
+    let hash = made.strip_prefix(name).and_then(|rest| rest.strip_prefix('-'));
+    hash.is_some_and(|it| it.len() == HASH_CHARS && it.bytes().all(|b| HASH_ALPHABET.contains(&b)))
+}
+
+/// What to do about a name that kustomize made of the name that is missing.
+fn of_kustomize(missing: &str, made: &str) -> Option<String> {
+    let is_longer = made.strip_suffix(missing).is_some_and(|prefix| prefix.ends_with('-'))
+        || made.strip_prefix(missing).is_some_and(|suffix| suffix.starts_with('-'));
+    let (cause, end) = if has_hash(missing, made) {
+        ("kustomize made", ';')
+    } else {
+        is_longer.then_some(("if kustomize made", ','))?
+    };
+    let made = quoted(made);
+    Some(format!(
+        "{cause} {made} of it{end} list the output of `memgate schema kustomize` under `configurations:` of the kustomization"
+    ))
+}
+
+/// The hash of a generator. Source: sigs.k8s.io/kustomize, api/hasher, `encode`.
+const HASH_CHARS: usize = 10;
+const HASH_ALPHABET: &[u8] = b"bcdfghkmt2456789";
+
+/// The place of an object with this name in another namespace.
+fn in_another_namespace(edge: &Edge, named: &Named<'_>, state: &StateReader<'_>) -> Option<Elsewhere> {
+    // What names in the text mean is the platform's own matter, and so is who may know of them.
+    if matches!(edge.home, Home::InText(_)) {
+        return None;
+    }
+    let object = edge
+        .to
+        .iter()
+        .find_map(|kind| state.peek(kind, state.elsewhere(kind, named.namespace, named.name)?, named.name))?;
+    Some(Elsewhere::of(object, Pointer::new("/metadata/namespace"), "it is in this namespace"))
+}
+
+fn without_key(
+    (edge, missing): (&'static Edge, &'static Missing),
+    (site, named): (&Site<'_, Tree>, &Named<'_>),
+    (object, found): (&Tree, &Object),
+    state: &StateReader<'_>,
+) -> Option<Finding> {
+    let beside = |field: &str| site.pointer.parent().map(|parent| parent.key(field));
+    let (key, pointer) = match edge.key {
+        Key::None => return None,
+        Key::Fixed(key) => (key, site.pointer.clone()),
+        Key::Beside(field) => (site.holder.get(field)?.text()?, beside(field)?),
+        Key::At(at) => {
+            let pointer = Pointer::new(at);
+            let tokens: Vec<_> = pointer.tokens().collect();
+            let path: Vec<&str> = tokens.iter().map(AsRef::as_ref).collect();
+            (object.text_at(&path)?, pointer)
+        }
+        Key::InText => (named.key?, site.pointer.clone()),
+        Key::Lacking(lacking) => (lacking(object, found)?, site.pointer.clone()),
+    };
+    // A platform's own Secrets have their data elsewhere.
+    if key.is_empty() || !found.kind.group.is_empty() || found.has_data_key(key) {
+        return None;
+    }
+    let (kind, name, key) = (found.kind.kind, excerpt(named.name), excerpt(key));
+    let message = move |_: &Pointer| {
+        fit_names([&name, &key], |[name, key]| format!("{kind} {} has no key {}", quoted(name), quoted(key)))
+    };
+    let finding = Finding::warn_within(state.budget(), missing.key, pointer, message);
+    let has_data = found.tree().get("data").is_some() || found.tree().get("stringData").is_none();
+    let at = Pointer::new(if has_data { "/data" } else { "/stringData" });
+    Some(finding.elsewhere(found, at, "has no such key"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::of_kustomize;
+    use crate::{ALL, state_kinds};
+    use memgate_model::edge::{Edge, Home, Key};
+    use memgate_primitives::pointer::Pointer;
+
+    /// The fields of a row: the name, and those beside it.
+    fn fields(edge: &Edge) -> Vec<Pointer> {
+        let name = Pointer::new(edge.path.replace('*', "0"));
+        let parent = name.parent().unwrap_or_default();
+        let mut fields = vec![name];
+        fields.extend(if let Home::Beside(field) = edge.home { Some(parent.key(field)) } else { None });
+        fields.extend(match edge.key {
+            Key::Beside(field) => Some(parent.key(field)),
+            Key::At(field) => Some(Pointer::new(field)),
+            _ => None,
+        });
+        fields
+    }
+
+    #[test]
+    fn every_row_is_about_fields_and_kinds_that_decisions_read() {
+        let edges = ALL.iter().flat_map(|family| family.edges);
+        for edge in edges.filter(|edge| edge.missing.is_some() || edge.uses_memory) {
+            for kind in edge.from {
+                for field in fields(edge) {
+                    assert!(kind.schema.reads(&field), "{} {field}", kind.kind);
+                }
+                let of_state = state_kinds(&ALL).find(|known| *known == *kind).filter(|_| edge.uses_memory);
+                let is_found = of_state.is_none_or(|kept| kept.schema.reads(&fields(edge)[0]));
+                assert!(is_found, "{} {} is not in the state", kind.kind, edge.path);
+            }
+            for kind in edge.to {
+                assert!(state_kinds(&ALL).any(|known| known == *kind), "{} is not in the state", kind.kind);
+            }
+        }
+    }
+
+    #[test]
+    fn knows_what_kustomize_makes_of_a_name() {
+        for (made, verb) in [
+            ("notes-redis-964fm59bd5", Some("kustomize made")),
+            ("notes-redis-prod", Some("if kustomize made")),
+            ("dev-notes-redis", Some("if kustomize made")),
+            ("notes-redi", None),
+            ("xnotes-redis", None),
+            ("notes-redis", None),
+        ] {
+            let help = of_kustomize("notes-redis", made);
+            assert_eq!(help.is_some(), verb.is_some(), "{made}");
+            assert!(help.unwrap_or_default().starts_with(verb.unwrap_or_default()), "{made}");
+        }
+    }
+}

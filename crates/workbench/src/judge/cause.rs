@@ -1,0 +1,54 @@
+//! The cause first: a denied memory resource names its users, and what only follows from the denial is not said again.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use memgate_model::finding::{Code, Finding, Severity};
+use memgate_model::object::Reference;
+use memgate_model::snapshot::Snapshot;
+use memgate_model::state_reader::StateReader;
+use memgate_platforms::{references, validated};
+use memgate_primitives::budget::Budget;
+use memgate_primitives::number::more;
+
+use super::Decided;
+
+/// Adds the users of each denied memory resource to its first denial, and drops the warnings of users that only repeat it.
+pub(super) fn name_users(all: &mut [Decided], snapshot: &Snapshot) {
+    let mut denied = BTreeSet::new();
+    for decided in all.iter_mut().filter(|decided| !decided.admitted.allowed()) {
+        let Some((object, users)) = users(decided, snapshot) else { continue };
+        let findings = &mut Arc::make_mut(&mut decided.admitted).decision.findings;
+        if let Some(first) = findings.iter_mut().find(|finding| finding.is_denial()) {
+            let message = format!("{}; used by {users}", first.message());
+            *first = first.clone().with_message(message);
+        }
+        denied.insert(object);
+    }
+    let families = &snapshot.settings.families;
+    let follows: Vec<&Code> = families.iter().flat_map(|family| family.validation.follows).copied().collect();
+    let repeats = |finding: &Finding| {
+        let warns = finding.severity != Severity::Deny && follows.contains(&finding.code);
+        let of = finding.elsewhere.first().filter(|_| warns);
+        of.is_some_and(|cause| denied.contains(&cause.object))
+    };
+    for decided in all.iter_mut().filter(|_| !denied.is_empty()) {
+        if decided.admitted.decision.findings.iter().any(repeats) {
+            Arc::make_mut(&mut decided.admitted).decision.findings.retain(|finding| !repeats(finding));
+        }
+    }
+}
+
+/// A memory resource, and its users in words: `ArkAgent a0 and 11 more`. `None` for another object, and without users.
+fn users(decided: &Decided, snapshot: &Snapshot) -> Option<(Reference, String)> {
+    let object = &decided.object.object_ref;
+    let group = object.api_version.split_once('/').map_or("", |(group, _)| group);
+    let (family, kind) = validated(&snapshot.settings.families, group, &object.kind)?;
+    let (namespace, budget) = (&*object.namespace, Budget::default());
+    let mut state = StateReader::new(snapshot, &budget);
+    let users = references::users(family, (kind, namespace, &object.name), &mut state);
+    let first = users.first()?;
+    let more = more(users.len() - 1);
+    let reference = Reference { kind, namespace: namespace.to_owned(), name: object.name.to_string() };
+    Some((reference, format!("{} {}{more}", first.kind.kind, first.name_in(namespace))))
+}
