@@ -74,12 +74,13 @@ fn rows() -> Vec<(&'static str, (&'static str, &'static str), String, Answered)>
         ("a pod that is a list", POD, "[]".to_owned(), LeftAlone),
         ("a pod that is a number", POD, "5".to_owned(), LeftAlone),
         ("a memory", MEMORY, memory(&format!("{{{in_context}}}")), LeftAlone),
-        ("a memory whose spec is a list", MEMORY, memory("[]"), Refused("arkonis/field-type")),
+        ("a memory whose spec is a list", MEMORY, memory("[]"), Refused("arkonis/backend-required")),
+        // Of types, an apiserver judges by the definition of the kind.
         (
             "numbers as strings",
             MEMORY,
             memory(r#"{"backend":"redis","redis":{"secretRef":{"name":"s"},"ttlSeconds":"5"}}"#),
-            Refused("arkonis/field-type"),
+            LeftAlone,
         ),
         (
             "a memory 1,000 deep",
@@ -91,7 +92,7 @@ fn rows() -> Vec<(&'static str, (&'static str, &'static str), String, Answered)>
             "depth where a section should be",
             MEMORY,
             memory(&format!(r#"{{{in_context},"redis":{}}}"#, nested(100_000))),
-            Refused("arkonis/field-type"),
+            LeftAlone,
         ),
         ("a memory of many keys", MEMORY, memory(&format!("{{{in_context},{}", &keys[1..])), LeftAlone),
         (
@@ -101,8 +102,8 @@ fn rows() -> Vec<(&'static str, (&'static str, &'static str), String, Answered)>
             LeftAlone,
         ),
         ("a lone surrogate in a backend", MEMORY, memory(r#"{"backend":"\ud800"}"#), Malformed),
-        ("a memory that is a list", MEMORY, "[]".to_owned(), Refused("arkonis/field-type")),
-        ("a memory that is a string", MEMORY, "\"x\"".to_owned(), Refused("arkonis/field-type")),
+        ("a memory that is a list", MEMORY, "[]".to_owned(), Refused("arkonis/backend-required")),
+        ("a memory that is a string", MEMORY, "\"x\"".to_owned(), Refused("arkonis/backend-required")),
     ]
 }
 
@@ -151,7 +152,7 @@ async fn hostile_objects_get_an_answer_and_no_memory() {
                 match (response["allowed"].as_bool(), response.get("patch"), codes) {
                     (Some(true), None, _) => Answered::LeftAlone,
                     (Some(true), Some(_), _) => Answered::Patched,
-                    (_, _, Some("arkonis/field-type")) => Answered::Refused("arkonis/field-type"),
+                    (_, _, Some("arkonis/backend-required")) => Answered::Refused("arkonis/backend-required"),
                     _ => panic!("{name}: {response}"),
                 }
             }

@@ -78,7 +78,9 @@ impl<'t> Memory<'t> {
                 return field.unsupported(text);
             }
             let reference = || self.at(parent(field.path)).is_some();
-            let is_needed = if field.is_optional { reference() } else { self.has(field.section()) };
+            // The backend is missing from a spec of the wrong type, too.
+            let is_in_use = || field.path == backend.path || self.has(field.section());
+            let is_needed = if field.is_optional { reference() } else { is_in_use() };
             let code = field.required.filter(|_| is_needed)?;
             Some(self.missing(field, code, if field.is_secret() { "" } else { "absent" }))
         };
