@@ -21,6 +21,8 @@ pub(crate) use self::memory::Memory;
 pub(crate) struct MemoryField {
     /// Its place in the object, as a JSON pointer.
     pub(crate) path: &'static str,
+    /// The names on the way to it. Reviews read fields too often to split the pointer each time.
+    names: [&'static str; 4],
     form: Form,
     /// The key that is read of the Secret.
     pub(crate) key: Key,
@@ -70,6 +72,7 @@ impl MemoryField {
     pub(crate) const fn text(path: &'static str) -> Self {
         Self {
             path,
+            names: names(path),
             form: Form::Text,
             key: Key::None,
             is_optional: false,
@@ -165,6 +168,23 @@ impl MemoryField {
         matches!(self.form, Form::SecretName)
     }
 
+    /// The names on the way to it, to the object that has it, or to its section.
+    fn way(&self, to: To) -> &[&'static str] {
+        let depth = self.names.iter().take_while(|name| !name.is_empty()).count();
+        let above = match to {
+            To::Field => 0,
+            To::Parent => 1,
+            To::Section => {
+                if self.is_secret() {
+                    2
+                } else {
+                    1
+                }
+            }
+        };
+        self.names.get(..depth.saturating_sub(above)).unwrap_or_default()
+    }
+
     /// The section that has it. An object that only refers to a Secret is not a section.
     pub(crate) fn section(&self) -> &'static str {
         if self.is_secret() { parent(parent(self.path)) } else { parent(self.path) }
@@ -247,6 +267,40 @@ impl MemoryFields {
     pub(crate) fn all(&self) -> impl Iterator<Item = &'static MemoryField> {
         self.backends.iter().flat_map(|backend| backend.fields)
     }
+}
+
+/// A place on the way to a field.
+#[derive(Debug, Clone, Copy)]
+enum To {
+    /// The field itself.
+    Field,
+    /// The object that has it.
+    Parent,
+    /// Its section.
+    Section,
+}
+
+/// The names in a JSON pointer without escapes, of four at the most.
+const fn names(path: &'static str) -> [&'static str; 4] {
+    let (a, rest) = first_name(path);
+    let (b, rest) = first_name(rest);
+    let (c, rest) = first_name(rest);
+    let (d, _) = first_name(rest);
+    [a, b, c, d]
+}
+
+/// The first name in a JSON pointer, and the rest of it.
+const fn first_name(path: &'static str) -> (&'static str, &'static str) {
+    let mut rest = path.as_bytes();
+    let mut end = 0;
+    while let [byte, behind @ ..] = rest {
+        if *byte == b'/' && end > 0 {
+            break;
+        }
+        (rest, end) = (behind, end + 1);
+    }
+    let (first, rest) = path.split_at(end);
+    if first.is_empty() { (first, rest) } else { (first.split_at(1).1, rest) }
 }
 
 /// The JSON pointer to the object that has a field.

@@ -266,7 +266,9 @@ fn answers_hold_nothing_of_the_status_of_others() {
 
 /// Cases whose answer depends on a name in another namespace, because their platform reads there, or
 /// the rule says so to help after a mistaken namespace.
-const ACROSS: [&str; 28] = [
+const ACROSS: [&str; 32] = [
+    // ark: whether any namespace has the default Memory, in files.
+    "accepts-a-default-memory-that-some-namespace-has",
     // ark: a Query and an annotation may name a namespace, and so may what a Memory's address comes from.
     "accepts-headers-to-a-known-service-of-another-namespace",
     "finds-a-service-of-another-namespace",
@@ -298,10 +300,15 @@ const ACROSS: [&str; 28] = [
     "warns-of-a-service-of-another-namespace",
     // orka again.
     "warns-of-an-agent-in-another-namespace",
+    "warns-of-an-agent-that-exists-elsewhere-only",
     // arkonis again.
     "warns-of-an-agent-whose-memory-is-in-another-namespace",
+    "warns-of-an-agent-whose-settings-are-elsewhere",
     // ark: who uses a Memory that is deleted, wherever it is.
     "warns-of-queries-in-sort-order",
+    // arkonis again.
+    "warns-of-swarm-settings-that-only-another-namespace-has",
+    // ark: the same as of queries.
     "warns-of-the-end-of-a-memory-that-another-namespace-uses",
 ];
 

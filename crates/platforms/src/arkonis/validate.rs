@@ -169,7 +169,7 @@ fn user_names(kind: &str, users: &[&str]) -> Option<(&'static str, String)> {
 /// agents do not have to restart. An empty collection is handed on as it is, although memgate adds the default for it.
 fn handed_on<'t>(memory: &Memory<'t>, field: &MemoryField) -> (bool, Option<&'t str>, i64) {
     let text = memory.text(field).or(field.default_text);
-    (memory.has(field.section()), text, memory.number(field))
+    (memory.has_section(field), text, memory.number(field))
 }
 
 #[cfg(test)]

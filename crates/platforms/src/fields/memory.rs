@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Backend, Form, MemoryField, MemoryFields, name, parent};
+use super::{Backend, Form, MemoryField, MemoryFields, To, name, parent};
 use crate::inject::env::Variable;
 use crate::inject::field_origin;
 use crate::prelude::*;
@@ -35,6 +35,16 @@ impl<'t> Memory<'t> {
         path.split('/').skip(1).try_fold(self.object, |tree, name| tree.get(name))
     }
 
+    /// The value of a field, or of what has it.
+    fn value(&self, field: &MemoryField, to: To) -> Option<&'t Tree> {
+        self.object.at(field.way(to))
+    }
+
+    /// Whether the object has the section of a field.
+    pub(crate) fn has_section(&self, field: &MemoryField) -> bool {
+        self.value(field, To::Section).is_some_and(Tree::is_object)
+    }
+
     /// Whether the object has an object at a JSON pointer.
     pub(crate) fn has(&self, path: &str) -> bool {
         self.at(path).is_some_and(Tree::is_object)
@@ -42,8 +52,9 @@ impl<'t> Memory<'t> {
 
     /// The text of a field.
     pub(crate) fn text(&self, field: &MemoryField) -> Option<&'t str> {
-        let is_empty = || self.fields.empty_names && field.is_secret() && self.has(parent(field.path));
-        self.at(field.path).and_then(Tree::text).or_else(|| is_empty().then_some(""))
+        let has_parent = || self.value(field, To::Parent).is_some_and(Tree::is_object);
+        let is_empty = || self.fields.empty_names && field.is_secret() && has_parent();
+        self.value(field, To::Field).and_then(Tree::text).or_else(|| is_empty().then_some(""))
     }
 
     /// The text of a field, or its default if it is absent or empty.
@@ -54,7 +65,7 @@ impl<'t> Memory<'t> {
 
     /// The number of a field, or its default.
     pub(crate) fn number(&self, field: &MemoryField) -> i64 {
-        self.at(field.path).and_then(Tree::integer).unwrap_or(field.default_number).max(0)
+        self.value(field, To::Field).and_then(Tree::integer).unwrap_or(field.default_number).max(0)
     }
 
     /// The fields that the backend reads.
@@ -64,25 +75,25 @@ impl<'t> Memory<'t> {
 
     /// Those of the sections that the object has.
     fn in_use(self) -> impl Iterator<Item = &'static MemoryField> {
-        self.of_backend().iter().filter(move |field| self.has(field.section()))
+        self.of_backend().iter().filter(move |field| self.has_section(field))
     }
 
     /// What the definition of the kind refuses, whatever the backend.
     pub(crate) fn schema_findings(&self) -> Vec<Finding> {
-        let (backend, spec) = (&self.fields.backend, Pointer::new("/spec"));
-        if let (Some(code), None) = (backend.required, self.at(spec.as_str())) {
-            return vec![Finding::deny(code, spec, "spec is required")];
+        let backend = &self.fields.backend;
+        if let (Some(code), None) = (backend.required, self.at("/spec")) {
+            return vec![Finding::deny(code, "/spec", "spec is required")];
         }
         let finding = |field: &MemoryField| {
             if let Some(text) = self.text(field) {
                 return field.unsupported(text);
             }
-            let reference = || self.at(parent(field.path)).is_some();
+            let code = field.required?;
+            let reference = || self.value(field, To::Parent).is_some();
             // The backend is missing from a spec of the wrong type, too.
-            let is_in_use = || field.path == backend.path || self.has(field.section());
+            let is_in_use = || field.path == backend.path || self.has_section(field);
             let is_needed = if field.is_optional { reference() } else { is_in_use() };
-            let code = field.required.filter(|_| is_needed)?;
-            Some(self.missing(field, code, if field.is_secret() { "" } else { "absent" }))
+            is_needed.then(|| self.missing(field, code, if field.is_secret() { "" } else { "absent" }))
         };
         [backend].into_iter().chain(self.fields.all()).filter_map(finding).collect()
     }
@@ -144,7 +155,7 @@ impl<'t> Memory<'t> {
     pub(crate) fn negative_numbers(self) -> impl Iterator<Item = Finding> {
         self.in_use().filter_map(move |field| {
             let Form::Number(zero) = field.form else { return None };
-            self.at(field.path)?.integer().filter(|number| *number < 0)?;
+            self.value(field, To::Field)?.integer().filter(|number| *number < 0)?;
             let message = format!("{} is negative and means {zero}; write 0", field.name());
             Some(Finding::warn(self.fields.negative, field.pointer(), message))
         })
@@ -158,7 +169,7 @@ impl<'t> Memory<'t> {
                 (None, 0) => return None,
                 (None, number) => Value::Integer(number),
             };
-            let is_missing = self.has(field.section()) && self.at(field.path).is_none();
+            let is_missing = self.has_section(field) && self.value(field, To::Field).is_none();
             let rule = "default of the CRD";
             let origin = || Origin { resource: "".into(), field: field.name().into(), rule };
             is_missing.then(|| Edit::add(field.pointer(), value, origin()))
@@ -175,21 +186,21 @@ impl<'t> Memory<'t> {
 
     /// The variable of a field, unless programs get nothing of it.
     fn variable(&self, field: &MemoryField, resource: &Arc<str>) -> Option<Variable<'static>> {
-        let origin = field_origin(resource, field.name());
+        let origin = || field_origin(resource, field.name());
         let is_always_set = field.required.is_some() && !field.is_optional;
         let text = self.text_or_default(field).or_else(|| is_always_set.then_some(""));
         let literal = match (field.form, field.read_as) {
             (Form::SecretName, _) => {
                 let Key::Fixed(key) = field.key else { return None };
                 let key = KeyRef { name: text?.to_owned(), key: key.into(), optional: None };
-                let variable = Variable::new(field.variable, EnvSource::Secret(key), origin);
+                let variable = Variable::new(field.variable, EnvSource::Secret(key), origin());
                 return Some(variable.ignoring_optional());
             }
             (Form::Number(_), _) => Some(self.number(field)).filter(|it| *it > 0).map(|it| it.to_string()),
             (Form::Text, Some(read_as)) => read_as(self),
             (Form::Text, None) => text.map(str::to_owned),
         };
-        let variable = Variable::literal(field.variable, literal?, origin);
+        let variable = Variable::literal(field.variable, literal?, origin());
         // Operators write an empty variable for an empty text.
         let may_be_empty = field.read_as.is_none() && self.text(field) == Some("");
         Some(if may_be_empty { variable.or_empty() } else { variable })
@@ -207,7 +218,7 @@ impl<'t> Memory<'t> {
                 Form::SecretName => self.add_secret(view, field),
                 _ if matches!(field.view, "" | "endpoint") => {}
                 Form::Number(_) => {
-                    let number = self.at(field.path).map_or(Some(0), Tree::integer);
+                    let number = self.value(field, To::Field).map_or(Some(0), Tree::integer);
                     view.set(field.view, number.map(|_| self.number(field)));
                 }
                 Form::Text => {
@@ -234,14 +245,14 @@ impl<'t> Memory<'t> {
 
     /// The text in the view; the default for a blank one.
     fn shown(&self, field: &MemoryField) -> Option<String> {
-        let text = self.at(field.path).map_or(Some(""), Tree::text)?;
+        let text = self.value(field, To::Field).map_or(Some(""), Tree::text)?;
         let default = field.default_text.filter(|_| text.trim().is_empty());
         default.or_else(|| self.text(field)).map(str::to_owned)
     }
 
     /// Adds the Secret that a field names.
     fn add_secret(&self, view: &mut MemoryView, field: &MemoryField) {
-        let beside = |name| self.at(parent(field.path))?.get(name)?.text().filter(|key| !key.is_empty());
+        let beside = |name| self.value(field, To::Parent)?.get(name)?.text().filter(|key| !key.is_empty());
         let key = match field.key {
             Key::Fixed(key) => Some(key),
             Key::Beside(name) => beside(name),

@@ -67,18 +67,20 @@ pub(crate) const FIELDS: [(&str, &str); 26] = [
 ];
 
 /// Kinds of which an answer says that a name exists, by family and the kind that is reviewed.
-pub(crate) const KINDS: [(&str, &str); 43] = [
+pub(crate) const KINDS: [(&str, &str); 50] = [
     ("ark: Pod of Memory", "the annotation names a namespace"),
     ("ark: Pod of Service", "the address of that Memory comes from it"),
     ("ark: Query of Memory", "spec.memory names a namespace"),
     ("ark: Memory of Service", "the reference or the host of the address names a namespace"),
     ("ark: Memory of Query", "who uses a Memory that is deleted"),
+    ("ark: ArkConfig of Memory", "whether any namespace has the default Memory; files only"),
     (
         "policy: Memory of ConfigMap",
         "whether memory lasts, of the Service that a Memory names elsewhere: the variables of its workload",
     ),
     ("policy: Memory of Service", "as for ark"),
     ("policy: Pod of Service", "as for ark"),
+    ("arkonis: AgentDeployment of AgentConfig", "as for ArkAgent"),
     ("arkonis: AgentDeployment of AgentMemory", "as for ArkAgent"),
     ("arkonis: ArkAgent of ArkMemory", "the hint after a mistaken namespace: where the name exists"),
     ("arkonis: ArkAgent of ArkSettings", "the same"),
@@ -103,6 +105,11 @@ pub(crate) const KINDS: [(&str, &str); 43] = [
     ("orloj: Pod of Agent", "the task's name has an Orloj namespace"),
     ("orloj: Pod of Memory", "the Agent names it, in a job namespace"),
     ("orloj: Pod of ModelEndpoint", "the Memory names it, in a job namespace"),
+    ("sympozium: AgentRun of Agent", "the hint after a mistaken namespace: where the name exists"),
+    ("sympozium: AgentRun of SympoziumInstance", "as for Agent"),
+    ("sympozium: HarnessSession of Agent", "as for AgentRun"),
+    ("sympozium: SympoziumInstance of SkillPack", "the pack may be in the platform's own namespace"),
+    ("sympozium: WorkspaceSession of Agent", "as for AgentRun"),
     ("policy: Agent of ModelConfig", "as for kagent"),
     ("policy: ArkAgent of ArkMemory", "as for arkonis"),
     ("policy: Harness of ModelConfig", "as for kagent"),
