@@ -23,6 +23,8 @@ pub(crate) struct MemoryField {
     pub(crate) path: &'static str,
     /// The names on the way to it. Reviews read fields too often to split the pointer each time.
     names: [&'static str; 4],
+    /// The section that has it. An object that only refers to a Secret is not a section.
+    section: &'static str,
     form: Form,
     /// The key that is read of the Secret.
     pub(crate) key: Key,
@@ -73,6 +75,7 @@ impl MemoryField {
         Self {
             path,
             names: names(path),
+            section: parent(path),
             form: Form::Text,
             key: Key::None,
             is_optional: false,
@@ -96,7 +99,7 @@ impl MemoryField {
 
     /// The name of a Secret in an object that refers to it, and the key that is read.
     pub(crate) const fn secret_name(path: &'static str, key: Key) -> Self {
-        Self { form: Form::SecretName, key, ..Self::text(path) }
+        Self { form: Form::SecretName, key, section: parent(parent(path)), ..Self::text(path) }
     }
 
     /// The same in an object that may be absent.
@@ -174,20 +177,14 @@ impl MemoryField {
         let above = match to {
             To::Field => 0,
             To::Parent => 1,
-            To::Section => {
-                if self.is_secret() {
-                    2
-                } else {
-                    1
-                }
-            }
+            To::Section => 1 + usize::from(self.is_secret()),
         };
         self.names.get(..depth.saturating_sub(above)).unwrap_or_default()
     }
 
-    /// The section that has it. An object that only refers to a Secret is not a section.
-    pub(crate) fn section(&self) -> &'static str {
-        if self.is_secret() { parent(parent(self.path)) } else { parent(self.path) }
+    /// The section that has it.
+    pub(crate) const fn section(&self) -> &'static str {
+        self.section
     }
 
     /// Its paths in views, each with the place: a path below another one also has that one.
@@ -304,8 +301,16 @@ const fn first_name(path: &'static str) -> (&'static str, &'static str) {
 }
 
 /// The JSON pointer to the object that has a field.
-fn parent(path: &'static str) -> &'static str {
-    path.rsplit_once('/').map_or("", |(parent, _)| parent)
+const fn parent(path: &'static str) -> &'static str {
+    let mut rest = path.as_bytes();
+    let (mut at, mut last) = (0, 0);
+    while let [byte, behind @ ..] = rest {
+        if *byte == b'/' {
+            last = at;
+        }
+        (rest, at) = (behind, at + 1);
+    }
+    path.split_at(last).0
 }
 
 /// The name of a field in messages.

@@ -41,9 +41,9 @@ pub(crate) static EDGES: [Edge; 15] = [
     Edge::new(&[&KUBESWARM.agent], "/spec/settings/*/name", &[&KUBESWARM.settings])
         .where_known()
         .warns(&SETTINGS_NOT_FOUND, NOT_STARTED),
-    secret(&MEMORIES, REDIS_SECRET).only_if(|site, it| is_used(site, it, &REDIS)),
-    secret(&MEMORIES, VECTOR_SECRET).only_if(|site, it| is_used(site, it, &VECTOR_STORE)),
-    secret(&SWARM_MEMORIES, EMBEDDING_SECRET).only_if(|site, it| is_used(site, it, &VECTOR_STORE)),
+    secret(&MEMORIES, &REDIS_SECRET).only_if(|site, it| is_used(site, it, &REDIS)),
+    secret(&MEMORIES, &VECTOR_SECRET).only_if(|site, it| is_used(site, it, &VECTOR_STORE)),
+    secret(&SWARM_MEMORIES, &EMBEDDING_SECRET).only_if(|site, it| is_used(site, it, &VECTOR_STORE)),
     Edge::new(&[&KUBESWARM.agent], "/spec/agents/*/agentRef/name", &[&KUBESWARM.agent]),
     Edge::new(&[], "/metadata/labels/arkonis.dev~1deployment", &[&ARKONIS.agent, &ARKONIS_OLD.agent])
         .of_memory(),
@@ -55,7 +55,7 @@ const fn memory(edge: Edge) -> Edge {
     edge.of_memory().only_if(|site, _| is_dns_subdomain(site.text)).warns(&MEMORY_NOT_FOUND, "")
 }
 
-const fn secret(from: &'static [&'static Kind], field: MemoryField) -> Edge {
+const fn secret(from: &'static [&'static Kind], field: &MemoryField) -> Edge {
     let edge = Edge::new(from, field.path, &SECRETS).warns(&SECRET_MISSING, "");
     edge.with_key(field.key, &SECRET_KEY_MISSING)
 }
