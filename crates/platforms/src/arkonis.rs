@@ -45,15 +45,12 @@ pub static FAMILY: Family = Family {
         adds_containers: false,
     },
     validation: Validation {
-        fails_open: false,
-        open_kinds: &[],
-        changes_only: false,
-        ratchets: false,
         follows: &[&codes::MEMORY_INVALID, &codes::POD_MEMORY_INVALID],
         reads: &[
             (&codes::ENDPOINT_NOT_URL, &["spec.vectorStore.provider"]),
             (&codes::POD_NO_AGENT_CONTAINER, &["spec.containers[].name"]),
         ],
+        ..Validation::STRICT
     },
     edges: &edges::EDGES,
     by_memory: &edges::BY_MEMORY,
@@ -69,23 +66,15 @@ pub static FAMILY: Family = Family {
         spellings: include_str!("arkonis/spellings.yaml"),
         references: include_str!("arkonis/references.yaml"),
         stand_in: SchemaStandIn {
-            code: &codes::SCHEMA,
             wrong_type: &codes::FIELD_TYPE,
-            unknown_field: &codes::UNKNOWN_FIELD,
-            as_of: |kind| {
+            other_release: validate::other_release,
+            ..SchemaStandIn::new(&codes::SCHEMA, &codes::UNKNOWN_FIELD, |kind| {
                 if kind.group == api::KUBESWARM.memory.group {
                     "the CRD of the kubeswarm chart 0.4.0"
                 } else {
                     "the CRD of arkonis 0.5.7"
                 }
-            },
-            unreleased: &[],
-            moved: |_, _| None,
-            with_status: &[],
-            tolerates: |_, _, _| false,
-            other_release: validate::other_release,
-            old_fields: &[],
-            words: &[],
+            })
         },
         departed: None,
         aggregated_server: None,
