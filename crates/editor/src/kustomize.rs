@@ -5,13 +5,13 @@
 //! patch file ──▶ part of an object, or a list of changes (JSON Patch) of the objects that a selector names
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use memgate_manifest::document::{Document, values};
 use memgate_manifest::later::is_filled_in_later;
-use memgate_manifest::source::{Source, Span};
+use memgate_manifest::source::Source;
 use memgate_model::edge::{Edge, Site};
 use memgate_model::kind::Kind;
 use memgate_model::object::{DEFAULT_NAMESPACE, Object, Reference};
@@ -53,6 +53,12 @@ const PATCHES: [&str; 2] = ["patches", "patchesJson6902"];
 /// How many objects are compared with a pattern.
 const MAX_SELECTED: usize = 1_000;
 
+/// What begins a document of YAML.
+const DOCUMENT: &str = "---";
+
+/// The most names in a path of a JSON Patch that is followed.
+const MAX_DEPTH: usize = 32;
+
 /// The largest index of a list in a JSON Patch that is followed.
 const MAX_INDEX: usize = 1_000;
 
@@ -69,9 +75,9 @@ pub(crate) fn mentions_of_kustomize(inputs: &Inputs, plan: &Plan) -> Vec<Mention
         }
     }
     for source in others {
-        let of_file = targets.get(&normal(Path::new(source.name()))).map(Vec::as_slice).unwrap_or_default();
+        let of_file = targets.remove(&normal(Path::new(source.name()))).unwrap_or_default();
         for document in values(source, &mut Vec::new()) {
-            reader.add_patch(&document, of_file);
+            reader.add_patch(&document, &of_file);
             reader.add_selectors(&document, &SELECTORS_IN_FILES);
         }
     }
@@ -79,10 +85,13 @@ pub(crate) fn mentions_of_kustomize(inputs: &Inputs, plan: &Plan) -> Vec<Mention
 }
 
 /// The objects to which the patches in a file apply.
-type Targets = BTreeMap<PathBuf, Vec<Target>>;
+type Targets = BTreeMap<PathBuf, BTreeSet<Target>>;
+
+/// The patches in a text: by their first byte, the byte behind their last one, and the objects to which they apply.
+type Blocks = BTreeMap<usize, (usize, BTreeSet<Target>)>;
 
 /// The object to which a patch applies.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Target {
     group: String,
     kind: String,
@@ -99,6 +108,7 @@ impl Reader<'_> {
     fn add_kustomization(&mut self, document: &Document, targets: &mut Targets) {
         self.add_selectors(document, &SELECTORS);
         let directory = Path::new(document.source().name()).parent().unwrap_or_else(|| Path::new(""));
+        let mut in_text = Blocks::new();
         for list in PATCHES {
             let patches = document.value().get(list).and_then(Value::as_array);
             for (index, patch) in patches.into_iter().flatten().enumerate() {
@@ -106,26 +116,32 @@ impl Reader<'_> {
                 if let Some(path) = patch.get("path").and_then(Value::as_str) {
                     targets.entry(normal(&directory.join(path))).or_default().extend(target.clone());
                 }
-                let at = Pointer::root().key(list).index(index).key("patch");
-                self.add_inner(document, &at, target.as_slice());
+                add_block(
+                    document,
+                    &Pointer::root().key(list).index(index).key("patch"),
+                    target,
+                    &mut in_text,
+                );
             }
         }
         let merged = document.value().get("patchesStrategicMerge").and_then(Value::as_array);
         for index in 0..merged.map_or(0, Vec::len) {
-            self.add_inner(document, &Pointer::new("/patchesStrategicMerge").index(index), &[]);
+            add_block(document, &Pointer::new("/patchesStrategicMerge").index(index), None, &mut in_text);
+        }
+        self.add_blocks(document.source(), &in_text);
+    }
+
+    /// Adds the patches in the text of a kustomization.
+    fn add_blocks(&mut self, source: &Source, blocks: &Blocks) {
+        for document in values(&Arc::new(only_blocks(source, blocks)), &mut Vec::new()) {
+            let before = blocks.range(..=document.shared_place().start()).next_back();
+            if let Some((_, (_, targets))) = before {
+                self.add_patch(&document, targets);
+            }
         }
     }
 
-    /// Adds a patch in the text of a kustomization.
-    fn add_inner(&mut self, document: &Document, at: &Pointer, targets: &[Target]) {
-        let found = document.locate(at);
-        let inner = if found.exact { inner(document.source(), found.value) } else { None };
-        for document in inner.map(|inner| values(&inner, &mut Vec::new())).into_iter().flatten() {
-            self.add_patch(&document, targets);
-        }
-    }
-
-    fn add_patch(&mut self, document: &Document, targets: &[Target]) {
+    fn add_patch(&mut self, document: &Document, targets: &BTreeSet<Target>) {
         if document.value().is_array() {
             for target in targets {
                 self.add_changes(document, target);
@@ -246,24 +262,47 @@ fn is_later(value: &Value) -> bool {
     value.as_str().is_some_and(is_filled_in_later)
 }
 
-/// The text of a literal block as a source in which everything around it is blank, so that all places are those of the whole
-/// text. `None` for a text of another form.
-fn inner(source: &Source, block: Span) -> Option<Arc<Source>> {
-    let text = source.slice(block);
-    let (header, _) = text.split_once('\n').filter(|_| text.starts_with('|'))?;
-    let start = block.start + header.len() + 1;
-    let blank = |part: &str| -> String {
-        part.bytes().map(|byte| if matches!(byte, b'\n' | b'\r') { char::from(byte) } else { ' ' }).collect()
+/// Adds the patch at a pointer, if it is a literal block.
+fn add_block(document: &Document, at: &Pointer, target: Option<Target>, blocks: &mut Blocks) {
+    let found = document.locate(at);
+    let text = document.source().slice(found.value);
+    if let Some((header, _)) = text.split_once('\n').filter(|_| found.exact && text.starts_with('|')) {
+        let start = found.value.start + header.len() + 1;
+        blocks.entry(start).or_insert_with(|| (found.value.end, BTreeSet::new())).1.extend(target);
+    }
+}
+
+/// A source with nothing but these blocks, each a document in its place: everything around them is blank, and a line of
+/// `---` is before each.
+fn only_blocks(source: &Source, blocks: &Blocks) -> Source {
+    let mut text = String::with_capacity(source.text().len());
+    let blank = |from: usize, to: usize, text: &mut String| {
+        let part = source.text().get(from..to).unwrap_or_default();
+        text.extend(part.bytes().map(|it| if matches!(it, b'\n' | b'\r') { char::from(it) } else { ' ' }));
     };
-    let (before, rest) = source.text().split_at_checked(start)?;
-    let (own, behind) = rest.split_at_checked(block.end.checked_sub(start)?)?;
-    Some(Arc::new(Source::new(source.name(), blank(before) + own + &blank(behind))))
+    for (start, (end, _)) in blocks {
+        // The header of a block, `- |` or more, has a line of its own before it.
+        let line = source.text().get(..start.saturating_sub(1)).and_then(|before| before.rfind('\n'));
+        let line = line.map_or(0, |newline| newline + 1).max(text.len());
+        blank(text.len(), line, &mut text);
+        if start - line > DOCUMENT.len() {
+            text.push_str(DOCUMENT);
+        }
+        blank(text.len(), *start, &mut text);
+        text.push_str(source.text().get(*start..*end).unwrap_or_default());
+    }
+    blank(text.len(), source.text().len(), &mut text);
+    Source::new(source.name(), text)
 }
 
 /// The object in which only the value of a change is, and where it is there.
 fn made(path: &str, value: &Value) -> Option<(Pointer, Value)> {
     let (mut at, mut object) = (String::new(), value.clone());
-    let tokens: Vec<_> = Pointer::new(path).tokens().map(std::borrow::Cow::into_owned).collect();
+    let path = Pointer::new(path);
+    let tokens: Vec<_> = path.tokens().take(MAX_DEPTH + 1).map(std::borrow::Cow::into_owned).collect();
+    if tokens.len() > MAX_DEPTH {
+        return None;
+    }
     for token in tokens.iter().rev() {
         let index = if token == "-" { Some(0) } else { list_index(token) };
         object = match index {
@@ -298,6 +337,7 @@ mod tests {
             assert_eq!(made(path, &json!(5)), Some((Pointer::new(at), object)), "{path}");
         }
         assert_eq!(made("/list/1001", &json!(5)), None);
+        assert_eq!(made(&"/a".repeat(100_000), &json!(5)), None);
     }
 
     #[test]
@@ -305,7 +345,27 @@ mod tests {
         let text = "\u{e4}: |-  # b\n  c: d\nd: e\n";
         let source = Arc::new(Source::new("x", text));
         let document = values(&source, &mut Vec::new()).pop().expect("one");
-        let inner = inner(&source, document.locate(&Pointer::new("/\u{e4}")).value).expect("a block");
-        assert_eq!(inner.text(), format!("{}\n  c: d\n    \n", " ".repeat("\u{e4}: |-  # b".len())));
+        let mut blocks = Blocks::new();
+        add_block(&document, &Pointer::new("/\u{e4}"), None, &mut blocks);
+        let blank = " ".repeat("\u{e4}: |-  # b".len() - DOCUMENT.len());
+        assert_eq!(only_blocks(&source, &blocks).text(), format!("---{blank}\n  c: d\n    \n"));
+    }
+
+    #[test]
+    fn all_patches_of_a_text_are_in_one_source() {
+        let text = "patches:\n- patch: |\n    a: 1\n- patch: |-\n    b: [\n- patch: |\n    c: 3\n".to_owned();
+        let source = Arc::new(Source::new("x", text));
+        let document = values(&source, &mut Vec::new()).pop().expect("one");
+        let mut blocks = Blocks::new();
+        for index in 0..3 {
+            let at = Pointer::new("/patches").index(index).key("patch");
+            add_block(&document, &at, None, &mut blocks);
+        }
+        let read = only_blocks(&source, &blocks);
+        assert_eq!((blocks.len(), read.text().len()), (3, source.text().len()));
+        // One that cannot be read does not hide those behind it.
+        let found = values(&Arc::new(read), &mut Vec::new());
+        let found: Vec<&Value> = found.iter().map(Document::value).collect();
+        assert_eq!(found, [&json!({"a": 1}), &json!({"c": 3})]);
     }
 }
