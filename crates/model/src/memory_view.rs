@@ -13,7 +13,7 @@ mod rows;
 
 pub use self::element::Element;
 pub use self::endpoint::{ENCRYPTED_SCHEMES, EndpointSource, EndpointView, HostView};
-pub use self::paths::{Holds, Part, ViewPath, ViewValue};
+pub use self::paths::{Holds, Part, USERS, ViewPath, ViewValue};
 pub use self::rows::{Remark, Row};
 
 use std::collections::BTreeMap;

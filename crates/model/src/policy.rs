@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use crate::finding::Severity;
 use crate::label_selector::LabelSelector;
-use crate::memory_view::Role;
+use crate::memory_view::{Role, USERS};
 use crate::policy_rule::PolicyRule;
 use crate::request::{Operation, Point};
 use crate::typed_rule::TypedRule;
@@ -35,7 +35,7 @@ impl Policies {
     pub fn insert(&mut self, policy: impl Into<Arc<Policy>>) {
         let policy = policy.into();
         self.remove(&policy.name);
-        if policy.rules.iter().any(|rule| rule.check.paths().contains(&"users")) {
+        if policy.rules.iter().any(|rule| rule.check.paths().contains(&USERS)) {
             self.of_users.insert(policy.name.clone());
         }
         if policy.judges_pods() {

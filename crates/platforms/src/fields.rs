@@ -24,7 +24,7 @@ pub(crate) struct MemoryField {
     /// The names on the way to it. Reviews read fields too often to split the pointer each time.
     names: [&'static str; 4],
     /// The section that has it. An object that only refers to a Secret is not a section.
-    section: &'static str,
+    pub(crate) section: &'static str,
     form: Form,
     /// The key that is read of the Secret.
     pub(crate) key: Key,
@@ -182,15 +182,10 @@ impl MemoryField {
         self.names.get(..depth.saturating_sub(above)).unwrap_or_default()
     }
 
-    /// The section that has it.
-    pub(crate) const fn section(&self) -> &'static str {
-        self.section
-    }
-
     /// Its paths in views, each with the place: a path below another one also has that one.
     fn places(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         let place = if self.is_secret() { parent(self.path) } else { self.path };
-        let above = self.view.split_once('.').map(|(above, _)| (above, self.section()));
+        let above = self.view.split_once('.').map(|(above, _)| (above, self.section));
         let own = (!self.view.is_empty()).then_some((self.view, place));
         let secrets = self.is_secret().then_some(("secrets", place));
         above.into_iter().chain(own).chain(secrets)

@@ -8,7 +8,7 @@ use memgate_model::elsewhere::Elsewhere;
 use memgate_model::family::Family;
 use memgate_model::finding::{Details, excerpt};
 use memgate_model::kind::{CONFIG_MAP, SECRET};
-use memgate_model::memory_view::{MemoryView, Role};
+use memgate_model::memory_view::{MemoryView, Role, USERS};
 use memgate_model::object::Reference;
 use memgate_primitives::suggest::{did_you_mean, nearest};
 
@@ -95,7 +95,7 @@ pub fn count_users(
         let all =
             keys.iter().map(|(kind, key)| state.count_indexed(kind, family.by_memory, key)).sum::<usize>();
         let users = all + if is_used && !known { own } else { 0 };
-        memory.put("users", "/metadata/name", i64::try_from(users).ok());
+        memory.put(USERS, "/metadata/name", i64::try_from(users).ok());
     };
     if view.role == Role::Memory {
         count(view, false);

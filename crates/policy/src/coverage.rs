@@ -2,7 +2,7 @@
 
 use memgate_model::cel_view::CelView;
 use memgate_model::family::Family;
-use memgate_model::memory_view::{Role, ViewPath};
+use memgate_model::memory_view::{Role, USERS, ViewPath};
 use memgate_model::policy::Rule;
 
 /// What a rule judges on a platform.
@@ -87,5 +87,5 @@ fn is_without_table(path: &str, role: Role, family: &Family) -> bool {
             _ => false,
         }
         // The table of references has them, and no table of resources.
-        || role == Role::Memory && path == "users" && family.edges.iter().any(|edge| edge.uses_memory)
+        || role == Role::Memory && path == USERS && family.edges.iter().any(|edge| edge.uses_memory)
 }

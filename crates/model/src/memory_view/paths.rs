@@ -134,6 +134,9 @@ const fn own_namespace(path: &'static str) -> ViewPath {
     row(path, Text, EVERY, Read::OwnNamespace)
 }
 
+/// The path of the number of agents that use a memory. No family makes it: it is counted where a rule reads it.
+pub const USERS: &str = "users";
+
 /// The paths of the views of every platform.
 static PATHS: [ViewPath; 68] = [
     one("family", Text, EVERY, |view| text(view.family)),
@@ -163,7 +166,7 @@ static PATHS: [ViewPath; 68] = [
     host("endpoint.inCluster", Flag, |_, host| Some(ViewValue::Flag(host.in_cluster))),
     held("ttlSeconds", Integer, OF_BOTH),
     held("maxEntries", Integer, OF_MEMORY),
-    held("users", Integer, OF_USED),
+    held(USERS, Integer, OF_USED),
     held("storageBytes", Quantity, OF_MEMORY),
     held("storageClass", Text, OF_MEMORY),
     held("workspace", Object, OF_MEMORY),

@@ -29,18 +29,10 @@ pub(crate) static EDGES: [Edge; 15] = [
     memory(Edge::new(&[&ARKONIS_OLD.agent], MEMORY_REF, &[&ARKONIS_OLD.memory])),
     memory(Edge::new(&[&AGENTOPS.agent], MEMORY_REF, &[&AGENTOPS.memory])),
     memory(Edge::new(&[&KUBESWARM.agent], "/spec/runtime/loop/memory/ref/name", &[&KUBESWARM.memory])),
-    Edge::new(&[&ARKONIS.agent], CONFIG_REF, &[&ARKONIS.settings])
-        .where_known()
-        .warns(&SETTINGS_NOT_FOUND, WITHOUT_SETTINGS),
-    Edge::new(&[&ARKONIS_OLD.agent], CONFIG_REF, &[&ARKONIS_OLD.settings])
-        .where_known()
-        .warns(&SETTINGS_NOT_FOUND, WITHOUT_SETTINGS),
-    Edge::new(&[&AGENTOPS.agent], CONFIG_REF, &[&AGENTOPS.settings])
-        .where_known()
-        .warns(&SETTINGS_NOT_FOUND, WITHOUT_SETTINGS),
-    Edge::new(&[&KUBESWARM.agent], "/spec/settings/*/name", &[&KUBESWARM.settings])
-        .where_known()
-        .warns(&SETTINGS_NOT_FOUND, NOT_STARTED),
+    settings(Edge::new(&[&ARKONIS.agent], CONFIG_REF, &[&ARKONIS.settings]), WITHOUT_SETTINGS),
+    settings(Edge::new(&[&ARKONIS_OLD.agent], CONFIG_REF, &[&ARKONIS_OLD.settings]), WITHOUT_SETTINGS),
+    settings(Edge::new(&[&AGENTOPS.agent], CONFIG_REF, &[&AGENTOPS.settings]), WITHOUT_SETTINGS),
+    settings(Edge::new(&[&KUBESWARM.agent], "/spec/settings/*/name", &[&KUBESWARM.settings]), NOT_STARTED),
     secret(&MEMORIES, &REDIS_SECRET).only_if(|site, it| is_used(site, it, &REDIS)),
     secret(&MEMORIES, &VECTOR_SECRET).only_if(|site, it| is_used(site, it, &VECTOR_STORE)),
     secret(&SWARM_MEMORIES, &EMBEDDING_SECRET).only_if(|site, it| is_used(site, it, &VECTOR_STORE)),
@@ -53,6 +45,10 @@ pub(crate) static EDGES: [Edge; 15] = [
 
 const fn memory(edge: Edge) -> Edge {
     edge.of_memory().only_if(|site, _| is_dns_subdomain(site.text)).warns(&MEMORY_NOT_FOUND, "")
+}
+
+const fn settings(edge: Edge, effect: &'static str) -> Edge {
+    edge.where_known().warns(&SETTINGS_NOT_FOUND, effect)
 }
 
 const fn secret(from: &'static [&'static Kind], field: &MemoryField) -> Edge {

@@ -153,7 +153,7 @@ pub(crate) static VARIABLES: [&str; 12] = [
 /// The URL `PROVIDER://ENDPOINT/COLLECTION`, without the endpoint's own scheme. The endpoint of pgvector is
 /// a connection string and is used unchanged. `None` without a vector store.
 fn vector_url(memory: &Memory<'_>) -> Option<String> {
-    memory.at(ENDPOINT.section())?;
+    memory.at(ENDPOINT.section)?;
     let text = |field| memory.text_or_default(field).unwrap_or_default();
     let [provider, endpoint, collection] = [&PROVIDER, &ENDPOINT, &COLLECTION].map(text);
     if provider == PGVECTOR {

@@ -233,7 +233,7 @@ impl<'t> Memory<'t> {
     fn add_places(&self, view: &mut MemoryView) {
         for backend in self.fields.backends {
             let is_own =
-                |field: &&MemoryField| backend.section.is_none_or(|(section, _)| section == field.section());
+                |field: &&MemoryField| backend.section.is_none_or(|(section, _)| section == field.section);
             for (path, place) in backend.fields.iter().filter(is_own).flat_map(MemoryField::places) {
                 view.at(path, if view.has_place(path) { self.fields.backend.path } else { place });
             }

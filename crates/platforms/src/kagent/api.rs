@@ -3,8 +3,10 @@
 use super::codes::LINE_REMOVED;
 use memgate_model::family::DepartedLine;
 use memgate_model::kind::Kind;
+use memgate_model::object::Lookup;
 use memgate_model::pod::Pod;
 use memgate_model::schema::{METADATA, METADATA_OF_JUDGED, Schema, schema};
+use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
 
 /// The API group of kagent 0.x.
@@ -206,6 +208,19 @@ impl Line {
         match self {
             Self::Older => &MODEL_CONFIG,
             Self::Newer => &NEWER_MODEL_CONFIG,
+        }
+    }
+
+    /// The ModelConfig of this namespace and name, of the other line too for an object of a version that moved.
+    pub(crate) fn find_model_config<'s>(
+        self,
+        (namespace, name): (&str, &str),
+        is_moved: bool,
+        state: &mut StateReader<'s>,
+    ) -> Lookup<'s> {
+        match state.get(self.model_config(), namespace, name) {
+            Lookup::Absent if is_moved => state.get(self.other().model_config(), namespace, name),
+            found_or_unknown => found_or_unknown,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What the objects of this family refer to.
 
-use memgate_model::edge::{Edge, Key, Site, Wanted, look_up_all, memory_used};
+use memgate_model::edge::{Edge, Key, Named, Site, Wanted, memory_used};
 use memgate_model::family::Subject;
 use memgate_model::kind::Kind;
 use memgate_model::object::index::Index;
@@ -104,13 +104,9 @@ fn is_name(site: &Site<'_, Tree>, _object: &Tree) -> bool {
 
 /// The ModelConfig. An object of a version that moved to another group may name one of either.
 fn model_config<'s>(wanted: &Wanted<'_>, state: &mut StateReader<'s>) -> Lookup<'s> {
-    match look_up_all(wanted, state) {
-        Lookup::Absent if is_moved_version(wanted.by) => {
-            let other = wanted.edge.other_groups.first();
-            other.map_or(Lookup::Absent, |kind| wanted.get(kind, state))
-        }
-        found_or_unknown => found_or_unknown,
-    }
+    let line = if wanted.edge.to == OF_NEWER { Line::Newer } else { Line::Older };
+    let Named { namespace, name, .. } = wanted.named;
+    line.find_model_config((namespace, name), is_moved_version(wanted.by), state)
 }
 
 /// Whether an object has the version of 1.x in the group of 0.x.

@@ -38,13 +38,8 @@ pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
 /// The ModelConfig of this name: in the namespace of the subject, and in the group of its line. An object of a version that
 /// moved to another group may name one of either.
 fn find_model_config<'s>(subject: &Subject<'_>, name: &str, state: &mut StateReader<'s>) -> Lookup<'s> {
-    let line = Line::of(subject.kind);
-    match state.get(line.model_config(), subject.namespace, name) {
-        Lookup::Absent if is_moved(subject.kind, subject.object) => {
-            state.get(line.other().model_config(), subject.namespace, name)
-        }
-        found_or_unknown => found_or_unknown,
-    }
+    let is_moved = is_moved(subject.kind, subject.object);
+    Line::of(subject.kind).find_model_config((subject.namespace, name), is_moved, state)
 }
 
 /// Warns about a version that has moved to another group, and about memory of 0.x where 1.x is.
