@@ -60,6 +60,7 @@ pub(crate) static FAMILY: Family = Family {
         of_object: view::of_object,
         of_pod: view::of_pod,
         own_namespace_path: None,
+        own_namespace: |_, namespace| namespace,
         policy_fields: &view::POLICY_FIELDS,
     },
     faces: Faces {

@@ -5,6 +5,7 @@
 //! look up in [`Decision::unknown`].
 
 pub mod audit;
+mod behind;
 pub mod codes;
 pub mod form;
 pub mod later;
@@ -133,11 +134,15 @@ fn decide_resource(
     let defaults = if has_defaults { (family.faces.default)(&subject, &mut state) } else { Vec::new() };
     let asked = Asked::of(request);
     // Policies have steps of their own: what many of them cost is not the object's fault.
-    let ((edits, judgement), _) = budget.judging(request.object.map_or(0, str::len), || {
+    let ((edits, mut judgement), _) = budget.judging(request.object.map_or(0, str::len), || {
         let edits =
             policies::add_defaults(defaults, &mut findings, family, &subject, &asked, snapshot, &mut state);
         (edits, policies::of_resource(family, &subject, &asked, snapshot, &mut state))
     });
+    let (of_users, _) = budget.judging(request.object.map_or(0, str::len), || {
+        behind::judge(family, &subject, &asked, snapshot, &mut state)
+    });
+    judgement.add_all(of_users);
     findings.extend(judgement.findings);
     if let Some(stop) = budget.stopped() {
         return over_limit::resource(request, stop, &stored_over, unchanged);

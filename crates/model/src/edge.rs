@@ -33,6 +33,8 @@ pub struct Edge {
     pub form: Form,
     /// Whether it counts as a use of memory.
     pub uses_memory: bool,
+    /// Whether views of the object that refers have values of the other one, although that is not memory.
+    pub feeds_views: bool,
     /// The name that counts where nothing stands at a path of the object.
     pub default: Option<(&'static [&'static str], &'static str)>,
     /// Whether `optional: true` beside the name allows the object to be missing.
@@ -222,6 +224,7 @@ impl Edge {
             key: Key::None,
             form: Form::Whole,
             uses_memory: false,
+            feeds_views: false,
             default: None,
             may_be_optional: false,
             counts: |_, _| true,
@@ -264,6 +267,17 @@ impl Edge {
     #[must_use]
     pub const fn of_memory(self) -> Self {
         Self { uses_memory: true, ..self }
+    }
+
+    /// The same, where views of the object that refers have values of the other one.
+    #[must_use]
+    pub const fn feeding_views(self) -> Self {
+        Self { feeds_views: true, ..self }
+    }
+
+    /// Whether views of the object that refers have values of the other one.
+    pub const fn is_read_by_views(&self) -> bool {
+        self.uses_memory || self.feeds_views
     }
 
     /// The same with another way to find the object.
@@ -336,7 +350,8 @@ impl Edge {
     }
 }
 
-/// The keys of the memory that an object of the state uses by these edges.
+/// The keys of the objects from which views of an object of the state have values by these edges: of the memory that it
+/// uses, and of what serves that memory.
 pub fn memory_used(edges: &[Edge], object: &Object) -> Vec<Cow<'static, str>> {
     let of_edge = |edge: &Edge| {
         let (tree, namespace) = (object.tree(), &object.namespace);
@@ -349,7 +364,7 @@ pub fn memory_used(edges: &[Edge], object: &Object) -> Vec<Cow<'static, str>> {
         });
         named.chain(default).collect::<Vec<_>>()
     };
-    let used = edges.iter().filter(|edge| edge.uses_memory && edge.from.contains(&object.kind));
+    let used = edges.iter().filter(|edge| edge.is_read_by_views() && edge.from.contains(&object.kind));
     used.flat_map(of_edge).map(Cow::Owned).collect()
 }
 

@@ -19,10 +19,11 @@ use crate::edit::Edit;
 use crate::event::InvolvedObject;
 use crate::finding::{Code, Finding};
 use crate::injection::Injection;
-use crate::kind::Kind;
+use crate::kind::{Kind, SERVICE};
 use crate::memory_view::{MemoryView, Role};
 use crate::object::index::Index;
 use crate::pod::Pod;
+use crate::policy::Question;
 use crate::policy_field::FieldForm;
 use crate::selector::PodSelector;
 use crate::state_reader::StateReader;
@@ -233,6 +234,8 @@ pub struct Views {
     /// The path of views that holds the namespace in the platform's own sense. `None` where that is always the
     /// Kubernetes namespace.
     pub own_namespace_path: Option<&'static str>,
+    /// The namespace in the platform's own sense of an object in this Kubernetes namespace.
+    pub own_namespace: for<'t> fn(&'t Tree, &'t str) -> &'t str,
     /// The fields that policies may fill.
     pub policy_fields: &'static [PolicyField],
 }
@@ -346,6 +349,16 @@ pub struct AggregatedServer {
 }
 
 impl Family {
+    /// Whether views of memory have values from objects that no apiserver sends.
+    pub fn reads_unseen(&self) -> bool {
+        self.kinds.fetched.contains(&&SERVICE)
+    }
+
+    /// What decisions about its pods ask policies.
+    pub fn question_of_pods(&self) -> Question {
+        if self.reads_unseen() { Question::PodWithUnseen } else { Question::Pod }
+    }
+
     /// The kinds whose stored objects policies judge: the viewed kinds that are not transient.
     pub fn audited(&self) -> impl Iterator<Item = &'static Kind> {
         let mut viewed: Vec<_> = self.views.kinds.iter().map(|(kind, _)| *kind).collect();

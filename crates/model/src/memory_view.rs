@@ -158,6 +158,8 @@ pub struct SecretView {
     pub key: Option<String>,
     /// The place of the name.
     pub field: Pointer,
+    /// The place in the other object that it is read from.
+    pub origin: Option<Pointer>,
 }
 
 /// A credential in clear text.
@@ -165,6 +167,8 @@ pub struct SecretView {
 pub struct InlineView {
     /// Its place.
     pub field: Pointer,
+    /// The place in the other object that it is read from.
+    pub origin: Option<Pointer>,
     /// A digest of the value, for comparing it with the stored one. Never shown.
     pub digest: u64,
 }
@@ -324,7 +328,13 @@ pub fn qualified(namespace: &str, name: &str) -> String {
 impl InlineView {
     /// A credential at this place.
     pub fn new(field: Pointer, value: &str) -> Self {
-        Self { field, digest: digest(value) }
+        Self { field, origin: None, digest: digest(value) }
+    }
+
+    /// The same, read from this field of another object.
+    #[must_use]
+    pub fn from(self, origin: Pointer) -> Self {
+        Self { origin: Some(origin), ..self }
     }
 }
 

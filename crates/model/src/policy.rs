@@ -23,6 +23,8 @@ pub struct Policies {
     by_name: BTreeMap<String, Arc<Policy>>,
     /// The policies that may have findings about pods: few policies, and every decision about a pod asks for them.
     of_pods: BTreeMap<String, Arc<Policy>>,
+    /// The same for platforms whose memory has values from objects that no apiserver sends.
+    of_pods_with_unseen: BTreeMap<String, Arc<Policy>>,
     /// The names of those that read how many agents use a memory, which is seldom counted.
     of_users: BTreeSet<String>,
     exemptions: BTreeMap<(String, String), Arc<Exemption>>,
@@ -41,6 +43,9 @@ impl Policies {
         if policy.judges_pods() {
             self.of_pods.insert(policy.name.clone(), Arc::clone(&policy));
         }
+        if policy.judges_pods() || policy.rules.iter().any(|rule| rule.own.contains(&Role::Memory)) {
+            self.of_pods_with_unseen.insert(policy.name.clone(), Arc::clone(&policy));
+        }
         self.by_name.insert(policy.name.clone(), policy);
     }
 
@@ -48,6 +53,7 @@ impl Policies {
     pub fn clear(&mut self) {
         self.by_name.clear();
         self.of_pods.clear();
+        self.of_pods_with_unseen.clear();
         self.of_users.clear();
     }
 
@@ -61,6 +67,7 @@ impl Policies {
     pub fn remove(&mut self, name: &str) {
         self.by_name.remove(name);
         self.of_pods.remove(name);
+        self.of_pods_with_unseen.remove(name);
         self.of_users.remove(name);
     }
 
@@ -102,7 +109,11 @@ impl Policies {
     }
 
     fn of(&self, question: Question) -> impl Iterator<Item = &Arc<Policy>> {
-        let policies = if question == Question::Pod { &self.of_pods } else { &self.by_name };
+        let policies = match question {
+            Question::Pod => &self.of_pods,
+            Question::PodWithUnseen => &self.of_pods_with_unseen,
+            Question::Resource | Question::Users | Question::Defaults => &self.by_name,
+        };
         policies.values().filter(move |policy| question != Question::Defaults || !policy.defaults.is_empty())
     }
 
@@ -144,6 +155,10 @@ pub enum Question {
     Resource,
     /// Findings about a pod.
     Pod,
+    /// Findings about a pod of a platform whose memory has values from objects that no apiserver sends.
+    PodWithUnseen,
+    /// Findings about objects of which only the family and the namespace are known.
+    Users,
     /// Defaults for an object.
     Defaults,
 }

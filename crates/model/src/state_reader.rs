@@ -289,6 +289,13 @@ impl<'s> StateReader<'s> {
         self.unknown.into_inner().into_iter().collect()
     }
 
+    /// Notes what another reader for the same decision did not know.
+    pub fn note_all(&self, unknown: Vec<Reference>) {
+        for Reference { kind, namespace, name } in unknown {
+            self.note_unknown(kind, &namespace, &name);
+        }
+    }
+
     fn note_unknown(&self, kind: &'static Kind, namespace: &str, name: &str) {
         let mut unknown = self.unknown.borrow_mut();
         if unknown.len() < MAX_UNKNOWN {

@@ -91,6 +91,7 @@ pub static FAMILY: Family = Family {
         of_object: view::view,
         of_pod: view::view_pod,
         own_namespace_path: None,
+        own_namespace: |_, namespace| namespace,
         policy_fields: &default::POLICY_FIELDS,
     },
     faces: Faces {

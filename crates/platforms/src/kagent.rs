@@ -94,6 +94,7 @@ pub static FAMILY: Family = Family {
         of_object: view::view,
         of_pod: |_, _, _| None,
         own_namespace_path: None,
+        own_namespace: |_, namespace| namespace,
         policy_fields: &default::POLICY_FIELDS,
     },
     faces: Faces {

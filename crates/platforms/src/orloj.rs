@@ -75,6 +75,7 @@ pub static FAMILY: Family = Family {
         of_object: view::view,
         of_pod: view::view_pod,
         own_namespace_path: Some(view::NAMESPACE_PATH),
+        own_namespace: namespace::effective,
         policy_fields: &default::POLICY_FIELDS,
     },
     faces: Faces {

@@ -2,6 +2,8 @@
 //! what says the table of a family ([`Edge`]); all families get the same words.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use memgate_model::edge::{Edge, Home, Key, Missing, Named, Site, Wanted};
 use memgate_model::elsewhere::Elsewhere;
@@ -50,20 +52,62 @@ pub fn users<'s>(
     (kind, namespace, name): (&'static Kind, &str, &str),
     state: &mut StateReader<'s>,
 ) -> Vec<&'s Object> {
-    let edges = family.edges.iter().filter(|edge| edge.uses_memory && edge.to.contains(&kind));
-    let mut kinds: Vec<(&Kind, String)> = Vec::new();
-    for edge in edges {
-        let key = edge.key_of(namespace, name);
-        kinds.extend(edge.from.iter().map(|kind| (*kind, key.clone())));
-    }
-    kinds.sort();
-    kinds.dedup();
+    let kinds = referrers(family, |edge| edge.uses_memory && edge.to.contains(&kind), (namespace, name));
     let found = kinds.into_iter().flat_map(|(kind, key)| {
         // This notes those that are not held, and whether some are unknown.
         drop(state.everywhere(kind));
         state.indexed(kind, family.by_memory, &key).filter(|user| !user.deleting()).collect::<Vec<_>>()
     });
     found.collect()
+}
+
+/// The objects of a namespace whose views have values of the written object, directly or by way of others, and that are not
+/// being deleted: by kind and name, at most `limit`.
+pub fn read_by<'s>(
+    family: &'static Family,
+    (written, tree): (&Subject<'_>, &Tree),
+    limit: usize,
+    state: &mut StateReader<'s>,
+) -> Vec<&'s Object> {
+    let namespace = written.namespace;
+    let home = (family.views.own_namespace)(tree, namespace);
+    let mut found: Vec<&'s Object> = Vec::new();
+    let mut seen = BTreeSet::new();
+    let mut targets = vec![(written.kind, home.to_owned(), written.name.to_owned())];
+    while let Some((kind, home, name)) = targets.pop() {
+        for (kind, key) in
+            referrers(family, |edge| edge.is_read_by_views() && edge.to.contains(&kind), (&home, &name))
+        {
+            let users = state.indexed(kind, family.by_memory, &key);
+            let here = users.filter(|user| *user.namespace == *namespace && !user.deleting());
+            for user in here.filter(|user| seen.insert((user.kind, Arc::clone(&user.name)))) {
+                if found.len() == limit {
+                    return found;
+                }
+                found.push(user);
+                let home = (family.views.own_namespace)(user.tree(), &user.namespace);
+                targets.push((user.kind, home.to_owned(), user.name.to_string()));
+            }
+        }
+    }
+    found.sort_by_key(|user| (user.kind.kind, Arc::clone(&user.name)));
+    found
+}
+
+/// The kinds that refer by these edges to an object of this name, each with the key of the index, once.
+fn referrers(
+    family: &'static Family,
+    counts: impl Fn(&Edge) -> bool,
+    (namespace, name): (&str, &str),
+) -> Vec<(&'static Kind, String)> {
+    let mut kinds: Vec<(&Kind, String)> = Vec::new();
+    for edge in family.edges.iter().filter(|edge| counts(edge)) {
+        let key = edge.key_of(namespace, name);
+        kinds.extend(edge.from.iter().map(|kind| (*kind, key.clone())));
+    }
+    kinds.sort();
+    kinds.dedup();
+    kinds
 }
 
 /// Adds to the views of memory how many agents name it: to that of an object, and to those of what the object uses, where
@@ -79,14 +123,9 @@ pub fn count_users(
     let is_agent = |kind: &&'static Kind| !family.views.transient.contains(kind);
     let own = usize::from(is_agent(&subject.kind));
     let mut count = |memory: &mut MemoryView, is_used: bool| {
-        let is_it = |edge: &&Edge| edge.uses_memory && edge.to.iter().any(|kind| kind.kind == memory.kind);
-        let mut keys: Vec<(&Kind, String)> = Vec::new();
-        for edge in family.edges.iter().filter(is_it) {
-            let key = edge.key_of(&memory.namespace, &memory.name);
-            keys.extend(edge.from.iter().filter(|kind| is_agent(kind)).map(|kind| (*kind, key.clone())));
-        }
-        keys.sort();
-        keys.dedup();
+        let is_it = |edge: &Edge| edge.uses_memory && edge.to.iter().any(|kind| kind.kind == memory.kind);
+        let mut keys = referrers(family, is_it, (&memory.namespace, &memory.name));
+        keys.retain(|(kind, _)| is_agent(kind));
         if keys.is_empty() {
             return;
         }
@@ -319,12 +358,13 @@ mod tests {
     #[test]
     fn every_row_is_about_fields_and_kinds_that_decisions_read() {
         let edges = ALL.iter().flat_map(|family| family.edges);
-        for edge in edges.filter(|edge| edge.missing.is_some() || edge.uses_memory) {
+        for edge in edges.filter(|edge| edge.missing.is_some() || edge.is_read_by_views()) {
             for kind in edge.from {
                 for field in fields(edge) {
                     assert!(kind.schema.reads(&field), "{} {field}", kind.kind);
                 }
-                let of_state = state_kinds(&ALL).find(|known| *known == *kind).filter(|_| edge.uses_memory);
+                let of_state =
+                    state_kinds(&ALL).find(|known| *known == *kind).filter(|_| edge.is_read_by_views());
                 let is_found = of_state.is_none_or(|kept| kept.schema.reads(&fields(edge)[0]));
                 assert!(is_found, "{} {} is not in the state", kind.kind, edge.path);
             }

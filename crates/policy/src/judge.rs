@@ -3,6 +3,7 @@
 //! Policies come in the order of their names, rules in the order of their policy. All of them judge, also after a
 //! denial.
 
+pub mod behind;
 mod verdict;
 
 use std::cell::LazyCell;
@@ -15,9 +16,11 @@ use memgate_model::cel_view::CelView;
 use memgate_model::change::keeps_what_is_read;
 use memgate_model::decision::NotShown;
 use memgate_model::finding::{Finding, Severity};
+use memgate_model::kind::Kind;
 use memgate_model::memory_view::{MemoryView, Role, SourceView, Why};
 use memgate_model::policy::{Action, Exemption, Policy, Question, Rule, When};
 use memgate_model::policy_rule::{Counts, PolicyFinding, PolicyRule};
+use memgate_model::request::Point;
 use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
 use memgate_model::typed_rule::{Judged, RuleOutcome, RuleViolation, Unknown};
@@ -73,6 +76,8 @@ impl Judgement {
         self.findings.extend(other.findings);
         self.not_shown = self.not_shown.and(other.not_shown);
         self.policies.extend(other.policies);
+        self.policies.sort();
+        self.policies.dedup();
         self.exemptions.extend(other.exemptions);
         self.fired.extend(other.fired);
         for (policy, counts) in other.counts {
@@ -121,7 +126,8 @@ pub fn judge<'p>(
     state: &mut StateReader<'p>,
     views: impl FnOnce(&mut StateReader<'p>) -> Option<Views>,
 ) -> Judgement {
-    let question = if subject.kind == "Pod" { Question::Pod } else { Question::Resource };
+    let is_pod = subject.kind == "Pod";
+    let question = if is_pod { subject.family.question_of_pods() } else { Question::Resource };
     let Some(mut selection) = select(subject, snapshot, state, question) else {
         return Judgement::default();
     };
@@ -144,7 +150,18 @@ pub fn judge<'p>(
     let object = views.object.as_deref().unwrap_or(subject.object.text);
     let places = LazyCell::new(|| Places::of(object));
     let nearest = |pointer: &Pointer| places.nearest(pointer);
-    let judge = Judge { subject, snapshot, selection: &selection, views: &views, budget, nearest: &nearest };
+    let changes = || subject.old.is_some_and(|old| !keeps_what_is_read(subject.object.text, old.text));
+    let changes = LazyCell::new(changes);
+    let judge = Judge {
+        subject,
+        snapshot,
+        selection: &selection,
+        views: &views,
+        budget,
+        nearest: &nearest,
+        changes: &|| *changes,
+        in_memory: false,
+    };
     let judgement = judge.all();
     budget.stopped().map_or(judgement, |stop| not_judged(subject, &selection, &stop))
 }
@@ -173,7 +190,7 @@ pub fn refuse_unread<'p>(
     pointer: &Pointer,
     is_known: impl Fn(&BTreeMap<String, String>) -> bool,
 ) -> Judgement {
-    let selection = select(subject, snapshot, state, Question::Pod);
+    let selection = select(subject, snapshot, state, subject.family.question_of_pods());
     let Some(selection) = selection.filter(|_| is_known(subject.object.labels())) else {
         return Judgement::default();
     };
@@ -220,6 +237,10 @@ struct Judge<'j> {
     budget: &'j Budget<'j>,
     /// The place of a finding: an existing field, or its nearest existing parent.
     nearest: &'j dyn Fn(&Pointer) -> Pointer,
+    /// Whether an update changes the spec, or metadata that means something to the platform.
+    changes: &'j dyn Fn() -> bool,
+    /// Whether what is found of the memory that the object uses stands in that memory itself.
+    in_memory: bool,
 }
 
 impl Judge<'_> {
@@ -245,7 +266,7 @@ impl Judge<'_> {
         let view = &self.views.new;
         let candidate = self.selection.candidate(self.subject);
         let verdict = Verdict::new(policy, rule, matches, self.subject.occasion, &candidate);
-        if !rule.roles.contains(&view.role) || !verdict.counts() {
+        if !(rule.roles.contains(&view.role) || self.judges_unseen(rule, view)) || !verdict.counts() {
             return;
         }
         let mut parts = self.outcomes(rule, view, self.views.old.as_ref());
@@ -296,14 +317,16 @@ impl Judge<'_> {
             // An exemption of memory does not reach what a pod sets itself.
             let of_pod = |pointer: &Pointer| outcome.is_of_pod || is_in_container(pointer);
             let exemption = |pointer: &Pointer| if of_pod(pointer) { own } else { longest };
+            let passes = |it: &Pointer| !self.is_new_by_change(rule, it, memory.is_some());
             for it in outcome.violations {
-                let (is_stored, exemption) = (stored.has(&it), exemption(&it.pointer));
+                let is_stored = stored.has(&it) && passes(&it.pointer);
+                let exemption = exemption(&it.pointer);
                 let message = it.message + &it.remark;
                 add(placed(&it.pointer), message, None, is_stored, exemption);
             }
             unknowns.extend(outcome.unknowns.into_iter().map(|it| {
-                let (exemption, is_stored) = (exemption(&it.pointer), stored.has_unknown(&it));
-                (exemption, is_stored, it)
+                let is_stored = stored.has_unknown(&it) && passes(&it.pointer);
+                (exemption(&it.pointer), is_stored, it)
             }));
         }
         // The first one is reported: an exempt one only if there is no other, and of the others a new one.
@@ -338,16 +361,21 @@ impl Judge<'_> {
         let user = Judged { tables, ..self.judged(view, old) };
         let own = rule.own.contains(&view.role).then(|| outcome(&user, rule));
         let own = own.flatten().map(|outcome| OutcomePart { outcome, memory: None });
-        if !rule.by_sources.contains(&view.role) {
+        let is_by_sources = rule.by_sources.contains(&view.role);
+        if !is_by_sources && !self.judges_unseen(rule, view) {
             return own.into_iter().collect();
         }
         let of_source = |SourceView { view, field }: &'v SourceView| {
             let judged = Judged { user: Some(&user), tables, ..self.judged(view, None) };
-            let RuleOutcome { violations, unknowns, is_of_pod } = outcome(&judged, rule)?;
+            let RuleOutcome { mut violations, mut unknowns, is_of_pod } = outcome(&judged, rule)?;
+            if !is_by_sources {
+                violations.retain(|it| self.is_unseen(view, &it.pointer));
+                unknowns.retain(|it| self.is_unseen(view, &it.pointer));
+            }
             let is_declared = !view.is_undeclared();
             let of = is_declared.then(|| format!(" ({} {})", view.kind, plain_name(&view.path())));
             let of = of.unwrap_or_default();
-            let is_of_subject = |own: &Pointer| is_in_container(own) || is_opt_in(own);
+            let is_of_subject = |own: &Pointer| self.in_memory || is_in_container(own) || is_opt_in(own);
             let place = |own: Pointer| if is_of_subject(&own) { own } else { field.clone() };
             let of_source = |it: RuleViolation| RuleViolation {
                 pointer: place(it.pointer),
@@ -372,6 +400,38 @@ impl Judge<'_> {
         };
         let sources = view.sources.iter().take_while(|_| !self.budget.has_ended());
         own.into_iter().chain(sources.filter_map(of_source)).collect()
+    }
+
+    /// Whether a rule on memory is also asked about the memory that an object or pod uses: for values that memory has from
+    /// objects which no apiserver sends, so that a change of these is never judged.
+    fn judges_unseen(&self, rule: &Rule, view: &MemoryView) -> bool {
+        let is_admission = self.subject.occasion.point == Point::Admission;
+        let has_unseen = |source: &SourceView| {
+            let mut paths = rule.check.paths().into_iter();
+            paths.any(|path| source.view.origins(path).any(|kind| self.is_unseen_kind(kind)))
+        };
+        is_admission
+            && !self.in_memory
+            && view.role != Role::Memory
+            && rule.own.contains(&Role::Memory)
+            && view.sources.iter().any(has_unseen)
+    }
+
+    /// Whether a value at this place of a memory is from an object that no apiserver sends.
+    fn is_unseen(&self, memory: &MemoryView, place: &Pointer) -> bool {
+        memory.read_at(place).any(|kind| self.is_unseen_kind(kind))
+    }
+
+    fn is_unseen_kind(&self, kind: &Kind) -> bool {
+        self.subject.family.kinds.validated.iter().all(|validated| *validated != kind)
+    }
+
+    /// Whether the stored object proves nothing about a finding at this place: the value is from another object, and the
+    /// update changes what this one says.
+    fn is_new_by_change(&self, rule: &Rule, place: &Pointer, is_of_memory: bool) -> bool {
+        let view = &self.views.new;
+        let reads_others = || rule.check.paths().iter().any(|path| view.origins(path).next().is_some());
+        (is_of_memory || view.read_at(place).next().is_some() && reads_others()) && (self.changes)()
     }
 
     fn judged<'v>(&'v self, view: &'v MemoryView, old: Option<&'v MemoryView>) -> Judged<'v> {

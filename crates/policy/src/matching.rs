@@ -109,6 +109,11 @@ pub(super) fn selects(matching: &Match, labels: &Labels<'_>) -> Matches {
     {
         return Matches::No;
     }
+    selects_namespace(matching, labels)
+}
+
+/// Whether the labels of a Namespace fit a policy.
+pub(super) fn selects_namespace(matching: &Match, labels: &Labels<'_>) -> Matches {
     let Some(selector) = &matching.namespace_selector else { return Matches::Yes };
     match selector.matches(|key| labels.namespace.get(key)) {
         Some(true) => Matches::Yes,

@@ -86,8 +86,9 @@ pub(super) fn select<'p>(
     let (Subject { family, kind, operation, .. }, budget) = (*subject, state.budget());
     // A Namespace is matched by its own name, which is yet to be read.
     let known_namespace = (kind != NAMESPACE.kind).then_some(subject.namespace);
+    let is_known = question != Question::Users;
     let judges = |policy: &&Arc<Policy>| {
-        matching::judges_kind(&policy.matching, kind, operation)
+        (!is_known || matching::judges_kind(&policy.matching, kind, operation))
             && known_namespace.is_none_or(|it| matching::judges_namespace(&policy.matching, it, budget))
     };
     let mut policies: Vec<&Arc<Policy>> =
@@ -105,7 +106,7 @@ pub(super) fn select<'p>(
     }
     policies.retain(|policy| {
         (known_namespace.is_some() || matching::judges_namespace(&policy.matching, namespace, budget))
-            && matching::judges_name(&policy.matching, &name, budget)
+            && (!is_known || matching::judges_name(&policy.matching, &name, budget))
     });
     let reads_namespaces = policies.iter().any(|policy| reads_namespaces(policy));
     let mut namespaces = Namespaces::new(&snapshot.settings.policies);
@@ -122,7 +123,11 @@ pub(super) fn select<'p>(
     let selected = |policy: &'p Arc<Policy>| {
         let is_excluded =
             user.as_ref().is_some_and(|user| matching::excludes_user(&policy.matching, user, budget));
-        let matches = if is_excluded { Matches::No } else { matching::selects(&policy.matching, &labels) };
+        let matches = match is_excluded {
+            true => Matches::No,
+            false if is_known => matching::selects(&policy.matching, &labels),
+            false => matching::selects_namespace(&policy.matching, &labels),
+        };
         (matches != Matches::No).then_some((policy, matches))
     };
     let policies: Vec<_> = policies.into_iter().filter_map(selected).collect();

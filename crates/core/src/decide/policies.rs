@@ -35,6 +35,10 @@ impl<'r> Asked<'r> {
         let object = request.object.map(Written::new);
         Self { request, object, old: request.old_object.map(Written::new) }
     }
+
+    pub(super) const fn request(&self) -> &'r Request<'r> {
+        self.request
+    }
 }
 
 /// Judges an object of a family's own kind.
@@ -104,7 +108,7 @@ pub(super) fn add_to_pod<'s>(
     snapshot: &'s Snapshot,
     state: &mut StateReader<'s>,
 ) -> Decision {
-    if snapshot.policies.is_silent(Question::Pod) {
+    if snapshot.policies.is_silent(Question::PodWithUnseen) {
         return decision;
     }
     let request = &Request { operation: Operation::Create, old_object: None, ..request.clone() };
@@ -151,7 +155,7 @@ pub(super) fn refuse_unread(
     request: &Request<'_>,
     snapshot: &Snapshot,
 ) -> Decision {
-    if snapshot.policies.is_silent(Question::Pod) {
+    if snapshot.policies.is_silent(Question::PodWithUnseen) {
         return decision;
     }
     let request = &Request { operation: Operation::Create, old_object: None, ..request.clone() };
@@ -180,10 +184,7 @@ fn join(decision: Decision, judgement: Judgement) -> Decision {
     if judgement == Judgement::default() {
         return decision;
     }
-    let Judgement { findings, not_shown: of_policies, mut policies, exemptions, fired, counts, .. } =
-        judgement;
-    policies.sort();
-    policies.dedup();
+    let Judgement { findings, not_shown: of_policies, policies, exemptions, fired, counts, .. } = judgement;
     let mut seen = Members::default();
     let new = |finding: &Finding| {
         seen.insert((finding.code_name().to_owned(), finding.pointer.clone(), finding.message().into_owned()))

@@ -19,7 +19,19 @@ impl MemoryView {
 impl SecretView {
     /// A reference to a key of a Secret.
     pub fn new((namespace, name): (&str, &str), key: Option<&str>, field: Pointer) -> Self {
-        Self { name: name.to_owned(), namespace: namespace.to_owned(), key: key.map(str::to_owned), field }
+        Self {
+            name: name.to_owned(),
+            namespace: namespace.to_owned(),
+            key: key.map(str::to_owned),
+            field,
+            origin: None,
+        }
+    }
+
+    /// The same, read from this field of another object.
+    #[must_use]
+    pub fn from(self, origin: Pointer) -> Self {
+        Self { origin: Some(origin), ..self }
     }
 }
 

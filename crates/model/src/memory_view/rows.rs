@@ -1,9 +1,10 @@
 //! The rows of a view: for each path its value or the reason why it is unknown, and its place in the object.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::{MemoryView, ViewValue, Why, qualified};
+use super::{InlineView, MemoryView, SecretView, ViewValue, Why, qualified};
+use crate::kind::Kind;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 
@@ -17,6 +18,15 @@ pub struct Row {
     /// The place in the object. The object may lack it.
     place: Option<Pointer>,
     remark: Option<Box<Remark>>,
+    /// The other object that the value is read from.
+    origin: Option<Box<Origin>>,
+}
+
+/// The field of another object that a value is read from. A place in the object itself only names that other one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Origin {
+    kind: &'static Kind,
+    field: Pointer,
 }
 
 /// Where a value comes from that is not in the object itself. Messages about the value end in it; no rule decides by it.
@@ -38,7 +48,8 @@ impl MemoryView {
         match self.rows.iter_mut().find(|row| row.path == path) {
             Some(row) => change(row),
             None => {
-                let mut row = Row { path, value: None, unknown: None, place: None, remark: None };
+                let (value, unknown, place, remark, origin) = (None, None, None, None, None);
+                let mut row = Row { path, value, unknown, place, remark, origin };
                 change(&mut row);
                 self.rows.push(row);
             }
@@ -99,6 +110,56 @@ impl MemoryView {
     /// Notes where the value at a path comes from.
     pub fn set_remark(&mut self, path: &'static str, remark: Remark) {
         self.change(path, |row| row.remark = Some(Box::new(remark)));
+    }
+
+    /// Notes that the value at a path, with all parts of it, is read from this field of an object of another kind.
+    pub fn set_origin(&mut self, path: &'static str, kind: &'static Kind, field: impl Into<Pointer>) {
+        let field = field.into();
+        self.change(path, |row| row.origin = Some(Box::new(Origin { kind, field })));
+    }
+
+    /// The kinds of the other objects that the value at a path, a part of it, or what it is a part of, is read from.
+    pub fn origins<'v>(&'v self, path: &'v str) -> impl Iterator<Item = &'static Kind> + use<'v> {
+        let is_part = |whole: &str, part: &str| {
+            part.strip_prefix(whole).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        };
+        let meets = move |row: &&Row| is_part(row.path, path) || is_part(path, row.path);
+        self.rows.iter().filter(meets).filter_map(|row| Some(row.origin.as_ref()?.kind))
+    }
+
+    /// The kinds of the other objects from which the values at a place of this one are read.
+    pub fn read_at<'v>(&'v self, place: &'v Pointer) -> impl Iterator<Item = &'static Kind> + use<'v> {
+        let of_row = move |row: &Row| {
+            let origin = row.origin.as_ref()?;
+            (self.pointer(row.path) == *place).then_some(origin.kind)
+        };
+        self.rows.iter().filter_map(of_row)
+    }
+
+    /// Puts the fields of an object of this kind in the place of those that name it. Returns these fields.
+    pub fn place_in_origin(&mut self, kind: &Kind) -> BTreeSet<Pointer> {
+        let mut fields = BTreeSet::new();
+        let mut named = BTreeMap::new();
+        for row in &mut self.rows {
+            let Some(origin) = row.origin.as_ref().filter(|origin| origin.kind == kind) else { continue };
+            fields.insert(origin.field.clone());
+            let before = row.place.replace(origin.field.clone());
+            named.insert(row.path, before);
+        }
+        let mut place = |field: &mut Pointer, origin: Option<&Pointer>, path: &str| {
+            let is_named = named.get(path).is_some_and(|before| before.as_ref() == Some(&*field));
+            if let Some(origin) = origin.filter(|_| is_named) {
+                field.clone_from(origin);
+                fields.insert(origin.clone());
+            }
+        };
+        for SecretView { field, origin, .. } in &mut self.secrets {
+            place(field, origin.as_ref(), "secrets");
+        }
+        for InlineView { field, origin, .. } in &mut self.inline {
+            place(field, origin.as_ref(), "inline");
+        }
+        fields
     }
 
     /// Removes all that is known of some paths, besides their places.

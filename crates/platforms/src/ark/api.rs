@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use crate::workloads;
 use memgate_model::family::AggregatedServer;
 use memgate_model::kind::Kind;
-use memgate_model::schema::{Field, METADATA, METADATA_OF_JUDGED, Schema, schema};
+use memgate_model::schema::{Field, LABELS, METADATA, METADATA_OF_JUDGED, Schema, schema};
 use memgate_model::selector::PodSelector;
 use memgate_model::tree::Tree;
 
@@ -98,7 +98,7 @@ const QUERY_SCHEMA: Schema = schema! { open {
 } };
 
 const STATE_QUERY_SCHEMA: Schema = schema! { pruned {
-    "metadata": pruned { "name" "namespace" "deletionTimestamp": text, },
+    "metadata": pruned { "name" "namespace" "deletionTimestamp": text, LABELS, },
     "spec": pruned { "memory": pruned { "name" "namespace": text, }, },
 } };
 

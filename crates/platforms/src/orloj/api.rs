@@ -83,7 +83,7 @@ const MEMORY_SCHEMA: Schema = schema! { open {
 const CLAIM: Field =
     Field::new("memory", schema! { open { "ref": text, "allow": [text], "type" "provider": text, } });
 
-const AGENT_SCHEMA: Schema = schema! { open { "metadata": METADATA, "spec": open { CLAIM, }, } };
+const AGENT_SCHEMA: Schema = schema! { open { "metadata": JUDGED_METADATA, "spec": open { CLAIM, }, } };
 
 const VALIDATED_AGENT_SCHEMA: Schema = schema! { open {
     "metadata": JUDGED_METADATA,

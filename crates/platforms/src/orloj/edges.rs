@@ -31,6 +31,7 @@ pub(crate) static EDGES: [Edge; 6] = [
         .in_home(Home::InText(any_name))
         .of_form(Form::Part)
         .only_if(|site, _| NamespacedName::read(site.text, namespace::DEFAULT).is_valid())
+        .feeding_views()
         .found_by(in_orloj)
         .warns(&EMBEDDING_MISSING, "it is the name of a ModelEndpoint, not of a model"),
     secret(&[&MEMORY], "/spec/auth/secretRef").only_if(is_read),

@@ -237,6 +237,9 @@ fn add_embedding(view: &mut MemoryView, memory: &Memory<'_>, home: &str, state: 
     view.references.push(ReferenceView::new(&MODEL_ENDPOINT, (namespace, name), field, lookup));
     if let Lookup::Found(object) = lookup {
         let ModelEndpoint { default_model, provider, .. } = ModelEndpoint::read(object.tree());
+        view.set_origin("embedding", &MODEL_ENDPOINT, "/spec");
+        view.set_origin("embedding.model", &MODEL_ENDPOINT, "/spec/default_model");
+        view.set_origin("embedding.provider", &MODEL_ENDPOINT, "/spec/provider");
         view.set("embedding", Some(ViewValue::Object));
         view.set("embedding.model", default_model);
         view.set("embedding.provider", Some(provider));

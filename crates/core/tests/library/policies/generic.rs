@@ -75,6 +75,7 @@ fn of_secrets(count: usize, chars: usize) -> MemoryView {
         namespace: "team".to_owned(),
         key: None,
         field: Pointer::new("/spec/headers").index(number).key("name"),
+        origin: None,
     };
     let secrets = (0..count).map(secret).collect();
     MemoryView { secrets, ..MemoryView::new("ark", Role::Memory, "Memory", "team", "notes") }

@@ -30,7 +30,7 @@ pub(super) fn add(
             view.at("endpoint", &place);
             match ServiceRef::read(&source, &namespace).filter(|_| source.field == "serviceRef") {
                 Some(reference) => add_service(view, &reference, &place, state),
-                None => view.endpoint = of_source(&source, &namespace, state),
+                None => view.endpoint = of_source(&source, view, state),
             }
         }
         EffectiveValue::Nothing => view.at("endpoint", place),
@@ -38,13 +38,17 @@ pub(super) fn add(
 }
 
 /// The endpoint from a source other than a Service; `None` for a source of the wrong type.
-fn of_source(source: &ValueSource<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<EndpointView> {
+fn of_source(
+    source: &ValueSource<'_>,
+    view: &mut MemoryView,
+    state: &mut StateReader<'_>,
+) -> Option<EndpointView> {
     if !source.tree.is_object() {
         return None;
     }
     let endpoint = match source.field {
         "secretKeyRef" => EndpointView::unknown(EndpointSource::Secret, Why::EndpointInSecret),
-        "configMapKeyRef" => return Some(of_config_map(source, namespace, state)),
+        "configMapKeyRef" => return Some(of_config_map(source, view, state)),
         // The platform never resolves it.
         "queryParameterRef" => EndpointView::unknown(EndpointSource::Query, Why::EndpointInQuery),
         _ => return None,
@@ -53,13 +57,19 @@ fn of_source(source: &ValueSource<'_>, namespace: &str, state: &mut StateReader<
     Some(endpoint.of(&format!("{name}/{key}")))
 }
 
-fn of_config_map(source: &ValueSource<'_>, namespace: &str, state: &mut StateReader<'_>) -> EndpointView {
+fn of_config_map(
+    source: &ValueSource<'_>,
+    view: &mut MemoryView,
+    state: &mut StateReader<'_>,
+) -> EndpointView {
+    let namespace = view.namespace.clone();
     let (name, key) = (source.text("name").unwrap_or_default(), source.text("key").unwrap_or_default());
-    let map = state.get_if_known(&CONFIG_MAP, namespace, name).found();
+    let map = state.get_if_known(&CONFIG_MAP, &namespace, name).found();
     let value = map.and_then(|map| map.tree().get("data")?.entry(key));
     let from = EndpointSource::ConfigMap;
+    view.set_origin("endpoint", &CONFIG_MAP, Pointer::new("/data").key(key));
     match value {
-        Some(text) => endpoint_view::parse(from, text, namespace, state),
+        Some(text) => endpoint_view::parse(from, text, &namespace, state),
         None => EndpointView::unknown(from, Why::EndpointInConfigMap).of(&format!("{name}/{key}")),
     }
 }
@@ -72,6 +82,7 @@ fn add_service(
     state: &mut StateReader<'_>,
 ) {
     let lookup = reference.look_up(state);
+    view.set_origin("endpoint", &SERVICE, "/spec");
     let number = |service| reference.port_of(service).or_else(|| reference.given_number());
     let number = lookup.found().and_then(number);
     let port = number.and_then(|number| u16::try_from(number).ok());

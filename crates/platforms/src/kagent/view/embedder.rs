@@ -13,7 +13,15 @@ use memgate_primitives::pointer::Pointer;
 
 use super::add_reference;
 use crate::kagent::api::Line;
+use crate::kagent::block::pointer;
 use crate::kagent::embedder::{Destination, Embedder};
+
+/// The fields of a ModelConfig.
+const PROVIDER: &str = "/spec/provider";
+const API_KEY: &[&str] = &["spec", "apiKeySecret"];
+const CA_CERT: &[&str] = &["spec", "tls", "caCertSecretRef"];
+const TOKEN: &[&str] = &["spec", "azureOpenAI", "azureAdToken"];
+const HEADERS: &[&str] = &["spec", "defaultHeaders"];
 
 /// The paths of a view, besides the endpoint, whose values are unknown without the embedder.
 const PATHS: [&str; 4] = ["provider", "embedding", "secrets", "inline"];
@@ -36,6 +44,16 @@ pub(super) fn add(
         return;
     };
     let embedder = Embedder::new(line, found.tree());
+    let endpoint = match embedder.endpoint() {
+        Some(Destination::Written(path, _) | Destination::ConfigMap { path, .. }) => pointer(path),
+        Some(Destination::Derived(_)) | None => Pointer::new(PROVIDER),
+    };
+    view.set_origin("provider", kind, PROVIDER);
+    view.set_origin("endpoint", kind, endpoint);
+    view.set_origin("embedding", kind, PROVIDER);
+    view.set_origin("embedding.model", kind, pointer(embedder.model_path()));
+    view.set_origin("secrets", kind, pointer(API_KEY));
+    view.set_origin("inline", kind, "/spec");
     view.set("embedding", Some(ViewValue::Object));
     view.set("embedding.model", embedder.model());
     view.set("embedding.provider", Some(embedder.provider()));
@@ -53,8 +71,8 @@ fn add_endpoint(
     let (source, text) = match embedder.endpoint() {
         None => return,
         Some(Destination::Derived(url)) => (EndpointSource::Derived, url),
-        Some(Destination::Written(_, text)) => {
-            view.inline.extend(inline_credential(text, field.clone()));
+        Some(Destination::Written(path, text)) => {
+            view.inline.extend(inline_credential(text, field.clone()).map(|it| it.from(pointer(path))));
             // kagent itself adds the scheme for Ollama.
             let lacks_scheme = embedder.provider() == "Ollama" && !text.contains("://");
             let url = if lacks_scheme { format!("http://{text}").into() } else { text.into() };
@@ -71,19 +89,19 @@ fn add_endpoint(
 
 /// Adds the Secrets that a ModelConfig names, and its credentials in clear text.
 fn add_credentials(view: &mut MemoryView, model_config: &Tree, field: &Pointer) {
-    for (name, key) in [
-        (["spec", "apiKeySecret"].as_slice(), ["spec", "apiKeySecretKey"].as_slice()),
-        (&["spec", "tls", "caCertSecretRef"], &["spec", "tls", "caCertSecretKey"]),
-    ] {
-        if let Some(name) = model_config.filled_at(name) {
-            let key = model_config.filled_at(key);
-            view.secrets.push(SecretView::new((&view.namespace, name), key, field.clone()));
+    for (path, key) in
+        [(API_KEY, ["spec", "apiKeySecretKey"].as_slice()), (CA_CERT, &["spec", "tls", "caCertSecretKey"])]
+    {
+        if let Some(name) = model_config.filled_at(path) {
+            let secret = SecretView::new((&view.namespace, name), model_config.filled_at(key), field.clone());
+            view.secrets.push(secret.from(pointer(path)));
         }
     }
-    let token = model_config.filled_at(&["spec", "azureOpenAI", "azureAdToken"]);
-    view.inline.extend(token.map(|token| InlineView::new(field.clone(), token)));
+    let inline = |value: &str, path: &[&str]| InlineView::new(field.clone(), value).from(pointer(path));
+    let token = model_config.filled_at(TOKEN);
+    view.inline.extend(token.map(|token| inline(token, TOKEN)));
     // All headers have the same place, so one of them is enough.
-    let mut headers = model_config.at(&["spec", "defaultHeaders"]).into_iter().flat_map(Tree::keys);
+    let mut headers = model_config.at(HEADERS).into_iter().flat_map(Tree::keys);
     let credential = headers.find(|name| is_credential_name(name));
-    view.inline.extend(credential.map(|name| InlineView::new(field.clone(), name)));
+    view.inline.extend(credential.map(|name| inline(name, HEADERS)));
 }

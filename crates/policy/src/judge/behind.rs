@@ -1,0 +1,303 @@
+//! Judges the stored objects that refer to a written one, by what they read from it.
+//!
+//! Each is judged twice, as it reads the object before the write and after it, and only what is new counts. The finding
+//! is about the written object, at the field from which the value comes.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use memgate_model::finding::Finding;
+use memgate_model::kind::Kind;
+use memgate_model::memory_view::MemoryView;
+use memgate_model::policy::{Exemption, Policies, Policy, Question, Rule};
+use memgate_model::snapshot::Snapshot;
+use memgate_model::state_reader::StateReader;
+use memgate_primitives::pointer::Pointer;
+
+use super::verdict::{Follows, Verdict};
+use super::{Judge, Judgement, Stored, Views};
+use crate::exempt;
+use crate::matching::Candidate;
+use crate::places::Places;
+use crate::selection::{Selection, Subject, select};
+use crate::text::plain_name;
+
+/// The object that is written.
+#[derive(Debug, Clone, Copy)]
+pub struct Written<'w> {
+    /// Its kind.
+    pub kind: &'static Kind,
+    /// Its name.
+    pub name: &'w str,
+    /// Its JSON, as it would be stored.
+    pub text: &'w str,
+}
+
+/// A stored object that refers to the written one, with its views after the write and before it.
+#[derive(Debug)]
+pub struct User<'u> {
+    /// The object.
+    pub subject: Subject<'u>,
+    /// Its views. The place of what it reads from the written object is there.
+    pub views: Views,
+}
+
+impl Written<'_> {
+    /// Whether this is its view.
+    fn is(&self, memory: &MemoryView) -> bool {
+        memory.kind == self.kind.kind && memory.name == self.name
+    }
+}
+
+/// A user, and the policies that match it.
+struct Asked<'u, 'p> {
+    user: &'u User<'u>,
+    selection: Selection<'p>,
+    /// The fields of the written object from which the user has values.
+    fields: BTreeSet<Pointer>,
+}
+
+/// What is new by a rule for one user.
+struct New<'p> {
+    place: Pointer,
+    message: String,
+    follows: Follows,
+    exemption: Option<&'p Exemption>,
+}
+
+/// The first new finding of a rule: whose it is, and how many users have one that is as strict.
+struct First<'p> {
+    asked: usize,
+    of_selection: usize,
+    rule: usize,
+    new: New<'p>,
+    users: usize,
+}
+
+/// Judges all users, which come by kind and name. One finding a rule.
+pub fn judge_users<'p>(
+    users: &mut [User<'_>],
+    written: &Written<'_>,
+    snapshot: &'p Snapshot,
+    state: &mut StateReader<'p>,
+) -> Judgement {
+    let asked = ask(users, written, snapshot, state, Question::Resource);
+    let mut firsts: BTreeMap<(&str, usize), First<'p>> = BTreeMap::new();
+    for (index, one) in asked.iter().enumerate() {
+        one.judge(written, snapshot, state, |of_selection, rule, name, new| {
+            let first = First { asked: index, of_selection, rule, new, users: 1 };
+            let first = match firsts.remove(&(name, rule)) {
+                Some(known) if is_stricter(&first.new.follows, &known.new.follows) => first,
+                Some(known) if !is_stricter(&known.new.follows, &first.new.follows) => {
+                    First { users: known.users + 1, ..known }
+                }
+                known => known.unwrap_or(first),
+            };
+            firsts.insert((name, rule), first);
+        });
+    }
+    if state.budget().has_ended() {
+        return refuse(&asked, written, "cannot be judged: the objects that use it are too large");
+    }
+    let places = Places::of(written.text);
+    let mut judgement = Judgement::default();
+    for one in &asked {
+        judgement.policies.extend(one.selection.policies.iter().map(|(policy, _)| policy.name.clone()));
+    }
+    for First { asked: index, of_selection, rule, new, users } in firsts.into_values() {
+        let one = asked.get(index);
+        let found = one.and_then(|one| Some((one, one.selection.policies.get(of_selection)?)));
+        let Some((one, (policy, matches))) = found else { continue };
+        let Some(rule) = policy.rules.get(rule) else { continue };
+        let candidate = one.selection.candidate(&one.user.subject);
+        let verdict = Verdict::new(policy, rule, *matches, one.user.subject.occasion, &candidate);
+        let New { place, message, follows, exemption } = new;
+        let more = if users > 1 { format!(" and {} more", users - 1) } else { String::new() };
+        let user = format!(" ({} {})", one.user.subject.kind, plain_name(candidate.name));
+        judgement.exemptions.extend(follows.about.exemption.as_ref().map(|exemption| exemption.name.clone()));
+        judgement.fired.push(rule.about.clone());
+        judgement.add(verdict.told(follows, &places.nearest(&place), &(message + &user + &more), exemption));
+    }
+    judgement
+}
+
+/// What is said where more objects than are looked at refer to the written one: by each policy that could match them, the
+/// first of its strictest rules that reads a value from it. `some` has one object of each kind.
+pub fn refuse_many<'p>(
+    some: &mut [User<'_>],
+    written: &Written<'_>,
+    most: usize,
+    snapshot: &'p Snapshot,
+    state: &mut StateReader<'p>,
+) -> Judgement {
+    let asked = ask(some, written, snapshot, state, Question::Users);
+    refuse(&asked, written, &format!("cannot be judged: more than {most} objects use it"))
+}
+
+fn refuse(asked: &[Asked<'_, '_>], written: &Written<'_>, message: &str) -> Judgement {
+    let places = Places::of(written.text);
+    let mut strictest: BTreeMap<&str, (_, Finding)> = BTreeMap::new();
+    for Asked { user, selection, fields } in asked {
+        let candidate = selection.candidate(&user.subject);
+        for (policy, matches) in &selection.policies {
+            let reads = policy.rules.iter().filter(|rule| reads_from(rule, &user.views.new, written));
+            let verdicts =
+                reads.map(|rule| Verdict::new(policy, rule, *matches, user.subject.occasion, &candidate));
+            let Some(verdict) = verdicts.min_by_key(|verdict| Reverse(verdict.action)) else { continue };
+            let finding = verdict.finding(&places.nearest(&first_of(fields)), message, false);
+            let Some(finding) = finding else { continue };
+            let is_known = strictest.get(&*policy.name).is_some_and(|(action, _)| *action >= verdict.action);
+            if !is_known {
+                strictest.insert(&policy.name, (verdict.action, finding));
+            }
+        }
+    }
+    let mut judgement = Judgement::default();
+    for (policy, (_, finding)) in strictest {
+        judgement.policies.push(policy.to_owned());
+        judgement.add(finding);
+    }
+    judgement
+}
+
+/// The users for which policies match, with views whose places are in the written object.
+fn ask<'u, 'p>(
+    users: &'u mut [User<'_>],
+    written: &Written<'_>,
+    snapshot: &'p Snapshot,
+    state: &mut StateReader<'p>,
+    question: Question,
+) -> Vec<Asked<'u, 'p>> {
+    let mut asked = Vec::new();
+    for user in users {
+        let Some(mut selection) = select(&user.subject, snapshot, state, question) else { continue };
+        let mut fields = BTreeSet::new();
+        for view in [Some(&mut user.views.new), user.views.old.as_mut()].into_iter().flatten() {
+            selection.complete(&user.subject, view);
+            fields.extend(view.place_in_origin(written.kind));
+            for source in &mut view.sources {
+                fields.extend(source.view.place_in_origin(written.kind));
+            }
+        }
+        let homes = user.views.new.sources.iter().map(|source| source.view.namespace.as_str());
+        selection.look_up(homes, state);
+        asked.push(Asked { user, selection, fields });
+    }
+    asked
+}
+
+/// Whether a rule judges something that this view, or that of a memory which it uses, has from the written object.
+fn reads_from(rule: &Rule, view: &MemoryView, written: &Written<'_>) -> bool {
+    if !rule.roles.contains(&view.role) {
+        return false;
+    }
+    let mut paths = rule.check.paths();
+    if let Some(when) = &rule.when {
+        paths.extend(when.backends.as_ref().map(|_| "backend"));
+        paths.extend(when.providers.as_ref().map(|_| "provider"));
+    }
+    let has_read =
+        |view: &MemoryView| paths.iter().any(|path| view.origins(path).any(|it| it == written.kind));
+    let mut sources = view.sources.iter().map(|source| &source.view);
+    rule.own.contains(&view.role) && has_read(view)
+        || rule.by_sources.contains(&view.role)
+            && sources.any(|memory| written.is(memory) || has_read(memory))
+}
+
+impl<'p> Asked<'_, 'p> {
+    /// Finds what is new by each rule: given with the number of the policy, that of the rule, and the policy's name.
+    fn judge(
+        &self,
+        written: &Written<'_>,
+        snapshot: &'p Snapshot,
+        state: &StateReader<'p>,
+        mut add: impl FnMut(usize, usize, &'p str, New<'p>),
+    ) {
+        let Self { user: User { subject, views }, selection, .. } = self;
+        let budget = state.budget();
+        let judge = Judge {
+            subject,
+            snapshot,
+            selection,
+            views,
+            budget,
+            nearest: &Pointer::clone,
+            changes: &|| true,
+            in_memory: true,
+        };
+        for (of_selection, (policy, matches)) in selection.policies.iter().enumerate() {
+            let policy: &'p Policy = policy;
+            for (index, rule) in policy.rules.iter().enumerate().take_while(|_| !budget.has_ended()) {
+                let reads = |view: &MemoryView| reads_from(rule, view, written);
+                if !reads(&views.new) && !views.old.as_ref().is_some_and(reads) {
+                    continue;
+                }
+                let candidate = selection.candidate(subject);
+                let verdict = Verdict::new(policy, rule, *matches, subject.occasion, &candidate);
+                if !verdict.counts() {
+                    continue;
+                }
+                if let Some(new) =
+                    self.new_by((policy, rule), &verdict, (&judge, &snapshot.policies), written)
+                {
+                    add(of_selection, index, &policy.name, new);
+                }
+            }
+        }
+    }
+
+    /// The strictest new finding of a rule, and of equals the first.
+    fn new_by(
+        &self,
+        (policy, rule): (&Policy, &Rule),
+        verdict: &Verdict<'_>,
+        (judge, policies): (&Judge<'_>, &'p Policies),
+        written: &Written<'_>,
+    ) -> Option<New<'p>> {
+        let stored = Stored::of(judge.stored(rule));
+        let Subject { family, object, occasion, .. } = *judge.subject;
+        let exemption = |candidate: &Candidate<'_>, labels: &BTreeMap<String, String>| {
+            exempt::find(policies, (policy, rule), (candidate, labels), occasion.now, judge.budget)
+        };
+        let own = exemption(&judge.selection.candidate(judge.subject), object.labels());
+        let mut strictest: Option<New<'p>> = None;
+        for part in judge.outcomes(rule, &judge.views.new, judge.views.old.as_ref()) {
+            let of_memory = part
+                .memory
+                .and_then(|memory| exemption(&Candidate::of_memory(memory, family.name), &memory.labels));
+            let longest = own.into_iter().chain(of_memory).min_by(|one, other| exempt::order(one, other));
+            let is_written = part.memory.is_some_and(|memory| written.is(memory));
+            let is_read = |place: &Pointer| is_written || self.fields.contains(place);
+            let counts = |place: &Pointer| rule.when.is_some() || is_read(place);
+            let violations = part.outcome.violations.into_iter().filter(|it| {
+                let mut places = it.others.iter().chain([it]).map(|it| &it.pointer);
+                places.any(counts) && !stored.has(it)
+            });
+            let mut found: Vec<_> =
+                violations.map(|it| (it.pointer, it.message + &it.remark, None)).collect();
+            let unknowns = part.outcome.unknowns.into_iter();
+            let unknowns = unknowns.filter(|it| counts(&it.pointer) && !stored.has_unknown(it));
+            found.extend(
+                unknowns.map(|it| (it.pointer, format!("cannot be judged: {}", it.why), Some(it.why))),
+            );
+            for (place, message, why) in found {
+                let Some(follows) = verdict.follows(why.as_ref(), false, longest) else { continue };
+                if strictest.as_ref().is_none_or(|known| is_stricter(&follows, &known.follows)) {
+                    let place = if is_read(&place) { place } else { first_of(&self.fields) };
+                    strictest = Some(New { place, message, follows, exemption: longest });
+                }
+            }
+        }
+        strictest
+    }
+}
+
+/// A field of the written object from which a user has values.
+fn first_of(fields: &BTreeSet<Pointer>) -> Pointer {
+    fields.first().map_or_else(|| Pointer::new("/spec"), Clone::clone)
+}
+
+/// Whether more follows from the one than from the other.
+fn is_stricter(one: &Follows, other: &Follows) -> bool {
+    one.severity > other.severity
+}
