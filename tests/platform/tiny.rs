@@ -40,6 +40,7 @@ pub(crate) static FAMILY: Family = Family {
         adds_containers: false,
     },
     validation: Validation::STRICT,
+    meanings: &[],
     edges: &edges::EDGES,
     by_memory: &edges::BY_MEMORY,
     codes: &codes::ALL,

@@ -22,7 +22,7 @@ mod unknown_fields;
 pub mod views;
 
 use crate::patch::Patch;
-use memgate_model::change::{is_metadata_only_update, only_lets_go};
+use memgate_model::change::{keeps_meaning, only_lets_go};
 use memgate_model::decision::{Decision, FamilyShare, NotShown};
 use memgate_model::edit::Edit;
 use memgate_model::family::{Family, Subject};
@@ -102,11 +102,11 @@ fn decide_resource(
         Ok(object) => object,
         Err(reason) => return Decision::pass(reason),
     };
-    if only_lets_go(request) {
+    if only_lets_go(family.meanings, request) {
         return Decision::pass(Reason::Deleting);
     }
     // Policies judge an update that the family skips.
-    let policies_only = family.validation.changes_only && is_metadata_only_update(request);
+    let policies_only = family.validation.changes_only && keeps_meaning(family.meanings, request);
     if policies_only && snapshot.policies.is_empty() {
         return Decision::pass(Reason::NotJudged);
     }

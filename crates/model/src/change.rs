@@ -1,28 +1,52 @@
-//! Compares the old and the new object of an update: whether the update changes fields that users write, and whether it
-//! only lets an object go that is being deleted.
+//! Compares the old and the new object of an update: whether the update changes what the object means to its platform,
+//! and whether it only lets an object go that is being deleted.
+
+use std::collections::BTreeSet;
 
 use serde_json::value::RawValue;
 
 use crate::digest;
-use crate::kind::NAMESPACE;
+use crate::kind::{Kind, NAMESPACE};
 use crate::request::{Operation, Request};
-use crate::view::{self, Annotations, Text, view};
+use crate::view::{self, Text, Texts, view};
+
+/// The labels and annotations of some kinds that mean something to their platform, as the spec does.
+#[derive(Debug, Clone, Copy)]
+pub struct Meaning {
+    /// The kinds.
+    pub kinds: &'static [&'static Kind],
+    /// Their labels that mean something.
+    pub labels: Keys,
+    /// Their annotations that mean something.
+    pub annotations: Keys,
+}
+
+/// The entries of a map that mean something, by their keys.
+#[derive(Debug, Clone, Copy)]
+pub enum Keys {
+    /// None.
+    None,
+    /// All.
+    All,
+    /// Those with one of these keys.
+    These(&'static [&'static str]),
+    /// Those whose keys begin with this text.
+    StartingWith(&'static str),
+}
+
+impl Keys {
+    /// Whether the entry with this key means something.
+    fn contain(self, key: &str) -> bool {
+        match self {
+            Self::None => false,
+            Self::All => true,
+            Self::These(keys) => keys.contains(&key),
+            Self::StartingWith(start) => key.starts_with(start),
+        }
+    }
+}
 
 view! {
-    /// The parts of an object that users write and memgate reads, unparsed.
-    UserFields {
-        /// The metadata.
-        metadata: AnnotatedMetadata<'a> = "metadata",
-        /// The spec, unread.
-        spec: &'a RawValue = "spec",
-    }
-
-    /// The metadata of an object.
-    AnnotatedMetadata {
-        /// The annotations that memgate reads.
-        annotations: Annotations<'a> = "annotations",
-    }
-
     /// The parts of an object that say what it is for as long as it exists, unparsed.
     LastingFields {
         /// Who it is.
@@ -42,45 +66,59 @@ view! {
     }
 }
 
-/// Whether this is an update of an object that is being deleted which leaves its spec as it was, or the labels and
-/// annotations of a Namespace, compared as JSON: that of a controller that removes a finalizer. Any other update of such
-/// an object is judged, since it exists until its last finalizer is gone. What cannot be read counts as changed.
-pub fn only_lets_go(request: &Request<'_>) -> bool {
-    let (Operation::Update, Some(new), Some(old)) = (request.operation, request.object, request.old_object)
-    else {
-        return false;
-    };
-    let Ok(old) = view::read::<LastingFields<'_>>(old) else { return false };
-    let stored = old.metadata.unwrap_or_default();
-    if stored.deletion_timestamp.is_none() {
-        return false;
-    }
-    let Ok(new) = view::read::<LastingFields<'_>>(new) else { return false };
-    if (&*request.group, &*request.kind) != (NAMESPACE.group, NAMESPACE.kind) {
-        return is_same(new.spec, old.spec);
-    }
-    let sent = new.metadata.unwrap_or_default();
-    is_same(sent.labels, stored.labels) && is_same(sent.annotations, stored.annotations)
+/// Whether memgate judges the spec of objects of this kind. That of a Namespace has only finalizers.
+pub fn judges_spec(kind: &str) -> bool {
+    kind != NAMESPACE.kind
 }
 
-/// Whether an update leaves the spec and memgate's annotations unchanged, compared as JSON. Controllers
-/// send such updates to write finalizers, labels or a status. An object that cannot be read counts as
-/// changed.
-pub fn is_metadata_only_update(request: &Request<'_>) -> bool {
-    let (Operation::Update, Some(new), Some(old)) = (request.operation, request.object, request.old_object)
-    else {
-        return false;
-    };
-    keeps_what_is_read(new, old)
+/// Whether this is an update of an object that is being deleted which leaves alone what the object means: that of a
+/// controller that removes a finalizer. Any other update of such an object is judged, since it exists until its last
+/// finalizer is gone.
+pub fn only_lets_go(meanings: &[Meaning], request: &Request<'_>) -> bool {
+    let Some([new, old]) = versions(request) else { return false };
+    let Ok(stored) = view::read::<LastingFields<'_>>(old) else { return false };
+    let is_going = stored.metadata.is_some_and(|metadata| metadata.deletion_timestamp.is_some());
+    is_going && !meaning_changed(&request.kind, meanings, new, old)
 }
 
-/// Whether two objects have the same spec and the same annotations of memgate, compared as JSON. One that cannot be read
-/// counts as another.
-pub fn keeps_what_is_read(new: &str, old: &str) -> bool {
-    let (Ok(new), Ok(old)) = (view::read::<UserFields<'_>>(new), view::read::<UserFields<'_>>(old)) else {
+/// Whether this is an update that leaves alone what the object means. Controllers send such updates to write finalizers,
+/// other labels or a status.
+pub fn keeps_meaning(meanings: &[Meaning], request: &Request<'_>) -> bool {
+    versions(request).is_some_and(|[new, old]| !meaning_changed(&request.kind, meanings, new, old))
+}
+
+/// Whether two versions of an object of a platform's kind differ in their spec, or in a label or annotation that means something, compared as
+/// JSON. What cannot be read counts as changed.
+pub fn meaning_changed(kind: &str, meanings: &[Meaning], new: &str, old: &str) -> bool {
+    let [Ok(new), Ok(old)] = [new, old].map(view::read::<LastingFields<'_>>) else { return true };
+    if judges_spec(kind) && !is_same(new.spec, old.spec) {
+        return true;
+    }
+    let [new, old] = [new, old].map(|object| object.metadata.unwrap_or_default());
+    let is_it = |meaning: &&Meaning| meaning.kinds.iter().any(|known| known.kind == kind);
+    meanings.iter().filter(is_it).any(|meaning| {
+        differ(meaning.labels, new.labels, old.labels)
+            || differ(meaning.annotations, new.annotations, old.annotations)
+    })
+}
+
+/// Both objects of an update.
+fn versions<'r>(request: &Request<'r>) -> Option<[&'r str; 2]> {
+    let (new, old) = request.object.zip(request.old_object)?;
+    (request.operation == Operation::Update).then_some([new, old])
+}
+
+/// Whether two maps differ in an entry with one of these keys. A map that is absent is empty.
+fn differ(keys: Keys, new: Option<&RawValue>, old: Option<&RawValue>) -> bool {
+    if matches!(keys, Keys::None) || new.map(RawValue::get) == old.map(RawValue::get) {
         return false;
+    }
+    let [Ok(new), Ok(old)] = [new, old].map(|map| view::read::<Texts<'_>>(map.map_or("{}", RawValue::get)))
+    else {
+        return true;
     };
-    is_same(new.spec, old.spec) && annotations(new) == annotations(old)
+    let all: BTreeSet<&str> = new.keys().chain(old.keys()).filter(|key| keys.contain(key)).collect();
+    all.into_iter().any(|key| new.get(key) != old.get(key))
 }
 
 /// Whether both are the same as JSON.
@@ -93,46 +131,59 @@ fn is_same(new: Option<&RawValue>, old: Option<&RawValue>) -> bool {
     }
 }
 
-fn annotations(fields: UserFields<'_>) -> Annotations<'_> {
-    fields.metadata.and_then(|metadata| metadata.annotations).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::Occasion;
+    use crate::schema::METADATA;
 
-    fn keeps(old: &str, new: &str) -> bool {
-        is_metadata_only_update(&Request {
-            operation: Operation::Update,
-            group: "".into(),
-            version: "v1".into(),
-            kind: "Thing".into(),
-            subresource: "".into(),
-            namespace: "".into(),
-            name: "".into(),
-            object: Some(new),
-            old_object: Some(old),
-            occasion: Occasion::default(),
-            read_pod: None,
-            cancelled: None,
-        })
+    static THING: Kind = Kind::new(("example.com", "v1"), "Thing", "things", METADATA);
+    static OF_THINGS: [Meaning; 1] = [Meaning {
+        kinds: &[&THING],
+        labels: Keys::These(&["a", "b"]),
+        annotations: Keys::StartingWith("x/"),
+    }];
+    static OF_NAMESPACES: [Meaning; 1] =
+        [Meaning { kinds: &[&NAMESPACE], labels: Keys::All, annotations: Keys::None }];
+
+    #[test]
+    fn compares_what_means_something_as_json() {
+        let meanings = &OF_THINGS;
+        let changed = |kind: &str, new: &str, old: &str| {
+            let one = meaning_changed(kind, meanings, new, old);
+            assert_eq!(meaning_changed(kind, meanings, old, new), one, "{new} {old}");
+            one
+        };
+        let old = r#"{"metadata":{"labels":{"a":"1","o":"1"},"annotations":{"x/y":"1","o":"1"}},"spec":{"a":1,"b":[2]}}"#;
+        let same = r#"{"spec":{"b":[2],"a":1},"metadata":{"annotations":{"x\u002fy":"1"},"labels":{"o":"2","a":"1"}}}"#;
+        assert!(!changed("Thing", same, old));
+        for metadata in [
+            r#"{"labels":{"a":"2"},"annotations":{"x/y":"1"}}"#,
+            r#"{"labels":{"a":"1","b":""},"annotations":{"x/y":"1"}}"#,
+            r#"{"annotations":{"x/y":"1"}}"#,
+            r#"{"labels":{"a":"1"},"annotations":{"x/y":"1","x/z":""}}"#,
+            r#"{"labels":{"a":"1"},"annotations":{}}"#,
+            r#"{"labels":{"a":"1"},"annotations":[]}"#,
+            "null",
+        ] {
+            let new = format!(r#"{{"metadata":{metadata},"spec":{{"a":1,"b":[2]}}}}"#);
+            assert!(changed("Thing", &new, old), "{metadata}");
+            assert!(!changed("Other", &new, old), "{metadata}");
+        }
+        assert!(changed("Other", r#"{"spec":{"a":1,"b":[2],"c":0}}"#, old));
+        assert!(changed("Other", "{}", old));
+        assert!(changed("Other", "", old));
     }
 
     #[test]
-    fn compares_as_json() {
-        let old = r#"{"metadata":{"labels":{"a":"1"},"annotations":{"memgate.dev/x":"1","o":"1"}},"spec":{"a":1,"b":[2]}}"#;
-        let reordered =
-            r#"{"spec":{"b":[2],"a":1},"metadata":{"annotations":{"o":"2","memgate.dev/x":"1"}}}"#;
-        assert!(keeps(old, reordered));
-        for changed in [
-            r#"{"metadata":{"annotations":{"memgate.dev/x":"2"}},"spec":{"a":1,"b":[2]}}"#,
-            r#"{"metadata":{"annotations":{"memgate.dev/x":"1"}},"spec":{"a":1,"b":[2],"c":0}}"#,
-            r#"{"metadata":{},"spec":{"a":1,"b":[2]}}"#,
-            r#"{"metadata":{"annotations":{"memgate.dev/x":"1"}}}"#,
-            r#"{"metadata":{"annotations":[]},"spec":{"a":1,"b":[2]}}"#,
-        ] {
-            assert!(!keeps(old, changed), "{changed}");
-        }
+    fn all_of_a_namespace_but_its_spec_means_something() {
+        let meanings = &OF_NAMESPACES;
+        let bare = r#"{"metadata":{},"spec":{"finalizers":["kubernetes"]}}"#;
+        assert!(!meaning_changed(
+            "Namespace",
+            meanings,
+            bare,
+            r#"{"metadata":{"labels":{},"annotations":{"a":"1"}}}"#
+        ));
+        assert!(meaning_changed("Namespace", meanings, bare, r#"{"metadata":{"labels":{"a":"1"}}}"#));
     }
 }

@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::cel::{CelDefault, CelTable, NotInCel};
 use crate::cel_view::CelView;
+use crate::change::{Meaning, meaning_changed};
 use crate::edge::Edge;
 use crate::edit::Edit;
 use crate::event::InvolvedObject;
@@ -42,6 +43,9 @@ pub struct Family {
     pub pods: Pods,
     /// When the platform's resources are validated, and how strictly.
     pub validation: Validation,
+    /// The labels and annotations that mean something to the platform, as the spec does. Match conditions, decisions,
+    /// the ratchet and exported policies read them here.
+    pub meanings: &'static [Meaning],
     /// What its objects refer to.
     pub edges: &'static [Edge],
     /// Finds its objects by the memory that they use, with the keys of [`memory_used`](crate::edge::memory_used).
@@ -377,6 +381,12 @@ impl Family {
         let of_group =
             |(group, kinds): &'static OtherKinds| kinds.split_whitespace().map(|kind| (*group, kind));
         self.kinds.others.iter().flat_map(of_group)
+    }
+
+    /// Whether two versions of an object of this kind, in JSON, differ in their spec, or in a label or annotation that
+    /// means something to the platform.
+    pub fn meaning_changed(&self, kind: &str, new: &str, old: &str) -> bool {
+        meaning_changed(kind, self.meanings, new, old)
     }
 
     /// Whether policies may fill a field of this kind.

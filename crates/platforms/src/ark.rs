@@ -45,6 +45,7 @@ pub static FAMILY: Family = Family {
         ..Pods::NONE
     },
     validation: Validation { ratchets: true, ..Validation::STRICT },
+    meanings: &[],
     edges: &edges::EDGES,
     by_memory: &edges::BY_MEMORY,
     codes: &codes::ALL,

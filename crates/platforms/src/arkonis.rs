@@ -52,6 +52,7 @@ pub static FAMILY: Family = Family {
         ],
         ..Validation::STRICT
     },
+    meanings: &[],
     edges: &edges::EDGES,
     by_memory: &edges::BY_MEMORY,
     codes: &codes::ALL,

@@ -64,6 +64,7 @@ pub static FAMILY: Family = Family {
         ..Pods::NONE
     },
     validation: Validation { fails_open: true, changes_only: true, reads: READS, ..Validation::STRICT },
+    meanings: &[],
     edges: &edges::EDGES,
     by_memory: &edges::BY_MEMORY,
     codes: &codes::ALL,

@@ -59,6 +59,7 @@ pub static FAMILY: Family = Family {
         ],
         ..Validation::STRICT
     },
+    meanings: &api::MEANINGS,
     edges: &edges::EDGES,
     by_memory: &edges::BY_MEMORY,
     codes: &codes::ALL,

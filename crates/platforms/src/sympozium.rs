@@ -93,6 +93,7 @@ pub static FAMILY: Family = Family {
         ..Pods::NONE
     },
     validation: Validation { open_kinds: &api::SESSIONS, reads: READS, ..Validation::STRICT },
+    meanings: &api::MEANINGS,
     edges: &edges::EDGES,
     by_memory: &edges::BY_MEMORY,
     codes: &codes::ALL,

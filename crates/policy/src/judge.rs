@@ -13,7 +13,6 @@ use std::sync::Arc;
 
 use crate::codes::INVALID;
 use memgate_model::cel_view::CelView;
-use memgate_model::change::keeps_what_is_read;
 use memgate_model::decision::NotShown;
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::kind::Kind;
@@ -173,7 +172,9 @@ fn not_judged(subject: &Subject<'_>, selection: &Selection<'_>, stop: &Stop) -> 
     if subject.kind == "Pod" {
         return Judgement::default();
     }
-    let is_stored = subject.old.is_some_and(|old| keeps_what_is_read(subject.object.text, old.text));
+    let is_stored = subject
+        .old
+        .is_some_and(|old| !subject.family.meaning_changed(subject.kind, subject.object.text, old.text));
     let counts = |rule: &Rule| rule.roles.iter().any(|it| *it != Role::Pod);
     strictest_of_each(subject, selection, counts, |verdict| {
         let is_stored = is_stored && verdict.ratchets(subject.operation);

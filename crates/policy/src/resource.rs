@@ -39,7 +39,7 @@ pub fn decide(
     if !writes || !request.subresource.is_empty() {
         return (Decision::pass(Reason::NotJudged), None);
     }
-    if only_lets_go(request) {
+    if only_lets_go(&[], request) {
         return (Decision::pass(Reason::Deleting), None);
     }
     let old = request.old_object.filter(|_| request.operation == Operation::Update);

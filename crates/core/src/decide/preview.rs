@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use serde_json::value::RawValue;
 
 use crate::patch::apply::apply;
-use memgate_model::change::is_metadata_only_update;
+use memgate_model::change::keeps_meaning;
 use memgate_model::claim_volumes::{self, ClaimVolumes};
 use memgate_model::decision::{Decision, NotShown};
 use memgate_model::finding::{Finding, Severity};
@@ -40,7 +40,7 @@ view! {
 
 pub(super) fn decide(workload: &Workload, request: &Request<'_>, snapshot: &Snapshot) -> Decision {
     let writes = matches!(request.operation, Operation::Create | Operation::Update);
-    if !writes || !request.subresource.is_empty() || is_metadata_only_update(request) {
+    if !writes || !request.subresource.is_empty() || keeps_meaning(&[], request) {
         return Decision::pass(Reason::NotJudged);
     }
     let Some(Ok(parts)) = request.object.map(|object| workload.read(object)) else {

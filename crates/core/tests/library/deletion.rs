@@ -1,5 +1,6 @@
-//! Objects that a finalizer keeps after their deletion, of every kind that is judged: a new spec is judged as ever, and
-//! an update that leaves the spec alone is not judged at all. Both with the objects of all case files.
+//! Objects that a finalizer keeps after their deletion, of every kind that is judged: a new spec, and new metadata that
+//! means something, are judged as ever, and an update that leaves both alone is not judged at all. With the objects of
+//! all case files.
 
 #![expect(clippy::expect_used, clippy::indexing_slicing, reason = "a test stops where something is wrong")]
 
@@ -40,13 +41,48 @@ fn stamped(object: &Value, finalizers: &Value) -> Value {
     object
 }
 
+/// The metadata that means something to a platform: the group and kinds, and keys of labels and annotations. A key that
+/// ends in `*` is a prefix.
+const MEANT: [(&str, &[&str], &[&str], &[&str]); 4] = [
+    ("orloj.dev/", &["Memory", "Agent", "ModelEndpoint"], &[], &["orloj.dev/target-namespace"]),
+    (
+        "sympozium.ai/",
+        &["Agent", "AgentRun", "SympoziumInstance"],
+        &[
+            "sympozium.ai/ensemble", "sympozium.ai/persona-pack", "sympozium.ai/agent-config",
+            "sympozium.ai/persona", "sympozium.ai/source",
+        ],
+        &["memgate.dev/memory-mode"],
+    ),
+    ("core.orka.ai/", &["Agent", "Task"], &[], &["memgate.dev/orka-*"]),
+    ("v1", &["Namespace"], &["*"], &["*"]),
+];
+
+/// The labels and annotations of an object that mean something, by the map.
+fn meant(object: &Value) -> [(&'static str, &'static [&'static str]); 2] {
+    let of = |field: &str| object[field].as_str().unwrap_or_default();
+    let it = MEANT
+        .iter()
+        .find(|(group, kinds, ..)| of("apiVersion").starts_with(group) && kinds.contains(&of("kind")));
+    let (labels, annotations) =
+        it.map_or_else(Default::default, |(.., labels, annotations)| (*labels, *annotations));
+    [("labels", labels), ("annotations", annotations)]
+}
+
+/// Those entries of one map.
+fn entries(object: &Value, (map, keys): (&str, &[&str])) -> Value {
+    let fits = |key: &str| {
+        keys.iter().any(|it| it.strip_suffix('*').map_or(*it == key, |start| key.starts_with(start)))
+    };
+    let all = object["metadata"][map].as_object().into_iter().flatten();
+    all.filter(|(key, _)| fits(key)).map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
 /// What an object means: the parts of which a change is judged. A field that is null is not there.
-fn meaning(object: &Value) -> [Value; 2] {
-    if object["kind"] == "Namespace" {
-        ["labels", "annotations"].map(|field| without_nulls(&object["metadata"][field]))
-    } else {
-        [without_nulls(&object["spec"]), Value::Null]
-    }
+fn meaning(object: &Value) -> [Value; 3] {
+    let [labels, annotations] = meant(object).map(|keys| entries(object, keys));
+    let spec = if object["kind"] == "Namespace" { Value::Null } else { without_nulls(&object["spec"]) };
+    [spec, labels, annotations]
 }
 
 fn without_nulls(value: &Value) -> Value {
@@ -70,9 +106,42 @@ fn blank(object: &Value) -> Value {
     blank
 }
 
+/// The same object with the metadata that means something, and no other.
+fn relabelled(object: &Value) -> Value {
+    let mut relabelled = object.clone();
+    for (keys, other) in
+        meant(object).into_iter().zip([json!({"team": "other"}), json!({"example.com/note": "any"})])
+    {
+        if !keys.1.contains(&"*") {
+            let mut left = entries(object, keys);
+            left.as_object_mut().expect("a map").extend(other.as_object().cloned().unwrap_or_default());
+            relabelled["metadata"][keys.0] = left;
+        }
+    }
+    relabelled
+}
+
+/// The object with another value, and without one, for each key that means something.
+fn otherwise_labelled(object: &Value) -> Vec<Value> {
+    let mut all = Vec::new();
+    for (map, keys) in meant(object) {
+        for key in keys {
+            let key = key.replace("orka-*", "orka-memory-context").replace('*', "team");
+            let mut changed = object.clone();
+            changed["metadata"][map][&key] = json!("other");
+            all.push(changed.clone());
+            if let Some(map) = changed["metadata"][map].as_object_mut() {
+                map.remove(&key);
+            }
+            all.push(changed);
+        }
+    }
+    all
+}
+
 #[test]
-fn only_updates_that_leave_the_spec_alone_are_passed_over() {
-    let (mut judged, mut left_alone) = (BTreeSet::new(), BTreeSet::new());
+fn only_updates_that_leave_the_meaning_alone_are_passed_over() {
+    let [mut judged, mut by_metadata, mut left_alone] = [const { BTreeSet::new() }; 3];
     let held = json!(["example.com/hold", "example.com/more"]);
     for (file, case) in cases().expect("cases") {
         let Some(object) = &case.object else { continue };
@@ -92,8 +161,11 @@ fn only_updates_that_leave_the_spec_alone_are_passed_over() {
 
         // On CREATE the timestamp means nothing.
         assert_eq!(decided(&case, &going, None), decided(&case, &object, None), "{case_name}: create");
-        // A new spec is judged as if nothing went.
-        if meaning(&object) != meaning(&old) {
+        // A new spec, or new metadata that means something, is judged as if nothing went.
+        for old in otherwise_labelled(&object).into_iter().chain([old]) {
+            if meaning(&object) == meaning(&old) {
+                continue;
+            }
             let (mut object, mut old) = (object.clone(), old.clone());
             for each in [&mut object, &mut old] {
                 each["metadata"]["deletionTimestamp"].take();
@@ -101,17 +173,16 @@ fn only_updates_that_leave_the_spec_alone_are_passed_over() {
             }
             let usual = decided(&case, &object, Some(&old));
             let of_going = decided(&case, &going, Some(&stamped(&old, &held)));
-            assert_eq!(of_going, usual, "{case_name}: a new spec");
+            assert_eq!(of_going, usual, "{case_name}: changed from {old}");
             if !usual.0.is_empty() {
                 judged.insert(kind.clone());
+                if object["spec"] == old["spec"] {
+                    by_metadata.insert(kind.clone());
+                }
             }
         }
         // The same one is not, whatever is wrong with it.
-        let mut relabelled = stamped(&object, &json!([]));
-        if object["kind"] != "Namespace" {
-            relabelled["metadata"]["labels"] = json!({"team": "other"});
-            relabelled["metadata"]["annotations"] = json!({"example.com/note": "any"});
-        }
+        let relabelled = stamped(&relabelled(&object), &json!([]));
         let let_go = decided(&case, &relabelled, Some(&stamped(&object, &held)));
         assert_eq!(let_go, Default::default(), "{case_name}: only the finalizers");
         left_alone.insert(kind);
@@ -124,4 +195,16 @@ fn only_updates_that_leave_the_spec_alone_are_passed_over() {
     let unseen = |seen: &BTreeSet<String>| names.difference(seen).cloned().collect::<Vec<_>>();
     assert_eq!(unseen(&left_alone), Vec::<String>::new(), "no case is about these");
     assert_eq!(unseen(&judged), Vec::<String>::new(), "no case says anything of these");
+    let of_metadata =
+        MEANT.iter().flat_map(|(group, kinds, ..)| kinds.iter().map(move |kind| (*group, *kind)));
+    let unseen: Vec<_> = of_metadata
+        .filter(|(_, kind)| !WITHOUT.contains(kind))
+        .filter(|(group, kind)| {
+            let is_it = |seen: &String| {
+                seen.starts_with(&format!("\"{group}")) && seen.ends_with(&format!(" \"{kind}\""))
+            };
+            !by_metadata.iter().any(is_it)
+        })
+        .collect();
+    assert_eq!(unseen, [], "no change of their metadata is judged");
 }

@@ -1,6 +1,7 @@
 //! The family's kinds, and the fields that memgate reads of them.
 
-use memgate_model::kind::Kind;
+use memgate_model::change::{Keys, Meaning};
+use memgate_model::kind::{Kind, NAMESPACE};
 use memgate_model::schema::{Field, METADATA, METADATA_WITH_ANNOTATIONS, Schema, schema};
 use memgate_model::selector::PodSelector;
 use memgate_model::tree::Tree;
@@ -60,6 +61,16 @@ pub(crate) static STATE_TASK: Kind = Kind::new(GROUP, "Task", "tasks", STATE_TAS
 
 /// A tool that users added. Only its name is read.
 pub(crate) static TOOL: Kind = Kind::new(GROUP, "Tool", "tools", schema! { open { "metadata": METADATA, } });
+
+/// The labels and annotations that mean something. Of a Namespace, which policies select by its labels, all do.
+pub(crate) static MEANINGS: [Meaning; 2] = [
+    Meaning {
+        kinds: &[&AGENT, &TASK],
+        labels: Keys::None,
+        annotations: Keys::StartingWith(ANNOTATION_PREFIX),
+    },
+    Meaning { kinds: &[&NAMESPACE], labels: Keys::All, annotations: Keys::All },
+];
 
 /// Selects agent pods.
 pub(crate) static POD_SELECTORS: [PodSelector; 1] = [PodSelector {

@@ -1,5 +1,6 @@
 //! The family's kinds, and the fields that memgate reads of them.
 
+use memgate_model::change::{Keys, Meaning};
 use memgate_model::kind::Kind;
 use memgate_model::schema::{Field, LABELS, Schema, UID, metadata, schema};
 use memgate_model::selector::PodSelector;
@@ -54,6 +55,13 @@ pub(crate) static MODEL_ENDPOINT: Kind =
 /// A Secret of Orloj itself; only its existence is read, and only in files.
 pub(crate) static OWN_SECRET: Kind =
     Kind::new(GROUP, "Secret", "secrets", schema! { open { "metadata": METADATA, } });
+
+/// The annotations that mean something.
+pub(crate) static MEANINGS: [Meaning; 1] = [Meaning {
+    kinds: &[&MEMORY, &AGENT, &MODEL_ENDPOINT],
+    labels: Keys::None,
+    annotations: Keys::These(&[TARGET_NAMESPACE]),
+}];
 
 /// Selects agent pods.
 pub(crate) static POD_SELECTORS: [PodSelector; 1] =

@@ -14,6 +14,7 @@ pub(crate) mod ensemble;
 mod schemas;
 pub(crate) mod shared_memory;
 
+use memgate_model::change::{Keys, Meaning};
 use memgate_model::kind::{CORE, Kind};
 use memgate_model::schema::{METADATA, Schema, schema};
 use memgate_model::selector::PodSelector;
@@ -151,6 +152,13 @@ pub(crate) static DEFAULTED: [&Kind; 1] = [&AGENT_RUN];
 /// The kinds whose DELETE deletes memories or leaves Agents without memory.
 pub(crate) static MEMORIES: [&Kind; 7] =
     [&AGENT, &ENSEMBLE, &SKILL_PACK, &AGENT_OLD, &ENSEMBLE_OLD, &WORKSPACE_SESSION, &HARNESS_SESSION];
+
+/// The labels and annotations that mean something.
+pub(crate) static MEANINGS: [Meaning; 1] = [Meaning {
+    kinds: &[&AGENT, &AGENT_OLD, &AGENT_RUN],
+    labels: Keys::These(&[ENSEMBLE_LABEL, PACK_LABEL, CONFIG_LABEL, PERSONA_LABEL, SOURCE_LABEL]),
+    annotations: Keys::These(&[MODE_ANNOTATION]),
+}];
 
 /// Selects agent pods.
 pub(crate) static POD_SELECTORS: [PodSelector; 1] =
