@@ -34,6 +34,7 @@ use super::matching::{self, Candidate, Matches};
 use super::places::Places;
 use super::selection::{Selection, Subject, select};
 use super::text::plain_name;
+use super::written::Written;
 
 /// How many findings of each severity are kept: more than are reported, since a decision selects from those of all
 /// policies in document order.
@@ -149,7 +150,9 @@ pub fn judge<'p>(
     let object = views.object.as_deref().unwrap_or(subject.object.text);
     let places = LazyCell::new(|| Places::of(object));
     let nearest = |pointer: &Pointer| places.nearest(pointer);
-    let changes = || subject.old.is_some_and(|old| !keeps_what_is_read(subject.object.text, old.text));
+    let changed =
+        |old: &Written<'_>| subject.family.meaning_changed(subject.kind, subject.object.text, old.text);
+    let changes = || subject.old.is_some_and(changed);
     let changes = LazyCell::new(changes);
     let judge = Judge {
         subject,
@@ -380,7 +383,7 @@ impl Judge<'_> {
             let place = |own: Pointer| if is_of_subject(&own) { own } else { field.clone() };
             let of_source = |it: RuleViolation| RuleViolation {
                 pointer: place(it.pointer),
-                remark: it.remark + &of,
+                remark: if self.in_memory { it.remark } else { it.remark + &of },
                 value: it.value + &of,
                 ..it
             };

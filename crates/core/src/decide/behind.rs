@@ -42,8 +42,8 @@ pub(super) fn judge<'s>(
     }
     let place = (subject.namespace, subject.name);
     let read = |text: &str| Object::read_once(kind, place, text).ok().flatten();
-    let old = request.old_object.filter(|_| request.operation == Operation::Update);
-    let (Some(new), old) = (read(text), old.and_then(read)) else { return Judgement::default() };
+    let old_text = request.old_object.filter(|_| request.operation == Operation::Update);
+    let (Some(new), old) = (read(text), old_text.and_then(read)) else { return Judgement::default() };
     if old.as_ref().is_some_and(|old| old.tree() == new.tree()) {
         return Judgement::default();
     }
@@ -51,8 +51,10 @@ pub(super) fn judge<'s>(
     if found.is_empty() {
         return Judgement::default();
     }
-    let are_many = found.len() > MAX_USERS;
-    let found = if are_many { one_of_each_kind(found) } else { found };
+    // Other labels mean the same to all of them, so the first ones say it.
+    let changes = old_text.is_none_or(|old| family.meaning_changed(kind.kind, text, old));
+    let are_many = found.len() > MAX_USERS && changes;
+    let found = if are_many { one_of_each_kind(found) } else { found.into_iter().take(MAX_USERS).collect() };
     let (namespace, name) = (subject.namespace.to_owned(), subject.name.to_owned());
     let written = Reference { kind, namespace, name };
     let states =

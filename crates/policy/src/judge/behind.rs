@@ -137,14 +137,15 @@ pub fn refuse_many<'p>(
 fn refuse(asked: &[Asked<'_, '_>], written: &Written<'_>, message: &str) -> Judgement {
     let places = Places::of(written.text);
     let mut strictest: BTreeMap<&str, (_, Finding)> = BTreeMap::new();
-    for Asked { user, selection, fields } in asked {
+    for Asked { user, selection, .. } in asked {
         let candidate = selection.candidate(&user.subject);
         for (policy, matches) in &selection.policies {
-            let reads = policy.rules.iter().filter(|rule| reads_from(rule, &user.views.new, written));
-            let verdicts =
-                reads.map(|rule| Verdict::new(policy, rule, *matches, user.subject.occasion, &candidate));
-            let Some(verdict) = verdicts.min_by_key(|verdict| Reverse(verdict.action)) else { continue };
-            let finding = verdict.finding(&places.nearest(&first_of(fields)), message, false);
+            let verdict = |rule| Verdict::new(policy, rule, *matches, user.subject.occasion, &candidate);
+            let reading = |rule| Some((verdict(rule), read_from(rule, &user.views.new, written)?));
+            let verdicts = policy.rules.iter().filter_map(reading);
+            let strictest_of_policy = verdicts.min_by_key(|(verdict, _)| Reverse(verdict.action));
+            let Some((verdict, field)) = strictest_of_policy else { continue };
+            let finding = verdict.finding(&places.nearest(&field), message, false);
             let Some(finding) = finding else { continue };
             let is_known = strictest.get(&*policy.name).is_some_and(|(action, _)| *action >= verdict.action);
             if !is_known {
@@ -186,22 +187,24 @@ fn ask<'u, 'p>(
     asked
 }
 
-/// Whether a rule judges something that this view, or that of a memory which it uses, has from the written object.
-fn reads_from(rule: &Rule, view: &MemoryView, written: &Written<'_>) -> bool {
+/// The field of the written object from which this view, or that of a memory which it uses, has what a rule judges;
+/// `None` if the rule judges nothing of it.
+fn read_from(rule: &Rule, view: &MemoryView, written: &Written<'_>) -> Option<Pointer> {
     if !rule.roles.contains(&view.role) {
-        return false;
+        return None;
     }
     let mut paths = rule.check.paths();
     if let Some(when) = &rule.when {
         paths.extend(when.backends.as_ref().map(|_| "backend"));
         paths.extend(when.providers.as_ref().map(|_| "provider"));
     }
-    let has_read =
-        |view: &MemoryView| paths.iter().any(|path| view.origins(path).any(|it| it == written.kind));
-    let mut sources = view.sources.iter().map(|source| &source.view);
-    rule.own.contains(&view.role) && has_read(view)
-        || rule.by_sources.contains(&view.role)
-            && sources.any(|memory| written.is(memory) || has_read(memory))
+    let field = |view: &MemoryView| {
+        let is_read = |path: &&&str| written.is(view) || view.origins(path).any(|it| it == written.kind);
+        paths.iter().find(is_read).map(|path| view.pointer(path))
+    };
+    let own = rule.own.contains(&view.role).then(|| field(view)).flatten();
+    let is_by_sources = rule.by_sources.contains(&view.role);
+    own.or_else(|| view.sources.iter().filter(|_| is_by_sources).find_map(|source| field(&source.view)))
 }
 
 impl<'p> Asked<'_, 'p> {
@@ -228,17 +231,14 @@ impl<'p> Asked<'_, 'p> {
         for (of_selection, (policy, matches)) in selection.policies.iter().enumerate() {
             let policy: &'p Policy = policy;
             for (index, rule) in policy.rules.iter().enumerate().take_while(|_| !budget.has_ended()) {
-                let reads = |view: &MemoryView| reads_from(rule, view, written);
-                if !reads(&views.new) && !views.old.as_ref().is_some_and(reads) {
-                    continue;
-                }
+                let Some(field) = read_from(rule, &views.new, written) else { continue };
                 let candidate = selection.candidate(subject);
                 let verdict = Verdict::new(policy, rule, *matches, subject.occasion, &candidate);
                 if !verdict.counts() {
                     continue;
                 }
                 if let Some(new) =
-                    self.new_by((policy, rule), &verdict, (&judge, &snapshot.policies), written)
+                    self.new_by((policy, rule), &verdict, (&judge, &snapshot.policies), (written, &field))
                 {
                     add(of_selection, index, &policy.name, new);
                 }
@@ -252,7 +252,7 @@ impl<'p> Asked<'_, 'p> {
         (policy, rule): (&Policy, &Rule),
         verdict: &Verdict<'_>,
         (judge, policies): (&Judge<'_>, &'p Policies),
-        written: &Written<'_>,
+        (written, field): (&Written<'_>, &Pointer),
     ) -> Option<New<'p>> {
         let stored = Stored::of(judge.stored(rule));
         let Subject { family, object, occasion, .. } = *judge.subject;
@@ -283,18 +283,13 @@ impl<'p> Asked<'_, 'p> {
             for (place, message, why) in found {
                 let Some(follows) = verdict.follows(why.as_ref(), false, longest) else { continue };
                 if strictest.as_ref().is_none_or(|known| is_stricter(&follows, &known.follows)) {
-                    let place = if is_read(&place) { place } else { first_of(&self.fields) };
+                    let place = if is_read(&place) { place } else { field.clone() };
                     strictest = Some(New { place, message, follows, exemption: longest });
                 }
             }
         }
         strictest
     }
-}
-
-/// A field of the written object from which a user has values.
-fn first_of(fields: &BTreeSet<Pointer>) -> Pointer {
-    fields.first().map_or_else(|| Pointer::new("/spec"), Clone::clone)
 }
 
 /// Whether more follows from the one than from the other.
