@@ -150,10 +150,9 @@ pub fn judge<'p>(
     let object = views.object.as_deref().unwrap_or(subject.object.text);
     let places = LazyCell::new(|| Places::of(object));
     let nearest = |pointer: &Pointer| places.nearest(pointer);
-    let changed =
-        |old: &Written<'_>| subject.family.meaning_changed(subject.kind, subject.object.text, old.text);
-    let changes = || subject.old.is_some_and(changed);
-    let changes = LazyCell::new(changes);
+    let family = subject.family;
+    let differs = |old: &Written<'_>| family.meaning_changed(subject.kind, subject.object.text, old.text);
+    let changes = LazyCell::new(|| subject.old.is_some_and(differs));
     let judge = Judge {
         subject,
         snapshot,
