@@ -12,7 +12,9 @@ mod paths;
 mod rows;
 
 pub use self::element::Element;
-pub use self::endpoint::{ENCRYPTED_SCHEMES, EndpointSource, EndpointView, HostView};
+pub use self::endpoint::{
+    ENCRYPTED_SCHEMES, ENDPOINTS, EndpointSource, EndpointView, HostView, below_endpoint,
+};
 pub use self::paths::{Holds, Part, USERS, ViewPath, ViewValue};
 pub use self::rows::{Remark, Row};
 
@@ -74,6 +76,8 @@ pub struct MemoryView {
     pub annotations: Arc<BTreeMap<String, String>>,
     /// Where memory is reached.
     pub endpoint: Option<EndpointView>,
+    /// Where the text of memories is sent to become vectors.
+    pub embedding_endpoint: Option<EndpointView>,
     /// The Secrets that are referred to.
     pub secrets: Vec<SecretView>,
     /// The credentials in clear text.

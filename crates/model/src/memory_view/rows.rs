@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use super::{MemoryView, ViewValue, Why, qualified};
+use super::{ENDPOINTS, MemoryView, ViewValue, Why, qualified};
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 
@@ -87,9 +87,11 @@ impl MemoryView {
         for row in self.rows.iter_mut().filter(|row| row.place.as_ref().is_some_and(is_later)) {
             (row.value, row.unknown) = (None, Some(Why::FilledInLater));
         }
-        let place = self.pointer("endpoint");
-        if let Some(endpoint) = self.endpoint.as_mut().filter(|_| is_later(&place)) {
-            endpoint.unknown = Some(Why::FilledInLater);
+        for path in ENDPOINTS {
+            let place = self.pointer(path);
+            if let Some(endpoint) = self.endpoint_at_mut(path).as_mut().filter(|_| is_later(&place)) {
+                endpoint.unknown = Some(Why::FilledInLater);
+            }
         }
         for reference in self.references.iter_mut().filter(|reference| is_later(&reference.field)) {
             reference.found = None;

@@ -33,6 +33,7 @@ pub(super) fn add(
             view.set_unknown(path, why.clone());
         }
         view.endpoint = Some(EndpointView::unknown(EndpointSource::Derived, why).of(name));
+        view.embedding_endpoint.clone_from(&view.endpoint);
         return;
     };
     let embedder = Embedder::new(line, found.tree());
@@ -41,6 +42,7 @@ pub(super) fn add(
     view.set("embedding.provider", Some(embedder.provider()));
     view.set("provider", Some(embedder.provider()));
     add_endpoint(view, &embedder, &field, state);
+    view.embedding_endpoint.clone_from(&view.endpoint);
     add_credentials(view, found.tree(), &field);
 }
 
