@@ -12,15 +12,18 @@ mod paths;
 mod rows;
 
 pub use self::element::Element;
-pub use self::endpoint::{ENCRYPTED_SCHEMES, EndpointSource, EndpointView, HostView};
+pub use self::endpoint::{
+    ENCRYPTED_SCHEMES, ENDPOINTS, EndpointSource, EndpointView, HostView, below_endpoint,
+};
 pub use self::paths::{Holds, Part, USERS, ViewPath, ViewValue};
-pub use self::rows::{Remark, Row};
+pub use self::rows::{Origin, Remark, Row};
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 
+use crate::kind::Kind;
 use crate::tree::Tree;
 use memgate_primitives::pointer::Pointer;
 
@@ -74,6 +77,8 @@ pub struct MemoryView {
     pub annotations: Arc<BTreeMap<String, String>>,
     /// Where memory is reached.
     pub endpoint: Option<EndpointView>,
+    /// Where the text of memories is sent to become vectors.
+    pub embedding_endpoint: Option<EndpointView>,
     /// The Secrets that are referred to.
     pub secrets: Vec<SecretView>,
     /// The credentials in clear text.
@@ -158,8 +163,8 @@ pub struct SecretView {
     pub key: Option<String>,
     /// The place of the name.
     pub field: Pointer,
-    /// The place in the other object that it is read from.
-    pub origin: Option<Pointer>,
+    /// The field of another object that it is read from.
+    pub origin: Option<Origin>,
 }
 
 /// A credential in clear text.
@@ -167,8 +172,8 @@ pub struct SecretView {
 pub struct InlineView {
     /// Its place.
     pub field: Pointer,
-    /// The place in the other object that it is read from.
-    pub origin: Option<Pointer>,
+    /// The field of another object that it is read from.
+    pub origin: Option<Origin>,
     /// A digest of the value, for comparing it with the stored one. Never shown.
     pub digest: u64,
 }
@@ -331,10 +336,10 @@ impl InlineView {
         Self { field, origin: None, digest: digest(value) }
     }
 
-    /// The same, read from this field of another object.
+    /// The same, read from this field of an object of another kind.
     #[must_use]
-    pub fn from(self, origin: Pointer) -> Self {
-        Self { origin: Some(origin), ..self }
+    pub fn from(self, kind: &'static Kind, field: impl Into<Pointer>) -> Self {
+        Self { origin: Some(Origin { kind, field: field.into() }), ..self }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::url::{Endpoint, server};
 use memgate_model::finding::Finding;
 use memgate_model::kind::SERVICE;
 use memgate_model::memory_view::{ENCRYPTED_SCHEMES, EndpointSource, EndpointView, HostView, Why};
-use memgate_model::object::Lookup;
+use memgate_model::object::Object;
 use memgate_model::state_reader::StateReader;
 use memgate_primitives::credential::masked;
 use memgate_primitives::percent::percent_decoded;
@@ -282,23 +282,44 @@ fn is_own_name(host: &str) -> bool {
     host.is_empty() || host.starts_with(['/', '@']) || host == "localhost" || host.ends_with(".localhost")
 }
 
-/// Whether a Service exists. In a cluster it is looked up, since Services are not watched. For files, a missing
-/// Service does not make the decision unknown.
+/// Whether a Service of the cluster exists. In a cluster it is looked up, since Services are not watched. For files, a
+/// missing Service does not make the decision unknown.
 fn is_service(namespace: &str, name: &str, state: &mut StateReader<'_>) -> bool {
-    if state.in_cluster(&SERVICE) {
-        return matches!(state.get(&SERVICE, namespace, name), Lookup::Found(_));
-    }
-    state.peek(&SERVICE, namespace, name).is_some()
+    let service = if state.in_cluster(&SERVICE) {
+        state.get(&SERVICE, namespace, name).found()
+    } else {
+        state.peek(&SERVICE, namespace, name)
+    };
+    service.is_some_and(|service| !is_external(service))
+}
+
+/// Whether a Service stands for a name elsewhere, to which clients are sent.
+pub(crate) fn is_external(service: &Object) -> bool {
+    service.tree().text_at(&["spec", "type"]) == Some("ExternalName")
+}
+
+/// Whether a name is that of a Service known to stand for a name elsewhere. It is not looked up: where it is not known, the
+/// form of the name decides.
+fn leads_elsewhere(namespace: &str, name: &str, state: &mut StateReader<'_>) -> bool {
+    let service = state.quietly(|state| state.get_if_known(&SERVICE, namespace, name).found());
+    service.is_some_and(is_external)
 }
 
 /// Whether a name is resolved inside the cluster. `service.namespace` without `svc` counts only if the namespace is
-/// the object's own or the Service exists.
+/// the object's own or the Service exists. A Service that stands for a name elsewhere does not count.
 fn is_in_cluster(host: &str, namespace: &str, state: &mut StateReader<'_>) -> bool {
-    let Some((name, rest)) = host.split_once('.') else { return true };
+    let Some((name, rest)) = host.split_once('.') else { return !leads_elsewhere(namespace, host, state) };
     let domain = state.cluster_domain().trim_matches('.').to_lowercase();
     let service = host.strip_suffix(&domain).and_then(|host| host.strip_suffix('.')).unwrap_or(host);
-    if service.rsplit_once('.').is_some_and(|(_, last)| last == "svc") {
-        return true;
+    if let Some(named) = service.strip_suffix(".svc") {
+        let (names, home) = named.rsplit_once('.').unwrap_or((named, "svc"));
+        // The name of a pod may be in front.
+        let name = names.rsplit('.').next().unwrap_or_default();
+        return !leads_elsewhere(home, name, state);
     }
-    !rest.contains('.') && (rest == namespace || is_service(rest, name, state))
+    match rest {
+        rest if rest.contains('.') => false,
+        rest if rest == namespace => !leads_elsewhere(rest, name, state),
+        rest => is_service(rest, name, state),
+    }
 }

@@ -78,9 +78,10 @@ pub(super) fn judge<'s>(
         };
         users.push(User { subject, views: Views { new, old, object: None } });
     }
-    match are_many {
-        true => refuse_many(&mut users, &written, MAX_USERS, snapshot, state),
-        false => judge_users(&mut users, &written, snapshot, state),
+    if are_many {
+        refuse_many(&mut users, &written, MAX_USERS, snapshot, state)
+    } else {
+        judge_users(&mut users, &written, snapshot, state)
     }
 }
 

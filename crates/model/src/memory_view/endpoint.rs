@@ -1,9 +1,20 @@
 //! The endpoint of a memory.
 
-use crate::memory_view::{Why, digest};
+use crate::memory_view::{MemoryView, Why, digest};
 
 /// The schemes whose clients encrypt what they send. A client of Postgres does so in some of its modes.
 pub const ENCRYPTED_SCHEMES: [&str; 4] = ["https", "rediss", "grpcs", "wss"];
+
+/// The paths of the endpoints of a view.
+pub const ENDPOINTS: [&str; 2] = ["endpoint", EMBEDDING];
+
+const EMBEDDING: &str = "embedding.endpoint";
+
+/// The end of a path of an endpoint, behind the endpoint itself: `.host`, or nothing; `None` for any other path.
+pub fn below_endpoint(path: &str) -> Option<&str> {
+    let below = ENDPOINTS.into_iter().find_map(|endpoint| path.strip_prefix(endpoint));
+    below.filter(|below| below.is_empty() || below.starts_with('.'))
+}
 
 /// Where the endpoint comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -115,5 +126,30 @@ impl EndpointView {
         let host = if of.host.contains(':') { format!("[{}]", of.host) } else { of.host.clone() };
         let port = of.port.map(|port| format!(":{port}")).unwrap_or_default();
         Some(format!("{scheme}://{host}{port}{}", self.path.as_deref().unwrap_or_default()))
+    }
+}
+
+impl MemoryView {
+    /// The endpoint that a path is, or is part of.
+    pub fn endpoint_at(&self, path: &str) -> Option<&EndpointView> {
+        let is_of_embedding = path.starts_with(EMBEDDING);
+        below_endpoint(path).and(if is_of_embedding {
+            self.embedding_endpoint.as_ref()
+        } else {
+            self.endpoint.as_ref()
+        })
+    }
+
+    /// The endpoint at this path of [`ENDPOINTS`].
+    pub fn endpoint_at_mut(&mut self, path: &str) -> &mut Option<EndpointView> {
+        if path == EMBEDDING { &mut self.embedding_endpoint } else { &mut self.endpoint }
+    }
+
+    /// The endpoints with their paths, each address once: of two in one place the first.
+    pub fn endpoints(&self) -> impl Iterator<Item = (&'static str, &EndpointView)> {
+        let is_same =
+            self.embedding_endpoint == self.endpoint && self.pointer(EMBEDDING) == self.pointer("endpoint");
+        let paths = ENDPOINTS.into_iter().filter(move |path| *path != EMBEDDING || !is_same);
+        paths.filter_map(|path| Some((path, self.endpoint_at(path)?)))
     }
 }

@@ -1,7 +1,7 @@
 //! Constructors of views, for families.
 
 use crate::kind::Kind;
-use crate::memory_view::{MemoryView, ReferenceView, Role, SecretView, SourceView};
+use crate::memory_view::{MemoryView, Origin, ReferenceView, Role, SecretView, SourceView};
 use crate::object::Lookup;
 use memgate_primitives::pointer::Pointer;
 
@@ -28,10 +28,10 @@ impl SecretView {
         }
     }
 
-    /// The same, read from this field of another object.
+    /// The same, read from this field of an object of another kind.
     #[must_use]
-    pub fn from(self, origin: Pointer) -> Self {
-        Self { origin: Some(origin), ..self }
+    pub fn from(self, kind: &'static Kind, field: impl Into<Pointer>) -> Self {
+        Self { origin: Some(Origin { kind, field: field.into() }), ..self }
     }
 }
 

@@ -12,7 +12,7 @@ use self::Holds::{Flag, Integer, List, Map, Object, Quantity, Text, Texts};
 use super::element::Element;
 use super::{
     ContainerView, EndpointView, HostView, MemoryView, ReferenceView, Role, SecretView, SharingConfigView,
-    SharingView, Why,
+    SharingView, Why, below_endpoint,
 };
 use memgate_primitives::pointer::Pointer;
 
@@ -83,6 +83,7 @@ pub struct Part<'v> {
 
 type ReadOne = for<'v> fn(&'v MemoryView) -> Option<ViewValue<'v>>;
 type ReadEach = for<'v> fn(&'v MemoryView) -> Vec<Part<'v>>;
+type ReadEndpoint = for<'v> fn(&'v EndpointView) -> Option<ViewValue<'v>>;
 type ReadHost = for<'v> fn(&'v EndpointView, &'v HostView) -> Option<ViewValue<'v>>;
 
 #[derive(Debug, Clone, Copy)]
@@ -91,7 +92,9 @@ enum Read {
     Row,
     One(ReadOne),
     Each(ReadEach),
-    /// Of each host of the endpoint; JSON has the first.
+    /// Of the endpoint that the path begins with.
+    Endpoint(ReadEndpoint),
+    /// Of each host of it; JSON has the first.
     Host(ReadHost),
     /// The namespace in the platform's own sense; the path is the platform's.
     OwnNamespace,
@@ -126,6 +129,10 @@ const fn each(path: &'static str, holds: Holds, whose: Whose, read: ReadEach) ->
     row(path, holds, whose, Read::Each(read))
 }
 
+const fn endpoint(path: &'static str, holds: Holds, read: ReadEndpoint) -> ViewPath {
+    row(path, holds, OF_MEMORY, Read::Endpoint(read))
+}
+
 const fn host(path: &'static str, holds: Holds, read: ReadHost) -> ViewPath {
     row(path, holds, OF_MEMORY, Read::Host(read))
 }
@@ -138,7 +145,7 @@ const fn own_namespace(path: &'static str) -> ViewPath {
 pub const USERS: &str = "users";
 
 /// The paths of the views of every platform.
-static PATHS: [ViewPath; 68] = [
+static PATHS: [ViewPath; 80] = [
     one("family", Text, EVERY, |view| text(view.family)),
     one("role", Text, EVERY, |view| text(view.role.name())),
     one("kind", Text, EVERY, |view| text(view.kind)),
@@ -149,21 +156,18 @@ static PATHS: [ViewPath; 68] = [
     held("backend", Text, OF_MEMORY),
     held("durable", Flag, OF_MEMORY),
     held("provider", Text, OF_MEMORY),
-    one("endpoint", Object, OF_MEMORY, |view| view.endpoint.as_ref().map(|_| ViewValue::Object)),
-    one("endpoint.from", Text, OF_MEMORY, |view| text(view.endpoint.as_ref()?.from.name())),
-    host("endpoint.url", Text, |endpoint, host| Some(ViewValue::Text(endpoint.url(host)?.into()))),
-    one("endpoint.scheme", Text, OF_MEMORY, |view| opt(view.endpoint.as_ref()?.scheme.as_ref())),
+    endpoint("endpoint", Object, is_there),
+    endpoint("endpoint.from", Text, |endpoint| text(endpoint.from.name())),
+    host("endpoint.url", Text, url),
+    endpoint("endpoint.scheme", Text, |endpoint| opt(endpoint.scheme.as_ref())),
     host("endpoint.host", Text, |_, host| Some(ViewValue::Text((&*host.host).into()))),
     host("endpoint.port", Integer, |_, host| Some(ViewValue::Integer(host.port?.into()))),
-    one("endpoint.path", Text, OF_MEMORY, |view| opt(view.endpoint.as_ref()?.path.as_ref())),
-    one("endpoint.tls", Flag, OF_MEMORY, |view| {
-        let endpoint = view.endpoint.as_ref().filter(|endpoint| endpoint.unknown.is_none())?;
-        endpoint.tls.map(ViewValue::Flag)
-    }),
-    host("endpoint.loopback", Flag, |_, host| Some(ViewValue::Flag(host.loopback))),
-    host("endpoint.private", Flag, |_, host| Some(ViewValue::Flag(host.private))),
-    host("endpoint.linkLocal", Flag, |_, host| Some(ViewValue::Flag(host.link_local))),
-    host("endpoint.inCluster", Flag, |_, host| Some(ViewValue::Flag(host.in_cluster))),
+    endpoint("endpoint.path", Text, |endpoint| opt(endpoint.path.as_ref())),
+    endpoint("endpoint.tls", Flag, tls),
+    host("endpoint.loopback", Flag, |_, host| flag(host.loopback)),
+    host("endpoint.private", Flag, |_, host| flag(host.private)),
+    host("endpoint.linkLocal", Flag, |_, host| flag(host.link_local)),
+    host("endpoint.inCluster", Flag, |_, host| flag(host.in_cluster)),
     held("ttlSeconds", Integer, OF_BOTH),
     held("maxEntries", Integer, OF_MEMORY),
     held(USERS, Integer, OF_USED),
@@ -177,6 +181,18 @@ static PATHS: [ViewPath; 68] = [
     held("embedding", Object, OF_MEMORY),
     held("embedding.model", Text, OF_MEMORY),
     held("embedding.provider", Text, OF_MEMORY),
+    endpoint("embedding.endpoint", Object, is_there),
+    endpoint("embedding.endpoint.from", Text, |endpoint| text(endpoint.from.name())),
+    host("embedding.endpoint.url", Text, url),
+    endpoint("embedding.endpoint.scheme", Text, |endpoint| opt(endpoint.scheme.as_ref())),
+    host("embedding.endpoint.host", Text, |_, host| Some(ViewValue::Text((&*host.host).into()))),
+    host("embedding.endpoint.port", Integer, |_, host| Some(ViewValue::Integer(host.port?.into()))),
+    endpoint("embedding.endpoint.path", Text, |endpoint| opt(endpoint.path.as_ref())),
+    endpoint("embedding.endpoint.tls", Flag, tls),
+    host("embedding.endpoint.loopback", Flag, |_, host| flag(host.loopback)),
+    host("embedding.endpoint.private", Flag, |_, host| flag(host.private)),
+    host("embedding.endpoint.linkLocal", Flag, |_, host| flag(host.link_local)),
+    host("embedding.endpoint.inCluster", Flag, |_, host| flag(host.in_cluster)),
     held("collection", Text, OF_MEMORY),
     one("secrets", List, OF_CLAIMS, |view| list(&view.secrets)),
     each("secrets[].name", Text, OF_CLAIMS, |view| secrets(view, |it| text(&it.name))),
@@ -227,6 +243,19 @@ const WRITERS: ViewPath = each("sharing.writers", Integer, OF_MEMORY, |view| {
     };
     view.sharing.iter().map(|it| Part { value: count(it), element: Some(it) }).collect()
 });
+
+#[expect(clippy::unnecessary_wraps, reason = "a cell of the table")]
+const fn is_there(_endpoint: &EndpointView) -> Option<ViewValue<'_>> {
+    Some(ViewValue::Object)
+}
+
+fn url<'v>(endpoint: &'v EndpointView, host: &'v HostView) -> Option<ViewValue<'v>> {
+    Some(ViewValue::Text(endpoint.url(host)?.into()))
+}
+
+fn tls(endpoint: &EndpointView) -> Option<ViewValue<'_>> {
+    flag(endpoint.tls.filter(|_| endpoint.unknown.is_none())?)
+}
 
 fn text(text: &str) -> Option<ViewValue<'_>> {
     (!text.is_empty()).then_some(ViewValue::Text(text.into()))
@@ -299,11 +328,12 @@ impl ViewPath {
             Read::Row => Box::new(iter::once(alone(view.held(self.path)))),
             Read::One(read) => Box::new(iter::once(alone(read(view)))),
             Read::Each(read) => Box::new(read(view).into_iter()),
+            Read::Endpoint(read) => Box::new(iter::once(alone(view.endpoint_at(self.path).and_then(read)))),
             Read::Host(read) => {
                 let of = move |endpoint: &'v EndpointView| {
                     endpoint.hosts.iter().map(move |host| alone(read(endpoint, host)))
                 };
-                Box::new(view.endpoint.iter().flat_map(of))
+                Box::new(view.endpoint_at(self.path).into_iter().flat_map(of))
             }
             Read::OwnNamespace => {
                 let own = view.own_namespace.as_ref().filter(|(path, _)| *path == self.path);
@@ -325,10 +355,10 @@ impl ViewPath {
 
     /// Adds the values at the path to an object.
     fn write(&self, view: &MemoryView, object: &mut serde_json::Map<String, Value>) {
-        let is_unknown = view.endpoint.as_ref().is_some_and(|endpoint| endpoint.unknown.is_some());
+        let is_unknown = view.endpoint_at(self.path).is_some_and(|endpoint| endpoint.unknown.is_some());
         // Of a host that is read in two ways the text is shown, and nothing else is known.
         let most = match self.read {
-            Read::Host(_) => usize::from(!is_unknown || self.path == "endpoint.host"),
+            Read::Host(_) => usize::from(!is_unknown || self.path.ends_with(".host")),
             _ => usize::MAX,
         };
         let parts: Vec<Part<'_>> = self.parts(view).take(most).collect();
@@ -448,8 +478,8 @@ impl MemoryView {
         if let Some(why) = self.unknown_at(path).or_else(|| self.unknown_at(list)) {
             return Some(why.clone());
         }
-        let below = path.strip_prefix("endpoint").filter(|below| *below != ".from")?;
-        let endpoint = self.endpoint.as_ref()?;
+        let below = below_endpoint(path).filter(|below| *below != ".from")?;
+        let endpoint = self.endpoint_at(path)?;
         let of_port = || endpoint.port_unknown.clone().filter(|_| matches!(below, "" | ".port" | ".url"));
         endpoint.unknown.clone().or_else(of_port)
     }

@@ -1,9 +1,9 @@
 //! The rows of a view: for each path its value or the reason why it is unknown, and its place in the object.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use super::{InlineView, MemoryView, SecretView, ViewValue, Why, qualified};
+use super::{ENDPOINTS, MemoryView, ViewValue, Why, qualified};
 use crate::kind::Kind;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
@@ -24,9 +24,11 @@ pub struct Row {
 
 /// The field of another object that a value is read from. A place in the object itself only names that other one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Origin {
-    kind: &'static Kind,
-    field: Pointer,
+pub struct Origin {
+    /// The kind of that object.
+    pub kind: &'static Kind,
+    /// Its field.
+    pub field: Pointer,
 }
 
 /// Where a value comes from that is not in the object itself. Messages about the value end in it; no rule decides by it.
@@ -98,9 +100,11 @@ impl MemoryView {
         for row in self.rows.iter_mut().filter(|row| row.place.as_ref().is_some_and(is_later)) {
             (row.value, row.unknown) = (None, Some(Why::FilledInLater));
         }
-        let place = self.pointer("endpoint");
-        if let Some(endpoint) = self.endpoint.as_mut().filter(|_| is_later(&place)) {
-            endpoint.unknown = Some(Why::FilledInLater);
+        for path in ENDPOINTS {
+            let place = self.pointer(path);
+            if let Some(endpoint) = self.endpoint_at_mut(path).as_mut().filter(|_| is_later(&place)) {
+                endpoint.unknown = Some(Why::FilledInLater);
+            }
         }
         for reference in self.references.iter_mut().filter(|reference| is_later(&reference.field)) {
             reference.found = None;
@@ -123,41 +127,47 @@ impl MemoryView {
         let is_part = |whole: &str, part: &str| {
             part.strip_prefix(whole).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
         };
-        let meets = move |row: &&Row| is_part(row.path, path) || is_part(path, row.path);
-        self.rows.iter().filter(meets).filter_map(|row| Some(row.origin.as_ref()?.kind))
+        let meets = move |known: &str| is_part(known, path) || is_part(path, known);
+        let of_rows =
+            self.rows.iter().filter(move |row| meets(row.path)).filter_map(|row| row.origin.as_deref());
+        let of_lists = self.elements_with_origin().filter(move |(list, ..)| meets(list));
+        of_rows.chain(of_lists.map(|(_, _, origin)| origin)).map(|origin| origin.kind)
     }
 
     /// The kinds of the other objects from which the values at a place of this one are read.
     pub fn read_at<'v>(&'v self, place: &'v Pointer) -> impl Iterator<Item = &'static Kind> + use<'v> {
-        let of_row = move |row: &Row| {
-            let origin = row.origin.as_ref()?;
-            (self.pointer(row.path) == *place).then_some(origin.kind)
-        };
-        self.rows.iter().filter_map(of_row)
+        let rows = self.rows.iter().filter_map(|row| Some((row, row.origin.as_deref()?)));
+        let of_rows = rows.filter(|(row, _)| self.pointer(row.path) == *place).map(|(_, origin)| origin);
+        let of_lists = self.elements_with_origin().filter(move |(_, field, _)| *field == place);
+        of_rows.chain(of_lists.map(|(_, _, origin)| origin)).map(|origin| origin.kind)
+    }
+
+    /// The Secrets and credentials that are read from another object: their list, their place and their origin.
+    fn elements_with_origin(&self) -> impl Iterator<Item = (&'static str, &Pointer, &Origin)> {
+        let secrets = self.secrets.iter().map(|it| ("secrets", &it.field, it.origin.as_ref()));
+        let inline = self.inline.iter().map(|it| ("inline", &it.field, it.origin.as_ref()));
+        secrets.chain(inline).filter_map(|(list, field, origin)| Some((list, field, origin?)))
     }
 
     /// Puts the fields of an object of this kind in the place of those that name it. Returns these fields.
     pub fn place_in_origin(&mut self, kind: &Kind) -> BTreeSet<Pointer> {
         let mut fields = BTreeSet::new();
-        let mut named = BTreeMap::new();
-        for row in &mut self.rows {
-            let Some(origin) = row.origin.as_ref().filter(|origin| origin.kind == kind) else { continue };
-            fields.insert(origin.field.clone());
-            let before = row.place.replace(origin.field.clone());
-            named.insert(row.path, before);
-        }
-        let mut place = |field: &mut Pointer, origin: Option<&Pointer>, path: &str| {
-            let is_named = named.get(path).is_some_and(|before| before.as_ref() == Some(&*field));
-            if let Some(origin) = origin.filter(|_| is_named) {
-                field.clone_from(origin);
-                fields.insert(origin.clone());
-            }
+        let mut field_of = |origin: Option<&Origin>| {
+            let field = origin.filter(|origin| origin.kind == kind)?.field.clone();
+            fields.insert(field.clone());
+            Some(field)
         };
-        for SecretView { field, origin, .. } in &mut self.secrets {
-            place(field, origin.as_ref(), "secrets");
+        for row in &mut self.rows {
+            if let Some(field) = field_of(row.origin.as_deref()) {
+                row.place = Some(field);
+            }
         }
-        for InlineView { field, origin, .. } in &mut self.inline {
-            place(field, origin.as_ref(), "inline");
+        let secrets = self.secrets.iter_mut().map(|it| (&mut it.field, it.origin.as_ref()));
+        let inline = self.inline.iter_mut().map(|it| (&mut it.field, it.origin.as_ref()));
+        for (place, origin) in secrets.chain(inline) {
+            if let Some(field) = field_of(origin) {
+                *place = field;
+            }
         }
         fields
     }

@@ -4,6 +4,7 @@
 //! The way is from the address to a Service, from its selector to workloads, to the container of the platform's broker,
 //! and to two of its variables. The first step that is not known ends it.
 
+use crate::endpoint_view::is_external;
 use crate::prelude::*;
 use crate::workloads::BROKER_VARIABLES;
 use memgate_model::kind::{CONFIG_MAP, SERVICE};
@@ -148,8 +149,7 @@ fn behind<'s>(
     let Lookup::Found(service) = service else { return Err(Why::Service(shown(name))) };
     let spec = service.tree().get("spec");
     let selector = spec.and_then(|spec| spec.get("selector")).filter(|it| it.entries().next().is_some());
-    let is_external = spec.and_then(|spec| spec.text_at(&["type"])) == Some("ExternalName");
-    let Some(selector) = selector.filter(|_| !is_external) else { return Err(Why::Serving) };
+    let Some(selector) = selector.filter(|_| !is_external(service)) else { return Err(Why::Serving) };
     let mut found: Option<Verdict<'s>> = None;
     let workloads = workloads(namespace, selector, state).ok_or_else(|| Why::Workload(shown(name)))?;
     for workload in workloads {

@@ -74,7 +74,7 @@ pub(crate) fn view_pod(
 /// Puts what a container itself sets in the place of what its Memory declares.
 fn use_own(view: &mut MemoryView, own: OwnReading<'_>, state: &mut StateReader<'_>) {
     if let Some(set) = own.get(inject::URL) {
-        set.set_endpoint(view, has_credential, state);
+        set.set_endpoint(view, "endpoint", has_credential, state);
         view.at("durable", &set.field);
         durable::use_url(view, set.text.as_deref(), set.why(), state);
     }

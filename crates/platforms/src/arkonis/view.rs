@@ -63,7 +63,9 @@ pub(crate) fn view_pod(
     let declared = found.map(|(dialect, memory)| of_stored(dialect, memory, state));
     let (own, others) = own_variables(pods, found, state.budget());
     let is_successor = found.is_none_or(|(dialect, _)| is_successor(pods[0], dialect));
-    let use_own = |view: &mut MemoryView, own: OwnReading<'_>| use_own(view, own, is_successor);
+    let use_own = |view: &mut MemoryView, own: OwnReading<'_>, _: &mut StateReader<'_>| {
+        use_own(view, own, is_successor)
+    };
     let rules = OwnRules { use_own: &use_own, has_credential, also: use_own_url };
     Some(view_of_pod((FAMILY.name, namespace), declared.as_ref(), (own, &others), &rules, state))
 }

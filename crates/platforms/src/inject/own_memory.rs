@@ -32,7 +32,8 @@ pub(crate) enum Reads {
 pub(crate) struct OwnRules<'r> {
     /// Puts what a container sets in the place of what its memory declares. Returns the variables that may name the
     /// endpoint.
-    pub(crate) use_own: &'r dyn Fn(&mut MemoryView, OwnReading<'_>) -> &'static [&'static str],
+    pub(crate) use_own:
+        &'r dyn Fn(&mut MemoryView, OwnReading<'_>, &mut StateReader<'_>) -> &'static [&'static str],
     /// Whether the text of an endpoint contains a credential.
     pub(crate) has_credential: fn(&str) -> bool,
     /// Sets the other paths that the variable of this name, which holds the endpoint, decides.
@@ -52,7 +53,7 @@ pub(crate) fn view_of_pod(
     let mut sources = Vec::new();
     for (own, reading) in of_agent.chain(of_others) {
         let mut source = declared.cloned().unwrap_or_else(|| own.undeclared_view(family, namespace));
-        let addresses = (rules.use_own)(&mut source, reading);
+        let addresses = (rules.use_own)(&mut source, reading, state);
         sources.extend(reading.reached_at(source, addresses, rules, state));
     }
     let mut view = MemoryView::of_pod(family, namespace, sources);
@@ -88,7 +89,7 @@ impl OwnReading<'_> {
         for name in names {
             let mut of_this = view.clone();
             if let Some(set) = self.get(name) {
-                set.set_endpoint(&mut of_this, rules.has_credential, state);
+                set.set_endpoint(&mut of_this, "endpoint", rules.has_credential, state);
                 (rules.also)(name, set, &mut of_this);
             }
             views.push(of_this);
@@ -109,6 +110,7 @@ impl OwnVariable {
         read: impl FnOnce(&str) -> Option<T>,
     ) {
         let value = self.text.as_deref().and_then(read);
+        view.clear(&[path]);
         if value.is_none() {
             view.set_unknown(path, self.why());
         }
@@ -123,19 +125,21 @@ impl OwnVariable {
         }
     }
 
-    /// Makes it the endpoint of a memory.
+    /// Makes it the endpoint at this path of the view.
     pub(crate) fn set_endpoint(
         &self,
         view: &mut MemoryView,
+        path: &'static str,
         has_credential: fn(&str) -> bool,
         state: &mut StateReader<'_>,
     ) {
-        view.at("endpoint", &self.field);
-        view.endpoint = match &self.text {
+        view.at(path, &self.field);
+        let endpoint = match &self.text {
             None => Some(EndpointView::unknown(self.from, self.why())),
             Some(text) if text.trim().is_empty() => None,
             Some(text) => Some(endpoint_view::parse(EndpointSource::Literal, text, &view.namespace, state)),
         };
+        *view.endpoint_at_mut(path) = endpoint;
         let inline = self.text.as_ref().filter(|text| has_credential(text));
         view.inline.extend(inline.map(|text| InlineView::new(self.field.clone(), text)));
     }

@@ -39,6 +39,10 @@ pub(crate) const OPENAI_URL: &str = "https://api.openai.com/v1";
 /// Source: OrlojHQ/orloj, resources/model_endpoint.go.
 pub(crate) const OLLAMA_URL: &str = "http://127.0.0.1:11434";
 
+/// The default address of anthropic.
+/// Source: OrlojHQ/orloj, resources/model_endpoint.go.
+const ANTHROPIC_URL: &str = "https://api.anthropic.com/v1";
+
 /// The memory resource.
 pub(crate) static MEMORY: Kind = Kind::new(GROUP, "Memory", "memories", MEMORY_SCHEMA);
 
@@ -243,6 +247,15 @@ impl<'t> ModelEndpoint<'t> {
             base_url: spec("base_url"),
             default_model: spec("default_model"),
             secret_ref: text(object, &["spec", "auth", "secretRef"]),
+        }
+    }
+
+    /// The URL to which texts are sent if it does not set one.
+    pub(crate) fn default_url(&self) -> &'static str {
+        match self.provider.as_str() {
+            "anthropic" => ANTHROPIC_URL,
+            "ollama" => OLLAMA_URL,
+            _ => OPENAI_URL,
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::endpoint_view;
 use crate::inject::own::OwnReading;
-use crate::inject::own_memory::{OwnRow, OwnRules, Reads, view_of_pod};
+use crate::inject::own_memory::{OwnRow, OwnRules, Reads, has_credential, view_of_pod};
+use crate::url::inline_credential;
 use memgate_model::family::Subject;
 use memgate_model::kind::Kind;
 use memgate_model::memory_view::{
@@ -17,7 +18,7 @@ use memgate_primitives::pointer::Pointer;
 
 use super::FAMILY;
 use super::api::{
-    AGENT, MEMORY, MODEL_ENDPOINT, Memory, ModelEndpoint, OPERATIONS, Provider, TARGET_NAMESPACE,
+    AGENT, MEMORY, MODEL_ENDPOINT, Memory, ModelEndpoint, OPENAI_URL, OPERATIONS, Provider, TARGET_NAMESPACE,
     VALIDATED_AGENT, claimed_memory, operation,
 };
 use super::endpoint::contains_password;
@@ -58,16 +59,23 @@ pub(crate) fn view_pod(
 const TOKEN: OwnRow = (want::TOKEN, "secrets", Reads::CredentialFor(AUTH_SECRET));
 const PASSWORD: OwnRow = (want::PASSWORD, "secrets", Reads::CredentialFor(AUTH_SECRET));
 
+const EMBEDDING_KEY: OwnRow = (want::EMBEDDING_API_KEY, "secrets", Reads::CredentialFor(EMBEDDING_MODEL));
+
 /// At another address there may be another provider.
-const OF_EMBEDDING: [OwnRow; 2] = [
+const OF_EMBEDDING: [OwnRow; 3] = [
     (want::EMBEDDING_MODEL, "embedding.model", Reads::Text),
     (want::EMBEDDING_URL, "embedding.provider", Reads::Nothing),
+    EMBEDDING_KEY,
 ];
 
 /// Puts what the pod itself sets in the place of what its Memory declares. Of another provider, only the pod's own
 /// variables count. Returns the variables that may name the endpoint: those of each provider where it is unknown. A
 /// provider of a custom build may use any that the pod sets.
-fn use_own(view: &mut MemoryView, own: OwnReading<'_>) -> &'static [&'static str] {
+fn use_own(
+    view: &mut MemoryView,
+    own: OwnReading<'_>,
+    state: &mut StateReader<'_>,
+) -> &'static [&'static str] {
     let set = own.get(want::PROVIDER);
     if let Some(set) = set {
         let named = |text: &str| Provider::parse(Some(text.trim()).filter(|text| !text.is_empty()));
@@ -106,12 +114,31 @@ fn use_own(view: &mut MemoryView, own: OwnReading<'_>) -> &'static [&'static str
             view.endpoint = Some(EndpointView::unknown(EndpointSource::Literal, set.why()));
         }
     }
-    own.set_rows(view, &OF_EMBEDDING);
+    use_own_embedding(view, own, state);
     own.set_rows(view, credentials);
     if addresses.iter().any(|name| own.get(name).is_some()) {
         view.secrets.retain(|secret| secret.field.as_str() != ENDPOINT_SECRET);
     }
     addresses
+}
+
+/// Puts the embeddings that the pod itself sets in the place of those of its Memory. Of a ModelEndpoint that is not known,
+/// what the pod does not set stays unknown.
+fn use_own_embedding(view: &mut MemoryView, own: OwnReading<'_>, state: &mut StateReader<'_>) {
+    let is_set = OF_EMBEDDING.iter().any(|(name, ..)| own.get(name).is_some());
+    if let Some(why) = view.unknown_at("embedding").filter(|_| is_set).cloned() {
+        view.clear(&["embedding"]);
+        for path in ["embedding.model", "embedding.provider"] {
+            view.set_unknown(path, why.clone());
+        }
+    }
+    own.set_rows(view, &OF_EMBEDDING);
+    let Some(set) = own.get(want::EMBEDDING_URL) else { return };
+    set.set_endpoint(view, "embedding.endpoint", has_credential, state);
+    if view.embedding_endpoint.is_none() {
+        let default = endpoint_view::parse(EndpointSource::Derived, OPENAI_URL, &view.namespace, state);
+        view.embedding_endpoint = Some(default);
+    }
 }
 
 /// Sets the Orloj namespace of an object.
@@ -159,6 +186,7 @@ const ENDPOINT: &str = "/spec/endpoint";
 const ENDPOINT_SECRET: &str = "/spec/endpoint_secret_ref";
 const AUTH_SECRET: &str = "/spec/auth/secretRef";
 const EMBEDDING_MODEL: &str = "/spec/embedding_model";
+const BASE_URL: &str = "/spec/base_url";
 
 /// The view of a Memory of the state.
 fn of_stored(memory: &Object, state: &mut StateReader<'_>) -> MemoryView {
@@ -218,16 +246,19 @@ fn endpoint(memory: &Memory<'_>, namespace: &str, state: &mut StateReader<'_>) -
 /// The Secrets, by Orloj namespace. A reference with an invalid name is left out.
 fn secrets(memory: &Memory<'_>, home: &str) -> Vec<SecretView> {
     let fields = [(AUTH_SECRET, memory.secret_ref), (ENDPOINT_SECRET, memory.endpoint_secret_ref)];
-    let secret = |(field, text): (&str, Option<&str>)| {
-        let reference = SecretReference::read(text?, home);
-        let NamespacedName { namespace, name } = reference.secret;
-        let view = SecretView::new((namespace, name), Some(reference.key()), Pointer::new(field));
-        reference.secret.is_valid().then_some(view)
-    };
-    fields.into_iter().filter_map(secret).collect()
+    fields.into_iter().filter_map(|(field, text)| secret(field, text?, home)).collect()
 }
 
-/// Adds the ModelEndpoint, which Orloj resolves whatever the provider is: the reference, and the model that it names.
+/// The Secret of a reference, for this field of the Memory.
+fn secret(field: &str, text: &str, home: &str) -> Option<SecretView> {
+    let reference = SecretReference::read(text, home);
+    let NamespacedName { namespace, name } = reference.secret;
+    let view = SecretView::new((namespace, name), Some(reference.key()), Pointer::new(field));
+    reference.secret.is_valid().then_some(view)
+}
+
+/// Adds the ModelEndpoint, which Orloj resolves whatever the provider is: the reference, the model and the address that it
+/// names, and the Secret of the address. It is another object, so their place is the field that names it.
 fn add_embedding(view: &mut MemoryView, memory: &Memory<'_>, home: &str, state: &mut StateReader<'_>) {
     let reference = memory.embedding_model.map(|text| NamespacedName::read(text, home));
     let Some(reference) = reference.filter(NamespacedName::is_valid) else { return };
@@ -236,15 +267,32 @@ fn add_embedding(view: &mut MemoryView, memory: &Memory<'_>, home: &str, state: 
     let field = Pointer::new(EMBEDDING_MODEL);
     view.references.push(ReferenceView::new(&MODEL_ENDPOINT, (namespace, name), field, lookup));
     if let Lookup::Found(object) = lookup {
-        let ModelEndpoint { default_model, provider, .. } = ModelEndpoint::read(object.tree());
-        view.set_origin("embedding", &MODEL_ENDPOINT, "/spec");
-        view.set_origin("embedding.model", &MODEL_ENDPOINT, "/spec/default_model");
-        view.set_origin("embedding.provider", &MODEL_ENDPOINT, "/spec/provider");
+        let endpoint = ModelEndpoint::read(object.tree());
+        let (from, url) = match endpoint.base_url {
+            Some(url) => (EndpointSource::Literal, url),
+            None => (EndpointSource::Derived, endpoint.default_url()),
+        };
+        view.embedding_endpoint = Some(endpoint_view::parse(from, url, &view.namespace, state));
+        let key = endpoint.secret_ref.filter(|_| !memory.has_provider(&Provider::InMemory));
+        let key = key.and_then(|text| secret(EMBEDDING_MODEL, text, namespace::object_namespace(object)));
+        view.secrets.extend(key.map(|it| it.from(&MODEL_ENDPOINT, AUTH_SECRET)));
+        let inline = inline_credential(url, Pointer::new(EMBEDDING_MODEL));
+        view.inline.extend(inline.map(|it| it.from(&MODEL_ENDPOINT, BASE_URL)));
+        for (path, field) in [
+            ("embedding", "/spec"),
+            ("embedding.endpoint", BASE_URL),
+            ("embedding.model", "/spec/default_model"),
+            ("embedding.provider", PROVIDER),
+        ] {
+            view.set_origin(path, &MODEL_ENDPOINT, field);
+        }
         view.set("embedding", Some(ViewValue::Object));
-        view.set("embedding.model", default_model);
-        view.set("embedding.provider", Some(provider));
+        view.set("embedding.model", endpoint.default_model);
+        view.set("embedding.provider", Some(endpoint.provider));
     } else {
         let title = format!("{} \"{}\"", MODEL_ENDPOINT.kind, qualified(namespace, name));
-        view.set_unknown("embedding", Why::Object(title));
+        let why = Why::Object(title.clone());
+        view.set_unknown("embedding", why.clone());
+        view.embedding_endpoint = Some(EndpointView::unknown(EndpointSource::Derived, why).of(&title));
     }
 }

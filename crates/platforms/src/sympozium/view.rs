@@ -134,7 +134,7 @@ fn use_own(
         let named =
             named.or_else(|| Some(0).filter(|_| set.is_env_from())).and_then(|it| memories.get_mut(it));
         if let Some(view) = named {
-            set.set_endpoint(view, has_credential, state);
+            set.set_endpoint(view, "endpoint", has_credential, state);
         }
     }
     for (name, is_access) in [(ACCESS, true), (VISIBILITY, false)] {

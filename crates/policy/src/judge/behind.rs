@@ -231,7 +231,10 @@ impl<'p> Asked<'_, 'p> {
         for (of_selection, (policy, matches)) in selection.policies.iter().enumerate() {
             let policy: &'p Policy = policy;
             for (index, rule) in policy.rules.iter().enumerate().take_while(|_| !budget.has_ended()) {
-                let Some(field) = read_from(rule, &views.new, written) else { continue };
+                let all = [Some(&views.new), views.old.as_ref()].into_iter().flatten();
+                let Some(field) = all.filter_map(|view| read_from(rule, view, written)).next() else {
+                    continue;
+                };
                 let candidate = selection.candidate(subject);
                 let verdict = Verdict::new(policy, rule, *matches, subject.occasion, &candidate);
                 if !verdict.counts() {

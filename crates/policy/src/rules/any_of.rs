@@ -3,7 +3,7 @@
 use memgate_model::cel_view::{CelFault, CelSide, InCel, MessagePart, StoredFault};
 use memgate_model::finding::Cause;
 use memgate_model::memory_view::{Role, ViewPath};
-use memgate_model::typed_rule::{Judged, RuleOutcome, RuleRoles, RuleViolation, TypedRule};
+use memgate_model::typed_rule::{Judged, RuleOutcome, RuleRoles, RuleViolation, TypedRule, Unknown};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::plain_text::cut;
 use memgate_primitives::pointer::Pointer;
@@ -81,8 +81,7 @@ impl TypedRule for AnyOf {
         {
             return;
         }
-        let mut failed = Vec::new();
-        let mut unknowns = Vec::new();
+        let mut judgements = Vec::new();
         for alternative in &self.alternatives {
             if !judged.budget.step() {
                 return;
@@ -91,13 +90,26 @@ impl TypedRule for AnyOf {
             if !judged.budget.bytes(of_one.violations.len().saturating_mul(64)) {
                 return;
             }
-            match (of_one.violations.is_empty(), of_one.unknowns.is_empty()) {
-                (false, _) => failed.push(of_one.violations),
-                (true, false) => unknowns.extend(of_one.unknowns),
-                (true, true) if applies => return,
-                (true, true) => {}
+            match of_one.violations.is_empty() && of_one.unknowns.is_empty() {
+                true if applies => return,
+                true => {}
+                false => judgements.push((alternative.kind.name == "endpoint", of_one)),
             }
         }
+        // One address may pass by one rule, and another one by another.
+        let places: Vec<Pointer> =
+            judged.view.endpoints().map(|(path, _)| judged.view.pointer(path)).collect();
+        let of_places = places.iter().filter(|_| places.len() > 1).map(Some);
+        let of_places = of_places.map(|place| failures(judgements.clone(), place));
+        let mut all: Vec<_> = of_places.collect();
+        if all.is_empty() {
+            all.push(failures(judgements, None));
+        }
+        let Some((failed, unknowns)) =
+            all.into_iter().flatten().min_by_key(|(_, unknowns)| !unknowns.is_empty())
+        else {
+            return;
+        };
         outcome.is_of_pod = failed.iter().flatten().any(|it| is_in_container(&it.pointer));
         if !unknowns.is_empty() {
             return outcome.unknowns.extend(unknowns);
@@ -171,6 +183,27 @@ impl TypedRule for AnyOf {
     fn reads_other_objects(&self) -> bool {
         self.alternatives.iter().any(|it| !it.roles.by_sources.is_empty() || it.check.reads_other_objects())
     }
+}
+
+/// The violations of each rule that fails, and what is unknown; `None` if one passes. Of rules about addresses only what
+/// they found at this place counts.
+fn failures(
+    judgements: Vec<(bool, RuleOutcome)>,
+    place: Option<&Pointer>,
+) -> Option<(Vec<Vec<RuleViolation>>, Vec<Unknown>)> {
+    let (mut failed, mut unknowns) = (Vec::new(), Vec::new());
+    for (is_of_address, mut of_one) in judgements {
+        if let Some(place) = place.filter(|_| is_of_address) {
+            of_one.violations.retain(|it| it.pointer == *place);
+            of_one.unknowns.retain(|it| it.pointer == *place);
+        }
+        match (of_one.violations.is_empty(), of_one.unknowns.is_empty()) {
+            (false, _) => failed.push(of_one.violations),
+            (true, false) => unknowns.extend(of_one.unknowns),
+            (true, true) => return None,
+        }
+    }
+    Some((failed, unknowns))
 }
 
 impl Alternative {

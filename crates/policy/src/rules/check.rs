@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use memgate_model::memory_view::{
-    Element, EndpointView, MemoryView, Part, Role, ViewPath, ViewValue, Why, qualified,
+    Element, EndpointView, MemoryView, Part, Role, ViewPath, ViewValue, Why, below_endpoint, qualified,
 };
 use memgate_model::typed_rule::{Judged, RuleOutcome};
 use memgate_primitives::budget::Budget;
@@ -190,8 +190,9 @@ impl Check {
     pub(super) fn judge(&self, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
         let (view, path) = (judged.view, self.path.path);
         let place = || self.keyed(view.pointer(path.split("[]").next().unwrap_or_default()));
-        let (is_each, is_endpoint) = (self.path.is_each(), path.starts_with("endpoint"));
-        let digest = view.endpoint.as_ref().map_or(0, |endpoint| endpoint.digest);
+        let (is_each, is_endpoint) = (self.path.is_each(), below_endpoint(path).is_some());
+        let endpoint = view.endpoint_at(path).or(view.endpoint.as_ref());
+        let digest = endpoint.map_or(0, |endpoint| endpoint.digest);
         if self.says.shows == Shows::Backend && view.text("backend").is_none() {
             return judged.note_unknown("backend", outcome);
         }
@@ -206,8 +207,9 @@ impl Check {
         }
         let must_exist = matches!(self.condition, Condition::Exists(true));
         // A host that clients read in two ways is never among those that are allowed.
-        let is_never =
-            path == "endpoint.host" && !matches!(self.condition, Condition::Exists(_)) && is_ambiguous(view);
+        let is_never = below_endpoint(path) == Some(".host")
+            && !matches!(self.condition, Condition::Exists(_))
+            && is_ambiguous(view, path);
         let (mut is_absent, mut first) = (true, true);
         for (part, index) in self.path.parts(view).zip(0_usize..) {
             let at = || part.element.map_or_else(place, |it| self.keyed(self.path.place(it)));
@@ -272,12 +274,15 @@ impl Check {
     /// Whether the condition can be judged although the value is unknown: that there is an endpoint is known, and whether a
     /// host that clients read in two ways is allowed.
     fn is_known_all_the_same(&self, view: &MemoryView) -> bool {
-        let is_ambiguous = is_ambiguous(view);
-        match (self.path.path, &self.condition) {
-            ("endpoint", _) => true,
-            ("endpoint.scheme", _) | ("endpoint.host", Condition::Exists(_)) => is_ambiguous,
-            ("endpoint.host", Condition::In { wanted, .. } | Condition::Fits { wanted, .. }) => {
-                is_ambiguous && *wanted
+        let path = self.path.path;
+        let Some(below) = below_endpoint(path).filter(|_| view.unknown_at(path).is_none()) else {
+            return false;
+        };
+        match (below, &self.condition) {
+            ("", _) => true,
+            (".scheme", _) | (".host", Condition::Exists(_)) => is_ambiguous(view, path),
+            (".host", Condition::In { wanted, .. } | Condition::Fits { wanted, .. }) => {
+                is_ambiguous(view, path) && *wanted
             }
             _ => false,
         }
@@ -321,7 +326,8 @@ impl Check {
     }
 }
 
-/// Whether clients read the host in different ways. Then it differs from every host that they agree on.
-pub(super) fn is_ambiguous(view: &MemoryView) -> bool {
-    view.endpoint.as_ref().is_some_and(EndpointView::is_ambiguous)
+/// Whether clients read the host of the endpoint at a path in different ways. Then it differs from every host that they
+/// agree on.
+pub(super) fn is_ambiguous(view: &MemoryView, path: &str) -> bool {
+    view.endpoint_at(path).is_some_and(EndpointView::is_ambiguous)
 }

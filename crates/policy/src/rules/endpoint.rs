@@ -1,7 +1,7 @@
 //! `endpoint`: where memory may be reached.
 
 use memgate_model::cel_view::{CelSide, InCel, Sayable};
-use memgate_model::memory_view::{ENCRYPTED_SCHEMES, EndpointSource, EndpointView, HostView};
+use memgate_model::memory_view::{ENCRYPTED_SCHEMES, ENDPOINTS, EndpointSource, EndpointView, HostView};
 use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::Pointer;
@@ -55,8 +55,53 @@ fn ports(fields: &Fields<'_>) -> Option<Vec<u16>> {
 
 impl TypedRule for Endpoint {
     fn judge(&self, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
-        let Some(endpoint) = &judged.view.endpoint else { return };
-        let pointer = judged.view.pointer("endpoint");
+        for (path, endpoint) in judged.view.endpoints() {
+            self.judge_one((path, endpoint), judged, outcome);
+        }
+    }
+
+    fn paths(&self) -> Vec<&str> {
+        let count = if self.reads_address() { ENDPOINTS.len() } else { 1 };
+        ENDPOINTS.into_iter().take(count).collect()
+    }
+
+    fn contradictions(&self, _budget: &Budget<'_>) -> Vec<(Pointer, String)> {
+        let is_plain = |it: &String| {
+            let scheme = it.to_lowercase();
+            !scheme.starts_with("postgres") && !ENCRYPTED_SCHEMES.contains(&&*scheme)
+        };
+        let all_plain = self.schemes.as_ref().is_some_and(|all| !all.is_empty() && all.iter().all(is_plain));
+        let message = || "none of the schemes is encrypted, so nothing passes".to_owned();
+        (self.must_be_encrypted && all_plain)
+            .then(|| (Pointer::root().key("tls"), message()))
+            .into_iter()
+            .collect()
+    }
+
+    fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {
+        if self.reads_address() {
+            // No table has it.
+            said.leave_out_unsaid(side, "endpoint", "endpoint");
+            said.leave_out_unsaid(side, "embedding.endpoint", "endpoint of embeddings");
+        }
+        if self.must_be_secret
+            && let Sayable::Entries(from) = side.at("endpoint.from")
+        {
+            let list = format!("{from}.filter(it, !({VALUE} in ['secret', 'derived']))");
+            said.add(list, vec![text("the endpoint must come from a Secret")]);
+        }
+    }
+}
+
+impl Endpoint {
+    /// Judges one endpoint of the view, at this path.
+    fn judge_one(
+        &self,
+        (path, endpoint): (&str, &EndpointView),
+        judged: &Judged<'_>,
+        outcome: &mut RuleOutcome,
+    ) {
+        let pointer = judged.view.pointer(path);
         let is_ambiguous = endpoint.is_ambiguous();
         let why = if endpoint.unknown.is_none() || is_ambiguous {
             let of_scheme = self.scheme_fault(endpoint, judged);
@@ -78,43 +123,11 @@ impl TypedRule for Endpoint {
         }
         // That is judged by its source alone, as in an exported policy.
         let may_be_literal = matches!(endpoint.from, EndpointSource::Secret | EndpointSource::Derived);
-        if self.must_be_secret && !may_be_literal {
+        if self.must_be_secret && path == "endpoint" && !may_be_literal {
             outcome.add(pointer, "the endpoint must come from a Secret", endpoint.from.name());
         }
     }
 
-    fn paths(&self) -> Vec<&str> {
-        vec!["endpoint"]
-    }
-
-    fn contradictions(&self, _budget: &Budget<'_>) -> Vec<(Pointer, String)> {
-        let is_plain = |it: &String| {
-            let scheme = it.to_lowercase();
-            !scheme.starts_with("postgres") && !ENCRYPTED_SCHEMES.contains(&&*scheme)
-        };
-        let all_plain = self.schemes.as_ref().is_some_and(|all| !all.is_empty() && all.iter().all(is_plain));
-        let message = || "none of the schemes is encrypted, so nothing passes".to_owned();
-        (self.must_be_encrypted && all_plain)
-            .then(|| (Pointer::root().key("tls"), message()))
-            .into_iter()
-            .collect()
-    }
-
-    fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {
-        if self.reads_address() {
-            // No table has it.
-            said.leave_out_unsaid(side, "endpoint", "endpoint");
-        }
-        if self.must_be_secret
-            && let Sayable::Entries(from) = side.at("endpoint.from")
-        {
-            let list = format!("{from}.filter(it, !({VALUE} in ['secret', 'derived']))");
-            said.add(list, vec![text("the endpoint must come from a Secret")]);
-        }
-    }
-}
-
-impl Endpoint {
     fn reads_address(&self) -> bool {
         self.schemes.is_some() || self.hosts.is_some() || self.reads_unambiguous_address()
     }

@@ -237,7 +237,7 @@ fn scalar(reader: &Reader<'_>, holds: Holds) -> Option<(Scalar<'static>, String)
 fn patterns(reader: &Reader<'_>, path: &str) -> Option<(Vec<AnyGlob>, Vec<String>)> {
     let patterns = reader.each(MAX_ENTRIES, MAX_VALUE_CHARS, |text| {
         let glob = match path {
-            "endpoint.host" => AnyGlob::Host(HostGlob::read(text)?),
+            "endpoint.host" | "embedding.endpoint.host" => AnyGlob::Host(HostGlob::read(text)?),
             "containers[].repository" => AnyGlob::Text(Glob::within(text, '/')),
             _ => AnyGlob::Text(Glob::new(text)),
         };

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use memgate_model::cel_view::{CelFault, CelSide, InCel, MessagePart, Sayable, StoredFault};
-use memgate_model::memory_view::{MemoryView, ViewPath, ViewValue};
+use memgate_model::memory_view::{MemoryView, ViewPath, ViewValue, below_endpoint};
 use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
 
 use super::check::is_ambiguous;
@@ -31,10 +31,12 @@ impl TypedRule for Immutable {
         let Some(old) = judged.old else { return };
         for path in &self.0 {
             let pointer = judged.view.pointer(path);
-            let is_certain = path_names_host(path) && is_ambiguous(judged.view) != is_ambiguous(old);
+            let is_certain =
+                path_names_host(path) && is_ambiguous(judged.view, path) != is_ambiguous(old, path);
             let why = judged.view.why_unknown(path).or_else(|| old.why_unknown(path));
             if let Some(why) = why.filter(|_| !is_certain) {
-                let digest = judged.view.endpoint.as_ref().map_or(0, |endpoint| endpoint.digest);
+                let endpoint = judged.view.endpoint_at(path).or(judged.view.endpoint.as_ref());
+                let digest = endpoint.map_or(0, |endpoint| endpoint.digest);
                 outcome.add_unknown_of(pointer, why, digest);
                 continue;
             }
@@ -102,7 +104,7 @@ impl TypedRule for Immutable {
 
 /// Whether the host is part of the value at a path.
 fn path_names_host(path: &str) -> bool {
-    matches!(path, "endpoint" | "endpoint.host" | "endpoint.url")
+    below_endpoint(path).is_some_and(|below| matches!(below, "" | ".host" | ".url"))
 }
 
 /// The end of the message about a changed value: ` (was …, is …)`, or nothing if one of the two is a list or an object;
@@ -119,7 +121,7 @@ fn change(judged: &Judged<'_>, old: &MemoryView, path: &'static str) -> Option<S
     if was == is && (is.is_none() || of_hosts(old, path) == of_hosts(judged.view, path)) {
         return None;
     }
-    let are_several = path.starts_with("endpoint.")
+    let are_several = below_endpoint(path).is_some()
         && [old, judged.view].iter().any(|view| ViewPath::known(path).parts(view).nth(1).is_some());
     if are_several || [&was, &is].into_iter().flatten().any(|it| it.is_array() || it.is_object()) {
         return Some(String::new());
@@ -129,10 +131,12 @@ fn change(judged: &Judged<'_>, old: &MemoryView, path: &'static str) -> Option<S
 
 /// What hosts of an endpoint may differ in at a path; JSON has the values of the first, with all else that they share.
 fn of_hosts<'v>(view: &'v MemoryView, path: &'static str) -> Vec<Option<ViewValue<'v>>> {
-    let paths = match path {
-        "endpoint" | "endpoint.url" => vec!["endpoint.host", "endpoint.port"],
-        _ if path.starts_with("endpoint.") => vec![path],
-        _ => Vec::new(),
+    let is_whole = path_names_host(path) && below_endpoint(path) != Some(".host");
+    let paths = match (is_whole, path.starts_with("embedding")) {
+        (true, false) => vec!["endpoint.host", "endpoint.port"],
+        (true, true) => vec!["embedding.endpoint.host", "embedding.endpoint.port"],
+        (false, _) if below_endpoint(path).is_some() => vec![path],
+        (false, _) => Vec::new(),
     };
     paths.into_iter().flat_map(|path| ViewPath::known(path).parts(view)).map(|part| part.value).collect()
 }

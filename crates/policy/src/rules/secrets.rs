@@ -66,7 +66,10 @@ impl TypedRule for Secrets {
         if self.is_required || self.namespaces.is_some() {
             judged.note_unknown("secrets", outcome);
         }
-        let has_none = view.secrets.is_empty() && !is_unknown;
+        // The key of an embedder is not a credential for the memory, where the two have places of their own.
+        let (place, of_embedder) = (view.pointer("secrets"), view.pointer("embedding"));
+        let is_own = |it: &SecretView| it.field != of_embedder || place == of_embedder;
+        let has_none = !is_unknown && !view.secrets.iter().any(is_own);
         // A service that loses its memory asks for a credential all the same.
         let is_in_process = view.flag("durable") == Some(false) && view.endpoint.is_none();
         if self.is_required && has_none && view.has_place("secrets") && !is_in_process {

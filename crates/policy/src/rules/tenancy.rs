@@ -26,15 +26,22 @@ struct Tenancy {
     is_required: bool,
 }
 
-/// What a tenant has a part of: the field of the rule, the path in the view and in CEL, and how the message begins and shows
-/// it.
-type Name = (&'static str, &'static str, &'static str, &'static str, Shows);
+/// What a tenant has a part of: the field of the rule, the paths, and how the message begins and shows it.
+type Name = (&'static str, &'static [NamePath], &'static str, Shows);
+
+/// A path in the view and in CEL.
+type NamePath = (&'static str, &'static str);
 
 static NAMES: [Name; 4] = [
-    ("names", "name", "name.chosen", "name ", Shows::Name),
-    ("collection", "collection", "collection", "collection ", Shows::Value),
-    ("secrets", "secrets[].name", "secrets", "Secret ", Shows::Name),
-    ("endpointHosts", "endpoint.host", "endpoint", "endpoint host ", Shows::Value),
+    ("names", &[("name", "name.chosen")], "name ", Shows::Name),
+    ("collection", &[("collection", "collection")], "collection ", Shows::Value),
+    ("secrets", &[("secrets[].name", "secrets")], "Secret ", Shows::Name),
+    (
+        "endpointHosts",
+        &[("endpoint.host", "endpoint"), ("embedding.endpoint.host", "embedding.endpoint")],
+        "endpoint host ",
+        Shows::Value,
+    ),
 ];
 
 /// Where the tenant of a memory is read from.
@@ -119,8 +126,8 @@ impl TypedRule for Tenancy {
     }
 
     fn paths(&self) -> Vec<&str> {
-        let of_names =
-            self.names.iter().map(|((_, _, path, ..), _)| path.split('.').next().unwrap_or_default());
+        let paths = self.names.iter().flat_map(|((_, paths, ..), _)| *paths);
+        let of_names = paths.map(|(path, _)| path.trim_end_matches(".host").trim_end_matches("[].name"));
         of_names.chain(self.is_required.then_some("name")).collect()
     }
 
@@ -160,7 +167,7 @@ impl TypedRule for Tenancy {
             let shown = (field == NAMESPACE).then_some(MessagePart::Quoted(1));
             said.add(list, [text(words)].into_iter().chain(shown).collect());
         }
-        for ((field, _, path, what, _), patterns) in &self.names {
+        for (((field, _, what, _), patterns), (_, path)) in self.paths_of_names() {
             if let Some(entries) = said.entries(side, path, &format!("tenancy.{field}")) {
                 let fits =
                     |pattern: &Arc<str>| format!("{VALUE}.matches({})", pattern_of_tenant(pattern, "tenant"));
@@ -228,6 +235,11 @@ impl TenantSource {
 }
 
 impl Tenancy {
+    /// The names, once for each of their paths.
+    fn paths_of_names(&self) -> impl Iterator<Item = (&(&'static Name, Vec<Arc<str>>), &'static NamePath)> {
+        self.names.iter().flat_map(|name| name.0.1.iter().map(move |path| (name, path)))
+    }
+
     /// The tenant of a memory, if it has one.
     fn tenant<'v>(&self, judged: &Judged<'v>) -> Result<Option<&'v str>, Why> {
         let namespace = &judged.view.namespace;
@@ -245,7 +257,13 @@ impl Tenancy {
 
     fn judge_names(&self, tenant: &str, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
         let (tenant, shown) = (Arc::<str>::from(tenant), value(judged, tenant));
-        for ((field, path, _, what, shows), patterns) in &self.names {
+        let is_own = |path: &str| {
+            !path.starts_with("embedding")
+                || judged.view.endpoints().any(|(known, _)| known.starts_with("embedding"))
+        };
+        for (((field, _, what, shows), patterns), (path, _)) in
+            self.paths_of_names().filter(|(_, (path, _))| is_own(path))
+        {
             if *field == "names" && judged.view.has_fixed_name {
                 continue;
             }

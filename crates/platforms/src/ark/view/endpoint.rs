@@ -93,6 +93,7 @@ fn add_service(
         host.port = port;
         // The host is a Service, whatever the domain of this cluster is.
         host.in_cluster |= host.host.ends_with(SERVICE_DOMAIN);
+        host.in_cluster &= !lookup.found().is_some_and(endpoint_view::is_external);
     }
     if port.is_none() {
         let name = qualified(reference.namespace, reference.name);

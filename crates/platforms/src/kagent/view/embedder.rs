@@ -2,6 +2,7 @@
 
 use crate::endpoint_view;
 use crate::url::inline_credential;
+use memgate_model::kind::Kind;
 use memgate_model::memory_view::{
     EndpointSource, EndpointView, InlineView, MemoryView, SecretView, ViewValue, Why, qualified,
 };
@@ -41,6 +42,7 @@ pub(super) fn add(
             view.set_unknown(path, why.clone());
         }
         view.endpoint = Some(EndpointView::unknown(EndpointSource::Derived, why).of(name));
+        view.embedding_endpoint.clone_from(&view.endpoint);
         return;
     };
     let embedder = Embedder::new(line, found.tree());
@@ -49,7 +51,8 @@ pub(super) fn add(
         Some(Destination::Derived(_)) | None => Pointer::new(PROVIDER),
     };
     view.set_origin("provider", kind, PROVIDER);
-    view.set_origin("endpoint", kind, endpoint);
+    view.set_origin("endpoint", kind, &endpoint);
+    view.set_origin("embedding.endpoint", kind, endpoint);
     view.set_origin("embedding", kind, PROVIDER);
     view.set_origin("embedding.model", kind, pointer(embedder.model_path()));
     view.set_origin("secrets", kind, pointer(API_KEY));
@@ -58,21 +61,22 @@ pub(super) fn add(
     view.set("embedding.model", embedder.model());
     view.set("embedding.provider", Some(embedder.provider()));
     view.set("provider", Some(embedder.provider()));
-    add_endpoint(view, &embedder, &field, state);
-    add_credentials(view, found.tree(), &field);
+    add_endpoint(view, &embedder, (kind, &field), state);
+    view.embedding_endpoint.clone_from(&view.endpoint);
+    add_credentials(view, found.tree(), (kind, &field));
 }
 
 fn add_endpoint(
     view: &mut MemoryView,
     embedder: &Embedder<'_>,
-    field: &Pointer,
+    (kind, field): (&'static Kind, &Pointer),
     state: &mut StateReader<'_>,
 ) {
     let (source, text) = match embedder.endpoint() {
         None => return,
         Some(Destination::Derived(url)) => (EndpointSource::Derived, url),
         Some(Destination::Written(path, text)) => {
-            view.inline.extend(inline_credential(text, field.clone()).map(|it| it.from(pointer(path))));
+            view.inline.extend(inline_credential(text, field.clone()).map(|it| it.from(kind, pointer(path))));
             // kagent itself adds the scheme for Ollama.
             let lacks_scheme = embedder.provider() == "Ollama" && !text.contains("://");
             let url = if lacks_scheme { format!("http://{text}").into() } else { text.into() };
@@ -88,16 +92,16 @@ fn add_endpoint(
 }
 
 /// Adds the Secrets that a ModelConfig names, and its credentials in clear text.
-fn add_credentials(view: &mut MemoryView, model_config: &Tree, field: &Pointer) {
+fn add_credentials(view: &mut MemoryView, model_config: &Tree, (kind, field): (&'static Kind, &Pointer)) {
     for (path, key) in
         [(API_KEY, ["spec", "apiKeySecretKey"].as_slice()), (CA_CERT, &["spec", "tls", "caCertSecretKey"])]
     {
         if let Some(name) = model_config.filled_at(path) {
             let secret = SecretView::new((&view.namespace, name), model_config.filled_at(key), field.clone());
-            view.secrets.push(secret.from(pointer(path)));
+            view.secrets.push(secret.from(kind, pointer(path)));
         }
     }
-    let inline = |value: &str, path: &[&str]| InlineView::new(field.clone(), value).from(pointer(path));
+    let inline = |value: &str, path: &[&str]| InlineView::new(field.clone(), value).from(kind, pointer(path));
     let token = model_config.filled_at(TOKEN);
     view.inline.extend(token.map(|token| inline(token, TOKEN)));
     // All headers have the same place, so one of them is enough.

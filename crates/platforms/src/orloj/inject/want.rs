@@ -30,7 +30,7 @@ pub(crate) const DSN: &str = "ORLOJ_MEMORY_DSN";
 pub(crate) const ENDPOINT: &str = "ORLOJ_MEMORY_ENDPOINT";
 pub(crate) const EMBEDDING_URL: &str = "ORLOJ_MEMORY_EMBEDDING_URL";
 pub(crate) const EMBEDDING_MODEL: &str = "ORLOJ_MEMORY_EMBEDDING_MODEL";
-const EMBEDDING_API_KEY: &str = "ORLOJ_MEMORY_EMBEDDING_API_KEY";
+pub(crate) const EMBEDDING_API_KEY: &str = "ORLOJ_MEMORY_EMBEDDING_API_KEY";
 
 /// The prefix of all variables. Variables of the pod without it are skipped.
 const PREFIX: &str = "ORLOJ_MEMORY_";
