@@ -90,7 +90,7 @@ impl PullRequestArgs {
         if let Some((reference, (mut known, _))) = base {
             suppress(checked, &identities, &mut known, &format!("already in {reference}"));
         }
-        let text = match (self.baseline(checked), &self.write_baseline) {
+        let text = match (self.baseline(checked, terminal), &self.write_baseline) {
             (Some(baseline), _) => baseline.apply(checked, &identities, self.write_baseline.is_some()),
             (None, Some(_)) if checked.inputs.errors.is_empty() => record(checked, &identities),
             (None, _) => String::new(),
@@ -99,9 +99,16 @@ impl PullRequestArgs {
     }
 
     /// Reads the baseline. A fault of it is an error of the inputs.
-    fn baseline(&self, checked: &mut Checked) -> Option<Baseline> {
-        match read_baseline(self.baseline.as_ref()?) {
-            Ok(baseline) => Some(baseline),
+    fn baseline(&self, checked: &mut Checked, terminal: Terminal) -> Option<Baseline> {
+        let path = self.baseline.as_ref()?;
+        match read_baseline(path) {
+            Ok(baseline) => {
+                if baseline.is_older() {
+                    let note = "is older; write it anew to pin its values (--write-baseline)";
+                    terminal.note(&format!("note: baseline {} {note}", plain(path)));
+                }
+                Some(baseline)
+            }
             Err(error) => {
                 checked.inputs.errors.push(error);
                 None
