@@ -39,6 +39,9 @@ use memgate_primitives::pointer::Pointer;
 /// The version of the format. The reader refuses any other.
 const SCHEMA_VERSION: u64 = 1;
 
+/// The text of a baseline without entries.
+pub const EMPTY: &str = "{\"schemaVersion\": 1, \"findings\": []}";
+
 /// The reason in the message of a note.
 const REASON: &str = "in the baseline";
 
@@ -184,7 +187,15 @@ struct WrittenObject {
 /// # Errors
 /// When the file cannot be read, or is not a baseline.
 pub fn read(path: &str) -> Result<Baseline, Error> {
-    let source = Arc::new(source(path, File::open(path), DEFAULT_MAX_BYTES)?);
+    parse(source(path, File::open(path), DEFAULT_MAX_BYTES)?)
+}
+
+/// Reads a baseline of this text.
+///
+/// # Errors
+/// When it is not a baseline.
+pub fn parse(source: Source) -> Result<Baseline, Error> {
+    let source = Arc::new(source);
     let entries = entries(&source)?;
     Ok(Baseline { source, entries })
 }

@@ -108,6 +108,15 @@ impl KnownFindings {
         taken + self.take_exactly(&any, wanted - taken)
     }
 
+    /// Whether a finding is known with this value.
+    fn has(&self, identity: &Identity) -> bool {
+        let JudgedValue { value, .. } = identity.judged;
+        let most = identity.about(JudgedValue { value, excess: i128::MAX });
+        let any = identity.about(JudgedValue { value: None, excess: 0 });
+        let mut known = self.0.range(identity..=&most).map(|(_, known)| known).chain(self.0.get(&any));
+        known.any(|known| *known > 0)
+    }
+
     /// The same for nothing but this value.
     pub(crate) fn take_exactly(&mut self, identity: &Identity, wanted: usize) -> usize {
         self.0.get_mut(identity).map_or(0, |known| take(known, wanted))
@@ -215,6 +224,20 @@ pub fn known(checked: &Checked, identities: &[Identity]) -> KnownFindings {
         known.add(&identity, count);
     }
     known
+}
+
+/// The findings that a comment ignores and that are not known, in words: the branch has brought both.
+pub fn newly_ignored(checked: &mut Checked, identities: &[Identity], known: &KnownFindings) -> Vec<String> {
+    let (mut identities, mut new) = (identities.iter(), Vec::new());
+    each(checked, |place, finding| {
+        let Some(identity) = identities.next() else { return };
+        let is_ignored = finding.severity == Severity::Note && identity.severity != Severity::Note;
+        if is_ignored && !known.has(identity) {
+            let line = place.span(finding).line;
+            new.push(format!("{}:{line} ({})", place.source.name(), identity.code));
+        }
+    });
+    new
 }
 
 /// Turns each known finding into a note for this reason, and removes it from `known`. `identities` are those of the
