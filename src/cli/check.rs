@@ -9,7 +9,7 @@ use crate::cli::fix::{FixArgs, mend, write_files};
 use crate::cli::input::InputArgs;
 use crate::cli::output::{FindingArgs, OutputArg, check_places, is_page, write_outputs};
 use crate::cli::project::{FailOnSeverity, Project};
-use crate::cli::pull_request::PullRequestArgs;
+use crate::cli::pull_request::{OpenBranch, PullRequestArgs};
 use crate::cli::terminal::Terminal;
 use memgate_workbench::fix::{diffs, judged_with, summary};
 use memgate_workbench::judge::Checked;
@@ -115,15 +115,21 @@ impl FailOnArgs {
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let terminal = args.fail_on.terminal(terminal);
     check_places(&args.output, terminal)?;
-    let project = args.input.project(terminal)?;
+    let branch = args.pull_request.branch()?;
+    let project = match &branch {
+        Some(branch) => args.input.project_at(branch, terminal)?,
+        None => args.input.project(terminal)?,
+    };
     let fail_on = args.fail_on.or(&project);
     let mut run = args.input.run(&project, terminal)?;
     run.plan.wants_page = is_page(&args.output);
     if args.fix.fix {
         return run_fix(args, run, fail_on, terminal);
     }
+    let compare = |it: OpenBranch| it.compare(&args.pull_request, &args.input, &project, &mut run, terminal);
+    let compared = branch.map(compare).transpose()?;
     let mut checked = judged(&run)?;
-    args.pull_request.apply(&mut checked, &args.input, &project, &run, terminal)?;
+    args.pull_request.apply(&mut checked, compared, terminal)?;
     let report = Report { shown: args.findings.shown(&args.output)?, ..report(&checked) };
     let report = with_page(report, "check", &checked, &run, fail_on);
     let status = finish(&checked, &report, &args.output, fail_on, terminal)?;

@@ -10,6 +10,7 @@ use anyhow::Context as _;
 use crate::cli::limits::parse_size;
 use crate::cli::policies::PolicyArgs;
 use crate::cli::project::{Project, ProjectArgs};
+use crate::cli::pull_request::OpenBranch;
 use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
 use crate::cli::workstation;
@@ -148,6 +149,14 @@ impl InputArgs {
         self.project.read(&paths, terminal)
     }
 
+    /// The same for a check of a branch.
+    ///
+    /// # Errors
+    /// Those of [`InputArgs::project`].
+    pub fn project_at(&self, open: &OpenBranch, terminal: Terminal) -> anyhow::Result<Project> {
+        self.project.read_at(&self.paths, open, terminal)
+    }
+
     /// A flag that makes no sense where files are read again with each change of a text, and why. `directory` is the one
     /// from which its paths are.
     pub fn unfit_for_changes(&self, directory: &Path) -> Option<&'static str> {
@@ -221,6 +230,7 @@ impl InputArgs {
         // Links there may lead to any file of the commit, and to no other.
         plan.within = Some(base.directory().to_owned());
         plan.state = base.state_paths(&plan.state);
+        plan.judged_by = now.judged_by.clone();
         if let Some(rendering) = &mut plan.rendering {
             rendering.values = base.values(&rendering.values);
             rendering.stop = stop.clone();
@@ -256,6 +266,7 @@ impl InputArgs {
         Ok(Plan {
             checked,
             switched_off,
+            later: project.later.clone(),
             sets: if project.has_sets() { sets } else { Vec::new() },
             rules: Rules::new(&project.rules, root),
             within,

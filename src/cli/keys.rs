@@ -2,13 +2,15 @@
 //! and column.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use regex::Regex;
 use serde_json::{Map, Value};
 
 use memgate_manifest::document::{Document, values};
 use memgate_manifest::error::{Error, SyntaxError};
+use memgate_manifest::source::Source;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 use memgate_primitives::suggest::{did_you_mean, nearest};
@@ -29,15 +31,29 @@ const FLAGS_ONLY: [&str; 2] = ["render", "values"];
 /// # Errors
 /// When it cannot be read, or has an unknown key or a wrong value.
 pub fn read(path: &Path, schema: &str) -> anyhow::Result<Option<Document>> {
+    parse(&source(path)?, schema)
+}
+
+/// The text of a file.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn source(path: &Path) -> anyhow::Result<Arc<Source>> {
     let collected = collect(&[path.display().to_string()], &Plan::default(), &mut std::io::empty());
     if let Some(error) = collected.errors.into_iter().next() {
         return Err(error.into());
     }
-    let Some(source) = collected.sources.into_iter().next() else {
-        bail!("{}: this is not a file", path.display());
-    };
+    let source = collected.sources.into_iter().next();
+    source.with_context(|| format!("{}: this is not a file", path.display()))
+}
+
+/// The document of a text with these keys and values.
+///
+/// # Errors
+/// Those of [`read`].
+pub fn parse(source: &Arc<Source>, schema: &str) -> anyhow::Result<Option<Document>> {
     let mut errors = Vec::new();
-    let mut documents = values(&source, &mut errors).into_iter();
+    let mut documents = values(source, &mut errors).into_iter();
     if let Some(error) = errors.into_iter().next() {
         return Err(error.into());
     }

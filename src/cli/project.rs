@@ -1,6 +1,6 @@
 //! `.memgate.yaml`: the choices of a repository, so that each check of it is the same.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,15 +9,18 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::cli::keys;
+use crate::cli::pull_request::OpenBranch;
 use crate::cli::settings::SettingsFile;
 use crate::cli::terminal::Terminal;
-use memgate_manifest::document::Document;
+use memgate_manifest::document::{Document, values};
+use memgate_manifest::source::Source;
 use memgate_model::finding::Severity;
 use memgate_platforms::message::and_more;
 use memgate_primitives::glob::Glob;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 use memgate_primitives::suggest::{did_you_mean, nearest};
+use memgate_workbench::base::FileThere;
 use memgate_workbench::exclude::Exclude;
 use memgate_workbench::plan::InputSet;
 use memgate_workbench::report::plain;
@@ -73,6 +76,9 @@ pub struct Project {
     namespaces: Map<String, Value>,
     /// What `--config` would hold.
     pub settings: SettingsFile,
+    /// What a branch changes of it, which does not count yet.
+    #[serde(skip)]
+    pub later: Vec<String>,
 }
 
 /// A rule as it is written.
@@ -121,18 +127,92 @@ impl ProjectArgs {
             plain(&file.to_string_lossy()),
         );
         let project = read(&file)?;
-        let mut note = format!("note: choices are from {}", file.to_string_lossy());
-        if !project.namespaces.is_empty() {
-            let patterns: Vec<String> = project.namespaces.keys().cloned().collect();
-            note += "; so are labels of Namespaces: ";
-            note += &and_more(&patterns, MAX_IN_NOTE);
-        }
-        terminal.note(&plain(&note));
+        project.note_use(&file.to_string_lossy(), terminal);
+        Ok(project)
+    }
+
+    /// The same for a check of a branch: a file in the repository counts as it is in the commit with which the branch is
+    /// compared, wherever the branch has another one.
+    ///
+    /// # Errors
+    /// Those of [`ProjectArgs::read`].
+    pub fn read_at(
+        &self,
+        paths: &[String],
+        open: &OpenBranch,
+        terminal: Terminal,
+    ) -> anyhow::Result<Project> {
+        let branch = &open.branch;
+        let file = match &self.project {
+            Some(file) if file.as_os_str() == "none" => return Ok(Project::default()),
+            Some(file) => match branch.relative(&file.to_string_lossy()) {
+                Some(relative) => Some(relative),
+                None => return self.read(paths, terminal),
+            },
+            None => branch.project_file_for(paths),
+        };
+        let here = self.project.clone().or_else(|| project_file_for(paths));
+        let here = here.and_then(|file| branch.relative(&file.to_string_lossy()));
+        let new = here.filter(|here| file.as_ref() != Some(here));
+        let new = new.filter(|here| matches!(open.file(here), Ok(FileThere::Missing)));
+        let mut later: Vec<String> = new.iter().map(|it| new_file(&branch.shown(it))).collect();
+        let Some(relative) = file else { return Ok(Project { later, ..Project::default() }) };
+        let (shown, name) = (branch.shown(&relative), format!("{}:{relative}", branch.reference));
+        let text = match open.file(&relative)? {
+            FileThere::Text(text) => text,
+            FileThere::Unreadable => anyhow::bail!(
+                "{}: this is a link, or not a text; give a file outside of the repository with --project, or --project none",
+                plain(&name)
+            ),
+            FileThere::Missing => {
+                later.push(new_file(&shown));
+                return Ok(Project { later, ..Project::default() });
+            }
+        };
+        let document = keys::parse(&Arc::new(Source::new(&name, text)), keys::PROJECT)?;
+        later.extend(changed_keys(document.as_ref(), &shown));
+        let project = Project { later, ..of_document(&shown, document)? };
+        project.note_use(&format!("{} at {}", shown.to_string_lossy(), branch.reference), terminal);
         Ok(project)
     }
 }
 
+fn new_file(file: &Path) -> String {
+    format!("{} (new)", file.to_string_lossy())
+}
+
+/// The keys of the file that a branch changes, in words.
+fn changed_keys(before: Option<&Document>, file: &Path) -> Option<String> {
+    let shown = file.to_string_lossy();
+    let Ok(metadata) = std::fs::symlink_metadata(file) else { return Some(format!("{shown} (removed)")) };
+    let source = keys::source(file).ok().filter(|_| metadata.is_file());
+    let mut errors = Vec::new();
+    let documents = source.map(|source| values(&source, &mut errors));
+    let Some(documents) = documents.filter(|documents| errors.is_empty() && documents.len() < 2) else {
+        return Some(format!("{shown} (cannot be read)"));
+    };
+    let keys = |document: Option<&Document>| {
+        document.and_then(|document| document.value().as_object()).cloned().unwrap_or_default()
+    };
+    let (before, now) = (keys(before), keys(documents.first()));
+    let all: BTreeSet<&String> = before.keys().chain(now.keys()).collect();
+    let changed: Vec<&str> =
+        all.into_iter().filter(|key| before.get(*key) != now.get(*key)).map(String::as_str).collect();
+    (!changed.is_empty()).then(|| format!("{shown} ({})", changed.join(", ")))
+}
+
 impl Project {
+    /// Writes a note that it is in use.
+    fn note_use(&self, file: &str, terminal: Terminal) {
+        let mut note = format!("note: choices are from {file}");
+        if !self.namespaces.is_empty() {
+            let patterns: Vec<String> = self.namespaces.keys().cloned().collect();
+            note += "; so are labels of Namespaces: ";
+            note += &and_more(&patterns, MAX_IN_NOTE);
+        }
+        terminal.note(&plain(&note));
+    }
+
     /// Whether there are sets.
     pub fn has_sets(&self) -> bool {
         !self.sets.is_empty()
@@ -197,7 +277,11 @@ impl Project {
 
 /// Reads the choices of a file.
 pub(super) fn read(file: &Path) -> anyhow::Result<Project> {
-    let document = keys::read(file, keys::PROJECT)?;
+    of_document(file, keys::read(file, keys::PROJECT)?)
+}
+
+/// The choices of the document of a file, whose paths are relative to it.
+fn of_document(file: &Path, document: Option<Document>) -> anyhow::Result<Project> {
     let value = document.as_ref().map(|document| document.value().clone());
     let project = value.map(serde_json::from_value::<Project>).transpose();
     let mut project =

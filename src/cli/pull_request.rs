@@ -1,6 +1,9 @@
 //! The flags about findings that are known already: at the base of a branch, or in a baseline.
 
+use std::collections::BTreeMap;
+use std::iter;
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::Context as _;
 
@@ -10,16 +13,20 @@ use crate::cli::interrupt::Interrupt;
 use crate::cli::project::Project;
 use crate::cli::terminal::Terminal;
 use memgate_manifest::error::Error;
-use memgate_workbench::base::{self, Base};
-use memgate_workbench::baseline::{Baseline, pass_by, read as read_baseline, record};
+use memgate_manifest::source::Source;
+use memgate_workbench::base::{self, Base, Branch, Commit, FileThere};
+use memgate_workbench::baseline::{self, Baseline, pass_by, read as read_baseline, record};
 use memgate_workbench::broken::{self, AtBase};
 use memgate_workbench::errors::input_error;
 use memgate_workbench::ignore;
 use memgate_workbench::judge::Checked;
+use memgate_workbench::judged_by::{AtReference, JudgedBy};
 use memgate_workbench::plan::Plan;
 use memgate_workbench::report::{counted, plain};
+use memgate_workbench::repository::is_glob;
 use memgate_workbench::run::{Run, judged};
-use memgate_workbench::suppress::{KnownFindings, known, suppress};
+use memgate_workbench::sets::each_set;
+use memgate_workbench::suppress::{KnownFindings, known, newly_ignored, suppress};
 
 /// How many digits of a commit are shown.
 const COMMIT_DIGITS: usize = 12;
@@ -60,37 +67,42 @@ pub(super) fn reference(text: &str) -> Result<String, String> {
 }
 
 impl PullRequestArgs {
+    /// Opens the branch that is checked, if it is compared with a commit.
+    ///
+    /// # Errors
+    /// When there is no such commit, or git fails.
+    pub fn branch(&self) -> anyhow::Result<Option<OpenBranch>> {
+        self.base.as_deref().map(OpenBranch::find).transpose()
+    }
+
     /// Makes notes of known findings: those that comments ignore, those of the base, and those of the baseline.
     ///
     /// # Errors
-    /// When the base cannot be read or the new baseline cannot be written. A fault of the old baseline is an error of
-    /// the inputs.
+    /// When the new baseline cannot be written. A fault of the old baseline is an error of the inputs.
     pub fn apply(
         &self,
         checked: &mut Checked,
-        input: &InputArgs,
-        project: &Project,
-        run: &Run,
+        compared: Option<Compared>,
         terminal: Terminal,
     ) -> anyhow::Result<()> {
-        if self.base.is_none() && self.baseline.is_none() && self.write_baseline.is_none() {
+        if compared.is_none() && self.baseline.is_none() && self.write_baseline.is_none() {
             ignore::apply(checked);
             return Ok(());
         }
         for path in self.baseline.iter().chain(&self.write_baseline) {
             pass_by(checked, path);
         }
-        let base = self.base.as_ref();
-        let base = base.map(|base| Ok::<_, anyhow::Error>((base, at(base, input, project, run, terminal)?)));
-        let base = base.transpose()?;
-        if let Some((_, (_, objects))) = &base {
+        if let Some(Compared { objects, .. }) = &compared {
             broken::mark(checked, objects);
         }
         let identities = ignore::apply_and_identify(checked);
-        if let Some((reference, (mut known, _))) = base {
+        let mut baseline = None;
+        if let Some(Compared { reference, mut known, baseline: there, .. }) = compared {
+            checked.inputs.changes.ignored = newly_ignored(checked, &identities, &known);
             suppress(checked, &identities, &mut known, &format!("already in {reference}"));
+            baseline = there;
         }
-        let text = match (self.baseline(checked), &self.write_baseline) {
+        let text = match (self.baseline(baseline, checked, terminal), &self.write_baseline) {
             (Some(baseline), _) => baseline.apply(checked, &identities, self.write_baseline.is_some()),
             (None, Some(_)) if checked.inputs.errors.is_empty() => record(checked, &identities),
             (None, _) => String::new(),
@@ -98,31 +110,168 @@ impl PullRequestArgs {
         self.write_baseline.as_ref().map_or(Ok(()), |path| write_baseline(path, &text, checked, terminal))
     }
 
-    /// Reads the baseline. A fault of it is an error of the inputs.
-    fn baseline(&self, checked: &mut Checked) -> Option<Baseline> {
-        match read_baseline(self.baseline.as_ref()?) {
-            Ok(baseline) => Some(baseline),
+    /// Reads the baseline, or that of the commit with which a branch is compared. A fault of it is an error of the inputs.
+    fn baseline(&self, there: Option<Source>, checked: &mut Checked, terminal: Terminal) -> Option<Baseline> {
+        let path = self.baseline.as_ref()?;
+        match there.map_or_else(|| read_baseline(path), baseline::parse) {
+            Ok(baseline) => {
+                if baseline.is_older() {
+                    let note = "is older; write it anew to pin its values (--write-baseline)";
+                    terminal.note(&format!("note: baseline {} {note}", plain(path)));
+                }
+                Some(baseline)
+            }
             Err(error) => {
                 checked.inputs.errors.push(error);
                 None
             }
         }
     }
+
+    /// The text of the baseline in the commit with which a branch is compared, if the file is in the repository. What the
+    /// branch changes of it is added to `later`.
+    fn baseline_at(&self, open: &OpenBranch, later: &mut Vec<String>) -> anyhow::Result<Option<Source>> {
+        let Some(path) = &self.baseline else { return Ok(None) };
+        let Some(relative) = open.branch.relative(path) else { return Ok(None) };
+        let name = format!("{}:{relative}", open.branch.reference);
+        let (text, change) = match open.file(&relative)? {
+            FileThere::Text(text) => (text, path.clone()),
+            FileThere::Missing => (baseline::EMPTY.to_owned(), format!("{path} (new)")),
+            FileThere::Unreadable => anyhow::bail!(
+                "{}: this is a link, or not a text; give the file itself with --baseline",
+                plain(&name)
+            ),
+        };
+        if !std::fs::read(path).is_ok_and(|now| now == text.as_bytes()) {
+            later.push(change);
+        }
+        Ok(Some(Source::new(&name, text)))
+    }
 }
 
-/// The findings and the objects at the merge base of a branch.
-fn at(
-    reference: &str,
-    input: &InputArgs,
-    project: &Project,
-    Run { plan, occasion }: &Run,
-    terminal: Terminal,
-) -> anyhow::Result<(KnownFindings, AtBase)> {
-    let read = |plan| Ok(judged(&Run { plan, occasion: *occasion })?);
-    let (mut checked, base) = at_base(reference, input, project, plan, terminal, read)?;
-    let identities = ignore::apply_and_identify(&mut checked);
-    note_base_errors(&checked.inputs.errors, &base, "findings there count as new", terminal);
-    Ok((known(&checked, &identities), AtBase::of(&mut checked)))
+/// A branch that is compared with a commit. Until it is dropped, the first Ctrl-C lets the command clean up.
+#[derive(Debug)]
+pub struct OpenBranch {
+    /// The branch.
+    pub branch: Branch,
+    interrupt: Interrupt,
+}
+
+/// What is known at the commits with which a branch is compared.
+#[derive(Debug)]
+pub struct Compared {
+    /// The commit as the user named it.
+    reference: String,
+    /// The findings and the objects where the branch began.
+    known: KnownFindings,
+    objects: AtBase,
+    /// The baseline, if it is a file of the repository.
+    baseline: Option<Source>,
+}
+
+impl OpenBranch {
+    fn find(reference: &str) -> anyhow::Result<Self> {
+        let interrupt = Interrupt::listen()?;
+        Ok(Self { branch: Branch::find(reference, &interrupt.stop)?, interrupt })
+    }
+
+    /// A file as the commit has it.
+    ///
+    /// # Errors
+    /// When git fails, or the user stops it.
+    pub fn file(&self, relative: &str) -> Result<FileThere, base::Error> {
+        self.branch.file(relative, &self.interrupt.stop)
+    }
+
+    /// Lets the run judge by what the commit says, and finds out what was there where the branch began.
+    ///
+    /// # Errors
+    /// When the base cannot be read, or the user stops it.
+    pub fn compare(
+        self,
+        flags: &PullRequestArgs,
+        input: &InputArgs,
+        project: &Project,
+        run: &mut Run,
+        terminal: Terminal,
+    ) -> anyhow::Result<Compared> {
+        run.plan.judged_by = self.standing(input, project, &run.plan, terminal)?;
+        let occasion = run.occasion;
+        let judge = |plan| Ok(judged(&Run { plan, occasion })?);
+        let (mut checked, base) = self.read(Commit::Start, input, project, &run.plan, judge)?;
+        let identities = ignore::apply_and_identify(&mut checked);
+        self.note_start(terminal);
+        note_base_errors(&checked.inputs.errors, &base, "findings there count as new", terminal);
+        drop_missing_paths(&mut run.plan);
+        let baseline = flags.baseline_at(&self, &mut run.plan.later)?;
+        let known = known(&checked, &identities);
+        Ok(Compared { reference: self.branch.reference, known, objects: AtBase::of(&mut checked), baseline })
+    }
+
+    /// What objects are judged by.
+    fn standing(
+        &self,
+        input: &InputArgs,
+        project: &Project,
+        plan: &Plan,
+        terminal: Terminal,
+    ) -> anyhow::Result<JudgedBy> {
+        let keep = |plan: Plan| {
+            let plan = Plan { judged_by: JudgedBy::Kept, ..plan };
+            let (first, others) = each_set(&plan, |it| (it.errors, (it.set, it.standing)))?;
+            Ok(iter::once(first).chain(others).unzip::<_, _, Vec<_>, BTreeMap<_, _>>())
+        };
+        let ((errors, sets), base) = self.read(Commit::Named, input, project, plan, keep)?;
+        let errors: Vec<Error> = errors.into_iter().flatten().collect();
+        note_base_errors(&errors, &base, "policies there may not count", terminal);
+        let name = self.branch.reference.clone();
+        Ok(JudgedBy::Reference(Arc::new(AtReference { name, sets })))
+    }
+
+    /// What `read` makes of the files of a plan as they are in a commit.
+    fn read<T>(
+        &self,
+        commit: Commit,
+        input: &InputArgs,
+        project: &Project,
+        plan: &Plan,
+        read: impl FnOnce(Plan) -> anyhow::Result<T>,
+    ) -> anyhow::Result<(T, Base)> {
+        anyhow::ensure!(
+            !plan.reads_stdin(),
+            "--base compares with a commit, and no commit has standard input (-)"
+        );
+        let stop = &self.interrupt.stop;
+        let directory = tempfile::Builder::new().prefix("memgate-base-").tempdir();
+        let directory = directory.context("failed to make a temporary directory for the base")?;
+        let base = self.branch.write(commit, plan, directory.path(), stop)?;
+        let result = read(input.base_plan(project, plan, &base, stop)?)?;
+        directory.close().context("failed to remove the temporary directory of the base")?;
+        anyhow::ensure!(!stop.is_set(), base::Error::Interrupted);
+        Ok((result, base))
+    }
+
+    /// Writes a note that names the commit at which the branch began.
+    fn note_start(&self, terminal: Terminal) {
+        let commit: String = self.branch.start().chars().take(COMMIT_DIGITS).collect();
+        let reference = plain(&self.branch.reference);
+        terminal.note(&format!("note: compared with {commit}, the merge base of {reference} and HEAD"));
+    }
+}
+
+/// Leaves out paths that the commit's choices name and the branch does not have.
+fn drop_missing_paths(plan: &mut Plan) {
+    if plan.within.is_none() {
+        return;
+    }
+    let is_there = |path: &String| is_glob(path) || std::fs::symlink_metadata(path).is_ok();
+    plan.later
+        .extend(plan.checked.iter().filter(|path| !is_there(path)).map(|path| format!("{path} (removed)")));
+    plan.checked.retain(is_there);
+    for set in &mut plan.sets {
+        set.paths.retain(is_there);
+    }
+    plan.sets.retain(|set| !set.paths.is_empty());
 }
 
 /// What `read` makes of the files of a plan as they were at the merge base of a branch, with a note that names the commit.
@@ -137,21 +286,10 @@ pub(super) fn at_base<T>(
     terminal: Terminal,
     read: impl FnOnce(Plan) -> anyhow::Result<T>,
 ) -> anyhow::Result<(T, Base)> {
-    anyhow::ensure!(
-        !plan.reads_stdin(),
-        "--base compares with a commit, and no commit has standard input (-)"
-    );
-    let interrupt = Interrupt::listen()?;
-    let stop = &interrupt.stop;
-    let directory = tempfile::Builder::new().prefix("memgate-base-").tempdir();
-    let directory = directory.context("failed to make a temporary directory for the base")?;
-    let base = base::read(reference, plan, directory.path(), stop)?;
-    let result = read(input.base_plan(project, plan, &base, stop)?)?;
-    directory.close().context("failed to remove the temporary directory of the base")?;
-    anyhow::ensure!(!stop.is_set(), base::Error::Interrupted);
-    let commit: String = base.commit.chars().take(COMMIT_DIGITS).collect();
-    terminal.note(&format!("note: compared with {commit}, the merge base of {} and HEAD", plain(reference)));
-    Ok((result, base))
+    let open = OpenBranch::find(reference)?;
+    let result = open.read(Commit::Start, input, project, plan, read)?;
+    open.note_start(terminal);
+    Ok(result)
 }
 
 /// Writes a note about inputs that could not be read at the base, with what follows from it.

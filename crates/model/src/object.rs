@@ -297,6 +297,8 @@ pub struct KindState {
     /// Whether the kind is known to be installed: the cluster serves it, or the inputs have an object or a definition of
     /// another kind of its group.
     pub is_installed: bool,
+    /// Of a kind that is known by namespace: more namespaces that are complete.
+    known: BTreeSet<String>,
     /// The lookups that brought no object, by namespace and name: the object does not exist, or why the lookup failed.
     without_object: BTreeMap<String, BTreeMap<String, Result<(), Arc<str>>>>,
     /// The names of objects that other objects make, by namespace: nothing is known of them.
@@ -382,6 +384,11 @@ impl KindState {
         self.without_object.get(namespace)?.get(name)
     }
 
+    /// Notes that these namespaces are complete, with or without an object.
+    pub fn know(&mut self, namespaces: &BTreeSet<String>) {
+        self.known.extend(namespaces.iter().cloned());
+    }
+
     /// Notes that another object makes this one, so that nothing is known of it.
     pub fn insert_made(&mut self, namespace: &str, name: &str) {
         self.made.entry(namespace.to_owned()).or_default().insert(name.to_owned());
@@ -450,7 +457,9 @@ impl KindState {
         }
         let absent = match &self.coverage {
             Coverage::Complete => !self.lacks_some,
-            Coverage::PerNamespace => !self.lacks_some && self.objects.is_in_use(namespace),
+            Coverage::PerNamespace => {
+                !self.lacks_some && (self.objects.is_in_use(namespace) || self.known.contains(namespace))
+            }
             Coverage::Listed(_) => self.knows_all(Some(namespace)),
             Coverage::Watched | Coverage::Unknown => self.looked_up(namespace, name) == Some(&Ok(())),
         };

@@ -59,6 +59,8 @@ pub struct PolicyFinding {
     pub exemption: Option<ExemptBy>,
     /// Whether it would warn or deny with other labels of a Namespace that is not known.
     pub is_assumed: bool,
+    /// Of a number how far it is on the forbidden side; else 0.
+    pub excess: i128,
 }
 
 impl PolicyFinding {

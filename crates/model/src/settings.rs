@@ -41,6 +41,8 @@ pub struct PolicySettings {
     /// Labels of Namespaces that are not in the state, by patterns of their names. Of several patterns for a name, later
     /// labels replace earlier ones.
     pub unknown_namespaces: Vec<(Glob, BTreeMap<String, String>)>,
+    /// Labels of Namespaces, by name, that count whatever the Namespaces say: those that a branch must not change.
+    pub held_labels: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 impl Default for PolicySettings {
@@ -51,6 +53,7 @@ impl Default for PolicySettings {
             cluster_domain: "cluster.local".to_owned(),
             namespace_labels: BTreeMap::new(),
             unknown_namespaces: Vec::new(),
+            held_labels: BTreeMap::new(),
         }
     }
 }

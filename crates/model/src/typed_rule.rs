@@ -1,7 +1,7 @@
 //! The input and the result of a typed rule. The rules themselves are in `memgate_policy::rules`.
 
 use std::collections::BTreeMap;
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use crate::cel_view::{CelSide, CelView, InCel};
 use crate::label_selector::LabelValue;
@@ -202,6 +202,18 @@ pub struct Unknown {
     pub of: String,
     /// A digest of the value, as far as it is written. A stored object with another one has another unknown value.
     pub digest: u64,
+}
+
+impl RuleViolation {
+    /// Takes the value, with those of the violations that count together with it, and how far their numbers are.
+    pub fn take_values(&mut self) -> String {
+        let mut all = std::mem::take(&mut self.value);
+        for Self { pointer, value, excess, .. } in &self.others {
+            // Writing to a text never fails.
+            let _ = write!(all, "\n{} {value} {excess}", pointer.without_indexes().as_str());
+        }
+        all
+    }
 }
 
 impl RuleOutcome {

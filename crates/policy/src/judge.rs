@@ -17,7 +17,7 @@ use memgate_model::decision::NotShown;
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::kind::Kind;
 use memgate_model::memory_view::{MemoryView, Role, SourceView, Why};
-use memgate_model::policy::{Action, Exemption, Policy, Question, Rule, When};
+use memgate_model::policy::{Action, Policy, Question, Rule, When};
 use memgate_model::policy_rule::{Counts, PolicyFinding, PolicyRule};
 use memgate_model::request::Point;
 use memgate_model::snapshot::Snapshot;
@@ -295,8 +295,9 @@ impl Judge<'_> {
         let placed = self.nearest;
         // A finding that several parts of an object share is reported once.
         let mut told = Members::default();
-        let mut add = |place: Pointer, message: String, why, is_stored, exemption: Option<&Exemption>| {
-            let Some(follows) = verdict.follows(why, is_stored, exemption) else { return };
+        let mut add = |place: Pointer, message: String, why, is_stored, (value, excess), exemption| {
+            let Some(mut follows) = verdict.follows(why, is_stored, exemption) else { return };
+            follows.about.excess = excess;
             let name = follows.about.exemption.as_ref().map(|exemption| exemption.name.clone());
             let texts = judgement.keeps(follows.severity).then(|| (place.clone(), message.clone()));
             if !told.insert((place, message, follows.severity, name.clone())) {
@@ -305,7 +306,7 @@ impl Judge<'_> {
             judgement.exemptions.extend(name);
             judgement.count(follows.severity, Some(&follows.about));
             if let Some((place, message)) = texts {
-                judgement.findings.push(verdict.told(follows, &place, &message, exemption));
+                judgement.findings.push(verdict.told(follows, &place, (&message, value), exemption));
             }
         };
         let mut unknowns = Vec::new();
@@ -321,11 +322,12 @@ impl Judge<'_> {
             let of_pod = |pointer: &Pointer| outcome.is_of_pod || is_in_container(pointer);
             let exemption = |pointer: &Pointer| if of_pod(pointer) { own } else { longest };
             let passes = |it: &Pointer| !self.is_new_by_change(rule, it, memory.is_some());
-            for it in outcome.violations {
+            for mut it in outcome.violations {
                 let is_stored = stored.has(&it) && passes(&it.pointer);
                 let exemption = exemption(&it.pointer);
+                let judged = (it.take_values(), it.excess);
                 let message = it.message + &it.remark;
-                add(placed(&it.pointer), message, None, is_stored, exemption);
+                add(placed(&it.pointer), message, None, is_stored, judged, exemption);
             }
             unknowns.extend(outcome.unknowns.into_iter().map(|it| {
                 let is_stored = stored.has_unknown(&it) && passes(&it.pointer);
@@ -336,7 +338,8 @@ impl Judge<'_> {
         let first = unknowns.into_iter().min_by_key(|(exempt, is_stored, _)| (exempt.is_some(), *is_stored));
         if let Some((exemption, is_stored, it)) = first {
             let message = format!("cannot be judged: {}{}", it.why, it.of);
-            add(placed(&it.pointer), message, Some(&it.why), is_stored, exemption);
+            let judged = (format!("{:x} {}{}", it.digest, it.why, it.of), 0);
+            add(placed(&it.pointer), message, Some(&it.why), is_stored, judged, exemption);
         }
     }
 

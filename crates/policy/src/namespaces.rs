@@ -49,14 +49,14 @@ impl<'n> Namespaces<'n> {
         Some(labels)
     }
 
-    /// The labels of a Namespace, which are `own` for one that is judged itself.
+    /// The labels of a Namespace, which are `own` for one that is judged itself, unless the settings hold them.
     pub(super) fn labels<'l>(
         &'l self,
         name: &'l str,
         own: Option<&'l BTreeMap<String, String>>,
     ) -> NamespaceLabels<'l> {
         let known = || self.known.get(name).and_then(Option::as_ref);
-        NamespaceLabels { name, labels: own.or_else(known) }
+        NamespaceLabels { name, labels: self.settings.held_labels.get(name).or(own).or_else(known) }
     }
 
     /// Adds the labels from the settings, which win over those that were looked up.

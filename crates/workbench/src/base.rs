@@ -5,7 +5,7 @@
 
 mod git;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
@@ -14,7 +14,7 @@ use thiserror::Error;
 use crate::base::git::Repository;
 use crate::plan::Plan;
 use crate::program::Stop;
-use crate::repository::{is_glob, is_manifest, without_dots};
+use crate::repository::{PROJECT_FILE, is_glob, is_manifest, path_from, without_dots};
 
 /// Why the base cannot be read.
 #[derive(Debug, Error)]
@@ -97,11 +97,39 @@ fn split<'r>(reference: &'r str, remotes: &'r [String]) -> (&'r str, &'r str, St
     }
 }
 
+/// A branch and what it is compared with: the commit that the user named, and the one at which the branch began. The first
+/// one says by what the branch is judged, the second one what was there before it.
+#[derive(Debug)]
+pub struct Branch {
+    /// The first commit as the user named it.
+    pub reference: String,
+    /// The root of the work tree, and the working directory in it.
+    root: PathBuf,
+    working_directory: PathBuf,
+    tip: Tree,
+    start: Tree,
+}
+
+/// The files of a commit.
+#[derive(Debug)]
+struct Tree {
+    commit: String,
+    /// By their paths from the root.
+    blobs: BTreeMap<String, git::Blob>,
+}
+
+/// Which commit of a branch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Commit {
+    /// The one that the user named.
+    Named,
+    /// The last one that it and HEAD have in common.
+    Start,
+}
+
 /// Files of a commit, in a directory.
 #[derive(Debug)]
 pub struct Base {
-    /// The commit.
-    pub commit: String,
     directory: PathBuf,
     /// The root of the work tree, and the working directory in it.
     root: PathBuf,
@@ -110,32 +138,105 @@ pub struct Base {
     names: BTreeSet<String>,
 }
 
-/// Writes the files of a plan, as the merge base of `reference` and HEAD has them, into an empty directory.
-///
-/// # Errors
-/// When the commit does not exist, git is missing or fails, or the user stops it.
-pub fn read(reference: &str, plan: &Plan, directory: &Path, stop: &Stop) -> Result<Base, Error> {
-    let repository = Repository::find(stop)?;
-    let commit = repository.merge_base(reference, stop)?;
-    let working_directory = env::current_dir().map_err(Error::Write)?;
-    let blobs = git::blobs(&commit, stop)?;
-    let names = blobs.iter().map(|blob| blob.name.clone()).collect();
-    let directory = directory.canonicalize().map_err(Error::Write)?;
-    let root = repository.root;
-    let base = Base { commit, directory, root, working_directory, names };
-    for path in &plan.checked {
-        if base.relative(path).is_none() {
-            return Err(Error::Outside { path: path.clone() });
-        }
+/// A file of the commit that a branch is compared with.
+#[derive(Debug)]
+pub enum FileThere {
+    /// Its text.
+    Text(String),
+    /// It is a link, which may lead to any file, or not a text.
+    Unreadable,
+    /// It is not there.
+    Missing,
+}
+
+impl Branch {
+    /// Finds the commits.
+    ///
+    /// # Errors
+    /// When the commit does not exist, git is missing or fails, or the user stops it.
+    pub fn find(reference: &str, stop: &Stop) -> Result<Self, Error> {
+        let repository = Repository::find(stop)?;
+        let commits = repository.commits(reference, stop)?;
+        let tree = |commit: String| {
+            let blobs = git::blobs(&commit, stop)?.into_iter().map(|blob| (blob.name.clone(), blob));
+            Ok::<_, Error>(Tree { blobs: blobs.collect(), commit })
+        };
+        let [tip, start] = commits.map(tree);
+        let working_directory = env::current_dir().map_err(Error::Write)?;
+        let (reference, root) = (reference.to_owned(), repository.root);
+        Ok(Self { reference, root, working_directory, tip: tip?, start: start? })
     }
-    let all = plan.checked.iter().chain(&plan.state);
-    let filters: Vec<_> = all.filter_map(|path| Some(PathFilter::of(&base.relative(path)?))).collect();
-    // Charts and overlays may refer to any file.
-    let is_read_whole = plan.rendering.is_some();
-    let is_read =
-        |blob: &&git::Blob| is_read_whole || filters.iter().any(|filter| filter.matches(&blob.name));
-    git::write(blobs.iter().filter(is_read).collect(), &base.directory, stop)?;
-    Ok(base)
+
+    /// The id of the commit at which it began.
+    pub fn start(&self) -> &str {
+        &self.start.commit
+    }
+
+    /// Writes the files of a plan, as a commit has them, into an empty directory.
+    ///
+    /// # Errors
+    /// When a path is outside of the repository, git fails, or the user stops it.
+    pub fn write(&self, commit: Commit, plan: &Plan, directory: &Path, stop: &Stop) -> Result<Base, Error> {
+        let Tree { blobs, .. } = if commit == Commit::Named { &self.tip } else { &self.start };
+        let names = blobs.keys().cloned().collect();
+        let directory = directory.canonicalize().map_err(Error::Write)?;
+        let (root, working_directory) = (self.root.clone(), self.working_directory.clone());
+        let base = Base { directory, root, working_directory, names };
+        for path in &plan.checked {
+            if base.relative(path).is_none() {
+                return Err(Error::Outside { path: path.clone() });
+            }
+        }
+        let all = plan.checked.iter().chain(&plan.state);
+        let filters: Vec<_> = all.filter_map(|path| Some(PathFilter::of(&base.relative(path)?))).collect();
+        // Charts and overlays may refer to any file.
+        let is_read_whole = plan.rendering.is_some();
+        let is_read =
+            |blob: &&git::Blob| is_read_whole || filters.iter().any(|filter| filter.matches(&blob.name));
+        git::write(blobs.values().filter(is_read).collect(), &base.directory, stop)?;
+        Ok(base)
+    }
+
+    /// A path of the command line from the root of the work tree; `None` if it is outside.
+    pub fn relative(&self, path: &str) -> Option<String> {
+        relative(&self.root, &self.working_directory, path)
+    }
+
+    /// A file at a path from the root, as the commit that the user named has it.
+    ///
+    /// # Errors
+    /// When git fails, or the user stops it.
+    pub fn file(&self, relative: &str, stop: &Stop) -> Result<FileThere, Error> {
+        let Some(blob) = self.tip.blobs.get(relative) else {
+            return Ok(FileThere::Missing);
+        };
+        if blob.is_link {
+            return Ok(FileThere::Unreadable);
+        }
+        let text = String::from_utf8(git::content(blob, stop)?);
+        Ok(text.map_or(FileThere::Unreadable, FileThere::Text))
+    }
+
+    /// The path from the root of the file with the choices for these paths, as the commit that the user named has it: the
+    /// one that all of them have, else that of the working directory.
+    pub fn project_file_for(&self, paths: &[String]) -> Option<String> {
+        let has = |name: &String| self.tip.blobs.contains_key(name);
+        let nearest = |path: &str| {
+            let directories = Path::new(path).ancestors();
+            let mut files = directories.map(|it| it.join(PROJECT_FILE).to_string_lossy().into_owned());
+            files.find(has)
+        };
+        let relative = |path: &String| self.relative(path).unwrap_or_default();
+        let mut files = paths.iter().filter(|path| *path != "-").map(|it| nearest(fixed_part(&relative(it))));
+        let first = files.next().filter(|first| files.all(|file| file == *first));
+        first.unwrap_or_else(|| nearest(&self.relative(".")?))
+    }
+
+    /// A path from the root of the work tree as the user would write it.
+    pub fn shown(&self, relative: &str) -> PathBuf {
+        let whole = self.root.join(relative);
+        path_from(&self.working_directory, &whole).unwrap_or(whole)
+    }
 }
 
 impl Base {
@@ -146,9 +247,7 @@ impl Base {
 
     /// The path of a directory of the work tree among the files of the base.
     pub fn directory_of(&self, directory: &Path) -> PathBuf {
-        let below = directory.canonicalize().ok();
-        let below = below.as_deref().and_then(|directory| directory.strip_prefix(&self.root).ok());
-        self.directory.join(below.unwrap_or_else(|| Path::new("")))
+        self.directory.join(self.relative(&directory.to_string_lossy()).unwrap_or_default())
     }
 
     /// The paths of the files that were checked, as they were in the commit; those that it does not have are left out.

@@ -4,14 +4,15 @@
 //! {
 //!   "schemaVersion": 1,
 //!   "findings": [
-//!     {"fingerprint": "…", "code": "ark/…", "severity": "deny", "object": {…}, "pointer": "/spec", "count": 1}
+//!     {"fingerprint": "…", "value": "…", "code": "ark/…", "severity": "deny", "object": {…}, "pointer": "/spec", "count": 1}
 //!   ]
 //! }
 //! ```
 //!
 //! Each entry has a line, and the order is fixed, so that a diff shows the changes. An entry has neither file nor line: a
 //! known finding stays known when its object moves. An entry without a finding is a finding itself, so a baseline only
-//! shrinks.
+//! shrinks. `value` is a hash of what was judged, so that another value is a new finding; of a number `excess` says how far
+//! it is on the forbidden side, and less of it is known too. An older entry without `value` covers any value.
 
 use std::fs::{self, File};
 use std::num::NonZeroUsize;
@@ -23,9 +24,10 @@ use serde_json::{Value, json};
 use crate::errors::{error_at, error_in};
 use crate::judge::Checked;
 use crate::notices::Notice;
+use crate::report::fingerprint::Fingerprint;
 use crate::report::json::without_nulls;
 use crate::report::{ObjectRef, counted};
-use crate::suppress::{Identity, KnownFindings, each, is_judged, known, suppress};
+use crate::suppress::{Identity, JudgedValue, KnownFindings, each, is_judged, known, suppress};
 use crate::texts::{DEFAULT_MAX_BYTES, source};
 use memgate_manifest::document::{Document, values};
 use memgate_manifest::error::Error;
@@ -36,6 +38,9 @@ use memgate_primitives::pointer::Pointer;
 
 /// The version of the format. The reader refuses any other.
 const SCHEMA_VERSION: u64 = 1;
+
+/// The text of a baseline without entries.
+pub const EMPTY: &str = "{\"schemaVersion\": 1, \"findings\": []}";
 
 /// The reason in the message of a note.
 const REASON: &str = "in the baseline";
@@ -77,24 +82,29 @@ impl Baseline {
         for entry in &self.entries {
             known.add(&entry.identity, entry.count);
         }
-        suppress(checked, identities, &mut known, REASON);
-        let mut left = KnownFindings::default();
+        // With their values of today, which an older entry lacks.
+        let mut left = suppress(checked, identities, &mut known, REASON);
         // An entry may still occur in a file that cannot be read, or for a family that is switched off.
         let all_is_read = checked.inputs.errors.is_empty() && !checked.inputs.is_partial;
         let has_sets = !checked.places_of_sets.is_empty();
         for entry in &self.entries {
-            let unused = known.take(&entry.identity, entry.count);
+            let unused = known.take_exactly(&entry.identity, entry.count);
             let set = &entry.identity.object_ref.set;
             let is_read = all_is_read
                 && (!has_sets || checked.places_of_sets.contains_key(&**set))
                 && is_judged(checked, &entry.identity.code);
             let gone = if is_read { unused } else { 0 };
-            left.add(&entry.identity, entry.count - gone);
+            left.add(&entry.identity, unused - gone);
             if gone > 0 && !shrinks {
                 checked.add_notices([self.fixed(entry, gone)]);
             }
         }
         text(&left)
+    }
+
+    /// Whether an older memgate wrote an entry, so that it covers any value.
+    pub fn is_older(&self) -> bool {
+        self.entries.iter().any(|entry| entry.identity.judged.value.is_none())
     }
 
     fn fixed(&self, entry: &BaselineEntry, gone: usize) -> Notice {
@@ -128,10 +138,13 @@ pub fn record(checked: &mut Checked, identities: &[Identity]) -> String {
 /// The text of a baseline with these entries.
 fn text(entries: &KnownFindings) -> String {
     let entry = |(identity, count): (&Identity, &usize)| {
-        let Identity { object_ref, pointer, code, severity } = identity;
+        let Identity { object_ref, pointer, code, severity, judged } = identity;
         let ObjectRef { kind, namespace, name, set, .. } = object_ref;
         let entry = without_nulls(json!({
             "fingerprint": identity.fingerprint(),
+            "value": judged.value.map(|value| value.to_string()),
+            // As a text: it may be larger than the numbers of JSON.
+            "excess": (judged.excess != 0).then(|| judged.excess.to_string()),
             "code": code,
             "severity": severity.name(),
             "object": {"group": object_ref.group(), "kind": **kind, "namespace": **namespace, "name": **name},
@@ -150,6 +163,8 @@ fn text(entries: &KnownFindings) -> String {
 #[derive(Deserialize)]
 struct WrittenEntry {
     fingerprint: String,
+    value: Option<String>,
+    excess: Option<String>,
     code: String,
     severity: String,
     object: WrittenObject,
@@ -172,7 +187,15 @@ struct WrittenObject {
 /// # Errors
 /// When the file cannot be read, or is not a baseline.
 pub fn read(path: &str) -> Result<Baseline, Error> {
-    let source = Arc::new(source(path, File::open(path), DEFAULT_MAX_BYTES)?);
+    parse(source(path, File::open(path), DEFAULT_MAX_BYTES)?)
+}
+
+/// Reads a baseline of this text.
+///
+/// # Errors
+/// When it is not a baseline.
+pub fn parse(source: Source) -> Result<Baseline, Error> {
+    let source = Arc::new(source);
     let entries = entries(&source)?;
     Ok(Baseline { source, entries })
 }
@@ -214,7 +237,12 @@ fn entry(document: &Document, value: &Value, at: &Pointer) -> Result<BaselineEnt
         name: name.into(),
         set: written.set.into(),
     };
-    let identity = Identity::new(&object_ref, Pointer::new(written.pointer), &written.code, severity);
+    let value = written.value.as_deref().map(|value| Fingerprint::of_hex(value).ok_or(()));
+    let excess = written.excess.as_deref().map_or(Ok(0), |excess| excess.parse().map_err(drop));
+    let (Ok(value), Ok(excess)) = (value.transpose(), excess) else { return Err(failed(damaged.to_owned())) };
+    let judged = JudgedValue { value, excess };
+    let identity = Identity::new(&object_ref, Pointer::new(written.pointer), &written.code, severity, "");
+    let identity = Identity { judged, ..identity };
     if written.fingerprint != identity.fingerprint() {
         let message = "this fingerprint is not that of code, object and pointer; write the baseline anew";
         return Err(failed(message.to_owned()));
@@ -260,6 +288,8 @@ mod tests {
             (with("\"orloj/provider-empty\"", "3"), "b.json:2:", "this is not an entry"),
             (with("notes", "other"), "b.json:2:", "this fingerprint is not that of code, object and pointer"),
             (with("\"name\"", "\"nam\""), "b.json:2:", "this is not an entry"),
+            (with("\"code\"", "\"value\": \"3c\", \"code\""), "b.json:2:", "this is not an entry"),
+            (with("\"code\"", "\"excess\": \"much\", \"code\""), "b.json:2:", "this is not an entry"),
         ] {
             let error = read_text(&text).expect_err(&text);
             assert!(

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::judged_by::{Changes, Standing};
 use crate::notices::Notice;
 use crate::objects::UndecidedObject;
 use crate::passed_over::PassedOver;
@@ -43,6 +44,10 @@ pub struct Inputs {
     pub places: Places,
     /// Where policies and exemptions were read.
     pub policies: PolicyFiles,
+    /// What is kept of policies, exemptions and Namespaces for the check of a branch.
+    pub standing: Standing,
+    /// What a branch changes of them.
+    pub changes: Changes,
     /// The directories and globs without a manifest.
     pub empty: Vec<String>,
     /// Files that look like manifests and were not read, each with the reason: `a/.b.yaml (hidden)`.
@@ -81,6 +86,8 @@ impl Inputs {
             origins: Origins::default(),
             places: Places::default(),
             policies: PolicyFiles::default(),
+            standing: Standing::default(),
+            changes: Changes::default(),
             empty: Vec::new(),
             skipped: Vec::new(),
             unrendered: Vec::new(),
@@ -101,6 +108,7 @@ impl Inputs {
         self.notices.extend(other.notices);
         self.errors.extend(other.errors);
         self.origins.extend(other.origins);
+        self.changes.join(other.changes);
         // These count the files of all sets that were read before.
         self.switched_off = other.switched_off;
         self.unused_excludes = other.unused_excludes;

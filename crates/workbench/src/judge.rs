@@ -362,9 +362,11 @@ fn decide(
     let is_hidden = |it: &Reference| [&it.namespace, &it.name].into_iter().any(|it| is_filled_in_later(it));
     let is_known = |it: &Reference| !it.name.is_empty() && !is_hidden(it);
     admitted.decision.unknown.retain(is_known);
+    let manifest = Manifest::of(&undecided);
     let settle = |mut finding: Finding| {
         let place = object.in_document(&finding.pointer);
         finding.settle_at(&place);
+        manifest.pin(&mut finding, &place);
         // A fix would change the text that a later step needs.
         if object.is_put_in(&place) { finding.fix(None) } else { finding }
     };
@@ -373,7 +375,11 @@ fn decide(
     admitted.decision.findings.shrink_to_fit();
     // Edits are made in the user's own text, so the stored object is not needed.
     admitted.object = None;
-    let of_form = of_form(&undecided);
+    let mut of_form = of_form(&undecided);
+    for finding in &mut of_form {
+        let place = finding.pointer.clone();
+        manifest.pin(finding, &place);
+    }
     let unknown = std::mem::take(&mut admitted.decision.unknown).into();
     let (object, admitted) = (undecided.into_object(), Arc::new(admitted));
     let mut decided = Decided { object, admitted, unknown, of_form, is_judged: true };
@@ -381,6 +387,43 @@ fn decide(
     let is_judged = !decision.families.is_empty() || !decision.policies.is_empty();
     decided.is_judged = is_judged || decision.reason == Reason::Valid || !decided.allowed();
     Ok(decided)
+}
+
+/// The values of an object, read when a finding needs one.
+struct Manifest<'o> {
+    json: &'o str,
+    value: OnceCell<Value>,
+}
+
+impl<'o> Manifest<'o> {
+    fn of(undecided: &'o UndecidedObject) -> Self {
+        Self { json: undecided.manifest(), value: OnceCell::new() }
+    }
+
+    /// Gives a finding the value that was judged, if it does not say it: what is missing, or what stands at its place. Of an
+    /// absent value, and of what holds others, nothing is compared.
+    fn pin(&self, finding: &mut Finding, place: &Pointer) {
+        if !finding.fingerprint_value.is_empty() || finding.policy.is_some() || finding.at_key {
+            return;
+        }
+        let name = |it: &Reference| format!("{} {}/{}", it.kind.kind, it.namespace, it.name);
+        let missing = finding.missing.first().map(name);
+        finding.fingerprint_value = missing.or_else(|| self.at(finding.cause, place)).unwrap_or_default();
+    }
+
+    fn at(&self, cause: Cause, place: &Pointer) -> Option<String> {
+        let value = self.value.get_or_init(|| serde_json::from_str(self.json).unwrap_or_default());
+        let is_single = |value: &Value| !value.is_object() && !value.is_array();
+        match value.pointer(place.as_str())? {
+            Value::String(text) => Some(text.clone()),
+            Value::Object(entries) if cause != Cause::Required && place.tokens().nth(1).is_some() => {
+                let sorted: BTreeMap<_, _> = entries.iter().collect();
+                entries.values().all(is_single).then(|| serde_json::to_string(&sorted).ok()).flatten()
+            }
+            Value::Object(_) | Value::Array(_) | Value::Null => None,
+            value => Some(value.to_string()),
+        }
+    }
 }
 
 /// Whether a finding warns about an object that was not found.

@@ -23,6 +23,7 @@ pub mod render;
 pub mod repository;
 pub mod rules;
 
+pub mod judged_by;
 pub mod plan;
 pub mod walk;
 

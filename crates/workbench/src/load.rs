@@ -12,6 +12,7 @@ use thiserror::Error;
 
 use crate::errors::{error_at, error_in};
 use crate::inputs::Inputs;
+use crate::judged_by::Standings;
 use crate::notices::Notices;
 use crate::objects::{UndecidedObject, is_checked, json_to_check, object_ref};
 use crate::passed_over::{PassedOver, Why, pass_over};
@@ -80,11 +81,15 @@ pub fn load(plan: &Plan) -> Result<Inputs, Error> {
         let names = plan.sets.iter().map(|set| set.name.as_str()).filter(|name| !name.is_empty());
         return Err(Error::SeveralSets { names: names.collect::<Vec<_>>().join(", ") });
     }
-    load_paths(plan, &plan.checked, &mut Sources::new())
+    load_paths(plan, ("", &plan.checked), &mut Sources::new())
 }
 
-/// The same for some of the paths to check. A file among `known` has the text that was read before.
-pub(crate) fn load_paths(plan: &Plan, checked: &[String], known: &mut Sources) -> Result<Inputs, Error> {
+/// The same for the paths to check of one set. A file among `known` has the text that was read before.
+pub(crate) fn load_paths(
+    plan: &Plan,
+    (set, checked): (&str, &[String]),
+    known: &mut Sources,
+) -> Result<Inputs, Error> {
     let Plan { state, policies, .. } = plan;
     if checked.iter().chain(state).chain(policies).filter(|path| *path == "-").count() > 1 {
         return Err(Error::StdinTwice);
@@ -95,7 +100,8 @@ pub(crate) fn load_paths(plan: &Plan, checked: &[String], known: &mut Sources) -
     };
     let inputs = Inputs::new(empty(plan.settings.clone()));
     let (notices, texts) = (Notices::default(), RecurringTexts::default());
-    let mut loading = Loading { plan, stdin, inputs, notices, texts };
+    let standings = Standings::new(&plan.judged_by, set);
+    let mut loading = Loading { plan, stdin, inputs, notices, texts, standings };
     if let Some(path) = &plan.snapshot {
         loading.add_snapshot(path)?;
     }
@@ -109,6 +115,7 @@ pub(crate) fn load_paths(plan: &Plan, checked: &[String], known: &mut Sources) -
             loading.notices.unused_state(path, &first);
         }
     }
+    loading.standings.note_given(&loading.inputs.snapshot);
     loading.add_checked(checked, known)?;
     Ok(loading.finish())
 }
@@ -315,7 +322,9 @@ impl Loading<'_> {
 
     /// Adds what is known once everything was read.
     fn finish(self) -> Inputs {
-        let Self { plan, notices, mut inputs, .. } = self;
+        let Self { plan, notices, mut inputs, standings, .. } = self;
+        (inputs.standing, inputs.changes) = standings.finish(&mut inputs.snapshot);
+        inputs.changes.later.extend(plan.later.iter().cloned());
         inputs.is_narrow = plan.is_narrow;
         if let Some(crds) = &mut inputs.snapshot.crds {
             crds.share_among(inputs.objects.len());

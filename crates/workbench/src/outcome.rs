@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::inputs::Inputs;
 use crate::judge::Checked;
+use crate::judged_by::Changes;
 use crate::objects::checked_kinds;
 use crate::page::PageInputs;
 use crate::passed_over::{Why, counts};
@@ -24,6 +25,9 @@ const MAX_UNRENDERED_IN_NOTES: usize = 10;
 
 /// The most files named in the note about those that were not read.
 const MAX_UNREAD_IN_NOTE: usize = 5;
+
+/// The most names in the notes about what a branch changes in what it is judged by.
+const MAX_CHANGES_IN_NOTE: usize = 50;
 
 /// The most objects named in the note about what the inputs do not hold.
 const MAX_NAMES_IN_NOTE: usize = 3;
@@ -167,6 +171,20 @@ pub fn unread_notes(inputs: &Inputs, what: &str) -> Vec<String> {
     if !off.is_empty() {
         let off = off.join("; ");
         notes.push(format!("switched off by the choices of the repository: {}", plain(&off)));
+    }
+    let Changes { reference, later, new, ignored } = &inputs.changes;
+    for (names, words) in [
+        (
+            later.iter().cloned().collect(),
+            format!("changed by this branch, and counted as in {reference} until it is merged"),
+        ),
+        (new.iter().cloned().collect(), "new in this branch, and counted".to_owned()),
+        (ignored.clone(), "ignored by comments that are new in this branch".to_owned()),
+    ] {
+        let names: Vec<String> = names;
+        if !names.is_empty() {
+            notes.push(format!("{words}: {}", plain(&and_more(&names, MAX_CHANGES_IN_NOTE))));
+        }
     }
     for glob in &inputs.unused_excludes {
         notes.push(format!("exclude {} left nothing out", plain(glob)));

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::exclude::Exclude;
+use crate::judged_by::JudgedBy;
 use crate::render::Rendering;
 use crate::rules::Rules;
 use crate::texts::DEFAULT_MAX_BYTES;
@@ -30,6 +31,10 @@ pub struct Plan {
     pub state: Vec<String>,
     /// The paths of policies and exemptions. Other objects in these files are ignored.
     pub policies: Vec<String>,
+    /// Which policies, exemptions and labels of Namespaces count.
+    pub judged_by: JudgedBy,
+    /// What else a branch changes that counts once it is merged.
+    pub later: Vec<String>,
     /// Whether policies are ignored, wherever they were read.
     pub ignores_policies: bool,
     /// A file of `memgate snapshot`. Objects at the other paths replace objects of the same name in it.
@@ -94,6 +99,8 @@ impl Default for Plan {
             switched_off: Vec::new(),
             state: Vec::new(),
             policies: Vec::new(),
+            judged_by: JudgedBy::default(),
+            later: Vec::new(),
             ignores_policies: false,
             snapshot: None,
             checks_snapshot: false,

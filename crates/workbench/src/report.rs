@@ -141,6 +141,13 @@ pub struct LocatedFinding<'a> {
     pub fingerprint: Fingerprint,
 }
 
+impl LocatedFinding<'_> {
+    /// A hash of the value that was judged: another one at the same place is another violation.
+    pub fn value(&self) -> Fingerprint {
+        fingerprint::of_value(self.finding.code_name(), &self.pointer, &self.finding.fingerprint_value)
+    }
+}
+
 /// An object that was checked, and its place.
 #[derive(Debug, Clone, Copy)]
 pub struct JudgedObject<'a> {

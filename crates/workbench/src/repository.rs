@@ -247,9 +247,14 @@ fn find(directory: &Path, here: &Path) -> Option<PathBuf> {
     let has_file = |path: &Path| fs::symlink_metadata(path.join(PROJECT_FILE)).is_ok();
     let mut directories = from.ancestors().take_while(|path| path.starts_with(root));
     let found = directories.find(|path| has_file(path) && is_inside(path))?;
-    let (depth, common) = here.ancestors().enumerate().find(|(_, above)| found.starts_with(above))?;
+    path_from(here, &found.join(PROJECT_FILE))
+}
+
+/// An absolute path as one from a directory.
+pub(crate) fn path_from(directory: &Path, path: &Path) -> Option<PathBuf> {
+    let (depth, common) = directory.ancestors().enumerate().find(|(_, above)| path.starts_with(above))?;
     let up = std::iter::repeat_n("..", depth).collect::<PathBuf>();
-    Some(up.join(found.strip_prefix(common).ok()?).join(PROJECT_FILE))
+    Some(up.join(path.strip_prefix(common).ok()?))
 }
 
 /// The directory at which the search for a path begins.

@@ -37,8 +37,8 @@ pub fn each_set<T>(plan: &Plan, mut make: impl FnMut(Inputs) -> T) -> Result<(T,
 /// Loads the files of one set. A set of a repository that has none is an error among its inputs.
 fn load_set(plan: &Plan, set: &InputSet, known: &mut Sources) -> Result<Inputs, Error> {
     let mut inputs = match with_new_files(plan, &set.paths) {
-        Some(plan) => load_paths(&plan, &[&*set.paths, &["-".to_owned()]].concat(), known)?,
-        None => load_paths(plan, &set.paths, known)?,
+        Some(plan) => load_paths(&plan, (&set.name, &[&*set.paths, &["-".to_owned()]].concat()), known)?,
+        None => load_paths(plan, (&set.name, &set.paths), known)?,
     };
     let nothing = inputs.sources.is_empty() && inputs.errors.is_empty() && plan.open.is_empty();
     if nothing && inputs.unrendered.is_empty() && !set.name.is_empty() {

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::errors::error_at;
 use crate::inputs::Inputs;
+use crate::judged_by::{Counts, Standings};
 use crate::notices::{Notices, unreadable_errors};
 use crate::objects::{has_required_annotation, is_checked};
 use crate::places::Part;
@@ -40,6 +41,8 @@ pub(crate) struct Loading<'p> {
     pub(crate) inputs: Inputs,
     pub(crate) notices: Notices,
     pub(crate) texts: RecurringTexts,
+    /// What objects are judged by.
+    pub(crate) standings: Standings,
 }
 
 impl Loading<'_> {
@@ -80,6 +83,21 @@ impl Loading<'_> {
         let is_policy = policy_files::is_policy(value);
         if origin == PolicyOrigin::Policies && !is_policy {
             return Ok(false);
+        }
+        let counts = match origin {
+            PolicyOrigin::Checked => self.standings.counts(value, &inputs.snapshot.settings),
+            PolicyOrigin::Policies | PolicyOrigin::State => Counts::Itself,
+        };
+        if !matches!(counts, Counts::Itself) {
+            let Inputs { snapshot, errors, policies, .. } = inputs;
+            let is_repeated = is_policy && policies.is_repeated(part, origin, &snapshot.settings, errors);
+            if let Counts::Instead(value) = counts
+                && !is_repeated
+            {
+                // The same was added where it was read first.
+                drop(state::add(snapshot, &value));
+            }
+            return Ok(true);
         }
         if let Some(kind) = state_kind(value, inputs).filter(|_| is_later) {
             if has_hidden_name(value) {

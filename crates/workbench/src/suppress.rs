@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use crate::judge::{Checked, Decided};
 use crate::notices::Notice;
-use crate::report::{ObjectRef, fingerprint};
+use crate::report::ObjectRef;
+use crate::report::fingerprint::{self, Fingerprint};
 use crate::rules::change;
 use memgate_core::decide::codes;
 use memgate_manifest::place::{DocumentPlace, LastSource};
@@ -32,14 +33,44 @@ pub struct Identity {
     pub code: String,
     /// Its severity: a known warning does not make a denial known.
     pub severity: Severity,
+    /// What was judged: one violation cannot be exchanged for another one.
+    pub judged: JudgedValue,
+}
+
+/// The value that a finding is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct JudgedValue {
+    /// Its hash; `None` if it is not known, as in a baseline of an older memgate, and any value counts.
+    pub value: Option<Fingerprint>,
+    /// Of a number how far it is on the forbidden side: one that is nearer to the limit is known too.
+    pub excess: i128,
 }
 
 impl Identity {
-    pub(crate) fn new(object_ref: &ObjectRef, pointer: Pointer, code: &str, severity: Severity) -> Self {
+    /// The identity of a finding about this value.
+    pub(crate) fn new(
+        object_ref: &ObjectRef,
+        pointer: Pointer,
+        code: &str,
+        severity: Severity,
+        value: &str,
+    ) -> Self {
         let group = object_ref.group();
         let api_version = if group.is_empty() { Arc::default() } else { format!("{group}/").into() };
         let object_ref = ObjectRef { api_version, ..object_ref.clone() };
-        Self { object_ref, pointer, code: code.to_owned(), severity }
+        let value = Some(fingerprint::of_value(code, &pointer, value));
+        Self {
+            object_ref,
+            pointer,
+            code: code.to_owned(),
+            severity,
+            judged: JudgedValue { value, excess: 0 },
+        }
+    }
+
+    /// The same finding about another value.
+    fn about(&self, judged: JudgedValue) -> Self {
+        Self { judged, ..self.clone() }
     }
 
     /// The fingerprint, which does not depend on the severity.
@@ -61,13 +92,41 @@ impl KnownFindings {
         }
     }
 
-    /// Removes a finding up to `wanted` times, and returns how many times it was known.
+    /// Removes a finding up to `wanted` times, and returns how many times it was known with this value: first with the
+    /// number that is nearest, then those whose value is not known.
     pub fn take(&mut self, identity: &Identity, wanted: usize) -> usize {
-        let Some(known) = self.0.get_mut(identity) else { return 0 };
-        let taken = wanted.min(*known);
-        *known -= taken;
-        taken
+        let JudgedValue { value, .. } = identity.judged;
+        let most = identity.about(JudgedValue { value, excess: i128::MAX });
+        let any = identity.about(JudgedValue { value: None, excess: 0 });
+        let mut taken = 0;
+        for known in self.0.range_mut(identity..=&most).map(|(_, known)| known) {
+            taken += take(known, wanted - taken);
+            if taken == wanted {
+                return taken;
+            }
+        }
+        taken + self.take_exactly(&any, wanted - taken)
     }
+
+    /// Whether a finding is known with this value.
+    fn has(&self, identity: &Identity) -> bool {
+        let JudgedValue { value, .. } = identity.judged;
+        let most = identity.about(JudgedValue { value, excess: i128::MAX });
+        let any = identity.about(JudgedValue { value: None, excess: 0 });
+        let mut known = self.0.range(identity..=&most).map(|(_, known)| known).chain(self.0.get(&any));
+        known.any(|known| *known > 0)
+    }
+
+    /// The same for nothing but this value.
+    pub(crate) fn take_exactly(&mut self, identity: &Identity, wanted: usize) -> usize {
+        self.0.get_mut(identity).map_or(0, |known| take(known, wanted))
+    }
+}
+
+fn take(known: &mut usize, wanted: usize) -> usize {
+    let taken = wanted.min(*known);
+    *known -= taken;
+    taken
 }
 
 /// The place of a finding.
@@ -93,7 +152,10 @@ impl FindingPlace<'_> {
     }
 
     fn identity(&self, finding: &Finding) -> Identity {
-        Identity::new(self.object_ref, self.pointer.clone(), finding.code_name(), finding.severity)
+        let (code, value) = (finding.code_name(), &finding.fingerprint_value);
+        let excess = finding.policy.as_ref().map_or(0, |policy| policy.excess);
+        let identity = Identity::new(self.object_ref, self.pointer.clone(), code, finding.severity, value);
+        identity.about(JudgedValue { excess, ..identity.judged })
     }
 }
 
@@ -149,7 +211,7 @@ pub(crate) fn not_shown(checked: &Checked) -> Vec<(Identity, usize)> {
 }
 
 fn not_shown_of(object_ref: &ObjectRef, severity: Severity) -> Identity {
-    Identity::new(object_ref, Pointer::root(), NOT_SHOWN, severity)
+    Identity::new(object_ref, Pointer::root(), NOT_SHOWN, severity, "")
 }
 
 /// All findings as known ones.
@@ -164,13 +226,33 @@ pub fn known(checked: &Checked, identities: &[Identity]) -> KnownFindings {
     known
 }
 
+/// The findings that a comment ignores and that are not known, in words: the branch has brought both.
+pub fn newly_ignored(checked: &mut Checked, identities: &[Identity], known: &KnownFindings) -> Vec<String> {
+    let (mut identities, mut new) = (identities.iter(), Vec::new());
+    each(checked, |place, finding| {
+        let Some(identity) = identities.next() else { return };
+        let is_ignored = finding.severity == Severity::Note && identity.severity != Severity::Note;
+        if is_ignored && !known.has(identity) {
+            let line = place.span(finding).line;
+            new.push(format!("{}:{line} ({})", place.source.name(), identity.code));
+        }
+    });
+    new
+}
+
 /// Turns each known finding into a note for this reason, and removes it from `known`. `identities` are those of the
-/// findings before any of them became a note.
-pub fn suppress(checked: &mut Checked, identities: &[Identity], known: &mut KnownFindings, reason: &str) {
-    let mut identities = identities.iter();
+/// findings before any of them became a note. Returns those that were known.
+pub fn suppress(
+    checked: &mut Checked,
+    identities: &[Identity],
+    known: &mut KnownFindings,
+    reason: &str,
+) -> KnownFindings {
+    let (mut identities, mut found) = (identities.iter(), KnownFindings::default());
     each(checked, |_, finding| {
         let Some(identity) = identities.next() else { return };
         if known.take(identity, 1) == 1 {
+            found.add(identity, 1);
             change(finding, Severity::Note, reason);
         }
     });
@@ -180,9 +262,16 @@ pub fn suppress(checked: &mut Checked, identities: &[Identity], known: &mut Know
             continue;
         }
         let counts = &mut Arc::make_mut(&mut decided.admitted).decision.not_shown;
-        counts.denials -= known.take(&not_shown_of(object_ref, Severity::Deny), counts.denials);
-        counts.warnings -= known.take(&not_shown_of(object_ref, Severity::Warn), counts.warnings);
+        for (severity, count) in
+            [(Severity::Deny, &mut counts.denials), (Severity::Warn, &mut counts.warnings)]
+        {
+            let identity = not_shown_of(object_ref, severity);
+            let taken = known.take(&identity, *count);
+            found.add(&identity, taken);
+            *count -= taken;
+        }
     }
+    found
 }
 
 #[cfg(test)]
@@ -192,8 +281,7 @@ mod tests {
     #[test]
     fn counts_known_findings_by_severity() {
         let object_ref = ObjectRef { kind: "Agent".into(), ..ObjectRef::default() };
-        let (code, pointer) = ("a/b".to_owned(), Pointer::new("/spec"));
-        let denied = Identity { code, severity: Severity::Deny, object_ref, pointer };
+        let denied = Identity::new(&object_ref, Pointer::new("/spec"), "a/b", Severity::Deny, "");
         let warned = Identity { severity: Severity::Warn, ..denied.clone() };
         let mut known = KnownFindings::default();
         known.add(&warned, 1);
@@ -201,5 +289,38 @@ mod tests {
         assert_eq!(known.take(&denied, 1), 0);
         assert_eq!(known.take(&warned, 3), 2);
         assert_eq!(known.take(&warned, 1), 0);
+    }
+
+    /// A number is known if it is as far on the forbidden side or less, another value only as it is, and what an older
+    /// baseline has covers any value.
+    #[test]
+    fn counts_known_findings_by_value() {
+        let of = |value: &str| {
+            let (object_ref, pointer) = (ObjectRef::default(), Pointer::new("/spec"));
+            Identity::new(&object_ref, pointer, "a/b", Severity::Deny, value)
+        };
+        let number = |excess| {
+            let JudgedValue { value, .. } = of("days").judged;
+            of("days").about(JudgedValue { value, excess })
+        };
+        let older = of("").about(JudgedValue { value: None, excess: 0 });
+        let mut known = KnownFindings::default();
+        for identity in [of("a"), number(400), number(90)] {
+            known.add(&identity, 1);
+        }
+        let rows = [
+            (of("b"), 0),
+            (of("a"), 1),
+            (of("a"), 0),
+            (number(401), 0),
+            (number(80), 1),
+            (number(400), 1),
+            (number(1), 0),
+        ];
+        for (identity, expected) in rows {
+            assert_eq!(known.take(&identity, 1), expected, "{identity:?}");
+        }
+        known.add(&older, 2);
+        assert_eq!((known.take(&number(500), 1), known.take(&of("c"), 2)), (1, 1));
     }
 }

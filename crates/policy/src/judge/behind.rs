@@ -116,7 +116,12 @@ pub fn judge_users<'p>(
         let user = format!(" ({} {})", one.user.subject.kind, plain_name(candidate.name));
         judgement.exemptions.extend(follows.about.exemption.as_ref().map(|exemption| exemption.name.clone()));
         judgement.fired.push(rule.about.clone());
-        judgement.add(verdict.told(follows, &places.nearest(&place), &(message + &user + &more), exemption));
+        judgement.add(verdict.told(
+            follows,
+            &places.nearest(&place),
+            (&(message + &user + &more), String::new()),
+            exemption,
+        ));
     }
     judgement
 }

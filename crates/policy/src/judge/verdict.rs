@@ -79,7 +79,7 @@ impl<'v> Verdict<'v> {
     /// The finding about a violation without an exemption.
     pub(super) fn finding(&self, pointer: &Pointer, message: &str, is_stored: bool) -> Option<Finding> {
         let follows = self.follows(None, is_stored, None)?;
-        Some(self.told(follows, pointer, message, None))
+        Some(self.told(follows, pointer, (message, String::new()), None))
     }
 
     /// What follows from a violation, or from what cannot be judged for the reason `why`.
@@ -114,22 +114,24 @@ impl<'v> Verdict<'v> {
             at_admission,
             exemption: exempt_by,
             is_assumed,
+            excess: 0,
         };
         Some(Follows { severity, promised, about })
     }
 
-    /// The finding with its texts.
+    /// The finding with its texts: the message, and the value that was judged.
     pub(super) fn told(
         &self,
         follows: Follows,
         pointer: &Pointer,
-        message: &str,
+        (message, value): (&str, String),
         exemption: Option<&Exemption>,
     ) -> Finding {
         let Follows { severity, promised, about: policy } = follows;
         let end = self.rule.about.ending(promised) + &exemption.map(exempt::suffix).unwrap_or_default();
         let finding = Finding::deny(&RULE, pointer.clone(), with_field(pointer, message)).ending(&end);
-        let finding = Finding { policy: Some(Box::new(policy)), severity, ..finding };
+        let policy = Some(Box::new(policy));
+        let finding = Finding { policy, severity, fingerprint_value: value, ..finding };
         let finding = finding.and_elsewhere(|| Some(self.place()));
         let help = self.help(exemption);
         if help.is_empty() { finding } else { finding.help(help) }

@@ -138,7 +138,8 @@ fn put(policies: &mut Policies, name: &str) {
 
 fn finding(policies: &Policies, policy: &str, severity: Severity, status: PolicyStatus) -> Finding {
     let rule = Arc::clone(&policies.get(policy).unwrap().rules[0].about);
-    let about = PolicyFinding { rule, status, at_admission: None, exemption: None, is_assumed: false };
+    let about =
+        PolicyFinding { rule, status, at_admission: None, exemption: None, is_assumed: false, excess: 0 };
     let policy = Some(Box::new(about));
     Finding { policy, severity, ..Finding::deny(&RULE, Pointer::root(), "it has no team") }
 }

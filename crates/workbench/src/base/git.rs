@@ -87,8 +87,8 @@ impl Repository {
         Ok(Self { root: PathBuf::from(line(&output)), is_shallow })
     }
 
-    /// The last commit that the reference and HEAD have in common.
-    pub(super) fn merge_base(&self, reference: &str, interrupt: &Stop) -> Result<String, Error> {
+    /// The commit of the reference, and the last one that it and HEAD have in common.
+    pub(super) fn commits(&self, reference: &str, interrupt: &Stop) -> Result<[String; 2], Error> {
         let failed = |problem: String| Error::Reference { reference: reference.to_owned(), problem };
         let Some(found) = commit(reference, interrupt)? else {
             let remote = format!("origin/{reference}");
@@ -109,7 +109,7 @@ impl Repository {
         let output = run(step, &mut git(&["merge-base", &found, &head]), interrupt)?;
         let here = "it has no commit in common with HEAD";
         match output.status.code() {
-            Some(0) => Ok(line(&output)),
+            Some(0) => Ok([found, line(&output)]),
             Some(1) if self.is_shallow => {
                 let advice = history_advice(reference, &remotes(interrupt)?);
                 Err(failed(format!("{here} in this shallow clone; {advice}")))
@@ -139,7 +139,7 @@ pub(super) struct Blob {
     /// Its path from the root.
     pub(super) name: String,
     /// Whether it is a symbolic link; its content is the target.
-    is_link: bool,
+    pub(super) is_link: bool,
     id: String,
 }
 
@@ -191,10 +191,7 @@ pub(super) fn write(mut blobs: Vec<&Blob>, directory: &Path, interrupt: &Stop) -
         let contents = contents(blobs, interrupt)?;
         let mut rest = contents.as_slice();
         for blob in blobs {
-            let content = next_content(&mut rest).ok_or_else(|| Error::Git {
-                step: READ,
-                message: format!("{} is not in this clone; fetch it with git", blob.name),
-            })?;
+            let content = next_content(&mut rest).ok_or_else(|| missing(blob))?;
             blob.write(content, directory).map_err(Error::Write)?;
         }
         Ok(())
@@ -209,6 +206,16 @@ fn contents(blobs: &[&Blob], interrupt: &Stop) -> Result<Vec<u8>, Error> {
     }
     ids.rewind().map_err(Error::Write)?;
     Ok(run_well(READ, git(&["cat-file", "--batch"]).stdin(ids), interrupt)?.stdout)
+}
+
+/// The content of one file.
+pub(super) fn content(blob: &Blob, interrupt: &Stop) -> Result<Vec<u8>, Error> {
+    let contents = contents(&[blob], interrupt)?;
+    next_content(&mut contents.as_slice()).map(<[u8]>::to_vec).ok_or_else(|| missing(blob))
+}
+
+fn missing(blob: &Blob) -> Error {
+    Error::Git { step: READ, message: format!("{} is not in this clone; fetch it with git", blob.name) }
 }
 
 /// The next content; `None` for a blob that is missing.

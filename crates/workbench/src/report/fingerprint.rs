@@ -13,7 +13,7 @@ use crate::report::{InputError, ObjectRef};
 use memgate_primitives::pointer::Pointer;
 
 /// A fingerprint: in hexadecimal, with a number from the second time on: `5f0c6d2e8b1a9374-2`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fingerprint {
     hash: u64,
     number: u32,
@@ -39,6 +39,12 @@ pub fn of(code: &str, object_ref: &ObjectRef, pointer: &Pointer) -> Fingerprint 
     hash(&parts)
 }
 
+/// The value that was judged, beside a fingerprint: a hash of it, its code and its place, so that it is never shown and
+/// two equal values of different findings tell nothing.
+pub fn of_value(code: &str, pointer: &Pointer, value: &str) -> Fingerprint {
+    hash(&[code, pointer.as_str(), value])
+}
+
 /// The fingerprint of an error of an input. It is made from the file, since an error has no object.
 pub fn of_error(error: &InputError<'_>) -> Fingerprint {
     hash(&[error.code(), error.file.unwrap_or_default(), &error.message])
@@ -54,6 +60,15 @@ fn hash(parts: &[&str]) -> Fingerprint {
     let hash = hash.finish();
     let hash = hash.as_ref().iter().take(BYTES).fold(0, |hash, byte| hash << 8 | u64::from(*byte));
     Fingerprint { hash, number: 1 }
+}
+
+impl Fingerprint {
+    /// Reads the hash of a value.
+    pub fn of_hex(text: &str) -> Option<Self> {
+        let is_hex = text.len() == 2 * BYTES && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let hash = u64::from_str_radix(text, 16).ok().filter(|_| is_hex)?;
+        Some(Self { hash, number: 1 })
+    }
 }
 
 /// Numbers findings with the same fingerprint, in the order of the inputs.

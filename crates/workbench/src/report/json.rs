@@ -144,6 +144,7 @@ fn finding(located: &LocatedFinding<'_>) -> Value {
         "url": page::url(finding),
         "policy": finding.policy.as_deref().map(policy),
         "fingerprint": located.fingerprint.to_string(),
+        "value": located.value().to_string(),
     }))
 }
 

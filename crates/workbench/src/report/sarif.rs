@@ -172,7 +172,8 @@ fn of_finding(located: &LocatedFinding<'_>, rules: &Rules<'_>) -> Value {
         json!({"physicalLocation": physical, "logicalLocations": [logical]})
     };
     let rule = finding.code_name();
-    result(rules, rule, level, &text, &[location], &located.related, located.fingerprint)
+    let fingerprints = (located.fingerprint, Some(located.value()));
+    result(rules, rule, level, &text, &[location], &located.related, fingerprints)
 }
 
 fn of_error(error: &InputError<'_>, rules: &Rules<'_>, counter: &mut Counter) -> Value {
@@ -188,7 +189,7 @@ fn of_error(error: &InputError<'_>, rules: &Rules<'_>, counter: &mut Counter) ->
     let locations: Vec<_> = place.into_iter().map(|place| json!({"physicalLocation": place})).collect();
     let fingerprint = counter.number(fingerprint::of_error(error));
     let text = error.advice();
-    result(rules, error.code(), "error", &text, &locations, error.related.as_slice(), fingerprint)
+    result(rules, error.code(), "error", &text, &locations, error.related.as_slice(), (fingerprint, None))
 }
 
 fn result(
@@ -198,7 +199,7 @@ fn result(
     text: &str,
     locations: &[Value],
     related: &[Related<'_>],
-    fingerprint: Fingerprint,
+    (fingerprint, value): (Fingerprint, Option<Fingerprint>),
 ) -> Value {
     without_nulls(json!({
         "ruleId": rule,
@@ -208,6 +209,7 @@ fn result(
         "locations": locations,
         "relatedLocations": (!related.is_empty()).then(|| numbered(related)),
         "partialFingerprints": {FINGERPRINT: fingerprint.to_string()},
+        "properties": value.map(|value| json!({"value": value.to_string()})),
     }))
 }
 
