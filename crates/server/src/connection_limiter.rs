@@ -155,12 +155,20 @@ impl OpenConnections {
         let share =
             |address: &IpAddr, own: &BTreeMap<_, _>| own.len() + usize::from(newcomer == Some(*address));
         let most = self.by_address.iter().map(|(address, own)| share(address, own)).max();
-        let with_most = self.by_address.iter().filter(|(address, own)| Some(share(address, own)) == most);
         let now = Instant::now();
-        let candidates = with_most.flat_map(|(address, own)| {
-            own.iter().filter_map(|(number, activity)| Some((activity.eviction(now)?, *address, *number)))
-        });
-        let evicted = candidates.min().and_then(|(_, address, number)| self.remove(address, number));
+        let candidates = || {
+            let with_most = self.by_address.iter().filter(|(address, own)| Some(share(address, own)) == most);
+            with_most.flat_map(|(address, own)| {
+                let ranked = |(number, activity): (&u64, &Arc<Activity>)| {
+                    Some((activity.eviction(now)?, *address, *number))
+                };
+                own.iter().filter_map(ranked)
+            })
+        };
+        // In a flood of connections that send nothing the search ends with the first one, which is the oldest.
+        let silent = candidates().find(|((rank, _), ..)| *rank == EvictionRank::WithoutHead);
+        let first = silent.or_else(|| candidates().min());
+        let evicted = first.and_then(|(_, address, number)| self.remove(address, number));
         // Its task may take a moment to end.
         evicted.inspect(|activity| activity.evicted.notify_one()).is_some()
     }

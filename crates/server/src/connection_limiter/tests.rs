@@ -57,7 +57,7 @@ async fn closes_the_longest_idle_connection() {
 fn closes_what_sends_no_review_before_others_and_never_one_that_is_answered() {
     let limiter = ConnectionLimiter::new(8);
     let slots = [0; 8].map(|_| open(&limiter, 1));
-    let [answering, body, writing, slow_body, next_head, kept, slow_head, silent] = &slots;
+    let [answering, body, writing, slow_body, next_head, kept, silent, slow_head] = &slots;
     for slot in [answering, body, writing, slow_body, next_head, slow_head] {
         slot.activity.http_begins();
         slot.activity.bytes_received();
