@@ -107,7 +107,7 @@ async fn slow_heads_and_stopped_handshakes_keep_no_caller_out() {
 /// S4 of stress/FAULTS.md: 192 slow heads and 2,000 bare connections of one address, where 256 may be open.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_of_one_address_closes_only_its_own_connections() {
-    let victim = Victim::with_settings("maxConnections: 256").await;
+    let victim = Victim::with_settings("{maxConnections: 256, maxRequests: 128}").await;
     let mut kept = Vec::new();
     for host in [2, 2, 2, 3, 4] {
         kept.push(victim.connect_from(host).await);
