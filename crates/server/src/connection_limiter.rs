@@ -1,23 +1,38 @@
-//! Bounds the open connections of a listener. One connection too many closes the one that has been idle the longest.
+//! Bounds the open connections of a listener. One connection too many closes one of the address that has the most.
 //!
-//! Between two requests a connection is idle. When none is idle, the one that has been sending a request for the
-//! longest is closed, and then the one that has not read its answer for the longest. A connection whose review is being
-//! answered stays open.
+//! An address gives first its connections without a complete request head, then those that have been idle the longest
+//! between two requests, then those whose body or answer does not arrive. A connection whose review is being answered
+//! stays open, and so does each connection of an address with fewer connections than another one.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::collections::btree_map::Entry;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
+
+/// How long a caller that keeps up takes at most for the head or the body of a request, or for reading an answer.
+const STALLED: Duration = Duration::from_secs(1);
+
+/// The part of an IPv6 address that a provider gives to one customer: the first 64 bits.
+const NETWORK_BITS: u128 = u128::MAX << 64;
 
 /// All connections of one listener.
 #[derive(Debug)]
 pub(super) struct ConnectionLimiter {
     capacity: usize,
     next_number: AtomicU64,
-    open: Mutex<BTreeMap<u64, Arc<Activity>>>,
+    open: Mutex<OpenConnections>,
+}
+
+/// The open connections of each address, by their numbers.
+#[derive(Debug, Default)]
+struct OpenConnections {
+    count: usize,
+    by_address: BTreeMap<IpAddr, BTreeMap<u64, Arc<Activity>>>,
 }
 
 /// The caller of a request.
@@ -34,6 +49,7 @@ pub struct Caller {
 /// One of the connections that may be open; free again when dropped.
 #[derive(Debug)]
 pub(super) struct ConnectionSlot {
+    address: IpAddr,
     number: u64,
     limiter: Arc<ConnectionLimiter>,
     /// The phase of its connection.
@@ -54,12 +70,25 @@ struct ActivityState {
     since: Instant,
     /// Whether the bytes belong to requests, and not to a TLS handshake.
     is_http: bool,
+    /// Whether the head of a request has been complete.
+    has_sent_head: bool,
     /// Whether bytes have arrived while the last answer was being written.
     next_has_begun: bool,
 }
 
-/// The phases of a connection, in the order in which connections are closed for others.
+/// The order in which the connections of an address are closed for others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum EvictionRank {
+    /// Has never sent a whole head, or takes too long for its next one.
+    WithoutHead,
+    /// Waits for its next request.
+    Idle,
+    /// Sends a body, or reads an answer, too slowly.
+    Stalled,
+}
+
+/// The phases of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ConnectionPhase {
     /// In the TLS handshake, or waiting for the first byte of a request.
     Idle,
@@ -79,47 +108,85 @@ impl ConnectionLimiter {
         Arc::new(Self { capacity: capacity.max(1), next_number: AtomicU64::new(0), open: Mutex::default() })
     }
 
-    /// A slot for a connection, and whether another connection is closed for it. `None` when all of them are
-    /// answering.
-    pub(super) fn acquire(self: &Arc<Self>) -> Option<(ConnectionSlot, bool)> {
+    /// A slot for a connection from this address, and whether another connection is closed for it. `None` when none may
+    /// be closed for it.
+    pub(super) fn acquire(self: &Arc<Self>, peer: IpAddr) -> Option<(ConnectionSlot, bool)> {
+        let address = counted_address(peer);
         let mut open = self.lock();
-        let full = open.len() >= self.capacity;
-        if full && !evict_longest_idle(&mut open) {
+        let full = open.count >= self.capacity;
+        if full && !open.evict(Some(address)) {
             return None;
         }
         let number = self.next_number.fetch_add(1, Ordering::Relaxed);
         let activity = Arc::new(Activity::new());
-        open.insert(number, Arc::clone(&activity));
+        open.by_address.entry(address).or_default().insert(number, Arc::clone(&activity));
+        open.count += 1;
         drop(open);
-        Some((ConnectionSlot { number, limiter: Arc::clone(self), activity }, full))
+        Some((ConnectionSlot { address, number, limiter: Arc::clone(self), activity }, full))
     }
 
-    /// Closes the connection that has been idle the longest; whether one was closed.
+    /// Closes a connection of an address that has the most; whether one was closed.
     pub(super) fn evict_one(&self) -> bool {
-        evict_longest_idle(&mut self.lock())
+        self.lock().evict(None)
     }
 
     /// How many connections are open.
     pub(super) fn open(&self) -> usize {
-        self.lock().len()
+        self.lock().count
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Activity>>> {
+    fn lock(&self) -> MutexGuard<'_, OpenConnections> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Signals the connection to close, and removes it at once because its task may take a moment.
-fn evict_longest_idle(open: &mut BTreeMap<u64, Arc<Activity>>) -> bool {
-    let phases = open.iter().map(|(number, activity)| (activity.phase(), *number));
-    let evictable = phases.filter(|((phase, _), _)| *phase != ConnectionPhase::Answering);
-    let longest_idle = evictable.min().and_then(|(_, number)| open.remove(&number));
-    longest_idle.inspect(|activity| activity.evicted.notify_one()).is_some()
+/// The address under which a connection is counted: an IPv4-mapped address is its IPv4 address, and all addresses of an
+/// IPv6 network of 64 bits are one.
+fn counted_address(peer: IpAddr) -> IpAddr {
+    match peer.to_canonical() {
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & NETWORK_BITS).into(),
+        address @ IpAddr::V4(_) => address,
+    }
+}
+
+impl OpenConnections {
+    /// Closes a connection for one from `newcomer`, which counts as open already; whether one was closed.
+    fn evict(&mut self, newcomer: Option<IpAddr>) -> bool {
+        let share =
+            |address: &IpAddr, own: &BTreeMap<_, _>| own.len() + usize::from(newcomer == Some(*address));
+        let most = self.by_address.iter().map(|(address, own)| share(address, own)).max();
+        let now = Instant::now();
+        let candidates = || {
+            let with_most = self.by_address.iter().filter(|(address, own)| Some(share(address, own)) == most);
+            with_most.flat_map(|(address, own)| {
+                let ranked = |(number, activity): (&u64, &Arc<Activity>)| {
+                    Some((activity.eviction(now)?, *address, *number))
+                };
+                own.iter().filter_map(ranked)
+            })
+        };
+        // In a flood of connections that send nothing the search ends with the first one, which is the oldest.
+        let silent = candidates().find(|((rank, _), ..)| *rank == EvictionRank::WithoutHead);
+        let first = silent.or_else(|| candidates().min());
+        let evicted = first.and_then(|(_, address, number)| self.remove(address, number));
+        // Its task may take a moment to end.
+        evicted.inspect(|activity| activity.evicted.notify_one()).is_some()
+    }
+
+    fn remove(&mut self, address: IpAddr, number: u64) -> Option<Arc<Activity>> {
+        let Entry::Occupied(mut own) = self.by_address.entry(address) else { return None };
+        let removed = own.get_mut().remove(&number)?;
+        self.count -= 1;
+        if own.get().is_empty() {
+            own.remove();
+        }
+        Some(removed)
+    }
 }
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        self.limiter.lock().remove(&self.number);
+        self.limiter.lock().remove(self.address, self.number);
     }
 }
 
@@ -129,6 +196,7 @@ impl Activity {
             phase: ConnectionPhase::Idle,
             since: Instant::now(),
             is_http: false,
+            has_sent_head: false,
             next_has_begun: false,
         };
         Self { state: Mutex::new(state), evicted: Notify::new() }
@@ -138,6 +206,22 @@ impl Activity {
     pub(super) fn phase(&self) -> (ConnectionPhase, Instant) {
         let state = self.state();
         (state.phase, state.since)
+    }
+
+    /// Its rank among the connections of its address, and since when; `None` in the middle of a review.
+    fn eviction(&self, now: Instant) -> Option<(EvictionRank, Instant)> {
+        let ActivityState { phase, since, has_sent_head, .. } = *self.state();
+        let is_recent = now.duration_since(since) <= STALLED;
+        let rank = match phase {
+            ConnectionPhase::Idle | ConnectionPhase::Head if !has_sent_head => EvictionRank::WithoutHead,
+            ConnectionPhase::Idle => EvictionRank::Idle,
+            // The next review of a caller that keeps its connection.
+            ConnectionPhase::Head if is_recent => EvictionRank::Idle,
+            ConnectionPhase::Head => EvictionRank::WithoutHead,
+            ConnectionPhase::Body | ConnectionPhase::Writing if !is_recent => EvictionRank::Stalled,
+            ConnectionPhase::Body | ConnectionPhase::Writing | ConnectionPhase::Answering => return None,
+        };
+        Some((rank, since))
     }
 
     /// Notes that there is no TLS handshake, or that it is complete.
@@ -165,6 +249,7 @@ impl Activity {
         let mut state = self.state();
         let before = *state;
         state.begin(ConnectionPhase::Body);
+        state.has_sent_head = true;
         if before.phase == ConnectionPhase::Head { before.since } else { state.since }
     }
 

@@ -24,6 +24,7 @@
 //! | module | what it does | uses |
 //! |---|---|---|
 //! | [`logs`] | sets up logging; limits log lines that callers can cause | |
+//! | `decision_log` | limits the log lines of decisions by namespace | `logs` |
 //! | `metrics` | counts and measures; its labels | |
 //! | `connection_limiter` | bounds open connections | |
 //! | `watchdog` | measures how long tasks wait, and notices a stalled runtime | |
@@ -42,11 +43,12 @@
 //! | `rejection` | errors and their HTTP status | `metrics` |
 //! | `body` | reads a request body; claims bytes for answers | `concurrency_limiter`, `options`, `rejection` |
 //! | `outcomes` | the labels under which a request can be counted | `metrics`, `rejection` |
-//! | `review` | answers one AdmissionReview | `deadline`, `events`, `logs`, `lookup`, `metrics`, `options`, `rejection`, `store`, `traces` |
+//! | `review` | answers one AdmissionReview | `deadline`, `decision_log`, `events`, `lookup`, `metrics`, `options`, `rejection`, `store`, `traces` |
 //! | `router` | checks and answers HTTP requests | `body`, `concurrency_limiter`, `connection`, `connection_limiter`, `deadline`, `logs`, `metrics`, `rejection`, `review`, `traces`, `watchdog` |
 //! | `health` | `/livez`, `/readyz`, `/metrics` | `connection_limiter`, `shutdown`, `lookup`, `metrics`, `router` |
 //! | `registration` | puts entries that fail closed in force once a replica is ready | `health` |
 
+mod decision_log;
 pub mod logs;
 mod metrics;
 
@@ -141,9 +143,6 @@ const EVENT_INTERVAL_TASKS: u32 = 8;
 
 /// How many rejections of each reason are logged: enough to see what is wrong.
 const REJECTION_LOG_RATE: LogRate = LogRate { burst: 20, refill: Duration::from_secs(1) };
-
-/// How many decisions are logged: all decisions of a rollout of a thousand pods, and at most 50 KB a second of a flood.
-const DECISION_LOG_RATE: LogRate = LogRate { burst: 5_000, refill: Duration::from_millis(10) };
 
 /// The state that decisions are made on.
 pub enum State {
@@ -302,7 +301,9 @@ impl Server {
         let timers = Arc::new(self.options.timers.clone());
         let mut tasks = JoinSet::new();
         let app = Arc::clone(&self.health.app);
+        let decision_log = Arc::clone(&app.handler.decision_log);
         tasks.spawn(async move { app.watchdog.run().await });
+        tasks.spawn(Arc::clone(&decision_log).report());
         let (certificate, metrics) = (Arc::clone(&self.health.certificate), Arc::clone(&self.health.metrics));
         tasks.spawn(certificate.reload_files(timers.reload, Arc::clone(&metrics.certs)));
         if let Some(event_writer) = self.event_writer {
@@ -325,6 +326,7 @@ impl Server {
         if let Some(export) = self.export {
             export.flush().await;
         }
+        decision_log.report_now();
         tracing::info!(drained, "stopped");
         Ok(())
     }
@@ -397,7 +399,6 @@ fn app_state(
         }
     };
     let decide = options.decide;
-    let log_limiter = LogRateLimiter::new(DECISION_LOG_RATE);
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let paths = match &options.tls {
         tls::CertSource::Builtin(_) => ReviewPaths::with_tokens(),
@@ -411,7 +412,7 @@ fn app_state(
         decide,
         clock: options.clock.clone(),
         event_recorder,
-        log_limiter,
+        decision_log: Arc::default(),
     };
     let app = AppState {
         handler: Arc::new(handler),

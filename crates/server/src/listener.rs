@@ -1,7 +1,7 @@
 //! Accepts connections, each on a task of its own, up to a fixed number.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -81,7 +81,7 @@ pub(super) async fn run(
             accepted = listener.accept() => match accepted {
                 Ok((stream, peer)) => {
                     accepted_in_a_row += 1;
-                    if let Some(slot) = slot_for(&context, &limiter, &stream) {
+                    if let Some(slot) = slot_for(&context, &limiter, &stream, peer.ip()) {
                         connections.spawn(serve(Arc::clone(&context), stream, peer.ip(), slot));
                     }
                 }
@@ -89,8 +89,8 @@ pub(super) async fn run(
                     if let Ok(suppressed) = log_limiter.take("accept") {
                         tracing::warn!(error = explained(&error), suppressed, "no connection can be accepted");
                     }
-                    // `accept` would fail again at once, and the queue of the kernel stays full. Closing the
-                    // longest idle connection frees what the next one needs.
+                    // `accept` would fail again at once, and the queue of the kernel stays full. Closing a
+                    // connection frees what the next one needs.
                     if is_exhausted(&error) {
                         if limiter.evict_one() {
                             context.metrics.admission.count_shed(ShedCause::Connections);
@@ -113,13 +113,14 @@ fn slot_for(
     context: &ListenerContext,
     limiter: &Arc<ConnectionLimiter>,
     stream: &TcpStream,
+    peer: IpAddr,
 ) -> Option<ConnectionSlot> {
     // An answer is written in one piece and should leave at once; without this it can wait 40 ms.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(error = explained(&error), "a connection ended before it was served");
         return None;
     }
-    let acquired = limiter.acquire();
+    let acquired = limiter.acquire(peer);
     if !matches!(acquired, Some((_, false))) {
         context.metrics.admission.count_shed(ShedCause::Connections);
     }

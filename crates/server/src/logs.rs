@@ -5,12 +5,11 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
-use std::num::NonZeroU32;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use thiserror::Error as ThisError;
+use tokio::time::Instant;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 
@@ -106,19 +105,39 @@ pub(super) struct Suppressed;
 #[derive(Debug)]
 pub(super) struct LogRateLimiter {
     rate: LogRate,
-    buckets: Mutex<BTreeMap<&'static str, Bucket>>,
+    lines: Mutex<BTreeMap<&'static str, Lines>>,
 }
 
-#[derive(Debug)]
-struct Bucket {
-    tokens: DefaultDirectRateLimiter,
+/// A token bucket, full at first.
+#[derive(Debug, Default)]
+pub(super) struct Bucket {
+    /// When it is full again.
+    full_at: Option<Instant>,
+}
+
+impl Bucket {
+    /// Takes one token; whether there was one.
+    pub(super) fn take(&mut self, rate: LogRate, now: Instant) -> bool {
+        let full_at = self.full_at.map_or(now, |full_at| full_at.max(now)) + rate.refill;
+        let has_token = full_at.duration_since(now) <= rate.refill * rate.burst;
+        if has_token {
+            self.full_at = Some(full_at);
+        }
+        has_token
+    }
+}
+
+/// The lines of one subject.
+#[derive(Debug, Default)]
+struct Lines {
+    bucket: Bucket,
     suppressed: u64,
 }
 
 impl LogRateLimiter {
     /// A full bucket for every subject.
     pub(super) const fn new(rate: LogRate) -> Self {
-        Self { rate, buckets: Mutex::new(BTreeMap::new()) }
+        Self { rate, lines: Mutex::new(BTreeMap::new()) }
     }
 
     /// Takes one token and returns how many lines were suppressed before this one, if any.
@@ -126,33 +145,31 @@ impl LogRateLimiter {
     /// # Errors
     /// When the bucket is empty and the line must not be logged.
     pub(super) fn take(&self, subject: &'static str) -> Result<Option<u64>, Suppressed> {
-        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        let LogRate { burst, refill } = self.rate;
-        let quota = Quota::with_period(refill).unwrap_or(Quota::per_second(NonZeroU32::MIN));
-        let quota = quota.allow_burst(NonZeroU32::new(burst).unwrap_or(NonZeroU32::MIN));
-        let full = || Bucket { tokens: RateLimiter::direct(quota), suppressed: 0 };
-        let bucket = buckets.entry(subject).or_insert_with(full);
-        if bucket.tokens.check().is_err() {
-            bucket.suppressed += 1;
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = lines.entry(subject).or_default();
+        if !lines.bucket.take(self.rate, Instant::now()) {
+            lines.suppressed += 1;
             return Err(Suppressed);
         }
-        Ok(Some(std::mem::take(&mut bucket.suppressed)).filter(|suppressed| *suppressed > 0))
+        Ok(Some(std::mem::take(&mut lines.suppressed)).filter(|suppressed| *suppressed > 0))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use tokio::time::advance;
+
     use super::*;
 
-    #[test]
-    fn suppresses_lines_beyond_the_rate_and_counts_them() {
+    #[tokio::test(start_paused = true)]
+    async fn suppresses_lines_beyond_the_rate_and_counts_them() {
         let limiter = LogRateLimiter::new(LogRate { burst: 2, refill: Duration::from_secs(1) });
         assert_eq!(
             [0; 5].map(|_| limiter.take("late")),
             [Ok(None), Ok(None), Err(Suppressed), Err(Suppressed), Err(Suppressed)]
         );
         assert_eq!(limiter.take("fault"), Ok(None), "another subject has its own bucket");
-        std::thread::sleep(Duration::from_millis(1_100));
+        advance(Duration::from_secs(1)).await;
         assert_eq!(limiter.take("late"), Ok(Some(3)));
     }
 }

@@ -17,8 +17,8 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout};
 
 use crate::deadline::Deadline;
+use crate::decision_log::DecisionLog;
 use crate::events::EventRecorder;
-use crate::logs::LogRateLimiter;
 use crate::lookup::{self, Lookups};
 use crate::metrics::Metrics;
 use crate::metrics::labels::{RequestLabels, ShedCause, webhook};
@@ -65,7 +65,7 @@ pub(super) struct ReviewHandler {
     /// Records Events; `None` without a cluster.
     pub(super) event_recorder: Option<EventRecorder>,
     /// Limits the log lines about decisions.
-    pub(super) log_limiter: LogRateLimiter,
+    pub(super) decision_log: Arc<DecisionLog>,
 }
 
 /// The answer to a review, and how it is counted and logged.
@@ -253,7 +253,7 @@ impl ReviewHandler {
         if let Some(wait) = self.must_hold(phase, review, &decision, step.made) {
             let answer = self.hold(review, &decision, &wait);
             drop(span);
-            log(&self.log_limiter, review, &decision.findings_for(phase), &answer, &step.arrival);
+            self.log(step, review, &decision.findings_for(phase), &answer);
             return Ok(answer);
         }
         let mut body = admission::respond(phase, review, &decision)?;
@@ -276,7 +276,7 @@ impl ReviewHandler {
             denial,
         };
         if phase == decision.phase {
-            log(&self.log_limiter, review, &findings, &answer, &step.arrival);
+            self.log(step, review, &findings, &answer);
         }
         if let (Some(event_recorder), false) = (&self.event_recorder, review.dry_run) {
             for event in decision.events {
@@ -284,6 +284,40 @@ impl ReviewHandler {
             }
         }
         Ok(answer)
+    }
+
+    /// Logs a verdict: the caller, the object, and the reason.
+    fn log(&self, step: &Step, review: &Review<'_>, findings: &[&Finding], answer: &HandledReview) {
+        let (arrival, request) = (&step.arrival, &review.request);
+        let micros = || u64::try_from(arrival.start.elapsed().as_micros()).unwrap_or(u64::MAX);
+        macro_rules! line {
+            ($level:ident) => {
+                tracing::$level!(
+                    webhook = answer.labels.webhook,
+                    uid = &*cut(&review.uid, MAX_VALUE_CHARS),
+                    user = &*cut(&request.occasion.user().name, MAX_VALUE_CHARS),
+                    kind = &*cut(&request.kind, MAX_VALUE_CHARS),
+                    namespace = &*cut(&request.namespace, MAX_VALUE_CHARS),
+                    name = &*cut(&request.name, MAX_VALUE_CHARS),
+                    operation = answer.labels.operation,
+                    verdict = answer.labels.verdict,
+                    reason = answer.labels.reason,
+                    codes = codes(findings),
+                    denial = answer.denial.as_deref(),
+                    peer = arrival.peer.map(tracing::field::display),
+                    micros = micros(),
+                    dry_run = review.dry_run,
+                    "decided"
+                )
+            };
+        }
+        if !answer.is_ours {
+            line!(debug);
+        } else if self.decision_log.take(answer.denial.is_some(), &request.namespace, step.made).is_ok() {
+            line!(info);
+        } else {
+            self.metrics.admission.not_logged.inc();
+        }
     }
 
     /// The missing object for which the pod must be held: the pod would be admitted without its memory, and its
@@ -350,46 +384,6 @@ fn labels(phase: Phase, review: &Review<'_>, allowed: bool, reason: Reason) -> R
 
 fn is_cancelled(flag: Option<&AtomicBool>) -> bool {
     flag.is_some_and(|flag| flag.load(Ordering::Relaxed))
-}
-
-/// Logs a verdict: the caller, the object, and the reason. Allowed requests have a limit of their own, so that they
-/// cannot suppress a denial.
-fn log(
-    log_limiter: &LogRateLimiter,
-    review: &Review<'_>,
-    findings: &[&Finding],
-    answer: &HandledReview,
-    arrival: &Arrival,
-) {
-    let request = &review.request;
-    let micros = || u64::try_from(arrival.start.elapsed().as_micros()).unwrap_or(u64::MAX);
-    macro_rules! line {
-        ($level:ident, $suppressed:expr) => {
-            tracing::$level!(
-                webhook = answer.labels.webhook,
-                uid = &*cut(&review.uid, MAX_VALUE_CHARS),
-                user = &*cut(&request.occasion.user().name, MAX_VALUE_CHARS),
-                kind = &*cut(&request.kind, MAX_VALUE_CHARS),
-                namespace = &*cut(&request.namespace, MAX_VALUE_CHARS),
-                name = &*cut(&request.name, MAX_VALUE_CHARS),
-                operation = answer.labels.operation,
-                verdict = answer.labels.verdict,
-                reason = answer.labels.reason,
-                codes = codes(findings),
-                denial = answer.denial.as_deref(),
-                peer = arrival.peer.map(tracing::field::display),
-                micros = micros(),
-                dry_run = review.dry_run,
-                suppressed = $suppressed,
-                "decided"
-            )
-        };
-    }
-    if !answer.is_ours {
-        line!(debug, None::<u64>);
-    } else if let Ok(suppressed) = log_limiter.take(answer.labels.verdict) {
-        line!(info, suppressed);
-    }
 }
 
 #[cfg(test)]

@@ -10,9 +10,10 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{sleep, timeout};
 
-use crate::client::{Answer, Connection, plain, post};
+use crate::client::{Answer, Connection, plain, post, trusting};
 use crate::support::process::Process;
 
 /// Longer than anything here takes, also on a busy machine.
@@ -107,7 +108,7 @@ impl Victim {
     }
 
     async fn is_ready(&self) -> bool {
-        let connected = tokio::net::TcpStream::connect(self.health).await.is_ok();
+        let connected = TcpStream::connect(self.health).await.is_ok();
         connected && plain(self.health, "/readyz").await.status == 200
     }
 
@@ -123,6 +124,19 @@ impl Victim {
     /// A new connection.
     pub(crate) async fn connect(&self) -> Connection {
         Connection::open(self.webhook, &self.ca(), &["http/1.1"]).await.unwrap()
+    }
+
+    /// A TCP connection from another address of loopback.
+    pub(crate) async fn tcp_from(&self, host: u8) -> TcpStream {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(([127, 0, 0, host], 0).into()).unwrap();
+        socket.connect(self.webhook).await.unwrap()
+    }
+
+    /// A new connection from another address of loopback.
+    pub(crate) async fn connect_from(&self, host: u8) -> Connection {
+        let trusted = trusting(&self.ca(), &["http/1.1"]);
+        Connection::over(self.tcp_from(host).await, trusted, "localhost").await.unwrap()
     }
 
     /// The answer to one request on a connection of its own.

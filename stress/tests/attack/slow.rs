@@ -104,6 +104,42 @@ async fn slow_heads_and_stopped_handshakes_keep_no_caller_out() {
     victim.is_well().await;
 }
 
+/// S4 of stress/FAULTS.md: 192 slow heads and 2,000 bare connections of one address, where 256 may be open.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_of_one_address_closes_only_its_own_connections() {
+    let victim = Victim::with_settings("{maxConnections: 256, maxRequests: 128}").await;
+    let mut kept = Vec::new();
+    for host in [2, 2, 2, 3, 4] {
+        kept.push(victim.connect_from(host).await);
+    }
+    let mut apiserver = Apiserver(kept);
+    apiserver.ask().await;
+    // The flooding address also sends a review, which is not closed for its other connections.
+    let (mut own, body) = (victim.connect_from(5).await, review("good", Some("scout")));
+    own.send(&[&head("/mutate?timeout=30s", body.len())[..], &body[..20]].concat()).await;
+    let mut held = Vec::new();
+    for _ in 0..192 {
+        let mut connection = victim.connect_from(5).await;
+        let _ = connection.try_send(b"POST /mutate HTTP/1.1\r\nx: ").await;
+        held.push(connection);
+    }
+    let mut silent = Vec::new();
+    for number in 0..2_000 {
+        silent.push(victim.tcp_from(5).await);
+        if number % 200 == 0 {
+            apiserver.ask().await;
+        }
+    }
+    // All of the flood is accepted before this one.
+    apiserver.0.push(victim.connect_from(6).await);
+    apiserver.ask().await;
+    own.send(&body[20..]).await;
+    assert_eq!(own.answer().await.review()["uid"], "good");
+    assert!(victim.metric("memgate_connections").await <= 256);
+    assert!(victim.metric("memgate_admission_shed_total{cause=\"connections\"}").await > 1_900);
+    victim.is_well().await;
+}
+
 /// S4 of stress/FAULTS.md.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_idle_connections_cost_the_apiserver_none() {

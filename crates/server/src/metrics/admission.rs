@@ -37,6 +37,7 @@ pub(crate) struct AdmissionMetrics {
     shed: Counters<1>,
     abandoned: Counters<1>,
     pub(crate) panics: Counter,
+    pub(crate) not_logged: Counter,
     patch_operations: Histograms,
     pods_held: Counters<1>,
 }
@@ -71,6 +72,11 @@ impl AdmissionMetrics {
                 Phase::ALL.map(|call| [("webhook", webhook(call))]),
             ),
             panics: add(registry, "panics", "Panics caught"),
+            not_logged: add(
+                registry,
+                "decisions_not_logged",
+                "Decisions without a log line, because their namespace, or all together, had too many",
+            ),
             patch_operations: add_as(
                 registry,
                 "patch_operations",

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use tokio::time::advance;
 
 use super::*;
-use crate::logs::LogRate;
 use crate::store::apply_event::StoreChange;
 use crate::test_support::{Reply, client, not_found};
 use memgate_certs::clock::Clock;
@@ -39,7 +38,7 @@ fn unshared_handler(grace: Duration) -> ReviewHandler {
         decide,
         clock: Clock::default(),
         event_recorder: None,
-        log_limiter: LogRateLimiter::new(LogRate { burst: 100, refill: Duration::from_millis(10) }),
+        decision_log: Arc::default(),
     }
 }
 
