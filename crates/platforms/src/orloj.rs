@@ -6,6 +6,7 @@
 //! resolved in them (`namespace`).
 
 mod api;
+mod claim;
 pub mod codes;
 mod default;
 mod edges;

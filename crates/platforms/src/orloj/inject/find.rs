@@ -1,15 +1,13 @@
 //! Finds the memory of a pod: its arguments or labels name an Agent, and the Agent names the Memory.
 
 use crate::inject::{Unmet, label_pointer, lookup_failed, no_memory, references, unmet, unmet_by};
-use crate::message::{MAX_NAMES, first_of};
-use crate::orloj::api::{
-    AGENT, AGENT_LABEL, MEMORY, OPERATIONS, TARGET_NAMESPACE, allow, claimed_memory, operation,
-};
+use crate::orloj::api::{AGENT, AGENT_LABEL, MEMORY, OPERATIONS, allow, claimed_memory, operation};
+use crate::orloj::claim::TARGET_NAMESPACE;
 use crate::orloj::codes::{
     LOOKUP_FAILED, POD_AGENT_AMBIGUOUS, POD_AGENT_MISSING, POD_ALLOW_INVALID, POD_AMBIGUOUS,
     POD_FOREIGN_NAMESPACE, POD_MEMORY_MISSING, POD_MEMORY_NONE,
 };
-use crate::orloj::message::{fit_message, fit_names, truncate};
+use crate::orloj::message::fit_names;
 use crate::orloj::namespace::{self, Resolved, namespaced};
 use crate::prelude::*;
 use memgate_model::elsewhere::Elsewhere;
@@ -84,13 +82,11 @@ impl Finder<'_> {
         state: &mut StateReader<'s>,
     ) -> Result<Option<&'s str>, Unmet> {
         let home = self.identity.namespace.as_ref();
-        let settings = &state.settings().orloj;
         let key = namespaced(home, sanitized);
-        let is_in = |agent: &Object| namespace::is_in(agent, home, settings);
-        let mut agents = state.indexed(&AGENT, &BY_SANITIZED_NAME, &key).filter(|agent| is_in(agent));
+        let mut agents = state.indexed(&AGENT, &BY_SANITIZED_NAME, &key);
         let Some(first) = agents.next() else { return Ok(None) };
         // Without an agent at home, claims of other namespaces count only if all of them are held.
-        if *first.namespace != *home && state.may_lack(&AGENT, (&BY_SANITIZED_NAME, &key), is_in) {
+        if *first.namespace != *home && state.may_lack(&AGENT, (&BY_SANITIZED_NAME, &key)) {
             return Err(self.unknown(AGENT.kind, sanitized, state));
         }
         match agents.find(|agent| agent.name != first.name) {
@@ -225,11 +221,8 @@ pub(super) fn ambiguous(
 ) -> Finding {
     /// How many of the objects the finding shows.
     const MAX_SHOWN: usize = 2;
-    let message = fit_message(|limit| {
-        let [home, name] = [home, name].map(|text| truncate(text, limit));
-        let namespaces = first_of(claims, MAX_NAMES, |object| truncate(&object.namespace, limit));
-        let (kind, name) = (kind.kind, quoted(&format!("{home}/{name}")));
-        format!("{kind} {name} is claimed by several namespaces ({namespaces})")
+    let message = fit_names([home, name], |[home, name]| {
+        format!("{} {} is claimed by several namespaces", kind.kind, quoted(&format!("{home}/{name}")))
     });
     let mut finding = Finding::warn(&POD_AMBIGUOUS, pointer, message)
         .help("create it in the namespace of that very name, or see the setting orloj.sourceNamespaces");
