@@ -17,7 +17,7 @@ use memgate_workbench::casefile::read::read;
 use serde_json::Value;
 
 /// A folder of the repository, found from every crate of the workspace.
-fn folder(name: &str) -> Result<PathBuf> {
+pub(crate) fn folder(name: &str) -> Result<PathBuf> {
     let folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().map(|folder| folder.join(name));
     folders.into_iter().find(|folder| folder.is_dir()).with_context(|| format!("there is no {name}"))
 }
