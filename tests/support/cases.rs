@@ -77,6 +77,14 @@ fn read_all(documents: Vec<(String, Value)>) -> Result<Vec<(String, Case)>> {
     Ok(all)
 }
 
+/// Every case below `tests/claims`, for an installation in which objects of every namespace may claim another one of Orloj.
+///
+/// # Errors
+/// When a file cannot be read or is not a case file.
+pub(crate) fn claims() -> Result<Vec<(String, Case)>> {
+    read_all(documents_below(&folder("tests/claims")?)?)
+}
+
 /// The cases of the library of policies, with `library/NAME.yaml` for their file. Each has its policy in its state. One of
 /// CI is there twice, the second time as [`at_admission`].
 ///

@@ -47,22 +47,26 @@ impl Finder<'_> {
         pod_namespace: &str,
         state: &mut StateReader<'s>,
     ) -> Result<GrantedMemory<'s>, Unmet> {
-        let agent = self.find_agent(state)?;
+        let agent = self.find_agent(pod_namespace, state)?;
         let name = claimed_memory(agent.tree()).ok_or_else(|| self.no_memory(agent))?;
         let operations = self.operations(agent)?;
-        // This comes before the lookup of the Memory: a pod of another namespace must not learn whether it
-        // exists.
-        self.check_namespace(pod_namespace, state)?;
         let memory = self.resolve(&MEMORY, name, &POD_MEMORY_MISSING, state);
         let memory = memory
             .map_err(|unmet| unmet_by(unmet, agent, Pointer::new("/spec/memory/ref"), "claimed here"))?;
         Ok(GrantedMemory { agent, operations, memory })
     }
 
-    fn find_agent<'s>(&self, state: &mut StateReader<'s>) -> Result<&'s Object, Unmet> {
+    fn find_agent<'s>(&self, pod_namespace: &str, state: &mut StateReader<'s>) -> Result<&'s Object, Unmet> {
+        // The namespace is checked before all lookups: a pod of another one must not learn what exists.
         let name = match &self.identity.name {
-            AgentName::Exact(name) => name,
-            AgentName::Sanitized(label) => self.find_sanitized(label, state)?.unwrap_or(label),
+            AgentName::Exact(name) => {
+                self.check_namespace(pod_namespace, state)?;
+                name
+            }
+            AgentName::Sanitized(label) => {
+                self.check_namespace(pod_namespace, state)?;
+                self.find_sanitized(label, state)?.unwrap_or(label)
+            }
             AgentName::None => {
                 return Err(self.unmet(
                     Reason::ReferenceMissing,
