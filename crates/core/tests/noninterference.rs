@@ -75,9 +75,10 @@ fn breaks(case: &Case) -> Result<bool> {
     let others: Vec<Value> = case.state.iter().filter(|object| !is_namespaced(object)).cloned().collect();
     let renamed: Vec<Value> =
         namespaced.iter().enumerate().map(|(at, object)| rename(copy(object, FOREIGN[0]), at)).collect();
-    let bases = [(case.state.as_slice(), answer(case)?), (&others, with(&others, &renamed)?)];
+    let (expected, without) = (answer(case)?, with(&others, &renamed)?);
     let homes = namespaces(case);
-    for ((base, expected), foreign) in bases.iter().flat_map(|base| FOREIGN.map(|foreign| (base, foreign))) {
+    let among = FOREIGN.map(|foreign| (case.state.as_slice(), &expected, foreign));
+    for (base, expected, foreign) in among.into_iter().chain([(&*others, &without, FOREIGN[0])]) {
         let as_they_are = namespaced.iter().map(|object| copy(object, foreign)).collect();
         let claiming = homes.iter().map(|home| {
             namespaced.iter().map(|object| claim(copy(object, foreign), home)).collect::<Vec<Value>>()

@@ -134,7 +134,7 @@ fn used(edge: &Edge, object: &Tree, namespace: &str, snapshot: &Snapshot) -> Vec
     let mut memories = Vec::new();
     for site in edge.sites(object).iter().filter(|site| (edge.counts)(site, object)) {
         let named = edge.named(site, object, namespace);
-        let found: Option<Reference> = named.map(|named| resolve(edge, &named, (object, namespace), &mut state).0);
+        let found: Option<Reference> = named.map(|named| resolve(edge, &named, object, &mut state).0);
         memories.extend(found.map(|found| key(Target::of(&found))));
     }
     memories

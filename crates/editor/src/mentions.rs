@@ -209,7 +209,7 @@ impl<'i> MentionReader<'i> {
         let namespace = if is_everywhere { "" } else { object.namespace.0 };
         for site in sites {
             let Some(named) = edge.named(site, &tree, namespace) else { continue };
-            let (object, is_unknown) = resolve(edge, &named, (&tree, namespace), state);
+            let (object, is_unknown) = resolve(edge, &named, &tree, state);
             let role = Role::Reference { edge, is_everywhere, is_unknown };
             let pointer = Pointer::new(base).join(&site.pointer);
             self.push(pointer.as_str(), site.text, (object, role), locate);
@@ -242,10 +242,10 @@ fn namespaced(name: &str) -> Reference {
 pub(crate) fn resolve(
     edge: &Edge,
     named: &Named<'_>,
-    (by, home): (&Tree, &str),
+    object: &Tree,
     state: &mut StateReader<'_>,
 ) -> (Reference, bool) {
-    let lookup = (edge.look_up)(&Wanted { edge, named: *named, by, home }, state);
+    let lookup = (edge.look_up)(&Wanted { edge, named: *named, by: object }, state);
     let peeked = || edge.to.iter().find_map(|kind| state.peek(kind, named.namespace, named.name));
     let is_absent = lookup == Lookup::Absent;
     let found = lookup.found().or_else(peeked);

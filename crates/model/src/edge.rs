@@ -127,8 +127,6 @@ pub struct Wanted<'w> {
     pub named: Named<'w>,
     /// The object that refers to it.
     pub by: &'w Tree,
-    /// The namespace of that object.
-    pub home: &'w str,
 }
 
 impl Wanted<'_> {

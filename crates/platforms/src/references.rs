@@ -116,7 +116,7 @@ fn finding(
     if edge.may_be_optional && optional(site.holder) {
         return None;
     }
-    match (edge.look_up)(&Wanted { edge, named, by: subject.object, home: subject.namespace }, state) {
+    match (edge.look_up)(&Wanted { edge, named, by: subject.object }, state) {
         Lookup::Unknown(()) => None,
         Lookup::Absent => {
             Some(not_found((edge, missing), (site, &named), (subject.namespace, max_compared), state))

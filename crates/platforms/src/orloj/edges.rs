@@ -27,12 +27,14 @@ pub(crate) static EDGES: [Edge; 6] = [
         .in_home(Home::InText(own_name))
         .of_memory()
         .only_if(|site, _| !site.text.trim().contains(|c: char| c == '/' || c.is_whitespace()))
+        .where_it_matters(counts)
         .found_by(in_orloj)
         .warns(&AGENT_MEMORY_MISSING, ""),
     Edge::new(&[&MEMORY], "/spec/embedding_model", &[&MODEL_ENDPOINT])
         .in_home(Home::InText(any_name))
         .of_form(Form::Part)
         .only_if(|site, _| NamespacedName::read(site.text, claim::DEFAULT).is_valid())
+        .where_it_matters(counts)
         .found_by(in_orloj)
         .warns(&EMBEDDING_MISSING, "it is the name of a ModelEndpoint, not of a model"),
     secret(&[&MEMORY], "/spec/auth/secretRef").only_if(is_read).where_it_matters(counts),
@@ -52,7 +54,7 @@ const fn secret(from: &'static [&'static Kind], path: &'static str) -> Edge {
         .with_key(Key::InText, &SECRET_KEY_MISSING)
 }
 
-/// Whether an object counts where its names are looked up.
+/// Whether an object counts where its names are looked up. If not, what exists there is unknown to it.
 fn counts(subject: &Subject<'_>, state: &mut StateReader<'_>) -> bool {
     claim::counts(subject.object, subject.namespace, state.settings())
 }
@@ -82,11 +84,7 @@ fn secret_name<'t>(text: &'t str, object: &'t Tree, namespace: &'t str) -> Named
 }
 
 fn in_orloj<'s>(wanted: &Wanted<'_>, state: &mut StateReader<'s>) -> Lookup<'s> {
-    let Wanted { edge, named, by, home } = wanted;
-    // What the claimed namespace has does not count for an object that does not count there.
-    if claim::is_ignored(by, home, &state.settings().orloj) {
-        return Lookup::Absent;
-    }
+    let Wanted { edge, named, .. } = wanted;
     edge.to.first().map_or(Lookup::Absent, |kind| namespace::find(kind, named.namespace, named.name, state))
 }
 
