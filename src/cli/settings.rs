@@ -69,9 +69,9 @@ struct OrlojArgs {
     #[arg(long = "orloj-shared-secret", value_name = "NAME")]
     shared_secrets: Option<Vec<String>>,
 
-    /// Namespace whose objects may carry orloj.dev/target-namespace; repeatable [default: all]
+    /// Namespace whose objects may carry orloj.dev/target-namespace; repeatable, * for all [default: none]
     ///
-    /// Objects of other namespaces with this annotation are ignored. An empty name stands for no namespace.
+    /// Objects of other namespaces with this annotation are ignored.
     #[arg(long = "orloj-source-namespace", value_name = "NAME")]
     source_namespaces: Option<Vec<String>>,
 }
@@ -198,7 +198,7 @@ impl PlatformArgs {
         }
         set(&mut orloj.job_namespaces, names(&self.orloj.job_namespaces));
         set(&mut orloj.shared_secrets, patterns);
-        set(&mut orloj.source_namespaces, names(&self.orloj.source_namespaces).map(Some));
+        set(&mut orloj.source_namespaces, names(&self.orloj.source_namespaces));
         set(&mut sympozium.memory_mode, named(&MODES, self.sympozium.memory_mode.as_deref()));
         set(&mut sympozium.writer_tokens, named(&TOKENS, self.sympozium.writer_tokens.as_deref()));
         set(&mut sympozium.wait_image, self.sympozium.wait_image.clone());
@@ -253,7 +253,7 @@ fn flag_values(settings: &Settings) -> [(&'static str, Option<Vec<String>>); 9] 
     [
         ("orloj-job-namespace", Some(platforms.orloj.job_namespaces.clone())),
         ("orloj-shared-secret", Some(platforms.orloj.shared_secrets.clone())),
-        ("orloj-source-namespace", platforms.orloj.source_namespaces.clone()),
+        ("orloj-source-namespace", Some(platforms.orloj.source_namespaces.clone())),
         ("sympozium-memory-mode", Some(vec![mode])),
         ("sympozium-writer-tokens", Some(vec![tokens])),
         ("sympozium-wait-image", Some(vec![platforms.sympozium.wait_image.clone()])),
@@ -279,7 +279,7 @@ mod tests {
     }
 
     const SETTINGS: &str = "\
-orloj: {jobNamespaces: [jobs, more], sharedSecrets: [\"kb-*\"], sourceNamespaces: []}
+orloj: {jobNamespaces: [jobs, more], sharedSecrets: [\"kb-*\"], sourceNamespaces: [\"*\"]}
 sympozium: {memoryMode: sidecar, writerTokens: always, waitImage: wait, memoryImage: memory}
 ";
 

@@ -31,6 +31,7 @@ pub(super) const WITHOUT_EXAMPLE: &[(&str, &str)] = &[
     ("orloj/lookup-failed", "files are never out of reach"),
     ("ark/lookup-failed", "files are never out of reach"),
     ("orka/lookup-failed", "files are never out of reach"),
+    ("orloj/pod-ambiguous", "it takes a setting; tests/claims shows it"),
     ("sympozium/lookup-failed", "files are never out of reach"),
     ("memgate/state-unused", "it is about --with; tests/ui shows it"),
     ("memgate/baseline-fixed", "it is about --baseline; tests/ui shows it"),

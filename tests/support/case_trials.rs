@@ -22,12 +22,16 @@ pub(crate) struct Way {
 
 /// Every case in each of these ways, those of the library of policies too.
 pub(crate) fn trials(ways: &[Way]) -> anyhow::Result<Vec<Trial>> {
-    let cases = cases::cases()?.into_iter().chain(cases::library_cases()?);
-    let cases: Vec<_> = cases.map(|(file, case)| (file, Arc::new(case))).collect();
+    Ok(trials_of(ways, [cases::cases()?, cases::library_cases()?].concat()))
+}
+
+/// These cases in each of these ways.
+pub(crate) fn trials_of(ways: &[Way], cases: Vec<(String, Case)>) -> Vec<Trial> {
+    let cases: Vec<_> = cases.into_iter().map(|(file, case)| (file, Arc::new(case))).collect();
     let trials = ways.iter().flat_map(|way| {
         cases.iter().filter(|(_, case)| (way.takes)(case)).map(|(file, case)| trial(*way, file, case))
     });
-    Ok(trials.collect())
+    trials.collect()
 }
 
 fn trial(way: Way, file: &str, case: &Arc<Case>) -> Trial {

@@ -17,7 +17,7 @@ use memgate_workbench::casefile::read::read;
 use serde_json::Value;
 
 /// A folder of the repository, found from every crate of the workspace.
-fn folder(name: &str) -> Result<PathBuf> {
+pub(crate) fn folder(name: &str) -> Result<PathBuf> {
     let folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().map(|folder| folder.join(name));
     folders.into_iter().find(|folder| folder.is_dir()).with_context(|| format!("there is no {name}"))
 }
@@ -75,6 +75,14 @@ fn read_all(documents: Vec<(String, Value)>) -> Result<Vec<(String, Case)>> {
         all.extend(cases.into_iter().map(|case| (file.clone(), case)));
     }
     Ok(all)
+}
+
+/// Every case below `tests/claims`, for an installation in which objects of every namespace may claim another one of Orloj.
+///
+/// # Errors
+/// When a file cannot be read or is not a case file.
+pub(crate) fn claims() -> Result<Vec<(String, Case)>> {
+    read_all(documents_below(&folder("tests/claims")?)?)
 }
 
 /// The cases of the library of policies, with `library/NAME.yaml` for their file. Each has its policy in its state. One of

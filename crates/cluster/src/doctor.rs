@@ -10,6 +10,7 @@
 pub mod ca_bundle;
 pub mod capacity;
 pub mod check;
+pub mod claims;
 pub mod inferred;
 pub mod inject_label;
 pub mod installations;
@@ -120,6 +121,7 @@ pub fn checks(inputs: &DoctorInputs, max_listed: usize) -> Vec<Check> {
     checks.push(timeouts::check(installation, agents));
     checks.extend(platforms::checks(installation, &agents.snapshot.settings.families));
     checks.extend(inject_label::checks(installation, agents));
+    checks.extend(claims::check(&agents.snapshot));
     checks.extend(missing_memory::checks(installation, agents, &pods, max_listed));
     checks.extend(capacity::checks(dry_runs));
     check::sort(&mut checks);

@@ -202,7 +202,10 @@ fn subject<'n>(
     } else {
         ("", StateReader::new(snapshot, budget))
     };
-    (Subject { kind, operation: request.operation, namespace, name, object, old }, state)
+    (
+        Subject { kind, operation: request.operation, namespace, name, object, old },
+        state.at(request.occasion.point),
+    )
 }
 
 /// Leaves out defaults that would make too large a patch, with a warning.

@@ -2,7 +2,7 @@
 //! decision.
 //!
 //! A trial is named `library: file: case`, and `snapshot: file: case` where the state has gone through a file of
-//! `memgate snapshot`.
+//! `memgate snapshot`. `claims: file: case` are those of `tests/claims`.
 
 #[path = "../../../tests/support/case_trials.rs"]
 mod case_trials;
@@ -23,6 +23,7 @@ use memgate_model::answer::Answer;
 use memgate_model::finding::Severity;
 use memgate_model::kind::{Kind, SECRET};
 use memgate_model::object::Object;
+use memgate_model::platform_settings::EVERY_NAMESPACE;
 use memgate_model::request::{Occasion, Operation, Point, Request};
 use memgate_model::snapshot::Snapshot;
 use memgate_workbench::casefile::Case;
@@ -32,15 +33,24 @@ use serde_json::Value;
 
 fn main() -> Result<ExitCode> {
     let arguments = Arguments::from_args();
-    let trials = case_trials::trials(&[
+    let mut trials = case_trials::trials(&[
         Way { name: "library", answer, takes: |_| true },
         Way { name: "snapshot", answer: answer_by_file, takes: is_listed },
     ])?;
+    let claims = Way { name: "claims", answer: answer_with_claims, takes: |_| true };
+    trials.extend(case_trials::trials_of(&[claims], cases::claims()?));
     Ok(libtest_mimic::run(&arguments, trials).exit_code())
 }
 
 fn answer(case: &Case) -> Result<CaseOutcome> {
     answer_with(case, &request::state(case)?)
+}
+
+/// The same where objects of every namespace may claim another one of Orloj.
+fn answer_with_claims(case: &Case) -> Result<CaseOutcome> {
+    let mut settings = memgate_platforms::default_settings();
+    settings.platforms.orloj.source_namespaces = vec![EVERY_NAMESPACE.to_owned()];
+    answer_with(case, &request::state_over(&state::empty(settings), case)?)
 }
 
 /// The same with the state as it is after `memgate snapshot` wrote it and `--snapshot` read it.

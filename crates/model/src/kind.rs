@@ -2,7 +2,9 @@
 
 use std::cmp::Ordering;
 
+use crate::platform_settings::PlatformSettings;
 use crate::schema::{Field, METADATA, METADATA_WITH_ANNOTATIONS, Schema, schema};
+use crate::tree::Tree;
 
 /// One kind of resource: how it is named, how it is fetched and which of its fields are read.
 ///
@@ -23,7 +25,13 @@ pub struct Kind {
     pub namespaced: bool,
     /// The fields that are read of an object of this kind, metadata included.
     pub schema: Schema,
+    /// Whether an object of the state counts, where the settings decide that. An object that does not count is as if it
+    /// were not there.
+    pub counts: Option<Counts>,
 }
+
+/// Whether an object in this namespace counts under these settings.
+pub type Counts = fn(&Tree, &str, &PlatformSettings) -> bool;
 
 impl Kind {
     /// A kind whose objects live in namespaces.
@@ -33,7 +41,7 @@ impl Kind {
         plural: &'static str,
         schema: Schema,
     ) -> Self {
-        Self { group, version, older: None, kind, plural, namespaced: true, schema }
+        Self { group, version, older: None, kind, plural, namespaced: true, schema, counts: None }
     }
 
     /// The same kind, whose objects live outside of namespaces.
@@ -46,6 +54,12 @@ impl Kind {
     #[must_use]
     pub const fn also(self, older: &'static str) -> Self {
         Self { older: Some(older), ..self }
+    }
+
+    /// The same kind, whose objects count only under some settings.
+    #[must_use]
+    pub const fn counted_if(self, counts: Counts) -> Self {
+        Self { counts: Some(counts), ..self }
     }
 
     /// The `apiVersion` of manifests of this kind.

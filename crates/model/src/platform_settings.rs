@@ -19,14 +19,24 @@ pub struct Orloj {
     /// Name patterns of Secrets in the job namespaces. Objects of other namespaces may give pods references
     /// to these.
     pub shared_secrets: Vec<String>,
-    /// The namespaces whose objects may claim another Orloj namespace; `None` for all.
-    pub source_namespaces: Option<Vec<String>>,
+    /// The namespaces whose objects may claim another Orloj namespace; [`EVERY_NAMESPACE`] for all.
+    pub source_namespaces: Vec<String>,
+}
+
+/// The entry of a list of namespaces that stands for all of them.
+pub const EVERY_NAMESPACE: &str = "*";
+
+impl Orloj {
+    /// Whether objects of this Kubernetes namespace may claim another Orloj namespace.
+    pub fn may_claim(&self, namespace: &str) -> bool {
+        self.source_namespaces.iter().any(|source| source == namespace || source == EVERY_NAMESPACE)
+    }
 }
 
 impl Default for Orloj {
     fn default() -> Self {
         let job_namespaces = vec!["orloj".to_owned()];
-        Self { job_namespaces, shared_secrets: Vec::new(), source_namespaces: None }
+        Self { job_namespaces, shared_secrets: Vec::new(), source_namespaces: Vec::new() }
     }
 }
 

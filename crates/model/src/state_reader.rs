@@ -8,6 +8,7 @@ use crate::kind::Kind;
 use crate::object::index::{BY_NAME, Index};
 use crate::object::{Coverage, DEFAULT_NAMESPACE, KindState, Kinds, Lookup, Object, Reference};
 use crate::platform_settings::PlatformSettings;
+use crate::request::Point;
 use memgate_primitives::budget::Budget;
 use memgate_primitives::name::is_dns_subdomain;
 use memgate_schema::crd::Crd;
@@ -26,6 +27,7 @@ pub struct StateReader<'s> {
     platforms: &'s PlatformSettings,
     cluster_domain: &'s str,
     namespace_given: bool,
+    names_others: bool,
     budget: &'s Budget<'s>,
     unknown: RefCell<BTreeSet<Reference>>,
 }
@@ -38,7 +40,25 @@ impl<'s> StateReader<'s> {
         namespace_given: bool,
         budget: &'s Budget<'s>,
     ) -> Self {
-        Self { kinds, given, platforms, cluster_domain, namespace_given, budget, unknown: RefCell::default() }
+        let (names_others, unknown) = (false, RefCell::default());
+        Self { kinds, given, platforms, cluster_domain, namespace_given, names_others, budget, unknown }
+    }
+
+    /// The same reader for a decision at this point.
+    #[must_use]
+    pub fn at(self, point: Point) -> Self {
+        Self { names_others: point == Point::Ci, ..self }
+    }
+
+    /// Whether a message may name what exists in a namespace to which the object does not refer. One author gave all
+    /// files of a repository; in a cluster it would tell one tenant of another.
+    pub const fn names_others(&self) -> bool {
+        self.names_others
+    }
+
+    /// Whether an object counts: the settings may say that it is as if it were not there.
+    fn counts(&self, object: &'s Object) -> bool {
+        self.counting()(&object)
     }
 
     /// The budget of the decision.
@@ -51,6 +71,14 @@ impl<'s> StateReader<'s> {
         self.given.is_some_and(|given| !given.contains_key(&(kind.group.to_owned(), kind.kind.to_owned())))
     }
 
+    /// The same as a filter that outlives the reader.
+    fn counting(&self) -> impl Fn(&&'s Object) -> bool + use<'s> {
+        let platforms = self.platforms;
+        move |object| {
+            object.kind.counts.is_none_or(|counts| counts(object.tree(), &object.namespace, platforms))
+        }
+    }
+
     /// One object by name. An invalid name counts as absent, so that it never becomes part of a request to the
     /// apiserver.
     pub fn get(&mut self, kind: &'static Kind, namespace: &str, name: &str) -> Lookup<'s> {
@@ -58,7 +86,10 @@ impl<'s> StateReader<'s> {
             return Lookup::Absent;
         }
         let state = self.kinds.get(kind);
-        let lookup = state.map_or(Lookup::Unknown(()), |state| state.get(namespace, name));
+        let lookup = match state.map_or(Lookup::Unknown(()), |state| state.get(namespace, name)) {
+            Lookup::Found(object) if !self.counts(object) => Lookup::Absent,
+            lookup => lookup,
+        };
         if lookup == Lookup::Unknown(()) && !state.is_some_and(|state| state.is_made(namespace, name)) {
             self.note_unknown(kind, namespace, name);
         }
@@ -79,7 +110,8 @@ impl<'s> StateReader<'s> {
         let without_namespace =
             || state.object(DEFAULT_NAMESPACE, name).filter(|object| !object.namespace_given);
         match state.object(namespace, name).or_else(without_namespace) {
-            Some(object) => Lookup::Found(object),
+            Some(object) if self.counts(object) => Lookup::Found(object),
+            Some(_) => Lookup::Absent,
             None if matches!(state.coverage, Coverage::Listed(_) | Coverage::Unknown) => {
                 self.get(kind, namespace, name)
             }
@@ -104,7 +136,7 @@ impl<'s> StateReader<'s> {
     /// One object by name, if it is known. An unknown one is not noted, unless it exists and is not held.
     pub fn peek(&self, kind: &Kind, namespace: &str, name: &str) -> Option<&'s Object> {
         let object = self.kinds.get(kind)?.kept_of(namespace, name)?;
-        self.held(object)
+        self.held(object).filter(|object| self.counts(object))
     }
 
     /// The object, unless it has to be looked up first, which is noted.
@@ -172,14 +204,15 @@ impl<'s> StateReader<'s> {
     ) -> impl Iterator<Item = &'s Object> + use<'s> {
         let state = self.note_unless_all(kind, Some(namespace));
         self.note_not_held(state, Some(namespace));
-        state.map(|state| state.objects.in_namespace(namespace)).into_iter().flatten()
+        let listed = state.map(|state| state.objects.in_namespace(namespace)).into_iter().flatten();
+        listed.filter(self.counting())
     }
 
     /// The known objects of a kind, by namespace and name. Notes the list as unknown unless it counts as complete.
     pub fn everywhere(&mut self, kind: &'static Kind) -> impl Iterator<Item = &'s Object> + use<'s> {
         let state = self.note_unless_all(kind, None);
         self.note_not_held(state, None);
-        state.into_iter().flat_map(|state| state.objects.all())
+        state.into_iter().flat_map(|state| state.objects.all()).filter(self.counting())
     }
 
     /// The known objects with this key, by namespace and name. Notes the kind as unknown unless its list counts as
@@ -198,7 +231,11 @@ impl<'s> StateReader<'s> {
     pub fn count_indexed(&mut self, kind: &'static Kind, index: &'static Index, key: &str) -> usize {
         let state = self.note_unless_all(kind, None);
         self.note_not_held(state, None);
-        state.map_or(0, |state| state.count(index, key))
+        let counted = |state: &'s Arc<KindState>| match kind.counts {
+            None => state.count(index, key),
+            Some(_) => state.find(index, key).filter(|object| self.counts(object)).count(),
+        };
+        state.map_or(0, counted)
     }
 
     /// The known objects with this key, by namespace and name. Notes those that are not held, as far as the key is in
@@ -211,26 +248,22 @@ impl<'s> StateReader<'s> {
     ) -> impl Iterator<Item = &'s Object> + use<'s> {
         let state = self.kinds.get(kind);
         if let Some(state) = state.filter(|state| !state.holds_all()) {
-            let found = state.find(index, key).filter(|object| !object.held);
+            let found = state.find(index, key).filter(|object| !object.held && self.counts(object));
             found.take(MAX_UNKNOWN).for_each(|object| self.note(object));
         }
         let found = state.map(|state| state.find(index, key));
-        found.into_iter().flatten().map(AsRef::as_ref).filter(|object: &&Object| object.held)
+        let found = found.into_iter().flatten().map(AsRef::as_ref).filter(|object: &&Object| object.held);
+        found.filter(self.counting())
     }
 
-    /// Whether an object with this key that `counts` may exist and not be held. If the state does not even keep the names
+    /// Whether an object with this key may exist and not be held. If the state does not even keep the names
     /// of some, no search sees these, and the list is noted as unknown.
-    pub fn may_lack(
-        &self,
-        kind: &'static Kind,
-        (index, key): (&'static Index, &str),
-        counts: impl Fn(&Object) -> bool,
-    ) -> bool {
+    pub fn may_lack(&self, kind: &'static Kind, (index, key): (&'static Index, &str)) -> bool {
         let Some(state) = self.kinds.get(kind) else { return false };
         if state.lacks_some {
             self.note_unknown(kind, "", "");
         }
-        let is_lacking = |object: &Arc<Object>| !object.held && counts(object);
+        let is_lacking = |object: &Arc<Object>| !object.held && self.counts(object);
         state.lacks_some || !state.holds_all() && state.find(index, key).any(is_lacking)
     }
 

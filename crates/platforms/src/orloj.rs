@@ -6,6 +6,7 @@
 //! resolved in them (`namespace`).
 
 mod api;
+mod claim;
 pub mod codes;
 mod default;
 mod edges;
@@ -76,7 +77,7 @@ pub static FAMILY: Family = Family {
         of_object: view::view,
         of_pod: view::view_pod,
         own_namespace_path: Some(view::NAMESPACE_PATH),
-        own_namespace: namespace::effective,
+        own_namespace: claim::effective,
         policy_fields: &default::POLICY_FIELDS,
     },
     faces: Faces {

@@ -157,7 +157,9 @@ fn finding(
     }
     match (edge.look_up)(&Wanted { edge, named, by: subject.object }, state) {
         Lookup::Unknown(()) => None,
-        Lookup::Absent => Some(not_found((edge, missing), (site, &named), max_compared, state)),
+        Lookup::Absent => {
+            Some(not_found((edge, missing), (site, &named), (subject.namespace, max_compared), state))
+        }
         Lookup::Found(object) => {
             without_key((edge, missing), (site, &named), (subject.object, object), state)
         }
@@ -167,17 +169,20 @@ fn finding(
 fn not_found(
     (edge, missing): (&'static Edge, &'static Missing),
     (site, named): (&Site<'_, Tree>, &Named<'_>),
-    max_compared: usize,
+    (subject_namespace, max_compared): (&str, usize),
     state: &mut StateReader<'_>,
 ) -> Finding {
     let kind = edge.to.first().map_or("object", |kind| kind.kind);
     let other = in_another_namespace(edge, named, state);
+    // What another namespace has is that one's own: a name that is not there is all that a tenant may learn of it.
+    let may_hint = state.names_others() || named.namespace == subject_namespace;
     let exists = match &other {
         Some(other) => Some(exists_in(edge, site, &other.object.namespace)),
-        None => exists_only_in(edge, named, state),
+        None => exists_only_in(edge, named, state).filter(|_| may_hint),
     };
     let (ending, meant, by_kustomize) = match exists {
         Some(exists) => (exists, None, None),
+        None if !may_hint => Default::default(),
         None => match meant(edge, named, max_compared, state) {
             Ok(meant) => (String::new(), Some(meant), None),
             Err(by_kustomize) => (String::new(), None, by_kustomize),
@@ -290,7 +295,7 @@ const HASH_ALPHABET: &[u8] = b"bcdfghkmt2456789";
 /// The place of an object with this name in another namespace.
 fn in_another_namespace(edge: &Edge, named: &Named<'_>, state: &StateReader<'_>) -> Option<Elsewhere> {
     // What names in the text mean is the platform's own matter, and so is who may know of them.
-    if matches!(edge.home, Home::InText(_)) {
+    if !state.names_others() || matches!(edge.home, Home::InText(_)) {
         return None;
     }
     let object = edge

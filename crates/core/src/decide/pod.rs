@@ -99,8 +99,8 @@ pub(super) fn decide_new(
     if pod.annotation(MIRROR_POD).is_some() {
         return Decision::pass(Reason::MirrorPod);
     }
-    let (namespace, mut state) =
-        resolve_namespace(namespace_of_pod(pod, namespace, snapshot), snapshot, &budget);
+    let (namespace, state) = resolve_namespace(namespace_of_pod(pod, namespace, snapshot), snapshot, &budget);
+    let mut state = state.at(request.occasion.point);
     let decision = if opts_out {
         opted_out(pod)
     } else {

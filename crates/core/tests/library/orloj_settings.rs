@@ -10,11 +10,11 @@ use memgate_model::object::{Coverage, KindState, Object, Reference};
 use memgate_model::snapshot::Snapshot;
 use serde_json::{Value, json};
 
-fn snapshot(objects: &[Value], shared: &[&str], sources: Option<&[&str]>) -> Snapshot {
+fn snapshot(objects: &[Value], shared: &[&str], sources: &[&str]) -> Snapshot {
     let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     let mut settings = memgate_platforms::default_settings();
     settings.platforms.orloj.shared_secrets = owned(shared);
-    settings.platforms.orloj.source_namespaces = sources.map(owned);
+    settings.platforms.orloj.source_namespaces = owned(sources);
     let mut snapshot = state::empty(settings);
     for object in objects {
         state::add(&mut snapshot, object).expect("an object");
@@ -81,7 +81,7 @@ fn shared_secrets_reach_pods() {
         (&["other", "shared-*"], vec![], true),
         (&["shared-k?"], vec![], true),
     ] {
-        let snapshot = snapshot(&objects, shared, None);
+        let snapshot = snapshot(&objects, shared, &[]);
         let (findings, names) = decided(&pod("team/t"), &snapshot);
         assert_eq!(findings, found, "{shared:?}");
         assert_eq!(names.iter().any(|name| name == "ORLOJ_MEMORY_TOKEN"), has_token, "{shared:?} {names:?}");
@@ -94,14 +94,13 @@ fn other_sources_are_ignored() {
     let annotated =
         |namespace: &str, target: &str| memory(namespace, &json!({"orloj.dev/target-namespace": target}));
     let missing = "orloj/pod-memory-missing: Memory \"orloj/notes\" not found".to_owned();
-    let claimed =
-        "orloj/pod-ambiguous: Memory \"orloj/notes\" is claimed by several namespaces (platform, team)";
+    let claimed = "orloj/pod-ambiguous: Memory \"orloj/notes\" is claimed by several namespaces";
     let not_shared = NOT_SHARED.replace("team/notes", "platform/notes");
     for (sources, found) in [
-        (None, claimed.to_owned()),
-        (Some(&["platform", "team"][..]), claimed.to_owned()),
-        (Some(&["platform"]), not_shared),
-        (Some(&[]), missing),
+        (&["*"][..], claimed.to_owned()),
+        (&["platform", "team"], claimed.to_owned()),
+        (&["platform"], not_shared),
+        (&[], missing),
     ] {
         let objects = [annotated("platform", "orloj"), annotated("team", "orloj"), agent("orloj")];
         let snapshot = snapshot(&objects, &[], sources);
@@ -122,10 +121,11 @@ fn an_annotation_that_is_ignored_draws_a_warning() {
     let writes = "orloj/target-namespace: orloj.dev/target-namespace writes into Orloj namespace \"prod\"";
     let ignored = format!("{writes}; memgate ignores it");
     for (target, sources, found) in [
-        ("prod", None, vec![writes.to_owned()]),
-        ("prod", Some(&["team"][..]), vec![writes.to_owned()]),
-        ("prod", Some(&["platform"]), vec![ignored]),
-        ("team", Some(&["platform"]), vec![]),
+        ("prod", &["*"][..], vec![writes.to_owned()]),
+        ("prod", &["team"], vec![writes.to_owned()]),
+        ("prod", &["platform"], vec![ignored.clone()]),
+        ("prod", &[], vec![ignored]),
+        ("team", &["platform"], vec![]),
     ] {
         assert_eq!(decided(&object(target), &snapshot(&[], &[], sources)).0, found, "{target} {sources:?}");
     }
@@ -147,7 +147,7 @@ fn a_claim_does_not_take_the_place_of_an_object_that_is_not_held() {
     use Has::{All, Name, Nothing, Trace};
     let mut seen = [0; 3];
     for (of, has, is_claimed, is_asked, by_label) in combinations(&[Nothing, All, Name, Trace]) {
-        let mut snapshot = state::empty(memgate_platforms::default_settings());
+        let mut snapshot = snapshot(&[], &[], &["*"]);
         for kind_name in ["Memory", "Agent"] {
             let kind = memgate_platforms::state_kind(&memgate_platforms::ALL, "orloj.dev", kind_name);
             let kind = kind.expect("a kind");

@@ -6,6 +6,7 @@
 //!   object: { … }              # of a kind that the family views, or a Pod
 //!   namespace: team            # of the request, where the object has none; `default` without it
 //!   clusterDomain: corp        # the setting, optional
+//!   sourceNamespaces: ["*"]    # the setting of orloj, optional
 //!   state: [ … ]               # optional
 //!   view: { … }                # without family, kind, name, namespace, labels and annotations, unless they matter; null for none
 //!   at: { backend: /spec/x }   # paths of the view with the pointers in the object, optional
@@ -47,9 +48,9 @@ use std::sync::Arc;
 use super::fields::{fields_of, set, wrong_values};
 
 /// What a case may have.
-const KEYS: [&str; 11] = [
-    "name", "object", "namespace", "clusterDomain", "state", "view", "at", "hosts", "why", "sources",
-    "unknown",
+const KEYS: [&str; 12] = [
+    "name", "object", "namespace", "clusterDomain", "sourceNamespaces", "state", "view", "at", "hosts",
+    "why", "sources", "unknown",
 ];
 
 /// What says which object a view is of: compared only where a case has it.
@@ -97,6 +98,9 @@ pub(super) fn snapshot(case: &Value) -> Snapshot {
     if let Some(domain) = case["clusterDomain"].as_str() {
         domain.clone_into(&mut settings.policies.cluster_domain);
     }
+    let sources = case["sourceNamespaces"].as_array().into_iter().flatten();
+    settings.platforms.orloj.source_namespaces =
+        sources.filter_map(Value::as_str).map(str::to_owned).collect();
     let mut snapshot = state::empty(settings);
     for object in list(case, "state") {
         state::add(&mut snapshot, &object).expect("an object");

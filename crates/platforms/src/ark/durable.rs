@@ -223,7 +223,7 @@ fn workloads<'s>(namespace: &str, selector: &Tree, state: &StateReader<'s>) -> O
     for (kind, _) in WORKLOADS {
         for home in [namespace, ""] {
             let unsorted = few(kind, home)?;
-            if state.may_lack(kind, (&BY_LABEL, home), |_| true) {
+            if state.may_lack(kind, (&BY_LABEL, home)) {
                 return None;
             }
             let mut labels = selector.entries().take(MAX_TRIED);

@@ -6,8 +6,7 @@ use memgate_model::schema::{Field, LABELS, Schema, UID, metadata, schema};
 use memgate_model::selector::PodSelector;
 use memgate_model::tree::Tree;
 
-/// The annotation that puts an object into another Orloj namespace.
-pub(crate) const TARGET_NAMESPACE: &str = "orloj.dev/target-namespace";
+use super::claim::{TARGET_NAMESPACE, counts};
 
 /// The label with the component that a pod of Orloj runs.
 pub(crate) const COMPONENT_LABEL: &str = "orloj.dev/component";
@@ -44,21 +43,21 @@ pub(crate) const OLLAMA_URL: &str = "http://127.0.0.1:11434";
 const ANTHROPIC_URL: &str = "https://api.anthropic.com/v1";
 
 /// The memory resource.
-pub(crate) static MEMORY: Kind = Kind::new(GROUP, "Memory", "memories", MEMORY_SCHEMA);
+pub(crate) static MEMORY: Kind = Kind::new(GROUP, "Memory", "memories", MEMORY_SCHEMA).counted_if(counts);
 
 /// The referrer, with the fields that lookups need.
-pub(crate) static AGENT: Kind = Kind::new(GROUP, "Agent", "agents", AGENT_SCHEMA);
+pub(crate) static AGENT: Kind = Kind::new(GROUP, "Agent", "agents", AGENT_SCHEMA).counted_if(counts);
 
 /// The referrer, with all fields that validation needs.
 pub(crate) static VALIDATED_AGENT: Kind = Kind::new(GROUP, "Agent", "agents", VALIDATED_AGENT_SCHEMA);
 
 /// The resource that serves a Memory's embeddings.
 pub(crate) static MODEL_ENDPOINT: Kind =
-    Kind::new(GROUP, "ModelEndpoint", "modelendpoints", MODEL_ENDPOINT_SCHEMA);
+    Kind::new(GROUP, "ModelEndpoint", "modelendpoints", MODEL_ENDPOINT_SCHEMA).counted_if(counts);
 
 /// A Secret of Orloj itself; only its existence is read, and only in files.
 pub(crate) static OWN_SECRET: Kind =
-    Kind::new(GROUP, "Secret", "secrets", schema! { open { "metadata": METADATA, } });
+    Kind::new(GROUP, "Secret", "secrets", schema! { open { "metadata": METADATA, } }).counted_if(counts);
 
 /// The annotations that mean something.
 pub(crate) static MEANINGS: [Meaning; 1] = [Meaning {

@@ -1,6 +1,7 @@
 //! What the objects of this family refer to.
 
 use memgate_model::edge::{Edge, Form, Home, Key, Named, Site, Wanted, memory_used};
+use memgate_model::family::Subject;
 use memgate_model::kind::{Kind, SECRET};
 use memgate_model::object::Lookup;
 use memgate_model::object::index::Index;
@@ -8,6 +9,7 @@ use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
 
 use super::api::{AGENT, MEMORY, MODEL_ENDPOINT, Memory, OWN_SECRET, Provider};
+use super::claim;
 use super::codes::{AGENT_MEMORY_MISSING, EMBEDDING_MISSING, SECRET_KEY_MISSING, SECRET_MISSING};
 use super::namespace::{self, NamespacedName, SecretReference};
 use super::validate::memories;
@@ -25,20 +27,22 @@ pub(crate) static EDGES: [Edge; 6] = [
         .in_home(Home::InText(own_name))
         .of_memory()
         .only_if(|site, _| !site.text.trim().contains(|c: char| c == '/' || c.is_whitespace()))
+        .where_it_matters(counts)
         .found_by(in_orloj)
         .warns(&AGENT_MEMORY_MISSING, ""),
     Edge::new(&[&MEMORY], "/spec/embedding_model", &[&MODEL_ENDPOINT])
         .in_home(Home::InText(any_name))
         .of_form(Form::Part)
-        .only_if(|site, _| NamespacedName::read(site.text, namespace::DEFAULT).is_valid())
+        .only_if(|site, _| NamespacedName::read(site.text, claim::DEFAULT).is_valid())
+        .where_it_matters(counts)
         .feeding_views()
         .found_by(in_orloj)
         .warns(&EMBEDDING_MISSING, "it is the name of a ModelEndpoint, not of a model"),
-    secret(&[&MEMORY], "/spec/auth/secretRef").only_if(is_read),
-    secret(&[&MEMORY], "/spec/endpoint_secret_ref").only_if(is_read),
+    secret(&[&MEMORY], "/spec/auth/secretRef").only_if(is_read).where_it_matters(counts),
+    secret(&[&MEMORY], "/spec/endpoint_secret_ref").only_if(is_read).where_it_matters(counts),
     secret(&[&MODEL_ENDPOINT], "/spec/auth/secretRef")
         .only_if(|site, _| is_reference(site))
-        .where_it_matters(|endpoint, state| !memories(endpoint, state).is_empty()),
+        .where_it_matters(|endpoint, state| counts(endpoint, state) && !memories(endpoint, state).is_empty()),
     Edge::new(&[], "/metadata/labels/orloj.dev~1agent", &[&AGENT]).of_form(Form::Made).of_memory(),
 ];
 
@@ -51,27 +55,31 @@ const fn secret(from: &'static [&'static Kind], path: &'static str) -> Edge {
         .with_key(Key::InText, &SECRET_KEY_MISSING)
 }
 
+/// Whether an object counts where its names are looked up. If not, what exists there is unknown to it.
+fn counts(subject: &Subject<'_>, state: &mut StateReader<'_>) -> bool {
+    claim::counts(subject.object, subject.namespace, state.settings())
+}
+
 /// Whether the provider of a Memory reads Secrets.
 fn is_read(site: &Site<'_, Tree>, memory: &Tree) -> bool {
     !Memory::read(memory).has_provider(&Provider::InMemory) && is_reference(site)
 }
 
 fn is_reference(site: &Site<'_, Tree>) -> bool {
-    SecretReference::read(site.text, namespace::DEFAULT).secret.is_valid()
+    SecretReference::read(site.text, claim::DEFAULT).secret.is_valid()
 }
 
 fn own_name<'t>(text: &'t str, object: &'t Tree, namespace: &'t str) -> Named<'t> {
-    Named { namespace: namespace::effective(object, namespace), name: text.trim(), key: None }
+    Named { namespace: claim::effective(object, namespace), name: text.trim(), key: None }
 }
 
 fn any_name<'t>(text: &'t str, object: &'t Tree, namespace: &'t str) -> Named<'t> {
-    let NamespacedName { namespace, name } =
-        NamespacedName::read(text, namespace::effective(object, namespace));
+    let NamespacedName { namespace, name } = NamespacedName::read(text, claim::effective(object, namespace));
     Named { namespace, name, key: None }
 }
 
 fn secret_name<'t>(text: &'t str, object: &'t Tree, namespace: &'t str) -> Named<'t> {
-    let reference = SecretReference::read(text, namespace::effective(object, namespace));
+    let reference = SecretReference::read(text, claim::effective(object, namespace));
     let NamespacedName { namespace, name } = reference.secret;
     Named { namespace, name, key: Some(reference.key()) }
 }

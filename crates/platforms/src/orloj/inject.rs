@@ -26,8 +26,8 @@ use self::find::{Finder, GrantedMemory};
 use super::api::{
     AGENT, AGENT_CONTAINER, AGENT_JOB, AGENT_LABEL, COMPONENT_LABEL, MEMORY, MODEL_ENDPOINT, NAMESPACE_LABEL,
 };
+use super::claim::DEFAULT;
 use super::codes::{POD_CONTAINER_MISSING, POD_ENV_KEPT};
-use super::namespace::DEFAULT;
 
 /// What to add to the pod; `None` if it is not an agent pod of this family.
 pub(crate) fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<Injection> {

@@ -1,10 +1,11 @@
 //! Orloj's own namespaces: which one an object is in, and how references between them are resolved.
 //!
 //! Orloj keeps its resources in a store with its own namespaces. An annotation of an object names its Orloj
-//! namespace; without the annotation it is the Kubernetes namespace. So two objects can have the same name in one
-//! Orloj namespace. With the annotation, a user of any Kubernetes namespace can claim a name in any Orloj namespace.
-//! So a pod gets an object only if the object is the only claim on the name, or if it is in the Kubernetes namespace
-//! with the name of the Orloj namespace.
+//! namespace; without the annotation it is the Kubernetes namespace. With the annotation, a user of any Kubernetes
+//! namespace can claim a name in any Orloj namespace. So an object with it counts only if the settings name its Kubernetes
+//! namespace; readers of the state do not see any other ([`claim::counts`](super::claim::counts)). Of objects that count, two can have the same name
+//! in one Orloj namespace. So a pod gets an object only if the object is the only claim on the name, or if it is in the
+//! Kubernetes namespace with the name of the Orloj namespace.
 //!
 //! A job namespace holds Orloj's own Secrets and those of every team. A user who writes a Memory in another namespace
 //! may not have access to them. So a pod gets a reference to a Secret only from an object of its own namespace,
@@ -16,28 +17,10 @@ use memgate_model::platform_settings::Orloj;
 use memgate_primitives::glob::Glob;
 use memgate_primitives::name::is_dns_subdomain;
 
-use super::api::{SECRET_KEY, TARGET_NAMESPACE};
+use super::api::SECRET_KEY;
+use super::claim::{effective, is_ignored, or_default};
 use super::codes::POD_SECRET_FOREIGN;
 use super::message::fit_names;
-
-/// The Orloj namespace of a reference that does not name one.
-pub(super) const DEFAULT: &str = "default";
-
-/// The Orloj namespace that an object's annotation names; `None` without one.
-pub(super) fn annotated(object: &Tree) -> Option<&str> {
-    let text = annotation(object).filter(|text| !text.is_empty())?;
-    Some(or_default(text.trim()))
-}
-
-/// The annotation, unparsed.
-pub(super) fn annotation(object: &Tree) -> Option<&str> {
-    object.text_at(&["metadata", "annotations", TARGET_NAMESPACE])
-}
-
-/// The Orloj namespace of an object in this Kubernetes namespace.
-pub(super) fn effective<'t>(object: &'t Tree, kubernetes: &'t str) -> &'t str {
-    annotated(object).unwrap_or_else(|| or_default(kubernetes))
-}
 
 /// The Orloj namespace of an object of the state.
 pub(super) fn object_namespace(object: &Object) -> &str {
@@ -51,19 +34,6 @@ static BY_NAMESPACED_NAME: Index =
 /// The key of an object by Orloj namespace and name. It is unambiguous, since names have no slash.
 pub(super) fn namespaced(namespace: &str, name: &str) -> String {
     format!("{namespace}/{name}")
-}
-
-/// Whether an object of the state counts as an object of this Orloj namespace.
-pub(super) fn is_in(object: &Object, namespace: &str, settings: &Orloj) -> bool {
-    object_namespace(object) == namespace && !is_ignored(object.tree(), &object.namespace, settings)
-}
-
-/// Whether an object claims another Orloj namespace although the settings do not allow that in its Kubernetes
-/// namespace.
-pub(super) fn is_ignored(object: &Tree, kubernetes: &str, settings: &Orloj) -> bool {
-    let leads_elsewhere = annotated(object).is_some_and(|namespace| namespace != or_default(kubernetes));
-    let allowed = |sources: &Vec<String>| sources.iter().any(|source| source == kubernetes);
-    leads_elsewhere && !settings.source_namespaces.as_ref().is_none_or(allowed)
 }
 
 /// The result of resolving a name in an Orloj namespace.
@@ -86,17 +56,14 @@ pub(super) fn resolve<'s>(
     state: &mut StateReader<'s>,
 ) -> Resolved<'s> {
     let at_home = state.get(kind, namespace, name);
-    let settings = &state.settings().orloj;
     let key = namespaced(namespace, name);
-    let counts = |object: &Object| is_in(object, namespace, settings);
-    let here = state.peek_indexed(kind, &BY_NAMESPACED_NAME, &key);
-    let here: Vec<_> = here.filter(|object| counts(object)).collect();
+    let here: Vec<_> = state.peek_indexed(kind, &BY_NAMESPACED_NAME, &key).collect();
     if let Some(object) = here.iter().find(|object| or_default(&object.namespace) == namespace) {
         return Resolved::Found(object);
     }
     // One that is not held may have the name, and another claim must not take its place.
     let is_home_unknown = at_home == Lookup::Unknown(()) && state.in_cluster(kind);
-    if is_home_unknown || state.may_lack(kind, (&BY_NAMESPACED_NAME, &key), counts) {
+    if is_home_unknown || state.may_lack(kind, (&BY_NAMESPACED_NAME, &key)) {
         return Resolved::Unknown;
     }
     match (here.as_slice(), at_home) {
@@ -105,6 +72,20 @@ pub(super) fn resolve<'s>(
         ([], Lookup::Found(_) | Lookup::Absent) => Resolved::Absent,
         _ => Resolved::Ambiguous(here),
     }
+}
+
+/// Resolves a name to which an object of this Kubernetes namespace refers, as [`find`]. If the object is ignored, it is
+/// unknown what exists in the Orloj namespace that it claims.
+pub(super) fn find_for<'s>(
+    (object, kubernetes): (&Tree, &str),
+    kind: &'static Kind,
+    (namespace, name): (&str, &str),
+    state: &mut StateReader<'s>,
+) -> Lookup<'s> {
+    if is_ignored(object, kubernetes, &state.settings().orloj) {
+        return Lookup::Unknown(());
+    }
+    find(kind, namespace, name, state)
 }
 
 /// Resolves a name for a warning about an object that refers to it. If several objects claim the name, the first one
@@ -188,10 +169,6 @@ impl<'t> SecretReference<'t> {
             && !key.starts_with("..");
         is_key && is_dns_subdomain(self.secret.name)
     }
-}
-
-fn or_default(namespace: &str) -> &str {
-    if namespace.is_empty() { DEFAULT } else { namespace }
 }
 
 /// Whether an object of this Kubernetes namespace may give pods of the Secret's namespace access to the Secret.

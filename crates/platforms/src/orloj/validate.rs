@@ -21,7 +21,8 @@ use memgate_model::platform_settings::Orloj;
 use memgate_model::request::Operation;
 
 use super::FAMILY;
-use super::api::{self, AGENT, MEMORY, MODEL_ENDPOINT, ModelEndpoint, text};
+use super::api::{AGENT, MEMORY, MODEL_ENDPOINT, ModelEndpoint, text};
+use super::claim;
 use super::codes::{
     MEMORY_IN_USE, MODELENDPOINT_IN_USE, MODELENDPOINT_MODEL_REQUIRED, NAME_RESERVED, PROVIDER_UNKNOWN,
     TARGET_NAMESPACE,
@@ -65,7 +66,7 @@ pub(crate) fn keep_changed(subject: &Subject<'_>, mut findings: Vec<Finding>) ->
         if finding.severity == Severity::Deny {
             true
         } else if *finding.code == TARGET_NAMESPACE {
-            namespace::annotation(object) != namespace::annotation(old)
+            claim::annotation(object) != claim::annotation(old)
         } else if *finding.code == PROVIDER_UNKNOWN {
             text(object, &PROVIDER) != text(old, &PROVIDER)
         } else {
@@ -82,13 +83,13 @@ fn name_reserved(subject: &Subject<'_>) -> Option<Finding> {
 }
 
 fn target_namespace(subject: &Subject<'_>, settings: &Orloj) -> Option<Finding> {
-    let target = namespace::annotated(subject.object).filter(|target| *target != subject.namespace)?;
-    let pointer = Pointer::new("/metadata/annotations").key(api::TARGET_NAMESPACE);
+    let target = claim::annotated(subject.object).filter(|target| *target != subject.namespace)?;
+    let pointer = Pointer::new("/metadata/annotations").key(claim::TARGET_NAMESPACE);
     // Orloj reads the object even if memgate ignores it.
-    let ignored = namespace::is_ignored(subject.object, subject.namespace, settings);
+    let ignored = claim::is_ignored(subject.object, subject.namespace, settings);
     let note = if ignored { "; memgate ignores it" } else { "" };
     let message = fit_names([target], |[target]| {
-        format!("{} writes into Orloj namespace {}{note}", api::TARGET_NAMESPACE, quoted(target))
+        format!("{} writes into Orloj namespace {}{note}", claim::TARGET_NAMESPACE, quoted(target))
     });
     if ignored {
         let help = "only namespaces of orloj.sourceNamespaces may use the annotation";
@@ -113,6 +114,9 @@ fn model_endpoint(object: &Tree) -> Option<Finding> {
 }
 
 fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
+    if claim::is_ignored(subject.object, subject.namespace, &state.settings().orloj) {
+        return Vec::new();
+    }
     let (code, users, user_kinds) = if *subject.kind == MEMORY {
         (&MEMORY_IN_USE, agents(subject, state), "Agent(s)")
     } else if *subject.kind == MODEL_ENDPOINT {
@@ -132,23 +136,22 @@ fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
 
 /// The names of the Agents of the Memory's Orloj namespace that claim it.
 fn agents(subject: &Subject<'_>, state: &mut StateReader<'_>) -> BTreeSet<String> {
-    let home = namespace::effective(subject.object, subject.namespace);
-    let settings = &state.settings().orloj;
+    let home = claim::effective(subject.object, subject.namespace);
     let agents = references::users(&FAMILY, (subject.kind, home, subject.name), state).into_iter();
-    let agents = agents.filter(|agent| namespace::is_in(agent, home, settings));
     agents.map(|agent| agent.name.to_string()).collect()
 }
 
-/// The Memories, with their Kubernetes namespaces, whose embeddings come from the ModelEndpoint.
+/// The Memories, with their Kubernetes namespaces, whose embeddings come from the ModelEndpoint. Those of other namespaces
+/// count in files only.
 pub(crate) fn memories(subject: &Subject<'_>, state: &mut StateReader<'_>) -> BTreeSet<String> {
-    let home = namespace::effective(subject.object, subject.namespace);
+    let home = claim::effective(subject.object, subject.namespace);
     let itself = NamespacedName { namespace: home, name: subject.name };
-    let settings = &state.settings().orloj;
+    let names_others = state.names_others();
     let memories = state.everywhere(&MEMORY).filter(|memory| {
         let text = text(memory.tree(), &["spec", "embedding_model"]);
         let points_here = |text| NamespacedName::read(text, namespace::object_namespace(memory)) == itself;
-        let ignored = || namespace::is_ignored(memory.tree(), &memory.namespace, settings);
-        text.is_some_and(points_here) && !memory.deleting() && !ignored()
+        let is_shown = names_others || *memory.namespace == *subject.namespace;
+        is_shown && text.is_some_and(points_here) && !memory.deleting()
     });
     memories.map(|memory| format!("{}/{}", memory.namespace, memory.name)).collect()
 }

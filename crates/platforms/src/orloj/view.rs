@@ -18,9 +18,10 @@ use memgate_primitives::pointer::Pointer;
 
 use super::FAMILY;
 use super::api::{
-    AGENT, MEMORY, MODEL_ENDPOINT, Memory, ModelEndpoint, OPENAI_URL, OPERATIONS, Provider, TARGET_NAMESPACE,
-    VALIDATED_AGENT, claimed_memory, operation,
+    AGENT, MEMORY, MODEL_ENDPOINT, Memory, ModelEndpoint, OPENAI_URL, OPERATIONS, Provider, VALIDATED_AGENT,
+    claimed_memory, operation,
 };
+use super::claim::{self, TARGET_NAMESPACE};
 use super::endpoint::contains_password;
 use super::inject::{memory_of, own_variables, want};
 use super::namespace::{self, NamespacedName, SecretReference};
@@ -152,14 +153,14 @@ fn of_agent(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Memory
     let object = subject.object;
     let claim = object.at(&["spec", "memory"]).filter(|claim| claim.is_object())?;
     let mut view = MemoryView::new(FAMILY.name, Role::Referrer, AGENT.kind, subject.namespace, subject.name);
-    let home = namespace::effective(object, subject.namespace);
+    let home = claim::effective(object, subject.namespace);
     set_orloj_namespace(&mut view, home);
     let (reference, list) = (Pointer::new("/spec/memory/ref"), Pointer::new("/spec/memory/allow"));
     view.operations = claim.get("allow").and_then(|allow| operations(allow, &list));
     view.at("operations", list);
     view.at("references", &reference);
     if let Some(name) = claimed_memory(object) {
-        let lookup = namespace::find(&MEMORY, home, name, state);
+        let lookup = namespace::find_for((object, subject.namespace), &MEMORY, (home, name), state);
         if let Lookup::Found(memory) = lookup {
             view.sources = vec![SourceView { view: of_stored(memory, state), field: reference.clone() }];
         }
@@ -196,7 +197,7 @@ fn of_stored(memory: &Object, state: &mut StateReader<'_>) -> MemoryView {
 /// The view of a Memory of this Kubernetes namespace and name.
 fn of_memory(object: &Tree, (namespace, name): (&str, &str), state: &mut StateReader<'_>) -> MemoryView {
     let memory = Memory::read(object);
-    let home = namespace::effective(object, namespace);
+    let home = claim::effective(object, namespace);
     let mut view = MemoryView::new(FAMILY.name, Role::Memory, MEMORY.kind, namespace, name);
     set_orloj_namespace(&mut view, home);
     note_fields(&mut view, &memory);
@@ -210,7 +211,7 @@ fn of_memory(object: &Tree, (namespace, name): (&str, &str), state: &mut StateRe
     }
     let password = memory.endpoint.filter(|text| contains_password(text));
     view.inline.extend(password.map(|text| InlineView::new(Pointer::new(ENDPOINT), text)));
-    add_embedding(&mut view, &memory, home, state);
+    add_embedding(&mut view, &memory, (object, namespace), state);
     view
 }
 
@@ -259,11 +260,17 @@ fn secret(field: &str, text: &str, home: &str) -> Option<SecretView> {
 
 /// Adds the ModelEndpoint, which Orloj resolves whatever the provider is: the reference, the model and the address that it
 /// names, and the Secret of the address. It is another object, so their place is the field that names it.
-fn add_embedding(view: &mut MemoryView, memory: &Memory<'_>, home: &str, state: &mut StateReader<'_>) {
+fn add_embedding(
+    view: &mut MemoryView,
+    memory: &Memory<'_>,
+    (object, kubernetes): (&Tree, &str),
+    state: &mut StateReader<'_>,
+) {
+    let home = claim::effective(object, kubernetes);
     let reference = memory.embedding_model.map(|text| NamespacedName::read(text, home));
     let Some(reference) = reference.filter(NamespacedName::is_valid) else { return };
     let NamespacedName { namespace, name } = reference;
-    let lookup = namespace::find(&MODEL_ENDPOINT, namespace, name, state);
+    let lookup = namespace::find_for((object, kubernetes), &MODEL_ENDPOINT, (namespace, name), state);
     let field = Pointer::new(EMBEDDING_MODEL);
     view.references.push(ReferenceView::new(&MODEL_ENDPOINT, (namespace, name), field, lookup));
     if let Lookup::Found(object) = lookup {

@@ -86,7 +86,12 @@ fn many_that_claim_one_name() {
     };
     let claims: Vec<Value> = (0..MANY).map(claim).collect();
     let agent = object("orloj.dev/v1", "Agent", &json!({"memory": {"ref": "notes"}}));
-    let view = seen(&orloj::FAMILY, &agent, &claims);
-    let found: Vec<&str> = view.sources.iter().map(|source| source.view.namespace.as_str()).collect();
-    assert_eq!(found, ["other-00000"]);
+    for (sources, found) in [(json!(["*"]), &["other-00000"][..]), (json!(["team"]), &[])] {
+        let state = snapshot(&json!({"state": claims, "sourceNamespaces": sources}));
+        let (view, _) = view(&orloj::FAMILY, &agent, "team", &state);
+        let view = view.expect("a view");
+        let namespaces: Vec<&str> =
+            view.sources.iter().map(|source| source.view.namespace.as_str()).collect();
+        assert_eq!(namespaces, found, "{sources}");
+    }
 }

@@ -1,15 +1,13 @@
 //! Finds the memory of a pod: its arguments or labels name an Agent, and the Agent names the Memory.
 
 use crate::inject::{Unmet, label_pointer, lookup_failed, no_memory, references, unmet, unmet_by};
-use crate::message::{MAX_NAMES, first_of};
-use crate::orloj::api::{
-    AGENT, AGENT_LABEL, MEMORY, OPERATIONS, TARGET_NAMESPACE, allow, claimed_memory, operation,
-};
+use crate::orloj::api::{AGENT, AGENT_LABEL, MEMORY, OPERATIONS, allow, claimed_memory, operation};
+use crate::orloj::claim::TARGET_NAMESPACE;
 use crate::orloj::codes::{
     LOOKUP_FAILED, POD_AGENT_AMBIGUOUS, POD_AGENT_MISSING, POD_ALLOW_INVALID, POD_AMBIGUOUS,
     POD_FOREIGN_NAMESPACE, POD_MEMORY_MISSING, POD_MEMORY_NONE,
 };
-use crate::orloj::message::{fit_message, fit_names, truncate};
+use crate::orloj::message::fit_names;
 use crate::orloj::namespace::{self, Resolved, namespaced};
 use crate::prelude::*;
 use memgate_model::elsewhere::Elsewhere;
@@ -49,22 +47,26 @@ impl Finder<'_> {
         pod_namespace: &str,
         state: &mut StateReader<'s>,
     ) -> Result<GrantedMemory<'s>, Unmet> {
-        let agent = self.find_agent(state)?;
+        let agent = self.find_agent(pod_namespace, state)?;
         let name = claimed_memory(agent.tree()).ok_or_else(|| self.no_memory(agent))?;
         let operations = self.operations(agent)?;
-        // This comes before the lookup of the Memory: a pod of another namespace must not learn whether it
-        // exists.
-        self.check_namespace(pod_namespace, state)?;
         let memory = self.resolve(&MEMORY, name, &POD_MEMORY_MISSING, state);
         let memory = memory
             .map_err(|unmet| unmet_by(unmet, agent, Pointer::new("/spec/memory/ref"), "claimed here"))?;
         Ok(GrantedMemory { agent, operations, memory })
     }
 
-    fn find_agent<'s>(&self, state: &mut StateReader<'s>) -> Result<&'s Object, Unmet> {
+    fn find_agent<'s>(&self, pod_namespace: &str, state: &mut StateReader<'s>) -> Result<&'s Object, Unmet> {
+        // The namespace is checked before all lookups: a pod of another one must not learn what exists.
         let name = match &self.identity.name {
-            AgentName::Exact(name) => name,
-            AgentName::Sanitized(label) => self.find_sanitized(label, state)?.unwrap_or(label),
+            AgentName::Exact(name) => {
+                self.check_namespace(pod_namespace, state)?;
+                name
+            }
+            AgentName::Sanitized(label) => {
+                self.check_namespace(pod_namespace, state)?;
+                self.find_sanitized(label, state)?.unwrap_or(label)
+            }
             AgentName::None => {
                 return Err(self.unmet(
                     Reason::ReferenceMissing,
@@ -84,13 +86,11 @@ impl Finder<'_> {
         state: &mut StateReader<'s>,
     ) -> Result<Option<&'s str>, Unmet> {
         let home = self.identity.namespace.as_ref();
-        let settings = &state.settings().orloj;
         let key = namespaced(home, sanitized);
-        let is_in = |agent: &Object| namespace::is_in(agent, home, settings);
-        let mut agents = state.indexed(&AGENT, &BY_SANITIZED_NAME, &key).filter(|agent| is_in(agent));
+        let mut agents = state.indexed(&AGENT, &BY_SANITIZED_NAME, &key);
         let Some(first) = agents.next() else { return Ok(None) };
         // Without an agent at home, claims of other namespaces count only if all of them are held.
-        if *first.namespace != *home && state.may_lack(&AGENT, (&BY_SANITIZED_NAME, &key), is_in) {
+        if *first.namespace != *home && state.may_lack(&AGENT, (&BY_SANITIZED_NAME, &key)) {
             return Err(self.unknown(AGENT.kind, sanitized, state));
         }
         match agents.find(|agent| agent.name != first.name) {
@@ -225,11 +225,8 @@ pub(super) fn ambiguous(
 ) -> Finding {
     /// How many of the objects the finding shows.
     const MAX_SHOWN: usize = 2;
-    let message = fit_message(|limit| {
-        let [home, name] = [home, name].map(|text| truncate(text, limit));
-        let namespaces = first_of(claims, MAX_NAMES, |object| truncate(&object.namespace, limit));
-        let (kind, name) = (kind.kind, quoted(&format!("{home}/{name}")));
-        format!("{kind} {name} is claimed by several namespaces ({namespaces})")
+    let message = fit_names([home, name], |[home, name]| {
+        format!("{} {} is claimed by several namespaces", kind.kind, quoted(&format!("{home}/{name}")))
     });
     let mut finding = Finding::warn(&POD_AMBIGUOUS, pointer, message)
         .help("create it in the namespace of that very name, or see the setting orloj.sourceNamespaces");

@@ -6,6 +6,7 @@ use crate::inject::env::{self, ExistingEnv, Variable, escape_references};
 use crate::inject::own::MemoryVariableNames;
 use crate::inject::{NOT_INJECTED, WantedByContainer, WantedByPod, field_origin, resource_name};
 use crate::orloj::api::{MODEL_ENDPOINT, Memory, ModelEndpoint, OPENAI_URL, Provider};
+use crate::orloj::claim;
 use crate::orloj::codes::{POD_ENDPOINT_WITHHELD, POD_SECRET_NAMESPACE};
 use crate::orloj::endpoint;
 use crate::orloj::message::fit_names;
@@ -113,7 +114,7 @@ impl<'p> MemoryVariables<'p> {
     /// Adds variables 1 to 5: which memory, and which operations are allowed on it.
     fn add_identity(&mut self, found: &GrantedMemory<'_>, memory: &Memory<'_>, provider: &Provider) {
         self.literal(REF, &found.memory.name, "metadata.name");
-        let target = namespace::annotated(found.memory.tree()).is_some();
+        let target = claim::annotated(found.memory.tree()).is_some();
         let field =
             if target { "metadata.annotations[orloj.dev/target-namespace]" } else { "metadata.namespace" };
         self.literal(NAMESPACE, namespace::object_namespace(found.memory), field);

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use crate::endpoint_view::ambiguous_host;
 use crate::orloj::api::{MEMORY, MODEL_ENDPOINT, Memory, ModelEndpoint, OLLAMA_URL, Provider};
+use crate::orloj::claim::{self, DEFAULT};
 use crate::orloj::codes::{
     AUTH_IGNORED, CLEARTEXT_TOKEN, CUSTOM_EMBEDDING_MISSING, CUSTOM_ENDPOINT_MISSING, EMBEDDING_UNUSABLE,
     ENDPOINT_EXCLUSIVE, FIELD_IGNORED, INLINE_CREDENTIAL, PGVECTOR_LOOPBACK, PROVIDER_UNKNOWN,
@@ -12,7 +13,7 @@ use crate::orloj::codes::{
 use crate::orloj::endpoint;
 use crate::orloj::message::fit_names;
 use crate::orloj::namespace::{
-    self, DEFAULT, NamespacedName, SecretReference, is_in_job_namespace, may_hand_out, not_shared,
+    self, NamespacedName, SecretReference, is_in_job_namespace, may_hand_out, not_shared,
 };
 use crate::prelude::*;
 use memgate_model::object::index::Index;
@@ -163,7 +164,7 @@ fn key_suffixes(memory: &Memory<'_>) -> Vec<Finding> {
 /// not use Secrets.
 fn foreign_secrets(memory: &Memory<'_>, subject: &Subject<'_>, settings: &Orloj) -> Vec<Finding> {
     let fields = [(AUTH_SECRET, memory.secret_ref), (ENDPOINT_SECRET, memory.endpoint_secret_ref)];
-    let home = namespace::effective(subject.object, subject.namespace);
+    let home = claim::effective(subject.object, subject.namespace);
     let fields = fields.into_iter().filter(|_| !memory.has_provider(&Provider::InMemory));
     let finding = |(pointer, text): (&str, Option<&str>)| {
         let reference = SecretReference::read(text?, home);
@@ -211,8 +212,12 @@ fn database(memory: &Memory<'_>) -> Option<String> {
 /// Source: OrlojHQ/orloj, the pgvector backend.
 fn shared_table(memory: &Memory<'_>, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Finding> {
     let itself = (subject.namespace, subject.name);
+    let names_others = state.names_others();
     let mut others = state.indexed(&MEMORY, &BY_DATABASE, &database(memory)?);
-    let other = others.find(|other| (&*other.namespace, &*other.name) != itself)?;
+    let other = others.find(|other| {
+        let it = (&*other.namespace, &*other.name);
+        it != itself && (names_others || it.0 == subject.namespace)
+    })?;
     let message = fit_names([&other.namespace, &other.name], |[namespace, name]| {
         format!("spec.endpoint: shares table orloj_memory with Memory {namespace}/{name}")
     });
@@ -223,8 +228,13 @@ fn shared_table(memory: &Memory<'_>, subject: &Subject<'_>, state: &mut StateRea
 /// Checks that the ModelEndpoint can embed. Orloj resolves it for every provider.
 fn embedding(memory: &Memory<'_>, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Finding> {
     let text = memory.embedding_model.filter(|text| is_valid_reference(text))?;
-    let reference = NamespacedName::read(text, namespace::effective(subject.object, subject.namespace));
-    let found = namespace::find(&MODEL_ENDPOINT, reference.namespace, reference.name, state);
+    let reference = NamespacedName::read(text, claim::effective(subject.object, subject.namespace));
+    let found = namespace::find_for(
+        (subject.object, subject.namespace),
+        &MODEL_ENDPOINT,
+        (reference.namespace, reference.name),
+        state,
+    );
     let endpoint = found.found()?;
     let (field, reason) = no_embeddings(&ModelEndpoint::read(endpoint.tree()))?;
     let message = fit_names([text], |[text]| {

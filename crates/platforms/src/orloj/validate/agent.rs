@@ -1,6 +1,7 @@
 //! Validates an Agent, above all its reference to memory.
 
 use crate::orloj::api::{MEMORY, OPERATIONS, allow, allow_text, claimed_memory, operation, text};
+use crate::orloj::claim;
 use crate::orloj::codes::{
     AGENT_ALLOW_DUPLICATE, AGENT_ALLOW_EMPTY, AGENT_ALLOW_INVALID, AGENT_ALLOW_NEEDS_REF, AGENT_LEGACY_FIELD,
     AGENT_MEMORY_FAILING, AGENT_REF_INVALID, AGENT_TOOL_LISTED,
@@ -73,8 +74,9 @@ fn ref_invalid(name: &str) -> Option<Finding> {
 
 /// Warns about a Memory that Orloj cannot use.
 fn memory(name: &str, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Finding> {
-    let home = namespace::effective(subject.object, subject.namespace);
-    let memory = namespace::find(&MEMORY, home, name, state).found()?;
+    let home = claim::effective(subject.object, subject.namespace);
+    let memory =
+        namespace::find_for((subject.object, subject.namespace), &MEMORY, (home, name), state).found()?;
     let phase = text(memory.tree(), &["status", "phase"]);
     let phase = phase.filter(|phase| matches!(*phase, "Error" | "SyncError"))?;
     let message = fit_names([name], |[name]| format!("memory {} is in phase {phase}", quoted(name)));

@@ -1,12 +1,13 @@
 //! The rules that deny a Memory.
 
 use crate::orloj::api::{Memory, Provider};
+use crate::orloj::claim::DEFAULT;
 use crate::orloj::codes::{
     HTTP_ENDPOINT_BLOCKED, HTTP_ENDPOINT_INVALID, HTTP_ENDPOINT_REQUIRED, PGVECTOR_EMBEDDING_REQUIRED,
     PGVECTOR_ENDPOINT_INVALID, PGVECTOR_ENDPOINT_REQUIRED, REF_INVALID,
 };
 use crate::orloj::endpoint;
-use crate::orloj::namespace::{DEFAULT, NamespacedName, SecretReference};
+use crate::orloj::namespace::{NamespacedName, SecretReference};
 use memgate_model::finding::Finding;
 use memgate_model::tree::Tree;
 use memgate_primitives::pointer::Pointer;
