@@ -101,7 +101,7 @@ impl Baseline {
         let Identity { code, object_ref, pointer, .. } = &entry.identity;
         let about = if object_ref.kind.is_empty() { String::new() } else { object_ref.title() + ": " };
         let at =
-            if pointer.as_str().is_empty() { String::new() } else { format!(" at {}", pointer.as_str()) };
+            if pointer.as_str().is_empty() { String::new() } else { format!(" at {}", pointer.shown()) };
         let message = if gone == entry.count {
             format!("{about}{code}{at} occurs no longer")
         } else {
@@ -129,13 +129,13 @@ pub fn record(checked: &mut Checked, identities: &[Identity]) -> String {
 fn text(entries: &KnownFindings) -> String {
     let entry = |(identity, count): (&Identity, &usize)| {
         let Identity { object_ref, pointer, code, severity } = identity;
-        let ObjectRef { kind, namespace, name, set, .. } = object_ref;
+        let ([kind, namespace, name], set) = (object_ref.shown(), &object_ref.set);
         let entry = without_nulls(json!({
             "fingerprint": identity.fingerprint(),
             "code": code,
             "severity": severity.name(),
-            "object": {"group": object_ref.group(), "kind": **kind, "namespace": **namespace, "name": **name},
-            "pointer": pointer.as_str(),
+            "object": {"group": object_ref.group(), "kind": kind, "namespace": namespace, "name": name},
+            "pointer": pointer.shown(),
             "count": count,
             "set": Some(&**set).filter(|set| !set.is_empty()),
         }));

@@ -13,6 +13,7 @@ use memgate_model::object::{Lookup, Object};
 use memgate_model::pod::Pod;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
+use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 
 use super::FAMILY;
@@ -241,7 +242,7 @@ fn add_embedding(view: &mut MemoryView, memory: &Memory<'_>, home: &str, state: 
         view.set("embedding.model", default_model);
         view.set("embedding.provider", Some(provider));
     } else {
-        let title = format!("{} \"{}\"", MODEL_ENDPOINT.kind, qualified(namespace, name));
+        let title = format!("{} {}", MODEL_ENDPOINT.kind, quoted(&qualified(namespace, name)));
         view.set_unknown("embedding", Why::Object(title));
     }
 }
