@@ -211,6 +211,9 @@ const fn mask(c: char) -> char {
 /// Where credentials stand in a single value: as in any text, and with the blanks that a password in a URL or
 /// in another connection string may hold.
 pub fn value_spans(value: &str) -> Vec<Range<usize>> {
+    if is_base64_key(value) {
+        return Vec::from([Range { start: 0, end: value.len() }]);
+    }
     if !may_hold_a_credential(value) {
         return known_keys(value);
     }
@@ -535,6 +538,24 @@ fn is_key_word(word: &[u8]) -> bool {
     is_stretch || word.len() >= WORD.0 && all >= WORD.1 && is_mixed()
 }
 
+/// Whether all of a value is a key in base64, as those of AWS and Azure: of letters of both cases and digits without
+/// words. A path has words between its slashes.
+fn is_base64_key(value: &str) -> bool {
+    const BYTES: Range<usize> = 32..512;
+    let key = value.trim().trim_end_matches('=').as_bytes();
+    let in_key = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    if !BYTES.contains(&key.len()) || !key.iter().all(in_key) {
+        return false;
+    }
+    let class = |byte: &u8| [byte.is_ascii_uppercase(), byte.is_ascii_lowercase(), byte.is_ascii_digit()];
+    let pairs = key.iter().zip(key.iter().skip(1));
+    let is_change = |(one, next): &(&u8, &u8)| {
+        one.is_ascii_alphanumeric() && next.is_ascii_alphanumeric() && class(one) != class(next)
+    };
+    let has_digit = key.iter().any(u8::is_ascii_digit) && key.iter().any(u8::is_ascii_uppercase);
+    has_digit && pairs.filter(is_change).count() >= key.len() / 5
+}
+
 /// Whether a key stands in a text that is known by its form or shape.
 pub fn holds_key(text: &str) -> bool {
     !known_keys(text).is_empty()
@@ -625,6 +646,16 @@ mod tests {
         }
         let azure = "DefaultEndpointsProtocol=https;AccountName=a;AccountKey=c2VjcmV0c2VjcmV0==";
         assert!(!masked(azure).contains("c2Vj") && !masked_value(azure).contains("c2Vj"));
+        for key in ["wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "dGhpc0lzQVNlY3JldEtleTEyMzQ1Njc4OTA+Lz0xMjM0NQ=="] {
+            assert_eq!(masked_value(key), "*".repeat(key.len()));
+        }
+        for text in [
+            "opt/Models/Llama3/weights/v2/Checkpoints", "0123456789abcdef0123456789abcdef",
+            "text-embedding-3-large", "Qwen/Qwen2-5-72B-Instruct-1M", "ARK_MEMORY_HEADER_X_TENANT_ID_2",
+            "notes-7d9f8b6c5d-x2x4z-7d9f8b6c5d", "automountServiceAccountToken2", "2026-11-27T07-05-48Z-backup",
+        ] {
+            assert_eq!(masked_value(text), text);
+        }
         for text in [
             "sk-learn", "sk-team-a-production-memory", "task-0123456789abcdef0123",
             "disk-0123456789abcdef0123", "AKIA", "AKIAnotakeyatallnever", "AIza-short", "ghp_", "xoxb-",

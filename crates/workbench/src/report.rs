@@ -200,7 +200,7 @@ pub struct ObjectRef {
 pub struct FileLocation<'a> {
     /// The file as the user named it; `<stdin>` for standard input.
     pub file: &'a str,
-    /// The whole text of the file, each credential in it masked.
+    /// The whole text of the file, each credential in it masked; empty for a file that is not shown.
     pub text: &'a str,
     /// The byte at which the stretch starts.
     pub start: usize,
