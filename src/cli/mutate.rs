@@ -158,7 +158,9 @@ fn note_reformatted(name: &str, new: &Rewritten, terminal: Terminal) {
 fn note_hidden(checked: &Checked, terminal: Terminal) {
     for source in checked.inputs.sources.iter().filter(|source| source.is_outside()) {
         let name = plain(source.name());
-        terminal.note(&format!("note: {name} is a link that leads out of the repository; nothing of it is shown"));
+        terminal.note(&format!(
+            "note: {name} is a link that leads out of the repository; nothing of it is shown"
+        ));
     }
 }
 

@@ -339,10 +339,19 @@ mod tests {
             ("secretRef: {name: x, key: token}", "secretRef: {name: x, key: token}"),
             ("automountServiceAccountToken: true", "automountServiceAccountToken: true"),
             ("metadata: {name: My_Notes, namespace: Te/am}", "metadata: {name: My_N****, namespace: Te/a*}"),
-            ("metadata: {generateName: notes-, name: \"${A}\"}", "metadata: {generateName: notes-, name: \"${A}\"}"),
+            (
+                "metadata: {generateName: notes-, name: \"${A}\"}",
+                "metadata: {generateName: notes-, name: \"${A}\"}",
+            ),
             ("memoryRef: \"pcsk_\\x35x\"", "memoryRef: \"**********\""),
-            ("a: {secretRefs: [{name: notes}, {name: A_bcdefg}, B_cdef]}", "a: {secretRefs: [{name: notes}, {name: A_bc****}, B_cd**]}"),
-            ("env: [{name: A_B}]\nconfigs: [{name: \"A b\"}]", "env: [{name: A_B}]\nconfigs: [{name: \"A b\"}]"),
+            (
+                "a: {secretRefs: [{name: notes}, {name: A_bcdefg}, B_cdef]}",
+                "a: {secretRefs: [{name: notes}, {name: A_bc****}, B_cd**]}",
+            ),
+            (
+                "env: [{name: A_B}]\nconfigs: [{name: \"A b\"}]",
+                "env: [{name: A_B}]\nconfigs: [{name: \"A b\"}]",
+            ),
             ("labels: {\"a/b/cde\": x, a/b: y}", "labels: {\"a/b/***\": x, a/b: y}"),
         ] {
             let source = Arc::new(Source::new("x", text));

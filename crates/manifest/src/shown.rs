@@ -100,9 +100,9 @@ pub fn without_quotes_of(message: &str, text: &str) -> String {
     let mut shown = message.to_owned();
     for quote in ['"', '`', '\''] {
         let parts = shown.split(quote).enumerate();
-        let is_quoted = |(number, part): &(usize, &str)| number % 2 == 1 && !part.is_empty() && text.contains(part);
-        let parts: Vec<&str> =
-            parts.map(|part| if is_quoted(&part) { "…" } else { part.1 }).collect();
+        let is_quoted =
+            |(number, part): &(usize, &str)| number % 2 == 1 && !part.is_empty() && text.contains(part);
+        let parts: Vec<&str> = parts.map(|part| if is_quoted(&part) { "…" } else { part.1 }).collect();
         shown = parts.join(&quote.to_string());
     }
     shown

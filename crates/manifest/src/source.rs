@@ -88,7 +88,15 @@ impl Source {
             count += count_characters(block);
             characters.push(count);
         }
-        Self { name: name.into(), text, lines, characters, masked: OnceLock::new(), is_manifest: OnceLock::new(), is_outside: false }
+        Self {
+            name: name.into(),
+            text,
+            lines,
+            characters,
+            masked: OnceLock::new(),
+            is_manifest: OnceLock::new(),
+            is_outside: false,
+        }
     }
 
     /// The name: the path as the user gave it, or `<stdin>`.

@@ -62,7 +62,9 @@ pub(super) fn label_value<'v>(reader: &Reader<'v>) -> Option<&'v str> {
         return None;
     };
     let Some(fault) = wrong_label_value(value) else { return Some(value) };
-    reader
-        .fault(Cause::Invalid, &format!("{} is not the value of a label: {}", quoted_key(value), fault.words()));
+    reader.fault(
+        Cause::Invalid,
+        &format!("{} is not the value of a label: {}", quoted_key(value), fault.words()),
+    );
     None
 }

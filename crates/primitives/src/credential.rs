@@ -646,13 +646,20 @@ mod tests {
         }
         let azure = "DefaultEndpointsProtocol=https;AccountName=a;AccountKey=c2VjcmV0c2VjcmV0==";
         assert!(!masked(azure).contains("c2Vj") && !masked_value(azure).contains("c2Vj"));
-        for key in ["wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "dGhpc0lzQVNlY3JldEtleTEyMzQ1Njc4OTA+Lz0xMjM0NQ=="] {
+        for key in
+            ["wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "dGhpc0lzQVNlY3JldEtleTEyMzQ1Njc4OTA+Lz0xMjM0NQ=="]
+        {
             assert_eq!(masked_value(key), "*".repeat(key.len()));
         }
         for text in [
-            "opt/Models/Llama3/weights/v2/Checkpoints", "0123456789abcdef0123456789abcdef",
-            "text-embedding-3-large", "Qwen/Qwen2-5-72B-Instruct-1M", "ARK_MEMORY_HEADER_X_TENANT_ID_2",
-            "notes-7d9f8b6c5d-x2x4z-7d9f8b6c5d", "automountServiceAccountToken2", "2026-11-27T07-05-48Z-backup",
+            "opt/Models/Llama3/weights/v2/Checkpoints",
+            "0123456789abcdef0123456789abcdef",
+            "text-embedding-3-large",
+            "Qwen/Qwen2-5-72B-Instruct-1M",
+            "ARK_MEMORY_HEADER_X_TENANT_ID_2",
+            "notes-7d9f8b6c5d-x2x4z-7d9f8b6c5d",
+            "automountServiceAccountToken2",
+            "2026-11-27T07-05-48Z-backup",
         ] {
             assert_eq!(masked_value(text), text);
         }

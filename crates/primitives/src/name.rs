@@ -25,7 +25,8 @@ pub fn is_dns_label(name: &str) -> bool {
 /// Whether a text could be the key of a mapping: the name of a field, of a variable or of a file, or a key of labels with
 /// a DNS-1123 subdomain before its `/`.
 pub fn is_key(key: &str) -> bool {
-    let part = |part: &str| part.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'));
+    let part =
+        |part: &str| part.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'));
     match key.split_once('/') {
         Some((prefix, name)) => is_dns_subdomain(prefix) && part(name),
         None => part(key),

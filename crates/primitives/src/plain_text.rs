@@ -23,6 +23,11 @@ pub fn quoted(name: &str) -> String {
     in_quotes(&shown_name(name))
 }
 
+/// The name of an object without a namespace, as [`quoted`]: with a `/` it is not one.
+pub fn quoted_single(name: &str) -> String {
+    if name.contains('/') { in_quotes(&start_of(name)) } else { quoted(name) }
+}
+
 /// Another value from user input as messages show it: in double quotes, credentials masked, control characters
 /// as spaces, cut after 256 characters.
 pub fn quoted_text(value: &str) -> String {
@@ -74,7 +79,11 @@ fn start_of(text: &str) -> String {
     const MAX_SHOWN_CHARS: usize = 4;
     let length = text.chars().count();
     let start: String = text.chars().take(MAX_SHOWN_CHARS.min(length.saturating_sub(1))).collect();
-    format!("{}… ({length} character{})", plain(start.trim_end_matches('…')), if length == 1 { "" } else { "s" })
+    format!(
+        "{}… ({length} character{})",
+        plain(start.trim_end_matches('…')),
+        if length == 1 { "" } else { "s" }
+    )
 }
 
 /// A text of [`shown_name`] without and with the length of what it stands for, if it is one.

@@ -100,8 +100,7 @@ impl Baseline {
     fn fixed(&self, entry: &BaselineEntry, gone: usize) -> Notice {
         let Identity { code, object_ref, pointer, .. } = &entry.identity;
         let about = if object_ref.kind.is_empty() { String::new() } else { object_ref.title() + ": " };
-        let at =
-            if pointer.as_str().is_empty() { String::new() } else { format!(" at {}", pointer.shown()) };
+        let at = if pointer.as_str().is_empty() { String::new() } else { format!(" at {}", pointer.shown()) };
         let message = if gone == entry.count {
             format!("{about}{code}{at} occurs no longer")
         } else {

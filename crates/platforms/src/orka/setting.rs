@@ -123,7 +123,9 @@ impl Setting {
             Self::Limit | Self::MaxChars => parse_bound(text, self.max()).map(SettingValue::Bound),
         };
         value.ok_or_else(|| match self {
-            Self::Enabled | Self::Tools => format!("must be \"true\" or \"false\", got {}", quoted_text(text)),
+            Self::Enabled | Self::Tools => {
+                format!("must be \"true\" or \"false\", got {}", quoted_text(text))
+            }
             Self::Limit | Self::MaxChars => {
                 format!("must be an integer from 1 to {}, got {}", self.max(), quoted_text(text))
             }

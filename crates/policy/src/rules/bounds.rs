@@ -124,7 +124,10 @@ pub(super) fn quantity(reader: &Reader<'_>) -> Option<Quantity> {
     match billionths(&text) {
         Some(billionths) if billionths >= 0 => Some(Quantity { text, billionths }),
         _ => {
-            reader.fault(Cause::Invalid, &format!("{} is not a quantity; write it like 10Gi", quoted_text(&text)));
+            reader.fault(
+                Cause::Invalid,
+                &format!("{} is not a quantity; write it like 10Gi", quoted_text(&text)),
+            );
             None
         }
     }

@@ -182,7 +182,8 @@ fn wrong_container(container: &Json) -> Option<String> {
                 }
                 _ => true,
             };
-            is_wrong.then(|| format!("variable {} has a source that no container can have", quoted_key(&name)))
+            is_wrong
+                .then(|| format!("variable {} has a source that no container can have", quoted_key(&name)))
         })
     })
 }

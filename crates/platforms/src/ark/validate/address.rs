@@ -171,8 +171,7 @@ pub(super) fn service_findings(
     let found = reference.look_up(state);
     let mut findings = Vec::new();
     if crosses_namespaces(&reference, location, found, state) {
-        let message =
-            format!("in namespace {namespace}; queries with the same name share messages there");
+        let message = format!("in namespace {namespace}; queries with the same name share messages there");
         let pointer = location.field("namespace");
         let finding = Finding::warn(&MEMORY_SERVICE_CROSS_NAMESPACE, pointer, message);
         let home = Pointer::new("/metadata/namespace");
@@ -216,11 +215,8 @@ fn port(reference: &ServiceRef<'_>, service: &Object, location: ReferenceLocatio
         (Some(port), ports) => {
             let name = port.text().filter(|name| port_by_name(ports, name).is_none())?;
             let hint = meant(name, ports).map(|meant| format!("; use {}", quoted_key(meant)));
-            let message = format!(
-                "port {} not found in service {home}{}",
-                shown_key(name),
-                hint.unwrap_or_default()
-            );
+            let message =
+                format!("port {} not found in service {home}{}", shown_key(name), hint.unwrap_or_default());
             let finding = Finding::warn(&MEMORY_PORT_UNKNOWN, location.field("port"), message);
             Some(finding.elsewhere(service, Pointer::new(PORTS), "its ports"))
         }

@@ -71,8 +71,7 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>, findi
             && let Some(sent) = spellings.or_default(one_spelling(name)).sent_besides(name)
         {
             let name = excerpt(name);
-            let message =
-                move |_: &Pointer| format!("duplicate header name: {}; {sent}", shown_key(&name));
+            let message = move |_: &Pointer| format!("duplicate header name: {}; {sent}", shown_key(&name));
             let finding = Finding::warn_within(work, &HEADER_DUPLICATE, header.name_pointer(), message);
             findings.push(finding.fix(Some(Fix::RemoveRepeated)));
         }

@@ -15,7 +15,6 @@ use memgate_model::finding::Code;
 use memgate_model::request::Operation;
 use memgate_primitives::duration;
 
-
 const MEMORY_POINTER: &str = "/spec/memory";
 
 pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {

@@ -68,4 +68,3 @@ pub(super) fn config_map_value(
     };
     (!clean).then(finding)
 }
-
