@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use memgate_manifest::document::{Document, values};
 use memgate_manifest::error::{Error, SyntaxError};
 use memgate_manifest::source::Source;
-use memgate_primitives::plain_text::quoted;
+use memgate_primitives::plain_text::{quoted_key, quoted_text};
 use memgate_primitives::pointer::Pointer;
 use memgate_primitives::suggest::{did_you_mean, nearest};
 use memgate_workbench::plan::Plan;
@@ -124,7 +124,7 @@ fn fault(value: &Value, schema: &Value, whole: &Value, pointer: &Pointer) -> Opt
             let miscounted = miscounted(fields.len(), schema, ["minProperties", "maxProperties"]);
             let mut required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
             let missing = required.find_map(|key| key.as_str().filter(|key| !fields.contains_key(*key)));
-            let missing = missing.map(|key| format!("the key {} is missing", quoted(key)));
+            let missing = missing.map(|key| format!("the key {} is missing", quoted_key(key)));
             let of_field = |(name, value): (&String, &Value)| {
                 let at = pointer.key(name);
                 let key = |what: String| Some(Fault { at_key: true, ..Fault::new(at.clone(), what) });
@@ -147,7 +147,7 @@ fn fault(value: &Value, schema: &Value, whole: &Value, pointer: &Pointer) -> Opt
 fn misfit(text: &str, schema: &Value) -> Option<String> {
     let pattern = Regex::new(schema.get("pattern")?.as_str()?).ok()?;
     let what = schema.get("patternErrorMessage").and_then(Value::as_str).unwrap_or("is not allowed here");
-    (!pattern.is_match(text)).then(|| format!("{} {what}", quoted(text)))
+    (!pattern.is_match(text)).then(|| format!("{} {what}", quoted_text(text)))
 }
 
 /// Why a list or map has too few or too many entries.
@@ -192,7 +192,7 @@ fn unknown_key(name: &str, schema: &Value) -> String {
     } else {
         ""
     };
-    format!("unknown key {}; keys here are {}{hint}{version}", quoted(name), names.join(", "))
+    format!("unknown key {}; keys here are {}{hint}{version}", quoted_key(name), names.join(", "))
 }
 
 /// The name of a field at the start of a message; empty for the whole file.

@@ -11,7 +11,7 @@ use crate::cli::input::InputArgs;
 use crate::cli::output::{OutputArg, is_page, write_files};
 use crate::cli::terminal::Terminal;
 use memgate_manifest::rewrite::Rewritten;
-use memgate_workbench::judge::check;
+use memgate_workbench::judge::{Checked, check};
 use memgate_workbench::load::load;
 use memgate_workbench::place::report;
 use memgate_workbench::report::{counted, patches, plain, stream};
@@ -110,6 +110,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     }
     let report = report(&checked);
     write_files(&report, &args.output, fail_on.warnings, terminal)?;
+    note_hidden(&checked, terminal);
     let mut is_written = true;
     if report.errors.is_empty() {
         let files = rewrite_all(&checked).context("failed to write the changes")?;
@@ -150,6 +151,16 @@ fn note_reformatted(name: &str, new: &Rewritten, terminal: Terminal) {
     for index in &new.reformatted {
         let number = index + 1;
         terminal.note(&format!("note: {name}: document {number} was written again, without its comments"));
+    }
+}
+
+/// Says which files are not shown.
+fn note_hidden(checked: &Checked, terminal: Terminal) {
+    for source in checked.inputs.sources.iter().filter(|source| source.is_outside()) {
+        let name = plain(source.name());
+        terminal.note(&format!(
+            "note: {name} is a link that leads out of the repository; nothing of it is shown"
+        ));
     }
 }
 

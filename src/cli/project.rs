@@ -17,7 +17,7 @@ use memgate_manifest::source::Source;
 use memgate_model::finding::Severity;
 use memgate_platforms::message::and_more;
 use memgate_primitives::glob::Glob;
-use memgate_primitives::plain_text::quoted;
+use memgate_primitives::plain_text::quoted_text;
 use memgate_primitives::pointer::Pointer;
 use memgate_primitives::suggest::{did_you_mean, nearest};
 use memgate_workbench::base::FileThere;
@@ -329,7 +329,7 @@ fn rules(written: &[WrittenRule], document: &Document) -> anyhow::Result<Arc<[Ru
                 let (line, column) = (place.line, place.column);
                 format!(
                     "{} has a rule for the same files at {line}:{column}; remove one of the two",
-                    quoted(code)
+                    quoted_text(code)
                 )
             });
             if let Some(what) = what.or(twice) {

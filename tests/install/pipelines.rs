@@ -152,12 +152,18 @@ fn the_action_takes_a_memgate_that_is_there() {
 
 /// Runs the job of the template as a runner does, in a project with a manifest.
 fn gitlab(release: &Release, releases: &str) -> (Output, PathBuf) {
+    gitlab_with(release, &[("MEMGATE_RELEASES", releases)])
+}
+
+/// The same with these variables of the job, and a second manifest whose name a shell would run.
+fn gitlab_with(release: &Release, given: &[(&str, &str)]) -> (Output, PathBuf) {
     let template = yaml(include_str!("../../ci/memgate.gitlab-ci.yml"));
     let job = &template[".memgate"];
     let project = release.directory.path().join("project");
     fs::create_dir(&project).expect("a folder");
     let manifest = include_str!("../../docs/tour/memory.yaml");
     fs::write(project.join("memory.yaml"), manifest).expect("a file");
+    fs::write(project.join(HOSTILE), manifest.replace("notes", "others")).expect("a file");
     let mut lines = Vec::new();
     for part in ["before_script", "script"] {
         lines.extend(job[part].as_array().expect("lines").iter().filter_map(Value::as_str));
@@ -170,7 +176,7 @@ fn gitlab(release: &Release, releases: &str) -> (Output, PathBuf) {
     for (name, value) in job["variables"].as_object().expect("variables") {
         variables.insert(name.clone(), value.as_str().expect("a text").to_owned());
     }
-    variables.insert("MEMGATE_RELEASES".to_owned(), releases.to_owned());
+    variables.extend(given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
     let names: Vec<String> = variables.keys().cloned().collect();
     for _ in 0..3 {
         for name in &names {
@@ -195,6 +201,36 @@ fn the_template_of_gitlab_installs_and_checks() {
         let report = fs::read_to_string(project.join(report.as_str().expect("a file"))).expect("a report");
         assert!(report.contains("memory.yaml"), "{report}");
     }
+}
+
+/// A name that a shell would run.
+const HOSTILE: &str = "a b;touch hacked $(touch hacked) `touch hacked` '.yaml";
+
+#[test]
+fn the_template_of_gitlab_runs_nothing_of_a_path() {
+    let release = Release::new();
+    let paths = format!("{HOSTILE}\nno such $(touch hacked)\n-o\n*.none");
+    let releases = release.url();
+    let given =
+        [("MEMGATE_RELEASES", releases.as_str()), ("MEMGATE_PATHS", &paths), ("MEMGATE_ARGUMENTS", "-q")];
+    let (checked, project) = gitlab_with(&release, &given);
+    let said = text(&checked.stderr) + &text(&checked.stdout);
+    assert_eq!(checked.status.code(), Some(2), "{said}");
+    for path in ["a b;touch hacked", "no such $(touch hacked): no such file", "-o: no such file", "*.none"] {
+        assert!(said.contains(path), "{path}: {said}");
+    }
+    assert!(!said.contains("memory.yaml"), "{said}");
+    assert!(!project.join("hacked").exists());
+
+    let release = Release::new();
+    let releases = release.url();
+    let words = "$(touch${IFS}hacked) ;touch${IFS}hacked `id` * --fail-on warn";
+    let (checked, project) =
+        gitlab_with(&release, &[("MEMGATE_RELEASES", &releases), ("MEMGATE_ARGUMENTS", words)]);
+    let said = text(&checked.stderr);
+    assert_eq!(checked.status.code(), Some(2), "{said}");
+    assert!(said.contains("$(touch${IFS}hacked): no such file"), "{said}");
+    assert!(!project.join("hacked").exists());
 }
 
 #[test]

@@ -26,6 +26,12 @@ pub(crate) fn written(text: &str, first: Option<usize>) -> String {
     parts.fold(start, |text, part| text + forms.next().unwrap_or(&"") + part)
 }
 
+/// The texts about names, with this key in each place.
+pub(crate) fn pasted(key: &str) -> Vec<String> {
+    let texts = TEXTS.into_iter().filter(|(_, text)| *text != LONG_NAMES);
+    texts.map(|(_, text)| text.trim_start().replace("FORM", key)).collect()
+}
+
 /// What is tried: `FORM` stands for a key.
 const TEXTS: [(&str, &str); 9] = [
     ("values of arkonis", ARKONIS),

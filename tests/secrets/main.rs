@@ -18,7 +18,9 @@ mod editor;
 mod fields;
 mod known_keys;
 mod names;
+mod others;
 mod outputs;
+mod pasted;
 mod policy;
 mod styles;
 mod webhook;
@@ -62,6 +64,11 @@ fn main() -> ExitCode {
         }
         trials.push(Trial::test(format!("webhook: {known}"), move || webhook::check(field)));
     }
+    let pasted =
+        pasted::keys().map(|(of, key)| Trial::test(format!("pasted: {of}"), move || pasted::check(key)));
+    trials.extend(pasted);
+    trials.push(Trial::test("files that are no manifests", others::no_manifests));
+    trials.push(Trial::test("links out of the repository", others::links));
     trials.push(Trial::test("names", names::check));
     libtest_mimic::run(&arguments, trials).exit_code()
 }

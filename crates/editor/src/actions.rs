@@ -15,10 +15,11 @@ use memgate_manifest::source::Source;
 use memgate_model::finding::{Finding, Severity};
 use memgate_platforms::common;
 use memgate_primitives::credential::masked_keys;
+use memgate_primitives::plain_text::quoted;
 use memgate_workbench::fix::{FixedFile, MEANT, ONLY_ONE, fix_in_rounds, fix_one};
 use memgate_workbench::load::Error;
 use memgate_workbench::place::report;
-use memgate_workbench::report::{LocatedFinding, counted, plain};
+use memgate_workbench::report::{LocatedFinding, counted};
 use memgate_workbench::run::judged_without_ignored;
 
 /// The most findings for which actions are offered at one place.
@@ -90,7 +91,7 @@ pub(crate) fn actions(question: &Question<'_>, asked: &Asked) -> Result<Vec<Code
         }
         if let Some(fixed) = fix_one(&checked, source, located.finding, MEANT) {
             let meant = located.finding.details().meant.clone().unwrap_or_default();
-            let title = format!("Change it to \"{}\"", masked_keys(&plain(&meant)));
+            let title = format!("Change it to {}", quoted(&meant));
             add(title, difference(&buffer.text, &fixed.text, &lines), false);
         }
         if let Some(edit) = ignoring(source, located, &lines) {

@@ -14,6 +14,7 @@ use crate::workspace::{Root, name};
 use memgate_manifest::place::{DocumentPlace, LastSource};
 use memgate_manifest::source::{Source, Span};
 use memgate_primitives::credential::{masked_keys, masked_value};
+use memgate_primitives::plain_text::shown_name;
 use memgate_workbench::load::Error;
 use memgate_workbench::map::facts;
 use memgate_workbench::place::report;
@@ -184,7 +185,7 @@ impl Question<'_> {
 fn about(link: &Link<'_>, loaded: &Loaded) -> String {
     let Target { kind, namespace, name, .. } = link.target;
     let path = if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") };
-    let mut text = format!("{kind} {}", code_span(&path));
+    let mut text = format!("{kind} {}", code_span(&shown_name(&path)));
     match link.target.find(&loaded.inputs) {
         Some((source, span)) => text = text + " at " + &code_span(&at_line(&source, span)),
         None if link.view.is_none() => text += ": not among the files",

@@ -27,12 +27,11 @@ use memgate_model::object::Reference;
 use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
 use memgate_primitives::budget::Budget;
-use memgate_primitives::credential::masked_keys;
 use memgate_primitives::fix::Fix;
 use memgate_primitives::name::is_dns_subdomain;
+use memgate_primitives::plain_text::quoted;
 use memgate_workbench::inputs::Inputs;
 use memgate_workbench::plan::Plan;
-use memgate_workbench::report::plain;
 use memgate_workbench::sets::each_set;
 use memgate_workbench::view::view_object;
 
@@ -106,15 +105,16 @@ fn all_mentions(inputs: &Inputs, plan: &Plan) -> Vec<Mention> {
 
 /// Refuses what is not a name.
 fn allow_name(new: &str) -> Result<(), String> {
-    let (length, shown) = (new.chars().count(), masked_keys(&plain(new)).into_owned());
+    let length = new.chars().count();
     match length {
         0 => Err("the new name is empty".to_owned()),
         _ if length > MAX_NAME => {
             Err(format!("the new name has {length} characters; a name has at most {MAX_NAME}"))
         }
         _ if !is_dns_subdomain(new) => Err(format!(
-            "\"{shown}\" is not a DNS name: parts of a-z, 0-9 and - with dots between them, each beginning and \
-             ending with a letter or digit"
+            "{} is not a DNS name: parts of a-z, 0-9 and - with dots between them, each beginning and \
+             ending with a letter or digit",
+            quoted(new)
         )),
         _ => Ok(()),
     }
@@ -393,7 +393,7 @@ fn name_in(mention: &Mention) -> (usize, usize, String) {
 /// An object as messages name it.
 fn title(Reference { kind, namespace, name }: &Reference) -> String {
     let path = if namespace.is_empty() { name.clone() } else { format!("{namespace}/{name}") };
-    format!("{} \"{}\"", kind.kind, masked_keys(&plain(&path)))
+    format!("{} {}", kind.kind, quoted(&path))
 }
 
 /// The file and line of a name.

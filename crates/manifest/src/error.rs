@@ -64,7 +64,8 @@ pub struct SyntaxError {
 impl SyntaxError {
     /// An error without help.
     pub fn new(source: &Arc<Source>, span: Span, message: impl Into<String>) -> Self {
-        Self { source_text: Arc::clone(source), span, message: message.into(), help: None, related: None }
+        let message = source.message(message.into(), span);
+        Self { source_text: Arc::clone(source), span, message, help: None, related: None }
     }
 
     /// The error that collections are nested too deep.
@@ -75,12 +76,12 @@ impl SyntaxError {
 
     /// The same error with another message.
     pub(super) fn with_message(self, message: impl Into<String>) -> Self {
-        Self { message: message.into(), ..self }
+        Self { message: self.source_text.message(message.into(), self.span), ..self }
     }
 
     /// The same error with help.
-    pub(super) fn help(self, help: impl Into<String>) -> Self {
-        Self { help: Some(help.into()), ..self }
+    pub fn help(self, help: impl Into<String>) -> Self {
+        Self { help: Some(self.source_text.message(help.into(), self.span)), ..self }
     }
 }
 

@@ -34,6 +34,7 @@ mod outline;
 pub mod place;
 pub mod rewrite;
 mod scalar;
+pub mod shown;
 pub mod source;
 mod value;
 mod yaml;

@@ -6,17 +6,20 @@
 
 mod unread;
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::later::is_filled_in_later;
 use crate::outline::{Node, NodeId, NodeKind, Outline, ScalarText, Style};
 use crate::place::{DocumentPlace, Outlines};
 use crate::scalar::{Scalar, plain};
 use crate::source::Source;
 use crate::value::key_name;
 use memgate_primitives::credential::{hide, is_credential_name, is_reference_name, spans, value_spans};
+use memgate_primitives::plain_text::{shown_key, shown_name};
 
 /// The annotation in which kubectl keeps the whole object as JSON.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -141,6 +144,12 @@ impl Masker<'_> {
         let named = self.entries(entries, "name").any(is_name);
         for (key, value) in entries {
             let Some(name) = key_name(self.outline, *key, self.text) else { continue };
+            self.hide_rest(*key, is_shown_key);
+            if names_an_object(&name) {
+                self.hide_rest(*value, is_shown_name);
+            } else if is_reference(&name) {
+                self.reference(*value);
+            }
             match &*name {
                 "stringData" | LAST_APPLIED => self.hide_below(*value, Hiding::Everything),
                 "data" if secret => self.hide_below(*value, Hiding::Everything),
@@ -150,6 +159,44 @@ impl Masker<'_> {
                 _ => {}
             }
         }
+    }
+
+    /// Hides what cannot be a name in a reference to an object: a name, a mapping with one, or a list of either.
+    fn reference(&mut self, id: NodeId) {
+        let outline = self.outline;
+        match &outline.node(outline.resolve(id)).kind {
+            NodeKind::List(_, items) => items.iter().for_each(|item| self.named(*item)),
+            _ => self.named(id),
+        }
+    }
+
+    fn named(&mut self, id: NodeId) {
+        let outline = self.outline;
+        match &outline.node(outline.resolve(id)).kind {
+            NodeKind::Map(_, entries) => {
+                let names: Vec<NodeId> = self.entries(entries, "name").collect();
+                names.into_iter().for_each(|name| self.hide_rest(name, is_shown_name));
+            }
+            _ => self.hide_rest(id, is_shown_name),
+        }
+    }
+
+    /// Hides a text that cannot stand where it does, but for its first characters.
+    fn hide_rest(&mut self, id: NodeId, is_shown: fn(&str) -> bool) {
+        const SHOWN_CHARS: usize = 4;
+        let node = self.outline.node(self.outline.resolve(id));
+        let NodeKind::Scalar(_, text) = &node.kind else { return };
+        let written = text.get(self.text);
+        if is_shown(written) || is_filled_in_later(written) {
+            return;
+        }
+        self.spans.push(match text {
+            ScalarText::Slice(start, _) => {
+                let rest = written.char_indices().nth(SHOWN_CHARS).map_or(0, |(at, _)| at);
+                start + rest..start + written.len()
+            }
+            ScalarText::Owned(_) => body(node, self.text),
+        });
     }
 
     /// Whether `data` holds secrets: in a Secret, and in an item of a list of Secrets, which leaves out its
@@ -224,6 +271,26 @@ impl Masker<'_> {
     }
 }
 
+/// Whether a field says the name of an object by itself.
+fn names_an_object(field: &str) -> bool {
+    matches!(field, "namespace" | "generateName" | "secretName" | "claimName" | "serviceAccountName")
+}
+
+/// Whether below a field the name of an object stands.
+fn is_reference(field: &str) -> bool {
+    let is_one = matches!(field, "metadata" | "memory" | "target" | "defaultMemory");
+    is_one || ["Ref", "Refs", "_ref", "Secrets"].iter().any(|end| field.ends_with(end))
+}
+
+/// Whether a text could be the name of an object, or the start of one.
+fn is_shown_name(name: &str) -> bool {
+    name.is_empty() || matches!(shown_name(name.trim_end_matches(['-', '.'])), Cow::Borrowed(_))
+}
+
+fn is_shown_key(key: &str) -> bool {
+    matches!(shown_key(key), Cow::Borrowed(_))
+}
+
 /// Whether a field holds HTTP headers.
 fn is_headers(name: &str) -> bool {
     name.eq_ignore_ascii_case("headers") || name.ends_with("Headers") || name.ends_with("_headers")
@@ -271,6 +338,21 @@ mod tests {
             ("args: [--token, x, y]", "args: [--token, *, y]"),
             ("secretRef: {name: x, key: token}", "secretRef: {name: x, key: token}"),
             ("automountServiceAccountToken: true", "automountServiceAccountToken: true"),
+            ("metadata: {name: My_Notes, namespace: Te/am}", "metadata: {name: My_N****, namespace: Te/a*}"),
+            (
+                "metadata: {generateName: notes-, name: \"${A}\"}",
+                "metadata: {generateName: notes-, name: \"${A}\"}",
+            ),
+            ("memoryRef: \"pcsk_\\x35x\"", "memoryRef: \"**********\""),
+            (
+                "a: {secretRefs: [{name: notes}, {name: A_bcdefg}, B_cdef]}",
+                "a: {secretRefs: [{name: notes}, {name: A_bc****}, B_cd**]}",
+            ),
+            (
+                "env: [{name: A_B}]\nconfigs: [{name: \"A b\"}]",
+                "env: [{name: A_B}]\nconfigs: [{name: \"A b\"}]",
+            ),
+            ("labels: {\"a/b/cde\": x, a/b: y}", "labels: {\"a/b/***\": x, a/b: y}"),
         ] {
             let source = Arc::new(Source::new("x", text));
             assert_eq!(shown(&source), expected);

@@ -2,6 +2,8 @@
 
 use std::sync::OnceLock;
 
+use crate::shown::{holds_manifest, holds_manifest_within, without_quotes_of};
+
 /// The text of one input, as it was read.
 #[derive(Debug)]
 pub struct Source {
@@ -14,6 +16,10 @@ pub struct Source {
     characters: Vec<usize>,
     /// The text with its credentials masked, once it was needed; `None` if it has none.
     masked: OnceLock<Option<String>>,
+    /// Whether it is a manifest, once that was needed.
+    is_manifest: OnceLock<bool>,
+    /// Whether a link that leads out of the repository was read.
+    is_outside: bool,
 }
 
 /// The bytes between two counts of characters: few to count again, and few counts to keep.
@@ -82,7 +88,15 @@ impl Source {
             count += count_characters(block);
             characters.push(count);
         }
-        Self { name: name.into(), text, lines, characters, masked: OnceLock::new() }
+        Self {
+            name: name.into(),
+            text,
+            lines,
+            characters,
+            masked: OnceLock::new(),
+            is_manifest: OnceLock::new(),
+            is_outside: false,
+        }
     }
 
     /// The name: the path as the user gave it, or `<stdin>`.
@@ -93,6 +107,39 @@ impl Source {
     /// The whole text, a byte order mark included.
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// The same source behind a link that leads out of the repository: it is read, and nothing of it is shown.
+    #[must_use]
+    pub fn outside(self) -> Self {
+        Self { is_outside: true, ..self }
+    }
+
+    /// Whether a link that leads out of the repository was read.
+    pub const fn is_outside(&self) -> bool {
+        self.is_outside
+    }
+
+    /// Whether outputs may show lines of it: only of a file in which a manifest was read.
+    pub fn is_shown(&self) -> bool {
+        !self.is_outside && *self.is_manifest.get_or_init(|| holds_manifest(&self.text))
+    }
+
+    /// From now on it counts as a manifest if it holds one anywhere, as a file of cases does.
+    pub fn holds_cases(&self) {
+        let _is_known = self.is_manifest.set(holds_manifest_within(&self.text));
+    }
+
+    /// A message about a place in it, without what the message quotes of a text that is not shown.
+    pub(super) fn message(&self, message: String, span: Span) -> String {
+        /// The bytes before and behind a place from which a message may quote.
+        const NEAR_BYTES: usize = 4096;
+        if self.is_shown() {
+            return message;
+        }
+        let from = self.text.floor_char_boundary(span.start.saturating_sub(NEAR_BYTES));
+        let to = self.text.ceil_char_boundary(span.end.saturating_add(NEAR_BYTES));
+        without_quotes_of(&message, self.text.get(from..to).unwrap_or_default())
     }
 
     /// The text with its credentials masked; the first call runs `mask`, which returns `None` if there are none.

@@ -25,6 +25,7 @@ use std::sync::Arc;
 
 use crate::kind::Kind;
 use crate::tree::Tree;
+use memgate_primitives::plain_text::{quoted, shown_key};
 use memgate_primitives::pointer::Pointer;
 
 /// The role of an object for memory.
@@ -138,16 +139,16 @@ impl fmt::Display for Why {
             Self::EndpointInSecret => f.write_str("the endpoint is in a Secret"),
             Self::EndpointInConfigMap => f.write_str("the endpoint is in a ConfigMap"),
             Self::EndpointInQuery => f.write_str("the endpoint is in a query parameter"),
-            Self::Service(name) => write!(f, "Service \"{name}\" is not known"),
-            Self::Namespace(name) => write!(f, "Namespace \"{name}\" is not known"),
+            Self::Service(name) => write!(f, "Service {} is not known", quoted(name)),
+            Self::Namespace(name) => write!(f, "Namespace {} is not known", quoted(name)),
             Self::FilledInLater => f.write_str("a later step fills in the value"),
             Self::Placeholder => f.write_str("a value holds $(…)"),
             Self::TwoReadings => f.write_str("the host can be read in two ways"),
             Self::Object(name) => write!(f, "{name} is not known"),
             Self::Serving => f.write_str("what serves the endpoint is not known"),
-            Self::Workload(name) => write!(f, "the workload of Service \"{name}\" is not known"),
-            Self::Backend(kind, name) => write!(f, "the backend of {kind} \"{name}\" is not known"),
-            Self::SetByPod(name) => write!(f, "the pod sets {name} itself"),
+            Self::Workload(name) => write!(f, "the workload of Service {} is not known", quoted(name)),
+            Self::Backend(kind, name) => write!(f, "the backend of {kind} {} is not known", quoted(name)),
+            Self::SetByPod(name) => write!(f, "the pod sets {} itself", shown_key(name)),
         }
     }
 }

@@ -160,7 +160,7 @@ impl MemoryField {
         let synonym = self.synonym.filter(|(word, _)| *word == value).map(|(_, meant)| meant);
         let meant = did_you_mean(synonym.or_else(|| nearest(value, self.values.iter().copied())));
         let fix = synonym.or_else(|| only_nearest(value, self.values.iter().copied()));
-        let (name, shown, known) = (self.name(), quoted(value), one_of(self.values));
+        let (name, shown, known) = (self.name(), quoted_text(value), one_of(self.values));
         let message = format!("{name}: unsupported value {shown}; use {known}{meant}");
         let finding = Finding::deny(code, self.pointer(), message).fingerprint_value(value);
         Some(finding.fix(fix.map(|meant| Fix::Text(meant.to_owned()))))

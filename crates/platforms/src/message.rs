@@ -1,8 +1,10 @@
 //! Messages: their length, and lists of names in them.
 
+use std::borrow::Cow;
+
 use memgate_primitives::credential::masked_start;
 use memgate_primitives::number::more;
-use memgate_primitives::plain_text::plain;
+use memgate_primitives::plain_text::{plain, shown_name};
 
 /// The length up to which kubectl shows a warning in one piece.
 /// Source: Kubernetes documentation, dynamic admission control, response.
@@ -21,9 +23,22 @@ pub fn fits(message: &str) -> bool {
 
 /// Builds a message with these names, truncated as far as needed.
 pub fn fit_names<const N: usize>(names: [&str; N], message: impl Fn([&str; N]) -> String) -> String {
+    fit(names, truncate, message)
+}
+
+/// The same with other texts of a user, such as values.
+pub fn fit_texts<const N: usize>(texts: [&str; N], message: impl Fn([&str; N]) -> String) -> String {
+    fit(texts, truncate_text, message)
+}
+
+fn fit<const N: usize>(
+    texts: [&str; N],
+    truncate: fn(&str, usize) -> String,
+    message: impl Fn([&str; N]) -> String,
+) -> String {
     fit_message(|limit| {
-        let names = names.map(|name| truncate(name, limit));
-        message(names.each_ref().map(String::as_str))
+        let texts = texts.map(|text| truncate(text, limit));
+        message(texts.each_ref().map(String::as_str))
     })
 }
 
@@ -48,10 +63,18 @@ pub(crate) fn fit_message(message: impl Fn(usize) -> String) -> String {
     message(best)
 }
 
-/// The first characters of a name, with an ellipsis if it is longer. Control characters become spaces.
+/// The first characters of a name, with an ellipsis if it is longer. Of what cannot be a name the start and the length.
 pub(crate) fn truncate(name: &str, limit: usize) -> String {
+    match shown_name(name) {
+        Cow::Borrowed(name) => truncate_text(name, limit),
+        Cow::Owned(shown) => shown,
+    }
+}
+
+/// The first characters of a text, with an ellipsis if it is longer. Control characters become spaces.
+pub(crate) fn truncate_text(text: &str, limit: usize) -> String {
     // What is cut off must not make a key unrecognisable.
-    let name = masked_start(name);
+    let name = masked_start(text);
     let name = plain(&name);
     if name.chars().nth(limit).is_none() {
         return name.into_owned();
@@ -95,7 +118,7 @@ mod tests {
             fit_names([&long, "short"], |[long, short]| format!("{long} and {short} {}", "t".repeat(80)));
         assert_eq!(message.chars().count(), MAX_MESSAGE_CHARS);
         assert!(message.starts_with("nnnn") && message.contains("… and short tttt"), "{message}");
-        assert_eq!(fit_names(["a\nb"], |[name]| name.to_owned()), "a b");
+        assert_eq!(fit_texts(["a\nb"], |[name]| name.to_owned()), "a b");
         assert_eq!(fit_names(["a"], |[a]| format!("only {a}")), "only a");
     }
 

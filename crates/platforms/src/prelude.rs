@@ -8,5 +8,5 @@ pub(crate) use memgate_model::object::{Lookup, Object};
 pub(crate) use memgate_model::state_reader::StateReader;
 pub(crate) use memgate_model::tree::Tree;
 pub(crate) use memgate_primitives::budget::Budget;
-pub(crate) use memgate_primitives::plain_text::quoted;
+pub(crate) use memgate_primitives::plain_text::{quoted, quoted_key, quoted_text};
 pub(crate) use memgate_primitives::pointer::Pointer;

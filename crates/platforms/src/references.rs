@@ -14,7 +14,7 @@ use memgate_model::memory_view::{MemoryView, Role, USERS};
 use memgate_model::object::Reference;
 use memgate_primitives::suggest::{did_you_mean, nearest};
 
-use crate::message::fit_names;
+use crate::message::{fit_message, fit_names, truncate, truncate_text};
 use crate::prelude::*;
 
 /// What an edge to a Secret names.
@@ -331,7 +331,10 @@ fn without_key(
     }
     let (kind, name, key) = (found.kind.kind, excerpt(named.name), excerpt(key));
     let message = move |_: &Pointer| {
-        fit_names([&name, &key], |[name, key]| format!("{kind} {} has no key {}", quoted(name), quoted(key)))
+        fit_message(|limit| {
+            let (name, key) = (truncate(&name, limit), truncate_text(&key, limit));
+            format!("{kind} {} has no key {}", quoted(&name), quoted_key(&key))
+        })
     };
     let finding = Finding::warn_within(state.budget(), missing.key, pointer, message);
     let has_data = found.tree().get("data").is_some() || found.tree().get("stringData").is_none();

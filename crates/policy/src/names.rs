@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use memgate_model::finding::Cause;
 use memgate_primitives::glob::Glob;
 use memgate_primitives::name::is_dns_subdomain;
-use memgate_primitives::plain_text::quoted;
+use memgate_primitives::plain_text::{quoted, quoted_key, quoted_text};
 use memgate_schema::metadata_fault::{wrong_key, wrong_label_value};
 
 use super::reader::Reader;
@@ -27,7 +27,7 @@ pub(super) fn names(reader: &Reader<'_>) -> Vec<Glob> {
     let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.*?".contains(&byte);
     reader.each(MAX_ENTRIES, MAX_NAME_CHARS, |pattern| {
         let form = "use a-z, 0-9, \"-\" and \".\", and the patterns * and ?";
-        let fault = || (Cause::Invalid, format!("{} fits no name; {form}", quoted(pattern)));
+        let fault = || (Cause::Invalid, format!("{} fits no name; {form}", quoted_text(pattern)));
         pattern.bytes().all(fits).then(|| Glob::new(pattern)).ok_or_else(fault)
     })
 }
@@ -44,7 +44,7 @@ pub(super) fn namespaces(reader: &Reader<'_>) -> BTreeSet<String> {
 
 /// The fault of an invalid key of a label.
 pub(super) fn wrong_label_key(key: &str) -> Option<String> {
-    wrong_key(key).map(|fault| format!("{} is not the key of a label: {}", quoted(key), fault.words()))
+    wrong_key(key).map(|fault| format!("{} is not the key of a label: {}", quoted_key(key), fault.words()))
 }
 
 /// The key of a label.
@@ -62,7 +62,9 @@ pub(super) fn label_value<'v>(reader: &Reader<'v>) -> Option<&'v str> {
         return None;
     };
     let Some(fault) = wrong_label_value(value) else { return Some(value) };
-    reader
-        .fault(Cause::Invalid, &format!("{} is not the value of a label: {}", quoted(value), fault.words()));
+    reader.fault(
+        Cause::Invalid,
+        &format!("{} is not the value of a label: {}", quoted_key(value), fault.words()),
+    );
     None
 }

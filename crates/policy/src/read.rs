@@ -16,7 +16,7 @@ use memgate_model::policy::{
 };
 use memgate_primitives::budget::Budget;
 use memgate_primitives::name::is_dns_subdomain;
-use memgate_primitives::plain_text::quoted;
+use memgate_primitives::plain_text::{quoted, quoted_text};
 
 use super::defaults;
 use super::names::namespaces;
@@ -179,7 +179,8 @@ fn instant(reader: &Reader<'_>) -> Option<jiff::Timestamp> {
     let text = reader.text(64)?;
     let instant = timestamp(text);
     if instant.is_none() {
-        let message = format!("{} is not a point in time; write it like 2027-01-15T00:00:00Z", quoted(text));
+        let message =
+            format!("{} is not a point in time; write it like 2027-01-15T00:00:00Z", quoted_text(text));
         reader.fault(Cause::Invalid, &message);
     }
     instant

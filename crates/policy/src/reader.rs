@@ -12,7 +12,7 @@ use crate::codes::INVALID;
 use memgate_model::family::Family;
 use memgate_model::finding::{Cause, Code, Finding};
 use memgate_primitives::budget::Budget;
-use memgate_primitives::plain_text::quoted;
+use memgate_primitives::plain_text::{quoted_key, quoted_text};
 use memgate_primitives::pointer::Pointer;
 use memgate_primitives::suggest::{did_you_mean, nearest};
 
@@ -145,7 +145,7 @@ impl<'v> Reader<'v> {
             let names = one_of(&names.collect::<Vec<_>>());
             self.fault(
                 Cause::NotSupported,
-                &format!("unsupported value {}; use {names}{hint}", quoted(text)),
+                &format!("unsupported value {}; use {names}{hint}", quoted_text(text)),
             );
         }
         found
@@ -197,7 +197,7 @@ impl<'v> Reader<'v> {
             if seen.insert(text) {
                 texts.push((text, element));
             } else {
-                element.fault(Cause::Duplicate, &format!("{} stands here twice", quoted(text)));
+                element.fault(Cause::Duplicate, &format!("{} stands here twice", quoted_text(text)));
             }
         }
         texts
@@ -293,7 +293,7 @@ impl<'v> Fields<'v> {
                 None if known.len() <= 8 => format!("; use {}", one_of(known)),
                 near => did_you_mean(near),
             };
-            let message = format!("unknown field {}{hint}", quoted(name));
+            let message = format!("unknown field {}{hint}", quoted_key(name));
             self.reading.note_at_key(self.pointer.key(name), &message);
         }
     }

@@ -27,7 +27,7 @@ use memgate_model::typed_rule::{RuleRoles, TypedRule};
 
 use memgate_model::finding::Cause;
 use memgate_model::page::Page;
-use memgate_primitives::plain_text::quoted;
+use memgate_primitives::plain_text::quoted_key;
 use memgate_primitives::suggest::{did_you_mean, nearest};
 
 use super::reader::{Fields, Reader, one_of};
@@ -164,7 +164,7 @@ fn unknown_field(fields: &Fields<'_>, name: &str) {
                 Some(_) => did_you_mean(near),
                 None => format!("; the rules are {}", typed.join(", ")),
             };
-            format!("unknown field {}{hint}", quoted(name))
+            format!("unknown field {}{hint}", quoted_key(name))
         }
     };
     fields.fault(name, Cause::Invalid, &message);

@@ -3,13 +3,10 @@
 use memgate_model::typed_rule::Judged;
 use memgate_primitives::credential;
 use memgate_primitives::glob::Glob;
-use memgate_primitives::plain_text::cut;
+use memgate_primitives::plain_text::{self, cut};
 
 /// The most characters of a value.
 const MAX_VALUE_CHARS: usize = 64;
-
-/// The most characters of the name of an object.
-const MAX_NAME_CHARS: usize = 253;
 
 /// The most bytes of a list. Lists that users write are shorter.
 const MAX_LIST_BYTES: usize = 1024;
@@ -29,9 +26,7 @@ pub(super) fn name(judged: &Judged<'_>, text: &str) -> String {
 
 /// The name of an object in quotes, in any namespace.
 pub(super) fn plain_name(text: &str) -> String {
-    let text = credential::masked_start(text);
-    let parts: Vec<_> = text.splitn(2, '/').map(|part| cut(part, MAX_NAME_CHARS)).collect();
-    format!("\"{}\"", parts.join("/"))
+    plain_text::quoted(text)
 }
 
 fn quoted(text: &str, max: usize) -> String {

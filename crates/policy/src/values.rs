@@ -5,7 +5,7 @@ use jiff::civil::Date;
 
 use memgate_model::finding::Cause;
 use memgate_primitives::duration::nanoseconds;
-use memgate_primitives::plain_text::quoted;
+use memgate_primitives::plain_text::quoted_text;
 
 use crate::reader::Reader;
 
@@ -32,7 +32,7 @@ pub(crate) fn positive<'v>(reader: &Reader<'v>) -> Option<(&'v str, i128)> {
     let message = match duration(text) {
         Some(value) if value > 0 => return Some((text, value)),
         Some(_) => "must be longer than nothing".to_owned(),
-        None => format!("{} is not a duration; write it like 720h or 30d", quoted(text)),
+        None => format!("{} is not a duration; write it like 720h or 30d", quoted_text(text)),
     };
     reader.fault(Cause::Invalid, &message);
     None

@@ -41,10 +41,16 @@ const AUTH_SCHEMES: [&str; 2] = ["bearer ", "basic "];
 /// The least length of a credential behind such a scheme: in prose, shorter words follow it.
 const MIN_AUTH_CHARS: usize = 8;
 
-/// Keys that are known by their form: how each begins, and the fewest bytes that follow. Sources: the documentation of
-/// OpenAI and Anthropic, GitHub, AWS, Google Cloud, Slack and Azure.
-const KNOWN_KEYS: [(&str, usize); 17] = [
+/// Keys that are known by their form, however short they are or how much like a name: how each begins, and the fewest
+/// bytes that follow. All others are known by their shape ([`is_key_word`]), or stand where only a name may
+/// ([`crate::plain_text::shown_name`]). Sources: the documentation of OpenAI and Anthropic, Stripe, GitHub, GitLab,
+/// Hugging Face, Pinecone, AWS, Google Cloud, Slack and Azure.
+const KNOWN_KEYS: [(&str, usize); 21] = [
     ("sk-", 12),
+    ("sk_live_", 8),
+    ("glpat-", 12),
+    ("hf_", 16),
+    ("pcsk_", 8),
     ("ghp_", 8),
     ("gho_", 8),
     ("ghu_", 8),
@@ -205,6 +211,9 @@ const fn mask(c: char) -> char {
 /// Where credentials stand in a single value: as in any text, and with the blanks that a password in a URL or
 /// in another connection string may hold.
 pub fn value_spans(value: &str) -> Vec<Range<usize>> {
+    if is_base64_key(value) {
+        return Vec::from([Range { start: 0, end: value.len() }]);
+    }
     if !may_hold_a_credential(value) {
         return known_keys(value);
     }
@@ -444,10 +453,10 @@ fn auth_schemes(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Keys that are known by their form, wherever they stand.
+/// Keys that are known by their form or by their shape, wherever they stand.
 fn known_keys(text: &str) -> Vec<Range<usize>> {
     let bytes = text.as_bytes();
-    let mut found = Vec::new();
+    let mut found = key_words(bytes);
     // What is not a key of a form has none of this form within, so it is read once for each form.
     let mut not_before = [0; KNOWN_KEYS.len()];
     let mut at = 0;
@@ -456,8 +465,7 @@ fn known_keys(text: &str) -> Vec<Range<usize>> {
         at += 1;
         // The first two bytes of all forms.
         let starts = match byte {
-            b's' => b"k".as_slice(),
-            b'g' => b"hi",
+            b's' | b'h' | b'p' | b'g' => b"kfchil".as_slice(),
             b'A' => b"KSIc",
             b'x' => b"o",
             b'e' => b"y",
@@ -471,7 +479,7 @@ fn known_keys(text: &str) -> Vec<Range<usize>> {
         let form = forms.find(|((start, _), not_before)| here >= **not_before && rest.starts_with(start));
         let Some(((start, least), not_before)) = form else { continue };
         // Words end like these.
-        if matches!(*start, "sk-" | "eyJ") && !begins_word(bytes, here) {
+        if matches!(*start, "sk-" | "eyJ" | "hf_") && !begins_word(bytes, here) {
             continue;
         }
         let (length, is_key) = key_at(rest, start, *least);
@@ -483,6 +491,74 @@ fn known_keys(text: &str) -> Vec<Range<usize>> {
         }
     }
     found
+}
+
+/// The fewest bytes of a key that is known by its shape.
+const MIN_KEY_WORD_BYTES: usize = 20;
+
+/// Where words stand that are keys by their shape, without the escape of JSON or of a URL with which one may begin.
+fn key_words(bytes: &[u8]) -> Vec<Range<usize>> {
+    let in_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    let (mut found, mut start) = (Vec::new(), 0usize);
+    for word in bytes.split(|byte| !in_word(byte)) {
+        if word.len() >= MIN_KEY_WORD_BYTES && is_key_word(word) {
+            let escape = match start.checked_sub(1).and_then(|before| bytes.get(before)) {
+                Some(b'\\') if word.starts_with(b"u") => 5,
+                Some(b'\\') => 1,
+                Some(b'%') => 2,
+                _ => 0,
+            };
+            found.push(start + escape..start + word.len());
+        }
+        start += word.len() + 1;
+    }
+    found
+}
+
+/// Whether a long word is a key by its shape: it has a character that no name of an object has, and digits among its
+/// letters as neither a word of a language nor one of a program has them.
+fn is_key_word(word: &[u8]) -> bool {
+    /// A stretch of letters and digits that is so long, with so many changes between both, is a key.
+    const STRETCH: (usize, usize) = (16, 3);
+    /// So is a word with letters of both cases.
+    const WORD: (usize, usize) = (24, 5);
+    let has = |is: fn(&u8) -> bool| word.iter().any(is);
+    if !has(u8::is_ascii_uppercase) && !word.contains(&b'_') || !has(u8::is_ascii_digit) {
+        return false;
+    }
+    let is_separator = |byte: &u8| matches!(byte, b'-' | b'_');
+    let (mut all, mut is_stretch) = (0, false);
+    for stretch in word.split(is_separator) {
+        let pairs = stretch.iter().zip(stretch.iter().skip(1));
+        let changes = pairs.filter(|(one, next)| one.is_ascii_digit() != next.is_ascii_digit()).count();
+        is_stretch |= stretch.len() >= STRETCH.0 && changes >= STRETCH.1;
+        all += changes;
+    }
+    let is_mixed = || has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase);
+    is_stretch || word.len() >= WORD.0 && all >= WORD.1 && is_mixed()
+}
+
+/// Whether all of a value is a key in base64, as those of AWS and Azure: of letters of both cases and digits without
+/// words. A path has words between its slashes.
+fn is_base64_key(value: &str) -> bool {
+    const BYTES: Range<usize> = 32..512;
+    let key = value.trim().trim_end_matches('=').as_bytes();
+    let in_key = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    if !BYTES.contains(&key.len()) || !key.iter().all(in_key) {
+        return false;
+    }
+    let class = |byte: &u8| [byte.is_ascii_uppercase(), byte.is_ascii_lowercase(), byte.is_ascii_digit()];
+    let pairs = key.iter().zip(key.iter().skip(1));
+    let is_change = |(one, next): &(&u8, &u8)| {
+        one.is_ascii_alphanumeric() && next.is_ascii_alphanumeric() && class(one) != class(next)
+    };
+    let has_digit = key.iter().any(u8::is_ascii_digit) && key.iter().any(u8::is_ascii_uppercase);
+    has_digit && pairs.filter(is_change).count() >= key.len() / 5
+}
+
+/// Whether a key stands in a text that is known by its form or shape.
+pub fn holds_key(text: &str) -> bool {
+    !known_keys(text).is_empty()
 }
 
 /// Whether no word goes on here. An escape such as `%3D`, `\n` or `~1` is not part of one.
@@ -563,12 +639,30 @@ mod tests {
                 for shown in [masked(&text), masked_value(&text), masked_start(&text)] {
                     let hidden = "*".repeat(key.len());
                     assert!(shown.contains(&hidden) && shown.len() == text.len(), "{text} {shown}");
-                    assert!(shown.starts_with(before), "{text} {shown}");
+                    // A word is masked whole.
+                    assert!(shown.starts_with(before) || before.starts_with("x"), "{text} {shown}");
                 }
             }
         }
         let azure = "DefaultEndpointsProtocol=https;AccountName=a;AccountKey=c2VjcmV0c2VjcmV0==";
         assert!(!masked(azure).contains("c2Vj") && !masked_value(azure).contains("c2Vj"));
+        for key in
+            ["wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "dGhpc0lzQVNlY3JldEtleTEyMzQ1Njc4OTA+Lz0xMjM0NQ=="]
+        {
+            assert_eq!(masked_value(key), "*".repeat(key.len()));
+        }
+        for text in [
+            "opt/Models/Llama3/weights/v2/Checkpoints",
+            "0123456789abcdef0123456789abcdef",
+            "text-embedding-3-large",
+            "Qwen/Qwen2-5-72B-Instruct-1M",
+            "ARK_MEMORY_HEADER_X_TENANT_ID_2",
+            "notes-7d9f8b6c5d-x2x4z-7d9f8b6c5d",
+            "automountServiceAccountToken2",
+            "2026-11-27T07-05-48Z-backup",
+        ] {
+            assert_eq!(masked_value(text), text);
+        }
         for text in [
             "sk-learn", "sk-team-a-production-memory", "task-0123456789abcdef0123",
             "disk-0123456789abcdef0123", "AKIA", "AKIAnotakeyatallnever", "AIza-short", "ghp_", "xoxb-",

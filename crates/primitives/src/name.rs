@@ -22,6 +22,17 @@ pub fn is_dns_label(name: &str) -> bool {
     name.len() <= 63 && !name.contains('.') && is_dns_subdomain(name)
 }
 
+/// Whether a text could be the key of a mapping: the name of a field, of a variable or of a file, or a key of labels with
+/// a DNS-1123 subdomain before its `/`.
+pub fn is_key(key: &str) -> bool {
+    let part =
+        |part: &str| part.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'));
+    match key.split_once('/') {
+        Some((prefix, name)) => is_dns_subdomain(prefix) && part(name),
+        None => part(key),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -35,6 +46,16 @@ mod tests {
         let long = "a".repeat(64);
         for bad in ["", "a.b", "Team", "-a", "a-", "a_b", "a\n", "a'b", long.as_str()] {
             assert!(!is_dns_label(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn knows_keys() {
+        for good in ["", "apiKey", "API_KEY", "tls.crt", "a.b/C_d", "x-y"] {
+            assert!(is_key(good), "{good}");
+        }
+        for bad in ["a b", "redis://:x@y", "wJalr/K7/bPx", "Ab/c", "a/b/c", "a+b", "ab="] {
+            assert!(!is_key(bad), "{bad}");
         }
     }
 

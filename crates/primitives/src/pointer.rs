@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::plain_text::plain;
+use crate::plain_text::{plain, shown_key};
 
 /// A JSON pointer such as `/spec/redis/secretRef/name`; the empty pointer is the whole document.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -100,7 +100,8 @@ impl Pointer {
     pub fn field(&self) -> String {
         let mut field = String::with_capacity(self.0.len());
         for token in self.tokens() {
-            if is_index(&token) || token.contains(['.', '/']) {
+            let token = shown_key(&token);
+            if is_index(&token) || token.contains(['.', '/', ' ']) {
                 field.push('[');
                 field.push_str(&token);
                 field.push(']');
@@ -112,6 +113,18 @@ impl Pointer {
             }
         }
         plain(&field).into_owned()
+    }
+
+    /// The pointer as outputs have it, with [`shown_key`] of each key.
+    pub fn shown(&self) -> Cow<'_, str> {
+        if self.tokens().all(|token| matches!(shown_key(&token), Cow::Borrowed(_))) {
+            return Cow::Borrowed(&self.0);
+        }
+        let mut shown = Self::root();
+        for token in self.tokens() {
+            shown = shown.key(&shown_key(&token));
+        }
+        Cow::Owned(shown.0)
     }
 }
 

@@ -4,7 +4,7 @@ use std::io;
 
 use crate::node::Node;
 use memgate_primitives::credential::masked_start;
-use memgate_primitives::plain_text::quoted;
+use memgate_primitives::plain_text::quoted_text;
 
 /// How much of a value is written: more than is looked at for credentials.
 const MAX_WRITTEN_BYTES: usize = 8 << 10;
@@ -14,7 +14,7 @@ const MAX_WRITTEN_BYTES: usize = 8 << 10;
 pub(super) fn shown(value: &Node<'_>) -> String {
     const MAX_CHARS: usize = 256;
     if let Node::Text(text) = value {
-        return quoted(text);
+        return quoted_text(text);
     }
     let mut start = Start(Vec::new());
     // It fails where the rest is left out.

@@ -15,7 +15,7 @@ use memgate_primitives::budget::Budget;
 use memgate_primitives::credential::is_credential_name;
 use memgate_primitives::members::Members;
 use memgate_primitives::number;
-use memgate_primitives::plain_text::{cut, quoted};
+use memgate_primitives::plain_text::{cut, quoted_key};
 use memgate_primitives::pointer::{Pointer, list_index};
 
 /// A rule, and what its message needs besides the value.
@@ -152,7 +152,7 @@ impl<'d> SchemaViolation<'d> {
         match self.rule {
             _ if holds_credential(&self.pointer) => HIDDEN.to_owned(),
             Rule::Duplicate(Some(names)) => key_shown(self.value, names),
-            Rule::MetadataKey(_) => quoted(&self.pointer.tokens().last().unwrap_or_default()),
+            Rule::MetadataKey(_) => quoted_key(&self.pointer.tokens().last().unwrap_or_default()),
             _ => shown(self.value),
         }
     }

@@ -35,7 +35,7 @@ use memgate_model::object::Reference;
 use memgate_model::reason::Reason;
 use memgate_model::request::{Occasion, Point};
 use memgate_model::snapshot::Snapshot;
-use memgate_primitives::plain_text::cut;
+use memgate_primitives::plain_text::{cut, shown_name};
 use memgate_primitives::review_path::Phase;
 
 /// How often a review is decided at most. An object that was looked up can refer to another one: a Query to its memory, a
@@ -297,8 +297,8 @@ impl ReviewHandler {
                     uid = &*cut(&review.uid, MAX_VALUE_CHARS),
                     user = &*cut(&request.occasion.user().name, MAX_VALUE_CHARS),
                     kind = &*cut(&request.kind, MAX_VALUE_CHARS),
-                    namespace = &*cut(&request.namespace, MAX_VALUE_CHARS),
-                    name = &*cut(&request.name, MAX_VALUE_CHARS),
+                    namespace = &*cut(&shown_name(&request.namespace), MAX_VALUE_CHARS),
+                    name = &*cut(&shown_name(&request.name), MAX_VALUE_CHARS),
                     operation = answer.labels.operation,
                     verdict = answer.labels.verdict,
                     reason = answer.labels.reason,

@@ -110,8 +110,7 @@ impl Baseline {
     fn fixed(&self, entry: &BaselineEntry, gone: usize) -> Notice {
         let Identity { code, object_ref, pointer, .. } = &entry.identity;
         let about = if object_ref.kind.is_empty() { String::new() } else { object_ref.title() + ": " };
-        let at =
-            if pointer.as_str().is_empty() { String::new() } else { format!(" at {}", pointer.as_str()) };
+        let at = if pointer.as_str().is_empty() { String::new() } else { format!(" at {}", pointer.shown()) };
         let message = if gone == entry.count {
             format!("{about}{code}{at} occurs no longer")
         } else {
@@ -139,7 +138,7 @@ pub fn record(checked: &mut Checked, identities: &[Identity]) -> String {
 fn text(entries: &KnownFindings) -> String {
     let entry = |(identity, count): (&Identity, &usize)| {
         let Identity { object_ref, pointer, code, severity, judged } = identity;
-        let ObjectRef { kind, namespace, name, set, .. } = object_ref;
+        let ([kind, namespace, name], set) = (object_ref.shown(), &object_ref.set);
         let entry = without_nulls(json!({
             "fingerprint": identity.fingerprint(),
             "value": judged.value.map(|value| value.to_string()),
@@ -147,8 +146,8 @@ fn text(entries: &KnownFindings) -> String {
             "excess": (judged.excess != 0).then(|| judged.excess.to_string()),
             "code": code,
             "severity": severity.name(),
-            "object": {"group": object_ref.group(), "kind": **kind, "namespace": **namespace, "name": **name},
-            "pointer": pointer.as_str(),
+            "object": {"group": object_ref.group(), "kind": kind, "namespace": namespace, "name": name},
+            "pointer": pointer.shown(),
             "count": count,
             "set": Some(&**set).filter(|set| !set.is_empty()),
         }));

@@ -125,6 +125,7 @@ pub fn run(plan: &CasePlan<'_>, stdin: &mut dyn Read) -> Result<CaseRun, load::E
     let mut coverage = Coverage::default();
     coverage.add_rules(&given.snapshot.policies);
     for source in sources {
+        source.holds_cases();
         if *are_searched && !source.text().contains("expect") {
             continue;
         }

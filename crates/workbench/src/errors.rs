@@ -1,6 +1,5 @@
 //! Errors of inputs with their places in the files, for reports.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::objects::CheckedObject;
@@ -23,8 +22,10 @@ pub fn error_at(place: &DocumentPlace, pointer: &Pointer, message: String) -> Er
 /// A finding as an error.
 pub fn error_of(source: &Arc<Source>, span: Span, finding: &Finding) -> Error {
     let error = SyntaxError::new(source, span, finding.message());
-    let help = finding.help_text().map(Cow::into_owned);
-    Error::Syntax(Box::new(SyntaxError { help, ..error }))
+    Error::Syntax(Box::new(match finding.help_text() {
+        Some(help) => error.help(help),
+        None => error,
+    }))
 }
 
 /// An error about a whole text.
@@ -78,7 +79,7 @@ pub(crate) fn location(source: &Arc<Source>, span: Span) -> FileLocation<'_> {
 fn file_location<'s>(source: &'s Source, text: &'s str, span: Span) -> FileLocation<'s> {
     FileLocation {
         file: source.name(),
-        text,
+        text: if source.is_shown() { text } else { "" },
         start: span.start,
         end: span.end,
         line: span.line,

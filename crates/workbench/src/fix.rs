@@ -148,12 +148,16 @@ pub const MEANT: ChooseFix = |details| details.meant.map(Fix::Text);
 /// Each finding of one object that has a fix of this choice.
 fn fixes_by_finding(decided: &Decided, choose: ChooseFix) -> impl Iterator<Item = (&Finding, TextFix<'_>)> {
     let object = &decided.object;
+    // A fix says what the text is.
+    let is_shown = object.place.source().is_shown();
     let all = decided.located_findings();
-    all.filter(|(finding, _)| finding.severity != Severity::Note).filter_map(move |(finding, pointer)| {
-        let fix = choose(finding.details().into_owned())?;
-        let pointer = if fix == Fix::RemoveRepeated { element(&pointer) } else { pointer };
-        Some((finding, TextFix { place: &object.place, pointer, fix }))
-    })
+    all.filter(move |(finding, _)| is_shown && finding.severity != Severity::Note).filter_map(
+        move |(finding, pointer)| {
+            let fix = choose(finding.details().into_owned())?;
+            let pointer = if fix == Fix::RemoveRepeated { element(&pointer) } else { pointer };
+            Some((finding, TextFix { place: &object.place, pointer, fix }))
+        },
+    )
 }
 
 /// The element of a list that a pointer leads to, or into.

@@ -13,7 +13,7 @@ use memgate_manifest::comments::{ADDRESS, Comment, comments};
 use memgate_manifest::source::{Source, Span};
 use memgate_model::finding::{Code, Finding, Severity};
 use memgate_platforms::common;
-use memgate_primitives::plain_text::quoted;
+use memgate_primitives::plain_text::quoted_key;
 use memgate_primitives::pointer::Pointer;
 use memgate_primitives::suggest::{did_you_mean, nearest};
 
@@ -204,7 +204,7 @@ fn find(name: &str, suggests: bool) -> Result<&'static Code, Box<Finding>> {
         return Err(Box::new(warn("a code is missing here".to_owned()).help(format!("write {FORM}"))));
     }
     let meant = if suggests { nearest_code(name) } else { None };
-    Err(Box::new(warn(format!("there is no code {}{}", quoted(name), did_you_mean(meant)))))
+    Err(Box::new(warn(format!("there is no code {}{}", quoted_key(name), did_you_mean(meant)))))
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ use memgate_core::decide::{form, later};
 use memgate_core::state;
 use memgate_manifest::error::Error;
 use memgate_manifest::later::is_filled_in_later;
+use memgate_manifest::shown::without_quotes_of;
 use memgate_manifest::source::{Source, Span};
 use memgate_model::family::{DepartedLine, Family};
 use memgate_model::finding::{Cause, Code, Finding, Severity};
@@ -123,6 +124,25 @@ impl Decided {
         self.admitted.decision.findings.iter().chain(&self.of_form)
     }
 
+    /// Leaves out of messages what they quote of a file that is not in the repository.
+    fn hide_outside(&mut self) {
+        let source = self.object.place.source();
+        if !source.is_outside() {
+            return;
+        }
+        let hide = |finding: &mut Finding| {
+            let hidden = without_quotes_of(&finding.message(), source.text());
+            let help = finding.help_text().map(|help| without_quotes_of(&help, source.text()));
+            let without = finding.clone().with_message(hidden);
+            *finding = match help {
+                Some(help) => without.help(help),
+                None => without,
+            };
+        };
+        self.of_form.iter_mut().for_each(hide);
+        Arc::make_mut(&mut self.admitted).decision.findings.iter_mut().for_each(hide);
+    }
+
     /// The findings with their places in the document.
     pub(crate) fn located_findings(&self) -> impl Iterator<Item = (&Finding, Pointer)> {
         let of_object = self.admitted.decision.findings.iter();
@@ -148,6 +168,7 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
         let is_pod = undecided.request().is_pod();
         match decide(undecided, &states, occasion) {
             Ok(mut decided) => {
+                decided.hide_outside();
                 used.policies.extend(decided.admitted.decision.policies.iter().cloned());
                 used.exemptions.extend(decided.admitted.decision.exemptions.iter().cloned());
                 if !decided.is_judged {

@@ -46,6 +46,7 @@ pub mod load;
 pub mod sets;
 
 pub mod judge;
+pub(crate) mod paths;
 pub mod place;
 
 pub mod baseline;

@@ -15,6 +15,7 @@ use memgate_manifest::error::Error as InputError;
 use memgate_model::family::Family;
 use memgate_model::memory_view::{MemoryView, ReferenceView, Role, Why};
 use memgate_model::request::Occasion;
+use memgate_primitives::plain_text::shown_name;
 
 /// Reads the inputs of a plan, and makes the map of each set. The errors of objects that have no view are among those of
 /// the inputs.
@@ -154,8 +155,8 @@ fn is_other(from: &str, to: &str) -> bool {
 }
 
 fn named(namespace: &str, kind: &str, name: &str) -> MappedObject {
-    let name = if name.is_empty() { "(no name)".to_owned() } else { shown_text(name) };
-    MappedObject { namespace: shown_text(namespace), kind: shown_text(kind), name }
+    let name = if name.is_empty() { "(no name)".to_owned() } else { shown_name(name).into_owned() };
+    MappedObject { namespace: shown_name(namespace).into_owned(), kind: shown_text(kind), name }
 }
 
 /// What the map shows of a memory resource.
@@ -211,9 +212,9 @@ fn retention(view: &MemoryView) -> Fact {
 fn secrets(view: &MemoryView) -> BTreeSet<String> {
     let path = |namespace: &str, name: &str| {
         if is_other(&view.namespace, namespace) {
-            format!("{}/{}", shown_text(namespace), shown_text(name))
+            format!("{}/{}", shown_name(namespace), shown_name(name))
         } else {
-            shown_text(name)
+            shown_name(name).into_owned()
         }
     };
     view.secrets.iter().map(|it| path(&it.namespace, &it.name)).collect()

@@ -5,7 +5,7 @@ use memgate_model::finding::{Finding, Severity};
 use memgate_model::kind::POLICY_KINDS;
 use memgate_model::workload;
 use memgate_platforms::common::KIND_MISSPELT;
-use memgate_primitives::plain_text::quoted;
+use memgate_primitives::plain_text::quoted_key;
 use memgate_primitives::pointer::Pointer;
 use memgate_primitives::suggest::nearest;
 use std::collections::BTreeSet;
@@ -84,7 +84,7 @@ pub(crate) fn misspelt(api_version: &str, kind: &str, has_items: bool) -> Option
     // SwarmEvent is not SwarmAgent, in a misspelt group neither.
     let is_other = other_kinds().any(|(_, other)| other == kind);
     if let Some(meant) = nearest(kind, kinds).filter(|_| !is_other) {
-        let (kind, api_version) = (quoted(kind), quoted(api_version));
+        let (kind, api_version) = (quoted_key(kind), quoted_key(api_version));
         let message = format!("{api_version} is not known to have a kind {kind}; did you mean \"{meant}\"?");
         return warn("/kind", message);
     }
@@ -92,10 +92,10 @@ pub(crate) fn misspelt(api_version: &str, kind: &str, has_items: bool) -> Option
     let is_of_platform = meant.iter().all(|known| !BUILTIN_GROUPS.contains(&known.group));
     let is_near = !BUILTIN_GROUPS.contains(&group) || meant.iter().any(|known| known.group == api_version);
     let severity = if is_of_platform && (is_own(kind) || is_near) { Severity::Deny } else { Severity::Warn };
-    let names: Vec<String> = meant.into_iter().map(|known| quoted(&known.api_version())).collect();
+    let names: Vec<String> = meant.into_iter().map(|known| quoted_key(&known.api_version())).collect();
     let (last, others) = names.split_last()?;
     let others = if others.is_empty() { String::new() } else { format!("{} or ", others.join(", ")) };
-    let (kind, api_version) = (quoted(kind), quoted(api_version));
+    let (kind, api_version) = (quoted_key(kind), quoted_key(api_version));
     let message = format!("{api_version} is not known to have a kind {kind}; did you mean {others}{last}?");
     warn("/apiVersion", message).map(|finding| Finding { severity, ..finding })
 }

@@ -12,6 +12,7 @@ use memgate_model::policy::{Exemption, Target};
 use memgate_model::request::Occasion;
 use memgate_primitives::glob::Glob;
 use memgate_primitives::number::more;
+use memgate_primitives::plain_text::shown_name;
 
 /// How long before its end an exemption counts as one that ends soon.
 const SOON: SignedDuration = SignedDuration::from_hours(30 * 24);
@@ -60,8 +61,8 @@ fn shown(exemption: &Exemption, now: Timestamp) -> ShownExemption {
     words.extend(ticket.iter().map(|ticket| format!("ticket {ticket}")));
     words.extend(approved_by.iter().map(|name| format!("approved by {name}")));
     ShownExemption {
-        name: shown_text(&exemption.key()),
-        policy: shown_text(policy),
+        name: shown_name(&exemption.key()).into_owned(),
+        policy: shown_name(policy).into_owned(),
         rules: list(rules.iter().map(String::as_str)),
         target: of_target(target),
         from: from.to_string(),

@@ -61,9 +61,11 @@ use crate::report::changes::Change;
 use crate::report::fingerprint::Fingerprint;
 use crate::report::html_data::Page;
 use crate::report::table::Table;
+use memgate_manifest::later::is_filled_in_later;
 use memgate_model::decision::NotShown;
 use memgate_model::finding::{Code, Finding, Severity};
 use memgate_model::policy_rule::{AtAdmission, PolicyStatus};
+use memgate_primitives::plain_text::{shown_key, shown_name};
 use memgate_primitives::pointer::Pointer;
 
 /// The results of one run.
@@ -205,7 +207,7 @@ pub struct ObjectRef {
 pub struct FileLocation<'a> {
     /// The file as the user named it; `<stdin>` for standard input.
     pub file: &'a str,
-    /// The whole text of the file, each credential in it masked.
+    /// The whole text of the file, each credential in it masked; empty for a file that is not shown.
     pub text: &'a str,
     /// The byte at which the stretch starts.
     pub start: usize,
@@ -469,14 +471,22 @@ impl ObjectRef {
         self.api_version.split_once('/').map_or("", |(group, _)| group)
     }
 
+    /// The kind, the namespace and the name as outputs have them: of what cannot be one, the start and the length. The start
+    /// of a name and one that a later step fills in are shown.
+    pub fn shown(&self) -> [Cow<'_, str>; 3] {
+        fn shown(name: &str) -> Cow<'_, str> {
+            let start = name.trim_end_matches(['-', '.']);
+            let could_be = matches!(shown_name(start), Cow::Borrowed(_)) || is_filled_in_later(name);
+            if could_be { name.into() } else { shown_name(name) }
+        }
+        [shown_key(&self.kind), shown(&self.namespace), shown(&self.name)]
+    }
+
     /// Kind, namespace and name: `ArkMemory team-a/notes-short`.
     pub fn title(&self) -> String {
-        let name = if self.name.is_empty() { "(no name)" } else { &self.name };
-        if self.namespace.is_empty() {
-            format!("{} {name}", self.kind)
-        } else {
-            format!("{} {}/{name}", self.kind, self.namespace)
-        }
+        let [kind, namespace, name] = self.shown();
+        let name = if name.is_empty() { "(no name)".into() } else { name };
+        if namespace.is_empty() { format!("{kind} {name}") } else { format!("{kind} {namespace}/{name}") }
     }
 }
 

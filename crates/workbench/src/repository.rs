@@ -3,8 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+pub use crate::paths::{normal, root_of, without_dots};
 
 use crate::kustomization::{self, Kustomization, is_kustomization};
 use crate::texts::source;
@@ -223,11 +225,6 @@ pub fn is_glob(path: &str) -> bool {
     path.contains(['*', '?', '[', '{'])
 }
 
-/// The repository around a directory: the nearest one at or above it that has `.git`.
-pub fn root_of(directory: &Path) -> Option<&Path> {
-    directory.ancestors().find(|ancestor| ancestor.join(".git").exists())
-}
-
 /// The file with the choices for these paths: the one that all of them have, else that of the working directory.
 pub fn project_file_for(paths: &[String]) -> Option<PathBuf> {
     let here = normal(Path::new("."));
@@ -268,26 +265,6 @@ fn start_of_search(path: &str) -> PathBuf {
 fn directory_of(file: &Path) -> PathBuf {
     let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
     parent.unwrap_or_else(|| Path::new(".")).to_owned()
-}
-
-/// An absolute path without `.` and `..`: two names of one file become one. Links are not followed.
-pub fn normal(path: &Path) -> PathBuf {
-    without_dots(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()))
-}
-
-/// The path without `.`, and without `..` behind a directory: `overlays/prod/../../base/a.yaml` is `base/a.yaml`.
-pub fn without_dots(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match (part, plain.components().next_back()) {
-            (Component::ParentDir, Some(Component::Normal(_))) => {
-                plain.pop();
-            }
-            (Component::CurDir, _) | (Component::ParentDir, Some(Component::RootDir)) => {}
-            _ => plain.push(part),
-        }
-    }
-    plain
 }
 
 #[cfg(test)]

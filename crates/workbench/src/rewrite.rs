@@ -6,7 +6,7 @@ use std::io;
 use std::iter::successors;
 use std::sync::Arc;
 
-use crate::judge::Checked;
+use crate::judge::{Checked, Decided};
 use crate::notices::Notice;
 use crate::objects::CheckedObject;
 use crate::report::diff::{self, FileDiff};
@@ -37,7 +37,7 @@ pub struct RewrittenFile<'c> {
     changes: Changes<'c>,
 }
 
-/// Every source, in order.
+/// Every source that may be shown, in order.
 ///
 /// # Errors
 /// When an edit does not fit its document, which is a bug in memgate.
@@ -52,7 +52,7 @@ pub fn rewrite_all(checked: &Checked) -> Result<Vec<RewrittenFile<'_>>, Error> {
         let patches: Vec<_> = changes.iter().map(|change| (&*change.0.place, patch(change))).collect();
         Ok(RewrittenFile { source, new: rewrite(source, &patches)?, changes })
     };
-    checked.inputs.sources.iter().map(rewritten).collect()
+    checked.inputs.sources.iter().filter(|source| source.is_shown()).map(rewritten).collect()
 }
 
 /// Why nothing is written: an object occurs twice. Of two environments with the same names, one would get the memory of the
@@ -88,9 +88,11 @@ fn holds_mask(value: &Value) -> bool {
     }
 }
 
-/// The allowed objects with edits.
+/// The allowed objects with edits, of files that may be shown.
 fn changed(checked: &Checked) -> impl Iterator<Item = (&CheckedObject, &[Edit])> {
+    let is_shown = |it: &&Decided| it.object.place.source().is_shown();
     let changed = checked.decided.iter().filter(|it| it.allowed() && !it.admitted.edits.is_empty());
+    let changed = changed.filter(is_shown);
     changed.map(|decided| (&*decided.object, decided.admitted.edits.as_slice()))
 }
 

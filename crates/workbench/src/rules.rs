@@ -15,7 +15,7 @@ use crate::repository::normal;
 use memgate_core::decide::codes;
 use memgate_model::finding::{Finding, Severity, presentable};
 use memgate_model::policy_rule::PolicyStatus;
-use memgate_primitives::plain_text::quoted;
+use memgate_primitives::plain_text::quoted_text;
 use memgate_primitives::suggest::{did_you_mean, nearest};
 
 /// The reason in the message of a finding.
@@ -78,13 +78,13 @@ fn set(globs: impl Iterator<Item = Result<Glob, globset::Error>>) -> Result<Glob
 pub fn fault_of_code(code: &str) -> Option<String> {
     let glob = match set(std::iter::once(Glob::new(code))) {
         Ok(glob) => glob,
-        Err(error) => return Some(format!("{}: {}", quoted(code), fault(&error))),
+        Err(error) => return Some(format!("{}: {}", quoted_text(code), fault(&error))),
     };
     let is_policy_rule = code.strip_prefix("policy/").is_some_and(|rest| rest.contains('/'));
     if is_policy_rule || codes::all(&memgate_platforms::ALL).any(|known| glob.is_match(known.name)) {
         return None;
     }
-    Some(format!("no code fits {}{}", quoted(code), did_you_mean(nearest_code(code))))
+    Some(format!("no code fits {}{}", quoted_text(code), did_you_mean(nearest_code(code))))
 }
 
 /// The code that is likely meant by a wrong one. Users often leave out the family.
@@ -97,7 +97,7 @@ pub fn nearest_code(code: &str) -> Option<&'static str> {
 /// Why a glob of files is malformed.
 pub fn fault_of_path(path: &str) -> Option<String> {
     let error = set(path_globs(path).into_iter()).err()?;
-    Some(format!("{}: {}", quoted(path), fault(&error)))
+    Some(format!("{}: {}", quoted_text(path), fault(&error)))
 }
 
 impl Rules {

@@ -1,7 +1,9 @@
 //! Reads bytes as sources, up to a limit, and refuses bytes that are not text.
 
 use std::io::{self, Read};
+use std::path::Path;
 
+use crate::paths::leads_out;
 use memgate_manifest::error::Error;
 use memgate_manifest::source::Source;
 
@@ -27,6 +29,7 @@ pub fn source(name: &str, reader: io::Result<impl Read>, max_bytes: usize) -> Re
         return Err(Error::of_input(name, format!("larger than {}; is this a manifest?", size(max_bytes))));
     }
     match String::from_utf8(bytes) {
+        Ok(text) if leads_out(Path::new(name)) => Ok(Source::new(name, text).outside()),
         Ok(text) => Ok(Source::new(name, text)),
         Err(error) => Err(encoding_error(path(), error.as_bytes(), error.utf8_error().valid_up_to())),
     }

@@ -18,7 +18,7 @@ use memgate_model::memory_view::MemoryView;
 use memgate_model::request::Occasion;
 use memgate_model::snapshot::Snapshot;
 use memgate_primitives::credential::{hide, is_credential_name, masked, masked_start, masked_value};
-use memgate_primitives::plain_text::{cut, plain};
+use memgate_primitives::plain_text::{cut, plain, shown_key, shown_name};
 
 /// An object with its views: one by each family that knows it.
 #[derive(Debug)]
@@ -117,7 +117,7 @@ fn shown(view: &MemoryView) -> Value {
 /// The most characters of a text in a map or a page: more than the longest name that Kubernetes accepts.
 const MAX_SHOWN_CHARS: usize = 256;
 
-/// A name or another short text of an input: on one line, with credentials masked, and cut.
+/// A short text of an input: on one line, with credentials masked, and cut.
 pub(crate) fn shown_text(text: &str) -> String {
     cut(&masked_start(text), MAX_SHOWN_CHARS).into_owned()
 }
@@ -128,10 +128,17 @@ fn mask(key: &str, value: &mut Value) {
         Value::String(text) if is_credential_name(key) => {
             *text = hide(text, std::iter::once(0..text.len()).collect());
         }
+        Value::String(text) if matches!(key, "name" | "namespace") => *text = shown_name(text).into_owned(),
+        Value::String(text) if key == "key" => *text = shown_key(text).into_owned(),
         // Of a text with several lines each would begin a line of the output.
         Value::String(text) => *text = plain(&masked_value(text)).into_owned(),
         Value::Array(list) => list.iter_mut().for_each(|element| mask(key, element)),
-        Value::Object(map) => map.iter_mut().for_each(|(key, value)| mask(key, value)),
+        Value::Object(map) => {
+            for (key, mut value) in std::mem::take(map) {
+                mask(&key, &mut value);
+                map.insert(shown_key(&key).into_owned(), value);
+            }
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }

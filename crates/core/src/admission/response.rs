@@ -13,7 +13,7 @@ use memgate_model::reason::Reason;
 use memgate_primitives::credential::masked_keys;
 use memgate_primitives::members::Members;
 use memgate_primitives::number::more;
-use memgate_primitives::plain_text::{cut, plain};
+use memgate_primitives::plain_text::{cut, plain, shown_name};
 use serde::Serialize;
 
 use super::Review;
@@ -168,7 +168,7 @@ impl<'a> ReviewResponse<'a> {
         let request = &self.review.request;
         let name = |name| cut(name, MAX_NAME_CHARS);
         StatusDetails {
-            name: name(&request.name),
+            name: shown_name(&request.name),
             group: name(&request.group),
             kind: name(&request.kind),
             causes,

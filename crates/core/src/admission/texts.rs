@@ -3,7 +3,7 @@
 use memgate_model::finding::{Cause, Finding};
 use memgate_primitives::members::Members;
 use memgate_primitives::number::more;
-use memgate_primitives::plain_text::{cut, plain};
+use memgate_primitives::plain_text::{cut, plain, quoted};
 
 /// How many characters a warning may have before its code, by the recommendation of the API.
 /// Source: Kubernetes documentation, Dynamic Admission Control, Response.
@@ -117,7 +117,7 @@ pub(super) fn waiting(message: &str, findings: &[&Finding]) -> String {
 pub(super) fn status_message(of_what: [&str; 3], complaints: &[Complaint<'_>], not_shown: usize) -> String {
     let [kind, group, name] = of_what;
     let dot = if group.is_empty() { "" } else { "." };
-    let name = if name.is_empty() { String::new() } else { format!(" \"{name}\"") };
+    let name = if name.is_empty() { String::new() } else { format!(" {}", quoted(name)) };
     let mut left = MAX_MESSAGE_BYTES;
     let mut fits = |text: &str| takes(&mut left, json_bytes(text) + ", ".len());
     let texts: Vec<_> = complaints.iter().map(Complaint::whole).take_while(|text| fits(text)).collect();

@@ -30,7 +30,7 @@ use memgate_platforms::common;
 use memgate_platforms::inject::marker::{self, Part};
 use memgate_platforms::inject::{INJECT_LABEL, controller_of, label_pointer, not_looked_up};
 use memgate_primitives::budget::{Budget, Limit, MAX_PATCH_BYTES, OverLimit, Stop};
-use memgate_primitives::plain_text::quoted;
+use memgate_primitives::plain_text::{quoted, quoted_text};
 use memgate_primitives::pointer::Pointer;
 use serde_json::Value as Json;
 
@@ -420,7 +420,7 @@ fn label_unknown(family: &'static Family, value: &str) -> Option<Finding> {
     let code = family.pods.inject_label_unknown?;
     let message = format!(
         "label memgate.dev/inject: unsupported value {}; use \"disabled\" or \"required\"",
-        quoted(value)
+        quoted_text(value)
     );
     Some(Finding::warn(code, label_pointer(INJECT_LABEL), message))
 }
@@ -435,7 +435,7 @@ fn namespace_label_unknown(
     let message = format!(
         "namespace {}: label memgate.dev/inject: unsupported value {}; use \"disabled\"",
         quoted(namespace),
-        quoted(value)
+        quoted_text(value)
     );
     let at = label_pointer(INJECT_LABEL);
     let finding = Finding::warn(code, Pointer::new("/metadata/namespace"), message);

@@ -14,7 +14,7 @@ use memgate_platforms::common::VERSION_UNKNOWN;
 use memgate_primitives::budget::Budget;
 use memgate_primitives::fix::{Fix, unquoted};
 use memgate_primitives::members::Members;
-use memgate_primitives::plain_text::quoted;
+use memgate_primitives::plain_text::quoted_key;
 use memgate_primitives::pointer::Pointer;
 use memgate_primitives::suggest::{self, did_you_mean, nearest, only_nearest};
 use memgate_schema::crd::{Crd, CrdVersion};
@@ -231,8 +231,8 @@ pub fn unserved_version(group: &str, version: &str, served: &str) -> Option<Find
         return None;
     }
     let name = |version: &str| match group {
-        "" => quoted(version),
-        group => quoted(&format!("{group}/{version}")),
+        "" => quoted_key(version),
+        group => quoted_key(&format!("{group}/{version}")),
     };
     let message = format!("apiVersion {} is not served; use {}", name(version), name(served));
     Some(Finding::warn(&VERSION_UNKNOWN, Pointer::new("/apiVersion"), message))

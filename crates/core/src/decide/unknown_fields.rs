@@ -8,7 +8,7 @@ use memgate_platforms::message::{fit_names, fits};
 use memgate_platforms::spellings::{Meant, Spelling, declared, spelling};
 use memgate_primitives::fix::Fix;
 use memgate_primitives::members::Members;
-use memgate_primitives::plain_text::quoted;
+use memgate_primitives::plain_text::{quoted, quoted_key, quoted_text};
 use memgate_primitives::pointer::{Pointer, list_index};
 use memgate_primitives::suggest::{did_you_mean, nearest, only_nearest};
 use memgate_schema::crd::SchemaNode;
@@ -105,7 +105,7 @@ fn ending(spelling: &Spelling, path: &str) -> String {
 
 /// The message about an unknown field, given how the message ends, and what it says besides if there is room.
 pub(super) fn message(field: &Pointer, ending: &str, besides: &str) -> String {
-    let shown = quoted(&field.field());
+    let shown = quoted_text(&field.field());
     let shown = shown.trim_matches('"');
     let message = |more: &str| format!("{shown}: unknown field, it will be dropped{ending}{more}");
     if let Some(message) = [besides, ""].into_iter().map(message).find(|message| fits(message)) {
@@ -116,7 +116,7 @@ pub(super) fn message(field: &Pointer, ending: &str, besides: &str) -> String {
 
 /// The fields of an object that has few.
 fn few<'f>(fields: impl Iterator<Item = &'f str>) -> String {
-    let fields: Vec<String> = fields.take(FEW_FIELDS + 1).map(quoted).collect();
+    let fields: Vec<String> = fields.take(FEW_FIELDS + 1).map(quoted_key).collect();
     if fields.is_empty() || fields.len() > FEW_FIELDS {
         return String::new();
     }

@@ -135,7 +135,7 @@ fn add_unmet(injection: &mut Injection, reason: Reason, code: &'static Code, mes
 fn timeout(pod: &Pod<'_>, injection: &mut Injection) -> Option<u16> {
     let seconds = find::seconds(pod.annotation(TIMEOUT_ANNOTATION)?);
     if seconds.is_none() {
-        let given = quoted(pod.annotation(TIMEOUT_ANNOTATION)?);
+        let given = quoted_text(pod.annotation(TIMEOUT_ANNOTATION)?);
         let message = format!("{TIMEOUT_ANNOTATION} must be a number of seconds from 1 to 3600, not {given}");
         let finding = Finding::warn(&POD_TIMEOUT_INVALID, annotation_pointer(TIMEOUT_ANNOTATION), message);
         injection.warnings.push(finding);

@@ -59,7 +59,7 @@ fn config(object: &Tree) -> Vec<Finding> {
         findings.extend(match query::nanoseconds(ttl) {
             Err(instead) => Some(query::not_a_duration(&CONFIG_QUERY_TTL, POINTER, (ttl, instead), "720h")),
             Ok(..=0) => {
-                let message = format!("spec.queryTTL must be a positive duration, not {}", quoted(ttl));
+                let message = format!("spec.queryTTL must be a positive duration, not {}", quoted_text(ttl));
                 Some(Finding::deny(&CONFIG_QUERY_TTL, Pointer::new(POINTER), message))
             }
             Ok(nanoseconds) => query::too_short((ttl, nanoseconds), &CONFIG_QUERY_TTL_SHORT, POINTER),
@@ -113,7 +113,7 @@ fn renamed_default(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option
     let (added, field) = if suffix.is_empty() { (prefix, "namePrefix") } else { (suffix, "nameSuffix") };
     let message = format!(
         "metadata.name: Queries without spec.memory use the Memory \"default\", which {field} {} renamed",
-        quoted(added)
+        quoted_text(added)
     );
     let finding = Finding::warn(&MEMORY_DEFAULT_RENAMED, Pointer::new("/metadata/name"), message);
     let help = format!("keep the Memory in a kustomization without {field}, or name it in the Queries");

@@ -71,7 +71,7 @@ fn wrong_type(dialect: &'static Dialect, memory: &Tree) -> Option<Defect> {
         Tree::Boolean(value) => value.to_string(),
         Tree::Integer(number) => number.to_string(),
         Tree::Fraction(number) => number.to_string(),
-        other => other.text().map(quoted).unwrap_or_default(),
+        other => other.text().map(quoted_text).unwrap_or_default(),
     };
     let message = type_message(&misfit.pointer, misfit.expected, misfit.got, &shown);
     Some(Defect { message, pointer: misfit.pointer })

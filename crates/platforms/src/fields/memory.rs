@@ -11,6 +11,7 @@ use memgate_model::edit::{Edit, EnvSource, KeyRef, Origin, Value};
 use memgate_model::finding::Code;
 use memgate_model::memory_view::{MemoryView, SecretView, ViewValue};
 use memgate_primitives::name::is_dns_subdomain;
+use memgate_primitives::plain_text::quoted_single;
 
 /// An object, read through its rows. A value of the wrong type reads as absent.
 #[derive(Debug, Clone, Copy)]
@@ -113,7 +114,7 @@ impl<'t> Memory<'t> {
         if is_blank {
             return Some(self.missing(field, code, text));
         }
-        let message = || format!("{}: {} is not a valid Secret name", field.name(), quoted(text));
+        let message = || format!("{}: {} is not a valid Secret name", field.name(), quoted_single(text));
         let invalid = || Finding::deny(self.fields.secret_name_invalid, field.pointer(), message());
         (field.is_secret() && !is_dns_subdomain(text)).then(|| invalid().fingerprint_value(text))
     }

@@ -123,9 +123,11 @@ impl Setting {
             Self::Limit | Self::MaxChars => parse_bound(text, self.max()).map(SettingValue::Bound),
         };
         value.ok_or_else(|| match self {
-            Self::Enabled | Self::Tools => format!("must be \"true\" or \"false\", got {}", quoted(text)),
+            Self::Enabled | Self::Tools => {
+                format!("must be \"true\" or \"false\", got {}", quoted_text(text))
+            }
             Self::Limit | Self::MaxChars => {
-                format!("must be an integer from 1 to {}, got {}", self.max(), quoted(text))
+                format!("must be an integer from 1 to {}, got {}", self.max(), quoted_text(text))
             }
         })
     }
@@ -183,7 +185,7 @@ impl Setting {
             }
             LiteralProblem::NoRoom => NO_ROOM_MESSAGE.to_owned(),
         };
-        format!("{} {} {text}", self.variable(), quoted(literal))
+        format!("{} {} {text}", self.variable(), quoted_text(literal))
     }
 
     /// The maximum in the worker; unused for a switch.

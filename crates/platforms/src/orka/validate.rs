@@ -52,7 +52,7 @@ fn namespace(subject: &Subject<'_>, state: &StateReader<'_>) -> Vec<Finding> {
 
 /// A message that names its field.
 fn with_field(pointer: &Pointer, message: &str) -> String {
-    let field = quoted(&pointer.field());
+    let field = quoted_text(&pointer.field());
     let field = field.trim_matches('"');
     if message.contains(field) { message.to_owned() } else { format!("{field}: {message}") }
 }

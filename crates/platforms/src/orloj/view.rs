@@ -14,6 +14,7 @@ use memgate_model::object::{Lookup, Object};
 use memgate_model::pod::Pod;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
+use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 
 use super::FAMILY;
@@ -297,7 +298,7 @@ fn add_embedding(
         view.set("embedding.model", endpoint.default_model);
         view.set("embedding.provider", Some(endpoint.provider));
     } else {
-        let title = format!("{} \"{}\"", MODEL_ENDPOINT.kind, qualified(namespace, name));
+        let title = format!("{} {}", MODEL_ENDPOINT.kind, quoted(&qualified(namespace, name)));
         let why = Why::Object(title.clone());
         view.set_unknown("embedding", why.clone());
         view.embedding_endpoint = Some(EndpointView::unknown(EndpointSource::Derived, why).of(&title));

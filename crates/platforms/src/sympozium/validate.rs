@@ -141,7 +141,7 @@ fn pack_tools(pack: &Tree, name: &str, report: Report<'_>) -> Vec<Finding> {
         let tool = tool.text_at(&["name"]).filter(|tool| BUILT_IN_TOOLS.contains(tool))?;
         let (shown_pack, shown_tool) = (Arc::clone(&name), excerpt(tool));
         let message = move |_: &Pointer| {
-            let (pack, tool) = (quoted(&shown_pack), quoted(&shown_tool));
+            let (pack, tool) = (quoted(&shown_pack), quoted_key(&shown_tool));
             format!("SkillPack {pack} sidecar tool {tool}: name collides with a built-in Sympozium tool")
         };
         let at = || list.index(index).key("name");

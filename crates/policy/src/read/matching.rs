@@ -8,7 +8,7 @@ use memgate_model::label_selector::{LabelSelector, Requirement, SelectorOperator
 use memgate_model::policy::Match;
 use memgate_model::request::Operation;
 use memgate_model::workload;
-use memgate_primitives::plain_text::quoted;
+use memgate_primitives::plain_text::quoted_key;
 use memgate_primitives::suggest::{did_you_mean, nearest};
 
 use crate::names::{MAX_ENTRIES, MAX_NAME_CHARS, label_key, label_value, names, wrong_label_key};
@@ -48,7 +48,7 @@ pub(super) fn families(reader: &Reader<'_>) -> Vec<&'static Family> {
             let names: Vec<&str> = known.iter().map(|family| family.name).collect();
             let hint = did_you_mean(nearest(name, names.iter().copied()));
             let names = names.join(", ");
-            let message = format!("there is no family {}; use one of {names}{hint}", quoted(name));
+            let message = format!("there is no family {}; use one of {names}{hint}", quoted_key(name));
             (Cause::NotSupported, message)
         })
     })
@@ -78,7 +78,7 @@ pub(super) fn kinds(reader: &Reader<'_>, families: Option<&[&'static Family]>) -
         } else {
             did_you_mean(nearest(name, known.iter().copied()))
         };
-        let message = format!("there is no kind {} {of_families}that policies judge{hint}", quoted(name));
+        let message = format!("there is no kind {} {of_families}that policies judge{hint}", quoted_key(name));
         Err((Cause::NotSupported, message))
     })
 }

@@ -2,7 +2,7 @@
 
 use memgate_model::finding::Cause;
 use memgate_model::typed_rule::TypedRule;
-use memgate_primitives::plain_text::quoted;
+use memgate_primitives::plain_text::quoted_text;
 use memgate_primitives::quantity::billionths;
 
 use super::check::{Bound, Check, Condition, Shows, Zero};
@@ -124,7 +124,10 @@ pub(super) fn quantity(reader: &Reader<'_>) -> Option<Quantity> {
     match billionths(&text) {
         Some(billionths) if billionths >= 0 => Some(Quantity { text, billionths }),
         _ => {
-            reader.fault(Cause::Invalid, &format!("{} is not a quantity; write it like 10Gi", quoted(&text)));
+            reader.fault(
+                Cause::Invalid,
+                &format!("{} is not a quantity; write it like 10Gi", quoted_text(&text)),
+            );
             None
         }
     }

@@ -7,7 +7,7 @@ use memgate_model::memory_view::{Holds, ViewPath};
 use memgate_model::typed_rule::TypedRule;
 use memgate_primitives::credential::is_credential_name;
 use memgate_primitives::glob::Glob;
-use memgate_primitives::plain_text::quoted;
+use memgate_primitives::plain_text::{quoted_key, quoted_text};
 use memgate_primitives::suggest::{did_you_mean, nearest};
 
 use super::bounds::quantity;
@@ -56,7 +56,7 @@ pub(super) fn no_path(path: &str, known: &[&str]) -> (Cause, String) {
         None => format!("; the paths are {}", known.join(", ")),
         near => did_you_mean(near),
     };
-    (Cause::NotSupported, format!("there is no path {} in a view{hint}", quoted(path)))
+    (Cause::NotSupported, format!("there is no path {} in a view{hint}", quoted_text(path)))
 }
 
 fn entry(reader: &Reader<'_>, known: &[ViewPath]) -> Option<Check> {
@@ -113,7 +113,7 @@ fn path(reader: &Reader<'_>, known: &[ViewPath], condition: &str) -> Option<(Vie
             return None;
         }
         if row.path == "annotations" && !is_in_view(key) {
-            reader.fault(Cause::Invalid, &format!("a view leaves out the annotation {}", quoted(key)));
+            reader.fault(Cause::Invalid, &format!("a view leaves out the annotation {}", quoted_key(key)));
             return None;
         }
         return Some((row, Some(key.to_owned())));
@@ -206,7 +206,7 @@ fn scalars(reader: &Reader<'_>, holds: Holds) -> Option<(BTreeSet<Scalar<'static
         if values.insert(value) {
             all.push(written);
         } else {
-            element.fault(Cause::Duplicate, &format!("{} stands here twice", quoted(&written)));
+            element.fault(Cause::Duplicate, &format!("{} stands here twice", quoted_text(&written)));
         }
     }
     (!all.is_empty()).then_some((values, all))

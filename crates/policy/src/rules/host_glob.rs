@@ -3,7 +3,7 @@
 use memgate_model::finding::Cause;
 use memgate_primitives::budget::Budget;
 use memgate_primitives::glob::Glob;
-use memgate_primitives::plain_text::quoted;
+use memgate_primitives::plain_text::quoted_text;
 
 /// A pattern of hosts.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(super) struct HostGlob {
 impl HostGlob {
     /// The pattern that a policy writes, or what is wrong with it.
     pub(super) fn read(text: &str) -> Result<Self, (Cause, String)> {
-        let fault = |why: &str| (Cause::Invalid, format!("{} fits no host; {why}", quoted(text)));
+        let fault = |why: &str| (Cause::Invalid, format!("{} fits no host; {why}", quoted_text(text)));
         if !text.bytes().all(|byte| is_of_host(byte) || b"*?[]".contains(&byte)) {
             return Err(fault("write a name or an address, without scheme and path"));
         }

@@ -4,7 +4,7 @@ use memgate_model::cel_view::{CelSide, InCel};
 use memgate_model::finding::Cause;
 use memgate_model::memory_view::{MemoryView, ReferenceView, Why, qualified};
 use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
-use memgate_primitives::plain_text::quoted;
+use memgate_primitives::plain_text::quoted_key;
 use memgate_primitives::suggest::{did_you_mean, nearest};
 
 use super::words::{MAX_CHARS, MAX_ENTRIES, fields};
@@ -33,7 +33,7 @@ fn kinds(reader: &Reader<'_>) -> Vec<String> {
             return Ok(name.to_lowercase());
         }
         let hint = did_you_mean(nearest(name, known()));
-        Err((Cause::NotSupported, format!("memory refers to no kind {}{hint}", quoted(name))))
+        Err((Cause::NotSupported, format!("memory refers to no kind {}{hint}", quoted_key(name))))
     })
 }
 

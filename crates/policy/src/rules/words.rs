@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use memgate_model::finding::Cause;
-use memgate_primitives::plain_text::quoted;
+use memgate_primitives::plain_text::quoted_text;
 use memgate_primitives::pointer::Pointer;
 
 use crate::in_cel::{VALUE, list};
@@ -84,7 +84,8 @@ pub(super) fn denied_too<'t>(
 ) -> Vec<(Pointer, String)> {
     let at = |index| Pointer::new("/allow").index(index);
     let both = allow.zip(0..).filter(|(word, _)| is_denied(word));
-    both.map(|(word, index)| (at(index), format!("{} is denied too, which wins", quoted(word)))).collect()
+    both.map(|(word, index)| (at(index), format!("{} is denied too, which wins", quoted_text(word))))
+        .collect()
 }
 
 /// The fields of a rule, at least one of which must be there.

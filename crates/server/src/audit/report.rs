@@ -13,7 +13,6 @@ use memgate_model::finding::Finding;
 use memgate_model::kind::Kind;
 use memgate_model::policy_rule::{AtAdmission, Counts, PolicyFinding, PolicyStatus};
 use memgate_policy::judge::Judgement;
-use memgate_primitives::credential::masked_keys;
 
 use super::subjects::Stored;
 use super::{given, without_nulls};
@@ -144,7 +143,7 @@ fn result(finding: &Finding, policy: &PolicyFinding) -> Value {
         (PolicyStatus::Violated, Some(AtAdmission::Denies | AtAdmission::DeniesFrom { .. })) => "fail",
         (PolicyStatus::Violated, _) => "warn",
     };
-    let pointer = masked_keys(finding.pointer.as_str());
+    let pointer = finding.pointer.shown();
     let pointer = truncate(&pointer, MAX_POINTER_BYTES);
     let properties = without_nulls(json!({
         "code": finding.code_name(),

@@ -175,7 +175,8 @@ fn write_change(
 ) -> io::Result<()> {
     let Change { object_ref, from, to, .. } = change;
     let style = to.style();
-    let title = format!("{} {}", object_ref.kind, object_ref.name);
+    let [kind, _, name] = object_ref.shown();
+    let title = format!("{kind} {name}");
     writeln!(out, "{indent}{}: {} → {style}{}{style:#}", plain(&title), from.name(), to.name())?;
     findings.iter().try_for_each(|located| write_finding(located, &format!("{indent}  "), out))
 }

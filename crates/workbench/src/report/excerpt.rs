@@ -29,6 +29,9 @@ impl<'t> Excerpt<'t> {
     pub(super) fn of(places: &[&FileLocation<'t>], width: usize) -> Option<Self> {
         let first = places.iter().min_by_key(|place| place.start)?;
         let last = places.iter().max_by_key(|place| place.start)?;
+        if first.text.is_empty() {
+            return None;
+        }
         let between = first.text.get(first.start..last.start)?;
         let is_near = if first.line == last.line {
             between.len() <= width / 2

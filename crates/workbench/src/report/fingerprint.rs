@@ -32,10 +32,11 @@ const BYTES: usize = 8;
 /// The fingerprint of a finding. Two findings with one code at one place of one object have the
 /// same fingerprint; [`Counter`] numbers them.
 pub fn of(code: &str, object_ref: &ObjectRef, pointer: &Pointer) -> Fingerprint {
-    let ObjectRef { kind, namespace, name, set, .. } = object_ref;
-    let mut parts = vec![code, object_ref.group(), kind, namespace, name, pointer.as_str()];
+    // As outputs have them, so that it can be made anew of what a baseline says.
+    let ([kind, namespace, name], pointer) = (object_ref.shown(), pointer.shown());
+    let mut parts = vec![code, object_ref.group(), &kind, &namespace, &name, &pointer];
     // Sets are judged apart: a finding of one says nothing about another.
-    parts.extend(Some(&**set).filter(|set| !set.is_empty()));
+    parts.extend(Some(&*object_ref.set).filter(|set| !set.is_empty()));
     hash(&parts)
 }
 

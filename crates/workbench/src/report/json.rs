@@ -14,6 +14,7 @@ use crate::report::{
 use memgate_model::decision::NotShown;
 use memgate_model::finding::Severity;
 use memgate_model::policy_rule::{AtAdmission, PolicyFinding};
+use memgate_primitives::plain_text::shown_key;
 
 /// The version of the form. It is raised when a member changes its meaning or goes.
 pub(super) const SCHEMA_VERSION: u32 = 1;
@@ -132,7 +133,7 @@ fn finding(located: &LocatedFinding<'_>) -> Value {
         "column": location.column,
         "endLine": end_line,
         "endColumn": end_column,
-        "pointer": located.pointer.as_str(),
+        "pointer": located.pointer.shown(),
         "field": located.pointer.field(),
         "reason": finding.cause.reason(),
         "message": finding.message(),
@@ -219,10 +220,7 @@ fn related(related: &Related<'_>) -> Value {
 }
 
 fn object(object_ref: &ObjectRef) -> Value {
-    json!({
-        "apiVersion": *object_ref.api_version,
-        "kind": *object_ref.kind,
-        "namespace": *object_ref.namespace,
-        "name": *object_ref.name,
-    })
+    let [kind, namespace, name] = object_ref.shown();
+    let api_version = shown_key(&object_ref.api_version);
+    json!({"apiVersion": api_version, "kind": kind, "namespace": namespace, "name": name})
 }

@@ -26,10 +26,10 @@ pub struct ObjectPatch<'r> {
 /// Those of the writer.
 pub fn write<'r>(patches: impl IntoIterator<Item = ObjectPatch<'r>>, out: &mut impl Write) -> io::Result<()> {
     for ObjectPatch { object_ref, file, line, patch } in patches {
-        let ObjectRef { api_version, kind, namespace, name, .. } = object_ref;
-        let namespace = Some(&**namespace).filter(|namespace| !namespace.is_empty());
+        let [kind, namespace, name] = object_ref.shown();
+        let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
         let object = without_nulls(json!({
-            "apiVersion": **api_version, "kind": **kind, "namespace": namespace, "name": **name,
+            "apiVersion": *object_ref.api_version, "kind": kind, "namespace": namespace, "name": name,
             "file": file, "line": line, "patch": patch,
         }));
         serde_json::to_writer(&mut *out, &object)?;

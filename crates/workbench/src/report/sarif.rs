@@ -18,6 +18,7 @@ use crate::report::{
 };
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::policy_rule::PolicyRule;
+use memgate_primitives::plain_text::shown_key;
 
 /// The most results in a run: GitHub keeps no more.
 const MAX_RESULTS: usize = 5_000;
@@ -168,7 +169,7 @@ fn of_finding(located: &LocatedFinding<'_>, rules: &Rules<'_>) -> Value {
     let location = if object_ref.kind.is_empty() {
         json!({"physicalLocation": physical})
     } else {
-        let logical = logical(object_ref, located.pointer.as_str());
+        let logical = logical(object_ref, &located.pointer.shown());
         json!({"physicalLocation": physical, "logicalLocations": [logical]})
     };
     let rule = finding.code_name();
@@ -242,9 +243,10 @@ fn artifact(file: &str) -> Value {
 
 /// The object, and the place in it.
 fn logical(object_ref: &ObjectRef, pointer: &str) -> Value {
+    let [_, _, name] = object_ref.shown();
     json!({
-        "name": *object_ref.name,
-        "fullyQualifiedName": format!("{} {}{pointer}", object_ref.api_version, object_ref.title()),
+        "name": name,
+        "fullyQualifiedName": format!("{} {}{pointer}", shown_key(&object_ref.api_version), object_ref.title()),
         "kind": "resource",
     })
 }

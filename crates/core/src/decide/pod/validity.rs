@@ -14,7 +14,7 @@ use memgate_model::pod::NamedView;
 use memgate_model::view::{self, Text, view};
 use memgate_platforms::common::INVALID_WITH_MEMORY;
 use memgate_platforms::inject::INJECTED_ANNOTATION;
-use memgate_primitives::plain_text::quoted;
+use memgate_primitives::plain_text::{quoted, quoted_key, quoted_text};
 use memgate_primitives::pointer::Pointer;
 use memgate_primitives::quantity::billionths;
 
@@ -149,21 +149,21 @@ fn wrong_name(name: &str) -> Option<String> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
     let is_name = !name.is_empty() && name.chars().all(is_part) && name != "." && !name.starts_with("..");
     let is_name = is_name && !name.starts_with(|c: char| c.is_ascii_digit());
-    (!is_name).then(|| format!("{} is not the name of a variable", quoted(name)))
+    (!is_name).then(|| format!("{} is not the name of a variable", quoted_key(name)))
 }
 
 fn wrong_key(name: &str, key: &str) -> Option<String> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
     let is_key =
         (1..=253).contains(&key.len()) && key.chars().all(is_part) && key != "." && !key.starts_with("..");
-    (name.is_empty() || !is_key).then(|| format!("{} has no key {}", quoted(name), quoted(key)))
+    (name.is_empty() || !is_key).then(|| format!("{} has no key {}", quoted(name), quoted_key(key)))
 }
 
 /// What makes a container of memgate invalid, of the parts that come from elsewhere.
 fn wrong_container(container: &Json) -> Option<String> {
     let image = container.get("image").and_then(Json::as_str).unwrap_or_default();
     if image.is_empty() || image.trim() != image {
-        return Some(format!("{} is not an image", quoted(image)));
+        return Some(format!("{} is not an image", quoted_text(image)));
     }
     container.get("env").and_then(Json::as_array).into_iter().flatten().find_map(|entry| {
         let name = text_of(entry, "name");
@@ -182,7 +182,8 @@ fn wrong_container(container: &Json) -> Option<String> {
                 }
                 _ => true,
             };
-            is_wrong.then(|| format!("variable {} has a source that no container can have", quoted(&name)))
+            is_wrong
+                .then(|| format!("variable {} has a source that no container can have", quoted_key(&name)))
         })
     })
 }

@@ -14,9 +14,10 @@ use crate::endpoint_view::ambiguous_host;
 use crate::prelude::*;
 use memgate_model::elsewhere::Elsewhere;
 use memgate_model::kind::SERVICE;
+use memgate_primitives::plain_text::{shown_key, shown_name};
 use memgate_primitives::pointer::Path;
 
-use super::reference::{self, ReferenceLocation, without_quotes};
+use super::reference::{self, ReferenceLocation};
 
 const VALUE: &str = "/spec/address/value";
 const VALUE_FROM: &str = "/spec/address/valueFrom";
@@ -166,12 +167,11 @@ pub(super) fn service_findings(
     state: &mut StateReader<'_>,
 ) -> Vec<Finding> {
     let Some(reference) = ServiceRef::read(source, location.namespace) else { return Vec::new() };
-    let namespace = without_quotes(reference.namespace);
+    let namespace = quoted(reference.namespace);
     let found = reference.look_up(state);
     let mut findings = Vec::new();
     if crosses_namespaces(&reference, location, found, state) {
-        let message =
-            format!("in namespace \"{namespace}\"; queries with the same name share messages there");
+        let message = format!("in namespace {namespace}; queries with the same name share messages there");
         let pointer = location.field("namespace");
         let finding = Finding::warn(&MEMORY_SERVICE_CROSS_NAMESPACE, pointer, message);
         let home = Pointer::new("/metadata/namespace");
@@ -199,7 +199,7 @@ fn crosses_namespaces(
 
 fn port(reference: &ServiceRef<'_>, service: &Object, location: ReferenceLocation<'_>) -> Option<Finding> {
     let ports = ports(service.tree());
-    let home = format!("{}/{}", without_quotes(reference.namespace), without_quotes(reference.name));
+    let home = format!("{}/{}", shown_name(reference.namespace), shown_name(reference.name));
     match (reference.port, ports.as_slice()) {
         (None, []) => {
             let message = format!("service {home} has no ports");
@@ -214,12 +214,9 @@ fn port(reference: &ServiceRef<'_>, service: &Object, location: ReferenceLocatio
         }
         (Some(port), ports) => {
             let name = port.text().filter(|name| port_by_name(ports, name).is_none())?;
-            let hint = meant(name, ports).map(|meant| format!("; use \"{}\"", without_quotes(meant)));
-            let message = format!(
-                "port {} not found in service {home}{}",
-                without_quotes(name),
-                hint.unwrap_or_default()
-            );
+            let hint = meant(name, ports).map(|meant| format!("; use {}", quoted_key(meant)));
+            let message =
+                format!("port {} not found in service {home}{}", shown_key(name), hint.unwrap_or_default());
             let finding = Finding::warn(&MEMORY_PORT_UNKNOWN, location.field("port"), message);
             Some(finding.elsewhere(service, Pointer::new(PORTS), "its ports"))
         }
@@ -274,7 +271,7 @@ fn port_rewritten(
     let service =
         ServiceRef::read(source, namespace).map_or(Lookup::Unknown(()), |reference| reference.look_up(state));
     let became = match fix_port(number, service) {
-        Some(text) => format!("became \"{}\"", without_quotes(&text)),
+        Some(text) => format!("became {}", quoted_key(&text)),
         None => "was removed, so ARK uses the first port".to_owned(),
     };
     let message = format!("serviceRef.port is a port name; {number} {became}");

@@ -10,9 +10,10 @@ use crate::prelude::*;
 use memgate_model::finding::{Code, excerpt};
 use memgate_primitives::fix::Fix;
 use memgate_primitives::members::ByKey;
+use memgate_primitives::plain_text::shown_key;
 use memgate_primitives::pointer::Path;
 
-use super::reference::{self, ReferenceLocation, without_quotes};
+use super::reference::{self, ReferenceLocation};
 
 /// Headers that Go's client sets itself. Source: Go, net/http, Request.Write.
 const CLIENT_HEADERS: [&str; 4] = ["Host", "Content-Length", "Transfer-Encoding", "Trailer"];
@@ -70,8 +71,7 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>, findi
             && let Some(sent) = spellings.or_default(one_spelling(name)).sent_besides(name)
         {
             let name = excerpt(name);
-            let message =
-                move |_: &Pointer| format!("duplicate header name: {}; {sent}", without_quotes(&name));
+            let message = move |_: &Pointer| format!("duplicate header name: {}; {sent}", shown_key(&name));
             let finding = Finding::warn_within(work, &HEADER_DUPLICATE, header.name_pointer(), message);
             findings.push(finding.fix(Some(Fix::RemoveRepeated)));
         }

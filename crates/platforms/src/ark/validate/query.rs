@@ -15,8 +15,6 @@ use memgate_model::finding::Code;
 use memgate_model::request::Operation;
 use memgate_primitives::duration;
 
-use super::reference::without_quotes;
-
 const MEMORY_POINTER: &str = "/spec/memory";
 
 pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
@@ -98,11 +96,11 @@ fn durations(object: &Tree) -> impl Iterator<Item = Finding> {
 /// reported, since the platform has not processed it yet.
 fn not_ready(memory: &Object, namespace: &str, pointer: Pointer) -> Option<Finding> {
     let status = status(memory.tree())?;
-    let home = format!("{}/{}", without_quotes(namespace), without_quotes(&memory.name));
+    let home = quoted(&format!("{namespace}/{}", memory.name));
     let (message, field, label) = if status.text_at(&["phase"]) == Some("error") {
-        (format!("Memory \"{home}\" is in phase error"), "/status/phase", "the phase of the Memory")
+        (format!("Memory {home} is in phase error"), "/status/phase", "the phase of the Memory")
     } else if resolved_address(memory.tree()).is_none() {
-        let message = format!("Memory \"{home}\" has no resolved address yet");
+        let message = format!("Memory {home} has no resolved address yet");
         (message, "/status", "lacks lastResolvedAddress")
     } else {
         return None;
@@ -153,7 +151,7 @@ pub(super) fn not_a_duration(
     example: &'static str,
 ) -> Finding {
     let pointer = Pointer::new(pointer);
-    let (field, shown) = (pointer.field(), quoted(text));
+    let (field, shown) = (pointer.field(), quoted_text(text));
     let end =
         instead.map_or_else(|| format!("write for example {example}"), |instead| format!("use {instead}"));
     Finding::deny(code, pointer, format!("{field} must be a Go duration, not {shown}; {end}"))
@@ -166,7 +164,7 @@ pub(super) fn too_short(
     pointer: &'static str,
 ) -> Option<Finding> {
     let pointer = Pointer::new(pointer);
-    let (field, shown) = (pointer.field(), quoted(text));
+    let (field, shown) = (pointer.field(), quoted_text(text));
     let message = format!("{field} is below one second: {shown}; ARK's broker refuses the messages");
     (nanoseconds < SECOND).then(|| Finding::warn(code, pointer, message))
 }

@@ -58,7 +58,7 @@ pub(super) fn config_map_value(
     let value = map.tree().get("data")?.entry(key)?;
     let clean = value.trim() == value && Address::parse(value).is_some();
     let finding = || {
-        let shown = quoted(key);
+        let shown = quoted_key(key);
         let message = format!("the value of key {shown} is not a clean http(s) URL; ARK does not trim it");
         Finding::warn(&MEMORY_CONFIGMAP_VALUE, location.path.pointer(), message).elsewhere(
             map,
@@ -67,12 +67,4 @@ pub(super) fn config_map_value(
         )
     };
     (!clean).then(finding)
-}
-
-/// A name from user input, for a message that has its own quotes. The name is sanitized and shortened as
-/// `quoted` does.
-pub(super) fn without_quotes(name: &str) -> String {
-    let quoted = quoted(name);
-    let inner = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
-    inner.unwrap_or(&quoted).to_owned()
 }

@@ -12,7 +12,7 @@ use crate::kagent::codes::{
     MEMORY_MODEL_REQUIRED, TTL_DAYS,
 };
 use crate::kagent::embedder::Embedder;
-use crate::message::{MAX_MESSAGE_CHARS, MAX_NAME_CHARS, truncate};
+use crate::message::{MAX_MESSAGE_CHARS, MAX_NAME_CHARS, truncate_text};
 use crate::prelude::*;
 
 /// The findings about the memory section of an Agent, a SandboxAgent or a Harness.
@@ -87,7 +87,7 @@ fn embedder(
     let unusable = embedder.flaw().map(|flaw| {
         let name = shown(name, MAX_NAME_CHARS);
         let message = format!("ModelConfig {name} cannot embed: {}", flaw.message);
-        Finding::warn(&EMBEDDER_UNUSABLE, at, truncate(&message, MAX_MESSAGE_CHARS))
+        Finding::warn(&EMBEDDER_UNUSABLE, at, truncate_text(&message, MAX_MESSAGE_CHARS))
             .elsewhere(object, flaw.pointer, "cannot embed")
     });
     let of_embedder =

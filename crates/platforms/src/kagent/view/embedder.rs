@@ -10,6 +10,7 @@ use memgate_model::object::Lookup;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
 use memgate_primitives::credential::is_credential_name;
+use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 
 use super::add_reference;
@@ -36,7 +37,7 @@ pub(super) fn add(
 ) {
     let kind = line.model_config();
     let Lookup::Found(found) = add_reference(view, kind, (name, field.clone()), state) else {
-        let title = format!("{} \"{}\"", kind.kind, qualified(&view.namespace, name));
+        let title = format!("{} {}", kind.kind, quoted(&qualified(&view.namespace, name)));
         let why = Why::Object(title);
         for path in PATHS {
             view.set_unknown(path, why.clone());

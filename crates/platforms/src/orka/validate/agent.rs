@@ -58,7 +58,7 @@ fn approvals(subject: &Subject<'_>, work: &Budget<'_>) -> Vec<Finding> {
     let finding = |(index, text): (usize, &str)| {
         let (agent, tool) = (agent.clone(), excerpt(text.trim()));
         let message = move |at: &Pointer| {
-            let tool = quoted(&tool);
+            let tool = quoted_key(&tool);
             with_field(
                 at,
                 &format!("agent {agent} approvalRequiredTools cannot include built-in tool {tool}"),
@@ -171,7 +171,7 @@ pub(super) fn misspelled(
     }
     let name = excerpt(name);
     let message = move |at: &Pointer| {
-        with_field(at, &format!("unknown tool {}; did you mean \"{meant}\"?", quoted(&name)))
+        with_field(at, &format!("unknown tool {}; did you mean \"{meant}\"?", quoted_key(&name)))
     };
     Some(Finding::warn_within(state.budget(), &TOOL_TYPO, pointer(), message))
 }

@@ -11,7 +11,7 @@ use crate::orloj::codes::{
     SECRET_KEY_SUFFIX, SHARED_TABLE,
 };
 use crate::orloj::endpoint;
-use crate::orloj::message::fit_names;
+use crate::orloj::message::{fit_names, fit_texts};
 use crate::orloj::namespace::{
     self, NamespacedName, SecretReference, is_in_job_namespace, may_hand_out, not_shared,
 };
@@ -55,8 +55,8 @@ fn provider_unknown(memory: &Memory<'_>) -> Option<Finding> {
         Some(meant) => format!("; did you mean \"{meant}\"?"),
         None => "; use \"in-memory\", \"pgvector\" or \"http\"".to_owned(),
     };
-    let message = fit_names([name], |[name]| {
-        format!("spec.provider: unsupported memory provider {}{hint}", quoted(name))
+    let message = fit_texts([name], |[name]| {
+        format!("spec.provider: unsupported memory provider {}{hint}", quoted_text(name))
     });
     Some(Finding::warn(&PROVIDER_UNKNOWN, "/spec/provider", message))
 }
@@ -149,10 +149,10 @@ fn key_suffixes(memory: &Memory<'_>) -> Vec<Finding> {
     let finding = |(pointer, text): (&str, Option<&str>)| {
         let text = text.filter(|text| SecretReference::read(text, DEFAULT).names_key())?;
         let field = Pointer::new(pointer).field();
-        let message = fit_names([text], |[text]| {
+        let message = fit_texts([text], |[text]| {
             format!(
                 "{field}: Orloj takes {} for the whole name of a Secret; only memgate reads a key in it",
-                quoted(text)
+                quoted_text(text)
             )
         });
         Some(Finding::warn(&SECRET_KEY_SUFFIX, pointer, message))

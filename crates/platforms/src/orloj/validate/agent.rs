@@ -6,7 +6,7 @@ use crate::orloj::codes::{
     AGENT_ALLOW_DUPLICATE, AGENT_ALLOW_EMPTY, AGENT_ALLOW_INVALID, AGENT_ALLOW_NEEDS_REF, AGENT_LEGACY_FIELD,
     AGENT_MEMORY_FAILING, AGENT_REF_INVALID, AGENT_TOOL_LISTED,
 };
-use crate::orloj::message::fit_names;
+use crate::orloj::message::{fit_names, fit_texts};
 use crate::orloj::namespace;
 use crate::prelude::*;
 use memgate_model::finding::{Details, excerpt};
@@ -103,11 +103,11 @@ fn allow_invalid(allow: &[Tree], operations: &[Option<&str>], work: &Budget<'_>)
     let finding = |(index, entry): (usize, &str)| {
         let entry = excerpt(entry);
         let details = move |_: &Pointer| {
-            let message = fit_names([&entry], |[entry]| {
+            let message = fit_texts([&entry], |[entry]| {
                 format!(
                     "invalid spec.memory.allow: invalid memory operation {}: \
                      expected read, write, search, list, or ingest",
-                    quoted(entry)
+                    quoted_text(entry)
                 )
             });
             let fix = only_nearest(&entry, OPERATIONS).map(|meant| Fix::Text(meant.to_owned()));

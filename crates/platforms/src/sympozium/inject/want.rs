@@ -13,7 +13,7 @@ use crate::inject::parts::{ExistingMounts, ExistingParts, WantedPart, WantedPart
 use crate::inject::{
     Unmet, WantedByContainer, WantedByPod, annotation_pointer, field_origin, lookup_failed, resource_name,
 };
-use crate::message::fit_names;
+use crate::message::{fit_names, fit_texts};
 use crate::prelude::*;
 use crate::sympozium::api::agent::auto_store_off;
 use crate::sympozium::api::ensemble::has_access_rules;
@@ -277,9 +277,9 @@ fn requested_by_annotation(builder: &mut WantedBuilder<'_, '_>) -> Option<Memory
         return Some(mode);
     }
     let of_pod = builder.pod.pod.annotation(MODE_ANNOTATION).is_some();
-    let message = fit_names([value, &builder.found.instance], |[value, agent]| {
+    let message = fit_texts([value, &builder.found.instance], |[value, agent]| {
         let owner = if of_pod { String::new() } else { format!(" of Agent {}", quoted(agent)) };
-        let value = quoted(value);
+        let value = quoted_text(value);
         format!(
             "annotation {MODE_ANNOTATION}{owner}: unsupported value {value}; use \"service\" or \"sidecar\""
         )

@@ -99,7 +99,7 @@ fn tokens(env: &Tree, here: &impl Fn() -> Pointer, report: Report<'_>) -> Vec<Fi
     let is_token = |(name, value): &(&str, &str)| TOKENS.contains(name) && !value.is_empty();
     let finding = |(name, _): (&str, &str)| {
         let field = here().field();
-        let variable = quoted(name);
+        let variable = quoted_key(name);
         let message = move |_: &Pointer| {
             format!("{field}[{variable}] holds a token in clear text; it comes from a Secret")
         };
@@ -117,7 +117,7 @@ fn near_miss(name: &str, here: &impl Fn() -> Pointer, report: Report<'_>) -> Opt
         return None;
     }
     let meant = nearest(name, known())?;
-    let variable = format!("{}[{}]", here().field(), quoted(name));
+    let variable = format!("{}[{}]", here().field(), quoted_key(name));
     let message = move |_: &Pointer| {
         format!("{variable} is no name that the runner reads{}", did_you_mean(Some(meant)))
     };
@@ -133,7 +133,7 @@ fn no_number(
     if !MAX_STORED.contains(&name) || value.parse::<i64>().is_ok() {
         return None;
     }
-    let variable = format!("{}[{}]", here().field(), quoted(name));
+    let variable = format!("{}[{}]", here().field(), quoted_key(name));
     let message = move |_: &Pointer| format!("{variable} is no whole number; the runner uses 500");
     report.warn_whole(&ENV_NUMBER, || here().key(name), message)
 }

@@ -25,6 +25,7 @@ use crate::sympozium::variables::{PRIVATE_TOKEN, PRIVATE_URL};
 use memgate_model::edit::Origin;
 use memgate_model::pod::Mount;
 use memgate_primitives::credential::{is_credential_name, value_spans};
+use memgate_primitives::plain_text::shown_key;
 use serde_json::{Value, json};
 
 use super::containers::{DEFAULT_FS_GROUP_ID, MemoryServer};
@@ -229,9 +230,10 @@ impl<'s> WantedBuilder<'_, 's> {
     }
 
     fn withhold(&mut self, pack: &'s Object, field: &str, variable: &str, why: impl Fn(&str) -> String) {
-        let names = [&*pack.namespace, &*pack.name, variable];
-        let message = fit_names(names, |[namespace, pack, variable]| {
-            format!("SkillPack {} {}", quoted(&format!("{namespace}/{pack}")), why(variable))
+        let names = [&*pack.namespace, &*pack.name];
+        let variable = shown_key(variable);
+        let message = fit_names(names, |[namespace, pack]| {
+            format!("SkillPack {} {}", quoted(&format!("{namespace}/{pack}")), why(&variable))
         });
         let at = Pointer::new("/spec/sidecar").key(field);
         let finding = Finding::warn(&POD_PACK_CREDENTIAL, instance_label(), message);

@@ -1,0 +1,44 @@
+//! Paths without dots, the repository around one, and links that lead out of it.
+
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+/// The repository around a directory: the nearest one at or above it that has `.git`.
+pub fn root_of(directory: &Path) -> Option<&Path> {
+    directory.ancestors().find(|ancestor| ancestor.join(".git").exists())
+}
+
+/// Whether a path is a link, or lies below one, that leads out of the repository, or without one out of the working
+/// directory. A path elsewhere may lead to what lies beside it, as the files of a mounted ConfigMap do.
+pub(crate) fn leads_out(path: &Path) -> bool {
+    let (named, Ok(real)) = (normal(path), fs::canonicalize(path)) else { return false };
+    if named == real {
+        return false;
+    }
+    let Ok(here) = fs::canonicalize(".") else { return true };
+    let around = |directory: &Path| root_of(directory).unwrap_or(directory).to_owned();
+    let home = around(&here);
+    let beside = || named.parent().is_some_and(|parent| real.starts_with(around(parent)));
+    let is_inside = real.starts_with(&home) || !named.starts_with(&home) && beside();
+    !is_inside || real.iter().any(|part| part == ".git")
+}
+
+/// An absolute path without `.` and `..`: two names of one file become one. Links are not followed.
+pub fn normal(path: &Path) -> PathBuf {
+    without_dots(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()))
+}
+
+/// The path without `.`, and without `..` behind a directory: `overlays/prod/../../base/a.yaml` is `base/a.yaml`.
+pub fn without_dots(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match (part, plain.components().next_back()) {
+            (Component::ParentDir, Some(Component::Normal(_))) => {
+                plain.pop();
+            }
+            (Component::CurDir, _) | (Component::ParentDir, Some(Component::RootDir)) => {}
+            _ => plain.push(part),
+        }
+    }
+    plain
+}
