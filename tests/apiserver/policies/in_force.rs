@@ -21,6 +21,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         Trial::new("policies::write_defaults", defaults),
         Trial::new("policies::that_cannot_be_in_force_are_refused", invalid),
         Trial::new("policies::exemptions_count_where_they_may", exemptions),
+        Trial::new("policies::hold_behind_references", behind),
     ]
 }
 
@@ -118,6 +119,59 @@ fn opted_out(fixture: &Fixture) -> Result<()> {
         Ok((env_names(&admitted) == ["AGENT_MODEL"]).then_some(()))
     })?;
     until_denied(cluster, &namespace, &pod("scout", "scout", &[]), &words)
+}
+
+/// Who changes a ModelConfig is held to the rules of the agents that embed with it, also while it is being deleted.
+fn behind(fixture: &Fixture) -> Result<()> {
+    let (cluster, namespace) = scene(fixture)?;
+    let config = |name: &str, host: &str| {
+        json!({
+            "apiVersion": "kagent.dev/v1alpha2", "kind": "ModelConfig",
+            "metadata": {"name": name, "namespace": namespace, "finalizers": ["example.com/keep"]},
+            "spec": {
+                "provider": "OpenAI", "model": "text-embedding-3-small", "apiKeySecret": "openai",
+                "apiKeySecretKey": "key", "openAI": {"baseUrl": format!("https://{host}/v1")},
+            },
+        })
+    };
+    let agent = json!({
+        "apiVersion": "kagent.dev/v1alpha2", "kind": "Agent",
+        "metadata": {"name": "scout", "namespace": namespace},
+        "spec": {"type": "Declarative", "declarative": {
+            "modelConfig": "embed", "systemMessage": "help", "memory": {"modelConfig": "embed", "ttlDays": 15},
+        }},
+    });
+    for object in [config("embed", "llm.example.com"), config("unused", "llm.example.com"), agent] {
+        apply(cluster, &object)?.ok()?;
+    }
+    let rules = json!([{"id": "hosts", "endpoint": {"hosts": ["llm.example.com"]}}]);
+    apply(cluster, &policy(&namespace, deny(&rules)))?.ok()?;
+    let refused = |name: &str| -> Result<Option<String>> {
+        let arguments = ["apply", "--dry-run=server", "-f", "-"];
+        let changed = config(name, "evil.example.net").to_string();
+        Ok(refusal_of(cluster.admin().run_with_input(&arguments, &changed)?))
+    };
+    let until_refused = || {
+        wait::until("a refusal behind the reference", || {
+            let refusal = refused("embed")?;
+            let is_about_agent =
+                |it: &String| it.contains("evil.example.net") && it.contains("(Agent \"scout\")");
+            Ok(refusal.filter(is_about_agent).map(|_| ()))
+        })
+    };
+    until_refused()?;
+    ensure!(refused("unused")?.is_none(), "what no agent uses is refused");
+    cluster
+        .kubectl(&["delete", "modelconfig.kagent.dev", "embed", "-n", &namespace, "--wait=false"])?
+        .ok()?;
+    until_refused()?;
+    for name in ["embed", "unused"] {
+        let patch = r#"{"metadata":{"finalizers":null}}"#;
+        let arguments =
+            ["patch", "modelconfig.kagent.dev", name, "-n", &namespace, "--type=merge", "-p", patch];
+        cluster.kubectl(&arguments)?.ok()?;
+    }
+    Ok(())
 }
 
 fn warns(fixture: &Fixture) -> Result<()> {
