@@ -478,3 +478,51 @@ fn a_path_that_is_gone_is_listed() {
     repository.commit();
     expect_denied(&repository, &[], "policies (removed)", "moved");
 }
+
+/// Without a commit all counts as it is, and `--strict` fails where only the checked files make a finding of `--policy`
+/// weaker.
+#[test]
+#[ignore = "needs git"]
+fn strict_counts_what_only_the_files_weaken() {
+    let rule = "rules: [{codes: ['policy/durable/*'], severity: note}]\n";
+    let labels = "namespaces: {team-a: {env: dev}}\n";
+    let [prod, dev] = ["prod", "dev"].map(|label| namespace("team-a", label));
+    let exempt = exemption("new", "new");
+    let rows: [(&str, [&str; 2], i32); 7] = [
+        ("the label says prod", [&prod, ""], 1),
+        ("the label says dev", [&dev, ""], 1),
+        ("the choices say dev", ["", labels], 1),
+        ("an exemption", [&format!("{prod}---\n{exempt}"), ""], 1),
+        ("a rule", [&prod, rule], 1),
+        ("a label that the policy does not read", ["", ""], 1),
+        ("nothing is weaker", [&namespace("team-b", "dev"), ""], 1),
+    ];
+    for (what, [files, choices], expected) in rows {
+        let repository = Repository::new();
+        repository.write("deploy/new.yaml", &fleeting("new"));
+        if !files.is_empty() {
+            repository.write("deploy/more.yaml", files);
+        }
+        if !choices.is_empty() {
+            repository.write(".memgate.yaml", choices);
+        }
+        let outside = repository.beside_it("policy.yaml");
+        fs::write(&outside, policy("durable", "prod")).expect("a file");
+        let outside = outside.to_string_lossy().into_owned();
+        let arguments = ["--at", "2026-12-16T00:00:00Z", "--policy", &outside, "deploy"];
+        let lax = repository.check(&arguments);
+        let strict = repository.check(&[&arguments[..], &["--strict"]].concat());
+        assert_eq!(strict.code, Some(expected), "{what}: {:?} {}", strict.findings, strict.stderr);
+        let is_weaker = lax.code == Some(0) && !strict.stderr.contains("labels of Namespaces are not known");
+        let note = "1 finding of --policy assumed";
+        assert_eq!(strict.stderr.contains(note), is_weaker, "{what}: {} {}", lax.stderr, strict.stderr);
+        // What the job gives is no assumption.
+        let given = repository.beside_it("given.yaml");
+        fs::write(&given, dev.clone()).expect("a file");
+        let given = given.to_string_lossy().into_owned();
+        if what == "the label says dev" {
+            let with = repository.check(&[&arguments[..], &["--strict", "--with", &given]].concat());
+            assert_eq!(with.code, Some(0), "{:?} {}", with.findings, with.stderr);
+        }
+    }
+}
