@@ -16,7 +16,7 @@ use memgate_workbench::judge::Checked;
 use memgate_workbench::outcome::{FailOn, notes, nothing_found, with_page};
 use memgate_workbench::place::report;
 use memgate_workbench::report::{Report, text};
-use memgate_workbench::run::{Run, judged};
+use memgate_workbench::run::{Run, judged, weakened};
 
 /// Check manifests: what would be denied in a cluster, and why
 ///
@@ -76,7 +76,8 @@ pub struct FailOnArgs {
     ///
     /// Exit code 1 also means that something looked checkable and was not judged, or was judged on an assumption: a
     /// misspelt kind, a version that is not served, a chart that was not rendered, a platform that is switched off, a file
-    /// of --with that nothing used, or a policy that depends on labels of an unknown Namespace.
+    /// of --with that nothing used, or a policy that depends on labels of an unknown Namespace. With --policy and without
+    /// --base, also that a label, an exemption or a rule that only the checked files say made a finding weaker.
     #[arg(long, default_missing_value = "true", num_args = 0..=1)]
     #[arg(value_name = "true|false", require_equals = true, hide_possible_values = true)]
     strict: Option<bool>,
@@ -128,7 +129,14 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     }
     let compare = |it: OpenBranch| it.compare(&args.pull_request, &args.input, &project, &mut run, terminal);
     let compared = branch.map(compare).transpose()?;
+    let weighs = fail_on.strict && compared.is_none() && !run.plan.policies.is_empty();
+    if weighs {
+        run.plan.keep_stdin()?;
+    }
     let mut checked = judged(&run)?;
+    if weighs {
+        checked.inputs.weakened = weakened(&run, &checked)?;
+    }
     args.pull_request.apply(&mut checked, compared, terminal)?;
     let report = Report { shown: args.findings.shown(&args.output)?, ..report(&checked) };
     let report = with_page(report, "check", &checked, &run, fail_on);

@@ -40,13 +40,15 @@ pub struct PullRequestArgs {
     /// REF is a branch or a commit. The same paths are read through git, as they were at the merge base of REF and
     /// HEAD. A finding that was there too becomes a note, even if its line has moved or its file was renamed. A reference
     /// whose target the branch renamed, moved or removed denies. The work tree and the index are not touched. With
-    /// --render, charts and overlays are rendered as they were there.
+    /// --render, charts and overlays are rendered as they were there. The branch does not choose its judge:
+    /// .memgate.yaml, the files of --project and --baseline in the repository, and MemoryPolicies,
+    /// MemoryPolicyExemptions and labels of Namespaces among the inputs count as they are in REF.
     #[arg(long, value_name = "REF", value_parser = reference)]
     base: Option<String>,
 
     /// Count only findings that are not in FILE
     ///
-    /// FILE was written by --write-baseline. An entry without a finding is a warning, so that the file shrinks.
+    /// FILE was written by --write-baseline. A finding about another value than the one that was written is new. An entry without a finding is a warning, so that the file shrinks.
     #[arg(long, value_name = "FILE")]
     baseline: Option<String>,
 

@@ -7,6 +7,7 @@
 mod needs;
 
 mod interrupt;
+mod judge;
 mod rendering;
 mod repository;
 
@@ -32,20 +33,20 @@ fn moved() -> Repository {
     repository
 }
 
-/// Sets and rules are those of today, at the base too; a set that the base does not have is new.
+/// Sets and rules are those of the commit; the files of a set that the base does not have are new.
 #[test]
 #[ignore = "needs git"]
 fn judges_sets_apart_at_the_base_too() {
     let repository = Repository::new();
     repository.write("envs/dev/a.yaml", &denied("old"));
-    repository.commit();
-    repository.git(&["checkout", "--quiet", "-b", "feature"]);
-    repository.write("envs/prod/a.yaml", &denied("old"));
     let rules = "rules: [{codes: ['arkonis/*'], severity: warn}]\n";
     repository.write(
         ".memgate.yaml",
         &format!("sets: {{dev: [envs/dev], prod: [envs/prod]}}\nfailOn: warn\n{rules}"),
     );
+    repository.commit();
+    repository.git(&["checkout", "--quiet", "-b", "feature"]);
+    repository.write("envs/prod/a.yaml", &denied("old"));
     repository.commit();
     let checked = repository.check(&["--base", "main", "--set", "dev"]);
     assert_eq!(checked.code, Some(0), "{:?} {}", checked.findings, checked.stderr);

@@ -60,6 +60,8 @@ pub struct Inputs {
     pub lowered: BTreeMap<String, usize>,
     /// Exclude globs that matched nothing.
     pub unused_excludes: Vec<String>,
+    /// How many findings of given policies count less because of what only the checked files say.
+    pub weakened: usize,
     /// How many objects of state decisions do not look at, since they have no name and namespace that can be read.
     pub unreadable_state: usize,
     /// Whether only one of the files is checked, and the others are its state.
@@ -94,6 +96,7 @@ impl Inputs {
             switched_off: Vec::new(),
             lowered: BTreeMap::new(),
             unused_excludes: Vec::new(),
+            weakened: 0,
             unreadable_state: 0,
             is_partial: false,
             is_narrow: false,

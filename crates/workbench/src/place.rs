@@ -62,6 +62,7 @@ pub fn report(checked: &Checked) -> Report<'_> {
         unknown,
         unreadable_state: checked.inputs.unreadable_state,
         assumed: decided.iter().map(assumed).sum(),
+        weakened: checked.inputs.weakened,
         ..Report::default()
     }
 }

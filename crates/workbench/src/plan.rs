@@ -1,6 +1,7 @@
 //! What will be read, and how: the plan of a command, made of its arguments and the choices of the repository.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -8,7 +9,8 @@ use crate::exclude::Exclude;
 use crate::judged_by::JudgedBy;
 use crate::render::Rendering;
 use crate::rules::Rules;
-use crate::texts::DEFAULT_MAX_BYTES;
+use crate::texts::{DEFAULT_MAX_BYTES, source};
+use memgate_manifest::error::Error;
 use memgate_model::settings::Settings;
 use memgate_platforms::default_settings;
 
@@ -60,7 +62,7 @@ pub struct Plan {
     pub is_narrow: bool,
     /// The settings of all decisions.
     pub settings: Settings,
-    /// A text in place of standard input, for tests.
+    /// A text in place of standard input: for tests, and where it is read twice.
     pub stdin: Option<String>,
     /// Whether the inputs are also read for the page of `-o html`.
     pub wants_page: bool,
@@ -129,6 +131,18 @@ impl Plan {
     pub fn reads_stdin(&self) -> bool {
         self.open.iter().any(|file| file.text.is_none())
             || self.checked.iter().chain(&self.state).any(|path| path == "-")
+    }
+
+    /// Reads standard input now, if the plan does, so that the same plan can be carried out twice.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn keep_stdin(&mut self) -> Result<(), Error> {
+        if self.reads_stdin() && self.stdin.is_none() {
+            let text = source("<stdin>", Ok(io::stdin()), self.max_bytes)?;
+            self.stdin = Some(text.text().to_owned());
+        }
+        Ok(())
     }
 
     /// Whether a source of this name is not checked itself, but state of the open files.

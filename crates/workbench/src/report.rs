@@ -101,6 +101,8 @@ pub struct Report<'a> {
     pub shown: Shown,
     /// How many findings depend on labels of Namespaces that are not known.
     pub assumed: usize,
+    /// How many findings of given policies count less because of what only the checked files say.
+    pub weakened: usize,
     /// What the page of `-o html` shows beside all this.
     pub page: Option<Page<'a>>,
 }
@@ -426,7 +428,7 @@ impl Report<'_> {
             let counts = [
                 (self.with_status(PolicyStatus::Exempt), "exempted"),
                 (self.with_status(PolicyStatus::Unknown), "not judged"),
-                (self.assumed, "assumed"),
+                (self.assumed + self.weakened, "assumed"),
             ];
             for (count, words) in counts.into_iter().filter(|(count, _)| *count > 0) {
                 let _ = write!(line, ", {count} {words}");

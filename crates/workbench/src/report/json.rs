@@ -105,7 +105,7 @@ fn summary(report: &Report<'_>) -> Value {
         "deny": report.count(Severity::Deny),
         "warn": report.count(Severity::Warn),
         "note": report.count(Severity::Note),
-        "assumed": report.assumed,
+        "assumed": report.assumed + report.weakened,
         "errors": report.errors.len(),
     })
 }
