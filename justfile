@@ -40,7 +40,7 @@ pictures:
 page-pictures:
     BLESS=1 cargo test --locked --test browser -- --include-ignored pictures
 
-# Write the tables among the files of deploy/kustomize, and stress/ATTACKS.md, anew
+# Write the tables among the files of deploy/kustomize, stress/ATTACKS.md and the threats of SECURITY.md, anew
 generate:
     BLESS=1 cargo test --locked --test deploy --test documents -- generate:: helm:: policies:: attacks::
 
@@ -63,6 +63,10 @@ attack *FILTER:
 # Damaged input for one target (or all) for so many seconds each; what goes wrong is kept in stress/tests/fuzz/corpus
 fuzz TARGET="" SECONDS="60":
     MEMGATE_FUZZ_SECONDS={{SECONDS}} cargo test --locked --release --package memgate-stress --test fuzz -- fuzz::{{TARGET}}
+
+# The same guided by coverage, with a nightly toolchain and cargo-fuzz, for one of review, yaml, policy and crd (or all)
+fuzz-guided TARGET="all" SECONDS="60":
+    tools/fuzz-guided.sh {{TARGET}} {{SECONDS}}
 
 # Long runs with numbers: `just soak` lists them
 soak *ARGS:

@@ -216,7 +216,42 @@ fn another_implementation_agrees(case: &Case, admitted: &admission::Admitted) ->
     json_patch::patch(&mut object, &patch)?;
     let ours: Value = serde_json::from_str(admitted.object.as_deref().unwrap_or_default())?;
     ensure!(ours == object, "json_patch makes {object}, memgate {ours}");
+    no_pod_gets_more_rights(case.object.as_ref().unwrap_or(&Value::Null), &object)
+}
+
+/// A patch gives a pod no access to its node and no account: what it has of these stays, and what is added has none.
+fn no_pod_gets_more_rights(before: &Value, after: &Value) -> Result<()> {
+    const OF_POD: [&str; 6] =
+        ["hostNetwork", "hostPID", "hostIPC", "hostUsers", "serviceAccountName", "runtimeClassName"];
+    if before["kind"] != "Pod" {
+        return Ok(());
+    }
+    let [old, new] = [&before["spec"], &after["spec"]];
+    for field in OF_POD {
+        ensure!(old[field] == new[field], "spec.{field} becomes {}", new[field]);
+    }
+    for list in ["containers", "initContainers"] {
+        for container in items(&new[list]) {
+            let rights = &container["securityContext"];
+            let stays = named(&old[list], container).is_some_and(|old| old["securityContext"] == *rights);
+            let raised = ["privileged", "allowPrivilegeEscalation"].iter().any(|field| rights[field] == true)
+                || !rights["capabilities"]["add"].is_null();
+            ensure!(stays || !raised, "a container gets {rights}");
+        }
+    }
+    let host_path =
+        |volume: &&Value| !volume["hostPath"].is_null() && named(&old["volumes"], volume).is_none();
+    ensure!(items(&new["volumes"]).iter().find(host_path).is_none(), "a volume of the node is added");
     Ok(())
+}
+
+fn items(list: &Value) -> &[Value] {
+    list.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// The item of a list with the same name.
+fn named<'l>(list: &'l Value, item: &Value) -> Option<&'l Value> {
+    items(list).iter().find(|old| old["name"] == item["name"])
 }
 
 fn second_pass_changes_nothing(

@@ -34,6 +34,8 @@ pub struct Decision {
     pub missing: Vec<Reference>,
     /// Whether a controller made the pod. It makes the pod again if the pod is refused.
     pub from_controller: bool,
+    /// What a pod without a name is known by.
+    pub origin: Option<PodOrigin>,
     /// Whether the pod asked to be refused rather than started without its memory.
     pub required: bool,
     /// The Events about a pod that is admitted without its memory: at most one for each family.
@@ -48,6 +50,15 @@ pub struct Decision {
     pub fired: Vec<Arc<PolicyRule>>,
     /// The families that decided, in their order; empty when the object does not concern any.
     pub families: Vec<FamilyShare>,
+}
+
+/// What a pod without a name is known by, for the log.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PodOrigin {
+    /// The prefix of the name that the apiserver will give it; empty when it has none.
+    pub generate_name: String,
+    /// The controller that owns it, as `KIND/NAME`.
+    pub controller: Option<String>,
 }
 
 /// How many findings about an object are counted and not reported.

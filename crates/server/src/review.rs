@@ -30,7 +30,7 @@ use crate::traces::Trace;
 use memgate_certs::clock::Clock;
 use memgate_core::admission::{self, Review};
 use memgate_model::decision::Decision;
-use memgate_model::finding::{Finding, codes};
+use memgate_model::finding::codes;
 use memgate_model::object::Reference;
 use memgate_model::reason::Reason;
 use memgate_model::request::{Occasion, Point};
@@ -253,7 +253,7 @@ impl ReviewHandler {
         if let Some(wait) = self.must_hold(phase, review, &decision, step.made) {
             let answer = self.hold(review, &decision, &wait);
             drop(span);
-            self.log(step, review, &decision.findings_for(phase), &answer);
+            self.log(step, review, &decision, &answer);
             return Ok(answer);
         }
         let mut body = admission::respond(phase, review, &decision)?;
@@ -276,7 +276,7 @@ impl ReviewHandler {
             denial,
         };
         if phase == decision.phase {
-            self.log(step, review, &findings, &answer);
+            self.log(step, review, &decision, &answer);
         }
         if let (Some(event_recorder), false) = (&self.event_recorder, review.dry_run) {
             for event in decision.events {
@@ -287,8 +287,9 @@ impl ReviewHandler {
     }
 
     /// Logs a verdict: the caller, the object, and the reason.
-    fn log(&self, step: &Step, review: &Review<'_>, findings: &[&Finding], answer: &HandledReview) {
+    fn log(&self, step: &Step, review: &Review<'_>, decision: &Decision, answer: &HandledReview) {
         let (arrival, request) = (&step.arrival, &review.request);
+        let origin = decision.origin.as_ref();
         let micros = || u64::try_from(arrival.start.elapsed().as_micros()).unwrap_or(u64::MAX);
         macro_rules! line {
             ($level:ident) => {
@@ -299,10 +300,12 @@ impl ReviewHandler {
                     kind = &*cut(&request.kind, MAX_VALUE_CHARS),
                     namespace = &*cut(&shown_name(&request.namespace), MAX_VALUE_CHARS),
                     name = &*cut(&shown_name(&request.name), MAX_VALUE_CHARS),
+                    generate_name = origin.map(|origin| &*origin.generate_name),
+                    controller = origin.and_then(|origin| origin.controller.as_deref()),
                     operation = answer.labels.operation,
                     verdict = answer.labels.verdict,
                     reason = answer.labels.reason,
-                    codes = codes(findings),
+                    codes = codes(&decision.findings_for(arrival.phase)),
                     denial = answer.denial.as_deref(),
                     peer = arrival.peer.map(tracing::field::display),
                     micros = micros(),

@@ -1,6 +1,6 @@
 //! Reviews that lie about their namespace. A caller that reaches the port can claim any namespace, and then learns what a
 //! tenant of that namespace could learn. Of other namespaces an answer has only what a platform's rules give for a
-//! reference in the object itself. S14 of stress/FAULTS.md.
+//! reference in the object itself. S14 of stress/ATTACKS.md.
 
 mod lie;
 pub(crate) mod marks;

@@ -158,6 +158,20 @@ async fn a_flood_of_one_namespace_hides_no_line_of_another() {
     assert_eq!(left_out, 14_200 - u64::try_from(logged).unwrap());
 }
 
+/// A pod of a controller has no name yet.
+#[tokio::test]
+async fn the_line_about_a_decision_names_the_controller_of_a_pod() {
+    let victim = Victim::start(&[]).await;
+    let pod = String::from_utf8(review("u-1", Some("scout"))).unwrap();
+    let owner = r#""ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"r","uid":"u","controller":true}]"#;
+    let pod = pod.replace(r#""name":"p","object""#, r#""object""#);
+    let pod = pod.replace(r#""name":"p","labels""#, &format!(r#""generateName":"p\\n-",{owner},"labels""#));
+    assert_eq!(victim.ask(&post("/mutate", pod.as_bytes())).await.status, 200);
+    let line = victim.lines().into_iter().find(|line| line["message"] == "decided").unwrap();
+    assert_eq!((&line["name"], &line["controller"]), (&json!(""), &json!("ReplicaSet/r")));
+    assert!(!line["generate_name"].as_str().unwrap().contains('\n'), "{line}");
+}
+
 /// The one line about a decision says from where it was asked.
 #[tokio::test]
 async fn the_line_about_a_decision_names_the_peer() {

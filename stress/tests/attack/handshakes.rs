@@ -49,7 +49,7 @@ async fn last_words(victim: &Victim, bytes: &[u8]) -> Vec<u8> {
     }
 }
 
-/// S5 of stress/FAULTS.md.
+/// S5 of stress/ATTACKS.md.
 #[tokio::test]
 async fn versions_before_1_2_are_refused_with_an_alert() {
     let mut victim = Victim::start(&[]).await;
@@ -62,7 +62,7 @@ async fn versions_before_1_2_are_refused_with_an_alert() {
     victim.is_well().await;
 }
 
-/// S5 of stress/FAULTS.md.
+/// S5 of stress/ATTACKS.md.
 #[tokio::test]
 async fn connections_without_tls_are_closed_and_counted() {
     let mut victim = Victim::start(&[]).await;
@@ -136,7 +136,7 @@ fn config(versions: &[&'static SupportedProtocolVersion], with_certificate: bool
     builder.with_client_auth_cert(vec![certificate.der().clone()], key).unwrap()
 }
 
-/// S5 of stress/FAULTS.md.
+/// S5 of stress/ATTACKS.md.
 #[tokio::test]
 async fn any_server_name_is_served_and_no_client_certificate_is_requested() {
     let victim = Victim::start(&[]).await;
@@ -156,7 +156,7 @@ async fn any_server_name_is_served_and_no_client_certificate_is_requested() {
     assert_eq!(victim.metric(FAILED).await, 0);
 }
 
-/// S5 of stress/FAULTS.md.
+/// S5 of stress/ATTACKS.md.
 #[tokio::test]
 async fn other_protocols_are_refused_in_the_handshake() {
     let mut victim = Victim::start(&[]).await;

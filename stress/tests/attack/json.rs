@@ -71,7 +71,7 @@ fn wide(members: usize) -> String {
     text + "\"end\":0}"
 }
 
-/// S6 of stress/FAULTS.md.
+/// S6 of stress/ATTACKS.md.
 #[tokio::test]
 async fn depth_does_no_harm() {
     let victim = Victim::start(&[]).await;
@@ -108,7 +108,7 @@ async fn depth_does_no_harm() {
     victim.is_well().await;
 }
 
-/// S6 of stress/FAULTS.md.
+/// S6 of stress/ATTACKS.md.
 #[tokio::test]
 async fn a_million_members_do_no_harm() {
     let victim = Victim::start(&[]).await;
@@ -142,7 +142,7 @@ async fn a_million_members_do_no_harm() {
     victim.is_well().await;
 }
 
-/// S6 of stress/FAULTS.md.
+/// S6 of stress/ATTACKS.md.
 #[tokio::test]
 async fn unusual_values_are_read_as_go_reads_them() {
     let victim = Victim::start(&[]).await;

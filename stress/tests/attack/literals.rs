@@ -1,6 +1,6 @@
 //! Credentials are never injected as literals, because a caller that claims the namespace of a pod in a review reads what
 //! its pods get. The tests use all cases, as they are and with credentials in the objects of their state. S14 of
-//! stress/FAULTS.md.
+//! stress/ATTACKS.md.
 
 use std::collections::BTreeMap;
 

@@ -15,7 +15,7 @@
 //! exhaustion  without descriptors, disk or names; logs (R16)
 //! ```
 //!
-//! The numbers are rows of stress/FAULTS.md. `tests/server` has tests of the same kind with a server in the test.
+//! The numbers are rows in stress/ATTACKS.md, those with an R of stress/FAULTS.md. `tests/server` has tests of the same kind with a server in the test.
 
 #![allow(
     clippy::expect_used,

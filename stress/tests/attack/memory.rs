@@ -37,7 +37,7 @@ fn may_come_again(answer: &Answer) -> bool {
     matches!(answer.status, 429 | 503) && answer.header("retry-after") == Some("1")
 }
 
-/// S3 of stress/FAULTS.md.
+/// S3 of stress/ATTACKS.md.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bodies_beyond_the_capacity_are_rejected_at_once_and_the_rest_is_served() {
     let _alone = ALONE.lock().await;
@@ -93,7 +93,7 @@ async fn insist(victim: &Victim, uid: usize) {
     panic!("never served");
 }
 
-/// S3 of stress/FAULTS.md.
+/// S3 of stress/ATTACKS.md.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn all_callers_are_served_when_they_retry() {
     let _alone = ALONE.lock().await;
@@ -168,7 +168,7 @@ async fn answer_to(victim: &Victim, review: &str) -> Answer {
     }
 }
 
-/// S24 of stress/FAULTS.md.
+/// S24 of stress/ATTACKS.md.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn large_policies_at_once() {
     let _alone = ALONE.lock().await;

@@ -8,7 +8,7 @@ const MAX_BODY_BYTES: usize = 8 << 20;
 /// What would be found in an answer that repeats what was sent.
 const MARK: &str = "x-marks-the-spot";
 
-/// S1 of stress/FAULTS.md.
+/// S1 of stress/ATTACKS.md.
 #[tokio::test]
 async fn no_rejection_repeats_what_was_sent() {
     let victim = Victim::start(&[]).await;
@@ -48,7 +48,7 @@ async fn no_rejection_repeats_what_was_sent() {
     victim.is_well().await;
 }
 
-/// S2 of stress/FAULTS.md.
+/// S2 of stress/ATTACKS.md.
 #[tokio::test]
 async fn connections_without_http_are_closed() {
     let victim = Victim::start(&[]).await;
@@ -72,7 +72,7 @@ async fn connections_without_http_are_closed() {
     victim.is_well().await;
 }
 
-/// S2 of stress/FAULTS.md.
+/// S2 of stress/ATTACKS.md.
 #[tokio::test]
 async fn two_lengths_are_never_two_requests() {
     let victim = Victim::start(&[]).await;
@@ -98,7 +98,7 @@ async fn two_lengths_are_never_two_requests() {
     victim.is_well().await;
 }
 
-/// S2 of stress/FAULTS.md.
+/// S2 of stress/ATTACKS.md.
 #[tokio::test]
 async fn an_endless_body_costs_no_memory() {
     let victim = Victim::start(&[]).await;
@@ -125,7 +125,7 @@ async fn an_endless_body_costs_no_memory() {
     victim.is_well().await;
 }
 
-/// S2 of stress/FAULTS.md.
+/// S2 of stress/ATTACKS.md.
 #[tokio::test]
 async fn the_limit_of_a_body_can_be_set() {
     let victim = Victim::with_settings("{maxBodyBytes: 4Ki, maxBytesInFlight: 64Ki}").await;

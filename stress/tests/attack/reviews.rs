@@ -57,7 +57,7 @@ fn patched(answer: &Answer, object: &Value) -> Value {
     object
 }
 
-/// S7 of stress/FAULTS.md.
+/// S7 of stress/ATTACKS.md.
 #[tokio::test]
 async fn wrong_envelopes_get_400_or_an_answer_without_a_patch() {
     let victim = Victim::start(&[]).await;
@@ -173,7 +173,7 @@ const HOSTILE: [&str; 9] = [
     "${jndi:ldap://127.0.0.1}%n%s{{.}}",
 ];
 
-/// S8 of stress/FAULTS.md.
+/// S8 of stress/ATTACKS.md.
 #[tokio::test]
 async fn hostile_names_stay_in_their_place() {
     let victim = Victim::start(&[]).await;
@@ -253,7 +253,7 @@ async fn hostile_names_stay_in_their_place() {
     victim.is_well().await;
 }
 
-/// S8 of stress/FAULTS.md.
+/// S8 of stress/ATTACKS.md.
 #[tokio::test]
 async fn pointers_escape_what_must_be_escaped() {
     let victim = Victim::start(&[]).await;
@@ -280,7 +280,7 @@ fn env_of(container: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// S9 of stress/FAULTS.md.
+/// S9 of stress/ATTACKS.md.
 #[tokio::test]
 async fn full_pods_are_served_and_keep_what_they_have() {
     let mut state = scene();
@@ -321,7 +321,7 @@ async fn full_pods_are_served_and_keep_what_they_have() {
     victim.is_well().await;
 }
 
-/// S9 of stress/FAULTS.md.
+/// S9 of stress/ATTACKS.md.
 #[tokio::test]
 async fn a_thousand_containers_and_volumes_are_served() {
     let victim = Victim::start(&[]).await;
@@ -356,7 +356,7 @@ async fn a_thousand_containers_and_volumes_are_served() {
 }
 
 /// As many mistakes as find room in one object.
-/// S9 of stress/FAULTS.md.
+/// S9 of stress/ATTACKS.md.
 #[tokio::test]
 async fn a_hundred_thousand_mistakes_get_a_short_answer() {
     let victim = Victim::start(&[]).await;
@@ -374,7 +374,7 @@ async fn a_hundred_thousand_mistakes_get_a_short_answer() {
     victim.is_well().await;
 }
 
-/// S10 of stress/FAULTS.md.
+/// S10 of stress/ATTACKS.md.
 #[tokio::test]
 async fn unusual_pods_get_the_same_patch_or_a_reason() {
     let victim = Victim::start(&[]).await;

@@ -53,7 +53,7 @@ async fn tcp(address: SocketAddr) -> Option<TcpStream> {
     TcpStream::connect(address).await.ok()
 }
 
-/// S4 of stress/FAULTS.md.
+/// S4 of stress/ATTACKS.md.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slow_bodies_keep_no_caller_out() {
     let victim = Victim::start(&[]).await;
@@ -75,7 +75,7 @@ async fn slow_bodies_keep_no_caller_out() {
     victim.is_well().await;
 }
 
-/// S4 of stress/FAULTS.md.
+/// S4 of stress/ATTACKS.md.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slow_heads_and_stopped_handshakes_keep_no_caller_out() {
     let mut victim = Victim::with_settings("{timeoutHandshake: 1s, timeoutHead: 1s}").await;
@@ -104,7 +104,7 @@ async fn slow_heads_and_stopped_handshakes_keep_no_caller_out() {
     victim.is_well().await;
 }
 
-/// S4 of stress/FAULTS.md: 192 slow heads and 2,000 bare connections of one address, where 256 may be open.
+/// S4 of stress/ATTACKS.md: 192 slow heads and 2,000 bare connections of one address, where 256 may be open.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_of_one_address_closes_only_its_own_connections() {
     let victim = Victim::with_settings("{maxConnections: 256, maxRequests: 128}").await;
@@ -140,7 +140,7 @@ async fn a_flood_of_one_address_closes_only_its_own_connections() {
     victim.is_well().await;
 }
 
-/// S4 of stress/FAULTS.md.
+/// S4 of stress/ATTACKS.md.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_idle_connections_cost_the_apiserver_none() {
     // However long it takes to connect, none of them ends by itself.

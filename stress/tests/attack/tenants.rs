@@ -43,7 +43,7 @@ const ADDRESSES: [&str; 16] = [
     "http://127.0.0.1:PORT/../../etc",
 ];
 
-/// S11 of stress/FAULTS.md.
+/// S11 of stress/ATTACKS.md.
 #[tokio::test]
 async fn addresses_are_validated_and_never_called() {
     let trap = TcpListener::bind(("127.0.0.1", 0)).unwrap();
@@ -114,7 +114,7 @@ async fn addresses_are_validated_and_never_called() {
     victim.is_well().await;
 }
 
-/// S11 of stress/FAULTS.md.
+/// S11 of stress/ATTACKS.md.
 #[tokio::test]
 async fn a_name_is_never_a_path() {
     let mut state = scene();
@@ -138,7 +138,7 @@ async fn a_name_is_never_a_path() {
     victim.is_well().await;
 }
 
-/// S12 of stress/FAULTS.md.
+/// S12 of stress/ATTACKS.md.
 #[tokio::test]
 async fn forged_marks_gain_nothing() {
     let victim = Victim::start(&[]).await;
@@ -221,7 +221,7 @@ fn mark(value: &mut Value, mark: &str) {
 }
 
 /// Where a Secret's values would have to pass through: the state, and from there the answers.
-/// S13 of stress/FAULTS.md.
+/// S13 of stress/ATTACKS.md.
 #[test]
 fn no_value_of_a_secret_gets_into_the_state_or_out_of_it() {
     let encoded = BASE64_STANDARD.encode(MARK);
@@ -246,7 +246,7 @@ fn no_value_of_a_secret_gets_into_the_state_or_out_of_it() {
 const OF_STATUS: [&str; 2] =
     ["prefers-the-resolved-address-to-a-number", "takes-the-resolved-address-without-the-service"];
 
-/// S14 of stress/FAULTS.md.
+/// S14 of stress/ATTACKS.md.
 #[test]
 fn answers_hold_nothing_of_the_status_of_others() {
     let mut named = BTreeSet::new();
@@ -314,7 +314,7 @@ const ACROSS: [&str; 32] = [
 
 /// A name in another namespace must not change the answer: or a tenant could ask who is there. The
 /// objects of orloj and sympozium are not of one namespace: their platforms look for them in all.
-/// S14 of stress/FAULTS.md.
+/// S14 of stress/ATTACKS.md.
 #[test]
 fn answers_do_not_depend_on_names_in_other_namespaces() {
     let mut named = BTreeSet::new();
@@ -359,7 +359,7 @@ fn of_foreign_memory() -> Value {
 }
 
 /// What a policy says of memory in another namespace tells none of its values: they print as `…`.
-/// S14 of stress/FAULTS.md.
+/// S14 of stress/ATTACKS.md.
 #[test]
 fn policies_tell_no_values_of_other_namespaces() {
     let memory = json!({

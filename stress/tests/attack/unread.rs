@@ -69,7 +69,7 @@ async fn answered(victim: &mut Victim, count: usize) {
         .await;
 }
 
-/// S20 of stress/FAULTS.md.
+/// S20 of stress/ATTACKS.md.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn five_hundred_callers_that_never_read_hold_little_memory() {
     let mut victim = start("timeoutWrite: 20s").await;
@@ -98,7 +98,7 @@ async fn five_hundred_callers_that_never_read_hold_little_memory() {
     drop(callers);
 }
 
-/// S20 of stress/FAULTS.md.
+/// S20 of stress/ATTACKS.md.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unread_answers_make_room_when_they_are_late() {
     let mut victim = start("timeoutWrite: 3s").await;

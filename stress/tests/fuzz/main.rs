@@ -26,6 +26,7 @@ mod damage;
 mod go;
 mod invariants;
 mod pointers;
+mod readers;
 mod targets;
 
 use std::process::ExitCode;

@@ -3,19 +3,13 @@
 use std::{
     io::{Read, Write},
     net::{SocketAddr, TcpStream},
-    sync::{Arc, LazyLock},
+    sync::LazyLock,
     time::Duration,
 };
 
 use axum::{body::Body, http::Request};
 use memgate_certs::tls;
-use memgate_core::decide::decide;
-use memgate_core::patch::Patch;
 use memgate_core::state;
-use memgate_manifest::document::parse;
-use memgate_manifest::rewrite::rewrite;
-use memgate_manifest::source::Source;
-use memgate_model::request::{Occasion, Operation, Request as Asked};
 use memgate_model::snapshot::Snapshot;
 use memgate_primitives::pointer::Pointer;
 use memgate_server::options::Options;
@@ -28,7 +22,7 @@ use tower::ServiceExt;
 
 use crate::{
     invariants::check_invariants,
-    pointers::all_pointers,
+    readers,
     support::{
         cases,
         certs::{Authority, Pair},
@@ -46,8 +40,8 @@ pub(crate) struct Target {
 }
 
 /// All of them.
-pub(crate) const TARGETS: [Target; 14] = [
-    Target { name: "review", seeds: || cases_as(every, bare), run: review },
+pub(crate) const TARGETS: [Target; 16] = [
+    Target { name: "review", seeds: || cases_as(every, bare), run: readers::review },
     Target { name: "pod", seeds: || cases_as(of_pods, whole), run: scene },
     Target { name: "arkonis", seeds: || cases_as(|file, _| file.starts_with("arkonis/"), whole), run: scene },
     Target { name: "ark", seeds: || cases_as(|file, _| file.starts_with("ark/"), whole), run: scene },
@@ -59,7 +53,9 @@ pub(crate) const TARGETS: [Target; 14] = [
         run: scene,
     },
     Target { name: "annotations", seeds: || cases_as(has_annotations, whole), run: scene },
-    Target { name: "yaml", seeds: manifests, run: yaml },
+    Target { name: "yaml", seeds: manifests, run: readers::yaml },
+    Target { name: "policy", seeds: policies, run: readers::policy },
+    Target { name: "crd", seeds: definitions, run: readers::crd },
     Target { name: "case-file", seeds: case_files, run: case_file },
     Target { name: "pointer", seeds: pointers, run: pointer },
     Target { name: "pem", seeds: certificates, run: pem },
@@ -96,11 +92,6 @@ fn whole(case: &Case) -> Value {
     json!({"state": case.state, "review": bare(case)})
 }
 
-fn review(input: &[u8]) -> Result<(), String> {
-    let Ok(text) = str::from_utf8(input) else { return Ok(()) };
-    check_invariants(text, &state::empty(memgate_platforms::default_settings()))
-}
-
 fn scene(input: &[u8]) -> Result<(), String> {
     let Ok(scene) = serde_json::from_slice::<Value>(input) else { return Ok(()) };
     let mut snapshot = state::empty(memgate_platforms::default_settings());
@@ -126,47 +117,25 @@ fn manifests() -> Vec<Vec<u8>> {
     written.chain(examples).collect()
 }
 
-fn yaml(input: &[u8]) -> Result<(), String> {
-    let Ok(text) = str::from_utf8(input) else { return Ok(()) };
-    let source = Arc::new(Source::new("input.yaml", text));
-    let parsed = parse(&source);
-    let (mut patches, mut is_changed) = (Vec::new(), false);
-    let snapshot = state::empty(memgate_platforms::default_settings());
-    for document in &parsed.documents {
-        let object = document.value().to_string();
-        for pointer in all_pointers(document.value()).iter().take(50) {
-            let location = document.locate(&Pointer::new(pointer.as_str()));
-            // A span that is none would panic.
-            let _text = source.slice(location.caret);
-        }
-        let request = Asked {
-            operation: Operation::Create,
-            group: document.group().into(),
-            version: document.version().into(),
-            kind: document.kind().into(),
-            subresource: "".into(),
-            namespace: document.namespace().unwrap_or("default").into(),
-            name: document.name().into(),
-            object: Some(&object),
-            old_object: None,
-            occasion: Occasion::default(),
-            read_pod: None,
-            cancelled: None,
-        };
-        let edits = decide(&request, &snapshot).edits;
-        is_changed |= !edits.is_empty();
-        let patch = serde_json::to_value(Patch(&edits)).map_err(|error| error.to_string())?;
-        patches.push((document.place(), patch));
-    }
-    let rewritten = match rewrite(&source, &patches) {
-        // No command writes a file with a document that it cannot read.
-        Err(_) if !parsed.errors.is_empty() => return Ok(()),
-        rewritten => rewritten.map_err(|error| error.to_string())?,
-    };
-    if !is_changed && rewritten.text != text {
-        return Err("a text without edits was changed".to_owned());
-    }
-    Ok(())
+/// What the cases of policies have in their state, with their object, each case as one file.
+fn policies() -> Vec<Vec<u8>> {
+    cases_of(|file, _| file.starts_with("policy/"))
+}
+
+/// Files with a definition and an object of its kind, as the cases have them.
+fn definitions() -> Vec<Vec<u8>> {
+    cases_of(|_, case| case.state.iter().any(|object| object["kind"] == "CustomResourceDefinition"))
+}
+
+fn cases_of(wanted: fn(&str, &Case) -> bool) -> Vec<Vec<u8>> {
+    let cases = cases::cases().expect("the case files");
+    let wanted = cases.iter().filter(|(file, case)| wanted(file, case));
+    let objects = wanted.map(|(_, case)| case.state.iter().chain(&case.object));
+    let documents = objects.map(|objects| {
+        let documents = objects.map(|object| serde_saphyr::to_string(object).expect("YAML"));
+        documents.collect::<Vec<_>>().join("---\n").into_bytes()
+    });
+    documents.collect()
 }
 
 fn case_files() -> Vec<Vec<u8>> {

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use crate::patch::Patch;
 use crate::patch::apply::apply;
 use memgate_manifest::later::is_filled_in_later;
-use memgate_model::decision::{Decision, FamilyShare};
+use memgate_model::decision::{Decision, FamilyShare, PodOrigin};
 use memgate_model::edit::Edit;
 use memgate_model::elsewhere::Elsewhere;
 use memgate_model::event::{InvolvedObject, PodEvent};
@@ -30,7 +30,7 @@ use memgate_platforms::common;
 use memgate_platforms::inject::marker::{self, Part};
 use memgate_platforms::inject::{INJECT_LABEL, controller_of, label_pointer, not_looked_up};
 use memgate_primitives::budget::{Budget, Limit, MAX_PATCH_BYTES, OverLimit, Stop};
-use memgate_primitives::plain_text::{quoted, quoted_text};
+use memgate_primitives::plain_text::{cut, quoted, quoted_text, shown_name};
 use memgate_primitives::pointer::Pointer;
 use serde_json::Value as Json;
 
@@ -39,6 +39,9 @@ use super::{namespace_of_pod, over_limit, policies, reported, resolve_namespace}
 
 /// The longest pod that is read again for the sake of its marker annotation, in bytes: more than etcd stores of most pods.
 const MAX_READ_AGAIN_BYTES: usize = 3 << 19;
+
+/// How many characters of a name are kept of a pod without one: the longest name in Kubernetes.
+const MAX_NAME_CHARS: usize = 253;
 
 /// The value of the inject label of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,6 +95,18 @@ pub(super) fn decide_new(
         };
         &parsed
     };
+    let decision = decide_read((text, pod), namespace, request, snapshot, &budget);
+    let is_nameless = request.name.is_empty() && decision.reason != Reason::NotOurs;
+    Decision { origin: is_nameless.then(|| origin(pod)), ..decision }
+}
+
+fn decide_read(
+    (text, pod): (&str, &Pod<'_>),
+    namespace: &str,
+    request: &Request<'_>,
+    snapshot: &Snapshot,
+    budget: &Budget<'_>,
+) -> Decision {
     let opts_out = inject_mode(pod) == InjectMode::Disabled;
     if opts_out && snapshot.policies.is_empty() {
         return opted_out(pod);
@@ -99,7 +114,7 @@ pub(super) fn decide_new(
     if pod.annotation(MIRROR_POD).is_some() {
         return Decision::pass(Reason::MirrorPod);
     }
-    let (namespace, state) = resolve_namespace(namespace_of_pod(pod, namespace, snapshot), snapshot, &budget);
+    let (namespace, state) = resolve_namespace(namespace_of_pod(pod, namespace, snapshot), snapshot, budget);
     let mut state = state.at(request.occasion.point);
     let decision = if opts_out {
         opted_out(pod)
@@ -127,6 +142,20 @@ pub(super) fn decide_new(
             let decision = refuse_after_failed_lookup(decision, &state);
             Decision { unknown: state.into_unknown(), ..decision }
         }
+    }
+}
+
+fn origin(pod: &Pod<'_>) -> PodOrigin {
+    let metadata = pod.metadata.as_ref();
+    let generate_name = metadata.and_then(|metadata| metadata.generate_name.as_deref());
+    let controller = metadata.and_then(|metadata| metadata.owner_references.as_ref()?.controller());
+    PodOrigin {
+        generate_name: generate_name
+            .map(|name| cut(&shown_name(name), MAX_NAME_CHARS).into_owned())
+            .unwrap_or_default(),
+        controller: controller.map(|owner| {
+            cut(&format!("{}/{}", owner.kind, shown_name(&owner.name)), MAX_NAME_CHARS).into_owned()
+        }),
     }
 }
 
