@@ -12,6 +12,9 @@ use super::super::cases::cases;
 use super::super::views::view;
 use super::{admitted, data, denying, of_policies};
 
+/// The case of an object that an apiserver refuses.
+const WRONG_TYPE: &str = "orloj-takes-a-memory-of-the-wrong-type-for-in-memory";
+
 /// The path of the names of Secrets.
 const SECRETS: &str = "secrets[].name";
 
@@ -107,7 +110,8 @@ fn sources(views: &[MemoryView], path: &ViewPath, written: &Written) -> Vec<(Rol
 
 /// Whether a rule that forbids this value refuses the pod, or the object that has it.
 fn is_refused(case: &Case, path: &str, (role, value): &(Role, Value)) -> bool {
-    let rule = json!({"id": "it", "roles": [role.name()], "fields": [{"path": path, "notIn": [value]}]});
+    let fields = json!([{"path": path, "notIn": [value]}]);
+    let rule = json!({"id": "it", "roles": [role.name()], "onUnknown": "deny", "fields": fields});
     let mut state: Vec<Value> =
         case.state.iter().filter(|object| object["kind"] != "MemoryPolicy").cloned().collect();
     state.push(denying(&json!([rule])));
@@ -161,7 +165,14 @@ fn rules_read_what_memgate_writes_into_pods() {
                 continue;
             }
             let known = all.iter().find(|known| known.path == path).expect("a path");
+            let is_unknown = |view: &MemoryView| view.why_unknown(path).is_some();
             match sources(&views, known, &it).first() {
+                None if views.iter().any(|view| view.sources.iter().any(|it| is_unknown(&it.view))) => {
+                    if !is_refused(&case, path, &(Role::Pod, "x".into())) {
+                        wrong.push(format!("{file} {}: {it:?} is unknown at {path}, and passes", case.name));
+                    }
+                }
+                None if case.name == WRONG_TYPE => {}
                 None => wrong.push(format!("{file} {}: {it:?} is not at {path}", case.name)),
                 Some(source) if !is_refused(&case, path, source) => {
                     wrong.push(format!("{file} {}: {it:?} is not refused by a rule on {path}", case.name));
