@@ -167,7 +167,11 @@ impl<'t> CelSide<'t> {
         if let Some(said) = self.view.paths.iter().find(|said| said.path == path) {
             return Sayable::Entries(self.variable(&said.variable(self.view.name)));
         }
-        let unsaid = self.view.unsaid.iter().find(|(unsaid, _)| covers(unsaid, path));
+        let is_about = |unsaid: &str| {
+            let below = unsaid.strip_prefix(path).filter(|below| *below != ".default");
+            covers(unsaid, path) || below.is_some_and(|below| below.starts_with('.'))
+        };
+        let unsaid = self.view.unsaid.iter().find(|(unsaid, _)| is_about(unsaid));
         unsaid.map_or(Sayable::Absent, |(_, reason)| Sayable::Unsaid(reason))
     }
 

@@ -30,6 +30,7 @@ mod pods;
 mod repeated;
 mod steps;
 mod texts;
+mod written;
 mod wrong;
 
 use std::borrow::Cow;

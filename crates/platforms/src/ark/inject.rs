@@ -79,6 +79,14 @@ pub(super) fn memory_of<'p, 's>(
     Some(memory.map(|memory| (home, memory)).into_iter().collect())
 }
 
+/// The address of its Memory that memgate writes into a pod; `None` where it writes none, or a reference.
+pub(super) fn written_address(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<String> {
+    let OptIn::Named(wanted) = recognise(pod, namespace)? else { return None };
+    let found = find(wanted, namespace, &mut Injection::nothing(Reason::Complete), state)?;
+    let EnvSource::Value(text) = found.address(state)? else { return None };
+    Some(text.replace("$$", "$"))
+}
+
 /// Whether the pod is one of the platform's users, and not of its own services.
 pub(super) fn is_user(pod: &Pod<'_>, namespace: &str) -> bool {
     matches!(recognise(pod, namespace), Some(OptIn::Named(_)))

@@ -2,13 +2,16 @@
 
 mod endpoint;
 
+use crate::endpoint_view;
 use crate::inject::annotation_pointer;
 use crate::inject::own::{OwnReading, OwnVariables, distinct};
 use crate::inject::own_memory::has_credential;
 use crate::url::inline_credential;
 use memgate_model::family::Subject;
 use memgate_model::kind::Kind;
-use memgate_model::memory_view::{InlineView, MemoryView, ReferenceView, Role, SecretView, SourceView};
+use memgate_model::memory_view::{
+    EndpointSource, EndpointView, InlineView, MemoryView, ReferenceView, Role, SecretView, SourceView, Why,
+};
 use memgate_model::object::{Lookup, Object};
 use memgate_model::pod::Pod;
 use memgate_model::state_reader::StateReader;
@@ -18,7 +21,7 @@ use memgate_primitives::pointer::Pointer;
 use super::FAMILY;
 use super::api::{ARK_CONFIG, DEFAULT, MEMORY, MEMORY_ANNOTATION, QUERY, is_credential_header};
 use super::durable;
-use super::inject::{self, is_user, memory_of, own_variables};
+use super::inject::{self, is_user, memory_of, own_variables, written_address};
 use super::value;
 use super::value::{EffectiveValue, ValueOrSource, ValueSource};
 
@@ -50,6 +53,9 @@ pub(crate) fn view_pod(
     let found = memory_of(pods[0], namespace, state)?.into_iter().next();
     let mut declared = found.map(|(home, memory)| of_stored(memory, home, state));
     if let Some(memory) = &mut declared {
+        if let Some(url) = written_address(pods[0], namespace, state) {
+            use_written(memory, &url, state);
+        }
         memory.at("durable", annotation_pointer(MEMORY_ANNOTATION));
     }
     let own = own_variables(pods, namespace, state);
@@ -69,6 +75,19 @@ pub(crate) fn view_pod(
         own.add_to(&mut view);
     }
     Some(view)
+}
+
+/// Puts the address that memgate writes into the pod in the place of what the Memory declares, where it is another one: the
+/// platform resolved it, and it may be stale.
+fn use_written(view: &mut MemoryView, url: &str, state: &mut StateReader<'_>) {
+    let from = view.endpoint.as_ref().map_or(EndpointSource::Literal, |endpoint| endpoint.from);
+    let written = endpoint_view::parse(from, url, &view.namespace, state);
+    let known = view.endpoint.as_ref().filter(|endpoint| endpoint.unknown.is_none());
+    let host = |endpoint: &EndpointView| endpoint.hosts.first().map(|host| host.host.clone());
+    if known.and_then(host) != host(&written) {
+        durable::use_url(view, Some(url), Why::Serving, state);
+        view.endpoint = Some(written);
+    }
 }
 
 /// Puts what a container itself sets in the place of what its Memory declares.

@@ -145,7 +145,7 @@ impl OwnVariable {
     }
 
     /// Makes it the value at a path, read in this way.
-    fn set_row(&self, view: &mut MemoryView, path: &'static str, reads: Reads) {
+    pub(crate) fn set_row(&self, view: &mut MemoryView, path: &'static str, reads: Reads) {
         if let Some((parent, _)) = path.split_once('.') {
             view.set(parent, Some(ViewValue::Object));
         }

@@ -116,7 +116,8 @@ fn use_own(
             view.endpoint = Some(EndpointView::unknown(EndpointSource::Literal, set.why()));
         }
     }
-    use_own_embedding(view, own, state);
+    let makes_vectors = matches!(provider, Some(Provider::Pgvector) | None);
+    use_own_embedding(view, own, makes_vectors, state);
     own.set_rows(view, credentials);
     if addresses.iter().any(|name| own.get(name).is_some()) {
         view.secrets.retain(|secret| secret.field.as_str() != ENDPOINT_SECRET);
@@ -125,17 +126,27 @@ fn use_own(
 }
 
 /// Puts the embeddings that the pod itself sets in the place of those of its Memory. Of a ModelEndpoint that is not known,
-/// what the pod does not set stays unknown.
-fn use_own_embedding(view: &mut MemoryView, own: OwnReading<'_>, state: &mut StateReader<'_>) {
-    let is_set = OF_EMBEDDING.iter().any(|(name, ..)| own.get(name).is_some());
+/// what the pod does not set stays unknown. Where the provider does not make vectors, what `envFrom` may set is not read.
+fn use_own_embedding(
+    view: &mut MemoryView,
+    own: OwnReading<'_>,
+    makes_vectors: bool,
+    state: &mut StateReader<'_>,
+) {
+    let set = |name: &str| own.get(name).filter(|set| makes_vectors || !set.is_env_from());
+    let is_set = OF_EMBEDDING.iter().any(|(name, ..)| set(name).is_some());
     if let Some(why) = view.unknown_at("embedding").filter(|_| is_set).cloned() {
         view.clear(&["embedding"]);
         for path in ["embedding.model", "embedding.provider"] {
             view.set_unknown(path, why.clone());
         }
     }
-    own.set_rows(view, &OF_EMBEDDING);
-    let Some(set) = own.get(want::EMBEDDING_URL) else { return };
+    for (name, path, reads) in OF_EMBEDDING {
+        if let Some(set) = set(name) {
+            set.set_row(view, path, reads);
+        }
+    }
+    let Some(set) = set(want::EMBEDDING_URL) else { return };
     set.set_endpoint(view, "embedding.endpoint", has_credential, state);
     if view.embedding_endpoint.is_none() {
         let default = endpoint_view::parse(EndpointSource::Derived, OPENAI_URL, &view.namespace, state);

@@ -9,12 +9,13 @@ mod session;
 
 use std::borrow::Cow;
 
+use crate::endpoint_view;
 use crate::inject::container_named;
 use crate::inject::own::{OwnReading, OwnVariable, OwnVariables, distinct};
 use crate::inject::own_memory::has_credential;
 use memgate_model::family::Subject;
 use memgate_model::kind::Kind;
-use memgate_model::memory_view::{MemoryView, Role};
+use memgate_model::memory_view::{EndpointSource, MemoryView, Role};
 use memgate_model::object::Object;
 use memgate_model::pod::Pod;
 use memgate_model::request::Operation;
@@ -91,9 +92,13 @@ pub(crate) fn view_pod(
             ensemble: found.ensemble.filter(|_| found.shared),
         }
     });
-    let declared = usage.map(|usage| usage.memories(state)).unwrap_or_default();
+    let mut declared = usage.map(|usage| usage.memories(state)).unwrap_or_default();
     let config = found.as_ref().and_then(|found| found.config).unwrap_or(instance).to_owned();
+    let is_private = found.as_ref().is_some_and(|found| found.private.is_some());
     let (own, others) = own_variables(pods, found, namespace, state);
+    if is_private && own.readings().all(|own| own.get(PRIVATE_URL).is_none()) {
+        use_written(&mut declared, pods[1], (namespace, instance), state);
+    }
     let mut memories = declared.clone();
     for reading in own.readings().filter(|_| !declared.is_empty()) {
         let mut used = declared.clone();
@@ -112,6 +117,31 @@ pub(crate) fn view_pod(
     let mut view = MemoryView::of_pod(super::FAMILY.name, namespace, memories);
     own.add_to(&mut view);
     Some(view)
+}
+
+/// Adds the Service of the private memory that memgate writes into the pod, where the Agent does not say it: the pod may
+/// choose it, and a run may come before its Agent.
+fn use_written(
+    memories: &mut Vec<MemoryView>,
+    pod: &Pod<'_>,
+    (namespace, instance): (&str, &str),
+    state: &mut StateReader<'_>,
+) {
+    let Some((_, agent)) = container_named(pod, AGENT_CONTAINER) else { return };
+    let Some(url) = agent.variable(PRIVATE_URL).and_then(|(_, variable)| variable.literal()) else { return };
+    let endpoint = endpoint_view::parse(EndpointSource::Derived, url, namespace, state);
+    // A server beside the agent is not reached by others.
+    if endpoint.hosts.iter().all(|host| host.loopback) {
+        return;
+    }
+    let is_agent = |view: &MemoryView| [AGENT.kind, AGENT_OLD.kind].contains(&view.kind);
+    if !memories.iter().any(is_agent) {
+        memories.push(MemoryView::new(super::FAMILY.name, Role::Memory, AGENT.kind, namespace, instance));
+    }
+    if let Some(view) = memories.iter_mut().find(|view| is_agent(view)) {
+        let known = view.endpoint.take().filter(|known| known.unknown.is_none());
+        view.endpoint = Some(known.unwrap_or(endpoint));
+    }
 }
 
 /// Puts what the pod itself sets in the place of what its memories declare. A memory that only the pod names is one

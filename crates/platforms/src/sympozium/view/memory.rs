@@ -178,6 +178,12 @@ pub(super) fn of_pack(pack: &Subject<'_>) -> MemoryView {
     view.at("secrets", &secret);
     let name = pack.object.filled_at(&["spec", "sidecar", "secretRef"]);
     view.secrets.extend(name.map(|name| SecretView::new((pack.namespace, name), None, secret)));
+    let variables = pack.object.list_at(&["spec", "sidecar", "env"]).iter().enumerate();
+    view.secrets.extend(variables.filter_map(|(index, variable)| {
+        let name = variable.filled_at(&["valueFrom", "secretKeyRef", "name"])?;
+        let at = sidecar.key("env").index(index).key("valueFrom").key("secretKeyRef").key("name");
+        Some(SecretView::new((pack.namespace, name), None, at))
+    }));
     view.containers.push(container_view::of_image(MEMORY_SERVER, image, sidecar));
     view
 }
