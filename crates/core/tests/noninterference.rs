@@ -22,7 +22,7 @@ use memgate_core::state::group_and_kind;
 use memgate_core::{admission, state};
 use memgate_model::kind::{Kind, SECRET};
 use memgate_model::object::{Coverage, DEFAULT_NAMESPACE, KindState, Reference};
-use memgate_model::request::Occasion;
+use memgate_model::request::{Occasion, Point};
 use memgate_model::snapshot::Snapshot;
 use memgate_primitives::pointer::Pointer;
 use memgate_workbench::casefile::{Case, request};
@@ -102,11 +102,14 @@ fn of_files(objects: &[Value]) -> Result<Snapshot> {
     added(state::empty(memgate_platforms::default_settings()), objects)
 }
 
-/// The state of a cluster that has these objects. Of Secrets nothing is known.
+/// The state of a cluster that has all kinds and these objects. Of Secrets nothing is known.
 fn of_cluster(objects: &[Value]) -> Result<Snapshot> {
-    let mut snapshot = Snapshot { crds: None, ..state::empty(memgate_platforms::default_settings()) };
+    let mut snapshot = state::empty(memgate_platforms::default_settings());
+    snapshot.crds = None;
     for kind in memgate_platforms::state_kinds(&memgate_platforms::ALL).filter(|kind| **kind != SECRET) {
-        snapshot.set(kind, KindState::new(Coverage::Watched));
+        let mut state = KindState::new(Coverage::Watched);
+        state.is_installed = true;
+        snapshot.set(kind, state);
     }
     let known = objects.iter().filter(|object| object["kind"] != SECRET.kind);
     added(snapshot, &known.cloned().collect::<Vec<_>>())
@@ -127,12 +130,14 @@ fn answer(case: &Case, mut snapshot: Snapshot) -> Result<String> {
     let body = request::review(case).to_string();
     let mut review = admission::parse(&body)?;
     let user = review.request.occasion.user;
-    review.request.occasion = Occasion { user, ..case.occasion };
+    let in_cluster = snapshot.crds.is_none();
+    let point = if in_cluster { Point::Admission } else { case.occasion.point };
+    review.request.occasion = Occasion { user, point, ..case.occasion };
     let mut decision = admission::admit(&review.request, &snapshot)?.decision;
     for _ in 0..ROUNDS {
         let is_asked = |it: &&Reference| *it.kind != SECRET && !it.name.is_empty();
         let absent: Vec<Reference> = decision.unknown.iter().filter(is_asked).cloned().collect();
-        if snapshot.crds.is_some() || absent.is_empty() {
+        if !in_cluster || absent.is_empty() {
             break;
         }
         snapshot = snapshot.overlaid(absent.into_iter().map(|reference| (reference, Ok(None))));

@@ -55,9 +55,9 @@ const fn ensemble(path: &'static str) -> Edge {
 
 /// The SkillPack `memory`. Upstream's memory works without it, so where no pack is known, nothing is said.
 fn pack<'s>(wanted: &Wanted<'_>, state: &mut StateReader<'s>) -> Lookup<'s> {
-    let homes = [wanted.named.namespace, SYSTEM_NAMESPACE];
-    let exists = homes.iter().any(|home| state.holds_one_in(&SKILL_PACK, home))
-        || state.names_others() && state.holds_any(&SKILL_PACK);
+    let here =
+        || [wanted.named.namespace, SYSTEM_NAMESPACE].iter().any(|it| state.holds_one_in(&SKILL_PACK, it));
+    let exists = if state.of_files() { state.holds_any(&SKILL_PACK) } else { here() };
     known_if(exists, lookup::memory_pack(wanted.named.namespace, state))
 }
 
