@@ -3,8 +3,8 @@
 //! Each case of `tests/cases` and of the library of policies is decided with its state, and with a copy of each namespaced
 //! object of the state in a foreign namespace: as it is, and with every annotation and label by which an object can refer
 //! to others, pointing to the namespaces of the case. Decision and response must be the same, and must not name the
-//! foreign namespace. So must those with the whole state in the foreign namespace, whatever its objects are called there:
-//! what is missing must not be looked for. `tests/laws.yaml` lists the cases that may differ, by the fact that allows it.
+//! foreign namespace. So must those in a cluster where only the foreign namespace has the objects, and where none has: what
+//! is missing must not be looked for there. `tests/laws.yaml` lists the cases that may differ, by the fact that allows it.
 
 #![allow(clippy::indexing_slicing, reason = "a test stops where something is wrong")]
 
@@ -18,11 +18,12 @@ use std::collections::BTreeSet;
 use std::thread;
 
 use anyhow::{Context, Result, ensure};
-use memgate_core::admission;
 use memgate_core::state::group_and_kind;
-use memgate_model::kind::Kind;
-use memgate_model::object::DEFAULT_NAMESPACE;
-use memgate_model::request::Occasion;
+use memgate_core::{admission, state};
+use memgate_model::kind::{Kind, SECRET};
+use memgate_model::object::{Coverage, DEFAULT_NAMESPACE, KindState, Reference};
+use memgate_model::request::{Occasion, Point};
+use memgate_model::snapshot::Snapshot;
 use memgate_primitives::pointer::Pointer;
 use memgate_workbench::casefile::{Case, request};
 use serde_json::{Value, json};
@@ -70,22 +71,22 @@ fn breaks(case: &Case) -> Result<bool> {
     if namespaced.is_empty() {
         return Ok(false);
     }
-    let with =
-        |base: &[Value], copies: &[Value]| answer(&Case { state: [base, copies].concat(), ..case.clone() });
-    let others: Vec<Value> = case.state.iter().filter(|object| !is_namespaced(object)).cloned().collect();
-    let renamed: Vec<Value> =
-        namespaced.iter().enumerate().map(|(at, object)| rename(copy(object, FOREIGN[0]), at)).collect();
-    let (expected, without) = (answer(case)?, with(&others, &renamed)?);
     let homes = namespaces(case);
-    let among = FOREIGN.map(|foreign| (case.state.as_slice(), &expected, foreign));
-    for (base, expected, foreign) in among.into_iter().chain([(&*others, &without, FOREIGN[0])]) {
+    let others: Vec<Value> = case.state.iter().filter(|object| !is_namespaced(object)).cloned().collect();
+    let questions: [(Read, &[Value], &str); 3] = [
+        (of_files, &case.state, FOREIGN[0]),
+        (of_files, &case.state, FOREIGN[1]),
+        (of_cluster, &others, FOREIGN[0]),
+    ];
+    for (read, base, foreign) in questions {
+        let expected = answer(case, read(base)?)?;
         let as_they_are = namespaced.iter().map(|object| copy(object, foreign)).collect();
         let claiming = homes.iter().map(|home| {
             namespaced.iter().map(|object| claim(copy(object, foreign), home)).collect::<Vec<Value>>()
         });
         for copies in std::iter::once(as_they_are).chain(claiming) {
-            let given = with(base, &copies)?;
-            if given != *expected || given.contains(foreign) {
+            let given = answer(case, read(&[base, &copies].concat())?)?;
+            if given != expected || given.contains(foreign) {
                 return Ok(true);
             }
         }
@@ -93,20 +94,55 @@ fn breaks(case: &Case) -> Result<bool> {
     Ok(false)
 }
 
-/// The object under a name that nothing in a case refers to.
-fn rename(mut object: Value, index: usize) -> Value {
-    object["metadata"]["name"] = format!("law-one-{index}").into();
-    object
+/// A way to read a state.
+type Read = fn(&[Value]) -> Result<Snapshot>;
+
+/// The state of files.
+fn of_files(objects: &[Value]) -> Result<Snapshot> {
+    added(state::empty(memgate_platforms::default_settings()), objects)
 }
 
-/// The decision and the response as text.
-fn answer(case: &Case) -> Result<String> {
+/// The state of a cluster that has all kinds and these objects. Of Secrets nothing is known.
+fn of_cluster(objects: &[Value]) -> Result<Snapshot> {
+    let mut snapshot = state::empty(memgate_platforms::default_settings());
+    snapshot.crds = None;
+    for kind in memgate_platforms::state_kinds(&memgate_platforms::ALL).filter(|kind| **kind != SECRET) {
+        let mut state = KindState::new(Coverage::Watched);
+        state.is_installed = true;
+        snapshot.set(kind, state);
+    }
+    let known = objects.iter().filter(|object| object["kind"] != SECRET.kind);
+    added(snapshot, &known.cloned().collect::<Vec<_>>())
+}
+
+fn added(mut snapshot: Snapshot, objects: &[Value]) -> Result<Snapshot> {
+    for object in objects {
+        state::add(&mut snapshot, object)?;
+    }
+    Ok(snapshot)
+}
+
+/// How often a decision in a cluster is made again, with what it did not know.
+const ROUNDS: usize = 5;
+
+/// The decision and the response as text. In a cluster, what is looked up does not exist.
+fn answer(case: &Case, mut snapshot: Snapshot) -> Result<String> {
     let body = request::review(case).to_string();
     let mut review = admission::parse(&body)?;
     let user = review.request.occasion.user;
-    review.request.occasion = Occasion { user, ..case.occasion };
-    let snapshot = request::state(case)?;
-    let decision = admission::admit(&review.request, &snapshot)?.decision;
+    let in_cluster = snapshot.crds.is_none();
+    let point = if in_cluster { Point::Admission } else { case.occasion.point };
+    review.request.occasion = Occasion { user, point, ..case.occasion };
+    let mut decision = admission::admit(&review.request, &snapshot)?.decision;
+    for _ in 0..ROUNDS {
+        let is_asked = |it: &&Reference| *it.kind != SECRET && !it.name.is_empty();
+        let absent: Vec<Reference> = decision.unknown.iter().filter(is_asked).cloned().collect();
+        if !in_cluster || absent.is_empty() {
+            break;
+        }
+        snapshot = snapshot.overlaid(absent.into_iter().map(|reference| (reference, Ok(None))));
+        decision = admission::admit(&review.request, &snapshot)?.decision;
+    }
     let response = admission::review(&review, &snapshot)?;
     Ok(format!("{decision:?}\n{}", String::from_utf8(response)?))
 }

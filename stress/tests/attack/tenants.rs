@@ -264,9 +264,8 @@ fn answers_hold_nothing_of_the_status_of_others() {
     assert_eq!(named.iter().map(String::as_str).collect::<Vec<_>>(), OF_STATUS);
 }
 
-/// Cases whose answer depends on a name in another namespace, because their platform reads there, or
-/// the rule says so to help after a mistaken namespace.
-const ACROSS: [&str; 32] = [
+/// Cases whose answer depends on a name in another namespace, because their platform reads there.
+const ACROSS: [&str; 27] = [
     // ark: whether any namespace has the default Memory, in files.
     "accepts-a-default-memory-that-some-namespace-has",
     // ark: a Query and an annotation may name a namespace, and so may what a Memory's address comes from.
@@ -285,10 +284,6 @@ const ACROSS: [&str; 32] = [
     "leaves-credentials-of-another-namespace",
     "leaves-headers-out-of-another-namespace-with-one-warning-for-each",
     "leaves-resolved-credentials-of-another-namespace",
-    // arkonis: the one hint that tells where a name exists when it does not here.
-    "names-the-namespace-that-has-the-ark-settings",
-    "names-the-namespace-that-has-the-swarm-settings",
-    // ark again.
     "never-takes-the-resolved-address-of-a-secret",
     // orka: a Task may name an agent of another namespace.
     "rejects-memory-against-an-agent-elsewhere",
@@ -301,13 +296,8 @@ const ACROSS: [&str; 32] = [
     // orka again.
     "warns-of-an-agent-in-another-namespace",
     "warns-of-an-agent-that-exists-elsewhere-only",
-    // arkonis again.
-    "warns-of-an-agent-whose-memory-is-in-another-namespace",
-    "warns-of-an-agent-whose-settings-are-elsewhere",
     // ark: who uses a Memory that is deleted, wherever it is.
     "warns-of-queries-in-sort-order",
-    // arkonis again.
-    "warns-of-swarm-settings-that-only-another-namespace-has",
     // ark: the same as of queries.
     "warns-of-the-end-of-a-memory-that-another-namespace-uses",
 ];

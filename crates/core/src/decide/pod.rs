@@ -149,10 +149,14 @@ fn origin(pod: &Pod<'_>) -> PodOrigin {
     let metadata = pod.metadata.as_ref();
     let generate_name = metadata.and_then(|metadata| metadata.generate_name.as_deref());
     let controller = metadata.and_then(|metadata| metadata.owner_references.as_ref()?.controller());
+    // A name is made of its prefix and of letters behind it.
+    let shown = |prefix: &str| {
+        let start = prefix.trim_end_matches(['-', '.']);
+        let shown = shown_name(start);
+        if shown == start { cut(prefix, MAX_NAME_CHARS).into_owned() } else { shown.into_owned() }
+    };
     PodOrigin {
-        generate_name: generate_name
-            .map(|name| cut(&shown_name(name), MAX_NAME_CHARS).into_owned())
-            .unwrap_or_default(),
+        generate_name: generate_name.map(shown).unwrap_or_default(),
         controller: controller.map(|owner| {
             cut(&format!("{}/{}", owner.kind, shown_name(&owner.name)), MAX_NAME_CHARS).into_owned()
         }),

@@ -9,7 +9,7 @@ use memgate_model::state_reader::StateReader;
 use super::api::agent::{agent_ref, ensemble_label};
 use super::api::{
     AGENT, AGENT_OLD, AGENT_RUN, ENSEMBLE_LABEL, HARNESS_SESSION, MEMORY_SKILL, PACK_LABEL, SKILL_PACK,
-    WORKSPACE_SESSION,
+    SYSTEM_NAMESPACE, WORKSPACE_SESSION,
 };
 use super::codes::{AGENT_MISSING, ENSEMBLE_MISSING, SKILLPACK_MISSING};
 use super::lookup::{self, AGENTS, ENSEMBLES};
@@ -55,7 +55,9 @@ const fn ensemble(path: &'static str) -> Edge {
 
 /// The SkillPack `memory`. Upstream's memory works without it, so where no pack is known, nothing is said.
 fn pack<'s>(wanted: &Wanted<'_>, state: &mut StateReader<'s>) -> Lookup<'s> {
-    let exists = state.holds_any(&SKILL_PACK);
+    let here =
+        || [wanted.named.namespace, SYSTEM_NAMESPACE].iter().any(|it| state.holds_one_in(&SKILL_PACK, it));
+    let exists = if state.of_files() { state.holds_any(&SKILL_PACK) } else { here() };
     known_if(exists, lookup::memory_pack(wanted.named.namespace, state))
 }
 
