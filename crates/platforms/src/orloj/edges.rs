@@ -32,6 +32,7 @@ pub(crate) static EDGES: [Edge; 6] = [
         .of_form(Form::Part)
         .only_if(|site, _| NamespacedName::read(site.text, namespace::DEFAULT).is_valid())
         .found_by(in_orloj)
+        .warns_if_going()
         .warns(&EMBEDDING_MISSING, "it is the name of a ModelEndpoint, not of a model"),
     secret(&[&MEMORY], "/spec/auth/secretRef").only_if(is_read),
     secret(&[&MEMORY], "/spec/endpoint_secret_ref").only_if(is_read),

@@ -53,9 +53,12 @@ pub(super) fn namespaced(namespace: &str, name: &str) -> String {
     format!("{namespace}/{name}")
 }
 
-/// Whether an object of the state counts as an object of this Orloj namespace.
+/// Whether an object of the state counts as an object of this Orloj namespace. The claim of an object that is being
+/// deleted on another namespace does not count.
 pub(super) fn is_in(object: &Object, namespace: &str, settings: &Orloj) -> bool {
-    object_namespace(object) == namespace && !is_ignored(object.tree(), &object.namespace, settings)
+    object_namespace(object) == namespace
+        && !is_ignored(object.tree(), &object.namespace, settings)
+        && (or_default(&object.namespace) == namespace || !object.deleting())
 }
 
 /// Whether an object claims another Orloj namespace although the settings do not allow that in its Kubernetes
