@@ -9,7 +9,7 @@ use std::fs;
 use std::process::Command;
 
 use kube_cel::cel::{self, Context, Program};
-use memgate_model::change::{Keys, meaning_changed};
+use memgate_model::change::{Keys, stays_what_it_is};
 use memgate_model::family::Family;
 use memgate_model::kind::Kind;
 use serde_json::{Value, json};
@@ -182,7 +182,7 @@ fn only_updates_that_leave_all_alone_are_let_by() {
                 assert!(!is_let_by(None, Some(&old)), "{kind}: delete {old}: {expression}");
                 for object in &versions {
                     // A client can leave the time out, or write one.
-                    let is_same = !meaning_changed(kind, meanings, &object.to_string(), &old.to_string());
+                    let is_same = stays_what_it_is(kind, meanings, &object.to_string(), &old.to_string());
                     for says in [false, true] {
                         let object = stamped(object, says);
                         let expected = goes && is_same;

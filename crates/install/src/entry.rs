@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelecto
 
 use crate::install_plan::{InstallPlan, WebhookEndpoint};
 use crate::metadata::NAME;
-use memgate_model::change::{Keys, Meaning, judges_spec};
+use memgate_model::change::{Keys, Meaning, OF_NAMESPACES, judges_spec};
 use memgate_model::family::Family;
 use memgate_model::kind::{Kind, SYSTEM_NAMESPACES};
 use memgate_policy::in_cel::{list, literal};
@@ -44,31 +44,34 @@ pub(super) fn not_deleting(families: &[&Family], kinds: &[&Kind]) -> MatchCondit
     } else if without_spec.len() < kinds.len() {
         expression += &format!(" || (!{} && ({SPEC_CHANGED}))", is_one_of(&without_spec));
     } else {
-        name += "-by-metadata";
+        name += "-namespace";
     }
+    let by_spec: Vec<&Kind> = kinds.iter().copied().filter(|kind| judges_spec(kind.kind)).collect();
+    let mut changed = Vec::new();
     for family in families {
-        let changed: Vec<String> =
-            family.meanings.iter().filter_map(|meaning| meaning_changed(meaning, kinds)).collect();
-        if !changed.is_empty() {
+        let before = changed.len();
+        let of_family = family.meanings.iter();
+        changed.extend(of_family.filter_map(|meaning| meaning_changed(meaning, &by_spec, kinds)));
+        if changed.len() > before {
             name = format!("{name}-{}", family.name);
         }
-        expression.extend(changed.into_iter().flat_map(|changed| [" || ".to_owned(), changed]));
     }
+    changed.extend(meaning_changed(&OF_NAMESPACES, &without_spec, kinds));
+    expression.extend(changed.into_iter().flat_map(|changed| [" || ".to_owned(), changed]));
     condition((&name, &expression))
 }
 
-/// Whether an update changes metadata that means something, in CEL; `None` if it means nothing for all of these kinds.
-fn meaning_changed(meaning: &Meaning, kinds: &[&Kind]) -> Option<String> {
-    let (meant, others): (Vec<&Kind>, Vec<&Kind>) =
-        kinds.iter().partition(|kind| meaning.kinds.contains(kind));
-    let maps = [("labels", meaning.labels), ("annotations", meaning.annotations)];
-    let changed: Vec<String> =
-        maps.into_iter().filter_map(|(map, keys)| entries_changed(map, keys)).collect();
-    if meant.is_empty() || changed.is_empty() {
+/// Whether an update changes metadata that means something for some of these kinds, in CEL; `None` if it means nothing for
+/// them. The request is about one of `all` kinds.
+fn meaning_changed(meaning: &Meaning, some: &[&Kind], all: &[&Kind]) -> Option<String> {
+    let meant: Vec<&Kind> = some.iter().copied().filter(|kind| meaning.kinds.contains(kind)).collect();
+    if meant.is_empty() {
         return None;
     }
-    let changed = changed.join(" || ");
-    Some(if others.is_empty() { changed } else { format!("({} && ({changed}))", is_one_of(&meant)) })
+    let maps = [("labels", meaning.labels), ("annotations", meaning.annotations)];
+    let changed = maps.into_iter().filter_map(|(map, keys)| entries_changed(map, keys));
+    let changed = changed.collect::<Vec<_>>().join(" || ");
+    Some(if meant.len() == all.len() { changed } else { format!("({} && ({changed}))", is_one_of(&meant)) })
 }
 
 /// Whether an update changes an entry of a map of metadata that has one of these keys, in CEL.

@@ -55,7 +55,7 @@ const MEANT: [(&str, &[&str], &[&str], &[&str]); 4] = [
         &["memgate.dev/memory-mode"],
     ),
     ("core.orka.ai/", &["Agent", "Task"], &[], &["memgate.dev/orka-*"]),
-    ("v1", &["Namespace"], &["*"], &["*"]),
+    ("v1", &["Namespace"], &["*"], &["*", "memgate.dev/orka-*"]),
 ];
 
 /// The labels and annotations of an object that mean something, by the map.
