@@ -1,6 +1,6 @@
 //! Objects that a finalizer keeps after their deletion: every condition about them, of webhook entries, of the policies
-//! in CEL and of exported ones, lets by only updates that leave alone what memgate judges. An interpreter of CEL
-//! evaluates them over all combinations of two versions of an object.
+//! in CEL and of exported ones, lets by only updates that the decision passes over. An interpreter of CEL evaluates them
+//! over all combinations of two versions of an object.
 
 #![expect(clippy::indexing_slicing, clippy::panic, reason = "a test may panic, and reads JSON by indexing")]
 
@@ -9,12 +9,18 @@ use std::fs;
 use std::process::Command;
 
 use kube_cel::cel::{self, Context, Program};
+use memgate_model::change::{Keys, stays_what_it_is};
+use memgate_model::family::Family;
+use memgate_model::kind::Kind;
 use serde_json::{Value, json};
 
 use crate::objects::{Objects, printed, read};
 
+/// The group and the plural name of a resource.
+type Resource = (String, String);
+
 /// The resources whose updates meet a condition, and its text.
-type Condition = (BTreeSet<String>, String);
+type Condition = (BTreeSet<Resource>, String);
 
 /// What `memgate policy export` prints of a policy with a rule for every kind.
 fn exported() -> Objects {
@@ -54,8 +60,16 @@ fn conditions() -> Vec<Condition> {
                 let operations = list(&rule["operations"]);
                 operations.contains(&json!("UPDATE")) || operations.contains(&json!("*"))
             };
-            let resources = rules.iter().filter(updates).flat_map(|rule| list(&rule["resources"]));
-            let resources: BTreeSet<_> = resources.filter_map(|it| it.as_str().map(str::to_owned)).collect();
+            let texts = |value: &Value| -> Vec<String> {
+                list(value).iter().filter_map(|it| it.as_str().map(str::to_owned)).collect()
+            };
+            let pairs = |rule: &Value| {
+                let groups = texts(&rule["apiGroups"]);
+                let of_group =
+                    |group| texts(&rule["resources"]).into_iter().map(move |it| (String::clone(group), it));
+                groups.iter().flat_map(of_group).collect::<Vec<_>>()
+            };
+            let resources: BTreeSet<Resource> = rules.iter().filter(updates).flat_map(pairs).collect();
             if resources.is_empty() {
                 continue;
             }
@@ -90,7 +104,26 @@ fn versions() -> Vec<Value> {
             }
         }
     }
+    let keys = memgate_platforms::ALL.into_iter().flat_map(|family| family.meanings);
+    let keys: BTreeSet<String> =
+        keys.flat_map(|meaning| [meaning.labels, meaning.annotations]).flat_map(samples).collect();
+    for key in &keys {
+        for (map, value) in [("labels", "a"), ("labels", ""), ("annotations", "a"), ("annotations", "")] {
+            let mut object = json!({"metadata": {"name": "some"}, "spec": {"a": 1}});
+            object["metadata"][map] = json!({"team": "a", key: value});
+            all.push(object);
+        }
+    }
     all
+}
+
+/// Some of the keys.
+fn samples(keys: Keys) -> Vec<String> {
+    match keys {
+        Keys::None | Keys::All => Vec::new(),
+        Keys::These(keys) => keys.iter().map(|key| (*key).to_owned()).collect(),
+        Keys::StartingWith(start) => ["one", "two"].map(|end| format!("{start}{end}")).into(),
+    }
 }
 
 fn stamped(object: &Value, goes: bool) -> Value {
@@ -102,36 +135,36 @@ fn stamped(object: &Value, goes: bool) -> Value {
     object
 }
 
-/// What memgate judges of an object: `None` is not there.
-fn judged<'o>(kind: &str, object: &'o Value) -> [Option<&'o Value>; 2] {
-    if kind == "Namespace" {
-        ["/metadata/labels", "/metadata/annotations"].map(|pointer| object.pointer(pointer))
-    } else {
-        [object.get("spec"), None]
+/// The kind of a resource, and its family; `None` for a kind of none.
+fn kind_of((group, plural): &Resource) -> (Option<&'static Family>, String) {
+    let validated = |family: &'static Family| family.kinds.validated.iter().map(move |kind| (family, *kind));
+    let is_it = |(_, kind): &(&Family, &Kind)| kind.group == group && kind.plural == plural;
+    match memgate_platforms::ALL.into_iter().flat_map(validated).find(is_it) {
+        Some((family, kind)) => (Some(family), kind.kind.to_owned()),
+        None => (None, "Other".to_owned()),
     }
 }
 
 #[test]
 fn only_updates_that_leave_all_alone_are_let_by() {
     let conditions = conditions();
-    let is_mixed = |resources: &BTreeSet<String>| resources.len() > 1 && resources.contains("namespaces");
+    let holds = |resources: &BTreeSet<Resource>, plural: &str| resources.iter().any(|(_, it)| it == plural);
+    let is_mixed = |resources: &BTreeSet<Resource>| resources.len() > 1 && holds(resources, "namespaces");
     assert!(conditions.iter().any(|(resources, _)| is_mixed(resources)), "none is about several kinds");
     assert!(conditions.len() > 20, "{} conditions", conditions.len());
-    let kinds_of = |resources: &BTreeSet<String>| {
-        let namespace = resources.contains("namespaces").then_some("Namespace");
-        let other = resources.iter().any(|name| name != "namespaces").then_some("Memory");
-        namespace.into_iter().chain(other).collect::<Vec<_>>()
-    };
-    let each: BTreeSet<(&'static str, &str)> = conditions
+    let each: BTreeSet<(&Resource, &str)> = conditions
         .iter()
-        .flat_map(|(resources, text)| kinds_of(resources).into_iter().map(move |kind| (kind, text.as_str())))
+        .flat_map(|(resources, text)| resources.iter().map(move |resource| (resource, text.as_str())))
         .collect();
     let versions = versions();
-    for (kind, expression) in each {
+    for (resource, expression) in each {
+        let (family, kind) = kind_of(resource);
+        let kind = kind.as_str();
+        let meanings = family.map_or(&[][..], |family| family.meanings);
         let program = Program::compile(expression).expect("it is CEL");
         let is_let_by = |object: Option<&Value>, old: Option<&Value>| {
             let mut context = Context::default();
-            let request = json!({"kind": {"kind": kind}});
+            let request = json!({"kind": {"group": resource.0, "kind": kind}});
             let values = [("object", object), ("oldObject", old), ("request", Some(&request))];
             for (name, value) in values {
                 let value = value.map_or(cel::Value::Null, |value| cel::to_value(value).expect("a value"));
@@ -149,9 +182,10 @@ fn only_updates_that_leave_all_alone_are_let_by() {
                 assert!(!is_let_by(None, Some(&old)), "{kind}: delete {old}: {expression}");
                 for object in &versions {
                     // A client can leave the time out, or write one.
+                    let is_same = stays_what_it_is(kind, meanings, &object.to_string(), &old.to_string());
                     for says in [false, true] {
                         let object = stamped(object, says);
-                        let expected = goes && judged(kind, &object) == judged(kind, &old);
+                        let expected = goes && is_same;
                         let let_by = is_let_by(Some(&object), Some(&old));
                         assert_eq!(let_by, expected, "{kind}: {object} of {old}: {expression}");
                     }

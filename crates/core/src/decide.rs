@@ -36,6 +36,7 @@ use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
 use memgate_model::workload;
+use memgate_platforms::common::REFERENCE_TERMINATING;
 use memgate_platforms::references;
 use memgate_primitives::budget::{Budget, MAX_PATCH_BYTES, OverLimit};
 use memgate_primitives::review_path::Phase;
@@ -121,8 +122,16 @@ fn decide_resource(
     if !policies_only {
         findings = (family.faces.validate)(&subject, &mut state);
         if request.operation != Operation::Delete {
-            findings.extend(references::findings(family.edges, &subject, &mut state));
+            let (going, references): (Vec<_>, Vec<_>) =
+                references::findings(family.edges, &subject, &mut state)
+                    .into_iter()
+                    .partition(|finding| *finding.code == REFERENCE_TERMINATING);
+            findings.extend(references);
             findings = (family.faces.keep)(&subject, findings);
+            // An update that refers to nothing anew has nothing to report.
+            if !going.is_empty() && !keeps_meaning(family.meanings, request) {
+                findings.extend(going);
+            }
         }
         findings.retain(|finding| !later::is_about(request, finding));
         let schema = schema::findings(family, &subject, request, snapshot, &budget, &mut findings);

@@ -22,7 +22,7 @@ pub fn validating(name: &str, families: &[&'static Family]) -> impl Iterator<Ite
     families.iter().flat_map(move |family| {
         family.in_cel.tables.iter().flat_map(move |table| {
             let metadata = suffixed_metadata(name, table.name);
-            let spec = spec(table, family.validation.fails_open);
+            let spec = spec(table, family);
             [validating_policy(&metadata, &spec), policy_binding(&metadata, "Deny")]
         })
     })
@@ -34,7 +34,7 @@ pub(super) fn mutating(name: &str, families: &[&'static Family]) -> impl Iterato
     written.flat_map(move |default| writer(name, default))
 }
 
-fn spec(table: &CelTable, fail_open: bool) -> Value {
+fn spec(table: &CelTable, family: &Family) -> Value {
     let mut variables = Vec::new();
     for part in table.lets {
         variables.push(variable(part.name, new(part.value)));
@@ -46,8 +46,8 @@ fn spec(table: &CelTable, fail_open: bool) -> Value {
         variables.push(variable(&before(&name), stored));
     }
     json!({
-        "failurePolicy": if fail_open { "Ignore" } else { "Fail" },
-        "matchConditions": [not_deleting(table.kinds)],
+        "failurePolicy": if family.validation.fails_open { "Ignore" } else { "Fail" },
+        "matchConditions": [not_deleting(&[family], table.kinds)],
         "matchConstraints": {"resourceRules": resource_rules(table.kinds, &["CREATE", "UPDATE"])},
         "validations": named(table.rules).map(validation).collect::<Vec<_>>(),
         "variables": variables,

@@ -1,5 +1,7 @@
 //! Builds the entries of both webhook configurations. `webhooks` and `families` say which entries there are.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::{
     MatchCondition, MutatingWebhook, RuleWithOperations, ServiceReference, WebhookClientConfig,
@@ -8,7 +10,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelecto
 
 use crate::install_plan::{InstallPlan, WebhookEndpoint};
 use crate::metadata::NAME;
-use memgate_model::kind::{Kind, NAMESPACE, SYSTEM_NAMESPACES};
+use memgate_model::change::{Keys, Meaning, OF_NAMESPACES, judges_spec};
+use memgate_model::family::Family;
+use memgate_model::kind::{Kind, SYSTEM_NAMESPACES};
+use memgate_policy::in_cel::{list, literal};
 use memgate_primitives::review_path;
 use memgate_primitives::review_path::Phase;
 
@@ -21,34 +26,87 @@ const NOT_MIRROR: (&str, &str) = (
     "object == null || !has(object.metadata.annotations) || \
      !('kubernetes.io/config.mirror' in object.metadata.annotations)",
 );
-/// Excludes updates of an object that is being deleted which leave its spec as it is: those that remove its finalizers
-/// must not depend on memgate. A new spec is still in use for as long as a finalizer keeps the object.
-pub(super) const NOT_DELETING: (&str, &str) = (
-    "not-deleting",
-    "object == null || oldObject == null || !has(oldObject.metadata.deletionTimestamp) || \
-     has(object.spec) != has(oldObject.spec) || (has(object.spec) && object.spec != oldObject.spec)",
-);
-/// The same for Namespaces, of which memgate reads labels and annotations.
-pub(super) const NOT_DELETING_NAMESPACE: (&str, &str) = (
-    "not-deleting-namespace",
-    "object == null || oldObject == null || !has(oldObject.metadata.deletionTimestamp) || \
-     has(object.metadata.labels) != has(oldObject.metadata.labels) || \
-     (has(object.metadata.labels) && object.metadata.labels != oldObject.metadata.labels) || \
-     has(object.metadata.annotations) != has(oldObject.metadata.annotations) || \
-     (has(object.metadata.annotations) && object.metadata.annotations != oldObject.metadata.annotations)",
-);
+/// Whether an object is new, goes for good, or is not being deleted.
+const NOT_KEPT: &str = "object == null || oldObject == null || !has(oldObject.metadata.deletionTimestamp)";
+/// Whether an update changes the spec.
+const SPEC_CHANGED: &str =
+    "has(object.spec) != has(oldObject.spec) || (has(object.spec) && object.spec != oldObject.spec)";
 
-/// The condition that excludes updates of objects of these kinds that are being deleted and stay what they are.
-pub(super) fn not_deleting(kinds: &[&Kind]) -> MatchCondition {
-    let is_namespace = |kind: &&Kind| **kind == NAMESPACE;
-    if kinds.iter().all(is_namespace) {
-        return condition(NOT_DELETING_NAMESPACE);
+/// The condition that excludes updates of objects of these kinds that are being deleted and leave alone what the objects
+/// mean: those that remove finalizers must not depend on memgate. An object with a new meaning is still in use for as long
+/// as a finalizer keeps it. Conditions with one name have one expression.
+pub(super) fn not_deleting(families: &[&Family], kinds: &[&Kind]) -> MatchCondition {
+    let without_spec: Vec<&Kind> = kinds.iter().copied().filter(|kind| !judges_spec(kind.kind)).collect();
+    let mut name = "not-deleting".to_owned();
+    let mut expression = NOT_KEPT.to_owned();
+    if without_spec.is_empty() {
+        expression.extend([" || ", SPEC_CHANGED]);
+    } else if without_spec.len() < kinds.len() {
+        expression += &format!(" || (!{} && ({SPEC_CHANGED}))", is_one_of(&without_spec));
+    } else {
+        name += "-namespace";
     }
-    if !kinds.iter().any(is_namespace) {
-        return condition(NOT_DELETING);
+    let by_spec: Vec<&Kind> = kinds.iter().copied().filter(|kind| judges_spec(kind.kind)).collect();
+    let mut changed = Vec::new();
+    for family in families {
+        let before = changed.len();
+        let of_family = family.meanings.iter();
+        changed.extend(of_family.filter_map(|meaning| meaning_changed(meaning, &by_spec, kinds)));
+        if changed.len() > before {
+            name = format!("{name}-{}", family.name);
+        }
     }
-    let ((name, others), (_, namespaces)) = (NOT_DELETING, NOT_DELETING_NAMESPACE);
-    condition((name, &format!("request.kind.kind == 'Namespace' ? ({namespaces}) : ({others})")))
+    changed.extend(meaning_changed(&OF_NAMESPACES, &without_spec, kinds));
+    expression.extend(changed.into_iter().flat_map(|changed| [" || ".to_owned(), changed]));
+    condition((&name, &expression))
+}
+
+/// Whether an update changes metadata that means something for some of these kinds, in CEL; `None` if it means nothing for
+/// them. The request is about one of `all` kinds.
+fn meaning_changed(meaning: &Meaning, some: &[&Kind], all: &[&Kind]) -> Option<String> {
+    let meant: Vec<&Kind> = some.iter().copied().filter(|kind| meaning.kinds.contains(kind)).collect();
+    if meant.is_empty() {
+        return None;
+    }
+    let maps = [("labels", meaning.labels), ("annotations", meaning.annotations)];
+    let changed = maps.into_iter().filter_map(|(map, keys)| entries_changed(map, keys));
+    let changed = changed.collect::<Vec<_>>().join(" || ");
+    Some(if meant.len() == all.len() { changed } else { format!("({} && ({changed}))", is_one_of(&meant)) })
+}
+
+/// Whether an update changes an entry of a map of metadata that has one of these keys, in CEL.
+fn entries_changed(map: &str, keys: Keys) -> Option<String> {
+    let [new, old] = ["object", "oldObject"]
+        .map(|object| format!("(has({object}.metadata.{map}) ? {object}.metadata.{map} : {{}})"));
+    Some(match keys {
+        Keys::None => return None,
+        Keys::All => format!("{new} != {old}"),
+        Keys::These(keys) => format!(
+            "{}.exists(key, (key in {new}) != (key in {old}) || (key in {new} && {new}[key] != {old}[key]))",
+            list(keys)
+        ),
+        Keys::StartingWith(start) => {
+            let start = literal(start);
+            format!(
+                "({new} != {old} && ({new}.exists(key, key.startsWith({start}) && \
+                 !(key in {old} && {new}[key] == {old}[key])) || \
+                 {old}.exists(key, key.startsWith({start}) && !(key in {new}))))"
+            )
+        }
+    })
+}
+
+/// Whether a request is about one of these kinds, in CEL.
+fn is_one_of(kinds: &[&Kind]) -> String {
+    let mut groups: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for kind in kinds {
+        groups.entry(kind.group).or_default().insert(kind.kind);
+    }
+    let of_group = |(group, kinds): (&str, BTreeSet<&str>)| {
+        let kinds: Vec<&str> = kinds.into_iter().collect();
+        format!("request.kind.group == {} && request.kind.kind in {}", literal(group), list(&kinds))
+    };
+    format!("({})", groups.into_iter().map(of_group).collect::<Vec<_>>().join(" || "))
 }
 
 /// The failure policy of an entry whose requests are refused when memgate does not answer.

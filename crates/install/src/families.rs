@@ -10,7 +10,7 @@ use crate::entry::{
 use crate::install_plan::InstallPlan;
 use crate::objects::Objects;
 use crate::rbac;
-use crate::webhooks::{self, REQUIRED, resources};
+use crate::webhooks::{self, REQUIRED, resource_kinds, resources};
 use memgate_model::family::Family;
 use memgate_model::kind::Kind;
 use memgate_model::selector::PodSelector;
@@ -35,12 +35,12 @@ fn mutating(webhooks: &mut Vec<Webhook>, plan: &InstallPlan, family: &Family) {
 }
 
 fn validating(webhooks: &mut Vec<Webhook>, plan: &InstallPlan, family: &Family) {
-    let always =
-        |kind: &&&Kind| family.kinds.validated_if_annotated.iter().all(|(marked, _)| marked != *kind);
-    let is_open = |kind: &&&Kind| family.validation.fails_open || family.validation.open_kinds.contains(kind);
-    let (open, others): (Vec<_>, Vec<_>) = family.kinds.validated.iter().filter(always).partition(is_open);
-    add_rules(webhooks, webhooks::validations(plan, None), rules(others.into_iter(), &WRITES));
-    add_rules(webhooks, webhooks::validations(plan, Some(family)), rules(open.into_iter(), &WRITES));
+    add_rules(webhooks, webhooks::validations(plan, None), rules(resource_kinds(family, false), &WRITES));
+    add_rules(
+        webhooks,
+        webhooks::validations(plan, Some(family)),
+        rules(resource_kinds(family, true), &WRITES),
+    );
     add_rules(webhooks, webhooks::deletions(plan), rules(family.kinds.memories.iter(), &["DELETE"]));
     webhooks.extend(family.kinds.memories_if.map(|some| some_deletions(plan, family, some)));
     webhooks.extend(
@@ -172,7 +172,7 @@ fn marked_resources(plan: &InstallPlan, family: &Family, (kind, start): (&'stati
         )
     };
     let expression = format!("({}) || ({})", marked("object"), marked("oldObject"));
-    let conditions = vec![not_deleting(&[kind]), condition(("marked", &expression))];
+    let conditions = vec![not_deleting(&[family], &[kind]), condition(("marked", &expression))];
     Webhook {
         rules: Some(rules([&kind].into_iter(), &WRITES)),
         match_conditions: Some(conditions),

@@ -7,13 +7,15 @@
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 
 use crate::entry::{
-    FAIL, IGNORE, NOT_DELETING, Webhook, conditions, expressions, outside_the_system, pods_webhook,
-    requirement, rule, webhook,
+    FAIL, IGNORE, Webhook, expressions, not_deleting, outside_the_system, pods_webhook, requirement, rule,
+    webhook,
 };
 use crate::install_plan::InstallPlan;
 use crate::metadata::named;
 use memgate_model::family::Family;
+use memgate_model::kind::Kind;
 use memgate_platforms::inject::INJECT_LABEL;
+use memgate_platforms::known;
 use memgate_primitives::review_path::Phase;
 
 /// The label of namespaces in which workloads get the warnings that their pods would get.
@@ -49,11 +51,23 @@ pub(super) fn validations(plan: &InstallPlan, open: Option<&Family>) -> Webhook 
 
 fn of_resources(plan: &InstallPlan, call: Phase, name: &str, open: Option<&Family>) -> Webhook {
     let (_, failure, seconds) = resources(open);
+    // The entry that families share is the same whichever of them an installation has.
+    let families = open.map_or_else(|| known(&plan.families), |family| vec![family]);
+    let is_open = open.is_some();
+    let kinds = families.iter().flat_map(|family| resource_kinds(family, is_open));
+    let kinds: Vec<&Kind> = kinds.copied().collect();
     Webhook {
         rules: Some(Vec::new()),
-        match_conditions: Some(conditions(&[NOT_DELETING])),
+        match_conditions: Some(vec![not_deleting(&families, &kinds)]),
         ..webhook(plan, call, name, failure, seconds)
     }
+}
+
+/// The kinds of a family that are validated whatever their annotations, and that fail open or do not.
+pub(super) fn resource_kinds(family: &Family, open: bool) -> impl Iterator<Item = &'static &'static Kind> {
+    let is_open = |kind: &&Kind| family.validation.fails_open || family.validation.open_kinds.contains(kind);
+    let always = |kind: &&Kind| family.kinds.validated_if_annotated.iter().all(|(marked, _)| marked != kind);
+    family.kinds.validated.iter().filter(move |kind| always(kind) && is_open(kind) == open)
 }
 
 /// The entry for memory that is deleted.
@@ -83,7 +97,7 @@ pub(super) fn templates(plan: &InstallPlan) -> Webhook {
             rule("batch", "v1", workloads(&["jobs", "cronjobs"]), &operations),
         ]),
         namespace_selector: Some(expressions(namespaces)),
-        match_conditions: Some(conditions(&[NOT_DELETING])),
+        match_conditions: Some(vec![not_deleting(&[], &[])]),
         ..webhook(plan, Phase::Validate, "templates", IGNORE, 1)
     }
 }

@@ -34,6 +34,10 @@ pub enum Keys {
     StartingWith(&'static str),
 }
 
+/// What is judged of a Namespace that is being deleted.
+pub static OF_NAMESPACES: Meaning =
+    Meaning { kinds: &[&NAMESPACE], labels: Keys::All, annotations: Keys::All };
+
 impl Keys {
     /// Whether the entry with this key means something.
     fn contain(self, key: &str) -> bool {
@@ -78,7 +82,14 @@ pub fn only_lets_go(meanings: &[Meaning], request: &Request<'_>) -> bool {
     let Some([new, old]) = versions(request) else { return false };
     let Ok(stored) = view::read::<LastingFields<'_>>(old) else { return false };
     let is_going = stored.metadata.is_some_and(|metadata| metadata.deletion_timestamp.is_some());
-    is_going && !meaning_changed(&request.kind, meanings, new, old)
+    is_going && stays_what_it_is(&request.kind, meanings, new, old)
+}
+
+/// Whether an update of an object that is being deleted leaves alone all that is judged of it: what it means, and of a
+/// Namespace all labels and annotations, by which policies select and judge it.
+pub fn stays_what_it_is(kind: &str, meanings: &[Meaning], new: &str, old: &str) -> bool {
+    let meanings = if judges_spec(kind) { meanings } else { std::slice::from_ref(&OF_NAMESPACES) };
+    !meaning_changed(kind, meanings, new, old)
 }
 
 /// Whether this is an update that leaves alone what the object means. Controllers send such updates to write finalizers,
@@ -142,8 +153,6 @@ mod tests {
         labels: Keys::These(&["a", "b"]),
         annotations: Keys::StartingWith("x/"),
     }];
-    static OF_NAMESPACES: [Meaning; 1] =
-        [Meaning { kinds: &[&NAMESPACE], labels: Keys::All, annotations: Keys::None }];
 
     #[test]
     fn compares_what_means_something_as_json() {
@@ -175,15 +184,13 @@ mod tests {
     }
 
     #[test]
-    fn all_of_a_namespace_but_its_spec_means_something() {
-        let meanings = &OF_NAMESPACES;
-        let bare = r#"{"metadata":{},"spec":{"finalizers":["kubernetes"]}}"#;
-        assert!(!meaning_changed(
-            "Namespace",
-            meanings,
-            bare,
-            r#"{"metadata":{"labels":{},"annotations":{"a":"1"}}}"#
-        ));
-        assert!(meaning_changed("Namespace", meanings, bare, r#"{"metadata":{"labels":{"a":"1"}}}"#));
+    fn all_metadata_of_a_namespace_that_goes_is_judged_and_its_spec_is_not() {
+        let stays = |old: &str| {
+            let bare = r#"{"metadata":{},"spec":{"finalizers":["kubernetes"]}}"#;
+            stays_what_it_is("Namespace", &[], bare, old)
+        };
+        assert!(stays(r#"{"metadata":{"labels":{},"annotations":{}}}"#));
+        assert!(!stays(r#"{"metadata":{"labels":{"a":"1"}}}"#));
+        assert!(!stays(r#"{"metadata":{"annotations":{"a":"1"}}}"#));
     }
 }

@@ -35,6 +35,8 @@ pub struct Edge {
     pub uses_memory: bool,
     /// Whether views of the object that refers have values of the other one, although that is not memory.
     pub feeds_views: bool,
+    /// Whether the object is memory, or what memory depends on: one that is being deleted is reported.
+    pub warns_if_going: bool,
     /// The name that counts where nothing stands at a path of the object.
     pub default: Option<(&'static [&'static str], &'static str)>,
     /// Whether `optional: true` beside the name allows the object to be missing.
@@ -225,6 +227,7 @@ impl Edge {
             form: Form::Whole,
             uses_memory: false,
             feeds_views: false,
+            warns_if_going: false,
             default: None,
             may_be_optional: false,
             counts: |_, _| true,
@@ -266,7 +269,13 @@ impl Edge {
     /// The same as a use of memory.
     #[must_use]
     pub const fn of_memory(self) -> Self {
-        Self { uses_memory: true, ..self }
+        Self { uses_memory: true, warns_if_going: true, ..self }
+    }
+
+    /// The same, where an object that is being deleted is reported.
+    #[must_use]
+    pub const fn warns_if_going(self) -> Self {
+        Self { warns_if_going: true, ..self }
     }
 
     /// The same, where views of the object that refers have values of the other one.

@@ -23,6 +23,8 @@ codes! { "memgate";
     NOT_AN_OBJECT = "not-an-object", Invalid;
     /// An object that occurs twice among the files.
     OBJECT_REPEATED = "object-repeated", Duplicate;
+    /// A reference to memory that is being deleted.
+    REFERENCE_TERMINATING = "reference-terminating", Invalid;
     /// An object of state whose name or namespace cannot be read.
     STATE_UNREADABLE = "state-unreadable", TypeInvalid;
     /// A file of state that decisions do not use.

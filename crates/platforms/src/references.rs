@@ -14,6 +14,7 @@ use memgate_model::memory_view::{MemoryView, Role, USERS};
 use memgate_model::object::Reference;
 use memgate_primitives::suggest::{did_you_mean, nearest};
 
+use crate::common::REFERENCE_TERMINATING;
 use crate::message::{fit_message, fit_names, truncate, truncate_text};
 use crate::prelude::*;
 
@@ -26,21 +27,34 @@ pub(crate) static CONFIG_MAPS: [&Kind; 1] = [&CONFIG_MAP];
 /// How many existing names all missing names of one edge are compared with.
 const MAX_COMPARED: usize = 1_000;
 
-/// What is missing of that to which the subject refers by these edges.
+/// The warning about memory that is being deleted, at the place that refers to it; `None` for any other memory.
+pub(crate) fn going(memory: &Object, pointer: impl FnOnce() -> Pointer) -> Option<Finding> {
+    memory.deleting().then(|| {
+        let message = fit_names([&memory.namespace, &memory.name], |[namespace, name]| {
+            format!("{} {} is being deleted", memory.kind.kind, quoted(&format!("{namespace}/{name}")))
+        });
+        let at = Pointer::new("/metadata/deletionTimestamp");
+        Finding::warn(&REFERENCE_TERMINATING, pointer(), message).elsewhere(memory, at, "it is being deleted")
+    })
+}
+
+/// What is missing, or is memory that is being deleted, of that to which the subject refers by these edges.
 pub fn findings(edges: &'static [Edge], subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     if !state.budget().wants_warnings() {
         return findings;
     }
     for edge in edges.iter().filter(|edge| edge.from.contains(&subject.kind)) {
-        let Some(missing) = &edge.missing else { continue };
+        if edge.missing.is_none() && !edge.warns_if_going {
+            continue;
+        }
         let sites = edge.sites(subject.object);
         if sites.is_empty() || !(edge.matters)(subject, state) {
             continue;
         }
         let max_compared = MAX_COMPARED / sites.len();
         for site in sites.iter().filter(|site| (edge.counts)(site, subject.object)) {
-            findings.extend(finding((edge, missing), site, (subject, max_compared), state));
+            findings.extend(finding(edge, site, (subject, max_compared), state));
         }
     }
     findings
@@ -145,7 +159,7 @@ pub fn count_users(
 }
 
 fn finding(
-    (edge, missing): (&'static Edge, &'static Missing),
+    edge: &'static Edge,
     site: &Site<'_, Tree>,
     (subject, max_compared): (&Subject<'_>, usize),
     state: &mut StateReader<'_>,
@@ -157,11 +171,18 @@ fn finding(
     }
     match (edge.look_up)(&Wanted { edge, named, by: subject.object }, state) {
         Lookup::Unknown(()) => None,
-        Lookup::Absent => {
-            Some(not_found((edge, missing), (site, &named), (subject.namespace, max_compared), state))
-        }
+        Lookup::Absent => Some(not_found(
+            (edge, edge.missing.as_ref()?),
+            (site, &named),
+            (subject.namespace, max_compared),
+            state,
+        )),
         Lookup::Found(object) => {
-            without_key((edge, missing), (site, &named), (subject.object, object), state)
+            let going = edge.warns_if_going.then(|| going(object, || site.pointer.clone()));
+            let missing = edge.missing.as_ref();
+            going
+                .flatten()
+                .or_else(|| without_key((edge, missing?), (site, &named), (subject.object, object), state))
         }
     }
 }
@@ -377,6 +398,8 @@ mod tests {
                 assert!(is_found, "{} {} is not in the state", kind.kind, edge.path);
             }
             for kind in edge.to {
+                let knows_going = kind.schema.reads(&Pointer::new("/metadata/deletionTimestamp"));
+                assert!(knows_going || !edge.warns_if_going, "{} keeps no time of deletion", kind.kind);
                 assert!(state_kinds(&ALL).any(|known| known == *kind), "{} is not in the state", kind.kind);
             }
         }

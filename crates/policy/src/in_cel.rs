@@ -36,8 +36,8 @@ pub fn literal(text: &str) -> String {
 }
 
 /// A list of texts in CEL.
-pub fn list(texts: &[String]) -> String {
-    let literals: Vec<String> = texts.iter().map(|text| literal(text)).collect();
+pub fn list(texts: &[impl AsRef<str>]) -> String {
+    let literals: Vec<String> = texts.iter().map(|text| literal(text.as_ref())).collect();
     format!("[{}]", literals.join(", "))
 }
 

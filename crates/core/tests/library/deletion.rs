@@ -55,7 +55,7 @@ const MEANT: [(&str, &[&str], &[&str], &[&str]); 4] = [
         &["memgate.dev/memory-mode"],
     ),
     ("core.orka.ai/", &["Agent", "Task"], &[], &["memgate.dev/orka-*"]),
-    ("v1", &["Namespace"], &["*"], &["*"]),
+    ("v1", &["Namespace"], &["*"], &["*", "memgate.dev/orka-*"]),
 ];
 
 /// The labels and annotations of an object that mean something, by the map.
@@ -207,4 +207,55 @@ fn only_updates_that_leave_the_meaning_alone_are_passed_over() {
         })
         .collect();
     assert_eq!(unseen, [], "no change of their metadata is judged");
+}
+
+/// What is decided of the case with a state in which an object is being deleted, by code.
+fn codes_with(case: &Case, state: Vec<Value>) -> Vec<String> {
+    let case = Case { state, ..(*case).clone() };
+    let (snapshot, body) = (request::state(&case).expect("a state"), request::review(&case).to_string());
+    let review = admission::parse(&body).expect("a review");
+    let Ok(admitted) = admission::admit(&review.request, &snapshot) else { return Vec::new() };
+    admitted.decision.findings.iter().map(|finding| finding.code_name().to_string()).collect()
+}
+
+#[test]
+fn whatever_refers_to_memory_that_goes_is_warned_about_once() {
+    const CODE: &str = "memgate/reference-terminating";
+    let families = memgate_platforms::ALL.into_iter();
+    let edges: Vec<_> = families.flat_map(|family| family.edges).filter(|edge| edge.warns_if_going).collect();
+    let is_named = |object: &Value| {
+        let group = object["apiVersion"].as_str().and_then(|it| it.split_once('/')).map_or("", |it| it.0);
+        let kind = object["kind"].as_str().unwrap_or_default();
+        edges.iter().flat_map(|edge| edge.to).any(|known| known.is(group, kind))
+    };
+    let held = json!(["example.com/hold"]);
+    let mut warned = BTreeSet::new();
+    for (file, case) in cases().expect("cases") {
+        let Some(object) = &case.object else { continue };
+        let what = if object["kind"] == "Pod" {
+            format!("{} Pod", file.split('/').next().unwrap_or_default())
+        } else {
+            format!("{} {}", object["apiVersion"], object["kind"])
+        };
+        for index in 0..case.state.len() {
+            if !is_named(&case.state[index]) {
+                continue;
+            }
+            let mut state = case.state.clone();
+            state[index] = stamped(&state[index], &held);
+            let said = codes_with(&case, state).into_iter().filter(|code| code == CODE).count();
+            assert!(said <= 1, "{file}: {}: {said} times for {}", case.name, case.state[index]);
+            if said == 1 {
+                warned.insert(what.clone());
+            }
+        }
+    }
+    let referrers = edges.iter().filter(|edge| edge.missing.is_some()).flat_map(|edge| edge.from);
+    let referrers: BTreeSet<_> = referrers
+        .filter(|kind| !WITHOUT.contains(&kind.kind))
+        .map(|kind| format!("{} {}", json!(kind.api_version()), json!(kind.kind)))
+        .chain(["arkonis", "ark", "orloj", "sympozium"].map(|family| format!("{family} Pod")))
+        .collect();
+    let silent: Vec<_> = referrers.difference(&warned).collect();
+    assert_eq!(silent, Vec::<&String>::new(), "no case of these is warned about");
 }

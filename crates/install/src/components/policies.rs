@@ -3,7 +3,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
-use crate::entry::{FAIL, IGNORE, NOT_DELETING, Webhook, conditions, full_name, requirement, rules, webhook};
+use crate::entry::{FAIL, IGNORE, Webhook, full_name, not_deleting, requirement, rules, webhook};
 use crate::families::{WRITES, add_rules, agent_pods_name, if_open, marked_name};
 use crate::install_plan::{InstallPart, InstallPlan};
 use crate::metadata::documents;
@@ -55,7 +55,7 @@ pub(super) fn policies(objects: &mut Objects, plan: &InstallPlan) {
 fn own_kinds(plan: &InstallPlan) -> Webhook {
     Webhook {
         rules: Some(rules(POLICY_KINDS.iter(), &WRITES)),
-        match_conditions: Some(conditions(&[NOT_DELETING])),
+        match_conditions: Some(vec![not_deleting(&[], &POLICY_KINDS)]),
         ..webhook(plan, Phase::Validate, "policies", IGNORE, 2)
     }
 }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::cel_policies::resource_rules;
 use crate::entry::{condition, not_deleting};
+use memgate_model::family::Family;
 use memgate_model::kind::{Kind, SYSTEM_NAMESPACES};
 use memgate_model::label_selector::{self, SelectorOperator};
 use memgate_model::policy::Match;
@@ -67,14 +68,18 @@ fn selects(selector: &label_selector::LabelSelector, object: &str) -> String {
 }
 
 /// The further conditions, in CEL.
-pub(super) fn conditions(matching: &Match, kinds: &[&Kind], excluded: &[String]) -> Vec<MatchCondition> {
+pub(super) fn conditions(
+    matching: &Match,
+    (family, kinds): (&Family, &[&Kind]),
+    excluded: &[String],
+) -> Vec<MatchCondition> {
     let namespaces: Vec<String> =
         SYSTEM_NAMESPACES.iter().map(|name| (*name).to_owned()).chain(excluded.iter().cloned()).collect();
     let fits = |subject: &str, patterns: &[Glob]| {
         format!("{subject}.matches({})", globs(patterns.iter().map(Glob::as_str)))
     };
     let mut all = vec![
-        not_deleting(kinds),
+        not_deleting(&[family], kinds),
         condition(("not-excluded", &format!("!({NAMESPACE} in {})", list(&namespaces)))),
     ];
     let mut add = |name: &str, expression: String| all.push(condition((name, &expression)));

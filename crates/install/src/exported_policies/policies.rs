@@ -36,7 +36,7 @@ pub(super) fn pair(
     let spec = json!({
         // An object must not be admitted when a rule that could deny it fails to evaluate.
         "failurePolicy": if action == Action::Deny { "Fail" } else { "Ignore" },
-        "matchConditions": matching::conditions(&policy.matching, &kinds, excluded),
+        "matchConditions": matching::conditions(&policy.matching, (family, &kinds), excluded),
         "matchConstraints": matching::resources(&policy.matching, &kinds),
         "validations": validations,
         "variables": needed(variables(checks), &validations),

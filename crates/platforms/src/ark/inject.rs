@@ -15,6 +15,7 @@ use crate::inject::{
 };
 use crate::message::fit_names;
 use crate::prelude::*;
+use crate::references::going;
 use memgate_model::edit::{EnvSource, Origin};
 use memgate_model::elsewhere::Elsewhere;
 use memgate_model::event::InvolvedObject;
@@ -61,6 +62,7 @@ pub(crate) fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>
     if !injection.unmet.is_empty() || work.has_ended() {
         return Some(injection);
     }
+    injection.warnings.extend(going(found.memory, || annotation_pointer(MEMORY_ANNOTATION)));
     Some(merge_variables(containers, &found, &variables, injection.warnings, work))
 }
 

@@ -10,6 +10,7 @@ use crate::inject::{
     origin_place, references, unmet, unmet_by,
 };
 use crate::prelude::*;
+use crate::references::going;
 use memgate_model::event::InvolvedObject;
 use memgate_model::finding::Code;
 use memgate_model::injection::Injection;
@@ -112,13 +113,15 @@ fn try_inject(
     })?;
     let wanted = want::want(agent, &found, namespace, state)?;
     let memory = found.memory_title();
-    Ok(merge(wanted, state.budget(), |conflict: &Conflict<'_>| {
+    let mut injection = merge(wanted, state.budget(), |conflict: &Conflict<'_>| {
         let message = format!("{} is already set and differs from {memory}", conflict.variable.name);
         let origin = &conflict.variable.origin;
         let kinds = [&found.dialect.memory];
         Finding::warn(&POD_ENV_CONFLICT, conflict.entry.clone(), message)
             .and_elsewhere(|| origin_place(origin, &kinds))
-    }))
+    });
+    injection.warnings.extend(going(found.memory, || label_pointer(agent_label.key)));
+    Ok(injection)
 }
 
 /// The label of an agent pod, and the agent that it names.

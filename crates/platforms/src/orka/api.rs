@@ -62,15 +62,12 @@ pub(crate) static STATE_TASK: Kind = Kind::new(GROUP, "Task", "tasks", STATE_TAS
 /// A tool that users added. Only its name is read.
 pub(crate) static TOOL: Kind = Kind::new(GROUP, "Tool", "tools", schema! { open { "metadata": METADATA, } });
 
-/// The labels and annotations that mean something. Of a Namespace, which policies select by its labels, all do.
-pub(crate) static MEANINGS: [Meaning; 2] = [
-    Meaning {
-        kinds: &[&AGENT, &TASK],
-        labels: Keys::None,
-        annotations: Keys::StartingWith(ANNOTATION_PREFIX),
-    },
-    Meaning { kinds: &[&NAMESPACE], labels: Keys::All, annotations: Keys::All },
-];
+/// The annotations that mean something.
+pub(crate) static MEANINGS: [Meaning; 1] = [Meaning {
+    kinds: &[&AGENT, &TASK, &NAMESPACE],
+    labels: Keys::None,
+    annotations: Keys::StartingWith(ANNOTATION_PREFIX),
+}];
 
 /// Selects agent pods.
 pub(crate) static POD_SELECTORS: [PodSelector; 1] = [PodSelector {

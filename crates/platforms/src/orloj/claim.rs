@@ -1,5 +1,6 @@
 //! The annotation by which an object claims an Orloj namespace, and whether it may.
 
+use memgate_model::object::is_deleting;
 use memgate_model::platform_settings::{Orloj, PlatformSettings};
 use memgate_model::tree::Tree;
 
@@ -25,16 +26,20 @@ pub(super) fn effective<'t>(object: &'t Tree, kubernetes: &'t str) -> &'t str {
     annotated(object).unwrap_or_else(|| or_default(kubernetes))
 }
 
-/// Whether an object of the state counts: it does not claim another Orloj namespace, or may.
+/// Whether an object of the state counts: it does not claim another Orloj namespace, or it may and is not being deleted.
 pub(super) fn counts(object: &Tree, kubernetes: &str, settings: &PlatformSettings) -> bool {
-    !is_ignored(object, kubernetes, &settings.orloj)
+    !leads_elsewhere(object, kubernetes) || settings.orloj.may_claim(kubernetes) && !is_deleting(object)
 }
 
 /// Whether an object claims another Orloj namespace although the settings do not allow that in its Kubernetes
 /// namespace.
 pub(super) fn is_ignored(object: &Tree, kubernetes: &str, settings: &Orloj) -> bool {
-    let leads_elsewhere = annotated(object).is_some_and(|namespace| namespace != or_default(kubernetes));
-    leads_elsewhere && !settings.may_claim(kubernetes)
+    leads_elsewhere(object, kubernetes) && !settings.may_claim(kubernetes)
+}
+
+/// Whether an object claims another Orloj namespace than that of its Kubernetes namespace.
+fn leads_elsewhere(object: &Tree, kubernetes: &str) -> bool {
+    annotated(object).is_some_and(|namespace| namespace != or_default(kubernetes))
 }
 
 /// The Orloj namespace of a text that may be empty.

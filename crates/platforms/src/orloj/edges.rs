@@ -37,6 +37,7 @@ pub(crate) static EDGES: [Edge; 6] = [
         .where_it_matters(counts)
         .feeding_views()
         .found_by(in_orloj)
+        .warns_if_going()
         .warns(&EMBEDDING_MISSING, "it is the name of a ModelEndpoint, not of a model"),
     secret(&[&MEMORY], "/spec/auth/secretRef").only_if(is_read).where_it_matters(counts),
     secret(&[&MEMORY], "/spec/endpoint_secret_ref").only_if(is_read).where_it_matters(counts),

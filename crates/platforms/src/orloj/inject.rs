@@ -13,6 +13,7 @@ use std::borrow::Cow;
 use crate::inject::own::{self, OwnVariables};
 use crate::inject::{Conflict, Unmet, container_named, controller_of, env, merge, origin_place, unmet};
 use crate::prelude::*;
+use crate::references::going;
 use memgate_model::event::InvolvedObject;
 use memgate_model::injection::Injection;
 use memgate_model::pod::{Container, Pod, SPEC, read_list};
@@ -48,6 +49,7 @@ fn try_inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Re
             .and_elsewhere(|| origin_place(origin, &[&AGENT, &MEMORY, &MODEL_ENDPOINT]))
     });
     injection.warnings.extend(omitted);
+    injection.warnings.extend(going(found.memory, || env::pointer(index)));
     Ok(injection)
 }
 

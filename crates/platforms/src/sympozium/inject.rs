@@ -18,6 +18,7 @@ use crate::inject::{
 };
 use crate::message::fit_names;
 use crate::prelude::*;
+use crate::references::going;
 use memgate_model::event::InvolvedObject;
 use memgate_model::injection::Injection;
 use memgate_model::memory_view::{MemoryView, Why};
@@ -124,9 +125,10 @@ fn try_inject<'p>(
         let nothing = Injection::nothing(Reason::ReferenceMissing);
         return Err(Box::new(Injection { unmet: found.unmet, missing: found.missing, ..nothing }));
     }
+    let going: Vec<Finding> = found.used().filter_map(|memory| going(memory, instance_label)).collect();
     let (pod, missing) =
         (PodContext { pod, parts, index, container, mounts, namespace }, found.missing.clone());
-    let injection = merge(want::want(pod, found, state)?, state.budget(), |conflict: &Conflict<'_>| {
+    let mut injection = merge(want::want(pod, found, state)?, state.budget(), |conflict: &Conflict<'_>| {
         let Conflict { variable, entry, .. } = conflict;
         let (kind, name) = variable.origin.resource.split_once(' ').unwrap_or_default();
         let name = name.rsplit('/').next().unwrap_or_default();
@@ -136,6 +138,7 @@ fn try_inject<'p>(
         Finding::warn(&POD_ENV_CONFLICT, entry.clone(), message)
             .and_elsewhere(|| origin_place(&variable.origin, &[&AGENT, &ENSEMBLE, &STATE_AGENT_RUN]))
     });
+    injection.warnings.extend(going);
     Ok(Injection { missing, ..injection })
 }
 

@@ -160,6 +160,14 @@ impl<'s> PodMemories<'s> {
         self.private.is_some() || self.legacy || self.shared
     }
 
+    /// The objects whose memory the pod gets.
+    pub(super) fn used(&self) -> impl Iterator<Item = &'s Object> {
+        let of_agent = self.private.is_some() || self.legacy;
+        let agent = self.agent.filter(|_| of_agent);
+        let ensemble = self.ensemble.filter(|_| self.shared || of_agent && self.made_from.is_some());
+        agent.into_iter().chain(ensemble)
+    }
+
     /// Uses the Ensemble's config for an Agent that the Ensemble will create. Upstream gives each such Agent the
     /// skill.
     fn add_made_agent(&mut self, ensemble: &'s Object, config: AgentConfig<'s>, run: Option<&'s Object>) {
