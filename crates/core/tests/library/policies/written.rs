@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::super::cases::cases;
 use super::super::views::view;
-use super::{admitted, data, denying, of_policies};
+use super::{admitted, data, denies, denying, of_policies};
 
 /// The case of an object that an apiserver refuses.
 const WRONG_TYPE: &str = "orloj-takes-a-memory-of-the-wrong-type-for-in-memory";
@@ -80,7 +80,7 @@ fn views(case: &Case, pod: &Value) -> Vec<MemoryView> {
 }
 
 /// The values of views at a path that a variable is made of.
-fn sources(views: &[MemoryView], path: &ViewPath, written: &Written) -> Vec<(Role, Value)> {
+fn made_of(views: &[MemoryView], path: &ViewPath, written: &Written) -> Vec<(Role, Value)> {
     let mut found = Vec::new();
     for view in views {
         let own = path.own.contains(&view.role).then_some(view);
@@ -121,7 +121,7 @@ fn is_refused(case: &Case, path: &str, (role, value): &(Role, Value)) -> bool {
     }
     objects.into_iter().any(|object| {
         let case = Case { object: Some(object), state: state.clone(), ..case.clone() };
-        admitted(&case).is_some_and(|it| !of_policies(it.decision.findings).is_empty())
+        admitted(&case).is_some_and(|it| of_policies(it.decision.findings).iter().any(denies))
     })
 }
 
@@ -131,6 +131,20 @@ fn is_of_pack(case: &Case, written: &Written) -> bool {
     let mut variables =
         packs.flat_map(|pack| pack["spec"]["sidecar"]["env"].as_array().into_iter().flatten());
     variables.any(|variable| variable["name"] == written.name)
+}
+
+/// What keeps rules from reading a variable at its path, if anything does.
+fn fault(case: &Case, views: &[MemoryView], path: &ViewPath, written: &Written) -> Option<&'static str> {
+    let is_unknown = |view: &MemoryView| view.why_unknown(path.path).is_some();
+    let mut sources = views.iter().flat_map(|view| &view.sources);
+    match made_of(views, path, written).first() {
+        Some(source) => (!is_refused(case, path.path, source)).then_some("is not refused by a rule on"),
+        None if sources.any(|source| is_unknown(&source.view)) => {
+            let any = (Role::Pod, json!("x"));
+            (!is_refused(case, path.path, &any)).then_some("passes, and is unknown at")
+        }
+        None => Some("is not at"),
+    }
 }
 
 #[test]
@@ -165,19 +179,11 @@ fn rules_read_what_memgate_writes_into_pods() {
                 continue;
             }
             let known = all.iter().find(|known| known.path == path).expect("a path");
-            let is_unknown = |view: &MemoryView| view.why_unknown(path).is_some();
-            match sources(&views, known, &it).first() {
-                None if views.iter().any(|view| view.sources.iter().any(|it| is_unknown(&it.view))) => {
-                    if !is_refused(&case, path, &(Role::Pod, "x".into())) {
-                        wrong.push(format!("{file} {}: {it:?} is unknown at {path}, and passes", case.name));
-                    }
+            match fault(&case, &views, known, &it) {
+                Some(fault) if case.name != WRONG_TYPE => {
+                    wrong.push(format!("{file} {}: {it:?} {fault} {path}", case.name));
                 }
-                None if case.name == WRONG_TYPE => {}
-                None => wrong.push(format!("{file} {}: {it:?} is not at {path}", case.name)),
-                Some(source) if !is_refused(&case, path, source) => {
-                    wrong.push(format!("{file} {}: {it:?} is not refused by a rule on {path}", case.name));
-                }
-                Some(_) => {
+                _ => {
                     read.insert(it.name);
                 }
             }
