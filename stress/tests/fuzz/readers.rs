@@ -8,6 +8,7 @@ use memgate_core::state;
 use memgate_manifest::document::{Document, parse, values};
 use memgate_manifest::rewrite::rewrite;
 use memgate_manifest::source::Source;
+use memgate_model::kind::MEMORY_POLICY;
 use memgate_model::request::{Occasion, Operation, Request};
 use memgate_model::snapshot::Snapshot;
 use memgate_primitives::pointer::Pointer;
@@ -61,7 +62,8 @@ pub(crate) fn policy(input: &[u8]) -> Result<(), String> {
     let (documents, snapshot) = file(input);
     for document in &documents {
         check_document(document, &snapshot)?;
-        if (document.group(), document.kind()) != ("memgate.dev", "MemoryPolicy") {
+        let kind = memgate_policy::resource::kind(document.group(), document.kind());
+        if kind.is_none_or(|kind| kind.kind != MEMORY_POLICY.kind) {
             continue;
         }
         let object = document.value().to_string();
