@@ -16,7 +16,7 @@ use memgate_workbench::judge::Checked;
 use memgate_workbench::outcome::{FailOn, notes, nothing_found, with_page};
 use memgate_workbench::place::report;
 use memgate_workbench::report::{Report, text};
-use memgate_workbench::run::{Run, judged, weakened};
+use memgate_workbench::run::{Run, judged, weighed};
 
 /// Check manifests: what would be denied in a cluster, and why
 ///
@@ -116,7 +116,7 @@ impl FailOnArgs {
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let terminal = args.fail_on.terminal(terminal);
     check_places(&args.output, terminal)?;
-    let branch = args.pull_request.branch()?;
+    let branch = args.pull_request.branch(&args.input)?;
     let project = match &branch {
         Some(branch) => args.input.project_at(branch, terminal)?,
         None => args.input.project(terminal)?,
@@ -129,14 +129,8 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     }
     let compare = |it: OpenBranch| it.compare(&args.pull_request, &args.input, &project, &mut run, terminal);
     let compared = branch.map(compare).transpose()?;
-    let weighs = fail_on.strict && compared.is_none() && !run.plan.policies.is_empty();
-    if weighs {
-        run.plan.keep_stdin()?;
-    }
-    let mut checked = judged(&run)?;
-    if weighs {
-        checked.inputs.weakened = weakened(&run, &checked)?;
-    }
+    let weighs = fail_on.strict && compared.is_none();
+    let mut checked = weighed(&mut run, weighs, judged)?;
     args.pull_request.apply(&mut checked, compared, terminal)?;
     let report = Report { shown: args.findings.shown(&args.output)?, ..report(&checked) };
     let report = with_page(report, "check", &checked, &run, fail_on);

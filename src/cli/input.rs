@@ -157,19 +157,23 @@ impl InputArgs {
         self.project.read_at(&self.paths, open, terminal)
     }
 
+    /// Whether the flags name standard input.
+    pub fn reads_stdin(&self) -> bool {
+        self.paths.iter().chain(&self.state.with).any(|path| path == STDIN_PATH)
+    }
+
     /// A flag that makes no sense where files are read again with each change of a text, and why. `directory` is the one
     /// from which its paths are.
     pub fn unfit_for_changes(&self, directory: &Path) -> Option<&'static str> {
         let ReadingArgs { render, stdin_filename, .. } = &self.reading;
         let flags = || self.state.with.iter().chain(&self.policies.policy);
-        let reads_stdin = self.paths.iter().chain(&self.state.with).any(|path| path == STDIN_PATH);
         [
             (*render, "--render runs programs, and an editor would run them with each pause"),
             (
                 stdin_filename.is_some(),
                 "--stdin-filename is for standard input, on which the editor sends messages",
             ),
-            (reads_stdin, "- is standard input, on which the editor sends messages"),
+            (self.reads_stdin(), "- is standard input, on which the editor sends messages"),
             (
                 is_glob(&directory.to_string_lossy()) && flags().any(|path| is_glob(path)),
                 "a glob of --with or --policy would not be read as meant in a directory with one of *?[{ in its name",

@@ -16,7 +16,7 @@ use memgate_workbench::load::load;
 use memgate_workbench::place::report;
 use memgate_workbench::report::{counted, patches, plain, stream};
 use memgate_workbench::rewrite::{self, RewrittenFile, given_a_mask, repeated, rewrite_all};
-use memgate_workbench::run::Run;
+use memgate_workbench::run::{Run, weighed};
 
 /// Print manifests as they would be stored: with defaults, and pods with their memory
 ///
@@ -89,13 +89,15 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let terminal = args.fail_on.terminal(terminal);
     anyhow::ensure!(!is_page(&args.output), "-o html goes with check, audit and what-if");
     let project = args.input.project(terminal)?;
-    let Run { plan, occasion } = args.input.run(&project, terminal)?;
+    let mut run = args.input.run(&project, terminal)?;
     anyhow::ensure!(
-        !(args.result.write && plan.reads_stdin()),
+        !(args.result.write && run.plan.reads_stdin()),
         "--write writes files, and standard input (-) is not a file; leave --write out"
     );
     let fail_on = args.fail_on.or(&project);
-    let mut checked = check(load(&plan)?, occasion);
+    let judge = |run: &Run| Ok(check(load(&run.plan)?, run.occasion));
+    let mut checked = weighed(&mut run, fail_on.strict, judge)?;
+    let plan = run.plan;
     checked.note_later();
     if let Some(twice) = repeated(&checked).filter(|_| args.result.write || args.result.patch) {
         anyhow::bail!(twice);

@@ -28,6 +28,9 @@ use memgate_workbench::run::{Run, judged};
 use memgate_workbench::sets::each_set;
 use memgate_workbench::suppress::{KnownFindings, known, newly_ignored, suppress};
 
+/// Why standard input cannot be compared.
+const NOT_STDIN: &str = "--base compares with a commit, and no commit has standard input (-)";
+
 /// How many digits of a commit are shown.
 const COMMIT_DIGITS: usize = 12;
 
@@ -73,8 +76,10 @@ impl PullRequestArgs {
     ///
     /// # Errors
     /// When there is no such commit, or git fails.
-    pub fn branch(&self) -> anyhow::Result<Option<OpenBranch>> {
-        self.base.as_deref().map(OpenBranch::find).transpose()
+    pub fn branch(&self, input: &InputArgs) -> anyhow::Result<Option<OpenBranch>> {
+        let Some(reference) = &self.base else { return Ok(None) };
+        anyhow::ensure!(!input.reads_stdin(), NOT_STDIN);
+        OpenBranch::find(reference).map(Some)
     }
 
     /// Makes notes of known findings: those that comments ignore, those of the base, and those of the baseline.
@@ -239,10 +244,7 @@ impl OpenBranch {
         plan: &Plan,
         read: impl FnOnce(Plan) -> anyhow::Result<T>,
     ) -> anyhow::Result<(T, Base)> {
-        anyhow::ensure!(
-            !plan.reads_stdin(),
-            "--base compares with a commit, and no commit has standard input (-)"
-        );
+        anyhow::ensure!(!plan.reads_stdin(), NOT_STDIN);
         let stop = &self.interrupt.stop;
         let directory = tempfile::Builder::new().prefix("memgate-base-").tempdir();
         let directory = directory.context("failed to make a temporary directory for the base")?;

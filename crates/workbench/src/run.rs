@@ -63,12 +63,30 @@ pub fn judged_without_ignored(run: &Run) -> Result<Checked, Error> {
     Ok(checked)
 }
 
+/// What `judge` makes of a run; with `weighs` it also counts the findings of given policies that the checked files weaken.
+///
+/// # Errors
+/// Those of [`load`], or when standard input cannot be read.
+pub fn weighed(
+    run: &mut Run,
+    weighs: bool,
+    judge: impl FnOnce(&Run) -> Result<Checked, Error>,
+) -> Result<Checked, Error> {
+    if !weighs || run.plan.policies.is_empty() {
+        return judge(run);
+    }
+    run.plan.keep_stdin()?;
+    let mut checked = judge(run)?;
+    checked.inputs.weakened = weakened(run, &checked)?;
+    Ok(checked)
+}
+
 /// How many findings of the policies that were given beside the inputs count less because of what only the inputs say:
 /// labels of Namespaces, exemptions, and the rules of the repository.
 ///
 /// # Errors
 /// Those of [`load`].
-pub fn weakened(Run { plan, occasion }: &Run, checked: &Checked) -> Result<usize, Error> {
+fn weakened(Run { plan, occasion }: &Run, checked: &Checked) -> Result<usize, Error> {
     let judged_by = JudgedBy::Policies;
     let alone = Plan { judged_by, rules: Rules::default(), wants_page: false, ..plan.clone() };
     let alone = judged(&Run { plan: alone, occasion: *occasion })?;
