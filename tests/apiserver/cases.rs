@@ -35,6 +35,7 @@ use std::sync::{
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use axum::http::Method;
 use kube::Client;
+use memgate_model::change::stays_what_it_is;
 use memgate_model::request::{Operation, User};
 use memgate_workbench::casefile::compare::{CaseOutcome, failures};
 use memgate_workbench::casefile::{self};
@@ -139,11 +140,15 @@ fn is_always_asked_about(case: &casefile::Case) -> bool {
     writes && is_own && case.subresource.is_empty()
 }
 
-/// Whether the request leaves the spec of an object that is being deleted as it is: memgate must not be asked.
+/// Whether the request leaves alone what an object that is being deleted means: memgate must not be asked.
 fn only_goes(case: &casefile::Case) -> bool {
     let Some((object, old)) = case.object.as_ref().zip(case.old_object.as_ref()) else { return false };
+    let text = |field: &str| object[field].as_str().unwrap_or_default();
+    let group = text("apiVersion").split_once('/').map_or("", |(group, _)| group);
+    let family = memgate_platforms::validated(&memgate_platforms::ALL, group, text("kind"));
+    let meanings = family.map_or(&[][..], |(family, _)| family.meanings);
     let goes = !old["metadata"]["deletionTimestamp"].is_null();
-    goes && object["kind"] != "Namespace" && object["spec"] == old["spec"]
+    goes && stays_what_it_is(text("kind"), meanings, &object.to_string(), &old.to_string())
 }
 
 fn run_sharing(

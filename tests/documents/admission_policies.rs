@@ -150,7 +150,7 @@ rules as ValidatingAdmissionPolicies. Your own are [MemoryPolicies](policy.md).
 - A refusal has memgate's message and ends with `(memgate CODE)`; `memgate explain CODE` says what to do. It precedes the
   webhook's, and has the first fault only.
 - An update may keep a stored fault if it leaves its fields alone. Updates of an object that is being deleted are refused
-  only if they change its spec; subresources are skipped.
+  only if they change its spec or metadata that means something; subresources are skipped.
 - Left to the webhook: warnings, rules about other objects, pods, lists with more than 128 entries, text with more than
   4,096 characters, and list entries with more than 256.
 - Less strict than memgate: an IPv4 address in IPv6 is recognised only as `::ffff:127.0.0.1`; a duration with more than 20

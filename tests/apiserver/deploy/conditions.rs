@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, bail, ensure};
 use axum::http::Method;
 use kube::Client;
+use regex::Regex;
 use serde_json::{Value, json};
 
 use crate::{
@@ -21,7 +22,9 @@ use crate::{
 const ASKED: &str = "the webhook was asked";
 
 /// The key that decides, and one that does not.
-const KEYS: [(&str, &str); 4] = [
+const KEYS: [(&str, &str); 6] = [
+    ("not-deleting-orka", "memgate.dev/orka-memory-context"),
+    ("not-deleting-orloj-sympozium", "orloj.dev/target-namespace"),
     ("not-pooled", "orka.ai/runtime-pool-one"),
     ("not-mirror", "kubernetes.io/config.mirror"),
     ("opted-in", "memgate.dev/ark-memory"),
@@ -32,7 +35,7 @@ const KEYS: [(&str, &str); 4] = [
 const OBJECTS: [&str; 7] = ["bare", "empty", "null", "other", "keyed", "changed", "going"];
 
 /// For each condition and request, whether memgate is asked: `verb stored to-be`, and by whom.
-const ROWS: [(&str, &[(&str, bool)]); 7] = [
+const ROWS: [(&str, &[(&str, bool)]); 9] = [
     (
         "not-node",
         &[
@@ -119,6 +122,42 @@ const ROWS: [(&str, &[(&str, bool)]); 7] = [
         ],
     ),
     (
+        "not-deleting-orka",
+        &[
+            ("create bare", true),
+            ("create keyed", true),
+            ("update bare other", true),
+            ("update bare bare", true),
+            ("update going going", false),
+            ("update going bare", false),
+            ("update going empty", false),
+            ("update going null", false),
+            ("update going other", false),
+            ("update going keyed", true),
+            ("update going changed", true),
+            ("delete bare", true),
+            ("delete keyed", true),
+        ],
+    ),
+    (
+        "not-deleting-orloj-sympozium",
+        &[
+            ("create bare", true),
+            ("create keyed", true),
+            ("update bare other", true),
+            ("update bare bare", true),
+            ("update going going", false),
+            ("update going bare", false),
+            ("update going empty", false),
+            ("update going null", false),
+            ("update going other", false),
+            ("update going keyed", true),
+            ("update going changed", true),
+            ("delete bare", true),
+            ("delete keyed", true),
+        ],
+    ),
+    (
         "not-deleting-namespace",
         &[
             ("create bare", true),
@@ -202,6 +241,9 @@ impl Probe {
     fn new(cluster: &ControlPlane, name: &str, expression: &str, failure: &str) -> Result<Self> {
         // The objects here are ConfigMaps, which have data where others have a spec.
         let expression = expression.replace("bject.spec", "bject.data");
+        // They are of no platform.
+        let about_kinds = Regex::new(r"\(request\.kind\.group == [^)]*\)").context("a pattern")?;
+        let expression = about_kinds.replace_all(&expression, "(true)");
         let namespace = cluster.fresh_namespace("condition")?;
         let stub = Stub::start(|_| json!({"allowed": false, "status": {"message": ASKED}}))?;
         let probe = Self { condition: name.to_owned(), namespace, stub };
