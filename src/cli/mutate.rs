@@ -11,7 +11,7 @@ use crate::cli::input::InputArgs;
 use crate::cli::output::{OutputArg, is_page, write_files};
 use crate::cli::terminal::Terminal;
 use memgate_manifest::rewrite::Rewritten;
-use memgate_workbench::judge::check;
+use memgate_workbench::judge::{Checked, check};
 use memgate_workbench::load::load;
 use memgate_workbench::place::report;
 use memgate_workbench::report::{counted, patches, plain, stream};

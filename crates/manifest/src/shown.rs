@@ -95,14 +95,19 @@ fn note(key: &str, has: &mut [bool; FIELDS.len()]) {
     }
 }
 
-/// A message without what it quotes of this text.
+/// A message without what it quotes of this text, but for single characters and for what it suggests.
 pub fn without_quotes_of(message: &str, text: &str) -> String {
+    const SUGGESTS: &str = "did you mean ";
     let mut shown = message.to_owned();
     for quote in ['"', '`', '\''] {
-        let parts = shown.split(quote).enumerate();
-        let is_quoted =
-            |(number, part): &(usize, &str)| number % 2 == 1 && !part.is_empty() && text.contains(part);
-        let parts: Vec<&str> = parts.map(|part| if is_quoted(&part) { "…" } else { part.1 }).collect();
+        let mut is_suggested = false;
+        let hidden = |(number, part): (usize, &'_ str)| -> String {
+            let is_quoted = number % 2 == 1 && part.chars().nth(2).is_some() && text.contains(part);
+            let is_hidden = is_quoted && !is_suggested;
+            is_suggested = part.ends_with(SUGGESTS);
+            if is_hidden { "…".to_owned() } else { part.to_owned() }
+        };
+        let parts: Vec<String> = shown.split(quote).enumerate().map(hidden).collect();
         shown = parts.join(&quote.to_string());
     }
     shown

@@ -1,5 +1,6 @@
 //! The views of the objects in files, on which rules of policies are judged.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -47,7 +48,8 @@ pub(crate) fn views_in(
     occasion: Occasion<'static>,
 ) -> (Vec<ViewedObject>, Vec<Error>) {
     let (mut viewed, mut errors) = (Vec::new(), Vec::new());
-    for undecided in inputs.objects.iter().filter(|undecided| !undecided.is_exempt()) {
+    let is_shown = |it: &&UndecidedObject| !it.is_exempt() && !it.object.place.source().is_outside();
+    for undecided in inputs.objects.iter().filter(is_shown) {
         match view_object(undecided, state, occasion) {
             Ok(object) => viewed.push(object),
             Err(error) => errors.push(error),
@@ -128,7 +130,12 @@ fn mask(key: &str, value: &mut Value) {
         Value::String(text) if is_credential_name(key) => {
             *text = hide(text, std::iter::once(0..text.len()).collect());
         }
-        Value::String(text) if matches!(key, "name" | "namespace") => *text = shown_name(text).into_owned(),
+        // It may be the start of a name.
+        Value::String(text) if matches!(key, "name" | "namespace") => {
+            if let Cow::Owned(shown) = shown_name(text.trim_end_matches(['-', '.'])) {
+                *text = shown;
+            }
+        }
         Value::String(text) if key == "key" => *text = shown_key(text).into_owned(),
         // Of a text with several lines each would begin a line of the output.
         Value::String(text) => *text = plain(&masked_value(text)).into_owned(),

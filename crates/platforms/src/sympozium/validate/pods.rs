@@ -204,7 +204,7 @@ pub(super) fn environment_findings(
     let mut findings = in_env(Some(entries), || at.clone(), report);
     for name in entries.keys() {
         if name == PRIVATE_URL {
-            let message = format!("{field}[{}] wins over the injected value", quoted(name));
+            let message = format!("{field}[{}] wins over the injected value", quoted_key(name));
             let help = "the server of this URL is sent the writer token by Sympozium's runner";
             findings.push(Finding::warn(&PRIVATE_URL_OVERRIDE, at.key(name), message).help(help));
         }
