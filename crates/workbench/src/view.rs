@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::errors::fault_of;
 use crate::inputs::Inputs;
@@ -124,6 +124,20 @@ pub(crate) fn shown_text(text: &str) -> String {
     cut(&masked_start(text), MAX_SHOWN_CHARS).into_owned()
 }
 
+/// Hides a URL that was made of names, if they cannot be names: they would stand in other parts of it.
+fn hide_made(endpoint: &mut Map<String, Value>) {
+    let is_made = matches!(endpoint.get("from").and_then(Value::as_str), Some("service" | "derived"));
+    let authority = |url: &str| Some(url.split_once("://")?.1.split('/').next()?.contains(".svc"));
+    let url = endpoint.get("url").and_then(Value::as_str);
+    if is_made && url.is_some_and(|url| authority(url) != Some(true)) {
+        for field in ["url", "host", "path"] {
+            if let Some(value) = endpoint.get_mut(field) {
+                *value = "…".into();
+            }
+        }
+    }
+}
+
 /// Masks the credentials in all texts of a value below a key. The recursion is bounded by the depth of a view.
 fn mask(key: &str, value: &mut Value) {
     match value {
@@ -141,6 +155,7 @@ fn mask(key: &str, value: &mut Value) {
         Value::String(text) => *text = plain(&masked_value(text)).into_owned(),
         Value::Array(list) => list.iter_mut().for_each(|element| mask(key, element)),
         Value::Object(map) => {
+            hide_made(map);
             for (key, mut value) in std::mem::take(map) {
                 mask(&key, &mut value);
                 map.insert(shown_key(&key).into_owned(), value);

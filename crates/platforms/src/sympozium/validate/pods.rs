@@ -211,7 +211,7 @@ pub(super) fn environment_findings(
         let setter = ensemble.filter(|_| is_reserved(name) && set.iter().any(|set| set.name == name));
         findings.extend(setter.map(|ensemble| {
             let message = fit_names([&ensemble.name], |[ensemble]| {
-                let (name, ensemble) = (quoted(name), quoted(ensemble));
+                let (name, ensemble) = (quoted_key(name), quoted(ensemble));
                 format!("{field}[{name}] has no effect: set by Ensemble {ensemble}")
             });
             let shared = Pointer::new("/spec/sharedMemory");
