@@ -1,8 +1,6 @@
 //! What outputs may show of a source. The author of a change can name any file that the machine has, as a manifest or as a
 //! setting, so lines are shown only of a file in which a manifest was read, and never behind a link out of the repository.
 
-use crate::outline::begins_with_marker;
-
 /// The fields at the top of a manifest.
 const FIELDS: [&str; 2] = ["apiVersion", "kind"];
 
@@ -24,12 +22,17 @@ fn documents(text: &str) -> impl Iterator<Item = &str> {
             return None;
         }
         let mut markers = rest.match_indices('\n').map(|(at, _)| at + 1);
-        let end = markers.find(|at| rest.get(*at..).is_some_and(|line| begins_with_marker(line, "---")));
+        let end = markers.find(|at| rest.get(*at..).is_some_and(|line| begins_document(line)));
         let (document, behind) = rest.split_at(end.unwrap_or(rest.len()));
         rest = behind;
         at_end = end.is_none();
         Some(document.strip_prefix("---").unwrap_or(document))
     })
+}
+
+fn begins_document(line: &str) -> bool {
+    let behind = line.strip_prefix("---");
+    behind.is_some_and(|behind| behind.is_empty() || behind.starts_with(|it: char| it.is_ascii_whitespace()))
 }
 
 fn is_manifest(document: &str) -> bool {
