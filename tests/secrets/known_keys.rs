@@ -29,7 +29,9 @@ pub(crate) fn written(text: &str, first: Option<usize>) -> String {
 /// The texts about names, with this key in each place.
 pub(crate) fn pasted(key: &str) -> Vec<String> {
     let texts = TEXTS.into_iter().filter(|(_, text)| *text != LONG_NAMES);
-    texts.map(|(_, text)| text.trim_start().replace("FORM", key)).collect()
+    // Within another text it does not stand in the place of a name.
+    let written = |text: &str| text.replace("\"FORM\"", &format!("\"{key}\"")).replace("FORM", "x");
+    texts.map(|(_, text)| written(text.trim_start())).collect()
 }
 
 /// What is tried: `FORM` stands for a key.

@@ -67,7 +67,7 @@ fn main() -> ExitCode {
     let pasted =
         pasted::keys().map(|(of, key)| Trial::test(format!("pasted: {of}"), move || pasted::check(key)));
     trials.extend(pasted);
-    trials.push(Trial::test("files that are no manifests", others::no_manifests));
+    trials.push(Trial::test("files that are not manifests", others::no_manifests));
     trials.push(Trial::test("links out of the repository", others::links));
     trials.push(Trial::test("names", names::check));
     libtest_mimic::run(&arguments, trials).exit_code()

@@ -1,5 +1,5 @@
-//! Files that are no manifests, and files behind links that lead out of the repository: whoever names one, no output quotes
-//! what it holds.
+//! Files that are not manifests, and files behind links that lead out of the repository: no output quotes what such a file
+//! holds, whether a user or a file of settings names it.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,7 +11,7 @@ use crate::outputs::memgate;
 /// A word that no rule takes for a credential.
 const WORD: &str = "Plainword9";
 
-/// Texts that are no manifests: as they are, and as each reader of memgate might begin to understand them.
+/// Texts without a manifest: as they are, and as each reader of memgate might begin to understand them.
 const TEXTS: [&str; 12] = [
     "machine WORD login WORD account WORD\n",
     "[default]\nWORD = WORD\n  WORD: [\n",
@@ -63,7 +63,7 @@ spec: {containers: [{name: agent, image: x, env: [{name: A, value: WORD}]}]}
 
 const GOOD: &str = include_str!("../../examples/arkonis/memory-in-context.yaml");
 
-/// Runs the commands over files that are no manifests.
+/// Runs the commands over files that are not manifests.
 pub(crate) fn no_manifests() -> Result<(), Failed> {
     for text in TEXTS {
         let directory = tempfile::tempdir()?;

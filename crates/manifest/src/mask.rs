@@ -145,9 +145,10 @@ impl Masker<'_> {
         for (key, value) in entries {
             let Some(name) = key_name(self.outline, *key, self.text) else { continue };
             self.hide_rest(*key, is_shown_key);
+            let is_map = || matches!(self.outline.node(self.outline.resolve(*value)).kind, NodeKind::Map(..));
             if names_an_object(&name) {
                 self.hide_rest(*value, is_shown_name);
-            } else if is_reference(&name) {
+            } else if is_reference(&name) || holds_reference(&name) && is_map() {
                 self.reference(*value);
             }
             match &*name {
@@ -177,7 +178,7 @@ impl Masker<'_> {
                 let names: Vec<NodeId> = self.entries(entries, "name").collect();
                 names.into_iter().for_each(|name| self.hide_rest(name, is_shown_name));
             }
-            _ => self.hide_rest(id, is_shown_name),
+            _ => self.hide_rest(id, is_shown_reference),
         }
     }
 
@@ -185,9 +186,10 @@ impl Masker<'_> {
     fn hide_rest(&mut self, id: NodeId, is_shown: fn(&str) -> bool) {
         const SHOWN_CHARS: usize = 4;
         let node = self.outline.node(self.outline.resolve(id));
-        let NodeKind::Scalar(_, text) = &node.kind else { return };
+        let NodeKind::Scalar(style, text) = &node.kind else { return };
         let written = text.get(self.text);
-        if is_shown(written) || is_filled_in_later(written) {
+        let is_text = *style != Style::Plain || matches!(plain(written), Scalar::Text(_));
+        if !is_text || is_shown(written) || is_filled_in_later(written) {
             return;
         }
         self.spans.push(match text {
@@ -276,10 +278,20 @@ fn names_an_object(field: &str) -> bool {
     matches!(field, "namespace" | "generateName" | "secretName" | "claimName" | "serviceAccountName")
 }
 
-/// Whether below a field the name of an object stands.
+/// Whether a field, or the field `name` in it, is the name of an object.
 fn is_reference(field: &str) -> bool {
-    let is_one = matches!(field, "metadata" | "memory" | "target" | "defaultMemory");
-    is_one || ["Ref", "Refs", "_ref", "Secrets"].iter().any(|end| field.ends_with(end))
+    ["Ref", "Refs", "_ref", "Secrets"].iter().any(|end| field.ends_with(end))
+}
+
+/// Whether the field `name` in a mapping of this name is the name of an object.
+fn holds_reference(field: &str) -> bool {
+    matches!(field, "metadata" | "memory" | "target" | "defaultMemory")
+}
+
+/// Whether a text could be the name of an object, with a namespace and a key.
+fn is_shown_reference(text: &str) -> bool {
+    let (name, key) = text.split_once(':').unwrap_or((text, ""));
+    is_shown_name(name) && is_shown_key(key)
 }
 
 /// Whether a text could be the name of an object, or the start of one.
@@ -352,7 +364,7 @@ mod tests {
                 "env: [{name: A_B}]\nconfigs: [{name: \"A b\"}]",
                 "env: [{name: A_B}]\nconfigs: [{name: \"A b\"}]",
             ),
-            ("labels: {\"a/b/cde\": x, a/b: y}", "labels: {\"a/b/***\": x, a/b: y}"),
+            ("labels: {\"a/b/c/d/e/f/g/h/i\": x, a/b: y}", "labels: {\"a/b/*************\": x, a/b: y}"),
         ] {
             let source = Arc::new(Source::new("x", text));
             assert_eq!(shown(&source), expected);

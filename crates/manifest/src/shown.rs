@@ -1,8 +1,6 @@
 //! What outputs may show of a source. The author of a change can name any file that the machine has, as a manifest or as a
 //! setting, so lines are shown only of a file in which a manifest was read, and never behind a link out of the repository.
 
-use crate::outline::begins_with_marker;
-
 /// The fields at the top of a manifest.
 const FIELDS: [&str; 2] = ["apiVersion", "kind"];
 
@@ -24,12 +22,17 @@ fn documents(text: &str) -> impl Iterator<Item = &str> {
             return None;
         }
         let mut markers = rest.match_indices('\n').map(|(at, _)| at + 1);
-        let end = markers.find(|at| rest.get(*at..).is_some_and(|line| begins_with_marker(line, "---")));
+        let end = markers.find(|at| rest.get(*at..).is_some_and(|line| begins_document(line)));
         let (document, behind) = rest.split_at(end.unwrap_or(rest.len()));
         rest = behind;
         at_end = end.is_none();
         Some(document.strip_prefix("---").unwrap_or(document))
     })
+}
+
+fn begins_document(line: &str) -> bool {
+    let behind = line.strip_prefix("---");
+    behind.is_some_and(|behind| behind.is_empty() || behind.starts_with(|it: char| it.is_ascii_whitespace()))
 }
 
 fn is_manifest(document: &str) -> bool {
@@ -95,14 +98,19 @@ fn note(key: &str, has: &mut [bool; FIELDS.len()]) {
     }
 }
 
-/// A message without what it quotes of this text.
+/// A message without what it quotes of this text, but for single characters and for what it suggests.
 pub fn without_quotes_of(message: &str, text: &str) -> String {
+    const SUGGESTS: &str = "did you mean ";
     let mut shown = message.to_owned();
     for quote in ['"', '`', '\''] {
-        let parts = shown.split(quote).enumerate();
-        let is_quoted =
-            |(number, part): &(usize, &str)| number % 2 == 1 && !part.is_empty() && text.contains(part);
-        let parts: Vec<&str> = parts.map(|part| if is_quoted(&part) { "…" } else { part.1 }).collect();
+        let mut is_suggested = false;
+        let hidden = |(number, part): (usize, &'_ str)| -> String {
+            let is_quoted = number % 2 == 1 && part.chars().nth(2).is_some() && text.contains(part);
+            let is_hidden = is_quoted && !is_suggested;
+            is_suggested = part.ends_with(SUGGESTS);
+            if is_hidden { "…".to_owned() } else { part.to_owned() }
+        };
+        let parts: Vec<String> = shown.split(quote).enumerate().map(hidden).collect();
         shown = parts.join(&quote.to_string());
     }
     shown

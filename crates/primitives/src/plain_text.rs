@@ -55,10 +55,14 @@ pub fn shown_name(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// The key of a mapping, such as the name of a field or of a variable, as outputs show it: like [`shown_name`].
+/// The key of a mapping, such as the name of a field or of a variable, as outputs show it: like [`shown_name`], if it is
+/// long.
 pub fn shown_key(key: &str) -> Cow<'_, str> {
+    /// Keys of services are longer.
+    const MIN_BYTES: usize = 16;
     let start = key.strip_suffix('…').unwrap_or(key);
-    let is_shown = is_key(start) && !credential::holds_key(key) || shortened(key).is_some();
+    let could_be = key.len() < MIN_BYTES || is_key(start) || shortened(key).is_some();
+    let is_shown = could_be && !credential::holds_key(key);
     if is_shown { key.into() } else { start_of(key).into() }
 }
 

@@ -101,7 +101,7 @@ impl Pointer {
         let mut field = String::with_capacity(self.0.len());
         for token in self.tokens() {
             let token = shown_key(&token);
-            if is_index(&token) || token.contains(['.', '/', ' ']) {
+            if is_index(&token) || token.contains(['.', '/', '…']) {
                 field.push('[');
                 field.push_str(&token);
                 field.push(']');

@@ -2,7 +2,7 @@
 
 use std::str::Chars;
 
-use crate::plain_text::quoted_key;
+use crate::plain_text::quoted_text;
 
 /// The candidate that `wrong` most likely stands for, if one is near.
 ///
@@ -81,12 +81,12 @@ fn edits(mut a: Chars<'_>, mut b: Chars<'_>, most: usize) -> Option<usize> {
 
 /// The end of a message that suggests `candidate`; empty for `None`.
 pub fn did_you_mean(candidate: Option<&str>) -> String {
-    candidate.map(|candidate| format!("; did you mean {}?", quoted_key(candidate))).unwrap_or_default()
+    candidate.map(|candidate| format!("; did you mean {}?", quoted_text(candidate))).unwrap_or_default()
 }
 
 /// Advice on a value outside a fixed set, if one of the set was likely meant.
 pub fn help<'c>(wrong: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<String> {
-    nearest(wrong, candidates).map(|candidate| format!("did you mean {}?", quoted_key(candidate)))
+    nearest(wrong, candidates).map(|candidate| format!("did you mean {}?", quoted_text(candidate)))
 }
 
 fn normalized(word: &str) -> impl Iterator<Item = char> + '_ {

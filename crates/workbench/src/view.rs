@@ -1,9 +1,10 @@
 //! The views of the objects in files, on which rules of policies are judged.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::errors::fault_of;
 use crate::inputs::Inputs;
@@ -47,7 +48,8 @@ pub(crate) fn views_in(
     occasion: Occasion<'static>,
 ) -> (Vec<ViewedObject>, Vec<Error>) {
     let (mut viewed, mut errors) = (Vec::new(), Vec::new());
-    for undecided in inputs.objects.iter().filter(|undecided| !undecided.is_exempt()) {
+    let is_shown = |it: &&UndecidedObject| !it.is_exempt() && !it.object.place.source().is_outside();
+    for undecided in inputs.objects.iter().filter(is_shown) {
         match view_object(undecided, state, occasion) {
             Ok(object) => viewed.push(object),
             Err(error) => errors.push(error),
@@ -122,18 +124,38 @@ pub(crate) fn shown_text(text: &str) -> String {
     cut(&masked_start(text), MAX_SHOWN_CHARS).into_owned()
 }
 
+/// Hides a URL that was made of names, if they cannot be names: they would stand in other parts of it.
+fn hide_made(endpoint: &mut Map<String, Value>) {
+    let is_made = matches!(endpoint.get("from").and_then(Value::as_str), Some("service" | "derived"));
+    let authority = |url: &str| Some(url.split_once("://")?.1.split('/').next()?.contains(".svc"));
+    let url = endpoint.get("url").and_then(Value::as_str);
+    if is_made && url.is_some_and(|url| authority(url) != Some(true)) {
+        for field in ["url", "host", "path"] {
+            if let Some(value) = endpoint.get_mut(field) {
+                *value = "…".into();
+            }
+        }
+    }
+}
+
 /// Masks the credentials in all texts of a value below a key. The recursion is bounded by the depth of a view.
 fn mask(key: &str, value: &mut Value) {
     match value {
         Value::String(text) if is_credential_name(key) => {
             *text = hide(text, std::iter::once(0..text.len()).collect());
         }
-        Value::String(text) if matches!(key, "name" | "namespace") => *text = shown_name(text).into_owned(),
+        // It may be the start of a name.
+        Value::String(text) if matches!(key, "name" | "namespace") => {
+            if let Cow::Owned(shown) = shown_name(text.trim_end_matches(['-', '.'])) {
+                *text = shown;
+            }
+        }
         Value::String(text) if key == "key" => *text = shown_key(text).into_owned(),
         // Of a text with several lines each would begin a line of the output.
         Value::String(text) => *text = plain(&masked_value(text)).into_owned(),
         Value::Array(list) => list.iter_mut().for_each(|element| mask(key, element)),
         Value::Object(map) => {
+            hide_made(map);
             for (key, mut value) in std::mem::take(map) {
                 mask(&key, &mut value);
                 map.insert(shown_key(&key).into_owned(), value);

@@ -18,6 +18,7 @@ use memgate_model::finding::{Finding, Severity};
 use memgate_model::policy::Policies;
 use memgate_model::request::Occasion;
 use memgate_policy::defaults::missing;
+use memgate_primitives::plain_text::{shown_key, shown_name};
 use memgate_primitives::pointer::Pointer;
 
 /// The objects with the verdicts under the new policies.
@@ -90,7 +91,7 @@ fn owner(manifest: &str) -> Option<String> {
     let controls = |owner: &&Value| owner.get("controller").and_then(Value::as_bool) == Some(true);
     let owner = owners.iter().find(controls).or_else(|| owners.first())?;
     let text = |field| owner.get(field).and_then(Value::as_str).unwrap_or_default();
-    Some(format!("{} {}", text("kind"), text("name")))
+    Some(format!("{} {}", shown_key(text("kind")), shown_name(text("name"))))
 }
 
 fn compare(mut before: BTreeMap<Key, Decided>, checked: Checked, owners: &BTreeMap<Key, String>) -> WhatIf {

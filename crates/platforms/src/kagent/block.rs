@@ -2,7 +2,7 @@
 //!
 //! The template and the harness of an Agent of 1.x are each inline, or named.
 
-use crate::message::{fit_message, truncate};
+use crate::message::{fit_message, fit_texts, truncate};
 use crate::prelude::*;
 use memgate_primitives::name::is_dns_subdomain;
 
@@ -161,5 +161,13 @@ pub(crate) fn with_names<const N: usize>(names: [&str; N], message: impl Fn([&st
     fit_message(|limit| {
         let names = names.map(|name| shown(name, limit));
         message(names.each_ref().map(String::as_str))
+    })
+}
+
+/// The same with other texts, such as models.
+pub(crate) fn with_texts<const N: usize>(texts: [&str; N], message: impl Fn([&str; N]) -> String) -> String {
+    fit_texts(texts, |texts| {
+        let texts = texts.map(quoted_text);
+        message(texts.each_ref().map(String::as_str))
     })
 }

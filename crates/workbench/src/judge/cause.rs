@@ -10,6 +10,7 @@ use memgate_model::state_reader::StateReader;
 use memgate_platforms::{references, validated};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::number::more;
+use memgate_primitives::plain_text::shown_name;
 
 use super::Decided;
 
@@ -50,5 +51,5 @@ fn users(decided: &Decided, snapshot: &Snapshot) -> Option<(Reference, String)> 
     let first = users.first()?;
     let more = more(users.len() - 1);
     let reference = Reference { kind, namespace: namespace.to_owned(), name: object.name.to_string() };
-    Some((reference, format!("{} {}{more}", first.kind.kind, first.name_in(namespace))))
+    Some((reference, format!("{} {}{more}", first.kind.kind, shown_name(&first.name_in(namespace)))))
 }

@@ -3,9 +3,10 @@
 use std::io::{self, Write};
 
 use anstyle::Style;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::report::plain;
+use memgate_primitives::plain_text::shown_name;
 
 const HEADER: Style = Style::new().bold();
 
@@ -34,10 +35,15 @@ pub struct Row<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<&'a str>,
     /// The namespace; empty for objects without one.
+    #[serde(serialize_with = "as_shown")]
     pub namespace: &'a str,
     /// The numbers.
     #[serde(flatten)]
     pub numbers: Numbers,
+}
+
+fn as_shown<S: Serializer>(name: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&shown_name(name))
 }
 
 /// Numbers of objects and findings. In an audit, denials and warnings are those of admission today.
@@ -76,7 +82,8 @@ impl Numbers {
 /// # Errors
 /// Those of the writer.
 pub fn write(table: &Table<'_>, out: &mut impl Write) -> io::Result<()> {
-    let name = |name: &str| if name.is_empty() { NONE.to_owned() } else { plain(name).into_owned() };
+    let name =
+        |name: &str| if name.is_empty() { NONE.to_owned() } else { plain(&shown_name(name)).into_owned() };
     let line = |policy: &str, namespace: &str, numbers: Numbers| {
         let [objects, denials, warnings, exempted, all] = numbers.cells();
         [name(policy), name(namespace), objects, denials, warnings, exempted, all]

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::ops::Range;
 
 use annotate_snippets::{
-    Annotation, AnnotationKind, Group, Level, Renderer, Snippet, normalize_untrusted_str,
+    Annotation, AnnotationKind, Group, Level, Origin, Renderer, Snippet, normalize_untrusted_str,
 };
 
 use crate::report::excerpt::Excerpt;
@@ -103,8 +103,8 @@ pub fn write_error(error: &InputError<'_>, width: usize, out: &mut impl Write) -
         return writeln!(out, "{}", renderer(width).render(&[group]));
     };
     let related = error.related.as_slice();
-    let mut group =
-        Level::ERROR.primary_title(one_line(&error.message)).elements(snippets(location, related, width));
+    let group = Level::ERROR.primary_title(one_line(&error.message)).elements(hidden(location));
+    let mut group = group.elements(snippets(location, related, width));
     if let Some(help) = &error.help {
         group = group.element(Level::HELP.message(one_line(help)));
     }
@@ -130,6 +130,7 @@ fn group<'r>(located: &'r LocatedFinding<'r>, is_first: bool, width: usize) -> G
     let mut group = level
         .primary_title(one_line(&finding.message()))
         .id(finding.code_name())
+        .elements(hidden(&located.location))
         .elements(snippets(&located.location, &located.related, width));
     // A finding about a file has no object.
     if !located.object_ref.kind.is_empty() {
@@ -155,6 +156,12 @@ fn group<'r>(located: &'r LocatedFinding<'r>, is_first: bool, width: usize) -> G
         group = group.element(Level::NOTE.with_name("learn more").message(one_line(&command)));
     }
     group
+}
+
+/// The place alone, for a file that is not shown.
+fn hidden<'r>(location: &FileLocation<'_>) -> Option<Origin<'r>> {
+    let [first, ..] = FILES;
+    location.text.is_empty().then(|| Origin::path(first))
 }
 
 /// The source with its carets: one snippet, and others for locations in another file or far away.

@@ -1,7 +1,7 @@
 //! Why a ModelConfig cannot embed.
 
 use crate::kagent::api::Line;
-use crate::kagent::block::{pointer, with_names};
+use crate::kagent::block::{pointer, with_texts};
 use crate::kagent::codes::{
     EMBEDDER_CHAT_MODEL, EMBEDDER_DIMENSIONS, EMBEDDER_INCOMPLETE, EMBEDDER_PROVIDER,
 };
@@ -100,7 +100,7 @@ impl Embedder<'_> {
 
     fn chat_model(&self) -> Option<Flaw> {
         let model = self.model().filter(|model| is_chat_model(self.provider(), model))?;
-        let message = with_names([model], |[model]| {
+        let message = with_texts([model], |[model]| {
             format!("{model} is a chat model; name an embedding model, such as text-embedding-3-small")
         });
         Some(Flaw::new(&EMBEDDER_CHAT_MODEL, self.model_path(), message))
@@ -122,7 +122,7 @@ impl Embedder<'_> {
             }
             _ => None,
         }?;
-        let message = with_names([model], |[model]| format!("{model} {problem}"));
+        let message = with_texts([model], |[model]| format!("{model} {problem}"));
         Some(Flaw::new(&EMBEDDER_DIMENSIONS, self.model_path(), message))
     }
 }

@@ -4,7 +4,7 @@
 use crate::kagent::api::{AGENT_TEMPLATE, HARNESS, Line, NEWER_AGENT};
 use crate::kagent::block::{
     Block, MAX_TTL_DAYS, Part, Places, TTL_DAYS_DEFAULT, harness, is_brought, pointer, shown, template,
-    with_names,
+    with_names, with_texts,
 };
 use crate::kagent::codes::{
     COMPACTION_IGNORED, COMPACTION_PAIR, EMBEDDER_CHANGED, EMBEDDER_CREDENTIAL_CONFLICT,
@@ -118,7 +118,7 @@ fn changed(
     let (old_model, model) = (old.model()?, embedder.model()?);
     let differs = old.provider() != embedder.provider() || old_model != model;
     let message = || {
-        with_names([old_model, model], |[old, new]| {
+        with_texts([old_model, model], |[old, new]| {
             format!("memories stored with {old} cannot be found with {new}")
         })
     };

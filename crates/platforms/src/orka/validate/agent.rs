@@ -54,7 +54,7 @@ fn approvals(subject: &Subject<'_>, work: &Budget<'_>) -> Vec<Finding> {
     let tools = list.map(Tree::elements).unwrap_or_default().iter().enumerate();
     let texts = tools.filter_map(|(index, tool)| Some((index, tool.text()?)));
     let list = Pointer::new("/spec/coordination/approvalRequiredTools");
-    let agent: Arc<str> = quoted(name(subject)).into();
+    let agent: Arc<str> = quoted_key(name(subject)).into();
     let finding = |(index, text): (usize, &str)| {
         let (agent, tool) = (agent.clone(), excerpt(text.trim()));
         let message = move |at: &Pointer| {

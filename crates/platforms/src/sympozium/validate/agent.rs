@@ -197,7 +197,8 @@ pub(super) fn session_deleted(subject: &Subject<'_>) -> Vec<Finding> {
 fn ttl(tree: &Tree, field: &'static str, here: &Pointer, report: Report<'_>) -> Option<Finding> {
     let text = tree.text_at(&[field]).filter(|text| nanoseconds(text).is_none())?;
     let shown = excerpt(text);
-    let message = move || format!("Invalid value: {}: must be a Go duration, e.g. \"720h\"", quoted(&shown));
+    let message =
+        move || format!("Invalid value: {}: must be a Go duration, e.g. \"720h\"", quoted_text(&shown));
     Some(report.deny(&WORKSPACE_TTL_INVALID, || here.key(field), message)?.fingerprint_value(text))
 }
 
@@ -206,7 +207,7 @@ fn size(tree: &Tree, here: &Pointer, is_used: bool, report: Report<'_>) -> Optio
     let is_invalid = |text: &&str| is_size(text) && billionths(text).is_none_or(|size| size <= 0);
     let text = tree.text_at(&["size"]).filter(is_invalid)?;
     let (at, shown) = (|| here.key("size"), excerpt(text));
-    let invalid = |size: &str| format!("Invalid value: {}", quoted(size));
+    let invalid = |size: &str| format!("Invalid value: {}", quoted_text(size));
     let finding = if is_used {
         report.deny(&WORKSPACE_SIZE_INVALID, at, move || invalid(&shown))
     } else {

@@ -142,7 +142,7 @@ fn storage_size(shared: &SharedMemory<'_>, report: Report<'_>) -> Option<Finding
     }
     let at = || Pointer::new(SHARED).key("storageSize");
     let text = |size: &str| {
-        format!("Invalid value: {}: must be a quantity greater than 0, e.g. \"1Gi\"", quoted(size))
+        format!("Invalid value: {}: must be a quantity greater than 0, e.g. \"1Gi\"", quoted_text(size))
     };
     let shown = excerpt(size);
     let finding = if shared.enabled {

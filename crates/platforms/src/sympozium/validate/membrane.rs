@@ -97,7 +97,7 @@ impl Rules<'_, '_> {
                 &TAG_INVALID,
                 || list.index(index),
                 [tag],
-                move |[tag]| format!("Invalid value: {}: {why}", quoted(tag)),
+                move |[tag]| format!("Invalid value: {}: {why}", quoted_text(tag)),
             ));
         }
     }
@@ -226,7 +226,7 @@ fn cooldown(breaker: &Tree, here: &Pointer, report: Report<'_>) -> Option<Findin
         report.warn(&BREAKER_COOLDOWN_IGNORED, at, text)
     } else {
         report.warn_of(&BREAKER_COOLDOWN_INVALID, at, [text], |[text]| {
-            format!("Invalid value: {}: must be a Go duration, e.g. \"24h\"", quoted(text))
+            format!("Invalid value: {}: must be a Go duration, e.g. \"24h\"", quoted_text(text))
         })
     }
 }
@@ -243,7 +243,7 @@ fn is_positive(text: &str) -> bool {
 }
 
 fn invalid(text: &str) -> String {
-    format!("Invalid value: {}: must be a Go duration greater than 0, e.g. \"168h\"", quoted(text))
+    format!("Invalid value: {}: must be a Go duration greater than 0, e.g. \"168h\"", quoted_text(text))
 }
 
 fn decay_function(decay: &Tree, here: &Pointer, report: Report<'_>) -> Option<Finding> {

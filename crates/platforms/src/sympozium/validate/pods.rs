@@ -204,14 +204,14 @@ pub(super) fn environment_findings(
     let mut findings = in_env(Some(entries), || at.clone(), report);
     for name in entries.keys() {
         if name == PRIVATE_URL {
-            let message = format!("{field}[{}] wins over the injected value", quoted(name));
+            let message = format!("{field}[{}] wins over the injected value", quoted_key(name));
             let help = "the server of this URL is sent the writer token by Sympozium's runner";
             findings.push(Finding::warn(&PRIVATE_URL_OVERRIDE, at.key(name), message).help(help));
         }
         let setter = ensemble.filter(|_| is_reserved(name) && set.iter().any(|set| set.name == name));
         findings.extend(setter.map(|ensemble| {
             let message = fit_names([&ensemble.name], |[ensemble]| {
-                let (name, ensemble) = (quoted(name), quoted(ensemble));
+                let (name, ensemble) = (quoted_key(name), quoted(ensemble));
                 format!("{field}[{name}] has no effect: set by Ensemble {ensemble}")
             });
             let shared = Pointer::new("/spec/sharedMemory");

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use crate::message::{fit_names, fits};
+use crate::message::{fit_names, fit_texts, fits};
 use crate::prelude::*;
 use crate::sympozium::api::ensemble::Ensemble;
 use memgate_model::finding::{Code, Details, excerpt};
@@ -79,7 +79,7 @@ impl<'w> Report<'w> {
         let names = names.map(excerpt);
         self.warn_whole(code, at, move |at| {
             let field = at.field();
-            fit_names(names.each_ref().map(AsRef::as_ref), |names| format!("{field}: {}", text(names)))
+            fit_texts(names.each_ref().map(AsRef::as_ref), |names| format!("{field}: {}", text(names)))
         })
     }
 

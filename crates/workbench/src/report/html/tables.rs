@@ -10,6 +10,7 @@ use crate::report::html_data::{ExemptionState, Page, ShownExemption};
 use crate::report::table::{Numbers, Row, Table};
 use crate::report::{Report, changes, counted};
 use memgate_model::finding::Severity;
+use memgate_primitives::plain_text::shown_name;
 
 /// The numbers of the run, as tiles.
 pub(super) fn tiles(report: &Report<'_>, page: &Page<'_>) -> Markup {
@@ -66,7 +67,7 @@ pub(super) fn policies(of: &Table<'_>) -> Option<Markup> {
         html! {
             tr {
                 th scope="row" { (policy.map_or_else(|| "rules of the platforms".to_owned(), text)) }
-                td { @if namespace.is_empty() { "–" } @else { (text(namespace)) } }
+                td { @if namespace.is_empty() { "–" } @else { (text(&shown_name(namespace))) } }
                 @for number in numbers.cells() { td class="number" { (number) } }
             }
         }
