@@ -17,6 +17,7 @@ pub(crate) static NOTEBOOK: Kind = Kind {
     older: None,
     plural: "notebooks",
     namespaced: true,
+    counts: None,
     schema: Schema::Open(&[
         Field::new("apiVersion", Schema::Any),
         Field::new("kind", Schema::Any),
