@@ -24,7 +24,7 @@ pub(super) fn read_otherwise(source: &Arc<Source>, part: Part) -> Option<SyntaxE
         '\r' => ("without a line feed is a line end to some readers only", "end the line with a line feed"),
         '\u{feff}' => ("stands at the start of a file only", "remove it"),
         '\u{85}' | '\u{2028}' | '\u{2029}' => ("ends a line for kubectl", "remove it"),
-        '#' => ("ends a document for kubectl, right behind \"---\"", "put a blank before it"),
+        '#' => ("ends a document for kubectl, right behind ---", "put a blank before it"),
         _ => ("is passed over by kubectl here", "remove it"),
     };
     let at = part.start() + at;

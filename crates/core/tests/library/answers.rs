@@ -105,7 +105,7 @@ fn bounds_every_text() {
     let causes = status["details"]["causes"].as_array().expect("causes");
     assert!(causes.len() > 3 && causes.len() < 50, "{}", causes.len());
     let name = status["details"]["name"].as_str().expect("a name");
-    assert_eq!(name.chars().count(), 254);
+    assert!(name.chars().count() <= 254, "{name}");
 }
 
 #[test]

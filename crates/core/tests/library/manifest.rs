@@ -394,7 +394,7 @@ fn refuses_marks_of_documents_that_only_kubectl_knows() {
     }
     for text in ["|\n---#\na: 1\n", "a: 1\n---#b: 2\n", "a: 1\n---##\nb: 2\n"] {
         let message =
-            "a.yaml:2:4: U+0023 ends a document for kubectl, right behind \"---\"; put a blank before it";
+            "a.yaml:2:4: U+0023 ends a document for kubectl, right behind ---; put a blank before it";
         assert_eq!(faults(text), [message], "{text:?}");
     }
     assert_eq!(all("a: 1\n--- # x\nb: 2\n"), [json!({"a": 1}), json!({"b": 2})]);
