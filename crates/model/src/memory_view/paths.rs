@@ -358,7 +358,7 @@ impl ViewPath {
         let is_unknown = view.endpoint_at(self.path).is_some_and(|endpoint| endpoint.unknown.is_some());
         // Of a host that is read in two ways the text is shown, and nothing else is known.
         let most = match self.read {
-            Read::Host(_) => usize::from(!is_unknown || self.path.ends_with(".host")),
+            Read::Host(_) => usize::from(!is_unknown || below_endpoint(self.path) == Some(".host")),
             _ => usize::MAX,
         };
         let parts: Vec<Part<'_>> = self.parts(view).take(most).collect();

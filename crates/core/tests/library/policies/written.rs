@@ -111,16 +111,14 @@ fn made_of(views: &[MemoryView], path: &ViewPath, written: &Written) -> Vec<(Rol
 /// Whether a rule that forbids this value refuses the pod, or the object that has it.
 fn is_refused(case: &Case, path: &str, (role, value): &(Role, Value)) -> bool {
     let fields = json!([{"path": path, "notIn": [value]}]);
-    let rule = json!({"id": "it", "roles": [role.name()], "onUnknown": "deny", "fields": fields});
+    let forbids = json!({"id": "it", "roles": [role.name()], "onUnknown": "deny", "fields": fields});
     let mut state: Vec<Value> =
         case.state.iter().filter(|object| object["kind"] != "MemoryPolicy").cloned().collect();
-    state.push(denying(&json!([rule])));
-    let mut objects: Vec<Value> = case.object.iter().cloned().collect();
-    if *role != Role::Pod {
-        objects = case.state.clone();
-    }
-    objects.into_iter().any(|object| {
-        let case = Case { object: Some(object), state: state.clone(), ..case.clone() };
+    state.push(denying(&json!([forbids])));
+    let of_state = case.state.iter().filter(|_| *role != Role::Pod);
+    let mut objects = of_state.chain(case.object.iter().filter(|_| *role == Role::Pod));
+    objects.any(|object| {
+        let case = Case { object: Some(object.clone()), state: state.clone(), ..case.clone() };
         admitted(&case).is_some_and(|it| of_policies(it.decision.findings).iter().any(denies))
     })
 }
