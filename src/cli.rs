@@ -4,6 +4,7 @@
 //! [`ExitStatus`]. Only this module and those below it print; only `main.rs` ends the process.
 
 pub mod audit;
+pub mod branch;
 pub mod certs;
 pub mod check;
 pub mod choice;

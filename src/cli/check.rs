@@ -5,11 +5,12 @@ use std::io;
 use anyhow::Context as _;
 
 use crate::cli::ExitStatus;
+use crate::cli::branch::OpenBranch;
 use crate::cli::fix::{FixArgs, mend, write_files};
 use crate::cli::input::InputArgs;
 use crate::cli::output::{FindingArgs, OutputArg, check_places, is_page, write_outputs};
 use crate::cli::project::{FailOnSeverity, Project};
-use crate::cli::pull_request::{OpenBranch, PullRequestArgs};
+use crate::cli::pull_request::PullRequestArgs;
 use crate::cli::terminal::Terminal;
 use memgate_workbench::fix::{diffs, judged_with, summary};
 use memgate_workbench::judge::Checked;

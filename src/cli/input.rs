@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 
+use crate::cli::branch::OpenBranch;
 use crate::cli::limits::parse_size;
 use crate::cli::policies::PolicyArgs;
 use crate::cli::project::{Project, ProjectArgs};
-use crate::cli::pull_request::OpenBranch;
 use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
 use crate::cli::workstation;

@@ -8,8 +8,8 @@ use anyhow::Context as _;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::cli::branch::OpenBranch;
 use crate::cli::keys;
-use crate::cli::pull_request::OpenBranch;
 use crate::cli::settings::SettingsFile;
 use crate::cli::terminal::Terminal;
 use memgate_manifest::document::{Document, values};

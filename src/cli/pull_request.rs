@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 
+use crate::cli::branch::OpenBranch;
 use crate::cli::file::write_whole;
 use crate::cli::input::InputArgs;
-use crate::cli::interrupt::Interrupt;
 use crate::cli::project::Project;
 use crate::cli::terminal::Terminal;
 use memgate_manifest::error::Error;
 use memgate_manifest::source::Source;
-use memgate_workbench::base::{self, Base, Branch, Commit, FileThere};
+use memgate_workbench::base::{self, Base, Commit, FileThere};
 use memgate_workbench::baseline::{self, Baseline, pass_by, read as read_baseline, record};
 use memgate_workbench::broken::{self, AtBase};
 use memgate_workbench::errors::input_error;
@@ -30,9 +30,6 @@ use memgate_workbench::suppress::{KnownFindings, known, newly_ignored, suppress}
 
 /// Why standard input cannot be compared.
 const NOT_STDIN: &str = "--base compares with a commit, and no commit has standard input (-)";
-
-/// How many digits of a commit are shown.
-const COMMIT_DIGITS: usize = 12;
 
 /// The flags about known findings. These become notes and do not change the exit code.
 #[derive(Debug, clap::Args)]
@@ -156,14 +153,6 @@ impl PullRequestArgs {
     }
 }
 
-/// A branch that is compared with a commit. Until it is dropped, the first Ctrl-C lets the command clean up.
-#[derive(Debug)]
-pub struct OpenBranch {
-    /// The branch.
-    pub branch: Branch,
-    interrupt: Interrupt,
-}
-
 /// What is known at the commits with which a branch is compared.
 #[derive(Debug)]
 pub struct Compared {
@@ -177,19 +166,6 @@ pub struct Compared {
 }
 
 impl OpenBranch {
-    fn find(reference: &str) -> anyhow::Result<Self> {
-        let interrupt = Interrupt::listen()?;
-        Ok(Self { branch: Branch::find(reference, &interrupt.stop)?, interrupt })
-    }
-
-    /// A file as the commit has it.
-    ///
-    /// # Errors
-    /// When git fails, or the user stops it.
-    pub fn file(&self, relative: &str) -> Result<FileThere, base::Error> {
-        self.branch.file(relative, &self.interrupt.stop)
-    }
-
     /// Lets the run judge by what the commit says, and finds out what was there where the branch began.
     ///
     /// # Errors
@@ -253,13 +229,6 @@ impl OpenBranch {
         directory.close().context("failed to remove the temporary directory of the base")?;
         anyhow::ensure!(!stop.is_set(), base::Error::Interrupted);
         Ok((result, base))
-    }
-
-    /// Writes a note that names the commit at which the branch began.
-    fn note_start(&self, terminal: Terminal) {
-        let commit: String = self.branch.start().chars().take(COMMIT_DIGITS).collect();
-        let reference = plain(&self.branch.reference);
-        terminal.note(&format!("note: compared with {commit}, the merge base of {reference} and HEAD"));
     }
 }
 

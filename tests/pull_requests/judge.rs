@@ -516,7 +516,7 @@ fn strict_counts_what_only_the_files_weaken() {
         let is_weaker = lax.code == Some(0) && !strict.stderr.contains("labels of Namespaces are not known");
         let note = "1 finding of --policy assumed";
         assert_eq!(strict.stderr.contains(note), is_weaker, "{what}: {} {}", lax.stderr, strict.stderr);
-        // What the job gives is no assumption.
+        // What the job gives is not an assumption.
         let given = repository.beside_it("given.yaml");
         fs::write(&given, dev.clone()).expect("a file");
         let given = given.to_string_lossy().into_owned();

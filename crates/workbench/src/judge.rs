@@ -421,7 +421,7 @@ impl<'o> Manifest<'o> {
         Self { json: undecided.manifest(), value: OnceCell::new() }
     }
 
-    /// Gives a finding the value that was judged, if it does not say it: what is missing, or what stands at its place. Of an
+    /// Gives a finding the value that was judged, if it does not say it: what is missing, or the value at its place. Of an
     /// absent value, and of what holds others, nothing is compared.
     fn pin(&self, finding: &mut Finding, place: &Pointer) {
         if !finding.fingerprint_value.is_empty() || finding.policy.is_some() || finding.at_key {
