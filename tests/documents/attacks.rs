@@ -13,7 +13,7 @@ const LIST: &str = "stress/ATTACKS.md";
 
 const SECURITY: &str = "SECURITY.md";
 
-/// What stands around the table of threats.
+/// The lines around the table of threats.
 const MARKS: [&str; 2] =
     ["<!-- threats: written from stress/attacks.yaml -->\n", "<!-- end of the threats -->\n"];
 

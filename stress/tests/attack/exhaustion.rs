@@ -165,7 +165,7 @@ async fn the_line_about_a_decision_names_the_controller_of_a_pod() {
     let pod = String::from_utf8(review("u-1", Some("scout"))).unwrap();
     let owner = r#""ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"r","uid":"u","controller":true}]"#;
     let pod = pod.replace(r#""name":"p","object""#, r#""object""#);
-    let pod = pod.replace(r#""name":"p","labels""#, &format!(r#""generateName":"p\\n-",{owner},"labels""#));
+    let pod = pod.replace(r#""name":"p","labels""#, &format!(r#""generateName":"p\n-",{owner},"labels""#));
     assert_eq!(victim.ask(&post("/mutate", pod.as_bytes())).await.status, 200);
     let line = victim.lines().into_iter().find(|line| line["message"] == "decided").unwrap();
     assert_eq!((&line["name"], &line["controller"]), (&json!(""), &json!("ReplicaSet/r")));
