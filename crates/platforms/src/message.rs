@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn cuts_names_and_not_the_text() {
-        let long = "n".repeat(300);
+        let long = "n".repeat(200);
         let message =
             fit_names([&long, "short"], |[long, short]| format!("{long} and {short} {}", "t".repeat(80)));
         assert_eq!(message.chars().count(), MAX_MESSAGE_CHARS);
