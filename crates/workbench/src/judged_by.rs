@@ -9,8 +9,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use memgate_core::state;
-use memgate_model::kind::{Kind, MEMORY_POLICY, NAMESPACE};
-use memgate_model::object::Reference;
+use memgate_model::kind::{Kind, MEMORY_POLICY, MEMORY_POLICY_EXEMPTION, NAMESPACE};
+use memgate_model::object::{KindState, Reference};
 use memgate_model::settings::{PolicySettings, Settings};
 use memgate_model::snapshot::Snapshot;
 use memgate_primitives::budget::Budget;
@@ -111,9 +111,9 @@ impl Standings {
         }
         let policies = snapshot.policies.iter().map(|it| (&MEMORY_POLICY, String::new(), it.name.clone()));
         let exemptions = snapshot.policies.exemptions();
-        let exemption = &memgate_model::kind::MEMORY_POLICY_EXEMPTION;
-        let exemptions = exemptions.map(|it| (exemption, it.namespace.clone(), it.name.clone()));
-        let namespaces = snapshot.kind(&NAMESPACE).into_iter().flat_map(|state| state.objects());
+        let exemptions =
+            exemptions.map(|it| (&MEMORY_POLICY_EXEMPTION, it.namespace.clone(), it.name.clone()));
+        let namespaces = snapshot.kind(&NAMESPACE).into_iter().flat_map(KindState::objects);
         let namespaces = namespaces.map(|it| (&NAMESPACE, String::new(), it.name.to_string()));
         let all = policies.chain(exemptions).chain(namespaces);
         self.given = all.map(|(kind, namespace, name)| Reference { kind, namespace, name }).collect();
@@ -166,7 +166,7 @@ impl Standings {
     pub(crate) fn finish(mut self, snapshot: &mut Snapshot) -> (Standing, Changes) {
         if matches!(self.by, JudgedBy::Kept) {
             let of_kind = |kind: &'static Kind| {
-                let objects = snapshot.kind(kind).into_iter().flat_map(|state| state.objects());
+                let objects = snapshot.kind(kind).into_iter().flat_map(KindState::objects);
                 (kind, objects.map(|object| object.namespace.to_string()).collect())
             };
             self.kept.in_use = core_kinds(&snapshot.settings).map(of_kind).collect();
@@ -201,7 +201,7 @@ impl Standings {
 
 /// The kinds of which a namespace is known once one of their objects is in it.
 fn core_kinds(settings: &Settings) -> impl Iterator<Item = &'static Kind> {
-    let kinds = memgate_platforms::state_kinds(&settings.families).into_iter();
+    let kinds = memgate_platforms::state_kinds(&settings.families);
     kinds.filter(|kind| kind.group.is_empty() && kind.namespaced)
 }
 
