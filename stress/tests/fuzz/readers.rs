@@ -12,7 +12,7 @@ use memgate_model::kind::MEMORY_POLICY;
 use memgate_model::request::{Occasion, Operation, Request};
 use memgate_model::snapshot::Snapshot;
 use memgate_primitives::pointer::Pointer;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{invariants::check_invariants, pointers::all_pointers};
 
