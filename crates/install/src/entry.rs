@@ -42,7 +42,7 @@ pub(super) fn not_deleting(families: &[&Family], kinds: &[&Kind]) -> MatchCondit
     if without_spec.is_empty() {
         expression.extend([" || ", SPEC_CHANGED]);
     } else if without_spec.len() < kinds.len() {
-        expression += &format!(" || (!{} && ({SPEC_CHANGED}))", is_one_of(&without_spec));
+        expression.extend([" || (!", &is_one_of(&without_spec), " && (", SPEC_CHANGED, "))"]);
     } else {
         name += "-namespace";
     }

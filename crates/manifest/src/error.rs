@@ -80,6 +80,7 @@ impl SyntaxError {
     }
 
     /// The same error with help.
+    #[must_use]
     pub fn help(self, help: impl Into<String>) -> Self {
         Self { help: Some(self.source_text.message(help.into(), self.span)), ..self }
     }

@@ -176,7 +176,9 @@ impl Masker<'_> {
         match &outline.node(outline.resolve(id)).kind {
             NodeKind::Map(_, entries) => {
                 let names: Vec<NodeId> = self.entries(entries, "name").collect();
-                names.into_iter().for_each(|name| self.hide_rest(name, is_shown_name));
+                for name in names {
+                    self.hide_rest(name, is_shown_name);
+                }
             }
             _ => self.hide_rest(id, is_shown_reference),
         }

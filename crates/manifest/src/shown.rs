@@ -22,7 +22,7 @@ fn documents(text: &str) -> impl Iterator<Item = &str> {
             return None;
         }
         let mut markers = rest.match_indices('\n').map(|(at, _)| at + 1);
-        let end = markers.find(|at| rest.get(*at..).is_some_and(|line| begins_document(line)));
+        let end = markers.find(|at| rest.get(*at..).is_some_and(begins_document));
         let (document, behind) = rest.split_at(end.unwrap_or(rest.len()));
         rest = behind;
         at_end = end.is_none();

@@ -33,10 +33,9 @@ pub struct Edge {
     pub form: Form,
     /// Whether it counts as a use of memory.
     pub uses_memory: bool,
-    /// Whether views of the object that refers have values of the other one, although that is not memory.
-    pub feeds_views: bool,
-    /// Whether the object is memory, or what memory depends on: one that is being deleted is reported.
-    pub warns_if_going: bool,
+    /// Whether the object is memory, or what memory depends on: views of the object that refers have values of it, and one
+    /// that is being deleted is reported.
+    pub serves_memory: bool,
     /// The name that counts where nothing stands at a path of the object.
     pub default: Option<(&'static [&'static str], &'static str)>,
     /// Whether `optional: true` beside the name allows the object to be missing.
@@ -226,8 +225,7 @@ impl Edge {
             key: Key::None,
             form: Form::Whole,
             uses_memory: false,
-            feeds_views: false,
-            warns_if_going: false,
+            serves_memory: false,
             default: None,
             may_be_optional: false,
             counts: |_, _| true,
@@ -269,24 +267,13 @@ impl Edge {
     /// The same as a use of memory.
     #[must_use]
     pub const fn of_memory(self) -> Self {
-        Self { uses_memory: true, warns_if_going: true, ..self }
+        Self { uses_memory: true, serves_memory: true, ..self }
     }
 
-    /// The same, where an object that is being deleted is reported.
+    /// The same, where memory depends on the object.
     #[must_use]
-    pub const fn warns_if_going(self) -> Self {
-        Self { warns_if_going: true, ..self }
-    }
-
-    /// The same, where views of the object that refers have values of the other one.
-    #[must_use]
-    pub const fn feeding_views(self) -> Self {
-        Self { feeds_views: true, ..self }
-    }
-
-    /// Whether views of the object that refers have values of the other one.
-    pub const fn is_read_by_views(&self) -> bool {
-        self.uses_memory || self.feeds_views
+    pub const fn serving_memory(self) -> Self {
+        Self { serves_memory: true, ..self }
     }
 
     /// The same with another way to find the object.
@@ -373,7 +360,7 @@ pub fn memory_used(edges: &[Edge], object: &Object) -> Vec<Cow<'static, str>> {
         });
         named.chain(default).collect::<Vec<_>>()
     };
-    let used = edges.iter().filter(|edge| edge.is_read_by_views() && edge.from.contains(&object.kind));
+    let used = edges.iter().filter(|edge| edge.serves_memory && edge.from.contains(&object.kind));
     used.flat_map(of_edge).map(Cow::Owned).collect()
 }
 

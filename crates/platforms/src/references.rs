@@ -45,7 +45,7 @@ pub fn findings(edges: &'static [Edge], subject: &Subject<'_>, state: &mut State
         return findings;
     }
     for edge in edges.iter().filter(|edge| edge.from.contains(&subject.kind)) {
-        if edge.missing.is_none() && !edge.warns_if_going {
+        if edge.missing.is_none() && !edge.serves_memory {
             continue;
         }
         let sites = edge.sites(subject.object);
@@ -90,7 +90,7 @@ pub fn read_by<'s>(
     let mut targets = vec![(written.kind, home.to_owned(), written.name.to_owned())];
     while let Some((kind, home, name)) = targets.pop() {
         for (kind, key) in
-            referrers(family, |edge| edge.is_read_by_views() && edge.to.contains(&kind), (&home, &name))
+            referrers(family, |edge| edge.serves_memory && edge.to.contains(&kind), (&home, &name))
         {
             let users = state.indexed(kind, family.by_memory, &key);
             let here = users.filter(|user| *user.namespace == *namespace && !user.deleting());
@@ -178,7 +178,7 @@ fn finding(
             state,
         )),
         Lookup::Found(object) => {
-            let going = edge.warns_if_going.then(|| going(object, || site.pointer.clone()));
+            let going = edge.serves_memory.then(|| going(object, || site.pointer.clone()));
             let missing = edge.missing.as_ref();
             going
                 .flatten()
@@ -387,19 +387,18 @@ mod tests {
     #[test]
     fn every_row_is_about_fields_and_kinds_that_decisions_read() {
         let edges = ALL.iter().flat_map(|family| family.edges);
-        for edge in edges.filter(|edge| edge.missing.is_some() || edge.is_read_by_views()) {
+        for edge in edges.filter(|edge| edge.missing.is_some() || edge.serves_memory) {
             for kind in edge.from {
                 for field in fields(edge) {
                     assert!(kind.schema.reads(&field), "{} {field}", kind.kind);
                 }
-                let of_state =
-                    state_kinds(&ALL).find(|known| *known == *kind).filter(|_| edge.is_read_by_views());
+                let of_state = state_kinds(&ALL).find(|known| *known == *kind).filter(|_| edge.serves_memory);
                 let is_found = of_state.is_none_or(|kept| kept.schema.reads(&fields(edge)[0]));
                 assert!(is_found, "{} {} is not in the state", kind.kind, edge.path);
             }
             for kind in edge.to {
                 let knows_going = kind.schema.reads(&Pointer::new("/metadata/deletionTimestamp"));
-                assert!(knows_going || !edge.warns_if_going, "{} keeps no time of deletion", kind.kind);
+                assert!(knows_going || !edge.serves_memory, "{} keeps no time of deletion", kind.kind);
                 assert!(state_kinds(&ALL).any(|known| known == *kind), "{} is not in the state", kind.kind);
             }
         }

@@ -32,7 +32,7 @@ pub(super) fn judge<'s>(
 ) -> Judgement {
     let request = asked.request();
     let is_write = matches!(request.operation, Operation::Create | Operation::Update);
-    let is_read = family.edges.iter().any(|edge| edge.is_read_by_views() && edge.to.contains(&subject.kind));
+    let is_read = family.edges.iter().any(|edge| edge.serves_memory && edge.to.contains(&subject.kind));
     let kind = family.kinds.watched.iter().find(|kind| **kind == subject.kind);
     let (Some(kind), Some(text)) = (kind.filter(|_| is_write && is_read), request.object) else {
         return Judgement::default();

@@ -222,7 +222,7 @@ fn codes_with(case: &Case, state: Vec<Value>) -> Vec<String> {
 fn whatever_refers_to_memory_that_goes_is_warned_about_once() {
     const CODE: &str = "memgate/reference-terminating";
     let families = memgate_platforms::ALL.into_iter();
-    let edges: Vec<_> = families.flat_map(|family| family.edges).filter(|edge| edge.warns_if_going).collect();
+    let edges: Vec<_> = families.flat_map(|family| family.edges).filter(|edge| edge.serves_memory).collect();
     let is_named = |object: &Value| {
         let group = object["apiVersion"].as_str().and_then(|it| it.split_once('/')).map_or("", |it| it.0);
         let kind = object["kind"].as_str().unwrap_or_default();

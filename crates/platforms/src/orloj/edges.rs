@@ -35,9 +35,8 @@ pub(crate) static EDGES: [Edge; 6] = [
         .of_form(Form::Part)
         .only_if(|site, _| NamespacedName::read(site.text, claim::DEFAULT).is_valid())
         .where_it_matters(counts)
-        .feeding_views()
         .found_by(in_orloj)
-        .warns_if_going()
+        .serving_memory()
         .warns(&EMBEDDING_MISSING, "it is the name of a ModelEndpoint, not of a model"),
     secret(&[&MEMORY], "/spec/auth/secretRef").only_if(is_read).where_it_matters(counts),
     secret(&[&MEMORY], "/spec/endpoint_secret_ref").only_if(is_read).where_it_matters(counts),
