@@ -6,6 +6,9 @@ use std::os::unix::fs::symlink;
 
 use crate::repository::{Checked, Repository, denied, text};
 
+/// What a branch does to the files.
+type Change = fn(&Repository);
+
 /// A policy that denies memory in the process, in namespaces with this label.
 fn policy(name: &str, label: &str) -> String {
     format!(
@@ -94,7 +97,6 @@ fn the_choices_are_those_of_the_commit() {
         repository.commit();
         expect_denied(&repository, &[], &format!("{nothing} {expected}"), now);
     }
-    type Change = fn(&Repository);
     let ways: [(&str, Change, &str); 5] = [
         ("removed", |it| fs::remove_file(it.path.join(".memgate.yaml")).expect("is there"), " (removed)"),
         (
@@ -185,7 +187,6 @@ fn new_choices_do_not_count_yet() {
 #[test]
 #[ignore = "needs git"]
 fn what_judges_counts_as_in_the_commit() {
-    type Change = fn(&Repository);
     let remove = |it: &Repository, name: &str| fs::remove_file(it.path.join(name)).expect("is there");
     let ways: [(&str, Change, &str); 14] = [
         ("nothing", |_| (), ""),
@@ -243,7 +244,7 @@ fn what_judges_counts_as_in_the_commit() {
                 it.write(
                     "namespaces/team-a.yaml",
                     "apiVersion: v1\nkind: Namespace\nmetadata: {name: team-a}\n",
-                )
+                );
             },
             "labels of Namespace team-a",
         ),

@@ -105,7 +105,7 @@ fn edges(key: &str) -> Result<String, Failed> {
                 "metadata": {"name": format!("edge-{number}"), "namespace": "team-a"}});
             let path: Vec<&str> = edge.path.split('/').skip(1).collect();
             put(&mut object, &path, key);
-            text.push_str(&format!("---\n{}\n", serde_json::to_string_pretty(&object)?));
+            text.extend(["---\n", &serde_json::to_string_pretty(&object)?, "\n"]);
         }
     }
     Ok(text)

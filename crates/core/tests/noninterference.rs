@@ -191,7 +191,7 @@ fn claims(kind: &Kind) -> BTreeSet<(&'static str, String)> {
         let fields = metadata.and_then(|it| it.field(part)).map_or(&[][..], |it| it.schema.fields());
         fields.iter().map(move |field| (part, field.name.to_owned()))
     });
-    let of_edges = memgate_platforms::ALL.iter().flat_map(|family| family.edges).flat_map(|edge| {
+    let of_edges = memgate_platforms::ALL.iter().flat_map(|family| family.edges).filter_map(|edge| {
         let tokens: Vec<String> = Pointer::new(edge.path).tokens().map(Cow::into_owned).collect();
         let part = tokens.get(1).and_then(|part| CLAIMS.into_iter().find(|known| known == part));
         part.zip(tokens.get(2).cloned())

@@ -640,7 +640,7 @@ mod tests {
                     let hidden = "*".repeat(key.len());
                     assert!(shown.contains(&hidden) && shown.len() == text.len(), "{text} {shown}");
                     // A word is masked whole.
-                    assert!(shown.starts_with(before) || before.starts_with("x"), "{text} {shown}");
+                    assert!(shown.starts_with(before) || before.starts_with('x'), "{text} {shown}");
                 }
             }
         }

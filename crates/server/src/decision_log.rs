@@ -3,7 +3,7 @@
 //!
 //! Denials have buckets of their own, so that allowed requests cannot hide them.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ pub(super) struct DecisionLog(Mutex<Shares>);
 #[derive(Debug, Default)]
 struct Shares {
     total: Buckets,
-    of_namespaces: HashMap<String, Share>,
+    of_namespaces: BTreeMap<String, Share>,
     /// How many lines of namespaces that are no longer remembered were left out.
     forgotten: u64,
 }
@@ -144,7 +144,7 @@ fn share_name(namespace: &str) -> &str {
 }
 
 /// Forgets the namespace that was silent the longest, if there are as many as may be; how many of its lines were left out.
-fn make_room(of_namespaces: &mut HashMap<String, Share>) -> u64 {
+fn make_room(of_namespaces: &mut BTreeMap<String, Share>) -> u64 {
     if of_namespaces.len() < MAX_NAMESPACES {
         return 0;
     }
@@ -208,8 +208,8 @@ mod tests {
     #[test]
     fn no_text_of_a_caller_is_reported_as_a_namespace() {
         let (log, start) = (DecisionLog::default(), Instant::now());
-        let long = "n".repeat(1 << 20);
-        for namespace in ["", "a\nb", "A", "other namespaces", long.as_str()] {
+        let endless = "n".repeat(1 << 20);
+        for namespace in ["", "a\nb", "A", "other namespaces", endless.as_str()] {
             logged(&log, true, namespace, 200, start);
         }
         assert_eq!(left_out(&log), ["600 of invalid namespaces"]);

@@ -43,7 +43,10 @@ fn stamped(object: &Value, finalizers: &Value) -> Value {
 
 /// The metadata that means something to a platform: the group and kinds, and keys of labels and annotations. A key that
 /// ends in `*` is a prefix.
-const MEANT: [(&str, &[&str], &[&str], &[&str]); 4] = [
+type Meant = (&'static str, &'static [&'static str], &'static [&'static str], &'static [&'static str]);
+
+/// The rows.
+const MEANT: [Meant; 4] = [
     ("orloj.dev/", &["Memory", "Agent", "ModelEndpoint"], &[], &["orloj.dev/target-namespace"]),
     (
         "sympozium.ai/",

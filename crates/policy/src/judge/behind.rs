@@ -236,8 +236,8 @@ impl<'p> Asked<'_, 'p> {
         for (of_selection, (policy, matches)) in selection.policies.iter().enumerate() {
             let policy: &'p Policy = policy;
             for (index, rule) in policy.rules.iter().enumerate().take_while(|_| !budget.has_ended()) {
-                let all = [Some(&views.new), views.old.as_ref()].into_iter().flatten();
-                let Some(field) = all.filter_map(|view| read_from(rule, view, written)).next() else {
+                let mut all = [Some(&views.new), views.old.as_ref()].into_iter().flatten();
+                let Some(field) = all.find_map(|view| read_from(rule, view, written)) else {
                     continue;
                 };
                 let candidate = selection.candidate(subject);

@@ -142,7 +142,7 @@ pub fn write(report: &Report<'_>, changes: &[Change<'_>], out: &mut impl Write) 
         for of_namespace in of_effect.chunk_by(same_namespace) {
             let namespace =
                 of_namespace.first().map(|it| it.object_ref.shown()).map(|[_, namespace, _]| namespace);
-            let title = namespace.filter(|it| !it.is_empty()).unwrap_or("without a namespace".into());
+            let title = namespace.filter(|it| !it.is_empty()).unwrap_or_else(|| "without a namespace".into());
             writeln!(out, "  {HEADER}{}{HEADER:#}", at_line_start(&title))?;
             for of_owner in of_namespace.chunk_by(|one, two| one.owner == two.owner) {
                 let owner = of_owner.first().and_then(|it| it.owner);
