@@ -234,8 +234,8 @@ export const a_name_that_cannot_be_is_refused = async () => {
     const files = { 'memory.yaml': memory(), 'others.yaml': `${memory('taken')}---\n${memory('free').replace('team-a', 'team-b')}` };
     for (const [to, why] of [
         ['taken', /^ArkMemory "team-a\/taken" exists already, at others\.yaml:4$/],
-        ['Notes', /^"Notes" is not a DNS name: /],
-        ['a b', /^"a b" is not a DNS name: /],
+        ['Notes', /^"Note…" \(5 characters\) is not a DNS name: /],
+        ['a b', /^"a …" \(3 characters\) is not a DNS name: /],
         ['', /^the new name is empty$/],
         ['a'.repeat(254), /^the new name has 254 characters; a name has at most 253$/],
     ]) {
