@@ -36,6 +36,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use axum::http::Method;
 use kube::Client;
 use memgate_model::change::stays_what_it_is;
+use memgate_model::request::Point;
 use memgate_model::request::{Operation, User};
 use memgate_workbench::casefile::compare::{CaseOutcome, failures};
 use memgate_workbench::casefile::{self};
@@ -99,6 +100,10 @@ fn all() -> Result<Vec<IsolatedCase>> {
         }
         for value in document.as_array().context("a file is not a list of cases")? {
             let isolated = isolate(file, value, all.len())?;
+            // A decision about files is none of a cluster.
+            if isolated.case.occasion.point != Point::Admission {
+                continue;
+            }
             if is_for_the_schema(&isolated) || selection.takes(&isolated.case) {
                 all.push(isolated);
             }

@@ -263,6 +263,8 @@ pub enum MessagePart {
     Text(String),
     /// The word of the fault at this index, in quotes.
     Quoted(usize),
+    /// The same for the name of an object: of what cannot be one only the start and the length.
+    Name(usize),
     /// The word of the fault at this index.
     Plain(usize),
 }

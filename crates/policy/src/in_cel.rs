@@ -77,6 +77,17 @@ pub fn shown_in_cel(value: &str) -> String {
     format!("({value}.matches('^[-A-Za-z0-9._/ ]{{0,64}}$') ? {value} : '…')")
 }
 
+/// The name of an object in CEL as messages show it, with its quotes: of a text that cannot be one only its start and its
+/// length.
+fn name_in_cel(name: &str) -> String {
+    let label = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
+    let start = format!("{name}.substring(0, size({name}) > 4 ? 4 : size({name}) - 1)");
+    format!(
+        "(size({name}) == 0 ? '\"\"' : {name}.matches('^{label}([.]{label})*$') ? '\"' + {name} + '\"' : '\"' + {start} + '…\" (' \
+         + string(size({name})) + ' characters)')"
+    )
+}
+
 /// A message about a fault, as an expression. `word` is the expression of the word at an index.
 pub fn message(
     parts: &[MessagePart],
@@ -94,6 +105,7 @@ pub fn message(
             // The last word is made of parts that are shown already, or is a number.
             MessagePart::Plain(index) => ("", word(*index)),
             MessagePart::Quoted(index) => ("\"", shown_in_cel(&word(*index))),
+            MessagePart::Name(index) => ("", name_in_cel(&word(*index))),
         };
         pending.push_str(quote);
         texts.extend([literal(&std::mem::replace(&mut pending, quote.to_owned())), found]);

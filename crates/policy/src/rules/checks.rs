@@ -129,7 +129,8 @@ impl Check {
             Shows::Nothing => None,
             Shows::Number => Some(MessagePart::Plain(1)),
             Shows::Hidden => Some(text(HIDDEN)),
-            Shows::Value | Shows::Name | Shows::Backend => Some(MessagePart::Quoted(1)),
+            Shows::Name => Some(MessagePart::Name(1)),
+            Shows::Value | Shows::Backend => Some(MessagePart::Quoted(1)),
         };
         let message = [Some(text(before)), shown, Some(text(behind))].into_iter().flatten().collect();
         let number = match self.path.holds {
