@@ -69,6 +69,8 @@ pub struct MemoryView {
     pub name: String,
     /// Whether the platform fixes the name, so that users cannot choose another one.
     pub has_fixed_name: bool,
+    /// Whether some of its values are from an object of another Kubernetes namespace. No value of it is reported then.
+    pub reads_elsewhere: bool,
     /// The namespace in the platform's own sense, with its path in the view.
     pub own_namespace: Option<(&'static str, String)>,
     /// `metadata.labels`, which all views of an object share.

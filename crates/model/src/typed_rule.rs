@@ -111,7 +111,8 @@ pub struct Judged<'v> {
 impl Judged<'_> {
     /// Whether the view is of an object in another namespace than the subject. Its values are not reported.
     pub fn is_foreign(&self) -> bool {
-        !self.view.namespace.is_empty() && self.view.namespace != self.subject_namespace
+        self.view.reads_elsewhere
+            || !self.view.namespace.is_empty() && self.view.namespace != self.subject_namespace
     }
 
     /// The role of the object itself.

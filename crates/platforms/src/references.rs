@@ -77,28 +77,31 @@ pub fn users<'s>(
 
 /// The objects of a namespace whose views have values of the written object, directly or by way of others, and that are not
 /// being deleted: by kind and name, at most `limit`.
-pub fn read_by<'s>(
+pub fn read_by<'s, 't>(
     family: &'static Family,
-    (written, tree): (&Subject<'_>, &Tree),
+    (written, trees): (&Subject<'_>, impl IntoIterator<Item = &'t Tree>),
     limit: usize,
     state: &mut StateReader<'s>,
 ) -> Vec<&'s Object> {
     let namespace = written.namespace;
-    let home = (family.views.own_namespace)(tree, namespace);
+    let homes = trees.into_iter().map(|tree| (family.views.own_namespace)(tree, namespace).to_owned());
+    let homes: BTreeSet<String> = homes.collect();
     let mut found: Vec<&'s Object> = Vec::new();
     let mut seen = BTreeSet::new();
-    let mut targets = vec![(written.kind, home.to_owned(), written.name.to_owned())];
+    let mut targets: Vec<_> =
+        homes.into_iter().map(|home| (written.kind, home, written.name.to_owned())).collect();
     while let Some((kind, home, name)) = targets.pop() {
         for (kind, key) in
             referrers(family, |edge| edge.serves_memory && edge.to.contains(&kind), (&home, &name))
         {
             let users = state.indexed(kind, family.by_memory, &key);
-            let here = users.filter(|user| *user.namespace == *namespace && !user.deleting());
+            let here = users.filter(|user| *user.namespace == *namespace);
             for user in here.filter(|user| seen.insert((user.kind, Arc::clone(&user.name)))) {
                 if found.len() == limit {
                     return found;
                 }
-                found.push(user);
+                // One that is being deleted is not judged, but those that use it are.
+                found.extend((!user.deleting()).then_some(user));
                 let home = (family.views.own_namespace)(user.tree(), &user.namespace);
                 targets.push((user.kind, home.to_owned(), user.name.to_string()));
             }

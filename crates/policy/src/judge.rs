@@ -321,9 +321,10 @@ impl Judge<'_> {
             // An exemption of memory does not reach what a pod sets itself.
             let of_pod = |pointer: &Pointer| outcome.is_of_pod || is_in_container(pointer);
             let exemption = |pointer: &Pointer| if of_pod(pointer) { own } else { longest };
-            let passes = |it: &Pointer| !self.is_new_by_change(rule, it, memory.is_some());
+            let is_of_memory = memory.is_some();
+            let passes = |it: &Pointer| !self.is_new_by_change(rule, it, is_of_memory);
             for mut it in outcome.violations {
-                let is_stored = stored.has(&it) && passes(&it.pointer);
+                let is_stored = stored.has(&it) && places_of(&it).all(passes);
                 let exemption = exemption(&it.pointer);
                 let judged = (it.take_values(), it.excess);
                 let message = it.message + &it.remark;
@@ -375,7 +376,7 @@ impl Judge<'_> {
             let judged = Judged { user: Some(&user), tables, ..self.judged(view, None) };
             let RuleOutcome { mut violations, mut unknowns, is_of_pod } = outcome(&judged, rule)?;
             if !is_by_sources {
-                violations.retain(|it| self.is_unseen(view, &it.pointer));
+                violations.retain(|it| places_of(it).any(|place| self.is_unseen(view, place)));
                 unknowns.retain(|it| self.is_unseen(view, &it.pointer));
             }
             let is_declared = !view.is_undeclared();
@@ -436,7 +437,10 @@ impl Judge<'_> {
     /// update changes what this one says.
     fn is_new_by_change(&self, rule: &Rule, place: &Pointer, is_of_memory: bool) -> bool {
         let view = &self.views.new;
-        let reads_others = || rule.check.paths().iter().any(|path| view.origins(path).next().is_some());
+        // Whether memory lasts is decided by what the address names, which is the object's own text.
+        let reads_others = || {
+            rule.check.paths().iter().any(|path| *path != "durable" && view.origins(path).next().is_some())
+        };
         (is_of_memory || view.read_at(place).next().is_some() && reads_others()) && (self.changes)()
     }
 
@@ -509,6 +513,11 @@ impl Stored {
         let known = || (pointer.without_indexes(), why.clone(), of.clone(), *digest);
         !self.unknowns.is_empty() && self.unknowns.contains(&known())
     }
+}
+
+/// The places of a violation, and of those that count together with it.
+fn places_of(violation: &RuleViolation) -> impl Iterator<Item = &Pointer> {
+    violation.others.iter().chain([violation]).map(|it| &it.pointer)
 }
 
 /// Whether a place in the view of a pod's memory is a variable in the pod. Memory resources have no such place.

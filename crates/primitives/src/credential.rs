@@ -526,7 +526,7 @@ fn key_words(bytes: &[u8]) -> Vec<Range<usize>> {
 /// letters as neither a word of a language nor one of a program has them.
 fn is_key_word(word: &[u8]) -> bool {
     /// A stretch of letters and digits that is so long, with so many changes between both, is a key.
-    const STRETCH: (usize, usize) = (16, 3);
+    const STRETCH: (usize, usize) = (16, 5);
     /// So is a word with letters of both cases.
     const WORD: (usize, usize) = (24, 5);
     let has = |is: fn(&u8) -> bool| word.iter().any(is);
@@ -599,7 +599,11 @@ fn key_at(text: &str, start: &str, least: usize) -> (usize, bool) {
 
 /// Whether this is a word of a name rather than a part of a key.
 fn is_word(text: &str) -> bool {
-    text.len() < 16 && text.bytes().all(|byte| byte.is_ascii_lowercase())
+    /// So many changes between letters and digits has no word.
+    const CHANGES: usize = 3;
+    let pairs = text.bytes().zip(text.bytes().skip(1));
+    let changes = pairs.filter(|(one, next)| one.is_ascii_digit() != next.is_ascii_digit()).count();
+    text.len() < 16 && changes < CHANGES && !text.bytes().any(|byte| byte.is_ascii_uppercase())
 }
 
 #[cfg(test)]

@@ -396,13 +396,13 @@ fn checks_metadata() {
         (
             json!({"name": "A"}),
             &[
-                "metadata.name: Invalid value: \"A\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character",
+                "metadata.name: Invalid value: \"…\" (1 character): a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character",
             ],
         ),
         (
             json!({"generateName": "A-"}),
             &[
-                "metadata.generateName: Invalid value: \"A-\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character",
+                "metadata.generateName: Invalid value: \"A…\" (2 characters): a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character",
             ],
         ),
         (

@@ -15,7 +15,7 @@ use memgate_primitives::budget::Budget;
 use memgate_primitives::credential::is_credential_name;
 use memgate_primitives::members::Members;
 use memgate_primitives::number;
-use memgate_primitives::plain_text::{cut, quoted_key};
+use memgate_primitives::plain_text::{cut, quoted, quoted_key};
 use memgate_primitives::pointer::{Pointer, list_index};
 
 /// A rule, and what its message needs besides the value.
@@ -152,6 +152,10 @@ impl<'d> SchemaViolation<'d> {
         match self.rule {
             _ if holds_credential(&self.pointer) => HIDDEN.to_owned(),
             Rule::Duplicate(Some(names)) => key_shown(self.value, names),
+            _ if is_name(&self.pointer) => match self.value {
+                Node::Text(name) => quoted(name),
+                _ => shown(self.value),
+            },
             Rule::MetadataKey(_) => quoted_key(&self.pointer.tokens().last().unwrap_or_default()),
             _ => shown(self.value),
         }
@@ -162,6 +166,13 @@ impl<'d> SchemaViolation<'d> {
         let is_of_value = !matches!(self.rule, Rule::Required(..) | Rule::TooLong(_) | Rule::MetadataKey(_));
         (self.pointer.clone(), discriminant(&self.rule), is_of_value.then_some(self.value))
     }
+}
+
+/// Whether the field is the name of an object, or of its namespace.
+fn is_name(pointer: &Pointer) -> bool {
+    let tokens: Vec<_> = pointer.tokens().collect();
+    matches!(tokens.as_slice(), [.., metadata, name]
+        if metadata == "metadata" && ["name", "namespace", "generateName"].contains(&&**name))
 }
 
 /// The message about a value of the wrong JSON type. The value is shown if it is a number, a boolean, or a text in place

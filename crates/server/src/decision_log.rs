@@ -66,15 +66,21 @@ impl Buckets {
         let bucket = if is_denial { &mut self.denied } else { &mut self.allowed };
         bucket.take(rate, now)
     }
+
+    fn are_full(&self, is_denial: bool, now: Instant) -> bool {
+        if is_denial { self.denied.is_full(now) } else { self.allowed.is_full(now) }
+    }
 }
 
 impl Share {
     /// Takes one line, and counts it if it must not be logged.
     fn take(&mut self, total: &mut Buckets, is_denial: bool, now: Instant) -> bool {
         self.last = now;
+        // Many namespaces together may use up all lines, which does not take the first one of a namespace that was silent.
+        let was_silent = self.buckets.are_full(is_denial, now);
         // Its own bucket first: what it may not log takes nothing from the others.
-        let may_log =
-            self.buckets.take(is_denial, NAMESPACE_RATE, now) && total.take(is_denial, TOTAL_RATE, now);
+        let may_log = self.buckets.take(is_denial, NAMESPACE_RATE, now)
+            && (total.take(is_denial, TOTAL_RATE, now) || was_silent);
         self.left_out += u64::from(!may_log);
         may_log
     }

@@ -116,6 +116,11 @@ pub(super) struct Bucket {
 }
 
 impl Bucket {
+    /// Whether none of its tokens was taken for long.
+    pub(super) fn is_full(&self, now: Instant) -> bool {
+        self.full_at.is_none_or(|full_at| full_at <= now)
+    }
+
     /// Takes one token; whether there was one.
     pub(super) fn take(&mut self, rate: LogRate, now: Instant) -> bool {
         let full_at = self.full_at.map_or(now, |full_at| full_at.max(now)) + rate.refill;

@@ -189,8 +189,8 @@ impl Branch {
         }
         let all = plan.checked.iter().chain(&plan.state);
         let filters: Vec<_> = all.filter_map(|path| Some(PathFilter::of(&base.relative(path)?))).collect();
-        // Charts and overlays may refer to any file.
-        let is_read_whole = plan.rendering.is_some();
+        // Charts and overlays may refer to any file, and so may links.
+        let is_read_whole = plan.rendering.is_some() || blobs.values().any(|blob| blob.is_link);
         let is_read =
             |blob: &&git::Blob| is_read_whole || filters.iter().any(|filter| filter.matches(&blob.name));
         git::write(blobs.values().filter(is_read).collect(), &base.directory, stop)?;
@@ -276,7 +276,9 @@ impl Base {
     fn path(&self, path: &str) -> Option<String> {
         let relative = self.relative(path)?;
         let start = fixed_part(&relative);
-        let is_there = self.names.iter().any(|name| is_below(name, start));
+        // A link may lead there.
+        let is_there =
+            self.names.iter().any(|name| is_below(name, start)) || self.directory.join(start).exists();
         is_there.then(|| self.directory.join(&relative).to_string_lossy().into_owned())
     }
 

@@ -438,13 +438,26 @@ impl<'o> Manifest<'o> {
         match value.pointer(place.as_str())? {
             Value::String(text) => Some(text.clone()),
             Value::Object(entries) if cause != Cause::Required && place.tokens().nth(1).is_some() => {
-                let sorted: BTreeMap<_, _> = entries.iter().collect();
-                entries.values().all(is_single).then(|| serde_json::to_string(&sorted).ok()).flatten()
+                let text = canonical(entries);
+                (entries.values().all(is_single) || text.len() <= MAX_NESTED_BYTES).then_some(text)
             }
             Value::Object(_) | Value::Array(_) | Value::Null => None,
             value => Some(value.to_string()),
         }
     }
+}
+
+/// How long a value with others inside may be that is compared whole. A longer one is a section rather than a value.
+const MAX_NESTED_BYTES: usize = 1024;
+
+/// An object as JSON, with its fields in order.
+fn canonical(entries: &serde_json::Map<String, Value>) -> String {
+    let sorted: BTreeMap<_, _> = entries.iter().collect();
+    let fields = sorted.into_iter().map(|(name, value)| match value {
+        Value::Object(entries) => format!("{}:{}", Value::from(name.as_str()), canonical(entries)),
+        value => format!("{}:{value}", Value::from(name.as_str())),
+    });
+    format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
 }
 
 /// Whether a finding warns about an object that was not found.

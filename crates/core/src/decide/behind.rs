@@ -1,9 +1,10 @@
 //! Judges the stored objects that refer to a written one: policies may read from it what they judged before.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use memgate_model::family::{Family, Subject};
-use memgate_model::memory_view::MemoryView;
+use memgate_model::memory_view::{MemoryView, Why};
 use memgate_model::object::{Object, Reference};
 use memgate_model::request::{Operation, Point};
 use memgate_model::snapshot::Snapshot;
@@ -13,7 +14,6 @@ use memgate_policy::judge::behind::{User, Written as WrittenObject, judge_users,
 use memgate_policy::judge::{Judgement, Views};
 use memgate_policy::selection;
 use memgate_policy::written::Written;
-use serde_json::json;
 
 use super::policies::Asked;
 use super::views;
@@ -42,31 +42,32 @@ pub(super) fn judge<'s>(
     }
     let place = (subject.namespace, subject.name);
     let read = |text: &str| Object::read_once(kind, place, text).ok().flatten();
+    // An apiserver wipes the time of deletion of a new object.
+    let text = if request.operation == Operation::Create { &without_deletion(text) } else { text };
     let old_text = request.old_object.filter(|_| request.operation == Operation::Update);
     let (Some(new), old) = (read(text), old_text.and_then(read)) else { return Judgement::default() };
     if old.as_ref().is_some_and(|old| old.tree() == new.tree()) {
         return Judgement::default();
     }
-    let found = references::read_by(family, (subject, new.tree()), MAX_USERS + 1, state);
+    let trees = [Some(&new), old.as_ref()].into_iter().flatten().map(Object::tree);
+    let found = references::read_by(family, (subject, trees), MAX_USERS + 1, state);
     if found.is_empty() {
         return Judgement::default();
     }
-    // Other labels mean the same to all of them, so the first ones say it.
+    let are_many = found.len() > MAX_USERS;
     let changes = old_text.is_none_or(|old| family.meaning_changed(kind.kind, text, old));
-    let are_many = found.len() > MAX_USERS && changes;
-    let found = if are_many { one_of_each_kind(found) } else { found.into_iter().take(MAX_USERS).collect() };
     let (namespace, name) = (subject.namespace.to_owned(), subject.name.to_owned());
     let written = Reference { kind, namespace, name };
     let states =
         [Some(new), old].map(|object| snapshot.overlaid([(written.clone(), Ok(object.map(Arc::new)))]));
     let written = WrittenObject { kind, name: subject.name, text };
-    let texts: Vec<String> = found.iter().map(|user| identity(user)).collect();
+    let texts: Vec<String> = found.iter().map(|user| user.tree().to_json().to_string()).collect();
     let objects: Vec<Written<'_>> = texts.iter().map(|text| Written::new(text)).collect();
     let mut users = Vec::new();
     for (user, object) in found.iter().zip(&objects) {
         let [new, old] = states.each_ref().map(|state_of| view(family, user, state_of, state));
-        // What a write does not change is not judged again.
-        let Some(new) = new.filter(|new| old.as_ref() != Some(new)) else { continue };
+        // What a write does not change is not judged again. Of very many each shows what may be read.
+        let Some(new) = new.filter(|new| are_many || old.as_ref() != Some(new)) else { continue };
         let subject = selection::Subject {
             family,
             kind: user.kind.kind,
@@ -79,16 +80,23 @@ pub(super) fn judge<'s>(
         users.push(User { subject, views: Views { new, old, object: None } });
     }
     if are_many {
-        refuse_many(&mut users, &written, MAX_USERS, snapshot, state)
+        // Of other labels only rules about labels can know.
+        refuse_many(&mut users, &written, (MAX_USERS, changes), snapshot, state)
     } else {
         judge_users(&mut users, &written, snapshot, state)
     }
 }
 
-/// The first of each kind.
-fn one_of_each_kind(mut users: Vec<&Object>) -> Vec<&Object> {
-    users.dedup_by_key(|user| user.kind);
-    users
+/// A new object without a time of deletion.
+fn without_deletion(text: &str) -> Cow<'_, str> {
+    if !text.contains("deletionTimestamp") {
+        return text.into();
+    }
+    let Ok(mut object) = serde_json::from_str::<serde_json::Value>(text) else { return text.into() };
+    if let Some(metadata) = object.get_mut("metadata").and_then(serde_json::Value::as_object_mut) {
+        metadata.remove("deletionTimestamp");
+    }
+    object.to_string().into()
 }
 
 /// The view of a stored object with this state; what the state does not know is noted in that of the decision.
@@ -107,15 +115,11 @@ fn view(
         object: user.tree(),
         old: None,
     };
-    let view = views::of_object(family, &subject, false, &mut reader);
+    let mut view = views::of_object(family, &subject, snapshot.policies.read_users(), &mut reader);
     state.note_all(reader.into_unknown());
+    // The state keeps few annotations.
+    if let Some(view) = &mut view {
+        view.set_unknown("annotations", Why::Object(format!("what {} is annotated with", user.kind.kind)));
+    }
     view
-}
-
-/// The name and the labels of a stored object, as JSON.
-fn identity(user: &Object) -> String {
-    let labels = user.tree().at(&["metadata", "labels"]).map(|labels| {
-        labels.entries().map(|(key, value)| (key.to_owned(), value.into())).collect::<serde_json::Map<_, _>>()
-    });
-    json!({"metadata": {"name": &*user.name, "labels": labels.unwrap_or_default()}}).to_string()
 }

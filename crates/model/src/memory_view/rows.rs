@@ -134,6 +134,12 @@ impl MemoryView {
         of_rows.chain(of_lists.map(|(_, _, origin)| origin)).map(|origin| origin.kind)
     }
 
+    /// Whether a value is read from an object of this kind.
+    pub fn has_origin(&self, kind: &Kind) -> bool {
+        let mut origins = self.rows.iter().filter_map(|row| row.origin.as_deref());
+        origins.any(|origin| origin.kind == kind)
+    }
+
     /// The kinds of the other objects from which the values at a place of this one are read.
     pub fn read_at<'v>(&'v self, place: &'v Pointer) -> impl Iterator<Item = &'static Kind> + use<'v> {
         let rows = self.rows.iter().filter_map(|row| Some((row, row.origin.as_deref()?)));

@@ -54,6 +54,10 @@ pub(crate) fn add(
         EffectiveValue::Nothing => (place.clone(), None),
     };
     view.at(PATH, place);
+    if kept.is_some() {
+        // What serves it says so, by way of its Service.
+        view.set_origin(PATH, &SERVICE, "/spec");
+    }
     set(view, kept);
 }
 

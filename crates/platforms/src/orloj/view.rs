@@ -286,6 +286,7 @@ fn add_embedding(
     let field = Pointer::new(EMBEDDING_MODEL);
     view.references.push(ReferenceView::new(&MODEL_ENDPOINT, (namespace, name), field, lookup));
     if let Lookup::Found(object) = lookup {
+        view.reads_elsewhere = *object.namespace != *view.namespace;
         let endpoint = ModelEndpoint::read(object.tree());
         let (from, url) = match endpoint.base_url {
             Some(url) => (EndpointSource::Literal, url),

@@ -29,6 +29,7 @@ pub(crate) static EDGES: [Edge; 8] = [
     }),
     Edge::new(&OF_AGENT_RUNS, "/spec/skills/*/skillPackRef", &[&SKILL_PACK])
         .only_if(|site, _| site.text == MEMORY_SKILL)
+        .serving_memory()
         .of_form(Form::Fixed)
         .found_by(pack)
         .warns(&SKILLPACK_MISSING, ""),

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use memgate_model::finding::Finding;
 use memgate_model::kind::Kind;
-use memgate_model::memory_view::MemoryView;
+use memgate_model::memory_view::{MemoryView, Role};
 use memgate_model::policy::{Exemption, Policies, Policy, Question, Rule};
 use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
@@ -97,7 +97,8 @@ pub fn judge_users<'p>(
         });
     }
     if state.budget().has_ended() {
-        return refuse(&asked, written, "cannot be judged: the objects that use it are too large");
+        let reads = |rule: &Rule| asked.iter().find_map(|one| one.may_read(rule, written));
+        return refuse(&asked, written, reads, "cannot be judged: the objects that use it are too large");
     }
     let places = Places::of(written.text);
     let mut judgement = Judgement::default();
@@ -127,41 +128,53 @@ pub fn judge_users<'p>(
 }
 
 /// What is said where more objects than are looked at refer to the written one: by each policy that could match them, the
-/// first of its strictest rules that reads a value from it. `some` has one object of each kind.
+/// first of its strictest rules that may read a value from it. `some` are as many as are looked at. Where the write leaves
+/// alone what the object means, only rules about labels count.
 pub fn refuse_many<'p>(
     some: &mut [User<'_>],
     written: &Written<'_>,
-    most: usize,
+    (most, changes): (usize, bool),
     snapshot: &'p Snapshot,
     state: &mut StateReader<'p>,
 ) -> Judgement {
     let asked = ask(some, written, snapshot, state, Question::Users);
-    refuse(&asked, written, &format!("cannot be judged: more than {most} objects use it"))
+    let reads = |rule: &Rule| {
+        let is_about_labels =
+            changes || ["labels", "tenancy", "fields", "anyOf"].contains(&rule.about.type_name);
+        is_about_labels.then(|| asked.iter().find_map(|one| one.may_read(rule, written))).flatten()
+    };
+    refuse(&asked, written, reads, &format!("cannot be judged: more than {most} objects use it"))
 }
 
-fn refuse(asked: &[Asked<'_, '_>], written: &Written<'_>, message: &str) -> Judgement {
+fn refuse(
+    asked: &[Asked<'_, '_>],
+    written: &Written<'_>,
+    reads: impl Fn(&Rule) -> Option<Pointer>,
+    message: &str,
+) -> Judgement {
     let places = Places::of(written.text);
-    let mut strictest: BTreeMap<&str, (_, Finding)> = BTreeMap::new();
+    let mut strictest: BTreeMap<&str, Option<Finding>> = BTreeMap::new();
     for Asked { user, selection, .. } in asked {
         let candidate = selection.candidate(&user.subject);
         for (policy, matches) in &selection.policies {
-            let verdict = |rule| Verdict::new(policy, rule, *matches, user.subject.occasion, &candidate);
-            let reading = |rule| Some((verdict(rule), read_from(rule, &user.views.new, written)?));
-            let verdicts = policy.rules.iter().filter_map(reading);
-            let strictest_of_policy = verdicts.min_by_key(|(verdict, _)| Reverse(verdict.action));
-            let Some((verdict, field)) = strictest_of_policy else { continue };
-            let finding = verdict.finding(&places.nearest(&field), message, false);
-            let Some(finding) = finding else { continue };
-            let is_known = strictest.get(&*policy.name).is_some_and(|(action, _)| *action >= verdict.action);
-            if !is_known {
-                strictest.insert(&policy.name, (verdict.action, finding));
+            // It is the same for all users: which rules read what does not depend on one of them.
+            if strictest.contains_key(&*policy.name) {
+                continue;
             }
+            let verdict = |rule| Verdict::new(policy, rule, *matches, user.subject.occasion, &candidate);
+            let verdicts = policy.rules.iter().filter_map(|rule| Some((verdict(rule), reads(rule)?)));
+            let found = verdicts.min_by_key(|(verdict, _)| Reverse(verdict.action));
+            let finding =
+                found.and_then(|(verdict, field)| verdict.finding(&places.nearest(&field), message, false));
+            strictest.insert(&policy.name, finding);
         }
     }
     let mut judgement = Judgement::default();
-    for (policy, (_, finding)) in strictest {
+    for (policy, finding) in strictest {
         judgement.policies.push(policy.to_owned());
-        judgement.add(finding);
+        if let Some(finding) = finding {
+            judgement.add(finding);
+        }
     }
     judgement
 }
@@ -213,6 +226,27 @@ fn read_from(rule: &Rule, view: &MemoryView, written: &Written<'_>) -> Option<Po
 }
 
 impl<'p> Asked<'_, 'p> {
+    /// The field of the written object that a rule may read by way of this user, whatever the role of others behind it is.
+    fn may_read(&self, rule: &Rule, written: &Written<'_>) -> Option<Pointer> {
+        let Views { new, old, .. } = &self.user.views;
+        let all = || [Some(new), old.as_ref()].into_iter().flatten();
+        let sources = all().flat_map(|view| view.sources.iter().map(|source| &source.view));
+        let mut views = all().chain(sources);
+        let is_asked =
+            rule.own.contains(&Role::Memory) || !rule.by_sources.iter().all(|role| *role == Role::Pod);
+        let paths = rule.check.paths();
+        let field = |view: &MemoryView| {
+            // What the view lacks now it may have had before.
+            let lists = ["secrets", "inline"]
+                .iter()
+                .any(|list| paths.contains(list) && view.has_origin(written.kind));
+            let is_read = |path: &&&str| written.is(view) || view.origins(path).any(|it| it == written.kind);
+            let path = paths.iter().find(is_read).copied();
+            path.or_else(|| lists.then_some("secrets")).map(|path| view.pointer(path))
+        };
+        is_asked.then(|| views.find_map(field)).flatten()
+    }
+
     /// Finds what is new by each rule: given with the number of the policy, that of the rule, and the policy's name.
     fn judge(
         &self,
@@ -237,7 +271,9 @@ impl<'p> Asked<'_, 'p> {
             let policy: &'p Policy = policy;
             for (index, rule) in policy.rules.iter().enumerate().take_while(|_| !budget.has_ended()) {
                 let mut all = [Some(&views.new), views.old.as_ref()].into_iter().flatten();
-                let Some(field) = all.find_map(|view| read_from(rule, view, written)) else {
+                let brings = || rule.by_sources.contains(&views.new.role) && brings_sources(views);
+                let field = all.find_map(|view| read_from(rule, view, written));
+                let Some(field) = field.or_else(|| brings().then(|| Pointer::new("/spec"))) else {
                     continue;
                 };
                 let candidate = selection.candidate(subject);
@@ -274,9 +310,11 @@ impl<'p> Asked<'_, 'p> {
                 .memory
                 .and_then(|memory| exemption(&Candidate::of_memory(memory, family.name), &memory.labels));
             let longest = own.into_iter().chain(of_memory).min_by(|one, other| exempt::order(one, other));
+            let is_new = |memory: &MemoryView| !has_source(judge.views.old.as_ref(), memory);
             let is_written = part.memory.is_some_and(|memory| written.is(memory));
+            let is_brought = part.memory.is_some_and(is_new);
             let is_read = |place: &Pointer| is_written || self.fields.contains(place);
-            let counts = |place: &Pointer| rule.when.is_some() || is_read(place);
+            let counts = |place: &Pointer| rule.when.is_some() || is_brought || is_read(place);
             let violations = part.outcome.violations.into_iter().filter(|it| {
                 let mut places = it.others.iter().chain([it]).map(|it| &it.pointer);
                 places.any(counts) && !stored.has(it)
@@ -298,6 +336,19 @@ impl<'p> Asked<'_, 'p> {
         }
         strictest
     }
+}
+
+/// Whether a view is of a user of this memory.
+fn has_source(view: Option<&MemoryView>, memory: &MemoryView) -> bool {
+    let is_it = |it: &MemoryView| {
+        (it.kind, &it.namespace, &it.name) == (memory.kind, &memory.namespace, &memory.name)
+    };
+    view.is_some_and(|view| view.sources.iter().any(|source| is_it(&source.view)))
+}
+
+/// Whether the user uses a memory after the write that it did not use before: the written object leads to it.
+fn brings_sources(views: &Views) -> bool {
+    views.new.sources.iter().any(|source| !has_source(views.old.as_ref(), &source.view))
 }
 
 /// Whether more follows from the one than from the other.
