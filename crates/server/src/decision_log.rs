@@ -190,7 +190,8 @@ mod tests {
     fn all_namespaces_together_have_a_limit() {
         let (log, start) = (DecisionLog::default(), Instant::now());
         let of_all = |now| (0..100).map(|it| logged(&log, true, &format!("n-{it}"), 100, now)).sum::<usize>();
-        assert_eq!(of_all(start), 5_000);
+        // The first line of a namespace that was silent is logged all the same.
+        assert_eq!(of_all(start), 5_000 + 50);
         assert_eq!(of_all(start + Duration::from_secs(1)), 100);
     }
 

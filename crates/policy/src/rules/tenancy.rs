@@ -174,7 +174,7 @@ impl TypedRule for Tenancy {
                 let fits = patterns.iter().map(fits).collect::<Vec<_>>().join(" || ");
                 let fault = "it.split(' ', 2)[0] + ' ' + tenant + ' ' + it.split(' ', 2)[1]";
                 let of_one = format!("{entries}.filter(it, !({fits})).map(it, {fault})");
-                let is_name = ["names", "secrets"].contains(&field);
+                let is_name = ["names", "secrets"].contains(field);
                 let shown = if is_name { MessagePart::Name(2) } else { MessagePart::Quoted(2) };
                 let mut message = vec![text(*what), shown, text(" must match ")];
                 for (pattern, index) in patterns.iter().zip(0_usize..) {
