@@ -25,6 +25,8 @@ pub struct Policies {
     of_pods: BTreeMap<String, Arc<Policy>>,
     /// The same for platforms whose memory has values from objects that no apiserver sends.
     of_pods_with_unseen: BTreeMap<String, Arc<Policy>>,
+    /// The names of those that judge referrers by the memory that they use.
+    of_referrers: BTreeSet<String>,
     /// The names of those that read how many agents use a memory, which is seldom counted.
     of_users: BTreeSet<String>,
     exemptions: BTreeMap<(String, String), Arc<Exemption>>,
@@ -39,6 +41,9 @@ impl Policies {
         self.remove(&policy.name);
         if policy.rules.iter().any(|rule| rule.check.paths().contains(&USERS)) {
             self.of_users.insert(policy.name.clone());
+        }
+        if policy.rules.iter().any(|rule| rule.by_sources.contains(&Role::Referrer)) {
+            self.of_referrers.insert(policy.name.clone());
         }
         if policy.judges_pods() {
             self.of_pods.insert(policy.name.clone(), Arc::clone(&policy));
@@ -55,6 +60,7 @@ impl Policies {
         self.of_pods.clear();
         self.of_pods_with_unseen.clear();
         self.of_users.clear();
+        self.of_referrers.clear();
     }
 
     /// Removes all exemptions.
@@ -69,6 +75,7 @@ impl Policies {
         self.of_pods.remove(name);
         self.of_pods_with_unseen.remove(name);
         self.of_users.remove(name);
+        self.of_referrers.remove(name);
     }
 
     /// Adds an exemption, or replaces the exemption of the same name.
@@ -115,6 +122,11 @@ impl Policies {
             Question::Resource | Question::Users | Question::Defaults => &self.by_name,
         };
         policies.values().filter(move |policy| question != Question::Defaults || !policy.defaults.is_empty())
+    }
+
+    /// Whether a policy judges referrers by the memory that they use.
+    pub fn judge_referrers(&self) -> bool {
+        !self.of_referrers.is_empty()
     }
 
     /// Whether a policy reads how many agents use a memory.

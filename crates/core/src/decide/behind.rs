@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use memgate_model::family::{Family, Subject};
-use memgate_model::memory_view::{MemoryView, Why};
+use memgate_model::kind::Kind;
+use memgate_model::memory_view::{MemoryView, Role, Why};
 use memgate_model::object::{Object, Reference};
 use memgate_model::request::{Operation, Point};
 use memgate_model::snapshot::Snapshot;
@@ -40,18 +41,25 @@ pub(super) fn judge<'s>(
     if request.occasion.point != Point::Admission || snapshot.policies.is_empty() || subject.name.is_empty() {
         return Judgement::default();
     }
+    // Most policies judge memory alone, and most users are no memory themselves.
+    let edges = family.edges.iter().filter(|edge| edge.serves_memory && edge.to.contains(&subject.kind));
+    let mut users = edges.flat_map(|edge| edge.from);
+    let is_memory = |kind: &&'static Kind| family.views.kinds.contains(&(*kind, Role::Memory));
+    if !snapshot.policies.judge_referrers() && !users.any(is_memory) {
+        return Judgement::default();
+    }
     let place = (subject.namespace, subject.name);
+    let trees = [Some(subject.object), subject.old].into_iter().flatten();
+    let found = references::read_by(family, (subject, trees), MAX_USERS + 1, state);
+    if found.is_empty() {
+        return Judgement::default();
+    }
     let read = |text: &str| Object::read_once(kind, place, text).ok().flatten();
     // An apiserver wipes the time of deletion of a new object.
     let text = if request.operation == Operation::Create { &without_deletion(text) } else { text };
     let old_text = request.old_object.filter(|_| request.operation == Operation::Update);
     let (Some(new), old) = (read(text), old_text.and_then(read)) else { return Judgement::default() };
     if old.as_ref().is_some_and(|old| old.tree() == new.tree()) {
-        return Judgement::default();
-    }
-    let trees = [Some(&new), old.as_ref()].into_iter().flatten().map(Object::tree);
-    let found = references::read_by(family, (subject, trees), MAX_USERS + 1, state);
-    if found.is_empty() {
         return Judgement::default();
     }
     let are_many = found.len() > MAX_USERS;
