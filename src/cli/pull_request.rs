@@ -251,6 +251,7 @@ fn drop_missing_paths(plan: &mut Plan) {
 ///
 /// # Errors
 /// When the base cannot be read, or the user stops it.
+#[cfg(feature = "workstation")]
 pub(super) fn at_base<T>(
     reference: &str,
     input: &InputArgs,
