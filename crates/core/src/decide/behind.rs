@@ -41,7 +41,7 @@ pub(super) fn judge<'s>(
     if request.occasion.point != Point::Admission || snapshot.policies.is_empty() || subject.name.is_empty() {
         return Judgement::default();
     }
-    // Most policies judge memory alone, and most users are no memory themselves.
+    // Most policies judge memory alone, and most users only refer to it.
     let edges = family.edges.iter().filter(|edge| edge.serves_memory && edge.to.contains(&subject.kind));
     let mut users = edges.flat_map(|edge| edge.from);
     let is_memory = |kind: &&'static Kind| family.views.kinds.contains(&(*kind, Role::Memory));
