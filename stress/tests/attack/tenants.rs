@@ -243,8 +243,11 @@ fn no_value_of_a_secret_gets_into_the_state_or_out_of_it() {
 }
 
 /// Cases of ark, whose memories are reached at the address that their status holds.
-const OF_STATUS: [&str; 2] =
-    ["prefers-the-resolved-address-to-a-number", "takes-the-resolved-address-without-the-service"];
+const OF_STATUS: [&str; 3] = [
+    "prefers-the-resolved-address-to-a-number",
+    "rejects-a-pod-by-a-stale-address-of-ark",
+    "takes-the-resolved-address-without-the-service",
+];
 
 /// S14 of stress/ATTACKS.md.
 #[test]
@@ -265,7 +268,7 @@ fn answers_hold_nothing_of_the_status_of_others() {
 }
 
 /// Cases whose answer depends on a name in another namespace, because their platform reads there.
-const ACROSS: [&str; 27] = [
+const ACROSS: [&str; 26] = [
     // ark: whether any namespace has the default Memory, in files.
     "accepts-a-default-memory-that-some-namespace-has",
     // ark: a Query and an annotation may name a namespace, and so may what a Memory's address comes from.
@@ -295,7 +298,6 @@ const ACROSS: [&str; 27] = [
     "warns-of-a-service-of-another-namespace",
     // orka again.
     "warns-of-an-agent-in-another-namespace",
-    "warns-of-an-agent-that-exists-elsewhere-only",
     // ark: who uses a Memory that is deleted, wherever it is.
     "warns-of-queries-in-sort-order",
     // ark: the same as of queries.

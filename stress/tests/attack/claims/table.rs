@@ -62,7 +62,7 @@ pub(crate) const FIELDS: [(&str, &str); 24] = [
 ];
 
 /// Kinds of which an answer says that a name exists, by family and the kind that is reviewed.
-pub(crate) const KINDS: [(&str, &str); 29] = [
+pub(crate) const KINDS: [(&str, &str); 25] = [
     ("ark: Pod of Memory", "the annotation names a namespace"),
     ("ark: Pod of Service", "the address of that Memory comes from it"),
     ("ark: Query of Memory", "spec.memory names a namespace"),
@@ -73,22 +73,18 @@ pub(crate) const KINDS: [(&str, &str); 29] = [
         "policy: Memory of ConfigMap",
         "whether memory lasts, of the Service that a Memory names elsewhere: the variables of its workload",
     ),
+    ("policy: ArkMemory of Service", "whether the host of the endpoint is a Service that leads elsewhere"),
     ("policy: Memory of Service", "as for ark"),
     ("policy: Pod of Service", "as for ark"),
     ("kagent: Agent of ConfigMap", "the settings of kagent are in its own namespace; files only"),
     ("kagent: Harness of ConfigMap", "the same"),
-    ("memgate: Pod of Agent", "as for orloj"),
     ("memgate: Pod of SkillPack", "as for sympozium"),
     ("orka: Pod of Agent", "the Task names a namespace"),
     ("orka: Task of Agent", "spec.agentRef names a namespace"),
-    ("orloj: Agent of Memory", "an annotation names an Orloj namespace"),
-    ("orloj: Job of Agent", "as of its pod"),
     ("orloj: Memory of ModelEndpoint", "spec.embedding_model names an Orloj namespace"),
     ("orloj: Pod of Agent", "the task's name has an Orloj namespace"),
     ("orloj: Pod of Memory", "the Agent names it, in a job namespace"),
     ("orloj: Pod of ModelEndpoint", "the Memory names it, in a job namespace"),
-    ("sympozium: SympoziumInstance of SkillPack", "the pack may be in the platform's own namespace"),
-    ("policy: Pod of Agent", "as for orloj"),
     ("policy: Pod of SkillPack", "as for sympozium"),
     ("policy: Query of Memory", "as for ark"),
     ("sympozium: Agent of SkillPack", "one pack of sympozium-system serves all namespaces"),
