@@ -362,7 +362,7 @@ mod tests {
         for (text, expected) in [
             (
                 "exclud: []\n",
-                ".memgate.yaml:1:1: unknown key \"exclud\"; keys here are paths, sets, rules, exclude, families, failOn, \
+                ".memgate.yaml:1:1: unknown key \"…\"; keys here are paths, sets, rules, exclude, families, failOn, \
                  strict, namespace, namespaces, settings; did you mean \"exclude\"?; this is memgate 0.",
             ),
             ("paths: deploy\n", ".memgate.yaml:1:8: paths: write a list"),
@@ -373,20 +373,20 @@ mod tests {
             ("families: [arkonsi]\n", ".memgate.yaml:1:12: families[0]: write one of arkonis, "),
             (
                 "settings:\n  orloj: {jobNamespace: [a]}\n",
-                ".memgate.yaml:2:11: unknown key \"jobNamespace\"; ",
+                ".memgate.yaml:2:11: unknown key \"…\"; ",
             ),
             ("namespaces: [a]\n", ".memgate.yaml:1:1: namespaces: write a map"),
             ("namespaces: {a: prod}\n", ".memgate.yaml:1:17: namespaces.a: write a map"),
             ("namespaces: {a: {env: true}}\n", ".memgate.yaml:1:23: namespaces.a.env: write a text"),
-            ("namespaces: {Pay-*: {env: prod}}\n", ".memgate.yaml:1:14: \"Pay-*\" fits no name; use a-z"),
+            ("namespaces: {Pay-*: {env: prod}}\n", ".memgate.yaml:1:14: \"…\" fits no name; use a-z"),
             ("namespaces:\n  pay-*: {}\n  \"\": {env: a}\n", ".memgate.yaml:3:3: \"\" fits no name; use a-z"),
-            ("namespaces:\n  a: {}\n  a/b~c: {}\n", ".memgate.yaml:3:3: \"a/b~c\" fits no name; use a-z"),
+            ("namespaces:\n  a: {}\n  a/b~c: {}\n", ".memgate.yaml:3:3: \"…\" fits no name; use a-z"),
             (&many, ".memgate.yaml:1:1: namespaces: there are 1001 entries; at most 1000 are read"),
             ("sets: [a]\n", ".memgate.yaml:1:1: sets: write a map"),
             ("sets: {}\n", ".memgate.yaml:1:1: sets: there are 0 entries; write at least 1"),
             ("sets: {dev: a}\n", ".memgate.yaml:1:13: sets.dev: write a list"),
             ("sets: {dev: []}\n", ".memgate.yaml:1:8: sets.dev: there are 0 entries; write at least 1"),
-            ("sets: {../dev: [a]}\n", ".memgate.yaml:1:8: \"../dev\" is not the name of a set"),
+            ("sets: {../dev: [a]}\n", ".memgate.yaml:1:8: \"…\" is not the name of a set"),
             ("rules: [{codes: [ark/x]}]\n", ".memgate.yaml:1:9: rules[0]: the key \"severity\" is missing"),
             (
                 "rules: [{codes: [ark/x], severity: of}]\n",
@@ -394,21 +394,21 @@ mod tests {
             ),
             (
                 "rules: [{codes: [arkonis/redis-requird], severity: off}]\n",
-                ".memgate.yaml:1:18: rules[0].codes[0]: no code fits \"arkonis/redis-requird\"; did you mean \
+                ".memgate.yaml:1:18: rules[0].codes[0]: no code fits \"…\"; did you mean \
                  \"arkonis/redis-required\"?",
             ),
             (
                 "rules: [{codes: [redis-required], severity: \"off\"}]\n",
-                ".memgate.yaml:1:18: rules[0].codes[0]: no code fits \"redis-required\"; did you mean \
+                ".memgate.yaml:1:18: rules[0].codes[0]: no code fits \"…\"; did you mean \
                  \"arkonis/redis-required\"?",
             ),
             (
                 "rules: [{codes: [\"arkonsi/*\"], severity: deny}]\n",
-                ".memgate.yaml:1:18: rules[0].codes[0]: no code fits \"arkonsi/*\"",
+                ".memgate.yaml:1:18: rules[0].codes[0]: no code fits \"…\"",
             ),
             (
                 "rules: [{codes: [\"ark/[\"], severity: deny}]\n",
-                ".memgate.yaml:1:18: rules[0].codes[0]: \"ark/[\": unclosed character class",
+                ".memgate.yaml:1:18: rules[0].codes[0]: \"…\": unclosed character class",
             ),
             (
                 "rules: [{codes: [ark/*], severity: deny, paths: [\"[\"]}]\n",
@@ -417,7 +417,7 @@ mod tests {
             (
                 "rules:\n- {codes: [ark/*], paths: [a, b], severity: deny}\n- {codes: [ark/*], severity: deny}\n\
                  - {codes: [orka/*, ark/*], paths: [b, a], severity: note}\n",
-                ".memgate.yaml:4:20: rules[2].codes[1]: \"ark/*\" has a rule for the same files at 2:12; remove one of the two",
+                ".memgate.yaml:4:20: rules[2].codes[1]: \"…\" has a rule for the same files at 2:12; remove one of the two",
             ),
             ("render: true\n", ".memgate.yaml:1:1: render: a file cannot switch this on"),
             ("- a\n", ".memgate.yaml:1:1: write a map with keys out of paths"),
