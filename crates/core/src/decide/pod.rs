@@ -306,8 +306,8 @@ impl Kept {
 /// The edit that writes the marker annotation, for what the families add and what stays.
 fn mark(pod: &Pod<'_>, decisions: &mut [FamilyDecision<'_>], kept: &Kept) -> Option<Edit> {
     let added = decisions.iter_mut().map(|FamilyDecision { family, injection, .. }| {
-        let added = (!injection.edits.is_empty()).then(|| std::mem::take(&mut injection.added));
-        (*family, added)
+        let added = std::mem::take(&mut injection.added);
+        (*family, (!added.is_empty()).then_some(added))
     });
     marker::edit(pod, added.collect(), &|family, part| kept.has(family, part))
 }

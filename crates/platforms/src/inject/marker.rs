@@ -38,6 +38,13 @@ pub fn earlier(pod: &Pod<'_>) -> Option<Json> {
     serde_json::from_str(text).ok()
 }
 
+/// Whether the annotation of a pod says that a family added this init container.
+pub(crate) fn has_init_container(pod: &Pod<'_>, family: &Family, name: &str) -> bool {
+    let earlier = earlier(pod).unwrap_or_default();
+    let added = earlier_of(&earlier, family, &|_, _| true);
+    added.is_some_and(|added| added.init_containers.iter().any(|it| it == name))
+}
+
 /// Whether an annotation names nothing, so that no reader can be misled by it.
 fn is_empty(annotation: &Json) -> bool {
     objects(annotation).iter().all(|marker| marker.as_object().is_some_and(serde_json::Map::is_empty))
@@ -135,12 +142,7 @@ fn earlier_of(annotation: &Json, family: &Family, kept: &dyn Fn(&Family, Part<'_
     retain(&mut added.env, |container, name| kept(family, Part::Env(container, name)));
     retain(&mut added.mounts, |container, path| kept(family, Part::Mount(container, path)));
     added.fs_group = added.fs_group.filter(|group| kept(family, Part::FsGroup(*group)));
-    let is_empty = added.env.is_empty()
-        && added.mounts.is_empty()
-        && added.init_containers.is_empty()
-        && added.volumes.is_empty()
-        && added.fs_group.is_none();
-    (!is_empty).then_some(added)
+    (!added.is_empty()).then_some(added)
 }
 
 fn retain(lists: &mut Lists, kept: impl Fn(&str, &str) -> bool) {

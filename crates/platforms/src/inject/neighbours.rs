@@ -19,6 +19,8 @@ pub struct Mesh {
     pub excluded_outbound: Option<&'static str>,
     /// The annotation with the ports whose connections to the pod are not redirected.
     pub excluded_inbound: Option<&'static str>,
+    /// Whether these annotations may name ranges of ports.
+    pub port_ranges: bool,
     /// Whether its proxy refuses the kubelet's HTTP requests.
     pub refuses_http_probes: bool,
 }
@@ -55,6 +57,7 @@ pub static MESHES: [Mesh; 6] = [
             with_proxy: false,
         }),
         excluded_outbound: Some("config.linkerd.io/skip-outbound-ports"),
+        port_ranges: true,
         ..Mesh::named("linkerd")
     },
     // Its init container has one name in both forms, and redirects where it may change the network.
@@ -97,24 +100,9 @@ pub static MESHES: [Mesh; 6] = [
 
 /// Sidecars that are never an agent, besides the proxies of meshes. A `*` at the end stands for any text.
 const SIDECARS: [&str; 18] = [
-    "vault-agent",
-    "daprd",
-    "azwi-proxy",
-    "traffic-agent",
-    "otc-container",
-    "datadog-agent-injected",
-    "jaeger-agent",
-    "gke-gcsfuse-sidecar",
-    "cloud-sql-proxy",
-    "csql-*",
-    "queue-proxy",
-    "kube-rbac-proxy",
-    "dynatrace-*",
-    "fluent-bit",
-    "filebeat-sidecar",
-    "aws-otel-collector",
-    "xray-daemon",
-    "ts-sidecar",
+    "vault-agent", "daprd", "azwi-proxy", "traffic-agent", "otc-container", "datadog-agent-injected",
+    "jaeger-agent", "gke-gcsfuse-sidecar", "cloud-sql-proxy", "csql-*", "queue-proxy", "kube-rbac-proxy",
+    "dynatrace-*", "fluent-bit", "filebeat-sidecar", "aws-otel-collector", "xray-daemon", "ts-sidecar",
 ];
 
 impl Mesh {
@@ -128,13 +116,9 @@ impl Mesh {
             cni: None,
             excluded_outbound: None,
             excluded_inbound: None,
+            port_ranges: false,
             refuses_http_probes: false,
         }
-    }
-
-    /// Whether a container of this name is a proxy of it, in a pod with its redirector if the name needs one.
-    pub fn has_proxy(&self, name: &str) -> bool {
-        self.proxies.iter().any(|pattern| fits(pattern, name))
     }
 }
 
@@ -143,13 +127,10 @@ pub fn mesh_of_redirector(name: &str) -> Option<&'static Mesh> {
     MESHES.iter().find(|mesh| mesh.redirectors.contains(&name))
 }
 
-/// The mesh with a proxy of this name, in a pod where these init containers are.
-pub fn mesh_of_proxy<'n>(name: &str, init_containers: impl Fn() -> Vec<&'n str>) -> Option<&'static Mesh> {
-    let mut meshes = MESHES.iter().filter(|mesh| mesh.has_proxy(name));
-    meshes.find(|mesh| {
-        let is_there = || init_containers().iter().any(|init| mesh.redirectors.contains(init));
-        !mesh.proxies_beside_redirector || is_there()
-    })
+/// The mesh with a proxy of this name. `has_init` says whether the pod has an init container of a name.
+pub fn mesh_of_proxy(name: &str, has_init: impl Fn(&str) -> bool) -> Option<&'static Mesh> {
+    let mut meshes = MESHES.iter().filter(|mesh| mesh.proxies.iter().any(|pattern| fits(pattern, name)));
+    meshes.find(|mesh| !mesh.proxies_beside_redirector || mesh.redirectors.iter().any(|init| has_init(init)))
 }
 
 /// Whether a container of this name is never an agent, besides the proxies of meshes.

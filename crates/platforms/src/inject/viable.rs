@@ -14,6 +14,8 @@ use memgate_model::finding::Finding;
 use memgate_model::object::Object;
 use memgate_model::pod::Pod;
 
+pub(crate) use self::network::CutOff;
+
 use super::WantedByPod;
 use super::parts::ExistingParts;
 

@@ -197,6 +197,7 @@ impl<'s> WantedBuilder<'_, 's> {
             env,
             ipc,
             has_user: self.pod.around.parts.has_user(),
+            probes_connect: self.pod.around.refuses_http_probes(MEMORY_SERVER_PORT),
         };
         let from_pack =
             pack.map(|pack| field_origin(&resource_name("SkillPack", pack), "spec.sidecar.image"));
