@@ -131,11 +131,6 @@ impl Mesh {
             refuses_http_probes: false,
         }
     }
-
-    /// Whether a container of this name is a proxy of it, in a pod with its redirector if the name needs one.
-    pub fn has_proxy(&self, name: &str) -> bool {
-        self.proxies.iter().any(|pattern| fits(pattern, name))
-    }
 }
 
 /// The mesh whose init container of this name redirects connections.
@@ -143,13 +138,10 @@ pub fn mesh_of_redirector(name: &str) -> Option<&'static Mesh> {
     MESHES.iter().find(|mesh| mesh.redirectors.contains(&name))
 }
 
-/// The mesh with a proxy of this name, in a pod where these init containers are.
-pub fn mesh_of_proxy<'n>(name: &str, init_containers: impl Fn() -> Vec<&'n str>) -> Option<&'static Mesh> {
-    let mut meshes = MESHES.iter().filter(|mesh| mesh.has_proxy(name));
-    meshes.find(|mesh| {
-        let is_there = || init_containers().iter().any(|init| mesh.redirectors.contains(init));
-        !mesh.proxies_beside_redirector || is_there()
-    })
+/// The mesh with a proxy of this name. `has_init` says whether the pod has an init container of a name.
+pub fn mesh_of_proxy(name: &str, has_init: impl Fn(&str) -> bool) -> Option<&'static Mesh> {
+    let mut meshes = MESHES.iter().filter(|mesh| mesh.proxies.iter().any(|pattern| fits(pattern, name)));
+    meshes.find(|mesh| !mesh.proxies_beside_redirector || mesh.redirectors.iter().any(|init| has_init(init)))
 }
 
 /// Whether a container of this name is never an agent, besides the proxies of meshes.
