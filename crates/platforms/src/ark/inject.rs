@@ -68,7 +68,7 @@ pub(crate) fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>
         return Some(injection);
     }
     injection.warnings.extend(going(found.memory, || annotation_pointer(MEMORY_ANNOTATION)));
-    Some(merge_variables(chosen.injected, &found, &variables, injection.warnings, work))
+    Some(merge_variables(pod, chosen.injected, &found, &variables, injection.warnings, work))
 }
 
 /// The Memory that a pod asks for, with the namespace that it was looked for in; empty where it is not found. `None` if
@@ -264,6 +264,7 @@ fn variables(
 
 /// Merges the same variables into each of these containers.
 fn merge_variables(
+    pod: &Pod<'_>,
     containers: Containers<'_>,
     found: &PodMemory<'_>,
     variables: &[Variable<'static>],
@@ -278,7 +279,7 @@ fn merge_variables(
     let prefix = if found.cross_namespace { format!("{}/", found.namespace) } else { String::new() };
     let memory = vec![format!("Memory/{prefix}{}", found.memory.name)];
     let wanted = WantedByPod { memory, containers, warnings, ..WantedByPod::default() };
-    merge(wanted, work, |conflict: &Conflict<'_>| {
+    merge(pod, wanted, work, |conflict: &Conflict<'_>| {
         let (container, variable) = (excerpt(conflict.container), conflict.variable.name.clone());
         let finding = Finding::warn_within(work, &POD_ENV_EXISTS, conflict.entry.clone(), move |_| {
             format!("container {} already sets {variable}; left as is", quoted(&container))
