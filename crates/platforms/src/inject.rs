@@ -16,6 +16,7 @@
 
 pub mod env;
 pub mod marker;
+pub mod neighbours;
 pub(crate) mod own;
 pub(crate) mod own_memory;
 pub mod parts;
