@@ -1,14 +1,25 @@
 //! The settings of an installation for individual platforms.
 
+use memgate_primitives::glob::Glob;
+
 /// The settings that belong to one platform each.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PlatformSettings {
+    /// The settings for ark.
+    pub ark: Ark,
     /// The settings for orloj.
     pub orloj: Orloj,
     /// The settings for sympozium.
     pub sympozium: Sympozium,
     /// Whether a server watches the workloads that serve memory.
     pub watches_workloads: bool,
+}
+
+/// The settings for ark.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Ark {
+    /// Names of containers that are never an agent's, besides the known sidecars.
+    pub sidecars: Vec<Glob>,
 }
 
 /// The settings for orloj.
