@@ -108,7 +108,9 @@ impl WantedBuilder<'_, '_> {
         let parts = self.pod.around.parts;
         let inits = parts.init_containers().iter().enumerate();
         let mut named = inits.filter(|(_, it)| it.name.as_deref() == Some(wait.name)).peekable();
-        let added = |name: &str| marker::added(self.pod.around.pod, &FAMILY).init_containers.iter().any(|it| it == name);
+        let added = |name: &str| {
+            marker::added(self.pod.around.pod, &FAMILY).init_containers.iter().any(|it| it == name)
+        };
         let is_ours = named.peek().is_some() && added(wait.name);
         if is_ours {
             self.parts.taken_out.extend(named.map(|(index, _)| (index, rule)));
