@@ -15,6 +15,7 @@ use memgate_model::platform_settings::{
     AddedResources, MemoryMode, PlatformSettings, Sizes, Wait, WriterTokens,
 };
 use memgate_model::settings::Settings;
+use memgate_primitives::glob::Glob;
 use memgate_primitives::name::is_dns_subdomain;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::quantity::billionths;
@@ -25,10 +26,10 @@ use memgate_primitives::quantity::billionths;
 pub struct SettingsArgs {
     /// Settings file, YAML or JSON; flags win over it
     ///
-    /// Its keys, all optional: families (a list), orloj.jobNamespaces, orloj.sharedSecrets, orloj.sourceNamespaces
-    /// (lists), sympozium.memoryMode, sympozium.writerTokens, sympozium.waitImage, sympozium.memoryImage,
-    /// sympozium.wait, sympozium.resources, sympozium.imagePullSecrets, and those of serve alone, such as auditRate and
-    /// timeoutBody; `memgate schema settings` describes all.
+    /// Its keys, all optional: families (a list), ark.sidecars (a list), orloj.jobNamespaces, orloj.sharedSecrets,
+    /// orloj.sourceNamespaces (lists), sympozium.memoryMode, sympozium.writerTokens, sympozium.waitImage,
+    /// sympozium.memoryImage, sympozium.wait, sympozium.resources, sympozium.imagePullSecrets, and those of serve alone,
+    /// such as auditRate and timeoutBody; `memgate schema settings` describes all.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
@@ -55,10 +56,23 @@ pub struct ServerSettingsArgs {
 #[command(next_help_heading = "Settings")]
 struct PlatformArgs {
     #[command(flatten)]
+    ark: ArkArgs,
+
+    #[command(flatten)]
     orloj: OrlojArgs,
 
     #[command(flatten)]
     sympozium: SympoziumArgs,
+}
+
+#[derive(Debug, Clone, Default, clap::Args, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct ArkArgs {
+    /// Name of a container that never gets the memory of an ark pod; repeatable [default: known sidecars only]
+    ///
+    /// The name may hold * for any text and ? for one character. The annotation memgate.dev/ark-containers wins.
+    #[arg(long = "ark-sidecar", value_name = "NAME")]
+    sidecars: Option<Vec<String>>,
 }
 
 #[derive(Debug, Clone, Default, clap::Args, Deserialize)]
@@ -215,15 +229,20 @@ impl PlatformArgs {
         let names = |names: &Option<Vec<String>>| -> Option<Vec<String>> {
             Some(names.as_ref()?.iter().filter(|name| !name.is_empty()).cloned().collect())
         };
+        let patterns = |key: &str, given| {
+            let patterns = names(given);
+            match patterns.iter().flatten().find(|pattern| !is_name_pattern(pattern)) {
+                Some(wrong) => bail!(
+                    "{key}: \"{wrong}\" fits no name; use a-z, 0-9, \"-\" and \".\", and \"*\" and \"?\""
+                ),
+                None => Ok(patterns),
+            }
+        };
+        let sidecars = patterns("ark.sidecars", &self.ark.sidecars)?;
+        set(&mut settings.ark.sidecars, sidecars.map(|names| names.into_iter().map(Glob::new).collect()));
         let (orloj, sympozium) = (&mut settings.orloj, &mut settings.sympozium);
-        let patterns = names(&self.orloj.shared_secrets);
-        if let Some(wrong) = patterns.iter().flatten().find(|pattern| !is_name_pattern(pattern)) {
-            bail!(
-                "orloj.sharedSecrets: \"{wrong}\" fits no name; use a-z, 0-9, \"-\" and \".\", and \"*\" and \"?\""
-            );
-        }
         set(&mut orloj.job_namespaces, names(&self.orloj.job_namespaces));
-        set(&mut orloj.shared_secrets, patterns);
+        set(&mut orloj.shared_secrets, patterns("orloj.sharedSecrets", &self.orloj.shared_secrets)?);
         set(&mut orloj.source_namespaces, names(&self.orloj.source_namespaces));
         set(&mut sympozium.memory_mode, named(&MODES, self.sympozium.memory_mode.as_deref()));
         set(&mut sympozium.writer_tokens, named(&TOKENS, self.sympozium.writer_tokens.as_deref()));
@@ -297,13 +316,15 @@ pub fn flags(settings: &Settings) -> Vec<String> {
 }
 
 /// Each flag with its values in these settings.
-fn flag_values(settings: &Settings) -> [(&'static str, Option<Vec<String>>); 12] {
+fn flag_values(settings: &Settings) -> [(&'static str, Option<Vec<String>>); 13] {
     let (platforms, policies) = (&settings.platforms, &settings.policies);
     let mode = name_of(&MODES, &platforms.sympozium.memory_mode);
     let tokens = name_of(&TOKENS, &platforms.sympozium.writer_tokens);
     let is_default = platforms.sympozium.resources == AddedResources::default();
     let resources = serde_json::to_string(&platforms.sympozium.resources).ok().filter(|_| !is_default);
+    let sidecars = platforms.ark.sidecars.iter().map(|glob| glob.as_str().to_owned());
     [
+        ("ark-sidecar", Some(sidecars.collect())),
         ("orloj-job-namespace", Some(platforms.orloj.job_namespaces.clone())),
         ("orloj-shared-secret", Some(platforms.orloj.shared_secrets.clone())),
         ("orloj-source-namespace", Some(platforms.orloj.source_namespaces.clone())),
@@ -335,6 +356,7 @@ mod tests {
     }
 
     const SETTINGS: &str = "\
+ark: {sidecars: [logger, \"agent-*\"]}
 orloj: {jobNamespaces: [jobs, more], sharedSecrets: [\"kb-*\"], sourceNamespaces: [\"*\"]}
 sympozium: {memoryMode: sidecar, writerTokens: always, waitImage: wait, memoryImage: memory, wait: never,
   imagePullSecrets: [mirror], resources: {wait: {limits: {cpu: 1, ephemeral-storage: 1Gi}},
@@ -356,7 +378,7 @@ sympozium: {memoryMode: sidecar, writerTokens: always, waitImage: wait, memoryIm
         };
         let (from_config, _) =
             parse(&[format!("--config={}", config.display())]).settings().expect("good settings");
-        let of_platforms = ["--orloj-", "--sympozium-"];
+        let of_platforms = ["--ark-sidecar", "--orloj-", "--sympozium-"];
         let mut flags = flags(&from_config);
         flags.retain(|flag| of_platforms.iter().any(|start| flag.starts_with(start)));
         let names: BTreeSet<&str> = flags.iter().filter_map(|flag| flag.split('=').next()).collect();

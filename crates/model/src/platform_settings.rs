@@ -2,18 +2,28 @@
 
 use std::collections::BTreeMap;
 
+use memgate_primitives::glob::Glob;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 /// The settings that belong to one platform each.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PlatformSettings {
+    /// The settings for ark.
+    pub ark: Ark,
     /// The settings for orloj.
     pub orloj: Orloj,
     /// The settings for sympozium.
     pub sympozium: Sympozium,
     /// Whether a server watches the workloads that serve memory.
     pub watches_workloads: bool,
+}
+
+/// The settings for ark.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Ark {
+    /// Names of containers that are never an agent's, besides the known sidecars.
+    pub sidecars: Vec<Glob>,
 }
 
 /// The settings for orloj.

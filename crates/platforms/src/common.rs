@@ -17,6 +17,8 @@ codes! { "memgate";
     INVALID_WITH_MEMORY = "invalid-with-memory", Invalid;
     /// A pod that requires its memory and is not recognised by any enabled family.
     POD_NOT_RECOGNISED = "pod-not-recognised", Invalid;
+    /// A sidecar that holds a credential of the agent's memory.
+    POD_CREDENTIAL_SHARED = "pod-credential-shared", Conflict;
     /// A kind or group in a file that is nearly one that memgate checks.
     KIND_MISSPELT = "kind-misspelt", NotSupported;
     /// A document in a file that is not a Kubernetes object.

@@ -16,9 +16,11 @@
 
 pub mod env;
 pub mod marker;
+pub mod neighbours;
 pub(crate) mod own;
 pub(crate) mod own_memory;
 pub mod parts;
+pub(crate) mod viable;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -109,15 +111,19 @@ impl<'w> WantedByContainer<'w> {
     }
 }
 
-/// Adds the missing parts. A variable with another value stays, and `warning` makes the finding about it. When
+/// Adds the missing parts, and judges whether the pod can run with them. A variable with another value stays, and `warning` makes the finding about it. When
 /// `work` has ended, the rest is left out.
 pub fn merge(
-    wanted: WantedByPod<'_>,
+    pod: &Pod<'_>,
+    mut wanted: WantedByPod<'_>,
     work: &Budget<'_>,
     warning: impl Fn(&Conflict<'_>) -> Finding,
 ) -> Injection {
+    let verdict = viable::judge(pod, &wanted);
+    wanted.unmet.extend(verdict.unmet);
     let mut added = Added { memory: wanted.memory, ..Added::default() };
     let (mut edits, mut warnings, mut conflict) = (Vec::new(), wanted.warnings, wanted.conflict);
+    warnings.extend(verdict.warnings);
     // Edits are written to be measured only if they may be too many, and each once.
     let (mut most_bytes, mut bytes, mut measured) = (0, 0, 0);
     for container in wanted.containers {
@@ -139,8 +145,7 @@ pub fn merge(
         }
     }
     if let Some((parts, existing)) = wanted.parts {
-        let inits = parts.first_init_container.iter().chain(&parts.last_init_container);
-        added.init_containers = inits.map(|part| part.name.clone()).collect();
+        added.init_containers = parts.init_containers.iter().map(|(_, part)| part.name.clone()).collect();
         added.volumes = parts.volumes.iter().map(|part| part.name.clone()).collect();
         added.fs_group = parts.fs_group.map(|(group, _)| group);
         edits.extend(parts::add_parts(existing, parts));

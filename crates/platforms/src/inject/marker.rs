@@ -13,6 +13,7 @@ use serde_json::Value as Json;
 use memgate_model::edit::{Edit, Entry, Op, Origin, Value};
 use memgate_model::family::Family;
 use memgate_model::pod::Pod;
+use memgate_primitives::members::Members;
 use memgate_primitives::pointer::Pointer;
 
 use super::INJECTED_ANNOTATION;
@@ -34,8 +35,20 @@ struct Marker<'a> {
 
 /// The annotation that a pod brings, if it can be read.
 pub fn earlier(pod: &Pod<'_>) -> Option<Json> {
-    let text = pod.annotation(INJECTED_ANNOTATION).filter(|text| text.len() <= MAX_ANNOTATION_BYTES)?;
+    read(pod, INJECTED_ANNOTATION)
+}
+
+/// An annotation of a pod that holds JSON, if it can be read.
+pub(crate) fn read(pod: &Pod<'_>, key: &str) -> Option<Json> {
+    let text = pod.annotation(key).filter(|text| text.len() <= MAX_ANNOTATION_BYTES)?;
     serde_json::from_str(text).ok()
+}
+
+/// The containers that the annotation of a pod names for the variables of a family.
+pub(crate) fn containers(pod: &Pod<'_>, family: &Family) -> Members<String> {
+    let earlier = earlier(pod).unwrap_or_default();
+    let added = earlier_of(&earlier, family, &|_, _| true);
+    added.into_iter().flat_map(|added| added.env).map(|(container, _)| container).collect()
 }
 
 /// Whether an annotation names nothing, so that no reader can be misled by it.

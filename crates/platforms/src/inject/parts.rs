@@ -11,12 +11,6 @@ use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::{Path, Pointer};
 
 view! {
-    /// An init container, or a native sidecar.
-    in CONTAINERS InitContainer {
-        /// The name.
-        name: Text<'a> = "name",
-    }
-
     /// A volume.
     in VOLUMES Volume {
         /// The name.
@@ -52,7 +46,7 @@ view! {
 #[derive(Debug, Default)]
 pub struct ExistingParts<'p> {
     containers: &'p [Container<'p>],
-    init_containers: Option<Vec<InitContainer<'p>>>,
+    init_containers: Option<Vec<Container<'p>>>,
     volumes: Option<Vec<Volume<'p>>>,
     security_context: Option<PodSecurityContext<'p>>,
     /// Whether the pod uses the network of its node.
@@ -85,6 +79,11 @@ impl<'p> ExistingParts<'p> {
     /// Whether the pod sets the group of its volumes.
     pub(crate) fn has_fs_group(&self) -> bool {
         self.security_context.as_ref().is_some_and(|context| context.fs_group.is_some())
+    }
+
+    /// The init containers, native sidecars among them.
+    pub(crate) fn init_containers(&self) -> &[Container<'p>] {
+        self.init_containers.as_deref().unwrap_or_default()
     }
 
     /// Whether any container or init container has this name.
@@ -152,10 +151,8 @@ pub struct WantedPart {
 /// The missing parts of a pod, besides variables and mounts.
 #[derive(Debug, Default)]
 pub struct WantedParts {
-    /// An init container or native sidecar, before all others.
-    pub first_init_container: Option<WantedPart>,
-    /// An init container, after all others.
-    pub last_init_container: Option<WantedPart>,
+    /// Init containers and native sidecars, each before the existing one of this index, in the order of the indices.
+    pub init_containers: Vec<(usize, WantedPart)>,
     /// Volumes, after the others.
     pub volumes: Vec<WantedPart>,
     /// The group of the files on the pod's volumes, and why.
@@ -178,27 +175,21 @@ pub(crate) fn mounts_pointer(container: usize) -> Pointer {
 
 /// The edits that add parts to a pod.
 pub(super) fn add_parts(existing: &ExistingParts<'_>, wanted: WantedParts) -> Vec<Edit> {
-    let mut edits = init_containers(existing, wanted.first_init_container, wanted.last_init_container);
+    let mut edits = init_containers(existing, wanted.init_containers);
     let volumes = existing.volumes.as_ref().map(Vec::len);
     edits.extend(append(&Pointer::new("/spec/volumes"), volumes, wanted.volumes));
     edits.extend(wanted.fs_group.map(|group| fs_group(existing.security_context.is_some(), group)));
     edits
 }
 
-fn init_containers(
-    existing: &ExistingParts<'_>,
-    first: Option<WantedPart>,
-    last: Option<WantedPart>,
-) -> Vec<Edit> {
+fn init_containers(existing: &ExistingParts<'_>, wanted: Vec<(usize, WantedPart)>) -> Vec<Edit> {
     let pointer = Pointer::new("/spec/initContainers");
-    let Some(existing) = existing.init_containers.as_ref().map(Vec::len) else {
-        return append(&pointer, None, first.into_iter().chain(last));
-    };
-    // The insert at the front shifts the existing init containers.
-    let end = existing + usize::from(first.is_some());
-    let mut edits = insert(&pointer, 0, first);
-    edits.extend(insert(&pointer, end, last));
-    edits
+    if existing.init_containers.is_none() {
+        return append(&pointer, None, wanted.into_iter().map(|(_, part)| part));
+    }
+    // Each insert shifts the existing init containers behind it.
+    let parts = wanted.into_iter().enumerate();
+    parts.flat_map(|(before, (index, part))| insert(&pointer, index + before, [part])).collect()
 }
 
 fn append(list: &Pointer, existing: Option<usize>, parts: impl IntoIterator<Item = WantedPart>) -> Vec<Edit> {

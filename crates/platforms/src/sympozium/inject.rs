@@ -13,6 +13,7 @@ mod want;
 
 use crate::inject::own::{self, OwnVariables};
 use crate::inject::parts::{ExistingMounts, ExistingParts};
+use crate::inject::viable::Surroundings;
 use crate::inject::{
     Conflict, Unmet, container_named, controller_of, label_pointer, merge, no_memory, origin_place, unmet,
 };
@@ -21,6 +22,7 @@ use crate::prelude::*;
 use crate::references::going;
 use memgate_model::event::InvolvedObject;
 use memgate_model::injection::Injection;
+use memgate_model::kind::NAMESPACE;
 use memgate_model::memory_view::{MemoryView, Why};
 use memgate_model::pod::{Container, Mount, Pod, read_list};
 use memgate_model::reason::Reason;
@@ -72,7 +74,8 @@ pub(super) fn own_variables<'s>(
         (OwnVariables::default(), others)
     };
     let Some((index, container, found, parts, mounts)) = known else { return undeclared() };
-    let context = PodContext { pod, parts: &parts, index, container, mounts, namespace };
+    let around = Surroundings { pod, parts: &parts, namespace: state.peek(&NAMESPACE, "", namespace) };
+    let context = PodContext { around, index, container, mounts, namespace };
     let Ok(wanted) = want::want(context, found, state) else { return undeclared() };
     let wanted = wanted.containers.first().map(|it| it.env.as_ref()).unwrap_or_default();
     let own = OwnVariables::read(index, pods, wanted, want::NAMES, None);
@@ -126,9 +129,11 @@ fn try_inject<'p>(
         return Err(Box::new(Injection { unmet: found.unmet, missing: found.missing, ..nothing }));
     }
     let going: Vec<Finding> = found.used().filter_map(|memory| going(memory, instance_label)).collect();
-    let (pod, missing) =
-        (PodContext { pod, parts, index, container, mounts, namespace }, found.missing.clone());
-    let mut injection = merge(want::want(pod, found, state)?, state.budget(), |conflict: &Conflict<'_>| {
+    let missing = found.missing.clone();
+    let around = Surroundings { pod, parts, namespace: state.peek(&NAMESPACE, "", namespace) };
+    let context = PodContext { around, index, container, mounts, namespace };
+    let wanted = want::want(context, found, state)?;
+    let mut injection = merge(pod, wanted, state.budget(), |conflict: &Conflict<'_>| {
         let Conflict { variable, entry, .. } = conflict;
         let (kind, name) = variable.origin.resource.split_once(' ').unwrap_or_default();
         let name = name.rsplit('/').next().unwrap_or_default();

@@ -197,6 +197,9 @@ volumes:
 {{- range (include "memgate.families" . | fromJson).families }}
 - --family={{ .name }}
 {{- end }}
+{{- range .Values.inject.ark.sidecars }}
+- --ark-sidecar={{ . }}
+{{- end }}
 {{- range .Values.inject.orloj.jobNamespaces }}
 - --orloj-job-namespace={{ . }}
 {{- end }}

@@ -9,7 +9,8 @@ mod tokens;
 
 use crate::inject::env::{self, ExistingEnv, Variable};
 use crate::inject::own::MemoryVariableNames;
-use crate::inject::parts::{ExistingMounts, ExistingParts, WantedPart, WantedParts};
+use crate::inject::parts::{ExistingMounts, WantedPart, WantedParts};
+use crate::inject::viable::Surroundings;
 use crate::inject::{
     Unmet, WantedByContainer, WantedByPod, annotation_pointer, field_origin, lookup_failed, resource_name,
 };
@@ -26,7 +27,7 @@ use crate::url::Endpoint;
 use memgate_model::edit::{KeyRef, Origin};
 use memgate_model::elsewhere::Elsewhere;
 use memgate_model::platform_settings::{MemoryMode, Sympozium};
-use memgate_model::pod::{Container, Pod};
+use memgate_model::pod::Container;
 
 use super::find::PodMemories;
 use super::instance_label;
@@ -44,8 +45,8 @@ pub(super) const URLS: MemoryVariableNames<'static> =
 
 /// A pod, and the container of the agent in it.
 pub(super) struct PodContext<'p> {
-    pub(super) pod: &'p Pod<'p>,
-    pub(super) parts: &'p ExistingParts<'p>,
+    /// The pod, its lists, and what surrounds them.
+    pub(super) around: Surroundings<'p>,
     /// The index of the agent's container.
     pub(super) index: usize,
     pub(super) container: &'p Container<'p>,
@@ -120,7 +121,7 @@ impl<'p, 's> WantedBuilder<'p, 's> {
         self.warnings.append(&mut self.token_findings);
         let mut env: Vec<Variable<'p>> = self.instance_name().into_iter().collect();
         env.extend(std::mem::take(&mut self.variables));
-        let PodContext { parts, index, container, mounts, .. } = self.pod;
+        let PodContext { around: Surroundings { parts, .. }, index, container, mounts, .. } = self.pod;
         let agent = WantedByContainer::variables(index, container, self.existing, env);
         let agent = WantedByContainer { mounts: (self.mounts, mounts), ..agent };
         WantedByPod {
@@ -235,7 +236,7 @@ pub(super) const PACK_SIDECAR: &str = "skill-memory";
 fn has_server(builder: &WantedBuilder<'_, '_>) -> bool {
     let url = builder.existing.get(PRIVATE_URL).map(|(_, entry)| entry);
     let is_local = url.is_none_or(|entry| entry.literal().is_some_and(is_loopback));
-    is_local && [MEMORY_SERVER, PACK_SIDECAR].iter().any(|name| builder.pod.parts.has_container(name))
+    is_local && [MEMORY_SERVER, PACK_SIDECAR].iter().any(|name| builder.pod.around.parts.has_container(name))
 }
 
 /// Where the private memory runs.
@@ -267,7 +268,7 @@ pub(super) fn is_loopback(url: &str) -> bool {
 fn requested_mode<'a>(builder: &'a WantedBuilder<'_, '_>) -> Option<&'a str> {
     let agent_annotation =
         || builder.found.agent?.tree().text_at(&["metadata", "annotations", MODE_ANNOTATION]);
-    builder.pod.pod.annotation(MODE_ANNOTATION).or_else(agent_annotation)
+    builder.pod.around.pod.annotation(MODE_ANNOTATION).or_else(agent_annotation)
 }
 
 /// The mode that an annotation requests; an unsupported value only warns.
@@ -276,7 +277,7 @@ fn requested_by_annotation(builder: &mut WantedBuilder<'_, '_>) -> Option<Memory
     if let Some(mode) = lookup::asked_mode(value) {
         return Some(mode);
     }
-    let of_pod = builder.pod.pod.annotation(MODE_ANNOTATION).is_some();
+    let of_pod = builder.pod.around.pod.annotation(MODE_ANNOTATION).is_some();
     let message = fit_texts([value, &builder.found.instance], |[value, agent]| {
         let owner = if of_pod { String::new() } else { format!(" of Agent {}", quoted(agent)) };
         let value = quoted_text(value);

@@ -128,16 +128,19 @@ impl WantedBuilder<'_, '_> {
         let url = private_url(&self.found.instance, self.pod.namespace);
         self.private_on = true;
         self.add_variable(PRIVATE_URL, url.as_str(), origin);
-        self.parts.first_init_container =
-            self.wait_container(PRIVATE_WAIT_CONTAINER, "memory server", (PRIVATE_URL, &url), origin);
+        let wait = self.wait_container(PRIVATE_WAIT_CONTAINER, "memory server", (PRIVATE_URL, &url), origin);
+        let front = self.pod.around.places().front;
+        self.parts.init_containers.extend(wait.map(|wait| (front, wait)));
         self.check_dns_policy();
     }
 
     pub(super) fn shared_service(&mut self, ensemble: &Object) {
         let url = shared_url(&ensemble.name, self.pod.namespace);
         let origin = field_origin(&resource_name("Ensemble", ensemble), "spec.sharedMemory.enabled");
-        self.parts.last_init_container =
+        let wait =
             self.wait_container(SHARED_WAIT_CONTAINER, "shared memory server", (SHARED_URL, &url), &origin);
+        let end = self.pod.around.places().end;
+        self.parts.init_containers.extend(wait.map(|wait| (end, wait)));
         self.check_dns_policy();
     }
 
@@ -155,17 +158,21 @@ impl WantedBuilder<'_, '_> {
             Some((_, entry)) if entry.value_from.is_some() => return None,
             Some((_, entry)) => entry.value.as_deref().unwrap_or_default(),
         };
-        if url.is_empty() || url.contains("$(") || is_loopback(url) || self.pod.parts.has_container(name) {
+        if url.is_empty()
+            || url.contains("$(")
+            || is_loopback(url)
+            || self.pod.around.parts.has_container(name)
+        {
             return None;
         }
-        let tree = wait_container(name, server, url, &self.wait_image, self.pod.parts.has_user());
+        let tree = wait_container(name, server, url, &self.wait_image, self.pod.around.parts.has_user());
         Some(WantedPart { name: name.to_owned(), tree, origin: origin.clone() })
     }
 
     fn check_dns_policy(&mut self) {
         let already_warned = self.warnings.iter().any(|warning| *warning.code == HOST_NETWORK_DNS);
-        let resolves =
-            !self.pod.parts.host_network || self.pod.parts.dns_policy == Some("ClusterFirstWithHostNet");
+        let resolves = !self.pod.around.parts.host_network
+            || self.pod.around.parts.dns_policy == Some("ClusterFirstWithHostNet");
         if !already_warned && !resolves {
             let message =
                 "must be ClusterFirstWithHostNet: with hostNetwork the names of memory Services need it";
@@ -220,7 +227,7 @@ impl WantedBuilder<'_, '_> {
             return;
         }
         self.add_variable(LEGACY, "true", &origin);
-        if self.pod.parts.volume(LEGACY_VOLUME).is_none() {
+        if self.pod.around.parts.volume(LEGACY_VOLUME).is_none() {
             let tree = json!({"name": LEGACY_VOLUME, "configMap": {"name": config_map, "optional": true}});
             self.parts.volumes.push(WantedPart {
                 name: LEGACY_VOLUME.to_owned(),
@@ -247,7 +254,7 @@ impl WantedBuilder<'_, '_> {
 
     /// The finding about another volume or mount in place of the ConfigMap.
     fn volume_conflict(&self, config_map: &str) -> Option<Finding> {
-        if let Some((index, volume)) = self.pod.parts.volume(LEGACY_VOLUME) {
+        if let Some((index, volume)) = self.pod.around.parts.volume(LEGACY_VOLUME) {
             let config_map_name = volume.config_map.as_ref().and_then(|map| map.name.as_deref());
             if config_map_name != Some(config_map) {
                 let message = fit_names([config_map], |[name]| {

@@ -59,13 +59,13 @@ impl<'s> WantedBuilder<'_, 's> {
     /// Whether the pod uses its node's network, which is reported: there the server would be open to every client of
     /// the node, and two servers could not share the port.
     fn gives_up_on_host_network(&mut self) -> bool {
-        if self.pod.parts.host_network {
+        if self.pod.around.parts.host_network {
             let message =
                 format!("no memory sidecar is added: its port {MEMORY_SERVER_PORT} would be the node's");
             let at = Pointer::new("/spec/hostNetwork");
             self.unmet.push(Finding::warn(&HOST_NETWORK_SIDECAR, at, message));
         }
-        self.pod.parts.host_network
+        self.pod.around.parts.host_network
     }
 
     pub(super) fn private_sidecar(
@@ -78,7 +78,7 @@ impl<'s> WantedBuilder<'_, 's> {
             return;
         }
         let (claim, exists) = self.find_claim(state);
-        if let Some((index, volume)) = self.pod.parts.volume(DATABASE) {
+        if let Some((index, volume)) = self.pod.around.parts.volume(DATABASE) {
             let claim_name = volume.claim.as_ref().and_then(|claim| claim.name.as_deref());
             if claim_name != Some(claim.as_str()) {
                 let message = fit_names([&claim], |[claim]| {
@@ -102,8 +102,9 @@ impl<'s> WantedBuilder<'_, 's> {
             self.warnings.push(Finding::warn(&CLAIM_MISSING, instance_label(), message));
         }
         let ipc = self.ipc_volume(origin);
-        self.parts.first_init_container = Some(self.server_part(pack, ipc, origin, state));
-        if !self.pod.parts.has_fs_group() {
+        let server = self.server_part(pack, ipc, origin, state);
+        self.parts.init_containers.push((self.pod.around.places().front, server));
+        if !self.pod.around.parts.has_fs_group() {
             self.parts.fs_group = Some((DEFAULT_FS_GROUP_ID, "the memory sidecar writes to its volume"));
         }
         self.private_sidecar_url(origin);
@@ -135,7 +136,7 @@ impl<'s> WantedBuilder<'_, 's> {
         if let Some(name) = mounted {
             return Some(name.to_owned());
         }
-        if self.pod.parts.volume(IPC).is_none() {
+        if self.pod.around.parts.volume(IPC).is_none() {
             let tree = json!({"name": IPC, "emptyDir": {"medium": "Memory", "sizeLimit": "64Mi"}});
             self.parts.volumes.push(WantedPart { name: IPC.to_owned(), tree, origin: origin.clone() });
         }
@@ -195,7 +196,7 @@ impl<'s> WantedBuilder<'_, 's> {
             token,
             env,
             ipc,
-            has_user: self.pod.parts.has_user(),
+            has_user: self.pod.around.parts.has_user(),
         };
         let from_pack =
             pack.map(|pack| field_origin(&resource_name("SkillPack", pack), "spec.sidecar.image"));
@@ -249,7 +250,7 @@ const HOME: &str = "harness-home";
 impl PodContext<'_> {
     /// Whether the agent's container runs a harness.
     pub(super) fn runs_harness(&self) -> bool {
-        if self.container.variable(CONTRACT).is_some() || self.parts.volume(HOME).is_some() {
+        if self.container.variable(CONTRACT).is_some() || self.around.parts.volume(HOME).is_some() {
             return true;
         }
         // The volume of request files is recognised by its name, or by the agent's mount at /ipc.
