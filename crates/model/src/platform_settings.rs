@@ -17,6 +17,18 @@ pub struct PlatformSettings {
     pub sympozium: Sympozium,
     /// Whether a server watches the workloads that serve memory.
     pub watches_workloads: bool,
+    /// The version of the apiserver that stores the objects, if it is known.
+    pub apiserver: Option<(u32, u32)>,
+}
+
+/// The first version of Kubernetes in which init containers can be sidecars, without a feature gate.
+pub const MIN_SIDECAR_VERSION: (u32, u32) = (1, 29);
+
+impl PlatformSettings {
+    /// Whether the apiserver is known to drop what makes an init container a sidecar.
+    pub fn drops_sidecars(&self) -> bool {
+        self.apiserver.is_some_and(|version| version < MIN_SIDECAR_VERSION)
+    }
 }
 
 /// The settings for ark.

@@ -15,6 +15,14 @@ codes! { "memgate";
     IGNORE_WITHOUT_REASON = "ignore-without-reason", Required;
     /// A pod that an apiserver would refuse with its memory.
     INVALID_WITH_MEMORY = "invalid-with-memory", Invalid;
+    /// A part of what memgate added to a pod, which another webhook dropped.
+    POD_PART_LOST = "pod-part-lost", Invalid;
+    /// Another container on the port of the memory sidecar.
+    POD_PORT_CLASH = "pod-port-clash", Conflict;
+    /// A memory sidecar that never ends, for which the pod waits.
+    POD_SIDECAR_BLOCKS = "pod-sidecar-blocks", Invalid;
+    /// A volume of memory that cannot be written.
+    POD_VOLUME_READ_ONLY = "pod-volume-read-only", Invalid;
     /// A pod that requires its memory and is not recognised by any enabled family.
     POD_NOT_RECOGNISED = "pod-not-recognised", Invalid;
     /// A sidecar that holds a credential of the agent's memory.

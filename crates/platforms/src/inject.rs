@@ -147,6 +147,7 @@ pub fn merge(
     if let Some((parts, existing)) = wanted.parts {
         added.init_containers = parts.init_containers.iter().map(|(_, part)| part.name.clone()).collect();
         added.volumes = parts.volumes.iter().map(|part| part.name.clone()).collect();
+        added.restored = parts.restored.iter().map(|part| part.name.clone()).collect();
         added.fs_group = parts.fs_group.map(|(group, _)| group);
         edits.extend(parts::add_parts(existing, parts));
     }
@@ -191,7 +192,7 @@ fn merge_container(
     if !mounts.is_empty() {
         let paths = mounts.iter().map(|mount| mount.name.clone().into()).collect();
         added.mounts.push((name.to_owned(), paths));
-        edits.extend(parts::add_mounts(index, &mounted, mounts));
+        edits.extend(parts::add_mounts(&parts::mounts_pointer(index), &mounted, mounts));
     }
     conflict
 }

@@ -139,6 +139,7 @@ fn earlier_of(annotation: &Json, family: &Family, kept: &dyn Fn(&Family, Part<'_
         env: lists(marker.get("env")),
         init_containers: texts(marker.get("initContainers")),
         volumes: texts(marker.get("volumes")),
+        restored: Vec::new(),
         mounts: lists(marker.get("mounts")),
         fs_group: marker.get("fsGroup").and_then(Json::as_i64),
     };
@@ -148,12 +149,22 @@ fn earlier_of(annotation: &Json, family: &Family, kept: &dyn Fn(&Family, Part<'_
     retain(&mut added.env, |container, name| kept(family, Part::Env(container, name)));
     retain(&mut added.mounts, |container, path| kept(family, Part::Mount(container, path)));
     added.fs_group = added.fs_group.filter(|group| kept(family, Part::FsGroup(*group)));
-    let is_empty = added.env.is_empty()
+    (!names_nothing(&added)).then_some(added)
+}
+
+/// Whether nothing but memory is named.
+pub fn names_nothing(added: &Added) -> bool {
+    added.env.is_empty()
         && added.mounts.is_empty()
         && added.init_containers.is_empty()
         && added.volumes.is_empty()
-        && added.fs_group.is_none();
-    (!is_empty).then_some(added)
+        && added.fs_group.is_none()
+}
+
+/// What the annotation of a pod says that this family added, whether that is true or not.
+pub(crate) fn claimed(pod: &Pod<'_>, family: &Family) -> Added {
+    let earlier = earlier(pod).and_then(|earlier| earlier_of(&earlier, family, &|_, _| true));
+    earlier.unwrap_or_default()
 }
 
 fn retain(lists: &mut Lists, kept: impl Fn(&str, &str) -> bool) {

@@ -9,6 +9,8 @@
 
 mod network;
 mod node;
+pub(crate) mod ports;
+pub(crate) mod present;
 
 use memgate_model::finding::Finding;
 use memgate_model::object::Object;
