@@ -221,13 +221,16 @@ impl Annotations<'_> {
 
     /// Whether memgate reads the annotation `key`.
     fn reads(key: &str) -> bool {
-        key.starts_with("memgate.dev/") || key == MIRROR_POD
+        key.starts_with("memgate.dev/") || key == MIRROR_POD || key == SCC
     }
 }
 
 /// The annotation that the kubelet gives the API object of a static pod.
 /// Source: Kubernetes reference, well-known annotations, `kubernetes.io/config.mirror`.
 pub const MIRROR_POD: &str = "kubernetes.io/config.mirror";
+
+/// The annotation with the SCC that admitted a pod. Source: OpenShift documentation, managing security context constraints.
+pub const SCC: &str = "openshift.io/scc";
 
 impl<'de: 'a, 'a> View<'de> for Annotations<'a> {
     fn read<D: Deserializer<'de>>(deserializer: D, place: &Place<'_>) -> Result<Self, D::Error> {

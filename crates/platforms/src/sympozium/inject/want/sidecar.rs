@@ -9,9 +9,10 @@
 
 use std::collections::BTreeSet;
 
+use crate::common::POD_ARCH;
 use crate::inject::parts::{WantedPart, mounts_pointer};
 use crate::inject::{field_origin, resource_name};
-use crate::message::fit_names;
+use crate::message::{fit_names, fit_texts};
 use crate::prelude::*;
 use crate::sympozium::api::agent::{sidecar_command, sidecar_env, sidecar_image};
 use crate::sympozium::api::ensemble::{configs_field, find_config};
@@ -23,12 +24,14 @@ use crate::sympozium::codes::{
 use crate::sympozium::inject::instance_label;
 use crate::sympozium::variables::{PRIVATE_TOKEN, PRIVATE_URL};
 use memgate_model::edit::Origin;
-use memgate_model::pod::Mount;
+use memgate_model::platform_settings::Sympozium;
+use memgate_model::pod::{Mount, read};
+use memgate_model::view::Text;
 use memgate_primitives::credential::{is_credential_name, value_spans};
 use memgate_primitives::plain_text::shown_key;
 use serde_json::{Value, json};
 
-use super::containers::{DEFAULT_FS_GROUP_ID, MemoryServer};
+use super::containers::MemoryServer;
 use super::{PodContext, WantedBuilder};
 
 /// The volume of the database.
@@ -45,6 +48,9 @@ impl<'s> WantedBuilder<'_, 's> {
     /// Adds the URL of a sidecar that is already in the pod.
     pub(super) fn private_sidecar_present(&mut self, origin: &Origin, state: &StateReader<'s>) {
         (self.has_sidecar, self.sidecar_token) = (true, self.present_reference(state));
+        let image =
+            self.pod.around.parts.container(MEMORY_SERVER).and_then(|server| read::<Text<'_>>(server.image));
+        self.check_architecture(image.as_deref());
         let has_url = self.existing.get(PRIVATE_URL).is_some();
         if has_url || !self.gives_up_on_host_network() {
             self.private_sidecar_url(origin);
@@ -103,11 +109,23 @@ impl<'s> WantedBuilder<'_, 's> {
         }
         let ipc = self.ipc_volume(origin);
         let server = self.server_part(pack, ipc, origin, state);
+        self.check_architecture(server.tree["image"].as_str());
         self.parts.init_containers.push((self.pod.around.places().front, server));
-        if !self.pod.around.parts.has_fs_group() {
-            self.parts.fs_group = Some((DEFAULT_FS_GROUP_ID, "the memory sidecar writes to its volume"));
-        }
+        let group = self.pod.around.fs_group();
+        self.parts.fs_group = group.map(|group| (group, "the memory sidecar writes to its volume"));
         self.private_sidecar_url(origin);
+    }
+
+    /// Reports nodes for which upstream may not build its memory server. Of any other image its author knows.
+    fn check_architecture(&mut self, image: Option<&str>) {
+        let default = Sympozium::default().memory_image;
+        let Some(image) = image.filter(|image| *image == default) else { return };
+        if let Some((at, architecture)) = self.pod.around.other_architecture() {
+            let message = fit_texts([&architecture], |[architecture]| {
+                format!("image \"{image}\" may not exist for {architecture}; set sympozium.memoryImage")
+            });
+            self.warnings.push(Finding::warn(&POD_ARCH, at, message));
+        }
     }
 
     /// The claim of the database, and whether it is known to exist. Upstream's documentation uses two names for it.
@@ -196,7 +214,7 @@ impl<'s> WantedBuilder<'_, 's> {
             token,
             env,
             ipc,
-            has_user: self.pod.around.parts.has_user(),
+            security: self.pod.around.security_context(self.pod.container),
         };
         let from_pack =
             pack.map(|pack| field_origin(&resource_name("SkillPack", pack), "spec.sidecar.image"));
