@@ -233,8 +233,11 @@ pub const MIRROR_POD: &str = "kubernetes.io/config.mirror";
 /// Source: istio, pkg/kube/inject, `SidecarInjectionStatus`.
 pub const ISTIO_STATUS: &str = "sidecar.istio.io/status";
 
+/// The annotation with the SCC that admitted a pod. Source: OpenShift documentation, managing security context constraints.
+pub const SCC: &str = "openshift.io/scc";
+
 /// The annotations of others that memgate reads.
-const OF_OTHERS: [&str; 2] = [MIRROR_POD, ISTIO_STATUS];
+const OF_OTHERS: [&str; 3] = [MIRROR_POD, ISTIO_STATUS, SCC];
 
 impl<'de: 'a, 'a> View<'de> for Annotations<'a> {
     fn read<D: Deserializer<'de>>(deserializer: D, place: &Place<'_>) -> Result<Self, D::Error> {

@@ -23,6 +23,16 @@ codes! { "memgate";
     POD_SIDECAR_BLOCKS = "pod-sidecar-blocks", Invalid;
     /// A volume of memory that cannot be written.
     POD_VOLUME_READ_ONLY = "pod-volume-read-only", Invalid;
+    /// A pod on nodes for which the image of its memory may not exist.
+    POD_ARCH = "pod-arch", NotSupported;
+    /// A pod that does not find its memory, since it does not ask the cluster's DNS.
+    POD_DNS = "pod-dns", Conflict;
+    /// A variable of memory that uses one which is defined behind it.
+    POD_ENV_ORDER = "pod-env-order", Conflict;
+    /// A proxy that also gets the requests to memory.
+    POD_PROXY = "pod-proxy", Conflict;
+    /// A pod on Windows, to which its memory would add parts that exist for Linux only.
+    POD_WINDOWS = "pod-windows", NotSupported;
     /// A pod that requires its memory and is not recognised by any enabled family.
     POD_NOT_RECOGNISED = "pod-not-recognised", Invalid;
     /// A sidecar that holds a credential of the agent's memory.

@@ -52,8 +52,6 @@ pub struct ExistingParts<'p> {
     security_context: Option<PodSecurityContext<'p>>,
     /// Whether the pod uses the network of its node.
     pub host_network: bool,
-    /// The `dnsPolicy`.
-    pub dns_policy: Option<&'p str>,
 }
 
 impl<'p> ExistingParts<'p> {
@@ -68,19 +66,12 @@ impl<'p> ExistingParts<'p> {
             unread_volumes: spec.volumes,
             security_context: read(spec.security_context, path("securityContext"), work).ok()?,
             host_network: spec.host_network.unwrap_or(false),
-            dns_policy: spec.dns_policy.as_deref(),
         })
     }
 
-    /// Whether the pod sets a user other than root for its containers.
-    pub(crate) fn has_user(&self) -> bool {
-        let user = self.security_context.as_ref().and_then(|context| context.run_as_user);
-        user.is_some_and(|user| user.get() != "0")
-    }
-
-    /// Whether the pod sets the group of its volumes.
-    pub(crate) fn has_fs_group(&self) -> bool {
-        self.security_context.as_ref().is_some_and(|context| context.fs_group.is_some())
+    /// The security context of the pod.
+    pub(super) const fn security_context(&self) -> Option<&PodSecurityContext<'p>> {
+        self.security_context.as_ref()
     }
 
     /// The init containers, native sidecars among them.
@@ -90,9 +81,13 @@ impl<'p> ExistingParts<'p> {
 
     /// Whether any container or init container has this name.
     pub(crate) fn has_container(&self, name: &str) -> bool {
-        let mut inits = self.init_containers.iter().flatten();
-        inits.any(|container| container.name.as_deref() == Some(name))
-            || self.containers.iter().any(|container| container.name.as_deref() == Some(name))
+        self.container(name).is_some()
+    }
+
+    /// The container or init container of this name.
+    pub(crate) fn container(&self, name: &str) -> Option<&Container<'p>> {
+        let mut all = self.init_containers.iter().flatten().chain(self.containers);
+        all.find(|container| container.name.as_deref() == Some(name))
     }
 
     /// The volumes.

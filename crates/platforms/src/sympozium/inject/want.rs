@@ -21,7 +21,9 @@ use crate::prelude::*;
 use crate::sympozium::api::agent::auto_store_off;
 use crate::sympozium::api::ensemble::has_access_rules;
 use crate::sympozium::api::{CONFIG_LABEL, MEMORY_SKILL, MODE_ANNOTATION};
-use crate::sympozium::codes::{CONFIG_UNKNOWN, LOOKUP_FAILED, MEMORY_MODE_UNKNOWN, SIDECAR_MODE_IGNORED};
+use crate::sympozium::codes::{
+    CONFIG_UNKNOWN, HOST_NETWORK_DNS, LOOKUP_FAILED, MEMORY_MODE_UNKNOWN, SIDECAR_MODE_IGNORED,
+};
 use crate::sympozium::lookup::{self, PackMode};
 use crate::sympozium::validate::skill_pack_missing;
 use crate::sympozium::variables::{self, AUTO_STORE, INSTANCE, PRIVATE_URL};
@@ -132,14 +134,17 @@ impl<'p, 's> WantedBuilder<'p, 's> {
         let conflict = !(self.unmet.is_empty() && self.warnings.is_empty());
         self.warnings.append(&mut self.token_findings);
         let mut env: Vec<Variable<'p>> = self.instance_name().into_iter().collect();
-        env.extend(std::mem::take(&mut self.variables));
-        let PodContext { around: Surroundings { parts, .. }, index, container, mounts, .. } = self.pod;
+        env.extend(std::mem::take(&mut self.variables).into_iter().map(|variable| {
+            if URLS.names.contains(&&*variable.name) { variable.address() } else { variable }
+        }));
+        let PodContext { around, index, container, mounts, .. } = self.pod;
         let agent = WantedByContainer::variables(index, container, self.existing, env);
         let agent = WantedByContainer { mounts: (self.mounts, mounts), ..agent };
         WantedByPod {
             memory,
             containers: vec![agent],
-            parts: Some((self.parts, parts)),
+            parts: Some((self.parts, around)),
+            host_network_dns: Some(&HOST_NETWORK_DNS),
             conflict,
             unmet: self.unmet,
             warnings: self.warnings,

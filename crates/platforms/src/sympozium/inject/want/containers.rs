@@ -6,19 +6,12 @@ use crate::inject::{field_origin, resource_name};
 use crate::message::fit_names;
 use crate::prelude::*;
 use crate::sympozium::api::{MEMORY_SERVER, MEMORY_SERVER_PORT, private_url, shared_url};
-use crate::sympozium::codes::{HOST_NETWORK_DNS, POD_VOLUME_CONFLICT};
+use crate::sympozium::codes::POD_VOLUME_CONFLICT;
 use crate::sympozium::variables::{LEGACY, PRIVATE_TOKEN, PRIVATE_URL, SHARED_URL};
 use memgate_model::edit::{KeyRef, Origin};
 use serde_json::{Value, json};
 
 use super::{WantedBuilder, is_loopback};
-
-/// The group of volumes in pods that do not set one. Without it the memory server could not write to a new volume.
-/// Source: upstream, issue 49.
-pub(super) const DEFAULT_FS_GROUP_ID: i64 = 1000;
-
-/// The user of added containers in pods that do not set one, since root is not allowed.
-const DEFAULT_USER_ID: u32 = 1000;
 
 /// The directory in which the memory server looks for requests in files.
 const IPC_VARIABLE: &str = "MEMORY_IPC_DIR";
@@ -27,8 +20,8 @@ const IPC_VARIABLE: &str = "MEMORY_IPC_DIR";
 const SEEDS_VARIABLE: &str = "MEMORY_SEEDS";
 
 /// An init container that succeeds as soon as the memory server at this URL answers. `server` is the server's name in
-/// the failure message; `has_user` tells whether the pod sets the user of its containers.
-pub(super) fn wait_container(name: &str, server: &str, url: &str, image: &str, has_user: bool) -> Value {
+/// the failure message.
+pub(super) fn wait_container(name: &str, server: &str, url: &str, image: &str, security: Value) -> Value {
     let url = format!("{}/health", url.strip_suffix('/').unwrap_or(url)).replace('\'', r"'\''");
     // `timeout` bounds the total time, however long each try takes. The script must not contain `$(`, which
     // Kubernetes would read as a variable.
@@ -45,7 +38,7 @@ pub(super) fn wait_container(name: &str, server: &str, url: &str, image: &str, h
         "imagePullPolicy": "IfNotPresent",
         "command": ["sh", "-c", script],
         "resources": resources(("50m", "32Mi"), ("100m", "64Mi")),
-        "securityContext": security_context(has_user),
+        "securityContext": security,
     })
 }
 
@@ -63,7 +56,7 @@ pub(super) struct MemoryServer<'a> {
     pub(super) env: Vec<(&'a str, Value)>,
     /// The volume of the request files. Without it, the server accepts only HTTP.
     pub(super) ipc: Option<String>,
-    pub(super) has_user: bool,
+    pub(super) security: Value,
 }
 
 impl MemoryServer<'_> {
@@ -75,7 +68,7 @@ impl MemoryServer<'_> {
             "restartPolicy": "Always",
             "env": self.variables(),
             "resources": resources(("50m", "64Mi"), ("200m", "128Mi")),
-            "securityContext": security_context(self.has_user),
+            "securityContext": self.security,
             "volumeMounts": self.mounts(),
         });
         if let Value::Object(fields) = &mut container {
@@ -131,7 +124,6 @@ impl WantedBuilder<'_, '_> {
         let wait = self.wait_container(PRIVATE_WAIT_CONTAINER, "memory server", (PRIVATE_URL, &url), origin);
         let front = self.pod.around.places().front;
         self.parts.init_containers.extend(wait.map(|wait| (front, wait)));
-        self.check_dns_policy();
     }
 
     pub(super) fn shared_service(&mut self, ensemble: &Object) {
@@ -141,11 +133,10 @@ impl WantedBuilder<'_, '_> {
             self.wait_container(SHARED_WAIT_CONTAINER, "shared memory server", (SHARED_URL, &url), &origin);
         let end = self.pod.around.places().end;
         self.parts.init_containers.extend(wait.map(|wait| (end, wait)));
-        self.check_dns_policy();
     }
 
-    /// An init container that waits for the server that the agent will use. `None` if that server is not known or
-    /// is in the pod, or if the pod already has this init container.
+    /// An init container that waits for the server that the agent will use. `None` if that server is not known, is in the
+    /// pod or not found by it, or if the pod already has this init container.
     fn wait_container(
         &self,
         name: &str,
@@ -162,39 +153,14 @@ impl WantedBuilder<'_, '_> {
             || url.contains("$(")
             || is_loopback(url)
             || self.pod.around.parts.has_container(name)
+            || !self.pod.around.resolves(url)
         {
             return None;
         }
-        let tree = wait_container(name, server, url, &self.wait_image, self.pod.around.parts.has_user());
+        let security = self.pod.around.security_context(self.pod.container);
+        let tree = wait_container(name, server, url, &self.wait_image, security);
         Some(WantedPart { name: name.to_owned(), tree, origin: origin.clone() })
     }
-
-    fn check_dns_policy(&mut self) {
-        let already_warned = self.warnings.iter().any(|warning| *warning.code == HOST_NETWORK_DNS);
-        let resolves = !self.pod.around.parts.host_network
-            || self.pod.around.parts.dns_policy == Some("ClusterFirstWithHostNet");
-        if !already_warned && !resolves {
-            let message =
-                "must be ClusterFirstWithHostNet: with hostNetwork the names of memory Services need it";
-            self.warnings.push(Finding::warn(&HOST_NETWORK_DNS, Pointer::new("/spec/dnsPolicy"), message));
-        }
-    }
-}
-
-/// The security context that Pod Security "restricted" requires, with a user unless the pod sets one.
-/// Source: Kubernetes documentation, Pod Security Standards.
-fn security_context(pod_has_user: bool) -> Value {
-    let mut context = json!({
-        "readOnlyRootFilesystem": true,
-        "allowPrivilegeEscalation": false,
-        "capabilities": {"drop": ["ALL"]},
-        "runAsNonRoot": true,
-        "seccompProfile": {"type": "RuntimeDefault"},
-    });
-    if let (Value::Object(fields), false) = (&mut context, pod_has_user) {
-        fields.insert("runAsUser".to_owned(), DEFAULT_USER_ID.into());
-    }
-    context
 }
 
 /// Requests and limits, each as CPU and memory.
