@@ -35,6 +35,8 @@ codes! { "memgate";
     POD_WINDOWS = "pod-windows", NotSupported;
     /// A pod that requires its memory and is not recognised by any enabled family.
     POD_NOT_RECOGNISED = "pod-not-recognised", Invalid;
+    /// A pod in which an init container that waits for memory has no network.
+    POD_WAIT_NO_NETWORK = "pod-wait-no-network", Invalid;
     /// A sidecar that holds a credential of the agent's memory.
     POD_CREDENTIAL_SHARED = "pod-credential-shared", Conflict;
     /// A kind or group in a file that is nearly one that memgate checks.

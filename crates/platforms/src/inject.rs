@@ -20,7 +20,7 @@ pub mod neighbours;
 pub(crate) mod own;
 pub(crate) mod own_memory;
 pub mod parts;
-pub(crate) mod viable;
+pub mod viable;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ pub struct WantedByPod<'w> {
     pub containers: Vec<WantedByContainer<'w>>,
     /// The other parts that the pod should have, with what surrounds them. `None` for a platform that only adds
     /// variables.
-    pub(crate) parts: Option<(WantedParts, Surroundings<'w>)>,
+    pub parts: Option<(WantedParts, Surroundings<'w>)>,
     /// Why some of the memory is not available. Refuses a pod that requires it.
     pub unmet: Vec<Finding>,
     /// Warnings, besides those about variables with other values.

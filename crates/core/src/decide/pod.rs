@@ -311,7 +311,7 @@ fn mark(pod: &Pod<'_>, decisions: &mut [FamilyDecision<'_>], kept: &Kept) -> Opt
         let mut added = std::mem::take(&mut injection.added);
         let restored = std::mem::take(&mut added.restored).into_iter();
         added.volumes.extend(restored.filter(|name| kept.given.contains(&Item::Volume(name.clone()))));
-        let is_empty = injection.edits.is_empty() || marker::names_nothing(&added);
+        let is_empty = injection.edits.is_empty() || added.is_empty();
         (*family, (!is_empty).then_some(added))
     });
     marker::edit(pod, added.collect(), &|family, part| kept.has(family, part))

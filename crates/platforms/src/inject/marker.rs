@@ -44,11 +44,15 @@ pub(crate) fn read(pod: &Pod<'_>, key: &str) -> Option<Json> {
     serde_json::from_str(text).ok()
 }
 
+/// What the annotation of a pod says that a family added.
+pub(crate) fn added(pod: &Pod<'_>, family: &Family) -> Added {
+    let earlier = earlier(pod).unwrap_or_default();
+    earlier_of(&earlier, family, &|_, _| true).unwrap_or_default()
+}
+
 /// The containers that the annotation of a pod names for the variables of a family.
 pub(crate) fn containers(pod: &Pod<'_>, family: &Family) -> Members<String> {
-    let earlier = earlier(pod).unwrap_or_default();
-    let added = earlier_of(&earlier, family, &|_, _| true);
-    added.into_iter().flat_map(|added| added.env).map(|(container, _)| container).collect()
+    added(pod, family).env.into_iter().map(|(container, _)| container).collect()
 }
 
 /// Whether an annotation names nothing, so that no reader can be misled by it.
@@ -149,22 +153,7 @@ fn earlier_of(annotation: &Json, family: &Family, kept: &dyn Fn(&Family, Part<'_
     retain(&mut added.env, |container, name| kept(family, Part::Env(container, name)));
     retain(&mut added.mounts, |container, path| kept(family, Part::Mount(container, path)));
     added.fs_group = added.fs_group.filter(|group| kept(family, Part::FsGroup(*group)));
-    (!names_nothing(&added)).then_some(added)
-}
-
-/// Whether nothing but memory is named.
-pub fn names_nothing(added: &Added) -> bool {
-    added.env.is_empty()
-        && added.mounts.is_empty()
-        && added.init_containers.is_empty()
-        && added.volumes.is_empty()
-        && added.fs_group.is_none()
-}
-
-/// What the annotation of a pod says that this family added, whether that is true or not.
-pub(crate) fn claimed(pod: &Pod<'_>, family: &Family) -> Added {
-    let earlier = earlier(pod).and_then(|earlier| earlier_of(&earlier, family, &|_, _| true));
-    earlier.unwrap_or_default()
+    (!added.is_empty()).then_some(added)
 }
 
 fn retain(lists: &mut Lists, kept: impl Fn(&str, &str) -> bool) {

@@ -1,6 +1,8 @@
 //! The lists of a pod besides variables: init containers, volumes and mounts. Reads the existing ones and
 //! inserts the wanted ones.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value as Json;
 use serde_json::value::RawValue;
 
@@ -176,6 +178,9 @@ pub struct WantedPart {
 /// The missing parts of a pod, besides variables and mounts.
 #[derive(Debug, Default)]
 pub struct WantedParts {
+    /// The indices of existing init containers that memgate added and that cannot succeed any more, with why they are taken
+    /// out.
+    pub taken_out: BTreeMap<usize, &'static str>,
     /// Init containers and native sidecars, each before the existing one of this index, in the order of the indices.
     pub init_containers: Vec<(usize, WantedPart)>,
     /// Volumes, after the others.
@@ -205,7 +210,8 @@ pub(crate) fn mounts_pointer(container: usize) -> Pointer {
 /// The edits that add parts to a pod.
 pub(super) fn add_parts(existing: &ExistingParts<'_>, wanted: WantedParts) -> Vec<Edit> {
     let mut edits = wanted.mended;
-    edits.extend(init_containers(existing, wanted.init_containers));
+    edits.extend(take_out(&wanted.taken_out));
+    edits.extend(init_containers(existing, &wanted.taken_out, wanted.init_containers));
     let existing_volumes = existing.volumes.as_ref().map(Vec::len);
     let volumes = wanted.volumes.into_iter().chain(wanted.restored);
     edits.extend(append(&Pointer::new("/spec/volumes"), existing_volumes, volumes));
@@ -213,14 +219,38 @@ pub(super) fn add_parts(existing: &ExistingParts<'_>, wanted: WantedParts) -> Ve
     edits
 }
 
-fn init_containers(existing: &ExistingParts<'_>, wanted: Vec<(usize, WantedPart)>) -> Vec<Edit> {
-    let pointer = Pointer::new("/spec/initContainers");
+/// The pointer to the init containers.
+pub(crate) fn init_containers_pointer() -> Pointer {
+    Pointer::new("/spec/initContainers")
+}
+
+/// The edits that take init containers out, from the last one on, so that no index shifts before it is used.
+fn take_out(taken_out: &BTreeMap<usize, &'static str>) -> Vec<Edit> {
+    let remove = |(index, rule): (&usize, &&'static str)| {
+        let origins = vec![Origin { resource: "".into(), field: "".into(), rule }];
+        Edit {
+            op: Op::Remove,
+            pointer: init_containers_pointer().index(*index),
+            value: Value::Nothing,
+            origins,
+        }
+    };
+    taken_out.iter().rev().map(remove).collect()
+}
+
+fn init_containers(
+    existing: &ExistingParts<'_>,
+    taken_out: &BTreeMap<usize, &'static str>,
+    wanted: Vec<(usize, WantedPart)>,
+) -> Vec<Edit> {
+    let pointer = init_containers_pointer();
     if existing.init_containers.is_none() {
         return append(&pointer, None, wanted.into_iter().map(|(_, part)| part));
     }
-    // Each insert shifts the existing init containers behind it.
+    // Each insert shifts the existing init containers behind it, and those that were taken out have shifted them back.
+    let place = |before: usize, index: usize| index + before - taken_out.range(..index).count();
     let parts = wanted.into_iter().enumerate();
-    parts.flat_map(|(before, (index, part))| insert(&pointer, index + before, [part])).collect()
+    parts.flat_map(|(before, (index, part))| insert(&pointer, place(before, index), [part])).collect()
 }
 
 fn append(list: &Pointer, existing: Option<usize>, parts: impl IntoIterator<Item = WantedPart>) -> Vec<Edit> {

@@ -7,6 +7,7 @@ mod containers;
 mod present;
 mod sidecar;
 mod tokens;
+mod waits;
 
 use crate::inject::env::{self, ExistingEnv, Variable};
 use crate::inject::own::MemoryVariableNames;
@@ -92,6 +93,8 @@ struct WantedBuilder<'p, 's> {
     warnings: Vec<Finding>,
     /// Warnings about writer tokens, without which memory can still be read.
     token_findings: Vec<Finding>,
+    /// The place and the text of the warning about waits without a network.
+    no_network: Option<(Pointer, String)>,
     /// Whether the server of the private memory is in the pod, and the Secret of its token.
     has_sidecar: bool,
     sidecar_token: Option<KeyRef>,
@@ -121,6 +124,7 @@ impl<'p, 's> WantedBuilder<'p, 's> {
             unmet,
             warnings: Vec::new(),
             token_findings: Vec::new(),
+            no_network: None,
             has_sidecar: false,
             sidecar_token: None,
             wait_image: settings.wait_image.clone(),
@@ -133,6 +137,7 @@ impl<'p, 's> WantedBuilder<'p, 's> {
         let memory = self.memory_names();
         let conflict = !(self.unmet.is_empty() && self.warnings.is_empty());
         self.warnings.append(&mut self.token_findings);
+        self.report_no_network();
         let mut env: Vec<Variable<'p>> = self.instance_name().into_iter().collect();
         env.extend(std::mem::take(&mut self.variables).into_iter().map(|variable| {
             if URLS.names.contains(&&*variable.name) { variable.address() } else { variable }

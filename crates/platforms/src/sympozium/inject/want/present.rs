@@ -28,7 +28,7 @@ const PORT: &str = "MEMORY_PORT";
 pub(super) fn servers<'p>(context: &PodContext<'p>, work: &Budget<'_>) -> Vec<PresentServer<'p>> {
     let mut servers = context.around.servers([MEMORY_SERVER, PACK_SIDECAR], work);
     if !servers.is_empty() {
-        let claimed = marker::claimed(context.around.pod, &FAMILY);
+        let claimed = marker::added(context.around.pod, &FAMILY);
         for server in &mut servers {
             server.is_ours = claimed.init_containers.iter().any(|name| *name == server.name());
         }

@@ -267,6 +267,7 @@ impl<'s> WantedBuilder<'_, 's> {
             env,
             ipc,
             security: self.pod.around.security_context(self.pod.container),
+            probes_connect: self.pod.around.refuses_http_probes(MEMORY_SERVER_PORT),
         };
         let from_pack =
             pack.map(|pack| field_origin(&resource_name("SkillPack", pack), "spec.sidecar.image"));
