@@ -371,10 +371,7 @@ mod tests {
             ("failOn: warning\n", ".memgate.yaml:1:9: failOn: write one of deny, warn"),
             ("strict: yes please\n", ".memgate.yaml:1:9: strict: write true or false"),
             ("families: [arkonsi]\n", ".memgate.yaml:1:12: families[0]: write one of arkonis, "),
-            (
-                "settings:\n  orloj: {jobNamespace: [a]}\n",
-                ".memgate.yaml:2:11: unknown key \"…\"; ",
-            ),
+            ("settings:\n  orloj: {jobNamespace: [a]}\n", ".memgate.yaml:2:11: unknown key \"…\"; "),
             ("namespaces: [a]\n", ".memgate.yaml:1:1: namespaces: write a map"),
             ("namespaces: {a: prod}\n", ".memgate.yaml:1:17: namespaces.a: write a map"),
             ("namespaces: {a: {env: true}}\n", ".memgate.yaml:1:23: namespaces.a.env: write a text"),

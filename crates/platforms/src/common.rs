@@ -17,8 +17,12 @@ codes! { "memgate";
     INVALID_WITH_MEMORY = "invalid-with-memory", Invalid;
     /// A pod that requires its memory and is not recognised by any enabled family.
     POD_NOT_RECOGNISED = "pod-not-recognised", Invalid;
+    /// A pod template of an agent in an object of an unknown kind.
+    POD_TEMPLATE_UNREAD = "pod-template-unread", NotSupported;
     /// A kind or group in a file that is nearly one that memgate checks.
     KIND_MISSPELT = "kind-misspelt", NotSupported;
+    /// A manifest inside of another object.
+    MANIFEST_INSIDE = "manifest-inside", NotSupported;
     /// A document in a file that is not a Kubernetes object.
     NOT_AN_OBJECT = "not-an-object", Invalid;
     /// An object that occurs twice among the files.
