@@ -39,8 +39,12 @@ codes! { "memgate";
     POD_WAIT_NO_NETWORK = "pod-wait-no-network", Invalid;
     /// A sidecar that holds a credential of the agent's memory.
     POD_CREDENTIAL_SHARED = "pod-credential-shared", Conflict;
+    /// A pod template of an agent in an object of an unknown kind.
+    POD_TEMPLATE_UNREAD = "pod-template-unread", NotSupported;
     /// A kind or group in a file that is nearly one that memgate checks.
     KIND_MISSPELT = "kind-misspelt", NotSupported;
+    /// A manifest inside of another object.
+    MANIFEST_INSIDE = "manifest-inside", NotSupported;
     /// A document in a file that is not a Kubernetes object.
     NOT_AN_OBJECT = "not-an-object", Invalid;
     /// An object that occurs twice among the files.
