@@ -45,6 +45,9 @@ pub struct Added {
     /// The volumes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub volumes: Vec<String>,
+    /// The volumes that are put back. They are in the annotation if an earlier call added them.
+    #[serde(skip)]
+    pub restored: Vec<String>,
     /// The paths of mounts, by container.
     #[serde(serialize_with = "by_key", skip_serializing_if = "Vec::is_empty")]
     pub mounts: Vec<(String, Vec<Cow<'static, str>>)>,

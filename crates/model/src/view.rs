@@ -233,10 +233,14 @@ pub const MIRROR_POD: &str = "kubernetes.io/config.mirror";
 /// Source: istio, pkg/kube/inject, `SidecarInjectionStatus`.
 pub const ISTIO_STATUS: &str = "sidecar.istio.io/status";
 
+/// The annotation with the SCC that admitted a pod. Source: OpenShift documentation, managing security context constraints.
+pub const SCC: &str = "openshift.io/scc";
+
 /// The annotations of others that memgate reads.
-const OF_OTHERS: [&str; 10] = [
+const OF_OTHERS: [&str; 11] = [
     MIRROR_POD,
     ISTIO_STATUS,
+    SCC,
     "sidecar.istio.io/inject",
     "traffic.sidecar.istio.io/excludeOutboundPorts",
     "traffic.sidecar.istio.io/excludeInboundPorts",

@@ -1,7 +1,7 @@
 //! The files with the edits of their objects made in the user's own text, and the origin of each new line.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::iter::successors;
 use std::ops::RangeInclusive;
@@ -89,10 +89,14 @@ fn holds_mask(value: &Value) -> bool {
     }
 }
 
-/// The allowed objects with edits, of files that may be shown.
+/// The allowed objects with edits, of files that may be shown. An object of which one template is denied is not allowed.
 fn changed(checked: &Checked) -> impl Iterator<Item = (&CheckedObject, &[Edit])> {
     let is_shown = |it: &&Decided| it.object.place.source().is_shown();
-    let changed = checked.decided.iter().filter(|it| it.allowed() && !it.admitted.edits.is_empty());
+    let denied = checked.decided.iter().filter(|it| !it.allowed());
+    let denied: BTreeSet<_> = denied.map(|it| place(&it.object)).collect();
+    let is_changed =
+        move |it: &&Decided| !it.admitted.edits.is_empty() && !denied.contains(&place(&it.object));
+    let changed = checked.decided.iter().filter(is_changed);
     let changed = changed.filter(is_shown);
     changed.map(|decided| (&*decided.object, decided.admitted.edits.as_slice()))
 }
@@ -102,14 +106,27 @@ fn json(edits: &[Edit]) -> Value {
     serde_json::to_value(Patch(edits)).unwrap_or_default()
 }
 
-/// The changes of each allowed object, in document order; for a workload in its pod template.
-pub fn patches(checked: &Checked) -> impl Iterator<Item = ObjectPatch<'_>> {
-    changed(checked).map(|(object, edits)| ObjectPatch {
+/// The changes of each allowed object, in document order; for a workload in its pod templates.
+pub fn patches(checked: &Checked) -> Vec<ObjectPatch<'_>> {
+    let changed: Changes<'_> = changed(checked).collect();
+    changed.chunk_by(|(one, _), (next, _)| place(one) == place(next)).filter_map(patch).collect()
+}
+
+/// The changes of one object.
+fn patch<'c>(templates: &[(&'c CheckedObject, &'c [Edit])]) -> Option<ObjectPatch<'c>> {
+    let (object, _) = *templates.first()?;
+    let edits = templates.iter().flat_map(|(object, edits)| object.edits_in_document(edits));
+    Some(ObjectPatch {
         object_ref: &object.object_ref,
         file: object.place.source().name(),
         line: object.place.span().line,
-        patch: json(&object.edits_in_document(edits)),
+        patch: json(&edits.collect::<Vec<_>>()),
     })
+}
+
+/// Where an object is.
+fn place(object: &CheckedObject) -> (*const Source, usize) {
+    (Arc::as_ptr(object.place.source()), object.place.start())
 }
 
 impl RewrittenFile<'_> {

@@ -143,6 +143,7 @@ fn earlier_of(annotation: &Json, family: &Family, kept: &dyn Fn(&Family, Part<'_
         env: lists(marker.get("env")),
         init_containers: texts(marker.get("initContainers")),
         volumes: texts(marker.get("volumes")),
+        restored: Vec::new(),
         mounts: lists(marker.get("mounts")),
         fs_group: marker.get("fsGroup").and_then(Json::as_i64),
     };

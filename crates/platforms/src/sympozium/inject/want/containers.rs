@@ -6,20 +6,13 @@ use crate::inject::{field_origin, resource_name};
 use crate::message::fit_names;
 use crate::prelude::*;
 use crate::sympozium::api::{MEMORY_SERVER, MEMORY_SERVER_PORT, private_url, shared_url};
-use crate::sympozium::codes::{HOST_NETWORK_DNS, POD_VOLUME_CONFLICT};
+use crate::sympozium::codes::POD_VOLUME_CONFLICT;
 use crate::sympozium::variables::{LEGACY, PRIVATE_TOKEN, PRIVATE_URL};
 use memgate_model::edit::{KeyRef, Origin};
 use serde_json::{Value, json};
 
 use super::WantedBuilder;
 use super::waits::{PRIVATE_WAIT, SHARED_WAIT};
-
-/// The group of volumes in pods that do not set one. Without it the memory server could not write to a new volume.
-/// Source: upstream, issue 49.
-pub(super) const DEFAULT_FS_GROUP_ID: i64 = 1000;
-
-/// The user of added containers in pods that do not set one, since root is not allowed.
-const DEFAULT_USER_ID: u32 = 1000;
 
 /// The directory in which the memory server looks for requests in files.
 const IPC_VARIABLE: &str = "MEMORY_IPC_DIR";
@@ -28,8 +21,8 @@ const IPC_VARIABLE: &str = "MEMORY_IPC_DIR";
 const SEEDS_VARIABLE: &str = "MEMORY_SEEDS";
 
 /// An init container that succeeds as soon as the memory server at this URL answers. `server` is the server's name in
-/// the failure message; `has_user` tells whether the pod sets the user of its containers.
-pub(super) fn wait_container(name: &str, server: &str, url: &str, image: &str, has_user: bool) -> Value {
+/// the failure message.
+pub(super) fn wait_container(name: &str, server: &str, url: &str, image: &str, security: Value) -> Value {
     let url = format!("{}/health", url.strip_suffix('/').unwrap_or(url)).replace('\'', r"'\''");
     // `timeout` bounds the total time, however long each try takes. The script must not contain `$(`, which
     // Kubernetes would read as a variable.
@@ -47,7 +40,7 @@ pub(super) fn wait_container(name: &str, server: &str, url: &str, image: &str, h
         "imagePullPolicy": "IfNotPresent",
         "command": ["sh", "-c", script],
         "resources": resources(("50m", "32Mi"), ("100m", "64Mi")),
-        "securityContext": security_context(has_user),
+        "securityContext": security,
     })
 }
 
@@ -65,7 +58,7 @@ pub(super) struct MemoryServer<'a> {
     pub(super) env: Vec<(&'a str, Value)>,
     /// The volume of the request files. Without it, the server accepts only HTTP.
     pub(super) ipc: Option<String>,
-    pub(super) has_user: bool,
+    pub(super) security: Value,
     /// Whether a proxy refuses HTTP requests of the kubelet, so that probes only connect.
     pub(super) probes_connect: bool,
 }
@@ -79,7 +72,7 @@ impl MemoryServer<'_> {
             "restartPolicy": "Always",
             "env": self.variables(),
             "resources": resources(("50m", "64Mi"), ("200m", "128Mi")),
-            "securityContext": security_context(self.has_user),
+            "securityContext": self.security,
             "volumeMounts": self.mounts(),
         });
         if let Value::Object(fields) = &mut container {
@@ -130,42 +123,13 @@ impl WantedBuilder<'_, '_> {
         self.private_on = true;
         self.add_variable(PRIVATE_URL, url.as_str(), origin);
         self.wait(&PRIVATE_WAIT, &url, origin);
-        self.check_dns_policy();
     }
 
     pub(super) fn shared_service(&mut self, ensemble: &Object) {
         let url = shared_url(&ensemble.name, self.pod.namespace);
         let origin = field_origin(&resource_name("Ensemble", ensemble), "spec.sharedMemory.enabled");
         self.wait(&SHARED_WAIT, &url, &origin);
-        self.check_dns_policy();
     }
-
-    fn check_dns_policy(&mut self) {
-        let already_warned = self.warnings.iter().any(|warning| *warning.code == HOST_NETWORK_DNS);
-        let resolves = !self.pod.around.parts.host_network
-            || self.pod.around.parts.dns_policy == Some("ClusterFirstWithHostNet");
-        if !already_warned && !resolves {
-            let message =
-                "must be ClusterFirstWithHostNet: with hostNetwork the names of memory Services need it";
-            self.warnings.push(Finding::warn(&HOST_NETWORK_DNS, Pointer::new("/spec/dnsPolicy"), message));
-        }
-    }
-}
-
-/// The security context that Pod Security "restricted" requires, with a user unless the pod sets one.
-/// Source: Kubernetes documentation, Pod Security Standards.
-fn security_context(pod_has_user: bool) -> Value {
-    let mut context = json!({
-        "readOnlyRootFilesystem": true,
-        "allowPrivilegeEscalation": false,
-        "capabilities": {"drop": ["ALL"]},
-        "runAsNonRoot": true,
-        "seccompProfile": {"type": "RuntimeDefault"},
-    });
-    if let (Value::Object(fields), false) = (&mut context, pod_has_user) {
-        fields.insert("runAsUser".to_owned(), DEFAULT_USER_ID.into());
-    }
-    context
 }
 
 /// Requests and limits, each as CPU and memory.

@@ -41,10 +41,13 @@ impl WantedBuilder<'_, '_> {
         if existing.is_none() && parts.has_container(wait.name) {
             return;
         }
-        if let Some(why) = self.pod.around.cut_off(existing, Endpoint::parse(&url).port()) {
+        if !self.pod.around.resolves(&url) {
+            self.take_out(wait, "would not find its server any more");
+        } else if let Some(why) = self.pod.around.cut_off(existing, Endpoint::parse(&url).port()) {
             self.cut_off(wait, existing, why, &url);
         } else if existing.is_none() {
-            let tree = wait_container(wait.name, wait.server, &url, &self.wait_image, parts.has_user());
+            let security = self.pod.around.security_context(self.pod.container);
+            let tree = wait_container(wait.name, wait.server, &url, &self.wait_image, security);
             let part = WantedPart { name: wait.name.to_owned(), tree, origin: origin.clone() };
             let places = self.pod.around.places();
             let place = if wait.variable == PRIVATE_URL { places.front } else { places.end };
