@@ -31,7 +31,7 @@ use crate::sympozium::variables::{self, AUTO_STORE, INSTANCE, PRIVATE_URL};
 use crate::url::Endpoint;
 use memgate_model::edit::{KeyRef, Origin};
 use memgate_model::elsewhere::Elsewhere;
-use memgate_model::platform_settings::{MemoryMode, Sympozium};
+use memgate_model::platform_settings::{MemoryMode, Sympozium, Wait};
 use memgate_model::pod::Container;
 
 use super::find::PodMemories;
@@ -98,6 +98,8 @@ struct WantedBuilder<'p, 's> {
     /// Whether the server of the private memory is in the pod, and the Secret of its token.
     has_sidecar: bool,
     sidecar_token: Option<KeyRef>,
+    /// Whether no wait is added, from the settings.
+    never_waits: bool,
     /// The images of added containers, from the settings.
     wait_image: String,
     memory_image: String,
@@ -127,6 +129,7 @@ impl<'p, 's> WantedBuilder<'p, 's> {
             no_network: None,
             has_sidecar: false,
             sidecar_token: None,
+            never_waits: settings.wait == Wait::Never,
             wait_image: settings.wait_image.clone(),
             memory_image: settings.memory_image.clone(),
         }

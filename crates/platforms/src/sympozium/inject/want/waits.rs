@@ -33,12 +33,12 @@ pub(super) const SHARED_WAIT: Wait =
 
 impl WantedBuilder<'_, '_> {
     /// Adds an init container that waits for the server that the agent will use. Not if that server is not known or is in
-    /// the pod, if the pod already has this init container, or if it would have no network.
+    /// the pod, if the pod already has this init container or the settings want none, or if it would have no network.
     pub(super) fn wait(&mut self, wait: &Wait, default_url: &str, origin: &Origin) {
         let Some(url) = self.waited_url(wait, default_url) else { return };
         let parts = self.pod.around.parts;
         let existing = parts.init_containers().iter().position(|it| it.name.as_deref() == Some(wait.name));
-        if existing.is_none() && parts.has_container(wait.name) {
+        if existing.is_none() && (self.never_waits || parts.has_container(wait.name)) {
             return;
         }
         if !self.pod.around.resolves(&url) {
