@@ -96,7 +96,8 @@ impl WantedBuilder<'_, '_> {
         };
         let list = init_containers_pointer();
         let at = existing.map_or_else(|| list.clone(), |index| list.index(index));
-        self.no_network = Some((at, message));
+        // Too long for the field to come in front by itself.
+        self.no_network = Some((at.clone(), format!("{}: {message}", at.field())));
     }
 
     /// Warns about waits without a network.
