@@ -16,10 +16,11 @@
 
 pub mod env;
 pub mod marker;
+pub mod neighbours;
 pub(crate) mod own;
 pub(crate) mod own_memory;
 pub mod parts;
-pub(crate) mod viable;
+pub mod viable;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -55,7 +56,7 @@ pub struct WantedByPod<'w> {
     pub containers: Vec<WantedByContainer<'w>>,
     /// The other parts that the pod should have, with what surrounds them. `None` for a platform that only adds
     /// variables.
-    pub(crate) parts: Option<(WantedParts, Surroundings<'w>)>,
+    pub parts: Option<(WantedParts, Surroundings<'w>)>,
     /// Why some of the memory is not available. Refuses a pod that requires it.
     pub unmet: Vec<Finding>,
     /// Warnings, besides those about variables with other values.
@@ -152,6 +153,7 @@ pub fn merge(
     if let Some((parts, around)) = wanted.parts {
         added.init_containers = parts.init_containers.iter().map(|(_, part)| part.name.clone()).collect();
         added.volumes = parts.volumes.iter().map(|part| part.name.clone()).collect();
+        added.restored = parts.restored.iter().map(|part| part.name.clone()).collect();
         added.fs_group = parts.fs_group.map(|(group, _)| group);
         edits.extend(parts::add_parts(around.parts, parts));
     }
@@ -196,7 +198,7 @@ fn merge_container(
     if !mounts.is_empty() {
         let paths = mounts.iter().map(|mount| mount.name.clone().into()).collect();
         added.mounts.push((name.to_owned(), paths));
-        edits.extend(parts::add_mounts(index, &mounted, mounts));
+        edits.extend(parts::add_mounts(&parts::mounts_pointer(index), &mounted, mounts));
     }
     conflict
 }

@@ -30,12 +30,16 @@ mod url;
 mod workloads;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use memgate_model::family::{Family, Kinds};
 use memgate_model::kind::{Kind, NAMESPACE, SECRET};
 use memgate_model::page::{Pages, unpacked};
 use memgate_model::platform_settings::PlatformSettings;
 use memgate_model::settings::{PolicySettings, Settings};
+use serde_json::Value;
+
+use self::inject::INJECT_LABEL;
 
 use crate::inject::viable::node::RUNTIME_CLASS;
 
@@ -83,6 +87,17 @@ pub fn validated(
         let mut kinds = family.kinds.validated.iter().chain(family.kinds.misnamed).copied();
         Some((*family, kinds.find(|known| known.is(group, kind))?))
     })
+}
+
+/// Whether the metadata of a pod has what the entries of the webhooks select: labels or the annotation of an agent, or
+/// memgate's own label.
+pub fn selects_pod(families: &[&'static Family], metadata: &Value) -> bool {
+    let texts = |field: &str| metadata.get(field).and_then(Value::as_object).into_iter().flatten();
+    let labels = texts("labels").filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())));
+    let labels: BTreeMap<String, String> = labels.collect();
+    let has_annotation = |name: &'static str| texts("annotations").any(|(key, _)| key == name);
+    let mut selectors = families.iter().flat_map(|family| family.pods.selectors);
+    labels.contains_key(INJECT_LABEL) || selectors.any(|selector| selector.selects(&labels, has_annotation))
 }
 
 /// The prefix that an annotation's key must have for an object of this group and kind to be validated;

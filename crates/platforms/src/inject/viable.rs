@@ -10,6 +10,8 @@
 mod names;
 mod network;
 pub(crate) mod node;
+pub(crate) mod ports;
+pub(crate) mod present;
 mod users;
 
 use memgate_model::finding::Finding;
@@ -19,12 +21,14 @@ use memgate_model::pod::Pod;
 use memgate_model::state_reader::StateReader;
 use memgate_primitives::budget::Budget;
 
+pub(crate) use self::network::CutOff;
+
 use super::WantedByPod;
 use super::parts::{ExistingParts, WantedParts};
 use crate::common::POD_WINDOWS;
 
 /// What surrounds the parts that memgate adds to a pod.
-pub(crate) struct Surroundings<'p> {
+pub struct Surroundings<'p> {
     /// The pod as it arrived.
     pub(crate) pod: &'p Pod<'p>,
     /// Its lists.

@@ -53,7 +53,7 @@ pub(super) fn refusal(text: &str, edits: &[Edit]) -> Option<Finding> {
         let wrong = match &edit.value {
             Value::Env(variable) => wrong_variable(variable),
             Value::EnvList(variables) => variables.iter().find_map(wrong_variable),
-            Value::Tree(tree) if pointer.starts_with("/spec/initContainers") => {
+            Value::Tree(tree) if is_init_container(pointer) => {
                 let added = tree.as_array().map_or_else(|| slice::from_ref(tree), Vec::as_slice);
                 containers.extend(added);
                 added.iter().find_map(wrong_container)
@@ -71,6 +71,12 @@ pub(super) fn refusal(text: &str, edits: &[Edit]) -> Option<Finding> {
     let resources = parsed(spec.resources)?;
     let (field, message) = too_large(&spec, &resources, &containers)?;
     Some(finding(Pointer::new("/spec/resources").key(field), &message))
+}
+
+/// Whether this is the list of init containers or an element of it, and not a field of one.
+fn is_init_container(pointer: &str) -> bool {
+    let rest = pointer.strip_prefix("/spec/initContainers");
+    rest.is_some_and(|rest| rest.matches('/').count() < 2)
 }
 
 /// How long the annotations of an object may be together, keys and values.
