@@ -114,7 +114,7 @@ impl<'p> WithoutNames<'p> {
         let (setting, instead) = if self.host_network {
             ("hostNetwork".to_owned(), WITH_HOST_NETWORK)
         } else {
-            (quoted(self.policy), "ClusterFirst, or dnsConfig with the cluster's DNS")
+            (format!("\"{}\"", self.policy), "ClusterFirst, or dnsConfig with the cluster's DNS")
         };
         let message = format!("with {setting} the name {} has no address; use {instead}", quoted(host));
         Finding::warn(&POD_DNS, at, message)
