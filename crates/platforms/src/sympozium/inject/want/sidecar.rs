@@ -79,7 +79,6 @@ impl<'s> WantedBuilder<'_, 's> {
         }
         let ipc = self.ipc_volume(origin);
         let server = self.server_part(pack, ipc, origin, state);
-        self.check_architecture(server.tree["image"].as_str());
         self.parts.init_containers.push((self.pod.around.places().front, server));
         let group = self.pod.around.fs_group();
         self.parts.fs_group = group.map(|group| (group, "the memory sidecar writes to its volume"));
@@ -87,10 +86,10 @@ impl<'s> WantedBuilder<'_, 's> {
     }
 
     /// Reports nodes for which upstream may not build its memory server. Of any other image its author knows.
-    pub(super) fn check_architecture(&mut self, image: Option<&str>) {
-        let default = Sympozium::default().memory_image;
-        let Some(image) = image.filter(|image| *image == default) else { return };
-        if let Some((at, architecture)) = self.pod.around.other_architecture() {
+    pub(super) fn check_architecture(&mut self, image: &str) {
+        let is_upstreams = image == Sympozium::default().memory_image;
+        let other = || self.pod.around.other_architecture();
+        if let Some((at, architecture)) = is_upstreams.then(other).flatten() {
             let message = fit_texts([&architecture], |[architecture]| {
                 format!("image \"{image}\" may not exist for {architecture}; set sympozium.memoryImage")
             });
@@ -248,6 +247,10 @@ impl<'s> WantedBuilder<'_, 's> {
         let seeds = self.seeds();
         let pack = pack.filter(|pack| sidecar_image(pack.tree()).is_some());
         let image = pack.and_then(|pack| sidecar_image(pack.tree()));
+        if image.is_none() {
+            let image = self.memory_image.clone();
+            self.check_architecture(&image);
+        }
         let command = pack.map(|pack| self.pack_command(pack)).unwrap_or_default();
         let env = pack.map(|pack| self.pack_env(pack)).unwrap_or_default();
         let token = self.sidecar_reference(&env, state);
