@@ -119,8 +119,12 @@ pub struct AddedResources {
 
 /// Reads sizes, which may be numbers; what cannot be a size is left out.
 fn quantities<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Quantities, D::Error> {
-    let all = BTreeMap::<String, Value>::deserialize(deserializer)?;
-    Ok(all.into_iter().filter_map(|(resource, value)| Some((resource, quantity(&value)?))).collect())
+    let all = Option::<BTreeMap<String, Value>>::deserialize(deserializer)?;
+    Ok(all
+        .unwrap_or_default()
+        .into_iter()
+        .filter_map(|(resource, value)| Some((resource, quantity(&value)?)))
+        .collect())
 }
 
 /// The text of a quantity, which may be a number.

@@ -19,6 +19,8 @@ codes! { "memgate";
     POD_NOT_RECOGNISED = "pod-not-recognised", Invalid;
     /// A sidecar that holds a credential of the agent's memory.
     POD_CREDENTIAL_SHARED = "pod-credential-shared", Conflict;
+    /// A container of a memory that no size lets into its namespace.
+    POD_RESOURCES = "pod-resources", Invalid;
     /// A kind or group in a file that is nearly one that memgate checks.
     KIND_MISSPELT = "kind-misspelt", NotSupported;
     /// A document in a file that is not a Kubernetes object.

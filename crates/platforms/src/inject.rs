@@ -147,6 +147,7 @@ pub fn merge(
     if let Some((parts, existing)) = wanted.parts {
         added.init_containers = parts.init_containers.iter().map(|(_, part)| part.name.clone()).collect();
         added.volumes = parts.volumes.iter().map(|part| part.name.clone()).collect();
+        added.image_pull_secrets = parts.pull_secrets.0.iter().map(|part| part.name.clone()).collect();
         added.fs_group = parts.fs_group.map(|(group, _)| group);
         edits.extend(parts::add_parts(existing, parts));
     }

@@ -114,6 +114,8 @@ pub enum Part<'m> {
     Volume(&'m str),
     /// A mount, by the name of its container.
     Mount(&'m str, &'m str),
+    /// A Secret with which images are pulled.
+    ImagePullSecret(&'m str),
     /// The group of the pod's volumes.
     FsGroup(i64),
 }
@@ -140,6 +142,7 @@ fn earlier_of(annotation: &Json, family: &Family, kept: &dyn Fn(&Family, Part<'_
         init_containers: texts(marker.get("initContainers")),
         volumes: texts(marker.get("volumes")),
         mounts: lists(marker.get("mounts")),
+        image_pull_secrets: texts(marker.get("imagePullSecrets")),
         fs_group: marker.get("fsGroup").and_then(Json::as_i64),
     };
     added.memory.retain(|name| kept(family, Part::Memory(name)));
@@ -147,11 +150,13 @@ fn earlier_of(annotation: &Json, family: &Family, kept: &dyn Fn(&Family, Part<'_
     added.volumes.retain(|name| kept(family, Part::Volume(name)));
     retain(&mut added.env, |container, name| kept(family, Part::Env(container, name)));
     retain(&mut added.mounts, |container, path| kept(family, Part::Mount(container, path)));
+    added.image_pull_secrets.retain(|name| kept(family, Part::ImagePullSecret(name)));
     added.fs_group = added.fs_group.filter(|group| kept(family, Part::FsGroup(*group)));
     let is_empty = added.env.is_empty()
         && added.mounts.is_empty()
         && added.init_containers.is_empty()
         && added.volumes.is_empty()
+        && added.image_pull_secrets.is_empty()
         && added.fs_group.is_none();
     (!is_empty).then_some(added)
 }
@@ -183,6 +188,7 @@ fn merged(mut earlier: Added, later: Added) -> Added {
     add_new(&mut earlier.memory, later.memory);
     add_new(&mut earlier.init_containers, later.init_containers);
     add_new(&mut earlier.volumes, later.volumes);
+    add_new(&mut earlier.image_pull_secrets, later.image_pull_secrets);
     add_lists(&mut earlier.env, later.env);
     add_lists(&mut earlier.mounts, later.mounts);
     earlier.fs_group = later.fs_group.or(earlier.fs_group);

@@ -1,7 +1,10 @@
 //! The lists of a pod besides variables: init containers, volumes and mounts. Reads the existing ones and
 //! inserts the wanted ones.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value as Json;
+use serde_json::json;
 use serde_json::value::RawValue;
 
 use memgate_model::edit::{Edit, Op, Origin, Value};
@@ -155,6 +158,8 @@ pub struct WantedParts {
     pub init_containers: Vec<(usize, WantedPart)>,
     /// Volumes, after the others.
     pub volumes: Vec<WantedPart>,
+    /// The Secrets with which images are pulled, and how many the pod has, if it has the list.
+    pub pull_secrets: (Vec<WantedPart>, Option<usize>),
     /// The group of the files on the pod's volumes, and why.
     pub fs_group: Option<(i64, &'static str)>,
 }
@@ -168,6 +173,27 @@ pub(super) fn add_mounts(
     append(&mounts_pointer(container), existing.0.as_ref().map(Vec::len), mounts)
 }
 
+/// The Secrets of these names that the pod does not have yet, and how many it has. None where its list is malformed.
+pub(crate) fn pull_secrets(
+    pod: &Pod<'_>,
+    names: &[String],
+    origin: &Origin,
+    work: &Budget<'_>,
+) -> (Vec<WantedPart>, Option<usize>) {
+    let raw = pod.spec.as_ref().and_then(|spec| spec.image_pull_secrets);
+    let existing: Result<Option<Vec<NamedView<'_>>>, _> =
+        read(raw, Path::Key(&SPEC, "imagePullSecrets"), work);
+    let Ok(existing) = existing else { return (Vec::new(), None) };
+    let known = existing.iter().flatten().filter_map(|secret| secret.name.as_deref());
+    let mut known: BTreeSet<&str> = known.collect();
+    let missing = names.iter().filter(|name| known.insert(name)).map(|name| WantedPart {
+        name: name.clone(),
+        tree: json!({ "name": name }),
+        origin: origin.clone(),
+    });
+    (missing.collect(), existing.as_ref().map(Vec::len))
+}
+
 /// The pointer to the mounts of the container of this index.
 pub(crate) fn mounts_pointer(container: usize) -> Pointer {
     Pointer::new(format!("/spec/containers/{container}/volumeMounts"))
@@ -178,6 +204,8 @@ pub(super) fn add_parts(existing: &ExistingParts<'_>, wanted: WantedParts) -> Ve
     let mut edits = init_containers(existing, wanted.init_containers);
     let volumes = existing.volumes.as_ref().map(Vec::len);
     edits.extend(append(&Pointer::new("/spec/volumes"), volumes, wanted.volumes));
+    let (secrets, named) = wanted.pull_secrets;
+    edits.extend(append(&Pointer::new("/spec/imagePullSecrets"), named, secrets));
     edits.extend(wanted.fs_group.map(|group| fs_group(existing.security_context.is_some(), group)));
     edits
 }
@@ -213,7 +241,7 @@ fn fs_group(has_context: bool, (group, rule): (i64, &'static str)) -> Edit {
     let (pointer, value) = if has_context {
         (context.key("fsGroup"), Value::Integer(group))
     } else {
-        (context, Value::Tree(serde_json::json!({"fsGroup": group})))
+        (context, Value::Tree(json!({"fsGroup": group})))
     };
     Edit::add(pointer, value, Origin { resource: "".into(), field: "".into(), rule })
 }

@@ -9,6 +9,7 @@
 
 mod network;
 mod node;
+pub(crate) mod sizes;
 
 use memgate_model::finding::Finding;
 use memgate_model::object::Object;

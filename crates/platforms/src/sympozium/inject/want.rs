@@ -9,7 +9,7 @@ mod tokens;
 
 use crate::inject::env::{self, ExistingEnv, Variable};
 use crate::inject::own::MemoryVariableNames;
-use crate::inject::parts::{ExistingMounts, WantedPart, WantedParts};
+use crate::inject::parts::{ExistingMounts, WantedPart, WantedParts, pull_secrets};
 use crate::inject::viable::Surroundings;
 use crate::inject::{
     Unmet, WantedByContainer, WantedByPod, annotation_pointer, field_origin, lookup_failed, resource_name,
@@ -63,8 +63,9 @@ pub(super) fn want<'p, 's>(
     let mut builder = WantedBuilder::new(pod, found, &state.settings().sympozium);
     builder.legacy();
     builder.private(state)?;
-    builder.shared();
+    builder.shared(state);
     builder.tokens(state);
+    builder.pull_secrets(state.budget());
     Ok(builder.wanted())
 }
 
@@ -87,13 +88,12 @@ struct WantedBuilder<'p, 's> {
     /// Whether the server of the private memory is in the pod, and the Secret of its token.
     has_sidecar: bool,
     sidecar_token: Option<KeyRef>,
-    /// The images of added containers, from the settings.
-    wait_image: String,
-    memory_image: String,
+    /// What the settings say of added containers.
+    settings: &'s Sympozium,
 }
 
 impl<'p, 's> WantedBuilder<'p, 's> {
-    fn new(pod: PodContext<'p>, mut found: PodMemories<'s>, settings: &Sympozium) -> Self {
+    fn new(pod: PodContext<'p>, mut found: PodMemories<'s>, settings: &'s Sympozium) -> Self {
         let unmet = std::mem::take(&mut found.unmet);
         let existing = ExistingEnv::read(pod.container, &PREFIXES);
         Self {
@@ -109,8 +109,7 @@ impl<'p, 's> WantedBuilder<'p, 's> {
             token_findings: Vec::new(),
             has_sidecar: false,
             sidecar_token: None,
-            wait_image: settings.wait_image.clone(),
-            memory_image: settings.memory_image.clone(),
+            settings,
         }
     }
 
@@ -161,7 +160,7 @@ impl<'p, 's> WantedBuilder<'p, 's> {
             return Ok(());
         }
         match private_mode(self, state) {
-            PackMode::Service => self.private_service(&origin),
+            PackMode::Service => self.private_service(&origin, state),
             PackMode::Sidecar(pack) => self.private_sidecar(pack, &origin, state),
             PackMode::Unknown => {
                 let object = ["SkillPack", self.pod.namespace, MEMORY_SKILL];
@@ -199,7 +198,7 @@ impl<'p, 's> WantedBuilder<'p, 's> {
     }
 
     /// Adds the shared memory of the Ensemble.
-    fn shared(&mut self) {
+    fn shared(&mut self, state: &mut StateReader<'s>) {
         let Some(ensemble) = self.found.ensemble.filter(|_| self.found.shared) else {
             self.variables.extend(self.auto_store());
             return;
@@ -215,7 +214,16 @@ impl<'p, 's> WantedBuilder<'p, 's> {
             let rules = Pointer::new("/spec/sharedMemory/accessRules");
             self.warnings.push(finding.elsewhere(ensemble, rules, "because of these rules"));
         }
-        self.shared_service(ensemble);
+        self.shared_service(ensemble, state);
+    }
+
+    /// Adds the Secrets with which the images of added containers are pulled.
+    fn pull_secrets(&mut self, work: &Budget<'_>) {
+        if !self.parts.init_containers.is_empty() && !self.settings.image_pull_secrets.is_empty() {
+            let origin = Origin { resource: "".into(), field: "".into(), rule: "sympozium.imagePullSecrets" };
+            let names = &self.settings.image_pull_secrets;
+            self.parts.pull_secrets = pull_secrets(self.pod.around.pod, names, &origin, work);
+        }
     }
 
     fn add_variable(&mut self, name: &'static str, value: impl Into<String>, origin: &Origin) {

@@ -2,6 +2,7 @@
 //! An init container waits for memory that is a Service; the older memory is a ConfigMap that the agent has mounted.
 
 use crate::inject::parts::{WantedPart, mounts_pointer};
+use crate::inject::viable::sizes::AddedContainer;
 use crate::inject::{field_origin, resource_name};
 use crate::message::fit_names;
 use crate::prelude::*;
@@ -9,9 +10,10 @@ use crate::sympozium::api::{MEMORY_SERVER, MEMORY_SERVER_PORT, private_url, shar
 use crate::sympozium::codes::{HOST_NETWORK_DNS, POD_VOLUME_CONFLICT};
 use crate::sympozium::variables::{LEGACY, PRIVATE_TOKEN, PRIVATE_URL, SHARED_URL};
 use memgate_model::edit::{KeyRef, Origin};
+use memgate_model::platform_settings::{Quantities, Sizes, Wait};
 use serde_json::{Value, json};
 
-use super::{WantedBuilder, is_loopback};
+use super::{PodContext, WantedBuilder, is_loopback};
 
 /// The group of volumes in pods that do not set one. Without it the memory server could not write to a new volume.
 /// Source: upstream, issue 49.
@@ -28,7 +30,14 @@ const SEEDS_VARIABLE: &str = "MEMORY_SEEDS";
 
 /// An init container that succeeds as soon as the memory server at this URL answers. `server` is the server's name in
 /// the failure message; `has_user` tells whether the pod sets the user of its containers.
-pub(super) fn wait_container(name: &str, server: &str, url: &str, image: &str, has_user: bool) -> Value {
+pub(super) fn wait_container(
+    name: &str,
+    server: &str,
+    url: &str,
+    image: &str,
+    has_user: bool,
+    sizes: &Sizes,
+) -> Value {
     let url = format!("{}/health", url.strip_suffix('/').unwrap_or(url)).replace('\'', r"'\''");
     // `timeout` bounds the total time, however long each try takes. The script must not contain `$(`, which
     // Kubernetes would read as a variable.
@@ -44,7 +53,7 @@ pub(super) fn wait_container(name: &str, server: &str, url: &str, image: &str, h
         "image": image,
         "imagePullPolicy": "IfNotPresent",
         "command": ["sh", "-c", script],
-        "resources": resources(("50m", "32Mi"), ("100m", "64Mi")),
+        "resources": sizes,
         "securityContext": security_context(has_user),
     })
 }
@@ -64,6 +73,7 @@ pub(super) struct MemoryServer<'a> {
     /// The volume of the request files. Without it, the server accepts only HTTP.
     pub(super) ipc: Option<String>,
     pub(super) has_user: bool,
+    pub(super) sizes: Sizes,
 }
 
 impl MemoryServer<'_> {
@@ -74,7 +84,7 @@ impl MemoryServer<'_> {
             "imagePullPolicy": "IfNotPresent",
             "restartPolicy": "Always",
             "env": self.variables(),
-            "resources": resources(("50m", "64Mi"), ("200m", "128Mi")),
+            "resources": self.sizes,
             "securityContext": security_context(self.has_user),
             "volumeMounts": self.mounts(),
         });
@@ -124,21 +134,27 @@ const PRIVATE_WAIT_CONTAINER: &str = "wait-for-memory";
 const SHARED_WAIT_CONTAINER: &str = "wait-for-shared-memory";
 
 impl WantedBuilder<'_, '_> {
-    pub(super) fn private_service(&mut self, origin: &Origin) {
+    pub(super) fn private_service(&mut self, origin: &Origin, state: &mut StateReader<'_>) {
         let url = private_url(&self.found.instance, self.pod.namespace);
         self.private_on = true;
         self.add_variable(PRIVATE_URL, url.as_str(), origin);
-        let wait = self.wait_container(PRIVATE_WAIT_CONTAINER, "memory server", (PRIVATE_URL, &url), origin);
+        let wait =
+            self.wait_container(PRIVATE_WAIT_CONTAINER, "memory server", (PRIVATE_URL, &url), origin, state);
         let front = self.pod.around.places().front;
         self.parts.init_containers.extend(wait.map(|wait| (front, wait)));
         self.check_dns_policy();
     }
 
-    pub(super) fn shared_service(&mut self, ensemble: &Object) {
+    pub(super) fn shared_service(&mut self, ensemble: &Object, state: &mut StateReader<'_>) {
         let url = shared_url(&ensemble.name, self.pod.namespace);
         let origin = field_origin(&resource_name("Ensemble", ensemble), "spec.sharedMemory.enabled");
-        let wait =
-            self.wait_container(SHARED_WAIT_CONTAINER, "shared memory server", (SHARED_URL, &url), &origin);
+        let wait = self.wait_container(
+            SHARED_WAIT_CONTAINER,
+            "shared memory server",
+            (SHARED_URL, &url),
+            &origin,
+            state,
+        );
         let end = self.pod.around.places().end;
         self.parts.init_containers.extend(wait.map(|wait| (end, wait)));
         self.check_dns_policy();
@@ -147,25 +163,33 @@ impl WantedBuilder<'_, '_> {
     /// An init container that waits for the server that the agent will use. `None` if that server is not known or
     /// is in the pod, or if the pod already has this init container.
     fn wait_container(
-        &self,
+        &mut self,
         name: &str,
         server: &str,
         (variable, default_url): (&str, &str),
         origin: &Origin,
+        state: &mut StateReader<'_>,
     ) -> Option<WantedPart> {
         let url = match self.existing.get(variable) {
             None => default_url,
             Some((_, entry)) if entry.value_from.is_some() => return None,
             Some((_, entry)) => entry.value.as_deref().unwrap_or_default(),
         };
-        if url.is_empty()
+        if self.settings.wait == Wait::Never
+            || url.is_empty()
             || url.contains("$(")
             || is_loopback(url)
             || self.pod.around.parts.has_container(name)
         {
             return None;
         }
-        let tree = wait_container(name, server, url, &self.wait_image, self.pod.around.parts.has_user());
+        let (setting, pack) = (&self.settings.resources.wait, Quantities::new());
+        let added = AddedContainer { name, default: [["50m", "32Mi"], ["100m", "64Mi"]], setting, pack };
+        let PodContext { around, container, namespace, .. } = &self.pod;
+        let sizes = added.sizes(around, container, namespace, state);
+        let sizes = sizes.map_err(|finding| self.unmet.push(finding)).ok()?;
+        let tree =
+            wait_container(name, server, url, &self.settings.wait_image, around.parts.has_user(), &sizes);
         Some(WantedPart { name: name.to_owned(), tree, origin: origin.clone() })
     }
 
@@ -195,12 +219,6 @@ fn security_context(pod_has_user: bool) -> Value {
         fields.insert("runAsUser".to_owned(), DEFAULT_USER_ID.into());
     }
     context
-}
-
-/// Requests and limits, each as CPU and memory.
-fn resources(requests: (&str, &str), limits: (&str, &str)) -> Value {
-    let quantities = |(cpu, memory): (&str, &str)| json!({"cpu": cpu, "memory": memory});
-    json!({"requests": quantities(requests), "limits": quantities(limits)})
 }
 
 /// The port of a server that answers `GET /health`, and its probes: a minute to start, then readiness

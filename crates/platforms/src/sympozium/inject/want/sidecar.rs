@@ -10,10 +10,11 @@
 use std::collections::BTreeSet;
 
 use crate::inject::parts::{WantedPart, mounts_pointer};
+use crate::inject::viable::sizes::AddedContainer;
 use crate::inject::{field_origin, resource_name};
 use crate::message::fit_names;
 use crate::prelude::*;
-use crate::sympozium::api::agent::{sidecar_command, sidecar_env, sidecar_image};
+use crate::sympozium::api::agent::{sidecar_command, sidecar_env, sidecar_image, sidecar_resources};
 use crate::sympozium::api::ensemble::{configs_field, find_config};
 use crate::sympozium::api::{CLAIM, MEMORY_SERVER, MEMORY_SERVER_PORT};
 use crate::sympozium::codes::{
@@ -23,6 +24,7 @@ use crate::sympozium::codes::{
 use crate::sympozium::inject::instance_label;
 use crate::sympozium::variables::{PRIVATE_TOKEN, PRIVATE_URL};
 use memgate_model::edit::Origin;
+use memgate_model::platform_settings::Sizes;
 use memgate_model::pod::Mount;
 use memgate_primitives::credential::{is_credential_name, value_spans};
 use memgate_primitives::plain_text::shown_key;
@@ -77,6 +79,8 @@ impl<'s> WantedBuilder<'_, 's> {
         if self.gives_up_on_host_network() {
             return;
         }
+        let pack = pack.filter(|pack| sidecar_image(pack.tree()).is_some());
+        let Some(sizes) = self.server_sizes(pack, state) else { return };
         let (claim, exists) = self.find_claim(state);
         if let Some((index, volume)) = self.pod.around.parts.volume(DATABASE) {
             let claim_name = volume.claim.as_ref().and_then(|claim| claim.name.as_deref());
@@ -102,7 +106,7 @@ impl<'s> WantedBuilder<'_, 's> {
             self.warnings.push(Finding::warn(&CLAIM_MISSING, instance_label(), message));
         }
         let ipc = self.ipc_volume(origin);
-        let server = self.server_part(pack, ipc, origin, state);
+        let server = self.server_part((pack, sizes), ipc, origin, state);
         self.parts.init_containers.push((self.pod.around.places().front, server));
         if !self.pod.around.parts.has_fs_group() {
             self.parts.fs_group = Some((DEFAULT_FS_GROUP_ID, "the memory sidecar writes to its volume"));
@@ -121,6 +125,17 @@ impl<'s> WantedBuilder<'_, 's> {
             Some(name) => (name, true),
             None => (format!("{}-{DATABASE}", self.found.instance), false),
         }
+    }
+
+    /// The sizes of the memory server; `None` if none fit, which is reported.
+    fn server_sizes(&mut self, pack: Option<&Object>, state: &mut StateReader<'s>) -> Option<Sizes> {
+        let setting = &self.settings.resources.server;
+        let pack = pack.map(|pack| sidecar_resources(pack.tree())).unwrap_or_default();
+        let default = [["50m", "64Mi"], ["200m", "128Mi"]];
+        let added = AddedContainer { name: MEMORY_SERVER, default, setting, pack };
+        let PodContext { around, container, namespace, .. } = &self.pod;
+        let sizes = added.sizes(around, container, namespace, state);
+        sizes.map_err(|finding| self.unmet.push(finding)).ok()
     }
 
     /// The name of the volume of request files, which the agent mounts. `None` for a harness, whose access to the
@@ -170,13 +185,12 @@ impl<'s> WantedBuilder<'_, 's> {
 
     fn server_part(
         &mut self,
-        pack: Option<&'s Object>,
+        (pack, sizes): (Option<&'s Object>, Sizes),
         ipc: Option<String>,
         origin: &Origin,
         state: &StateReader<'s>,
     ) -> WantedPart {
         let seeds = self.seeds();
-        let pack = pack.filter(|pack| sidecar_image(pack.tree()).is_some());
         let image = pack.and_then(|pack| sidecar_image(pack.tree()));
         let command = pack.map(|pack| self.pack_command(pack)).unwrap_or_default();
         let env = pack.map(|pack| self.pack_env(pack)).unwrap_or_default();
@@ -190,13 +204,14 @@ impl<'s> WantedBuilder<'_, 's> {
         (self.has_sidecar, self.sidecar_token) = (true, token.clone());
         let server = MemoryServer {
             agent: &self.found.instance,
-            image: image.unwrap_or(&self.memory_image),
+            image: image.unwrap_or(&self.settings.memory_image),
             command,
             seeds,
             token,
             env,
             ipc,
             has_user: self.pod.around.parts.has_user(),
+            sizes,
         };
         let from_pack =
             pack.map(|pack| field_origin(&resource_name("SkillPack", pack), "spec.sidecar.image"));
