@@ -17,6 +17,18 @@ pub struct PlatformSettings {
     pub sympozium: Sympozium,
     /// Whether a server watches the workloads that serve memory.
     pub watches_workloads: bool,
+    /// The version of the apiserver that stores the objects, if it is known.
+    pub apiserver: Option<(u32, u32)>,
+}
+
+/// The first version of Kubernetes in which init containers can be sidecars, without a feature gate.
+pub const MIN_SIDECAR_VERSION: (u32, u32) = (1, 29);
+
+impl PlatformSettings {
+    /// Whether the apiserver is known to drop what makes an init container a sidecar.
+    pub fn drops_sidecars(&self) -> bool {
+        self.apiserver.is_some_and(|version| version < MIN_SIDECAR_VERSION)
+    }
 }
 
 /// The settings for ark.
@@ -81,7 +93,7 @@ pub enum WriterTokens {
 
 /// Which pods get init containers that wait for a memory service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Wait {
+pub enum Waits {
     /// Those in which such a container has a network.
     #[default]
     Auto,
@@ -148,7 +160,7 @@ pub struct Sympozium {
     /// The image of the memory sidecar where the SkillPack names none; a tag or a digest.
     pub memory_image: String,
     /// Which pods wait for a memory service.
-    pub wait: Wait,
+    pub wait: Waits,
     /// The sizes of added containers.
     pub resources: AddedResources,
     /// The Secrets with which a node may pull the images of added containers.
@@ -162,7 +174,7 @@ impl Default for Sympozium {
             writer_tokens: WriterTokens::Auto,
             wait_image: "busybox:1.36".to_owned(),
             memory_image: "ghcr.io/sympozium-ai/sympozium/skill-memory:latest".to_owned(),
-            wait: Wait::Auto,
+            wait: Waits::Auto,
             resources: AddedResources::default(),
             image_pull_secrets: Vec::new(),
         }

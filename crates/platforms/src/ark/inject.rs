@@ -322,7 +322,7 @@ fn wanted_variables(
     let mut variables = vec![
         literal(NAME, &found.memory.name, "metadata.name"),
         literal("ARK_MEMORY_NAMESPACE", &found.namespace, "metadata.namespace"),
-        Variable::new(URL, address, field_origin(memory, "spec.address")),
+        Variable::new(URL, address, field_origin(memory, "spec.address")).address(),
     ];
     variables.extend(timeout.map(|seconds| {
         let rule = "the pod's annotation for the timeout";

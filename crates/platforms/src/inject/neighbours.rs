@@ -19,6 +19,8 @@ pub struct Mesh {
     pub excluded_outbound: Option<&'static str>,
     /// The annotation with the ports whose connections to the pod are not redirected.
     pub excluded_inbound: Option<&'static str>,
+    /// Whether these annotations may name ranges of ports.
+    pub port_ranges: bool,
     /// Whether its proxy refuses the kubelet's HTTP requests.
     pub refuses_http_probes: bool,
 }
@@ -55,6 +57,7 @@ pub static MESHES: [Mesh; 6] = [
             with_proxy: false,
         }),
         excluded_outbound: Some("config.linkerd.io/skip-outbound-ports"),
+        port_ranges: true,
         ..Mesh::named("linkerd")
     },
     // Its init container has one name in both forms, and redirects where it may change the network.
@@ -113,6 +116,7 @@ impl Mesh {
             cni: None,
             excluded_outbound: None,
             excluded_inbound: None,
+            port_ranges: false,
             refuses_http_probes: false,
         }
     }
