@@ -154,6 +154,7 @@ pub fn merge(
         added.init_containers = parts.init_containers.iter().map(|(_, part)| part.name.clone()).collect();
         added.volumes = parts.volumes.iter().map(|part| part.name.clone()).collect();
         added.restored = parts.restored.iter().map(|part| part.name.clone()).collect();
+        added.image_pull_secrets = parts.pull_secrets.0.iter().map(|part| part.name.clone()).collect();
         added.fs_group = parts.fs_group.map(|(group, _)| group);
         edits.extend(parts::add_parts(around.parts, parts));
     }
