@@ -56,6 +56,17 @@ pub struct Added {
     pub fs_group: Option<i64>,
 }
 
+impl Added {
+    /// Whether nothing was added to the pod.
+    pub const fn is_empty(&self) -> bool {
+        self.env.is_empty()
+            && self.mounts.is_empty()
+            && self.init_containers.is_empty()
+            && self.volumes.is_empty()
+            && self.fs_group.is_none()
+    }
+}
+
 /// One memory resource is a string, several are a list.
 fn one_or_many<S: serde::Serializer>(memory: &[String], serializer: S) -> Result<S::Ok, S::Error> {
     match memory {

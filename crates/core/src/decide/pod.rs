@@ -311,7 +311,7 @@ fn mark(pod: &Pod<'_>, decisions: &mut [FamilyDecision<'_>], kept: &Kept) -> Opt
         let mut added = std::mem::take(&mut injection.added);
         let restored = std::mem::take(&mut added.restored).into_iter();
         added.volumes.extend(restored.filter(|name| kept.given.contains(&Item::Volume(name.clone()))));
-        let is_empty = injection.edits.is_empty() || marker::names_nothing(&added);
+        let is_empty = injection.edits.is_empty() || added.is_empty();
         (*family, (!is_empty).then_some(added))
     });
     marker::edit(pod, added.collect(), &|family, part| kept.has(family, part))
@@ -405,6 +405,10 @@ fn join(
         state.budget().over_limit(Pointer::root, Limit::Patch);
     }
     joined.findings.sort_by_cached_key(|finding| reported::position(&finding.pointer));
+    // What surrounds a pod is judged by each family.
+    joined.findings.dedup_by(|one, other| {
+        one.code.name.starts_with("memgate/pod-") && (one.code, &one.pointer) == (other.code, &other.pointer)
+    });
     joined.not_shown = reported::keep_first(&mut joined.findings);
     joined.from_controller = !joined.missing.is_empty() && is_from_controller(pod, namespace);
     if !joined.allowed() {

@@ -13,6 +13,7 @@ use serde_json::Value as Json;
 use memgate_model::edit::{Edit, Entry, Op, Origin, Value};
 use memgate_model::family::Family;
 use memgate_model::pod::Pod;
+use memgate_primitives::members::Members;
 use memgate_primitives::pointer::Pointer;
 
 use super::INJECTED_ANNOTATION;
@@ -34,8 +35,24 @@ struct Marker<'a> {
 
 /// The annotation that a pod brings, if it can be read.
 pub fn earlier(pod: &Pod<'_>) -> Option<Json> {
-    let text = pod.annotation(INJECTED_ANNOTATION).filter(|text| text.len() <= MAX_ANNOTATION_BYTES)?;
+    read(pod, INJECTED_ANNOTATION)
+}
+
+/// An annotation of a pod that holds JSON, if it can be read.
+pub(crate) fn read(pod: &Pod<'_>, key: &str) -> Option<Json> {
+    let text = pod.annotation(key).filter(|text| text.len() <= MAX_ANNOTATION_BYTES)?;
     serde_json::from_str(text).ok()
+}
+
+/// What the annotation of a pod says that a family added.
+pub(crate) fn added(pod: &Pod<'_>, family: &Family) -> Added {
+    let earlier = earlier(pod).unwrap_or_default();
+    earlier_of(&earlier, family, &|_, _| true).unwrap_or_default()
+}
+
+/// The containers that the annotation of a pod names for the variables of a family.
+pub(crate) fn containers(pod: &Pod<'_>, family: &Family) -> Members<String> {
+    added(pod, family).env.into_iter().map(|(container, _)| container).collect()
 }
 
 /// Whether an annotation names nothing, so that no reader can be misled by it.
@@ -136,22 +153,7 @@ fn earlier_of(annotation: &Json, family: &Family, kept: &dyn Fn(&Family, Part<'_
     retain(&mut added.env, |container, name| kept(family, Part::Env(container, name)));
     retain(&mut added.mounts, |container, path| kept(family, Part::Mount(container, path)));
     added.fs_group = added.fs_group.filter(|group| kept(family, Part::FsGroup(*group)));
-    (!names_nothing(&added)).then_some(added)
-}
-
-/// Whether nothing but memory is named.
-pub fn names_nothing(added: &Added) -> bool {
-    added.env.is_empty()
-        && added.mounts.is_empty()
-        && added.init_containers.is_empty()
-        && added.volumes.is_empty()
-        && added.fs_group.is_none()
-}
-
-/// What the annotation of a pod says that this family added, whether that is true or not.
-pub(crate) fn claimed(pod: &Pod<'_>, family: &Family) -> Added {
-    let earlier = earlier(pod).and_then(|earlier| earlier_of(&earlier, family, &|_, _| true));
-    earlier.unwrap_or_default()
+    (!added.is_empty()).then_some(added)
 }
 
 fn retain(lists: &mut Lists, kept: impl Fn(&str, &str) -> bool) {

@@ -1,6 +1,8 @@
 //! The lists of a pod besides variables: init containers, volumes and mounts. Reads the existing ones and
 //! inserts the wanted ones.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value as Json;
 use serde_json::value::RawValue;
 
@@ -52,8 +54,6 @@ pub struct ExistingParts<'p> {
     security_context: Option<PodSecurityContext<'p>>,
     /// Whether the pod uses the network of its node.
     pub host_network: bool,
-    /// The `dnsPolicy`.
-    pub dns_policy: Option<&'p str>,
 }
 
 impl<'p> ExistingParts<'p> {
@@ -68,19 +68,12 @@ impl<'p> ExistingParts<'p> {
             unread_volumes: spec.volumes,
             security_context: read(spec.security_context, path("securityContext"), work).ok()?,
             host_network: spec.host_network.unwrap_or(false),
-            dns_policy: spec.dns_policy.as_deref(),
         })
     }
 
-    /// Whether the pod sets a user other than root for its containers.
-    pub(crate) fn has_user(&self) -> bool {
-        let user = self.security_context.as_ref().and_then(|context| context.run_as_user);
-        user.is_some_and(|user| user.get() != "0")
-    }
-
-    /// Whether the pod sets the group of its volumes.
-    pub(crate) fn has_fs_group(&self) -> bool {
-        self.security_context.as_ref().is_some_and(|context| context.fs_group.is_some())
+    /// The security context of the pod.
+    pub(super) const fn security_context(&self) -> Option<&PodSecurityContext<'p>> {
+        self.security_context.as_ref()
     }
 
     /// The init containers, native sidecars among them.
@@ -90,9 +83,13 @@ impl<'p> ExistingParts<'p> {
 
     /// Whether any container or init container has this name.
     pub(crate) fn has_container(&self, name: &str) -> bool {
-        let mut inits = self.init_containers.iter().flatten();
-        inits.any(|container| container.name.as_deref() == Some(name))
-            || self.containers.iter().any(|container| container.name.as_deref() == Some(name))
+        self.container(name).is_some()
+    }
+
+    /// The container or init container of this name.
+    pub(crate) fn container(&self, name: &str) -> Option<&Container<'p>> {
+        let mut all = self.init_containers.iter().flatten().chain(self.containers);
+        all.find(|container| container.name.as_deref() == Some(name))
     }
 
     /// The volumes.
@@ -181,6 +178,9 @@ pub struct WantedPart {
 /// The missing parts of a pod, besides variables and mounts.
 #[derive(Debug, Default)]
 pub struct WantedParts {
+    /// The indices of existing init containers that memgate added and that cannot succeed any more, with why they are taken
+    /// out.
+    pub taken_out: BTreeMap<usize, &'static str>,
     /// Init containers and native sidecars, each before the existing one of this index, in the order of the indices.
     pub init_containers: Vec<(usize, WantedPart)>,
     /// Volumes, after the others.
@@ -210,7 +210,8 @@ pub(crate) fn mounts_pointer(container: usize) -> Pointer {
 /// The edits that add parts to a pod.
 pub(super) fn add_parts(existing: &ExistingParts<'_>, wanted: WantedParts) -> Vec<Edit> {
     let mut edits = wanted.mended;
-    edits.extend(init_containers(existing, wanted.init_containers));
+    edits.extend(take_out(&wanted.taken_out));
+    edits.extend(init_containers(existing, &wanted.taken_out, wanted.init_containers));
     let existing_volumes = existing.volumes.as_ref().map(Vec::len);
     let volumes = wanted.volumes.into_iter().chain(wanted.restored);
     edits.extend(append(&Pointer::new("/spec/volumes"), existing_volumes, volumes));
@@ -218,14 +219,38 @@ pub(super) fn add_parts(existing: &ExistingParts<'_>, wanted: WantedParts) -> Ve
     edits
 }
 
-fn init_containers(existing: &ExistingParts<'_>, wanted: Vec<(usize, WantedPart)>) -> Vec<Edit> {
-    let pointer = Pointer::new("/spec/initContainers");
+/// The pointer to the init containers.
+pub(crate) fn init_containers_pointer() -> Pointer {
+    Pointer::new("/spec/initContainers")
+}
+
+/// The edits that take init containers out, from the last one on, so that no index shifts before it is used.
+fn take_out(taken_out: &BTreeMap<usize, &'static str>) -> Vec<Edit> {
+    let remove = |(index, rule): (&usize, &&'static str)| {
+        let origins = vec![Origin { resource: "".into(), field: "".into(), rule }];
+        Edit {
+            op: Op::Remove,
+            pointer: init_containers_pointer().index(*index),
+            value: Value::Nothing,
+            origins,
+        }
+    };
+    taken_out.iter().rev().map(remove).collect()
+}
+
+fn init_containers(
+    existing: &ExistingParts<'_>,
+    taken_out: &BTreeMap<usize, &'static str>,
+    wanted: Vec<(usize, WantedPart)>,
+) -> Vec<Edit> {
+    let pointer = init_containers_pointer();
     if existing.init_containers.is_none() {
         return append(&pointer, None, wanted.into_iter().map(|(_, part)| part));
     }
-    // Each insert shifts the existing init containers behind it.
+    // Each insert shifts the existing init containers behind it, and those that were taken out have shifted them back.
+    let place = |before: usize, index: usize| index + before - taken_out.range(..index).count();
     let parts = wanted.into_iter().enumerate();
-    parts.flat_map(|(before, (index, part))| insert(&pointer, index + before, [part])).collect()
+    parts.flat_map(|(before, (index, part))| insert(&pointer, place(before, index), [part])).collect()
 }
 
 fn append(list: &Pointer, existing: Option<usize>, parts: impl IntoIterator<Item = WantedPart>) -> Vec<Edit> {

@@ -22,7 +22,6 @@ use crate::prelude::*;
 use crate::references::going;
 use memgate_model::event::InvolvedObject;
 use memgate_model::injection::Injection;
-use memgate_model::kind::NAMESPACE;
 use memgate_model::memory_view::{MemoryView, Why};
 use memgate_model::pod::{Container, Mount, Pod, read_list};
 use memgate_model::reason::Reason;
@@ -74,7 +73,7 @@ pub(super) fn own_variables<'s>(
         (OwnVariables::default(), others)
     };
     let Some((index, container, found, parts, mounts)) = known else { return undeclared() };
-    let around = Surroundings { pod, parts: &parts, namespace: state.peek(&NAMESPACE, "", namespace) };
+    let around = Surroundings::of((pod, &parts), namespace, state);
     let context = PodContext { around, index, container, mounts, namespace };
     let Ok(wanted) = want::want(context, found, state) else { return undeclared() };
     let wanted = wanted.containers.first().map(|it| it.env.as_ref()).unwrap_or_default();
@@ -130,7 +129,7 @@ fn try_inject<'p>(
     }
     let going: Vec<Finding> = found.used().filter_map(|memory| going(memory, instance_label)).collect();
     let missing = found.missing.clone();
-    let around = Surroundings { pod, parts, namespace: state.peek(&NAMESPACE, "", namespace) };
+    let around = Surroundings::of((pod, parts), namespace, state);
     let context = PodContext { around, index, container, mounts, namespace };
     let wanted = want::want(context, found, state)?;
     let mut injection = merge(pod, wanted, state.budget(), |conflict: &Conflict<'_>| {

@@ -7,6 +7,7 @@ mod containers;
 mod present;
 mod sidecar;
 mod tokens;
+mod waits;
 
 use crate::inject::env::{self, ExistingEnv, Variable};
 use crate::inject::own::MemoryVariableNames;
@@ -21,7 +22,9 @@ use crate::prelude::*;
 use crate::sympozium::api::agent::auto_store_off;
 use crate::sympozium::api::ensemble::has_access_rules;
 use crate::sympozium::api::{CONFIG_LABEL, MEMORY_SKILL, MODE_ANNOTATION};
-use crate::sympozium::codes::{CONFIG_UNKNOWN, LOOKUP_FAILED, MEMORY_MODE_UNKNOWN, SIDECAR_MODE_IGNORED};
+use crate::sympozium::codes::{
+    CONFIG_UNKNOWN, HOST_NETWORK_DNS, LOOKUP_FAILED, MEMORY_MODE_UNKNOWN, SIDECAR_MODE_IGNORED,
+};
 use crate::sympozium::lookup::{self, PackMode};
 use crate::sympozium::validate::skill_pack_missing;
 use crate::sympozium::variables::{self, AUTO_STORE, INSTANCE, PRIVATE_URL};
@@ -90,6 +93,8 @@ struct WantedBuilder<'p, 's> {
     warnings: Vec<Finding>,
     /// Warnings about writer tokens, without which memory can still be read.
     token_findings: Vec<Finding>,
+    /// The place and the text of the warning about waits without a network.
+    no_network: Option<(Pointer, String)>,
     /// Whether the server of the private memory is in the pod, and the Secret of its token.
     has_sidecar: bool,
     sidecar_token: Option<KeyRef>,
@@ -119,6 +124,7 @@ impl<'p, 's> WantedBuilder<'p, 's> {
             unmet,
             warnings: Vec::new(),
             token_findings: Vec::new(),
+            no_network: None,
             has_sidecar: false,
             sidecar_token: None,
             wait_image: settings.wait_image.clone(),
@@ -131,15 +137,19 @@ impl<'p, 's> WantedBuilder<'p, 's> {
         let memory = self.memory_names();
         let conflict = !(self.unmet.is_empty() && self.warnings.is_empty());
         self.warnings.append(&mut self.token_findings);
+        self.report_no_network();
         let mut env: Vec<Variable<'p>> = self.instance_name().into_iter().collect();
-        env.extend(std::mem::take(&mut self.variables));
-        let PodContext { around: Surroundings { parts, .. }, index, container, mounts, .. } = self.pod;
+        env.extend(std::mem::take(&mut self.variables).into_iter().map(|variable| {
+            if URLS.names.contains(&&*variable.name) { variable.address() } else { variable }
+        }));
+        let PodContext { around, index, container, mounts, .. } = self.pod;
         let agent = WantedByContainer::variables(index, container, self.existing, env);
         let agent = WantedByContainer { mounts: (self.mounts, mounts), ..agent };
         WantedByPod {
             memory,
             containers: vec![agent],
-            parts: Some((self.parts, parts)),
+            parts: Some((self.parts, around)),
+            host_network_dns: Some(&HOST_NETWORK_DNS),
             conflict,
             unmet: self.unmet,
             warnings: self.warnings,

@@ -14,6 +14,8 @@ use crate::sympozium::variables::PRIVATE_URL;
 use memgate_model::edit::{Edit, Op, Origin, Value};
 use memgate_model::finding::Severity;
 use memgate_model::platform_settings::MIN_SIDECAR_VERSION;
+use memgate_model::pod::read;
+use memgate_model::view::Text;
 use serde_json::json;
 
 use super::sidecar::{DATABASE, DATABASE_PATH, IPC_PATH, IPC_VOLUMES};
@@ -26,7 +28,7 @@ const PORT: &str = "MEMORY_PORT";
 pub(super) fn servers<'p>(context: &PodContext<'p>, work: &Budget<'_>) -> Vec<PresentServer<'p>> {
     let mut servers = context.around.servers([MEMORY_SERVER, PACK_SIDECAR], work);
     if !servers.is_empty() {
-        let claimed = marker::claimed(context.around.pod, &FAMILY);
+        let claimed = marker::added(context.around.pod, &FAMILY);
         for server in &mut servers {
             server.is_ours = claimed.init_containers.iter().any(|name| *name == server.name());
         }
@@ -39,6 +41,8 @@ impl<'s> WantedBuilder<'_, 's> {
     /// Adds the URL of a sidecar that is already in the pod, and puts back what it lost.
     pub(super) fn private_sidecar_present(&mut self, origin: &Origin, state: &mut StateReader<'s>) {
         (self.has_sidecar, self.sidecar_token) = (true, self.present_reference(state));
+        let server = self.pod.around.parts.container(MEMORY_SERVER);
+        self.check_architecture(server.and_then(|server| read::<Text<'_>>(server.image)).as_deref());
         let servers = std::mem::take(&mut self.servers);
         let clashes = servers.first().is_some_and(|server| {
             self.mend(server, origin, state);

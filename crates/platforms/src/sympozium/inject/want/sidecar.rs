@@ -9,10 +9,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::common::POD_VOLUME_READ_ONLY;
+use crate::common::{POD_ARCH, POD_VOLUME_READ_ONLY};
 use crate::inject::parts::{WantedPart, mounts_pointer};
 use crate::inject::{field_origin, resource_name};
-use crate::message::fit_names;
+use crate::message::{fit_names, fit_texts};
 use crate::prelude::*;
 use crate::sympozium::api::agent::{sidecar_command, sidecar_env, sidecar_image};
 use crate::sympozium::api::ensemble::{configs_field, find_config};
@@ -24,12 +24,13 @@ use crate::sympozium::codes::{
 use crate::sympozium::inject::instance_label;
 use crate::sympozium::variables::{PRIVATE_TOKEN, PRIVATE_URL};
 use memgate_model::edit::Origin;
+use memgate_model::platform_settings::Sympozium;
 use memgate_model::pod::Mount;
 use memgate_primitives::credential::{is_credential_name, value_spans};
 use memgate_primitives::plain_text::shown_key;
 use serde_json::{Value, json};
 
-use super::containers::{DEFAULT_FS_GROUP_ID, MemoryServer};
+use super::containers::MemoryServer;
 use super::{PodContext, WantedBuilder};
 
 /// The volume of the database, and its mount path.
@@ -78,11 +79,23 @@ impl<'s> WantedBuilder<'_, 's> {
         }
         let ipc = self.ipc_volume(origin);
         let server = self.server_part(pack, ipc, origin, state);
+        self.check_architecture(server.tree["image"].as_str());
         self.parts.init_containers.push((self.pod.around.places().front, server));
-        if !self.pod.around.parts.has_fs_group() {
-            self.parts.fs_group = Some((DEFAULT_FS_GROUP_ID, "the memory sidecar writes to its volume"));
-        }
+        let group = self.pod.around.fs_group();
+        self.parts.fs_group = group.map(|group| (group, "the memory sidecar writes to its volume"));
         self.private_sidecar_url(origin);
+    }
+
+    /// Reports nodes for which upstream may not build its memory server. Of any other image its author knows.
+    pub(super) fn check_architecture(&mut self, image: Option<&str>) {
+        let default = Sympozium::default().memory_image;
+        let Some(image) = image.filter(|image| *image == default) else { return };
+        if let Some((at, architecture)) = self.pod.around.other_architecture() {
+            let message = fit_texts([&architecture], |[architecture]| {
+                format!("image \"{image}\" may not exist for {architecture}; set sympozium.memoryImage")
+            });
+            self.warnings.push(Finding::warn(&POD_ARCH, at, message));
+        }
     }
 
     /// Wants the volume of the database, unless the pod has it. An error if the pod has another one of this name, or if
@@ -253,7 +266,8 @@ impl<'s> WantedBuilder<'_, 's> {
             token,
             env,
             ipc,
-            has_user: self.pod.around.parts.has_user(),
+            security: self.pod.around.security_context(self.pod.container),
+            probes_connect: self.pod.around.refuses_http_probes(MEMORY_SERVER_PORT),
         };
         let from_pack =
             pack.map(|pack| field_origin(&resource_name("SkillPack", pack), "spec.sidecar.image"));
