@@ -258,7 +258,7 @@ impl<'s> WantedBuilder<'_, 's> {
         let seeds = self.seeds();
         let image = pack.and_then(|pack| sidecar_image(pack.tree()));
         if image.is_none() {
-            let image = self.memory_image.clone();
+            let image = self.settings.memory_image.clone();
             self.check_architecture(&image);
         }
         let command = pack.map(|pack| self.pack_command(pack)).unwrap_or_default();
