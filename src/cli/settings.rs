@@ -11,9 +11,14 @@ use crate::cli::keys;
 use crate::cli::policies::ClusterPolicyArgs;
 use crate::cli::server_keys::ServerKeys;
 use memgate_manifest::document::Document;
-use memgate_model::platform_settings::{MemoryMode, PlatformSettings, WriterTokens};
+use memgate_model::platform_settings::{
+    AddedResources, MemoryMode, PlatformSettings, Sizes, Wait, WriterTokens,
+};
 use memgate_model::settings::Settings;
 use memgate_primitives::glob::Glob;
+use memgate_primitives::name::is_dns_subdomain;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::quantity::billionths;
 
 /// The settings that every command with decisions has.
 #[derive(Debug, Clone, clap::Args)]
@@ -21,9 +26,10 @@ use memgate_primitives::glob::Glob;
 pub struct SettingsArgs {
     /// Settings file, YAML or JSON; flags win over it
     ///
-    /// Its keys, all optional: families (a list), ark.sidecars (a list), orloj.jobNamespaces, orloj.sharedSecrets, orloj.sourceNamespaces
-    /// (lists), sympozium.memoryMode, sympozium.writerTokens, sympozium.waitImage, sympozium.memoryImage, and those of
-    /// serve alone, such as auditRate and timeoutBody; `memgate schema settings` describes all.
+    /// Its keys, all optional: families (a list), ark.sidecars (a list), orloj.jobNamespaces, orloj.sharedSecrets,
+    /// orloj.sourceNamespaces (lists), sympozium.memoryMode, sympozium.writerTokens, sympozium.waitImage,
+    /// sympozium.memoryImage, sympozium.wait, sympozium.resources, sympozium.imagePullSecrets, and those of serve alone,
+    /// such as auditRate and timeoutBody; `memgate schema settings` describes all.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
@@ -98,6 +104,9 @@ const MODES: [(&str, MemoryMode); 3] =
 const TOKENS: [(&str, WriterTokens); 3] =
     [("auto", WriterTokens::Auto), ("always", WriterTokens::Always), ("never", WriterTokens::Never)];
 
+/// The names of the choices about waits.
+const WAITS: [(&str, Wait); 2] = [("auto", Wait::Auto), ("never", Wait::Never)];
+
 #[derive(Debug, Clone, Default, clap::Args, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct SympoziumArgs {
@@ -121,6 +130,23 @@ struct SympoziumArgs {
     /// Image of the sympozium memory sidecar if the SkillPack names none
     #[arg(long = "sympozium-memory-image", value_name = "IMAGE")]
     memory_image: Option<String>,
+
+    /// Which agent pods of sympozium get init containers that wait for a memory service [default: auto]
+    ///
+    /// auto: those in which an init container has a network; never: none.
+    #[arg(long = "sympozium-wait", value_name = "WHEN", value_parser = PossibleValuesParser::new(WAITS.map(|(name, _)| name)))]
+    wait: Option<String>,
+
+    /// Requests and limits of the containers that sympozium pods get, as JSON; field by field over the defaults
+    ///
+    /// Such as {"server": {"limits": {"memory": "256Mi"}}}; the other key is wait, the other map requests, and the
+    /// other resources cpu and ephemeral-storage.
+    #[arg(long = "sympozium-resources", value_name = "JSON", value_parser = keys::resources)]
+    resources: Option<AddedResources>,
+
+    /// Secret with which images of added containers are pulled, in the namespace of each pod; repeatable [default: none]
+    #[arg(long = "sympozium-image-pull-secret", value_name = "NAME")]
+    image_pull_secrets: Option<Vec<String>>,
 }
 
 /// The settings file. [`keys::read`] has checked its keys and words.
@@ -222,8 +248,33 @@ impl PlatformArgs {
         set(&mut sympozium.writer_tokens, named(&TOKENS, self.sympozium.writer_tokens.as_deref()));
         set(&mut sympozium.wait_image, self.sympozium.wait_image.clone());
         set(&mut sympozium.memory_image, self.sympozium.memory_image.clone());
+        set(&mut sympozium.wait, named(&WAITS, self.sympozium.wait.as_deref()));
+        let secrets = names(&self.sympozium.image_pull_secrets);
+        if let Some(wrong) = secrets.iter().flatten().find(|name| !is_dns_subdomain(name)) {
+            bail!("sympozium.imagePullSecrets: {} cannot be the name of a Secret", quoted(wrong));
+        }
+        set(&mut sympozium.image_pull_secrets, secrets);
+        if let Some(resources) = &self.sympozium.resources {
+            check_sizes("wait", &resources.wait)?;
+            check_sizes("server", &resources.server)?;
+            sympozium.resources = resources.clone();
+        }
         Ok(())
     }
+}
+
+/// An apiserver refuses a request above the limit.
+fn check_sizes(container: &str, sizes: &Sizes) -> anyhow::Result<()> {
+    for (resource, request) in &sizes.requests {
+        if let Some(limit) =
+            sizes.limits.get(resource).filter(|limit| billionths(request) > billionths(limit))
+        {
+            bail!(
+                "sympozium.resources.{container}.requests.{resource}: {request} is more than the limit, {limit}"
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Replaces a setting if a value is given.
@@ -265,11 +316,13 @@ pub fn flags(settings: &Settings) -> Vec<String> {
 }
 
 /// Each flag with its values in these settings.
-fn flag_values(settings: &Settings) -> [(&'static str, Option<Vec<String>>); 10] {
+fn flag_values(settings: &Settings) -> [(&'static str, Option<Vec<String>>); 13] {
     let (platforms, policies) = (&settings.platforms, &settings.policies);
     let mode = name_of(&MODES, &platforms.sympozium.memory_mode);
     let tokens = name_of(&TOKENS, &platforms.sympozium.writer_tokens);
     let sidecars = platforms.ark.sidecars.iter().map(|glob| glob.as_str().to_owned());
+    let is_default = platforms.sympozium.resources == AddedResources::default();
+    let resources = serde_json::to_string(&platforms.sympozium.resources).ok().filter(|_| !is_default);
     [
         ("ark-sidecar", Some(sidecars.collect())),
         ("orloj-job-namespace", Some(platforms.orloj.job_namespaces.clone())),
@@ -279,6 +332,9 @@ fn flag_values(settings: &Settings) -> [(&'static str, Option<Vec<String>>); 10]
         ("sympozium-writer-tokens", Some(vec![tokens])),
         ("sympozium-wait-image", Some(vec![platforms.sympozium.wait_image.clone()])),
         ("sympozium-memory-image", Some(vec![platforms.sympozium.memory_image.clone()])),
+        ("sympozium-wait", Some(vec![name_of(&WAITS, &platforms.sympozium.wait)])),
+        ("sympozium-resources", Some(resources.into_iter().collect())),
+        ("sympozium-image-pull-secret", Some(platforms.sympozium.image_pull_secrets.clone())),
         ("cluster-domain", Some(vec![policies.cluster_domain.clone()])),
         ("policy-exclude-namespace", Some(policies.excluded_namespaces.clone())),
     ]
@@ -302,7 +358,9 @@ mod tests {
     const SETTINGS: &str = "\
 ark: {sidecars: [logger, \"agent-*\"]}
 orloj: {jobNamespaces: [jobs, more], sharedSecrets: [\"kb-*\"], sourceNamespaces: [\"*\"]}
-sympozium: {memoryMode: sidecar, writerTokens: always, waitImage: wait, memoryImage: memory}
+sympozium: {memoryMode: sidecar, writerTokens: always, waitImage: wait, memoryImage: memory, wait: never,
+  imagePullSecrets: [mirror], resources: {wait: {limits: {cpu: 1, ephemeral-storage: 1Gi}},
+  server: {requests: {memory: 64Mi}}}}
 ";
 
     /// The settings of a file of `--config`, of `.memgate.yaml` and of flags.

@@ -116,7 +116,9 @@ fn settings_that_are_described_are_read() {
         "families": memgate_platforms::ALL.map(|family| family.name),
         "ark": {"sidecars": ["logger-*"]},
         "orloj": {"jobNamespaces": ["orloj"], "sharedSecrets": ["*-token"], "sourceNamespaces": ["team"]},
-        "sympozium": {"memoryMode": "sidecar", "writerTokens": "never", "waitImage": "a:1", "memoryImage": "b:1"},
+        "sympozium": {"memoryMode": "sidecar", "writerTokens": "never", "waitImage": "a:1", "memoryImage": "b:1",
+            "wait": "never", "imagePullSecrets": ["mirror"], "resources": {"wait": {"limits": {"cpu": 0.5}},
+            "server": {"requests": {"memory": "64Mi", "ephemeral-storage": "1e6"}}}},
     });
     expect_valid(&validator(&schema), &settings, "settings");
     for key in ["families", "ark", "orloj", "sympozium"] {

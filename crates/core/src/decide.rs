@@ -57,7 +57,7 @@ pub fn decide(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
 
 /// Decides about an object that is not a pod.
 fn decide_other(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
-    if let Some(workload) = workload::find(&request.group, &request.kind) {
+    if let Some(workload) = workload::find(&request.group, &request.kind).filter(|it| it.is_built_in()) {
         return preview::decide(workload, request, snapshot);
     }
     if let Some(kind) = memgate_policy::resource::kind(&request.group, &request.kind) {

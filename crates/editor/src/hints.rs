@@ -63,7 +63,7 @@ struct HintedPod {
 /// The pod, or the pod of a workload.
 fn of_object(undecided: &UndecidedObject) -> Option<HintedPod> {
     let request = undecided.request();
-    let (title, namespace) = (undecided.object.object_ref.title(), request.namespace.clone().into_owned());
+    let (title, namespace) = (undecided.object.pod_title(), request.namespace.clone().into_owned());
     Some(HintedPod { title, namespace, json: request.object?.to_owned(), is_made_up: false })
 }
 

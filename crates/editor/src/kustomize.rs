@@ -202,7 +202,7 @@ impl Reader<'_> {
         let selected = self.selected(selector);
         let text = |field: &str| selector.get(field).and_then(Value::as_str).map(str::to_owned);
         let kind = text("kind").unwrap_or_default();
-        let of_workload = || workload::ALL.iter().find(|it| it.kind == kind).map(|it| it.group.to_owned());
+        let of_workload = || workload::built_in().find(|it| it.kind == kind).map(|it| it.group.to_owned());
         let known = selected.as_ref().map(|object| object.kind.group.to_owned());
         let group = text("group").or(known).or_else(of_workload).unwrap_or_default();
         let home = selected.map(|object| object.namespace).or_else(|| text("namespace"));

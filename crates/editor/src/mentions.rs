@@ -149,8 +149,8 @@ impl<'i> MentionReader<'i> {
     pub(crate) fn add_object(&mut self, object: &NamingObject<'_>, locate: &Locate<'_>) {
         self.add_own(object, locate);
         let (group, kind) = object.group_kind;
-        let pod = match workload::find(group, kind) {
-            Some(workload) => Some(workload.template),
+        let pod = match workload::find(group, kind).filter(|it| it.is_built_in()) {
+            Some(workload) => Some(workload.template()),
             None => (group.is_empty() && kind == "Pod").then_some(""),
         };
         let budget = Budget::default();

@@ -77,6 +77,8 @@ view! {
     in CONTAINERS element Container {
         /// The name.
         name: Text<'a> = "name",
+        /// The image, unread.
+        image: &'a RawValue = "image",
         /// The environment; `None` without a list, which a patch must distinguish from an
         /// empty one.
         env: Vec<EnvVarView<'a>> = "env",

@@ -15,12 +15,36 @@ codes! { "memgate";
     IGNORE_WITHOUT_REASON = "ignore-without-reason", Required;
     /// A pod that an apiserver would refuse with its memory.
     INVALID_WITH_MEMORY = "invalid-with-memory", Invalid;
+    /// A part of what memgate added to a pod, which another webhook dropped.
+    POD_PART_LOST = "pod-part-lost", Invalid;
+    /// Another container on the port of the memory sidecar.
+    POD_PORT_CLASH = "pod-port-clash", Conflict;
+    /// A memory sidecar that never ends, for which the pod waits.
+    POD_SIDECAR_BLOCKS = "pod-sidecar-blocks", Invalid;
+    /// A volume of memory that cannot be written.
+    POD_VOLUME_READ_ONLY = "pod-volume-read-only", Invalid;
+    /// A pod on nodes for which the image of its memory may not exist.
+    POD_ARCH = "pod-arch", NotSupported;
+    /// A pod that does not find its memory, since it does not ask the cluster's DNS.
+    POD_DNS = "pod-dns", Conflict;
+    /// A variable of memory that uses one which is defined behind it.
+    POD_ENV_ORDER = "pod-env-order", Conflict;
+    /// A proxy that also gets the requests to memory.
+    POD_PROXY = "pod-proxy", Conflict;
+    /// A pod on Windows, to which its memory would add parts that exist for Linux only.
+    POD_WINDOWS = "pod-windows", NotSupported;
     /// A pod that requires its memory and is not recognised by any enabled family.
     POD_NOT_RECOGNISED = "pod-not-recognised", Invalid;
+    /// A pod in which an init container that waits for memory has no network.
+    POD_WAIT_NO_NETWORK = "pod-wait-no-network", Invalid;
     /// A sidecar that holds a credential of the agent's memory.
     POD_CREDENTIAL_SHARED = "pod-credential-shared", Conflict;
+    /// A pod template of an agent in an object of an unknown kind.
+    POD_TEMPLATE_UNREAD = "pod-template-unread", NotSupported;
     /// A kind or group in a file that is nearly one that memgate checks.
     KIND_MISSPELT = "kind-misspelt", NotSupported;
+    /// A manifest inside of another object.
+    MANIFEST_INSIDE = "manifest-inside", NotSupported;
     /// A document in a file that is not a Kubernetes object.
     NOT_AN_OBJECT = "not-an-object", Invalid;
     /// An object that occurs twice among the files.

@@ -20,7 +20,7 @@ pub mod neighbours;
 pub(crate) mod own;
 pub(crate) mod own_memory;
 pub mod parts;
-pub(crate) mod viable;
+pub mod viable;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -39,7 +39,8 @@ use memgate_primitives::budget::{Limit, MAX_PATCH_BYTES};
 use memgate_primitives::name::is_dns_subdomain;
 
 use self::env::{ExistingEnv, Position, Variable, compare};
-use self::parts::{ExistingMounts, ExistingParts, WantedPart, WantedParts};
+use self::parts::{ExistingMounts, WantedPart, WantedParts};
+use self::viable::Surroundings;
 
 pub use memgate_model::view::INJECT_LABEL;
 
@@ -53,15 +54,17 @@ pub struct WantedByPod<'w> {
     pub memory: Vec<String>,
     /// The additions that its containers should have.
     pub containers: Vec<WantedByContainer<'w>>,
-    /// The other parts that the pod should have, with its existing lists. `None` for a platform that only adds
+    /// The other parts that the pod should have, with what surrounds them. `None` for a platform that only adds
     /// variables.
-    pub parts: Option<(WantedParts, &'w ExistingParts<'w>)>,
+    pub parts: Option<(WantedParts, Surroundings<'w>)>,
     /// Why some of the memory is not available. Refuses a pod that requires it.
     pub unmet: Vec<Finding>,
     /// Warnings, besides those about variables with other values.
     pub warnings: Vec<Finding>,
     /// Whether the platform found a conflict by itself.
     pub conflict: bool,
+    /// The platform's own code of a pod that has its node's network and does not find the names of the cluster there.
+    pub host_network_dns: Option<&'static Code>,
 }
 
 /// The additions that one container should have.
@@ -119,8 +122,11 @@ pub fn merge(
     work: &Budget<'_>,
     warning: impl Fn(&Conflict<'_>) -> Finding,
 ) -> Injection {
-    let verdict = viable::judge(pod, &wanted);
+    let verdict = viable::judge(pod, &wanted, work);
     wanted.unmet.extend(verdict.unmet);
+    if verdict.leaves_out {
+        (wanted.containers, wanted.parts, wanted.conflict) = (Vec::new(), None, true);
+    }
     let mut added = Added { memory: wanted.memory, ..Added::default() };
     let (mut edits, mut warnings, mut conflict) = (Vec::new(), wanted.warnings, wanted.conflict);
     warnings.extend(verdict.warnings);
@@ -144,11 +150,12 @@ pub fn merge(
             work.finding();
         }
     }
-    if let Some((parts, existing)) = wanted.parts {
+    if let Some((parts, around)) = wanted.parts {
         added.init_containers = parts.init_containers.iter().map(|(_, part)| part.name.clone()).collect();
         added.volumes = parts.volumes.iter().map(|part| part.name.clone()).collect();
+        added.restored = parts.restored.iter().map(|part| part.name.clone()).collect();
         added.fs_group = parts.fs_group.map(|(group, _)| group);
-        edits.extend(parts::add_parts(existing, parts));
+        edits.extend(parts::add_parts(around.parts, parts));
     }
     let reason = match (edits.is_empty(), conflict) {
         (false, _) => Reason::Injected,
@@ -191,7 +198,7 @@ fn merge_container(
     if !mounts.is_empty() {
         let paths = mounts.iter().map(|mount| mount.name.clone().into()).collect();
         added.mounts.push((name.to_owned(), paths));
-        edits.extend(parts::add_mounts(index, &mounted, mounts));
+        edits.extend(parts::add_mounts(&parts::mounts_pointer(index), &mounted, mounts));
     }
     conflict
 }

@@ -30,12 +30,18 @@ mod url;
 mod workloads;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use memgate_model::family::{Family, Kinds};
 use memgate_model::kind::{Kind, NAMESPACE, SECRET};
 use memgate_model::page::{Pages, unpacked};
 use memgate_model::platform_settings::PlatformSettings;
 use memgate_model::settings::{PolicySettings, Settings};
+use serde_json::Value;
+
+use self::inject::INJECT_LABEL;
+
+use crate::inject::viable::node::RUNTIME_CLASS;
 
 /// The pages of codes.
 static PAGES: Pages = Pages::new(|| unpacked(include_bytes!(concat!(env!("OUT_DIR"), "/pages"))));
@@ -83,6 +89,17 @@ pub fn validated(
     })
 }
 
+/// Whether the metadata of a pod has what the entries of the webhooks select: labels or the annotation of an agent, or
+/// memgate's own label.
+pub fn selects_pod(families: &[&'static Family], metadata: &Value) -> bool {
+    let texts = |field: &str| metadata.get(field).and_then(Value::as_object).into_iter().flatten();
+    let labels = texts("labels").filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())));
+    let labels: BTreeMap<String, String> = labels.collect();
+    let has_annotation = |name: &'static str| texts("annotations").any(|(key, _)| key == name);
+    let mut selectors = families.iter().flat_map(|family| family.pods.selectors);
+    labels.contains_key(INJECT_LABEL) || selectors.any(|selector| selector.selects(&labels, has_annotation))
+}
+
 /// The prefix that an annotation's key must have for an object of this group and kind to be validated;
 /// `None` if every object is validated.
 pub fn needed_annotation(families: &[&'static Family], group: &str, kind: &str) -> Option<&'static str> {
@@ -91,9 +108,9 @@ pub fn needed_annotation(families: &[&'static Family], group: &str, kind: &str) 
 }
 
 /// The kind under which an object of this group and kind enters the state; `None` if no decision of
-/// these platforms looks it up. Deployments enter it from files only.
+/// these platforms looks it up. Deployments and RuntimeClasses enter it from files only.
 pub fn state_kind(families: &[&'static Family], group: &str, kind: &str) -> Option<&'static Kind> {
-    state_kinds(families).chain([&workloads::DEPLOYMENT]).find(|known| known.is(group, kind))
+    state_kinds(families).chain([&workloads::DEPLOYMENT, &RUNTIME_CLASS]).find(|known| known.is(group, kind))
 }
 
 /// Every kind of which a cluster's objects enter the state, possibly more than once.

@@ -32,7 +32,7 @@ pub fn describe_all(inputs: &Inputs) -> Vec<DescribedPod> {
     let described = |undecided: &UndecidedObject| {
         let request = undecided.request();
         let pod = serde_json::from_str(request.object.filter(|_| request.is_pod())?).ok()?;
-        let title = undecided.object.object_ref.title();
+        let title = undecided.object.pod_title();
         Some(describe(&title, &pod, &request.namespace, &inputs.snapshot))
     };
     inputs.objects.iter().filter_map(described).collect()

@@ -174,11 +174,11 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
                 if !decided.is_judged {
                     let Decided { object, admitted, .. } = &decided;
                     let why = Why::of(admitted.decision.reason, is_pod);
-                    inputs.passed_over.push(PassedOver::object(
-                        &object.place,
-                        object.object_ref.clone(),
-                        why,
-                    ));
+                    let passed_over = PassedOver::object(&object.place, object.object_ref.clone(), why);
+                    // Several templates of an object may be passed over.
+                    if inputs.passed_over.last().is_none_or(|last| !last.is_same(&passed_over)) {
+                        inputs.passed_over.push(passed_over);
+                    }
                 }
                 if decided.is_judged || decided.findings().next().is_some() {
                     known.share(&mut decided.admitted);
@@ -410,15 +410,18 @@ fn decide(
     Ok(decided)
 }
 
-/// The values of an object, read when a finding needs one.
+/// The values of an object, or of one of several templates in it, read when a finding needs one.
 struct Manifest<'o> {
     json: &'o str,
+    /// Where it is in the document.
+    within: Pointer,
     value: OnceCell<Value>,
 }
 
 impl<'o> Manifest<'o> {
     fn of(undecided: &'o UndecidedObject) -> Self {
-        Self { json: undecided.manifest(), value: OnceCell::new() }
+        let (within, json) = undecided.judged_part();
+        Self { json, within, value: OnceCell::new() }
     }
 
     /// Gives a finding the value that was judged, if it does not say it: what is missing, or the value at its place. Of an
@@ -435,7 +438,7 @@ impl<'o> Manifest<'o> {
     fn at(&self, cause: Cause, place: &Pointer) -> Option<String> {
         let value = self.value.get_or_init(|| serde_json::from_str(self.json).unwrap_or_default());
         let is_single = |value: &Value| !value.is_object() && !value.is_array();
-        match value.pointer(place.as_str())? {
+        match value.pointer(place.as_str().strip_prefix(self.within.as_str())?)? {
             Value::String(text) => Some(text.clone()),
             Value::Object(entries) if cause != Cause::Required && place.tokens().nth(1).is_some() => {
                 let text = canonical(entries);

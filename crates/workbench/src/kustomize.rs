@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use memgate_model::edge::{Edge, Form, Home};
 use memgate_model::family::Family;
 use memgate_model::kind::Kind;
-use memgate_model::workload::{self, Workload};
+use memgate_model::workload;
 use memgate_platforms::other_references::{GroupKind, OtherReference, other_references};
 use memgate_primitives::pointer::Pointer;
 
@@ -95,8 +95,9 @@ impl Rows {
     /// Adds a field of pods, by its path in a pod.
     fn add_of_pods(&mut self, to: &[GroupKind], path: &str) {
         self.add(to, path, &new("Pod", ""));
-        for Workload { kind, group, template } in workload::ALL {
-            self.add(to, &format!("{template}{path}"), &new(kind, group));
+        for workload in workload::built_in() {
+            let template = workload.template();
+            self.add(to, &format!("{template}{path}"), &new(workload.kind, workload.group));
         }
         // A Deployment is refused if its labels and its selector differ.
         if let Some(label) = path.strip_prefix("/metadata/labels/") {

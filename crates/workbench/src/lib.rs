@@ -32,6 +32,7 @@ pub mod objects;
 pub mod passed_over;
 pub mod places;
 
+mod inside;
 mod misspelt;
 pub mod notices;
 pub mod policy_files;

@@ -272,6 +272,7 @@ impl Loading<'_> {
                 // State may be repeated in a file that is checked.
                 self.notices.object(&document, &names, &self.inputs.snapshot.settings);
                 if !is_state {
+                    self.notices.inside(&document, &names);
                     self.add_object(&document, names, json, later)?;
                 }
             }
@@ -316,7 +317,7 @@ impl Loading<'_> {
         };
         let chosen = inputs.snapshot.settings.namespace.as_deref();
         let namespace = like(document.namespace().or(chosen).unwrap_or_default(), &object_ref.namespace);
-        inputs.objects.push(UndecidedObject::of(document, object_ref, namespace, json, later)?);
+        inputs.objects.extend(UndecidedObject::of(document, &object_ref, &namespace, &json, later)?);
         Ok(())
     }
 

@@ -44,7 +44,7 @@ fn checked_kinds() -> impl Iterator<Item = CheckedKind> {
         version: kind.version,
         kind: kind.kind,
     });
-    let workloads = workload::ALL.iter();
+    let workloads = workload::built_in();
     let workloads =
         workloads.map(|workload| CheckedKind { group: workload.group, version: "v1", kind: workload.kind });
     families.chain(workloads).chain([CheckedKind { group: "", version: "v1", kind: "Pod" }])
@@ -65,6 +65,7 @@ fn is_known(group: &str, kind: &str) -> bool {
                 .any(|family| family.kinds.misnamed.iter().any(|it| (it.group, it.kind) == (group, kind)))
             || memgate_platforms::state_kind(&memgate_platforms::ALL, group, kind).is_some()
             || other_kinds().any(|other| other == (group, kind))
+            || workload::find(group, kind).is_some()
     })
 }
 

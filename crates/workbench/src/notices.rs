@@ -8,8 +8,9 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::errors::error_of;
+use crate::inside;
 use crate::misspelt::misspelt;
-use crate::objects::{has_required_annotation, is_checked};
+use crate::objects::is_object_checked;
 use crate::places::{Part, name_hash};
 use crate::report::ObjectRef;
 use memgate_core::decide::form;
@@ -156,7 +157,7 @@ impl Notices {
                 Notice { object_ref, refuses_object, ..Notice::new(document.source(), span, finding) };
             self.misspelt.push(([group, kind].map(str::to_owned), notice));
         }
-        let is_judged = is_checked(group, kind) && has_required_annotation(group, kind, document.value());
+        let is_judged = is_object_checked(group, kind, document.value());
         let is_read = state::reference(settings, document.value()).is_some();
         let is_hidden = [&object_ref.namespace, &object_ref.name].iter().any(|it| is_filled_in_later(it));
         if document.name().is_empty() || is_hidden || !is_judged && !is_read {
@@ -186,6 +187,15 @@ impl Notices {
             related: Some((Arc::clone(&first.source), first.name, "here it stands first")),
             ..Notice::new(source, name, finding)
         });
+    }
+
+    /// Adds what looks checkable inside of an object.
+    pub(crate) fn inside(&mut self, document: &Document, object_ref: &ObjectRef) {
+        for finding in inside::findings(document.value(), object_ref) {
+            let (span, _) = document.locate(&finding.pointer).carets(false);
+            let object_ref = object_ref.clone();
+            self.made.push(Notice { object_ref, ..Notice::new(document.source(), span, finding) });
+        }
     }
 
     /// All notices.

@@ -18,16 +18,35 @@ use memgate_model::object::{DEFAULT_NAMESPACE, JsonText};
 use memgate_model::recurring_texts::RecurringTexts;
 use memgate_model::request::{Occasion, Operation, Request};
 use memgate_model::snapshot::Snapshot;
-use memgate_model::workload;
+use memgate_model::workload::{self, KNATIVE, Workload};
+use memgate_platforms::selects_pod;
 use memgate_primitives::pointer::Pointer;
 
-/// Whether objects of this group and kind are checked: pods, workloads by the pods of their templates, memory resources,
-/// what refers to them, and policies.
+/// Whether objects of this group and kind are checked: pods, the workloads of Kubernetes by the pods of their templates,
+/// memory resources, what refers to them, and policies.
 pub fn is_checked(group: &str, kind: &str) -> bool {
     group.is_empty() && kind == "Pod"
         || memgate_platforms::validated(&memgate_platforms::ALL, group, kind).is_some()
         || memgate_policy::resource::kind(group, kind).is_some()
-        || workload::find(group, kind).is_some()
+        || workload::find(group, kind).is_some_and(Workload::is_built_in)
+}
+
+/// Whether an object is checked: its kind is, or a pod template in it is that of an agent.
+pub(crate) fn is_object_checked(group: &str, kind: &str, object: &Value) -> bool {
+    is_checked(group, kind) && has_required_annotation(group, kind, object)
+        || workload::find(group, kind).is_some_and(|workload| !agent_templates(workload, object).is_empty())
+}
+
+/// The pod templates of a workload; of kinds that the webhooks do not know only those of agents.
+pub(crate) fn agent_templates<'v>(workload: &Workload, object: &'v Value) -> Vec<(Pointer, &'v Value)> {
+    let mut templates = workload.templates_in(object);
+    templates.retain(|(_, template)| workload.is_built_in() || is_of_agent(template));
+    templates
+}
+
+/// Whether a pod template, or a pod, has what the webhooks select pods by.
+pub(crate) fn is_of_agent(template: &Value) -> bool {
+    template.get("metadata").is_some_and(|metadata| selects_pod(&memgate_platforms::ALL, metadata))
 }
 
 /// Whether an object has the annotation that its kind needs to be checked; true for kinds that do not need
@@ -45,7 +64,7 @@ pub fn has_required_annotation(group: &str, kind: &str, object: &Value) -> bool 
 /// When a number is out of bounds.
 pub(crate) fn json_to_check(document: &Document) -> serde_json::Result<Option<Arc<JsonText>>> {
     let (group, kind, value) = (document.group(), document.kind(), document.value());
-    if !is_checked(group, kind) || !has_required_annotation(group, kind, value) {
+    if !is_object_checked(group, kind, value) {
         return Ok(None);
     }
     Ok(Some(Arc::new(JsonText(serde_json::to_string(value)?.into()))))
@@ -82,12 +101,14 @@ pub fn checked_kinds() -> String {
         all().flat_map(|family| family.kinds.validated).map(|kind| kind.kind).collect();
     let referrers: Vec<&str> = validated.difference(&memories).copied().collect();
     let memories: Vec<&str> = memories.into_iter().collect();
-    let workloads = workload::ALL.map(|workload| workload.kind);
+    let workloads: Vec<&str> = workload::built_in().map(|workload| workload.kind).collect();
     format!(
-        "memory resources ({}),\n    what refers to them ({}),\n    pods, and workloads ({})",
+        "memory resources ({}),\n    what refers to them ({}),\n    pods, workloads ({}), and {} other kinds \
+         that make pods",
         memories.join(", "),
         referrers.join(", "),
-        workloads.join(", ")
+        workloads.join(", "),
+        workload::ALL.len() - workloads.len(),
     )
 }
 
@@ -115,7 +136,7 @@ pub struct CheckedObject {
     /// Its name in reports.
     pub object_ref: ObjectRef,
     /// What of it a later step fills in, if anything.
-    pub later: Option<Box<Later>>,
+    pub later: Option<Arc<Later>>,
 }
 
 /// Where the pod of a workload is.
@@ -129,6 +150,8 @@ struct Template {
     pod: String,
     /// The places in it of what a later step fills in.
     later: BTreeSet<Pointer>,
+    /// Whether the object makes other pods too.
+    is_one_of_several: bool,
 }
 
 /// An object before the decision about it.
@@ -148,6 +171,15 @@ impl CheckedObject {
     /// The pointer to the object that is decided about in the document: empty, or that of the pod template of a workload.
     pub fn template(&self) -> Pointer {
         self.template.as_ref().map_or_else(Pointer::root, |template| template.pointer.clone())
+    }
+
+    /// Its name in texts about its pod: with the place of the template, if it has several.
+    pub fn pod_title(&self) -> String {
+        let title = self.object_ref.title();
+        match self.template.as_deref().filter(|template| template.is_one_of_several) {
+            Some(template) => format!("{title} ({})", template.pointer.field()),
+            None => title,
+        }
     }
 
     /// Whether it is a workload, of which its pod is decided about.
@@ -174,37 +206,58 @@ impl CheckedObject {
     }
 }
 
+impl Template {
+    /// A template of a workload. `later` has the places in the document that a later step fills in.
+    fn of(
+        document: &Document,
+        workload: &Workload,
+        (pointer, template): (Pointer, &Value),
+        later: Option<&BTreeSet<Pointer>>,
+    ) -> serde_json::Result<Self> {
+        let mut pod = pod(template, workload);
+        let mut claims = ClaimVolumes::default();
+        if workload.has_claims() {
+            let claim_templates = document.value().pointer("/spec/volumeClaimTemplates");
+            claims = add_to_pod(&mut pod, document.name(), claim_templates.unwrap_or(&Value::Null));
+        }
+        let below = later.into_iter().flat_map(|later| later.range(pointer.clone()..));
+        let in_pod = below.map_while(|place| place.as_str().strip_prefix(pointer.as_str())).map(Pointer::new);
+        let (later, pod) = (in_pod.collect(), serde_json::to_string(&pod)?);
+        Ok(Self { pointer, claims, pod, later, is_one_of_several: false })
+    }
+}
+
 impl UndecidedObject {
-    /// The object of a document with this JSON, or the pod that a workload makes. A workload without a template is judged
+    /// The object of a document with this JSON, or the pods that a workload makes. A workload without a template is judged
     /// itself: an apiserver refuses it. `namespace` is the one that the manifest or the settings name; empty when neither
     /// does.
     pub(crate) fn of(
         document: &Document,
-        object_ref: ObjectRef,
-        namespace: Arc<str>,
-        json: Arc<JsonText>,
+        object_ref: &ObjectRef,
+        namespace: &Arc<str>,
+        json: &Arc<JsonText>,
         later: Later,
-    ) -> serde_json::Result<Self> {
-        let (value, is_unnamed) = (document.value(), document.name().is_empty());
+    ) -> serde_json::Result<Vec<Self>> {
+        let later = Some(Arc::new(later)).filter(|later| !later.is_empty());
+        let undecided = |template| {
+            let (object_ref, later) = (object_ref.clone(), later.clone());
+            let object =
+                Box::new(CheckedObject { place: document.shared_place(), template, object_ref, later });
+            let is_unnamed = document.name().is_empty();
+            Self { object, namespace: Arc::clone(namespace), is_unnamed, json: Arc::clone(json) }
+        };
         let workload = workload::find(document.group(), document.kind());
-        let template =
-            workload.and_then(|it| Some((it, value.pointer(it.template).filter(|it| it.is_object())?)));
-        let template = template.map(|(kind, template)| {
-            let mut pod = pod(template);
-            let mut claims = ClaimVolumes::default();
-            if kind.has_claims() {
-                let claim_templates = value.pointer("/spec/volumeClaimTemplates");
-                claims = add_to_pod(&mut pod, document.name(), claim_templates.unwrap_or(&Value::Null));
-            }
-            let (pointer, pod) = (Pointer::new(kind.template), serde_json::to_string(&pod)?);
-            let in_pod = |place: &Pointer| place.as_str().strip_prefix(kind.template).map(Pointer::new);
-            let later = later.unknown.iter().filter_map(in_pod).collect();
-            Ok(Box::new(Template { pointer, claims, pod, later }))
-        });
-        let template = template.transpose()?;
-        let later = Some(Box::new(later)).filter(|later| !later.is_empty());
-        let object = Box::new(CheckedObject { place: document.shared_place(), template, object_ref, later });
-        Ok(Self { object, namespace, is_unnamed, json })
+        let templates = workload.map(|workload| (workload, agent_templates(workload, document.value())));
+        let Some((workload, templates)) = templates.filter(|(_, templates)| !templates.is_empty()) else {
+            return Ok(vec![undecided(None)]);
+        };
+        let is_one_of_several = templates.len() > 1;
+        let unknown = later.as_deref().map(|later| &later.unknown);
+        let of_template = |(pointer, template)| {
+            let template = Template::of(document, workload, (pointer, template), unknown)?;
+            Ok(undecided(Some(Box::new(Template { is_one_of_several, ..template }))))
+        };
+        templates.into_iter().map(of_template).collect()
     }
 
     /// Whether a later step fills in the namespace.
@@ -220,10 +273,10 @@ impl UndecidedObject {
         let mut bare = self.clone();
         let marks = self.object.later.as_deref().map_or_else(Marks::default, |later| later.marks);
         bare.is_unnamed |= marks.are_in(self.name());
-        if let Some(template) = &mut bare.object.template {
-            template.pod = without_later(&template.pod, marks)?;
+        match &mut bare.object.template {
+            Some(template) => template.pod = without_later(&template.pod, marks)?,
+            None => bare.json = Arc::new(JsonText(without_later(&self.json.0, marks)?.into())),
         }
-        bare.json = Arc::new(JsonText(without_later(&self.json.0, marks)?.into()));
         Ok(bare)
     }
 
@@ -293,6 +346,14 @@ impl UndecidedObject {
         &self.json.0
     }
 
+    /// The part of the manifest that is decided about, and where it is: of several templates this one, else all.
+    pub(crate) fn judged_part(&self) -> (Pointer, &str) {
+        match self.object.template.as_deref().filter(|template| template.is_one_of_several) {
+            Some(template) => (template.pointer.clone(), &template.pod),
+            None => (Pointer::root(), self.manifest()),
+        }
+    }
+
     /// For the pod of a workload, the request to create the workload.
     pub fn workload_request(&self) -> Option<Request<'_>> {
         self.object.is_workload().then(|| self.request_for(None))
@@ -306,8 +367,9 @@ fn without_later(json: &str, marks: Marks) -> serde_json::Result<String> {
     serde_json::to_string(&value)
 }
 
-/// The pod that a controller would create from a template.
-fn pod(template: &Value) -> Value {
+/// The pod that a controller would create from a template. It gives the pods their names, and Knative the containers
+/// theirs.
+fn pod(template: &Value, workload: &Workload) -> Value {
     let mut pod = Map::new();
     pod.insert("apiVersion".to_owned(), "v1".into());
     pod.insert("kind".to_owned(), "Pod".into());
@@ -316,7 +378,17 @@ fn pod(template: &Value) -> Value {
             pod.insert(key.to_owned(), value.clone());
         }
     }
-    Value::Object(pod)
+    let mut pod = Value::Object(pod);
+    if workload.group == KNATIVE {
+        let containers = pod.pointer_mut("/spec/containers").and_then(Value::as_array_mut);
+        let containers = containers.into_iter().flatten().filter_map(Value::as_object_mut);
+        for (index, container) in containers.enumerate() {
+            let name =
+                if index == 0 { "user-container".to_owned() } else { format!("user-container-{index}") };
+            container.entry("name").or_insert_with(|| name.into());
+        }
+    }
+    pod
 }
 
 #[cfg(test)]

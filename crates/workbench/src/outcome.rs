@@ -44,6 +44,9 @@ const NOT_JUDGED: [&Code; 5] = [
     &common::VERSION_UNKNOWN,
 ];
 
+/// The notes of that kind.
+const NOTES: [&Code; 3] = [&common::VALUE_UNKNOWN, &common::POD_TEMPLATE_UNREAD, &common::MANIFEST_INSIDE];
+
 /// What makes a run fail besides denials.
 #[derive(Debug, Clone, Copy)]
 pub struct FailOn {
@@ -61,11 +64,12 @@ impl FailOn {
         let unknown_fields = memgate_platforms::ALL.map(|family| family.definitions.stand_in.unknown_field);
         let mut not_judged = NOT_JUDGED.into_iter().chain(unknown_fields);
         let missed = missed(&report.passed_over).next().is_some() || not_judged.any(|code| report.has(code));
-        // These are notes: the manifests cannot say the value, or memgate cannot evaluate a rule of the definition.
+        // These are notes: the manifests cannot say the value, memgate does not judge what is inside of an object, or it
+        // cannot evaluate a rule of the definition.
         let is_unknown = report
             .findings
             .iter()
-            .any(|it| it.finding.code == &common::VALUE_UNKNOWN || it.finding.cause == Cause::Unavailable);
+            .any(|it| NOTES.contains(&it.finding.code) || it.finding.cause == Cause::Unavailable);
         let is_blind = self.strict && (missed || is_unknown || report.assumed + report.weakened > 0);
         let has_warned = self.warnings && report.count(Severity::Warn) > 0;
         report.denied > 0 || report.count(Severity::Deny) > 0 || has_warned || is_blind

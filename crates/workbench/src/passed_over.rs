@@ -101,6 +101,11 @@ impl PassedOver {
         Self { source, span: place.span(), object_ref: Some(object_ref), why }
     }
 
+    /// Whether another one is about the same object, for the same reason.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.source, &other.source) && (self.span, self.why) == (other.span, other.why)
+    }
+
     /// The title under which it is counted: its kind, and the reason unless the kind is the reason.
     fn title(&self) -> String {
         let kind = self.object_ref.as_ref().map_or("a document", |object_ref| &object_ref.kind);

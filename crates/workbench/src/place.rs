@@ -25,8 +25,7 @@ use memgate_primitives::pointer::Pointer;
 /// The report of everything that was checked, in the order of the inputs.
 pub fn report(checked: &Checked) -> Report<'_> {
     let decided = &checked.decided;
-    let has_sets = !checked.places_of_sets.is_empty();
-    let judged_once = once(has_sets, decided.iter().filter(|decided| decided.is_judged));
+    let judged_once = once(decided.iter().filter(|decided| decided.is_judged));
     let mut unknown: Vec<String> = decided
         .iter()
         .flat_map(|decided| &decided.unknown)
@@ -46,7 +45,7 @@ pub fn report(checked: &Checked) -> Report<'_> {
             .map(judged)
             .chain(refused.values().map(|(_, object)| *object))
             .collect(),
-        denied: once(has_sets, decided.iter().filter(|decided| !decided.allowed())).len() + refused_here,
+        denied: once(decided.iter().filter(|decided| !decided.allowed())).len() + refused_here,
         passed_over: checked
             .inputs
             .passed_over
@@ -201,14 +200,14 @@ fn set_of(decided: &Decided) -> &str {
     &decided.object.object_ref.set
 }
 
-/// The objects, those of a file that several sets name once.
-fn once<'c>(has_sets: bool, decided: impl Iterator<Item = &'c Decided>) -> Vec<&'c Decided> {
+/// The objects, each once: several sets may name its file, and it may have several pod templates.
+fn once<'c>(decided: impl Iterator<Item = &'c Decided>) -> Vec<&'c Decided> {
     let mut seen = BTreeSet::new();
     let place = |decided: &Decided| {
         let place = &decided.object.place;
         (Arc::as_ptr(place.source()), place.start())
     };
-    decided.filter(|decided| !has_sets || seen.insert(place(decided))).collect()
+    decided.filter(|decided| seen.insert(place(decided))).collect()
 }
 
 /// The findings, each once, with the sets that have it.

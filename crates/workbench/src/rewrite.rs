@@ -1,9 +1,10 @@
 //! The files with the edits of their objects made in the user's own text, and the origin of each new line.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::iter::successors;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use crate::judge::{Checked, Decided};
@@ -88,10 +89,14 @@ fn holds_mask(value: &Value) -> bool {
     }
 }
 
-/// The allowed objects with edits, of files that may be shown.
+/// The allowed objects with edits, of files that may be shown. An object of which one template is denied is not allowed.
 fn changed(checked: &Checked) -> impl Iterator<Item = (&CheckedObject, &[Edit])> {
     let is_shown = |it: &&Decided| it.object.place.source().is_shown();
-    let changed = checked.decided.iter().filter(|it| it.allowed() && !it.admitted.edits.is_empty());
+    let denied = checked.decided.iter().filter(|it| !it.allowed());
+    let denied: BTreeSet<_> = denied.map(|it| place(&it.object)).collect();
+    let is_changed =
+        move |it: &&Decided| !it.admitted.edits.is_empty() && !denied.contains(&place(&it.object));
+    let changed = checked.decided.iter().filter(is_changed);
     let changed = changed.filter(is_shown);
     changed.map(|decided| (&*decided.object, decided.admitted.edits.as_slice()))
 }
@@ -101,14 +106,27 @@ fn json(edits: &[Edit]) -> Value {
     serde_json::to_value(Patch(edits)).unwrap_or_default()
 }
 
-/// The changes of each allowed object, in document order; for a workload in its pod template.
-pub fn patches(checked: &Checked) -> impl Iterator<Item = ObjectPatch<'_>> {
-    changed(checked).map(|(object, edits)| ObjectPatch {
+/// The changes of each allowed object, in document order; for a workload in its pod templates.
+pub fn patches(checked: &Checked) -> Vec<ObjectPatch<'_>> {
+    let changed: Changes<'_> = changed(checked).collect();
+    changed.chunk_by(|(one, _), (next, _)| place(one) == place(next)).filter_map(patch).collect()
+}
+
+/// The changes of one object.
+fn patch<'c>(templates: &[(&'c CheckedObject, &'c [Edit])]) -> Option<ObjectPatch<'c>> {
+    let (object, _) = *templates.first()?;
+    let edits = templates.iter().flat_map(|(object, edits)| object.edits_in_document(edits));
+    Some(ObjectPatch {
         object_ref: &object.object_ref,
         file: object.place.source().name(),
         line: object.place.span().line,
-        patch: json(&object.edits_in_document(edits)),
+        patch: json(&edits.collect::<Vec<_>>()),
     })
+}
+
+/// Where an object is.
+fn place(object: &CheckedObject) -> (*const Source, usize) {
+    (Arc::as_ptr(object.place.source()), object.place.start())
 }
 
 impl RewrittenFile<'_> {
@@ -117,28 +135,54 @@ impl RewrittenFile<'_> {
     /// # Errors
     /// When the output cannot be written.
     pub fn write_diff(&self, with_origins: bool, out: &mut Vec<u8>) -> io::Result<()> {
-        let origins = if with_origins { self.line_origins() } else { Vec::new() };
+        let (mut removed, mut origins) = (Vec::new(), Vec::new());
+        if with_origins {
+            removed = self.line_origins(self.source, removed_lines);
+            let new = Arc::new(Source::new(self.source.name(), &self.new.text));
+            origins = self.line_origins(&new, lines_of_object);
+        }
         let (name, before, after) = (self.source.name(), self.source.text(), self.new.text.as_str());
-        diff::write(&FileDiff { name, before, after, origins: &origins }, out)
+        diff::write(&FileDiff { name, before, after, removed: &removed, origins: &origins }, out)
     }
 
-    /// The lines of the new text that the edits wrote, by number (from 1), with their origins. Sorted; a line has several
-    /// entries if several edits touch it.
-    fn line_origins(&self) -> Vec<(usize, Origin)> {
-        let new = Arc::new(Source::new(self.source.name(), &self.new.text));
-        let documents = values(&new, &mut Vec::new());
+    /// The lines of a text that the edits wrote or removed, by number (from 1), with their origins. Sorted; a line has
+    /// several entries if several edits touch it.
+    fn line_origins(
+        &self,
+        text: &Arc<Source>,
+        of_object: fn(&Document, &Pointer, Vec<Edit>) -> Vec<(usize, Origin)>,
+    ) -> Vec<(usize, Origin)> {
+        let documents = values(text, &mut Vec::new());
         let documents: BTreeMap<usize, &Document> =
             documents.iter().map(|it| (it.place().index(), it)).collect();
         let mut origins = Vec::new();
         for (object, edits) in &self.changes {
             if let Some(document) = documents.get(&object.place.index()) {
                 let edits = object.edits_in_document(edits);
-                origins.extend(lines_of_object(document, &object.place.prefix(), edits));
+                origins.extend(of_object(document, &object.place.prefix(), edits));
             }
         }
         origins.sort_by_key(|(line, _)| *line);
         origins
     }
+}
+
+/// The lines of what edits remove from one object, whose pointer in the document is `prefix`. No edit before them moves it.
+fn removed_lines(document: &Document, prefix: &Pointer, edits: Vec<Edit>) -> Vec<(usize, Origin)> {
+    let removing = edits.into_iter().filter(|edit| edit.op == Op::Remove);
+    let lines = removing.flat_map(|Edit { pointer, origins, .. }| {
+        let lines = lines_at(document, &prefix.join(&pointer)).into_iter().flatten();
+        lines.flat_map(move |line| origins.clone().into_iter().map(move |origin| (line, origin)))
+    });
+    lines.collect()
+}
+
+/// The lines of a place in a document; `None` if it is not there.
+fn lines_at(document: &Document, pointer: &Pointer) -> Option<RangeInclusive<usize>> {
+    let place = document.locate(pointer);
+    let span = place.whole();
+    let more = document.source().slice(span).matches('\n').count();
+    place.exact.then_some(span.line..=span.line + more)
 }
 
 /// The lines of one object, whose pointer in the document is `prefix`. A line has the origins of the innermost parts that
@@ -152,12 +196,9 @@ fn lines_of_object(document: &Document, prefix: &Pointer, edits: Vec<Edit>) -> V
     let mut of_lines = BTreeMap::<usize, (Members<&str>, Vec<_>)>::new();
     for number in inner_first {
         let Some((pointer, origin)) = parts.get(number) else { continue };
-        let place = document.locate(&prefix.join(pointer));
-        let (span, source) = (place.whole(), document.source());
-        let lines = source.slice(span).matches('\n').count();
-        for line in span.line..=span.line + lines {
+        for line in lines_at(document, &prefix.join(pointer)).into_iter().flatten() {
             let (holders, here) = of_lines.entry(line).or_default();
-            if place.exact && !holders.contains(pointer.as_str()) {
+            if !holders.contains(pointer.as_str()) {
                 here.push((number, origin));
                 // Where one level is known, those above it are too.
                 let mut up =

@@ -81,11 +81,14 @@ pub fn marked_by(marker: &Value) -> Vec<Item> {
 }
 
 /// The items that the annotation of a pod names, that the pod has, and that a decision about the pod without them adds,
-/// with the annotation of that decision. `decide` makes the edits of this decision.
-pub(super) fn confirmed(pod: Value, decide: impl FnOnce(&str) -> Vec<Edit>) -> (BTreeSet<Item>, Value) {
+/// with all that this decision adds, and its annotation. `decide` makes the edits of this decision.
+pub(super) fn confirmed(
+    pod: Value,
+    decide: impl FnOnce(&str) -> Vec<Edit>,
+) -> (BTreeSet<Item>, BTreeSet<Item>, Value) {
     let mut marked: BTreeSet<Item> = marked(&pod).unwrap_or_default().into_iter().collect();
     let present = present(&pod, &marked);
-    let Some(bare) = bare(pod) else { return (BTreeSet::new(), Value::Null) };
+    let Some(bare) = bare(pod) else { return Default::default() };
     let edits = decide(&bare.to_string());
     let mut names = Names::of(&bare);
     let mut given = BTreeMap::new();
@@ -113,7 +116,7 @@ pub(super) fn confirmed(pod: Value, decide: impl FnOnce(&str) -> Vec<Edit>) -> (
         })
     };
     marked.retain(is_confirmed);
-    (marked, annotation)
+    (marked, given.into_keys().collect(), annotation)
 }
 
 /// Whether a value has everything that was given. An apiserver adds defaults, and drops an empty text.

@@ -52,7 +52,7 @@ pub(super) fn decide(workload: &Workload, request: &Request<'_>, snapshot: &Snap
     let occasion = Occasion { workload: Some(&parts.name), ..request.occasion };
     let request = &Request { occasion, ..request.clone() };
     let pod = decide_new(&pod, namespace, request, snapshot);
-    let template_pointer = Pointer::new(workload.template);
+    let template_pointer = Pointer::new(workload.template());
     Decision {
         findings: pod
             .findings

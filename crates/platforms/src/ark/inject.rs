@@ -31,9 +31,8 @@ use self::containers::Containers;
 use self::find::{HeaderVariable, MemoryName, OptIn, PodMemory, recognise};
 use super::api::{MEMORY, MEMORY_ANNOTATION, TIMEOUT_ANNOTATION};
 use super::codes::{
-    LOOKUP_FAILED, POD_BROKER, POD_ENV_EXISTS, POD_HEADER_SKIPPED,
-    POD_MEMORY_CROSS_NAMESPACE, POD_MEMORY_MISSING, POD_MEMORY_UNRESOLVED, POD_REF_INVALID,
-    POD_TIMEOUT_INVALID,
+    LOOKUP_FAILED, POD_BROKER, POD_ENV_EXISTS, POD_HEADER_SKIPPED, POD_MEMORY_CROSS_NAMESPACE,
+    POD_MEMORY_MISSING, POD_MEMORY_UNRESOLVED, POD_REF_INVALID, POD_TIMEOUT_INVALID,
 };
 
 pub(super) use self::find::HEADER_PREFIX;
@@ -305,13 +304,7 @@ const NAME: &str = "ARK_MEMORY_NAME";
 /// The names of all variables.
 const NAMES: MemoryVariableNames<'static> = MemoryVariableNames {
     prefixes: &[PREFIX],
-    names: &[
-        NAME,
-        "ARK_MEMORY_NAMESPACE",
-        URL,
-        "ARK_MEMORY_HTTP_TIMEOUT_SECONDS",
-        "ARK_MEMORY_HEADERS",
-    ],
+    names: &[NAME, "ARK_MEMORY_NAMESPACE", URL, "ARK_MEMORY_HTTP_TIMEOUT_SECONDS", "ARK_MEMORY_HEADERS"],
     open: Some(HEADER_PREFIX),
 };
 
@@ -329,7 +322,7 @@ fn wanted_variables(
     let mut variables = vec![
         literal(NAME, &found.memory.name, "metadata.name"),
         literal("ARK_MEMORY_NAMESPACE", &found.namespace, "metadata.namespace"),
-        Variable::new(URL, address, field_origin(memory, "spec.address")),
+        Variable::new(URL, address, field_origin(memory, "spec.address")).address(),
     ];
     variables.extend(timeout.map(|seconds| {
         let rule = "the pod's annotation for the timeout";

@@ -44,11 +44,15 @@ pub(crate) fn read(pod: &Pod<'_>, key: &str) -> Option<Json> {
     serde_json::from_str(text).ok()
 }
 
+/// What the annotation of a pod says that a family added.
+pub(crate) fn added(pod: &Pod<'_>, family: &Family) -> Added {
+    let earlier = earlier(pod).unwrap_or_default();
+    earlier_of(&earlier, family, &|_, _| true).unwrap_or_default()
+}
+
 /// The containers that the annotation of a pod names for the variables of a family.
 pub(crate) fn containers(pod: &Pod<'_>, family: &Family) -> Members<String> {
-    let earlier = earlier(pod).unwrap_or_default();
-    let added = earlier_of(&earlier, family, &|_, _| true);
-    added.into_iter().flat_map(|added| added.env).map(|(container, _)| container).collect()
+    added(pod, family).env.into_iter().map(|(container, _)| container).collect()
 }
 
 /// Whether an annotation names nothing, so that no reader can be misled by it.
@@ -139,6 +143,7 @@ fn earlier_of(annotation: &Json, family: &Family, kept: &dyn Fn(&Family, Part<'_
         env: lists(marker.get("env")),
         init_containers: texts(marker.get("initContainers")),
         volumes: texts(marker.get("volumes")),
+        restored: Vec::new(),
         mounts: lists(marker.get("mounts")),
         fs_group: marker.get("fsGroup").and_then(Json::as_i64),
     };
@@ -148,12 +153,7 @@ fn earlier_of(annotation: &Json, family: &Family, kept: &dyn Fn(&Family, Part<'_
     retain(&mut added.env, |container, name| kept(family, Part::Env(container, name)));
     retain(&mut added.mounts, |container, path| kept(family, Part::Mount(container, path)));
     added.fs_group = added.fs_group.filter(|group| kept(family, Part::FsGroup(*group)));
-    let is_empty = added.env.is_empty()
-        && added.mounts.is_empty()
-        && added.init_containers.is_empty()
-        && added.volumes.is_empty()
-        && added.fs_group.is_none();
-    (!is_empty).then_some(added)
+    (!added.is_empty()).then_some(added)
 }
 
 fn retain(lists: &mut Lists, kept: impl Fn(&str, &str) -> bool) {

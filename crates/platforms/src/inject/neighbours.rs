@@ -19,6 +19,8 @@ pub struct Mesh {
     pub excluded_outbound: Option<&'static str>,
     /// The annotation with the ports whose connections to the pod are not redirected.
     pub excluded_inbound: Option<&'static str>,
+    /// Whether these annotations may name ranges of ports.
+    pub port_ranges: bool,
     /// Whether its proxy refuses the kubelet's HTTP requests.
     pub refuses_http_probes: bool,
 }
@@ -55,6 +57,7 @@ pub static MESHES: [Mesh; 6] = [
             with_proxy: false,
         }),
         excluded_outbound: Some("config.linkerd.io/skip-outbound-ports"),
+        port_ranges: true,
         ..Mesh::named("linkerd")
     },
     // Its init container has one name in both forms, and redirects where it may change the network.
@@ -97,24 +100,9 @@ pub static MESHES: [Mesh; 6] = [
 
 /// Sidecars that are never an agent, besides the proxies of meshes. A `*` at the end stands for any text.
 const SIDECARS: [&str; 18] = [
-    "vault-agent",
-    "daprd",
-    "azwi-proxy",
-    "traffic-agent",
-    "otc-container",
-    "datadog-agent-injected",
-    "jaeger-agent",
-    "gke-gcsfuse-sidecar",
-    "cloud-sql-proxy",
-    "csql-*",
-    "queue-proxy",
-    "kube-rbac-proxy",
-    "dynatrace-*",
-    "fluent-bit",
-    "filebeat-sidecar",
-    "aws-otel-collector",
-    "xray-daemon",
-    "ts-sidecar",
+    "vault-agent", "daprd", "azwi-proxy", "traffic-agent", "otc-container", "datadog-agent-injected",
+    "jaeger-agent", "gke-gcsfuse-sidecar", "cloud-sql-proxy", "csql-*", "queue-proxy", "kube-rbac-proxy",
+    "dynatrace-*", "fluent-bit", "filebeat-sidecar", "aws-otel-collector", "xray-daemon", "ts-sidecar",
 ];
 
 impl Mesh {
@@ -128,6 +116,7 @@ impl Mesh {
             cni: None,
             excluded_outbound: None,
             excluded_inbound: None,
+            port_ranges: false,
             refuses_http_probes: false,
         }
     }

@@ -70,7 +70,7 @@ pub(super) fn kinds(reader: &Reader<'_>, families: Option<&[&'static Family]>) -
         if known.contains(name) {
             return Ok(name.to_owned());
         }
-        let is_workload = workload::ALL.iter().any(|workload| workload.kind == name);
+        let is_workload = workload::ALL.iter().any(|it| it.kind == name && it.group != workload::KNATIVE);
         let hint = if is_workload {
             "; a workload stands for its pod: use Pod".to_owned()
         } else if families.iter().any(|family| has_kind(family, name)) {

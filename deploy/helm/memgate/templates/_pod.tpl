@@ -213,6 +213,13 @@ volumes:
 {{- include "memgate.flags" (dict "sympozium-memory-mode" .memoryMode "sympozium-writer-tokens" .writerTokens) }}
 {{- include "memgate.flags" (dict "sympozium-wait-image" .waitImage) }}
 {{- include "memgate.flags" (dict "sympozium-memory-image" .memoryImage) }}
+{{- include "memgate.flags" (dict "sympozium-wait" .wait) }}
+{{- with .resources }}
+- {{ printf "--sympozium-resources=%s" (toJson .) | quote }}
+{{- end }}
+{{- range .imagePullSecrets }}
+- --sympozium-image-pull-secret={{ . }}
+{{- end }}
 {{- end }}
 {{- include "memgate.flags" (dict "cluster-domain" .Values.policies.clusterDomain) }}
 {{- range .Values.policies.excludeNamespaces }}

@@ -4,13 +4,16 @@
 //! then settings. Shared memory is always a service. The older memory in a ConfigMap is a volume ([`containers`]).
 
 mod containers;
+mod present;
 mod sidecar;
 mod tokens;
+mod waits;
 
 use crate::inject::env::{self, ExistingEnv, Variable};
 use crate::inject::own::MemoryVariableNames;
 use crate::inject::parts::{ExistingMounts, WantedPart, WantedParts};
 use crate::inject::viable::Surroundings;
+use crate::inject::viable::present::PresentServer;
 use crate::inject::{
     Unmet, WantedByContainer, WantedByPod, annotation_pointer, field_origin, lookup_failed, resource_name,
 };
@@ -18,8 +21,10 @@ use crate::message::{fit_names, fit_texts};
 use crate::prelude::*;
 use crate::sympozium::api::agent::auto_store_off;
 use crate::sympozium::api::ensemble::has_access_rules;
-use crate::sympozium::api::{CONFIG_LABEL, MEMORY_SERVER, MEMORY_SKILL, MODE_ANNOTATION};
-use crate::sympozium::codes::{CONFIG_UNKNOWN, LOOKUP_FAILED, MEMORY_MODE_UNKNOWN, SIDECAR_MODE_IGNORED};
+use crate::sympozium::api::{CONFIG_LABEL, MEMORY_SKILL, MODE_ANNOTATION};
+use crate::sympozium::codes::{
+    CONFIG_UNKNOWN, HOST_NETWORK_DNS, LOOKUP_FAILED, MEMORY_MODE_UNKNOWN, SIDECAR_MODE_IGNORED,
+};
 use crate::sympozium::lookup::{self, PackMode};
 use crate::sympozium::validate::skill_pack_missing;
 use crate::sympozium::variables::{self, AUTO_STORE, INSTANCE, PRIVATE_URL};
@@ -60,7 +65,9 @@ pub(super) fn want<'p, 's>(
     found: PodMemories<'s>,
     state: &mut StateReader<'s>,
 ) -> Result<WantedByPod<'p>, Unmet> {
-    let mut builder = WantedBuilder::new(pod, found, &state.settings().sympozium);
+    let servers = present::servers(&pod, state.budget());
+    let mut builder = WantedBuilder::new(pod, found, servers, &state.settings().sympozium);
+    builder.check_restart_policies(state);
     builder.legacy();
     builder.private(state)?;
     builder.shared();
@@ -73,6 +80,8 @@ struct WantedBuilder<'p, 's> {
     pod: PodContext<'p>,
     existing: ExistingEnv<'p>,
     found: PodMemories<'s>,
+    /// The memory servers that the pod has already, the one that memgate added first.
+    servers: Vec<PresentServer<'p>>,
     /// Whether the agent gets its private memory, without a conflict.
     private_on: bool,
     /// All variables for the memory, in order.
@@ -84,6 +93,8 @@ struct WantedBuilder<'p, 's> {
     warnings: Vec<Finding>,
     /// Warnings about writer tokens, without which memory can still be read.
     token_findings: Vec<Finding>,
+    /// The place and the text of the warning about waits without a network.
+    no_network: Option<(Pointer, String)>,
     /// Whether the server of the private memory is in the pod, and the Secret of its token.
     has_sidecar: bool,
     sidecar_token: Option<KeyRef>,
@@ -93,13 +104,19 @@ struct WantedBuilder<'p, 's> {
 }
 
 impl<'p, 's> WantedBuilder<'p, 's> {
-    fn new(pod: PodContext<'p>, mut found: PodMemories<'s>, settings: &Sympozium) -> Self {
+    fn new(
+        pod: PodContext<'p>,
+        mut found: PodMemories<'s>,
+        servers: Vec<PresentServer<'p>>,
+        settings: &Sympozium,
+    ) -> Self {
         let unmet = std::mem::take(&mut found.unmet);
         let existing = ExistingEnv::read(pod.container, &PREFIXES);
         Self {
             pod,
             existing,
             found,
+            servers,
             private_on: false,
             variables: Vec::new(),
             parts: WantedParts::default(),
@@ -107,6 +124,7 @@ impl<'p, 's> WantedBuilder<'p, 's> {
             unmet,
             warnings: Vec::new(),
             token_findings: Vec::new(),
+            no_network: None,
             has_sidecar: false,
             sidecar_token: None,
             wait_image: settings.wait_image.clone(),
@@ -119,15 +137,19 @@ impl<'p, 's> WantedBuilder<'p, 's> {
         let memory = self.memory_names();
         let conflict = !(self.unmet.is_empty() && self.warnings.is_empty());
         self.warnings.append(&mut self.token_findings);
+        self.report_no_network();
         let mut env: Vec<Variable<'p>> = self.instance_name().into_iter().collect();
-        env.extend(std::mem::take(&mut self.variables));
-        let PodContext { around: Surroundings { parts, .. }, index, container, mounts, .. } = self.pod;
+        env.extend(std::mem::take(&mut self.variables).into_iter().map(|variable| {
+            if URLS.names.contains(&&*variable.name) { variable.address() } else { variable }
+        }));
+        let PodContext { around, index, container, mounts, .. } = self.pod;
         let agent = WantedByContainer::variables(index, container, self.existing, env);
         let agent = WantedByContainer { mounts: (self.mounts, mounts), ..agent };
         WantedByPod {
             memory,
             containers: vec![agent],
-            parts: Some((self.parts, parts)),
+            parts: Some((self.parts, around)),
+            host_network_dns: Some(&HOST_NETWORK_DNS),
             conflict,
             unmet: self.unmet,
             warnings: self.warnings,
@@ -236,7 +258,7 @@ pub(super) const PACK_SIDECAR: &str = "skill-memory";
 fn has_server(builder: &WantedBuilder<'_, '_>) -> bool {
     let url = builder.existing.get(PRIVATE_URL).map(|(_, entry)| entry);
     let is_local = url.is_none_or(|entry| entry.literal().is_some_and(is_loopback));
-    is_local && [MEMORY_SERVER, PACK_SIDECAR].iter().any(|name| builder.pod.around.parts.has_container(name))
+    is_local && !builder.servers.is_empty()
 }
 
 /// Where the private memory runs.

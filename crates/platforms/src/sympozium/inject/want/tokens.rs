@@ -156,10 +156,7 @@ impl<'s> WantedBuilder<'_, 's> {
     pub(super) fn present_reference(&self, state: &StateReader<'s>) -> Option<KeyRef> {
         let setting = state.settings().sympozium.writer_tokens;
         let usual = default_reference(&private_server(&self.found.instance), setting)?;
-        let inits = own::init_containers(self.pod.around.pod, state.budget());
-        let servers = [MEMORY_SERVER, PACK_SIDECAR].map(Some);
-        let is_server = |container: &&Container<'_>| servers.contains(&container.name.as_deref());
-        let server = own::places(self.pod.around.pod, &inits).map(|(_, container)| container).find(is_server);
+        let server = self.servers.first().map(|server| server.container);
         let Some((_, entry)) = server.and_then(|server| server.variable(PRIVATE_TOKEN)) else {
             // Of a server without a token, which may be an older one, Sympozium may make no Secret.
             return Some(KeyRef { optional: Some(true), ..usual });

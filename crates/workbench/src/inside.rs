@@ -1,0 +1,359 @@
+//! What looks checkable inside of an object and is not checked: manifests in objects that carry them, and pod templates of
+//! agents in kinds that memgate does not know. It is named, and neither judged nor edited.
+
+use std::collections::BTreeSet;
+use std::ptr;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::objects::is_of_agent;
+use crate::report::ObjectRef;
+use memgate_manifest::document::each_value;
+use memgate_manifest::source::Source;
+use memgate_model::finding::{Code, Finding, Severity};
+use memgate_model::workload::{self, places};
+use memgate_platforms::common::{MANIFEST_INSIDE, POD_TEMPLATE_UNREAD};
+use memgate_primitives::plain_text::{quoted, shown_key};
+use memgate_primitives::pointer::{Path, Pointer};
+
+/// How deep in an object its values are looked at.
+const MAX_DEPTH: usize = 12;
+
+/// The most findings about one object.
+const MAX_REPORTED: usize = 50;
+
+/// Where objects of a kind carry manifests, as mappings or texts: group, kinds with blanks between them, and patterns of
+/// [`places`]. Elsewhere a manifest counts if it has a spec; without one it may be a reference.
+const CARRIERS: [(&str, &str, &[&str]); 22] = [
+    ("work.open-cluster-management.io", "ManifestWork", &["/spec/workload/manifests/N"]),
+    (
+        "work.open-cluster-management.io",
+        "ManifestWorkReplicaSet",
+        &["/spec/manifestWorkTemplate/workload/manifests/N"],
+    ),
+    ("work.karmada.io", "Work", &["/spec/workload/manifests/N"]),
+    ("kubernetes.crossplane.io", "Object", &["/spec/forProvider/manifest"]),
+    ("kubernetes.m.crossplane.io", "Object", &["/spec/forProvider/manifest"]),
+    (
+        "apiextensions.crossplane.io",
+        "Composition",
+        &[
+            "/spec/resources/N/base",
+            "/spec/pipeline/N/input/resources/N/base",
+            "/spec/pipeline/N/input/inline/*",
+        ],
+    ),
+    ("template.openshift.io", "Template", &["/objects/N"]),
+    ("", "Template", &["/objects/N"]),
+    (
+        "argoproj.io",
+        "Workflow WorkflowTemplate ClusterWorkflowTemplate",
+        &["/spec/templates/N/resource/manifest"],
+    ),
+    ("argoproj.io", "CronWorkflow", &["/spec/workflowSpec/templates/N/resource/manifest"]),
+    ("argoproj.io", "Application", &["/spec/source/helm/values", "/spec/sources/N/helm/values"]),
+    (
+        "argoproj.io",
+        "ApplicationSet",
+        &["/spec/template/spec/source/helm/values", "/spec/template/spec/sources/N/helm/values"],
+    ),
+    ("", "ConfigMap", &["/data/*"]),
+    ("kro.run", "ResourceGraphDefinition", &["/spec/resources/N/template"]),
+    ("fluxcd.controlplane.io", "ResourceSet", &["/spec/resources/N", "/spec/resourcesTemplate"]),
+    ("hive.openshift.io", "SyncSet SelectorSyncSet", &["/spec/resources/N"]),
+    (
+        "policy.open-cluster-management.io",
+        "ConfigurationPolicy",
+        &["/spec/object-templates/N/objectDefinition", "/spec/object-templates-raw"],
+    ),
+    ("policy.open-cluster-management.io", "Policy", &["/spec/policy-templates/N/objectDefinition"]),
+    (KYVERNO, "ClusterPolicy Policy", &["/spec/rules/N/generate", "/spec/rules/N/generate/foreach/N"]),
+    ("fleet.cattle.io", "Bundle", &["/spec/resources/N/content"]),
+    ("workload.codeflare.dev", "AppWrapper", &["/spec/components/N/template"]),
+    ("helm.cattle.io", "HelmChart HelmChartConfig", &["/spec/valuesContent"]),
+];
+
+/// The group of Kyverno, whose rules have the kind of an object apart from its other fields.
+const KYVERNO: &str = "kyverno.io";
+
+/// The values of charts that hold whole manifests, as a list or a text.
+const HELM_VALUES: [&str; 3] = ["extraObjects", "extraDeploy", "extraManifests"];
+
+/// The kinds with pods in a form of their own: group, kinds (empty for all), patterns of [`places`], and fields of which a
+/// pod has one (empty for any). The pods have their own metadata, that of the object, or one of [`POD_METADATA`].
+const OWN_FORMS: [(&str, &str, &[&str], &[&str]); 4] = [
+    (
+        "serving.kserve.io",
+        "InferenceService",
+        &["/spec/predictor", "/spec/transformer", "/spec/explainer"],
+        &[],
+    ),
+    ("tekton.dev", "", &["/spec"], &[]),
+    (
+        "argoproj.io",
+        "Workflow WorkflowTemplate ClusterWorkflowTemplate",
+        &["/spec/templates/N"],
+        ARGO_CONTAINERS,
+    ),
+    ("argoproj.io", "CronWorkflow", &["/spec/workflowSpec/templates/N"], ARGO_CONTAINERS),
+];
+
+const ARGO_CONTAINERS: &[&str] = &["container", "script", "containerSet"];
+
+/// Where such an object has the metadata of its pods.
+const POD_METADATA: [&str; 4] =
+    ["/metadata", "/spec/podMetadata", "/spec/workflowSpec/podMetadata", "/spec/workflowMetadata"];
+
+/// The findings about what is inside of an object, and their pointers in it.
+pub(crate) fn findings(object: &Value, object_ref: &ObjectRef) -> Vec<Finding> {
+    let Some((group, kind)) = group_and_kind(object) else { return Vec::new() };
+    if is_closed(group, kind) || is_judged(group, kind) {
+        return Vec::new();
+    }
+    let ObjectRef { kind: own_kind, name, .. } = object_ref;
+    let name = if name.is_empty() { String::new() } else { format!(" {}", quoted(name)) };
+    let title = format!("{}{name}", shown_key(own_kind));
+    let mut search = Search { title, text: None, found: Vec::new(), more: 0 };
+    search.object((group, kind), object, Path::Root, 0);
+    let Search { mut found, more, .. } = search;
+    if let Some(last) = found.pop() {
+        let help = format!("{more} more places in this object are not listed");
+        found.push(if more > 0 { last.help(help) } else { last });
+    }
+    found
+}
+
+/// The group and kind of a value that is an object of Kubernetes, or refers to one.
+fn group_and_kind(value: &Value) -> Option<(&str, &str)> {
+    let text = |field| value.get(field).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let (api_version, kind) = (text("apiVersion")?, text("kind")?);
+    Some((api_version.split_once('/').map_or("", |(group, _)| group), kind))
+}
+
+/// Whether objects of this kind are not looked into: Secrets never, and the manifests in definitions are examples.
+fn is_closed(group: &str, kind: &str) -> bool {
+    kind == "CustomResourceDefinition" || group.is_empty() && kind == "Secret"
+}
+
+/// Whether objects of this kind are judged, or read for decisions, and hold no others.
+fn is_judged(group: &str, kind: &str) -> bool {
+    is_own(group, kind) || workload::find(group, kind).is_some() || group.is_empty() && kind == "Pod"
+}
+
+/// Whether it is a kind of a platform that is judged or read, or a policy.
+fn is_own(group: &str, kind: &str) -> bool {
+    let all = &memgate_platforms::ALL;
+    // Others are read of Kubernetes itself.
+    let is_read = || group.contains('.') && memgate_platforms::state_kind(all, group, kind).is_some();
+    memgate_platforms::validated(all, group, kind).is_some()
+        || memgate_policy::resource::kind(group, kind).is_some()
+        || is_read()
+}
+
+/// Whether a list of kinds with blanks between them has this one.
+fn lists(kinds: &str, kind: &str) -> bool {
+    kinds.split(' ').any(|known| known == kind)
+}
+
+/// Whether a text may be that of a manifest, or of values with one. Most are not, and are not parsed.
+fn may_be_manifest(text: &str) -> bool {
+    text.contains("apiVersion") && text.contains("kind")
+}
+
+/// Whether a value is the pod template of an agent.
+fn is_agent_template(value: &Value) -> bool {
+    let containers = value.pointer("/spec/containers").and_then(Value::as_array);
+    containers.is_some_and(|list| !list.is_empty() && list.iter().all(Value::is_object)) && is_of_agent(value)
+}
+
+/// An object in which others are looked for.
+struct Carrier<'v> {
+    group: &'v str,
+    kind: &'v str,
+    /// The places where it carries manifests.
+    places: BTreeSet<*const Value>,
+    /// The parts that stand for pods in a form of its own.
+    pods: BTreeSet<*const Value>,
+}
+
+impl<'v> Carrier<'v> {
+    fn of((group, kind): (&'v str, &'v str), object: &Value) -> Self {
+        let carriers = CARRIERS.iter().filter(|(known, kinds, _)| *known == group && lists(kinds, kind));
+        let all = carriers.flat_map(|(.., patterns)| *patterns).flat_map(|pattern| places(object, pattern));
+        let places = all.map(|(_, value)| ptr::from_ref(value)).collect();
+        let is_form = |known: &str, kinds: &str| known == group && (kinds.is_empty() || lists(kinds, kind));
+        let forms = OWN_FORMS.iter().filter(|(known, kinds, ..)| is_form(known, kinds));
+        let is_agent = POD_METADATA.iter().any(|at| is_agent_metadata(object.pointer(at)));
+        let pods = forms.flat_map(|(.., patterns, fields)| {
+            let all = patterns.iter().flat_map(|pattern| workload::places(object, pattern));
+            let is_pod =
+                |pod: &Value| fields.is_empty() || fields.iter().any(|field| pod.get(field).is_some());
+            let all = all.filter(move |(_, pod)| is_pod(pod) && (is_agent || is_of_agent(pod)));
+            all.map(|(_, pod)| ptr::from_ref(pod))
+        });
+        Self { group, kind, places, pods: pods.collect() }
+    }
+}
+
+fn is_agent_metadata(metadata: Option<&Value>) -> bool {
+    metadata.is_some_and(|metadata| memgate_platforms::selects_pod(&memgate_platforms::ALL, metadata))
+}
+
+/// The search in one object of the inputs.
+struct Search {
+    /// Its kind and name.
+    title: String,
+    /// The place of the text that is looked into.
+    text: Option<Pointer>,
+    found: Vec<Finding>,
+    /// How many places were found beyond these.
+    more: usize,
+}
+
+impl Search {
+    fn add(&mut self, code: &'static Code, at: Path<'_>, message: impl FnOnce(&str, &str) -> String) {
+        if self.found.len() == MAX_REPORTED {
+            self.more += 1;
+            return;
+        }
+        let pointer = self.text.clone().unwrap_or_else(|| at.pointer());
+        let message = message(&self.title, &pointer.field());
+        self.found.push(Finding { severity: Severity::Note, ..Finding::warn(code, pointer, message) });
+    }
+
+    /// Adds a manifest of ours.
+    fn manifest(&mut self, kind: &str, name: Option<&Value>, at: Path<'_>) {
+        let name = name.and_then(Value::as_str).map(|name| format!(" {}", quoted(name))).unwrap_or_default();
+        self.add(&MANIFEST_INSIDE, at, |title, field| {
+            let kind = shown_key(kind);
+            format!("{title}: {kind}{name} at {field} is not judged; check it as a file of its own")
+        });
+    }
+
+    /// Adds a pod template, or a pod in another form.
+    fn template(&mut self, carrier: &Carrier<'_>, at: Path<'_>) {
+        self.add(&POD_TEMPLATE_UNREAD, at, |title, field| {
+            let kind = shown_key(carrier.kind);
+            format!("{title}: the pod template at {field} is not judged: memgate does not know {kind}")
+        });
+    }
+
+    /// Looks into an object that is not one of ours.
+    fn object(&mut self, group_and_kind: (&str, &str), object: &Value, at: Path<'_>, depth: usize) {
+        let carrier = Carrier::of(group_and_kind, object);
+        self.fields(object.as_object(), (at, depth), &carrier);
+    }
+
+    fn fields(
+        &mut self,
+        fields: Option<&Map<String, Value>>,
+        (at, depth): (Path<'_>, usize),
+        carrier: &Carrier<'_>,
+    ) {
+        // A status says what a controller has made.
+        let fields = fields.into_iter().flatten().filter(|(key, _)| *key != "status");
+        for (key, value) in fields {
+            let is_template = key == "template" || key == "podTemplate" || key.ends_with("Template");
+            let (at, is_place) = (Path::Key(&at, key), HELM_VALUES.contains(&key.as_str()));
+            if is_template && is_agent_template(value) && group_and_kind(value).is_none() {
+                self.template(carrier, at);
+            } else {
+                self.value(value, (at, depth + 1), is_place, carrier);
+            }
+        }
+    }
+
+    /// Looks into a value. `is_place` says that it holds manifests. The recursion is bounded by [`MAX_DEPTH`].
+    fn value(
+        &mut self,
+        value: &Value,
+        (at, depth): (Path<'_>, usize),
+        is_place: bool,
+        carrier: &Carrier<'_>,
+    ) {
+        if depth > MAX_DEPTH {
+            return;
+        }
+        if carrier.pods.contains(&ptr::from_ref(value)) {
+            self.template(carrier, at);
+        }
+        let is_place = is_place || carrier.places.contains(&ptr::from_ref(value));
+        match value {
+            Value::String(text) if is_place && may_be_manifest(text) => self.text(text, (at, depth), carrier),
+            Value::Array(list) => {
+                for (index, element) in list.iter().enumerate() {
+                    self.value(element, (Path::Index(&at, index), depth + 1), is_place, carrier);
+                }
+            }
+            Value::Object(fields) => match group_and_kind(value) {
+                Some(kind) => self.inner(kind, value, (at, depth), is_place, carrier),
+                None => self.fields(Some(fields), (at, depth), carrier),
+            },
+            _ => {}
+        }
+    }
+
+    /// Looks at an object inside of another one.
+    fn inner(
+        &mut self,
+        (group, kind): (&str, &str),
+        value: &Value,
+        (at, depth): (Path<'_>, usize),
+        is_place: bool,
+        carrier: &Carrier<'_>,
+    ) {
+        let (object, at) = match value.get("data").filter(|_| carrier.group == KYVERNO && is_place) {
+            Some(data) => (data, Path::Key(&at, "data")),
+            None => (value, at),
+        };
+        let is_manifest = (is_place && carrier.group != KYVERNO) || object.get("spec").is_some();
+        let is_of_agent = || match workload::find(group, kind) {
+            Some(workload) => workload.templates_in(object).iter().any(|(_, template)| is_of_agent(template)),
+            None => is_of_agent(object),
+        };
+        if is_closed(group, kind) {
+            return;
+        }
+        if !is_judged(group, kind) {
+            return self.object((group, kind), object, at, depth);
+        }
+        let counts = if is_own(group, kind) { is_manifest } else { is_of_agent() };
+        if counts {
+            // A rule of Kyverno names the object beside its fields.
+            self.manifest(kind, object.pointer("/metadata/name").or_else(|| value.get("name")), at);
+        }
+    }
+
+    /// Looks into the documents of a text. Their place is that of the text.
+    fn text(&mut self, text: &str, (at, depth): (Path<'_>, usize), carrier: &Carrier<'_>) {
+        let place = self.text.clone().unwrap_or_else(|| at.pointer());
+        let before = self.text.replace(place);
+        let source = Arc::new(Source::new("", text));
+        match each_value(&source).collect::<Result<Vec<_>, _>>() {
+            Ok(documents) => {
+                for document in &documents {
+                    self.value(document.value(), (at, depth + 1), true, carrier);
+                }
+            }
+            Err(_) => self.template_of_text(text, at),
+        }
+        self.text = before;
+    }
+
+    /// Adds the manifests of ours in a text that cannot be parsed, such as a template: by lines that name a kind.
+    fn template_of_text(&mut self, text: &str, at: Path<'_>) {
+        let value = |line: &str, key: &str| {
+            let value = line.trim_start_matches([' ', '-']).strip_prefix(key)?.trim();
+            Some(value.trim_matches(['"', '\'']).to_owned())
+        };
+        let mut group = String::new();
+        for line in text.lines() {
+            if let Some(api_version) = value(line, "apiVersion:") {
+                group = api_version.split_once('/').map_or("", |(group, _)| group).to_owned();
+            } else if let Some(kind) = value(line, "kind:").filter(|kind| is_own(&group, kind)) {
+                self.manifest(&kind, None, at);
+            }
+        }
+    }
+}
