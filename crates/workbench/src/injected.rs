@@ -10,6 +10,7 @@ use crate::inputs::Inputs;
 use crate::objects::UndecidedObject;
 use crate::report::diff::describe_origin;
 use crate::report::{at_line_start, plain};
+use crate::unfit;
 use memgate_core::decide::origins::{Given, Item, marked_by, origins};
 use memgate_manifest::mask;
 use memgate_model::family::Family;
@@ -68,6 +69,9 @@ pub fn describe(title: &str, pod: &Value, namespace: &str, snapshot: &Snapshot) 
                 "{title}: the annotation {INJECTED_ANNOTATION} was not written by memgate: it is not JSON"
             );
         }
+    }
+    for sentence in unfit::sentences(pod, namespace, annotation.is_some(), snapshot) {
+        let _infallible = writeln!(text, "  {}", plain(&sentence));
     }
     DescribedPod { text, lacks_origins }
 }
