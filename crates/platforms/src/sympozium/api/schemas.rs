@@ -44,6 +44,7 @@ pub(super) const AGENT_RUN: Schema = schema! { open {
         "env": texts,
         "task": any,
         "backend" "executionLifecycle": text,
+        "agentSandbox": open { "enabled": boolean, "warmPoolRef": text, },
         "celln" "cellnSelection" "enduring" "conversation": any,
         "mode" "cleanup": text,
         "useContext": boolean,
