@@ -114,8 +114,8 @@ impl<'w> WantedByContainer<'w> {
     }
 }
 
-/// Adds the missing parts, and judges whether the pod can run with them. A variable with another value stays, and `warning` makes the finding about it. When
-/// `work` has ended, the rest is left out.
+/// Adds the missing parts, and judges whether the pod can run with them. A variable with another value stays, and `warning`
+/// makes the finding about it. When `work` has ended, the rest is left out.
 pub fn merge(
     pod: &Pod<'_>,
     mut wanted: WantedByPod<'_>,
