@@ -12,6 +12,7 @@
 //! endpoints   hosts and paths of endpoints, in every spelling
 //! fields      wrong values in every field that is read
 //! deletion    what is judged of objects that a finalizer keeps
+//! meshes      pods that a mesh changes before and behind memgate
 //! missing     what a pod's memory lacks, and who made the pod
 //! orka_settings  what the annotations and variables of Orka do
 //! orloj_settings  what an installation of Orloj shares
@@ -42,6 +43,7 @@ mod large_views;
 mod limits;
 mod long_lists;
 mod manifest;
+mod meshes;
 mod missing;
 mod orka_settings;
 mod orloj_settings;
