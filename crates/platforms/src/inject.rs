@@ -30,7 +30,7 @@ use crate::prelude::*;
 use memgate_model::edit::{Edit, EnvSource, Op, Origin, Value};
 use memgate_model::elsewhere::Elsewhere;
 use memgate_model::event::InvolvedObject;
-use memgate_model::finding::Code;
+use memgate_model::finding::{Code, Severity};
 use memgate_model::injection::{Added, Injection};
 use memgate_model::object::Reference;
 use memgate_model::pod::{Container, Controller, Pod};
@@ -114,8 +114,8 @@ impl<'w> WantedByContainer<'w> {
     }
 }
 
-/// Adds the missing parts, and judges whether the pod can run with them. A variable with another value stays, and `warning` makes the finding about it. When
-/// `work` has ended, the rest is left out.
+/// Adds the missing parts, and judges whether the pod can run with them. A variable with another value stays, and `warning`
+/// makes the finding about it. When `work` has ended, the rest is left out.
 pub fn merge(
     pod: &Pod<'_>,
     mut wanted: WantedByPod<'_>,
@@ -126,6 +126,7 @@ pub fn merge(
     wanted.unmet.extend(verdict.unmet);
     if verdict.leaves_out {
         (wanted.containers, wanted.parts, wanted.conflict) = (Vec::new(), None, true);
+        wanted.warnings.retain(|finding| finding.severity != Severity::Note);
     }
     let mut added = Added { memory: wanted.memory, ..Added::default() };
     let (mut edits, mut warnings, mut conflict) = (Vec::new(), wanted.warnings, wanted.conflict);
@@ -154,6 +155,7 @@ pub fn merge(
         added.init_containers = parts.init_containers.iter().map(|(_, part)| part.name.clone()).collect();
         added.volumes = parts.volumes.iter().map(|part| part.name.clone()).collect();
         added.restored = parts.restored.iter().map(|part| part.name.clone()).collect();
+        added.image_pull_secrets = parts.pull_secrets.0.iter().map(|part| part.name.clone()).collect();
         added.fs_group = parts.fs_group.map(|(group, _)| group);
         edits.extend(parts::add_parts(around.parts, parts));
     }

@@ -20,6 +20,7 @@
 //! policies    what tenants and authors of policies may write, and what no policy may do
 //! properties  what must hold for any input
 //! several_families  pods that two families know
+//! surroundings  odd and very many values in what surrounds a pod
 //! sympozium_settings  which pods get references to writer tokens
 //! views       what rules of policies see of an object
 //! warnings    how long the messages are
@@ -51,6 +52,7 @@ mod policies;
 mod properties;
 mod rewrite;
 mod several_families;
+mod surroundings;
 mod sympozium_settings;
 mod views;
 mod warnings;
