@@ -299,6 +299,7 @@ impl Kept {
             Part::InitContainer(name) => Item::InitContainer(text(name)),
             Part::Volume(name) => Item::Volume(text(name)),
             Part::Mount(container, path) => Item::Mount(text(container), text(path)),
+            Part::ImagePullSecret(name) => Item::ImagePullSecret(text(name)),
             Part::FsGroup(group) => Item::FsGroup(group),
         };
         self.items.contains(&item)
@@ -407,9 +408,10 @@ fn join(
         state.budget().over_limit(Pointer::root, Limit::Patch);
     }
     joined.findings.sort_by_cached_key(|finding| reported::position(&finding.pointer));
-    // What surrounds a pod is judged by each family.
+    // A setting of the pod is one cause, whichever families it concerns.
     joined.findings.dedup_by(|one, other| {
-        one.code.name.starts_with("memgate/pod-") && (one.code, &one.pointer) == (other.code, &other.pointer)
+        [&common::POD_DNS, &common::POD_PROXY].contains(&one.code)
+            && (one.code, &one.pointer, one.severity) == (other.code, &other.pointer, other.severity)
     });
     joined.not_shown = reported::keep_first(&mut joined.findings);
     joined.from_controller = !joined.missing.is_empty() && is_from_controller(pod, namespace);

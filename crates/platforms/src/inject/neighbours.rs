@@ -99,7 +99,7 @@ pub static MESHES: [Mesh; 6] = [
 ];
 
 /// Sidecars that are never an agent, besides the proxies of meshes. A `*` at the end stands for any text.
-const SIDECARS: [&str; 18] = [
+pub const SIDECARS: [&str; 18] = [
     "vault-agent", "daprd", "azwi-proxy", "traffic-agent", "otc-container", "datadog-agent-injected",
     "jaeger-agent", "gke-gcsfuse-sidecar", "cloud-sql-proxy", "csql-*", "queue-proxy", "kube-rbac-proxy",
     "dynatrace-*", "fluent-bit", "filebeat-sidecar", "aws-otel-collector", "xray-daemon", "ts-sidecar",
@@ -143,5 +143,42 @@ fn fits(pattern: &str, name: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(start) => name.starts_with(start),
         None => name == pattern,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A name that a table's entry stands for.
+    fn example(pattern: &str) -> String {
+        pattern.replace('*', "main")
+    }
+
+    #[test]
+    fn knows_the_parts_of_every_mesh() {
+        for mesh in &MESHES {
+            for init in mesh.redirectors {
+                assert_eq!(mesh_of_redirector(init), Some(mesh));
+            }
+            let inits = |name: &str| mesh.redirectors.contains(&name);
+            for proxy in mesh.proxies {
+                assert_eq!(mesh_of_proxy(&example(proxy), inits), Some(mesh), "{proxy}");
+                let alone = mesh_of_proxy(&example(proxy), |_| false);
+                assert_eq!(alone.is_none(), mesh.proxies_beside_redirector, "{proxy}");
+                assert_eq!(mesh_of_proxy(&format!("my-{}", example(proxy)), |_| true), None);
+            }
+        }
+    }
+
+    #[test]
+    fn knows_other_sidecars() {
+        for pattern in SIDECARS {
+            assert!(is_other_sidecar(&example(pattern)), "{pattern}");
+            assert!(!is_other_sidecar(&format!("my-{}", example(pattern))), "{pattern}");
+        }
+        for agent in ["", "agent", "csql", "dynatrace", "daprd-agent", "vault", "Daprd", "fluent-bit-2"] {
+            assert!(!is_other_sidecar(agent), "{agent}");
+        }
     }
 }

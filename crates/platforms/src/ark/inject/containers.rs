@@ -57,8 +57,8 @@ fn by_owner<'p>(pod: &'p Pod<'p>, state: &StateReader<'_>) -> (Containers<'p>, C
     let work = state.budget();
     let inits = OnceCell::new();
     let has_init = |name: &str| {
-        let inits = inits.get_or_init(|| init_containers(pod, work));
-        inits.iter().any(|init| init.name.as_deref() == Some(name))
+        let names = || init_containers(pod, work).into_iter().filter_map(|init| Some(init.name?.to_string()));
+        inits.get_or_init(|| names().collect::<Members<String>>()).contains(name)
     };
     let of_istio = marker::read(pod, ISTIO_STATUS);
     let of_istio = of_istio.as_ref().and_then(|status| status.get("containers")?.as_array());
@@ -136,10 +136,10 @@ impl Chosen<'_> {
             let sidecar = excerpt(sidecar.name.as_deref().unwrap_or_default());
             let memory = excerpt(&format!("{home}/{name}"));
             let at = env::container(*index).key("env");
-            Some(Finding::warn_within(work, &POD_CREDENTIAL_SHARED, at, move |_| {
-                let (sidecar, memory) = (quoted(&sidecar), quoted(&memory));
+            Some(Finding::warn_within(work, &POD_CREDENTIAL_SHARED, at, move |at| {
+                let (field, sidecar, memory) = (at.field(), quoted(&sidecar), quoted(&memory));
                 let help = if is_named { "remove it" } else { NAME_CONTAINERS };
-                format!("{sidecar} holds {variable} of Memory {memory}; {help}")
+                format!("{field}: {sidecar} holds {variable} of Memory {memory}; {help}")
             }))
         })
     }
