@@ -10,7 +10,8 @@
 //! are long; the engine does the rest. [`mod@env`] compares variables, [`parts`] inserts containers, volumes and mounts, and
 //! [`marker`] records what was added.
 //!
-//! The pod's own content wins. The engine never reorders or removes anything, and it replaces a value only
+//! The pod's own content wins. The engine never reorders anything, takes out only what memgate added
+//! and what cannot succeed any more, and it replaces a value only
 //! if [`Variable::replaces`] is set. Each edit's pointer is valid at the moment when the edit is applied,
 //! so edits inside a list element come before inserts into that list.
 

@@ -46,7 +46,12 @@ impl WantedBuilder<'_, '_> {
         let Some(url) = self.waited_url(wait, default_url) else { return };
         let parts = self.pod.around.parts;
         let existing = parts.init_containers().iter().position(|it| it.name.as_deref() == Some(wait.name));
-        if existing.is_none() && (self.settings.wait == Waits::Never || parts.has_container(wait.name)) {
+        let is_done = match existing.and_then(|index| parts.init_containers().get(index)) {
+            // A native sidecar, as somebody made of it, keeps no pod from starting.
+            Some(it) => it.restart_policy.as_deref() == Some("Always"),
+            None => self.settings.wait == Waits::Never || parts.has_container(wait.name),
+        };
+        if is_done {
             return;
         }
         if !self.pod.around.resolves(&url) {
