@@ -30,7 +30,7 @@ use crate::prelude::*;
 use memgate_model::edit::{Edit, EnvSource, Op, Origin, Value};
 use memgate_model::elsewhere::Elsewhere;
 use memgate_model::event::InvolvedObject;
-use memgate_model::finding::Code;
+use memgate_model::finding::{Code, Severity};
 use memgate_model::injection::{Added, Injection};
 use memgate_model::object::Reference;
 use memgate_model::pod::{Container, Controller, Pod};
@@ -126,6 +126,7 @@ pub fn merge(
     wanted.unmet.extend(verdict.unmet);
     if verdict.leaves_out {
         (wanted.containers, wanted.parts, wanted.conflict) = (Vec::new(), None, true);
+        wanted.warnings.retain(|finding| finding.severity != Severity::Note);
     }
     let mut added = Added { memory: wanted.memory, ..Added::default() };
     let (mut edits, mut warnings, mut conflict) = (Vec::new(), wanted.warnings, wanted.conflict);

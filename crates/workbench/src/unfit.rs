@@ -30,13 +30,14 @@ pub fn sentence(cause: &Finding, has_memory: bool) -> String {
     format!("{memory}{verdict}: {} ({})", cause.message(), cause.code_name())
 }
 
-/// The same for each cause of a pod that memgate marked, or that has everything already.
+/// The same for each cause of a pod that memgate marked, or to which it would add nothing.
 pub(crate) fn sentences(pod: &Value, namespace: &str, is_marked: bool, snapshot: &Snapshot) -> Vec<String> {
     let text = pod.to_string();
     let decision = decide(&Request::to_create_pod(namespace, "", &text), snapshot);
-    if !is_marked && decision.reason != Reason::Complete {
+    let lacks_memory = decision.edits.iter().any(gives_memory);
+    if lacks_memory && !is_marked {
         return Vec::new();
     }
-    let has_memory = !decision.edits.iter().any(gives_memory);
+    let has_memory = !lacks_memory && (is_marked || decision.reason == Reason::Complete);
     causes(&decision).map(|cause| sentence(cause, has_memory)).collect()
 }

@@ -1,5 +1,4 @@
-//! What pods of Sympozium get by the settings of an installation: references to writer tokens, waits, sizes of added
-//! containers, and Secrets with which their images are pulled.
+//! What pods of Sympozium get by the settings of an installation and the version of its apiserver.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test stops where something is wrong")]
 
@@ -7,7 +6,9 @@ use memgate_core::decide::decide;
 use memgate_core::patch::apply::apply;
 use memgate_core::{admission, state};
 use memgate_model::decision::Decision;
+use memgate_model::finding::Finding;
 use memgate_model::platform_settings::{AddedResources, Sympozium, Waits, WriterTokens};
+use memgate_model::settings::Settings;
 use serde_json::{Value, json};
 
 const VARIABLE: &str = "MEMORY_WRITER_TOKEN";
@@ -30,12 +31,12 @@ fn exposed(pod: &Value, objects: &[Value]) -> Vec<String> {
 }
 
 fn decision(pod: &Value, objects: &[Value], setting: WriterTokens) -> Decision {
-    decision_with(pod, objects, Sympozium { writer_tokens: setting, ..Sympozium::default() })
+    let mut settings = memgate_platforms::default_settings();
+    settings.platforms.sympozium.writer_tokens = setting;
+    decision_with(pod, objects, settings)
 }
 
-fn decision_with(pod: &Value, objects: &[Value], sympozium: Sympozium) -> Decision {
-    let mut settings = memgate_platforms::default_settings();
-    settings.platforms.sympozium = sympozium;
+fn decision_with(pod: &Value, objects: &[Value], settings: Settings) -> Decision {
     let mut snapshot = state::empty(settings);
     for object in objects {
         state::add(&mut snapshot, object).expect("an object");
@@ -144,7 +145,7 @@ fn a_pod_with_a_server_of_its_own_waits_only_for_the_token_that_the_server_has()
             ] {
                 let mut pod = pod(&json!([]));
                 let mut containers = pod["spec"][list].as_array().cloned().unwrap_or_default();
-                containers.push(json!({"name": name, "image": "m", "env": env}));
+                containers.push(json!({"name": name, "image": "m", "env": env, "restartPolicy": "Always"}));
                 pod["spec"][list] = json!(containers);
                 let objects = state_of(false, None);
                 let (codes, with_memory) = decided(&pod, &objects, setting);
@@ -200,8 +201,10 @@ fn a_token_of_the_pod_stays_whatever_the_setting() {
 
 /// The pod with its memory by these settings, which a second pass leaves as it is.
 fn with_settings(pod: &Value, objects: &[Value], settings: &Sympozium) -> Value {
+    let mut all = memgate_platforms::default_settings();
+    all.platforms.sympozium = settings.clone();
     let apply = |pod: &Value| -> Value {
-        let decision = decision_with(pod, objects, settings.clone());
+        let decision = decision_with(pod, objects, all.clone());
         assert!(decision.allowed() && decision.findings.is_empty(), "{:?}", decision.findings);
         let patched = apply(&pod.to_string(), &decision.edits).expect("a patch that applies");
         serde_json::from_str(&patched).expect("JSON")
@@ -328,4 +331,58 @@ fn very_many_containers_and_limit_ranges_have_an_answer() {
         with_memory["spec"]["initContainers"][0]["resources"],
         json!({"requests": sizes, "limits": sizes})
     );
+}
+
+/// An apiserver before 1.29 drops `restartPolicy` of init containers: the pod would wait for its sidecar forever.
+#[test]
+fn an_apiserver_without_sidecars_gets_none() {
+    const OURS: &str = r#"{"family":"sympozium","initContainers":["memory-server"]}"#;
+    let mut damaged = pod(&json!([]));
+    damaged["metadata"]["annotations"] = json!({"memgate.dev/injected": OURS});
+    damaged["spec"]["initContainers"] = json!([{"name": "memory-server", "image": "m"}]);
+    let bare = pod(&json!([]));
+    for (version, has_sidecars) in
+        [(None, true), (Some((1, 28)), false), (Some((1, 29)), true), (Some((2, 0)), true)]
+    {
+        for pod in [&bare, &damaged] {
+            let mut settings = memgate_platforms::default_settings();
+            settings.platforms.apiserver = version;
+            let decision = decision_with(pod, &state_of(true, None), settings);
+            let patched = apply(&pod.to_string(), &decision.edits).expect("a patch that applies");
+            let patched: Value = serde_json::from_str(&patched).expect("JSON");
+            let policy = &patched["spec"]["initContainers"][0]["restartPolicy"];
+            assert_eq!(policy == "Always", has_sidecars, "{version:?} {pod}");
+            let blocks = |finding: &Finding| finding.code.name == "memgate/pod-sidecar-blocks";
+            assert_eq!(decision.findings.iter().any(blocks), !has_sidecars, "{version:?} {pod}");
+        }
+    }
+}
+
+/// Lists and names that no apiserver accepts, and an annotation that names all of them.
+#[test]
+fn many_servers_mounts_and_volumes_are_mended_once() {
+    const MANY: usize = 2_000;
+    let server = |at: usize| {
+        let mounts: Vec<Value> = (0..at % 3).map(|_| json!({"mountPath": "/x"})).collect();
+        let name = ["memory-server", "skill-memory"][at % 2];
+        json!({"name": name, "image": "m", "volumeMounts": mounts, "ports": [{"containerPort": 1}]})
+    };
+    let volume = |at: usize| json!({"name": format!("v{at}"), "secret": {}});
+    let ours = json!({"family": "sympozium", "initContainers": ["memory-server", "skill-memory"]});
+    for lists in [&["containers"][..], &["initContainers"], &["containers", "initContainers"]] {
+        let mut pod = pod(&json!([]));
+        pod["metadata"]["annotations"] = json!({"memgate.dev/injected": ours.to_string()});
+        for list in lists {
+            let mut containers = pod["spec"][list].as_array().cloned().unwrap_or_default();
+            containers.extend((0..MANY).map(server));
+            pod["spec"][list] = json!(containers);
+        }
+        pod["spec"]["volumes"] = (0..MANY).map(volume).collect();
+        let objects = state_of(true, None);
+        let (_, mended) = decided(&pod, &objects, WriterTokens::Auto);
+        let (_, again) = decided(&mended, &objects, WriterTokens::Auto);
+        assert!(again == mended, "a second pass of {lists:?}");
+        let volumes = mended["spec"]["volumes"].as_array().expect("a list");
+        assert!(volumes.len() <= MANY + 2, "{} volumes", volumes.len());
+    }
 }
