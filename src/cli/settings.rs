@@ -12,7 +12,7 @@ use crate::cli::policies::ClusterPolicyArgs;
 use crate::cli::server_keys::ServerKeys;
 use memgate_manifest::document::Document;
 use memgate_model::platform_settings::{
-    AddedResources, MemoryMode, PlatformSettings, Sizes, Wait, WriterTokens,
+    AddedResources, MemoryMode, PlatformSettings, Sizes, Waits, WriterTokens,
 };
 use memgate_model::settings::Settings;
 use memgate_primitives::glob::Glob;
@@ -105,7 +105,7 @@ const TOKENS: [(&str, WriterTokens); 3] =
     [("auto", WriterTokens::Auto), ("always", WriterTokens::Always), ("never", WriterTokens::Never)];
 
 /// The names of the choices about waits.
-const WAITS: [(&str, Wait); 2] = [("auto", Wait::Auto), ("never", Wait::Never)];
+const WAITS: [(&str, Waits); 2] = [("auto", Waits::Auto), ("never", Waits::Never)];
 
 #[derive(Debug, Clone, Default, clap::Args, Deserialize)]
 #[serde(default, rename_all = "camelCase")]

@@ -31,6 +31,7 @@ mod map;
 mod namespaces;
 mod overview;
 mod page;
+mod pod_owners;
 mod policies;
 mod project;
 mod reading;

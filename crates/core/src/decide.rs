@@ -42,6 +42,7 @@ use memgate_primitives::budget::{Budget, MAX_PATCH_BYTES, OverLimit};
 use memgate_primitives::review_path::Phase;
 
 use self::policies::Asked;
+pub use self::reported::MAX_REPORTED;
 
 /// Decides one request.
 ///

@@ -51,6 +51,9 @@ pub struct Added {
     /// The paths of mounts, by container.
     #[serde(serialize_with = "by_key", skip_serializing_if = "Vec::is_empty")]
     pub mounts: Vec<(String, Vec<Cow<'static, str>>)>,
+    /// The Secrets with which images are pulled.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub image_pull_secrets: Vec<String>,
     /// The group of the files on the pod's volumes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fs_group: Option<i64>,
@@ -63,6 +66,7 @@ impl Added {
             && self.mounts.is_empty()
             && self.init_containers.is_empty()
             && self.volumes.is_empty()
+            && self.image_pull_secrets.is_empty()
             && self.fs_group.is_none()
     }
 }

@@ -93,7 +93,7 @@ pub enum WriterTokens {
 
 /// Which pods get init containers that wait for a memory service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Wait {
+pub enum Waits {
     /// Those in which such a container has a network.
     #[default]
     Auto,
@@ -131,8 +131,12 @@ pub struct AddedResources {
 
 /// Reads sizes, which may be numbers; what cannot be a size is left out.
 fn quantities<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Quantities, D::Error> {
-    let all = BTreeMap::<String, Value>::deserialize(deserializer)?;
-    Ok(all.into_iter().filter_map(|(resource, value)| Some((resource, quantity(&value)?))).collect())
+    let all = Option::<BTreeMap<String, Value>>::deserialize(deserializer)?;
+    Ok(all
+        .unwrap_or_default()
+        .into_iter()
+        .filter_map(|(resource, value)| Some((resource, quantity(&value)?)))
+        .collect())
 }
 
 /// The text of a quantity, which may be a number.
@@ -156,7 +160,7 @@ pub struct Sympozium {
     /// The image of the memory sidecar where the SkillPack names none; a tag or a digest.
     pub memory_image: String,
     /// Which pods wait for a memory service.
-    pub wait: Wait,
+    pub wait: Waits,
     /// The sizes of added containers.
     pub resources: AddedResources,
     /// The Secrets with which a node may pull the images of added containers.
@@ -170,7 +174,7 @@ impl Default for Sympozium {
             writer_tokens: WriterTokens::Auto,
             wait_image: "busybox:1.36".to_owned(),
             memory_image: "ghcr.io/sympozium-ai/sympozium/skill-memory:latest".to_owned(),
-            wait: Wait::Auto,
+            wait: Waits::Auto,
             resources: AddedResources::default(),
             image_pull_secrets: Vec::new(),
         }

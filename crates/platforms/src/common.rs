@@ -40,6 +40,8 @@ codes! { "memgate";
     POD_WAIT_NO_NETWORK = "pod-wait-no-network", Invalid;
     /// A sidecar that holds a credential of the agent's memory.
     POD_CREDENTIAL_SHARED = "pod-credential-shared", Conflict;
+    /// A container of a memory that no size lets into its namespace.
+    POD_RESOURCES = "pod-resources", Invalid;
     /// A pod template of an agent in an object of an unknown kind.
     POD_TEMPLATE_UNREAD = "pod-template-unread", NotSupported;
     /// A kind or group in a file that is nearly one that memgate checks.

@@ -114,8 +114,8 @@ impl<'w> WantedByContainer<'w> {
     }
 }
 
-/// Adds the missing parts, and judges whether the pod can run with them. A variable with another value stays, and `warning` makes the finding about it. When
-/// `work` has ended, the rest is left out.
+/// Adds the missing parts, and judges whether the pod can run with them. A variable with another value stays, and `warning`
+/// makes the finding about it. When `work` has ended, the rest is left out.
 pub fn merge(
     pod: &Pod<'_>,
     mut wanted: WantedByPod<'_>,
@@ -154,6 +154,7 @@ pub fn merge(
         added.init_containers = parts.init_containers.iter().map(|(_, part)| part.name.clone()).collect();
         added.volumes = parts.volumes.iter().map(|part| part.name.clone()).collect();
         added.restored = parts.restored.iter().map(|part| part.name.clone()).collect();
+        added.image_pull_secrets = parts.pull_secrets.0.iter().map(|part| part.name.clone()).collect();
         added.fs_group = parts.fs_group.map(|(group, _)| group);
         edits.extend(parts::add_parts(around.parts, parts));
     }

@@ -110,6 +110,7 @@ fn write_added(annotation: &Value, variables: &Variables, given: &BTreeMap<Item,
             }
             Item::InitContainer(name) => format!("  init container {}", plain(name)),
             Item::Volume(name) => format!("  volume {}", plain(name)),
+            Item::ImagePullSecret(name) => format!("  imagePullSecret {}", plain(name)),
             Item::FsGroup(group) => format!("  fsGroup {group}"),
             Item::Mount(container, path) => {
                 format!("  mount {} in container {}", plain(path), plain(container))

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::objects::is_of_agent;
 use crate::report::ObjectRef;
+use memgate_core::decide::MAX_REPORTED;
 use memgate_manifest::document::each_value;
 use memgate_manifest::source::Source;
 use memgate_model::finding::{Code, Finding, Severity};
@@ -19,9 +20,6 @@ use memgate_primitives::pointer::{Path, Pointer};
 
 /// How deep in an object its values are looked at.
 const MAX_DEPTH: usize = 12;
-
-/// The most findings about one object.
-const MAX_REPORTED: usize = 50;
 
 /// Where objects of a kind carry manifests, as mappings or texts: group, kinds with blanks between them, and patterns of
 /// [`places`]. Elsewhere a manifest counts if it has a spec; without one it may be a reference.
@@ -355,5 +353,216 @@ impl Search {
                 self.manifest(&kind, None, at);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn memory() -> Value {
+        json!({"apiVersion": "arkonis.dev/v1alpha1", "kind": "ArkMemory", "metadata": {"name": "a"}})
+    }
+
+    /// The pod templates of agents of all families, and one with memgate's label.
+    fn templates() -> Vec<Value> {
+        let selectors = memgate_platforms::ALL.iter().flat_map(|family| family.pods.selectors);
+        let of_selector = selectors.map(|selector| {
+            let value = |values: &&'static [&'static str]| values.first().copied().unwrap_or("x");
+            let labels: Map<_, _> = selector
+                .labels
+                .iter()
+                .map(|(key, values)| ((*key).to_owned(), value(values).into()))
+                .collect();
+            let annotations: Map<_, _> =
+                selector.annotation.iter().map(|key| ((*key).to_owned(), "x".into())).collect();
+            json!({"labels": labels, "annotations": annotations})
+        });
+        let metadata = of_selector.chain([json!({"labels": {"memgate.dev/inject": "required"}})]);
+        metadata.map(|it| json!({"metadata": it, "spec": {"containers": [{"name": "agent"}]}})).collect()
+    }
+
+    /// An object of this kind with a value at the place that a pattern fits.
+    fn object([api_version, kind]: [&str; 2], pattern: &str, value: Value) -> Value {
+        let mut object =
+            pattern.rsplit('/').filter(|token| !token.is_empty()).fold(value, |below, token| match token {
+                "N" => json!([null, below]),
+                token => json!({ token.replace('*', "x"): below }),
+            });
+        object["apiVersion"] = api_version.into();
+        object["kind"] = kind.into();
+        object
+    }
+
+    fn found(object: &Value) -> Vec<(&'static str, String, String)> {
+        let object_ref = ObjectRef { kind: "Outer".into(), name: "b".into(), ..ObjectRef::default() };
+        let told = findings(object, &object_ref);
+        assert!(told.iter().all(|finding| finding.severity == Severity::Note));
+        told.iter()
+            .map(|it| (it.code.name, it.pointer.as_str().to_owned(), it.message().into_owned()))
+            .collect()
+    }
+
+    /// A manifest in the form that stands at a place: of the rules of Kyverno in parts.
+    fn carried(group: &str, manifest: &Value) -> Value {
+        let Value::Object(mut fields) = manifest.clone() else { return Value::Null };
+        if group == KYVERNO {
+            let data = json!({"spec": fields.remove("spec"), "metadata": fields.get("metadata")});
+            fields.insert("data".to_owned(), data);
+            fields.insert("name".to_owned(), "a".into());
+        }
+        fields.into()
+    }
+
+    #[test]
+    fn finds_what_each_carrier_carries() {
+        let policy = json!({"apiVersion": "policy.memgate.dev/v1alpha1", "kind": "MemoryPolicy", "spec": {}});
+        let job = |template: Value| json!({"apiVersion": "batch/v1", "kind": "Job", "spec": {"template": template}});
+        let rollout = |template: Value| json!({"apiVersion": "argoproj.io/v1", "kind": "Rollout", "spec": {"template": template}});
+        let manifests = [memory(), policy].into_iter().chain(templates().into_iter().flat_map(|template| {
+            let mut pod = template.clone();
+            (pod["apiVersion"], pod["kind"]) = ("v1".into(), "Pod".into());
+            [job(template.clone()), rollout(template), pod]
+        }));
+        for manifest in manifests {
+            let kind = manifest["kind"].as_str().expect("a kind");
+            for (group, kinds, patterns) in CARRIERS {
+                let api_version = if group.is_empty() { "v1".to_owned() } else { format!("{group}/v1") };
+                for (outer, pattern) in
+                    kinds.split(' ').flat_map(|it| patterns.iter().map(move |at| (it, at)))
+                {
+                    let texts =
+                        ["ConfigMap", "HelmChart", "HelmChartConfig", "Application", "ApplicationSet"];
+                    let carried = carried(group, &manifest);
+                    let as_text = Value::from(format!("# a\n---\n{carried}\n"));
+                    let forms = if texts.contains(&outer) || group == KYVERNO { 1 } else { 2 };
+                    for form in [as_text, carried].into_iter().rev().take(forms) {
+                        let form = if texts.contains(&outer) { Value::from(form.to_string()) } else { form };
+                        let object = object([&api_version, outer], pattern, form);
+                        let place = pattern.replace('N', "1").replace('*', "x");
+                        let place = if group == KYVERNO { format!("{place}/data") } else { place };
+                        let found = found(&object);
+                        let [(code, pointer, message)] = found.as_slice() else {
+                            panic!("{object}: {found:?}")
+                        };
+                        assert_eq!((*code, pointer), ("memgate/manifest-inside", &place), "{object}");
+                        let start = format!("Outer \"b\": {kind}");
+                        assert!(
+                            message.starts_with(&start) && message.contains(" is not judged; "),
+                            "{message}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn finds_values_of_charts() {
+        let yaml = "- apiVersion: arkonis.dev/v1alpha1\n  kind: ArkMemory\n";
+        for key in HELM_VALUES {
+            for value in [json!([memory()]), json!(yaml), json!([yaml.replace("- ", "  ")])] {
+                let values = json!({"spec": {"values": {"sub": {key: value}}}});
+                let mut release = values.clone();
+                release["apiVersion"] = "helm.toolkit.fluxcd.io/v2".into();
+                release["kind"] = "HelmRelease".into();
+                assert_eq!(found(&release).len(), 1, "{release}");
+                let text = values["spec"]["values"].to_string();
+                let application =
+                    object(["argoproj.io/v1", "Application"], "/spec/source/helm/values", text.into());
+                let [(_, pointer, _)] = found(&application).try_into().expect("one");
+                assert_eq!(pointer, "/spec/source/helm/values");
+            }
+        }
+    }
+
+    #[test]
+    fn finds_manifests_anywhere_and_inside_of_each_other() {
+        let mut memory = memory();
+        memory["spec"] = json!({});
+        let deep = |levels: usize| (1..levels).fold(memory.clone(), |below, _| json!({ "a": below }));
+        let other = |value: Value| json!({"apiVersion": "example.com/v1", "kind": "Other", "spec": value});
+        for (levels, count) in [(1, 1), (11, 1), (12, 1), (13, 0)] {
+            // The spec is the first level.
+            assert_eq!(found(&other(deep(levels))).len(), count, "{levels}");
+        }
+        let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": memory.to_string()}});
+        let carrier = object(["work.karmada.io/v1", "Work"], "/spec/workload/manifests/N", config.clone());
+        let [(_, pointer, _)] = found(&carrier).try_into().expect("one");
+        assert_eq!(pointer, "/spec/workload/manifests/1/data/a");
+        let mut secret = config;
+        secret["kind"] = "Secret".into();
+        secret["stringData"] = json!({"a": memory});
+        assert_eq!(found(&secret), []);
+        assert_eq!(found(&object(["work.karmada.io/v1", "Work"], "/spec/workload/manifests/N", secret)), []);
+        let template = "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\n{{- if .a }}\n";
+        let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": template}});
+        assert_eq!(found(&config).len(), 1);
+    }
+
+    #[test]
+    fn leaves_references_examples_and_what_is_checked_where_it_is() {
+        let mut with_spec = memory();
+        with_spec["spec"] = json!({});
+        let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "spec": {"example": with_spec}});
+        let hpa = json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
+            "metadata": {"ownerReferences": [memory()]}, "spec": {"targetRef": memory()}, "involvedObject": memory()});
+        let clone = json!({"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy",
+            "spec": {"rules": [{"generate": memory(), "mutate": {"targets": [memory()]}}]}});
+        let status =
+            json!({"apiVersion": "example.com/v1", "kind": "Other", "status": {"manifest": with_spec}});
+        let plain = json!({"apiVersion": "example.com/v1", "kind": "Other", "spec": {"template":
+            {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "agent"}]}}}});
+        let mut task = with_spec.clone();
+        task["spec"] = json!({ "inner": with_spec });
+        let job = json!({"apiVersion": "batch/v1", "kind": "Job", "spec": {"inner": with_spec}});
+        for object in [definition, hpa, clone, status, plain, task, job] {
+            assert_eq!(found(&object), [], "{object}");
+        }
+    }
+
+    #[test]
+    fn finds_pod_templates_of_unknown_kinds() {
+        for template in templates() {
+            for key in ["template", "podTemplate", "workerTemplate"] {
+                let object = object(["example.com/v1", "Fleet"], &format!("/spec/N/{key}"), template.clone());
+                let [(code, pointer, message)] = found(&object).try_into().expect("one");
+                assert_eq!((code, pointer), ("memgate/pod-template-unread", format!("/spec/1/{key}")));
+                let end =
+                    format!("the pod template at spec[1].{key} is not judged: memgate does not know Fleet");
+                assert!(message.ends_with(&end), "{message}");
+            }
+            let metadata = template["metadata"].clone();
+            for (group, kinds, patterns, fields) in OWN_FORMS {
+                let kinds = if kinds.is_empty() { "TaskRun" } else { kinds };
+                for (kind, pattern) in kinds.split(' ').flat_map(|it| patterns.iter().map(move |at| (it, at)))
+                {
+                    let pod = json!({ fields.first().copied().unwrap_or("containers"): [{}] });
+                    for at in ["metadata", "podMetadata"] {
+                        let mut object = object([&format!("{group}/v1"), kind], pattern, pod.clone());
+                        let place = if at == "metadata" { &mut object } else { &mut object["spec"] };
+                        place[at] = metadata.clone();
+                        let [(code, pointer, _)] = found(&object).try_into().expect("one");
+                        let place = pattern.replace('N', "1");
+                        assert_eq!((code, pointer), ("memgate/pod-template-unread", place));
+                    }
+                    assert_eq!(found(&object([&format!("{group}/v1"), kind], pattern, pod)), []);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn costs_follow_size() {
+        let mut memory = memory();
+        memory["spec"] = json!({});
+        let many = json!({"apiVersion": "v1", "kind": "Other", "items": vec![memory; 10_000]});
+        let object_ref = ObjectRef::default();
+        let told = findings(&many, &object_ref);
+        assert_eq!(told.len(), MAX_REPORTED);
+        let help = told.last().and_then(Finding::help_text).expect("a help");
+        assert_eq!(help, "9950 more places in this object are not listed");
     }
 }

@@ -18,12 +18,13 @@ use crate::policy_files::leftovers;
 use crate::report::ObjectRef;
 use crate::rules::{Rules, change};
 use memgate_core::admission::{self, Admitted, admit};
-use memgate_core::decide::{form, later};
+use memgate_core::decide::{MAX_REPORTED, form, later};
 use memgate_core::state;
 use memgate_manifest::error::Error;
 use memgate_manifest::later::is_filled_in_later;
 use memgate_manifest::shown::without_quotes_of;
 use memgate_manifest::source::{Source, Span};
+use memgate_model::decision::NotShown;
 use memgate_model::family::{DepartedLine, Family};
 use memgate_model::finding::{Cause, Code, Finding, Severity};
 use memgate_model::object::Reference;
@@ -188,6 +189,7 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
             Err(error) => inputs.errors.push(error),
         }
     }
+    all.chunk_by_mut(is_one_object).filter(|of_object| of_object.len() > 1).for_each(keep_first);
     cause::name_users(&mut all, &snapshot);
     drop_repeated_others(&mut inputs, &all);
     let mut leftovers = leftovers(&inputs.policies, &snapshot, &used, occasion.now, &inputs.places);
@@ -206,6 +208,38 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
     let policies = snapshot.policies.iter().map(|policy| policy.name.clone()).collect();
     let (places_of_sets, rules) = (BTreeMap::new(), Rules::default());
     Checked { inputs, decided: all, policies, places_of_sets, rules, page: None }
+}
+
+/// Whether two decisions are about pods of one object.
+fn is_one_object(one: &Decided, other: &Decided) -> bool {
+    Arc::ptr_eq(&one.object.place, &other.object.place)
+}
+
+/// Keeps the findings about one object that are reported: denials before warnings, warnings before notes, of each the
+/// first ones.
+fn keep_first(of_object: &mut [Decided]) {
+    let mut room = MAX_REPORTED;
+    let severities = [Severity::Deny, Severity::Warn, Severity::Note];
+    let mut left = severities.map(|severity| {
+        let all = of_object.iter().flat_map(Decided::findings).filter(|it| it.severity == severity).count();
+        let kept = all.min(room);
+        room -= kept;
+        (severity, kept)
+    });
+    for Decided { admitted, of_form, .. } in of_object {
+        let NotShown { mut denials, mut warnings } = admitted.decision.not_shown;
+        let mut is_kept = |finding: &Finding| {
+            let left = left.iter_mut().find(|(severity, left)| *severity == finding.severity && *left > 0);
+            let left = left.map(|(_, left)| *left -= 1);
+            denials += usize::from(left.is_none() && finding.severity == Severity::Deny);
+            warnings += usize::from(left.is_none() && finding.severity == Severity::Warn);
+            left.is_some()
+        };
+        let decision = &mut Arc::make_mut(admitted).decision;
+        decision.findings.retain(&mut is_kept);
+        of_form.retain(is_kept);
+        decision.not_shown = NotShown { denials, warnings };
+    }
 }
 
 /// The objects of the inputs, judged or not, with their places.

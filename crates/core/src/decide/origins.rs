@@ -27,6 +27,8 @@ pub enum Item {
     Volume(String),
     /// A mount: the container and the path.
     Mount(String, String),
+    /// A Secret with which images are pulled.
+    ImagePullSecret(String),
     /// The group of the pod's volumes.
     FsGroup(i64),
 }
@@ -76,6 +78,7 @@ pub fn marked_by(marker: &Value) -> Vec<Item> {
     items.extend(names(marker.get("initContainers")).map(Item::InitContainer));
     items.extend(names(marker.get("volumes")).map(Item::Volume));
     items.extend(pairs(marker, "mounts", Item::Mount));
+    items.extend(names(marker.get("imagePullSecrets")).map(Item::ImagePullSecret));
     items.extend(marker.get("fsGroup").and_then(Value::as_i64).map(Item::FsGroup));
     items
 }
@@ -112,7 +115,7 @@ pub(super) fn confirmed(
                 has(value, &given.value) && ["value", "valueFrom"].into_iter().all(only)
             }
             Item::FsGroup(_) => given.value == *value,
-            Item::InitContainer(_) | Item::Volume(_) | Item::Mount(..) => true,
+            Item::InitContainer(_) | Item::Volume(_) | Item::Mount(..) | Item::ImagePullSecret(_) => true,
         })
     };
     marked.retain(is_confirmed);
@@ -159,6 +162,9 @@ fn present(pod: &Value, marked: &BTreeSet<Item>) -> BTreeMap<Item, Value> {
     for volume in elements(spec, "volumes") {
         add(Item::Volume(text_of(volume, "name")), volume);
     }
+    for secret in elements(spec, "imagePullSecrets") {
+        add(Item::ImagePullSecret(text_of(secret, "name")), secret);
+    }
     if let Some(group) = spec.pointer("/securityContext/fsGroup").and_then(Value::as_i64) {
         add(Item::FsGroup(group), &group.into());
     }
@@ -201,6 +207,9 @@ fn bare(pod: Value) -> Option<Value> {
     }
     retain(spec.get_mut("initContainers"), |it| !added.contains(&Item::InitContainer(text_of(it, "name"))));
     retain(spec.get_mut("volumes"), |it| !added.contains(&Item::Volume(text_of(it, "name"))));
+    retain(spec.get_mut("imagePullSecrets"), |it| {
+        !added.contains(&Item::ImagePullSecret(text_of(it, "name")))
+    });
     let context = spec.get_mut("securityContext").and_then(Value::as_object_mut);
     if let Some(context) = context {
         let group = context.get("fsGroup").and_then(Value::as_i64);
@@ -263,6 +272,7 @@ fn add_items(edit: &Edit, names: &mut Names, given: &mut BTreeMap<Item, Given>) 
         let name = text_of(&value, "name");
         let item = match list {
             ["spec", "volumes"] => Item::Volume(name),
+            ["spec", "imagePullSecrets"] => Item::ImagePullSecret(name),
             ["spec", "initContainers"] => {
                 let place = at.unwrap_or(number).min(names.init_containers.len());
                 names.init_containers.insert(place, name.clone());

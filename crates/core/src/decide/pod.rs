@@ -299,6 +299,7 @@ impl Kept {
             Part::InitContainer(name) => Item::InitContainer(text(name)),
             Part::Volume(name) => Item::Volume(text(name)),
             Part::Mount(container, path) => Item::Mount(text(container), text(path)),
+            Part::ImagePullSecret(name) => Item::ImagePullSecret(text(name)),
             Part::FsGroup(group) => Item::FsGroup(group),
         };
         self.items.contains(&item)

@@ -21,7 +21,7 @@ use memgate_schema::crd::CelRule;
 use memgate_schema::violation::{Rule, SchemaViolation};
 
 /// How many findings about one object are reported. More would fill the answer and help no reader.
-pub(super) const MAX_REPORTED: usize = 50;
+pub const MAX_REPORTED: usize = 50;
 
 /// Up to this many findings are sorted before they are selected. Of more, the rules find those in front first,
 /// and sorting all would take longer than finding them.

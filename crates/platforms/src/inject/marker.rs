@@ -118,6 +118,8 @@ pub enum Part<'m> {
     Volume(&'m str),
     /// A mount, by the name of its container.
     Mount(&'m str, &'m str),
+    /// A Secret with which images are pulled.
+    ImagePullSecret(&'m str),
     /// The group of the pod's volumes.
     FsGroup(i64),
 }
@@ -145,6 +147,7 @@ fn earlier_of(annotation: &Json, family: &Family, kept: &dyn Fn(&Family, Part<'_
         volumes: texts(marker.get("volumes")),
         restored: Vec::new(),
         mounts: lists(marker.get("mounts")),
+        image_pull_secrets: texts(marker.get("imagePullSecrets")),
         fs_group: marker.get("fsGroup").and_then(Json::as_i64),
     };
     added.memory.retain(|name| kept(family, Part::Memory(name)));
@@ -152,6 +155,7 @@ fn earlier_of(annotation: &Json, family: &Family, kept: &dyn Fn(&Family, Part<'_
     added.volumes.retain(|name| kept(family, Part::Volume(name)));
     retain(&mut added.env, |container, name| kept(family, Part::Env(container, name)));
     retain(&mut added.mounts, |container, path| kept(family, Part::Mount(container, path)));
+    added.image_pull_secrets.retain(|name| kept(family, Part::ImagePullSecret(name)));
     added.fs_group = added.fs_group.filter(|group| kept(family, Part::FsGroup(*group)));
     (!added.is_empty()).then_some(added)
 }
@@ -183,6 +187,7 @@ fn merged(mut earlier: Added, later: Added) -> Added {
     add_new(&mut earlier.memory, later.memory);
     add_new(&mut earlier.init_containers, later.init_containers);
     add_new(&mut earlier.volumes, later.volumes);
+    add_new(&mut earlier.image_pull_secrets, later.image_pull_secrets);
     add_lists(&mut earlier.env, later.env);
     add_lists(&mut earlier.mounts, later.mounts);
     earlier.fs_group = later.fs_group.or(earlier.fs_group);

@@ -1,9 +1,10 @@
 //! The lists of a pod besides variables: init containers, volumes and mounts. Reads the existing ones and
 //! inserts the wanted ones.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value as Json;
+use serde_json::json;
 use serde_json::value::RawValue;
 
 use memgate_model::edit::{Edit, Op, Origin, Value};
@@ -189,6 +190,8 @@ pub struct WantedParts {
     pub restored: Vec<WantedPart>,
     /// The edits that put back other parts, inside existing containers.
     pub mended: Vec<Edit>,
+    /// The Secrets with which images are pulled, and how many the pod has, if it has the list.
+    pub pull_secrets: (Vec<WantedPart>, Option<usize>),
     /// The group of the files on the pod's volumes, and why.
     pub fs_group: Option<(i64, &'static str)>,
 }
@@ -200,6 +203,27 @@ pub(crate) fn add_mounts(
     mounts: Vec<WantedPart>,
 ) -> Vec<Edit> {
     append(list, existing.0.as_ref().map(Vec::len), mounts)
+}
+
+/// The Secrets of these names that the pod does not have yet, and how many it has. None where its list is malformed.
+pub(crate) fn pull_secrets(
+    pod: &Pod<'_>,
+    names: &[String],
+    origin: &Origin,
+    work: &Budget<'_>,
+) -> (Vec<WantedPart>, Option<usize>) {
+    let raw = pod.spec.as_ref().and_then(|spec| spec.image_pull_secrets);
+    let existing: Result<Option<Vec<NamedView<'_>>>, _> =
+        read(raw, Path::Key(&SPEC, "imagePullSecrets"), work);
+    let Ok(existing) = existing else { return (Vec::new(), None) };
+    let known = existing.iter().flatten().filter_map(|secret| secret.name.as_deref());
+    let mut known: BTreeSet<&str> = known.collect();
+    let missing = names.iter().filter(|name| known.insert(name)).map(|name| WantedPart {
+        name: name.clone(),
+        tree: json!({ "name": name }),
+        origin: origin.clone(),
+    });
+    (missing.collect(), existing.as_ref().map(Vec::len))
 }
 
 /// The pointer to the mounts of the container of this index.
@@ -215,6 +239,8 @@ pub(super) fn add_parts(existing: &ExistingParts<'_>, wanted: WantedParts) -> Ve
     let existing_volumes = existing.volumes.as_ref().map(Vec::len);
     let volumes = wanted.volumes.into_iter().chain(wanted.restored);
     edits.extend(append(&Pointer::new("/spec/volumes"), existing_volumes, volumes));
+    let (secrets, named) = wanted.pull_secrets;
+    edits.extend(append(&Pointer::new("/spec/imagePullSecrets"), named, secrets));
     edits.extend(wanted.fs_group.map(|group| fs_group(existing.security_context.is_some(), group)));
     edits
 }
@@ -274,7 +300,7 @@ fn fs_group(has_context: bool, (group, rule): (i64, &'static str)) -> Edit {
     let (pointer, value) = if has_context {
         (context.key("fsGroup"), Value::Integer(group))
     } else {
-        (context, Value::Tree(serde_json::json!({"fsGroup": group})))
+        (context, Value::Tree(json!({"fsGroup": group})))
     };
     Edit::add(pointer, value, Origin { resource: "".into(), field: "".into(), rule })
 }

@@ -12,6 +12,7 @@ mod network;
 pub(crate) mod node;
 pub(crate) mod ports;
 pub(crate) mod present;
+pub(crate) mod sizes;
 mod users;
 
 use memgate_model::finding::Finding;

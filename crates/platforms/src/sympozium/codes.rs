@@ -177,6 +177,8 @@ codes! { "sympozium";
     POD_PACK_CREDENTIAL = "pod-pack-credential", Invalid;
     /// A run of Celln whose skills would give it memory.
     CELLN_NO_MEMORY = "celln-no-memory", Conflict;
+    /// A run in a sandbox that was made before it.
+    WARM_POOL_NO_MEMORY = "warm-pool-no-memory", Conflict;
     /// A run of Celln in an Ensemble with shared memory.
     CELLN_NO_SHARED_MEMORY = "celln-no-shared-memory", Conflict;
     /// Settings of session workspaces that are off.

@@ -17,7 +17,6 @@ use crate::common::{POD_DNS, POD_ENV_ORDER, POD_PROXY};
 use crate::endpoint_view::{WrittenHosts, written_hosts};
 use crate::inject::env::pointer;
 use crate::inject::{WantedByContainer, WantedByPod};
-use crate::message::fit_names;
 use crate::url::{ip, server};
 
 view! {
@@ -112,14 +111,12 @@ impl<'p> WithoutNames<'p> {
             let message = "with hostNetwork the names of memory Services need it";
             return Finding::warn(code, at, format!("must be {WITH_HOST_NETWORK}: {message}"));
         }
-        let message = fit_names([host], |[host]| {
-            let host = quoted(host);
-            if self.host_network {
-                return format!("with hostNetwork the name {host} has no address; use {WITH_HOST_NETWORK}");
-            }
-            let instead = "ClusterFirst, or dnsConfig with the cluster's DNS";
-            format!("with \"{}\" the name {host} has no address; use {instead}", self.policy)
-        });
+        let (setting, instead) = if self.host_network {
+            ("hostNetwork".to_owned(), WITH_HOST_NETWORK)
+        } else {
+            (format!("\"{}\"", self.policy), "ClusterFirst, or dnsConfig with the cluster's DNS")
+        };
+        let message = format!("with {setting} the name {} has no address; use {instead}", quoted(host));
         Finding::warn(&POD_DNS, at, message)
     }
 }
@@ -191,10 +188,9 @@ impl WantedByContainer<'_> {
             }
         }
         let finding = |(index, (name, host)): (usize, (&str, String))| {
-            let message = fit_names([&host], |[host]| {
-                let exempt = host.find(".svc").and_then(|at| host.get(at..)).unwrap_or(host);
-                format!("{name} also takes requests to {}; add {exempt} to NO_PROXY", quoted(host))
-            });
+            let exempt = host.find(".svc").and_then(|at| host.get(at..)).unwrap_or(&host);
+            let message =
+                format!("{name} also takes requests to {}; add {exempt} to NO_PROXY", quoted(&host));
             Finding::warn(&POD_PROXY, pointer(self.index).index(index), message)
         };
         found.into_iter().map(finding).collect()

@@ -80,8 +80,8 @@ impl Surroundings<'_> {
         let scc = self.pod.annotation(SCC).unwrap_or_default();
         let starts = |starts: &[&str]| starts.iter().any(|start| scc.starts_with(start));
         let has_range = || {
-            let namespace = self.namespace.map(|namespace| namespace.tree());
-            namespace.is_some_and(|it| it.filled_at(&["metadata", "annotations", UID_RANGE]).is_some())
+            let annotations = self.namespace.and_then(|it| it.tree().at(&["metadata", "annotations"]));
+            annotations.and_then(|it| it.entry(UID_RANGE)).is_some_and(|range| !range.is_empty())
         };
         let is_free = || starts(&["nonroot"]) || ["anyuid", "privileged", "hostaccess"].contains(&scc);
         starts(&["restricted", "hostnetwork"]) || !is_free() && has_range()

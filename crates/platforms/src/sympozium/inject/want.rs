@@ -11,7 +11,7 @@ mod waits;
 
 use crate::inject::env::{self, ExistingEnv, Variable};
 use crate::inject::own::MemoryVariableNames;
-use crate::inject::parts::{ExistingMounts, WantedPart, WantedParts};
+use crate::inject::parts::{ExistingMounts, WantedPart, WantedParts, pull_secrets};
 use crate::inject::viable::Surroundings;
 use crate::inject::viable::present::PresentServer;
 use crate::inject::{
@@ -70,8 +70,9 @@ pub(super) fn want<'p, 's>(
     builder.check_restart_policies(state);
     builder.legacy();
     builder.private(state)?;
-    builder.shared();
+    builder.shared(state);
     builder.tokens(state);
+    builder.pull_secrets(state.budget());
     Ok(builder.wanted())
 }
 
@@ -98,9 +99,8 @@ struct WantedBuilder<'p, 's> {
     /// Whether the server of the private memory is in the pod, and the Secret of its token.
     has_sidecar: bool,
     sidecar_token: Option<KeyRef>,
-    /// The images of added containers, from the settings.
-    wait_image: String,
-    memory_image: String,
+    /// What the settings say of added containers.
+    settings: &'s Sympozium,
 }
 
 impl<'p, 's> WantedBuilder<'p, 's> {
@@ -108,7 +108,7 @@ impl<'p, 's> WantedBuilder<'p, 's> {
         pod: PodContext<'p>,
         mut found: PodMemories<'s>,
         servers: Vec<PresentServer<'p>>,
-        settings: &Sympozium,
+        settings: &'s Sympozium,
     ) -> Self {
         let unmet = std::mem::take(&mut found.unmet);
         let existing = ExistingEnv::read(pod.container, &PREFIXES);
@@ -127,8 +127,7 @@ impl<'p, 's> WantedBuilder<'p, 's> {
             no_network: None,
             has_sidecar: false,
             sidecar_token: None,
-            wait_image: settings.wait_image.clone(),
-            memory_image: settings.memory_image.clone(),
+            settings,
         }
     }
 
@@ -183,7 +182,7 @@ impl<'p, 's> WantedBuilder<'p, 's> {
             return Ok(());
         }
         match private_mode(self, state) {
-            PackMode::Service => self.private_service(&origin),
+            PackMode::Service => self.private_service(&origin, state),
             PackMode::Sidecar(pack) => self.private_sidecar(pack, &origin, state),
             PackMode::Unknown => {
                 let object = ["SkillPack", self.pod.namespace, MEMORY_SKILL];
@@ -221,7 +220,7 @@ impl<'p, 's> WantedBuilder<'p, 's> {
     }
 
     /// Adds the shared memory of the Ensemble.
-    fn shared(&mut self) {
+    fn shared(&mut self, state: &mut StateReader<'s>) {
         let Some(ensemble) = self.found.ensemble.filter(|_| self.found.shared) else {
             self.variables.extend(self.auto_store());
             return;
@@ -237,7 +236,16 @@ impl<'p, 's> WantedBuilder<'p, 's> {
             let rules = Pointer::new("/spec/sharedMemory/accessRules");
             self.warnings.push(finding.elsewhere(ensemble, rules, "because of these rules"));
         }
-        self.shared_service(ensemble);
+        self.shared_service(ensemble, state);
+    }
+
+    /// Adds the Secrets with which the images of added containers are pulled.
+    fn pull_secrets(&mut self, work: &Budget<'_>) {
+        if !self.parts.init_containers.is_empty() && !self.settings.image_pull_secrets.is_empty() {
+            let origin = Origin { resource: "".into(), field: "".into(), rule: "sympozium.imagePullSecrets" };
+            let names = &self.settings.image_pull_secrets;
+            self.parts.pull_secrets = pull_secrets(self.pod.around.pod, names, &origin, work);
+        }
     }
 
     fn add_variable(&mut self, name: &'static str, value: impl Into<String>, origin: &Origin) {

@@ -9,7 +9,7 @@ use crate::sympozium::api::ensemble::shares_memory;
 use crate::sympozium::api::{BUDGET_ACTIONS, ENSEMBLE_LABEL, is_true, label};
 use crate::sympozium::codes::{
     BUDGET_SPENT, CELLN_NO_MEMORY, CELLN_NO_SHARED_MEMORY, CIRCUIT_OPEN, ENSEMBLE_LABEL_DIFFERS,
-    LEGACY_INSTANCE_REF,
+    LEGACY_INSTANCE_REF, WARM_POOL_NO_MEMORY,
 };
 use crate::sympozium::lookup;
 use memgate_model::request::Operation;
@@ -42,6 +42,9 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     findings.extend(pods::environment_findings(run, &env, used, report));
     // Every Agent that an Ensemble makes has the skill.
     let has_memory = maker.is_some() || agent.is_some_and(|agent| has_memory(agent.tree()));
+    let shares = ensemble.is_some_and(|ensemble| shares_memory(ensemble.tree()));
+    let has_none = agent.is_some() && !has_memory && !shares && memory_skill(skills(run)).is_none();
+    findings.extend(warm_pool(run, report).filter(|_| !has_none));
     findings.extend(celln_run_findings(subject, name.filter(|_| has_memory), ensemble, report));
     if created {
         findings.extend(agent.and_then(|agent| ensemble_label_differs(run, agent)));
@@ -51,6 +54,19 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
         }
     }
     findings
+}
+
+/// Warns about a run in a sandbox of a warm pool, which is made before the run and without its pod.
+fn warm_pool(run: &Tree, report: Report<'_>) -> Option<Finding> {
+    let is_sandbox = is_true(run, &["spec", "agentSandbox", "enabled"]) && !is_celln(run);
+    let pool = run
+        .text_at(&["spec", "agentSandbox", "warmPoolRef"])
+        .filter(|pool| is_sandbox && !pool.is_empty())?;
+    let pool = fit_names([pool], |[pool]| quoted(pool));
+    let at = || Pointer::new("/spec/agentSandbox/warmPoolRef");
+    report.warn_whole(&WARM_POOL_NO_MEMORY, at, move |at| {
+        format!("{}: a sandbox of pool {pool} is made before its run: this run has no memory", at.field())
+    })
 }
 
 fn old_name(run: &Tree) -> Option<Finding> {

@@ -9,10 +9,11 @@ use crate::sympozium::api::{MEMORY_SERVER, MEMORY_SERVER_PORT, private_url, shar
 use crate::sympozium::codes::POD_VOLUME_CONFLICT;
 use crate::sympozium::variables::{LEGACY, PRIVATE_TOKEN, PRIVATE_URL};
 use memgate_model::edit::{KeyRef, Origin};
+use memgate_model::platform_settings::Sizes;
 use serde_json::{Value, json};
 
 use super::WantedBuilder;
-use super::waits::{PRIVATE_WAIT, SHARED_WAIT};
+use super::waits::{PRIVATE_WAIT, SHARED_WAIT, Wait};
 
 /// The directory in which the memory server looks for requests in files.
 const IPC_VARIABLE: &str = "MEMORY_IPC_DIR";
@@ -20,9 +21,14 @@ const IPC_VARIABLE: &str = "MEMORY_IPC_DIR";
 /// The initial memories of an agent, as a JSON list.
 const SEEDS_VARIABLE: &str = "MEMORY_SEEDS";
 
-/// An init container that succeeds as soon as the memory server at this URL answers. `server` is the server's name in
-/// the failure message.
-pub(super) fn wait_container(name: &str, server: &str, url: &str, image: &str, security: Value) -> Value {
+/// An init container that succeeds as soon as the memory server at this URL answers.
+pub(super) fn wait_container(
+    Wait { name, server, .. }: &Wait,
+    url: &str,
+    image: &str,
+    security: Value,
+    sizes: &Sizes,
+) -> Value {
     let url = format!("{}/health", url.strip_suffix('/').unwrap_or(url)).replace('\'', r"'\''");
     // `timeout` bounds the total time, however long each try takes. The script must not contain `$(`, which
     // Kubernetes would read as a variable.
@@ -39,7 +45,7 @@ pub(super) fn wait_container(name: &str, server: &str, url: &str, image: &str, s
         "image": image,
         "imagePullPolicy": "IfNotPresent",
         "command": ["sh", "-c", script],
-        "resources": resources(("50m", "32Mi"), ("100m", "64Mi")),
+        "resources": sizes,
         "securityContext": security,
     })
 }
@@ -59,6 +65,7 @@ pub(super) struct MemoryServer<'a> {
     /// The volume of the request files. Without it, the server accepts only HTTP.
     pub(super) ipc: Option<String>,
     pub(super) security: Value,
+    pub(super) sizes: Sizes,
     /// Whether a proxy refuses HTTP requests of the kubelet, so that probes only connect.
     pub(super) probes_connect: bool,
 }
@@ -71,7 +78,7 @@ impl MemoryServer<'_> {
             "imagePullPolicy": "IfNotPresent",
             "restartPolicy": "Always",
             "env": self.variables(),
-            "resources": resources(("50m", "64Mi"), ("200m", "128Mi")),
+            "resources": self.sizes,
             "securityContext": self.security,
             "volumeMounts": self.mounts(),
         });
@@ -118,24 +125,18 @@ impl MemoryServer<'_> {
 }
 
 impl WantedBuilder<'_, '_> {
-    pub(super) fn private_service(&mut self, origin: &Origin) {
+    pub(super) fn private_service(&mut self, origin: &Origin, state: &mut StateReader<'_>) {
         let url = private_url(&self.found.instance, self.pod.namespace);
         self.private_on = true;
         self.add_variable(PRIVATE_URL, url.as_str(), origin);
-        self.wait(&PRIVATE_WAIT, &url, origin);
+        self.wait(&PRIVATE_WAIT, &url, origin, state);
     }
 
-    pub(super) fn shared_service(&mut self, ensemble: &Object) {
+    pub(super) fn shared_service(&mut self, ensemble: &Object, state: &mut StateReader<'_>) {
         let url = shared_url(&ensemble.name, self.pod.namespace);
         let origin = field_origin(&resource_name("Ensemble", ensemble), "spec.sharedMemory.enabled");
-        self.wait(&SHARED_WAIT, &url, &origin);
+        self.wait(&SHARED_WAIT, &url, &origin, state);
     }
-}
-
-/// Requests and limits, each as CPU and memory.
-fn resources(requests: (&str, &str), limits: (&str, &str)) -> Value {
-    let quantities = |(cpu, memory): (&str, &str)| json!({"cpu": cpu, "memory": memory});
-    json!({"requests": quantities(requests), "limits": quantities(limits)})
 }
 
 /// The port of a server that answers `GET /health`, and its probes: a minute to start, then readiness

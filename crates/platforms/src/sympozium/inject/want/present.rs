@@ -42,7 +42,8 @@ impl<'s> WantedBuilder<'_, 's> {
     pub(super) fn private_sidecar_present(&mut self, origin: &Origin, state: &mut StateReader<'s>) {
         (self.has_sidecar, self.sidecar_token) = (true, self.present_reference(state));
         let server = self.pod.around.parts.container(MEMORY_SERVER);
-        self.check_architecture(server.and_then(|server| read::<Text<'_>>(server.image)).as_deref());
+        let image = server.and_then(|server| read::<Text<'_>>(server.image)).unwrap_or_default();
+        self.check_architecture(&image);
         let servers = std::mem::take(&mut self.servers);
         let clashes = servers.first().is_some_and(|server| {
             self.mend(server, origin, state);

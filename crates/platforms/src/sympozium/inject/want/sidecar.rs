@@ -11,10 +11,11 @@ use std::collections::BTreeSet;
 
 use crate::common::{POD_ARCH, POD_VOLUME_READ_ONLY};
 use crate::inject::parts::{WantedPart, mounts_pointer};
+use crate::inject::viable::sizes::AddedContainer;
 use crate::inject::{field_origin, resource_name};
 use crate::message::{fit_names, fit_texts};
 use crate::prelude::*;
-use crate::sympozium::api::agent::{sidecar_command, sidecar_env, sidecar_image};
+use crate::sympozium::api::agent::{sidecar_command, sidecar_env, sidecar_image, sidecar_resources};
 use crate::sympozium::api::ensemble::{configs_field, find_config};
 use crate::sympozium::api::{CLAIM, MEMORY_SERVER, MEMORY_SERVER_PORT};
 use crate::sympozium::codes::{
@@ -24,7 +25,7 @@ use crate::sympozium::codes::{
 use crate::sympozium::inject::instance_label;
 use crate::sympozium::variables::{PRIVATE_TOKEN, PRIVATE_URL};
 use memgate_model::edit::Origin;
-use memgate_model::platform_settings::Sympozium;
+use memgate_model::platform_settings::{Sizes, Sympozium};
 use memgate_model::pod::Mount;
 use memgate_primitives::credential::{is_credential_name, value_spans};
 use memgate_primitives::plain_text::shown_key;
@@ -73,13 +74,14 @@ impl<'s> WantedBuilder<'_, 's> {
         if self.gives_up_on_host_network() || self.gives_up_on_apiserver(state) || self.port_is_taken() {
             return;
         }
+        let pack = pack.filter(|pack| sidecar_image(pack.tree()).is_some());
+        let Some(sizes) = self.server_sizes(pack, state) else { return };
         if let Err(finding) = self.database_volume(origin, state) {
             self.unmet.push(finding);
             return;
         }
         let ipc = self.ipc_volume(origin);
-        let server = self.server_part(pack, ipc, origin, state);
-        self.check_architecture(server.tree["image"].as_str());
+        let server = self.server_part((pack, sizes), ipc, origin, state);
         self.parts.init_containers.push((self.pod.around.places().front, server));
         let group = self.pod.around.fs_group();
         self.parts.fs_group = group.map(|group| (group, "the memory sidecar writes to its volume"));
@@ -87,10 +89,10 @@ impl<'s> WantedBuilder<'_, 's> {
     }
 
     /// Reports nodes for which upstream may not build its memory server. Of any other image its author knows.
-    pub(super) fn check_architecture(&mut self, image: Option<&str>) {
-        let default = Sympozium::default().memory_image;
-        let Some(image) = image.filter(|image| *image == default) else { return };
-        if let Some((at, architecture)) = self.pod.around.other_architecture() {
+    pub(super) fn check_architecture(&mut self, image: &str) {
+        let is_upstreams = image == Sympozium::default().memory_image;
+        let other = || self.pod.around.other_architecture();
+        if let Some((at, architecture)) = is_upstreams.then(other).flatten() {
             let message = fit_texts([&architecture], |[architecture]| {
                 format!("image \"{image}\" may not exist for {architecture}; set sympozium.memoryImage")
             });
@@ -167,6 +169,14 @@ impl<'s> WantedBuilder<'_, 's> {
         found.unwrap_or_else(|| (format!("{}-{DATABASE}", self.found.instance), None))
     }
 
+    /// The sizes of the memory server; `None` if none fit, which is reported.
+    fn server_sizes(&mut self, pack: Option<&Object>, state: &mut StateReader<'s>) -> Option<Sizes> {
+        let setting = &self.settings.resources.server;
+        let pack = pack.map(|pack| sidecar_resources(pack.tree())).unwrap_or_default();
+        let default = [["50m", "64Mi"], ["200m", "128Mi"]];
+        self.sizes(&AddedContainer { name: MEMORY_SERVER, default, setting, pack }, state)
+    }
+
     /// The name of the volume of request files, which the agent mounts. `None` for a harness, whose access to the
     /// volume stays unchanged, and for an agent that cannot write to it.
     pub(super) fn ipc_volume(&mut self, origin: &Origin) -> Option<String> {
@@ -240,14 +250,17 @@ impl<'s> WantedBuilder<'_, 's> {
 
     fn server_part(
         &mut self,
-        pack: Option<&'s Object>,
+        (pack, sizes): (Option<&'s Object>, Sizes),
         ipc: Option<String>,
         origin: &Origin,
         state: &StateReader<'s>,
     ) -> WantedPart {
         let seeds = self.seeds();
-        let pack = pack.filter(|pack| sidecar_image(pack.tree()).is_some());
         let image = pack.and_then(|pack| sidecar_image(pack.tree()));
+        if image.is_none() {
+            let image = self.settings.memory_image.clone();
+            self.check_architecture(&image);
+        }
         let command = pack.map(|pack| self.pack_command(pack)).unwrap_or_default();
         let env = pack.map(|pack| self.pack_env(pack)).unwrap_or_default();
         let token = self.sidecar_reference(&env, state);
@@ -260,13 +273,14 @@ impl<'s> WantedBuilder<'_, 's> {
         (self.has_sidecar, self.sidecar_token) = (true, token.clone());
         let server = MemoryServer {
             agent: &self.found.instance,
-            image: image.unwrap_or(&self.memory_image),
+            image: image.unwrap_or(&self.settings.memory_image),
             command,
             seeds,
             token,
             env,
             ipc,
             security: self.pod.around.security_context(self.pod.container),
+            sizes,
             probes_connect: self.pod.around.refuses_http_probes(MEMORY_SERVER_PORT),
         };
         let from_pack =

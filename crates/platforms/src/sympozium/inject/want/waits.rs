@@ -4,14 +4,16 @@ use crate::common::POD_WAIT_NO_NETWORK;
 use crate::inject::marker;
 use crate::inject::parts::{WantedPart, init_containers_pointer};
 use crate::inject::viable::CutOff;
+use crate::inject::viable::sizes::AddedContainer;
 use crate::prelude::*;
 use crate::sympozium::FAMILY;
 use crate::sympozium::variables::{PRIVATE_URL, SHARED_URL};
 use crate::url::Endpoint;
 use memgate_model::edit::Origin;
+use memgate_model::platform_settings::{Quantities, Sizes, Waits};
 
 use super::containers::wait_container;
-use super::{WantedBuilder, is_loopback};
+use super::{PodContext, WantedBuilder, is_loopback};
 
 /// An init container that waits for a server.
 pub(super) struct Wait {
@@ -34,11 +36,17 @@ pub(super) const SHARED_WAIT: Wait =
 impl WantedBuilder<'_, '_> {
     /// Adds an init container that waits for the server that the agent will use. Not if that server is not known or is in
     /// the pod, if the pod already has this init container, or if it would have no network.
-    pub(super) fn wait(&mut self, wait: &Wait, default_url: &str, origin: &Origin) {
+    pub(super) fn wait(
+        &mut self,
+        wait: &Wait,
+        default_url: &str,
+        origin: &Origin,
+        state: &mut StateReader<'_>,
+    ) {
         let Some(url) = self.waited_url(wait, default_url) else { return };
         let parts = self.pod.around.parts;
         let existing = parts.init_containers().iter().position(|it| it.name.as_deref() == Some(wait.name));
-        if existing.is_none() && parts.has_container(wait.name) {
+        if existing.is_none() && (self.settings.wait == Waits::Never || parts.has_container(wait.name)) {
             return;
         }
         if !self.pod.around.resolves(&url) {
@@ -47,12 +55,27 @@ impl WantedBuilder<'_, '_> {
             self.cut_off(wait, existing, why, &url);
         } else if existing.is_none() {
             let security = self.pod.around.security_context(self.pod.container);
-            let tree = wait_container(wait.name, wait.server, &url, &self.wait_image, security);
+            let Some(sizes) = self.wait_sizes(wait, state) else { return };
+            let tree = wait_container(wait, &url, &self.settings.wait_image, security, &sizes);
             let part = WantedPart { name: wait.name.to_owned(), tree, origin: origin.clone() };
             let places = self.pod.around.places();
             let place = if wait.variable == PRIVATE_URL { places.front } else { places.end };
             self.parts.init_containers.push((place, part));
         }
+    }
+
+    /// The sizes of a wait; `None` if none fit, which is reported.
+    fn wait_sizes(&mut self, wait: &Wait, state: &mut StateReader<'_>) -> Option<Sizes> {
+        let (setting, pack) = (&self.settings.resources.wait, Quantities::new());
+        let default = [["50m", "32Mi"], ["100m", "64Mi"]];
+        self.sizes(&AddedContainer { name: wait.name, default, setting, pack }, state)
+    }
+
+    /// The sizes of an added container; `None` if none fit, which is reported.
+    pub(super) fn sizes(&mut self, added: &AddedContainer<'_>, state: &mut StateReader<'_>) -> Option<Sizes> {
+        let PodContext { around, container, namespace, .. } = &self.pod;
+        let sizes = added.sizes(around, container, namespace, state);
+        sizes.map_err(|finding| self.unmet.push(finding)).ok()
     }
 
     /// The URL of the server that the agent will use; `None` if it is not known, or if the server is in the pod.
