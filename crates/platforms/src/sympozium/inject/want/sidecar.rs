@@ -193,7 +193,12 @@ impl<'s> WantedBuilder<'_, 's> {
                 parts.volume(name).and_then(|(at, _)| Some((volumes.index(at), parts.read_only(at)?)));
             let mounted = (mount.read_only == Some(true))
                 .then(|| (mounts_pointer(self.pod.index).index(index).key("readOnly"), "mounted read-only"));
-            let Some((at, what)) = mounted.or(volume) else { return Some(name.to_owned()) };
+            let Some((at, what)) = mounted.or(volume) else {
+                if parts.volume(name).is_none() && IPC_VOLUMES.contains(&name) {
+                    self.add_ipc_volume(name, origin);
+                }
+                return Some(name.to_owned());
+            };
             let message = format!("{IPC_PATH} of the agent is {what}: its memory is there over HTTP only");
             self.warnings.push(Finding::warn(&POD_VOLUME_READ_ONLY, at, message));
             return None;
