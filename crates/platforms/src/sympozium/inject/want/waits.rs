@@ -47,7 +47,7 @@ impl WantedBuilder<'_, '_> {
         let parts = self.pod.around.parts;
         let existing = parts.init_containers().iter().position(|it| it.name.as_deref() == Some(wait.name));
         let is_done = match existing.and_then(|index| parts.init_containers().get(index)) {
-            // A native sidecar, as somebody made of it, keeps no pod from starting.
+            // As a native sidecar, which another webhook made of it, it keeps no pod from starting.
             Some(it) => it.restart_policy.as_deref() == Some("Always"),
             None => self.settings.wait == Waits::Never || parts.has_container(wait.name),
         };
