@@ -10,7 +10,7 @@ use memgate_model::snapshot::Snapshot;
 use memgate_platforms::common::{is_of_pod_judge, keeps_pod_from_starting};
 use serde_json::Value;
 
-/// Whether an edit gives a pod what it lacks of its memory. Others mend what is there, take it out, or say what was added.
+/// Whether an edit gives a pod what it lacks of its memory. Others mend a part, take it out, or say what was added.
 pub fn gives_memory(edit: &Edit) -> bool {
     let at = edit.pointer.as_str();
     let mends = at.strip_prefix("/spec/initContainers/").is_some_and(|part| part.contains('/'));
