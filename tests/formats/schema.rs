@@ -202,7 +202,11 @@ fn choices_of_a_repository_hold_settings() {
         assert_eq!(inner[key], settings[key], "{key}");
     }
     let keys = inner["properties"].as_object().expect("keys");
-    assert_eq!(keys.keys().collect::<Vec<_>>(), ["families", "orloj", "sympozium"], "none of serve alone");
+    assert_eq!(
+        keys.keys().collect::<Vec<_>>(),
+        ["families", "ark", "orloj", "sympozium"],
+        "none of serve alone"
+    );
     for (key, described) in keys {
         assert_eq!(*described, settings["properties"][key], "{key}");
     }

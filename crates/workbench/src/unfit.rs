@@ -10,7 +10,7 @@ use memgate_model::snapshot::Snapshot;
 use memgate_platforms::common::{is_of_pod_judge, keeps_pod_from_starting};
 use serde_json::Value;
 
-/// Whether an edit gives a pod what it lacks of its memory. Others mend what is there, take it out, or say what was added.
+/// Whether an edit gives a pod what it lacks of its memory. Others mend a part, take it out, or say what was added.
 pub fn gives_memory(edit: &Edit) -> bool {
     let at = edit.pointer.as_str();
     let mends = at.strip_prefix("/spec/initContainers/").is_some_and(|part| part.contains('/'));
@@ -30,13 +30,14 @@ pub fn sentence(cause: &Finding, has_memory: bool) -> String {
     format!("{memory}{verdict}: {} ({})", cause.message(), cause.code_name())
 }
 
-/// The same for each cause of a pod that memgate marked, or that has everything already.
+/// The same for each cause of a pod that memgate marked, or to which it would add nothing.
 pub(crate) fn sentences(pod: &Value, namespace: &str, is_marked: bool, snapshot: &Snapshot) -> Vec<String> {
     let text = pod.to_string();
     let decision = decide(&Request::to_create_pod(namespace, "", &text), snapshot);
-    if !is_marked && decision.reason != Reason::Complete {
+    let lacks_memory = decision.edits.iter().any(gives_memory);
+    if lacks_memory && !is_marked {
         return Vec::new();
     }
-    let has_memory = !decision.edits.iter().any(gives_memory);
+    let has_memory = !lacks_memory && (is_marked || decision.reason == Reason::Complete);
     causes(&decision).map(|cause| sentence(cause, has_memory)).collect()
 }

@@ -274,7 +274,7 @@ fn kept(
         return Kept::default();
     }
     let Ok(value) = serde_json::from_str::<Json>(text) else { return Kept::default() };
-    let (items, given, own) = confirmed(value, |bare| {
+    let (items, given, own) = confirmed(&value, |bare| {
         if !state.budget().bytes(text.len()) {
             return Vec::new();
         }
@@ -349,6 +349,8 @@ fn make_edits_consecutive(
 /// Takes back what a family adds, since the pod would be invalid with it.
 fn leave_out(injection: &mut Injection, finding: Finding) {
     injection.edits.clear();
+    // Notes are about parts that were put back.
+    injection.warnings.retain(|finding| finding.severity != Severity::Note);
     injection.added = Added::default();
     injection.reason = Reason::Conflict;
     injection.only_if_required = false;

@@ -303,7 +303,7 @@ fn an_annotation_names_ten_thousand_containers_at_most() {
 
 /// Sidecars that hold a credential, of which each is looked for among the init containers.
 #[test]
-fn a_thousand_sidecars_are_told_apart() {
+fn a_thousand_sidecars_stay_apart() {
     let credential = json!([{
         "name": "ARK_MEMORY_HEADER_AUTHORIZATION", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}},
     }]);

@@ -99,7 +99,7 @@ pub static MESHES: [Mesh; 6] = [
 ];
 
 /// Sidecars that are never an agent, besides the proxies of meshes. A `*` at the end stands for any text.
-const SIDECARS: [&str; 18] = [
+pub const SIDECARS: [&str; 18] = [
     "vault-agent", "daprd", "azwi-proxy", "traffic-agent", "otc-container", "datadog-agent-injected",
     "jaeger-agent", "gke-gcsfuse-sidecar", "cloud-sql-proxy", "csql-*", "queue-proxy", "kube-rbac-proxy",
     "dynatrace-*", "fluent-bit", "filebeat-sidecar", "aws-otel-collector", "xray-daemon", "ts-sidecar",

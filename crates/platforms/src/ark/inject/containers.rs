@@ -38,7 +38,7 @@ pub(super) struct Chosen<'p> {
 pub(super) fn choose<'p>(pod: &'p Pod<'p>, injection: &mut Injection, state: &StateReader<'_>) -> Chosen<'p> {
     let (mut sidecars, mut own) = by_owner(pod, state);
     if own.is_empty() {
-        // Somebody runs one of them as an agent.
+        // The user runs one of them as an agent.
         (own, sidecars) = (sidecars, own);
     }
     let named = find::names(pod.annotation(CONTAINERS_ANNOTATION).unwrap_or_default());
