@@ -61,7 +61,7 @@ impl WantedBuilder<'_, '_> {
         } else if existing.is_none() {
             let security = self.pod.around.security_context(self.pod.container);
             let Some(sizes) = self.wait_sizes(wait, state) else { return };
-            let tree = wait_container(wait, &url, &self.settings.wait_image, security, &sizes);
+            let tree = wait_container(wait, &url, &self.settings.wait_image, &security, &sizes);
             let part = WantedPart { name: wait.name.to_owned(), tree, origin: origin.clone() };
             let places = self.pod.around.places();
             let place = if wait.variable == PRIVATE_URL { places.front } else { places.end };
@@ -155,7 +155,7 @@ fn wait_container(
     Wait { name, server, .. }: &Wait,
     url: &str,
     image: &str,
-    security: Value,
+    security: &Value,
     sizes: &Sizes,
 ) -> Value {
     let url = format!("{}/health", url.strip_suffix('/').unwrap_or(url)).replace('\'', r"'\''");
