@@ -80,7 +80,7 @@ impl WantedBuilder<'_, '_> {
     pub(super) fn sizes(&mut self, added: &AddedContainer<'_>, state: &mut StateReader<'_>) -> Option<Sizes> {
         let PodContext { around, container, namespace, .. } = &self.pod;
         let sizes = added.sizes(around, container, namespace, state);
-        sizes.map_err(|finding| self.unmet.push(finding)).ok()
+        sizes.map_err(|finding| self.unmet.push(*finding)).ok()
     }
 
     /// The URL of the server that the agent will use; `None` if it is not known, or if the server is in the pod.
