@@ -47,8 +47,10 @@ const OF_FILES: &[&str] = &[
     "memgate/ignore-unused",
     "memgate/ignore-without-reason",
     "memgate/kind-misspelt",
+    "memgate/manifest-inside",
     "memgate/not-an-object",
     "memgate/object-repeated",
+    "memgate/pod-template-unread",
     "memgate/schema",
     "memgate/state-unreadable",
     "memgate/value-unknown",
@@ -121,7 +123,7 @@ pub(super) fn block(page: &'static str, name: &str, heading: &str) -> (&'static 
     block.split_once('\n').expect("a language")
 }
 
-/// The codes that an example reports: manifests through `memgate check`, notes aside, since all but two are about what
+/// The codes that an example reports: manifests through `memgate check`, notes aside, since all but four are about what
 /// is ignored; a case through `memgate test`, which also holds that what the case claims is so.
 pub(super) fn reported((language, text): (&str, &str)) -> BTreeSet<String> {
     match language {
@@ -133,8 +135,11 @@ pub(super) fn reported((language, text): (&str, &str)) -> BTreeSet<String> {
                 finding["message"].as_str().is_some_and(|text| text.ends_with("hold no object of this kind)"))
             };
             let counts = |finding: &&Value| {
-                let is_note_only =
-                    ["policy/partial", "memgate/value-unknown"].iter().any(|it| finding["code"] == *it);
+                let notes = [
+                    "policy/partial", "memgate/value-unknown", "memgate/manifest-inside",
+                    "memgate/pod-template-unread",
+                ];
+                let is_note_only = notes.iter().any(|it| finding["code"] == *it);
                 finding["severity"] != "note" || is_note_only || not_found(finding)
             };
             let findings = findings.iter().filter(counts);

@@ -10,9 +10,10 @@
 //! are long; the engine does the rest. [`mod@env`] compares variables, [`parts`] inserts containers, volumes and mounts, and
 //! [`marker`] records what was added.
 //!
-//! The pod's own content wins. The engine never reorders or removes anything, and it replaces a value only
-//! if [`Variable::replaces`] is set. Each edit's pointer is valid at the moment when the edit is applied,
-//! so edits inside a list element come before inserts into that list.
+//! The pod's own content wins. The engine never reorders anything. Of its own parts it puts back what another webhook
+//! dropped, and takes out waits that could not end; else it replaces a value only if [`Variable::replaces`] is set. Each
+//! edit's pointer is valid at the moment when the edit is applied, so edits inside a list element come before inserts into
+//! that list.
 
 pub mod env;
 pub mod marker;
@@ -30,7 +31,7 @@ use crate::prelude::*;
 use memgate_model::edit::{Edit, EnvSource, Op, Origin, Value};
 use memgate_model::elsewhere::Elsewhere;
 use memgate_model::event::InvolvedObject;
-use memgate_model::finding::Code;
+use memgate_model::finding::{Code, Severity};
 use memgate_model::injection::{Added, Injection};
 use memgate_model::object::Reference;
 use memgate_model::pod::{Container, Controller, Pod};
@@ -44,7 +45,8 @@ use self::viable::Surroundings;
 
 pub use memgate_model::view::INJECT_LABEL;
 
-/// The annotation that lists what memgate added. It informs readers; no decision depends on it.
+/// The annotation that lists what memgate added. A pod may bring a false one, so by it a pod gets nothing that memgate
+/// would not add anyway.
 pub const INJECTED_ANNOTATION: &str = "memgate.dev/injected";
 
 /// What a pod should have for its memory.
@@ -126,6 +128,7 @@ pub fn merge(
     wanted.unmet.extend(verdict.unmet);
     if verdict.leaves_out {
         (wanted.containers, wanted.parts, wanted.conflict) = (Vec::new(), None, true);
+        wanted.warnings.retain(|finding| finding.severity != Severity::Note);
     }
     let mut added = Added { memory: wanted.memory, ..Added::default() };
     let (mut edits, mut warnings, mut conflict) = (Vec::new(), wanted.warnings, wanted.conflict);

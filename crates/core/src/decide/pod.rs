@@ -274,7 +274,7 @@ fn kept(
         return Kept::default();
     }
     let Ok(value) = serde_json::from_str::<Json>(text) else { return Kept::default() };
-    let (items, given, own) = confirmed(value, |bare| {
+    let (items, given, own) = confirmed(&value, |bare| {
         if !state.budget().bytes(text.len()) {
             return Vec::new();
         }
@@ -349,6 +349,8 @@ fn make_edits_consecutive(
 /// Takes back what a family adds, since the pod would be invalid with it.
 fn leave_out(injection: &mut Injection, finding: Finding) {
     injection.edits.clear();
+    // Notes are about parts that were put back.
+    injection.warnings.retain(|finding| finding.severity != Severity::Note);
     injection.added = Added::default();
     injection.reason = Reason::Conflict;
     injection.only_if_required = false;
@@ -406,9 +408,10 @@ fn join(
         state.budget().over_limit(Pointer::root, Limit::Patch);
     }
     joined.findings.sort_by_cached_key(|finding| reported::position(&finding.pointer));
-    // What surrounds a pod is judged by each family.
+    // A setting of the pod is one cause, whichever families it concerns.
     joined.findings.dedup_by(|one, other| {
-        one.code.name.starts_with("memgate/pod-") && (one.code, &one.pointer) == (other.code, &other.pointer)
+        [&common::POD_DNS, &common::POD_PROXY].contains(&one.code)
+            && (one.code, &one.pointer, one.severity) == (other.code, &other.pointer, other.severity)
     });
     joined.not_shown = reported::keep_first(&mut joined.findings);
     joined.from_controller = !joined.missing.is_empty() && is_from_controller(pod, namespace);

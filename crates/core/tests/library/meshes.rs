@@ -7,6 +7,7 @@ use memgate_core::decide::decide;
 use memgate_core::patch::apply::apply;
 use memgate_core::state;
 use memgate_model::decision::Decision;
+use memgate_model::platform_settings::Waits;
 use memgate_model::request::Request;
 use serde_json::{Value, json};
 
@@ -95,8 +96,10 @@ impl Mesh {
     }
 }
 
-fn decided(pod: &Value, memories: Memories) -> Decision {
-    let mut snapshot = state::empty(memgate_platforms::default_settings());
+fn decided(pod: &Value, memories: Memories, waits: Waits) -> Decision {
+    let mut settings = memgate_platforms::default_settings();
+    settings.platforms.sympozium.wait = waits;
+    let mut snapshot = state::empty(settings);
     let private = memories != Memories::Shared;
     let shared = !matches!(memories, Memories::Private | Memories::Sidecar);
     let sidecar = matches!(memories, Memories::Sidecar | Memories::SidecarAndShared);
@@ -120,7 +123,7 @@ fn decided(pod: &Value, memories: Memories) -> Decision {
 
 /// The pod that comes out of memgate.
 fn admitted(pod: &Value, memories: Memories) -> Value {
-    let decision = decided(pod, memories);
+    let decision = decided(pod, memories, Waits::Auto);
     assert!(decision.allowed(), "{:?}", decision.findings);
     serde_json::from_str(&apply(&pod.to_string(), &decision.edits).expect("applies")).expect("JSON")
 }
@@ -219,5 +222,37 @@ fn wrong_security_contexts_redirect_nothing() {
         let inits = json!([{"name": "a", "image": "i", "securityContext": context}]);
         let after = admitted(&pod(Some(inits)), Memories::Both);
         assert_eq!(names(&after), [OWN[0], "a", OWN[2]], "{context}");
+    }
+}
+
+#[test]
+fn no_pod_waits_where_the_setting_says_so() {
+    let pods = sent().into_iter().flat_map(|pod| {
+        let changed: Vec<Value> = MESHES.iter().map(|mesh| mesh.change(pod.clone())).collect();
+        changed.into_iter().chain([pod])
+    });
+    for pod in pods {
+        for memories in MEMORIES {
+            let decision = decided(&pod, memories, Waits::Never);
+            let after = apply(&pod.to_string(), &decision.edits).expect("applies");
+            assert!(!after.contains("wait-for-"), "{after}");
+            let codes: Vec<_> = decision.findings.iter().map(|finding| finding.code.name).collect();
+            assert!(!codes.contains(&"memgate/pod-wait-no-network"), "{codes:?}");
+        }
+    }
+}
+
+/// Another webhook may add them to every container later.
+#[test]
+fn waits_ignore_the_variables_of_proxies() {
+    let [sent, _] = sent();
+    let after = admitted(&sent, Memories::Both);
+    for wait in after["spec"]["initContainers"].as_array().expect("a list") {
+        let script = wait["command"][2].as_str().expect("a script");
+        let unset =
+            script.lines().next().and_then(|line| line.strip_prefix("unset ")).expect("unset").split(' ');
+        let all = ["http_proxy", "https_proxy", "all_proxy"];
+        assert!(all.iter().all(|name| unset.clone().any(|it| it == *name)), "{script}");
+        assert!(all.iter().all(|name| unset.clone().any(|it| it == name.to_uppercase())), "{script}");
     }
 }

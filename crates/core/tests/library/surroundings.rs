@@ -78,7 +78,7 @@ fn terms(terms: &Value) -> Value {
 
 #[test]
 fn reads_ten_thousand_alternatives_of_nodes() {
-    let of = |system: &str| json!({"matchExpressions": [{"key": "kubernetes.io/os", "operator": "In", "values": vec![system; 10]}]});
+    let of = |system: &str| json!({"matchExpressions": [{"key": "kubernetes.io/os", "operator": "In", "values": [system]}]});
     let mut all = vec![of("windows"); 10_000];
     let (decision, _) = decided(&spec(&json!({"affinity": terms(&json!(all))})));
     assert_eq!(codes(&decision), ["memgate/pod-windows"]);
@@ -90,22 +90,16 @@ fn reads_ten_thousand_alternatives_of_nodes() {
 #[test]
 fn reads_ten_thousand_proxies_and_a_long_list_of_exceptions() {
     let proxy = |name: &str, value: &str| json!({"name": name, "value": value});
-    let proxies = || vec![proxy("HTTP_PROXY", "http://proxy.example"); 5_000];
-    let with = |env: Vec<Value>| {
-        let container = |name: &str| json!({"name": name, "image": "a", "env": env});
-        codes(&decided(&json!({"containers": [container("agent"), container("other")]})).0).join(" ")
+    let proxies = || vec![proxy("HTTP_PROXY", "http://p"); 10_000];
+    let with = |more: &[Value]| {
+        let env: Vec<Value> = proxies().iter().chain(more).cloned().collect();
+        codes(&decided(&json!({"containers": [{"name": "agent", "image": "a", "env": env}]})).0).join(" ")
     };
-    let each = ["memgate/pod-proxy"; 2].join(" ");
-    assert_eq!(with(proxies()), each);
-    let mut exempted = proxies();
-    let long = "10.0.0.0/8,".repeat(100_000);
-    exempted.push(proxy("NO_PROXY", &long));
-    assert_eq!(with(exempted.clone()), each, "a list without the memory");
-    exempted.push(proxy("no_proxy", &format!("{long}.svc,ark-broker")));
-    assert_eq!(with(exempted), "");
-    let mut unset = proxies();
-    unset.push(proxy("HTTP_PROXY", ""));
-    assert_eq!(with(unset), "", "the last of several counts");
+    let long = "10.0.0.0/8,".repeat(95_000);
+    assert_eq!(with(&[]), "memgate/pod-proxy");
+    assert_eq!(with(&[proxy("NO_PROXY", &long)]), "memgate/pod-proxy", "a list without the memory");
+    assert_eq!(with(&[proxy("no_proxy", &format!("{long}.svc,ark-broker"))]), "");
+    assert_eq!(with(&[proxy("HTTP_PROXY", "")]), "", "the last of several counts");
 }
 
 #[test]

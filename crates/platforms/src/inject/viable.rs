@@ -15,6 +15,8 @@ pub(crate) mod present;
 pub(crate) mod sizes;
 mod users;
 
+use std::cell::OnceCell;
+
 use memgate_model::finding::Finding;
 use memgate_model::kind::NAMESPACE;
 use memgate_model::object::Object;
@@ -24,6 +26,7 @@ use memgate_primitives::budget::Budget;
 
 pub(crate) use self::network::CutOff;
 
+use self::network::Network;
 use super::WantedByPod;
 use super::parts::{ExistingParts, WantedParts};
 use crate::common::POD_WINDOWS;
@@ -38,6 +41,8 @@ pub struct Surroundings<'p> {
     pub(crate) namespace: Option<&'p Object>,
     /// Its RuntimeClass, if that is known.
     runtime_class: Option<&'p Object>,
+    /// Which of its init containers have a network, once that is asked.
+    network: OnceCell<Network<'p>>,
 }
 
 impl<'p> Surroundings<'p> {
@@ -49,7 +54,8 @@ impl<'p> Surroundings<'p> {
     ) -> Self {
         let class = pod.spec.as_ref().and_then(|spec| spec.runtime_class.as_deref());
         let runtime_class = class.and_then(|class| state.peek(&node::RUNTIME_CLASS, "", class));
-        Self { pod, parts, namespace: state.peek(&NAMESPACE, "", namespace), runtime_class }
+        let namespace = state.peek(&NAMESPACE, "", namespace);
+        Self { pod, parts, namespace, runtime_class, network: OnceCell::new() }
     }
 }
 

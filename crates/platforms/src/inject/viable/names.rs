@@ -148,7 +148,7 @@ fn is_of_cluster(host: &str) -> bool {
 }
 
 impl WantedByContainer<'_> {
-    /// Where its variables say that memory is: what is there wins. Only literals are known.
+    /// Where its variables say that memory is: an existing entry wins. Only literals are known.
     fn addresses(&self) -> impl Iterator<Item = &str> {
         self.env.iter().filter(|variable| variable.is_address).filter_map(|variable| {
             match self.existing.get(&variable.name) {

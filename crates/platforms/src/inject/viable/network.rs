@@ -4,8 +4,9 @@
 //! a CNI plugin from the start. A proxy that is an ordinary container starts after all of them, so until then no
 //! connection succeeds. A native sidecar runs from its place in the list on.
 
-use memgate_model::pod::{Container, read};
+use memgate_model::pod::{Container, read, visit_elements};
 use memgate_model::view::{Text, view};
+use serde_json::value::RawValue;
 
 use super::Surroundings;
 use crate::inject::neighbours::{MESHES, Mesh, mesh_of_proxy, mesh_of_redirector};
@@ -28,8 +29,8 @@ view! {
 
     /// The capabilities of a container.
     Capabilities {
-        /// Those that it gets.
-        add: Vec<Text<'a>> = "add",
+        /// Those that it gets, unread.
+        add: &'a RawValue = "add",
     }
 }
 
@@ -44,7 +45,7 @@ pub(crate) struct Places {
 
 /// Which init containers of a pod have a network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Network<'p> {
+pub(super) enum Network<'p> {
     /// All of them, as far as the pod shows.
     Open,
     /// Those behind the last native sidecar of a mesh, before this index.
@@ -78,6 +79,10 @@ impl<'p> Surroundings<'p> {
 
     /// Which init containers have a network.
     fn network(&self) -> Network<'p> {
+        *self.network.get_or_init(|| self.find_network())
+    }
+
+    fn find_network(&self) -> Network<'p> {
         let inits = self.parts.init_containers();
         let proxies = Proxies::beside(inits);
         let is_mesh_sidecar = |it: &Container<'_>| is_native(it) && proxies.mesh(it).is_some();
@@ -185,11 +190,13 @@ fn redirects(container: &Container<'_>) -> bool {
 /// Whether a container gets a capability with which it can redirect connections.
 fn may_change_network(container: &Container<'_>) -> bool {
     let context: Option<ContainerContext<'_>> = read(container.security_context);
-    let added = context.and_then(|context| context.capabilities?.add).unwrap_or_default();
-    added.iter().any(|capability| {
+    let added = context.and_then(|context| context.capabilities?.add);
+    let mut may_change = false;
+    let _malformed = visit_elements(added, |capability: Text<'_>| {
         let upper = capability.to_ascii_uppercase();
-        ["NET_ADMIN", "ALL"].contains(&upper.strip_prefix("CAP_").unwrap_or(&upper))
-    })
+        may_change |= ["NET_ADMIN", "ALL"].contains(&upper.strip_prefix("CAP_").unwrap_or(&upper));
+    });
+    may_change
 }
 
 /// Whether a list of ports, separated by commas, has this one; with or without ranges such as `8000-9000`.
@@ -205,4 +212,49 @@ fn lists(ports: &str, port: u16, with_ranges: bool) -> bool {
             None => number(entry) == Some(port),
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use memgate_model::pod::Pod;
+    use serde_json::json;
+
+    #[test]
+    fn reads_lists_and_ranges_of_ports() {
+        for (ports, with_ranges, expected) in [
+            ("8080", false, true),
+            (" 25 , 8080 ", false, true),
+            ("18080,80800,808", false, false),
+            ("8000-9000", true, true),
+            ("8080-8080", true, true),
+            ("1, 8000 - 8080", true, true),
+            ("8000-9000", false, false),
+            ("9000-8000", true, false),
+            ("8000-", true, false),
+            ("-9000", true, false),
+            ("8000-9000-10000", true, false),
+            ("8000-99999", true, false),
+            ("8080/tcp", true, false),
+            ("0x1f90", true, false),
+            ("", true, false),
+            (",,", true, false),
+            ("*", true, false),
+        ] {
+            assert_eq!(lists(ports, 8080, with_ranges), expected, "{ports:?} {with_ranges}");
+        }
+    }
+
+    #[test]
+    fn reads_every_annotation_of_the_table() {
+        let of_mesh = |mesh: &'static Mesh| {
+            let sign = mesh.cni.as_ref().and_then(|sign| sign.annotation).map(|(key, _)| key);
+            [sign, mesh.excluded_outbound, mesh.excluded_inbound].into_iter().flatten()
+        };
+        for key in MESHES.iter().flat_map(of_mesh).chain([ISTIO_POD]) {
+            let text = json!({"metadata": {"annotations": {key: "x"}}}).to_string();
+            let pod = Pod::parse(&text).expect("a pod");
+            assert_eq!(pod.annotation(key), Some("x"), "{key}");
+        }
+    }
 }

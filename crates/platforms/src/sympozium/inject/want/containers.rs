@@ -13,42 +13,13 @@ use memgate_model::platform_settings::Sizes;
 use serde_json::{Value, json};
 
 use super::WantedBuilder;
-use super::waits::{PRIVATE_WAIT, SHARED_WAIT, Wait};
+use super::waits::{PRIVATE_WAIT, SHARED_WAIT};
 
 /// The directory in which the memory server looks for requests in files.
 const IPC_VARIABLE: &str = "MEMORY_IPC_DIR";
 
 /// The initial memories of an agent, as a JSON list.
 const SEEDS_VARIABLE: &str = "MEMORY_SEEDS";
-
-/// An init container that succeeds as soon as the memory server at this URL answers.
-pub(super) fn wait_container(
-    Wait { name, server, .. }: &Wait,
-    url: &str,
-    image: &str,
-    security: Value,
-    sizes: &Sizes,
-) -> Value {
-    let url = format!("{}/health", url.strip_suffix('/').unwrap_or(url)).replace('\'', r"'\''");
-    // `timeout` bounds the total time, however long each try takes. The script must not contain `$(`, which
-    // Kubernetes would read as a variable.
-    let script = format!(
-        "unset http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY\n\
-         export URL='{url}'\n\
-         timeout 120 sh -c 'until timeout 2 wget -q -O /dev/null \"$URL\"; do \
-         echo \"waiting for $URL\"; sleep 2; done' && exit 0\n\
-         echo 'ERROR: {server} not ready after 120s'\n\
-         exit 1\n"
-    );
-    json!({
-        "name": name,
-        "image": image,
-        "imagePullPolicy": "IfNotPresent",
-        "command": ["sh", "-c", script],
-        "resources": sizes,
-        "securityContext": security,
-    })
-}
 
 /// The memory server in the pod of the agent.
 pub(super) struct MemoryServer<'a> {

@@ -1,7 +1,7 @@
 //! A memory server that is in the pod already. What another webhook took away from one that memgate added is put back,
 //! as memgate would add it today.
 
-use crate::common::{POD_PART_LOST, POD_PORT_CLASH, POD_SIDECAR_BLOCKS, POD_VOLUME_READ_ONLY};
+use crate::common::{POD_PART_LOST, POD_SIDECAR_BLOCKS, POD_VOLUME_READ_ONLY};
 use crate::inject::marker;
 use crate::inject::parts::{WantedPart, add_mounts};
 use crate::inject::viable::ports::Listener;
@@ -115,12 +115,9 @@ impl<'s> WantedBuilder<'_, 's> {
     }
 
     fn clashes(&mut self, server: Listener<'_>) -> bool {
-        match self.pod.around.port_clash(server) {
-            Some((finding, true)) => self.unmet.push(finding),
-            Some((finding, false)) => self.warnings.push(finding),
-            None => {}
-        }
-        self.unmet.last().is_some_and(|finding| *finding.code == POD_PORT_CLASH)
+        let Some((finding, is_certain)) = self.pod.around.port_clash(server) else { return false };
+        if is_certain { &mut self.unmet } else { &mut self.warnings }.push(finding);
+        is_certain
     }
 
     /// Puts back the mounts and volumes that a server lost.
@@ -129,21 +126,22 @@ impl<'s> WantedBuilder<'_, 's> {
         let wanted = self.parts.volumes.len();
         let mut lost: Vec<WantedPart> = self.lost_database(server, origin, state).into_iter().collect();
         lost.extend(self.lost_ipc(server, origin));
+        let volumes = self.parts.volumes.split_off(wanted);
         let list = server.place.key("volumeMounts");
         for mount in &mut lost {
             mount.origin = dropped();
-            self.put_back(list.clone(), server.name(), &format!("mount {}", mount.name));
+            self.put_back(list.clone(), server.name(), &format!("its mount {}", mount.name));
         }
-        self.parts.mended.extend(add_mounts(&list, mounts, lost));
-        for mut volume in self.parts.volumes.split_off(wanted) {
+        for mut volume in volumes {
             volume.origin = dropped();
-            self.put_back(
-                Pointer::new("/spec/volumes"),
-                server.name(),
-                &format!("volume \"{}\"", volume.name),
-            );
+            // A volume that is lost with its mount has one cause.
+            if lost.iter().all(|mount| mount.tree["name"] != volume.name.as_str()) {
+                let part = format!("its volume \"{}\"", volume.name);
+                self.put_back(Pointer::new("/spec/volumes"), server.name(), &part);
+            }
             self.parts.restored.push(volume);
         }
+        self.parts.mended.extend(add_mounts(&list, mounts, lost));
     }
 
     /// The mount of the database, if it is lost. Wants its volume if that is.
@@ -231,7 +229,7 @@ impl<'s> WantedBuilder<'_, 's> {
     }
 
     fn put_back(&mut self, at: Pointer, server: &str, part: &str) {
-        let message = format!("\"{server}\" lost its {part}: put back; another webhook dropped it");
+        let message = format!("\"{server}\" lost {part}: put back; another webhook dropped it");
         let finding = Finding::warn(&POD_PART_LOST, at, message);
         self.warnings.push(Finding { severity: Severity::Note, ..finding });
     }

@@ -188,12 +188,17 @@ impl<'s> WantedBuilder<'_, 's> {
         }
         let (parts, volumes) = (self.pod.around.parts, Pointer::new("/spec/volumes"));
         if let Some((index, mount)) = self.pod.mounts.at(IPC_PATH) {
-            let name = mount.name.as_deref()?;
+            let name = mount.name.as_deref()?.to_owned();
             let volume =
-                parts.volume(name).and_then(|(at, _)| Some((volumes.index(at), parts.read_only(at)?)));
+                parts.volume(&name).and_then(|(at, _)| Some((volumes.index(at), parts.read_only(at)?)));
             let mounted = (mount.read_only == Some(true))
                 .then(|| (mounts_pointer(self.pod.index).index(index).key("readOnly"), "mounted read-only"));
-            let Some((at, what)) = mounted.or(volume) else { return Some(name.to_owned()) };
+            let Some((at, what)) = mounted.or(volume) else {
+                if parts.volume(&name).is_none() && IPC_VOLUMES.contains(&&*name) {
+                    self.add_ipc_volume(&name, origin);
+                }
+                return Some(name);
+            };
             let message = format!("{IPC_PATH} of the agent is {what}: its memory is there over HTTP only");
             self.warnings.push(Finding::warn(&POD_VOLUME_READ_ONLY, at, message));
             return None;

@@ -11,8 +11,8 @@ use crate::sympozium::variables::{PRIVATE_URL, SHARED_URL};
 use crate::url::Endpoint;
 use memgate_model::edit::Origin;
 use memgate_model::platform_settings::{Quantities, Sizes, Waits};
+use serde_json::{Value, json};
 
-use super::containers::wait_container;
 use super::{PodContext, WantedBuilder, is_loopback};
 
 /// An init container that waits for a server.
@@ -46,7 +46,12 @@ impl WantedBuilder<'_, '_> {
         let Some(url) = self.waited_url(wait, default_url) else { return };
         let parts = self.pod.around.parts;
         let existing = parts.init_containers().iter().position(|it| it.name.as_deref() == Some(wait.name));
-        if existing.is_none() && (self.settings.wait == Waits::Never || parts.has_container(wait.name)) {
+        let is_done = match existing.and_then(|index| parts.init_containers().get(index)) {
+            // A native sidecar, as somebody made of it, keeps no pod from starting.
+            Some(it) => it.restart_policy.as_deref() == Some("Always"),
+            None => self.settings.wait == Waits::Never || parts.has_container(wait.name),
+        };
+        if is_done {
             return;
         }
         if !self.pod.around.resolves(&url) {
@@ -143,4 +148,33 @@ impl WantedBuilder<'_, '_> {
         }
         is_ours
     }
+}
+
+/// An init container that succeeds as soon as the memory server at this URL answers.
+fn wait_container(
+    Wait { name, server, .. }: &Wait,
+    url: &str,
+    image: &str,
+    security: Value,
+    sizes: &Sizes,
+) -> Value {
+    let url = format!("{}/health", url.strip_suffix('/').unwrap_or(url)).replace('\'', r"'\''");
+    // `timeout` bounds the total time, however long each try takes. The script must not contain `$(`, which
+    // Kubernetes would read as a variable.
+    let script = format!(
+        "unset http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY\n\
+         export URL='{url}'\n\
+         timeout 120 sh -c 'until timeout 2 wget -q -O /dev/null \"$URL\"; do \
+         echo \"waiting for $URL\"; sleep 2; done' && exit 0\n\
+         echo 'ERROR: {server} not ready after 120s'\n\
+         exit 1\n"
+    );
+    json!({
+        "name": name,
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["sh", "-c", script],
+        "resources": sizes,
+        "securityContext": security,
+    })
 }
