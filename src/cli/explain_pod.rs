@@ -25,6 +25,7 @@ use memgate_workbench::injected::{DescribedPod, about, describe, describe_all};
 use memgate_workbench::load::load;
 use memgate_workbench::plan::Plan;
 use memgate_workbench::report::plain;
+use memgate_workbench::unfit::causes;
 
 /// List what memgate added to a pod, and where it comes from
 ///
@@ -67,6 +68,10 @@ async fn why_none(reader: &ClusterReader, pod: &AgentPod, snapshot: &Snapshot) -
     let Some(replayed) = replay_one(pod, snapshot).filter(|_| is_open) else {
         return String::new();
     };
+    if !replayed.lacks_memory && causes(&replayed.decision).next().is_some() {
+        // The description of the pod has them.
+        return String::new();
+    }
     let families = &replayed.decision.families;
     let is_own = |entries: &[WebhookEntry]| {
         let registered = registered(entries);

@@ -4,13 +4,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use regex::Regex;
 use serde_json::{Map, Value};
 
 use memgate_manifest::document::{Document, values};
 use memgate_manifest::error::{Error, SyntaxError};
 use memgate_manifest::source::Source;
+use memgate_model::platform_settings::{AddedResources, quantity};
 use memgate_primitives::plain_text::{quoted_key, quoted_text};
 use memgate_primitives::pointer::Pointer;
 use memgate_primitives::suggest::{did_you_mean, nearest};
@@ -70,6 +71,23 @@ pub fn parse(source: &Arc<Source>, schema: &str) -> anyhow::Result<Option<Docume
     }
 }
 
+/// The sizes of added containers, from the JSON of a flag; empty for the defaults.
+///
+/// # Errors
+/// When it is not JSON, or has an unknown key or a wrong value.
+pub(super) fn resources(text: &str) -> anyhow::Result<AddedResources> {
+    if text.is_empty() {
+        return Ok(AddedResources::default());
+    }
+    let value: Value = serde_json::from_str(text).context("this is not JSON")?;
+    let whole: Value = serde_json::from_str(SETTINGS).context("the bundled schema is not JSON")?;
+    let schema = whole.pointer("/properties/sympozium/properties/resources");
+    if let Some(fault) = schema.and_then(|schema| fault(&value, schema, &whole, &Pointer::root())) {
+        bail!(fault.message);
+    }
+    Ok(serde_json::from_value(value)?)
+}
+
 /// A wrong key or value.
 pub(super) struct Fault {
     pointer: Pointer,
@@ -103,7 +121,16 @@ fn fault(value: &Value, schema: &Value, whole: &Value, pointer: &Pointer) -> Opt
         let message = format!("write one of {}{hint}", words.join(", "));
         return if words.contains(&word) { None } else { wrong(&message) };
     }
-    match (schema.get("type").and_then(Value::as_str)?, value) {
+    let kind = match schema.get("type")? {
+        Value::String(kind) => kind.as_str(),
+        // A quantity may be a number.
+        _ if schema.get("pattern").is_some() => {
+            let Some(text) = quantity(value) else { return wrong("write a quantity, such as 100m or 64Mi") };
+            return misfit(&text, schema).and_then(|what| wrong(&what));
+        }
+        _ => return None,
+    };
+    match (kind, value) {
         ("string", Value::String(text)) => misfit(text, schema).and_then(|what| wrong(&what)),
         ("boolean", Value::Bool(_)) | ("number", Value::Number(_)) => None,
         ("integer", Value::Number(number)) if number.is_u64() => None,

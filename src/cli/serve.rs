@@ -22,6 +22,7 @@ use crate::cli::settings::ServerSettingsArgs;
 use crate::cli::terminal::Terminal;
 use memgate_certs::tls;
 use memgate_cluster::client::KubeContext;
+use memgate_cluster::installation::apiserver_version;
 use memgate_model::snapshot::Snapshot;
 use memgate_server::options::{HEALTH_PORT, Options, PORT};
 use memgate_server::{Server, State, logs, runtime, traces};
@@ -166,7 +167,9 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     settings.platforms.watches_workloads = args.ark_brokers;
     let state = if args.state.is_empty() {
         let context = KubeContext { kubeconfig: args.kubeconfig.clone(), context: args.context.clone() };
-        State::Cluster { client: runtime.block_on(context.client())?, settings }
+        let client = runtime.block_on(context.client())?;
+        settings.platforms.apiserver = runtime.block_on(apiserver_version(&client));
+        State::Cluster { client, settings }
     } else {
         // A server keeps its state. Places of 100,000 objects would leave gaps in it when they are freed.
         let (state, ignores_policies) = (args.state.clone(), args.no_policies);

@@ -123,7 +123,7 @@ pub(in crate::cli) mod tests {
             let described = &schema["properties"][key_of(flag)]["description"];
             assert!(described.as_str().is_some_and(|text| text.contains(default)), "{flag}: {described}");
         }
-        let of_all_commands = ["families", "orloj", "sympozium"].len();
+        let of_all_commands = ["families", "ark", "orloj", "sympozium"].len();
         let keys = schema["properties"].as_object().expect("keys").len();
         assert_eq!(keys, FORMER_FLAGS.len() + of_all_commands);
     }

@@ -11,8 +11,14 @@ use crate::cli::keys;
 use crate::cli::policies::ClusterPolicyArgs;
 use crate::cli::server_keys::ServerKeys;
 use memgate_manifest::document::Document;
-use memgate_model::platform_settings::{MemoryMode, PlatformSettings, WriterTokens};
+use memgate_model::platform_settings::{
+    AddedResources, MemoryMode, PlatformSettings, Sizes, Waits, WriterTokens,
+};
 use memgate_model::settings::Settings;
+use memgate_primitives::glob::Glob;
+use memgate_primitives::name::is_dns_subdomain;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::quantity::billionths;
 
 /// The settings that every command with decisions has.
 #[derive(Debug, Clone, clap::Args)]
@@ -20,9 +26,10 @@ use memgate_model::settings::Settings;
 pub struct SettingsArgs {
     /// Settings file, YAML or JSON; flags win over it
     ///
-    /// Its keys, all optional: families (a list), orloj.jobNamespaces, orloj.sharedSecrets, orloj.sourceNamespaces
-    /// (lists), sympozium.memoryMode, sympozium.writerTokens, sympozium.waitImage, sympozium.memoryImage, and those of
-    /// serve alone, such as auditRate and timeoutBody; `memgate schema settings` describes all.
+    /// Its keys, all optional: families (a list), ark.sidecars (a list), orloj.jobNamespaces, orloj.sharedSecrets,
+    /// orloj.sourceNamespaces (lists), sympozium.memoryMode, sympozium.writerTokens, sympozium.waitImage,
+    /// sympozium.memoryImage, sympozium.wait, sympozium.resources, sympozium.imagePullSecrets, and those of serve alone,
+    /// such as auditRate and timeoutBody; `memgate schema settings` describes all.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
@@ -49,10 +56,23 @@ pub struct ServerSettingsArgs {
 #[command(next_help_heading = "Settings")]
 struct PlatformArgs {
     #[command(flatten)]
+    ark: ArkArgs,
+
+    #[command(flatten)]
     orloj: OrlojArgs,
 
     #[command(flatten)]
     sympozium: SympoziumArgs,
+}
+
+#[derive(Debug, Clone, Default, clap::Args, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct ArkArgs {
+    /// Name of a container that never gets the memory of an ark pod; repeatable [default: known sidecars only]
+    ///
+    /// The name may hold * for any text and ? for one character. The annotation memgate.dev/ark-containers wins.
+    #[arg(long = "ark-sidecar", value_name = "NAME")]
+    sidecars: Option<Vec<String>>,
 }
 
 #[derive(Debug, Clone, Default, clap::Args, Deserialize)]
@@ -84,6 +104,9 @@ const MODES: [(&str, MemoryMode); 3] =
 const TOKENS: [(&str, WriterTokens); 3] =
     [("auto", WriterTokens::Auto), ("always", WriterTokens::Always), ("never", WriterTokens::Never)];
 
+/// The names of the choices about waits.
+const WAITS: [(&str, Waits); 2] = [("auto", Waits::Auto), ("never", Waits::Never)];
+
 #[derive(Debug, Clone, Default, clap::Args, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct SympoziumArgs {
@@ -107,6 +130,23 @@ struct SympoziumArgs {
     /// Image of the sympozium memory sidecar if the SkillPack names none
     #[arg(long = "sympozium-memory-image", value_name = "IMAGE")]
     memory_image: Option<String>,
+
+    /// Which agent pods of sympozium get init containers that wait for a memory service [default: auto]
+    ///
+    /// auto: those in which an init container has a network; never: none.
+    #[arg(long = "sympozium-wait", value_name = "WHEN", value_parser = PossibleValuesParser::new(WAITS.map(|(name, _)| name)))]
+    wait: Option<String>,
+
+    /// Requests and limits of the containers that sympozium pods get, as JSON; field by field over the defaults
+    ///
+    /// Such as {"server": {"limits": {"memory": "256Mi"}}}; the other key is wait, the other map requests, and the
+    /// other resources cpu and ephemeral-storage.
+    #[arg(long = "sympozium-resources", value_name = "JSON", value_parser = keys::resources)]
+    resources: Option<AddedResources>,
+
+    /// Secret with which images of added containers are pulled, in the namespace of each pod; repeatable [default: none]
+    #[arg(long = "sympozium-image-pull-secret", value_name = "NAME")]
+    image_pull_secrets: Option<Vec<String>>,
 }
 
 /// The settings file. [`keys::read`] has checked its keys and words.
@@ -189,22 +229,52 @@ impl PlatformArgs {
         let names = |names: &Option<Vec<String>>| -> Option<Vec<String>> {
             Some(names.as_ref()?.iter().filter(|name| !name.is_empty()).cloned().collect())
         };
+        let patterns = |key: &str, given| {
+            let patterns = names(given);
+            match patterns.iter().flatten().find(|pattern| !is_name_pattern(pattern)) {
+                Some(wrong) => bail!(
+                    "{key}: \"{wrong}\" fits no name; use a-z, 0-9, \"-\" and \".\", and \"*\" and \"?\""
+                ),
+                None => Ok(patterns),
+            }
+        };
+        let sidecars = patterns("ark.sidecars", &self.ark.sidecars)?;
+        set(&mut settings.ark.sidecars, sidecars.map(|names| names.into_iter().map(Glob::new).collect()));
         let (orloj, sympozium) = (&mut settings.orloj, &mut settings.sympozium);
-        let patterns = names(&self.orloj.shared_secrets);
-        if let Some(wrong) = patterns.iter().flatten().find(|pattern| !is_name_pattern(pattern)) {
-            bail!(
-                "orloj.sharedSecrets: \"{wrong}\" fits no name; use a-z, 0-9, \"-\" and \".\", and \"*\" and \"?\""
-            );
-        }
         set(&mut orloj.job_namespaces, names(&self.orloj.job_namespaces));
-        set(&mut orloj.shared_secrets, patterns);
+        set(&mut orloj.shared_secrets, patterns("orloj.sharedSecrets", &self.orloj.shared_secrets)?);
         set(&mut orloj.source_namespaces, names(&self.orloj.source_namespaces));
         set(&mut sympozium.memory_mode, named(&MODES, self.sympozium.memory_mode.as_deref()));
         set(&mut sympozium.writer_tokens, named(&TOKENS, self.sympozium.writer_tokens.as_deref()));
         set(&mut sympozium.wait_image, self.sympozium.wait_image.clone());
         set(&mut sympozium.memory_image, self.sympozium.memory_image.clone());
+        set(&mut sympozium.wait, named(&WAITS, self.sympozium.wait.as_deref()));
+        let secrets = names(&self.sympozium.image_pull_secrets);
+        if let Some(wrong) = secrets.iter().flatten().find(|name| !is_dns_subdomain(name)) {
+            bail!("sympozium.imagePullSecrets: {} cannot be the name of a Secret", quoted(wrong));
+        }
+        set(&mut sympozium.image_pull_secrets, secrets);
+        if let Some(resources) = &self.sympozium.resources {
+            check_sizes("wait", &resources.wait)?;
+            check_sizes("server", &resources.server)?;
+            sympozium.resources = resources.clone();
+        }
         Ok(())
     }
+}
+
+/// An apiserver refuses a request above the limit.
+fn check_sizes(container: &str, sizes: &Sizes) -> anyhow::Result<()> {
+    for (resource, request) in &sizes.requests {
+        if let Some(limit) =
+            sizes.limits.get(resource).filter(|limit| billionths(request) > billionths(limit))
+        {
+            bail!(
+                "sympozium.resources.{container}.requests.{resource}: {request} is more than the limit, {limit}"
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Replaces a setting if a value is given.
@@ -246,11 +316,15 @@ pub fn flags(settings: &Settings) -> Vec<String> {
 }
 
 /// Each flag with its values in these settings.
-fn flag_values(settings: &Settings) -> [(&'static str, Option<Vec<String>>); 9] {
+fn flag_values(settings: &Settings) -> [(&'static str, Option<Vec<String>>); 13] {
     let (platforms, policies) = (&settings.platforms, &settings.policies);
     let mode = name_of(&MODES, &platforms.sympozium.memory_mode);
     let tokens = name_of(&TOKENS, &platforms.sympozium.writer_tokens);
+    let sidecars = platforms.ark.sidecars.iter().map(|glob| glob.as_str().to_owned());
+    let is_default = platforms.sympozium.resources == AddedResources::default();
+    let resources = serde_json::to_string(&platforms.sympozium.resources).ok().filter(|_| !is_default);
     [
+        ("ark-sidecar", Some(sidecars.collect())),
         ("orloj-job-namespace", Some(platforms.orloj.job_namespaces.clone())),
         ("orloj-shared-secret", Some(platforms.orloj.shared_secrets.clone())),
         ("orloj-source-namespace", Some(platforms.orloj.source_namespaces.clone())),
@@ -258,6 +332,9 @@ fn flag_values(settings: &Settings) -> [(&'static str, Option<Vec<String>>); 9] 
         ("sympozium-writer-tokens", Some(vec![tokens])),
         ("sympozium-wait-image", Some(vec![platforms.sympozium.wait_image.clone()])),
         ("sympozium-memory-image", Some(vec![platforms.sympozium.memory_image.clone()])),
+        ("sympozium-wait", Some(vec![name_of(&WAITS, &platforms.sympozium.wait)])),
+        ("sympozium-resources", Some(resources.into_iter().collect())),
+        ("sympozium-image-pull-secret", Some(platforms.sympozium.image_pull_secrets.clone())),
         ("cluster-domain", Some(vec![policies.cluster_domain.clone()])),
         ("policy-exclude-namespace", Some(policies.excluded_namespaces.clone())),
     ]
@@ -279,8 +356,11 @@ mod tests {
     }
 
     const SETTINGS: &str = "\
+ark: {sidecars: [logger, \"agent-*\"]}
 orloj: {jobNamespaces: [jobs, more], sharedSecrets: [\"kb-*\"], sourceNamespaces: [\"*\"]}
-sympozium: {memoryMode: sidecar, writerTokens: always, waitImage: wait, memoryImage: memory}
+sympozium: {memoryMode: sidecar, writerTokens: always, waitImage: wait, memoryImage: memory, wait: never,
+  imagePullSecrets: [mirror], resources: {wait: {limits: {cpu: 1, ephemeral-storage: 1Gi}},
+  server: {requests: {memory: 64Mi}}}}
 ";
 
     /// The settings of a file of `--config`, of `.memgate.yaml` and of flags.
@@ -298,7 +378,7 @@ sympozium: {memoryMode: sidecar, writerTokens: always, waitImage: wait, memoryIm
         };
         let (from_config, _) =
             parse(&[format!("--config={}", config.display())]).settings().expect("good settings");
-        let of_platforms = ["--orloj-", "--sympozium-"];
+        let of_platforms = ["--ark-sidecar", "--orloj-", "--sympozium-"];
         let mut flags = flags(&from_config);
         flags.retain(|flag| of_platforms.iter().any(|start| flag.starts_with(start)));
         let names: BTreeSet<&str> = flags.iter().filter_map(|flag| flag.split('=').next()).collect();

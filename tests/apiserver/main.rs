@@ -14,6 +14,7 @@
 //! pods, resources, crds, events                      scenarios of several steps
 //! policies                                           policies and exemptions in an apiserver
 //! kubectl_output                                     messages that a user of kubectl reads
+//! meshes                                             pods that a mesh changes before and behind memgate
 //! families                                           scenarios of each platform
 //! order, order_cluster                               pods that come before their memory
 //! cel_rules                                          ValidatingAdmissionPolicies without memgate
@@ -62,6 +63,7 @@ mod going;
 mod installed;
 mod kubectl_output;
 mod manifests;
+mod meshes;
 mod order;
 mod order_cluster;
 mod pods;
@@ -111,6 +113,7 @@ fn trials() -> Result<Vec<Trial>> {
         control_plane::trials(),
         manifests::trials(),
         pods::trials(),
+        meshes::trials(),
         valid::trials(),
         families::trials(),
         order::trials(),

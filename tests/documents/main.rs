@@ -17,6 +17,7 @@ mod examples;
 mod library;
 mod lines;
 mod messages;
+mod neighbours;
 mod policies;
 mod policy_definitions;
 mod release;

@@ -114,11 +114,14 @@ fn settings_that_are_described_are_read() {
     let schema = printed("settings");
     let settings = json!({
         "families": memgate_platforms::ALL.map(|family| family.name),
+        "ark": {"sidecars": ["logger-*"]},
         "orloj": {"jobNamespaces": ["orloj"], "sharedSecrets": ["*-token"], "sourceNamespaces": ["team"]},
-        "sympozium": {"memoryMode": "sidecar", "writerTokens": "never", "waitImage": "a:1", "memoryImage": "b:1"},
+        "sympozium": {"memoryMode": "sidecar", "writerTokens": "never", "waitImage": "a:1", "memoryImage": "b:1",
+            "wait": "never", "imagePullSecrets": ["mirror"], "resources": {"wait": {"limits": {"cpu": 0.5}},
+            "server": {"requests": {"memory": "64Mi", "ephemeral-storage": "1e6"}}}},
     });
     expect_valid(&validator(&schema), &settings, "settings");
-    for key in ["families", "orloj", "sympozium"] {
+    for key in ["families", "ark", "orloj", "sympozium"] {
         let described = schema["properties"][key]["properties"].as_object().map_or(0, serde_json::Map::len);
         assert_eq!(described, settings[key].as_object().map_or(0, serde_json::Map::len), "{key}");
     }
@@ -199,7 +202,11 @@ fn choices_of_a_repository_hold_settings() {
         assert_eq!(inner[key], settings[key], "{key}");
     }
     let keys = inner["properties"].as_object().expect("keys");
-    assert_eq!(keys.keys().collect::<Vec<_>>(), ["families", "orloj", "sympozium"], "none of serve alone");
+    assert_eq!(
+        keys.keys().collect::<Vec<_>>(),
+        ["families", "ark", "orloj", "sympozium"],
+        "none of serve alone"
+    );
     for (key, described) in keys {
         assert_eq!(*described, settings["properties"][key], "{key}");
     }

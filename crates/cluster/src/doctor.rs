@@ -21,6 +21,7 @@ pub mod platforms;
 pub mod probes;
 pub mod review_paths;
 pub mod timeouts;
+pub mod unfit_pods;
 pub mod webhooks;
 pub mod workload;
 
@@ -106,7 +107,7 @@ pub async fn read(client: Client, options: &DoctorOptions<'_>) -> Result<DoctorI
     Ok(DoctorInputs { installation, agents, expected, probes, dry_runs })
 }
 
-/// All checks. Pods without their memory are listed up to `max_listed`.
+/// All checks. Pods without their memory, and owners of pods that cannot run as meant, are listed up to `max_listed`.
 pub fn checks(inputs: &DoctorInputs, max_listed: usize) -> Vec<Check> {
     let DoctorInputs { installation, agents, expected, probes, dry_runs } = inputs;
     let pods = replay(&agents.pods, &agents.snapshot);
@@ -123,6 +124,7 @@ pub fn checks(inputs: &DoctorInputs, max_listed: usize) -> Vec<Check> {
     checks.extend(inject_label::checks(installation, agents));
     checks.extend(claims::check(&agents.snapshot));
     checks.extend(missing_memory::checks(installation, agents, &pods, max_listed));
+    checks.extend(unfit_pods::checks(&pods, max_listed));
     checks.extend(capacity::checks(dry_runs));
     check::sort(&mut checks);
     checks

@@ -1,9 +1,11 @@
 //! Reads the objects of memgate's installation, and the webhook configurations of other tools.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use axum::http::Method;
 use k8s_openapi::api::core::v1::Namespace;
+use kube::Client;
 use kube::api::ListParams;
 use serde_json::Value;
 use tokio::time::timeout;
@@ -21,6 +23,9 @@ use memgate_model::kind::{Kind, MEMORY_POLICY, POLICY_KINDS};
 const ADMISSION: &str = "admissionregistration.k8s.io/v1";
 /// The API group and version of roles and bindings.
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
+
+/// How long a server waits at its start for the version of its apiserver.
+const VERSION_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Reads the objects of an installation. Its permissions are read later, when the required ones are known.
 ///
@@ -41,7 +46,7 @@ pub async fn installation(
     let mut installation = Installation {
         namespace: namespace.to_owned(),
         apiserver_time: version.time,
-        version: parse_version(&version.body),
+        version: parse_version(&version.body).map_or(Fetched::Absent, Fetched::Found),
         served: served_resources(reader).await,
         mutating: reader.list(ADMISSION, "", "mutatingwebhookconfigurations", all()).await,
         validating: reader.list(ADMISSION, "", "validatingwebhookconfigurations", all()).await,
@@ -102,15 +107,18 @@ fn own_name(found: &Installation) -> String {
     by_flag.last().map(str::to_owned).or_else(by_entries).unwrap_or(by_default)
 }
 
-fn parse_version(body: &Value) -> Fetched<(u32, u32)> {
+/// The version of the apiserver, unless it does not answer soon.
+pub async fn apiserver_version(client: &Client) -> Option<(u32, u32)> {
+    let answer = timeout(VERSION_TIMEOUT, send(client, Method::GET, "/version", None)).await;
+    parse_version(&answer.ok()?.ok()?.body)
+}
+
+fn parse_version(body: &Value) -> Option<(u32, u32)> {
     let number = |field: &str| -> Option<u32> {
         let text = body.get(field)?.as_str()?;
         text.trim_end_matches(|c: char| !c.is_ascii_digit()).parse().ok()
     };
-    match (number("major"), number("minor")) {
-        (Some(major), Some(minor)) => Fetched::Found((major, minor)),
-        _ => Fetched::Absent,
-    }
+    number("major").zip(number("minor"))
 }
 
 /// The kinds that the apiserver serves, of the API groups that families name.

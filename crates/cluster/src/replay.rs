@@ -10,6 +10,7 @@ use memgate_model::object::Reference;
 use memgate_model::request::Request;
 use memgate_model::snapshot::Snapshot;
 use memgate_platforms::inject::{INJECTED_ANNOTATION, marker};
+use memgate_workbench::unfit::gives_memory;
 
 /// Metadata that the apiserver writes.
 const SERVER_METADATA: [&str; 6] =
@@ -22,7 +23,7 @@ pub struct Replayed<'a> {
     pub pod: &'a AgentPod,
     /// The decision.
     pub decision: Decision,
-    /// Whether something would be added.
+    /// Whether memory would be added.
     pub lacks_memory: bool,
     /// The pod with its memory.
     pub with_memory: Value,
@@ -39,7 +40,7 @@ pub fn replay_one<'a>(pod: &'a AgentPod, snapshot: &Snapshot) -> Option<Replayed
     let text = pod.creation().to_string();
     let request = Request::to_create_pod(pod.namespace(), pod.name(), &text);
     let admitted = admit(&request, snapshot).ok()?;
-    let lacks_memory = !admitted.edits.is_empty() && admitted.allowed();
+    let lacks_memory = admitted.edits.iter().any(gives_memory) && admitted.allowed();
     let with_memory = serde_json::from_str(&admitted.object.unwrap_or(text)).unwrap_or_default();
     Some(Replayed { pod, decision: admitted.decision, lacks_memory, with_memory })
 }
@@ -90,6 +91,24 @@ impl AgentPod {
     /// An annotation of it.
     pub fn annotation(&self, key: &str) -> Option<&str> {
         self.json.pointer("/metadata/annotations")?.get(key)?.as_str()
+    }
+
+    /// The workload that owns it, as `Kind namespace/name`: of a ReplicaSet with the hash of a Deployment's pods the
+    /// Deployment. A pod without a controller is its own.
+    pub fn owner(&self) -> String {
+        let mut owners = elements(&self.json, "/metadata/ownerReferences");
+        let Some(owner) = owners.find(|owner| owner.get("controller") == Some(&Value::Bool(true))) else {
+            return self.title();
+        };
+        let [kind, name] = ["/kind", "/name"].map(|field| text(owner, field));
+        let hash =
+            self.json.pointer("/metadata/labels").and_then(|all| all.get("pod-template-hash")?.as_str());
+        let deployment = hash.and_then(|hash| name.strip_suffix(hash)?.strip_suffix('-'));
+        let [kind, name] = match deployment.filter(|_| kind == "ReplicaSet") {
+            Some(deployment) => ["Deployment", deployment],
+            None => [kind, name],
+        };
+        format!("{kind} {}/{name}", self.namespace())
     }
 
     /// Whether it has ended or is being deleted.

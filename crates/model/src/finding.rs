@@ -240,8 +240,8 @@ impl Finding {
         Cow::Owned(Details { message, ..details.into_owned() })
     }
 
-    /// The field, if the message does not name it. It is left out where a warning would become too long, and where it is
-    /// only `metadata` or `spec`. A label or annotation is known by its key.
+    /// The field, if the message does not name it. It is left out where a warning would become too long, but for what
+    /// surrounds a pod, and where it is only `metadata` or `spec`. A label or annotation is known by its key.
     fn field_to_name(&self, message: &str) -> Option<String> {
         /// Source: Kubernetes documentation, dynamic admission control, response.
         const MAX_WARNING_CHARS: usize = 120;
@@ -250,8 +250,8 @@ impl Finding {
         let list = field.rsplit_once('[').filter(|_| field.ends_with(']')).map_or(&*field, |(list, _)| list);
         let is_named = message.contains(list) || key.contains('/') && message.contains(&*key);
         let chars = field.chars().count() + message.chars().count() + ": ".len();
-        let fits =
-            if self.is_denial() { field.len() <= MAX_WARNING_CHARS } else { chars <= MAX_WARNING_CHARS };
+        let needs_it = self.is_denial() || self.code.name.starts_with("memgate/pod-");
+        let fits = if needs_it { field.len() <= MAX_WARNING_CHARS } else { chars <= MAX_WARNING_CHARS };
         (fits && !is_named && self.policy.is_none()).then_some(field)
     }
 

@@ -45,12 +45,30 @@ pub struct Added {
     /// The volumes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub volumes: Vec<String>,
+    /// The volumes that are put back. They are in the annotation if an earlier call added them.
+    #[serde(skip)]
+    pub restored: Vec<String>,
     /// The paths of mounts, by container.
     #[serde(serialize_with = "by_key", skip_serializing_if = "Vec::is_empty")]
     pub mounts: Vec<(String, Vec<Cow<'static, str>>)>,
+    /// The Secrets with which images are pulled.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub image_pull_secrets: Vec<String>,
     /// The group of the files on the pod's volumes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fs_group: Option<i64>,
+}
+
+impl Added {
+    /// Whether nothing was added to the pod.
+    pub const fn is_empty(&self) -> bool {
+        self.env.is_empty()
+            && self.mounts.is_empty()
+            && self.init_containers.is_empty()
+            && self.volumes.is_empty()
+            && self.image_pull_secrets.is_empty()
+            && self.fs_group.is_none()
+    }
 }
 
 /// One memory resource is a string, several are a list.

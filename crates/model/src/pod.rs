@@ -53,6 +53,22 @@ view! {
         host_network: bool = "hostNetwork",
         /// How names are resolved.
         dns_policy: Text<'a> = "dnsPolicy",
+        /// The rest of what says how names are resolved, unread.
+        dns_config: &'a RawValue = "dnsConfig",
+        /// Names that have an address of the pod's own, unread.
+        host_aliases: &'a RawValue = "hostAliases",
+        /// The operating system, unread.
+        os: &'a RawValue = "os",
+        /// The labels of nodes on which it may run, unread.
+        node_selector: &'a RawValue = "nodeSelector",
+        /// More about the nodes on which it may run, unread.
+        affinity: &'a RawValue = "affinity",
+        /// The class of the programs that run its containers.
+        runtime_class: Text<'a> = "runtimeClassName",
+        /// Whether containers that end are started again.
+        restart_policy: Text<'a> = "restartPolicy",
+        /// The Secrets with which images are fetched, unread.
+        image_pull_secrets: &'a RawValue = "imagePullSecrets",
         /// Whether the service account's token is mounted.
         automount_service_account_token: bool = "automountServiceAccountToken",
     }
@@ -61,6 +77,8 @@ view! {
     in CONTAINERS element Container {
         /// The name.
         name: Text<'a> = "name",
+        /// The image, unread.
+        image: &'a RawValue = "image",
         /// The environment; `None` without a list, which a patch must distinguish from an
         /// empty one.
         env: Vec<EnvVarView<'a>> = "env",
@@ -72,6 +90,22 @@ view! {
         args: &'a RawValue = "args",
         /// The mounts, unread.
         volume_mounts: &'a RawValue = "volumeMounts",
+        /// The ports on which it listens, unread.
+        ports: &'a RawValue = "ports",
+        /// Requests and limits, unread.
+        resources: &'a RawValue = "resources",
+        /// The security context, unread.
+        security_context: &'a RawValue = "securityContext",
+        /// The probes and hooks, unread.
+        startup_probe: &'a RawValue = "startupProbe",
+        /// Whether it is ready.
+        readiness_probe: &'a RawValue = "readinessProbe",
+        /// Whether it still works.
+        liveness_probe: &'a RawValue = "livenessProbe",
+        /// What is called when it starts and ends.
+        lifecycle: &'a RawValue = "lifecycle",
+        /// Of an init container: `Always` for a native sidecar.
+        restart_policy: Text<'a> = "restartPolicy",
     }
 
     /// A mount of a container.
@@ -84,6 +118,8 @@ view! {
         sub_path: Text<'a> = "subPath",
         /// The same as an expression with variables.
         sub_path_expr: Text<'a> = "subPathExpr",
+        /// Whether it can only be read.
+        read_only: bool = "readOnly",
     }
 
     /// One environment variable.

@@ -221,13 +221,35 @@ impl Annotations<'_> {
 
     /// Whether memgate reads the annotation `key`.
     fn reads(key: &str) -> bool {
-        key.starts_with("memgate.dev/") || key == MIRROR_POD
+        key.starts_with("memgate.dev/") || OF_OTHERS.contains(&key)
     }
 }
 
 /// The annotation that the kubelet gives the API object of a static pod.
 /// Source: Kubernetes reference, well-known annotations, `kubernetes.io/config.mirror`.
 pub const MIRROR_POD: &str = "kubernetes.io/config.mirror";
+
+/// The annotation in which Istio says what it added to a pod.
+/// Source: istio, pkg/kube/inject, `SidecarInjectionStatus`.
+pub const ISTIO_STATUS: &str = "sidecar.istio.io/status";
+
+/// The annotation with the SCC that admitted a pod. Source: OpenShift documentation, managing security context constraints.
+pub const SCC: &str = "openshift.io/scc";
+
+/// The annotations of others that memgate reads.
+const OF_OTHERS: [&str; 11] = [
+    MIRROR_POD,
+    ISTIO_STATUS,
+    SCC,
+    "sidecar.istio.io/inject",
+    "traffic.sidecar.istio.io/excludeOutboundPorts",
+    "traffic.sidecar.istio.io/excludeInboundPorts",
+    "config.linkerd.io/skip-outbound-ports",
+    "consul.hashicorp.com/transparent-proxy-status",
+    "consul.hashicorp.com/transparent-proxy-exclude-outbound-ports",
+    "kuma.io/sidecar-injected",
+    "traffic.kuma.io/exclude-outbound-ports",
+];
 
 impl<'de: 'a, 'a> View<'de> for Annotations<'a> {
     fn read<D: Deserializer<'de>>(deserializer: D, place: &Place<'_>) -> Result<Self, D::Error> {

@@ -1,6 +1,7 @@
 //! The finding codes that belong to no single family.
 
 use memgate_model::codes::codes;
+use memgate_model::finding::{Code, Finding};
 
 codes! { "memgate";
     /// An entry of a baseline whose finding no longer occurs, or occurs less often.
@@ -15,8 +16,32 @@ codes! { "memgate";
     IGNORE_WITHOUT_REASON = "ignore-without-reason", Required;
     /// A pod that an apiserver would refuse with its memory.
     INVALID_WITH_MEMORY = "invalid-with-memory", Invalid;
+    /// A part of what memgate added to a pod, which another webhook dropped.
+    POD_PART_LOST = "pod-part-lost", Invalid;
+    /// Another container on the port of the memory sidecar.
+    POD_PORT_CLASH = "pod-port-clash", Conflict;
+    /// A memory sidecar that never ends, for which the pod waits.
+    POD_SIDECAR_BLOCKS = "pod-sidecar-blocks", Invalid;
+    /// A volume of memory that cannot be written.
+    POD_VOLUME_READ_ONLY = "pod-volume-read-only", Invalid;
+    /// A pod on nodes for which the image of its memory may not exist.
+    POD_ARCH = "pod-arch", NotSupported;
+    /// A pod that does not find its memory, since it does not ask the cluster's DNS.
+    POD_DNS = "pod-dns", Conflict;
+    /// A variable of memory that uses one which is defined behind it.
+    POD_ENV_ORDER = "pod-env-order", Conflict;
+    /// A proxy that also gets the requests to memory.
+    POD_PROXY = "pod-proxy", Conflict;
+    /// A pod on Windows, to which its memory would add parts that exist for Linux only.
+    POD_WINDOWS = "pod-windows", NotSupported;
     /// A pod that requires its memory and is not recognised by any enabled family.
     POD_NOT_RECOGNISED = "pod-not-recognised", Invalid;
+    /// A pod in which an init container that waits for memory has no network.
+    POD_WAIT_NO_NETWORK = "pod-wait-no-network", Invalid;
+    /// A sidecar that holds a credential of the agent's memory.
+    POD_CREDENTIAL_SHARED = "pod-credential-shared", Conflict;
+    /// A container of a memory that no size lets into its namespace.
+    POD_RESOURCES = "pod-resources", Invalid;
     /// A pod template of an agent in an object of an unknown kind.
     POD_TEMPLATE_UNREAD = "pod-template-unread", NotSupported;
     /// A kind or group in a file that is nearly one that memgate checks.
@@ -41,4 +66,18 @@ codes! { "memgate";
     VALUE_UNKNOWN = "value-unknown", NotSupported;
     /// A version of a kind that its definition does not serve.
     VERSION_UNKNOWN = "version-unknown", NotSupported;
+}
+
+/// Whether the judge of pods has this code: a pod with the finding starts otherwise than meant, or never.
+pub fn is_of_pod_judge(code: &Code) -> bool {
+    const OTHERS: [&Code; 2] = [&POD_NOT_RECOGNISED, &POD_TEMPLATE_UNREAD];
+    code.name.starts_with("memgate/pod-") && !OTHERS.contains(&code)
+}
+
+/// Whether a pod with a finding of the judge never starts: an init container of it never ends, or fails.
+pub fn keeps_pod_from_starting(finding: &Finding) -> bool {
+    let place = finding.pointer.as_str();
+    let never_ends = *finding.code == POD_PART_LOST && place.ends_with("/restartPolicy");
+    let is_one = never_ends || [&POD_SIDECAR_BLOCKS, &POD_WAIT_NO_NETWORK].contains(&finding.code);
+    is_one && place.starts_with("/spec/initContainers/")
 }

@@ -62,6 +62,20 @@ pub(crate) fn ambiguous_host(text: &str, pointer: &str) -> Option<Finding> {
     Some(Finding::warn(&HOST_AMBIGUOUS, pointer, message))
 }
 
+/// The hosts that a text names, as they are written.
+pub(crate) struct WrittenHosts {
+    /// In lower case.
+    pub(crate) scheme: Option<String>,
+    /// Each with its port, which may be empty.
+    pub(crate) hosts: Vec<(String, String)>,
+}
+
+/// Reads the hosts of an endpoint. A client may use any of them.
+pub(crate) fn written_hosts(text: &str) -> WrittenHosts {
+    let WrittenEndpoint { scheme, servers, .. } = read(text);
+    WrittenHosts { scheme, hosts: servers.into_iter().map(|server| (server.host, server.port)).collect() }
+}
+
 fn read(text: &str) -> WrittenEndpoint {
     let trimmed = text.trim();
     if is_pairs(trimmed) { read_pairs(trimmed) } else { read_url(trimmed, authority::of_url(text)) }

@@ -10,15 +10,18 @@
 //! are long; the engine does the rest. [`mod@env`] compares variables, [`parts`] inserts containers, volumes and mounts, and
 //! [`marker`] records what was added.
 //!
-//! The pod's own content wins. The engine never reorders or removes anything, and it replaces a value only
-//! if [`Variable::replaces`] is set. Each edit's pointer is valid at the moment when the edit is applied,
-//! so edits inside a list element come before inserts into that list.
+//! The pod's own content wins. The engine never reorders anything. Of its own parts it puts back what another webhook
+//! dropped, and takes out waits that could not end; else it replaces a value only if [`Variable::replaces`] is set. Each
+//! edit's pointer is valid at the moment when the edit is applied, so edits inside a list element come before inserts into
+//! that list.
 
 pub mod env;
 pub mod marker;
+pub mod neighbours;
 pub(crate) mod own;
 pub(crate) mod own_memory;
 pub mod parts;
+pub mod viable;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -28,7 +31,7 @@ use crate::prelude::*;
 use memgate_model::edit::{Edit, EnvSource, Op, Origin, Value};
 use memgate_model::elsewhere::Elsewhere;
 use memgate_model::event::InvolvedObject;
-use memgate_model::finding::Code;
+use memgate_model::finding::{Code, Severity};
 use memgate_model::injection::{Added, Injection};
 use memgate_model::object::Reference;
 use memgate_model::pod::{Container, Controller, Pod};
@@ -37,11 +40,13 @@ use memgate_primitives::budget::{Limit, MAX_PATCH_BYTES};
 use memgate_primitives::name::is_dns_subdomain;
 
 use self::env::{ExistingEnv, Position, Variable, compare};
-use self::parts::{ExistingMounts, ExistingParts, WantedPart, WantedParts};
+use self::parts::{ExistingMounts, WantedPart, WantedParts};
+use self::viable::Surroundings;
 
 pub use memgate_model::view::INJECT_LABEL;
 
-/// The annotation that lists what memgate added. It informs readers; no decision depends on it.
+/// The annotation that lists what memgate added. A pod may bring a false one, so by it a pod gets nothing that memgate
+/// would not add anyway.
 pub const INJECTED_ANNOTATION: &str = "memgate.dev/injected";
 
 /// What a pod should have for its memory.
@@ -51,15 +56,17 @@ pub struct WantedByPod<'w> {
     pub memory: Vec<String>,
     /// The additions that its containers should have.
     pub containers: Vec<WantedByContainer<'w>>,
-    /// The other parts that the pod should have, with its existing lists. `None` for a platform that only adds
+    /// The other parts that the pod should have, with what surrounds them. `None` for a platform that only adds
     /// variables.
-    pub parts: Option<(WantedParts, &'w ExistingParts<'w>)>,
+    pub parts: Option<(WantedParts, Surroundings<'w>)>,
     /// Why some of the memory is not available. Refuses a pod that requires it.
     pub unmet: Vec<Finding>,
     /// Warnings, besides those about variables with other values.
     pub warnings: Vec<Finding>,
     /// Whether the platform found a conflict by itself.
     pub conflict: bool,
+    /// The platform's own code of a pod that has its node's network and does not find the names of the cluster there.
+    pub host_network_dns: Option<&'static Code>,
 }
 
 /// The additions that one container should have.
@@ -109,15 +116,23 @@ impl<'w> WantedByContainer<'w> {
     }
 }
 
-/// Adds the missing parts. A variable with another value stays, and `warning` makes the finding about it. When
-/// `work` has ended, the rest is left out.
+/// Adds the missing parts, and judges whether the pod can run with them. A variable with another value stays, and `warning`
+/// makes the finding about it. When `work` has ended, the rest is left out.
 pub fn merge(
-    wanted: WantedByPod<'_>,
+    pod: &Pod<'_>,
+    mut wanted: WantedByPod<'_>,
     work: &Budget<'_>,
     warning: impl Fn(&Conflict<'_>) -> Finding,
 ) -> Injection {
+    let verdict = viable::judge(pod, &wanted, work);
+    wanted.unmet.extend(verdict.unmet);
+    if verdict.leaves_out {
+        (wanted.containers, wanted.parts, wanted.conflict) = (Vec::new(), None, true);
+        wanted.warnings.retain(|finding| finding.severity != Severity::Note);
+    }
     let mut added = Added { memory: wanted.memory, ..Added::default() };
     let (mut edits, mut warnings, mut conflict) = (Vec::new(), wanted.warnings, wanted.conflict);
+    warnings.extend(verdict.warnings);
     // Edits are written to be measured only if they may be too many, and each once.
     let (mut most_bytes, mut bytes, mut measured) = (0, 0, 0);
     for container in wanted.containers {
@@ -138,12 +153,13 @@ pub fn merge(
             work.finding();
         }
     }
-    if let Some((parts, existing)) = wanted.parts {
-        let inits = parts.first_init_container.iter().chain(&parts.last_init_container);
-        added.init_containers = inits.map(|part| part.name.clone()).collect();
+    if let Some((parts, around)) = wanted.parts {
+        added.init_containers = parts.init_containers.iter().map(|(_, part)| part.name.clone()).collect();
         added.volumes = parts.volumes.iter().map(|part| part.name.clone()).collect();
+        added.restored = parts.restored.iter().map(|part| part.name.clone()).collect();
+        added.image_pull_secrets = parts.pull_secrets.0.iter().map(|part| part.name.clone()).collect();
         added.fs_group = parts.fs_group.map(|(group, _)| group);
-        edits.extend(parts::add_parts(existing, parts));
+        edits.extend(parts::add_parts(around.parts, parts));
     }
     let reason = match (edits.is_empty(), conflict) {
         (false, _) => Reason::Injected,
@@ -186,7 +202,7 @@ fn merge_container(
     if !mounts.is_empty() {
         let paths = mounts.iter().map(|mount| mount.name.clone().into()).collect();
         added.mounts.push((name.to_owned(), paths));
-        edits.extend(parts::add_mounts(index, &mounted, mounts));
+        edits.extend(parts::add_mounts(&parts::mounts_pointer(index), &mounted, mounts));
     }
     conflict
 }

@@ -41,6 +41,8 @@ use serde_json::Value;
 
 use self::inject::INJECT_LABEL;
 
+use crate::inject::viable::node::RUNTIME_CLASS;
+
 /// The pages of codes.
 static PAGES: Pages = Pages::new(|| unpacked(include_bytes!(concat!(env!("OUT_DIR"), "/pages"))));
 
@@ -106,9 +108,9 @@ pub fn needed_annotation(families: &[&'static Family], group: &str, kind: &str) 
 }
 
 /// The kind under which an object of this group and kind enters the state; `None` if no decision of
-/// these platforms looks it up. Deployments enter it from files only.
+/// these platforms looks it up. Deployments and RuntimeClasses enter it from files only.
 pub fn state_kind(families: &[&'static Family], group: &str, kind: &str) -> Option<&'static Kind> {
-    state_kinds(families).chain([&workloads::DEPLOYMENT]).find(|known| known.is(group, kind))
+    state_kinds(families).chain([&workloads::DEPLOYMENT, &RUNTIME_CLASS]).find(|known| known.is(group, kind))
 }
 
 /// Every kind of which a cluster's objects enter the state, possibly more than once.

@@ -16,6 +16,7 @@ mod view;
 
 use std::sync::LazyLock;
 
+use super::inject::viable::sizes::{LIMIT_RANGE, RESOURCE_QUOTA};
 use super::packed::packed;
 use super::{in_cel, other_kinds};
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
@@ -80,7 +81,7 @@ pub static FAMILY: Family = Family {
         memories: &api::MEMORIES,
         memories_if: None,
         watched: &api::WATCHED,
-        in_files: &[],
+        in_files: &[(&LIMIT_RANGE, None), (&RESOURCE_QUOTA, None)],
         fetched: &api::FETCHED,
         others: other_kinds::SYMPOZIUM,
     },

@@ -67,6 +67,12 @@ impl<'u> Endpoint<'u> {
         !self.host.is_empty() && !self.host.contains(char::is_whitespace)
     }
 
+    /// The port of an HTTP server, by the scheme if none is given.
+    pub(crate) fn port(&self) -> u16 {
+        let is_https = self.scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("https"));
+        server(self.servers).1.parse().unwrap_or(if is_https { 443 } else { 80 })
+    }
+
     /// Whether the host ends in one of these suffixes, in any case, with or without a final dot.
     pub(crate) fn host_ends_with(&self, suffixes: &[&str]) -> bool {
         let host = self.host.trim_end_matches('.').to_ascii_lowercase();

@@ -86,7 +86,7 @@ pub fn diffs(fixed: &FixedTexts) -> io::Result<Vec<u8>> {
     for (name, FixedFile { source, text, .. }) in fixed {
         let after = Arc::new(Source::new(name.as_str(), text.as_str()));
         let (before, after) = (mask::shown(source), mask::shown(&after));
-        diff::write(&FileDiff { name, before, after, origins: &[] }, &mut bytes)?;
+        diff::write(&FileDiff { name, before, after, removed: &[], origins: &[] }, &mut bytes)?;
     }
     Ok(bytes)
 }

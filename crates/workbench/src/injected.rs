@@ -10,6 +10,7 @@ use crate::inputs::Inputs;
 use crate::objects::UndecidedObject;
 use crate::report::diff::describe_origin;
 use crate::report::{at_line_start, plain};
+use crate::unfit;
 use memgate_core::decide::origins::{Given, Item, marked_by, origins};
 use memgate_manifest::mask;
 use memgate_model::family::Family;
@@ -69,6 +70,9 @@ pub fn describe(title: &str, pod: &Value, namespace: &str, snapshot: &Snapshot) 
             );
         }
     }
+    for sentence in unfit::sentences(pod, namespace, annotation.is_some(), snapshot) {
+        let _infallible = writeln!(text, "  {}", plain(&sentence));
+    }
     DescribedPod { text, lacks_origins }
 }
 
@@ -106,6 +110,7 @@ fn write_added(annotation: &Value, variables: &Variables, given: &BTreeMap<Item,
             }
             Item::InitContainer(name) => format!("  init container {}", plain(name)),
             Item::Volume(name) => format!("  volume {}", plain(name)),
+            Item::ImagePullSecret(name) => format!("  imagePullSecret {}", plain(name)),
             Item::FsGroup(group) => format!("  fsGroup {group}"),
             Item::Mount(container, path) => {
                 format!("  mount {} in container {}", plain(path), plain(container))

@@ -74,6 +74,8 @@ pub mod exempt;
 pub mod explain;
 
 pub mod cases;
+pub mod unfit;
+
 pub mod injected;
 pub mod kind_schema;
 pub mod kustomize;

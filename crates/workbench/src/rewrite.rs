@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::iter::successors;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use crate::judge::{Checked, Decided};
@@ -134,28 +135,54 @@ impl RewrittenFile<'_> {
     /// # Errors
     /// When the output cannot be written.
     pub fn write_diff(&self, with_origins: bool, out: &mut Vec<u8>) -> io::Result<()> {
-        let origins = if with_origins { self.line_origins() } else { Vec::new() };
+        let (mut removed, mut origins) = (Vec::new(), Vec::new());
+        if with_origins {
+            removed = self.line_origins(self.source, removed_lines);
+            let new = Arc::new(Source::new(self.source.name(), &self.new.text));
+            origins = self.line_origins(&new, lines_of_object);
+        }
         let (name, before, after) = (self.source.name(), self.source.text(), self.new.text.as_str());
-        diff::write(&FileDiff { name, before, after, origins: &origins }, out)
+        diff::write(&FileDiff { name, before, after, removed: &removed, origins: &origins }, out)
     }
 
-    /// The lines of the new text that the edits wrote, by number (from 1), with their origins. Sorted; a line has several
-    /// entries if several edits touch it.
-    fn line_origins(&self) -> Vec<(usize, Origin)> {
-        let new = Arc::new(Source::new(self.source.name(), &self.new.text));
-        let documents = values(&new, &mut Vec::new());
+    /// The lines of a text that the edits wrote or removed, by number (from 1), with their origins. Sorted; a line has
+    /// several entries if several edits touch it.
+    fn line_origins(
+        &self,
+        text: &Arc<Source>,
+        of_object: fn(&Document, &Pointer, Vec<Edit>) -> Vec<(usize, Origin)>,
+    ) -> Vec<(usize, Origin)> {
+        let documents = values(text, &mut Vec::new());
         let documents: BTreeMap<usize, &Document> =
             documents.iter().map(|it| (it.place().index(), it)).collect();
         let mut origins = Vec::new();
         for (object, edits) in &self.changes {
             if let Some(document) = documents.get(&object.place.index()) {
                 let edits = object.edits_in_document(edits);
-                origins.extend(lines_of_object(document, &object.place.prefix(), edits));
+                origins.extend(of_object(document, &object.place.prefix(), edits));
             }
         }
         origins.sort_by_key(|(line, _)| *line);
         origins
     }
+}
+
+/// The lines of what edits remove from one object, whose pointer in the document is `prefix`. No edit before them moves it.
+fn removed_lines(document: &Document, prefix: &Pointer, edits: Vec<Edit>) -> Vec<(usize, Origin)> {
+    let removing = edits.into_iter().filter(|edit| edit.op == Op::Remove);
+    let lines = removing.flat_map(|Edit { pointer, origins, .. }| {
+        let lines = lines_at(document, &prefix.join(&pointer)).into_iter().flatten();
+        lines.flat_map(move |line| origins.clone().into_iter().map(move |origin| (line, origin)))
+    });
+    lines.collect()
+}
+
+/// The lines of a place in a document; `None` if it is not there.
+fn lines_at(document: &Document, pointer: &Pointer) -> Option<RangeInclusive<usize>> {
+    let place = document.locate(pointer);
+    let span = place.whole();
+    let more = document.source().slice(span).matches('\n').count();
+    place.exact.then_some(span.line..=span.line + more)
 }
 
 /// The lines of one object, whose pointer in the document is `prefix`. A line has the origins of the innermost parts that
@@ -169,12 +196,9 @@ fn lines_of_object(document: &Document, prefix: &Pointer, edits: Vec<Edit>) -> V
     let mut of_lines = BTreeMap::<usize, (Members<&str>, Vec<_>)>::new();
     for number in inner_first {
         let Some((pointer, origin)) = parts.get(number) else { continue };
-        let place = document.locate(&prefix.join(pointer));
-        let (span, source) = (place.whole(), document.source());
-        let lines = source.slice(span).matches('\n').count();
-        for line in span.line..=span.line + lines {
+        for line in lines_at(document, &prefix.join(pointer)).into_iter().flatten() {
             let (holders, here) = of_lines.entry(line).or_default();
-            if place.exact && !holders.contains(pointer.as_str()) {
+            if !holders.contains(pointer.as_str()) {
                 here.push((number, origin));
                 // Where one level is known, those above it are too.
                 let mut up =

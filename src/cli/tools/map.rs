@@ -135,7 +135,7 @@ fn write_changes(
     };
     let [before, after] = [before, after].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     let mut text = Vec::new();
-    let file = FileDiff { name, before: &before, after: &after, origins: &[] };
+    let file = FileDiff { name, before: &before, after: &after, removed: &[], origins: &[] };
     diff::write(&file, &mut text).context("failed to write the diff")?;
     if text.is_empty() {
         terminal.note("note: the map is the same");

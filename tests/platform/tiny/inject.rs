@@ -41,7 +41,7 @@ pub(crate) fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>
     });
     let memory = vec![format!("Notebook/{name}")];
     let wanted = WantedByPod { memory, containers: containers.collect(), ..WantedByPod::default() };
-    Some(merge(wanted, state.budget(), |conflict: &Conflict<'_>| {
+    Some(merge(pod, wanted, state.budget(), |conflict: &Conflict<'_>| {
         let message = format!("{URL} is already set in container \"{}\"", conflict.container);
         Finding::warn(&URL_CONFLICT, conflict.entry.clone(), message)
     }))

@@ -27,6 +27,8 @@ pub enum Item {
     Volume(String),
     /// A mount: the container and the path.
     Mount(String, String),
+    /// A Secret with which images are pulled.
+    ImagePullSecret(String),
     /// The group of the pod's volumes.
     FsGroup(i64),
 }
@@ -51,16 +53,12 @@ pub struct Origins {
 
 /// What the state gives a pod of this namespace for which memgate added something; empty for any other.
 pub fn origins(pod: &Value, namespace: &str, snapshot: &Snapshot) -> Origins {
-    let Some(bare) = bare(pod.clone()) else { return Origins::default() };
+    let added = marked(pod).map(|added| added.into_iter().collect());
+    let Some(bare) = added.and_then(|added| bare(pod.clone(), &added)) else { return Origins::default() };
     let text = bare.to_string();
     let request = Request::to_create_pod(namespace, "", &text);
     let decision = decide(&request, snapshot);
-    let mut names = Names::of(&bare);
-    let mut given = BTreeMap::new();
-    for edit in &decision.edits {
-        add_items(edit, &mut names, &mut given);
-    }
-    Origins { given, unknown: decision.unknown }
+    Origins { given: given(&bare, &decision.edits).0, unknown: decision.unknown }
 }
 
 /// What the annotation of a pod says that was added to it, in its order; `None` if it has none that can be read.
@@ -76,21 +74,47 @@ pub fn marked_by(marker: &Value) -> Vec<Item> {
     items.extend(names(marker.get("initContainers")).map(Item::InitContainer));
     items.extend(names(marker.get("volumes")).map(Item::Volume));
     items.extend(pairs(marker, "mounts", Item::Mount));
+    items.extend(names(marker.get("imagePullSecrets")).map(Item::ImagePullSecret));
     items.extend(marker.get("fsGroup").and_then(Value::as_i64).map(Item::FsGroup));
     items
 }
 
+/// How often a pod is decided about again, each time without fewer items: what nothing confirms may have been the reason
+/// for others.
+const MAX_CONFIRMATIONS: usize = 3;
+
 /// The items that the annotation of a pod names, that the pod has, and that a decision about the pod without them adds,
-/// with the annotation of that decision. `decide` makes the edits of this decision.
-pub(super) fn confirmed(pod: Value, decide: impl FnOnce(&str) -> Vec<Edit>) -> (BTreeSet<Item>, Value) {
-    let mut marked: BTreeSet<Item> = marked(&pod).unwrap_or_default().into_iter().collect();
-    let present = present(&pod, &marked);
-    let Some(bare) = bare(pod) else { return (BTreeSet::new(), Value::Null) };
-    let edits = decide(&bare.to_string());
-    let mut names = Names::of(&bare);
+/// with all that this decision adds, and its annotation. `decide` makes the edits of this decision.
+pub(super) fn confirmed(
+    pod: &Value,
+    mut decide: impl FnMut(&str) -> Vec<Edit>,
+) -> (BTreeSet<Item>, BTreeSet<Item>, Value) {
+    let mut marked: BTreeSet<Item> = marked(pod).unwrap_or_default().into_iter().collect();
+    let present = present(pod, &marked);
+    let mut confirmed = (BTreeSet::new(), BTreeSet::new(), Value::Null);
+    for _ in 0..MAX_CONFIRMATIONS {
+        let Some(bare) = bare(pod.clone(), &marked) else { break };
+        let (given, annotation) = given(&bare, &decide(&bare.to_string()));
+        let before = marked.len();
+        marked.retain(|item| {
+            let values = given.get(item).zip(present.get(item));
+            values.is_some_and(|(given, value)| is_confirmed(item, &given.value, value))
+        });
+        let is_settled = marked.len() == before;
+        confirmed = (marked.clone(), given.into_keys().collect(), annotation);
+        if is_settled || marked.is_empty() {
+            break;
+        }
+    }
+    confirmed
+}
+
+/// What edits give to a pod, and the annotation that they write.
+fn given(bare: &Value, edits: &[Edit]) -> (BTreeMap<Item, Given>, Value) {
+    let mut names = Names::of(bare);
     let mut given = BTreeMap::new();
     let mut annotation = Value::Null;
-    for edit in &edits {
+    for edit in edits {
         add_items(edit, &mut names, &mut given);
         if let memgate_model::edit::Value::Text(text) | memgate_model::edit::Value::Entry(Entry(_, text)) =
             &edit.value
@@ -99,21 +123,20 @@ pub(super) fn confirmed(pod: Value, decide: impl FnOnce(&str) -> Vec<Edit>) -> (
             annotation = serde_json::from_str(text).unwrap_or_default();
         }
     }
-    let is_confirmed = |item: &Item| {
-        given.get(item).zip(present.get(item)).is_some_and(|(given, value)| match item {
-            // Another webhook may have completed a container or a volume.
-            Item::Env(..) => {
-                let only = |field: &str| {
-                    given.value.get(field).is_some() || value.get(field).is_none_or(Value::is_null)
-                };
-                has(value, &given.value) && ["value", "valueFrom"].into_iter().all(only)
-            }
-            Item::FsGroup(_) => given.value == *value,
-            Item::InitContainer(_) | Item::Volume(_) | Item::Mount(..) => true,
-        })
-    };
-    marked.retain(is_confirmed);
-    (marked, annotation)
+    (given, annotation)
+}
+
+/// Whether the value in the pod is one that was given. Another webhook may have completed a container or a volume.
+fn is_confirmed(item: &Item, given: &Value, value: &Value) -> bool {
+    match item {
+        Item::Env(..) => {
+            let only =
+                |field: &str| given.get(field).is_some() || value.get(field).is_none_or(Value::is_null);
+            has(value, given) && ["value", "valueFrom"].into_iter().all(only)
+        }
+        Item::FsGroup(_) => given == value,
+        Item::InitContainer(_) | Item::Volume(_) | Item::Mount(..) | Item::ImagePullSecret(_) => true,
+    }
 }
 
 /// Whether a value has everything that was given. An apiserver adds defaults, and drops an empty text.
@@ -156,6 +179,9 @@ fn present(pod: &Value, marked: &BTreeSet<Item>) -> BTreeMap<Item, Value> {
     for volume in elements(spec, "volumes") {
         add(Item::Volume(text_of(volume, "name")), volume);
     }
+    for secret in elements(spec, "imagePullSecrets") {
+        add(Item::ImagePullSecret(text_of(secret, "name")), secret);
+    }
     if let Some(group) = spec.pointer("/securityContext/fsGroup").and_then(Value::as_i64) {
         add(Item::FsGroup(group), &group.into());
     }
@@ -179,9 +205,8 @@ fn names(list: Option<&Value>) -> impl Iterator<Item = String> + use<'_> {
     list.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).map(str::to_owned)
 }
 
-/// The pod without what its annotation names, and without the annotation.
-fn bare(pod: Value) -> Option<Value> {
-    let added: BTreeSet<Item> = marked(&pod)?.into_iter().collect();
+/// The pod without these items, and without the annotation that names them.
+fn bare(pod: Value, added: &BTreeSet<Item>) -> Option<Value> {
     let mut bare = pod;
     bare.pointer_mut("/metadata/annotations")?.as_object_mut()?.remove(INJECTED_ANNOTATION);
     let spec = bare.get_mut("spec")?;
@@ -198,6 +223,9 @@ fn bare(pod: Value) -> Option<Value> {
     }
     retain(spec.get_mut("initContainers"), |it| !added.contains(&Item::InitContainer(text_of(it, "name"))));
     retain(spec.get_mut("volumes"), |it| !added.contains(&Item::Volume(text_of(it, "name"))));
+    retain(spec.get_mut("imagePullSecrets"), |it| {
+        !added.contains(&Item::ImagePullSecret(text_of(it, "name")))
+    });
     let context = spec.get_mut("securityContext").and_then(Value::as_object_mut);
     if let Some(context) = context {
         let group = context.get("fsGroup").and_then(Value::as_i64);
@@ -260,6 +288,7 @@ fn add_items(edit: &Edit, names: &mut Names, given: &mut BTreeMap<Item, Given>) 
         let name = text_of(&value, "name");
         let item = match list {
             ["spec", "volumes"] => Item::Volume(name),
+            ["spec", "imagePullSecrets"] => Item::ImagePullSecret(name),
             ["spec", "initContainers"] => {
                 let place = at.unwrap_or(number).min(names.init_containers.len());
                 names.init_containers.insert(place, name.clone());

@@ -254,6 +254,8 @@ fn decide_injection(
 #[derive(Default)]
 struct Kept {
     items: BTreeSet<Item>,
+    /// What memgate adds to the pod without these.
+    given: BTreeSet<Item>,
     /// The annotation that memgate would write itself.
     own: Json,
 }
@@ -272,14 +274,14 @@ fn kept(
         return Kept::default();
     }
     let Ok(value) = serde_json::from_str::<Json>(text) else { return Kept::default() };
-    let (items, own) = confirmed(value, |bare| {
+    let (items, given, own) = confirmed(&value, |bare| {
         if !state.budget().bytes(text.len()) {
             return Vec::new();
         }
         let Ok(pod) = Pod::parse(bare) else { return Vec::new() };
         decide_injection(bare, &pod, namespace, families, state).edits
     });
-    Kept { items, own }
+    Kept { items, given, own }
 }
 
 impl Kept {
@@ -297,6 +299,7 @@ impl Kept {
             Part::InitContainer(name) => Item::InitContainer(text(name)),
             Part::Volume(name) => Item::Volume(text(name)),
             Part::Mount(container, path) => Item::Mount(text(container), text(path)),
+            Part::ImagePullSecret(name) => Item::ImagePullSecret(text(name)),
             Part::FsGroup(group) => Item::FsGroup(group),
         };
         self.items.contains(&item)
@@ -306,8 +309,11 @@ impl Kept {
 /// The edit that writes the marker annotation, for what the families add and what stays.
 fn mark(pod: &Pod<'_>, decisions: &mut [FamilyDecision<'_>], kept: &Kept) -> Option<Edit> {
     let added = decisions.iter_mut().map(|FamilyDecision { family, injection, .. }| {
-        let added = (!injection.edits.is_empty()).then(|| std::mem::take(&mut injection.added));
-        (*family, added)
+        let mut added = std::mem::take(&mut injection.added);
+        let restored = std::mem::take(&mut added.restored).into_iter();
+        added.volumes.extend(restored.filter(|name| kept.given.contains(&Item::Volume(name.clone()))));
+        let is_empty = injection.edits.is_empty() || added.is_empty();
+        (*family, (!is_empty).then_some(added))
     });
     marker::edit(pod, added.collect(), &|family, part| kept.has(family, part))
 }
@@ -343,6 +349,8 @@ fn make_edits_consecutive(
 /// Takes back what a family adds, since the pod would be invalid with it.
 fn leave_out(injection: &mut Injection, finding: Finding) {
     injection.edits.clear();
+    // Notes are about parts that were put back.
+    injection.warnings.retain(|finding| finding.severity != Severity::Note);
     injection.added = Added::default();
     injection.reason = Reason::Conflict;
     injection.only_if_required = false;
@@ -400,6 +408,11 @@ fn join(
         state.budget().over_limit(Pointer::root, Limit::Patch);
     }
     joined.findings.sort_by_cached_key(|finding| reported::position(&finding.pointer));
+    // A setting of the pod is one cause, whichever families it concerns.
+    joined.findings.dedup_by(|one, other| {
+        [&common::POD_DNS, &common::POD_PROXY].contains(&one.code)
+            && (one.code, &one.pointer, one.severity) == (other.code, &other.pointer, other.severity)
+    });
     joined.not_shown = reported::keep_first(&mut joined.findings);
     joined.from_controller = !joined.missing.is_empty() && is_from_controller(pod, namespace);
     if !joined.allowed() {

@@ -81,7 +81,7 @@ fn a_family_says_the_same_with_and_without_schemas() {
     let decisions = snapshots().map(|snapshot| decided(&snapshot, PACK, &object, None));
     for decision in &decisions {
         assert_eq!(decision.reason, Reason::Invalid);
-        assert_eq!(decision.findings.len(), reported::MAX_REPORTED);
+        assert_eq!(decision.findings.len(), MAX_REPORTED);
         assert!(decision.findings.iter().all(|finding| finding.cause == Cause::Required));
         assert!(decision.findings.iter().all(|finding| !finding.message().is_empty()));
     }
@@ -151,7 +151,7 @@ fn of_very_many_unknown_fields_fifty_are_reported_and_the_rest_is_counted() {
     let [files, cluster] = snapshots().map(|snapshot| decided(&snapshot, MEMORY, &object, None));
     assert_eq!((files.reason, cluster.findings.len()), (Reason::Valid, 0));
     let codes: Vec<_> = files.findings.iter().map(|finding| finding.code.name).collect();
-    assert_eq!(codes, ["ark/unknown-field"; reported::MAX_REPORTED]);
+    assert_eq!(codes, ["ark/unknown-field"; MAX_REPORTED]);
     assert_eq!(files.findings[49].pointer.as_str(), "/spec/field49");
     assert_eq!(files.not_shown, NotShown { denials: 0, warnings: 99_950 });
 }

@@ -278,8 +278,11 @@ fn change_list<'a>(parts: &mut Vec<Part<'a>>, index: usize, op: Op, new: Node<'a
             parts.insert(at, Part::Element(new));
         }
         Op::Replace => *element(parts, index)? = new,
-        // Nothing that a user wrote is ever taken out of a list.
-        Op::Remove => return None,
+        Op::Remove => {
+            element(parts, index)?;
+            let at = boundary(parts, index)?;
+            parts.remove(at);
+        }
     }
     Some(())
 }
@@ -537,6 +540,7 @@ mod tests {
                 edit(Op::Add, in_list.index(at).as_str(), &new),
                 edit(Op::Add, in_list.index(at + 1).as_str(), &new),
                 edit(Op::Replace, in_list.index(0).as_str(), "first"),
+                edit(Op::Remove, in_list.index(at / 2).as_str(), ""),
                 edit(Op::Add, deep.key(&key).as_str(), &new),
                 edit(Op::Add, "/after", "set"),
                 edit(Op::Remove, "/before", ""),

@@ -300,3 +300,23 @@ fn an_annotation_names_ten_thousand_containers_at_most() {
         assert_eq!((decision.reason, decision.allowed()), (reason, true));
     }
 }
+
+/// Sidecars that hold a credential, of which each is looked for among the init containers.
+#[test]
+fn a_thousand_sidecars_stay_apart() {
+    let credential = json!([{
+        "name": "ARK_MEMORY_HEADER_AUTHORIZATION", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}},
+    }]);
+    for (sidecars, reason) in [(MAX_CONTAINERS - 1, Reason::Injected), (10_000, Reason::OverLimit)] {
+        let mut pod = pod("ark");
+        let many = |container: Value| vec![container; sidecars];
+        pod["spec"]["initContainers"] = many(json!({"name": "i"})).into();
+        pod["spec"]["initContainers"][0]["name"] = "osm-init".into();
+        let containers = pod["spec"]["containers"].as_array_mut().expect("containers");
+        containers.extend(many(json!({"name": "envoy", "env": credential})));
+        let decision = decided(&pod, 0);
+        assert_eq!((decision.reason, decision.allowed()), (reason, true));
+        let told = decision.findings.iter().any(|it| it.code.name == "memgate/pod-credential-shared");
+        assert_eq!(told, reason == Reason::Injected);
+    }
+}

@@ -12,6 +12,7 @@
 //! endpoints   hosts and paths of endpoints, in every spelling
 //! fields      wrong values in every field that is read
 //! deletion    what is judged of objects that a finalizer keeps
+//! meshes      pods that a mesh changes before and behind memgate
 //! missing     what a pod's memory lacks, and who made the pod
 //! orka_settings  what the annotations and variables of Orka do
 //! orloj_settings  what an installation of Orloj shares
@@ -19,6 +20,7 @@
 //! policies    what tenants and authors of policies may write, and what no policy may do
 //! properties  what must hold for any input
 //! several_families  pods that two families know
+//! surroundings  odd and very many values in what surrounds a pod
 //! sympozium_settings  which pods get references to writer tokens
 //! views       what rules of policies see of an object
 //! warnings    how long the messages are
@@ -41,6 +43,7 @@ mod large_views;
 mod limits;
 mod long_lists;
 mod manifest;
+mod meshes;
 mod missing;
 mod orka_settings;
 mod orloj_settings;
@@ -49,6 +52,7 @@ mod policies;
 mod properties;
 mod rewrite;
 mod several_families;
+mod surroundings;
 mod sympozium_settings;
 mod views;
 mod warnings;

@@ -3,6 +3,7 @@
 //! The platform does not create pods for agents. So pods that use a Memory have no common label, and they opt in by
 //! annotation. The annotation names the Memory, and the Memory has the address of its service.
 
+mod containers;
 mod find;
 
 use std::sync::Arc;
@@ -22,17 +23,16 @@ use memgate_model::event::InvolvedObject;
 use memgate_model::finding::{Code, excerpt};
 use memgate_model::injection::Injection;
 use memgate_model::kind::SERVICE;
-use memgate_model::pod::{Container, Pod};
+use memgate_model::pod::Pod;
 use memgate_model::reason::Reason;
-use memgate_primitives::budget::{Limit, MAX_ENTRIES};
 use memgate_primitives::members::Members;
 
+use self::containers::Containers;
 use self::find::{HeaderVariable, MemoryName, OptIn, PodMemory, recognise};
-use super::api::{CONTAINERS_ANNOTATION, MEMORY, MEMORY_ANNOTATION, TIMEOUT_ANNOTATION};
+use super::api::{MEMORY, MEMORY_ANNOTATION, TIMEOUT_ANNOTATION};
 use super::codes::{
-    LOOKUP_FAILED, POD_BROKER, POD_CONTAINER_UNKNOWN, POD_ENV_EXISTS, POD_HEADER_SKIPPED,
-    POD_MEMORY_CROSS_NAMESPACE, POD_MEMORY_MISSING, POD_MEMORY_UNRESOLVED, POD_REF_INVALID,
-    POD_TIMEOUT_INVALID,
+    LOOKUP_FAILED, POD_BROKER, POD_ENV_EXISTS, POD_HEADER_SKIPPED, POD_MEMORY_CROSS_NAMESPACE,
+    POD_MEMORY_MISSING, POD_MEMORY_UNRESOLVED, POD_REF_INVALID, POD_TIMEOUT_INVALID,
 };
 
 pub(super) use self::find::HEADER_PREFIX;
@@ -55,7 +55,11 @@ pub(crate) fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>
     let mut injection = Injection::nothing(Reason::Complete);
     let timeout = timeout(pod, &mut injection);
     let work = state.budget();
-    let containers = containers(pod, &mut injection, work);
+    let chosen = containers::choose(pod, &mut injection, state);
+    if let Some(memory) = MemoryName::read(wanted) {
+        let (home, name) = memory.within(namespace);
+        injection.warnings.extend(chosen.shared_credentials([home, name], pod, work));
+    }
     let Some(found) = find(wanted, namespace, &mut injection, state) else { return Some(injection) };
     let memory = Arc::from(format!("Memory {}/{}", found.namespace, found.memory.name));
     let variables = variables(&found, &memory, timeout, &mut injection, state);
@@ -63,7 +67,7 @@ pub(crate) fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>
         return Some(injection);
     }
     injection.warnings.extend(going(found.memory, || annotation_pointer(MEMORY_ANNOTATION)));
-    Some(merge_variables(containers, &found, &variables, injection.warnings, work))
+    Some(merge_variables(pod, chosen.injected, &found, &variables, injection.warnings, work))
 }
 
 /// The Memory that a pod asks for, with the namespace that it was looked for in; empty where it is not found. `None` if
@@ -106,7 +110,8 @@ pub(super) fn own_variables(
     let undeclared = || OwnVariables::undeclared(pod, NAMES, None, work);
     let Some(OptIn::Named(wanted)) = recognise(pod, namespace) else { return undeclared() };
     let timeout = timeout(pod, &mut unused);
-    let injected: Members<usize> = containers(pod, &mut unused, work).into_iter().map(|it| it.0).collect();
+    let chosen = containers::choose(pod, &mut unused, state).injected;
+    let injected: Members<usize> = chosen.into_iter().map(|(index, _)| index).collect();
     unused.unmet.clear();
     let Some(found) = find(wanted, namespace, &mut unused, state) else { return undeclared() };
     let memory = Arc::from(format!("Memory {}/{}", found.namespace, found.memory.name));
@@ -151,45 +156,6 @@ fn timeout(pod: &Pod<'_>, injection: &mut Injection) -> Option<u16> {
         injection.warnings.push(finding);
     }
     seconds
-}
-
-/// The indexes of the containers that get the memory: the named ones, or all.
-fn containers<'p>(
-    pod: &'p Pod<'p>,
-    injection: &mut Injection,
-    work: &Budget<'_>,
-) -> Vec<(usize, &'p Container<'p>)> {
-    let named = find::names(pod.annotation(CONTAINERS_ANNOTATION).unwrap_or_default());
-    let containers = pod.containers().iter().enumerate();
-    if named.is_empty() {
-        return containers.collect();
-    }
-    if named.len() > MAX_ENTRIES {
-        work.over_limit(|| annotation_pointer(CONTAINERS_ANNOTATION), Limit::Entries);
-        return Vec::new();
-    }
-    let known: Members<&str> =
-        containers.clone().filter_map(|(_, container)| container.name.as_deref()).collect();
-    let at = annotation_pointer(CONTAINERS_ANNOTATION);
-    let unknown: Vec<Finding> = named
-        .iter()
-        .filter(|name| !known.contains(*name))
-        .map(|name| {
-            let name = excerpt(name);
-            Finding::warn_within(work, &POD_CONTAINER_UNKNOWN, at.clone(), move |_| {
-                format!("container {} named in {CONTAINERS_ANNOTATION} does not exist", quoted(&name))
-            })
-        })
-        .collect();
-    if unknown.len() == named.len() {
-        injection.reason = Reason::NoContainer;
-        injection.unmet = unknown;
-    } else {
-        injection.warnings.extend(unknown);
-    }
-    let named: Members<&str> = named.into_iter().collect();
-    let is_named = |container: &Container<'_>| container.name.as_deref().is_some_and(|it| named.contains(it));
-    containers.filter(|(_, container)| is_named(container)).collect()
 }
 
 /// The Memory that the annotation names.
@@ -297,7 +263,8 @@ fn variables(
 
 /// Merges the same variables into each of these containers.
 fn merge_variables(
-    containers: Vec<(usize, &Container<'_>)>,
+    pod: &Pod<'_>,
+    containers: Containers<'_>,
     found: &PodMemory<'_>,
     variables: &[Variable<'static>],
     warnings: Vec<Finding>,
@@ -311,7 +278,7 @@ fn merge_variables(
     let prefix = if found.cross_namespace { format!("{}/", found.namespace) } else { String::new() };
     let memory = vec![format!("Memory/{prefix}{}", found.memory.name)];
     let wanted = WantedByPod { memory, containers, warnings, ..WantedByPod::default() };
-    merge(wanted, work, |conflict: &Conflict<'_>| {
+    merge(pod, wanted, work, |conflict: &Conflict<'_>| {
         let (container, variable) = (excerpt(conflict.container), conflict.variable.name.clone());
         let finding = Finding::warn_within(work, &POD_ENV_EXISTS, conflict.entry.clone(), move |_| {
             format!("container {} already sets {variable}; left as is", quoted(&container))
@@ -331,16 +298,13 @@ const PREFIX: &str = "ARK_MEMORY_";
 /// Where the Memory is.
 pub(super) const URL: &str = "ARK_MEMORY_URL";
 
+/// The name of the Memory, which every container that gets one has.
+const NAME: &str = "ARK_MEMORY_NAME";
+
 /// The names of all variables.
 const NAMES: MemoryVariableNames<'static> = MemoryVariableNames {
     prefixes: &[PREFIX],
-    names: &[
-        "ARK_MEMORY_NAME",
-        "ARK_MEMORY_NAMESPACE",
-        URL,
-        "ARK_MEMORY_HTTP_TIMEOUT_SECONDS",
-        "ARK_MEMORY_HEADERS",
-    ],
+    names: &[NAME, "ARK_MEMORY_NAMESPACE", URL, "ARK_MEMORY_HTTP_TIMEOUT_SECONDS", "ARK_MEMORY_HEADERS"],
     open: Some(HEADER_PREFIX),
 };
 
@@ -356,9 +320,9 @@ fn wanted_variables(
         Variable::literal(name, escape_references(text), field_origin(memory, of))
     };
     let mut variables = vec![
-        literal("ARK_MEMORY_NAME", &found.memory.name, "metadata.name"),
+        literal(NAME, &found.memory.name, "metadata.name"),
         literal("ARK_MEMORY_NAMESPACE", &found.namespace, "metadata.namespace"),
-        Variable::new(URL, address, field_origin(memory, "spec.address")),
+        Variable::new(URL, address, field_origin(memory, "spec.address")).address(),
     ];
     variables.extend(timeout.map(|seconds| {
         let rule = "the pod's annotation for the timeout";

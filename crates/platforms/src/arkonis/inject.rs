@@ -113,7 +113,7 @@ fn try_inject(
     })?;
     let wanted = want::want(agent, &found, namespace, state)?;
     let memory = found.memory_title();
-    let mut injection = merge(wanted, state.budget(), |conflict: &Conflict<'_>| {
+    let mut injection = merge(pod, wanted, state.budget(), |conflict: &Conflict<'_>| {
         let message = format!("{} is already set and differs from {memory}", conflict.variable.name);
         let origin = &conflict.variable.origin;
         let kinds = [&found.dialect.memory];

@@ -182,7 +182,12 @@ impl<'t> Memory<'t> {
     pub(crate) fn variables(&self, resource: &Arc<str>) -> Vec<Variable<'static>> {
         let backend = self.backend().map(|_| &self.fields.backend);
         let fields = backend.into_iter().chain(self.in_use()).filter(|field| !field.variable.is_empty());
-        fields.filter_map(|field| self.variable(field, resource)).collect()
+        let address = self.in_use().find(|field| field.view == "endpoint").map(|field| field.path);
+        let variables = fields.filter_map(|field| {
+            let variable = self.variable(field, resource)?;
+            Some(if address == Some(field.path) { variable.address() } else { variable })
+        });
+        variables.collect()
     }
 
     /// The variable of a field, unless programs get nothing of it.

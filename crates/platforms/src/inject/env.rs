@@ -22,6 +22,8 @@ pub struct Variable<'w> {
     pub replaces: bool,
     /// Whether it is added only together with other variables.
     pub(super) only_with_others: bool,
+    /// Whether it says where memory is reached.
+    pub(super) is_address: bool,
 }
 
 /// When an existing entry counts as equal to the wanted one.
@@ -40,8 +42,8 @@ enum Equality<'w> {
 impl<'w> Variable<'w> {
     /// A variable that only an exactly equal entry satisfies.
     pub fn new(name: impl Into<Cow<'static, str>>, source: EnvSource, origin: Origin) -> Self {
-        let name = name.into();
-        Self { name, source, origin, equality: Equality::Exact, replaces: false, only_with_others: false }
+        let (name, equality) = (name.into(), Equality::Exact);
+        Self { name, source, origin, equality, replaces: false, only_with_others: false, is_address: false }
     }
 
     /// A variable with a literal value.
@@ -67,6 +69,16 @@ impl<'w> Variable<'w> {
     /// Adds the variable only together with others.
     pub(crate) fn only_with_others(self) -> Self {
         Self { only_with_others: true, ..self }
+    }
+
+    /// Marks a variable that says where memory is reached: the pod must find its hosts.
+    pub(crate) fn address(self) -> Self {
+        Self { is_address: true, ..self }
+    }
+
+    /// Its value, if that is known.
+    pub(super) fn literal_value(&self) -> Option<&str> {
+        if let EnvSource::Value(text) = &self.source { Some(text) } else { None }
     }
 
     /// Whether an existing entry satisfies this variable.
@@ -107,32 +119,43 @@ impl<'w> Variable<'w> {
 
 /// The entries of a container's `env` that can concern memory. The last of several entries with one name
 /// counts, as for the kubelet.
-pub struct ExistingEnv<'p>(BTreeMap<&'p str, (usize, &'p pod::EnvVarView<'p>)>);
+pub struct ExistingEnv<'p> {
+    of_memory: Entries<'p>,
+    /// Those that name proxies, and the hosts without one.
+    pub(super) proxies: Entries<'p>,
+}
+
+/// Entries by name, with their index.
+type Entries<'p> = BTreeMap<&'p str, (usize, &'p pod::EnvVarView<'p>)>;
 
 impl<'p> ExistingEnv<'p> {
     /// Reads the entries whose names start with one of these prefixes, in one pass.
     pub fn read(container: &'p Container<'p>, prefixes: &[&str]) -> Self {
-        let entries = container.env.as_deref().unwrap_or_default().iter().enumerate();
-        let ours = entries.filter_map(|(index, entry)| {
-            let name = entry.name.as_deref()?;
-            prefixes.iter().any(|prefix| name.starts_with(prefix)).then_some((name, (index, entry)))
-        });
-        Self(ours.collect())
+        let mut read = Self { of_memory: Entries::new(), proxies: Entries::new() };
+        for (index, entry) in container.env.iter().flatten().enumerate() {
+            let Some(name) = entry.name.as_deref() else { continue };
+            if prefixes.iter().any(|prefix| name.starts_with(prefix)) {
+                read.of_memory.insert(name, (index, entry));
+            } else if name.ends_with("_PROXY") || name.ends_with("_proxy") {
+                read.proxies.insert(name, (index, entry));
+            }
+        }
+        read
     }
 
     /// Whether no entry can concern memory.
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.of_memory.is_empty()
     }
 
     /// The entries by name.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&'p str, &'p pod::EnvVarView<'p>)> {
-        self.0.iter().map(|(name, (_, entry))| (*name, *entry))
+        self.of_memory.iter().map(|(name, (_, entry))| (*name, *entry))
     }
 
     /// The entry of this name, with its index.
     pub(crate) fn get(&self, name: &str) -> Option<(usize, &'p pod::EnvVarView<'p>)> {
-        self.0.get(name).copied()
+        self.of_memory.get(name).copied()
     }
 }
 

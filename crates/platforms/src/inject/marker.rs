@@ -13,6 +13,7 @@ use serde_json::Value as Json;
 use memgate_model::edit::{Edit, Entry, Op, Origin, Value};
 use memgate_model::family::Family;
 use memgate_model::pod::Pod;
+use memgate_primitives::members::Members;
 use memgate_primitives::pointer::Pointer;
 
 use super::INJECTED_ANNOTATION;
@@ -34,8 +35,24 @@ struct Marker<'a> {
 
 /// The annotation that a pod brings, if it can be read.
 pub fn earlier(pod: &Pod<'_>) -> Option<Json> {
-    let text = pod.annotation(INJECTED_ANNOTATION).filter(|text| text.len() <= MAX_ANNOTATION_BYTES)?;
+    read(pod, INJECTED_ANNOTATION)
+}
+
+/// An annotation of a pod that holds JSON, if it can be read.
+pub(crate) fn read(pod: &Pod<'_>, key: &str) -> Option<Json> {
+    let text = pod.annotation(key).filter(|text| text.len() <= MAX_ANNOTATION_BYTES)?;
     serde_json::from_str(text).ok()
+}
+
+/// What the annotation of a pod says that a family added.
+pub(crate) fn added(pod: &Pod<'_>, family: &Family) -> Added {
+    let earlier = earlier(pod).unwrap_or_default();
+    earlier_of(&earlier, family, &|_, _| true).unwrap_or_default()
+}
+
+/// The containers that the annotation of a pod names for the variables of a family.
+pub(crate) fn containers(pod: &Pod<'_>, family: &Family) -> Members<String> {
+    added(pod, family).env.into_iter().map(|(container, _)| container).collect()
 }
 
 /// Whether an annotation names nothing, so that no reader can be misled by it.
@@ -101,6 +118,8 @@ pub enum Part<'m> {
     Volume(&'m str),
     /// A mount, by the name of its container.
     Mount(&'m str, &'m str),
+    /// A Secret with which images are pulled.
+    ImagePullSecret(&'m str),
     /// The group of the pod's volumes.
     FsGroup(i64),
 }
@@ -126,7 +145,9 @@ fn earlier_of(annotation: &Json, family: &Family, kept: &dyn Fn(&Family, Part<'_
         env: lists(marker.get("env")),
         init_containers: texts(marker.get("initContainers")),
         volumes: texts(marker.get("volumes")),
+        restored: Vec::new(),
         mounts: lists(marker.get("mounts")),
+        image_pull_secrets: texts(marker.get("imagePullSecrets")),
         fs_group: marker.get("fsGroup").and_then(Json::as_i64),
     };
     added.memory.retain(|name| kept(family, Part::Memory(name)));
@@ -134,13 +155,9 @@ fn earlier_of(annotation: &Json, family: &Family, kept: &dyn Fn(&Family, Part<'_
     added.volumes.retain(|name| kept(family, Part::Volume(name)));
     retain(&mut added.env, |container, name| kept(family, Part::Env(container, name)));
     retain(&mut added.mounts, |container, path| kept(family, Part::Mount(container, path)));
+    added.image_pull_secrets.retain(|name| kept(family, Part::ImagePullSecret(name)));
     added.fs_group = added.fs_group.filter(|group| kept(family, Part::FsGroup(*group)));
-    let is_empty = added.env.is_empty()
-        && added.mounts.is_empty()
-        && added.init_containers.is_empty()
-        && added.volumes.is_empty()
-        && added.fs_group.is_none();
-    (!is_empty).then_some(added)
+    (!added.is_empty()).then_some(added)
 }
 
 fn retain(lists: &mut Lists, kept: impl Fn(&str, &str) -> bool) {
@@ -170,6 +187,7 @@ fn merged(mut earlier: Added, later: Added) -> Added {
     add_new(&mut earlier.memory, later.memory);
     add_new(&mut earlier.init_containers, later.init_containers);
     add_new(&mut earlier.volumes, later.volumes);
+    add_new(&mut earlier.image_pull_secrets, later.image_pull_secrets);
     add_lists(&mut earlier.env, later.env);
     add_lists(&mut earlier.mounts, later.mounts);
     earlier.fs_group = later.fs_group.or(earlier.fs_group);

@@ -47,7 +47,7 @@ fn merge_settings(
 ) -> Injection {
     let (wanted, warnings) = want(pod, worker, sources, work);
     let Some(wanted) = wanted else { return Injection { warnings, ..Injection::nothing(Reason::NoMemory) } };
-    let mut injection = merge(wanted, work, |conflict: &Conflict<'_>| {
+    let mut injection = merge(pod, wanted, work, |conflict: &Conflict<'_>| {
         let message = format!("{} is already set in the pod; annotation ignored", conflict.variable.name);
         let (origin, kinds) = (&conflict.variable.origin, [&STATE_TASK, &STATE_AGENT, &NAMESPACE]);
         Finding::warn(&POD_ENV_CONFLICT, conflict.entry.clone(), message)

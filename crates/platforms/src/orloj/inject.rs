@@ -42,7 +42,7 @@ fn try_inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Re
     let (index, container) = agent_container(pod)?;
     let found = find(pod, (index, container), namespace, state)?;
     let (wanted, omitted) = want::want((index, container), &found, namespace, state);
-    let mut injection = merge(wanted, state.budget(), |conflict: &Conflict<'_>| {
+    let mut injection = merge(pod, wanted, state.budget(), |conflict: &Conflict<'_>| {
         let message = format!("env {} is already set; kept", conflict.variable.name);
         let origin = &conflict.variable.origin;
         Finding::warn(&POD_ENV_KEPT, conflict.list.clone(), message)

@@ -121,12 +121,12 @@ pub(crate) static OLD_FIELDS: [(&Kind, &str); 3] = [
 /// A harness that keeps running, with its state.
 pub(crate) static HARNESS_SESSION: Kind = kind("HarnessSession", "harnesssessions", schemas::HARNESS_SESSION);
 
-/// core/v1 PersistentVolumeClaim; only its existence is read.
+/// core/v1 PersistentVolumeClaim; its existence is read, and whether it can be written.
 pub(crate) static CLAIM: Kind = Kind::new(
     CORE,
     "PersistentVolumeClaim",
     "persistentvolumeclaims",
-    schema! { open { "metadata": METADATA, } },
+    schema! { open { "metadata": METADATA, "spec": open { "accessModes": [text], }, } },
 );
 
 /// The kinds that the family validates.

@@ -13,6 +13,7 @@ mod want;
 
 use crate::inject::own::{self, OwnVariables};
 use crate::inject::parts::{ExistingMounts, ExistingParts};
+use crate::inject::viable::Surroundings;
 use crate::inject::{
     Conflict, Unmet, container_named, controller_of, label_pointer, merge, no_memory, origin_place, unmet,
 };
@@ -72,7 +73,8 @@ pub(super) fn own_variables<'s>(
         (OwnVariables::default(), others)
     };
     let Some((index, container, found, parts, mounts)) = known else { return undeclared() };
-    let context = PodContext { pod, parts: &parts, index, container, mounts, namespace };
+    let around = Surroundings::of((pod, &parts), namespace, state);
+    let context = PodContext { around, index, container, mounts, namespace };
     let Ok(wanted) = want::want(context, found, state) else { return undeclared() };
     let wanted = wanted.containers.first().map(|it| it.env.as_ref()).unwrap_or_default();
     let own = OwnVariables::read(index, pods, wanted, want::NAMES, None);
@@ -126,9 +128,11 @@ fn try_inject<'p>(
         return Err(Box::new(Injection { unmet: found.unmet, missing: found.missing, ..nothing }));
     }
     let going: Vec<Finding> = found.used().filter_map(|memory| going(memory, instance_label)).collect();
-    let (pod, missing) =
-        (PodContext { pod, parts, index, container, mounts, namespace }, found.missing.clone());
-    let mut injection = merge(want::want(pod, found, state)?, state.budget(), |conflict: &Conflict<'_>| {
+    let missing = found.missing.clone();
+    let around = Surroundings::of((pod, parts), namespace, state);
+    let context = PodContext { around, index, container, mounts, namespace };
+    let wanted = want::want(context, found, state)?;
+    let mut injection = merge(pod, wanted, state.budget(), |conflict: &Conflict<'_>| {
         let Conflict { variable, entry, .. } = conflict;
         let (kind, name) = variable.origin.resource.split_once(' ').unwrap_or_default();
         let name = name.rsplit('/').next().unwrap_or_default();
@@ -165,20 +169,24 @@ const DATABASE: &str = "MEMORY_DB_PATH";
 const DEFAULT_DATABASE: &str = "/data/memory.db";
 
 /// Puts what the pod's own servers keep in the place of what its memory declares. A server is not in use while the agent
-/// sets the URL of another one.
-pub(super) fn use_own_servers(memories: &mut [MemoryView], pod: &Pod<'_>, work: &Budget<'_>) {
+/// sets the URL of another one. Of the two pods, one is as it was sent, the other one as it will be: memgate puts back
+/// what a server has lost.
+pub(super) fn use_own_servers(memories: &mut [MemoryView], pods: [&Pod<'_>; 2], work: &Budget<'_>) {
+    let [pod, stored] = pods;
     let url = container_named(pod, AGENT_CONTAINER).and_then(|(_, agent)| agent.variable(PRIVATE_URL));
     if url.is_some_and(|(_, entry)| entry.literal().is_some_and(|url| !is_loopback(url))) {
         return;
     }
-    let inits = own::init_containers(pod, work);
-    let Some(parts) = ExistingParts::read(pod, work) else { return };
-    for (place, container) in own::places(pod, &inits) {
-        let is_server =
-            [MEMORY_SERVER, PACK_SIDECAR].iter().any(|name| container.name.as_deref() == Some(*name));
-        if !is_server {
-            continue;
-        }
+    let inits = pods.map(|pod| own::init_containers(pod, work));
+    let [sent_inits, stored_inits] = &inits;
+    let Some(parts) = ExistingParts::read(stored, work) else { return };
+    let is_server = |container: &Container<'_>| {
+        [MEMORY_SERVER, PACK_SIDECAR].iter().any(|name| container.name.as_deref() == Some(*name))
+    };
+    // A server is only added to a pod without one.
+    let sent = own::places(pod, sent_inits).filter(|(_, container)| is_server(container));
+    let stored = own::places(stored, stored_inits).filter(|(_, container)| is_server(container));
+    for ((place, _), (_, container)) in sent.zip(stored) {
         let (field, name, durable) = durable(&place, container, &parts, work);
         if durable == Some(true) {
             continue;
@@ -201,22 +209,37 @@ fn durable(
     parts: &ExistingParts<'_>,
     work: &Budget<'_>,
 ) -> (Pointer, &'static str, Option<bool>) {
-    let entry = server.variable(DATABASE);
-    let (field, name) = match entry {
+    let (field, name) = match server.variable(DATABASE) {
         Some((index, _)) => (place.key("env").index(index), DATABASE),
         None => (place.key("volumeMounts"), "volumeMounts"),
     };
-    let path = match entry {
-        Some((_, entry)) => entry.literal().filter(|path| !path.contains("$(")),
-        None => Some("").filter(|_| server.env_from.is_none()),
-    };
-    let durable = path.and_then(|path| match path {
-        "" => outlives(DEFAULT_DATABASE, place, server, parts, work),
+    let durable = database(server).and_then(|path| match path {
         path if path.starts_with('/') => outlives(path, place, server, parts, work),
         path if path.contains(":memory:") => Some(false),
         _ => None,
     });
     (field, name, durable)
+}
+
+/// The path of a server's database, if it is known.
+fn database<'c>(server: &'c Container<'_>) -> Option<&'c str> {
+    let path = match server.variable(DATABASE) {
+        Some((_, entry)) => entry.literal().filter(|path| !path.contains("$(")),
+        None => Some("").filter(|_| server.env_from.is_none()),
+    };
+    path.map(|path| if path.is_empty() { DEFAULT_DATABASE } else { path })
+}
+
+/// The mount that holds this file, with its index.
+fn mount_of<'m, 'p: 'm>(
+    path: &str,
+    mounts: impl IntoIterator<Item = &'m Mount<'p>>,
+) -> Option<(usize, &'m Mount<'p>)> {
+    let file = Mount { path: Some(Text(path.into())), ..Mount::default() }.clean_path();
+    let holds = |of: &str| file.strip_prefix(of).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    let mounts = mounts.into_iter().enumerate().map(|(index, mount)| (mount.clean_path(), index, mount));
+    let mount = mounts.filter(|(of, ..)| holds(of)).max_by_key(|(of, ..)| of.len());
+    mount.map(|(_, index, mount)| (index, mount))
 }
 
 /// Whether the volume of this file outlives the pod. Without a volume, the file goes with its container.
@@ -230,10 +253,7 @@ fn outlives(
     let place = Path::Known(place.as_str());
     let list = Path::Key(&place, "volumeMounts");
     let mounts: Vec<Mount<'_>> = read_list(server.volume_mounts, list, work).unwrap_or_default();
-    let file = Mount { path: Some(Text(path.into())), ..Mount::default() }.clean_path();
-    let holds = |of: &str| file.strip_prefix(of).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-    let mounts = mounts.iter().map(|mount| (mount.clean_path(), mount)).filter(|(of, _)| holds(of));
-    let Some((_, mount)) = mounts.max_by_key(|(of, _)| of.len()) else { return Some(false) };
+    let Some((_, mount)) = mount_of(path, &mounts) else { return Some(false) };
     let (_, volume) = parts.volume(mount.name.as_deref()?)?;
     let is_lost = volume.empty_dir.map(|_| false);
     if volume.claim.is_some() { Some(true) } else { is_lost }

@@ -110,7 +110,7 @@ pub(crate) fn view_pod(
         use_own(&mut used, other, (namespace, instance, &config), state);
         memories.extend(used);
     }
-    use_own_servers(&mut memories, pod, state.budget());
+    use_own_servers(&mut memories, pods, state.budget());
     if agent.is_none() && memories.is_empty() {
         return None;
     }

@@ -1,6 +1,6 @@
-//! The change of one file as a unified diff in which each added line names its origin.
+//! The change of one file as a unified diff in which each line that an edit added or removed names its origin.
 //!
-//! The origins are YAML comments behind the added lines. The new file does not have them.
+//! The origins are YAML comments behind these lines. The new file does not have them.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -35,6 +35,8 @@ pub struct FileDiff<'a> {
     pub before: &'a str,
     /// The new text.
     pub after: &'a str,
+    /// The origins of lines of the old text that were removed, sorted by line (from 1).
+    pub removed: &'a [(usize, Origin)],
     /// The origins of lines of the new text, sorted by line (from 1); a line has several if several edits touch
     /// it.
     pub origins: &'a [(usize, Origin)],
@@ -55,7 +57,7 @@ pub fn write(file: &FileDiff<'_>, out: &mut impl Write) -> io::Result<()> {
     }
     for group in &groups {
         writeln!(out, "{HUNK}{}{HUNK:#}", UnifiedHunkHeader::new(group))?;
-        let lines = lines(&before, &after, group, file.origins);
+        let lines = lines(&before, &after, group, file);
         let width = origin_column(&lines);
         for line in &lines {
             write_line(line, width, out)?;
@@ -77,7 +79,7 @@ struct DiffLine<'d> {
     text: &'d str,
     /// Whether the line ends as on Windows.
     has_carriage_return: bool,
-    /// The origin of an added line; empty for others.
+    /// The origin of a line that an edit added or removed; empty for others.
     origin: String,
     has_newline: bool,
 }
@@ -86,11 +88,15 @@ fn lines<'d>(
     before: &[&'d str],
     after: &[&'d str],
     group: &[DiffOp],
-    origins: &[(usize, Origin)],
+    file: &FileDiff<'_>,
 ) -> Vec<DiffLine<'d>> {
     let changes = group.iter().flat_map(|op| op.iter_changes(before, after));
     let line = |change: similar::Change<&'d str>| {
-        let added = change.new_index().filter(|_| change.tag() == ChangeTag::Insert);
+        let (index, origins) = match change.tag() {
+            ChangeTag::Equal => (None, file.origins),
+            ChangeTag::Delete => (change.old_index(), file.removed),
+            ChangeTag::Insert => (change.new_index(), file.origins),
+        };
         let value = change.value();
         let whole = value.strip_suffix('\n');
         let text = whole.unwrap_or(value);
@@ -98,7 +104,7 @@ fn lines<'d>(
             tag: change.tag(),
             text: text.trim_end_matches('\r'),
             has_carriage_return: text.ends_with('\r'),
-            origin: added.map(|index| origin(index + 1, origins)).unwrap_or_default(),
+            origin: index.map(|index| origin(index + 1, origins)).unwrap_or_default(),
             has_newline: whole.is_some(),
         }
     };
@@ -169,7 +175,7 @@ mod tests {
 
     fn diff(before: &str, after: &str, origins: &[(usize, Origin)]) -> String {
         let mut out = Vec::new();
-        let change = FileDiff { name: "dir/x.yaml", before, after, origins };
+        let change = FileDiff { name: "dir/x.yaml", before, after, removed: &[], origins };
         write(&change, &mut anstream::StripStream::new(&mut out)).expect("writes to memory");
         String::from_utf8(out).expect("is UTF-8")
     }

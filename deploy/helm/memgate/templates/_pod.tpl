@@ -197,6 +197,9 @@ volumes:
 {{- range (include "memgate.families" . | fromJson).families }}
 - --family={{ .name }}
 {{- end }}
+{{- range .Values.inject.ark.sidecars }}
+- --ark-sidecar={{ . }}
+{{- end }}
 {{- range .Values.inject.orloj.jobNamespaces }}
 - --orloj-job-namespace={{ . }}
 {{- end }}
@@ -210,6 +213,13 @@ volumes:
 {{- include "memgate.flags" (dict "sympozium-memory-mode" .memoryMode "sympozium-writer-tokens" .writerTokens) }}
 {{- include "memgate.flags" (dict "sympozium-wait-image" .waitImage) }}
 {{- include "memgate.flags" (dict "sympozium-memory-image" .memoryImage) }}
+{{- include "memgate.flags" (dict "sympozium-wait" .wait) }}
+{{- with .resources }}
+- {{ printf "--sympozium-resources=%s" (toJson .) | quote }}
+{{- end }}
+{{- range .imagePullSecrets }}
+- --sympozium-image-pull-secret={{ . }}
+{{- end }}
 {{- end }}
 {{- include "memgate.flags" (dict "cluster-domain" .Values.policies.clusterDomain) }}
 {{- range .Values.policies.excludeNamespaces }}

@@ -10,7 +10,6 @@ use serde_json::value::RawValue;
 
 use memgate_model::edit::{Edit, Entry, EnvSource, EnvVar, Value};
 use memgate_model::finding::Finding;
-use memgate_model::pod::NamedView;
 use memgate_model::view::{self, Text, view};
 use memgate_platforms::common::INVALID_WITH_MEMORY;
 use memgate_platforms::inject::INJECTED_ANNOTATION;
@@ -29,22 +28,12 @@ view! {
 
     /// What a pod runs.
     SpecForm {
-        /// The operating system.
-        os: NamedView<'a> = "os",
         /// The resources of all containers together.
         resources: &'a RawValue = "resources",
-        /// The security context.
-        security_context: ContextForm<'a> = "securityContext",
         /// The ordinary containers.
         containers: Vec<ContainerForm<'a>> = "containers",
         /// The init containers.
         init_containers: Vec<ContainerForm<'a>> = "initContainers",
-    }
-
-    /// A security context.
-    ContextForm {
-        /// Its options for Windows.
-        windows: &'a RawValue = "windowsOptions",
     }
 
     /// A container.
@@ -53,22 +42,18 @@ view! {
         restart_policy: Text<'a> = "restartPolicy",
         /// Requests and limits.
         resources: &'a RawValue = "resources",
-        /// The security context.
-        security_context: ContextForm<'a> = "securityContext",
     }
 }
 
 /// Why an apiserver would refuse the pod with these edits; `None` if it would not.
 pub(super) fn refusal(text: &str, edits: &[Edit]) -> Option<Finding> {
     let mut containers: Vec<&Json> = Vec::new();
-    let mut changes_context = false;
     for edit in edits {
         let pointer = edit.pointer.as_str();
-        changes_context |= pointer.starts_with("/spec/securityContext");
         let wrong = match &edit.value {
             Value::Env(variable) => wrong_variable(variable),
             Value::EnvList(variables) => variables.iter().find_map(wrong_variable),
-            Value::Tree(tree) if pointer.starts_with("/spec/initContainers") => {
+            Value::Tree(tree) if is_init_container(pointer) => {
                 let added = tree.as_array().map_or_else(|| slice::from_ref(tree), Vec::as_slice);
                 containers.extend(added);
                 added.iter().find_map(wrong_container)
@@ -79,16 +64,19 @@ pub(super) fn refusal(text: &str, edits: &[Edit]) -> Option<Finding> {
             return Some(finding(Pointer::new("/spec"), &message));
         }
     }
-    if containers.is_empty() && !changes_context {
+    if containers.is_empty() {
         return None;
     }
     let spec = view::read::<PodForm<'_>>(text).ok()?.spec?;
-    if let Some(pointer) = windows(&spec) {
-        return Some(finding(Pointer::new(pointer), "what its memory needs exists on Linux only"));
-    }
     let resources = parsed(spec.resources)?;
     let (field, message) = too_large(&spec, &resources, &containers)?;
     Some(finding(Pointer::new("/spec/resources").key(field), &message))
+}
+
+/// Whether this is the list of init containers or an element of it, and not a field of one.
+fn is_init_container(pointer: &str) -> bool {
+    let rest = pointer.strip_prefix("/spec/initContainers");
+    rest.is_some_and(|rest| rest.matches('/').count() < 2)
 }
 
 /// How long the annotations of an object may be together, keys and values.
@@ -204,19 +192,6 @@ const RESOURCE_FIELDS: [&str; 6] = [
     "requests.ephemeral-storage",
 ];
 
-/// The field that makes a pod one of Windows, whose containers may not have options of Linux.
-fn windows(spec: &SpecForm<'_>) -> Option<&'static str> {
-    if spec.os.as_ref().and_then(|os| os.name.as_deref()) == Some("windows") {
-        return Some("/spec/os/name");
-    }
-    let has_options =
-        |context: &Option<ContextForm<'_>>| context.as_ref().is_some_and(|context| context.windows.is_some());
-    let mut containers = spec.containers.iter().flatten();
-    let any = has_options(&spec.security_context)
-        || containers.any(|container| has_options(&container.security_context));
-    any.then_some("/spec")
-}
-
 fn parsed(raw: Option<&RawValue>) -> Option<Json> {
     serde_json::from_str(raw?.get()).ok()
 }
@@ -330,41 +305,24 @@ mod tests {
     }
 
     #[test]
-    fn knows_pods_of_windows_and_what_a_container_cannot_have() {
-        let none = || json!({});
+    fn knows_what_a_container_cannot_have() {
         let env = |entry: Json| json!({"env": [entry]});
-        for (spec, change, expected) in [
-            (none(), none(), false),
-            (json!({"os": {"name": "linux"}}), none(), false),
-            (json!({"os": {"name": "windows"}}), none(), true),
-            (json!({"securityContext": {"windowsOptions": {"hostProcess": true}}}), none(), true),
-            (json!({"containers": [{"securityContext": {"windowsOptions": {}}}]}), none(), true),
-            (none(), json!({"image": ""}), true),
-            (none(), json!({"image": " m"}), true),
-            (none(), json!({"image": "m\n"}), true),
-            (none(), env(json!({"name": "A"})), false),
-            (none(), env(json!({"name": ""})), true),
-            (none(), env(json!({"name": "1A"})), true),
-            (none(), env(json!({"name": "A B"})), true),
-            (
-                none(),
-                env(json!({"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}})),
-                false,
-            ),
-            (
-                none(),
-                env(json!({"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k/"}}})),
-                true,
-            ),
-            (
-                none(),
-                env(json!({"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}})),
-                false,
-            ),
-            (none(), env(json!({"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "spec.x"}}})), true),
-            (none(), env(json!({"name": "A", "valueFrom": {"other": {}}})), true),
+        for (change, expected) in [
+            (json!({}), false),
+            (json!({"image": ""}), true),
+            (json!({"image": " m"}), true),
+            (json!({"image": "m\n"}), true),
+            (env(json!({"name": "A"})), false),
+            (env(json!({"name": ""})), true),
+            (env(json!({"name": "1A"})), true),
+            (env(json!({"name": "A B"})), true),
+            (env(json!({"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}})), false),
+            (env(json!({"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k/"}}})), true),
+            (env(json!({"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}})), false),
+            (env(json!({"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "spec.x"}}})), true),
+            (env(json!({"name": "A", "valueFrom": {"other": {}}})), true),
         ] {
-            assert_eq!(refused(&spec, &change).is_some(), expected, "{spec} {change}");
+            assert_eq!(refused(&json!({}), &change).is_some(), expected, "{change}");
         }
     }
 }

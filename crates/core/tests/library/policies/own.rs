@@ -211,6 +211,36 @@ fn no_annotation_and_no_container_hides_a_variable_of_ark() {
     }
 }
 
+/// What makes a container one that gets no memory: its name, an annotation of Istio, memgate's own.
+#[test]
+fn no_sidecar_and_no_newcomer_hides_a_variable_of_ark() {
+    let memory = &ROWS["platforms"][1]["state"][0];
+    let marker = json!({"family": "ark", "env": {"a": ["ARK_MEMORY_NAME"]}}).to_string();
+    let status = json!({"containers": ["b"]}).to_string();
+    let named = json!([{"name": "ARK_MEMORY_NAME", "value": "notes"}]);
+    for (name, annotations) in [
+        ("istio-proxy", json!({})),
+        ("vault-agent", json!({})),
+        ("envoy", json!({})),
+        ("b", json!({"sidecar.istio.io/status": status})),
+        ("b", json!({"memgate.dev/injected": marker})),
+    ] {
+        for (env, taken) in entries("ARK_MEMORY_URL", "https://good.example.com") {
+            for (env_from, may_set) in env_froms() {
+                let mut pod = pod(&json!({}), &json!({"name": "a", "image": "a", "env": named}));
+                pod["metadata"]["annotations"] = annotations.clone();
+                pod["metadata"]["annotations"]["memgate.dev/ark-memory"] = json!("notes");
+                pod["spec"]["initContainers"] = json!([{"name": "proxyinit", "image": "i"}]);
+                pod["spec"]["containers"][1] = json!({"name": name, "env": env, "envFrom": env_from});
+                let of_env_from = if may_set && env.is_empty() { Taken::Unknown } else { Taken::Allowed };
+                for (policy, least) in policies() {
+                    expect(&[memory.clone(), policy], &pod, taken.max(of_env_from) >= least);
+                }
+            }
+        }
+    }
+}
+
 /// The places of a container that sets variables, with the pod around it.
 fn placed(container: &Value, named: &Value) -> Vec<(&'static str, Value)> {
     let pod = |row: &'static Value| {

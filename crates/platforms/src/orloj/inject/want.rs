@@ -99,7 +99,9 @@ impl<'p> MemoryVariables<'p> {
     }
 
     fn add(&mut self, name: &'static str, source: EnvSource, of: &'static str) {
-        self.variables.push(Variable::new(name, source, field_origin(&self.resource, of)));
+        let variable = Variable::new(name, source, field_origin(&self.resource, of));
+        let is_address = [DSN, ENDPOINT, EMBEDDING_URL].contains(&name);
+        self.variables.push(if is_address { variable.address() } else { variable });
     }
 
     fn literal(&mut self, name: &'static str, text: &str, field: &'static str) {

@@ -1,7 +1,9 @@
 //! The fields of Agents, AgentRuns and SkillPacks that decisions read.
 
+use memgate_model::platform_settings::Quantities;
 use memgate_model::tree::Tree;
 use memgate_primitives::pointer::Pointer;
+use memgate_primitives::quantity::billionths;
 use serde_json::{Value, json};
 
 use super::{
@@ -127,6 +129,15 @@ pub(crate) fn sidecar_image(pack: &Tree) -> Option<&str> {
 pub(crate) fn sidecar_command(pack: &Tree) -> Vec<&str> {
     let command = pack.list_at(&["spec", "sidecar", "command"]);
     command.iter().filter_map(Tree::text).collect()
+}
+
+/// The CPU and memory of a SkillPack's sidecar, each one that is a quantity.
+pub(crate) fn sidecar_resources(pack: &Tree) -> Quantities {
+    let size = |resource: &&str| pack.text_at(&["spec", "sidecar", "resources", resource]);
+    let sizes = ["cpu", "memory"].into_iter().filter_map(|resource| Some((resource, size(&resource)?)));
+    let is_size = |size: &str| billionths(size).is_some_and(|amount| amount >= 0);
+    let sizes = sizes.filter(|(_, size)| is_size(size));
+    sizes.map(|(resource, size)| (resource.to_owned(), size.to_owned())).collect()
 }
 
 /// The variables of a SkillPack's sidecar: their names, and the entries of a container's `env`. Of the sources of a

@@ -70,6 +70,7 @@ pub(super) const SKILL_PACK: Schema = schema! { open {
             "command": [text],
             "env": [whole { "name" "value": text, VALUE_FROM, }],
             "requiresServer": boolean,
+            "resources": open { "cpu" "memory": text, },
             "secretRef": text,
             "volumes": [open { "name": text, SECRET_VOLUME, }],
             "volumeMounts" "tools": NAMED,

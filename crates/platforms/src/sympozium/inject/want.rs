@@ -4,12 +4,16 @@
 //! then settings. Shared memory is always a service. The older memory in a ConfigMap is a volume ([`containers`]).
 
 mod containers;
+mod present;
 mod sidecar;
 mod tokens;
+mod waits;
 
 use crate::inject::env::{self, ExistingEnv, Variable};
 use crate::inject::own::MemoryVariableNames;
-use crate::inject::parts::{ExistingMounts, ExistingParts, WantedPart, WantedParts};
+use crate::inject::parts::{ExistingMounts, WantedPart, WantedParts, pull_secrets};
+use crate::inject::viable::Surroundings;
+use crate::inject::viable::present::PresentServer;
 use crate::inject::{
     Unmet, WantedByContainer, WantedByPod, annotation_pointer, field_origin, lookup_failed, resource_name,
 };
@@ -17,8 +21,10 @@ use crate::message::{fit_names, fit_texts};
 use crate::prelude::*;
 use crate::sympozium::api::agent::auto_store_off;
 use crate::sympozium::api::ensemble::has_access_rules;
-use crate::sympozium::api::{CONFIG_LABEL, MEMORY_SERVER, MEMORY_SKILL, MODE_ANNOTATION};
-use crate::sympozium::codes::{CONFIG_UNKNOWN, LOOKUP_FAILED, MEMORY_MODE_UNKNOWN, SIDECAR_MODE_IGNORED};
+use crate::sympozium::api::{CONFIG_LABEL, MEMORY_SKILL, MODE_ANNOTATION};
+use crate::sympozium::codes::{
+    CONFIG_UNKNOWN, HOST_NETWORK_DNS, LOOKUP_FAILED, MEMORY_MODE_UNKNOWN, SIDECAR_MODE_IGNORED,
+};
 use crate::sympozium::lookup::{self, PackMode};
 use crate::sympozium::validate::skill_pack_missing;
 use crate::sympozium::variables::{self, AUTO_STORE, INSTANCE, PRIVATE_URL};
@@ -26,7 +32,7 @@ use crate::url::Endpoint;
 use memgate_model::edit::{KeyRef, Origin};
 use memgate_model::elsewhere::Elsewhere;
 use memgate_model::platform_settings::{MemoryMode, Sympozium};
-use memgate_model::pod::{Container, Pod};
+use memgate_model::pod::Container;
 
 use super::find::PodMemories;
 use super::instance_label;
@@ -44,8 +50,8 @@ pub(super) const URLS: MemoryVariableNames<'static> =
 
 /// A pod, and the container of the agent in it.
 pub(super) struct PodContext<'p> {
-    pub(super) pod: &'p Pod<'p>,
-    pub(super) parts: &'p ExistingParts<'p>,
+    /// The pod, its lists, and what surrounds them.
+    pub(super) around: Surroundings<'p>,
     /// The index of the agent's container.
     pub(super) index: usize,
     pub(super) container: &'p Container<'p>,
@@ -59,11 +65,14 @@ pub(super) fn want<'p, 's>(
     found: PodMemories<'s>,
     state: &mut StateReader<'s>,
 ) -> Result<WantedByPod<'p>, Unmet> {
-    let mut builder = WantedBuilder::new(pod, found, &state.settings().sympozium);
+    let servers = present::servers(&pod, state.budget());
+    let mut builder = WantedBuilder::new(pod, found, servers, &state.settings().sympozium);
+    builder.check_restart_policies(state);
     builder.legacy();
     builder.private(state)?;
-    builder.shared();
+    builder.shared(state);
     builder.tokens(state);
+    builder.pull_secrets(state.budget());
     Ok(builder.wanted())
 }
 
@@ -72,6 +81,8 @@ struct WantedBuilder<'p, 's> {
     pod: PodContext<'p>,
     existing: ExistingEnv<'p>,
     found: PodMemories<'s>,
+    /// The memory servers that the pod has already, the one that memgate added first.
+    servers: Vec<PresentServer<'p>>,
     /// Whether the agent gets its private memory, without a conflict.
     private_on: bool,
     /// All variables for the memory, in order.
@@ -83,22 +94,29 @@ struct WantedBuilder<'p, 's> {
     warnings: Vec<Finding>,
     /// Warnings about writer tokens, without which memory can still be read.
     token_findings: Vec<Finding>,
+    /// The place and the text of the warning about waits without a network.
+    no_network: Option<(Pointer, String)>,
     /// Whether the server of the private memory is in the pod, and the Secret of its token.
     has_sidecar: bool,
     sidecar_token: Option<KeyRef>,
-    /// The images of added containers, from the settings.
-    wait_image: String,
-    memory_image: String,
+    /// What the settings say of added containers.
+    settings: &'s Sympozium,
 }
 
 impl<'p, 's> WantedBuilder<'p, 's> {
-    fn new(pod: PodContext<'p>, mut found: PodMemories<'s>, settings: &Sympozium) -> Self {
+    fn new(
+        pod: PodContext<'p>,
+        mut found: PodMemories<'s>,
+        servers: Vec<PresentServer<'p>>,
+        settings: &'s Sympozium,
+    ) -> Self {
         let unmet = std::mem::take(&mut found.unmet);
         let existing = ExistingEnv::read(pod.container, &PREFIXES);
         Self {
             pod,
             existing,
             found,
+            servers,
             private_on: false,
             variables: Vec::new(),
             parts: WantedParts::default(),
@@ -106,10 +124,10 @@ impl<'p, 's> WantedBuilder<'p, 's> {
             unmet,
             warnings: Vec::new(),
             token_findings: Vec::new(),
+            no_network: None,
             has_sidecar: false,
             sidecar_token: None,
-            wait_image: settings.wait_image.clone(),
-            memory_image: settings.memory_image.clone(),
+            settings,
         }
     }
 
@@ -118,15 +136,19 @@ impl<'p, 's> WantedBuilder<'p, 's> {
         let memory = self.memory_names();
         let conflict = !(self.unmet.is_empty() && self.warnings.is_empty());
         self.warnings.append(&mut self.token_findings);
+        self.report_no_network();
         let mut env: Vec<Variable<'p>> = self.instance_name().into_iter().collect();
-        env.extend(std::mem::take(&mut self.variables));
-        let PodContext { parts, index, container, mounts, .. } = self.pod;
+        env.extend(std::mem::take(&mut self.variables).into_iter().map(|variable| {
+            if URLS.names.contains(&&*variable.name) { variable.address() } else { variable }
+        }));
+        let PodContext { around, index, container, mounts, .. } = self.pod;
         let agent = WantedByContainer::variables(index, container, self.existing, env);
         let agent = WantedByContainer { mounts: (self.mounts, mounts), ..agent };
         WantedByPod {
             memory,
             containers: vec![agent],
-            parts: Some((self.parts, parts)),
+            parts: Some((self.parts, around)),
+            host_network_dns: Some(&HOST_NETWORK_DNS),
             conflict,
             unmet: self.unmet,
             warnings: self.warnings,
@@ -160,7 +182,7 @@ impl<'p, 's> WantedBuilder<'p, 's> {
             return Ok(());
         }
         match private_mode(self, state) {
-            PackMode::Service => self.private_service(&origin),
+            PackMode::Service => self.private_service(&origin, state),
             PackMode::Sidecar(pack) => self.private_sidecar(pack, &origin, state),
             PackMode::Unknown => {
                 let object = ["SkillPack", self.pod.namespace, MEMORY_SKILL];
@@ -198,7 +220,7 @@ impl<'p, 's> WantedBuilder<'p, 's> {
     }
 
     /// Adds the shared memory of the Ensemble.
-    fn shared(&mut self) {
+    fn shared(&mut self, state: &mut StateReader<'s>) {
         let Some(ensemble) = self.found.ensemble.filter(|_| self.found.shared) else {
             self.variables.extend(self.auto_store());
             return;
@@ -214,7 +236,16 @@ impl<'p, 's> WantedBuilder<'p, 's> {
             let rules = Pointer::new("/spec/sharedMemory/accessRules");
             self.warnings.push(finding.elsewhere(ensemble, rules, "because of these rules"));
         }
-        self.shared_service(ensemble);
+        self.shared_service(ensemble, state);
+    }
+
+    /// Adds the Secrets with which the images of added containers are pulled.
+    fn pull_secrets(&mut self, work: &Budget<'_>) {
+        if !self.parts.init_containers.is_empty() && !self.settings.image_pull_secrets.is_empty() {
+            let origin = Origin { resource: "".into(), field: "".into(), rule: "sympozium.imagePullSecrets" };
+            let names = &self.settings.image_pull_secrets;
+            self.parts.pull_secrets = pull_secrets(self.pod.around.pod, names, &origin, work);
+        }
     }
 
     fn add_variable(&mut self, name: &'static str, value: impl Into<String>, origin: &Origin) {
@@ -235,7 +266,7 @@ pub(super) const PACK_SIDECAR: &str = "skill-memory";
 fn has_server(builder: &WantedBuilder<'_, '_>) -> bool {
     let url = builder.existing.get(PRIVATE_URL).map(|(_, entry)| entry);
     let is_local = url.is_none_or(|entry| entry.literal().is_some_and(is_loopback));
-    is_local && [MEMORY_SERVER, PACK_SIDECAR].iter().any(|name| builder.pod.parts.has_container(name))
+    is_local && !builder.servers.is_empty()
 }
 
 /// Where the private memory runs.
@@ -267,7 +298,7 @@ pub(super) fn is_loopback(url: &str) -> bool {
 fn requested_mode<'a>(builder: &'a WantedBuilder<'_, '_>) -> Option<&'a str> {
     let agent_annotation =
         || builder.found.agent?.tree().text_at(&["metadata", "annotations", MODE_ANNOTATION]);
-    builder.pod.pod.annotation(MODE_ANNOTATION).or_else(agent_annotation)
+    builder.pod.around.pod.annotation(MODE_ANNOTATION).or_else(agent_annotation)
 }
 
 /// The mode that an annotation requests; an unsupported value only warns.
@@ -276,7 +307,7 @@ fn requested_by_annotation(builder: &mut WantedBuilder<'_, '_>) -> Option<Memory
     if let Some(mode) = lookup::asked_mode(value) {
         return Some(mode);
     }
-    let of_pod = builder.pod.pod.annotation(MODE_ANNOTATION).is_some();
+    let of_pod = builder.pod.around.pod.annotation(MODE_ANNOTATION).is_some();
     let message = fit_texts([value, &builder.found.instance], |[value, agent]| {
         let owner = if of_pod { String::new() } else { format!(" of Agent {}", quoted(agent)) };
         let value = quoted_text(value);

@@ -6,48 +6,20 @@ use crate::inject::{field_origin, resource_name};
 use crate::message::fit_names;
 use crate::prelude::*;
 use crate::sympozium::api::{MEMORY_SERVER, MEMORY_SERVER_PORT, private_url, shared_url};
-use crate::sympozium::codes::{HOST_NETWORK_DNS, POD_VOLUME_CONFLICT};
-use crate::sympozium::variables::{LEGACY, PRIVATE_TOKEN, PRIVATE_URL, SHARED_URL};
+use crate::sympozium::codes::POD_VOLUME_CONFLICT;
+use crate::sympozium::variables::{LEGACY, PRIVATE_TOKEN, PRIVATE_URL};
 use memgate_model::edit::{KeyRef, Origin};
+use memgate_model::platform_settings::Sizes;
 use serde_json::{Value, json};
 
-use super::{WantedBuilder, is_loopback};
-
-/// The group of volumes in pods that do not set one. Without it the memory server could not write to a new volume.
-/// Source: upstream, issue 49.
-pub(super) const DEFAULT_FS_GROUP_ID: i64 = 1000;
-
-/// The user of added containers in pods that do not set one, since root is not allowed.
-const DEFAULT_USER_ID: u32 = 1000;
+use super::WantedBuilder;
+use super::waits::{PRIVATE_WAIT, SHARED_WAIT};
 
 /// The directory in which the memory server looks for requests in files.
 const IPC_VARIABLE: &str = "MEMORY_IPC_DIR";
 
 /// The initial memories of an agent, as a JSON list.
 const SEEDS_VARIABLE: &str = "MEMORY_SEEDS";
-
-/// An init container that succeeds as soon as the memory server at this URL answers. `server` is the server's name in
-/// the failure message; `has_user` tells whether the pod sets the user of its containers.
-pub(super) fn wait_container(name: &str, server: &str, url: &str, image: &str, has_user: bool) -> Value {
-    let url = format!("{}/health", url.strip_suffix('/').unwrap_or(url)).replace('\'', r"'\''");
-    // `timeout` bounds the total time, however long each try takes. The script must not contain `$(`, which
-    // Kubernetes would read as a variable.
-    let script = format!(
-        "export URL='{url}'\n\
-         timeout 120 sh -c 'until timeout 2 wget -q -O /dev/null \"$URL\"; do \
-         echo \"waiting for $URL\"; sleep 2; done' && exit 0\n\
-         echo 'ERROR: {server} not ready after 120s'\n\
-         exit 1\n"
-    );
-    json!({
-        "name": name,
-        "image": image,
-        "imagePullPolicy": "IfNotPresent",
-        "command": ["sh", "-c", script],
-        "resources": resources(("50m", "32Mi"), ("100m", "64Mi")),
-        "securityContext": security_context(has_user),
-    })
-}
 
 /// The memory server in the pod of the agent.
 pub(super) struct MemoryServer<'a> {
@@ -63,7 +35,10 @@ pub(super) struct MemoryServer<'a> {
     pub(super) env: Vec<(&'a str, Value)>,
     /// The volume of the request files. Without it, the server accepts only HTTP.
     pub(super) ipc: Option<String>,
-    pub(super) has_user: bool,
+    pub(super) security: Value,
+    pub(super) sizes: Sizes,
+    /// Whether a proxy refuses HTTP requests of the kubelet, so that probes only connect.
+    pub(super) probes_connect: bool,
 }
 
 impl MemoryServer<'_> {
@@ -74,12 +49,12 @@ impl MemoryServer<'_> {
             "imagePullPolicy": "IfNotPresent",
             "restartPolicy": "Always",
             "env": self.variables(),
-            "resources": resources(("50m", "64Mi"), ("200m", "128Mi")),
-            "securityContext": security_context(self.has_user),
+            "resources": self.sizes,
+            "securityContext": self.security,
             "volumeMounts": self.mounts(),
         });
         if let Value::Object(fields) = &mut container {
-            let put = health_checked_port(MEMORY_SERVER_PORT);
+            let put = health_checked_port(MEMORY_SERVER_PORT, self.probes_connect);
             fields.extend(put.map(|(key, value)| (key.to_owned(), value)));
             if !self.command.is_empty() {
                 fields.insert("command".to_owned(), json!(self.command));
@@ -120,91 +95,31 @@ impl MemoryServer<'_> {
     }
 }
 
-const PRIVATE_WAIT_CONTAINER: &str = "wait-for-memory";
-const SHARED_WAIT_CONTAINER: &str = "wait-for-shared-memory";
-
 impl WantedBuilder<'_, '_> {
-    pub(super) fn private_service(&mut self, origin: &Origin) {
+    pub(super) fn private_service(&mut self, origin: &Origin, state: &mut StateReader<'_>) {
         let url = private_url(&self.found.instance, self.pod.namespace);
         self.private_on = true;
         self.add_variable(PRIVATE_URL, url.as_str(), origin);
-        self.parts.first_init_container =
-            self.wait_container(PRIVATE_WAIT_CONTAINER, "memory server", (PRIVATE_URL, &url), origin);
-        self.check_dns_policy();
+        self.wait(&PRIVATE_WAIT, &url, origin, state);
     }
 
-    pub(super) fn shared_service(&mut self, ensemble: &Object) {
+    pub(super) fn shared_service(&mut self, ensemble: &Object, state: &mut StateReader<'_>) {
         let url = shared_url(&ensemble.name, self.pod.namespace);
         let origin = field_origin(&resource_name("Ensemble", ensemble), "spec.sharedMemory.enabled");
-        self.parts.last_init_container =
-            self.wait_container(SHARED_WAIT_CONTAINER, "shared memory server", (SHARED_URL, &url), &origin);
-        self.check_dns_policy();
+        self.wait(&SHARED_WAIT, &url, &origin, state);
     }
-
-    /// An init container that waits for the server that the agent will use. `None` if that server is not known or
-    /// is in the pod, or if the pod already has this init container.
-    fn wait_container(
-        &self,
-        name: &str,
-        server: &str,
-        (variable, default_url): (&str, &str),
-        origin: &Origin,
-    ) -> Option<WantedPart> {
-        let url = match self.existing.get(variable) {
-            None => default_url,
-            Some((_, entry)) if entry.value_from.is_some() => return None,
-            Some((_, entry)) => entry.value.as_deref().unwrap_or_default(),
-        };
-        if url.is_empty() || url.contains("$(") || is_loopback(url) || self.pod.parts.has_container(name) {
-            return None;
-        }
-        let tree = wait_container(name, server, url, &self.wait_image, self.pod.parts.has_user());
-        Some(WantedPart { name: name.to_owned(), tree, origin: origin.clone() })
-    }
-
-    fn check_dns_policy(&mut self) {
-        let already_warned = self.warnings.iter().any(|warning| *warning.code == HOST_NETWORK_DNS);
-        let resolves =
-            !self.pod.parts.host_network || self.pod.parts.dns_policy == Some("ClusterFirstWithHostNet");
-        if !already_warned && !resolves {
-            let message =
-                "must be ClusterFirstWithHostNet: with hostNetwork the names of memory Services need it";
-            self.warnings.push(Finding::warn(&HOST_NETWORK_DNS, Pointer::new("/spec/dnsPolicy"), message));
-        }
-    }
-}
-
-/// The security context that Pod Security "restricted" requires, with a user unless the pod sets one.
-/// Source: Kubernetes documentation, Pod Security Standards.
-fn security_context(pod_has_user: bool) -> Value {
-    let mut context = json!({
-        "readOnlyRootFilesystem": true,
-        "allowPrivilegeEscalation": false,
-        "capabilities": {"drop": ["ALL"]},
-        "runAsNonRoot": true,
-        "seccompProfile": {"type": "RuntimeDefault"},
-    });
-    if let (Value::Object(fields), false) = (&mut context, pod_has_user) {
-        fields.insert("runAsUser".to_owned(), DEFAULT_USER_ID.into());
-    }
-    context
-}
-
-/// Requests and limits, each as CPU and memory.
-fn resources(requests: (&str, &str), limits: (&str, &str)) -> Value {
-    let quantities = |(cpu, memory): (&str, &str)| json!({"cpu": cpu, "memory": memory});
-    json!({"requests": quantities(requests), "limits": quantities(limits)})
 }
 
 /// The port of a server that answers `GET /health`, and its probes: a minute to start, then readiness
-/// every ten seconds and liveness every thirty.
-fn health_checked_port(port: u16) -> [(&'static str, Value); 4] {
-    let health = json!({"path": "/health", "port": port});
+/// every ten seconds and liveness every thirty. They ask for that, or only connect.
+fn health_checked_port(port: u16, connect: bool) -> [(&'static str, Value); 4] {
+    let http = || json!({"path": "/health", "port": port});
+    let (kind, health) = if connect { ("tcpSocket", json!({"port": port})) } else { ("httpGet", http()) };
     [
         ("ports", json!([{"name": "http", "containerPort": port}])),
-        ("startupProbe", json!({"httpGet": health, "periodSeconds": 2, "failureThreshold": 30})),
-        ("readinessProbe", json!({"httpGet": health, "periodSeconds": 10})),
-        ("livenessProbe", json!({"httpGet": health, "initialDelaySeconds": 5, "periodSeconds": 30})),
+        ("startupProbe", json!({kind: health, "periodSeconds": 2, "failureThreshold": 30})),
+        ("readinessProbe", json!({kind: health, "periodSeconds": 10})),
+        ("livenessProbe", json!({kind: health, "initialDelaySeconds": 5, "periodSeconds": 30})),
     ]
 }
 
@@ -220,7 +135,7 @@ impl WantedBuilder<'_, '_> {
             return;
         }
         self.add_variable(LEGACY, "true", &origin);
-        if self.pod.parts.volume(LEGACY_VOLUME).is_none() {
+        if self.pod.around.parts.volume(LEGACY_VOLUME).is_none() {
             let tree = json!({"name": LEGACY_VOLUME, "configMap": {"name": config_map, "optional": true}});
             self.parts.volumes.push(WantedPart {
                 name: LEGACY_VOLUME.to_owned(),
@@ -247,7 +162,7 @@ impl WantedBuilder<'_, '_> {
 
     /// The finding about another volume or mount in place of the ConfigMap.
     fn volume_conflict(&self, config_map: &str) -> Option<Finding> {
-        if let Some((index, volume)) = self.pod.parts.volume(LEGACY_VOLUME) {
+        if let Some((index, volume)) = self.pod.around.parts.volume(LEGACY_VOLUME) {
             let config_map_name = volume.config_map.as_ref().and_then(|map| map.name.as_deref());
             if config_map_name != Some(config_map) {
                 let message = fit_names([config_map], |[name]| {

@@ -9,11 +9,13 @@
 
 use std::collections::BTreeSet;
 
+use crate::common::{POD_ARCH, POD_VOLUME_READ_ONLY};
 use crate::inject::parts::{WantedPart, mounts_pointer};
+use crate::inject::viable::sizes::AddedContainer;
 use crate::inject::{field_origin, resource_name};
-use crate::message::fit_names;
+use crate::message::{fit_names, fit_texts};
 use crate::prelude::*;
-use crate::sympozium::api::agent::{sidecar_command, sidecar_env, sidecar_image};
+use crate::sympozium::api::agent::{sidecar_command, sidecar_env, sidecar_image, sidecar_resources};
 use crate::sympozium::api::ensemble::{configs_field, find_config};
 use crate::sympozium::api::{CLAIM, MEMORY_SERVER, MEMORY_SERVER_PORT};
 use crate::sympozium::codes::{
@@ -23,49 +25,44 @@ use crate::sympozium::codes::{
 use crate::sympozium::inject::instance_label;
 use crate::sympozium::variables::{PRIVATE_TOKEN, PRIVATE_URL};
 use memgate_model::edit::Origin;
+use memgate_model::platform_settings::{Sizes, Sympozium};
 use memgate_model::pod::Mount;
 use memgate_primitives::credential::{is_credential_name, value_spans};
 use memgate_primitives::plain_text::shown_key;
 use serde_json::{Value, json};
 
-use super::containers::{DEFAULT_FS_GROUP_ID, MemoryServer};
+use super::containers::MemoryServer;
 use super::{PodContext, WantedBuilder};
 
-/// The volume of the database.
-const DATABASE: &str = "memory-db";
+/// The volume of the database, and its mount path.
+pub(super) const DATABASE: &str = "memory-db";
+pub(super) const DATABASE_PATH: &str = "/data";
 /// The volume of request files, and its mount path.
-pub(super) const IPC: &str = "ipc";
+const IPC: &str = "ipc";
 pub(super) const IPC_PATH: &str = "/ipc";
+/// The names of this volume in pods that memgate adds it to: the second one where the first cannot be written.
+pub(super) const IPC_VOLUMES: [&str; 2] = [IPC, "memory-ipc"];
 
 /// Linux does not start a program with a variable of more than 128 KiB, name included.
 /// Source: Linux, `MAX_ARG_STRLEN`.
 const MAX_SEEDS_BYTES: usize = 100 << 10;
 
 impl<'s> WantedBuilder<'_, 's> {
-    /// Adds the URL of a sidecar that is already in the pod.
-    pub(super) fn private_sidecar_present(&mut self, origin: &Origin, state: &StateReader<'s>) {
-        (self.has_sidecar, self.sidecar_token) = (true, self.present_reference(state));
-        let has_url = self.existing.get(PRIVATE_URL).is_some();
-        if has_url || !self.gives_up_on_host_network() {
-            self.private_sidecar_url(origin);
-        }
-    }
-
-    fn private_sidecar_url(&mut self, origin: &Origin) {
+    pub(super) fn private_sidecar_url(&mut self, origin: &Origin) {
         self.private_on = true;
         self.add_variable(PRIVATE_URL, format!("http://127.0.0.1:{MEMORY_SERVER_PORT}"), origin);
     }
 
     /// Whether the pod uses its node's network, which is reported: there the server would be open to every client of
     /// the node, and two servers could not share the port.
-    fn gives_up_on_host_network(&mut self) -> bool {
-        if self.pod.parts.host_network {
+    pub(super) fn gives_up_on_host_network(&mut self) -> bool {
+        if self.pod.around.parts.host_network {
             let message =
                 format!("no memory sidecar is added: its port {MEMORY_SERVER_PORT} would be the node's");
             let at = Pointer::new("/spec/hostNetwork");
             self.unmet.push(Finding::warn(&HOST_NETWORK_SIDECAR, at, message));
         }
-        self.pod.parts.host_network
+        self.pod.around.parts.host_network
     }
 
     pub(super) fn private_sidecar(
@@ -74,74 +71,163 @@ impl<'s> WantedBuilder<'_, 's> {
         origin: &Origin,
         state: &mut StateReader<'s>,
     ) {
-        if self.gives_up_on_host_network() {
+        if self.gives_up_on_host_network() || self.gives_up_on_apiserver(state) || self.port_is_taken() {
             return;
         }
-        let (claim, exists) = self.find_claim(state);
-        if let Some((index, volume)) = self.pod.parts.volume(DATABASE) {
+        let pack = pack.filter(|pack| sidecar_image(pack.tree()).is_some());
+        let Some(sizes) = self.server_sizes(pack, state) else { return };
+        if let Err(finding) = self.database_volume(origin, state) {
+            self.unmet.push(finding);
+            return;
+        }
+        let ipc = self.ipc_volume(origin);
+        let server = self.server_part((pack, sizes), ipc, origin, state);
+        self.parts.init_containers.push((self.pod.around.places().front, server));
+        let group = self.pod.around.fs_group();
+        self.parts.fs_group = group.map(|group| (group, "the memory sidecar writes to its volume"));
+        self.private_sidecar_url(origin);
+    }
+
+    /// Reports nodes for which upstream may not build its memory server. Of any other image its author knows.
+    pub(super) fn check_architecture(&mut self, image: &str) {
+        let is_upstreams = image == Sympozium::default().memory_image;
+        let other = || self.pod.around.other_architecture();
+        if let Some((at, architecture)) = is_upstreams.then(other).flatten() {
+            let message = fit_texts([&architecture], |[architecture]| {
+                format!("image \"{image}\" may not exist for {architecture}; set sympozium.memoryImage")
+            });
+            self.warnings.push(Finding::warn(&POD_ARCH, at, message));
+        }
+    }
+
+    /// Wants the volume of the database, unless the pod has it. An error if the pod has another one of this name, or if
+    /// it cannot be written.
+    pub(super) fn database_volume(
+        &mut self,
+        origin: &Origin,
+        state: &mut StateReader<'s>,
+    ) -> Result<(), Finding> {
+        let (name, claim) = self.find_claim(state);
+        let existing = self.pod.around.parts.volume(DATABASE);
+        let at = Pointer::new("/spec/volumes");
+        if let Some((index, volume)) = existing {
             let claim_name = volume.claim.as_ref().and_then(|claim| claim.name.as_deref());
-            if claim_name != Some(claim.as_str()) {
-                let message = fit_names([&claim], |[claim]| {
+            if claim_name != Some(name.as_str()) {
+                let message = fit_names([&name], |[claim]| {
                     format!(
                         "volume \"{DATABASE}\" should be PVC {}; no memory sidecar is added",
                         quoted(claim)
                     )
                 });
-                let at = Pointer::new("/spec/volumes").index(index);
-                self.unmet.push(Finding::warn(&POD_VOLUME_CONFLICT, at, message));
-                return;
+                return Err(Finding::warn(&POD_VOLUME_CONFLICT, at.index(index), message));
             }
-        } else {
-            let tree = json!({"name": DATABASE, "persistentVolumeClaim": {"claimName": claim}});
+        }
+        if let Some(finding) = self.read_only_database(existing.map(|(index, _)| index), claim) {
+            return Err(finding);
+        }
+        if existing.is_none() {
+            let tree = json!({"name": DATABASE, "persistentVolumeClaim": {"claimName": name}});
             self.parts.volumes.push(WantedPart { name: DATABASE.to_owned(), tree, origin: origin.clone() });
         }
-        if !exists {
-            let message = fit_names([&claim, self.pod.namespace], |[claim, namespace]| {
+        if claim.is_none() {
+            let message = fit_names([&name, self.pod.namespace], |[claim, namespace]| {
                 format!("PVC {} not found in {}", quoted(claim), quoted(namespace))
             });
             self.warnings.push(Finding::warn(&CLAIM_MISSING, instance_label(), message));
         }
-        let ipc = self.ipc_volume(origin);
-        self.parts.first_init_container = Some(self.server_part(pack, ipc, origin, state));
-        if !self.pod.parts.has_fs_group() {
-            self.parts.fs_group = Some((DEFAULT_FS_GROUP_ID, "the memory sidecar writes to its volume"));
-        }
-        self.private_sidecar_url(origin);
+        Ok(())
     }
 
-    /// The claim of the database, and whether it is known to exist. Upstream's documentation uses two names for it.
-    fn find_claim(&self, state: &mut StateReader<'s>) -> (String, bool) {
-        let mut exists = |suffix| {
-            let name = format!("{}-{suffix}", self.found.instance);
-            let lookup = state.get(&CLAIM, self.pod.namespace, &name);
-            matches!(lookup, Lookup::Found(_)).then_some(name)
+    /// The finding about a volume or claim of the database that cannot be written.
+    pub(super) fn read_only_database(&self, index: Option<usize>, claim: Option<&Object>) -> Option<Finding> {
+        let modes = claim.map_or(&[][..], |claim| claim.tree().list_at(&["spec", "accessModes"]));
+        let is_for_readers =
+            !modes.is_empty() && modes.iter().all(|mode| mode.text() == Some("ReadOnlyMany"));
+        let at_fault = match index.and_then(|index| self.pod.around.parts.read_only(index)) {
+            Some(what) => what,
+            None if is_for_readers => "a claim for readers only",
+            None => return None,
         };
-        match exists(DATABASE).or_else(|| exists("memory")) {
-            Some(name) => (name, true),
-            None => (format!("{}-{DATABASE}", self.found.instance), false),
-        }
+        let at = Pointer::new("/spec/volumes");
+        let at = index.map_or_else(|| at.clone(), |index| at.index(index));
+        let message =
+            format!("\"{DATABASE}\" is {at_fault} and cannot be written: the memory server would fail");
+        let finding = Finding::warn(&POD_VOLUME_READ_ONLY, at, message);
+        Some(finding.help("use a PersistentVolumeClaim with ReadWriteOnce, and without readOnly"))
+    }
+
+    /// The claim of the database, and its name. Upstream's documentation uses two names for it.
+    fn find_claim(&self, state: &mut StateReader<'s>) -> (String, Option<&'s Object>) {
+        let mut find = |suffix| {
+            let name = format!("{}-{suffix}", self.found.instance);
+            match state.get(&CLAIM, self.pod.namespace, &name) {
+                Lookup::Found(claim) => Some((name, Some(claim))),
+                Lookup::Absent | Lookup::Unknown(()) => None,
+            }
+        };
+        let found = find(DATABASE).or_else(|| find("memory"));
+        found.unwrap_or_else(|| (format!("{}-{DATABASE}", self.found.instance), None))
+    }
+
+    /// The sizes of the memory server; `None` if none fit, which is reported.
+    fn server_sizes(&mut self, pack: Option<&Object>, state: &mut StateReader<'s>) -> Option<Sizes> {
+        let setting = &self.settings.resources.server;
+        let pack = pack.map(|pack| sidecar_resources(pack.tree())).unwrap_or_default();
+        let default = [["50m", "64Mi"], ["200m", "128Mi"]];
+        self.sizes(&AddedContainer { name: MEMORY_SERVER, default, setting, pack }, state)
     }
 
     /// The name of the volume of request files, which the agent mounts. `None` for a harness, whose access to the
-    /// volume stays unchanged.
-    fn ipc_volume(&mut self, origin: &Origin) -> Option<String> {
+    /// volume stays unchanged, and for an agent that cannot write to it.
+    pub(super) fn ipc_volume(&mut self, origin: &Origin) -> Option<String> {
         if self.is_harness() {
             let at = mounts_pointer(self.pod.index);
             let message = "the agent runs a harness, which reaches its memory over HTTP only";
             self.warnings.push(Finding::warn(&HARNESS_NO_IPC, at, message));
             return None;
         }
-        let mounted = self.pod.mounts.at(IPC_PATH).and_then(|(_, mount)| mount.name.as_deref());
-        if let Some(name) = mounted {
+        let (parts, volumes) = (self.pod.around.parts, Pointer::new("/spec/volumes"));
+        if let Some((index, mount)) = self.pod.mounts.at(IPC_PATH) {
+            let name = mount.name.as_deref()?.to_owned();
+            let volume =
+                parts.volume(&name).and_then(|(at, _)| Some((volumes.index(at), parts.read_only(at)?)));
+            let mounted = (mount.read_only == Some(true))
+                .then(|| (mounts_pointer(self.pod.index).index(index).key("readOnly"), "mounted read-only"));
+            let Some((at, what)) = mounted.or(volume) else {
+                if parts.volume(&name).is_none() && IPC_VOLUMES.contains(&&*name) {
+                    self.add_ipc_volume(&name, origin);
+                }
+                return Some(name);
+            };
+            let message = format!("{IPC_PATH} of the agent is {what}: its memory is there over HTTP only");
+            self.warnings.push(Finding::warn(&POD_VOLUME_READ_ONLY, at, message));
+            return None;
+        }
+        for name in IPC_VOLUMES {
+            match parts.volume(name).map(|(index, _)| (index, parts.read_only(index))) {
+                None => self.add_ipc_volume(name, origin),
+                Some((_, None)) => {}
+                Some((index, Some(what))) => {
+                    let message =
+                        format!("\"{name}\" is {what} and cannot be written; it is not used for {IPC_PATH}");
+                    self.warnings.push(Finding::warn(&POD_VOLUME_READ_ONLY, volumes.index(index), message));
+                    continue;
+                }
+            }
+            self.add_ipc_mount(name, origin);
             return Some(name.to_owned());
         }
-        if self.pod.parts.volume(IPC).is_none() {
-            let tree = json!({"name": IPC, "emptyDir": {"medium": "Memory", "sizeLimit": "64Mi"}});
-            self.parts.volumes.push(WantedPart { name: IPC.to_owned(), tree, origin: origin.clone() });
-        }
-        let tree = json!({"name": IPC, "mountPath": IPC_PATH});
+        None
+    }
+
+    pub(super) fn add_ipc_volume(&mut self, name: &str, origin: &Origin) {
+        let tree = json!({"name": name, "emptyDir": {"medium": "Memory", "sizeLimit": "64Mi"}});
+        self.parts.volumes.push(WantedPart { name: name.to_owned(), tree, origin: origin.clone() });
+    }
+
+    pub(super) fn add_ipc_mount(&mut self, name: &str, origin: &Origin) {
+        let tree = json!({"name": name, "mountPath": IPC_PATH});
         self.mounts.push(WantedPart { name: IPC_PATH.to_owned(), tree, origin: origin.clone() });
-        Some(IPC.to_owned())
     }
 
     /// The initial memories of the agent, as the value of a variable. Every `$` is doubled, since the kubelet expands
@@ -169,14 +255,17 @@ impl<'s> WantedBuilder<'_, 's> {
 
     fn server_part(
         &mut self,
-        pack: Option<&'s Object>,
+        (pack, sizes): (Option<&'s Object>, Sizes),
         ipc: Option<String>,
         origin: &Origin,
         state: &StateReader<'s>,
     ) -> WantedPart {
         let seeds = self.seeds();
-        let pack = pack.filter(|pack| sidecar_image(pack.tree()).is_some());
         let image = pack.and_then(|pack| sidecar_image(pack.tree()));
+        if image.is_none() {
+            let image = self.settings.memory_image.clone();
+            self.check_architecture(&image);
+        }
         let command = pack.map(|pack| self.pack_command(pack)).unwrap_or_default();
         let env = pack.map(|pack| self.pack_env(pack)).unwrap_or_default();
         let token = self.sidecar_reference(&env, state);
@@ -189,13 +278,15 @@ impl<'s> WantedBuilder<'_, 's> {
         (self.has_sidecar, self.sidecar_token) = (true, token.clone());
         let server = MemoryServer {
             agent: &self.found.instance,
-            image: image.unwrap_or(&self.memory_image),
+            image: image.unwrap_or(&self.settings.memory_image),
             command,
             seeds,
             token,
             env,
             ipc,
-            has_user: self.pod.parts.has_user(),
+            security: self.pod.around.security_context(self.pod.container),
+            sizes,
+            probes_connect: self.pod.around.refuses_http_probes(MEMORY_SERVER_PORT),
         };
         let from_pack =
             pack.map(|pack| field_origin(&resource_name("SkillPack", pack), "spec.sidecar.image"));
@@ -249,7 +340,7 @@ const HOME: &str = "harness-home";
 impl PodContext<'_> {
     /// Whether the agent's container runs a harness.
     pub(super) fn runs_harness(&self) -> bool {
-        if self.container.variable(CONTRACT).is_some() || self.parts.volume(HOME).is_some() {
+        if self.container.variable(CONTRACT).is_some() || self.around.parts.volume(HOME).is_some() {
             return true;
         }
         // The volume of request files is recognised by its name, or by the agent's mount at /ipc.

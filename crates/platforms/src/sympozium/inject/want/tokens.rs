@@ -156,10 +156,7 @@ impl<'s> WantedBuilder<'_, 's> {
     pub(super) fn present_reference(&self, state: &StateReader<'s>) -> Option<KeyRef> {
         let setting = state.settings().sympozium.writer_tokens;
         let usual = default_reference(&private_server(&self.found.instance), setting)?;
-        let inits = own::init_containers(self.pod.pod, state.budget());
-        let servers = [MEMORY_SERVER, PACK_SIDECAR].map(Some);
-        let is_server = |container: &&Container<'_>| servers.contains(&container.name.as_deref());
-        let server = own::places(self.pod.pod, &inits).map(|(_, container)| container).find(is_server);
+        let server = self.servers.first().map(|server| server.container);
         let Some((_, entry)) = server.and_then(|server| server.variable(PRIVATE_TOKEN)) else {
             // Of a server without a token, which may be an older one, Sympozium may make no Secret.
             return Some(KeyRef { optional: Some(true), ..usual });
@@ -206,7 +203,7 @@ impl<'s> WantedBuilder<'_, 's> {
 
     /// Whether the pod has labels of releases before 0.10 and none of later ones.
     fn has_old_labels(&self) -> bool {
-        let has = |key: &&str| self.pod.pod.label(key).is_some();
+        let has = |key: &&str| self.pod.around.pod.label(key).is_some();
         [PACK_LABEL, PERSONA_LABEL].iter().any(has) && ![CONFIG_LABEL, ROLE_LABEL].iter().any(has)
     }
 
@@ -305,11 +302,11 @@ impl<'s> WantedBuilder<'_, 's> {
 
     /// Reports the other containers that have a token, once each: a program there could write in the agent's name.
     fn check_other_containers(&mut self, secrets: &[(String, String)], work: &Budget<'_>) {
-        let inits = own::init_containers(self.pod.pod, work);
+        let inits = own::init_containers(self.pod.around.pod, work);
         let servers = [AGENT_CONTAINER, MEMORY_SERVER, PACK_SIDECAR];
         let volumes = self.volumes(secrets);
         let mut findings = Vec::new();
-        for (place, container) in own::places(self.pod.pod, &inits) {
+        for (place, container) in own::places(self.pod.around.pod, &inits) {
             let name = container.name.as_deref().unwrap_or_default();
             if servers.contains(&name) {
                 continue;
@@ -340,7 +337,7 @@ impl<'s> WantedBuilder<'_, 's> {
             })?;
             found
         };
-        let volumes = self.pod.parts.volumes().enumerate();
+        let volumes = self.pod.around.parts.volumes().enumerate();
         let named =
             volumes.filter_map(|(index, volume)| Some((volume.name.as_deref()?, (index, holds(volume)?))));
         named.collect()

@@ -1,0 +1,268 @@
+//! Names of the cluster: whether a pod finds the Services of its memory, and whether a proxy gets the requests to them. And
+//! names of variables: whether those that a value uses are defined before it.
+//!
+//! Only literals are known. What comes from a Secret or a ConfigMap is not judged.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use memgate_model::finding::Finding;
+use memgate_model::pod::{EnvVarView, Pod, read};
+use memgate_model::view::{Text, view};
+use memgate_primitives::budget::Budget;
+use memgate_primitives::plain_text::{quoted, shown_key};
+use memgate_primitives::pointer::Pointer;
+
+use super::{Surroundings, Verdict};
+use crate::common::{POD_DNS, POD_ENV_ORDER, POD_PROXY};
+use crate::endpoint_view::{WrittenHosts, written_hosts};
+use crate::inject::env::pointer;
+use crate::inject::{WantedByContainer, WantedByPod};
+use crate::url::{ip, server};
+
+view! {
+    /// How a pod resolves names.
+    DnsConfig {
+        /// The addresses of name servers.
+        servers: Vec<Text<'a>> = "nameservers",
+        /// The domains in which names are looked for.
+        searches: Vec<Text<'a>> = "searches",
+    }
+
+    /// Names with an address of the pod's own.
+    HostAlias {
+        /// The names.
+        names: Vec<Text<'a>> = "hostnames",
+    }
+}
+
+/// The policy of a pod that asks the cluster's DNS although it has its node's network.
+const WITH_HOST_NETWORK: &str = "ClusterFirstWithHostNet";
+
+/// The address of the cluster's DNS on each node. Source: Kubernetes documentation, using NodeLocal DNSCache.
+const NODE_LOCAL_DNS: &str = "169.254.20.10";
+
+/// Judges the variables of a pod.
+pub(super) fn judge(pod: &Pod<'_>, wanted: &WantedByPod<'_>, work: &Budget<'_>, verdict: &mut Verdict) {
+    let dns = WithoutNames::of(pod);
+    let mut lost = None;
+    for container in &wanted.containers {
+        let is_named = dns.is_none() || lost.is_some();
+        let is_direct = container.existing.proxies.is_empty();
+        if !(is_named && is_direct) {
+            if !work.steps(u32::try_from(container.env.len()).unwrap_or(u32::MAX)) {
+                return;
+            }
+            let all: Vec<WrittenHosts> = container.addresses().map(written_hosts).collect();
+            lost = lost.or_else(|| dns.as_ref()?.first_of(&all));
+            verdict.warnings.extend(container.proxied(&all));
+        }
+        verdict.unmet.extend(container.used_before_defined(work));
+    }
+    if let Some((dns, host)) = dns.zip(lost) {
+        verdict.unmet.push(dns.finding(&host, wanted));
+    }
+}
+
+impl Surroundings<'_> {
+    /// Whether the pod finds the hosts of a URL, as far as that is known.
+    pub(crate) fn resolves(&self, url: &str) -> bool {
+        WithoutNames::of(self.pod).is_none_or(|dns| dns.first_of(&[written_hosts(url)]).is_none())
+    }
+}
+
+/// Why a pod does not ask the cluster's DNS, and what it finds without.
+struct WithoutNames<'p> {
+    policy: &'p str,
+    host_network: bool,
+    /// The names with an address of the pod's own.
+    own: BTreeSet<String>,
+}
+
+impl<'p> WithoutNames<'p> {
+    /// `None` for a pod that asks it. Source: kubernetes/kubernetes, `GetPodDNS`, where a pod with its node's network falls
+    /// back to `Default`.
+    fn of(pod: &'p Pod<'_>) -> Option<Self> {
+        let spec = pod.spec.as_ref()?;
+        let host_network = spec.host_network.unwrap_or(false);
+        let policy = spec.dns_policy.as_deref().unwrap_or_default();
+        let is_lost = match policy {
+            "None" => !names_cluster(&read(spec.dns_config).unwrap_or_default()),
+            "Default" => true,
+            "" | "ClusterFirst" => host_network,
+            _ => false,
+        };
+        if !is_lost {
+            return None;
+        }
+        let aliases: Vec<HostAlias<'_>> = read(spec.host_aliases).unwrap_or_default();
+        let own = aliases.iter().flat_map(|alias| alias.names.iter().flatten());
+        Some(Self { policy, host_network, own: own.map(|name| plain_host(name)).collect() })
+    }
+
+    /// The first name of the cluster that has no address here.
+    fn first_of(&self, all: &[WrittenHosts]) -> Option<String> {
+        let mut hosts = all.iter().flat_map(|written| &written.hosts).map(|(host, _)| plain_host(host));
+        hosts.find(|host| is_of_cluster(host) && !self.own.contains(host))
+    }
+
+    fn finding(&self, host: &str, wanted: &WantedByPod<'_>) -> Finding {
+        let at = Pointer::new("/spec/dnsPolicy");
+        if let Some(code) = wanted.host_network_dns.filter(|_| self.host_network) {
+            let message = "with hostNetwork the names of memory Services need it";
+            return Finding::warn(code, at, format!("must be {WITH_HOST_NETWORK}: {message}"));
+        }
+        let (setting, instead) = if self.host_network {
+            ("hostNetwork".to_owned(), WITH_HOST_NETWORK)
+        } else {
+            (format!("\"{}\"", self.policy), "ClusterFirst, or dnsConfig with the cluster's DNS")
+        };
+        let message = format!("with {setting} the name {} has no address; use {instead}", quoted(host));
+        Finding::warn(&POD_DNS, at, message)
+    }
+}
+
+/// Whether a pod that brings its own DNS asks that of the cluster.
+fn names_cluster(config: &DnsConfig<'_>) -> bool {
+    let is_of_cluster = |search: &Text<'_>| {
+        let search = plain_host(search);
+        let (first, rest) = search.split_once('.').unwrap_or_default();
+        search == "cluster.local" || first == "svc" || rest.starts_with("svc.")
+    };
+    config.searches.iter().flatten().any(is_of_cluster)
+        || config.servers.iter().flatten().any(|server| **server == *NODE_LOCAL_DNS)
+}
+
+/// A host as it is compared.
+fn plain_host(host: &str) -> String {
+    host.trim().trim_end_matches('.').to_ascii_lowercase()
+}
+
+/// Whether only the DNS of a cluster has an address for this host: a name with `svc` behind service and namespace, or without
+/// a dot.
+fn is_of_cluster(host: &str) -> bool {
+    let is_name = host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+    if !is_name || host.is_empty() || host == "localhost" || ip(host).is_some() {
+        return false;
+    }
+    !host.contains('.') || host.ends_with(".svc") || host.split('.').skip(2).any(|label| label == "svc")
+}
+
+impl WantedByContainer<'_> {
+    /// Where its variables say that memory is: an existing entry wins. Only literals are known.
+    fn addresses(&self) -> impl Iterator<Item = &str> {
+        self.env.iter().filter(|variable| variable.is_address).filter_map(|variable| {
+            match self.existing.get(&variable.name) {
+                Some((_, entry)) => entry.literal(),
+                None => variable.literal_value(),
+            }
+        })
+    }
+
+    /// The proxies that also get the requests to its memory.
+    fn proxied(&self, all: &[WrittenHosts]) -> Vec<Finding> {
+        let proxies = &self.existing.proxies;
+        let proxy = |scheme: &str| {
+            let names: [&str; 4] = match scheme {
+                "http" => ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"],
+                "https" => ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"],
+                _ => return None,
+            };
+            let set = names.into_iter().filter_map(|name| Some((name, proxies.get(name)?)));
+            let mut set =
+                set.filter(|(_, (_, entry))| entry.literal().is_some_and(|it| !it.trim().is_empty()));
+            set.next().map(|(name, (index, _))| (*index, name))
+        };
+        let mut found = BTreeMap::new();
+        for WrittenHosts { scheme, hosts } in all {
+            let Some((scheme, (index, name))) = scheme.as_deref().and_then(|it| Some((it, proxy(it)?)))
+            else {
+                continue;
+            };
+            let default_port = if scheme == "http" { "80" } else { "443" };
+            for (host, port) in hosts {
+                let host = plain_host(host);
+                let port = if port.is_empty() { default_port } else { port };
+                if is_of_cluster(&host) && !self.may_exempt(&host, port) {
+                    found.entry(index).or_insert((name, host));
+                }
+            }
+        }
+        let finding = |(index, (name, host)): (usize, (&str, String))| {
+            let exempt = host.find(".svc").and_then(|at| host.get(at..)).unwrap_or(&host);
+            let message =
+                format!("{name} also takes requests to {}; add {exempt} to NO_PROXY", quoted(&host));
+            Finding::warn(&POD_PROXY, pointer(self.index).index(index), message)
+        };
+        found.into_iter().map(finding).collect()
+    }
+
+    /// Whether no proxy gets the requests to a host, or that is not known.
+    fn may_exempt(&self, host: &str, port: &str) -> bool {
+        let entries =
+            || ["NO_PROXY", "no_proxy"].into_iter().filter_map(|name| self.existing.proxies.get(name));
+        let may = |entry: &EnvVarView<'_>| match entry.value.as_deref().filter(|_| entry.value_from.is_none())
+        {
+            Some(list) => list.contains("$(") || exempts(list, host, port),
+            None => true,
+        };
+        entries().any(|(_, entry)| may(entry))
+            || entries().next().is_none() && self.container.env_from.is_some()
+    }
+
+    /// The variables of memory that use others which are defined behind them: the kubelet leaves `$(NAME)` as it is.
+    /// Source: Kubernetes documentation, define dependent environment variables.
+    fn used_before_defined(&self, work: &Budget<'_>) -> Vec<Finding> {
+        let is_literal = |entry: &EnvVarView<'_>| entry.literal().is_some_and(|text| text.contains("$("));
+        // What another source defines is not known.
+        let is_known = self.container.env_from.is_none();
+        if !is_known || !self.existing.iter().any(|(_, entry)| is_literal(entry)) {
+            return Vec::new();
+        }
+        let mut first = BTreeMap::new();
+        for (index, entry) in self.container.env.iter().flatten().enumerate() {
+            first.entry(entry.name.as_deref().unwrap_or_default()).or_insert(index);
+        }
+        let ours = self.env.iter().filter(|_| work.steps(1));
+        let ours = ours.filter_map(|variable| Some((variable, self.existing.get(&variable.name)?)));
+        let found = ours.filter_map(|(variable, (at, entry))| {
+            let is_behind = |name: &&str| first.get(name).is_some_and(|first| *first > at);
+            let name = references(entry.literal()?).find(is_behind)?;
+            let (own, name) = (shown_key(&variable.name), shown_key(name));
+            let message =
+                format!("{own} uses $({name}), which is defined behind it; put {name} in front of it");
+            Some(Finding::warn(&POD_ENV_ORDER, pointer(self.index).index(at), message))
+        });
+        found.collect()
+    }
+}
+
+/// Whether a list of hosts without a proxy has this one.
+fn exempts(list: &str, host: &str, port: &str) -> bool {
+    let entries = list.split(|c: char| c == ',' || c.is_whitespace());
+    entries.filter(|entry| !entry.is_empty()).any(|entry| {
+        let (name, own_port) = server(entry);
+        let suffix = name.trim_start_matches('*').trim_matches('.');
+        let before = host.len().checked_sub(suffix.len());
+        let is_end = before.and_then(|it| host.get(it..)).is_some_and(|end| end.eq_ignore_ascii_case(suffix));
+        let is_name =
+            before == Some(0) || before.is_some_and(|it| host.get(..it).is_some_and(|it| it.ends_with('.')));
+        let is_port = own_port.is_empty() || own_port == port;
+        entry == "*" || !suffix.is_empty() && is_port && is_end && is_name
+    })
+}
+
+/// The names of the variables whose values the kubelet puts into a text. Source: Kubernetes, `third_party/forked/golang/expansion`.
+fn references(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        loop {
+            let (_, behind) = rest.split_once('$')?;
+            if let Some(open) = behind.strip_prefix('(') {
+                let (name, behind) = open.split_once(')')?;
+                rest = behind;
+                return Some(name);
+            }
+            rest = behind.strip_prefix('$').unwrap_or(behind);
+        }
+    })
+}

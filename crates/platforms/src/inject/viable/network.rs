@@ -1,0 +1,260 @@
+//! The order of init containers: which of them have a network.
+//!
+//! They run one after the other. A mesh redirects the connections of a pod to its proxy, from an init container on, or with
+//! a CNI plugin from the start. A proxy that is an ordinary container starts after all of them, so until then no
+//! connection succeeds. A native sidecar runs from its place in the list on.
+
+use memgate_model::pod::{Container, read, visit_elements};
+use memgate_model::view::{Text, view};
+use serde_json::value::RawValue;
+
+use super::Surroundings;
+use crate::inject::neighbours::{MESHES, Mesh, mesh_of_proxy, mesh_of_redirector};
+
+/// The label of a namespace with `enabled`, or with the revision that adds a proxy to its pods.
+const ISTIO_NAMESPACE: [&str; 2] = ["istio-injection", "istio.io/rev"];
+
+/// The label or annotation of a pod that says whether Istio adds its proxy.
+const ISTIO_POD: &str = "sidecar.istio.io/inject";
+
+/// The label of a namespace or a pod without a proxy of its own, where the value is `ambient`.
+const ISTIO_MODE: &str = "istio.io/dataplane-mode";
+
+view! {
+    /// The security context of a container.
+    ContainerContext {
+        /// What it may do besides.
+        capabilities: Capabilities<'a> = "capabilities",
+    }
+
+    /// The capabilities of a container.
+    Capabilities {
+        /// Those that it gets, unread.
+        add: &'a RawValue = "add",
+    }
+}
+
+/// Where init containers are inserted: before the existing one of this index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Places {
+    /// Of what others wait for: the memory server, and the wait for the private memory.
+    pub(crate) front: usize,
+    /// Of the wait for the shared memory.
+    pub(crate) end: usize,
+}
+
+/// Which init containers of a pod have a network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Network<'p> {
+    /// All of them, as far as the pod shows.
+    Open,
+    /// Those behind the last native sidecar of a mesh, before this index.
+    Behind(usize),
+    /// Those before the one of this index, which redirects connections; with the proxy that it redirects them to, if that
+    /// is an ordinary container.
+    Before(usize, Option<(&'static Mesh, &'p str)>),
+    /// None of them: this proxy of the mesh is an ordinary container.
+    Nowhere(&'static Mesh, &'p str),
+}
+
+/// Why an init container cannot reach a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CutOff<'p> {
+    /// This proxy starts after all init containers.
+    Everywhere(&'p str),
+    /// It stands behind the one of this index, which redirects its connections.
+    Behind(usize),
+}
+
+impl<'p> Surroundings<'p> {
+    /// Where init containers have a network. Without one, what needs none goes to the front.
+    pub(crate) fn places(&self) -> Places {
+        let all = self.parts.init_containers().len();
+        match self.network() {
+            Network::Open | Network::Nowhere(..) => Places { front: 0, end: all },
+            Network::Behind(front) => Places { front, end: all },
+            Network::Before(end, _) => Places { front: 0, end },
+        }
+    }
+
+    /// Which init containers have a network.
+    fn network(&self) -> Network<'p> {
+        *self.network.get_or_init(|| self.find_network())
+    }
+
+    fn find_network(&self) -> Network<'p> {
+        let inits = self.parts.init_containers();
+        let proxies = Proxies::beside(inits);
+        let is_mesh_sidecar = |it: &Container<'_>| is_native(it) && proxies.mesh(it).is_some();
+        if let Some(last) = inits.iter().rposition(is_mesh_sidecar) {
+            return Network::Behind(last + 1);
+        }
+        if let Some(first) = inits.iter().position(redirects) {
+            let mut proxy = self.pod.containers().iter().filter_map(|it| Some((proxies.mesh(it)?, name(it))));
+            return Network::Before(first, proxy.next());
+        }
+        let mut by_plugin = MESHES.iter().filter_map(|mesh| Some((mesh, self.proxy_by_plugin(mesh)?)));
+        by_plugin.next().map_or(Network::Open, |(mesh, proxy)| Network::Nowhere(mesh, proxy))
+    }
+
+    /// The proxy of a mesh to which a CNI plugin redirects the connections of the pod.
+    fn proxy_by_plugin(&self, mesh: &'static Mesh) -> Option<&'p str> {
+        let sign = mesh.cni.as_ref()?;
+        let has = |init: &str| self.parts.init_containers().iter().any(|it| name(it) == init);
+        let is_annotated = |(key, value)| self.pod.annotation(key) == Some(value);
+        if !sign.init_container.is_none_or(has) || !sign.annotation.is_none_or(is_annotated) {
+            return None;
+        }
+        let is_of = |name: &&str| mesh_of_proxy(name, |_| false) == Some(mesh);
+        let proxy = self.pod.containers().iter().map(name).find(is_of);
+        proxy.or_else(|| mesh.proxies.first().copied().filter(|_| !sign.with_proxy))
+    }
+
+    /// Why an init container cannot reach a port of a server: the existing one of this index, or one that would be added.
+    pub(crate) fn cut_off(&self, existing: Option<usize>, port: u16) -> Option<CutOff<'p>> {
+        match self.network() {
+            Network::Open | Network::Behind(_) => None,
+            Network::Before(first, proxy) => {
+                let (mesh, _) = proxy.filter(|_| existing.is_some_and(|it| it > first))?;
+                (!self.excludes_outbound(mesh, port)).then_some(CutOff::Behind(first))
+            }
+            Network::Nowhere(mesh, proxy) => {
+                (!self.excludes_outbound(mesh, port)).then_some(CutOff::Everywhere(proxy))
+            }
+        }
+    }
+
+    fn excludes_outbound(&self, mesh: &Mesh, port: u16) -> bool {
+        self.excludes(mesh, mesh.excluded_outbound, port)
+    }
+
+    fn excludes(&self, mesh: &Mesh, annotation: Option<&str>, port: u16) -> bool {
+        let ports = annotation.and_then(|annotation| self.pod.annotation(annotation));
+        ports.is_some_and(|ports| lists(ports, port, mesh.port_ranges))
+    }
+
+    /// Whether a proxy of the pod, or one that it will have, refuses HTTP requests of the kubelet to this port.
+    pub(crate) fn refuses_http_probes(&self, port: u16) -> bool {
+        let inits = self.parts.init_containers();
+        let proxies = Proxies::beside(inits);
+        let of_pod = inits.iter().chain(self.pod.containers()).filter_map(|it| proxies.mesh(it));
+        let istio = MESHES.iter().filter(|mesh| mesh.name == "istio" && self.will_have_istio());
+        let mut refusing = of_pod.chain(istio).filter(|mesh| mesh.refuses_http_probes);
+        refusing.any(|mesh| !self.excludes(mesh, mesh.excluded_inbound, port))
+    }
+
+    /// Whether Istio will add its proxy to the pod.
+    fn will_have_istio(&self) -> bool {
+        let of_namespace = |label| self.namespace.and_then(|namespace| namespace.label(label));
+        let of_pod = [self.pod.label(ISTIO_POD), self.pod.annotation(ISTIO_POD)];
+        let mode = self.pod.label(ISTIO_MODE).or_else(|| of_namespace(ISTIO_MODE));
+        if of_pod.contains(&Some("false")) || mode == Some("ambient") {
+            return false;
+        }
+        let [injection, revision] = ISTIO_NAMESPACE.map(of_namespace);
+        self.pod.label(ISTIO_POD) == Some("true") || injection == Some("enabled") || revision.is_some()
+    }
+}
+
+/// Knows proxies of meshes, by the redirectors of a pod.
+struct Proxies(Vec<&'static str>);
+
+impl Proxies {
+    /// Those beside these init containers.
+    fn beside(inits: &[Container<'_>]) -> Self {
+        let all = MESHES.iter().flat_map(|mesh| mesh.redirectors).copied();
+        Self(all.filter(|redirector| inits.iter().any(|it| name(it) == *redirector)).collect())
+    }
+
+    /// The mesh of a container that is a proxy.
+    fn mesh(&self, container: &Container<'_>) -> Option<&'static Mesh> {
+        mesh_of_proxy(name(container), |init| self.0.contains(&init))
+    }
+}
+
+/// The name of a container; empty if it has none.
+fn name<'c>(container: &'c Container<'_>) -> &'c str {
+    container.name.as_deref().unwrap_or_default()
+}
+
+/// Whether an init container is a native sidecar.
+fn is_native(container: &Container<'_>) -> bool {
+    container.restart_policy.as_deref() == Some("Always")
+}
+
+/// Whether an init container redirects the connections of the pod: one of a mesh, or one that may change the network.
+fn redirects(container: &Container<'_>) -> bool {
+    mesh_of_redirector(name(container)).is_some() || !is_native(container) && may_change_network(container)
+}
+
+/// Whether a container gets a capability with which it can redirect connections.
+fn may_change_network(container: &Container<'_>) -> bool {
+    let context: Option<ContainerContext<'_>> = read(container.security_context);
+    let added = context.and_then(|context| context.capabilities?.add);
+    let mut may_change = false;
+    let _malformed = visit_elements(added, |capability: Text<'_>| {
+        let upper = capability.to_ascii_uppercase();
+        may_change |= ["NET_ADMIN", "ALL"].contains(&upper.strip_prefix("CAP_").unwrap_or(&upper));
+    });
+    may_change
+}
+
+/// Whether a list of ports, separated by commas, has this one; with or without ranges such as `8000-9000`.
+fn lists(ports: &str, port: u16, with_ranges: bool) -> bool {
+    let number = |text: &str| text.trim().parse::<u16>().ok();
+    ports.split(',').any(|entry| {
+        let range = entry.split_once('-').filter(|_| with_ranges);
+        let ends = range.map(|(first, last)| (number(first), number(last)));
+        match ends {
+            Some((first, last)) => {
+                first.zip(last).is_some_and(|(first, last)| (first..=last).contains(&port))
+            }
+            None => number(entry) == Some(port),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use memgate_model::pod::Pod;
+    use serde_json::json;
+
+    #[test]
+    fn reads_lists_and_ranges_of_ports() {
+        for (ports, with_ranges, expected) in [
+            ("8080", false, true),
+            (" 25 , 8080 ", false, true),
+            ("18080,80800,808", false, false),
+            ("8000-9000", true, true),
+            ("8080-8080", true, true),
+            ("1, 8000 - 8080", true, true),
+            ("8000-9000", false, false),
+            ("9000-8000", true, false),
+            ("8000-", true, false),
+            ("-9000", true, false),
+            ("8000-9000-10000", true, false),
+            ("8000-99999", true, false),
+            ("8080/tcp", true, false),
+            ("0x1f90", true, false),
+            ("", true, false),
+            (",,", true, false),
+            ("*", true, false),
+        ] {
+            assert_eq!(lists(ports, 8080, with_ranges), expected, "{ports:?} {with_ranges}");
+        }
+    }
+
+    #[test]
+    fn reads_every_annotation_of_the_table() {
+        let of_mesh = |mesh: &'static Mesh| {
+            let sign = mesh.cni.as_ref().and_then(|sign| sign.annotation).map(|(key, _)| key);
+            [sign, mesh.excluded_outbound, mesh.excluded_inbound].into_iter().flatten()
+        };
+        for key in MESHES.iter().flat_map(of_mesh).chain([ISTIO_POD]) {
+            let text = json!({"metadata": {"annotations": {key: "x"}}}).to_string();
+            let pod = Pod::parse(&text).expect("a pod");
+            assert_eq!(pod.annotation(key), Some("x"), "{key}");
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The containers that listen on the port of a memory server in the pod.
+
+use memgate_model::finding::Finding;
+use memgate_model::pod::{self, Container, visit_elements};
+use memgate_model::view::{Text, view};
+use memgate_primitives::pointer::Pointer;
+use serde_json::value::RawValue;
+
+use super::Surroundings;
+use crate::common::POD_PORT_CLASH;
+use crate::inject::env;
+
+view! {
+    /// A port of a container.
+    PortView {
+        /// Its number, unread.
+        number: &'a RawValue = "containerPort",
+        /// TCP unless it is set.
+        protocol: Text<'a> = "protocol",
+    }
+
+    /// A probe, or the handler of a hook.
+    HandlerView {
+        /// A request over HTTP.
+        http: TargetView<'a> = "httpGet",
+        /// A connection.
+        tcp: TargetView<'a> = "tcpSocket",
+        /// A health check over gRPC.
+        grpc: TargetView<'a> = "grpc",
+    }
+
+    /// What a handler calls.
+    TargetView {
+        /// A number, or the name of a declared port, unread.
+        port: &'a RawValue = "port",
+    }
+
+    /// The hooks of a container.
+    LifecycleView {
+        /// Called when it starts.
+        post_start: HandlerView<'a> = "postStart",
+        /// Called before it stops.
+        pre_stop: HandlerView<'a> = "preStop",
+    }
+}
+
+/// Variables by which programs choose their port.
+const PORT_VARIABLES: [&str; 3] = ["PORT", "HTTP_PORT", "SERVER_PORT"];
+
+/// The memory server whose port is asked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Listener<'s> {
+    /// The port.
+    pub(crate) port: u16,
+    /// The server's container, if it is in the pod already.
+    pub(crate) container: Option<&'s Container<'s>>,
+    /// How many init containers start before it. Of these, the ones that end are gone when it listens.
+    pub(crate) after: usize,
+}
+
+impl Surroundings<'_> {
+    /// A container that listens on the server's port, and whether that is certain.
+    pub(crate) fn port_clash(&self, server: Listener<'_>) -> Option<(Finding, bool)> {
+        let ordinary = self.pod.containers().iter().enumerate();
+        let ordinary = ordinary.map(|(index, container)| (env::container(index), container));
+        let inits = self.parts.init_containers().iter().enumerate();
+        let inits = inits
+            .filter(|(index, it)| *index >= server.after || it.restart_policy.as_deref() == Some("Always"));
+        let list = Pointer::new("/spec/initContainers");
+        let inits = inits.map(|(index, container)| (list.index(index), container));
+        let is_server = |it: &Container<'_>| server.container.is_some_and(|server| std::ptr::eq(server, it));
+        let others = || ordinary.clone().chain(inits.clone()).filter(|(_, container)| !is_server(container));
+        let (port, added) = (server.port, server.container.is_none());
+        let clash = others().find_map(|(place, container)| listens(&place, container, port));
+        if let Some(at) = clash {
+            let so = if added { "no sidecar is added" } else { "one of the two cannot listen" };
+            let message = format!("{port} is the memory sidecar's port too; {so}");
+            let finding = Finding::warn(&POD_PORT_CLASH, at, message);
+            return Some((finding.help("change it, or use service mode"), true));
+        }
+        let (at, name) = others().find_map(|(place, container)| may_listen(&place, container, port))?;
+        let message =
+            format!("{name} is {port}, the memory sidecar's port: the container may listen on it too");
+        let finding = Finding::warn(&POD_PORT_CLASH, at, message);
+        Some((finding.help("change it, or declare the container's port"), false))
+    }
+}
+
+/// The field by which a container says that it listens on a port. The name of a port is not looked up: the container
+/// that declares it says so by its number.
+fn listens(place: &Pointer, container: &Container<'_>, port: u16) -> Option<Pointer> {
+    let is_port = |raw: Option<&RawValue>| raw.is_some_and(|raw| raw.get().parse() == Ok(port));
+    let (mut index, mut declared) = (0, None);
+    visit_elements(container.ports, |it: PortView<'_>| {
+        let is_tcp = it.protocol.as_deref().is_none_or(|protocol| protocol == "TCP");
+        declared = declared.or((is_tcp && is_port(it.number)).then_some(index));
+        index += 1;
+    });
+    if let Some(index) = declared {
+        return Some(place.key("ports").index(index).key("containerPort"));
+    }
+    let called = |handler: Option<HandlerView<'_>>| {
+        let HandlerView { http, tcp, grpc } = handler?;
+        let mut targets = [("httpGet", http), ("tcpSocket", tcp), ("grpc", grpc)].into_iter();
+        targets.find_map(|(kind, target)| is_port(target?.port).then_some(kind))
+    };
+    let lifecycle = pod::read::<LifecycleView<'_>>(container.lifecycle).unwrap_or_default();
+    let handlers = [
+        (place.key("startupProbe"), pod::read(container.startup_probe)),
+        (place.key("readinessProbe"), pod::read(container.readiness_probe)),
+        (place.key("livenessProbe"), pod::read(container.liveness_probe)),
+        (place.key("lifecycle").key("postStart"), lifecycle.post_start),
+        (place.key("lifecycle").key("preStop"), lifecycle.pre_stop),
+    ];
+    handlers.into_iter().find_map(|(at, handler)| Some(at.key(called(handler)?).key("port")))
+}
+
+/// The variable that tells a container without declared ports to listen on a port.
+fn may_listen(place: &Pointer, container: &Container<'_>, port: u16) -> Option<(Pointer, &'static str)> {
+    let mut declares_any = false;
+    visit_elements(container.ports, |_: &RawValue| declares_any = true);
+    if declares_any {
+        return None;
+    }
+    PORT_VARIABLES.into_iter().find_map(|name| {
+        let (index, entry) = container.variable(name)?;
+        let is_port = entry.literal().is_some_and(|value| value.parse() == Ok(port));
+        is_port.then(|| (place.key("env").index(index), name))
+    })
+}

@@ -1,0 +1,99 @@
+//! The user of added containers. An OpenShift SCC chooses it in a range of the namespace, and refuses a pod with any other.
+
+use memgate_model::pod::{Container, read};
+use memgate_model::view::{SCC, Text, view};
+use serde_json::value::RawValue;
+use serde_json::{Value as Json, json};
+
+use super::Surroundings;
+
+view! {
+    /// The security context of a container.
+    ContainerContext {
+        /// The user.
+        user: &'a RawValue = "runAsUser",
+        /// The label of its processes, by which they may use volumes.
+        se_linux: SeLinuxLabel<'a> = "seLinuxOptions",
+    }
+
+    /// A label of SELinux.
+    SeLinuxLabel {
+        /// The user of SELinux.
+        user: Text<'a> = "user",
+        /// Its role.
+        role: Text<'a> = "role",
+        /// The type of the process.
+        kind: Text<'a> = "type",
+        /// The level: pods of one level share volumes.
+        level: Text<'a> = "level",
+    }
+}
+
+/// The users that an SCC may choose in a Namespace. Source: OpenShift documentation, managing security context constraints.
+const UID_RANGE: &str = "openshift.io/sa.scc.uid-range";
+
+/// The user and the group of added containers and volumes that nothing else chooses: root is not allowed, and a server
+/// could not write to a new volume. Source: upstream, issue 49.
+const DEFAULT_ID: u32 = 1000;
+
+impl Surroundings<'_> {
+    /// The security context of an added container, beside the one of the agent. It passes Pod Security "restricted".
+    /// Source: Kubernetes documentation, Pod Security Standards.
+    pub(crate) fn security_context(&self, agent: &Container<'_>) -> Json {
+        let mut context = json!({
+            "readOnlyRootFilesystem": true,
+            "allowPrivilegeEscalation": false,
+            "capabilities": {"drop": ["ALL"]},
+            "runAsNonRoot": true,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        });
+        let of_agent: ContainerContext<'_> = read(agent.security_context).unwrap_or_default();
+        if let Json::Object(fields) = &mut context {
+            fields.extend(self.user(&of_agent).map(|user| ("runAsUser".to_owned(), user.into())));
+            let label = of_agent.se_linux.map(|label| ("seLinuxOptions".to_owned(), label.to_json()));
+            fields
+                .extend(label.filter(|(_, label)| label.as_object().is_some_and(|label| !label.is_empty())));
+        }
+        context
+    }
+
+    /// The user of an added container. `None` where it has that of the pod, or one that an SCC chooses.
+    fn user(&self, agent: &ContainerContext<'_>) -> Option<u32> {
+        let of_pod = self.parts.security_context().and_then(|context| context.run_as_user);
+        if of_pod.is_some_and(|user| user.get() != "0") || self.is_user_chosen() {
+            return None;
+        }
+        // The highest number that an apiserver accepts is that of an i32.
+        let of_agent = agent.user.and_then(|user| user.get().parse::<i32>().ok());
+        let of_agent = of_agent.and_then(|user| u32::try_from(user).ok()).filter(|user| *user != 0);
+        Some(of_agent.unwrap_or(DEFAULT_ID))
+    }
+
+    /// The group that the volumes of the pod need; `None` where it has one, or an SCC chooses it.
+    pub(crate) fn fs_group(&self) -> Option<i64> {
+        let is_set = self.parts.security_context().is_some_and(|context| context.fs_group.is_some());
+        (!is_set && !self.is_user_chosen()).then_some(DEFAULT_ID.into())
+    }
+
+    /// Whether an SCC chooses users and groups in the range of the namespace.
+    fn is_user_chosen(&self) -> bool {
+        let scc = self.pod.annotation(SCC).unwrap_or_default();
+        let starts = |starts: &[&str]| starts.iter().any(|start| scc.starts_with(start));
+        let has_range = || {
+            let annotations = self.namespace.and_then(|it| it.tree().at(&["metadata", "annotations"]));
+            annotations.and_then(|it| it.entry(UID_RANGE)).is_some_and(|range| !range.is_empty())
+        };
+        let is_free = || starts(&["nonroot"]) || ["anyuid", "privileged", "hostaccess"].contains(&scc);
+        starts(&["restricted", "hostnetwork"]) || !is_free() && has_range()
+    }
+}
+
+impl SeLinuxLabel<'_> {
+    fn to_json(&self) -> Json {
+        let fields =
+            [("user", &self.user), ("role", &self.role), ("type", &self.kind), ("level", &self.level)];
+        let set =
+            fields.into_iter().filter_map(|(name, text)| Some((name.to_owned(), json!(&**text.as_ref()?))));
+        Json::Object(set.collect())
+    }
+}

@@ -1,0 +1,241 @@
+//! A memory server that is in the pod already. What another webhook took away from one that memgate added is put back,
+//! as memgate would add it today.
+
+use crate::common::{POD_PART_LOST, POD_SIDECAR_BLOCKS, POD_VOLUME_READ_ONLY};
+use crate::inject::marker;
+use crate::inject::parts::{WantedPart, add_mounts};
+use crate::inject::viable::ports::Listener;
+use crate::inject::viable::present::PresentServer;
+use crate::prelude::*;
+use crate::sympozium::FAMILY;
+use crate::sympozium::api::{CLAIM, MEMORY_SERVER, MEMORY_SERVER_PORT};
+use crate::sympozium::inject::{database, mount_of};
+use crate::sympozium::variables::PRIVATE_URL;
+use memgate_model::edit::{Edit, Op, Origin, Value};
+use memgate_model::finding::Severity;
+use memgate_model::platform_settings::MIN_SIDECAR_VERSION;
+use memgate_model::pod::read;
+use memgate_model::view::Text;
+use serde_json::json;
+
+use super::sidecar::{DATABASE, DATABASE_PATH, IPC_PATH, IPC_VOLUMES};
+use super::{PACK_SIDECAR, PodContext, WantedBuilder};
+
+/// The variable with the port of a server.
+const PORT: &str = "MEMORY_PORT";
+
+/// The memory servers that the pod has, at most one of each name.
+pub(super) fn servers<'p>(context: &PodContext<'p>, work: &Budget<'_>) -> Vec<PresentServer<'p>> {
+    let mut servers = context.around.servers([MEMORY_SERVER, PACK_SIDECAR], work);
+    if !servers.is_empty() {
+        let claimed = marker::added(context.around.pod, &FAMILY);
+        for server in &mut servers {
+            server.is_ours = claimed.init_containers.iter().any(|name| *name == server.name());
+        }
+        servers.sort_by_key(|server| !server.is_ours);
+    }
+    servers
+}
+
+impl<'s> WantedBuilder<'_, 's> {
+    /// Adds the URL of a sidecar that is already in the pod, and puts back what it lost.
+    pub(super) fn private_sidecar_present(&mut self, origin: &Origin, state: &mut StateReader<'s>) {
+        (self.has_sidecar, self.sidecar_token) = (true, self.present_reference(state));
+        let server = self.pod.around.parts.container(MEMORY_SERVER);
+        let image = server.and_then(|server| read::<Text<'_>>(server.image)).unwrap_or_default();
+        self.check_architecture(&image);
+        let servers = std::mem::take(&mut self.servers);
+        let clashes = servers.first().is_some_and(|server| {
+            self.mend(server, origin, state);
+            self.clashes_with(server)
+        });
+        let has_url = self.existing.get(PRIVATE_URL).is_some();
+        if has_url || !(self.gives_up_on_host_network() || clashes) {
+            self.private_sidecar_url(origin);
+        }
+    }
+
+    /// Reports the servers that keep the pod from starting, or from ending.
+    pub(super) fn check_restart_policies(&mut self, state: &StateReader<'s>) {
+        let servers = std::mem::take(&mut self.servers);
+        let is_dropped = state.settings().drops_sidecars();
+        let spec = self.pod.around.pod.spec.as_ref();
+        let policy = spec.and_then(|spec| spec.restart_policy.as_deref());
+        let is_run = matches!(policy, Some("Never" | "OnFailure"));
+        for server in &servers {
+            let name = server.name();
+            let at = server.place.key("restartPolicy");
+            if server.blocks() && server.is_ours && !is_dropped {
+                let existing = server.container.restart_policy.is_some();
+                let op = if existing { Op::Replace } else { Op::Add };
+                let value = Value::Text("Always".to_owned());
+                self.parts.mended.push(Edit { op, pointer: at.clone(), value, origins: vec![dropped()] });
+                self.put_back(at, name, "restartPolicy: Always");
+            } else if server.blocks() {
+                let message =
+                    format!("\"{name}\" never ends without restartPolicy: Always, so the pod never starts");
+                let finding = Finding::warn(&POD_SIDECAR_BLOCKS, at, message);
+                self.unmet.push(finding.help("set it"));
+            } else if server.init.is_none() && name == MEMORY_SERVER && is_run {
+                let message = format!("\"{name}\" never ends, so the run never completes");
+                let finding = Finding::warn(&POD_SIDECAR_BLOCKS, server.place.clone(), message);
+                let help = "make it an init container with restartPolicy: Always";
+                self.warnings.push(finding.help(help));
+            }
+        }
+        self.servers = servers;
+    }
+
+    /// Whether this apiserver would make the pod wait forever for a sidecar, which is reported.
+    pub(super) fn gives_up_on_apiserver(&mut self, state: &StateReader<'s>) -> bool {
+        let is_dropped = state.settings().drops_sidecars();
+        if is_dropped {
+            let (major, minor) = MIN_SIDECAR_VERSION;
+            let message = format!(
+                "this apiserver is older than {major}.{minor} and would drop restartPolicy: Always, without which \
+                 \"{MEMORY_SERVER}\" never ends; no sidecar is added"
+            );
+            let finding = Finding::warn(&POD_SIDECAR_BLOCKS, Pointer::new("/spec/initContainers"), message);
+            self.unmet.push(finding.help("use service mode"));
+        }
+        is_dropped
+    }
+
+    /// Whether another container listens on the port of a sidecar that would be added.
+    pub(super) fn port_is_taken(&mut self) -> bool {
+        let after = self.pod.around.places().front;
+        self.clashes(Listener { port: MEMORY_SERVER_PORT, container: None, after })
+    }
+
+    fn clashes_with(&mut self, server: &PresentServer<'_>) -> bool {
+        let own = server.container.variable(PORT).map(|(_, entry)| entry.literal());
+        let is_other = own.is_some_and(|port| port != Some(&MEMORY_SERVER_PORT.to_string()));
+        let (container, after) = (Some(server.container), server.after());
+        !is_other && self.clashes(Listener { port: MEMORY_SERVER_PORT, container, after })
+    }
+
+    fn clashes(&mut self, server: Listener<'_>) -> bool {
+        let Some((finding, is_certain)) = self.pod.around.port_clash(server) else { return false };
+        if is_certain { &mut self.unmet } else { &mut self.warnings }.push(finding);
+        is_certain
+    }
+
+    /// Puts back the mounts and volumes that a server lost.
+    fn mend(&mut self, server: &PresentServer<'_>, origin: &Origin, state: &mut StateReader<'s>) {
+        let Some(mounts) = &server.mounts else { return };
+        let wanted = self.parts.volumes.len();
+        let mut lost: Vec<WantedPart> = self.lost_database(server, origin, state).into_iter().collect();
+        lost.extend(self.lost_ipc(server, origin));
+        let volumes = self.parts.volumes.split_off(wanted);
+        let list = server.place.key("volumeMounts");
+        for mount in &mut lost {
+            mount.origin = dropped();
+            self.put_back(list.clone(), server.name(), &format!("its mount {}", mount.name));
+        }
+        for mut volume in volumes {
+            volume.origin = dropped();
+            // A volume that is lost with its mount has one cause.
+            if lost.iter().all(|mount| mount.tree["name"] != volume.name.as_str()) {
+                let part = format!("its volume \"{}\"", volume.name);
+                self.put_back(Pointer::new("/spec/volumes"), server.name(), &part);
+            }
+            self.parts.restored.push(volume);
+        }
+        self.parts.mended.extend(add_mounts(&list, mounts, lost));
+    }
+
+    /// The mount of the database, if it is lost. Wants its volume if that is.
+    fn lost_database(
+        &mut self,
+        server: &PresentServer<'_>,
+        origin: &Origin,
+        state: &mut StateReader<'s>,
+    ) -> Option<WantedPart> {
+        let path = database(server.container).filter(|path| path.starts_with('/'))?;
+        let list = server.place.key("volumeMounts");
+        let mounts = server.mounts.as_ref()?;
+        if let Some((index, mount)) = mount_of(path, mounts.iter()) {
+            let is_own = mount.name.as_deref() == Some(DATABASE);
+            if mount.read_only == Some(true) && (is_own || server.is_ours) {
+                let at = list.index(index).key("readOnly");
+                let message = format!("\"{}\" cannot write to its database", server.name());
+                let finding = Finding::warn(&POD_VOLUME_READ_ONLY, at, message);
+                self.unmet.push(finding.help("mount it without readOnly"));
+            } else if is_own {
+                self.check_present_database(server, origin, state);
+            }
+            return None;
+        }
+        if !server.is_ours {
+            return None;
+        }
+        let holds = path.strip_prefix(DATABASE_PATH).is_some_and(|rest| rest.starts_with('/'));
+        if holds && self.database_volume(origin, state).is_ok() {
+            let tree = json!({"name": DATABASE, "mountPath": DATABASE_PATH});
+            return Some(WantedPart { name: DATABASE_PATH.to_owned(), tree, origin: origin.clone() });
+        }
+        let message = format!(
+            "\"{}\" lost its mount {DATABASE_PATH}: its database would be lost with the pod",
+            server.name()
+        );
+        let finding = Finding::warn(&POD_PART_LOST, list, message);
+        self.unmet.push(finding.help(format!("mount a PersistentVolumeClaim for {}", quoted_text(path))));
+        None
+    }
+
+    /// Reports a volume of the database that cannot be written, and puts back a lost one.
+    fn check_present_database(
+        &mut self,
+        server: &PresentServer<'_>,
+        origin: &Origin,
+        state: &mut StateReader<'s>,
+    ) {
+        let Some((index, volume)) = self.pod.around.parts.volume(DATABASE) else {
+            if server.is_ours
+                && let Err(finding) = self.database_volume(origin, state)
+            {
+                self.unmet.push(finding);
+            }
+            return;
+        };
+        let claim = volume.claim.as_ref().and_then(|claim| claim.name.as_deref());
+        let claim = claim.and_then(|claim| state.peek(&CLAIM, self.pod.namespace, claim));
+        let finding = self.read_only_database(Some(index), claim);
+        self.unmet.extend(finding);
+    }
+
+    /// The server's mount of the request files, if it is lost. Wants the agent's mount of the same volume if that is lost.
+    fn lost_ipc(&mut self, server: &PresentServer<'_>, origin: &Origin) -> Option<WantedPart> {
+        if self.is_harness() {
+            return None;
+        }
+        let Some((_, mount)) = server.mounts.as_ref()?.at(IPC_PATH) else {
+            let volume = if server.is_ours { self.ipc_volume(origin) } else { None };
+            let tree = json!({"name": volume?, "mountPath": IPC_PATH});
+            return Some(WantedPart { name: IPC_PATH.to_owned(), tree, origin: origin.clone() });
+        };
+        let name = mount.name.as_deref()?;
+        let parts = self.pod.around.parts;
+        let volume = parts.volume(name);
+        if volume.is_none() && server.is_ours && IPC_VOLUMES.contains(&name) {
+            self.add_ipc_volume(name, origin);
+        } else if volume.is_none_or(|(index, _)| parts.read_only(index).is_some()) {
+            return None;
+        }
+        if self.pod.mounts.at(IPC_PATH).is_none() && !mount.is_partial() {
+            self.add_ipc_mount(name, origin);
+        }
+        None
+    }
+
+    fn put_back(&mut self, at: Pointer, server: &str, part: &str) {
+        let message = format!("\"{server}\" lost {part}: put back; another webhook dropped it");
+        let finding = Finding::warn(&POD_PART_LOST, at, message);
+        self.warnings.push(Finding { severity: Severity::Note, ..finding });
+    }
+}
+
+/// Where a part that is put back comes from.
+fn dropped() -> Origin {
+    Origin { resource: "".into(), field: "".into(), rule: "put back, since another webhook dropped it" }
+}

@@ -1,0 +1,180 @@
+//! The init containers that wait for a memory service: where they have a network, and what becomes of those that have none.
+
+use crate::common::POD_WAIT_NO_NETWORK;
+use crate::inject::marker;
+use crate::inject::parts::{WantedPart, init_containers_pointer};
+use crate::inject::viable::CutOff;
+use crate::inject::viable::sizes::AddedContainer;
+use crate::prelude::*;
+use crate::sympozium::FAMILY;
+use crate::sympozium::variables::{PRIVATE_URL, SHARED_URL};
+use crate::url::Endpoint;
+use memgate_model::edit::Origin;
+use memgate_model::platform_settings::{Quantities, Sizes, Waits};
+use serde_json::{Value, json};
+
+use super::{PodContext, WantedBuilder, is_loopback};
+
+/// An init container that waits for a server.
+pub(super) struct Wait {
+    /// Its name.
+    pub(super) name: &'static str,
+    /// The server in the message of a failure.
+    pub(super) server: &'static str,
+    /// The variable with the server's URL.
+    pub(super) variable: &'static str,
+}
+
+/// Waits for the private memory.
+pub(super) const PRIVATE_WAIT: Wait =
+    Wait { name: "wait-for-memory", server: "memory server", variable: PRIVATE_URL };
+
+/// Waits for the shared memory.
+pub(super) const SHARED_WAIT: Wait =
+    Wait { name: "wait-for-shared-memory", server: "shared memory server", variable: SHARED_URL };
+
+impl WantedBuilder<'_, '_> {
+    /// Adds an init container that waits for the server that the agent will use. Not if that server is not known or is in
+    /// the pod, if the pod already has this init container, or if it would have no network.
+    pub(super) fn wait(
+        &mut self,
+        wait: &Wait,
+        default_url: &str,
+        origin: &Origin,
+        state: &mut StateReader<'_>,
+    ) {
+        let Some(url) = self.waited_url(wait, default_url) else { return };
+        let parts = self.pod.around.parts;
+        let existing = parts.init_containers().iter().position(|it| it.name.as_deref() == Some(wait.name));
+        let is_done = match existing.and_then(|index| parts.init_containers().get(index)) {
+            // A native sidecar, as somebody made of it, keeps no pod from starting.
+            Some(it) => it.restart_policy.as_deref() == Some("Always"),
+            None => self.settings.wait == Waits::Never || parts.has_container(wait.name),
+        };
+        if is_done {
+            return;
+        }
+        if !self.pod.around.resolves(&url) {
+            self.take_out(wait, "would not find its server any more");
+        } else if let Some(why) = self.pod.around.cut_off(existing, Endpoint::parse(&url).port()) {
+            self.cut_off(wait, existing, why, &url);
+        } else if existing.is_none() {
+            let security = self.pod.around.security_context(self.pod.container);
+            let Some(sizes) = self.wait_sizes(wait, state) else { return };
+            let tree = wait_container(wait, &url, &self.settings.wait_image, security, &sizes);
+            let part = WantedPart { name: wait.name.to_owned(), tree, origin: origin.clone() };
+            let places = self.pod.around.places();
+            let place = if wait.variable == PRIVATE_URL { places.front } else { places.end };
+            self.parts.init_containers.push((place, part));
+        }
+    }
+
+    /// The sizes of a wait; `None` if none fit, which is reported.
+    fn wait_sizes(&mut self, wait: &Wait, state: &mut StateReader<'_>) -> Option<Sizes> {
+        let (setting, pack) = (&self.settings.resources.wait, Quantities::new());
+        let default = [["50m", "32Mi"], ["100m", "64Mi"]];
+        self.sizes(&AddedContainer { name: wait.name, default, setting, pack }, state)
+    }
+
+    /// The sizes of an added container; `None` if none fit, which is reported.
+    pub(super) fn sizes(&mut self, added: &AddedContainer<'_>, state: &mut StateReader<'_>) -> Option<Sizes> {
+        let PodContext { around, container, namespace, .. } = &self.pod;
+        let sizes = added.sizes(around, container, namespace, state);
+        sizes.map_err(|finding| self.unmet.push(finding)).ok()
+    }
+
+    /// The URL of the server that the agent will use; `None` if it is not known, or if the server is in the pod.
+    fn waited_url(&self, wait: &Wait, default_url: &str) -> Option<String> {
+        let url = match self.existing.get(wait.variable) {
+            None => default_url,
+            Some((_, entry)) => entry.literal()?,
+        };
+        let is_elsewhere = !url.is_empty() && !url.contains("$(") && !is_loopback(url);
+        is_elsewhere.then(|| url.to_owned())
+    }
+
+    /// Reports a wait without a network, once for a pod, and takes it out if memgate added it.
+    fn cut_off(&mut self, wait: &Wait, existing: Option<usize>, why: CutOff<'_>, url: &str) {
+        let everywhere = matches!(why, CutOff::Everywhere(_));
+        let is_taken_out = everywhere && self.take_out(wait, "would have no network any more");
+        let name = wait.name;
+        if let Some((_, message)) = &mut self.no_network {
+            *message += &format!("; the same for \"{name}\"");
+            return;
+        }
+        let message = match why {
+            CutOff::Everywhere(proxy) => {
+                let end = match existing {
+                    None => "it is left out",
+                    Some(_) if is_taken_out => "it is taken out",
+                    Some(_) => "the pod fails after 120 s",
+                };
+                let (proxy, port) = (quoted(proxy), Endpoint::parse(url).port());
+                format!(
+                    "\"{name}\" would have no network: the proxy {proxy} starts after all init containers; {end}. Use \
+                     native sidecars, or exclude port {port}"
+                )
+            }
+            CutOff::Behind(index) => {
+                let redirector = self.pod.around.parts.init_containers().get(index);
+                let redirector = redirector.and_then(|it| it.name.as_deref()).unwrap_or_default();
+                let (redirector, url) = (quoted(redirector), quoted_text(url));
+                format!("\"{name}\" stands behind {redirector} and cannot reach {url}; put it in front")
+            }
+        };
+        let list = init_containers_pointer();
+        let at = existing.map_or_else(|| list.clone(), |index| list.index(index));
+        self.no_network = Some((at, message));
+    }
+
+    /// Warns about waits without a network.
+    pub(super) fn report_no_network(&mut self) {
+        let finding =
+            self.no_network.take().map(|(at, message)| Finding::warn(&POD_WAIT_NO_NETWORK, at, message));
+        self.warnings.extend(finding);
+    }
+
+    /// Takes a wait that memgate added out of the pod, where it could not succeed any more. Returns whether it does.
+    pub(super) fn take_out(&mut self, wait: &Wait, rule: &'static str) -> bool {
+        let parts = self.pod.around.parts;
+        let inits = parts.init_containers().iter().enumerate();
+        let mut named = inits.filter(|(_, it)| it.name.as_deref() == Some(wait.name)).peekable();
+        let added = |name: &str| {
+            marker::added(self.pod.around.pod, &FAMILY).init_containers.iter().any(|it| it == name)
+        };
+        let is_ours = named.peek().is_some() && added(wait.name);
+        if is_ours {
+            self.parts.taken_out.extend(named.map(|(index, _)| (index, rule)));
+        }
+        is_ours
+    }
+}
+
+/// An init container that succeeds as soon as the memory server at this URL answers.
+fn wait_container(
+    Wait { name, server, .. }: &Wait,
+    url: &str,
+    image: &str,
+    security: Value,
+    sizes: &Sizes,
+) -> Value {
+    let url = format!("{}/health", url.strip_suffix('/').unwrap_or(url)).replace('\'', r"'\''");
+    // `timeout` bounds the total time, however long each try takes. The script must not contain `$(`, which
+    // Kubernetes would read as a variable.
+    let script = format!(
+        "unset http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY\n\
+         export URL='{url}'\n\
+         timeout 120 sh -c 'until timeout 2 wget -q -O /dev/null \"$URL\"; do \
+         echo \"waiting for $URL\"; sleep 2; done' && exit 0\n\
+         echo 'ERROR: {server} not ready after 120s'\n\
+         exit 1\n"
+    );
+    json!({
+        "name": name,
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["sh", "-c", script],
+        "resources": sizes,
+        "securityContext": security,
+    })
+}
