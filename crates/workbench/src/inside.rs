@@ -336,10 +336,12 @@ impl Search {
         let source = Arc::new(Source::new("", text));
         match each_value(&source).collect::<Result<Vec<_>, _>>() {
             Ok(documents) => {
-                for document in &documents {
+                for document in documents.iter().filter(|document| !document.value().is_string()) {
                     self.value(document.value(), (at, depth + 1), true, carrier);
                 }
             }
+            // That of a ConfigMap may be any text, such as a prompt with an example.
+            Err(_) if carrier.kind == "ConfigMap" => {}
             Err(_) => self.lines(text, at),
         }
         self.text = before;
@@ -505,8 +507,15 @@ mod tests {
         assert_eq!(found(&secret), []);
         assert_eq!(found(&object(["work.karmada.io/v1", "Work"], "/spec/workload/manifests/N", secret)), []);
         let template = "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\n{{- if .a }}\n";
-        let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": template}});
-        assert_eq!(found(&config).len(), 1);
+        let set =
+            object(["fluxcd.controlplane.io/v1", "ResourceSet"], "/spec/resourcesTemplate", template.into());
+        assert_eq!(found(&set).len(), 1);
+        for text in
+            [template, "Write what is asked for, such as apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\n"]
+        {
+            let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": text}});
+            assert_eq!(found(&config), []);
+        }
     }
 
     #[test]
