@@ -30,9 +30,9 @@ use memgate_model::settings::Settings;
 /// Find faults of an installation in a cluster
 ///
 /// Checks the webhook configurations, the certificates that they trust, the Service, Deployment and
-/// rights of memgate, other webhooks, labels, quotas and Pod Security of namespaces, and agent pods
-/// that run without their memory; and calls memgate by dry runs. Nothing is changed. A check that
-/// needs an object that you may not read is unknown.
+/// rights of memgate, other webhooks, labels, quotas and Pod Security of namespaces, agent pods that
+/// run without their memory, and workloads whose pods cannot run as meant with it; and calls memgate
+/// by dry runs. Nothing is changed. A check that needs an object that you may not read is unknown.
 #[derive(Debug, clap::Args)]
 #[command(
     before_help = "\
@@ -61,7 +61,7 @@ pub struct Args {
     #[arg(long, value_name = "NUMBER", default_value_t = 5000, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
 
-    /// Most pods without their memory to list
+    /// Most pods without their memory to list, and most workloads whose pods cannot run as meant
     #[arg(long, value_name = "NUMBER", default_value_t = 20)]
     show: usize,
 

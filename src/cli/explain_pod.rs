@@ -31,7 +31,8 @@ use memgate_workbench::unfit::causes;
 ///
 /// Reads the annotation memgate.dev/injected of pods, or of the pod templates of workloads. The origin of an addition
 /// is shown if its memory resource can be read: in the cluster of the pod, or among the files, in --with or in
-/// --snapshot. Values that have changed since are marked.
+/// --snapshot. Values that have changed since are marked. For a pod with its memory that cannot start, or runs otherwise
+/// than meant, it says why.
 #[derive(Debug, clap::Args)]
 #[command(
     before_help = "Exit codes: 0 printed, 2 an input cannot be read or parsed, 3 no pod was found.",

@@ -108,8 +108,14 @@ const SAME: &[(&[&str], &[&str])] = &[
         ],
     ),
     (
-        &["inject.orloj.sharedSecrets={shared-*,kb-?}", "inject.orloj.sourceNamespaces={platform}"],
         &[
+            "inject.ark.sidecars={logger,agent-*}",
+            "inject.orloj.sharedSecrets={shared-*,kb-?}",
+            "inject.orloj.sourceNamespaces={platform}",
+        ],
+        &[
+            "--ark-sidecar=logger",
+            "--ark-sidecar=agent-*",
             "--orloj-shared-secret=shared-*",
             "--orloj-shared-secret=kb-?",
             "--orloj-source-namespace=platform",

@@ -7,7 +7,7 @@ const PAGE: &str = include_str!("../../docs/managed.md");
 #[test]
 fn all_of_them_are_on_the_page() {
     let meshes = MESHES.iter().flat_map(|mesh| {
-        let of_cni = mesh.cni.iter().flat_map(|sign| sign.init_container);
+        let of_cni = mesh.cni.iter().filter_map(|sign| sign.init_container);
         let of_ports = [mesh.excluded_outbound, mesh.excluded_inbound].into_iter().flatten();
         mesh.redirectors.iter().copied().chain(of_cni).chain(of_ports)
     });

@@ -15,7 +15,6 @@ use memgate_model::reason::Reason;
 use memgate_model::request::Request;
 use memgate_model::snapshot::Snapshot;
 use memgate_primitives::credential::masked_keys;
-use memgate_primitives::pointer::Pointer;
 use memgate_workbench::injected::describe;
 use memgate_workbench::load::Error;
 use memgate_workbench::objects::{UndecidedObject, open_state};
@@ -31,7 +30,9 @@ pub(crate) fn hints(question: &Question<'_>) -> Result<Vec<InlayHint>, Error> {
     for Loaded { inputs, objects } in load_views(&question.run, |place| question.is_in(place))? {
         let states = [&inputs.snapshot, &open_state(&inputs.snapshot)];
         for viewed in objects.iter().filter(|viewed| !viewed.views.is_empty()) {
-            let kind = viewed.object.object.place.locate(&Pointer::root()).caret;
+            let object = &viewed.object.object;
+            let place = object.place.locate(&object.hint_place());
+            let kind = place.key.unwrap_or(place.caret);
             let is_pod = viewed.views.iter().any(|view| view.role == Role::Pod);
             let pod = if is_pod { of_object(&viewed.object) } else { of_agent(&viewed.object, states[0]) };
             if let Some(pod) = pod.filter(|_| question.touches(kind.start, kind.start)) {

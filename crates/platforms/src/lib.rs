@@ -93,7 +93,8 @@ pub fn validated(
 /// memgate's own label.
 pub fn selects_pod(families: &[&'static Family], metadata: &Value) -> bool {
     let texts = |field: &str| metadata.get(field).and_then(Value::as_object).into_iter().flatten();
-    let labels = texts("labels").filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())));
+    let labels =
+        texts("labels").map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().to_owned()));
     let labels: BTreeMap<String, String> = labels.collect();
     let has_annotation = |name: &'static str| texts("annotations").any(|(key, _)| key == name);
     let mut selectors = families.iter().flat_map(|family| family.pods.selectors);

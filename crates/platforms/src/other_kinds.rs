@@ -51,8 +51,12 @@ pub(super) static SYMPOZIUM: &[OtherKinds] = &[
     ),
     ("k8sclaw.io", CLAW),
     ("kubeclaw.io", CLAW),
-    ("agents.x-k8s.io", "Sandbox SandboxClaim SandboxWarmPool"),
+    ("agents.x-k8s.io", SANDBOXES),
+    ("extensions.agents.x-k8s.io", SANDBOXES),
 ];
+
+/// Their pods are those of workloads.
+const SANDBOXES: &str = "Sandbox SandboxTemplate SandboxClaim SandboxWarmPool";
 
 const CLAW: &str = "AgentRun ClawInstance ClawPolicy ClawSchedule SkillPack";
 

@@ -129,9 +129,15 @@ fn group_and_kind(value: &Value) -> Option<(&str, &str)> {
     Some((api_version.split_once('/').map_or("", |(group, _)| group), kind))
 }
 
-/// Whether objects of this kind are not looked into: Secrets never, and the manifests in definitions are examples.
+/// Whether objects of this kind are not looked into: Secrets never, the manifests in definitions are examples, and a
+/// controller keeps templates of workloads in revisions.
 fn is_closed(group: &str, kind: &str) -> bool {
-    kind == "CustomResourceDefinition" || group.is_empty() && kind == "Secret"
+    const CLOSED: [(&str, &str); 3] = [
+        ("", "Secret"),
+        ("apiextensions.k8s.io", "CustomResourceDefinition"),
+        ("apps", "ControllerRevision"),
+    ];
+    CLOSED.contains(&(group, kind))
 }
 
 /// Whether objects of this kind are judged, or read for decisions, and hold no others.
@@ -330,30 +336,34 @@ impl Search {
         let source = Arc::new(Source::new("", text));
         match each_value(&source).collect::<Result<Vec<_>, _>>() {
             Ok(documents) => {
-                for document in &documents {
+                for document in documents.iter().filter(|document| !document.value().is_string()) {
                     self.value(document.value(), (at, depth + 1), true, carrier);
                 }
             }
-            Err(_) => self.template_of_text(text, at),
+            // That of a ConfigMap may be any text, such as a prompt with an example.
+            Err(_) if carrier.kind == "ConfigMap" => {}
+            Err(_) => self.lines(text, at),
         }
         self.text = before;
     }
 
     /// Adds the manifests of ours in a text that cannot be parsed, such as a template: by lines that name a kind.
-    fn template_of_text(&mut self, text: &str, at: Path<'_>) {
-        let value = |line: &str, key: &str| {
-            let value = line.trim_start_matches([' ', '-']).strip_prefix(key)?.trim();
-            Some(value.trim_matches(['"', '\'']).to_owned())
-        };
-        let mut group = String::new();
+    fn lines(&mut self, text: &str, at: Path<'_>) {
+        let mut group = "";
         for line in text.lines() {
-            if let Some(api_version) = value(line, "apiVersion:") {
-                group = api_version.split_once('/').map_or("", |(group, _)| group).to_owned();
-            } else if let Some(kind) = value(line, "kind:").filter(|kind| is_own(&group, kind)) {
-                self.manifest(&kind, None, at);
+            if let Some(api_version) = value_in(line, "apiVersion:") {
+                group = api_version.split_once('/').map_or("", |(group, _)| group);
+            } else if let Some(kind) = value_in(line, "kind:").filter(|kind| is_own(group, kind)) {
+                self.manifest(kind, None, at);
             }
         }
     }
+}
+
+/// The value of a field in a line of YAML that begins with this key.
+fn value_in<'t>(line: &'t str, key: &str) -> Option<&'t str> {
+    let value = line.trim_start_matches([' ', '-']).strip_prefix(key)?;
+    Some(value.trim().trim_matches(['"', '\'']))
 }
 
 #[cfg(test)]
@@ -497,8 +507,15 @@ mod tests {
         assert_eq!(found(&secret), []);
         assert_eq!(found(&object(["work.karmada.io/v1", "Work"], "/spec/workload/manifests/N", secret)), []);
         let template = "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\n{{- if .a }}\n";
-        let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": template}});
-        assert_eq!(found(&config).len(), 1);
+        let set =
+            object(["fluxcd.controlplane.io/v1", "ResourceSet"], "/spec/resourcesTemplate", template.into());
+        assert_eq!(found(&set).len(), 1);
+        for text in
+            [template, "Write what is asked for, such as apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\n"]
+        {
+            let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": text}});
+            assert_eq!(found(&config), []);
+        }
     }
 
     #[test]
@@ -513,12 +530,14 @@ mod tests {
             "spec": {"rules": [{"generate": memory(), "mutate": {"targets": [memory()]}}]}});
         let status =
             json!({"apiVersion": "example.com/v1", "kind": "Other", "status": {"manifest": with_spec}});
+        let revision = json!({"apiVersion": "apps/v1", "kind": "ControllerRevision",
+            "data": {"spec": {"template": templates()[0]}}});
         let plain = json!({"apiVersion": "example.com/v1", "kind": "Other", "spec": {"template":
             {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "agent"}]}}}});
         let mut task = with_spec.clone();
         task["spec"] = json!({ "inner": with_spec });
         let job = json!({"apiVersion": "batch/v1", "kind": "Job", "spec": {"inner": with_spec}});
-        for object in [definition, hpa, clone, status, plain, task, job] {
+        for object in [definition, hpa, clone, status, revision, plain, task, job] {
             assert_eq!(found(&object), [], "{object}");
         }
     }

@@ -602,6 +602,29 @@ spec:
     }
 
     #[test]
+    fn of_the_findings_about_many_templates_fifty_are_reported_denials_first() {
+        let template = |label: &str| {
+            let labels = serde_json::json!({"arkonis.dev/deployment": "a", "memgate.dev/inject": label});
+            let spec = serde_json::json!({"containers": [{"name": "agent", "image": "a"}]});
+            serde_json::json!({"template": {"metadata": {"labels": labels}, "spec": spec}})
+        };
+        let mut groups = vec![template("odd"); 60];
+        groups.push(template("required"));
+        let object = serde_json::json!({"apiVersion": "ray.io/v1", "kind": "RayCluster",
+            "metadata": {"name": "a", "namespace": "b"}, "spec": {"workerGroupSpecs": groups}});
+        let text = format!(
+            "{{apiVersion: arkonis.dev/v1alpha1, kind: ArkAgent, metadata: {{name: c, namespace: b}}, spec: {{}}}}\n---\n{object}\n"
+        );
+        let checked = check(load(&Plan::of_text(&text)).expect("loads"), Occasion::default());
+        let report = report(&checked);
+        let of_cluster: Vec<_> =
+            report.findings.iter().filter(|it| &*it.object_ref.kind == "RayCluster").collect();
+        assert_eq!(of_cluster.len(), MAX_REPORTED);
+        assert_eq!(of_cluster.iter().filter(|it| it.finding.is_denial()).count(), 1);
+        assert!(report.not_shown.iter().map(|(_, counts)| counts.warnings).sum::<usize>() >= 60);
+    }
+
+    #[test]
     fn reads_standard_input_once() {
         let plan = Plan { state: vec!["-".to_owned()], ..Plan::of_text("") };
         assert!(load(&plan).is_err());

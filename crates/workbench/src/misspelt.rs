@@ -204,7 +204,8 @@ mod tests {
     #[test]
     fn leaves_the_other_kinds_of_each_platform() {
         let mut count = 0;
-        for (group, kind) in other_kinds() {
+        let workloads = workload::ALL.iter().map(|workload| (workload.group, workload.kind));
+        for (group, kind) in other_kinds().chain(workloads) {
             for (version, has_items) in
                 [("v1", false), ("v1alpha1", false), ("v1prealpha1", true), ("v9", true)]
             {

@@ -182,6 +182,12 @@ impl CheckedObject {
         }
     }
 
+    /// Where hints about its pod stand in the document: at the template, if it has several.
+    pub fn hint_place(&self) -> Pointer {
+        let several = self.template.as_deref().filter(|template| template.is_one_of_several);
+        several.map_or_else(Pointer::root, |template| template.pointer.clone())
+    }
+
     /// Whether it is a workload, of which its pod is decided about.
     pub(crate) const fn is_workload(&self) -> bool {
         self.template.is_some()

@@ -28,6 +28,9 @@ use serde_json::Value;
 /// The allowed objects of a source that have edits, with these.
 type Changes<'c> = Vec<(&'c CheckedObject, &'c [Edit])>;
 
+/// Lines, by number (from 1), each with an origin.
+type LineOrigins = Vec<(usize, Origin)>;
+
 /// A source with the edits of its allowed objects.
 #[derive(Debug)]
 pub struct RewrittenFile<'c> {
@@ -150,8 +153,8 @@ impl RewrittenFile<'_> {
     fn line_origins(
         &self,
         text: &Arc<Source>,
-        of_object: fn(&Document, &Pointer, Vec<Edit>) -> Vec<(usize, Origin)>,
-    ) -> Vec<(usize, Origin)> {
+        of_object: fn(&Document, &Pointer, Vec<Edit>) -> LineOrigins,
+    ) -> LineOrigins {
         let documents = values(text, &mut Vec::new());
         let documents: BTreeMap<usize, &Document> =
             documents.iter().map(|it| (it.place().index(), it)).collect();
@@ -168,7 +171,7 @@ impl RewrittenFile<'_> {
 }
 
 /// The lines of what edits remove from one object, whose pointer in the document is `prefix`. No edit before them moves it.
-fn removed_lines(document: &Document, prefix: &Pointer, edits: Vec<Edit>) -> Vec<(usize, Origin)> {
+fn removed_lines(document: &Document, prefix: &Pointer, edits: Vec<Edit>) -> LineOrigins {
     let removing = edits.into_iter().filter(|edit| edit.op == Op::Remove);
     let lines = removing.flat_map(|Edit { pointer, origins, .. }| {
         let lines = lines_at(document, &prefix.join(&pointer)).into_iter().flatten();
@@ -187,7 +190,7 @@ fn lines_at(document: &Document, pointer: &Pointer) -> Option<RangeInclusive<usi
 
 /// The lines of one object, whose pointer in the document is `prefix`. A line has the origins of the innermost parts that
 /// have it.
-fn lines_of_object(document: &Document, prefix: &Pointer, edits: Vec<Edit>) -> Vec<(usize, Origin)> {
+fn lines_of_object(document: &Document, prefix: &Pointer, edits: Vec<Edit>) -> LineOrigins {
     let parts = written_parts(edits);
     let mut inner_first: Vec<usize> = (0..parts.len()).collect();
     inner_first

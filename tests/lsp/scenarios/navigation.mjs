@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { cpSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { agent, memory, pod, REDIS } from '../manifests.mjs';
+import { agent, fleet, memory, pod, REDIS } from '../manifests.mjs';
 import { lsp, session } from '../client.mjs';
 
 const EXAMPLES = fileURLToPath(new URL('../../../examples/', import.meta.url));
@@ -87,13 +87,16 @@ export const a_reference_does_not_leave_its_namespace = () =>
     });
 
 export const pods_and_agents_show_what_they_get = () =>
-    session({ 'memory.yaml': memory('notes', REDIS), 'agent.yaml': agent(), 'pod.yaml': pod(), 'other.yaml': agent('lonely').replace(/ {2}memoryRef:\n.*\n/, '') }, async (editor) => {
+    session({ 'memory.yaml': memory('notes', REDIS), 'agent.yaml': agent(), 'pod.yaml': pod(), 'other.yaml': agent('lonely').replace(/ {2}memoryRef:\n.*\n/, ''), 'fleet.yaml': fleet() }, async (editor) => {
         await editor.open('pod.yaml');
         await editor.open('agent.yaml');
         const [hint] = await editor.hints('pod.yaml');
         assert.equal(hint.line, 1);
         assert.match(hint.label, /the pod gets \d+ variables/);
         assert.match(JSON.stringify(hint.tooltip), /AGENT_MEMORY_REDIS_URL/);
+        await editor.open('fleet.yaml');
+        const ofTemplates = await editor.hints('fleet.yaml');
+        assert.deepEqual(ofTemplates.map((it) => [it.line, it.label]), [[5, hint.label], [7, hint.label]]);
         const [ofAgent] = await editor.hints('agent.yaml');
         assert.equal(ofAgent.label, hint.label);
         // Only within the range.

@@ -225,8 +225,13 @@ mod tests {
         let agents =
             Agents { pods: vec![pod(LATER, &json!({}))], snapshot: snapshot(true), ..Agents::default() };
         let json = replay(&agents.pods, &agents.snapshot).remove(0).with_memory;
-        let (status, text) = one(AgentPod { json }, true);
-        assert!(status == CheckStatus::Ok && text == "1 agent pod, none without its memory", "{text}");
+        let mut older = json.clone();
+        older["metadata"]["annotations"][INJECTED_ANNOTATION] =
+            marker(&json).to_string().replace(env!("CARGO_PKG_VERSION"), "0.0.1").into();
+        for json in [json, older] {
+            let (status, text) = one(AgentPod { json }, true);
+            assert!(status == CheckStatus::Ok && text == "1 agent pod, none without its memory", "{text}");
+        }
     }
 
     #[test]

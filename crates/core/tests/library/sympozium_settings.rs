@@ -298,8 +298,8 @@ fn pull_secrets_of_the_settings_come_behind_those_of_the_pod() {
             let marker = &with_memory["metadata"]["annotations"]["memgate.dev/injected"];
             let marker: Value = serde_json::from_str(marker.as_str().expect("a text")).expect("JSON");
             let added: Vec<&Value> = expected.as_array().into_iter().flatten().skip(before).collect();
-            let named = marker.get("imagePullSecrets").and_then(Value::as_array);
-            assert_eq!(named.map_or(0, Vec::len), added.len(), "{own:?} {marker}");
+            let listed = marker.get("imagePullSecrets").and_then(Value::as_array);
+            assert_eq!(listed.map_or(0, Vec::len), added.len(), "{own:?} {marker}");
         }
     }
     // A pod to which no container is added keeps its own.

@@ -58,7 +58,7 @@ pub(crate) fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>
     let chosen = containers::choose(pod, &mut injection, state);
     if let Some(memory) = MemoryName::read(wanted) {
         let (home, name) = memory.within(namespace);
-        injection.warnings.extend(chosen.shared_credentials([home, name], pod, work));
+        injection.warnings.extend(chosen.shared_credentials([home, name], work));
     }
     let Some(found) = find(wanted, namespace, &mut injection, state) else { return Some(injection) };
     let memory = Arc::from(format!("Memory {}/{}", found.namespace, found.memory.name));

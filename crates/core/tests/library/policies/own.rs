@@ -231,7 +231,8 @@ fn no_sidecar_and_no_newcomer_hides_a_variable_of_ark() {
                 pod["metadata"]["annotations"] = annotations.clone();
                 pod["metadata"]["annotations"]["memgate.dev/ark-memory"] = json!("notes");
                 pod["spec"]["initContainers"] = json!([{"name": "proxyinit", "image": "i"}]);
-                pod["spec"]["containers"][1] = json!({"name": name, "env": env, "envFrom": env_from});
+                let second = json!({"name": name, "image": "b", "env": env, "envFrom": env_from});
+                pod["spec"]["containers"].as_array_mut().expect("containers").push(second);
                 let of_env_from = if may_set && env.is_empty() { Taken::Unknown } else { Taken::Allowed };
                 for (policy, least) in policies() {
                     expect(&[memory.clone(), policy], &pod, taken.max(of_env_from) >= least);

@@ -32,6 +32,8 @@ pub(super) type Containers<'p> = Vec<(usize, &'p Container<'p>)>;
 pub(super) struct Chosen<'p> {
     pub(super) injected: Containers<'p>,
     sidecars: Containers<'p>,
+    /// Whether the annotation names containers.
+    is_named: bool,
 }
 
 /// Chooses the containers that the annotation names, else the agent's own. Without a container it says why.
@@ -44,12 +46,12 @@ pub(super) fn choose<'p>(pod: &'p Pod<'p>, injection: &mut Injection, state: &St
     let named = find::names(pod.annotation(CONTAINERS_ANNOTATION).unwrap_or_default());
     if named.is_empty() {
         leave_out_newcomers(pod, &mut own);
-        return Chosen { injected: own, sidecars };
+        return Chosen { injected: own, sidecars, is_named: false };
     }
     let injected = named_ones(pod, named, injection, state.budget());
     let is_injected: Members<usize> = injected.iter().map(|(index, _)| *index).collect();
     sidecars.retain(|(index, _)| !is_injected.contains(index));
-    Chosen { injected, sidecars }
+    Chosen { injected, sidecars, is_named: true }
 }
 
 /// The known sidecars of a pod, and its other containers.
@@ -125,10 +127,9 @@ impl Chosen<'_> {
     pub(super) fn shared_credentials<'c>(
         &'c self,
         [home, name]: [&'c str; 2],
-        pod: &'c Pod<'_>,
         work: &'c Budget<'_>,
     ) -> impl Iterator<Item = Finding> + use<'c> {
-        let is_named = !find::names(pod.annotation(CONTAINERS_ANNOTATION).unwrap_or_default()).is_empty();
+        let advice = if self.is_named { "remove it" } else { NAME_CONTAINERS };
         self.sidecars.iter().filter_map(move |(index, sidecar)| {
             let existing = ExistingEnv::read(sidecar, &[HEADER_PREFIX]);
             let mut held = existing.iter().filter(|(_, it)| it.reference().secret_key_ref.is_some());
@@ -138,8 +139,7 @@ impl Chosen<'_> {
             let at = env::container(*index).key("env");
             Some(Finding::warn_within(work, &POD_CREDENTIAL_SHARED, at, move |at| {
                 let (field, sidecar, memory) = (at.field(), quoted(&sidecar), quoted(&memory));
-                let help = if is_named { "remove it" } else { NAME_CONTAINERS };
-                format!("{field}: {sidecar} holds {variable} of Memory {memory}; {help}")
+                format!("{field}: {sidecar} holds {variable} of Memory {memory}; {advice}")
             }))
         })
     }

@@ -144,7 +144,8 @@ fn is_of_cluster(host: &str) -> bool {
     if !is_name || host.is_empty() || host == "localhost" || ip(host).is_some() {
         return false;
     }
-    !host.contains('.') || host.ends_with(".svc") || host.split('.').skip(2).any(|label| label == "svc")
+    let is_last = host.rsplit('.').next() == Some("svc");
+    !host.contains('.') || is_last || host.split('.').skip(2).any(|label| label == "svc")
 }
 
 impl WantedByContainer<'_> {

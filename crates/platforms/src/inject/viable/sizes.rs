@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 
 use super::Surroundings;
 use crate::common::POD_RESOURCES;
+use crate::inject::parts::init_containers_pointer;
 use crate::message::fit_names;
 use crate::prelude::*;
 
@@ -67,7 +68,7 @@ impl AddedContainer<'_> {
         agent: &Container<'_>,
         namespace: &str,
         state: &mut StateReader<'_>,
-    ) -> Result<Sizes, Finding> {
+    ) -> Result<Sizes, Box<Finding>> {
         let names_storage = {
             let Sizes { requests, limits } = read(agent.resources);
             requests.contains_key(STORAGE) || limits.contains_key(STORAGE)
@@ -77,7 +78,7 @@ impl AddedContainer<'_> {
         let ranges = limit_ranges(namespace, state);
         for (resource, bounds) in RESOURCES.into_iter().zip(&ranges) {
             bounds.fit(resource, &mut sizes).map_err(|[most, least]| {
-                let list = Pointer::new("/spec/initContainers").index(around.parts.init_containers().len());
+                let list = init_containers_pointer().index(around.parts.init_containers().len());
                 Finding::warn(&POD_RESOURCES, list.key("resources"), self.no_size(resource, most, least))
                     .elsewhere(least.range, Pointer::new("/spec/limits"), "because of this range")
             })?;
@@ -258,7 +259,8 @@ impl<'s> Bounds<'s> {
         let bound = |bound: &Option<Bound<'_>>| bound.as_ref().map(|bound| bound.size.clone());
         let (least, most) = (bound(&self.least), bound(&self.most));
         // With a maximum or a ratio, a container without a limit is refused.
-        let limit = limit.or_else(|| most.clone()).or_else(|| self.ratio.and(request.clone()));
+        let limit =
+            limit.or_else(|| most.clone()).or_else(|| request.clone().filter(|_| self.ratio.is_some()));
         let limit = limit.map(|limit| at_most(at_least(limit, least.clone()), most));
         let by_ratio = self.ratio.zip(limit.as_deref());
         let by_ratio = by_ratio.map(|(ratio, limit)| least_request(resource, limit, ratio));

@@ -47,7 +47,7 @@ impl WantedBuilder<'_, '_> {
         let parts = self.pod.around.parts;
         let existing = parts.init_containers().iter().position(|it| it.name.as_deref() == Some(wait.name));
         let is_done = match existing.and_then(|index| parts.init_containers().get(index)) {
-            // A native sidecar, as somebody made of it, keeps no pod from starting.
+            // As a native sidecar, which another webhook made of it, it keeps no pod from starting.
             Some(it) => it.restart_policy.as_deref() == Some("Always"),
             None => self.settings.wait == Waits::Never || parts.has_container(wait.name),
         };
@@ -61,7 +61,7 @@ impl WantedBuilder<'_, '_> {
         } else if existing.is_none() {
             let security = self.pod.around.security_context(self.pod.container);
             let Some(sizes) = self.wait_sizes(wait, state) else { return };
-            let tree = wait_container(wait, &url, &self.settings.wait_image, security, &sizes);
+            let tree = wait_container(wait, &url, &self.settings.wait_image, &security, &sizes);
             let part = WantedPart { name: wait.name.to_owned(), tree, origin: origin.clone() };
             let places = self.pod.around.places();
             let place = if wait.variable == PRIVATE_URL { places.front } else { places.end };
@@ -80,7 +80,7 @@ impl WantedBuilder<'_, '_> {
     pub(super) fn sizes(&mut self, added: &AddedContainer<'_>, state: &mut StateReader<'_>) -> Option<Sizes> {
         let PodContext { around, container, namespace, .. } = &self.pod;
         let sizes = added.sizes(around, container, namespace, state);
-        sizes.map_err(|finding| self.unmet.push(finding)).ok()
+        sizes.map_err(|finding| self.unmet.push(*finding)).ok()
     }
 
     /// The URL of the server that the agent will use; `None` if it is not known, or if the server is in the pod.
@@ -99,7 +99,7 @@ impl WantedBuilder<'_, '_> {
         let is_taken_out = everywhere && self.take_out(wait, "would have no network any more");
         let name = wait.name;
         if let Some((_, message)) = &mut self.no_network {
-            *message += &format!("; the same for \"{name}\"");
+            message.extend(["; the same for \"", name, "\""]);
             return;
         }
         let message = match why {
@@ -155,7 +155,7 @@ fn wait_container(
     Wait { name, server, .. }: &Wait,
     url: &str,
     image: &str,
-    security: Value,
+    security: &Value,
     sizes: &Sizes,
 ) -> Value {
     let url = format!("{}/health", url.strip_suffix('/').unwrap_or(url)).replace('\'', r"'\''");
