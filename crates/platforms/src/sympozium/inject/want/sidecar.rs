@@ -77,7 +77,7 @@ impl<'s> WantedBuilder<'_, 's> {
         let pack = pack.filter(|pack| sidecar_image(pack.tree()).is_some());
         let Some(sizes) = self.server_sizes(pack, state) else { return };
         if let Err(finding) = self.database_volume(origin, state) {
-            self.unmet.push(finding);
+            self.unmet.push(*finding);
             return;
         }
         let ipc = self.ipc_volume(origin);
@@ -106,7 +106,7 @@ impl<'s> WantedBuilder<'_, 's> {
         &mut self,
         origin: &Origin,
         state: &mut StateReader<'s>,
-    ) -> Result<(), Finding> {
+    ) -> Result<(), Box<Finding>> {
         let (name, claim) = self.find_claim(state);
         let existing = self.pod.around.parts.volume(DATABASE);
         let at = Pointer::new("/spec/volumes");
@@ -119,11 +119,11 @@ impl<'s> WantedBuilder<'_, 's> {
                         quoted(claim)
                     )
                 });
-                return Err(Finding::warn(&POD_VOLUME_CONFLICT, at.index(index), message));
+                return Err(Box::new(Finding::warn(&POD_VOLUME_CONFLICT, at.index(index), message)));
             }
         }
         if let Some(finding) = self.read_only_database(existing.map(|(index, _)| index), claim) {
-            return Err(finding);
+            return Err(Box::new(finding));
         }
         if existing.is_none() {
             let tree = json!({"name": DATABASE, "persistentVolumeClaim": {"claimName": name}});
