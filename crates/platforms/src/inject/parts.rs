@@ -182,6 +182,8 @@ pub struct WantedParts {
     /// The indices of existing init containers that memgate added and that cannot succeed any more, with why they are taken
     /// out.
     pub taken_out: BTreeMap<usize, &'static str>,
+    /// Whether a native sidecar that memgate added is in the pod already.
+    pub keeps_sidecar: bool,
     /// Init containers and native sidecars, each before the existing one of this index, in the order of the indices.
     pub init_containers: Vec<(usize, WantedPart)>,
     /// Volumes, after the others.

@@ -75,11 +75,15 @@ pub(crate) fn judge(pod: &Pod<'_>, wanted: &WantedByPod<'_>, work: &Budget<'_>) 
     let mut verdict = Verdict::default();
     // Variables alone work on Windows too.
     let adds_linux = |(parts, around): &(WantedParts, Surroundings<'_>)| {
-        let is_linux = !parts.init_containers.is_empty() || parts.fs_group.is_some();
-        is_linux.then(|| around.windows())?
+        let is_linux = parts.keeps_sidecar || !parts.init_containers.is_empty() || parts.fs_group.is_some();
+        is_linux.then(|| Some((around.windows()?, parts.keeps_sidecar)))?
     };
-    if let Some(field) = wanted.parts.as_ref().and_then(adds_linux) {
-        let message = "what its memory adds exists for Linux only; the pod gets none";
+    if let Some((field, keeps)) = wanted.parts.as_ref().and_then(adds_linux) {
+        let message = if keeps {
+            "the memory sidecar in the pod exists for Linux only; the pod does not start"
+        } else {
+            "what its memory adds exists for Linux only; the pod gets none"
+        };
         verdict.unmet.push(Finding::warn(&POD_WINDOWS, field, message));
         verdict.leaves_out = true;
         return verdict;

@@ -15,7 +15,7 @@ view! {
     PortView {
         /// Its number, unread.
         number: &'a RawValue = "containerPort",
-        /// TCP unless it is set.
+        /// TCP if it is absent or empty.
         protocol: Text<'a> = "protocol",
     }
 
@@ -92,7 +92,7 @@ fn listens(place: &Pointer, container: &Container<'_>, port: u16) -> Option<Poin
     let is_port = |raw: Option<&RawValue>| raw.is_some_and(|raw| raw.get().parse() == Ok(port));
     let (mut index, mut declared) = (0, None);
     visit_elements(container.ports, |it: PortView<'_>| {
-        let is_tcp = it.protocol.as_deref().is_none_or(|protocol| protocol == "TCP");
+        let is_tcp = it.protocol.as_deref().is_none_or(|protocol| matches!(protocol, "" | "TCP"));
         declared = declared.or_else(|| (is_tcp && is_port(it.number)).then_some(index));
         index += 1;
     });

@@ -21,7 +21,7 @@ use crate::message::{fit_names, fit_texts};
 use crate::prelude::*;
 use crate::sympozium::api::agent::auto_store_off;
 use crate::sympozium::api::ensemble::has_access_rules;
-use crate::sympozium::api::{CONFIG_LABEL, MEMORY_SKILL, MODE_ANNOTATION};
+use crate::sympozium::api::{CONFIG_LABEL, MEMORY_SERVER, MEMORY_SKILL, MODE_ANNOTATION};
 use crate::sympozium::codes::{
     CONFIG_UNKNOWN, HOST_NETWORK_DNS, LOOKUP_FAILED, MEMORY_MODE_UNKNOWN, SIDECAR_MODE_IGNORED,
 };
@@ -67,6 +67,7 @@ pub(super) fn want<'p, 's>(
 ) -> Result<WantedByPod<'p>, Unmet> {
     let servers = present::servers(&pod, state.budget());
     let mut builder = WantedBuilder::new(pod, found, servers, &state.settings().sympozium);
+    builder.check_port();
     builder.check_restart_policies(state);
     builder.legacy();
     builder.private(state)?;
@@ -83,6 +84,8 @@ struct WantedBuilder<'p, 's> {
     found: PodMemories<'s>,
     /// The memory servers that the pod has already, the one that memgate added first.
     servers: Vec<PresentServer<'p>>,
+    /// Whether another container listens on the port of the first one: nothing of it is put back then.
+    clashes: bool,
     /// Whether the agent gets its private memory, without a conflict.
     private_on: bool,
     /// All variables for the memory, in order.
@@ -112,14 +115,16 @@ impl<'p, 's> WantedBuilder<'p, 's> {
     ) -> Self {
         let unmet = std::mem::take(&mut found.unmet);
         let existing = ExistingEnv::read(pod.container, &PREFIXES);
+        let keeps_sidecar = servers.first().is_some_and(|server| server.is_ours && server.init.is_some());
         Self {
             pod,
             existing,
             found,
             servers,
+            clashes: false,
             private_on: false,
             variables: Vec::new(),
-            parts: WantedParts::default(),
+            parts: WantedParts { keeps_sidecar, ..WantedParts::default() },
             mounts: Vec::new(),
             unmet,
             warnings: Vec::new(),
@@ -271,7 +276,12 @@ fn has_server(builder: &WantedBuilder<'_, '_>) -> bool {
 
 /// Where the private memory runs.
 fn private_mode<'s>(builder: &mut WantedBuilder<'_, 's>, state: &mut StateReader<'s>) -> PackMode<'s> {
-    if builder.existing.get(PRIVATE_URL).is_some() {
+    if let Some((_, entry)) = builder.existing.get(PRIVATE_URL) {
+        // The URL of a sidecar that memgate added, without the sidecar.
+        let is_named = || present::named(&builder.pod).iter().any(|name| name == MEMORY_SERVER);
+        if entry.literal().is_some_and(is_loopback) && is_named() {
+            return lookup::pack_mode(MemoryMode::Sidecar, builder.pod.namespace, state);
+        }
         if requested_mode(builder) == Some("sidecar") {
             let message = format!("sidecar mode ignored: {PRIVATE_URL} is already set");
             let at = builder.env_entry(PRIVATE_URL);

@@ -8,8 +8,10 @@ use crate::inject::viable::ports::Listener;
 use crate::inject::viable::present::PresentServer;
 use crate::prelude::*;
 use crate::sympozium::FAMILY;
+use crate::sympozium::api::agent::sidecar_image;
 use crate::sympozium::api::{CLAIM, MEMORY_SERVER, MEMORY_SERVER_PORT};
 use crate::sympozium::inject::{database, mount_of};
+use crate::sympozium::lookup;
 use crate::sympozium::variables::PRIVATE_URL;
 use memgate_model::edit::{Edit, Op, Origin, Value};
 use memgate_model::finding::Severity;
@@ -18,8 +20,8 @@ use memgate_model::pod::read;
 use memgate_model::view::Text;
 use serde_json::json;
 
-use super::sidecar::{DATABASE, DATABASE_PATH, IPC_PATH, IPC_VOLUMES};
-use super::{PACK_SIDECAR, PodContext, WantedBuilder};
+use super::sidecar::{DATABASE, DATABASE_PATH, IPC_PATH, IPC_VOLUMES, USUAL_CLAIM, other_volume};
+use super::{PACK_SIDECAR, PodContext, WantedBuilder, has_server};
 
 /// The variable with the port of a server.
 const PORT: &str = "MEMORY_PORT";
@@ -28,13 +30,18 @@ const PORT: &str = "MEMORY_PORT";
 pub(super) fn servers<'p>(context: &PodContext<'p>, work: &Budget<'_>) -> Vec<PresentServer<'p>> {
     let mut servers = context.around.servers([MEMORY_SERVER, PACK_SIDECAR], work);
     if !servers.is_empty() {
-        let claimed = marker::added(context.around.pod, &FAMILY);
+        let named = named(context);
         for server in &mut servers {
-            server.is_ours = claimed.init_containers.iter().any(|name| *name == server.name());
+            server.is_ours = named.iter().any(|name| name == server.name());
         }
         servers.sort_by_key(|server| !server.is_ours);
     }
     servers
+}
+
+/// The init containers that the annotation of the pod says that memgate added.
+pub(super) fn named(context: &PodContext<'_>) -> Vec<String> {
+    marker::added(context.around.pod, &FAMILY).init_containers
 }
 
 impl<'s> WantedBuilder<'_, 's> {
@@ -43,15 +50,30 @@ impl<'s> WantedBuilder<'_, 's> {
         (self.has_sidecar, self.sidecar_token) = (true, self.present_reference(state));
         let server = self.pod.around.parts.container(MEMORY_SERVER);
         let image = server.and_then(|server| read::<Text<'_>>(server.image)).unwrap_or_default();
-        self.check_architecture(&image);
-        let servers = std::mem::take(&mut self.servers);
-        let clashes = servers.first().is_some_and(|server| {
-            self.mend(server, origin, state);
-            self.clashes_with(server)
+        let namespace = self.pod.namespace;
+        self.check_architecture(&image, || match lookup::memory_pack(namespace, state) {
+            Lookup::Found(pack) => sidecar_image(pack.tree()) == Some(&image),
+            Lookup::Absent | Lookup::Unknown(()) => false,
         });
+        let servers = std::mem::take(&mut self.servers);
+        let is_ours = servers.first().is_some_and(|server| server.is_ours);
+        if let Some(server) = servers.first().filter(|_| !self.clashes) {
+            self.mend(server, origin, state);
+        }
         let has_url = self.existing.get(PRIVATE_URL).is_some();
-        if has_url || !(self.gives_up_on_host_network() || clashes) {
+        // With its URL, a server of the user's own is there as he wants it.
+        let on_node = (is_ours || !has_url) && self.is_on_host_network(is_ours);
+        if has_url || !(on_node || self.clashes) {
             self.private_sidecar_url(origin);
+        }
+    }
+
+    /// Reports another container on the port of the server that the agent will use.
+    pub(super) fn check_port(&mut self) {
+        if self.found.private.is_some() && has_server(self) {
+            let servers = std::mem::take(&mut self.servers);
+            self.clashes = servers.first().is_some_and(|server| self.clashes_with(server));
+            self.servers = servers;
         }
     }
 
@@ -65,12 +87,12 @@ impl<'s> WantedBuilder<'_, 's> {
         for server in &servers {
             let name = server.name();
             let at = server.place.key("restartPolicy");
-            if server.blocks() && server.is_ours && !is_dropped {
+            if server.blocks() && server.is_ours && !is_dropped && !self.clashes {
                 let existing = server.container.restart_policy.is_some();
                 let op = if existing { Op::Replace } else { Op::Add };
                 let value = Value::Text("Always".to_owned());
                 self.parts.mended.push(Edit { op, pointer: at.clone(), value, origins: vec![dropped()] });
-                self.put_back(at, name, "restartPolicy: Always");
+                self.put_back(at, &format!("\"{name}\" lost restartPolicy: Always"));
             } else if server.blocks() {
                 let message =
                     format!("\"{name}\" never ends without restartPolicy: Always, so the pod never starts");
@@ -131,14 +153,14 @@ impl<'s> WantedBuilder<'_, 's> {
         let list = server.place.key("volumeMounts");
         for mount in &mut dropped_mounts {
             mount.origin = dropped();
-            self.put_back(list.clone(), server.name(), &format!("its mount {}", mount.name));
+            self.put_back(list.clone(), &format!("\"{}\" lost its mount {}", server.name(), mount.name));
         }
         for mut volume in volumes {
             volume.origin = dropped();
             // A volume that is lost with its mount has one cause.
-            if dropped_mounts.iter().all(|mount| mount.tree.get("name") != volume.tree.get("name")) {
-                let part = format!("its volume \"{}\"", volume.name);
-                self.put_back(Pointer::new("/spec/volumes"), server.name(), &part);
+            if dropped_mounts.iter().all(|mount| mount.tree["name"] != volume.name.as_str()) {
+                let lost = format!("\"{}\" lost its volume \"{}\"", server.name(), volume.name);
+                self.put_back(Pointer::new("/spec/volumes"), &lost);
             }
             self.parts.restored.push(volume);
         }
@@ -184,7 +206,7 @@ impl<'s> WantedBuilder<'_, 's> {
         None
     }
 
-    /// Reports a volume of the database that cannot be written, and puts back a lost one.
+    /// Reports a volume of the database that is another one, or that cannot be written, and puts back a lost one.
     fn check_present_database(
         &mut self,
         server: &PresentServer<'_>,
@@ -200,6 +222,16 @@ impl<'s> WantedBuilder<'_, 's> {
             return;
         };
         let claim = volume.claim.as_ref().and_then(|claim| claim.name.as_deref());
+        // The usual claim is not looked up.
+        if server.is_ours && claim.and_then(|it| it.strip_prefix(&*self.found.instance)) != Some(USUAL_CLAIM)
+        {
+            let (name, _) = self.find_claim(state);
+            if claim != Some(&name) {
+                let so = format!("\"{}\" does not have the database of the agent", server.name());
+                self.unmet.push(other_volume(index, &name, &so));
+                return;
+            }
+        }
         let claim = claim.and_then(|claim| state.peek(&CLAIM, self.pod.namespace, claim));
         let finding = self.read_only_database(Some(index), claim);
         self.unmet.extend(finding);
@@ -210,11 +242,19 @@ impl<'s> WantedBuilder<'_, 's> {
         if self.is_harness() {
             return None;
         }
-        let Some((_, mount)) = server.mounts.as_ref()?.at(IPC_PATH) else {
+        let Some((index, mount)) = server.mounts.as_ref()?.at(IPC_PATH) else {
             let volume = if server.is_ours { self.ipc_volume(origin) } else { None };
             let tree = json!({"name": volume?, "mountPath": IPC_PATH});
             return Some(WantedPart { name: IPC_PATH.to_owned(), tree, origin: origin.clone() });
         };
+        if server.is_ours {
+            let of_server = || {
+                let owner = format!("\"{}\"", server.name());
+                self.pod.read_only_ipc(&owner, &server.place.key("volumeMounts"), (index, mount))
+            };
+            let finding = self.agents_read_only_ipc().or_else(of_server);
+            self.warnings.extend(finding);
+        }
         let name = mount.name.as_deref()?;
         let parts = self.pod.around.parts;
         let volume = parts.volume(name);
@@ -229,8 +269,8 @@ impl<'s> WantedBuilder<'_, 's> {
         None
     }
 
-    fn put_back(&mut self, at: Pointer, server: &str, part: &str) {
-        let message = format!("\"{server}\" lost {part}: put back; another webhook dropped it");
+    pub(super) fn put_back(&mut self, at: Pointer, lost: &str) {
+        let message = format!("{lost}: put back; another webhook dropped it");
         let finding = Finding::warn(&POD_PART_LOST, at, message);
         self.warnings.push(Finding { severity: Severity::Note, ..finding });
     }

@@ -10,7 +10,7 @@
 use std::collections::BTreeSet;
 
 use crate::common::{POD_ARCH, POD_VOLUME_READ_ONLY};
-use crate::inject::parts::{WantedPart, mounts_pointer};
+use crate::inject::parts::{WantedPart, init_containers_pointer, mounts_pointer};
 use crate::inject::viable::sizes::AddedContainer;
 use crate::inject::{field_origin, resource_name};
 use crate::message::{fit_names, fit_texts};
@@ -37,6 +37,8 @@ use super::{PodContext, WantedBuilder};
 /// The volume of the database, and its mount path.
 pub(super) const DATABASE: &str = "memory-db";
 pub(super) const DATABASE_PATH: &str = "/data";
+/// What follows the name of an Agent in the usual name of its claim.
+pub(super) const USUAL_CLAIM: &str = "-memory-db";
 /// The volume of request files, and its mount path.
 const IPC: &str = "ipc";
 pub(super) const IPC_PATH: &str = "/ipc";
@@ -53,12 +55,17 @@ impl<'s> WantedBuilder<'_, 's> {
         self.add_variable(PRIVATE_URL, format!("http://127.0.0.1:{MEMORY_SERVER_PORT}"), origin);
     }
 
-    /// Whether the pod uses its node's network, which is reported: there the server would be open to every client of
-    /// the node, and two servers could not share the port.
-    pub(super) fn gives_up_on_host_network(&mut self) -> bool {
+    /// Whether the pod uses its node's network, which is reported: there the server is open to every client of the node,
+    /// and two servers could not share the port.
+    pub(super) fn is_on_host_network(&mut self, is_there: bool) -> bool {
         if self.pod.around.parts.host_network {
-            let message =
-                format!("no memory sidecar is added: its port {MEMORY_SERVER_PORT} would be the node's");
+            let message = if is_there {
+                format!(
+                    "port {MEMORY_SERVER_PORT} of the memory sidecar is the node's: all its clients reach it"
+                )
+            } else {
+                format!("no memory sidecar is added: its port {MEMORY_SERVER_PORT} would be the node's")
+            };
             let at = Pointer::new("/spec/hostNetwork");
             self.unmet.push(Finding::warn(&HOST_NETWORK_SIDECAR, at, message));
         }
@@ -71,7 +78,7 @@ impl<'s> WantedBuilder<'_, 's> {
         origin: &Origin,
         state: &mut StateReader<'s>,
     ) {
-        if self.gives_up_on_host_network() || self.gives_up_on_apiserver(state) || self.port_is_taken() {
+        if self.is_on_host_network(false) || self.gives_up_on_apiserver(state) || self.port_is_taken() {
             return;
         }
         let pack = pack.filter(|pack| sidecar_image(pack.tree()).is_some());
@@ -83,16 +90,22 @@ impl<'s> WantedBuilder<'_, 's> {
         let ipc = self.ipc_volume(origin);
         let server = self.server_part((pack, sizes), ipc, origin, state);
         self.parts.init_containers.push((self.pod.around.places().front, server));
+        if self.existing.get(PRIVATE_URL).is_some() {
+            self.put_back(init_containers_pointer(), &format!("\"{MEMORY_SERVER}\" is lost"));
+        }
         let group = self.pod.around.fs_group();
         self.parts.fs_group = group.map(|group| (group, "the memory sidecar writes to its volume"));
         self.private_sidecar_url(origin);
     }
 
-    /// Reports nodes for which upstream may not build its memory server. Of any other image its author knows.
-    pub(super) fn check_architecture(&mut self, image: &str) {
+    /// Reports nodes for which upstream may not build its memory server. Of any other image its author knows, and of one
+    /// that the SkillPack names.
+    pub(super) fn check_architecture(&mut self, image: &str, is_packs: impl FnOnce() -> bool) {
         let is_upstreams = image == Sympozium::default().memory_image;
         let other = || self.pod.around.other_architecture();
-        if let Some((at, architecture)) = is_upstreams.then(other).flatten() {
+        if let Some((at, architecture)) = is_upstreams.then(other).flatten()
+            && !is_packs()
+        {
             let message = fit_texts([&architecture], |[architecture]| {
                 format!("image \"{image}\" may not exist for {architecture}; set sympozium.memoryImage")
             });
@@ -109,17 +122,10 @@ impl<'s> WantedBuilder<'_, 's> {
     ) -> Result<(), Box<Finding>> {
         let (name, claim) = self.find_claim(state);
         let existing = self.pod.around.parts.volume(DATABASE);
-        let at = Pointer::new("/spec/volumes");
         if let Some((index, volume)) = existing {
             let claim_name = volume.claim.as_ref().and_then(|claim| claim.name.as_deref());
             if claim_name != Some(name.as_str()) {
-                let message = fit_names([&name], |[claim]| {
-                    format!(
-                        "volume \"{DATABASE}\" should be PVC {}; no memory sidecar is added",
-                        quoted(claim)
-                    )
-                });
-                return Err(Box::new(Finding::warn(&POD_VOLUME_CONFLICT, at.index(index), message)));
+                return Err(Box::new(other_volume(index, &name, "no memory sidecar is added")));
             }
         }
         if let Some(finding) = self.read_only_database(existing.map(|(index, _)| index), claim) {
@@ -157,16 +163,16 @@ impl<'s> WantedBuilder<'_, 's> {
     }
 
     /// The claim of the database, and its name. Upstream's documentation uses two names for it.
-    fn find_claim(&self, state: &mut StateReader<'s>) -> (String, Option<&'s Object>) {
+    pub(super) fn find_claim(&self, state: &mut StateReader<'s>) -> (String, Option<&'s Object>) {
         let mut find = |suffix| {
-            let name = format!("{}-{suffix}", self.found.instance);
+            let name = format!("{}{suffix}", self.found.instance);
             match state.get(&CLAIM, self.pod.namespace, &name) {
                 Lookup::Found(claim) => Some((name, Some(claim))),
                 Lookup::Absent | Lookup::Unknown(()) => None,
             }
         };
-        let found = find(DATABASE).or_else(|| find("memory"));
-        found.unwrap_or_else(|| (format!("{}-{DATABASE}", self.found.instance), None))
+        let found = find(USUAL_CLAIM).or_else(|| find("-memory"));
+        found.unwrap_or_else(|| (format!("{}{USUAL_CLAIM}", self.found.instance), None))
     }
 
     /// The sizes of the memory server; `None` if none fit, which is reported.
@@ -186,22 +192,17 @@ impl<'s> WantedBuilder<'_, 's> {
             self.warnings.push(Finding::warn(&HARNESS_NO_IPC, at, message));
             return None;
         }
-        let (parts, volumes) = (self.pod.around.parts, Pointer::new("/spec/volumes"));
-        if let Some((index, mount)) = self.pod.mounts.at(IPC_PATH) {
-            let name = mount.name.as_deref()?.to_owned();
-            let volume =
-                parts.volume(&name).and_then(|(at, _)| Some((volumes.index(at), parts.read_only(at)?)));
-            let mounted = (mount.read_only == Some(true))
-                .then(|| (mounts_pointer(self.pod.index).index(index).key("readOnly"), "mounted read-only"));
-            let Some((at, what)) = mounted.or(volume) else {
-                if parts.volume(&name).is_none() && IPC_VOLUMES.contains(&&*name) {
-                    self.add_ipc_volume(&name, origin);
-                }
-                return Some(name);
-            };
-            let message = format!("{IPC_PATH} of the agent is {what}: its memory is there over HTTP only");
-            self.warnings.push(Finding::warn(&POD_VOLUME_READ_ONLY, at, message));
+        if let Some(finding) = self.agents_read_only_ipc() {
+            self.warnings.push(finding);
             return None;
+        }
+        let (parts, volumes) = (self.pod.around.parts, Pointer::new("/spec/volumes"));
+        if let Some((_, mount)) = self.pod.mounts.at(IPC_PATH) {
+            let name = mount.name.as_deref()?.to_owned();
+            if parts.volume(&name).is_none() && IPC_VOLUMES.contains(&&*name) {
+                self.add_ipc_volume(&name, origin);
+            }
+            return Some(name);
         }
         for name in IPC_VOLUMES {
             match parts.volume(name).map(|(index, _)| (index, parts.read_only(index))) {
@@ -218,6 +219,12 @@ impl<'s> WantedBuilder<'_, 's> {
             return Some(name.to_owned());
         }
         None
+    }
+
+    /// The finding about request files that the agent cannot write.
+    pub(super) fn agents_read_only_ipc(&self) -> Option<Finding> {
+        let mount = self.pod.mounts.at(IPC_PATH)?;
+        self.pod.read_only_ipc("the agent", &mounts_pointer(self.pod.index), mount)
     }
 
     pub(super) fn add_ipc_volume(&mut self, name: &str, origin: &Origin) {
@@ -264,7 +271,7 @@ impl<'s> WantedBuilder<'_, 's> {
         let image = pack.and_then(|pack| sidecar_image(pack.tree()));
         if image.is_none() {
             let image = self.settings.memory_image.clone();
-            self.check_architecture(&image);
+            self.check_architecture(&image, || false);
         }
         let command = pack.map(|pack| self.pack_command(pack)).unwrap_or_default();
         let env = pack.map(|pack| self.pack_env(pack)).unwrap_or_default();
@@ -337,7 +344,32 @@ const CONTRACT: &str = "SYMPOZIUM_HARNESS_CONTRACT_VERSION";
 /// The volume in which a harness keeps its files.
 const HOME: &str = "harness-home";
 
+/// The finding about a volume of the database, of this index, that is not the claim of the agent.
+pub(super) fn other_volume(index: usize, claim: &str, so: &str) -> Finding {
+    let message =
+        fit_names([claim], |[claim]| format!("volume \"{DATABASE}\" should be PVC {}; {so}", quoted(claim)));
+    Finding::warn(&POD_VOLUME_CONFLICT, Pointer::new("/spec/volumes").index(index), message)
+}
+
 impl PodContext<'_> {
+    /// The finding about a mount of the request files, in this list of its `owner`, that cannot be written.
+    pub(super) fn read_only_ipc(
+        &self,
+        owner: &str,
+        list: &Pointer,
+        (index, mount): (usize, &Mount<'_>),
+    ) -> Option<Finding> {
+        let (at, what) = if mount.read_only == Some(true) {
+            (list.index(index).key("readOnly"), "mounted read-only")
+        } else {
+            let parts = self.around.parts;
+            let (index, _) = parts.volume(mount.name.as_deref()?)?;
+            (Pointer::new("/spec/volumes").index(index), parts.read_only(index)?)
+        };
+        let message = format!("{IPC_PATH} of {owner} is {what}: its memory is there over HTTP only");
+        Some(Finding::warn(&POD_VOLUME_READ_ONLY, at, message))
+    }
+
     /// Whether the agent's container runs a harness.
     pub(super) fn runs_harness(&self) -> bool {
         if self.container.variable(CONTRACT).is_some() || self.around.parts.volume(HOME).is_some() {
