@@ -219,13 +219,12 @@ impl WantedByContainer<'_> {
         has_some
     }
 
-    /// The variables of memory that use others which are defined behind them: the kubelet leaves `$(NAME)` as it is, even
-    /// where `envFrom` defines NAME.
-    /// Source: Kubernetes documentation, define dependent environment variables; kubernetes/kubernetes,
-    /// `makeEnvironmentVariables`.
+    /// The variables of memory that use others which are defined behind them: the kubelet leaves `$(NAME)` as it is.
+    /// Source: Kubernetes documentation, define dependent environment variables.
     fn used_before_defined(&self, work: &Budget<'_>) -> Vec<Finding> {
         let is_literal = |entry: &EnvVarView<'_>| entry.literal().is_some_and(|text| text.contains("$("));
-        if !self.existing.iter().any(|(_, entry)| is_literal(entry)) {
+        // The kubelet takes NAME from other sources too. What they define is not known.
+        if !self.existing.iter().any(|(_, entry)| is_literal(entry)) || self.has_other_sources() {
             return Vec::new();
         }
         let mut first = BTreeMap::new();
