@@ -86,7 +86,8 @@ impl WantedBuilder<'_, '_> {
         if let Some(finding) = self.pod.around.unresolved(&url, &HOST_NETWORK_DNS) {
             // The judge of the pod reports it for a URL that is known.
             let is_reported = is_known || self.warnings.iter().any(|warning| warning.code == finding.code);
-            if self.take_out(wait, "would not find its server any more") && !is_reported {
+            let is_taken_out = self.take_out(wait, "would not find its server any more");
+            if is_taken_out && !is_reported && self.settings.wait != Waits::Never {
                 self.warnings.push(finding);
             }
         } else if let Some(why) = self.pod.around.cut_off(Some(existing), Endpoint::parse(&url).port()) {
