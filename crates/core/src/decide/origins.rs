@@ -150,7 +150,7 @@ fn has(value: &Value, given: &Value) -> bool {
 }
 
 /// Which of these items a pod has. Of a name that occurs twice the last counts.
-fn present(pod: &Value, marked: &BTreeSet<Item>) -> BTreeMap<Item, Value> {
+pub fn present(pod: &Value, marked: &BTreeSet<Item>) -> BTreeMap<Item, Value> {
     let mut items = BTreeMap::new();
     let mut add = |item: Item, value: &Value| {
         if marked.contains(&item) {
