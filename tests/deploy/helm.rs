@@ -94,7 +94,7 @@ const SAME: &[(&[&str], &[&str])] = &[
             "inject.sympozium.writerTokens=never",
             "inject.sympozium.wait=never",
             "inject.sympozium.resources.server.limits.memory=1Gi",
-            "inject.sympozium.resources.server.limits.cpu=2",
+            "inject.sympozium.resources.server.limits.cpu=500m",
             "inject.sympozium.imagePullSecrets={mirror}",
         ],
         &[
@@ -103,7 +103,7 @@ const SAME: &[(&[&str], &[&str])] = &[
             "--sympozium-memory-mode=sidecar",
             "--sympozium-writer-tokens=never",
             "--sympozium-wait=never",
-            r#"--sympozium-resources={"server":{"limits":{"cpu":"2","memory":"1Gi"}}}"#,
+            r#"--sympozium-resources={"server":{"limits":{"cpu":"500m","memory":"1Gi"}}}"#,
             "--sympozium-image-pull-secret=mirror",
         ],
     ),

@@ -54,7 +54,6 @@ fn is_of_new_pod(case: &Value) -> bool {
 fn every_kind_that_makes_pods_is_judged_like_a_job() {
     let places: Vec<(&Workload, &str)> =
         ALL.iter().flat_map(|it| it.templates.iter().map(move |pattern| (it, *pattern))).collect();
-    let mut places = places.iter().cycle();
     let job = ALL.iter().find(|workload| workload.kind == "Job").expect("known");
     let (mut injected, mut told, mut others, mut wrong) = (0, 0, 0, Vec::new());
     let documents = crate::cases::documents().expect("case files");
@@ -62,7 +61,8 @@ fn every_kind_that_makes_pods_is_judged_like_a_job() {
         .iter()
         .flat_map(|(file, cases)| cases.as_array().into_iter().flatten().map(move |it| (file, it)));
     // All together take long.
-    for (file, case) in cases.filter(|(_, case)| is_of_new_pod(case)).step_by(2) {
+    let cases = cases.filter(|(_, case)| is_of_new_pod(case)).step_by(2);
+    for ((file, case), (workload, pattern)) in cases.zip(places.into_iter().cycle()) {
         let pod = &case["object"];
         let kept = ["labels", "annotations"].map(|key| (key.to_owned(), pod["metadata"][key].clone()));
         let kept: Map<_, _> = kept.into_iter().filter(|(_, value)| !value.is_null()).collect();
@@ -72,23 +72,21 @@ fn every_kind_that_makes_pods_is_judged_like_a_job() {
         let (object, place) = owner(job, "/spec/template", &template, namespace);
         let expected = judged(&object, &state, &place);
         let is_agent = selects_pod(&memgate_platforms::ALL, &template["metadata"]);
-        for (workload, pattern) in places.by_ref().take(1) {
-            let containers = pod["spec"]["containers"].as_array();
-            let has_names = containers.is_some_and(|all| all.iter().all(|it| it["name"].is_string()));
-            if workload.group == KNATIVE && !has_names {
-                continue;
-            }
-            let (object, place) = owner(workload, pattern, &template, namespace);
-            let (is_judged, findings, edits) = judged(&object, &state, &place);
-            injected += usize::from(!edits.is_empty());
-            told += usize::from(!findings.is_empty());
-            let nothing = (false, Vec::new(), Vec::new());
-            let expected = if is_agent || workload.is_built_in() { &expected } else { &nothing };
-            others += usize::from(!is_agent);
-            if (is_judged, &findings, &edits) != (expected.0, &expected.1, &expected.2) {
-                let title = format!("{file}: {} as {} {}", case["name"], workload.group, workload.kind);
-                wrong.push(format!("{title}: {is_judged} {findings:?} {edits:?}, not {expected:?}"));
-            }
+        let containers = pod["spec"]["containers"].as_array();
+        let has_names = containers.is_some_and(|all| all.iter().all(|it| it["name"].is_string()));
+        if workload.group == KNATIVE && !has_names {
+            continue;
+        }
+        let (object, place) = owner(workload, pattern, &template, namespace);
+        let (is_judged, findings, edits) = judged(&object, &state, &place);
+        injected += usize::from(!edits.is_empty());
+        told += usize::from(!findings.is_empty());
+        let nothing = (false, Vec::new(), Vec::new());
+        let expected = if is_agent || workload.is_built_in() { &expected } else { &nothing };
+        others += usize::from(!is_agent);
+        if (is_judged, &findings, &edits) != (expected.0, &expected.1, &expected.2) {
+            let title = format!("{file}: {} as {} {}", case["name"], workload.group, workload.kind);
+            wrong.push(format!("{title}: {is_judged} {findings:?} {edits:?}, not {expected:?}"));
         }
     }
     let first: Vec<&str> = wrong.iter().map(String::as_str).take(5).collect();

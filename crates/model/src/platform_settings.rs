@@ -124,9 +124,17 @@ pub struct Sizes {
 #[serde(default)]
 pub struct AddedResources {
     /// Those of an init container that waits for a memory service.
+    #[serde(skip_serializing_if = "Sizes::is_empty")]
     pub wait: Sizes,
     /// Those of the memory sidecar.
+    #[serde(skip_serializing_if = "Sizes::is_empty")]
     pub server: Sizes,
+}
+
+impl Sizes {
+    fn is_empty(&self) -> bool {
+        self.requests.is_empty() && self.limits.is_empty()
+    }
 }
 
 /// Reads sizes, which may be numbers; what cannot be a size is left out.

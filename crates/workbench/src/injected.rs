@@ -11,7 +11,7 @@ use crate::objects::UndecidedObject;
 use crate::report::diff::describe_origin;
 use crate::report::{at_line_start, plain};
 use crate::unfit;
-use memgate_core::decide::origins::{Given, Item, marked_by, origins};
+use memgate_core::decide::origins::{Given, Item, marked, marked_by, origins, present};
 use memgate_manifest::mask;
 use memgate_model::family::Family;
 use memgate_model::pod::Pod;
@@ -57,9 +57,10 @@ pub fn describe(title: &str, pod: &Value, namespace: &str, snapshot: &Snapshot) 
         Some(Ok(annotation)) => {
             let given = origins(pod, namespace, snapshot).given;
             let variables = Variables::of(&shown);
+            let present = present(pod, &marked(pod).into_iter().flatten().collect());
             for added in marker::objects(&annotation) {
                 let _infallible = write!(text, "{title}: ");
-                write_added(added, &variables, &given, &mut text);
+                write_added(added, (&variables, &present), &given, &mut text);
                 lacks_origins |= marked_by(added).iter().any(|item| !given.contains_key(item));
             }
         }
@@ -88,7 +89,12 @@ pub fn about<'s>(pod: &Value, snapshot: &'s Snapshot) -> Vec<(&'s str, &'s str)>
 }
 
 /// Writes the additions of one family, in the order of the annotation.
-fn write_added(annotation: &Value, variables: &Variables, given: &BTreeMap<Item, Given>, text: &mut String) {
+fn write_added(
+    annotation: &Value,
+    (variables, present): (&Variables, &BTreeMap<Item, Value>),
+    given: &BTreeMap<Item, Given>,
+    text: &mut String,
+) {
     let known = |key| plain(annotation.get(key).and_then(Value::as_str).unwrap_or("unknown"));
     let _infallible = writeln!(
         text,
@@ -106,7 +112,7 @@ fn write_added(annotation: &Value, variables: &Variables, given: &BTreeMap<Item,
                     last_container = Some(container.clone());
                 }
                 let value = variables.current(container, name);
-                format!("    {}{}", at_line_start(name), value.as_deref().unwrap_or(" is no longer there"))
+                format!("    {}{}", at_line_start(name), value.unwrap_or_default())
             }
             Item::InitContainer(name) => format!("  init container {}", plain(name)),
             Item::Volume(name) => format!("  volume {}", plain(name)),
@@ -116,8 +122,9 @@ fn write_added(annotation: &Value, variables: &Variables, given: &BTreeMap<Item,
                 format!("  mount {} in container {}", plain(path), plain(container))
             }
         };
+        let gone = if present.contains_key(&item) { "" } else { " is no longer there" };
         let origin = given.get(&item).map(|given| origin(&item, given, variables)).unwrap_or_default();
-        let _infallible = writeln!(text, "{line}{origin}");
+        let _infallible = writeln!(text, "{line}{gone}{origin}");
     }
 }
 

@@ -7,13 +7,15 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::objects::is_of_agent;
+use crate::objects::{agent_templates, is_of_agent, is_of_cluster};
 use crate::report::ObjectRef;
 use memgate_core::decide::MAX_REPORTED;
-use memgate_manifest::document::each_value;
+use memgate_manifest::document::{Document, each_value};
+use memgate_manifest::error::Error;
 use memgate_manifest::source::Source;
 use memgate_model::finding::{Code, Finding, Severity};
-use memgate_model::workload::{self, places};
+use memgate_model::object::DEFAULT_NAMESPACE;
+use memgate_model::workload::{self, Workload, places};
 use memgate_platforms::common::{MANIFEST_INSIDE, POD_TEMPLATE_UNREAD};
 use memgate_primitives::plain_text::{quoted, shown_key};
 use memgate_primitives::pointer::{Path, Pointer};
@@ -103,15 +105,20 @@ const ARGO_CONTAINERS: &[&str] = &["container", "script", "containerSet"];
 const POD_METADATA: [&str; 4] =
     ["/metadata", "/spec/podMetadata", "/spec/workflowSpec/podMetadata", "/spec/workflowMetadata"];
 
-/// The findings about what is inside of an object, and their pointers in it.
-pub(crate) fn findings(object: &Value, object_ref: &ObjectRef) -> Vec<Finding> {
+/// The findings about what is inside of an object, and their pointers in it. `has_chosen` says that the settings name the
+/// namespace of what has none.
+pub(crate) fn findings(object: &Value, object_ref: &ObjectRef, has_chosen: bool) -> Vec<Finding> {
     let Some((group, kind)) = group_and_kind(object) else { return Vec::new() };
-    if is_closed(group, kind) || is_judged(group, kind) {
+    let of_cluster = workload::find(group, kind).filter(|it| is_of_cluster(it) && !has_chosen);
+    if is_closed(group, kind) || is_judged(group, kind) && of_cluster.is_none() {
         return Vec::new();
     }
     let ObjectRef { kind: own_kind, name, .. } = object_ref;
     let name = if name.is_empty() { String::new() } else { format!(" {}", quoted(name)) };
     let title = format!("{}{name}", shown_key(own_kind));
+    if let Some(workload) = of_cluster {
+        return templates_of_cluster(workload, object, &title);
+    }
     let mut search = Search { title, text: None, found: Vec::new(), more: 0 };
     search.object((group, kind), object, Path::Root, 0);
     let Search { mut found, more, .. } = search;
@@ -120,6 +127,20 @@ pub(crate) fn findings(object: &Value, object_ref: &ObjectRef) -> Vec<Finding> {
         found.push(if more > 0 { last.help(help) } else { last });
     }
     found
+}
+
+/// The notes that the pods of a kind without a namespace are judged as those of the default one.
+fn templates_of_cluster(workload: &Workload, object: &Value, title: &str) -> Vec<Finding> {
+    let note = |(at, _): (Pointer, &Value)| {
+        let field = at.field();
+        let message = format!(
+            "{title}: the pod template at {field} is judged as one of namespace {DEFAULT_NAMESPACE}: its pods may be in any"
+        );
+        let finding =
+            Finding::warn(&POD_TEMPLATE_UNREAD, at, message).help("name their namespace with --namespace");
+        Finding { severity: Severity::Note, ..finding }
+    };
+    agent_templates(workload, object).into_iter().take(MAX_REPORTED).map(note).collect()
 }
 
 /// The group and kind of a value that is an object of Kubernetes, or refers to one.
@@ -145,14 +166,14 @@ fn is_judged(group: &str, kind: &str) -> bool {
     is_own(group, kind) || workload::find(group, kind).is_some() || group.is_empty() && kind == "Pod"
 }
 
-/// Whether it is a kind of a platform that is judged or read, or a policy.
+/// Whether it is a kind in a group of a platform that is judged or read, or a policy. Those of Kubernetes itself are not.
 fn is_own(group: &str, kind: &str) -> bool {
     let all = &memgate_platforms::ALL;
-    // Others are read of Kubernetes itself.
-    let is_read = || group.contains('.') && memgate_platforms::state_kind(all, group, kind).is_some();
-    memgate_platforms::validated(all, group, kind).is_some()
-        || memgate_policy::resource::kind(group, kind).is_some()
-        || is_read()
+    let mut kinds = all.iter().flat_map(|family| family.kinds.validated.iter().chain(family.kinds.misnamed));
+    let is_of_platform = group.contains('.') && kinds.any(|known| known.group == group);
+    let is_read = || memgate_platforms::state_kind(all, group, kind).is_some();
+    memgate_policy::resource::kind(group, kind).is_some()
+        || is_of_platform && (memgate_platforms::validated(all, group, kind).is_some() || is_read())
 }
 
 /// Whether a list of kinds with blanks between them has this one.
@@ -160,9 +181,10 @@ fn lists(kinds: &str, kind: &str) -> bool {
     kinds.split(' ').any(|known| known == kind)
 }
 
-/// Whether a text may be that of a manifest, or of values with one. Most are not, and are not parsed.
+/// Whether a text may be that of a manifest, or of values with one. Most are not, and are not parsed. Keys in quotes may
+/// have escapes.
 fn may_be_manifest(text: &str) -> bool {
-    text.contains("apiVersion") && text.contains("kind")
+    text.contains("apiVersion") && text.contains("kind") || text.contains('\\') && text.contains('"')
 }
 
 /// Whether a value is the pod template of an agent.
@@ -175,6 +197,8 @@ fn is_agent_template(value: &Value) -> bool {
 struct Carrier<'v> {
     group: &'v str,
     kind: &'v str,
+    /// What a controller says about it.
+    status: Option<*const Value>,
     /// The places where it carries manifests.
     places: BTreeSet<*const Value>,
     /// The parts that stand for pods in a form of its own.
@@ -185,7 +209,8 @@ impl<'v> Carrier<'v> {
     fn of((group, kind): (&'v str, &'v str), object: &Value) -> Self {
         let carriers = CARRIERS.iter().filter(|(known, kinds, _)| *known == group && lists(kinds, kind));
         let all = carriers.flat_map(|(.., patterns)| *patterns).flat_map(|pattern| places(object, pattern));
-        let places = all.map(|(_, value)| ptr::from_ref(value)).collect();
+        let items = if kind.ends_with("List") { places(object, "/items/N") } else { Vec::new() };
+        let places = all.chain(items).map(|(_, value)| ptr::from_ref(value)).collect();
         let is_form = |known: &str, kinds: &str| known == group && (kinds.is_empty() || lists(kinds, kind));
         let forms = OWN_FORMS.iter().filter(|(known, kinds, ..)| is_form(known, kinds));
         let is_agent = POD_METADATA.iter().any(|at| is_agent_metadata(object.pointer(at)));
@@ -196,7 +221,7 @@ impl<'v> Carrier<'v> {
             let all = all.filter(move |(_, pod)| is_pod(pod) && (is_agent || is_of_agent(pod)));
             all.map(|(_, pod)| ptr::from_ref(pod))
         });
-        Self { group, kind, places, pods: pods.collect() }
+        Self { group, kind, status: object.get("status").map(ptr::from_ref), places, pods: pods.collect() }
     }
 }
 
@@ -255,9 +280,11 @@ impl Search {
         (at, depth): (Path<'_>, usize),
         carrier: &Carrier<'_>,
     ) {
-        // A status says what a controller has made.
-        let fields = fields.into_iter().flatten().filter(|(key, _)| *key != "status");
-        for (key, value) in fields {
+        // A schema has examples.
+        let is_closed = |key: &str, value: &Value| {
+            carrier.status == Some(ptr::from_ref(value)) || key == "openAPIV3Schema" && value.is_object()
+        };
+        for (key, value) in fields.into_iter().flatten().filter(|(key, value)| !is_closed(key, value)) {
             let is_template = key == "template" || key == "podTemplate" || key.ends_with("Template");
             let (at, is_place) = (Path::Key(&at, key), HELM_VALUES.contains(&key.as_str()));
             if is_template && is_agent_template(value) && group_and_kind(value).is_none() {
@@ -333,37 +360,63 @@ impl Search {
     fn text(&mut self, text: &str, (at, depth): (Path<'_>, usize), carrier: &Carrier<'_>) {
         let place = self.text.clone().unwrap_or_else(|| at.pointer());
         let before = self.text.replace(place);
-        let source = Arc::new(Source::new("", text));
-        match each_value(&source).collect::<Result<Vec<_>, _>>() {
-            Ok(documents) => {
-                for document in documents.iter().filter(|document| !document.value().is_string()) {
-                    self.value(document.value(), (at, depth + 1), true, carrier);
-                }
-            }
+        match values(text) {
+            Ok(documents) => self.documents(&documents, (at, depth), carrier),
             // That of a ConfigMap may be any text, such as a prompt with an example.
             Err(_) if carrier.kind == "ConfigMap" => {}
-            Err(_) => self.lines(text, at),
+            Err(_) => {
+                for part in text.split("\n---") {
+                    match values(&without_actions(part)) {
+                        Ok(documents) => self.documents(&documents, (at, depth), carrier),
+                        Err(_) => self.head(part, at),
+                    }
+                }
+            }
         }
         self.text = before;
     }
 
-    /// Adds the manifests of ours in a text that cannot be parsed, such as a template: by lines that name a kind.
-    fn lines(&mut self, text: &str, at: Path<'_>) {
-        let mut group = "";
-        for line in text.lines() {
-            if let Some(api_version) = value_in(line, "apiVersion:") {
-                group = api_version.split_once('/').map_or("", |(group, _)| group);
-            } else if let Some(kind) = value_in(line, "kind:").filter(|kind| is_own(group, kind)) {
+    fn documents(&mut self, documents: &[Document], (at, depth): (Path<'_>, usize), carrier: &Carrier<'_>) {
+        for document in documents.iter().filter(|document| !document.value().is_string()) {
+            self.value(document.value(), (at, depth + 1), true, carrier);
+        }
+    }
+
+    /// Adds the manifest of ours in a template of which no YAML can be made, by the lines that name its kind.
+    fn head(&mut self, template: &str, at: Path<'_>) {
+        let field = |key: &str| template.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
+        let texts =
+            ["apiVersion", "kind"].map(|key| field(key).map(|it| it.trim().trim_matches(['"', '\''])));
+        if let ([Some(api_version), Some(kind)], true) = (texts, template.contains(ACTION)) {
+            let group = api_version.split_once('/').map_or("", |(group, _)| group);
+            if is_own(group, kind) {
                 self.manifest(kind, None, at);
             }
         }
     }
 }
 
-/// The value of a field in a line of YAML that begins with this key.
-fn value_in<'t>(line: &'t str, key: &str) -> Option<&'t str> {
-    let value = line.trim_start_matches([' ', '-']).strip_prefix(key)?;
-    Some(value.trim().trim_matches(['"', '\'']))
+/// The documents of a text.
+fn values(text: &str) -> Result<Vec<Document>, Error> {
+    each_value(&Arc::new(Source::new("", text))).collect()
+}
+
+/// What an action of a template begins with.
+const ACTION: &str = "{{";
+
+/// A template with a text in the place of each action. Lines of actions alone are left out.
+fn without_actions(template: &str) -> String {
+    const MARK: char = '\u{1}';
+    let (first, rest) = template.split_once(ACTION).unwrap_or((template, ""));
+    let mut marked = first.to_owned();
+    for part in rest.split(ACTION).filter(|part| !part.is_empty()) {
+        marked.push(MARK);
+        marked.push_str(part.split_once("}}").map_or(part, |(_, behind)| behind));
+    }
+    let has_text =
+        |line: &&str| !line.contains(MARK) || line.chars().any(|it| it != MARK && !it.is_whitespace());
+    let lines: Vec<&str> = marked.lines().filter(has_text).collect();
+    lines.join("\n").replace(MARK, "x")
 }
 
 #[cfg(test)]
@@ -407,7 +460,7 @@ mod tests {
 
     fn found(object: &Value) -> Vec<(&'static str, String, String)> {
         let object_ref = ObjectRef { kind: "Outer".into(), name: "b".into(), ..ObjectRef::default() };
-        let told = findings(object, &object_ref);
+        let told = findings(object, &object_ref, false);
         assert!(told.iter().all(|finding| finding.severity == Severity::Note));
         told.iter()
             .map(|it| (it.code.name, it.pointer.as_str().to_owned(), it.message().into_owned()))
@@ -519,6 +572,64 @@ mod tests {
     }
 
     #[test]
+    fn finds_manifests_in_lists_and_behind_keys_named_status() {
+        let mut with_spec = memory();
+        with_spec["spec"] = json!({});
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": [memory()]});
+        let namespace =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}, "spec": {}});
+        let class = json!({"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "a"}, "spec": {}});
+        for (manifest, count) in [(list, 1), (namespace, 0), (class, 0)] {
+            let work = object(["work.karmada.io/v1", "Work"], "/spec/workload/manifests/N", manifest);
+            assert_eq!(found(&work).len(), count, "{work}");
+        }
+        let below = json!({"status": {"extraObjects": [memory()]}});
+        for object in [
+            object(["v1", "ConfigMap"], "/data/status", memory().to_string().into()),
+            object(["v1", "ConfigMap"], "/data/openAPIV3Schema", memory().to_string().into()),
+            object(["helm.toolkit.fluxcd.io/v2", "HelmRelease"], "/spec/values/sub", below),
+            object(["example.com/v1", "Other"], "/spec/status", with_spec),
+        ] {
+            assert_eq!(found(&object).len(), 1, "{object}");
+        }
+    }
+
+    #[test]
+    fn finds_manifests_in_texts_that_are_yaml_or_templates_of_it() {
+        let example = "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\n";
+        let turned = "kind: \"ArkMemory\"\napiVersion: arkonis.dev/v1alpha1\n";
+        let loop_of =
+            |body: &str| format!("{{{{- range .a }}}}\n- objectDefinition:\n{body}    name: {{{{ .b }}}}\n");
+        for (text, count) in [
+            (turned.to_owned(), 1),
+            (format!("a: b: c\n---\n{turned}"), 1),
+            (
+                format!(
+                    "{turned}metadata: {{name: {{{{ .a }}}}-b}}\n---\n{example}labels:\n  {{{{- .b | nindent 2 }}}}\n"
+                ),
+                2,
+            ),
+            (format!("{turned}{{{{ if .a }}}}\nspec: {{}}\n{{{{ else }}}}\nspec: {{}}\n{{{{ end }}}}\n"), 1),
+            (format!("{turned}a: '{{{{'\n---\n{example}b: c: d\n"), 1),
+            (loop_of("    kind: ArkMemory\n    apiVersion: arkonis.dev/v1alpha1\n"), 1),
+            (r#"{"\u0061piVersion": "arkonis.dev/v1alpha1", "k\u0069nd": "ArkMemory"}"#.to_owned(), 1),
+            (format!("# Notes: how to\n\n```yaml\n{example}```\nThen: *do* this: that\n"), 0),
+            (
+                format!(
+                    "Write `{{{{ x }}}}`, then: look at this: it\n\n    {}",
+                    example.replace('\n', "\n    ")
+                ),
+                0,
+            ),
+        ] {
+            let bundle = object(["fleet.cattle.io/v1", "Bundle"], "/spec/resources/N/content", text.into());
+            let found = found(&bundle);
+            assert_eq!(found.len(), count, "{bundle} {found:?}");
+            assert!(found.iter().all(|(_, pointer, _)| pointer == "/spec/resources/1/content"), "{found:?}");
+        }
+    }
+
+    #[test]
     fn leaves_references_examples_and_what_is_checked_where_it_is() {
         let mut with_spec = memory();
         with_spec["spec"] = json!({});
@@ -532,12 +643,14 @@ mod tests {
             json!({"apiVersion": "example.com/v1", "kind": "Other", "status": {"manifest": with_spec}});
         let revision = json!({"apiVersion": "apps/v1", "kind": "ControllerRevision",
             "data": {"spec": {"template": templates()[0]}}});
+        let composite = json!({"apiVersion": "apiextensions.crossplane.io/v2", "kind": "CompositeResourceDefinition",
+            "spec": {"versions": [{"schema": {"openAPIV3Schema": {"properties": {"a": {"default": with_spec}}}}}]}});
         let plain = json!({"apiVersion": "example.com/v1", "kind": "Other", "spec": {"template":
             {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "agent"}]}}}});
         let mut task = with_spec.clone();
         task["spec"] = json!({ "inner": with_spec });
         let job = json!({"apiVersion": "batch/v1", "kind": "Job", "spec": {"inner": with_spec}});
-        for object in [definition, hpa, clone, status, revision, plain, task, job] {
+        for object in [definition, composite, hpa, clone, status, revision, plain, task, job] {
             assert_eq!(found(&object), [], "{object}");
         }
     }
@@ -574,12 +687,29 @@ mod tests {
     }
 
     #[test]
+    fn tells_that_pods_of_a_kind_without_a_namespace_are_judged_as_in_one() {
+        let of_cluster: Vec<_> = workload::ALL.iter().filter(|workload| is_of_cluster(workload)).collect();
+        assert!(!of_cluster.is_empty());
+        for (workload, template) in
+            of_cluster.into_iter().flat_map(|it| templates().into_iter().map(move |at| (it, at)))
+        {
+            let api_version = format!("{}/v1", workload.group);
+            for pattern in workload.templates {
+                let object = object([&api_version, workload.kind], pattern, template.clone());
+                let [(code, pointer, _)] = found(&object).try_into().expect("one");
+                assert_eq!((code, pointer), ("memgate/pod-template-unread", pattern.replace('N', "1")));
+                assert_eq!(findings(&object, &ObjectRef::default(), true), []);
+            }
+        }
+    }
+
+    #[test]
     fn costs_follow_size() {
         let mut memory = memory();
         memory["spec"] = json!({});
         let many = json!({"apiVersion": "v1", "kind": "Other", "items": vec![memory; 10_000]});
         let object_ref = ObjectRef::default();
-        let told = findings(&many, &object_ref);
+        let told = findings(&many, &object_ref, false);
         assert_eq!(told.len(), MAX_REPORTED);
         let help = told.last().and_then(Finding::help_text).expect("a help");
         assert_eq!(help, "9950 more places in this object are not listed");

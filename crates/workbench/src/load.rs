@@ -272,7 +272,8 @@ impl Loading<'_> {
                 // State may be repeated in a file that is checked.
                 self.notices.object(&document, &names, &self.inputs.snapshot.settings);
                 if !is_state {
-                    self.notices.inside(&document, &names);
+                    let has_chosen = self.inputs.snapshot.settings.namespace.is_some();
+                    self.notices.inside(&document, &names, has_chosen);
                     self.add_object(&document, names, json, later)?;
                 }
             }
@@ -316,7 +317,9 @@ impl Loading<'_> {
             return Ok(());
         };
         let chosen = inputs.snapshot.settings.namespace.as_deref();
-        let namespace = like(document.namespace().or(chosen).unwrap_or_default(), &object_ref.namespace);
+        // What a manifest of a cluster-scoped kind says of a namespace means nothing.
+        let own = document.namespace().filter(|_| !object_ref.namespace.is_empty());
+        let namespace = like(own.or(chosen).unwrap_or_default(), &object_ref.namespace);
         inputs.objects.extend(UndecidedObject::of(document, &object_ref, &namespace, &json, later)?);
         Ok(())
     }

@@ -189,9 +189,9 @@ impl Notices {
         });
     }
 
-    /// Adds what looks checkable inside of an object.
-    pub(crate) fn inside(&mut self, document: &Document, object_ref: &ObjectRef) {
-        for finding in inside::findings(document.value(), object_ref) {
+    /// Adds what looks checkable inside of an object. `has_chosen` says that the settings name a namespace.
+    pub(crate) fn inside(&mut self, document: &Document, object_ref: &ObjectRef, has_chosen: bool) {
+        for finding in inside::findings(document.value(), object_ref, has_chosen) {
             let (span, _) = document.locate(&finding.pointer).carets(false);
             let object_ref = object_ref.clone();
             self.made.push(Notice { object_ref, ..Notice::new(document.source(), span, finding) });

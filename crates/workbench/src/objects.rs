@@ -37,6 +37,11 @@ pub(crate) fn is_object_checked(group: &str, kind: &str, object: &Value) -> bool
         || workload::find(group, kind).is_some_and(|workload| !agent_templates(workload, object).is_empty())
 }
 
+/// Whether the objects of a workload are in no namespace, so that its pods may be in any.
+pub(crate) fn is_of_cluster(workload: &Workload) -> bool {
+    workload.kind.starts_with("Cluster")
+}
+
 /// The pod templates of a workload; of kinds that the webhooks do not know only those of agents.
 pub(crate) fn agent_templates<'v>(workload: &Workload, object: &'v Value) -> Vec<(Pointer, &'v Value)> {
     let mut templates = workload.templates_in(object);
@@ -80,7 +85,8 @@ pub(crate) fn object_ref(document: &Document, chosen: Option<&str>, texts: &mut 
     let (group, kind) = (document.group(), document.kind());
     let known = memgate_platforms::validated(&memgate_platforms::ALL, group, kind).map(|(_, kind)| kind);
     let known = known.or_else(|| memgate_policy::resource::kind(group, kind));
-    let cluster_scoped = known.is_some_and(|kind| !kind.namespaced);
+    let cluster_scoped =
+        known.is_some_and(|kind| !kind.namespaced) || workload::find(group, kind).is_some_and(is_of_cluster);
     let namespace =
         if cluster_scoped { "" } else { document.namespace().or(chosen).unwrap_or(DEFAULT_NAMESPACE) };
     ObjectRef {

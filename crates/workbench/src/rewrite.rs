@@ -223,16 +223,19 @@ fn lines_of_object(document: &Document, prefix: &Pointer, edits: Vec<Edit>) -> L
 fn written_parts(edits: Vec<Edit>) -> Vec<(Pointer, Origin)> {
     let mut parts: Vec<(Pointer, Origin)> = Vec::new();
     for Edit { op, pointer, origins, .. } in edits {
-        let inserts =
-            op == Op::Add && pointer.tokens().last().is_some_and(|token| list_index(&token).is_some());
-        if inserts {
+        let is_element = pointer.tokens().last().is_some_and(|token| list_index(&token).is_some());
+        if !(op == Op::Add && is_element) {
+            parts.retain(|(at, _)| !pointer.holds(at));
+        }
+        if is_element && op != Op::Replace {
             for (at, _) in &mut parts {
-                if let Some(moved) = behind_inserted(at, &pointer) {
+                if let Some(moved) = moved(at, &pointer, op == Op::Remove) {
                     *at = moved;
                 }
             }
-        } else {
-            parts.retain(|(at, _)| !pointer.holds(at));
+        }
+        if op == Op::Remove {
+            continue;
         }
         let Some(first) = origins.first().cloned() else { continue };
         if origins.len() > 1 {
@@ -245,13 +248,15 @@ fn written_parts(edits: Vec<Edit>) -> Vec<(Pointer, Origin)> {
     parts
 }
 
-/// The pointer to a place in a list after an element was inserted into it; `None` if the place has not moved.
-fn behind_inserted(at: &Pointer, inserted: &Pointer) -> Option<Pointer> {
-    let (list, index) = inserted.as_str().rsplit_once('/')?;
+/// The pointer to a place in a list after an element was inserted into it or removed from it; `None` if the place has not
+/// moved.
+fn moved(at: &Pointer, element: &Pointer, is_removed: bool) -> Option<Pointer> {
+    let (list, index) = element.as_str().rsplit_once('/')?;
     let below = at.as_str().strip_prefix(list)?.strip_prefix('/')?;
     let (own, rest) = below.split_at(below.find('/').unwrap_or(below.len()));
     let own = list_index(own).filter(|own| Some(*own) >= list_index(index))?;
-    Some(Pointer::new(list).index(own + 1).join(&Pointer::new(rest)))
+    let own = if is_removed { own.checked_sub(1)? } else { own + 1 };
+    Some(Pointer::new(list).index(own).join(&Pointer::new(rest)))
 }
 
 #[cfg(test)]
@@ -287,6 +292,14 @@ mod tests {
                 vec![(5, "a"), (6, "a"), (7, "a"), (8, "c"), (9, "c"), (10, "b"), (11, "b")],
             ),
             ("spec: {x: 1}\n", vec![both()], vec![(3, "a"), (3, "b")]),
+            (
+                "spec:\n  x:\n  - name: A\n  - name: B\n  - name: C\n",
+                vec![
+                    edit(Op::Replace, "/spec/x/2/name", "D".into(), &["r"]),
+                    edit(Op::Remove, "/spec/x/0", Value::Null, &["gone"]),
+                ],
+                vec![(6, "r")],
+            ),
             (
                 "spec:\n  env: # mine\n  - name: A\n",
                 vec![

@@ -27,7 +27,17 @@ pub fn causes(decision: &Decision) -> impl Iterator<Item = &Finding> {
 pub fn sentence(cause: &Finding, has_memory: bool) -> String {
     let memory = if has_memory { "it has its memory, but " } else { "" };
     let verdict = if keeps_pod_from_starting(cause) { "it cannot start" } else { "it does not run as meant" };
-    format!("{memory}{verdict}: {} ({})", cause.message(), cause.code_name())
+    format!("{memory}{verdict}: {} ({})", of_existing(&cause.message()), cause.code_name())
+}
+
+/// A message about what the webhook does to a new pod, for a pod that exists: that is not changed.
+fn of_existing(message: &str) -> String {
+    [
+        ("put back; another webhook dropped it", "another webhook dropped it; recreate the pod"),
+        ("it is taken out", "recreate the pod"),
+    ]
+    .iter()
+    .fold(message.to_owned(), |message, (of_new, of_existing)| message.replace(of_new, of_existing))
 }
 
 /// The same for each cause of a pod that memgate marked, or to which it would add nothing.

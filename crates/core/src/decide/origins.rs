@@ -10,6 +10,7 @@ use memgate_model::edit::{Edit, Entry, Origin};
 use memgate_model::object::Reference;
 use memgate_model::request::Request;
 use memgate_model::snapshot::Snapshot;
+use memgate_platforms::inject::neighbours::{CniSign, MESHES};
 use memgate_platforms::inject::{INJECTED_ANNOTATION, marker};
 use memgate_primitives::pointer::list_index;
 use serde_json::Value;
@@ -149,7 +150,7 @@ fn has(value: &Value, given: &Value) -> bool {
 }
 
 /// Which of these items a pod has. Of a name that occurs twice the last counts.
-fn present(pod: &Value, marked: &BTreeSet<Item>) -> BTreeMap<Item, Value> {
+pub fn present(pod: &Value, marked: &BTreeSet<Item>) -> BTreeMap<Item, Value> {
     let mut items = BTreeMap::new();
     let mut add = |item: Item, value: &Value| {
         if marked.contains(&item) {
@@ -234,6 +235,41 @@ fn bare(pod: Value, added: &BTreeSet<Item>) -> Option<Value> {
         }
     }
     Some(bare)
+}
+
+/// The fields of a pod's spec, and those of a container, from which memgate learns what to add. What is in the others can only
+/// keep it from adding that: the network, the nodes, ports and probes.
+const OF_SPEC: [&str; 5] = ["containers", "initContainers", "volumes", "securityContext", "imagePullSecrets"];
+const OF_CONTAINER: [&str; 6] = ["name", "image", "env", "envFrom", "volumeMounts", "restartPolicy"];
+
+/// The pod without what may keep memgate from adding its parts: the settings of the pod, other containers' ports, and a mesh.
+pub(super) fn unhindered(mut pod: Value) -> Value {
+    if let Some(annotations) = pod.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
+        annotations
+            .retain(|key, _| !is_sign_of_mesh(|sign| sign.annotation.is_some_and(|(of, _)| of == key)));
+    }
+    let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) else { return pod };
+    spec.retain(|field, _| OF_SPEC.contains(&field.as_str()));
+    if let Some(context) = spec.get_mut("securityContext").and_then(Value::as_object_mut) {
+        context.remove("windowsOptions");
+    }
+    for list in ["containers", "initContainers"] {
+        for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Some(container) = container.as_object_mut() {
+                container.retain(|field, _| OF_CONTAINER.contains(&field.as_str()));
+            }
+        }
+    }
+    retain(spec.get_mut("initContainers"), |it| {
+        let name = text_of(it, "name");
+        !is_sign_of_mesh(|sign| sign.init_container == Some(&*name))
+    });
+    pod
+}
+
+/// Whether a mesh is known by this sign.
+fn is_sign_of_mesh(test: impl Fn(&CniSign) -> bool) -> bool {
+    MESHES.iter().filter_map(|mesh| mesh.cni.as_ref()).any(test)
 }
 
 fn retain(list: Option<&mut Value>, stays: impl Fn(&Value) -> bool) {

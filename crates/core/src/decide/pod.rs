@@ -12,7 +12,7 @@ use crate::patch::Patch;
 use crate::patch::apply::apply;
 use memgate_manifest::later::is_filled_in_later;
 use memgate_model::decision::{Decision, FamilyShare, PodOrigin};
-use memgate_model::edit::Edit;
+use memgate_model::edit::{Edit, Op};
 use memgate_model::elsewhere::Elsewhere;
 use memgate_model::event::{InvolvedObject, PodEvent};
 use memgate_model::family::Family;
@@ -34,7 +34,7 @@ use memgate_primitives::plain_text::{cut, quoted, quoted_text, shown_name};
 use memgate_primitives::pointer::Pointer;
 use serde_json::Value as Json;
 
-use super::origins::{Item, confirmed};
+use super::origins::{Item, confirmed, marked, text_of, unhindered};
 use super::{namespace_of_pod, over_limit, policies, reported, resolve_namespace};
 
 /// The longest pod that is read again for the sake of its marker annotation, in bytes: more than etcd stores of most pods.
@@ -237,7 +237,7 @@ fn decide_injection(
         return Decision { required, ..Decision::pass(joined_reason(&decisions)) };
     }
     make_edits_consecutive(text, namespace, &mut decisions, state);
-    let kept = kept(text, pod, namespace, families, state);
+    let kept = kept(text, pod, namespace, (families, &decisions), state);
     let mut marker = mark(pod, &mut decisions, &kept);
     if let Some(finding) = marker.as_ref().and_then(|marker| validity::too_long(text, marker)) {
         for FamilyDecision { injection, .. } in
@@ -261,12 +261,13 @@ struct Kept {
 }
 
 /// Decides about the pod without what its annotation names. Another webhook may have changed the pod since, so a large
-/// pod is not read a second time, and nothing of its annotation stays.
+/// pod is not read a second time, and nothing of its annotation stays. What memgate added before stays named where only the
+/// surroundings of the pod, such as another container on a port, keep it from being added today.
 fn kept(
     text: &str,
     pod: &Pod<'_>,
     namespace: &str,
-    families: &[&'static Family],
+    (families, decisions): (&[&'static Family], &[FamilyDecision<'_>]),
     state: &mut StateReader<'_>,
 ) -> Kept {
     let has_earlier = marker::earlier(pod).is_some_and(|earlier| !marker::objects(&earlier).is_empty());
@@ -274,13 +275,27 @@ fn kept(
         return Kept::default();
     }
     let Ok(value) = serde_json::from_str::<Json>(text) else { return Kept::default() };
-    let (items, given, own) = confirmed(&value, |bare| {
+    let mut decide = |bare: &str| {
         if !state.budget().bytes(text.len()) {
             return Vec::new();
         }
         let Ok(pod) = Pod::parse(bare) else { return Vec::new() };
         decide_injection(bare, &pod, namespace, families, state).edits
-    });
+    };
+    let (mut items, mut given, mut own) = confirmed(&value, &mut decide);
+    if !marked(&value).unwrap_or_default().iter().all(|item| items.contains(item)) {
+        let (more, more_given, unhindered) = confirmed(&unhindered(value.clone()), &mut decide);
+        if !more.is_subset(&items) {
+            items.extend(more);
+            given.extend(more_given);
+            own = unhindered;
+        }
+    }
+    // What this decision takes out does not stay.
+    for edit in decisions.iter().flat_map(|it| &it.injection.edits).filter(|edit| edit.op == Op::Remove) {
+        let name = value.pointer(edit.pointer.as_str()).map(|it| text_of(it, "name")).unwrap_or_default();
+        items.remove(&Item::InitContainer(name));
+    }
     Kept { items, given, own }
 }
 

@@ -242,6 +242,16 @@ fn no_pod_waits_where_the_setting_says_so() {
     }
 }
 
+/// The setting was made later than the pod.
+#[test]
+fn waits_of_before_the_setting_are_not_reported() {
+    let [sent, _] = sent();
+    for mesh in &MESHES {
+        let decision = decided(&mesh.change(admitted(&sent, Memories::Both)), Memories::Both, Waits::Never);
+        assert!(decision.findings.is_empty(), "{mesh:?} {:?}", decision.findings);
+    }
+}
+
 /// Another webhook may add them to every container later.
 #[test]
 fn waits_ignore_the_variables_of_proxies() {

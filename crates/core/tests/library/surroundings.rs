@@ -104,7 +104,8 @@ fn reads_ten_thousand_proxies_and_a_long_list_of_exceptions() {
 
 #[test]
 fn reads_ten_thousand_names_in_one_value() {
-    let uses: String = (0..10_000).map(|number| format!("$(LATER_{number})$$(NOT)$(")).collect();
+    let uses: Vec<String> = (0..10_000).map(|number| format!("$(LATER_{number})$$(NOT)$(")).collect();
+    let uses = uses.concat();
     let mut env = vec![json!({"name": "ARK_MEMORY_URL", "value": uses})];
     env.extend((0..10_000).rev().map(|number| json!({"name": format!("LATER_{number}"), "value": "x"})));
     let (decision, _) = decided(&json!({"containers": [{"name": "agent", "image": "a", "env": env}]}));

@@ -77,7 +77,7 @@ impl<'w> Variable<'w> {
     }
 
     /// Its value, if that is known.
-    pub(super) fn literal_value(&self) -> Option<&str> {
+    pub(crate) fn literal_value(&self) -> Option<&str> {
         if let EnvSource::Value(text) = &self.source { Some(text) } else { None }
     }
 

@@ -108,14 +108,14 @@ impl<'p> ExistingParts<'p> {
     pub(crate) fn read_only(&self, index: usize) -> Option<&'static str> {
         let (mut at, mut volume) = (0, None);
         visit_elements(self.unread_volumes, |raw: &RawValue| {
-            volume = volume.or((at == index).then_some(raw));
+            volume = if at == index { Some(raw) } else { volume };
             at += 1;
         });
         let sources: Json = serde_json::from_str(volume?.get()).ok()?;
         sources.as_object()?.iter().find_map(|(key, source)| {
             let written = READ_ONLY_SOURCES.iter().find(|(of, _)| of == key && !source.is_null());
             let is_read_only = source.get("readOnly") == Some(&Json::Bool(true));
-            written.map(|(_, name)| *name).or(is_read_only.then_some("read-only"))
+            written.map(|(_, name)| *name).or_else(|| is_read_only.then_some("read-only"))
         })
     }
 }

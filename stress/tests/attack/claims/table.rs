@@ -62,7 +62,7 @@ pub(crate) const FIELDS: [(&str, &str); 24] = [
 ];
 
 /// Kinds of which an answer says that a name exists, by family and the kind that is reviewed.
-pub(crate) const KINDS: [(&str, &str); 25] = [
+pub(crate) const KINDS: [(&str, &str); 28] = [
     ("ark: Pod of Memory", "the annotation names a namespace"),
     ("ark: Pod of Service", "the address of that Memory comes from it"),
     ("ark: Query of Memory", "spec.memory names a namespace"),
@@ -78,6 +78,9 @@ pub(crate) const KINDS: [(&str, &str); 25] = [
     ("policy: Pod of Service", "as for ark"),
     ("kagent: Agent of ConfigMap", "the settings of kagent are in its own namespace; files only"),
     ("kagent: Harness of ConfigMap", "the same"),
+    ("memgate: Job of RuntimeClass", "a class that its pods name says on which nodes they run"),
+    ("memgate: Job of SkillPack", "as for sympozium"),
+    ("memgate: Pod of RuntimeClass", "a class that the pod names says on which nodes it runs"),
     ("memgate: Pod of SkillPack", "as for sympozium"),
     ("orka: Pod of Agent", "the Task names a namespace"),
     ("orka: Task of Agent", "spec.agentRef names a namespace"),

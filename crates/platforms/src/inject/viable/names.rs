@@ -5,12 +5,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memgate_model::finding::Finding;
-use memgate_model::pod::{EnvVarView, Pod, read};
+use memgate_model::finding::{Code, Finding};
+use memgate_model::pod::{EnvVarView, Pod, read, visit_elements};
 use memgate_model::view::{Text, view};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::plain_text::{quoted, shown_key};
 use memgate_primitives::pointer::Pointer;
+use serde_json::value::RawValue;
 
 use super::{Surroundings, Verdict};
 use crate::common::{POD_DNS, POD_ENV_ORDER, POD_PROXY};
@@ -59,14 +60,16 @@ pub(super) fn judge(pod: &Pod<'_>, wanted: &WantedByPod<'_>, work: &Budget<'_>, 
         verdict.unmet.extend(container.used_before_defined(work));
     }
     if let Some((dns, host)) = dns.zip(lost) {
-        verdict.unmet.push(dns.finding(&host, wanted));
+        verdict.unmet.push(dns.finding(&host, wanted.host_network_dns));
     }
 }
 
 impl Surroundings<'_> {
-    /// Whether the pod finds the hosts of a URL, as far as that is known.
-    pub(crate) fn resolves(&self, url: &str) -> bool {
-        WithoutNames::of(self.pod).is_none_or(|dns| dns.first_of(&[written_hosts(url)]).is_none())
+    /// The finding that the pod does not find the host of a URL, with this code where its node's network is the cause.
+    pub(crate) fn unresolved(&self, url: &str, host_network: &'static Code) -> Option<Finding> {
+        let dns = WithoutNames::of(self.pod)?;
+        let host = dns.first_of(&[written_hosts(url)])?;
+        Some(dns.finding(&host, Some(host_network)))
     }
 }
 
@@ -105,9 +108,9 @@ impl<'p> WithoutNames<'p> {
         hosts.find(|host| is_of_cluster(host) && !self.own.contains(host))
     }
 
-    fn finding(&self, host: &str, wanted: &WantedByPod<'_>) -> Finding {
+    fn finding(&self, host: &str, host_network: Option<&'static Code>) -> Finding {
         let at = Pointer::new("/spec/dnsPolicy");
-        if let Some(code) = wanted.host_network_dns.filter(|_| self.host_network) {
+        if let Some(code) = host_network.filter(|_| self.host_network) {
             let message = "with hostNetwork the names of memory Services need it";
             return Finding::warn(code, at, format!("must be {WITH_HOST_NETWORK}: {message}"));
         }
@@ -206,17 +209,22 @@ impl WantedByContainer<'_> {
             Some(list) => list.contains("$(") || exempts(list, host, port),
             None => true,
         };
-        entries().any(|(_, entry)| may(entry))
-            || entries().next().is_none() && self.container.env_from.is_some()
+        entries().any(|(_, entry)| may(entry)) || entries().next().is_none() && self.has_other_sources()
+    }
+
+    /// Whether the container has variables from other sources, whose names are not known.
+    fn has_other_sources(&self) -> bool {
+        let mut has_some = false;
+        let _malformed = visit_elements(self.container.env_from, |_: &RawValue| has_some = true);
+        has_some
     }
 
     /// The variables of memory that use others which are defined behind them: the kubelet leaves `$(NAME)` as it is.
     /// Source: Kubernetes documentation, define dependent environment variables.
     fn used_before_defined(&self, work: &Budget<'_>) -> Vec<Finding> {
         let is_literal = |entry: &EnvVarView<'_>| entry.literal().is_some_and(|text| text.contains("$("));
-        // What another source defines is not known.
-        let is_known = self.container.env_from.is_none();
-        if !is_known || !self.existing.iter().any(|(_, entry)| is_literal(entry)) {
+        // The kubelet takes NAME from other sources too. What they define is not known.
+        if !self.existing.iter().any(|(_, entry)| is_literal(entry)) || self.has_other_sources() {
             return Vec::new();
         }
         let mut first = BTreeMap::new();

@@ -44,24 +44,24 @@ pub(crate) struct Places {
 }
 
 /// Which init containers of a pod have a network.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(super) enum Network<'p> {
     /// All of them, as far as the pod shows.
     Open,
     /// Those behind the last native sidecar of a mesh, before this index.
     Behind(usize),
-    /// Those before the one of this index, which redirects connections; with the proxy that it redirects them to, if that
-    /// is an ordinary container.
-    Before(usize, Option<(&'static Mesh, &'p str)>),
-    /// None of them: this proxy of the mesh is an ordinary container.
-    Nowhere(&'static Mesh, &'p str),
+    /// Those before the one of this index, which redirects connections. With the index of each that redirects them to a proxy
+    /// that is an ordinary container, and the mesh of that proxy.
+    Before(usize, Vec<(usize, &'static Mesh)>),
+    /// None of them: CNI plugins redirect to the proxies of these meshes. Each with its proxy, if that is in the pod.
+    Nowhere(Vec<(&'static Mesh, Option<&'p str>)>),
 }
 
 /// Why an init container cannot reach a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CutOff<'p> {
-    /// This proxy starts after all init containers.
-    Everywhere(&'p str),
+    /// The proxy starts after all init containers. With its name, if it is in the pod.
+    Everywhere(Option<&'p str>),
     /// It stands behind the one of this index, which redirects its connections.
     Behind(usize),
 }
@@ -71,15 +71,15 @@ impl<'p> Surroundings<'p> {
     pub(crate) fn places(&self) -> Places {
         let all = self.parts.init_containers().len();
         match self.network() {
-            Network::Open | Network::Nowhere(..) => Places { front: 0, end: all },
-            Network::Behind(front) => Places { front, end: all },
-            Network::Before(end, _) => Places { front: 0, end },
+            Network::Open | Network::Nowhere(_) => Places { front: 0, end: all },
+            Network::Behind(front) => Places { front: *front, end: all },
+            Network::Before(end, _) => Places { front: 0, end: *end },
         }
     }
 
     /// Which init containers have a network.
-    fn network(&self) -> Network<'p> {
-        *self.network.get_or_init(|| self.find_network())
+    fn network(&self) -> &Network<'p> {
+        self.network.get_or_init(|| self.find_network())
     }
 
     fn find_network(&self) -> Network<'p> {
@@ -90,15 +90,23 @@ impl<'p> Surroundings<'p> {
             return Network::Behind(last + 1);
         }
         if let Some(first) = inits.iter().position(redirects) {
-            let mut proxy = self.pod.containers().iter().filter_map(|it| Some((proxies.mesh(it)?, name(it))));
-            return Network::Before(first, proxy.next());
+            let has_proxy =
+                |mesh: &&Mesh| self.pod.containers().iter().any(|it| proxies.mesh(it) == Some(*mesh));
+            let meshes: Vec<&'static Mesh> = MESHES.iter().filter(has_proxy).collect();
+            let redirecting = inits.iter().enumerate().skip(first).filter(|(_, it)| redirects(it));
+            let to_proxies = redirecting.flat_map(|(index, it)| {
+                let own = mesh_of_init(name(it));
+                let meshes = meshes.iter().filter(move |mesh| own.is_none_or(|own| own == **mesh));
+                meshes.map(move |mesh| (index, *mesh))
+            });
+            return Network::Before(first, to_proxies.collect());
         }
-        let mut by_plugin = MESHES.iter().filter_map(|mesh| Some((mesh, self.proxy_by_plugin(mesh)?)));
-        by_plugin.next().map_or(Network::Open, |(mesh, proxy)| Network::Nowhere(mesh, proxy))
+        let by_plugin: Vec<_> = MESHES.iter().filter_map(|mesh| self.by_plugin(mesh)).collect();
+        if by_plugin.is_empty() { Network::Open } else { Network::Nowhere(by_plugin) }
     }
 
-    /// The proxy of a mesh to which a CNI plugin redirects the connections of the pod.
-    fn proxy_by_plugin(&self, mesh: &'static Mesh) -> Option<&'p str> {
+    /// A mesh to whose proxy a CNI plugin redirects the connections of the pod, with that proxy.
+    fn by_plugin(&self, mesh: &'static Mesh) -> Option<(&'static Mesh, Option<&'p str>)> {
         let sign = mesh.cni.as_ref()?;
         let has = |init: &str| self.parts.init_containers().iter().any(|it| name(it) == init);
         let is_annotated = |(key, value)| self.pod.annotation(key) == Some(value);
@@ -107,19 +115,22 @@ impl<'p> Surroundings<'p> {
         }
         let is_of = |name: &&str| mesh_of_proxy(name, |_| false) == Some(mesh);
         let proxy = self.pod.containers().iter().map(name).find(is_of);
-        proxy.or_else(|| mesh.proxies.first().copied().filter(|_| !sign.with_proxy))
+        (proxy.is_some() || !sign.with_proxy).then_some((mesh, proxy))
     }
 
     /// Why an init container cannot reach a port of a server: the existing one of this index, or one that would be added.
     pub(crate) fn cut_off(&self, existing: Option<usize>, port: u16) -> Option<CutOff<'p>> {
         match self.network() {
             Network::Open | Network::Behind(_) => None,
-            Network::Before(first, proxy) => {
-                let (mesh, _) = proxy.filter(|_| existing.is_some_and(|it| it > first))?;
-                (!self.excludes_outbound(mesh, port)).then_some(CutOff::Behind(first))
+            Network::Before(_, redirecting) => {
+                let mut before =
+                    redirecting.iter().take_while(|(index, _)| existing.is_some_and(|it| it > *index));
+                let cuts_off = before.find(|(_, mesh)| !self.excludes_outbound(mesh, port));
+                cuts_off.map(|(index, _)| CutOff::Behind(*index))
             }
-            Network::Nowhere(mesh, proxy) => {
-                (!self.excludes_outbound(mesh, port)).then_some(CutOff::Everywhere(proxy))
+            Network::Nowhere(meshes) => {
+                let cuts_off = meshes.iter().find(|(mesh, _)| !self.excludes_outbound(mesh, port));
+                cuts_off.map(|(_, proxy)| CutOff::Everywhere(*proxy))
             }
         }
     }
@@ -180,6 +191,12 @@ fn name<'c>(container: &'c Container<'_>) -> &'c str {
 /// Whether an init container is a native sidecar.
 fn is_native(container: &Container<'_>) -> bool {
     container.restart_policy.as_deref() == Some("Always")
+}
+
+/// The mesh that adds an init container of this name.
+fn mesh_of_init(name: &str) -> Option<&'static Mesh> {
+    let is_sign = |mesh: &&Mesh| mesh.cni.as_ref().is_some_and(|sign| sign.init_container == Some(name));
+    mesh_of_redirector(name).or_else(|| MESHES.iter().find(is_sign))
 }
 
 /// Whether an init container redirects the connections of the pod: one of a mesh, or one that may change the network.

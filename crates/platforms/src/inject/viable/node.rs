@@ -97,7 +97,10 @@ impl Surroundings<'_> {
         }
         let terms = terms(self.pod);
         let admits = |system| terms.iter().any(|term| term.admits(&SYSTEM, system));
-        if !terms.is_empty() && !admits("linux") && admits("windows") {
+        if !terms.is_empty() && !admits("windows") {
+            return None;
+        }
+        if !terms.is_empty() && !admits("linux") {
             return Some(Pointer::new(TERMS));
         }
         let class = self.runtime_class?.tree().at(&["scheduling", "nodeSelector"])?;

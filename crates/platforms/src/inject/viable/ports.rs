@@ -93,7 +93,7 @@ fn listens(place: &Pointer, container: &Container<'_>, port: u16) -> Option<Poin
     let (mut index, mut declared) = (0, None);
     visit_elements(container.ports, |it: PortView<'_>| {
         let is_tcp = it.protocol.as_deref().is_none_or(|protocol| matches!(protocol, "" | "TCP"));
-        declared = declared.or((is_tcp && is_port(it.number)).then_some(index));
+        declared = declared.or_else(|| (is_tcp && is_port(it.number)).then_some(index));
         index += 1;
     });
     if let Some(index) = declared {

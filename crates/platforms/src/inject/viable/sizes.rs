@@ -78,8 +78,7 @@ impl AddedContainer<'_> {
         let ranges = limit_ranges(namespace, state);
         for (resource, bounds) in RESOURCES.into_iter().zip(&ranges) {
             bounds.fit(resource, &mut sizes).map_err(|[most, least]| {
-                let list = init_containers_pointer().index(around.parts.init_containers().len());
-                Finding::warn(&POD_RESOURCES, list.key("resources"), self.no_size(resource, most, least))
+                Finding::warn(&POD_RESOURCES, init_containers_pointer(), self.no_size(resource, most, least))
                     .elsewhere(least.range, Pointer::new("/spec/limits"), "because of this range")
             })?;
         }
@@ -109,7 +108,7 @@ impl AddedContainer<'_> {
         fit_names([&most.range.name, &least.range.name], |[most, least]| {
             format!(
                 "LimitRange {} allows at most {at_most} of {resource}, LimitRange {} at least {at_least}: \"{}\" is \
-                 left out; change one of them",
+                 left out; change one of them, or set sympozium.resources",
                 quoted(most),
                 quoted(least),
                 self.name

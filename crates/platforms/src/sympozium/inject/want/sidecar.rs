@@ -84,7 +84,7 @@ impl<'s> WantedBuilder<'_, 's> {
         let pack = pack.filter(|pack| sidecar_image(pack.tree()).is_some());
         let Some(sizes) = self.server_sizes(pack, state) else { return };
         if let Err(finding) = self.database_volume(origin, state) {
-            self.unmet.push(finding);
+            self.unmet.push(*finding);
             return;
         }
         let ipc = self.ipc_volume(origin);
@@ -119,17 +119,17 @@ impl<'s> WantedBuilder<'_, 's> {
         &mut self,
         origin: &Origin,
         state: &mut StateReader<'s>,
-    ) -> Result<(), Finding> {
+    ) -> Result<(), Box<Finding>> {
         let (name, claim) = self.find_claim(state);
         let existing = self.pod.around.parts.volume(DATABASE);
         if let Some((index, volume)) = existing {
             let claim_name = volume.claim.as_ref().and_then(|claim| claim.name.as_deref());
             if claim_name != Some(name.as_str()) {
-                return Err(other_volume(index, &name, "no memory sidecar is added"));
+                return Err(Box::new(other_volume(index, &name, "no memory sidecar is added")));
             }
         }
         if let Some(finding) = self.read_only_database(existing.map(|(index, _)| index), claim) {
-            return Err(finding);
+            return Err(Box::new(finding));
         }
         if existing.is_none() {
             let tree = json!({"name": DATABASE, "persistentVolumeClaim": {"claimName": name}});

@@ -7,6 +7,8 @@ use crate::inject::viable::CutOff;
 use crate::inject::viable::sizes::AddedContainer;
 use crate::prelude::*;
 use crate::sympozium::FAMILY;
+use crate::sympozium::api::{private_url, shared_url};
+use crate::sympozium::codes::HOST_NETWORK_DNS;
 use crate::sympozium::variables::{PRIVATE_URL, SHARED_URL};
 use crate::url::Endpoint;
 use memgate_model::edit::Origin;
@@ -43,22 +45,18 @@ impl WantedBuilder<'_, '_> {
         origin: &Origin,
         state: &mut StateReader<'_>,
     ) {
-        let Some(url) = self.waited_url(wait, default_url) else { return };
-        let parts = self.pod.around.parts;
-        let existing = parts.init_containers().iter().position(|it| it.name.as_deref() == Some(wait.name));
-        let is_done = match existing.and_then(|index| parts.init_containers().get(index)) {
-            // As a native sidecar, which another webhook made of it, it keeps no pod from starting.
-            Some(it) => it.restart_policy.as_deref() == Some("Always"),
-            None => self.settings.wait == Waits::Never || parts.has_container(wait.name),
-        };
-        if is_done {
+        if let Some(existing) = self.existing_wait(wait) {
+            let url = self.waited_url(wait, default_url);
+            return self.judge(wait, existing, url);
+        }
+        if self.settings.wait == Waits::Never || self.pod.around.parts.has_container(wait.name) {
             return;
         }
-        if !self.pod.around.resolves(&url) {
-            self.take_out(wait, "would not find its server any more");
-        } else if let Some(why) = self.pod.around.cut_off(existing, Endpoint::parse(&url).port()) {
-            self.cut_off(wait, existing, why, &url);
-        } else if existing.is_none() {
+        let Some(url) = self.waited_url(wait, default_url) else { return };
+        if self.pod.around.unresolved(&url, &HOST_NETWORK_DNS).is_some() {
+        } else if let Some(why) = self.pod.around.cut_off(None, Endpoint::parse(&url).port()) {
+            self.cut_off(wait, None, why, &url);
+        } else {
             let security = self.pod.around.security_context(self.pod.container);
             let Some(sizes) = self.wait_sizes(wait, state) else { return };
             let tree = wait_container(wait, &url, &self.settings.wait_image, &security, &sizes);
@@ -67,6 +65,42 @@ impl WantedBuilder<'_, '_> {
             let place = if wait.variable == PRIVATE_URL { places.front } else { places.end };
             self.parts.init_containers.push((place, part));
         }
+    }
+
+    /// The index of an init container of this name.
+    fn existing_wait(&self, wait: &Wait) -> Option<usize> {
+        self.pod.around.parts.init_containers().iter().position(|it| it.name.as_deref() == Some(wait.name))
+    }
+
+    /// Takes an init container of the pod out that cannot succeed, if memgate added it, and reports it. One that another
+    /// author added waits for a server that is known only while the URL of the agent's server is.
+    fn judge(&mut self, wait: &Wait, existing: usize, known_url: Option<String>) {
+        let it = self.pod.around.parts.init_containers().get(existing);
+        // As a native sidecar, which another webhook made of it, it keeps no pod from starting.
+        let is_sidecar = it.is_some_and(|it| it.restart_policy.as_deref() == Some("Always"));
+        if is_sidecar || known_url.is_none() && !self.is_ours(wait) {
+            return;
+        }
+        let is_known = known_url.is_some();
+        let url = known_url.unwrap_or_else(|| self.service_url(wait));
+        if let Some(finding) = self.pod.around.unresolved(&url, &HOST_NETWORK_DNS) {
+            // The judge of the pod reports it for a URL that is known.
+            let is_reported = is_known || self.warnings.iter().any(|warning| warning.code == finding.code);
+            let is_taken_out = self.take_out(wait, "would not find its server any more");
+            if is_taken_out && !is_reported && self.settings.wait != Waits::Never {
+                self.warnings.push(finding);
+            }
+        } else if let Some(why) = self.pod.around.cut_off(Some(existing), Endpoint::parse(&url).port()) {
+            self.cut_off(wait, Some(existing), why, &url);
+        }
+    }
+
+    /// The URL of upstream's Service.
+    fn service_url(&self, wait: &Wait) -> String {
+        if wait.variable == PRIVATE_URL {
+            return private_url(&self.found.instance, self.pod.namespace);
+        }
+        shared_url(self.found.ensemble.map_or("", |ensemble| &ensemble.name), self.pod.namespace)
     }
 
     /// The sizes of a wait; `None` if none fit, which is reported.
@@ -93,15 +127,16 @@ impl WantedBuilder<'_, '_> {
         is_elsewhere.then(|| url.to_owned())
     }
 
-    /// Reports a wait without a network, once for a pod, and takes it out if memgate added it.
+    /// Reports a wait without a network, once for a pod, and takes it out if memgate added it. Settings with which the pod
+    /// should have none ask for no report.
     fn cut_off(&mut self, wait: &Wait, existing: Option<usize>, why: CutOff<'_>, url: &str) {
         let everywhere = matches!(why, CutOff::Everywhere(_));
-        let is_taken_out = everywhere && self.take_out(wait, "would have no network any more");
-        let name = wait.name;
-        if let Some((_, message)) = &mut self.no_network {
-            message.extend(["; the same for \"", name, "\""]);
+        let is_taken_out =
+            everywhere && existing.is_some() && self.take_out(wait, "would have no network any more");
+        if self.settings.wait == Waits::Never {
             return;
         }
+        let (name, port) = (wait.name, Endpoint::parse(url).port());
         let message = match why {
             CutOff::Everywhere(proxy) => {
                 let end = match existing {
@@ -109,16 +144,24 @@ impl WantedBuilder<'_, '_> {
                     Some(_) if is_taken_out => "it is taken out",
                     Some(_) => "the pod fails after 120 s",
                 };
-                let (proxy, port) = (quoted(proxy), Endpoint::parse(url).port());
+                if let Some((_, message)) = &mut self.no_network {
+                    message.push_str(&format!("; the same for \"{name}\" and port {port}: {end}"));
+                    return;
+                }
+                let proxy = proxy.map_or_else(|| "of its mesh".to_owned(), quoted);
                 format!(
                     "\"{name}\" would have no network: the proxy {proxy} starts after all init containers; {end}. Use \
                      native sidecars, or exclude port {port}"
                 )
             }
             CutOff::Behind(index) => {
+                let url = quoted_text(url);
+                if let Some((_, message)) = &mut self.no_network {
+                    message.push_str(&format!("; the same for \"{name}\" and {url}"));
+                    return;
+                }
                 let redirector = self.pod.around.parts.init_containers().get(index);
-                let redirector = redirector.and_then(|it| it.name.as_deref()).unwrap_or_default();
-                let (redirector, url) = (quoted(redirector), quoted_text(url));
+                let redirector = quoted(redirector.and_then(|it| it.name.as_deref()).unwrap_or_default());
                 format!("\"{name}\" stands behind {redirector} and cannot reach {url}; put it in front")
             }
         };
@@ -127,23 +170,32 @@ impl WantedBuilder<'_, '_> {
         self.no_network = Some((at, message));
     }
 
-    /// Warns about waits without a network.
+    /// Warns about waits without a network. Those for a server that the agent would not get today are judged here.
     pub(super) fn report_no_network(&mut self) {
+        for wait in [&PRIVATE_WAIT, &SHARED_WAIT] {
+            let mut variables = self.variables.iter().filter(|it| it.name == wait.variable);
+            let is_judged = variables.any(|it| !it.literal_value().is_some_and(is_loopback));
+            if let Some(existing) = self.existing_wait(wait).filter(|_| !is_judged) {
+                self.judge(wait, existing, None);
+            }
+        }
         let finding =
             self.no_network.take().map(|(at, message)| Finding::warn(&POD_WAIT_NO_NETWORK, at, message));
         self.warnings.extend(finding);
     }
 
+    /// Whether memgate added the wait of this name.
+    fn is_ours(&self, wait: &Wait) -> bool {
+        let added = marker::added(self.pod.around.pod, &FAMILY);
+        added.init_containers.iter().any(|it| it == wait.name)
+    }
+
     /// Takes a wait that memgate added out of the pod, where it could not succeed any more. Returns whether it does.
-    pub(super) fn take_out(&mut self, wait: &Wait, rule: &'static str) -> bool {
-        let parts = self.pod.around.parts;
-        let inits = parts.init_containers().iter().enumerate();
-        let mut named = inits.filter(|(_, it)| it.name.as_deref() == Some(wait.name)).peekable();
-        let added = |name: &str| {
-            marker::added(self.pod.around.pod, &FAMILY).init_containers.iter().any(|it| it == name)
-        };
-        let is_ours = named.peek().is_some() && added(wait.name);
+    fn take_out(&mut self, wait: &Wait, rule: &'static str) -> bool {
+        let is_ours = self.is_ours(wait);
         if is_ours {
+            let inits = self.pod.around.parts.init_containers().iter().enumerate();
+            let named = inits.filter(|(_, it)| it.name.as_deref() == Some(wait.name));
             self.parts.taken_out.extend(named.map(|(index, _)| (index, rule)));
         }
         is_ours
