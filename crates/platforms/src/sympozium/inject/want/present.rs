@@ -159,8 +159,8 @@ impl<'s> WantedBuilder<'_, 's> {
             volume.origin = dropped();
             // A volume that is lost with its mount has one cause.
             if dropped_mounts.iter().all(|mount| mount.tree["name"] != volume.name.as_str()) {
-                let lost = format!("\"{}\" lost its volume \"{}\"", server.name(), volume.name);
-                self.put_back(Pointer::new("/spec/volumes"), &lost);
+                let part = format!("\"{}\" lost its volume \"{}\"", server.name(), volume.name);
+                self.put_back(Pointer::new("/spec/volumes"), &part);
             }
             self.parts.restored.push(volume);
         }
