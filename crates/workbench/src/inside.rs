@@ -80,6 +80,9 @@ const KYVERNO: &str = "kyverno.io";
 /// The values of charts that hold whole manifests, as a list or a text.
 const HELM_VALUES: [&str; 3] = ["extraObjects", "extraDeploy", "extraManifests"];
 
+/// The key of a manifest in the objects of Open Cluster Management, which texts in them have too.
+const DEFINITION: &str = "objectDefinition";
+
 /// The kinds with pods in a form of their own: group, kinds (empty for all), patterns of [`places`], and fields of which a
 /// pod has one (empty for any). The pods have their own metadata, that of the object, or one of [`POD_METADATA`].
 const OWN_FORMS: [(&str, &str, &[&str], &[&str]); 4] = [
@@ -286,7 +289,8 @@ impl Search {
         };
         for (key, value) in fields.into_iter().flatten().filter(|(key, value)| !is_closed(key, value)) {
             let is_template = key == "template" || key == "podTemplate" || key.ends_with("Template");
-            let (at, is_place) = (Path::Key(&at, key), HELM_VALUES.contains(&key.as_str()));
+            let (at, is_place) =
+                (Path::Key(&at, key), HELM_VALUES.contains(&key.as_str()) || key == DEFINITION);
             if is_template && is_agent_template(value) && group_and_kind(value).is_none() {
                 self.template(carrier, at);
             } else {
