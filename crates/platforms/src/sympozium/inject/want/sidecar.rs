@@ -32,7 +32,6 @@ use memgate_primitives::plain_text::shown_key;
 use serde_json::{Value, json};
 
 use super::containers::MemoryServer;
-use super::present::named;
 use super::{PodContext, WantedBuilder};
 
 /// The volume of the database, and its mount path.
@@ -91,7 +90,7 @@ impl<'s> WantedBuilder<'_, 's> {
         let ipc = self.ipc_volume(origin);
         let server = self.server_part((pack, sizes), ipc, origin, state);
         self.parts.init_containers.push((self.pod.around.places().front, server));
-        if named(&self.pod).iter().any(|name| name == MEMORY_SERVER) {
+        if self.pod.init_containers_of_ours().iter().any(|name| name == MEMORY_SERVER) {
             self.put_back(init_containers_pointer(), &format!("\"{MEMORY_SERVER}\" is lost"));
         }
         let group = self.pod.around.fs_group();
