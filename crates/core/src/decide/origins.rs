@@ -86,15 +86,18 @@ const MAX_CONFIRMATIONS: usize = 3;
 
 /// The items that the annotation of a pod names, that the pod has, and that a decision about the pod without them adds,
 /// with all that this decision adds, and its annotation. `decide` makes the edits of this decision.
+///
+/// `seen` is the pod about which is decided: the same, or without what hinders.
 pub(super) fn confirmed(
     pod: &Value,
+    seen: &Value,
     mut decide: impl FnMut(&str) -> Vec<Edit>,
 ) -> (BTreeSet<Item>, BTreeSet<Item>, Value) {
     let mut marked: BTreeSet<Item> = marked(pod).unwrap_or_default().into_iter().collect();
     let present = present(pod, &marked);
     let mut confirmed = (BTreeSet::new(), BTreeSet::new(), Value::Null);
     for _ in 0..MAX_CONFIRMATIONS {
-        let Some(bare) = bare(pod.clone(), &marked) else { break };
+        let Some(bare) = bare(seen.clone(), &marked) else { break };
         let (given, annotation) = given(&bare, &decide(&bare.to_string()));
         let before = marked.len();
         marked.retain(|item| {
@@ -136,7 +139,9 @@ fn is_confirmed(item: &Item, given: &Value, value: &Value) -> bool {
             has(value, given) && ["value", "valueFrom"].into_iter().all(only)
         }
         Item::FsGroup(_) => given == value,
-        Item::InitContainer(_) | Item::Volume(_) | Item::Mount(..) | Item::ImagePullSecret(_) => true,
+        // With another claim it is another volume.
+        Item::Volume(_) => given.get("persistentVolumeClaim").is_none() || has(value, given),
+        Item::InitContainer(_) | Item::Mount(..) | Item::ImagePullSecret(_) => true,
     }
 }
 

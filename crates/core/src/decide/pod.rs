@@ -282,9 +282,9 @@ fn kept(
         let Ok(pod) = Pod::parse(bare) else { return Vec::new() };
         decide_injection(bare, &pod, namespace, families, state).edits
     };
-    let (mut items, mut given, mut own) = confirmed(&value, &mut decide);
+    let (mut items, mut given, mut own) = confirmed(&value, &value, &mut decide);
     if !marked(&value).unwrap_or_default().iter().all(|item| items.contains(item)) {
-        let (more, more_given, unhindered) = confirmed(&unhindered(value.clone()), &mut decide);
+        let (more, more_given, unhindered) = confirmed(&value, &unhindered(value.clone()), &mut decide);
         if !more.is_subset(&items) {
             items.extend(more);
             given.extend(more_given);

@@ -10,6 +10,7 @@ mod tokens;
 mod waits;
 
 use crate::inject::env::{self, ExistingEnv, Variable};
+use crate::inject::marker;
 use crate::inject::own::MemoryVariableNames;
 use crate::inject::parts::{ExistingMounts, WantedPart, WantedParts, pull_secrets};
 use crate::inject::viable::Surroundings;
@@ -19,6 +20,7 @@ use crate::inject::{
 };
 use crate::message::{fit_names, fit_texts};
 use crate::prelude::*;
+use crate::sympozium::FAMILY;
 use crate::sympozium::api::agent::auto_store_off;
 use crate::sympozium::api::ensemble::has_access_rules;
 use crate::sympozium::api::{CONFIG_LABEL, MEMORY_SERVER, MEMORY_SKILL, MODE_ANNOTATION};
@@ -57,6 +59,13 @@ pub(super) struct PodContext<'p> {
     pub(super) container: &'p Container<'p>,
     pub(super) mounts: ExistingMounts<'p>,
     pub(super) namespace: &'p str,
+}
+
+impl PodContext<'_> {
+    /// The init containers that the annotation of the pod says that memgate added.
+    fn init_containers_of_ours(&self) -> Vec<String> {
+        marker::added(self.around.pod, &FAMILY).init_containers
+    }
 }
 
 /// Returns the parts that the pod should have.
@@ -278,7 +287,7 @@ fn has_server(builder: &WantedBuilder<'_, '_>) -> bool {
 fn private_mode<'s>(builder: &mut WantedBuilder<'_, 's>, state: &mut StateReader<'s>) -> PackMode<'s> {
     if let Some((_, entry)) = builder.existing.get(PRIVATE_URL) {
         // The URL of a sidecar that memgate added, without the sidecar.
-        let is_named = || present::named(&builder.pod).iter().any(|name| name == MEMORY_SERVER);
+        let is_named = || builder.pod.init_containers_of_ours().iter().any(|name| name == MEMORY_SERVER);
         if entry.literal().is_some_and(is_loopback) && is_named() {
             return lookup::pack_mode(MemoryMode::Sidecar, builder.pod.namespace, state);
         }

@@ -2,12 +2,10 @@
 //! as memgate would add it today.
 
 use crate::common::{POD_PART_LOST, POD_SIDECAR_BLOCKS, POD_VOLUME_READ_ONLY};
-use crate::inject::marker;
 use crate::inject::parts::{WantedPart, add_mounts};
 use crate::inject::viable::ports::Listener;
 use crate::inject::viable::present::PresentServer;
 use crate::prelude::*;
-use crate::sympozium::FAMILY;
 use crate::sympozium::api::agent::sidecar_image;
 use crate::sympozium::api::{CLAIM, MEMORY_SERVER, MEMORY_SERVER_PORT};
 use crate::sympozium::inject::{database, mount_of};
@@ -30,18 +28,13 @@ const PORT: &str = "MEMORY_PORT";
 pub(super) fn servers<'p>(context: &PodContext<'p>, work: &Budget<'_>) -> Vec<PresentServer<'p>> {
     let mut servers = context.around.servers([MEMORY_SERVER, PACK_SIDECAR], work);
     if !servers.is_empty() {
-        let named = named(context);
+        let named = context.init_containers_of_ours();
         for server in &mut servers {
             server.is_ours = named.iter().any(|name| name == server.name());
         }
         servers.sort_by_key(|server| !server.is_ours);
     }
     servers
-}
-
-/// The init containers that the annotation of the pod says that memgate added.
-pub(super) fn named(context: &PodContext<'_>) -> Vec<String> {
-    marker::added(context.around.pod, &FAMILY).init_containers
 }
 
 impl<'s> WantedBuilder<'_, 's> {

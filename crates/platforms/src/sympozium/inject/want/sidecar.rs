@@ -90,7 +90,7 @@ impl<'s> WantedBuilder<'_, 's> {
         let ipc = self.ipc_volume(origin);
         let server = self.server_part((pack, sizes), ipc, origin, state);
         self.parts.init_containers.push((self.pod.around.places().front, server));
-        if self.existing.get(PRIVATE_URL).is_some() {
+        if self.pod.init_containers_of_ours().iter().any(|name| name == MEMORY_SERVER) {
             self.put_back(init_containers_pointer(), &format!("\"{MEMORY_SERVER}\" is lost"));
         }
         let group = self.pod.around.fs_group();

@@ -1,12 +1,10 @@
 //! The init containers that wait for a memory service: where they have a network, and what becomes of those that have none.
 
 use crate::common::POD_WAIT_NO_NETWORK;
-use crate::inject::marker;
 use crate::inject::parts::{WantedPart, init_containers_pointer};
 use crate::inject::viable::CutOff;
 use crate::inject::viable::sizes::AddedContainer;
 use crate::prelude::*;
-use crate::sympozium::FAMILY;
 use crate::sympozium::api::{private_url, shared_url};
 use crate::sympozium::codes::HOST_NETWORK_DNS;
 use crate::sympozium::variables::{PRIVATE_URL, SHARED_URL};
@@ -186,8 +184,7 @@ impl WantedBuilder<'_, '_> {
 
     /// Whether memgate added the wait of this name.
     fn is_ours(&self, wait: &Wait) -> bool {
-        let added = marker::added(self.pod.around.pod, &FAMILY);
-        added.init_containers.iter().any(|it| it == wait.name)
+        self.pod.init_containers_of_ours().iter().any(|it| it == wait.name)
     }
 
     /// Takes a wait that memgate added out of the pod, where it could not succeed any more. Returns whether it does.
