@@ -151,7 +151,10 @@ impl<'s> WantedBuilder<'_, 's> {
         for mut volume in volumes {
             volume.origin = dropped();
             // A volume that is lost with its mount has one cause.
-            if dropped_mounts.iter().all(|mount| mount.tree["name"] != volume.name.as_str()) {
+            if dropped_mounts
+                .iter()
+                .all(|mount| mount.tree.get("name").and_then(|name| name.as_str()) != Some(&*volume.name))
+            {
                 let part = format!("\"{}\" lost its volume \"{}\"", server.name(), volume.name);
                 self.put_back(Pointer::new("/spec/volumes"), &part);
             }
