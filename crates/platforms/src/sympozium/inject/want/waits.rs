@@ -143,7 +143,7 @@ impl WantedBuilder<'_, '_> {
                     Some(_) => "the pod fails after 120 s",
                 };
                 if let Some((_, message)) = &mut self.no_network {
-                    message.push_str(&format!("; the same for \"{name}\" and port {port}: {end}"));
+                    *message += &["; the same for \"", name, "\" and port ", &port.to_string(), ": ", end].concat();
                     return;
                 }
                 let proxy = proxy.map_or_else(|| "of its mesh".to_owned(), quoted);
@@ -155,7 +155,7 @@ impl WantedBuilder<'_, '_> {
             CutOff::Behind(index) => {
                 let url = quoted_text(url);
                 if let Some((_, message)) = &mut self.no_network {
-                    message.push_str(&format!("; the same for \"{name}\" and {url}"));
+                    *message += &["; the same for \"", name, "\" and ", &url].concat();
                     return;
                 }
                 let redirector = self.pod.around.parts.init_containers().get(index);
