@@ -143,7 +143,8 @@ impl WantedBuilder<'_, '_> {
                     Some(_) => "the pod fails after 120 s",
                 };
                 if let Some((_, message)) = &mut self.no_network {
-                    *message += &["; the same for \"", name, "\" and port ", &port.to_string(), ": ", end].concat();
+                    *message +=
+                        &["; the same for \"", name, "\" and port ", &port.to_string(), ": ", end].concat();
                     return;
                 }
                 let proxy = proxy.map_or_else(|| "of its mesh".to_owned(), quoted);
