@@ -247,7 +247,8 @@ fn bare(pod: Value, added: &BTreeSet<Item>) -> Option<Value> {
 const OF_SPEC: [&str; 5] = ["containers", "initContainers", "volumes", "securityContext", "imagePullSecrets"];
 const OF_CONTAINER: [&str; 6] = ["name", "image", "env", "envFrom", "volumeMounts", "restartPolicy"];
 
-/// The pod without what may keep memgate from adding its parts: the settings of the pod, other containers' ports, and a mesh.
+/// The pod without what may keep memgate from adding its parts: the settings of the pod, other containers' ports, a mesh, and
+/// volumes that no ordinary container mounts.
 pub(super) fn unhindered(mut pod: Value) -> Value {
     if let Some(annotations) = pod.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
         annotations
@@ -265,6 +266,10 @@ pub(super) fn unhindered(mut pod: Value) -> Value {
             }
         }
     }
+    let containers = spec.get("containers").and_then(Value::as_array).into_iter().flatten();
+    let mounts = containers.flat_map(|it| elements(it, "volumeMounts"));
+    let mounted: BTreeSet<String> = mounts.map(|mount| text_of(mount, "name")).collect();
+    retain(spec.get_mut("volumes"), |volume| mounted.contains(&text_of(volume, "name")));
     retain(spec.get_mut("initContainers"), |it| {
         let name = text_of(it, "name");
         !is_sign_of_mesh(|sign| sign.init_container == Some(&*name))
