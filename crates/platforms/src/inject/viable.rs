@@ -1,7 +1,7 @@
 //! Whether a pod can run as meant, with what memgate adds, where it will run.
 //!
 //! An apiserver refuses a pod for its form alone. What a mesh, a security context, a node or another webhook makes of it is
-//! known only here: the injection asks where and how to add a part, and [`judge`] reads the pod as it will be, with the
+//! known only here: the injection asks where and how to add a part, and `judge` reads the pod as it will be, with the
 //! additions. What would be wrong without memgate is not judged.
 //!
 //! Each rule goes by what is in the pod, never by the order in which webhooks were called: a second call gives the same
