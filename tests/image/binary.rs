@@ -8,7 +8,7 @@ use crate::{built, root};
 
 /// What the image may weigh unpacked, which holds this binary and its bill of materials. Its `check` evaluates rules in CEL,
 /// which is a megabyte of it.
-const MAX_IMAGE_BYTES: u64 = 37 << 19;
+const MAX_IMAGE_BYTES: u64 = 38 << 19;
 
 /// What `memgate --version` prints in the image.
 pub(crate) const VERSION: &str = concat!(
