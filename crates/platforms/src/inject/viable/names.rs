@@ -9,7 +9,7 @@ use memgate_model::finding::{Code, Finding};
 use memgate_model::pod::{EnvVarView, Pod, read, visit_elements};
 use memgate_model::view::{Text, view};
 use memgate_primitives::budget::Budget;
-use memgate_primitives::plain_text::{quoted, shown_key};
+use memgate_primitives::plain_text::{quoted, shown_key, shown_name};
 use memgate_primitives::pointer::Pointer;
 use serde_json::value::RawValue;
 
@@ -192,7 +192,12 @@ impl WantedByContainer<'_> {
             }
         }
         let finding = |(index, (name, host)): (usize, (&str, String))| {
-            let exempt = host.find(".svc").and_then(|at| host.get(at..)).unwrap_or(&host);
+            // Of what may be a key that was pasted here, only the start is shown.
+            let exempt = match host.find(".svc") {
+                _ if shown_name(&host) != host => "it",
+                Some(at) => host.get(at..).unwrap_or_default(),
+                None => &host,
+            };
             let message =
                 format!("{name} also takes requests to {}; add {exempt} to NO_PROXY", quoted(&host));
             Finding::warn(&POD_PROXY, pointer(self.index).index(index), message)
