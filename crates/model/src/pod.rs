@@ -204,6 +204,11 @@ pub struct ReadPod<'a> {
 }
 
 impl<'a> Container<'a> {
+    /// Whether an init container is a native sidecar, which runs as long as the pod.
+    pub fn is_native_sidecar(&self) -> bool {
+        self.restart_policy.as_deref() == Some("Always")
+    }
+
     /// The variable of this name, with its index. The last of several counts, as for the kubelet.
     pub fn variable(&self, name: &str) -> Option<(usize, &EnvVarView<'a>)> {
         let env = self.env.as_deref().unwrap_or_default();

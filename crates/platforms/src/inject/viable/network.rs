@@ -50,8 +50,8 @@ pub(super) enum Network<'p> {
     Open,
     /// Those behind the last native sidecar of a mesh, before this index.
     Behind(usize),
-    /// Those before the one of this index, which redirects connections. With the index of each that redirects them to a proxy
-    /// that is an ordinary container, and the mesh of that proxy.
+    /// Those before the one of this index, which redirects connections. With each mesh whose proxy is an ordinary container,
+    /// and the index of the first that redirects to it, in the order of the indices.
     Before(usize, Vec<(usize, &'static Mesh)>),
     /// None of them: CNI plugins redirect to the proxies of these meshes. Each with its proxy, if that is in the pod.
     Nowhere(Vec<(&'static Mesh, Option<&'p str>)>),
@@ -85,7 +85,7 @@ impl<'p> Surroundings<'p> {
     fn find_network(&self) -> Network<'p> {
         let inits = self.parts.init_containers();
         let proxies = Proxies::beside(inits);
-        let is_mesh_sidecar = |it: &Container<'_>| is_native(it) && proxies.mesh(it).is_some();
+        let is_mesh_sidecar = |it: &Container<'_>| it.is_native_sidecar() && proxies.mesh(it).is_some();
         if let Some(last) = inits.iter().rposition(is_mesh_sidecar) {
             return Network::Behind(last + 1);
         }
@@ -93,13 +93,16 @@ impl<'p> Surroundings<'p> {
             let has_proxy =
                 |mesh: &&Mesh| self.pod.containers().iter().any(|it| proxies.mesh(it) == Some(*mesh));
             let meshes: Vec<&'static Mesh> = MESHES.iter().filter(has_proxy).collect();
-            let redirecting = inits.iter().enumerate().skip(first).filter(|(_, it)| redirects(it));
-            let to_proxies = redirecting.flat_map(|(index, it)| {
-                let own = mesh_of_init(name(it));
-                let meshes = meshes.iter().filter(move |mesh| own.is_none_or(|own| own == **mesh));
-                meshes.map(move |mesh| (index, *mesh))
-            });
-            return Network::Before(first, to_proxies.collect());
+            // An init container behind a later redirector of a mesh is behind its first one too.
+            let first_to = |mesh: &'static Mesh| {
+                let is_of_mesh = |it: &Container<'_>| {
+                    redirects(it) && mesh_of_init(name(it)).is_none_or(|own| own == mesh)
+                };
+                Some((inits.iter().position(is_of_mesh)?, mesh))
+            };
+            let mut to_proxies: Vec<_> = meshes.into_iter().filter_map(first_to).collect();
+            to_proxies.sort_by_key(|(index, _)| *index);
+            return Network::Before(first, to_proxies);
         }
         let by_plugin: Vec<_> = MESHES.iter().filter_map(|mesh| self.by_plugin(mesh)).collect();
         if by_plugin.is_empty() { Network::Open } else { Network::Nowhere(by_plugin) }
@@ -148,10 +151,14 @@ impl<'p> Surroundings<'p> {
     pub(crate) fn refuses_http_probes(&self, port: u16) -> bool {
         let inits = self.parts.init_containers();
         let proxies = Proxies::beside(inits);
-        let of_pod = inits.iter().chain(self.pod.containers()).filter_map(|it| proxies.mesh(it));
-        let istio = MESHES.iter().filter(|mesh| mesh.name == "istio" && self.will_have_istio());
-        let mut refusing = of_pod.chain(istio).filter(|mesh| mesh.refuses_http_probes);
-        refusing.any(|mesh| !self.excludes(mesh, mesh.excluded_inbound, port))
+        let is_in_pod = |mesh: &Mesh| {
+            let mut all = inits.iter().chain(self.pod.containers());
+            all.any(|it| proxies.mesh(it) == Some(mesh))
+        };
+        let is_to_come = |mesh: &Mesh| mesh.name == "istio" && self.will_have_istio();
+        MESHES.iter().filter(|mesh| mesh.refuses_http_probes).any(|mesh| {
+            (is_in_pod(mesh) || is_to_come(mesh)) && !self.excludes(mesh, mesh.excluded_inbound, port)
+        })
     }
 
     /// Whether Istio will add its proxy to the pod.
@@ -188,11 +195,6 @@ fn name<'c>(container: &'c Container<'_>) -> &'c str {
     container.name.as_deref().unwrap_or_default()
 }
 
-/// Whether an init container is a native sidecar.
-fn is_native(container: &Container<'_>) -> bool {
-    container.restart_policy.as_deref() == Some("Always")
-}
-
 /// The mesh that adds an init container of this name.
 fn mesh_of_init(name: &str) -> Option<&'static Mesh> {
     let is_sign = |mesh: &&Mesh| mesh.cni.as_ref().is_some_and(|sign| sign.init_container == Some(name));
@@ -201,7 +203,8 @@ fn mesh_of_init(name: &str) -> Option<&'static Mesh> {
 
 /// Whether an init container redirects the connections of the pod: one of a mesh, or one that may change the network.
 fn redirects(container: &Container<'_>) -> bool {
-    mesh_of_redirector(name(container)).is_some() || !is_native(container) && may_change_network(container)
+    mesh_of_redirector(name(container)).is_some()
+        || !container.is_native_sidecar() && may_change_network(container)
 }
 
 /// Whether a container gets a capability with which it can redirect connections.
