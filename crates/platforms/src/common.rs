@@ -68,6 +68,13 @@ codes! { "memgate";
     VERSION_UNKNOWN = "version-unknown", NotSupported;
 }
 
+/// What the judge does to a new pod, as its messages end. A pod that exists is not changed, so that readers put other words
+/// in this place.
+pub const PUT_BACK: &str = "put back; another webhook dropped it";
+
+/// The same of an init container.
+pub const TAKEN_OUT: &str = "it is taken out";
+
 /// Whether the judge of pods has this code: a pod with the finding starts otherwise than meant, or never.
 pub fn is_of_pod_judge(code: &Code) -> bool {
     const OTHERS: [&Code; 2] = [&POD_NOT_RECOGNISED, &POD_TEMPLATE_UNREAD];

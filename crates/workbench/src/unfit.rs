@@ -7,7 +7,7 @@ use memgate_model::finding::Finding;
 use memgate_model::reason::Reason;
 use memgate_model::request::Request;
 use memgate_model::snapshot::Snapshot;
-use memgate_platforms::common::{is_of_pod_judge, keeps_pod_from_starting};
+use memgate_platforms::common::{PUT_BACK, TAKEN_OUT, is_of_pod_judge, keeps_pod_from_starting};
 use serde_json::Value;
 
 /// Whether an edit gives a pod what it lacks of its memory. Others mend a part, take it out, or say what was added.
@@ -32,12 +32,9 @@ pub fn sentence(cause: &Finding, has_memory: bool) -> String {
 
 /// A message about what the webhook does to a new pod, for a pod that exists: that is not changed.
 fn of_existing(message: &str) -> String {
-    [
-        ("put back; another webhook dropped it", "another webhook dropped it; recreate the pod"),
-        ("it is taken out", "recreate the pod"),
-    ]
-    .iter()
-    .fold(message.to_owned(), |message, (of_new, of_existing)| message.replace(of_new, of_existing))
+    [(PUT_BACK, "another webhook dropped it; recreate the pod"), (TAKEN_OUT, "recreate the pod")]
+        .iter()
+        .fold(message.to_owned(), |message, (of_new, of_existing)| message.replace(of_new, of_existing))
 }
 
 /// The same for each cause of a pod that memgate marked, or to which it would add nothing.

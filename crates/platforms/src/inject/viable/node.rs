@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 
 use super::Surroundings;
 use crate::inject::env;
+use crate::inject::parts::init_containers_pointer;
 
 /// A class of the programs that run containers: read for the nodes that it chooses, from files only.
 pub(crate) static RUNTIME_CLASS: Kind =
@@ -118,7 +119,7 @@ impl Surroundings<'_> {
             return Some(Pointer::new("/spec"));
         }
         let container = of(self.pod.containers()).map(env::container);
-        container.or_else(|| Some(Pointer::new("/spec/initContainers").index(inits()?)))
+        container.or_else(|| Some(init_containers_pointer().index(inits()?)))
     }
 
     /// The field by which the pod runs only on nodes for which upstream's memory server may not be built, with the
@@ -126,8 +127,7 @@ impl Surroundings<'_> {
     pub(crate) fn other_architecture(&self) -> Option<(Pointer, String)> {
         let [key] = ARCHITECTURE;
         if let Some(value) = selector(self.pod).as_ref().and_then(|selector| selector.get(key)) {
-            let is_value = value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
-            return (is_value && !value.is_empty() && !BUILT.contains(&value))
+            return (is_label_value(value) && !BUILT.contains(&value))
                 .then(|| (node_selector(key), value.to_owned()));
         }
         let terms = terms(self.pod);
@@ -137,7 +137,8 @@ impl Surroundings<'_> {
         }
         let tests = terms.iter().flat_map(|term| term.labels.iter().flatten());
         let asked = tests.filter(|test| test.is_of(&ARCHITECTURE) && test.operator.as_deref() == Some("In"));
-        let named = asked.flat_map(|test| test.values.iter().flatten()).next();
+        let mut named = asked.flat_map(|test| test.values.iter().flatten());
+        let named = named.find(|value| is_label_value(value));
         let named = named.map_or_else(|| "these nodes".to_owned(), |value| value.to_string());
         Some((Pointer::new(TERMS), named))
     }
@@ -164,6 +165,11 @@ fn system<'t>(label: impl Fn(&str) -> Option<&'t str>) -> Option<System> {
         Some(_) => Some(System::Other),
         None => label(WINDOWS_BUILD).map(|_| System::Windows(WINDOWS_BUILD)),
     }
+}
+
+/// Whether a label may have this value.
+fn is_label_value(value: &str) -> bool {
+    !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
 }
 
 fn node_selector(key: &str) -> Pointer {

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use super::Surroundings;
 use crate::common::POD_PORT_CLASH;
 use crate::inject::env;
+use crate::inject::parts::init_containers_pointer;
 
 view! {
     /// A port of a container.
@@ -64,9 +65,8 @@ impl Surroundings<'_> {
         let ordinary = self.pod.containers().iter().enumerate();
         let ordinary = ordinary.map(|(index, container)| (env::container(index), container));
         let inits = self.parts.init_containers().iter().enumerate();
-        let inits = inits
-            .filter(|(index, it)| *index >= server.after || it.restart_policy.as_deref() == Some("Always"));
-        let list = Pointer::new("/spec/initContainers");
+        let inits = inits.filter(|(index, it)| *index >= server.after || it.is_native_sidecar());
+        let list = init_containers_pointer();
         let inits = inits.map(|(index, container)| (list.index(index), container));
         let is_server = |it: &Container<'_>| server.container.is_some_and(|server| std::ptr::eq(server, it));
         let others = || ordinary.clone().chain(inits.clone()).filter(|(_, container)| !is_server(container));

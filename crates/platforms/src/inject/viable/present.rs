@@ -6,7 +6,7 @@ use memgate_primitives::pointer::{Path, Pointer};
 
 use super::Surroundings;
 use crate::inject::env;
-use crate::inject::parts::ExistingMounts;
+use crate::inject::parts::{ExistingMounts, init_containers_pointer};
 
 /// A memory server that is in the pod already.
 pub(crate) struct PresentServer<'p> {
@@ -30,7 +30,7 @@ impl PresentServer<'_> {
 
     /// Whether it is an init container that the kubelet waits for until it ends.
     pub(crate) fn blocks(&self) -> bool {
-        self.init.is_some() && self.container.restart_policy.as_deref() != Some("Always")
+        self.init.is_some() && !self.container.is_native_sidecar()
     }
 
     /// How many init containers start before it.
@@ -54,10 +54,8 @@ impl<'p> Surroundings<'p> {
             let Some(found) = wanted.iter_mut().find(|it| it.is_some() && **it == name) else { continue };
             *found = None;
             let init = at.checked_sub(ordinary.len());
-            let place = init.map_or_else(
-                || env::container(at),
-                |index| Pointer::new("/spec/initContainers").index(index),
-            );
+            let place =
+                init.map_or_else(|| env::container(at), |index| init_containers_pointer().index(index));
             let mounts = ExistingMounts::read_at(Path::Known(place.as_str()), container, work);
             servers.push(PresentServer { place, init, container, mounts, is_ours: false });
         }

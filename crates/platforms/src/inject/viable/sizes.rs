@@ -126,11 +126,12 @@ fn put(sizes: &mut Sizes, over: &Sizes) {
         else {
             continue;
         };
-        if amount(request) <= amount(limit) {
-        } else if over.requests.contains_key(resource) {
-            limit.clone_from(request);
-        } else {
-            request.clone_from(limit);
+        if amount(request) > amount(limit) {
+            if over.requests.contains_key(resource) {
+                limit.clone_from(request);
+            } else {
+                request.clone_from(limit);
+            }
         }
     }
 }

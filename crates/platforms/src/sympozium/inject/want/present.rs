@@ -1,8 +1,8 @@
 //! A memory server that is in the pod already. What another webhook took away from one that memgate added is put back,
 //! as memgate would add it today.
 
-use crate::common::{POD_PART_LOST, POD_SIDECAR_BLOCKS, POD_VOLUME_READ_ONLY};
-use crate::inject::parts::{WantedPart, add_mounts};
+use crate::common::{POD_PART_LOST, POD_SIDECAR_BLOCKS, POD_VOLUME_READ_ONLY, PUT_BACK};
+use crate::inject::parts::{WantedPart, add_mounts, init_containers_pointer};
 use crate::inject::viable::ports::Listener;
 use crate::inject::viable::present::PresentServer;
 use crate::prelude::*;
@@ -110,7 +110,7 @@ impl<'s> WantedBuilder<'_, 's> {
                 "this apiserver is older than {major}.{minor} and would drop restartPolicy: Always, without which \
                  \"{MEMORY_SERVER}\" never ends; no sidecar is added"
             );
-            let finding = Finding::warn(&POD_SIDECAR_BLOCKS, Pointer::new("/spec/initContainers"), message);
+            let finding = Finding::warn(&POD_SIDECAR_BLOCKS, init_containers_pointer(), message);
             self.unmet.push(finding.help("use service mode"));
         }
         is_dropped
@@ -266,7 +266,7 @@ impl<'s> WantedBuilder<'_, 's> {
     }
 
     pub(super) fn put_back(&mut self, at: Pointer, lost: &str) {
-        let message = format!("{lost}: put back; another webhook dropped it");
+        let message = format!("{lost}: {PUT_BACK}");
         let finding = Finding::warn(&POD_PART_LOST, at, message);
         self.warnings.push(Finding { severity: Severity::Note, ..finding });
     }

@@ -1,6 +1,6 @@
 //! The init containers that wait for a memory service: where they have a network, and what becomes of those that have none.
 
-use crate::common::POD_WAIT_NO_NETWORK;
+use crate::common::{POD_WAIT_NO_NETWORK, TAKEN_OUT};
 use crate::inject::parts::{WantedPart, init_containers_pointer};
 use crate::inject::viable::CutOff;
 use crate::inject::viable::sizes::AddedContainer;
@@ -11,6 +11,7 @@ use crate::sympozium::variables::{PRIVATE_URL, SHARED_URL};
 use crate::url::Endpoint;
 use memgate_model::edit::Origin;
 use memgate_model::platform_settings::{Quantities, Sizes, Waits};
+use memgate_model::pod::Container;
 use serde_json::{Value, json};
 
 use super::{PodContext, WantedBuilder, is_loopback};
@@ -52,17 +53,18 @@ impl WantedBuilder<'_, '_> {
         }
         let Some(url) = self.waited_url(wait, default_url) else { return };
         if self.pod.around.unresolved(&url, &HOST_NETWORK_DNS).is_some() {
-        } else if let Some(why) = self.pod.around.cut_off(None, Endpoint::parse(&url).port()) {
-            self.cut_off(wait, None, why, &url);
-        } else {
-            let security = self.pod.around.security_context(self.pod.container);
-            let Some(sizes) = self.wait_sizes(wait, state) else { return };
-            let tree = wait_container(wait, &url, &self.settings.wait_image, &security, &sizes);
-            let part = WantedPart { name: wait.name.to_owned(), tree, origin: origin.clone() };
-            let places = self.pod.around.places();
-            let place = if wait.variable == PRIVATE_URL { places.front } else { places.end };
-            self.parts.init_containers.push((place, part));
+            return;
         }
+        if let Some(why) = self.pod.around.cut_off(None, Endpoint::parse(&url).port()) {
+            return self.cut_off(wait, None, why, &url);
+        }
+        let security = self.pod.around.security_context(self.pod.container);
+        let Some(sizes) = self.wait_sizes(wait, state) else { return };
+        let tree = wait_container(wait, &url, &self.settings.wait_image, &security, &sizes);
+        let part = WantedPart { name: wait.name.to_owned(), tree, origin: origin.clone() };
+        let places = self.pod.around.places();
+        let place = if wait.variable == PRIVATE_URL { places.front } else { places.end };
+        self.parts.init_containers.push((place, part));
     }
 
     /// The index of an init container of this name.
@@ -75,7 +77,7 @@ impl WantedBuilder<'_, '_> {
     fn judge(&mut self, wait: &Wait, existing: usize, known_url: Option<String>) {
         let it = self.pod.around.parts.init_containers().get(existing);
         // As a native sidecar, which another webhook made of it, it keeps no pod from starting.
-        let is_sidecar = it.is_some_and(|it| it.restart_policy.as_deref() == Some("Always"));
+        let is_sidecar = it.is_some_and(Container::is_native_sidecar);
         if is_sidecar || known_url.is_none() && !self.is_ours(wait) {
             return;
         }
@@ -139,7 +141,7 @@ impl WantedBuilder<'_, '_> {
             CutOff::Everywhere(proxy) => {
                 let end = match existing {
                     None => "it is left out",
-                    Some(_) if is_taken_out => "it is taken out",
+                    Some(_) if is_taken_out => TAKEN_OUT,
                     Some(_) => "the pod fails after 120 s",
                 };
                 if let Some((_, message)) = &mut self.no_network {
