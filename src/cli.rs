@@ -29,6 +29,7 @@ pub mod mutate;
 pub mod output;
 pub mod policies;
 pub mod policy;
+pub mod progress;
 pub mod project;
 pub mod pull_request;
 pub mod review;

@@ -39,7 +39,8 @@ pub struct Args {
 
     /// Format and file; repeatable [default: text]
     ///
-    /// Formats: text, concise, json, jsonl, github, gitlab, sarif, junit and html (a page for a browser).
+    /// Formats: text, concise, json, jsonl, github, gitlab, sarif, junit, rdjson, markdown and html (a page for a
+    /// browser).
     #[arg(short, long = "output", value_name = "FORMAT[=FILE]", help_heading = "Output")]
     output: Vec<OutputArg>,
 

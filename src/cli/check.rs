@@ -6,18 +6,22 @@ use anyhow::Context as _;
 
 use crate::cli::ExitStatus;
 use crate::cli::branch::OpenBranch;
-use crate::cli::fix::{FixArgs, mend, write_files};
+use crate::cli::fix::{FixArgs, MAX_ROUNDS, mend, mend_rendered, write_files};
 use crate::cli::input::InputArgs;
-use crate::cli::output::{FindingArgs, OutputArg, check_places, is_page, write_outputs};
+use crate::cli::output::{
+    FindingArgs, OutputArg, SelectionArgs, check_places, has_format, is_page, write_outputs,
+};
 use crate::cli::project::{FailOnSeverity, Project};
-use crate::cli::pull_request::PullRequestArgs;
+use crate::cli::pull_request::{Compared, PullRequestArgs};
 use crate::cli::terminal::Terminal;
-use memgate_workbench::fix::{diffs, judged_with, summary};
+use memgate_model::finding::{Finding, Severity};
+use memgate_platforms::common::{STATE_UNUSED, VALUE_UNKNOWN};
+use memgate_workbench::fix::{diffs, judged_with, summary, with_edits};
 use memgate_workbench::judge::Checked;
 use memgate_workbench::outcome::{FailOn, notes, nothing_found, with_page};
 use memgate_workbench::place::report;
-use memgate_workbench::report::{Report, text};
-use memgate_workbench::run::{Run, judged, weighed};
+use memgate_workbench::report::{Report, ReportFormat, text};
+use memgate_workbench::run::{Run, judged, select, weighed};
 
 /// Check manifests: what would be denied in a cluster, and why
 ///
@@ -47,13 +51,17 @@ pub struct Args {
     /// Format and file; repeatable [default: text]
     ///
     /// Formats: text, concise (a line for each finding), json, jsonl (an object on each line), github, gitlab, sarif,
-    /// junit and html (a page for a browser). Without a file the format is written to standard output, which then holds
+    /// junit, rdjson (for reviewdog), markdown (a comment for a pull request) and html (a page for a browser). Without a
+    /// file the format is written to standard output, which then holds
     /// nothing else.
     #[arg(short, long = "output", value_name = "FORMAT[=FILE]", help_heading = "Output")]
     output: Vec<OutputArg>,
 
     #[command(flatten)]
     findings: FindingArgs,
+
+    #[command(flatten)]
+    selection: SelectionArgs,
 
     #[command(flatten)]
     fail_on: FailOnArgs,
@@ -100,6 +108,17 @@ impl FailOnArgs {
         if self.quiet { terminal.without_notes() } else { terminal }
     }
 
+    /// Leaves out the notes about what a later step fills in, and about state that nothing used, if the user wants no notes,
+    /// unless they make the run fail.
+    pub fn hide_later(self, fail_on: FailOn, checked: &mut Checked) {
+        if self.quiet && !fail_on.strict {
+            let is_shown = |it: &Finding| {
+                it.severity != Severity::Note || ![&VALUE_UNKNOWN, &STATE_UNUSED].contains(&it.code)
+            };
+            checked.inputs.notices.retain(|notice| is_shown(&notice.finding));
+        }
+    }
+
     /// Joins the flags with the choices of the repository.
     pub fn or(self, project: &Project) -> FailOn {
         FailOn {
@@ -124,16 +143,34 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     };
     let fail_on = args.fail_on.or(&project);
     let mut run = args.input.run(&project, terminal)?;
-    run.plan.wants_page = is_page(&args.output);
+    run.plan.judges_patches = true;
+    args.input.render_by_itself(&mut run, terminal);
+    run.plan.selection = args.selection.selection()?;
+    let compares_maps = branch.is_some() && has_format(&args.output, &[ReportFormat::Markdown]);
+    run.plan.wants_page = is_page(&args.output) || compares_maps;
+    let wants_edits = has_format(&args.output, &[ReportFormat::Rdjson, ReportFormat::Sarif]);
     if args.fix.fix {
         return run_fix(args, run, fail_on, terminal);
     }
     let compare = |it: OpenBranch| it.compare(&args.pull_request, &args.input, &project, &mut run, terminal);
-    let compared = branch.map(compare).transpose()?;
+    let mut compared = branch.map(compare).transpose()?;
+    let map = compared.as_mut().and_then(Compared::take_map).filter(|_| compares_maps);
+    let is_known = compared.is_some() || args.pull_request.has_baseline();
     let weighs = fail_on.strict && compared.is_none();
+    let following = terminal.follow(&run.plan.progress);
     let mut checked = weighed(&mut run, weighs, judged)?;
+    drop(following);
     args.pull_request.apply(&mut checked, compared, terminal)?;
-    let report = Report { shown: args.findings.shown(&args.output)?, ..report(&checked) };
+    args.fail_on.hide_later(fail_on, &mut checked);
+    select(&mut checked, &run.plan.selection)?;
+    let map_changes = map.zip(checked.page.as_ref().map(|page| page.map.clone()));
+    let shown = args.findings.shown(&args.output)?;
+    let mut report = Report { shown, map_changes, ..report(&checked) };
+    if wants_edits {
+        // What is known is not corrected, and standard input has no text to correct.
+        let again = Some(&run).filter(|_| !is_known && !run.plan.reads_stdin());
+        report = with_edits(report, &checked, again, MAX_ROUNDS)?;
+    }
     let report = with_page(report, "check", &checked, &run, fail_on);
     let status = finish(&checked, &report, &args.output, fail_on, terminal)?;
     // The process ends now. To free the objects one by one would take a twentieth of the time.
@@ -144,16 +181,25 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
 
 /// Corrects what has one right answer and reports the rest. With `--diff`, shows the corrections and reports all.
 fn run_fix(args: &Args, mut run: Run, fail_on: FailOn, terminal: Terminal) -> anyhow::Result<ExitStatus> {
+    let following = terminal.follow(&run.plan.progress);
     let (before, mut fixed, mut after) = mend(&mut run)?;
+    drop(following);
     let mut is_written = true;
     if args.fix.diff {
         after = None;
     } else if !write_files(&mut fixed, terminal) {
         is_written = false;
         after = Some(judged_with(&mut run, &fixed)?);
+    } else if run.plan.rendering.is_some() && !fixed.is_empty() {
+        let (last, all_written) = mend_rendered(&mut run, &mut fixed, terminal)?;
+        (after, is_written) = (Some(last), all_written);
     }
-    let checked = after.as_ref().unwrap_or(&before);
+    let mut checked = after.unwrap_or(before);
+    args.fail_on.hide_later(fail_on, &mut checked);
+    let checked = &checked;
     let report = Report { shown: args.findings.shown(&args.output)?, ..report(checked) };
+    // What could be corrected is, unless it could not be written.
+    let report = with_edits(report, checked, None, MAX_ROUNDS)?;
     let report = with_page(report, "check", checked, &run, fail_on);
     if args.fix.diff {
         terminal.out(&diffs(&fixed).context("failed to write the diff")?)?;

@@ -90,6 +90,14 @@ struct ReadingArgs {
     #[arg(long, hide = !built::HAS_WORKSTATION)]
     render: bool,
 
+    /// Run neither helm nor kustomize
+    ///
+    /// On a terminal, without CI or a hook of git, check runs them without --render, if they are on PATH, on charts and
+    /// overlays that need nothing from other repositories and no plugins. A note says so.
+    #[arg(long, conflicts_with = "render", hide_short_help = true)]
+    #[arg(hide = !built::HAS_WORKSTATION)]
+    no_render: bool,
+
     /// Values file for helm; repeatable
     #[arg(long, value_name = "FILE", requires = "render", hide_short_help = true)]
     #[arg(hide = !built::HAS_WORKSTATION)]
@@ -220,6 +228,16 @@ impl InputArgs {
         Ok(Run { plan: self.plan(project, terminal)?, occasion: self.policies.occasion(Point::Ci) })
     }
 
+    /// Lets a run render charts and overlays by itself if it is one on a terminal, and no flag chooses.
+    pub fn render_by_itself(&self, run: &mut Run, terminal: Terminal) {
+        let ReadingArgs { render, no_render, .. } = &self.reading;
+        let is_chosen = !built::HAS_WORKSTATION || *render || *no_render;
+        if !is_chosen && !run.plan.reads_stdin() && terminal.may_start_programs() {
+            let namespace = run.plan.settings.namespace.clone();
+            run.plan.rendering = Some(Rendering { namespace, by_itself: true, ..Rendering::default() });
+        }
+    }
+
     /// Plans to read the same files as another plan, as they were in another commit.
     ///
     /// # Errors
@@ -235,6 +253,9 @@ impl InputArgs {
         plan.within = Some(base.directory().to_owned());
         plan.state = base.state_paths(&plan.state);
         plan.judged_by = now.judged_by.clone();
+        plan.judges_patches = now.judges_patches;
+        plan.rendering.clone_from(&now.rendering);
+        plan.progress = now.progress.clone();
         if let Some(rendering) = &mut plan.rendering {
             rendering.values = base.values(&rendering.values);
             rendering.stop = stop.clone();
@@ -332,7 +353,7 @@ impl ReadingArgs {
         }
         anyhow::ensure!(built::HAS_WORKSTATION || !self.render, workstation::missing("--render"));
         let rendering = Rendering { values: self.values.clone(), namespace, ..Rendering::default() };
-        Ok(Plan {
+        let mut plan = Plan {
             exclude: Arc::new(exclude),
             // Places in a file are numbers of 32 bits.
             max_bytes: self.max_file_size.unwrap_or(DEFAULT_MAX_BYTES).min(u32::MAX as usize),
@@ -340,7 +361,9 @@ impl ReadingArgs {
             open: self.stdin_filename.iter().map(|path| of_stdin(path)).collect(),
             checks_only_open: self.stdin_filename.is_some(),
             ..Plan::default()
-        })
+        };
+        plan.keep_stdin();
+        Ok(plan)
     }
 }
 

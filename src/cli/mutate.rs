@@ -11,12 +11,13 @@ use crate::cli::input::InputArgs;
 use crate::cli::output::{OutputArg, is_page, write_files};
 use crate::cli::terminal::Terminal;
 use memgate_manifest::rewrite::Rewritten;
-use memgate_workbench::judge::{Checked, check};
+use memgate_workbench::judge::check;
 use memgate_workbench::load::load;
 use memgate_workbench::place::report;
 use memgate_workbench::report::{counted, patches, plain, stream};
 use memgate_workbench::rewrite::{self, RewrittenFile, given_a_mask, repeated, rewrite_all};
 use memgate_workbench::run::{Run, weighed};
+use memgate_workbench::trace::trace_all;
 
 /// Print manifests as they would be stored: with defaults, and pods with their memory
 ///
@@ -98,7 +99,10 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let judge = |run: &Run| Ok(check(load(&run.plan)?, run.occasion));
     let mut checked = weighed(&mut run, fail_on.strict, judge)?;
     let plan = run.plan;
+    trace_all(&mut checked, &plan);
     checked.note_later();
+    checked.note_unused_state();
+    args.fail_on.hide_later(fail_on, &mut checked);
     if let Some(twice) = repeated(&checked).filter(|_| args.result.write || args.result.patch) {
         anyhow::bail!(twice);
     }
@@ -112,7 +116,6 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     }
     let report = report(&checked);
     write_files(&report, &args.output, fail_on.warnings, terminal)?;
-    note_hidden(&checked, terminal);
     let mut is_written = true;
     if report.errors.is_empty() {
         let files = rewrite_all(&checked).context("failed to write the changes")?;
@@ -156,18 +159,8 @@ fn note_reformatted(name: &str, new: &Rewritten, terminal: Terminal) {
     }
 }
 
-/// Says which files are not shown.
-fn note_hidden(checked: &Checked, terminal: Terminal) {
-    for source in checked.inputs.sources.iter().filter(|source| source.is_outside()) {
-        let name = plain(source.name());
-        terminal.note(&format!(
-            "note: {name} is a link that leads out of the repository; nothing of it is shown"
-        ));
-    }
-}
-
 fn write_manifests(files: &[RewrittenFile<'_>], terminal: Terminal) -> anyhow::Result<()> {
-    let files: Vec<_> = files.iter().map(|file| (file.source.name(), file.new.text.as_str())).collect();
+    let files: Vec<_> = files.iter().map(|file| (file.name(), file.new.text.as_str())).collect();
     terminal.raw(stream::text(&files).as_bytes())
 }
 
@@ -179,7 +172,7 @@ fn write_diffs(files: &[RewrittenFile<'_>], no_origins: bool, terminal: Terminal
     let mut text = Vec::new();
     for file in changed {
         file.write_diff(!no_origins, &mut text).context("failed to write the diff")?;
-        note_reformatted(file.source.name(), &file.new, terminal);
+        note_reformatted(file.name(), &file.new, terminal);
     }
     terminal.out(&text)
 }

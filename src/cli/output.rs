@@ -15,6 +15,7 @@ use memgate_workbench::built;
 use memgate_workbench::report::{
     DEFAULT_WIDTH, Report, ReportFormat, Shown, in_format_without_commands, text, write,
 };
+use memgate_workbench::selection::Selection;
 
 /// A format and its file; without a file the output goes to standard output.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,7 +63,40 @@ impl FromStr for OutputArg {
 
 /// Whether one of the outputs is a page.
 pub fn is_page(outputs: &[OutputArg]) -> bool {
-    outputs.iter().any(|output| output.format == ReportFormat::Html)
+    has_format(outputs, &[ReportFormat::Html])
+}
+
+/// Whether one of the outputs has one of these formats.
+pub fn has_format(outputs: &[OutputArg], formats: &[ReportFormat]) -> bool {
+    outputs.iter().any(|output| formats.contains(&output.format))
+}
+
+/// `--select` and `--ignore`: the codes that count in one run.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Output")]
+pub struct SelectionArgs {
+    /// Count only findings with this code; repeatable
+    ///
+    /// A code, or a glob such as 'ark/*' or 'policy/*', in which * also stands for /. Syntax errors always count, and so
+    /// do findings that are not listed since an object has more than 50.
+    #[arg(long, value_name = "CODE", conflicts_with = "write_baseline")]
+    select: Vec<String>,
+
+    /// Leave out findings with this code; repeatable
+    ///
+    /// Wins over --select. A comment or a baseline about a finding that is left out counts as used.
+    #[arg(long, value_name = "CODE", conflicts_with = "write_baseline")]
+    ignore: Vec<String>,
+}
+
+impl SelectionArgs {
+    /// The selection.
+    ///
+    /// # Errors
+    /// When no code fits.
+    pub fn selection(&self) -> anyhow::Result<Selection> {
+        Selection::new(&self.select, &self.ignore).map_err(anyhow::Error::msg)
+    }
 }
 
 /// `--summary` and `--verbose`: how much of an overview is written.
@@ -94,7 +128,7 @@ pub struct FindingArgs {
 
     /// List each finding
     ///
-    /// Without it, text has three findings of one cause, and the number of the others.
+    /// Without it, text has at most three findings of one cause, and the lines of the others.
     #[arg(short, long, conflicts_with = "statistics")]
     verbose: bool,
 }

@@ -26,7 +26,7 @@ pub struct PolicyArgs {
     ///
     /// They win over the labels in its manifest, and over namespaces in .memgate.yaml; repeatable. Commas separate
     /// several labels of one Namespace.
-    #[arg(long, value_name = "NS:K=V", value_parser = parse_labels)]
+    #[arg(long, value_name = "NS:K=V", value_parser = parse_labels, hide_short_help = true)]
     namespace_labels: Vec<NamespaceLabels>,
 
     #[command(flatten)]
@@ -43,7 +43,7 @@ pub struct PolicyArgs {
     /// Time of the decision [default: now]
     ///
     /// Promotions and exemptions of policies depend on it. Write it like 2027-02-01T00:00:00Z.
-    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time, hide_short_help = true)]
     at: Option<Timestamp>,
 }
 

@@ -16,12 +16,14 @@ use memgate_manifest::error::Error;
 use memgate_manifest::source::Source;
 use memgate_workbench::base::{self, Base, Commit, FileThere};
 use memgate_workbench::baseline::{self, Baseline, pass_by, read as read_baseline, record};
-use memgate_workbench::broken::{self, AtBase};
+use memgate_workbench::broken;
+use memgate_workbench::compared::{AtBase, Comparison};
 use memgate_workbench::errors::input_error;
 use memgate_workbench::ignore;
 use memgate_workbench::judge::Checked;
-use memgate_workbench::judged_by::{AtReference, JudgedBy};
+use memgate_workbench::judged_by::{AtReference, JudgedBy, Standing};
 use memgate_workbench::plan::Plan;
+use memgate_workbench::report::map::MemoryMap;
 use memgate_workbench::report::{counted, plain};
 use memgate_workbench::repository::is_glob;
 use memgate_workbench::run::{Run, judged};
@@ -77,6 +79,11 @@ impl PullRequestArgs {
         let Some(reference) = &self.base else { return Ok(None) };
         anyhow::ensure!(!input.reads_stdin(), NOT_STDIN);
         OpenBranch::find(reference).map(Some)
+    }
+
+    /// Whether findings in a file are known.
+    pub const fn has_baseline(&self) -> bool {
+        self.baseline.is_some() || self.write_baseline.is_some()
     }
 
     /// Makes notes of known findings: those that comments ignore, those of the base, and those of the baseline.
@@ -160,9 +167,18 @@ pub struct Compared {
     reference: String,
     /// The findings and the objects where the branch began.
     known: KnownFindings,
-    objects: AtBase,
+    objects: Arc<AtBase>,
     /// The baseline, if it is a file of the repository.
     baseline: Option<Source>,
+    /// The map of memory where the branch began, if it is compared.
+    map: Option<MemoryMap>,
+}
+
+impl Compared {
+    /// Takes the map out.
+    pub fn take_map(&mut self) -> Option<MemoryMap> {
+        self.map.take()
+    }
 }
 
 impl OpenBranch {
@@ -178,27 +194,54 @@ impl OpenBranch {
         run: &mut Run,
         terminal: Terminal,
     ) -> anyhow::Result<Compared> {
-        run.plan.judged_by = self.standing(input, project, &run.plan, terminal)?;
+        let following = terminal.follow(&run.plan.progress);
+        // One reading is enough where both commits are one.
+        let is_at_tip = self.branch.is_at_tip();
+        run.plan.judged_by = if is_at_tip {
+            JudgedBy::Kept
+        } else {
+            JudgedBy::Reference(Arc::new(self.standing(input, project, &run.plan, terminal)?))
+        };
         let occasion = run.occasion;
-        let judge = |plan| Ok(judged(&Run { plan, occasion })?);
+        let wants_page = run.plan.wants_page;
+        let judge = |plan| {
+            let plan = Plan { comparison: Comparison::Base, wants_page, ..plan };
+            Ok(judged(&Run { plan, occasion })?)
+        };
         let (mut checked, base) = self.read(Commit::Start, input, project, &run.plan, judge)?;
+        if is_at_tip {
+            let standings = std::mem::take(&mut checked.compared.standings);
+            run.plan.judged_by = JudgedBy::Reference(Arc::new(self.at_reference(standings, &base)));
+        }
         let identities = ignore::apply_and_identify(&mut checked);
+        drop(following);
         self.note_start(terminal);
         note_base_errors(&checked.inputs.errors, &base, "findings there count as new", terminal);
         drop_missing_paths(&mut run.plan);
         let baseline = flags.baseline_at(&self, &mut run.plan.later)?;
         let known = known(&checked, &identities);
-        Ok(Compared { reference: self.branch.reference, known, objects: AtBase::of(&mut checked), baseline })
+        let objects = Arc::new(broken::at_base(&mut checked, |file| self.shown(&base, file)));
+        run.plan.comparison = Comparison::With(Arc::clone(&objects));
+        let map = checked.page.map(|page| page.map);
+        Ok(Compared { reference: self.branch.reference, known, objects, baseline, map })
     }
 
-    /// What objects are judged by.
-    fn standing(
+    /// The name of a file of the base as the user would write it.
+    fn shown(&self, base: &Base, file: &str) -> String {
+        self.branch.shown(&base.from_root(file)).to_string_lossy().into_owned()
+    }
+
+    /// What objects are judged by at the commit that the user named.
+    ///
+    /// # Errors
+    /// When the files of the commit cannot be read, or the user stops it.
+    pub fn standing(
         &self,
         input: &InputArgs,
         project: &Project,
         plan: &Plan,
         terminal: Terminal,
-    ) -> anyhow::Result<JudgedBy> {
+    ) -> anyhow::Result<AtReference> {
         let keep = |plan: Plan| {
             let plan = Plan { judged_by: JudgedBy::Kept, ..plan };
             let (first, others) = each_set(&plan, |it| (it.errors, (it.set, it.standing)))?;
@@ -207,8 +250,15 @@ impl OpenBranch {
         let ((errors, sets), base) = self.read(Commit::Named, input, project, plan, keep)?;
         let errors: Vec<Error> = errors.into_iter().flatten().collect();
         note_base_errors(&errors, &base, "policies there may not count", terminal);
-        let name = self.branch.reference.clone();
-        Ok(JudgedBy::Reference(Arc::new(AtReference { name, sets })))
+        Ok(self.at_reference(sets, &base))
+    }
+
+    /// The same, of what was kept while the files were read.
+    fn at_reference(&self, mut sets: BTreeMap<String, Standing>, base: &Base) -> AtReference {
+        for standing in sets.values_mut() {
+            standing.name_files(|file| self.shown(base, file));
+        }
+        AtReference { name: self.branch.reference.clone(), sets, is_alone: false }
     }
 
     /// What `read` makes of the files of a plan as they are in a commit.

@@ -6,6 +6,7 @@ use crate::cli::terminal::Terminal;
 use memgate_primitives::credential::masked_keys;
 use memgate_workbench::load::load;
 use memgate_workbench::run::Run;
+use memgate_workbench::trace::trace_objects;
 use memgate_workbench::view::{documents, view};
 
 /// Print the fields of memory resources, agents and pods that policies judge
@@ -35,6 +36,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let project = args.input.project(terminal)?;
     let Run { plan, occasion } = args.input.run(&project, terminal)?;
     let mut inputs = load(&plan)?;
+    trace_objects(&mut inputs, &plan);
     let objects = view(&mut inputs, occasion);
     terminal.raw(masked_keys(&documents(&objects)).as_bytes())?;
     note_read(&inputs, terminal);

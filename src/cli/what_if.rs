@@ -1,17 +1,22 @@
 //! `memgate what-if`: the objects whose verdict other policies would change.
 
+use crate::cli::branch::OpenBranch;
 use crate::cli::cluster::ClusterArgs;
 use crate::cli::input::{InputArgs, load_policies, note_unread};
 use crate::cli::output::{OutputArg, OverviewArgs, check_places, is_page, write_outputs};
 use crate::cli::terminal::Terminal;
-use crate::cli::{ExitStatus, live};
+use crate::cli::{ExitStatus, live, pull_request};
+use std::path::Path;
+
 use memgate_model::policy::Question;
 use memgate_model::request::Point;
 use memgate_workbench::load::load;
 use memgate_workbench::outcome::{page, unread_notes};
-use memgate_workbench::report::{Report, changes};
+use memgate_workbench::report::{Report, Shown, changes};
+use memgate_workbench::repository::{is_glob, is_manifest};
 use memgate_workbench::run::Run;
-use memgate_workbench::what_if::what_if;
+use memgate_workbench::trace::trace_all;
+use memgate_workbench::what_if::{WhatIf, what_if, what_if_at};
 
 /// List the objects that other policies would deny, warn about, or accept
 ///
@@ -30,6 +35,7 @@ Examples:
   memgate what-if --policy new.yaml --snapshot prod.json
   memgate what-if --policy new.yaml --context prod --point admission --at 2027-02-01T00:00:00Z
   memgate what-if --base old.yaml --policy new.yaml deploy/ -o json
+  memgate what-if --base origin/main
 
 Without PATH the objects are those of --snapshot, or of the cluster of --context or --kubeconfig: memory resources and
 agents, and agent pods if a policy has rules on pods. With none of them, they are those of the paths of .memgate.yaml,
@@ -41,13 +47,15 @@ pub struct Args {
 
     /// Current policies, in place of those of the same name; repeatable
     ///
-    /// A policy that is here and not in --policy is deleted with the new policies.
-    #[arg(long, value_name = "PATH", help_heading = "Policies")]
+    /// A policy that is here and not in --policy is deleted with the new policies. In place of PATH, a branch or commit: what
+    /// the policies, exemptions and labels of Namespaces among the files would change, compared with those it has.
+    #[arg(long, value_name = "PATH|REF", help_heading = "Policies")]
     base: Vec<String>,
 
     /// Format and file; repeatable [default: text]
     ///
-    /// Formats: text, concise, json, jsonl, github, gitlab, sarif, junit and html (a page for a browser).
+    /// Formats: text, concise, json, jsonl, github, gitlab, sarif, junit, rdjson, markdown and html (a page for a
+    /// browser).
     #[arg(short, long = "output", value_name = "FORMAT[=FILE]", help_heading = "Output")]
     output: Vec<OutputArg>,
 
@@ -64,13 +72,18 @@ pub struct Args {
 /// When there are no policies, the cluster does not answer, or the report cannot be written.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let new_paths = &args.input.policies.policy;
-    anyhow::ensure!(!new_paths.is_empty(), "no policy was given to try; name it with --policy FILE");
+    let (base_paths, references): (Vec<_>, Vec<_>) = args.base.iter().cloned().partition(|it| is_path(it));
+    anyhow::ensure!(references.len() < 2, "--base compares with one commit; leave out one of the two");
+    anyhow::ensure!(
+        !new_paths.is_empty() || !references.is_empty(),
+        "no policy was given to try; name it with --policy FILE, or the commit whose policies count with --base REF"
+    );
     anyhow::ensure!(
         !args.input.policies.no_policies,
         "--no-policies would leave nothing to try; leave it out"
     );
     anyhow::ensure!(
-        new_paths.iter().chain(&args.base).all(|path| path != "-"),
+        new_paths.iter().chain(&base_paths).all(|path| path != "-"),
         "policies are read from files, and standard input (-) is not a file"
     );
     check_places(&args.output, terminal)?;
@@ -80,9 +93,27 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let Some(new) = load_policies(new_paths, settings.clone(), terminal)? else {
         return Ok(ExitStatus::Failed);
     };
-    let Some(base) = load_policies(&args.base, settings, terminal)? else {
+    let Some(base) = load_policies(&base_paths, settings, terminal)? else {
         return Ok(ExitStatus::Failed);
     };
+    if let [reference] = &*references {
+        anyhow::ensure!(
+            base_paths.is_empty(),
+            "--base names a commit and files of policies; leave out one of them"
+        );
+        anyhow::ensure!(
+            !args.cluster.is_named(),
+            "--base names a commit, whose files are compared; leave out --kubeconfig and --context"
+        );
+        let mut plan = args.input.plan(&project, terminal)?;
+        plan.policies.clear();
+        plan.wants_page = is_page(&args.output);
+        let open = OpenBranch::find(&pull_request::reference(reference).map_err(anyhow::Error::msg)?)?;
+        let at = open.standing(&args.input, &project, &plan, terminal)?;
+        let run = Run { plan, occasion: args.input.policies.occasion(Point::Ci) };
+        let result = what_if_at(&run.plan, at, &new.snapshot.policies, run.occasion)?;
+        return finish(args, &run, &result, shown, terminal);
+    }
     let judges_pods = [&new, &base].iter().any(|inputs| !inputs.snapshot.policies.is_silent(Question::Pod));
     let plan = live::plan(&args.input, &args.cluster, &project, judges_pods, terminal)?;
     let mut inputs = load(&plan)?;
@@ -96,9 +127,25 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     inputs.places.extend(new.places);
     let run = Run { plan, occasion: args.input.policies.occasion(Point::Ci) };
     let (base, new) = (&base.snapshot.policies, &new.snapshot.policies);
-    let result = what_if(inputs, base, new, run.occasion, is_page(&args.output));
+    let mut result = what_if(inputs, base, new, run.occasion, is_page(&args.output));
+    trace_all(&mut result.checked, &run.plan);
+    finish(args, &run, &result, shown, terminal)
+}
+
+/// Whether a text of `--base` is a path of policies, and not a commit.
+fn is_path(text: &str) -> bool {
+    text == "-" || is_glob(text) || is_manifest(Path::new(text)) || Path::new(text).exists()
+}
+
+fn finish(
+    args: &Args,
+    run: &Run,
+    result: &WhatIf,
+    shown: Shown,
+    terminal: Terminal,
+) -> anyhow::Result<ExitStatus> {
     let notes = || unread_notes(&result.checked.inputs, "manifest");
-    let page = page("what-if", &run, result.checked.page.as_ref(), notes);
+    let page = page("what-if", run, result.checked.page.as_ref(), notes);
     let report = Report { page, ..result.report(shown) };
     write_outputs(&report, &args.output, false, terminal)?;
     for error in &report.errors {

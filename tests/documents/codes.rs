@@ -34,6 +34,12 @@ pub(super) const WITHOUT_EXAMPLE: &[(&str, &str)] = &[
     ("orloj/pod-ambiguous", "it takes a setting; tests/claims shows it"),
     ("sympozium/lookup-failed", "files are never out of reach"),
     ("memgate/state-unused", "it is about --with; tests/ui shows it"),
+    ("memgate/patch-invalid", "it is about patches of a kustomization; tests/formats/patches.rs shows it"),
+    (
+        "memgate/patch-target-missing",
+        "it is about patches of a kustomization; tests/formats/patches.rs shows it",
+    ),
+    ("memgate/reference-broken", "it is about --base; tests/pull_requests shows it"),
     ("memgate/baseline-fixed", "it is about --baseline; tests/ui shows it"),
     ("policy/default-missing", "only audits report it; tests/ui shows it"),
     ("policy/unused", "it is about --policy; tests/ui shows it"),
@@ -136,8 +142,8 @@ pub(super) fn reported((language, text): (&str, &str)) -> BTreeSet<String> {
             };
             let counts = |finding: &&Value| {
                 let notes = [
-                    "policy/partial", "memgate/value-unknown", "memgate/manifest-inside",
-                    "memgate/pod-template-unread",
+                    "policy/partial", "policy/hint-missing", "memgate/value-unknown",
+                    "memgate/manifest-inside", "memgate/pod-template-unread",
                 ];
                 let is_note_only = notes.iter().any(|it| finding["code"] == *it);
                 finding["severity"] != "note" || is_note_only || not_found(finding)

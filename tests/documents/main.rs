@@ -18,6 +18,7 @@ mod library;
 mod lines;
 mod messages;
 mod neighbours;
+mod new_policies;
 mod policies;
 mod policy_definitions;
 mod release;

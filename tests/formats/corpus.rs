@@ -6,31 +6,39 @@ use serde_json::Value;
 
 use crate::archive::{Archive, scenarios};
 use crate::run::Scratch;
-use crate::{github, junit, page, sarif, schema};
+use crate::{github, junit, markdown, page, rdjson, sarif, schema};
 
 /// The least number of cases that write a report: the test would see nothing otherwise.
 const AT_LEAST: usize = 50;
 
-const FORMATS: [&str; 7] = ["json", "jsonl", "sarif", "junit", "gitlab", "github", "html"];
+const FORMATS: [&str; 9] =
+    ["json", "jsonl", "sarif", "junit", "gitlab", "github", "html", "rdjson", "markdown"];
 
 #[test]
 fn every_case_in_every_format() {
     let (mut written, mut clean, mut unreadable) = (0, 0, 0);
     for (name, case) in scenarios("check") {
         let Some((scratch, fails_on_warnings)) = formats_of(&case) else { continue };
-        let report: Value = serde_json::from_str(&scratch.read("out.json")).expect("JSON");
+        let mut report: Value = serde_json::from_str(&scratch.read("out.json")).expect("JSON");
         schema::expect_report(&report, &name);
         let lines = scratch.read("out.jsonl");
         let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
         expect_lines(&lines, &report, &name);
+        clean += usize::from(report["findings"] == Value::Array(Vec::new()));
+        put_denials_first(&mut report);
         let log = serde_json::from_str(&scratch.read("out.sarif")).expect("JSON");
         sarif::expect_good(&log, &report, &name);
         junit::expect_good(&scratch.read("out.junit"), &report, fails_on_warnings, &name);
         expect_gitlab(&serde_json::from_str(&scratch.read("out.gitlab")).expect("JSON"), &report, &name);
         page::expect_good(&scratch.read("out.html"), &name);
         github::expect_good(&scratch.read("out.github"), &report, &name);
+        rdjson::expect_good(
+            &serde_json::from_str(&scratch.read("out.rdjson")).expect("JSON"),
+            &report,
+            &name,
+        );
+        markdown::expect_good(&scratch.read("out.markdown"), &report, &name);
         written += 1;
-        clean += usize::from(report["findings"] == Value::Array(Vec::new()));
         unreadable += usize::from(report["summary"]["errors"] != 0);
     }
     assert!(written >= AT_LEAST && clean > 5 && unreadable > 5, "{written} cases, {clean} clean");
@@ -51,6 +59,14 @@ fn formats_of(case: &Archive) -> Option<(Scratch, bool)> {
     command.output().expect("memgate runs");
     let fails_on_warnings = line.contains("--fail-on warn");
     scratch.path().join("out.json").exists().then_some((scratch, fails_on_warnings))
+}
+
+/// The findings as all formats but JSON have them: without those that only follow from a denial, denials first.
+fn put_denials_first(report: &mut Value) {
+    let findings = report["findings"].as_array_mut().expect("findings");
+    findings.retain(|finding| finding["follows"] != true);
+    let rank = |finding: &Value| ["deny", "warn", "note"].iter().position(|it| finding["severity"] == *it);
+    findings.sort_by_key(rank);
 }
 
 fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {

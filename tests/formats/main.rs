@@ -12,11 +12,11 @@
 
 #[path = "../support/archive.rs"]
 mod archive;
-#[path = "../support/cases.rs"]
-mod cases;
-#[path = "../support/needs.rs"]
-mod needs;
+#[path = "../support/mod.rs"]
+mod support;
 
+#[cfg(target_os = "linux")]
+mod by_itself;
 mod ci;
 mod corpus;
 mod editor;
@@ -28,15 +28,22 @@ mod hostile;
 mod junit;
 mod kinds;
 mod map;
+mod markdown;
 mod namespaces;
 mod overview;
 mod page;
+mod patches;
 mod pod_owners;
 mod policies;
 mod project;
+mod rdjson;
 mod reading;
+mod rendered;
+mod repositories;
 mod run;
 mod sarif;
 mod schema;
 mod sets;
 mod vim;
+
+use support::cases;

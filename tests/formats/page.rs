@@ -231,13 +231,32 @@ fn a_page_is_small_enough_to_open_and_says_what_it_leaves_out() {
     }
 }
 
+/// Findings that are equal but for their objects stand together, each with its line.
+#[test]
+fn equal_findings_stand_together() {
+    let memory = |number: usize| {
+        format!(
+            "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {{name: a{number}, namespace: team}}\n\
+             spec: {{backend: reddis}}\n---\n"
+        )
+    };
+    let objects: String = (0..12).map(memory).collect();
+    let page = Scratch::with(&[("objects.yaml", &objects)]).out(&["check", ".", "-o", "html"]);
+    expect_good(&page, "twelve objects");
+    assert_eq!(page.matches("class=\"finding is-deny\"").count(), 1);
+    assert!(page.contains("The same in 11 other places"));
+    for line in (1..12).map(|number| number * 5 + 4) {
+        assert!(page.contains(&format!("objects.yaml:{line}<")), "{line}");
+    }
+}
+
 /// As many denials as warnings.
 #[test]
 fn warnings_are_left_out_before_denials() {
     let memory = |number: usize| {
         format!(
             "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {{name: a{number}, namespace: team}}\n\
-             spec: {{backend: reddis, unknown: 1}}\n---\n"
+             spec: {{backend: reddis{number}, unknown{number}: 1}}\n---\n"
         )
     };
     let objects: String = (0..6_000).map(memory).collect();

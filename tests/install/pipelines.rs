@@ -67,10 +67,16 @@ impl Action {
             text.strip_prefix("${{ ").and_then(|text| text.strip_suffix(" }}")).expect("an expression");
         match name.strip_prefix("inputs.") {
             Some(input) => self.inputs[input].clone(),
-            None => {
-                assert_eq!(name, "github.action_path");
-                ROOT.to_owned()
-            }
+            None => match name {
+                "github.action_path" => ROOT.to_owned(),
+                "github.server_url" => "https://github.example".to_owned(),
+                "github.repository" => "team/manifests".to_owned(),
+                "github.event.pull_request.number" => "7".to_owned(),
+                other => {
+                    assert_eq!(other, "", "an expression that GitHub fills in");
+                    String::new()
+                }
+            },
         }
     }
 }
@@ -148,6 +154,76 @@ fn the_action_takes_a_memgate_that_is_there() {
     fs::write(action.release.directory.path().join("path"), format!("{}\n", programs.display()))
         .expect("a file");
     assert!(action.step(0).status.success());
+}
+
+/// A stand-in for gh: it keeps what it gets, and has the comments in the file `comments`, unless `refuses` is there.
+const GH: &str = r#"#!/bin/sh
+here=${0%/*}
+echo "$GH_HOST ${GH_TOKEN:+token} $*" >> "$here/calls"
+[ ! -e "$here/refuses" ] || exit 1
+case "$*" in
+  *--paginate*) for last; do :; done; jq -r "$last" "$here/comments" ;;
+  *body=@*) file=${*##*body=@}; cp "$file" "$here/body" ;;
+esac
+"#;
+
+/// One comment of the action is written, and then updated; where that is forbidden, the job goes on.
+#[test]
+fn the_action_comments_in_one_place() {
+    let action = Action::new(&[
+        ("paths", "docs/tour"),
+        ("comment", "true"),
+        ("sarif", "/dev/null"),
+        ("token", "secret-of-the-job"),
+    ]);
+    assert!(action.step(0).status.success());
+    let programs = action.release.directory.path().join("programs");
+    fs::create_dir(&programs).expect("a folder");
+    let write = |name: &str, text: &str| fs::write(programs.join(name), text).expect("a file");
+    let read = |name: &str| fs::read_to_string(programs.join(name)).unwrap_or_default();
+    write("script", GH);
+    let mut install = Command::new("install");
+    install.args(["-m", "755"]).arg(programs.join("script")).arg(programs.join("gh"));
+    assert!(install.status().expect("install runs").success());
+    let path = action.file("path") + &format!("{}\n", programs.display());
+    fs::write(action.release.directory.path().join("path"), path).expect("a file");
+    assert_eq!(action.step(1).status.code(), Some(1));
+
+    let comment = |id: u32, user: &str| serde_json::json!({"id": id, "user": {"type": user}, "body": "<!-- memgate check -->\nold"});
+    let of_person = [comment(3, "User")];
+    let with_own = [comment(3, "User"), comment(4, "Bot"), comment(5, "User")];
+    for (comments, call) in [
+        (&of_person[..], "--method POST repos/team/manifests/issues/7/comments"),
+        (&with_own[..], "--method PATCH repos/team/manifests/issues/comments/4"),
+    ] {
+        write("comments", &Value::from(comments.to_vec()).to_string());
+        write("calls", "");
+        let commented = action.step(2);
+        assert!(commented.status.success(), "{}", text(&commented.stderr));
+        assert!(read("calls").contains(call), "{}", read("calls"));
+        assert!(read("calls").lines().all(|line| line.starts_with("github.example token api ")));
+        assert!(!read("calls").contains("secret-of-the-job"));
+        assert!(read("body").starts_with("<!-- memgate check -->\n### memgate: "), "{}", read("body"));
+        assert!(commented.stdout.is_empty(), "{}", text(&commented.stdout));
+    }
+    write("refuses", "");
+    let refused = action.step(2);
+    assert!(refused.status.success(), "{}", text(&refused.stderr));
+    assert!(text(&refused.stdout).contains("::notice title=memgate::The comment was not written"));
+}
+
+/// Without a report nothing is written, and without the input the report is not made.
+#[test]
+fn the_action_comments_only_when_asked() {
+    for (comment, paths) in [("false", "docs/tour"), ("true", "none.yaml")] {
+        let action = Action::new(&[("paths", paths), ("comment", comment), ("sarif", "/dev/null")]);
+        assert!(action.step(0).status.success());
+        action.step(1);
+        let has_text = action.file("temp/memgate-comment").contains("### memgate");
+        let commented = action.step(2);
+        assert!(commented.status.success() && commented.stdout.is_empty() != has_text, "{comment} {paths}");
+        assert_eq!(has_text, comment == "true", "{comment} {paths}");
+    }
 }
 
 /// Runs the job of the template as a runner does, in a project with a manifest.

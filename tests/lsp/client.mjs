@@ -358,7 +358,9 @@ export class Editor {
             const run = spawnSync(MEMGATE, ['check', '-o', 'json'], { cwd: join(copy, below), maxBuffer: 1 << 30 });
             const { findings, errors, inputErrors } = JSON.parse(run.stdout);
             const severities = { deny: 1, warn: 2, note: 3 };
-            const all = [...findings, ...errors, ...inputErrors].map(({ file, code, severity, line }) => [
+            // What only follows from another denial an editor leaves out, as texts do.
+            const own = findings.filter(({ follows }) => !follows);
+            const all = [...own, ...errors, ...inputErrors].map(({ file, code, severity, line }) => [
                 join(below, file ?? ''),
                 code ?? 'syntax',
                 severities[severity] ?? 1,

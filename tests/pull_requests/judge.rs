@@ -76,7 +76,8 @@ fn expect_denied(repository: &Repository, more: &[&str], note: &str, what: &str)
 #[test]
 #[ignore = "needs git"]
 fn the_choices_are_those_of_the_commit() {
-    let nothing = "changed by this branch, and counted as in main until it is merged: .memgate.yaml";
+    let nothing =
+        "changed by this branch and counted as in main; takes effect after the merge: .memgate.yaml";
     for (before, now, expected) in [
         ("strict: false\n", "paths: [other]\n", "(paths, strict)"),
         ("strict: false\n", "sets: {one: [other]}\n", "(sets, strict)"),
@@ -203,21 +204,21 @@ fn what_judges_counts_as_in_the_commit() {
         (
             "no policy",
             |it| fs::remove_file(it.path.join("policies/durable.yaml")).expect("is there"),
-            "MemoryPolicy durable (removed)",
+            "MemoryPolicy durable (removed from policies/durable.yaml)",
         ),
         (
             "a hidden file",
             |it| {
                 it.git(&["mv", "policies/durable.yaml", "policies/.durable.yaml"]);
             },
-            "MemoryPolicy durable (removed)",
+            "MemoryPolicy durable (removed from policies/durable.yaml)",
         ),
         (
             "no manifest any more",
             |it| {
                 it.git(&["mv", "policies/durable.yaml", "policies/durable.txt"]);
             },
-            "MemoryPolicy durable (removed)",
+            "MemoryPolicy durable (removed from policies/durable.yaml)",
         ),
         (
             "another of the same name",
@@ -231,7 +232,7 @@ fn what_judges_counts_as_in_the_commit() {
                 let item = policy("durable", "none").replace('\n', "\n  ");
                 it.write("a/list.yaml", &format!("apiVersion: v1\nkind: List\nitems:\n- {}\n", item.trim()));
             },
-            "MemoryPolicy durable",
+            "MemoryPolicy durable (a/list.yaml)",
         ),
         (
             "another label",
@@ -251,7 +252,7 @@ fn what_judges_counts_as_in_the_commit() {
         (
             "no Namespace",
             |it| fs::remove_file(it.path.join("namespaces/team-a.yaml")).expect("is there"),
-            "labels of Namespace team-a (removed)",
+            "labels of Namespace team-a (removed from namespaces/team-a.yaml)",
         ),
         (
             "the Namespace twice",
@@ -266,7 +267,7 @@ fn what_judges_counts_as_in_the_commit() {
         (
             "a wider exemption in another file",
             |it| it.write("zzz/exempt.yaml", &exemption("old", "\"*\"")),
-            "MemoryPolicyExemption platform/old",
+            "MemoryPolicyExemption platform/old (zzz/exempt.yaml)",
         ),
     ];
     for (what, change, expected) in ways {
@@ -282,7 +283,7 @@ fn what_judges_counts_as_in_the_commit() {
     repository.commit();
     let checked = check(&repository, &["."]);
     assert_eq!(checked.code, Some(0), "{:?} {}", checked.findings, checked.stderr);
-    let note = "counted as in main until it is merged: MemoryPolicyExemption platform/old (removed)";
+    let note = "takes effect after the merge: MemoryPolicyExemption platform/old (removed from policies/exempt.yaml)";
     assert!(checked.stderr.contains(note), "{}", checked.stderr);
     // A policy that cannot be read is an error, whatever counts.
     let repository = governed("");
@@ -362,7 +363,7 @@ fn a_baseline_counts_as_in_the_commit() {
     repository.check(&["--write-baseline", "base.json", "deploy"]);
     repository.commit();
     let baseline = ["--baseline", "base.json", "deploy"];
-    expect_denied(&repository, &baseline, "until it is merged: base.json (new)", "new");
+    expect_denied(&repository, &baseline, "after the merge: base.json (new)", "new");
     let outside = repository.beside_it("base.json").to_string_lossy().into_owned();
     fs::copy(repository.path.join("base.json"), &outside).expect("can be copied");
     let checked = check(&repository, &["--baseline", &outside, "deploy"]);
@@ -372,11 +373,11 @@ fn a_baseline_counts_as_in_the_commit() {
     repository.write("base.json", "{\"schemaVersion\": 1, \"findings\": []}\n");
     repository.commit();
     repository.git(&["checkout", "--quiet", "feature"]);
-    expect_denied(&repository, &baseline, "until it is merged: base.json\n", "changed");
+    expect_denied(&repository, &baseline, "after the merge: base.json\n", "changed");
     fs::rename(repository.path.join("base.json"), repository.path.join("other.json")).expect("is there");
     symlink("other.json", repository.path.join("base.json")).expect("a link");
     repository.commit();
-    expect_denied(&repository, &baseline, "until it is merged: base.json\n", "a link");
+    expect_denied(&repository, &baseline, "after the merge: base.json\n", "a link");
 }
 
 /// The value that was judged belongs to a known finding: a Secret, a host, a number.
@@ -525,5 +526,55 @@ fn strict_counts_what_only_the_files_weaken() {
             let with = repository.check(&[&arguments[..], &["--strict", "--with", &given]].concat());
             assert_eq!(with.code, Some(0), "{:?} {}", with.findings, with.stderr);
         }
+    }
+}
+
+/// `what-if --base REF` judges the files of the branch twice: by what the commit says, and by what the branch says.
+#[test]
+#[ignore = "needs git"]
+fn what_if_shows_what_the_policies_of_a_branch_change() {
+    let repository = Repository::new();
+    repository.write("memory.yaml", &fleeting("notes"));
+    repository.write("namespace.yaml", &namespace("team-a", "dev"));
+    repository.commit();
+    repository.git(&["checkout", "--quiet", "-b", "feature"]);
+    let changes = |expected: Option<i32>, verdicts: &str| {
+        let mut command = repository.command(env!("CARGO_BIN_EXE_memgate"));
+        let output = command.arg("what-if").args(AT).arg(".").output().expect("memgate runs");
+        let said =
+            [output.stdout, output.stderr].map(|it| String::from_utf8_lossy(&it).into_owned()).concat();
+        assert_eq!(output.status.code(), expected, "{said}");
+        assert!(said.contains(verdicts), "{said}");
+        repository.expect_nothing_left();
+    };
+    changes(Some(0), "0 ");
+    // A new policy, a new label, an exemption, a policy that is gone.
+    repository.write("policy.yaml", &policy("durable", "prod"));
+    changes(Some(0), "0 ");
+    repository.write("namespace.yaml", &namespace("team-a", "prod"));
+    changes(Some(1), "1 ");
+    repository.commit();
+    repository.git(&["branch", "--force", "main"]);
+    changes(Some(0), "0 ");
+    repository.write("exemption.yaml", &exemption("later", "notes"));
+    changes(Some(0), "no longer: ");
+    fs::remove_file(repository.path.join("exemption.yaml")).expect("is there");
+    fs::remove_file(repository.path.join("policy.yaml")).expect("is there");
+    changes(Some(0), "no longer: ");
+}
+
+/// A policy that the job gives counts as it is, although it is a file of the repository that the branch changes.
+#[test]
+#[ignore = "needs git"]
+fn what_the_job_gives_is_not_given_twice() {
+    let repository = governed("");
+    repository.write("deploy/new.yaml", &fleeting("new"));
+    let given = ["--policy", "policies/durable.yaml", "."];
+    expect_denied(&repository, &given, "", "the same");
+    repository.write("policies/durable.yaml", &policy("durable", "prod").replace("deny", "report"));
+    let checked = check(&repository, &given);
+    assert_eq!(checked.code, Some(0), "{:?} {}", checked.findings, checked.stderr);
+    for part in ["given twice", "after the merge"] {
+        assert!(!checked.stderr.contains(part), "{}", checked.stderr);
     }
 }

@@ -28,7 +28,7 @@ const TEXTS: [&str; 12] = [
 ];
 
 /// Those that read a file that the user names.
-const COMMANDS: [&str; 16] = [
+const COMMANDS: [&str; 17] = [
     "check FILE",
     "check -o json FILE",
     "check -o github -o sarif=o.sarif -o junit=o.xml -o html=o.html FILE",
@@ -45,6 +45,7 @@ const COMMANDS: [&str; 16] = [
     "test -o json FILE",
     "explain-pod FILE",
     "view FILE",
+    "map FILE",
 ];
 
 /// A manifest with faults in many places, and with the word in each text that no title of an object shows.
@@ -53,13 +54,21 @@ const MANIFEST: &str = "\
 apiVersion: arkonis.dev/v1alpha1
 kind: ArkMemory
 metadata: {name: notes, namespace: team-a, labels: {team: WORD}, annotations: {note: WORD}}
-spec: {backend: WORD, redis: {secretRef: {name: WORD}}, extra: WORD} # WORD
+spec: {backend: WORD, redis: {secretRef: {name: WORD}, WORD: {WORD: 1}}, extra: WORD, WORD: 1} # WORD
 ---
 apiVersion: v1
 kind: Pod
 metadata: {name: scout, namespace: team-a, labels: {arkonis.dev/deployment: scout, memgate.dev/inject: WORD}}
 spec: {containers: [{name: agent, image: x, env: [{name: A, value: WORD}]}]}
 ";
+
+/// A policy and a file of cases with faults.
+const OTHERS: [&str; 2] = [
+    "apiVersion: policy.memgate.dev/v1alpha1\nkind: MemoryPolicy\nmetadata: {name: p}\n\
+     spec: {WORD: 1, rules: [{id: a, backends: {durable: true, WORD: WORD}}]}\n",
+    "- {name: WORD, why: WORD, operation: CREATE, object: {apiVersion: arkonis.dev/v1alpha1, kind: ArkMemory, metadata: \
+     {name: a, namespace: b}, spec: {backend: WORD}}, expect: {allowed: true, codes: [WORD], message_contains: [WORD]}}\n",
+];
 
 const GOOD: &str = include_str!("../../examples/arkonis/memory-in-context.yaml");
 
@@ -92,6 +101,10 @@ pub(crate) fn no_manifests() -> Result<(), Failed> {
 pub(crate) fn links() -> Result<(), Failed> {
     let outside = tempfile::tempdir()?;
     fs::write(outside.path().join("all.yaml"), MANIFEST.replace("WORD", WORD))?;
+    let others = tempfile::tempdir()?;
+    for (text, name) in OTHERS.iter().zip(["policy.yaml", "cases.yaml"]) {
+        fs::write(others.path().join(name), text.replace("WORD", WORD))?;
+    }
     for has_repository in [true, false] {
         let directory = tempfile::tempdir()?;
         let here = directory.path();
@@ -101,9 +114,18 @@ pub(crate) fn links() -> Result<(), Failed> {
         fs::write(here.join("good.yaml"), GOOD)?;
         symlink(outside.path().join("all.yaml"), here.join("link.yaml"))?;
         symlink(outside.path(), here.join("folder"))?;
-        for file in ["link.yaml", "folder/all.yaml", "folder", "./good.yaml/../folder/all.yaml"] {
+        symlink(others.path(), here.join("others"))?;
+        let manifests = ["link.yaml", "folder/all.yaml", "folder", "./good.yaml/../folder/all.yaml"];
+        for file in manifests.into_iter().chain(["others/policy.yaml", "others/cases.yaml"]) {
             for line in COMMANDS {
                 let (out, err) = memgate(line, file, &directory, None)?;
+                let is_named =
+                    ["link", "folder", "others"].iter().any(|name| format!("{out}{err}").contains(name));
+                if !is_named
+                    && ["check", "mutate", "view", "map", "test"].contains(&line.trim_end_matches(" FILE"))
+                {
+                    return Err(format!("{line} of {file} does not name it: {out}{err}").into());
+                }
                 expect_none(line, file, &[out, err])?;
             }
         }

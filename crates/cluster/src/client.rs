@@ -55,7 +55,6 @@ impl KubeContext {
                 let failed = |reason| Error::Unusable { what: what.clone(), reason };
                 let kubeconfig = Kubeconfig::read_from(path).map_err(|error| {
                     failed(match error {
-                        // The message of this error has the path in debug form.
                         KubeconfigError::ReadConfig(error, _) => in_words(&error),
                         other => with_causes(&other),
                     })
@@ -66,7 +65,7 @@ impl KubeContext {
             (None, Some(context)) => {
                 let failed = |reason| Error::Unusable { what: format!("context {context}"), reason };
                 let config = kube::Config::from_kubeconfig(&options).await;
-                config.map_err(|error| failed(with_causes(&error)))?
+                config.map_err(|error| failed(in_plain_words(&error)))?
             }
             (None, None) => {
                 let config = kube::Config::infer().await;
@@ -80,11 +79,19 @@ impl KubeContext {
 /// Why the usual kubeconfig cannot be used.
 fn no_kubeconfig(error: &(dyn std::error::Error + 'static)) -> String {
     match error.source().and_then(|cause| cause.downcast_ref()) {
-        Some(KubeconfigError::ReadConfig(error, path)) => {
-            format!("the kubeconfig {} cannot be read ({})", path.display(), in_words(error))
-        }
+        Some(error @ KubeconfigError::ReadConfig(..)) => in_plain_words(error),
         Some(other) => format!("the kubeconfig cannot be used ({})", with_causes(other)),
         None => with_causes(error),
+    }
+}
+
+/// The error in words. That of a file has the path in debug form.
+fn in_plain_words(error: &KubeconfigError) -> String {
+    match error {
+        KubeconfigError::ReadConfig(error, path) => {
+            format!("the kubeconfig {} cannot be read ({})", path.display(), in_words(error))
+        }
+        other => with_causes(other),
     }
 }
 
@@ -93,4 +100,17 @@ pub fn own_namespace() -> String {
     let namespace = std::fs::read_to_string(Path::new(NAMESPACE_FILE)).unwrap_or_default();
     let namespace = namespace.trim();
     if namespace.is_empty() { DEFAULT_NAMESPACE.to_owned() } else { namespace.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kubeconfig_that_is_not_there_is_named_without_quotes() {
+        let not_found = std::fs::File::open("/a/config").expect_err("there is none");
+        let error = KubeconfigError::ReadConfig(not_found, PathBuf::from("/a/config"));
+        let expected = "the kubeconfig /a/config cannot be read (no such file or directory)";
+        assert_eq!(in_plain_words(&error), expected);
+    }
 }

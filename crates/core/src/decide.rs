@@ -11,6 +11,7 @@ pub mod form;
 pub mod later;
 pub mod origins;
 mod over_limit;
+pub mod part;
 mod pod;
 mod policies;
 mod preview;

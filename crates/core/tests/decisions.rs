@@ -16,14 +16,17 @@ use case_trials::Way;
 use libtest_mimic::Arguments;
 use memgate_core::admission;
 use memgate_core::decide::audit::audit;
+use memgate_core::decide::views::views;
 use memgate_core::patch::Patch;
 use memgate_core::state;
 use memgate_core::state::cluster_snapshot::{ClusterSnapshot, kept, kinds};
 use memgate_model::answer::Answer;
 use memgate_model::finding::Severity;
 use memgate_model::kind::{Kind, SECRET};
+use memgate_model::memory_view::{ViewPath, ViewValue};
 use memgate_model::object::Object;
 use memgate_model::platform_settings::EVERY_NAMESPACE;
+use memgate_model::policy::Rule;
 use memgate_model::request::{Occasion, Operation, Point, Request};
 use memgate_model::snapshot::Snapshot;
 use memgate_workbench::casefile::Case;
@@ -116,7 +119,7 @@ fn what_is_in_the_state_is_audited_alike(case: &Case) -> Result<()> {
     };
     let mut snapshot = request::state(case)?;
     snapshot.crds = None;
-    if snapshot.policies.iter().flat_map(|policy| &policy.rules).any(|rule| rule.check.reads_annotations()) {
+    if snapshot.policies.iter().flat_map(|policy| &policy.rules).any(Rule::reads_annotations) {
         return Ok(());
     }
     let audited: Vec<_> = snapshot.settings.families.iter().flat_map(|family| family.audited()).collect();
@@ -194,6 +197,7 @@ fn answer_with(case: &Case, snapshot: &Snapshot) -> Result<CaseOutcome> {
     let answered = CaseOutcome::from_review(&serde_json::from_slice(&answer)?, case.object.as_ref());
     another_implementation_agrees(case, &admitted)?;
     second_pass_changes_nothing(&review.request, &admitted, snapshot)?;
+    views_are_as_their_tables_say(case, &review.request, &admitted, snapshot)?;
     let findings = &admitted.decision.findings;
     let of = |severity| findings.iter().filter(move |finding| finding.severity == severity);
     Ok(CaseOutcome {
@@ -204,6 +208,46 @@ fn answer_with(case: &Case, snapshot: &Snapshot) -> Result<CaseOutcome> {
         changed: Some(!admitted.edits.is_empty() && admitted.allowed()),
         after: admitted.object.as_deref().map(serde_json::from_str).transpose()?,
     })
+}
+
+/// A view of a new object that is accepted holds the words of its table alone, and all that the table says it holds. Proofs of
+/// policies rest on that. Other definitions may allow more.
+fn views_are_as_their_tables_say(
+    case: &Case,
+    request: &Request<'_>,
+    admitted: &admission::Admitted,
+    snapshot: &Snapshot,
+) -> Result<()> {
+    let is_usual = case.operation == Operation::Create
+        && case.state.iter().all(|it| it["kind"] != "CustomResourceDefinition");
+    let by_family = admitted.decision.findings.iter().any(|it| it.policy.is_none() && it.is_denial());
+    let Some(stored) = admitted.object.as_deref().filter(|_| is_usual && !request.is_pod() && !by_family)
+    else {
+        return Ok(());
+    };
+    for view in views(request, stored, snapshot) {
+        let families = memgate_platforms::ALL.iter().filter(|family| family.name == view.family);
+        let tables = families.flat_map(|family| family.in_cel.views);
+        let is_own = |kind: &&Kind| kind.is(&request.group, &request.kind);
+        let of_view = tables.filter(|table| table.role == view.role && table.kinds.iter().any(is_own));
+        for table in of_view {
+            for (path, words) in table.values {
+                for found in ViewPath::known(path).parts(&view).filter_map(|part| part.value) {
+                    let word = match found {
+                        ViewValue::Text(text) => text.into_owned(),
+                        ViewValue::Flag(flag) => flag.to_string(),
+                        other => anyhow::bail!("{path} holds {other:?}"),
+                    };
+                    ensure!(words.contains(&word.as_str()), "{path} of a {} is {word}", view.kind);
+                }
+            }
+            for path in table.sure.iter().filter(|path| table.can_have(&view, path)) {
+                let is_there = view.has_value(path) || view.why_unknown(path).is_some();
+                ensure!(is_there, "a {} has no {path}", view.kind);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The object after the edits is what another implementation of RFC 6902 makes of it.

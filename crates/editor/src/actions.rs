@@ -75,7 +75,7 @@ pub(crate) fn actions(question: &Question<'_>, asked: &Asked) -> Result<Vec<Code
     };
     let (mut actions, mut has_fix) = (Vec::new(), false);
     let wants_quick_fixes = asked.wants(&CodeActionKind::QUICKFIX);
-    for located in report.findings.iter().filter(|it| wants_quick_fixes && is_here(it)).take(MAX_FINDINGS) {
+    for located in report.causes().filter(|it| wants_quick_fixes && is_here(it)).take(MAX_FINDINGS) {
         let code = masked_keys(located.finding.code_name());
         let own = of_finding(located, &mut places);
         let mut add = |title: String, edit: TextEdit, is_preferred: bool| {
@@ -85,11 +85,11 @@ pub(crate) fn actions(question: &Question<'_>, asked: &Asked) -> Result<Vec<Code
                 ..action(title, CodeActionKind::QUICKFIX, vec![edit])
             });
         };
-        if let Some(fixed) = fix_one(&checked, source, located.finding, ONLY_ONE) {
+        if let Some(fixed) = fix_one(&checked, source, located, ONLY_ONE) {
             has_fix = true;
             add(format!("Fix {code}"), difference(&buffer.text, &fixed.text, &lines), true);
         }
-        if let Some(fixed) = fix_one(&checked, source, located.finding, MEANT) {
+        if let Some(fixed) = fix_one(&checked, source, located, MEANT) {
             let meant = located.finding.details().meant.clone().unwrap_or_default();
             let title = format!("Change it to {}", quoted(&meant));
             add(title, difference(&buffer.text, &fixed.text, &lines), false);

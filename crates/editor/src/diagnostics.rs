@@ -50,7 +50,7 @@ pub(crate) fn of_files(
             }
         }
     }
-    for located in &report.findings {
+    for located in report.causes() {
         if let Some(of_file) = files.get_mut(located.location.file) {
             of_file.add(|| of_finding(located, &mut places));
         }
@@ -180,14 +180,8 @@ impl<'a, 't> Places<'a, 't> {
     }
 
     fn range(&mut self, location: &FileLocation<'t>) -> Range {
-        let FileLocation { file, text, start, end, line, column } = *location;
-        // Of a file that is not shown only line and column are known.
-        if text.is_empty() {
-            let zero_based = |number: usize| u32::try_from(number.saturating_sub(1)).unwrap_or(u32::MAX);
-            let place = Position::new(zero_based(line), zero_based(column));
-            return Range::new(place, place);
-        }
-        let lines = self.known.entry(file).or_insert_with(|| Lines::new(text, self.encoding));
+        let FileLocation { file, measured, start, end, .. } = *location;
+        let lines = self.known.entry(file).or_insert_with(|| Lines::new(measured, self.encoding));
         lines.range(start, end)
     }
 

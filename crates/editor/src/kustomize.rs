@@ -7,11 +7,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
+use memgate_manifest::document::embedded::Embedded;
 use memgate_manifest::document::{Document, values};
 use memgate_manifest::later::is_filled_in_later;
-use memgate_manifest::source::Source;
 use memgate_model::edge::{Edge, Site};
 use memgate_model::kind::Kind;
 use memgate_model::object::{DEFAULT_NAMESPACE, Object, Reference};
@@ -53,9 +52,6 @@ const PATCHES: [&str; 2] = ["patches", "patchesJson6902"];
 /// How many objects are compared with a pattern.
 const MAX_SELECTED: usize = 1_000;
 
-/// What begins a document of YAML.
-const DOCUMENT: &str = "---";
-
 /// The most names in a path of a JSON Patch that is followed.
 const MAX_DEPTH: usize = 32;
 
@@ -87,9 +83,6 @@ pub(crate) fn mentions_of_kustomize(inputs: &Inputs, plan: &Plan) -> Vec<Mention
 /// The objects to which the patches in a file apply.
 type Targets = BTreeMap<PathBuf, BTreeSet<Target>>;
 
-/// The patches in a text: by their first byte, the byte behind their last one, and the objects to which they apply.
-type Blocks = BTreeMap<usize, (usize, BTreeSet<Target>)>;
-
 /// The object to which a patch applies.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Target {
@@ -108,7 +101,7 @@ impl Reader<'_> {
     fn add_kustomization(&mut self, document: &Document, targets: &mut Targets) {
         self.add_selectors(document, &SELECTORS);
         let directory = Path::new(document.source().name()).parent().unwrap_or_else(|| Path::new(""));
-        let mut in_text = Blocks::new();
+        let mut in_text = Vec::new();
         for list in PATCHES {
             let patches = document.value().get(list).and_then(Value::as_array);
             for (index, patch) in patches.into_iter().flatten().enumerate() {
@@ -116,28 +109,17 @@ impl Reader<'_> {
                 if let Some(path) = patch.get("path").and_then(Value::as_str) {
                     targets.entry(normal(&directory.join(path))).or_default().extend(target.clone());
                 }
-                add_block(
-                    document,
-                    &Pointer::root().key(list).index(index).key("patch"),
-                    target,
-                    &mut in_text,
-                );
+                in_text.push((Pointer::root().key(list).index(index).key("patch"), target));
             }
         }
         let merged = document.value().get("patchesStrategicMerge").and_then(Value::as_array);
         for index in 0..merged.map_or(0, Vec::len) {
-            add_block(document, &Pointer::new("/patchesStrategicMerge").index(index), None, &mut in_text);
+            in_text.push((Pointer::new("/patchesStrategicMerge").index(index), None));
         }
-        self.add_blocks(document.source(), &in_text);
-    }
-
-    /// Adds the patches in the text of a kustomization.
-    fn add_blocks(&mut self, source: &Source, blocks: &Blocks) {
-        for document in values(&Arc::new(only_blocks(source, blocks)), &mut Vec::new()) {
-            let before = blocks.range(..=document.shared_place().start()).next_back();
-            if let Some((_, (_, targets))) = before {
-                self.add_patch(&document, targets);
-            }
+        for (at, target) in in_text {
+            let patch = Embedded::read(document, &at, &mut Vec::new()).filter(|patch| patch.is_placed);
+            let targets = target.into_iter().collect();
+            patch.iter().flat_map(|it| &it.documents).for_each(|it| self.add_patch(it, &targets));
         }
     }
 
@@ -262,39 +244,6 @@ fn is_later(value: &Value) -> bool {
     value.as_str().is_some_and(is_filled_in_later)
 }
 
-/// Adds the patch at a pointer, if it is a literal block.
-fn add_block(document: &Document, at: &Pointer, target: Option<Target>, blocks: &mut Blocks) {
-    let found = document.locate(at);
-    let text = document.source().slice(found.value);
-    if let Some((header, _)) = text.split_once('\n').filter(|_| found.exact && text.starts_with('|')) {
-        let start = found.value.start + header.len() + 1;
-        blocks.entry(start).or_insert_with(|| (found.value.end, BTreeSet::new())).1.extend(target);
-    }
-}
-
-/// A source with nothing but these blocks, each a document in its place: everything around them is blank, and a line of
-/// `---` is before each.
-fn only_blocks(source: &Source, blocks: &Blocks) -> Source {
-    let mut text = String::with_capacity(source.text().len());
-    let blank = |from: usize, to: usize, text: &mut String| {
-        let part = source.text().get(from..to).unwrap_or_default();
-        text.extend(part.bytes().map(|it| if matches!(it, b'\n' | b'\r') { char::from(it) } else { ' ' }));
-    };
-    for (start, (end, _)) in blocks {
-        // The header of a block, `- |` or more, has a line of its own before it.
-        let line = source.text().get(..start.saturating_sub(1)).and_then(|before| before.rfind('\n'));
-        let line = line.map_or(0, |newline| newline + 1).max(text.len());
-        blank(text.len(), line, &mut text);
-        if start - line > DOCUMENT.len() {
-            text.push_str(DOCUMENT);
-        }
-        blank(text.len(), *start, &mut text);
-        text.push_str(source.text().get(*start..*end).unwrap_or_default());
-    }
-    blank(text.len(), source.text().len(), &mut text);
-    Source::new(source.name(), text)
-}
-
 /// The object in which only the value of a change is, and where it is there.
 fn made(path: &str, value: &Value) -> Option<(Pointer, Value)> {
     let (mut at, mut object) = (String::new(), value.clone());
@@ -338,34 +287,5 @@ mod tests {
         }
         assert_eq!(made("/list/1001", &json!(5)), None);
         assert_eq!(made(&"/a".repeat(100_000), &json!(5)), None);
-    }
-
-    #[test]
-    fn a_patch_in_a_text_keeps_its_places() {
-        let text = "\u{e4}: |-  # b\n  c: d\nd: e\n";
-        let source = Arc::new(Source::new("x", text));
-        let document = values(&source, &mut Vec::new()).pop().expect("one");
-        let mut blocks = Blocks::new();
-        add_block(&document, &Pointer::new("/\u{e4}"), None, &mut blocks);
-        let blank = " ".repeat("\u{e4}: |-  # b".len() - DOCUMENT.len());
-        assert_eq!(only_blocks(&source, &blocks).text(), format!("---{blank}\n  c: d\n    \n"));
-    }
-
-    #[test]
-    fn all_patches_of_a_text_are_in_one_source() {
-        let text = "patches:\n- patch: |\n    a: 1\n- patch: |-\n    b: [\n- patch: |\n    c: 3\n".to_owned();
-        let source = Arc::new(Source::new("x", text));
-        let document = values(&source, &mut Vec::new()).pop().expect("one");
-        let mut blocks = Blocks::new();
-        for index in 0..3 {
-            let at = Pointer::new("/patches").index(index).key("patch");
-            add_block(&document, &at, None, &mut blocks);
-        }
-        let read = only_blocks(&source, &blocks);
-        assert_eq!((blocks.len(), read.text().len()), (3, source.text().len()));
-        // One that cannot be read does not hide those behind it.
-        let found = values(&Arc::new(read), &mut Vec::new());
-        let found: Vec<&Value> = found.iter().map(Document::value).collect();
-        assert_eq!(found, [&json!({"a": 1}), &json!({"c": 3})]);
     }
 }

@@ -47,7 +47,7 @@ pub(crate) fn hover(question: &Question<'_>) -> Result<Option<Hover>, Error> {
     let report = report(&checked);
     let mut sections = Vec::new();
     let mut range = None;
-    for located in &report.findings {
+    for located in report.causes() {
         let place = &located.location;
         if place.file == file && question.touches(place.start, place.end) {
             let finding = located.finding;

@@ -101,6 +101,7 @@ impl<'p> Workspace<'p> {
             is_judged,
         });
         plan.open = open.collect();
+        plan.judges_patches = true;
         // Whether an exemption has an effect is known only once all files are judged.
         plan.checks_only_open = !own.iter().any(|buffer| buffer.text.contains(EXEMPTION));
         if plan.sets.is_empty() {

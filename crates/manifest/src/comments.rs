@@ -1,6 +1,9 @@
 //! Comments to memgate: a source goes in, its comments come out, if one of them is to memgate. `ignore` of the workbench reads
 //! what they ask for.
 
+use std::borrow::Cow;
+use std::ops::Range;
+
 use crate::source::{Source, Span};
 use crate::yaml;
 
@@ -19,10 +22,17 @@ pub struct Comment {
 /// All comments of a source, if one of them is to memgate; else none, as for nearly every source. A line inside a block
 /// of text, such as a script in a ConfigMap, is not a comment. JSON has no comments.
 pub fn comments(source: &Source) -> Vec<Comment> {
-    if !may_address(source.text()) {
+    comments_in(source, 0..source.text().len())
+}
+
+/// The same for a stretch of a source that is YAML by itself.
+pub(crate) fn comments_in(source: &Source, stretch: Range<usize>) -> Vec<Comment> {
+    let own = source.text().get(stretch.clone()).unwrap_or_default();
+    if !may_address(own) {
         return Vec::new();
     }
     let comment = |(start, end): (usize, usize)| {
+        let (start, end) = (stretch.start + start, stretch.start + end);
         let text = source.text().get(start..end).unwrap_or_default();
         let line = source.text().get(source.line_start(start)..start).unwrap_or_default();
         Comment {
@@ -30,7 +40,36 @@ pub fn comments(source: &Source) -> Vec<Comment> {
             is_alone: line.trim_start_matches('\u{feff}').trim().is_empty(),
         }
     };
-    yaml::comments(source.text()).into_iter().map(comment).collect()
+    yaml::comments(&without_actions(own)).into_iter().map(comment).collect()
+}
+
+/// The text of a template with other text in place of its actions `{{ … }}`, byte for byte: blanks for those that have
+/// their lines to themselves, else a word. So a template is YAML as far as its comments are concerned.
+fn without_actions(text: &str) -> Cow<'_, str> {
+    if !text.contains("{{") {
+        return Cow::Borrowed(text);
+    }
+    let mut masked = String::with_capacity(text.len());
+    let (mut rest, mut is_blank) = (text, true);
+    while let Some(at) = rest.find("{{")
+        && let (before, action) = rest.split_at(at)
+        && let Some(length) = action.find("}}").map(|it| it + 2)
+    {
+        let (action, behind) = action.split_at(length);
+        is_blank = match before.rsplit_once('\n') {
+            Some((_, line)) => line.trim().is_empty(),
+            None => is_blank && before.trim().is_empty(),
+        };
+        let next = behind.trim_start_matches([' ', '\t', '\r']);
+        let is_alone = is_blank && (next.is_empty() || next.starts_with('\n') || next.starts_with("{{"));
+        let fill = if is_alone { ' ' } else { 'x' };
+        is_blank = is_alone;
+        masked.push_str(before);
+        masked.extend(action.bytes().map(|byte| if byte == b'\n' { '\n' } else { fill }));
+        rest = behind;
+    }
+    masked.push_str(rest);
+    Cow::Owned(masked)
 }
 
 /// Whether the text holds something like a comment to memgate. This is cheaper than parsing for comments.
@@ -67,6 +106,13 @@ mod tests {
             ("{\"a\": \"# memgate: x\"}", vec![]),
             ("a: 1\n---\n# memgate: x\nb: 1\n...\n# three\n", vec![(3, true), (6, true)]),
             ("a: [\n---\n# memgate: x\nb: 1\n", vec![(3, true)]),
+            ("{{- if .a }}\na:\n  # memgate: x\n  {{ .b }}: {{ .c }}\n{{- end }}\n", vec![(3, true)]),
+            (
+                "{{- if\n .a }}\na: \"{{ .ä }}\" # memgate: x\n{{ \n}} {{ end }}\n# memgate: x\n",
+                vec![(3, false), (6, true)],
+            ),
+            ("{{/* # memgate: x */}}\na: 1\n", vec![]),
+            ("{{- if .a\n# memgate: x\n", vec![]),
         ] {
             assert_eq!(lines(text), expected, "{text}");
         }

@@ -3,6 +3,8 @@
 //! A [`Source`] goes in; its objects, the documents that are not objects, and its errors come out. The kinds of the
 //! objects do not matter here.
 
+pub mod embedded;
+
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -61,6 +63,21 @@ pub fn parse(source: &Arc<Source>) -> Parsed {
         parsed.errors.extend(part.errors);
     }
     parsed
+}
+
+/// The Kubernetes objects among documents of [`values`], the items of Lists one by one.
+pub fn objects(documents: &[Arc<Document>]) -> Vec<Arc<Document>> {
+    let mut objects = Vec::new();
+    for document in documents {
+        if is_list(document) {
+            let mut parsed = Parsed::default();
+            flatten(Document::clone(document), &mut parsed);
+            objects.extend(parsed.documents.into_iter().map(Arc::new));
+        } else if reason_not_an_object(&document.value).is_none() {
+            objects.push(Arc::clone(document));
+        }
+    }
+    objects
 }
 
 /// Like [`parse`], part by part, for sources whose objects together would take too much memory.
@@ -248,9 +265,18 @@ pub fn fill_type_meta(item: &mut Value, list_api_version: &str, list_kind: &str)
     }
 }
 
+/// The reason why a case file is not an object.
+pub const CASES: &str = "is a list of cases, which memgate test runs";
+
+/// Whether an element of a list is a case of `memgate test`.
+fn is_case(value: &Value) -> bool {
+    value.get("name").is_some() && value.get("expect").is_some()
+}
+
 fn reason_not_an_object(value: &Value) -> Option<&'static str> {
     let Some(fields) = value.as_object() else {
         return Some(match value {
+            Value::Array(items) if items.iter().all(is_case) && !items.is_empty() => CASES,
             Value::Array(_) => "is a list",
             Value::String(_) => "is plain text",
             _ => "is a single value",
@@ -332,6 +358,18 @@ impl Document {
 
     fn text(&self, pointer: &str) -> Option<&str> {
         self.value.pointer(pointer)?.as_str()
+    }
+
+    /// Removes a field of the object.
+    pub(super) fn remove(&mut self, key: &str) {
+        self.value.as_object_mut().and_then(|object| object.remove(key));
+    }
+
+    /// Sets a field of an object that exists.
+    pub(super) fn put(&mut self, pointer: &Pointer, key: &str, value: Value) {
+        if let Some(object) = self.value.pointer_mut(pointer.as_str()).and_then(Value::as_object_mut) {
+            object.insert(key.to_owned(), value);
+        }
     }
 
     /// Replaces a value that exists.

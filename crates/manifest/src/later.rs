@@ -16,8 +16,23 @@ use memgate_primitives::pointer::{Path, Pointer};
 /// The fields with a command: a shell expands what is in it.
 const COMMANDS: [&str; 2] = ["command", "args"];
 
+/// The fields with texts that no rule of ours judges: what is in them is often filled in by the agent itself.
+const TEXTS: [&str; 12] = [
+    "content", "description", "input", "instructions", "prompt", "promptTemplate", "systemMessage",
+    "systemPrompt", "task", "taskOverride", "template", "validatorPrompt",
+];
+
+/// The field that SOPS adds to an object, and takes away when it decrypts the values.
+const SOPS: &str = "sops";
+
+/// The annotation with which the vault plugin looks for `<key>` in an object.
+const VAULT_PATH: &str = "avp.kubernetes.io/path";
+
 /// What Flux looks for in the labels and annotations of an object whose variables it leaves as they are.
 const SUBSTITUTE: &str = "kustomize.toolkit.fluxcd.io/substitute";
+
+/// The start of a variable that Flux leaves in the text, without the first `$`.
+const ESCAPED: &str = "$${";
 
 /// So many bytes of pointers are kept, and of values put in, beside four for each byte of the document.
 const ROOM: usize = 64 << 10;
@@ -29,8 +44,10 @@ pub struct Later {
     pub unknown: BTreeSet<Pointer>,
     /// The places of those whose value is known, and was put in.
     pub known: BTreeSet<Pointer>,
-    /// How many unknown ones there are.
+    /// How many unknown ones there are, without texts that are hardly ever judged, such as prompts.
     pub count: usize,
+    /// How many of these SOPS has encrypted.
+    pub encrypted: usize,
     /// The first unknown one of the document.
     pub first: Option<Pointer>,
     /// Which marks count in the object.
@@ -42,6 +59,8 @@ pub struct Later {
 pub struct Marks {
     /// Whether a variable is plain text, since Flux leaves the object alone.
     without_variables: bool,
+    /// Whether `<key>` stands for a value of the vault plugin.
+    has_vault_path: bool,
 }
 
 /// What the inputs say of a variable.
@@ -58,14 +77,23 @@ pub enum Given<'v> {
 impl Later {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.count == 0 && self.known.is_empty()
+        self.unknown.is_empty() && self.known.is_empty()
     }
 
-    fn add_unknown(&mut self, pointer: Pointer) {
-        self.count += 1;
-        self.first.get_or_insert_with(|| pointer.clone());
+    fn add_unknown(&mut self, pointer: Pointer, is_key: bool, is_encrypted: bool) {
+        if !is_of_text(&pointer) {
+            self.count += 1;
+            self.encrypted += usize::from(is_encrypted);
+            self.first.get_or_insert_with(|| pointer.clone());
+        }
+        self.unknown.extend(pointer.parent().filter(|_| is_key).map(|holder| any_field(&holder)));
         self.unknown.insert(pointer);
     }
+}
+
+/// The place that stands for all fields which an object lacks and may have, since a later step fills in one of its keys.
+pub fn any_field(holder: &Pointer) -> Pointer {
+    holder.key("${}")
 }
 
 /// Whether one of the places is below this one.
@@ -80,15 +108,48 @@ pub fn may_hold(text: &str) -> bool {
     let goes_on = |at, mark| bytes.get(at..).is_some_and(|rest| rest.starts_with(mark));
     bytes.windows(2).enumerate().any(|(at, pair)| match pair {
         b"${" | b"{{" | b"($" => true,
+        [b'$', next] => is_of_name(*next),
+        [b'(', next] if is_of_name(*next) => text.get(at..).is_some_and(is_call),
+        b"av" => goes_on(at, VAULT_PATH.as_bytes()),
         b"<p" => goes_on(at, b"<path:".as_slice()),
         b"EN" => goes_on(at, b"ENC[".as_slice()),
         _ => false,
     })
 }
 
+const fn is_of_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+/// The start of a text that can be a name, and the rest.
+fn split_name(text: &str) -> Option<(&str, &str)> {
+    let (name, rest) = text.split_at_checked(text.bytes().take_while(|byte| is_of_name(*byte)).count())?;
+    name.bytes().next().is_some_and(|first| !first.is_ascii_digit()).then_some((name, rest))
+}
+
+/// Whether a text is `$NAME` as a whole.
+fn is_dollar_name(text: &str) -> bool {
+    text.strip_prefix('$').and_then(split_name).is_some_and(|(_, rest)| rest.is_empty())
+}
+
+/// Whether a text starts as an expression of chainsaw that calls a function: `(join('-', [$a]))`.
+fn is_call(text: &str) -> bool {
+    text.strip_prefix('(').and_then(split_name).is_some_and(|(_, rest)| rest.starts_with('('))
+}
+
+/// Whether SOPS has encrypted a text.
+fn is_encrypted(text: &str) -> bool {
+    text.starts_with("ENC[") && text.ends_with(']')
+}
+
 /// Whether a later step fills in this scalar. A text of several lines is a script or a prompt, not a value.
 pub fn is_filled_in_later(text: &str) -> bool {
     Marks::default().are_in(text)
+}
+
+/// Whether a later step fills in this scalar without a doubt. `$NAME` may be a password.
+pub fn is_marked(text: &str) -> bool {
+    ["${", "{{", "($", "<path:", "ENC["].iter().any(|mark| text.contains(mark)) && is_filled_in_later(text)
 }
 
 impl Marks {
@@ -98,7 +159,11 @@ impl Marks {
             let texts = object.pointer(at);
             texts.and_then(|texts| texts.get(SUBSTITUTE)).and_then(Value::as_str) == Some("disabled")
         };
-        Self { without_variables: ["/metadata/annotations", "/metadata/labels"].into_iter().any(is_disabled) }
+        let annotations = object.pointer("/metadata/annotations");
+        Self {
+            without_variables: ["/metadata/annotations", "/metadata/labels"].into_iter().any(is_disabled),
+            has_vault_path: annotations.is_some_and(|it| it.get(VAULT_PATH).is_some()),
+        }
     }
 
     /// Whether a later step fills in this scalar of the object, as [`is_filled_in_later`].
@@ -108,30 +173,50 @@ impl Marks {
             text.split_once(start).is_some_and(|(_, rest)| rest.find(end).is_some_and(|length| length > 0))
         };
         let is_all = |start: &str, end: &str| text.starts_with(start) && text.ends_with(end);
-        may_hold(text)
+        (may_hold(text) || self.has_vault_path)
             && !text.contains('\n')
-            && (is_all("ENC[", "]")
+            && (is_encrypted(text)
                 || is_all("($", ")")
+                || text.ends_with(')') && is_call(text)
                 || has("<path:", ">")
+                || self.has_vault_path && has("<", ">")
                 || has("{{", "}}")
-                || !self.without_variables && Variables(text, 0).next().is_some())
+                || !self.without_variables && (is_dollar_name(text) || Variables(text, 0).next().is_some()))
+    }
+
+    /// The same for a key. `$ref` is one of schemas, and `$patch` one of kustomize.
+    fn are_in_key(self, key: &str) -> bool {
+        !is_dollar_name(key) && self.are_in(key)
     }
 
     /// Makes null of the scalars that a later step fills in, and removes the fields whose key it does. The recursion is
     /// bounded as that of the search.
     pub fn remove(self, value: &mut Value) {
+        if let Some(object) = value.as_object_mut() {
+            object.remove(SOPS);
+        }
+        self.remove_below(value);
+    }
+
+    fn remove_below(self, value: &mut Value) {
         match value {
             Value::String(text) if self.are_in(text) => *value = Value::Null,
-            Value::Array(elements) => elements.iter_mut().for_each(|element| self.remove(element)),
+            Value::Array(elements) => elements.iter_mut().for_each(|element| self.remove_below(element)),
             Value::Object(fields) => fields.retain(|key, below| {
                 if !COMMANDS.contains(&key.as_str()) {
-                    self.remove(below);
+                    self.remove_below(below);
                 }
-                !self.are_in(key)
+                !self.are_in_key(key)
             }),
             _ => {}
         }
     }
+}
+
+/// Whether a place is that of a text that no rule of ours judges.
+fn is_of_text(place: &Pointer) -> bool {
+    let is_text = |key: std::borrow::Cow<'_, str>| TEXTS.contains(&&*key);
+    !place.as_str().starts_with("/metadata/") && place.tokens().last().is_some_and(is_text)
 }
 
 /// Whether a line belongs to a template: a program writes something in its place.
@@ -145,6 +230,8 @@ struct Variable<'t> {
     name: &'t str,
     /// The value that it has if no other is given.
     default: Option<&'t str>,
+    /// Whether an empty value counts as none.
+    needs_text: bool,
     /// Whether it is nothing but its name and a default, so that a given value is put in as it is.
     is_plain: bool,
 }
@@ -162,12 +249,10 @@ impl<'t> Iterator for Variables<'t> {
             let start = *from + text.get(*from..)?.find("${")?;
             *from = start + "${".len();
             let rest = text.get(*from..)?;
-            let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
-            let (name, rest) = rest.split_at_checked(rest.bytes().take_while(is_of_name).count())?;
+            let Some((name, rest)) = split_name(rest) else { continue };
             *from += name.len();
             let is_escaped = text.get(..start).is_some_and(|before| before.ends_with('$'));
-            let is_name = name.bytes().next().is_some_and(|first| !first.is_ascii_digit());
-            if is_escaped || !is_name || !rest.starts_with('}') && !rest.starts_with(OPERATORS) {
+            if is_escaped || !rest.starts_with('}') && !rest.starts_with(OPERATORS) {
                 continue;
             }
             // Without an end here, none of those behind has one.
@@ -176,9 +261,15 @@ impl<'t> Iterator for Variables<'t> {
             let default = [":=", ":-", "=", "-"].iter().find_map(|it| operator.strip_prefix(it));
             let default = default.filter(|default| !default.contains("${"));
             let is_plain = operator.is_empty() || default.is_some();
-            return Some(Variable { bytes: start..*from, name, default, is_plain });
+            let needs_text = operator.starts_with(':');
+            return Some(Variable { bytes: start..*from, name, default, needs_text, is_plain });
         }
     }
+}
+
+/// The names of the variables in a text.
+pub fn variables(text: &str) -> impl Iterator<Item = &str> {
+    Variables(text, 0).map(|variable| variable.name)
 }
 
 /// Puts in what is known.
@@ -186,6 +277,8 @@ struct Filling<'g, G> {
     /// What the inputs say of variables, by their names.
     given: &'g G,
     marks: Marks,
+    /// Whether Flux reads the text, so that `$${NAME}` becomes `${NAME}`.
+    is_flux: bool,
     /// How many bytes may still be put in.
     room: usize,
 }
@@ -196,8 +289,10 @@ impl<'v, G: Fn(&str) -> Given<'v>> Filling<'_, G> {
         let (mut filled, mut end) = (String::new(), 0);
         for variable in Variables(text, 0) {
             let value = match (self.given)(variable.name) {
-                Given::Value(value) if variable.is_plain => value,
-                Given::Nothing => variable.default?,
+                Given::Value(value) if variable.is_plain && !(variable.needs_text && value.is_empty()) => {
+                    value
+                }
+                Given::Value("") | Given::Nothing => variable.default?,
                 Given::Value(_) | Given::Unknown => return None,
             };
             let between = text.get(end..variable.bytes.start)?;
@@ -207,7 +302,11 @@ impl<'v, G: Fn(&str) -> Given<'v>> Filling<'_, G> {
             end = variable.bytes.end;
         }
         filled.push_str(text.get(end..)?);
-        (end > 0 && !is_filled_in_later(&filled)).then_some(filled)
+        if is_filled_in_later(&filled) {
+            return None;
+        }
+        let is_escaped = self.is_flux && filled.contains(ESCAPED);
+        (end > 0 || is_escaped).then(|| if is_escaped { filled.replace(ESCAPED, "${") } else { filled })
     }
 
     /// The value of a scalar. kustomize writes such a text without the quotes of the file, before Flux puts in its values
@@ -225,15 +324,25 @@ impl<'v, G: Fn(&str) -> Given<'v>> Filling<'_, G> {
 }
 
 impl Document {
+    /// Puts the object into a namespace. Its places in the text stay as they are.
+    pub fn set_namespace(&mut self, namespace: &str) {
+        self.put(&Pointer::new("/metadata"), "namespace", namespace.into());
+    }
+
     /// Puts in the values that are known, and returns the places of all scalars that a later step fills in. Their places
-    /// in the text stay as they are. `given` says what the inputs have for variables, by their names.
-    pub fn fill_in<'v>(&mut self, given: &impl Fn(&str) -> Given<'v>) -> Later {
+    /// in the text stay as they are. `given` says what the inputs have for variables, by their names, and `is_flux` whether
+    /// Flux puts values in.
+    pub fn fill_in<'v>(&mut self, given: &impl Fn(&str) -> Given<'v>, is_flux: bool) -> Later {
         let room = 4 * self.source().slice(self.place().span()).len() + ROOM;
         let marks = Marks::of(self.value());
-        let mut search = Search { found: Vec::new(), marks, room, count: 0 };
+        let is_flux = is_flux && !marks.without_variables;
+        let mut search = Search { found: Vec::new(), marks, is_flux, room, count: 0 };
+        if self.value().get(SOPS).is_some_and(|it| it.get("mac").is_some()) {
+            self.remove(SOPS);
+        }
         search.below(self.value(), Path::Root, 0);
         let mut later = Later { marks, ..Later::default() };
-        let mut filling = Filling { given, marks, room };
+        let mut filling = Filling { given, marks, is_flux, room };
         let more = search.count - search.found.len();
         for Found { pointer, is_key } in search.found {
             let value = self.value().pointer(pointer.as_str()).filter(|_| !is_key);
@@ -242,7 +351,10 @@ impl Document {
                     self.set(&pointer, value);
                     later.known.insert(pointer);
                 }
-                None => later.add_unknown(pointer),
+                None => {
+                    let is_encrypted = value.and_then(Value::as_str).is_some_and(is_encrypted);
+                    later.add_unknown(pointer, is_key, is_encrypted);
+                }
             }
         }
         later.count += more;
@@ -260,6 +372,7 @@ struct Found {
 struct Search {
     found: Vec<Found>,
     marks: Marks,
+    is_flux: bool,
     /// How many bytes of pointers may still be kept.
     room: usize,
     count: usize,
@@ -278,7 +391,9 @@ impl Search {
     /// value is at most [`MAX_DEPTH`](crate::outline::MAX_DEPTH) levels deep.
     fn below(&mut self, value: &Value, path: Path<'_>, length: usize) {
         match value {
-            Value::String(text) if self.marks.are_in(text) => self.add(path, length, false),
+            Value::String(text) if self.marks.are_in(text) || self.is_flux && text.contains(ESCAPED) => {
+                self.add(path, length, false);
+            }
             Value::Array(elements) => {
                 for (index, element) in elements.iter().enumerate() {
                     self.below(element, Path::Index(&path, index), length + 2);
@@ -287,7 +402,7 @@ impl Search {
             Value::Object(fields) => {
                 for (key, below) in fields.iter().filter(|(key, _)| !COMMANDS.contains(&key.as_str())) {
                     let (path, length) = (Path::Key(&path, key), length + key.len() + 1);
-                    if self.marks.are_in(key) {
+                    if self.marks.are_in_key(key) {
                         self.add(path, length, true);
                     } else {
                         self.below(below, path, length);
@@ -326,11 +441,16 @@ mod tests {
             "${A:=${B}}",
             "${x y}${A}",
             "(join('-', [$ns]))${A}",
+            "$NAME",
+            " $NAME ",
+            "(join('-', [$ns]))",
+            "(f(x) == 'a')",
         ] {
             assert!(is_filled_in_later(text), "{text}");
         }
         for text in [
-            "", "$(NAME)", "$NAME", "$${NAME}", "${1}", "${}", "${NAME", "{{}}", "{{ a", "<path>", "ENC[a",
+            "", "$(NAME)", "a-$NAME", "$NAME-a", "$5", "$", "(60)", "{60}", "%X%", "ENC(x)", "(see f(x))",
+            "(f(x)) a", "<key>", "$${NAME}", "${1}", "${}", "${NAME", "{{}}", "{{ a", "<path>", "ENC[a",
             "(a)", "($ns) a", "echo ${A}\necho ${B}\n", "a ENC[b]", "${a b}", "${}}",
         ] {
             assert!(!is_filled_in_later(text), "{text}");
@@ -349,6 +469,7 @@ mod tests {
             "PORT" => Given::Value("80"),
             "TEXT" => Given::Value("\"80\""),
             "EITHER" => Given::Unknown,
+            "EMPTY" => Given::Value(""),
             _ => Given::Nothing,
         };
         for (text, expected) in [
@@ -362,12 +483,17 @@ mod tests {
             ("a: ${TTL:=}", json!(null)),
             ("a: ${PORT:=5}", json!(80)),
             ("a: ${PORT}-${TTL}", json!("${PORT}-${TTL}")),
+            ("a: ${EMPTY:=5}", json!(5)),
+            ("a: ${EMPTY=5}x", json!("x")),
+            ("a: $${PORT}", json!("${PORT}")),
+            ("a: $${PORT}-${PORT}", json!("${PORT}-80")),
+            ("a: $${PORT}-${EITHER}", json!("$${PORT}-${EITHER}")),
             ("a: ${PORT%0}", json!("${PORT%0}")),
             ("a: ${A:={{x}}}", json!("${A:={{x}}}")),
         ] {
             let mut document = read(text);
-            let later = document.fill_in(&given);
-            let is_known = !expected.as_str().is_some_and(|text| text.starts_with('$'));
+            let later = document.fill_in(&given, true);
+            let is_known = document.value().get("a").and_then(Value::as_str) != text.get(3..);
             assert_eq!(document.value().get("a"), Some(&expected), "{text}");
             assert_eq!(
                 (later.known.len(), later.unknown.len()),
@@ -379,17 +505,17 @@ mod tests {
 
     #[test]
     fn finds_scalars_and_keys_but_no_commands() {
-        let text = "b: [x, \"{{y}}\"]\n${K}: 1\nc: {args: [\"${A}\"], d: ($e)}\n";
+        let text = "b: [x, \"{{y}}\"]\n${K}: 1\nc: {args: [\"${A}\"], d: ($e), $ref: a}\n";
         let mut document = read(text);
-        let later = document.fill_in(&|_: &str| Given::Nothing);
+        let later = document.fill_in(&|_: &str| Given::Nothing, false);
         let found: Vec<&str> = later.unknown.iter().map(Pointer::as_str).collect();
-        assert_eq!(found, ["/${K}", "/b/1", "/c/d"]);
+        assert_eq!(found, ["/${K}", "/${}", "/b/1", "/c/d"]);
         assert_eq!(later.first.as_ref().map(Pointer::as_str), Some("/b/1"));
         let mut bare = document.value().clone();
         later.marks.remove(&mut bare);
         assert_eq!(
             bare,
-            json!({"apiVersion": "v1", "kind": "A", "b": ["x", null], "c": {"args": ["${A}"], "d": null}})
+            json!({"apiVersion": "v1", "kind": "A", "b": ["x", null], "c": {"args": ["${A}"], "d": null, "$ref": "a"}})
         );
     }
 
@@ -403,7 +529,7 @@ mod tests {
         ] {
             let said = "kustomize.toolkit.fluxcd.io/substitute: disabled";
             let mut document = read(&format!("metadata: {{{at}: {{{said}}}}}\na: '{text}'\n"));
-            let later = document.fill_in(&|_: &str| Given::Value("b"));
+            let later = document.fill_in(&|_: &str| Given::Value("b"), false);
             assert_eq!(later.count + later.known.len(), expected, "{at} {text}");
         }
     }
@@ -414,12 +540,12 @@ mod tests {
         let values = lines(&|it| format!("  k{it}: ${{A{it}:=5}}\n"));
         let keys = lines(&|it| format!("  ${{K{it}}}: 5\n"));
         let mut document = read(&format!("a:\n{values}b:\n{keys}c: {}\n", "${a:x".repeat(100_000)));
-        let later = document.fill_in(&|_: &str| Given::Nothing);
+        let later = document.fill_in(&|_: &str| Given::Nothing, false);
         assert_eq!((later.known.len(), later.count), (10_000, 10_000));
         let long = "x".repeat(10_000);
         let list = "  - ${A}\n".repeat(10_000);
         let mut document = read(&format!("{}:\n{list}", "x".repeat(1000)));
-        let later = document.fill_in(&|_: &str| Given::Value(long.as_str()));
+        let later = document.fill_in(&|_: &str| Given::Value(long.as_str()), false);
         let bytes = |found: &BTreeSet<Pointer>| found.iter().map(|it| it.as_str().len()).sum::<usize>();
         assert_eq!(later.count + later.known.len(), 10_000);
         assert!(bytes(&later.unknown) + bytes(&later.known) < 1 << 20);

@@ -17,6 +17,7 @@
 //! json ─ yaml, dialect ─ place ─ document                   parsers, places of pointers, objects
 //! later: document, scalar                                   scalars that a later step fills in
 //! comments: yaml                                            comments to memgate
+//! document: embedded                                        documents in a text of another one
 //! mask: unread                                              the text without its credentials
 //! rewrite: emit ─ splicer, flow, block                      patches of objects made in the text; changes of bytes
 //! fix                                                       a word or an element of the text changed

@@ -12,8 +12,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::later::is_filled_in_later;
-use crate::outline::{Node, NodeId, NodeKind, Outline, ScalarText, Style};
+use crate::document::Document;
+use crate::document::embedded::Embedded;
+use crate::later::is_marked;
+use crate::outline::{Node, NodeId, NodeKind, Outline, Part, ScalarText, Style};
 use crate::place::{DocumentPlace, Outlines};
 use crate::scalar::{Scalar, plain};
 use crate::source::Source;
@@ -34,6 +36,26 @@ pub fn shown_around(place: &DocumentPlace) -> &str {
     place.source().masked(|| mask(place.outlines()))
 }
 
+/// From now on what is a credential in these texts of the source is masked in it too, and the whole text if its documents have
+/// no places in the source.
+pub fn mask_embedded<'e>(source: &Arc<Source>, texts: impl IntoIterator<Item = &'e Embedded>) {
+    let has_credential = |it: &Document| shown(it.source()) != it.source().text();
+    let mut hidden = Vec::new();
+    for text in texts {
+        if text.is_placed {
+            hidden.extend(spans_of_parts(&Outlines::new(source), &text.parts));
+        } else if text.is_damaged || text.documents.iter().any(has_credential) {
+            hidden.push(text.text.start..text.text.end);
+        }
+    }
+    if !hidden.is_empty() {
+        source.masked(|| {
+            let own = mask(&Outlines::new(source));
+            Some(hide(own.as_deref().unwrap_or_else(|| source.text()), hidden))
+        });
+    }
+}
+
 /// The value with each credential in it masked.
 pub fn shown_value(value: &Value) -> Value {
     let source = Arc::new(Source::new("", value.to_string()));
@@ -44,8 +66,15 @@ pub fn shown_value(value: &Value) -> Value {
 fn mask(outlines: &Outlines) -> Option<String> {
     let text = outlines.source.text();
     let mut spans = spans(text);
+    spans.extend(spans_of_parts(outlines, &outlines.parts()));
+    (!spans.is_empty()).then(|| hide(text, spans))
+}
+
+/// The credentials that fields around them show.
+fn spans_of_parts(outlines: &Outlines, parts: &[Part]) -> Vec<Range<usize>> {
+    let (text, mut spans) = (outlines.source.text(), Vec::new());
     let (mut unread, mut has_error) = (Vec::<Range<usize>>::new(), false);
-    for part in outlines.parts() {
+    for part in parts.iter().copied() {
         let outline = outlines.outline(part);
         let mut masker = Masker { text, outline: &outline, seen: Vec::new(), spans };
         masker.seen.resize(outline.nodes().count(), Seen::default());
@@ -67,7 +96,7 @@ fn mask(outlines: &Outlines) -> Option<String> {
     if has_error {
         spans.extend(unread.into_iter().flat_map(|part| unread::spans(text, part)));
     }
-    (!spans.is_empty()).then(|| hide(text, spans))
+    spans
 }
 
 /// Which values at and below a node are hidden. Keys, booleans and nulls are always shown.
@@ -141,10 +170,13 @@ impl Masker<'_> {
     fn map(&mut self, entries: &[(NodeId, NodeId)]) {
         let secret = self.is_secret(entries);
         let is_name = |name| self.scalar_text(name).is_some_and(is_credential_name);
-        let named = self.entries(entries, "name").any(is_name);
+        let is_path = |path| self.scalar_text(path).is_some_and(leads_to_credential);
+        let named = self.entries(entries, "name").any(is_name) || self.entries(entries, "path").any(is_path);
         for (key, value) in entries {
             let Some(name) = key_name(self.outline, *key, self.text) else { continue };
-            self.hide_rest(*key, is_shown_key);
+            if !self.is_action(*key) {
+                self.hide_rest(*key, is_shown_key);
+            }
             let is_map = || matches!(self.outline.node(self.outline.resolve(*value)).kind, NodeKind::Map(..));
             if names_an_object(&name) {
                 self.hide_rest(*value, is_shown_name);
@@ -160,6 +192,14 @@ impl Masker<'_> {
                 _ => {}
             }
         }
+    }
+
+    /// Whether a key is an action of a template, `{{ toYaml .Values.x }}`, which YAML takes for maps.
+    fn is_action(&self, key: NodeId) -> bool {
+        let node = self.outline.node(key);
+        let (before, behind) = (self.text.get(..node.content), self.text.get(node.end..));
+        before.is_some_and(|it| it.trim_end_matches([' ', '-']).ends_with("{{"))
+            && behind.is_some_and(|it| it.trim_start_matches([' ', '-']).starts_with("}}"))
     }
 
     /// Hides what cannot be a name in a reference to an object: a name, a mapping with one, or a list of either.
@@ -191,7 +231,7 @@ impl Masker<'_> {
         let NodeKind::Scalar(style, text) = &node.kind else { return };
         let written = text.get(self.text);
         let is_text = *style != Style::Plain || matches!(plain(written), Scalar::Text(_));
-        if !is_text || is_shown(written) || is_filled_in_later(written) {
+        if !is_text || is_shown(written) || is_marked(written) {
             return;
         }
         self.spans.push(match text {
@@ -273,6 +313,12 @@ impl Masker<'_> {
             _ => None,
         }
     }
+}
+
+/// Whether a path of a JSON Patch leads to a field that holds credentials.
+fn leads_to_credential(path: &str) -> bool {
+    let is_one = |name| is_credential_name(name) || is_headers(name) || ["env", "stringData"].contains(&name);
+    path.starts_with('/') && path.split('/').any(is_one)
 }
 
 /// Whether a field says the name of an object by itself.
@@ -366,6 +412,8 @@ mod tests {
                 "env: [{name: A_B}]\nconfigs: [{name: \"A b\"}]",
                 "env: [{name: A_B}]\nconfigs: [{name: \"A b\"}]",
             ),
+            ("spec: {{ toYaml .Values.redis | b }}", "spec: {{ toYaml .Values.redis | b }}"),
+            ("spec: {toYaml .Values.redis | b: c}", "spec: {toYa********************: c}"),
             ("labels: {\"a/b/c/d/e/f/g/h/i\": x, a/b: y}", "labels: {\"a/b/*************\": x, a/b: y}"),
         ] {
             let source = Arc::new(Source::new("x", text));

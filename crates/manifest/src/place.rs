@@ -27,6 +27,17 @@ pub struct DocumentPlace {
     /// In a List, its number, and the pointer to the list of which it is an item.
     item: u32,
     list: Option<Arc<Pointer>>,
+    /// In a block of text of another document, that block.
+    block: Option<Arc<TextBlock>>,
+}
+
+/// A block of text in a document, in which other documents are.
+#[derive(Debug)]
+pub(super) struct TextBlock {
+    /// The field with the text.
+    pub(super) pointer: Pointer,
+    /// The byte at which its first line begins.
+    pub(super) start: usize,
 }
 
 impl DocumentPlace {
@@ -39,7 +50,7 @@ impl DocumentPlace {
         index: usize,
     ) -> Self {
         let (outlines, index, bytes) = (Arc::clone(outlines), offset(index), bytes(outline, node));
-        Self { outlines, part, node, index, bytes, item: 0, list: None }
+        Self { outlines, part, node, index, bytes, item: 0, list: None, block: None }
     }
 
     /// The places of the items of a List.
@@ -60,6 +71,16 @@ impl DocumentPlace {
     /// The same place as that of an item of a list.
     pub(super) fn item_of(self, list: &Arc<Pointer>, number: usize) -> Self {
         Self { item: offset(number), list: Some(Arc::clone(list)), ..self }
+    }
+
+    /// The same place in a block of text.
+    pub(super) fn in_block(self, block: &Arc<TextBlock>) -> Self {
+        Self { block: Some(Arc::clone(block)), ..self }
+    }
+
+    /// The block of text in which it is.
+    pub(super) fn block(&self) -> Option<&TextBlock> {
+        self.block.as_deref()
     }
 
     /// The source.
@@ -242,7 +263,7 @@ fn locate(
     let caret = match key {
         Some(key) if value.is_collection() || !exact || span.start == span.end => key,
         None if value.is_collection() => kind_entry(source, outline, here.value, span),
-        _ => first_line(source, span),
+        _ => source.first_line(span),
     };
     let alias = alias.map(|alias| self::span(source, outline, alias));
     Location { key, value: span, caret, exact, alias, anchor: anchor(source, outline, here.value) }
@@ -306,7 +327,7 @@ fn anchor(source: &Source, outline: &Outline, id: NodeId) -> Option<Span> {
     } else {
         source.span(node.content, node.end)
     };
-    (target != id).then(|| first_line(source, span))
+    (target != id).then(|| source.first_line(span))
 }
 
 /// For an object without a key of its own, the `kind` that names it, else its first line.
@@ -314,15 +335,10 @@ fn kind_entry(source: &Source, outline: &Outline, id: NodeId, span: Span) -> Spa
     match member(source.text(), outline, id, "kind") {
         Some(Member { key: Some(key), value, .. }) => {
             let (key, value) = (outline.node(key), outline.node(value));
-            first_line(source, source.span(key.content, value.end.max(key.end)))
+            source.first_line(source.span(key.content, value.end.max(key.end)))
         }
-        _ => first_line(source, span),
+        _ => source.first_line(span),
     }
-}
-
-fn first_line(source: &Source, span: Span) -> Span {
-    let line = source.slice(span).lines().next().unwrap_or_default();
-    Span { end: span.start + line.trim_end().len(), ..span }
 }
 
 #[cfg(test)]

@@ -75,6 +75,12 @@ impl Location {
 }
 
 impl Source {
+    /// The same source, which is a part of another one: outputs show lines of it where they show lines of that.
+    #[must_use]
+    pub fn shown_as(self, whole: &Self) -> Self {
+        Self { is_manifest: OnceLock::from(whole.is_shown()), is_outside: whole.is_outside, ..self }
+    }
+
     /// A source from its name, as messages show it (the path as the user gave it, or `<stdin>`),
     /// and its text.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
@@ -161,6 +167,12 @@ impl Source {
     /// The text of a span.
     pub fn slice(&self, span: Span) -> &str {
         self.text.get(span.start..span.end).unwrap_or_default()
+    }
+
+    /// The part of a span on its first line.
+    pub fn first_line(&self, span: Span) -> Span {
+        let line = self.slice(span).lines().next().unwrap_or_default();
+        Span { end: span.start + line.trim_end().len(), ..span }
     }
 
     /// The first byte of the line of a byte.

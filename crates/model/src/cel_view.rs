@@ -30,6 +30,10 @@ pub struct CelView {
     pub backends: &'static [(&'static str, &'static [&'static str])],
     /// The paths whose value may be unknown, each with the cases.
     pub unknown: &'static [(&'static str, &'static str)],
+    /// The paths whose value is one of a few words, with these.
+    pub values: &'static [(&'static str, &'static [&'static str])],
+    /// The paths that have a value in each view with such a backend: a default, if no other.
+    pub sure: &'static [&'static str],
     /// Whether no object uses it as its memory.
     pub unused: bool,
 }
@@ -48,13 +52,26 @@ impl CelView {
     pub fn can_have(&self, view: &MemoryView, path: &str) -> bool {
         let is_of_kind = self.kinds.iter().any(|kind| kind.kind == view.kind);
         let is_about = self.role == view.role && (is_of_kind || view.is_undeclared());
-        is_about && self.has(path) && self.backends_with(path).is_none_or(|wanted| is_among(wanted, view))
+        let is_of_backend = |wanted: &[&str]| {
+            view.text("backend").is_some_and(|backend| is_among(wanted, backend, |kind| kind == view.kind))
+        };
+        is_about && self.has(path) && self.backends_with(path).is_none_or(is_of_backend)
     }
 
     /// The backends that have a path; `None` for every backend.
     pub fn backends_with(&self, path: &str) -> Option<&'static [&'static str]> {
         let path = without_parts(path);
         self.backends.iter().find(|(known, _)| covers(known, path)).map(|(_, backends)| *backends)
+    }
+
+    /// Whether an object of one of these kinds with this backend has a path, which it may lack.
+    pub fn is_of_backend(&self, path: &str, backend: &str, is_meant: impl Fn(&str) -> bool) -> bool {
+        self.backends_with(path).is_none_or(|wanted| is_among(wanted, backend, is_meant))
+    }
+
+    /// Whether the value at a path is never missing.
+    pub fn is_never_missing(&self, path: &str) -> bool {
+        self.backends_with(path) == Some(&["none"])
     }
 
     /// Whether an object of one of these kinds can hold a value at this path or below it.
@@ -80,13 +97,12 @@ fn without_parts(path: &str) -> &str {
     path.split_once('[').map_or(path, |(list, _)| list)
 }
 
-fn is_among(wanted: &[&str], view: &MemoryView) -> bool {
-    let Some(backend) = view.text("backend") else { return false };
+fn is_among(wanted: &[&str], backend: &str, is_meant: impl Fn(&str) -> bool) -> bool {
     if wanted.first().is_some_and(|first| first.starts_with('!')) {
         !wanted.iter().any(|wanted| wanted.strip_prefix('!') == Some(backend))
     } else {
         wanted.iter().any(|wanted| match wanted.split_once('/') {
-            Some((kind, wanted)) => kind == view.kind && wanted == backend,
+            Some((kind, wanted)) => is_meant(kind) && wanted == backend,
             None => *wanted == backend,
         })
     }
@@ -314,6 +330,8 @@ mod tests {
         unsaid: &[("endpoint", "it is a URL")],
         backends: &[],
         unknown: &[],
+        values: &[],
+        sure: &[],
         unused: false,
     };
 

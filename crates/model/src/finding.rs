@@ -169,6 +169,20 @@ pub struct Finding {
     /// Whether this is about a value that an edit corrects. The mutating call reports it, since the validating
     /// one no longer sees that value.
     pub on_rewrite: bool,
+    /// What makes it less than news in a report of files.
+    pub relation: Relation,
+}
+
+/// Whether a report has the fact behind a finding already.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Relation {
+    /// It is new.
+    #[default]
+    New,
+    /// It was there before, in a baseline or at the base of a branch.
+    Known,
+    /// It only follows from another denial, which names the object or field.
+    Follows,
 }
 
 impl Finding {
@@ -194,6 +208,7 @@ impl Finding {
             at_key: false,
             when_allowed: false,
             on_rewrite: false,
+            relation: Relation::New,
         }
     }
 
@@ -306,6 +321,13 @@ impl Finding {
     pub fn with_message(self, message: impl Into<String>) -> Self {
         let made = Details { message: message.into(), ..self.details().into_owned() };
         Self { lazy: LazyDetails { made: Some(Box::new(made)), make: None }, ..self }
+    }
+
+    /// The same finding with other texts, and without a fix.
+    #[must_use]
+    pub fn told_as(self, message: String, help: String) -> Self {
+        let made = Details::from(message).help(Some(help)).presentable();
+        Self { lazy: LazyDetails { made: Some(Box::new(made)), make: None }, elsewhere: Vec::new(), ..self }
     }
 
     /// The same finding with advice.

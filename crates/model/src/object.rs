@@ -294,6 +294,8 @@ pub struct KindState {
     /// Whether there are objects that are not here, not even by name: searches do not see them, and without a cluster none
     /// counts as absent.
     pub lacks_some: bool,
+    /// The namespaces with such objects, where others lack none.
+    lacks_some_in: BTreeSet<String>,
     /// Whether the kind is known to be installed: the cluster serves it, or the inputs have an object or a definition of
     /// another kind of its group.
     pub is_installed: bool,
@@ -301,7 +303,8 @@ pub struct KindState {
     known: BTreeSet<String>,
     /// The lookups that brought no object, by namespace and name: the object does not exist, or why the lookup failed.
     without_object: BTreeMap<String, BTreeMap<String, Result<(), Arc<str>>>>,
-    /// The names of objects that other objects make, by namespace: nothing is known of them.
+    /// The names of objects that other objects make, by namespace, of all namespaces by the empty text: nothing is known of
+    /// them.
     made: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -364,7 +367,7 @@ impl KindState {
     /// Whether a list of this namespace counts as complete; `None` stands for all namespaces.
     pub(super) fn knows_all(&self, namespace: Option<&str>) -> bool {
         match &self.coverage {
-            _ if self.lacks_some => false,
+            _ if self.lacks_some_in(namespace) => false,
             Coverage::Complete | Coverage::Watched | Coverage::PerNamespace | Coverage::Listed(None) => true,
             Coverage::Listed(Some(namespaces)) => namespace.is_some_and(|it| namespaces.contains(it)),
             Coverage::Unknown => false,
@@ -389,14 +392,30 @@ impl KindState {
         self.known.extend(namespaces.iter().cloned());
     }
 
-    /// Notes that another object makes this one, so that nothing is known of it.
+    /// Notes that there are objects in this namespace that are not here.
+    pub fn insert_lacking(&mut self, namespace: &str) {
+        self.lacks_some_in.insert(namespace.to_owned());
+    }
+
+    /// Whether there are objects that are not here, in this namespace; in any for `None`.
+    pub(super) fn lacks_some_in(&self, namespace: Option<&str>) -> bool {
+        let is_lacking = |namespace: &str| self.lacks_some_in.contains(namespace);
+        self.lacks_some || namespace.map_or(!self.lacks_some_in.is_empty(), is_lacking)
+    }
+
+    /// Notes that another object makes this one, or one in each namespace if it is empty, so that nothing is known of it.
     pub fn insert_made(&mut self, namespace: &str, name: &str) {
         self.made.entry(namespace.to_owned()).or_default().insert(name.to_owned());
     }
 
     /// Whether another object makes this one.
-    pub(super) fn is_made(&self, namespace: &str, name: &str) -> bool {
-        self.made.get(namespace).is_some_and(|names| names.contains(name))
+    pub fn is_made(&self, namespace: &str, name: &str) -> bool {
+        [namespace, ""].iter().filter_map(|it| self.made.get(*it)).any(|names| names.contains(name))
+    }
+
+    /// Whether something among the inputs may make this object, so that its absence says nothing.
+    pub fn may_be_made(&self, namespace: &str, name: &str) -> bool {
+        self.lacks_some_in(Some(namespace)) || self.is_made(namespace, name)
     }
 
     /// All objects, by namespace and name.
@@ -456,9 +475,10 @@ impl KindState {
             return Lookup::Found(object);
         }
         let absent = match &self.coverage {
-            Coverage::Complete => !self.lacks_some,
+            Coverage::Complete => !self.lacks_some_in(Some(namespace)),
             Coverage::PerNamespace => {
-                !self.lacks_some && (self.objects.is_in_use(namespace) || self.known.contains(namespace))
+                !self.lacks_some_in(Some(namespace))
+                    && (self.objects.is_in_use(namespace) || self.known.contains(namespace))
             }
             Coverage::Listed(_) => self.knows_all(Some(namespace)),
             Coverage::Watched | Coverage::Unknown => self.looked_up(namespace, name) == Some(&Ok(())),

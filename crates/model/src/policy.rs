@@ -6,13 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 
 use crate::finding::Severity;
 use crate::label_selector::LabelSelector;
 use crate::memory_view::{Role, USERS};
 use crate::policy_rule::PolicyRule;
 use crate::request::{Operation, Point};
-use crate::typed_rule::TypedRule;
+use crate::typed_rule::{Conditions, TypedRule};
 use memgate_primitives::glob::Glob;
 use memgate_primitives::named::named;
 use memgate_primitives::pointer::Pointer;
@@ -29,6 +30,8 @@ pub struct Policies {
     of_referrers: BTreeSet<String>,
     /// The names of those that read how many agents use a memory, which is seldom counted.
     of_users: BTreeSet<String>,
+    /// The names of those that ask which fields the author of an object wrote.
+    of_written: BTreeSet<String>,
     exemptions: BTreeMap<(String, String), Arc<Exemption>>,
     /// The exemptions of each policy, by its name.
     by_policy: BTreeMap<String, Vec<Arc<Exemption>>>,
@@ -39,8 +42,11 @@ impl Policies {
     pub fn insert(&mut self, policy: impl Into<Arc<Policy>>) {
         let policy = policy.into();
         self.remove(&policy.name);
-        if policy.rules.iter().any(|rule| rule.check.paths().contains(&USERS)) {
+        if policy.rules.iter().any(|rule| rule.paths().contains(&USERS)) {
             self.of_users.insert(policy.name.clone());
+        }
+        if policy.rules.iter().any(Rule::reads_written) {
+            self.of_written.insert(policy.name.clone());
         }
         if policy.rules.iter().any(|rule| rule.by_sources.contains(&Role::Referrer)) {
             self.of_referrers.insert(policy.name.clone());
@@ -60,6 +66,7 @@ impl Policies {
         self.of_pods.clear();
         self.of_pods_with_unseen.clear();
         self.of_users.clear();
+        self.of_written.clear();
         self.of_referrers.clear();
     }
 
@@ -75,6 +82,7 @@ impl Policies {
         self.of_pods.remove(name);
         self.of_pods_with_unseen.remove(name);
         self.of_users.remove(name);
+        self.of_written.remove(name);
         self.of_referrers.remove(name);
     }
 
@@ -132,6 +140,11 @@ impl Policies {
     /// Whether a policy reads how many agents use a memory.
     pub fn read_users(&self) -> bool {
         !self.of_users.is_empty()
+    }
+
+    /// Whether a policy asks which fields the author of an object wrote.
+    pub fn read_written(&self) -> bool {
+        !self.of_written.is_empty()
     }
 
     /// A policy by name.
@@ -327,8 +340,8 @@ pub struct Rule {
     pub own: Vec<Role>,
     /// The roles whose objects are judged by the memory that they use.
     pub by_sources: Vec<Role>,
-    /// The backends and providers of memory to which it applies; to all when absent.
-    pub when: Option<When>,
+    /// The conditions under which it applies; always when absent.
+    pub when: Option<Box<dyn Conditions>>,
     /// When it applies.
     pub during: During,
     /// The rule itself.
@@ -350,12 +363,63 @@ pub struct During {
     pub from: Option<Timestamp>,
     /// The first moment after it.
     pub until: Option<Timestamp>,
+    /// The days of the week, in UTC; all when absent.
+    pub weekdays: Option<Weekdays>,
+}
+
+/// Days of the week.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Weekdays(u8);
+
+/// The days in words, from the first of the week on.
+pub const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+
+impl Weekdays {
+    /// These and the day of this number, from 0 on.
+    #[must_use]
+    pub const fn and(self, day: u8) -> Self {
+        Self(self.0 | 1 << (day & 7))
+    }
+
+    /// Their words.
+    pub fn words(self) -> impl Iterator<Item = &'static str> {
+        WEEKDAYS.into_iter().zip(0_u8..).filter(move |(_, day)| self.0 >> day & 1 == 1).map(|(word, _)| word)
+    }
+
+    /// Whether this moment is on one of them.
+    fn has(self, now: Timestamp) -> bool {
+        let day = now.to_zoned(TimeZone::UTC).weekday().to_monday_zero_offset();
+        u8::try_from(day).is_ok_and(|day| self.0 >> day & 1 == 1)
+    }
 }
 
 impl During {
     /// Whether it has this moment.
     pub fn has(self, now: Timestamp) -> bool {
+        self.spans(now) && self.weekdays.is_none_or(|days| days.has(now))
+    }
+
+    /// Whether this moment is between its ends, on whichever day.
+    pub fn spans(self, now: Timestamp) -> bool {
         self.from.is_none_or(|from| from <= now) && self.until.is_none_or(|until| now < until)
+    }
+}
+
+impl Rule {
+    /// The paths of views that it reads, those of its conditions first.
+    pub fn paths(&self) -> Vec<&str> {
+        let when = self.when.as_ref().map(|when| when.paths()).unwrap_or_default();
+        when.into_iter().chain(self.check.paths()).collect()
+    }
+
+    /// Whether it reads annotations of the object, most of which the state does not keep.
+    pub fn reads_annotations(&self) -> bool {
+        self.reads_written() || self.paths().contains(&"annotations")
+    }
+
+    /// Whether it asks which fields the author of an object wrote.
+    pub fn reads_written(&self) -> bool {
+        self.check.reads_written() || self.when.as_ref().is_some_and(|when| when.read_written())
     }
 }
 
@@ -364,15 +428,6 @@ impl Rule {
     pub fn is_for_pods(&self) -> bool {
         self.roles.iter().all(|role| *role == Role::Pod)
     }
-}
-
-/// The memory to which a rule applies.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct When {
-    /// The backends, in small letters; all when absent.
-    pub backends: Option<Vec<String>>,
-    /// The providers, in small letters; all when absent.
-    pub providers: Option<Vec<String>>,
 }
 
 /// A field that a policy fills where it is absent.

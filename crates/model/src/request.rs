@@ -72,12 +72,14 @@ pub struct Occasion<'a> {
     /// The values of the object that a later step fills in, so that their text says nothing. Only files have them: what an
     /// apiserver sends is what it stores.
     pub later: Option<&'a BTreeSet<Pointer>>,
+    /// Whether the object is a part of one, as a patch in a file is: what it lacks, the rest may have.
+    pub is_part: bool,
 }
 
 impl Occasion<'_> {
     /// An occasion without a user, at this point and time.
     pub const fn new(point: Point, now: Timestamp) -> Self {
-        Self { point, now, user: None, workload: None, later: None }
+        Self { point, now, user: None, workload: None, later: None, is_part: false }
     }
 
     /// Whether a later step fills in the value at this place.

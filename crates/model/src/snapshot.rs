@@ -11,6 +11,7 @@ use crate::object::{Coverage, KindState, Kinds, LookupAnswer, Reference};
 use crate::policy::Policies;
 use crate::settings::Settings;
 use crate::state_reader::{GivenCrds, StateReader};
+use crate::state_uses::StateUses;
 use memgate_primitives::budget::Budget;
 
 /// The objects that decisions may read, and the settings that they follow.
@@ -22,17 +23,19 @@ pub struct Snapshot {
     pub crds: Option<Crds>,
     /// The policies and exemptions, ready to judge.
     pub policies: Arc<Policies>,
+    /// In files, which of the given state lookups find.
+    pub uses: Option<Arc<StateUses>>,
     kinds: Kinds,
 }
 
 impl Snapshot {
     /// A snapshot in which nothing is known of any kind.
     pub fn new(settings: Settings) -> Self {
-        Self { settings, crds: None, policies: Arc::default(), kinds: Kinds::default() }
+        Self { settings, crds: None, policies: Arc::default(), uses: None, kinds: Kinds::default() }
     }
 
-    fn for_readers(&self) -> (&Kinds, Option<&GivenCrds>) {
-        (&self.kinds, self.crds.as_ref().map(Crds::given))
+    fn for_readers(&self) -> (&Kinds, Option<&GivenCrds>, Option<&StateUses>) {
+        (&self.kinds, self.crds.as_ref().map(Crds::given), self.uses.as_deref())
     }
 
     /// Sets the known objects of a kind.

@@ -9,6 +9,7 @@ use crate::object::index::{BY_NAME, Index};
 use crate::object::{Coverage, DEFAULT_NAMESPACE, KindState, Kinds, Lookup, Object, Reference};
 use crate::platform_settings::PlatformSettings;
 use crate::request::Point;
+use crate::state_uses::StateUses;
 use memgate_primitives::budget::Budget;
 use memgate_primitives::name::is_dns_subdomain;
 use memgate_schema::crd::Crd;
@@ -24,6 +25,7 @@ const MAX_UNKNOWN: usize = 1_000;
 pub struct StateReader<'s> {
     kinds: &'s Kinds,
     given: Option<&'s GivenCrds>,
+    uses: Option<&'s StateUses>,
     platforms: &'s PlatformSettings,
     cluster_domain: &'s str,
     namespace_given: bool,
@@ -35,13 +37,13 @@ pub struct StateReader<'s> {
 impl<'s> StateReader<'s> {
     /// A reader for the decision about an object whose namespace was given or not.
     pub fn of(
-        (kinds, given): (&'s Kinds, Option<&'s GivenCrds>),
+        (kinds, given, uses): (&'s Kinds, Option<&'s GivenCrds>, Option<&'s StateUses>),
         (platforms, cluster_domain): (&'s PlatformSettings, &'s str),
         namespace_given: bool,
         budget: &'s Budget<'s>,
     ) -> Self {
         let (names_others, unknown) = (false, RefCell::default());
-        Self { kinds, given, platforms, cluster_domain, namespace_given, names_others, budget, unknown }
+        Self { kinds, given, uses, platforms, cluster_domain, namespace_given, names_others, budget, unknown }
     }
 
     /// The same reader for a decision at this point.
@@ -73,9 +75,24 @@ impl<'s> StateReader<'s> {
 
     /// The same as a filter that outlives the reader.
     fn counting(&self) -> impl Fn(&&'s Object) -> bool + use<'s> {
-        let platforms = self.platforms;
+        let (platforms, uses) = (self.platforms, self.uses);
         move |object| {
-            object.kind.counts.is_none_or(|counts| counts(object.tree(), &object.namespace, platforms))
+            let counts =
+                object.kind.counts.is_none_or(|counts| counts(object.tree(), &object.namespace, platforms));
+            if let Some(uses) = uses.filter(|_| counts) {
+                uses.note(object);
+            }
+            counts
+        }
+    }
+
+    /// Notes an object by which it is known that another one is absent.
+    fn note_absent(&self, state: Option<&'s Arc<KindState>>, namespace: &str) {
+        if let Some(uses) = self.uses {
+            let known = state.and_then(|state| state.first_of(namespace).or_else(|| state.kept().next()));
+            if let Some(object) = known {
+                uses.note(object);
+            }
         }
     }
 
@@ -90,6 +107,9 @@ impl<'s> StateReader<'s> {
             Lookup::Found(object) if !self.counts(object) => Lookup::Absent,
             lookup => lookup,
         };
+        if lookup == Lookup::Absent {
+            self.note_absent(state, namespace);
+        }
         if lookup == Lookup::Unknown(()) && !state.is_some_and(|state| state.is_made(namespace, name)) {
             self.note_unknown(kind, namespace, name);
         }
@@ -115,7 +135,10 @@ impl<'s> StateReader<'s> {
             None if matches!(state.coverage, Coverage::Listed(_) | Coverage::Unknown) => {
                 self.get(kind, namespace, name)
             }
-            None if !state.is_empty() && !state.lacks_some => Lookup::Absent,
+            None if !state.is_empty() && !state.lacks_some_in(Some(namespace)) => {
+                self.note_absent(Some(state), namespace);
+                Lookup::Absent
+            }
             None => {
                 self.note_unknown(kind, namespace, name);
                 Lookup::Unknown(())
@@ -168,7 +191,8 @@ impl<'s> StateReader<'s> {
     /// at least one, or when they were listed.
     pub fn is_known(&self, kind: &Kind) -> bool {
         let is_listed = |state: &KindState| matches!(state.coverage, Coverage::Listed(_));
-        let is_known = |state: &Arc<KindState>| !state.lacks_some && (!state.is_empty() || is_listed(state));
+        let is_known =
+            |state: &Arc<KindState>| !state.lacks_some_in(None) && (!state.is_empty() || is_listed(state));
         self.in_cluster(kind) || self.kinds.get(kind).is_some_and(is_known)
     }
 
@@ -232,8 +256,8 @@ impl<'s> StateReader<'s> {
         let state = self.note_unless_all(kind, None);
         self.note_not_held(state, None);
         let counted = |state: &'s Arc<KindState>| match kind.counts {
-            None => state.count(index, key),
-            Some(_) => state.find(index, key).filter(|object| self.counts(object)).count(),
+            None if self.uses.is_none() => state.count(index, key),
+            _ => state.find(index, key).filter(|object| self.counts(object)).count(),
         };
         state.map_or(0, counted)
     }
@@ -260,11 +284,12 @@ impl<'s> StateReader<'s> {
     /// of some, no search sees these, and the list is noted as unknown.
     pub fn may_lack(&self, kind: &'static Kind, (index, key): (&'static Index, &str)) -> bool {
         let Some(state) = self.kinds.get(kind) else { return false };
-        if state.lacks_some {
+        let lacks_some = state.lacks_some_in(None);
+        if lacks_some {
             self.note_unknown(kind, "", "");
         }
         let is_lacking = |object: &Arc<Object>| !object.held && self.counts(object);
-        state.lacks_some || !state.holds_all() && state.find(index, key).any(is_lacking)
+        lacks_some || !state.holds_all() && state.find(index, key).any(is_lacking)
     }
 
     /// Whether at least one object of a kind is known, in any namespace.
@@ -274,7 +299,11 @@ impl<'s> StateReader<'s> {
 
     /// Whether at least one object of a kind is known in this namespace.
     pub fn holds_one_in(&self, kind: &Kind, namespace: &str) -> bool {
-        self.kinds.get(kind).is_some_and(|state| state.first_of(namespace).is_some())
+        let first = self.kinds.get(kind).and_then(|state| state.first_of(namespace));
+        if let (Some(first), Some(uses)) = (first, self.uses) {
+            uses.note(first);
+        }
+        first.is_some()
     }
 
     /// Whether a kind is known to be installed, with or without objects: the cluster serves it, or the inputs have something

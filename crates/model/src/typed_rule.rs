@@ -6,6 +6,7 @@ use std::fmt::{self, Write as _};
 use crate::cel_view::{CelSide, CelView, InCel};
 use crate::label_selector::LabelValue;
 use crate::memory_view::{MemoryView, Role, Why};
+use crate::possible::Possible;
 use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::Pointer;
 
@@ -37,6 +38,16 @@ pub trait TypedRule: fmt::Debug + Send + Sync {
         Vec::new()
     }
 
+    /// The parts of the rule that no view like these can break.
+    fn idle(&self, _possible: &[Possible]) -> Vec<Idle> {
+        Vec::new()
+    }
+
+    /// The labels and annotations without which an object passes.
+    fn passes_without(&self) -> Vec<PassesWithout> {
+        Vec::new()
+    }
+
     /// The kinds, in small letters, without which a platform has nothing that the rule judges; `None` for any.
     fn kinds(&self) -> Option<&[String]> {
         None
@@ -47,9 +58,9 @@ pub trait TypedRule: fmt::Debug + Send + Sync {
         false
     }
 
-    /// Whether the rule reads annotations of the object, most of which the state does not keep.
-    fn reads_annotations(&self) -> bool {
-        self.paths().contains(&"annotations")
+    /// Whether the rule asks what the author of the object wrote.
+    fn reads_written(&self) -> bool {
+        false
     }
 
     /// Whether the fields that it reads depend on other objects, such as Services, the workloads behind them, and what
@@ -58,6 +69,84 @@ pub trait TypedRule: fmt::Debug + Send + Sync {
         let others = ["durable", "ttlSeconds", "endpoint", "references", "environment"];
         self.paths().iter().any(|path| others.contains(path))
     }
+}
+
+/// A part of a rule that nothing can break.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Idle {
+    /// The JSON pointer in the typed rule; the root for all of it.
+    pub pointer: Pointer,
+    /// The reason.
+    pub message: String,
+    /// What to do.
+    pub help: String,
+}
+
+/// A condition that holds for an object without a label or an annotation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PassesWithout {
+    /// The JSON pointer in the typed rule.
+    pub pointer: Pointer,
+    /// `labels` or `annotations`.
+    pub map: &'static str,
+    /// The key.
+    pub key: String,
+    /// What to do.
+    pub help: String,
+}
+
+/// The conditions under which a rule applies. All of them must hold.
+pub trait Conditions: fmt::Debug + Send + Sync {
+    /// Whether they hold for what a rule judges. A path of the object itself is read there, every other in the view that is
+    /// judged. An absent value holds only where it is asked for.
+    fn hold(&self, judged: &Judged<'_>) -> Applies;
+
+    /// The paths that they read.
+    fn paths(&self) -> Vec<&str>;
+
+    /// The conditions in words, each `PATH …`.
+    fn words(&self) -> Vec<String>;
+
+    /// The pairs that no value meets: the JSON pointer of the later one in `when`, and the words.
+    fn contradictions(&self, budget: &Budget<'_>) -> Vec<(Pointer, String)>;
+
+    /// Whether all of them can hold for views like this, of objects like `own`.
+    fn can_hold(&self, possible: &Possible, own: &[Possible]) -> bool;
+
+    /// Which of these backends they leave.
+    fn backends(&self, known: &[&'static str]) -> Vec<&'static str>;
+
+    /// Whether they ask for a label or annotation: `labels["key"]`.
+    fn ask_for(&self, path: &str, key: &str) -> bool;
+
+    /// The conditions over a view that an apiserver makes, each after ` && `; `None` if they never hold there.
+    ///
+    /// # Errors
+    /// The reason for which CEL cannot say them.
+    fn in_cel(&self, side: &CelSide<'_>) -> Result<Option<String>, &'static str>;
+
+    /// Whether what they read depends on other objects than the judged one.
+    fn read_other_objects(&self) -> bool;
+
+    /// Whether one of them asks what the author of the object wrote.
+    fn read_written(&self) -> bool;
+}
+
+/// Whether a rule applies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Applies {
+    /// It does, by these values: `PATH is "VALUE"` for each condition.
+    Yes(Vec<String>),
+    /// It does not.
+    No,
+    /// A condition is about a value that is not known.
+    Unknown(Box<Unknown>),
+}
+
+/// The fields of an object as it was sent.
+pub trait Sent: fmt::Debug {
+    /// Whether a field stands in it, and was not added by memgate.
+    fn has(&self, place: &Pointer) -> bool;
 }
 
 /// The roles of the objects that a rule judges.
@@ -106,6 +195,8 @@ pub struct Judged<'v> {
     pub subject_namespace: &'v str,
     /// The labels of the object; of memory that only a pod names, those of the pod.
     pub labels: &'v BTreeMap<String, String>,
+    /// The fields of the object as it was sent; `None` for memory that the object uses.
+    pub sent: Option<&'v dyn Sent>,
 }
 
 impl Judged<'_> {
@@ -172,6 +263,8 @@ pub struct RuleOutcome {
     pub unknowns: Vec<Unknown>,
     /// Whether variables that the pod itself sets are part of all of them, wherever they stand.
     pub is_of_pod: bool,
+    /// The values by which the rule applies: `PATH is "VALUE"` for each condition of `when`.
+    pub applies: Vec<String>,
 }
 
 /// One violation of a rule.
@@ -218,6 +311,11 @@ impl RuleViolation {
 }
 
 impl RuleOutcome {
+    /// Whether there is anything to report.
+    pub const fn fires(&self) -> bool {
+        !self.violations.is_empty() || !self.unknowns.is_empty()
+    }
+
     /// Adds a violation.
     pub fn add(&mut self, pointer: Pointer, message: impl Into<String>, value: impl Into<String>) {
         self.add_number(pointer, (message.into(), String::new()), value.into(), 0);

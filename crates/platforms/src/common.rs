@@ -52,8 +52,14 @@ codes! { "memgate";
     NOT_AN_OBJECT = "not-an-object", Invalid;
     /// An object that occurs twice among the files.
     OBJECT_REPEATED = "object-repeated", Duplicate;
+    /// A reference to an object that a branch renamed, moved or removed.
+    REFERENCE_BROKEN = "reference-broken", NotFound;
     /// A reference to memory that is being deleted.
     REFERENCE_TERMINATING = "reference-terminating", Invalid;
+    /// An operation of a JSON Patch that kustomize cannot carry out, whatever the object is.
+    PATCH_INVALID = "patch-invalid", Invalid;
+    /// A patch for an object that the kustomization does not have.
+    PATCH_TARGET_MISSING = "patch-target-missing", NotFound;
     /// An object of state whose name or namespace cannot be read.
     STATE_UNREADABLE = "state-unreadable", TypeInvalid;
     /// A file of state that decisions do not use.

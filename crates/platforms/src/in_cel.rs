@@ -69,6 +69,8 @@ fn view(family: &Family, view: &'static Value) -> Option<CelView> {
         unsaid: pairs(&view["unsaid"], |path, reason| Some((path, reason))),
         backends: entries(&view["backends"], |path, names| Some((path, list(names, Value::as_str)))),
         unknown: pairs(&view["unknown"], |path, cases| Some((path, cases))),
+        values: entries(&view["values"], |path, words| Some((path, list(words, Value::as_str)))),
+        sure: list(&view["sure"], Value::as_str),
         unused: view["unused"] == true,
     })
 }
@@ -167,14 +169,17 @@ mod tests {
         };
         let view = |view: &CelView| {
             let paths: Value = view.paths.iter().map(|path| (path.path, path.entries)).collect();
-            let backends =
-                view.backends.iter().map(|(path, names)| ((*path).to_owned(), serde_json::json!(names)));
+            let words = |rows: &[(&str, &[&str])]| {
+                let row = |(path, words): &(&str, &[&str])| ((*path).to_owned(), serde_json::json!(words));
+                rows.iter().map(row).collect::<Value>()
+            };
             let is_first = roles(family, view.kinds).next() == Some(view.role);
             let named_role = if is_first { serde_json::json!([]) } else { view.role.name().into() };
             let mut view = serde_json::json!({
                 "name": view.name, "role": named_role, "kinds": kinds(view.kinds), "viewed": view.viewed, "lets": lets(view.lets),
-                "paths": paths, "unsaid": pairs(view.unsaid), "backends": backends.collect::<Value>(),
-                "unknown": pairs(view.unknown), "unused": view.unused,
+                "paths": paths, "unsaid": pairs(view.unsaid), "backends": words(view.backends),
+                "unknown": pairs(view.unknown), "values": words(view.values), "sure": view.sure,
+                "unused": view.unused,
             });
             if view["unused"] == false {
                 view["unused"] = serde_json::json!([]);

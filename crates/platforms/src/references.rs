@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use memgate_model::edge::{Edge, Home, Key, Missing, Named, Site, Wanted};
+use memgate_model::edge::{Edge, Form, Home, Key, Missing, Named, Site, Wanted};
 use memgate_model::elsewhere::Elsewhere;
 use memgate_model::family::Family;
 use memgate_model::finding::{Details, excerpt};
@@ -232,6 +232,23 @@ fn not_found(
     Finding { missing, ..finding.and_elsewhere(|| other) }
 }
 
+/// What a message about a pod says of an object of the same name in another namespace, where it may say so.
+pub(crate) fn exists_elsewhere(
+    kinds: &[&'static Kind],
+    (namespace, name): (&str, &str),
+    state: &StateReader<'_>,
+) -> String {
+    let other = first_elsewhere(kinds, (namespace, name), state).filter(|_| state.names_others());
+    other.map_or_else(String::new, |other| exists_with(&other.namespace, SAME_NAMESPACE))
+}
+
+/// The advice for references that cannot name a namespace.
+const SAME_NAMESPACE: &str = "references are same-namespace";
+
+fn exists_with(namespace: &str, advice: &str) -> String {
+    format!(" (exists in {}; {advice})", quoted(namespace))
+}
+
 /// What a message says of an object of the same name in another namespace.
 fn exists_in(edge: &Edge, site: &Site<'_, Tree>, namespace: &str) -> String {
     let advice = match edge.home {
@@ -239,13 +256,16 @@ fn exists_in(edge: &Edge, site: &Site<'_, Tree>, namespace: &str) -> String {
             let parent = site.pointer.parent().unwrap_or_default();
             format!("set {}.{field}", parent.tokens().last().unwrap_or_default())
         }
-        Home::Own | Home::InText(_) => "references are same-namespace".to_owned(),
+        Home::InText(_) if edge.form == Form::Part && !matches!(edge.key, Key::InText) => {
+            format!("write {}", quoted(&format!("{namespace}/{}", site.text.trim())))
+        }
+        Home::Own | Home::InText(_) => SAME_NAMESPACE.to_owned(),
     };
-    format!(" (exists in {}; {advice})", quoted(namespace))
+    exists_with(namespace, &advice)
 }
 
 /// What every message about a missing object says. One that objects of all namespaces name is looked for in all of them.
-pub(crate) fn not_found_message(kind: &str, name: &str, namespace: &str) -> String {
+pub fn not_found_message(kind: &str, name: &str, namespace: &str) -> String {
     match namespace {
         "" => format!("{kind} {} not found in any namespace", quoted(name)),
         namespace => format!("{kind} {} not found in namespace {}", quoted(name), quoted(namespace)),
@@ -302,13 +322,13 @@ fn of_kustomize(missing: &str, made: &str) -> Option<String> {
     let is_longer = made.strip_suffix(missing).is_some_and(|prefix| prefix.ends_with('-'))
         || made.strip_prefix(missing).is_some_and(|suffix| suffix.starts_with('-'));
     let (cause, end) = if has_hash(missing, made) {
-        ("kustomize made", ';')
+        ("kustomize made", " (the hash of a generator; `disableNameSuffixHash` leaves it out);")
     } else {
-        is_longer.then_some(("if kustomize made", ','))?
+        is_longer.then_some(("if kustomize made", " (namePrefix or nameSuffix),"))?
     };
     let made = quoted(made);
     Some(format!(
-        "{cause} {made} of it{end} list the output of `memgate schema kustomize` under `configurations:` of the kustomization"
+        "{cause} {made} of it{end} write the output of `memgate schema kustomize` to a file, and list the file under `configurations:` of the kustomization"
     ))
 }
 
@@ -316,16 +336,20 @@ fn of_kustomize(missing: &str, made: &str) -> Option<String> {
 const HASH_CHARS: usize = 10;
 const HASH_ALPHABET: &[u8] = b"bcdfghkmt2456789";
 
+fn first_elsewhere<'s>(
+    kinds: &[&'static Kind],
+    (namespace, name): (&str, &str),
+    state: &StateReader<'s>,
+) -> Option<&'s Object> {
+    kinds.iter().find_map(|kind| state.peek(kind, state.elsewhere(kind, namespace, name)?, name))
+}
+
 /// The place of an object with this name in another namespace.
 fn in_another_namespace(edge: &Edge, named: &Named<'_>, state: &StateReader<'_>) -> Option<Elsewhere> {
-    // What names in the text mean is the platform's own matter, and so is who may know of them.
-    if !state.names_others() || matches!(edge.home, Home::InText(_)) {
+    if !state.names_others() {
         return None;
     }
-    let object = edge
-        .to
-        .iter()
-        .find_map(|kind| state.peek(kind, state.elsewhere(kind, named.namespace, named.name)?, named.name))?;
+    let object = first_elsewhere(edge.to, (named.namespace, named.name), state)?;
     Some(Elsewhere::of(object, Pointer::new("/metadata/namespace"), "it is in this namespace"))
 }
 

@@ -13,6 +13,7 @@ use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 
 use super::coverage::{Coverage, coverage};
+use super::proof;
 use super::reader::warning;
 use super::values::day;
 
@@ -33,7 +34,9 @@ pub(super) fn about(
     let budget = Budget::default();
     for (rule, index) in policy.rules.iter().zip(0_usize..) {
         let place = Pointer::new("/spec/rules").index(index);
-        findings.extend(never_applies(policy, rule, families, &place));
+        if !(asks_more(rule) && proof::never_holds(policy, rule, families)) {
+            findings.extend(never_applies(policy, rule, families, &place));
+        }
         let of_type = place.key(rule.about.type_name);
         let own = rule.check.contradictions(&budget).into_iter();
         findings.extend(own.map(|(at, message)| warning(&CONTRADICTION, of_type.join(&at), &message)));
@@ -41,13 +44,22 @@ pub(super) fn about(
             let message = format!("{} has passed, so the rule no longer applies", day(until));
             findings.push(warning(&NEVER_APPLIES, place.key("during").key("until"), &message));
         }
+        findings.extend(proof::about(policy, rule, families, &place, &budget));
         if rule.about.hint.is_none() {
             let message = format!("rule {} does not say what to do", quoted(&rule.about.id));
-            findings.push(warning(&HINT_MISSING, place, &message).help("add a hint"));
+            let finding = warning(&HINT_MISSING, place, &message).help("add a hint");
+            findings.push(Finding { severity: Severity::Note, ..finding });
         }
     }
+    findings.extend(proof::unjudged_kinds(policy, families));
     findings.extend(overlaps(policy, others));
     findings
+}
+
+/// Whether the conditions of a rule are about more than backends and providers.
+fn asks_more(rule: &Rule) -> bool {
+    let paths = rule.when.as_ref().map(|when| when.paths()).unwrap_or_default();
+    paths.iter().any(|path| !["backend", "provider"].contains(path))
 }
 
 /// What to say about the families that the policy names and that are switched off: a warning if it names no other.
@@ -72,11 +84,7 @@ fn never_applies(
     place: &Pointer,
 ) -> Option<Finding> {
     let (name, kinds) = (rule.about.type_name, policy.matching.kinds.as_ref());
-    let of_policy = |family: &&&'static Family| {
-        let names = policy.matching.families.as_ref();
-        names.is_none_or(|names| names.iter().any(|name| name == family.name))
-    };
-    let families: Vec<&'static Family> = known.iter().filter(of_policy).copied().collect();
+    let families: Vec<&'static Family> = proof::matched(policy, known).collect();
     let is_able = |family: &&&'static Family| coverage(rule, None, family) != Coverage::Nothing;
     if !families.iter().any(|family| is_able(&family)) {
         let able: Vec<&str> = known.iter().filter(is_able).map(|family| family.name).collect();

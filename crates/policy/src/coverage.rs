@@ -4,6 +4,8 @@ use memgate_model::cel_view::CelView;
 use memgate_model::family::Family;
 use memgate_model::memory_view::{Role, USERS, ViewPath};
 use memgate_model::policy::Rule;
+use memgate_model::possible::Possible;
+use memgate_model::typed_rule::Conditions;
 
 /// What a rule judges on a platform.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,52 +18,23 @@ pub enum Coverage {
 
 /// What a rule judges on a platform, of these kinds; of all kinds when `None`.
 pub fn coverage(rule: &Rule, kinds: Option<&[String]>, family: &'static Family) -> Coverage {
-    let is_matched = |kind: &str| kinds.is_none_or(|kinds| kinds.iter().any(|matched| matched == kind));
-    let of_role = |role: Role| {
-        let kinds = family.views.kinds.iter().filter(move |(_, known)| *known == role);
-        let has_pods = role == Role::Pod && !family.pods.selectors.is_empty();
-        kinds.map(|(kind, _)| kind.kind).chain(has_pods.then_some("Pod"))
-    };
-    let tables = |role: Role| family.in_cel.views.iter().filter(move |table| table.role == role);
-    let asked = rule.when.iter().flat_map(|when| {
-        let (backend, provider) = (when.backends.as_ref(), when.providers.as_ref());
-        [backend.map(|_| "backend"), provider.map(|_| "provider")].into_iter().flatten()
-    });
-    let asked: Vec<&str> = asked.collect();
-    let fits = |table: &CelView| asked.iter().all(|path| table.has(path));
     if rule.check.kinds().is_some_and(|kinds| !knows(family, kinds)) {
         return Coverage::Nothing;
     }
-    let paths = rule.check.paths();
-    let (mut is_judged, mut cases) = (false, Vec::new());
+    let (paths, mut is_judged, mut cases) = (rule.check.paths(), false, Vec::new());
     let mut add = |case: &'static str| {
         if !cases.contains(&case) {
             cases.push(case);
         }
     };
-    let mut judge_by = |table: &'static CelView, role: Role| {
-        let is_own = rule.own.contains(&role) && table.role == role;
-        let can_have = |path: &&&str| table.kinds_with(path, |kind| !is_own || is_matched(kind));
-        for path in paths.iter().filter(|_| fits(table)).filter(can_have) {
+    for met in met(rule, rule.when.as_deref(), kinds, family) {
+        for path in paths.iter().filter(|path| met.at(path).is_some()) {
             is_judged = true;
+            let Some(table) = met.table.filter(|_| !ViewPath::is_of_every_object(path)) else { continue };
             table.unknown_cases(path).into_iter().flat_map(|cases| cases.split("; ")).for_each(&mut add);
-            if role == Role::Pod {
+            if met.user == Role::Pod && table.has(path) {
                 add("the pod sets the variable itself");
             }
-        }
-    };
-    let mut has_role = false;
-    for role in rule.roles.iter().copied().filter(|role| of_role(*role).any(is_matched)) {
-        if rule.own.contains(&role) {
-            let matched = |table: &&CelView| table.kinds.iter().any(|kind| is_matched(kind.kind));
-            tables(role).filter(matched).for_each(|table| judge_by(table, role));
-            has_role |= (asked.is_empty() || tables(role).filter(matched).any(fits))
-                && paths
-                    .iter()
-                    .any(|path| is_without_table(path, role, family) || ViewPath::is_of_every_object(path));
-        }
-        if rule.by_sources.contains(&role) {
-            tables(Role::Memory).filter(|table| !table.unused).for_each(|table| judge_by(table, role));
         }
     }
     if rule.check.reads_namespaces() {
@@ -70,22 +43,90 @@ pub fn coverage(rule: &Rule, kinds: Option<&[String]>, family: &'static Family) 
     if paths.contains(&"environment") {
         add("envFrom may set a variable that is left out");
     }
-    if is_judged || has_role { Coverage::Judged(cases) } else { Coverage::Nothing }
+    if is_judged { Coverage::Judged(cases) } else { Coverage::Nothing }
+}
+
+/// The views that a rule with these conditions meets on a platform, of objects of these kinds; of all kinds when `None`.
+pub(super) fn met(
+    rule: &Rule,
+    when: Option<&dyn Conditions>,
+    kinds: Option<&[String]>,
+    family: &'static Family,
+) -> Vec<Possible> {
+    let is_matched = |kind: &str| kinds.is_none_or(|kinds| kinds.iter().any(|matched| matched == kind));
+    let mut all = Vec::new();
+    for role in rule.roles.iter().copied() {
+        let own = own_views(role, &is_matched, family);
+        if own.is_empty() {
+            continue;
+        }
+        let of_sources = memories(family).map(|table| of_table(family, table, role, false, &|_| true));
+        let of_sources: Vec<Possible> = of_sources.collect();
+        let is_judged = |it: &Possible| {
+            let roles = if it.is_own { &rule.own } else { &rule.by_sources };
+            roles.contains(&role)
+        };
+        let fits = |it: &Possible| when.is_none_or(|when| when.can_hold(it, &own));
+        let judged = own.iter().chain(&of_sources).filter(|it| is_judged(it) && fits(it)).cloned();
+        all.extend(judged.map(|it| narrowed(when, it)));
+    }
+    all
+}
+
+/// The views of the objects of a role.
+fn own_views(role: Role, is_matched: &dyn Fn(&str) -> bool, family: &'static Family) -> Vec<Possible> {
+    let tables = family.in_cel.views.iter().filter(|table| table.role == role);
+    let mut all: Vec<Possible> =
+        tables.map(|table| of_table(family, table, role, true, is_matched)).collect();
+    all.retain(|it| !it.kinds.is_empty());
+    // Kinds without a table, and pods.
+    let known: Vec<&str> =
+        family.in_cel.views.iter().flat_map(|table| table.kinds).map(|it| it.kind).collect();
+    let of_role = family.views.kinds.iter().filter(|(kind, known_role)| {
+        *known_role == role && is_matched(kind.kind) && !known.contains(&kind.kind)
+    });
+    let has_pods = role == Role::Pod && !family.pods.selectors.is_empty() && is_matched("Pod");
+    let kinds: Vec<&str> = of_role.map(|(kind, _)| kind.kind).chain(has_pods.then_some("Pod")).collect();
+    if !kinds.is_empty() {
+        let of_pods = [
+            ("containers", has_pods && family.pods.adds_containers),
+            ("environment", has_pods && !family.pods.selectors.is_empty()),
+        ];
+        let others = of_pods.into_iter().filter_map(|(list, has)| has.then_some(list)).collect();
+        let (family, backends) = (family.name, None);
+        all.push(Possible { family, user: role, is_own: true, role, kinds, table: None, backends, others });
+    }
+    all
+}
+
+/// The tables of the memory that objects use.
+fn memories(family: &'static Family) -> impl Iterator<Item = &'static CelView> {
+    family.in_cel.views.iter().filter(|table| table.role == Role::Memory && !table.unused)
+}
+
+fn of_table(
+    family: &'static Family,
+    table: &'static CelView,
+    user: Role,
+    is_own: bool,
+    is_matched: &dyn Fn(&str) -> bool,
+) -> Possible {
+    let kinds = table.kinds.iter().map(|kind| kind.kind).filter(|kind| is_matched(kind)).collect();
+    // The table of references has them.
+    let has_users = table.role == Role::Memory && family.edges.iter().any(|edge| edge.uses_memory);
+    let others = has_users.then_some(USERS).into_iter().collect();
+    let (family, role, table) = (family.name, table.role, Some(table));
+    Possible { family, user, is_own, role, kinds, table, backends: None, others }
+}
+
+/// Without the backends that the conditions leave out.
+fn narrowed(when: Option<&dyn Conditions>, possible: Possible) -> Possible {
+    let known = possible.at("backend").and_then(|held| held.values);
+    let backends = when.zip(known).map(|(when, known)| when.backends(&known));
+    Possible { backends, ..possible }
 }
 
 /// Whether objects of a platform can refer to one of these kinds, in small letters.
 fn knows(family: &Family, kinds: &[String]) -> bool {
     family.kinds.related().any(|known| kinds.contains(&known.kind.to_lowercase()))
-}
-
-/// Whether pods, or memories, of a platform have a path that no table of resources has.
-fn is_without_table(path: &str, role: Role, family: &Family) -> bool {
-    role == Role::Pod
-        && match path.split('[').next() {
-            Some("containers") => family.pods.adds_containers,
-            Some("environment") => !family.pods.selectors.is_empty(),
-            _ => false,
-        }
-        // The table of references has them, and no table of resources.
-        || role == Role::Memory && path == USERS && family.edges.iter().any(|edge| edge.uses_memory)
 }

@@ -17,12 +17,12 @@ use memgate_model::decision::NotShown;
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::kind::Kind;
 use memgate_model::memory_view::{MemoryView, Role, SourceView, Why};
-use memgate_model::policy::{Action, Policy, Question, Rule, When};
+use memgate_model::policy::{Action, Policy, Question, Rule};
 use memgate_model::policy_rule::{Counts, PolicyFinding, PolicyRule};
 use memgate_model::request::Point;
 use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
-use memgate_model::typed_rule::{Judged, RuleOutcome, RuleViolation, Unknown};
+use memgate_model::typed_rule::{Applies, Judged, RuleOutcome, RuleViolation, Sent, Unknown};
 use memgate_primitives::budget::{Budget, Stop};
 use memgate_primitives::members::Members;
 use memgate_primitives::pointer::Pointer;
@@ -34,7 +34,7 @@ use super::matching::{self, Candidate, Matches};
 use super::places::Places;
 use super::selection::{Selection, Subject, select};
 use super::text::plain_name;
-use super::written::Written;
+use super::written::{SentFields, Written};
 
 /// How many findings of each severity are kept: more than are reported, since a decision selects from those of all
 /// policies in document order.
@@ -155,6 +155,7 @@ pub fn judge<'p>(
     let changes = LazyCell::new(|| subject.old.is_some_and(differs));
     let judge = Judge {
         subject,
+        sent: Judge::sent(subject),
         snapshot,
         selection: &selection,
         views: &views,
@@ -227,13 +228,19 @@ fn strictest_of_each(
 
 /// Whether a rule of the policy depends on other objects than the judged one. Otherwise nothing is looked up.
 fn reads_other_objects(policy: &Policy) -> bool {
-    let reads = |rule: &Rule| !rule.by_sources.is_empty() || rule.check.reads_other_objects();
+    let reads = |rule: &Rule| {
+        !rule.by_sources.is_empty()
+            || rule.check.reads_other_objects()
+            || rule.when.as_ref().is_some_and(|when| when.read_other_objects())
+    };
     policy.rules.iter().any(reads)
 }
 
 /// One object with everything that rules need.
 struct Judge<'j> {
     subject: &'j Subject<'j>,
+    /// The object as it was sent, and the stored one.
+    sent: [Option<SentFields<'j>>; 2],
     snapshot: &'j Snapshot,
     selection: &'j Selection<'j>,
     views: &'j Views,
@@ -246,13 +253,22 @@ struct Judge<'j> {
     in_memory: bool,
 }
 
+impl<'j> Judge<'j> {
+    fn sent(subject: &Subject<'j>) -> [Option<SentFields<'j>>; 2] {
+        [Some(subject.object), subject.old].map(|written| written.map(SentFields::of))
+    }
+}
+
 impl Judge<'_> {
     fn all(&self) -> Judgement {
         let mut judgement = Judgement::default();
         for (policy, matches) in &self.selection.policies {
             judgement.policies.push(policy.name.clone());
             if let Some(fault) = &policy.invalid {
-                judgement.add(not_in_force(&policy.name, fault));
+                // In files the fault itself is reported.
+                if self.subject.occasion.point != Point::Ci {
+                    judgement.add(not_in_force(&policy.name, fault));
+                }
                 continue;
             }
             for rule in &policy.rules {
@@ -295,7 +311,13 @@ impl Judge<'_> {
         let placed = self.nearest;
         // A finding that several parts of an object share is reported once.
         let mut told = Members::default();
-        let mut add = |place: Pointer, message: String, why, is_stored, (value, excess), exemption| {
+        let mut add = |place: Pointer,
+                       message: String,
+                       why,
+                       is_stored,
+                       (value, excess),
+                       exemption,
+                       applies: &[String]| {
             let Some(mut follows) = verdict.follows(why, is_stored, exemption) else { return };
             follows.about.excess = excess;
             let name = follows.about.exemption.as_ref().map(|exemption| exemption.name.clone());
@@ -306,11 +328,12 @@ impl Judge<'_> {
             judgement.exemptions.extend(name);
             judgement.count(follows.severity, Some(&follows.about));
             if let Some((place, message)) = texts {
-                judgement.findings.push(verdict.told(follows, &place, (&message, value), exemption));
+                judgement.findings.push(verdict.told(follows, &place, (&message, value), exemption, applies));
             }
         };
         let mut unknowns = Vec::new();
-        for OutcomePart { outcome, memory } in parts {
+        for OutcomePart { mut outcome, memory } in parts {
+            let applies = std::mem::take(&mut outcome.applies);
             let of_memory = memory.and_then(|memory| {
                 *of_memories.entry((memory.kind, &memory.namespace, &memory.name)).or_insert_with(|| {
                     let candidate = Candidate::of_memory(memory, self.subject.family.name);
@@ -328,19 +351,19 @@ impl Judge<'_> {
                 let exemption = exemption(&it.pointer);
                 let judged = (it.take_values(), it.excess);
                 let message = it.message + &it.remark;
-                add(placed(&it.pointer), message, None, is_stored, judged, exemption);
+                add(placed(&it.pointer), message, None, is_stored, judged, exemption, &applies);
             }
             unknowns.extend(outcome.unknowns.into_iter().map(|it| {
                 let is_stored = stored.has_unknown(&it) && passes(&it.pointer);
-                (exemption(&it.pointer), is_stored, it)
+                (exemption(&it.pointer), is_stored, it, applies.clone())
             }));
         }
         // The first one is reported: an exempt one only if there is no other, and of the others a new one.
-        let first = unknowns.into_iter().min_by_key(|(exempt, is_stored, _)| (exempt.is_some(), *is_stored));
-        if let Some((exemption, is_stored, it)) = first {
+        let first = unknowns.into_iter().min_by_key(|(exempt, is_stored, ..)| (exempt.is_some(), *is_stored));
+        if let Some((exemption, is_stored, it, applies)) = first {
             let message = format!("cannot be judged: {}{}", it.why, it.of);
             let judged = (format!("{:x} {}{}", it.digest, it.why, it.of), 0);
-            add(placed(&it.pointer), message, Some(&it.why), is_stored, judged, exemption);
+            add(placed(&it.pointer), message, Some(&it.why), is_stored, judged, exemption, &applies);
         }
     }
 
@@ -363,7 +386,7 @@ impl Judge<'_> {
         old: Option<&'v MemoryView>,
     ) -> Vec<OutcomePart<'v>> {
         // They are read when they are needed first.
-        let asks = matches!(rule.about.type_name, "fields" | "anyOf");
+        let asks = matches!(rule.about.type_name, "fields" | "anyOf") || rule.when.is_some();
         let tables: &'static [CelView] = if asks { self.subject.family.in_cel.views } else { &[] };
         let user = Judged { tables, ..self.judged(view, old) };
         let own = rule.own.contains(&view.role).then(|| outcome(&user, rule));
@@ -373,8 +396,8 @@ impl Judge<'_> {
             return own.into_iter().collect();
         }
         let of_source = |SourceView { view, field }: &'v SourceView| {
-            let judged = Judged { user: Some(&user), tables, ..self.judged(view, None) };
-            let RuleOutcome { mut violations, mut unknowns, is_of_pod } = outcome(&judged, rule)?;
+            let judged = Judged { user: Some(&user), tables, sent: None, ..self.judged(view, None) };
+            let RuleOutcome { mut violations, mut unknowns, is_of_pod, applies } = outcome(&judged, rule)?;
             if !is_by_sources {
                 violations.retain(|it| places_of(it).any(|place| self.is_unseen(view, place)));
                 unknowns.retain(|it| self.is_unseen(view, &it.pointer));
@@ -401,7 +424,7 @@ impl Judge<'_> {
             };
             let unknowns = unknowns.into_iter().map(unknown).collect();
             Some(OutcomePart {
-                outcome: RuleOutcome { violations, unknowns, is_of_pod },
+                outcome: RuleOutcome { violations, unknowns, is_of_pod, applies },
                 memory: is_declared.then_some(view),
             })
         };
@@ -414,7 +437,7 @@ impl Judge<'_> {
     fn judges_unseen(&self, rule: &Rule, view: &MemoryView) -> bool {
         let is_admission = self.subject.occasion.point == Point::Admission;
         let has_unseen = |source: &SourceView| {
-            let mut paths = rule.check.paths().into_iter();
+            let mut paths = rule.paths().into_iter();
             paths.any(|path| source.view.origins(path).any(|kind| self.is_unseen_kind(kind)))
         };
         is_admission
@@ -451,7 +474,21 @@ impl Judge<'_> {
         let subject_namespace = &self.views.new.namespace;
         let labels = if view.is_undeclared() { &self.views.new.labels } else { &view.labels };
         let budget = self.budget;
-        Judged { view, user: None, tables: &[], old, namespace_labels, budget, subject_namespace, labels }
+        let [new, stored] = &self.sent;
+        let is_stored = self.views.old.as_ref().is_some_and(|old| std::ptr::eq(old, view));
+        let sent = if is_stored { stored } else { new };
+        let sent = sent.as_ref().map(|sent| sent as &dyn Sent);
+        Judged {
+            view,
+            user: None,
+            tables: &[],
+            old,
+            namespace_labels,
+            budget,
+            subject_namespace,
+            labels,
+            sent,
+        }
     }
 }
 
@@ -554,8 +591,19 @@ fn outcome(judged: &Judged<'_>, rule: &Rule) -> Option<RuleOutcome> {
     if !(judged.budget.step() && judged.budget.bytes(words + judged.view.entries())) {
         return None;
     }
-    if rule.when.as_ref().is_none_or(|when| applies(when, judged, &mut outcome)) {
-        rule.check.judge(judged, &mut outcome);
+    let applies = rule.when.as_ref().map_or(Applies::Yes(Vec::new()), |when| when.hold(judged));
+    if applies == Applies::No {
+        return None;
+    }
+    rule.check.judge(judged, &mut outcome);
+    match applies {
+        Applies::Yes(words) => outcome.applies = words,
+        // Of a rule that would fire it is not known whether it applies.
+        Applies::Unknown(why) if outcome.fires() => {
+            outcome =
+                RuleOutcome { unknowns: vec![*why], is_of_pod: outcome.is_of_pod, ..Default::default() };
+        }
+        Applies::Unknown(_) | Applies::No => {}
     }
     for _ in &outcome.violations {
         judged.budget.finding();
@@ -566,22 +614,7 @@ fn outcome(judged: &Judged<'_>, rule: &Rule) -> Option<RuleOutcome> {
             violation.remark.clear();
         }
     }
-    (outcome != RuleOutcome::default()).then_some(outcome)
-}
-
-/// Whether the backends and providers of a rule include those of this memory. An unknown one is noted.
-fn applies(when: &When, judged: &Judged<'_>, outcome: &mut RuleOutcome) -> bool {
-    let view = judged.view;
-    for (path, wanted) in [("backend", &when.backends), ("provider", &when.providers)] {
-        let fits = |wanted: &Vec<String>| {
-            view.text(path).is_some_and(|value| wanted.contains(&value.to_lowercase()))
-        };
-        if wanted.as_ref().is_some_and(|wanted| !fits(wanted)) {
-            judged.note_unknown(path, outcome);
-            return false;
-        }
-    }
-    true
+    outcome.fires().then_some(outcome)
 }
 
 /// The note on every object that a policy with faults would judge.

@@ -10,7 +10,8 @@ use memgate_model::family::Family;
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::kind::{MEMORY_POLICY, MEMORY_POLICY_EXEMPTION};
 use memgate_model::object::Reference;
-use memgate_model::policy::{Exemption, Policies, Policy};
+use memgate_model::policy::{Exemption, Match, Policies, Policy};
+use memgate_model::request::Operation;
 use memgate_primitives::pointer::Pointer;
 
 use super::advice;
@@ -26,6 +27,22 @@ pub struct Used {
     pub policies: BTreeSet<String>,
     /// The exemptions that counted, as `namespace/name`.
     pub exemptions: BTreeSet<String>,
+    /// The kinds of the objects that were judged, each with its family.
+    pub kinds: BTreeSet<(&'static str, String)>,
+}
+
+impl Used {
+    /// Whether an object would match a policy but for its operations, of which files and audits have one.
+    fn fits_but_for_operations(&self, matching: &Match) -> bool {
+        let is_named = |names: &Option<Vec<String>>, name: &str| {
+            names.as_ref().is_none_or(|names| names.iter().any(|it| it == name))
+        };
+        let fits = |(family, kind): &(&str, String)| {
+            is_named(&matching.families, family) && is_named(&matching.kinds, kind)
+        };
+        let creates = matching.operations.as_ref().is_none_or(|all| all.contains(&Operation::Create));
+        !creates && self.kinds.iter().any(fits)
+    }
 }
 
 /// The policies of these names that matched nothing.
@@ -35,7 +52,9 @@ pub fn policies(
     enabled: &[&'static Family],
     used: &Used,
 ) -> Vec<(Reference, Finding)> {
-    let unused = names.difference(&used.policies);
+    let is_fit =
+        |name: &&String| policies.get(name).is_some_and(|it| used.fits_but_for_operations(&it.matching));
+    let unused = names.difference(&used.policies).filter(|name| !is_fit(name));
     let finding = |name: &String| {
         let object = Reference { kind: &MEMORY_POLICY, namespace: String::new(), name: name.clone() };
         let off = policies.get(name).and_then(|policy| advice::switched_off(policy, enabled));

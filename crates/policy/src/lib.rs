@@ -2,8 +2,8 @@
 //!
 //! # Modules
 //!
-//! - [`read`] with `reader` and `values`: a manifest to a policy or an exemption. `advice` warns about valid policies
-//!   that probably do not do what their author means.
+//! - [`read`] with `reader` and `values`: a manifest to a policy or an exemption. `advice` and `proof` warn about valid
+//!   policies that probably do not do what their author means.
 //! - [`rules`]: the seventeen typed rules; those about single values are made of conditions (`check`). `names`, `text` and [`in_cel`] are what they share.
 //! - [`coverage`]: the platforms on which a rule has something to judge.
 //! - [`put`] and [`take`]: policies and exemptions enter and leave a snapshot.
@@ -24,6 +24,7 @@ mod matching;
 mod names;
 mod namespaces;
 mod places;
+pub mod proof;
 pub mod read;
 mod reader;
 pub mod resource;

@@ -24,7 +24,7 @@ use super::reader::{Fields, Reader, Reading};
 use super::values::{DAY, positive, timestamp};
 
 /// The most characters of the name of a policy or exemption.
-pub(super) const MAX_NAME: usize = 63;
+pub const MAX_NAME: usize = 63;
 
 /// The fields of every object.
 const OBJECT_FIELDS: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];

@@ -290,7 +290,7 @@ impl<'v> Fields<'v> {
                 return;
             }
             let hint = match nearest(name, known.iter().copied()) {
-                None if known.len() <= 8 => format!("; use {}", one_of(known)),
+                None => format!("; use {}", one_of(known)),
                 near => did_you_mean(near),
             };
             let message = format!("unknown field {}{hint}", quoted_key(name));

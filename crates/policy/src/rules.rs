@@ -20,6 +20,7 @@ mod references;
 mod secrets;
 mod tenancy;
 mod tenant_glob;
+pub(crate) mod when;
 mod words;
 
 use memgate_model::memory_view::Role;
@@ -158,11 +159,9 @@ fn unknown_field(fields: &Fields<'_>, name: &str) {
         "on" | "true" => "unknown field; use roles (YAML 1.1 reads on as true)".to_owned(),
         "expression" => "is reserved for a later version; use a typed rule".to_owned(),
         _ => {
-            let near = nearest(name, known);
-            let typed: Vec<&str> = TYPES.iter().map(|rule| rule.name).collect();
-            let hint = match near {
-                Some(_) => did_you_mean(near),
-                None => format!("; the rules are {}", typed.join(", ")),
+            let hint = match nearest(name, known.clone()) {
+                None => format!("; use {}", one_of(&known.collect::<Vec<_>>())),
+                near => did_you_mean(near),
             };
             format!("unknown field {}{hint}", quoted_key(name))
         }

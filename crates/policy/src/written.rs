@@ -1,13 +1,21 @@
 //! The name, the labels and the annotations of an object, which every policy may ask for and families do not read.
 
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde_json::Value as Json;
 use serde_json::value::RawValue;
 
+use memgate_model::edit::{Edit, Entry, Op, Origin, Value};
 use memgate_model::memory_view::MemoryView;
+use memgate_model::plain_value;
+use memgate_model::typed_rule::Sent;
 use memgate_model::view::{self, view};
+use memgate_primitives::budget::Budget;
+use memgate_primitives::pointer::Pointer;
+
+use crate::places::Places;
 
 view! {
     /// What is read of any object to match and judge it.
@@ -84,6 +92,148 @@ impl Identity {
             labels: texts(labels, |_| true),
             annotations: texts(annotations, is_in_view),
         }
+    }
+}
+
+/// The annotation that names the fields which memgate wrote as defaults. It is there only while a policy asks what the author
+/// of an object wrote: a JSON list of pointers.
+const DEFAULTED: &str = "memgate.dev/defaulted";
+
+/// Its place in an object.
+const DEFAULTED_PLACE: &str = "/metadata/annotations/memgate.dev~1defaulted";
+
+/// Names the fields that these edits write in the annotation of the object, with those that memgate wrote before into the
+/// stored object and that are as they were. Takes away an annotation that names others.
+pub fn mark(
+    edits: &mut Vec<Edit>,
+    object: &Written<'_>,
+    old: Option<&Written<'_>>,
+    defaults: impl FnOnce(&str) -> Vec<Edit>,
+) {
+    let mut fields: BTreeSet<String> = edits.iter().map(|edit| edit.pointer.as_str().to_owned()).collect();
+    let present = raw_annotation(object.text);
+    fields.extend(match old {
+        Some(old) => unchanged_defaults(object, old),
+        None => confirmed(object, &present.fields(), defaults),
+    });
+    let origin = || Origin { resource: "".into(), field: "".into(), rule: "the fields that memgate filled" };
+    let place = Pointer::new(DEFAULTED_PLACE);
+    if fields.is_empty() {
+        if matches!(present, Present::Text(_) | Present::Other) {
+            let (op, value) = (Op::Remove, Value::Nothing);
+            edits.push(Edit { op, pointer: place, value, origins: vec![origin()] });
+        }
+        return;
+    }
+    let text = serde_json::json!(fields).to_string();
+    let edit = match present {
+        Present::Text(written) if written == text => return,
+        Present::NoMap => {
+            let map = Value::Entry(Entry(DEFAULTED.to_owned(), text));
+            Edit::add(Pointer::new("/metadata/annotations"), map, origin())
+        }
+        _ => Edit::add(place, Value::Text(text), origin()),
+    };
+    edits.push(edit);
+}
+
+/// The fields that the annotation of the stored object names and an update leaves as they are.
+fn unchanged_defaults(object: &Written<'_>, old: &Written<'_>) -> BTreeSet<String> {
+    let named = raw_annotation(old.text).fields();
+    if named.is_empty() {
+        return named;
+    }
+    // An object with very many values has no such fields.
+    let read = |text| plain_value::read(text, &Budget::default()).ok();
+    let (Some(new), Some(old)) = (read(object.text), read(old.text)) else { return BTreeSet::new() };
+    let is_same = |field: &String| {
+        new.pointer(field).filter(|value| !value.is_null()).is_some_and(|it| Some(it) == old.pointer(field))
+    };
+    named.into_iter().filter(is_same).collect()
+}
+
+/// Of the fields that the annotation of a new object names those which an earlier call has written: without them, `defaults`
+/// would write the same values.
+fn confirmed(
+    object: &Written<'_>,
+    named: &BTreeSet<String>,
+    defaults: impl FnOnce(&str) -> Vec<Edit>,
+) -> BTreeSet<String> {
+    if named.is_empty() {
+        return BTreeSet::new();
+    }
+    let Ok(json) = plain_value::read(object.text, &Budget::default()) else { return BTreeSet::new() };
+    let mut without = json.clone();
+    for field in named.iter().map(Pointer::new) {
+        let parent = field.parent().and_then(|parent| without.pointer_mut(parent.as_str()));
+        if let (Some(map), Some(name)) = (parent.and_then(Json::as_object_mut), field.tokens().last()) {
+            map.remove(&*name);
+        }
+    }
+    let edits = defaults(&without.to_string());
+    let is_same = |edit: &Edit| {
+        let written = serde_json::to_value(&edit.value).ok();
+        written.is_some() && written.as_ref() == json.pointer(edit.pointer.as_str())
+    };
+    let same = edits.into_iter().filter(is_same).map(|edit| edit.pointer.as_str().to_owned());
+    same.filter(|field| named.contains(field)).collect()
+}
+
+/// What an object has of the annotation.
+#[derive(Debug, PartialEq, Eq)]
+enum Present {
+    /// No annotations at all.
+    NoMap,
+    No,
+    /// Something that is not a text.
+    Other,
+    Text(String),
+}
+
+impl Present {
+    /// The fields that it names.
+    fn fields(&self) -> BTreeSet<String> {
+        if let Self::Text(text) = self {
+            serde_json::from_str(text).unwrap_or_default()
+        } else {
+            BTreeSet::new()
+        }
+    }
+}
+
+fn raw_annotation(object: &str) -> Present {
+    let metadata = view::read::<Named<'_>>(object).ok().and_then(|named| named.metadata);
+    let annotations = metadata.and_then(|metadata| metadata.annotations);
+    let map = annotations.map(|raw| serde_json::from_str::<Option<BTreeMap<String, &RawValue>>>(raw.get()));
+    match map {
+        None | Some(Ok(None)) => Present::NoMap,
+        Some(Err(_)) => Present::Other,
+        Some(Ok(Some(map))) => match map.get(DEFAULTED) {
+            None => Present::No,
+            Some(raw) => serde_json::from_str(raw.get()).map_or(Present::Other, Present::Text),
+        },
+    }
+}
+
+/// The fields of an object as its author sent it. They are read when they are asked for.
+#[derive(Debug)]
+pub(super) struct SentFields<'s> {
+    text: &'s str,
+    read: OnceCell<(Places, BTreeSet<String>)>,
+}
+
+impl<'s> SentFields<'s> {
+    pub(super) const fn of(written: &Written<'s>) -> Self {
+        Self { text: written.text, read: OnceCell::new() }
+    }
+}
+
+impl Sent for SentFields<'_> {
+    fn has(&self, place: &Pointer) -> bool {
+        let (places, defaulted) =
+            self.read.get_or_init(|| (Places::of(self.text), raw_annotation(self.text).fields()));
+        let mut above = std::iter::successors(Some(place.clone()), Pointer::parent);
+        places.nearest(place) == *place && !above.any(|place| defaulted.contains(place.as_str()))
     }
 }
 

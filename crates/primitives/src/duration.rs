@@ -27,6 +27,32 @@ pub fn nanoseconds(text: &str) -> Option<i64> {
     i64::try_from(if negative { -total } else { total }).ok()
 }
 
+/// The duration that a text with days or weeks means, as Go reads it: `720h` for `30d`. `None` for any other text.
+pub fn in_hours(text: &str) -> Option<String> {
+    let (mut hours, mut shorter, mut rest, mut has_days) = (0_u64, String::new(), text, false);
+    while !rest.is_empty() {
+        let (number, behind) = digits(rest);
+        let end = behind.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(behind.len());
+        let (unit, next) = behind.split_at(end);
+        let factor = match unit {
+            "w" => 7 * 24,
+            "d" => 24,
+            "h" => 1,
+            "" => return None,
+            _ => 0,
+        };
+        has_days |= factor > 1;
+        if factor == 0 {
+            shorter.push_str(number);
+            shorter.push_str(unit);
+        }
+        hours = number.parse::<u64>().ok()?.checked_mul(factor)?.checked_add(hours)?;
+        rest = next;
+    }
+    let whole = format!("{hours}h{shorter}");
+    (has_days && nanoseconds(&whole).is_some()).then_some(whole)
+}
+
 /// One number with its unit, and the rest of the text.
 fn term(text: &str) -> Option<(i128, &str)> {
     let (whole, rest) = digits(text);
@@ -81,6 +107,31 @@ fn fraction_of(unit: i128, fraction: &str) -> Option<i128> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reads_days_and_weeks_as_hours() {
+        for (text, expected) in [
+            ("30d", Some("720h")),
+            ("2w", Some("336h")),
+            ("1d12h", Some("36h")),
+            ("1w2d3h4m5s", Some("219h4m5s")),
+            ("1d30m", Some("24h30m")),
+            ("0d", Some("0h")),
+            ("720h", None),
+            ("1.5d", None),
+            ("-1d", None),
+            ("30", None),
+            ("30 d", None),
+            ("1d5", None),
+            ("1d2y", None),
+            ("d", None),
+            ("", None),
+            ("99999999d", None),
+            ("99999999999999999999d", None),
+        ] {
+            assert_eq!(in_hours(text).as_deref(), expected, "{text}");
+        }
+    }
 
     #[test]
     fn reads_what_go_reads() {

@@ -133,6 +133,24 @@ impl<'d> SchemaViolation<'d> {
         matches!(self.rule, Rule::MetadataKey(_))
     }
 
+    /// Whether an object that has more than this one may keep the rule, or the value is `null`, which takes one away in a
+    /// patch.
+    pub fn is_of_whole(&self) -> bool {
+        let may_have_more = matches!(self.value, Node::Map(_) | Node::List(_));
+        self.value.is_null()
+            || match self.rule {
+                Rule::Required(..)
+                | Rule::TooFew { .. }
+                | Rule::Duplicate(_)
+                | Rule::NoMapElement
+                | Rule::Cel(_)
+                | Rule::CelError(_)
+                | Rule::NotEvaluated(..) => true,
+                Rule::AnyOf | Rule::OneOf(_) | Rule::Not => may_have_more,
+                _ => false,
+            }
+    }
+
     /// The value that a rule in CEL is about.
     pub fn of_cel(&self, rule: &CelRule) -> Pointer {
         let place = self.pointer.as_str();

@@ -172,6 +172,11 @@ impl Branch {
         &self.start.commit
     }
 
+    /// Whether nothing was committed since it began where it is compared, so that both commits are one.
+    pub fn is_at_tip(&self) -> bool {
+        self.tip.commit == self.start.commit
+    }
+
     /// Writes the files of a plan, as a commit has them, into an empty directory.
     ///
     /// # Errors
@@ -194,6 +199,8 @@ impl Branch {
         let is_read =
             |blob: &&git::Blob| is_read_whole || filters.iter().any(|filter| filter.matches(&blob.name));
         git::write(blobs.values().filter(is_read).collect(), &base.directory, stop)?;
+        // The directory is the root of a repository: paths in manifests begin there.
+        fs::create_dir_all(base.directory.join(".git")).map_err(Error::Write)?;
         Ok(base)
     }
 

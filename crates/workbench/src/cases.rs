@@ -126,6 +126,9 @@ pub fn run(plan: &CasePlan<'_>, stdin: &mut dyn Read) -> Result<CaseRun, load::E
     coverage.add_rules(&given.snapshot.policies);
     for source in sources {
         source.holds_cases();
+        if source.is_outside() {
+            run.inputs.sources.push(Arc::clone(&source));
+        }
         if *are_searched && !source.text().contains("expect") {
             continue;
         }
@@ -184,6 +187,19 @@ fn run_document(
             }
         };
         let (file, line) = (document.source().name().to_owned(), document.locate(&case.pointer).caret.line);
+        if document.source().is_outside() {
+            let count = failures(&case.expect, &outcome).len();
+            let hidden = (count > 0).then(|| {
+                format!("{} (nothing of a link out of the repository is shown)", counted(count, "difference"))
+            });
+            run.results.push(CaseResult {
+                name: "…".to_owned(),
+                file,
+                line,
+                failures: hidden.into_iter().collect(),
+            });
+            continue;
+        }
         if let Some(kind) = unjudged_kind(&case) {
             let name = &case.name;
             run.blind
@@ -220,10 +236,10 @@ fn unjudged_kind(case: &Case) -> Option<String> {
 }
 
 /// What memgate decides about a case, and the policies in its state.
-type CaseAnswer = (CaseOutcome, Decision, Arc<Policies>);
+pub(crate) type CaseAnswer = (CaseOutcome, Decision, Arc<Policies>);
 
 /// Decides about a case, with `base` below its own state.
-fn answer(case: &Case, base: &Snapshot) -> Result<CaseAnswer, Box<dyn Error>> {
+pub(crate) fn answer(case: &Case, base: &Snapshot) -> Result<CaseAnswer, Box<dyn Error>> {
     let snapshot = request::state_over(base, case)?;
     let body = serde_json::to_string(&request::review(case))?;
     let mut review = admission::parse(&body)?;

@@ -80,6 +80,7 @@ fn file_location<'s>(source: &'s Source, text: &'s str, span: Span) -> FileLocat
     FileLocation {
         file: source.name(),
         text: if source.is_shown() { text } else { "" },
+        measured: text,
         start: span.start,
         end: span.end,
         line: span.line,

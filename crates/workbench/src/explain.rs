@@ -58,13 +58,8 @@ fn asks(policy: &Policy, rule: &Rule, inputs: &Inputs) -> String {
     let Some(value) = value else { return name.to_owned() };
     let indented = yaml(value).trim_end().replace('\n', "\n                ");
     let mut text = format!("{name}\n                {indented}");
-    if let Some(when) = &rule.when {
-        for (field, words) in [("backends", &when.backends), ("providers", &when.providers)] {
-            if let Some(words) = words {
-                let _infallible =
-                    write!(text, "\n              only where {field} is {}", words.join(" or "));
-            }
-        }
+    for words in rule.when.iter().flat_map(|when| when.words()) {
+        let _infallible = write!(text, "\n              only where {words}");
     }
     text
 }
@@ -124,10 +119,11 @@ fn matched(matching: &Match) -> String {
     if parts.is_empty() { "everything".to_owned() } else { parts.join("; ") }
 }
 
-fn during(During { from, until }: During) -> String {
+fn during(During { from, until, weekdays }: During) -> String {
     let from = from.map(|from| format!("from {from}"));
     let until = until.map(|until| format!("until {until}"));
-    from.into_iter().chain(until).collect::<Vec<_>>().join(" ")
+    let days = weekdays.map(|days| format!("on {} (UTC)", days.words().collect::<Vec<_>>().join(", ")));
+    from.into_iter().chain(until).chain(days).collect::<Vec<_>>().join(" ")
 }
 
 fn action(policy: &Policy, rule: &Rule, point: Point) -> String {
@@ -135,7 +131,7 @@ fn action(policy: &Policy, rule: &Rule, point: Point) -> String {
         return format!("{} (the rule's own)", own.name());
     }
     let action = policy.actions.at(point).name();
-    let is_promoted = |it: &Promotion| point == Point::Admission && rule.during.has(it.at);
+    let is_promoted = |it: &Promotion| point == Point::Admission && rule.during.spans(it.at);
     match policy.promote.filter(is_promoted) {
         Some(promotion) => format!("{action}, from {} on {}", promotion.at, promotion.to.name()),
         None => action.to_owned(),

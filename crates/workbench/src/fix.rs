@@ -7,16 +7,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 
+use crate::errors::location;
 use crate::judge::{Checked, Decided};
 use crate::load::Error;
-use crate::report::counted;
+use crate::origins::files::TextPatches;
+use crate::origins::spot::Standing;
 use crate::report::diff::{self, FileDiff};
+use crate::report::{FindingEdit, LocatedFinding, ObjectRef, Report, counted, plain};
 use crate::run::{Run, judged_without_ignored};
+use memgate_manifest::document::values;
 use memgate_manifest::fix::{Fixed, TextFix, fix};
 use memgate_manifest::mask;
-use memgate_manifest::place::LastSource;
+use memgate_manifest::place::{DocumentPlace, LastSource};
+use memgate_manifest::rewrite::{Splice, joined};
 use memgate_manifest::source::Source;
 use memgate_model::finding::{Details, Finding, Severity};
+use memgate_platforms::message::and_more;
 use memgate_primitives::fix::Fix;
 use memgate_primitives::pointer::{Pointer, list_index};
 
@@ -27,6 +33,8 @@ pub struct FixedFile {
     pub source: Arc<Source>,
     /// Its new text.
     pub text: String,
+    /// The changes that make it of the text that was read, in order.
+    pub changes: Vec<Splice>,
     /// How many fixes were made.
     pub count: usize,
 }
@@ -60,21 +68,39 @@ pub fn fix_in_rounds(
     is_chosen: impl Fn(&FixedFile) -> bool,
 ) -> Result<(FixedTexts, Option<Checked>), Error> {
     let (mut fixed, mut after) = (FixedTexts::default(), None);
+    let is_rendered = |name: &str| before.inputs.origins.rendered.contains_key(name);
+    // helm and kustomize do not see the corrected texts, so what they printed is corrected too. An object for which that cannot
+    // be done is not like its files any more.
+    let mut departed = Departed::new();
     for _ in 0..max_rounds {
-        let mut round = fix_all(after.as_ref().unwrap_or(before));
+        let all = fix_all(after.as_ref().unwrap_or(before), &mut departed);
+        let (rendered, mut round): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|file| is_rendered(file.source.name()));
         round.retain(&is_chosen);
         if round.is_empty() {
             break;
         }
-        for file in round {
-            let before = fixed.remove(file.source.name());
-            let count = file.count + before.as_ref().map_or(0, |before| before.count);
-            let source = before.map_or(file.source, |before| before.source);
-            fixed.insert(source.name().to_owned(), FixedFile { source, count, ..file });
-        }
+        add_round(&mut fixed, round.into_iter().chain(rendered));
         after = Some(judged_with(run, &fixed)?);
     }
+    fixed.retain(|name, _| !is_rendered(name));
     Ok((fixed, after))
+}
+
+/// Adds the files of a further round. What they were before the first one stays.
+pub fn add_round(fixed: &mut FixedTexts, round: impl IntoIterator<Item = FixedFile>) {
+    for file in round {
+        let file = match fixed.remove(file.source.name()) {
+            Some(FixedFile { source, text, changes, count }) => FixedFile {
+                source,
+                changes: joined(&changes, &text, &file.changes),
+                count: count + file.count,
+                ..file
+            },
+            None => file,
+        };
+        fixed.insert(file.source.name().to_owned(), file);
+    }
 }
 
 /// The corrections as a diff, with masked credentials.
@@ -83,57 +109,181 @@ pub fn fix_in_rounds(
 /// When the diff cannot be made, which is a fault of memgate.
 pub fn diffs(fixed: &FixedTexts) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    for (name, FixedFile { source, text, .. }) in fixed {
+    // No line is shown of a file without a manifest, such as a JSON Patch.
+    for (name, FixedFile { source, text, .. }) in fixed.iter().filter(|(_, fixed)| fixed.source.is_shown()) {
         let after = Arc::new(Source::new(name.as_str(), text.as_str()));
+        let documents: Vec<_> = values(&after, &mut Vec::new()).into_iter().map(Arc::new).collect();
+        let _is_masked = TextPatches::read(&after, &documents);
         let (before, after) = (mask::shown(source), mask::shown(&after));
         diff::write(&FileDiff { name, before, after, removed: &[], origins: &[] }, &mut bytes)?;
     }
     Ok(bytes)
 }
 
-/// The number of corrections in one line, after the word `done`, unless there is `nothing`.
+/// The most files that are named in the line about corrections.
+const MAX_NAMED: usize = 50;
+
+/// The number of corrections in one line, with the files, after the word `done`, unless there is `nothing`.
 pub fn summary(done: &str, fixed: &FixedTexts, nothing: &str) -> String {
     let count = fixed.values().map(|file| file.count).sum();
     if count == 0 {
         return nothing.to_owned();
     }
-    format!("{done} {} in {}", counted(count, "finding"), counted(fixed.len(), "file"))
+    let files: Vec<String> =
+        fixed.iter().map(|(name, file)| format!("{} ({})", plain(name), file.count)).collect();
+    let [findings, all] =
+        [(count, "finding"), (fixed.len(), "file")].map(|(count, what)| counted(count, what));
+    format!("{done} {findings} in {all}: {}", and_more(&files, MAX_NAMED))
 }
 
-/// Every file with a fix, in the order of the inputs.
-fn fix_all(checked: &Checked) -> Vec<FixedFile> {
-    let mut by_source: BTreeMap<*const Source, Vec<TextFix<'_>>> = BTreeMap::new();
-    let mut seen = BTreeSet::new();
-    for decided in &checked.decided {
-        let source = Arc::as_ptr(decided.object.place.source());
-        // Two sets may have judged the same object.
-        let is_new = |fix: &TextFix<'_>| seen.insert((source, fix.place.start(), fix.pointer.clone()));
-        let fixes = fixes_by_finding(decided, ONLY_ONE).map(|(_, fix)| fix);
-        by_source.entry(source).or_default().extend(fixes.filter(is_new));
+/// The fixes of a source, and the findings that each is for.
+#[derive(Debug)]
+struct SourceFixes<'c> {
+    source: &'c Arc<Source>,
+    fixed: Fixed,
+    findings: Vec<Vec<FindingKey>>,
+    /// The documents with a fix that was not made.
+    not_whole: Vec<usize>,
+}
+
+/// Documents that were printed and cannot be corrected whole, by the names of their sources.
+type Departed = BTreeSet<(String, usize)>;
+
+/// Identifies a finding by the addresses of it and of its object: equal objects share their findings.
+type FindingKey = (*const ObjectRef, *const Finding);
+
+/// The fixes of every source with any, in the order of the inputs. Those for rendered objects are made in the files from which
+/// these come and in what was printed, except for what `departed` from its files.
+fn fixes<'c>(checked: &'c Checked, departed: &Departed) -> Vec<SourceFixes<'c>> {
+    type OfSource<'c> = (Vec<TextFix<'c>>, Vec<Vec<FindingKey>>);
+    let mut by_source: BTreeMap<*const Source, OfSource<'_>> = BTreeMap::new();
+    let mut seen = BTreeMap::new();
+    let is_fixed = |it: &&Decided| {
+        let place = &it.object.place;
+        departed.is_empty() || !departed.contains(&(place.source().name().to_owned(), place.index()))
+    };
+    let decided = checked.decided.iter().filter(is_fixed);
+    let all = decided.flat_map(|decided| fixes_by_finding(decided, ONLY_ONE));
+    let all = all.flat_map(|(key, fix, printed)| printed.into_iter().chain([fix]).map(move |fix| (key, fix)));
+    for (key, fix) in all {
+        let source = Arc::as_ptr(fix.place.source());
+        let (fixes, findings) = by_source.entry(source).or_default();
+        // Two sets may have judged the same object, and two overlays objects of the same text.
+        let number = *seen.entry((source, fix.place.start(), fix.pointer.clone())).or_insert(fixes.len());
+        if number == fixes.len() {
+            fixes.push(fix);
+            findings.push(Vec::new());
+        }
+        findings.get_mut(number).into_iter().for_each(|of_fix| of_fix.push(key));
     }
     let mut last = LastSource::default();
-    let fixed = |source: &Arc<Source>| {
-        let fixes = by_source.get(&Arc::as_ptr(source))?;
-        last.is_now(fixes.first()?.place);
-        let Fixed { text, made } = fix(source, fixes);
-        let count = made.into_iter().flatten().count();
-        (count > 0).then(|| FixedFile { source: Arc::clone(source), text, count })
+    let fixed = |source| {
+        let (wanted, findings) = by_source.remove(&Arc::as_ptr(source))?;
+        last.is_now(wanted.first()?.place);
+        let fixed = fix(source, &wanted);
+        let not_made = wanted.iter().zip(&fixed.made).filter(|(_, made)| made.is_none());
+        let not_whole = not_made.map(|(wanted, _)| wanted.place.index()).collect();
+        Some(SourceFixes { source, fixed, findings, not_whole })
     };
-    checked.inputs.sources.iter().filter_map(fixed).collect()
+    checked.inputs.sources.iter().chain(checked.inputs.origins.traced()).filter_map(fixed).collect()
+}
+
+/// Every text with a fix, in the order of the inputs. What was printed and cannot be corrected whole is among `departed` then.
+fn fix_all(checked: &Checked, departed: &mut Departed) -> Vec<FixedFile> {
+    let all = fixes(checked, departed);
+    for SourceFixes { source, not_whole, .. } in &all {
+        if checked.inputs.origins.rendered.contains_key(source.name()) {
+            departed.extend(not_whole.iter().map(|index| (source.name().to_owned(), *index)));
+        }
+    }
+    let file = |SourceFixes { source, fixed: Fixed { text, made }, .. }| {
+        let mut changes: Vec<Splice> = made.into_iter().flatten().collect();
+        changes.sort_by_key(|change| (change.start, change.end));
+        let (source, count) = (Arc::clone(source), changes.len());
+        (text != source.text()).then_some(FixedFile { source, text, changes, count })
+    };
+    all.into_iter().filter_map(file).collect()
+}
+
+/// The same report with the changes that [`fix_in_rounds`] makes, each at the finding that it corrects. What shows up only
+/// below a corrected field is at the nearest finding before it. `run` judges again; without one, or where the texts cannot
+/// be judged again, only the first round is made.
+///
+/// # Errors
+/// When the files cannot be loaded again.
+pub fn with_edits<'c>(
+    report: Report<'c>,
+    checked: &'c Checked,
+    run: Option<&Run>,
+    max_rounds: usize,
+) -> Result<Report<'c>, Error> {
+    let mut first = fixes(checked, &Departed::new());
+    first.retain(|it| !checked.inputs.origins.rendered.contains_key(it.source.name()));
+    if first.iter().all(|it| it.fixed.made.iter().all(Option::is_none)) {
+        return Ok(report);
+    }
+    let files = match run {
+        Some(run) => fix_in_rounds(&mut run.clone(), checked, max_rounds, |_| true)?.0,
+        None => {
+            let all = fix_all(checked, &mut Departed::new()).into_iter();
+            all.map(|it| (it.source.name().to_owned(), it)).collect()
+        }
+    };
+    let mut starts = BTreeMap::new();
+    for SourceFixes { source, fixed: Fixed { made, .. }, findings, .. } in &first {
+        let made = made.iter().zip(findings).filter_map(|(change, of)| Some((change.as_ref()?.start, of)));
+        starts.extend(made.flat_map(|(start, of)| of.iter().map(move |key| (*key, (source.name(), start)))));
+    }
+    let mut places: BTreeMap<&str, BTreeMap<usize, usize>> = BTreeMap::new();
+    for (number, located) in report.findings.iter().enumerate() {
+        if let Some((file, start)) = starts.get(&key_of(located.object_ref, located.finding)) {
+            places.entry(file).or_default().entry(*start).or_insert(number);
+        }
+    }
+    let mut report = report;
+    for SourceFixes { source, .. } in first {
+        let Some(FixedFile { changes, .. }) = files.get(source.name()) else { continue };
+        let places = places.remove(source.name()).unwrap_or_default();
+        let mut floor = 0;
+        for change in changes {
+            let own = places.range(change.start..=change.end).next();
+            let before = || places.range(..change.start).next_back();
+            let number = own.or_else(before).or_else(|| places.first_key_value());
+            if let Some(located) = number.and_then(|(_, number)| report.findings.get_mut(*number)) {
+                located.edits.push(edit(source, change, floor));
+            }
+            floor = change.end;
+        }
+    }
+    Ok(report)
+}
+
+/// A change as reports show it. One that removes the last lines of a text begins at the end of the line before, so that it
+/// ends in a line that exists, unless another change ends behind `floor` there.
+fn edit<'c>(source: &'c Arc<Source>, change: &Splice, floor: usize) -> FindingEdit<'c> {
+    let (text, mut start, mut end) = (source.text(), change.start, change.end);
+    let line_end = if text.ends_with("\r\n") { "\r\n" } else { "\n" };
+    let is_last = end == text.len() && text.ends_with(line_end) && change.text.is_empty();
+    let before = text.get(floor..start).unwrap_or_default();
+    if is_last && before.ends_with(line_end) {
+        (start, end) = (start - line_end.len(), end - line_end.len());
+    }
+    FindingEdit { location: location(source, source.span(start, end)), text: change.text.clone() }
 }
 
 /// The file of a source with one fix of a finding, if that can be made.
 pub fn fix_one(
     checked: &Checked,
     source: &Arc<Source>,
-    finding: &Finding,
+    located: &LocatedFinding<'_>,
     choose: ChooseFix,
 ) -> Option<FixedFile> {
-    let of_source = checked.decided.iter().filter(|it| Arc::ptr_eq(it.object.place.source(), source));
-    let mut wanted = of_source.flat_map(|decided| fixes_by_finding(decided, choose));
-    let (_, wanted) = wanted.find(|(of, _)| std::ptr::eq(*of, finding))?;
+    let key = key_of(located.object_ref, located.finding);
+    let mut wanted = checked.decided.iter().flat_map(|decided| fixes_by_finding(decided, choose));
+    let (_, wanted, _) = wanted.find(|(of, ..)| *of == key)?;
     let Fixed { text, made } = fix(source, &[wanted]);
-    (!made.contains(&None)).then(|| FixedFile { source: Arc::clone(source), text, count: 1 })
+    let changes: Vec<Splice> = made.into_iter().flatten().collect();
+    (!changes.is_empty()).then(|| FixedFile { source: Arc::clone(source), text, changes, count: 1 })
 }
 
 /// Chooses a fix of a finding.
@@ -145,26 +295,55 @@ pub const ONLY_ONE: ChooseFix = |details| details.fix;
 /// The fix with the value that may be meant.
 pub const MEANT: ChooseFix = |details| details.meant.map(Fix::Text);
 
-/// Each finding of one object that has a fix of this choice.
-fn fixes_by_finding(decided: &Decided, choose: ChooseFix) -> impl Iterator<Item = (&Finding, TextFix<'_>)> {
-    let object = &decided.object;
-    // A fix says what the text is.
-    let is_shown = object.place.source().is_shown();
-    let all = decided.located_findings();
-    all.filter(move |(finding, _)| is_shown && finding.severity != Severity::Note).filter_map(
-        move |(finding, pointer)| {
-            let fix = choose(finding.details().into_owned())?;
-            let pointer = if fix == Fix::RemoveRepeated { element(&pointer) } else { pointer };
-            Some((finding, TextFix { place: &object.place, pointer, fix }))
-        },
-    )
+fn key_of(object_ref: &ObjectRef, finding: &Finding) -> FindingKey {
+    (std::ptr::from_ref(object_ref), std::ptr::from_ref(finding))
 }
 
-/// The element of a list that a pointer leads to, or into.
-fn element(pointer: &Pointer) -> Pointer {
+/// Each finding of one object that has a fix of this choice, with the fix where a person would make it, and for a rendered object
+/// the same one in what was printed.
+fn fixes_by_finding(
+    decided: &Decided,
+    choose: ChooseFix,
+) -> impl Iterator<Item = (FindingKey, TextFix<'_>, Option<TextFix<'_>>)> {
+    let all = decided.located_findings().filter(|(finding, _)| finding.severity != Severity::Note);
+    let is_rendered = decided.object.spots.is_some();
+    all.filter_map(move |(finding, pointer)| {
+        let fix = choose(finding.details().into_owned())?;
+        // Of a rendered object, only a field that a file has by itself can be changed.
+        let standing = decided.object.standing(&pointer);
+        let Standing::Field(place, standing_at, key) = standing else { return None };
+        let printed = &decided.object.place;
+        let printed = (!Arc::ptr_eq(printed.source(), place.source())).then(|| TextFix {
+            place: printed,
+            pointer: pointer_of(&fix, pointer),
+            fix: fix.clone(),
+        });
+        let (pointer, fix) = match (key, fix) {
+            (Some(key), Fix::Rename(name)) => renamed_path(place, key, &name)?,
+            (_, fix) => (pointer_of(&fix, standing_at), fix),
+        };
+        // A fix says what the text is.
+        let may_be_values = decided.object.is_part || is_rendered;
+        let is_fixed = place.source().is_shown() || may_be_values && !place.source().is_outside();
+        let key = key_of(&decided.object.object_ref, finding);
+        is_fixed.then_some((key, TextFix { place, pointer, fix }, printed))
+    })
+}
+
+/// The change of the path of a JSON patch whose last key gets another name.
+fn renamed_path(place: &DocumentPlace, path: Pointer, name: &str) -> Option<(Pointer, Fix)> {
+    let source = place.source();
+    let text = source.slice(place.locate(&path).value);
+    let (before, _) = text.trim_end_matches(['"', '\'']).rsplit_once('/')?;
+    let holder = Pointer::new(before.trim_start_matches(['"', '\'']));
+    Some((path, Fix::Text(holder.key(name).as_str().to_owned())))
+}
+
+/// The place of a fix of what a pointer leads to: for an element of a list that goes, the element that it leads to or into.
+fn pointer_of(fix: &Fix, pointer: Pointer) -> Pointer {
     let is_index = pointer.tokens().last().is_some_and(|token| list_index(&token).is_some());
     match pointer.as_str().rsplit_once('/') {
-        Some((holder, _)) if !is_index => Pointer::new(holder),
-        _ => pointer.clone(),
+        Some((holder, _)) if *fix == Fix::RemoveRepeated && !is_index => Pointer::new(holder),
+        _ => pointer,
     }
 }

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::inputs::PatchText;
 use crate::judge::Checked;
 use crate::notices::Notice;
 use crate::rules::{change, nearest_code};
@@ -51,8 +52,14 @@ pub fn apply_and_identify(checked: &mut Checked) -> Vec<Identity> {
 /// Turns ignored findings into notes, and adds the findings about comments to the notices.
 pub fn apply(checked: &mut Checked) {
     let (mut ignores, mut notices) = (Vec::new(), Vec::new());
-    for source in &checked.inputs.sources {
-        read(source, &mut ignores, &mut notices);
+    let origins = &checked.inputs.origins;
+    // What helm and kustomize print repeats comments of the files that it comes from.
+    let is_file = |source: &&Arc<Source>| !origins.rendered.contains_key(source.name());
+    for source in checked.inputs.sources.iter().filter(is_file).chain(origins.traced()) {
+        read(&comments(source), source, &mut ignores, &mut notices);
+    }
+    for PatchText { source, comments } in &checked.inputs.patches {
+        read(comments, source, &mut ignores, &mut notices);
     }
     if !ignores.is_empty() {
         mark(checked, &mut ignores);
@@ -121,12 +128,11 @@ fn unused(checked: &Checked, ignores: &[Ignore]) -> Vec<Notice> {
 }
 
 /// Reads the comments of a source that ignore something.
-fn read(source: &Arc<Source>, ignores: &mut Vec<Ignore>, notices: &mut Vec<Notice>) {
-    let comments = comments(source);
+fn read(comments: &[Comment], source: &Arc<Source>, ignores: &mut Vec<Ignore>, notices: &mut Vec<Notice>) {
     let alone: BTreeSet<usize> =
         comments.iter().filter(|comment| comment.is_alone).map(|comment| comment.span.line).collect();
     let below = below(&alone);
-    for comment in &comments {
+    for comment in comments {
         let Some((codes, rest)) = list(source, comment, notices) else { continue };
         let line = below.get(&comment.span.line).filter(|_| comment.is_alone).copied();
         let Some(reason) = reason(rest) else {

@@ -3,15 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::compared::{ObjectText, Target};
+use crate::installed::Installers;
 use crate::judged_by::{Changes, Standing};
 use crate::notices::Notice;
 use crate::objects::UndecidedObject;
+use crate::origins::Origins;
 use crate::passed_over::PassedOver;
-use crate::places::{Origins, Places};
+use crate::places::Places;
 use crate::policy_files::PolicyFiles;
 use crate::render::Unrendered;
+use crate::repository::PatchedBy;
 use crate::substitutes::Substitutes;
 use memgate_core::state::cluster_snapshot::Assumed;
+use memgate_manifest::comments::Comment;
 use memgate_manifest::error::Error;
 use memgate_manifest::source::Source;
 use memgate_model::snapshot::Snapshot;
@@ -30,8 +35,12 @@ pub struct Inputs {
     pub snapshot: Snapshot,
     /// The objects of the state of which a later step fills in something, without that.
     pub bare: Vec<Value>,
+    /// The objects of the state alone, if their references are compared.
+    pub(crate) state_objects: BTreeMap<Target, ObjectText>,
     /// The values that Flux Kustomizations put into files.
     pub substitutes: Substitutes,
+    /// What the objects install that only install others.
+    pub(crate) installers: Installers,
     /// What is not checked, in document order.
     pub passed_over: Vec<PassedOver>,
     /// The findings about the files themselves, in document order.
@@ -54,6 +63,12 @@ pub struct Inputs {
     pub skipped: Vec<String>,
     /// The charts and kustomizations whose files were not read as manifests.
     pub unrendered: Vec<Unrendered>,
+    /// The programs that rendered charts and overlays without being asked to.
+    pub rendered_by: BTreeSet<&'static str>,
+    /// The kustomizations whose patches are judged.
+    pub patched_by: Vec<PatchedBy>,
+    /// The texts with patches that were judged.
+    pub patches: Vec<PatchText>,
     /// What the file with the choices of the repository switched off.
     pub switched_off: Vec<String>,
     /// The numbers of findings that rules of the repository lower or leave out, by code.
@@ -64,12 +79,33 @@ pub struct Inputs {
     pub weakened: usize,
     /// How many objects of state decisions do not look at, since they have no name and namespace that can be read.
     pub unreadable_state: usize,
+    /// The paths of state at whose objects decisions may look.
+    pub(crate) state_paths: Vec<StatePath>,
     /// Whether only one of the files is checked, and the others are its state.
     pub is_partial: bool,
     /// Whether less than the repository was read: a setting without effect may have one on the rest.
     pub is_narrow: bool,
     /// The snapshot of a cluster, if one was given.
     pub assumed: Option<Assumed>,
+}
+
+/// A text with patches.
+#[derive(Debug, Clone)]
+pub struct PatchText {
+    /// The file of a patch, or the kustomization.
+    pub source: Arc<Source>,
+    /// The comments in patches that are in a kustomization, if one of them is to memgate.
+    pub comments: Vec<Comment>,
+}
+
+/// A path that was given as state.
+#[derive(Debug)]
+pub(crate) struct StatePath {
+    pub(crate) path: String,
+    /// The first file of it.
+    pub(crate) first: Arc<Source>,
+    /// Whether a decision used an object of it.
+    pub(crate) is_used: bool,
 }
 
 impl Inputs {
@@ -81,7 +117,9 @@ impl Inputs {
             objects: Vec::new(),
             snapshot,
             bare: Vec::new(),
+            state_objects: BTreeMap::new(),
             substitutes: Substitutes::default(),
+            installers: Installers::default(),
             passed_over: Vec::new(),
             notices: Vec::new(),
             errors: Vec::new(),
@@ -93,20 +131,36 @@ impl Inputs {
             empty: Vec::new(),
             skipped: Vec::new(),
             unrendered: Vec::new(),
+            rendered_by: BTreeSet::new(),
+            patched_by: Vec::new(),
+            patches: Vec::new(),
             switched_off: Vec::new(),
             lowered: BTreeMap::new(),
             unused_excludes: Vec::new(),
             weakened: 0,
             unreadable_state: 0,
+            state_paths: Vec::new(),
             is_partial: false,
             is_narrow: false,
             assumed: None,
         }
     }
 
+    /// How many files were read: those with objects, and those with patches.
+    pub(crate) fn files(&self) -> usize {
+        let patches = self.patches.iter().map(|it| &it.source);
+        self.sources.iter().chain(patches).map(Arc::as_ptr).collect::<BTreeSet<_>>().len()
+    }
+
     /// Adds what was read for another set, without its objects and its state.
     pub(crate) fn join(&mut self, other: Self) {
         self.sources.extend(other.sources);
+        for path in other.state_paths {
+            match self.state_paths.iter_mut().find(|known| known.path == path.path) {
+                Some(known) => known.is_used |= path.is_used,
+                None => self.state_paths.push(path),
+            }
+        }
         self.passed_over.extend(other.passed_over);
         self.notices.extend(other.notices);
         self.errors.extend(other.errors);
@@ -118,12 +172,16 @@ impl Inputs {
         self.empty.extend(other.empty);
         self.skipped.extend(other.skipped);
         self.unrendered.extend(other.unrendered);
+        self.rendered_by.extend(other.rendered_by);
+        self.patches.extend(other.patches);
         self.unreadable_state = self.unreadable_state.max(other.unreadable_state);
     }
 
     /// Leaves what was read several times once.
     pub(crate) fn deduplicate(&mut self) {
         once(&mut self.sources, Arc::as_ptr);
+        self.origins.deduplicate();
+        once(&mut self.patches, |it| (Arc::as_ptr(&it.source), it.comments.is_empty()));
         once(&mut self.passed_over, |it| (Arc::as_ptr(&it.source), it.span.start));
         once(&mut self.errors, ToString::to_string);
         once(&mut self.empty, Clone::clone);

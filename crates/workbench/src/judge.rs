@@ -1,28 +1,31 @@
 //! Decides about every object of the inputs, as both webhook calls would.
 
-mod cause;
+pub(crate) mod cause;
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use crate::compared::Compared;
 use crate::errors::fault_of;
+use crate::in_order;
 use crate::inputs::Inputs;
-use crate::notices::Notice;
+use crate::notices::{Notice, unused_state};
 use crate::objects::{CheckedObject, UndecidedObject, open_state};
+use crate::outside::hide;
 use crate::page::PageInputs;
 use crate::passed_over::{PassedOver, Why};
 use crate::places::Places;
 use crate::policy_files::leftovers;
-use crate::report::ObjectRef;
+use crate::report::{ObjectRef, counted};
 use crate::rules::{Rules, change};
 use memgate_core::admission::{self, Admitted, admit};
 use memgate_core::decide::{MAX_REPORTED, form, later};
 use memgate_core::state;
 use memgate_manifest::error::Error;
 use memgate_manifest::later::is_filled_in_later;
-use memgate_manifest::shown::without_quotes_of;
 use memgate_manifest::source::{Source, Span};
 use memgate_model::decision::NotShown;
 use memgate_model::family::{DepartedLine, Family};
@@ -50,38 +53,64 @@ pub struct Checked {
     pub decided: Vec<Decided>,
     /// The names of the policies.
     pub policies: BTreeSet<String>,
+    /// The codes of their rules.
+    pub codes_of_policies: BTreeSet<String>,
+    /// How many findings a [`Selection`](crate::selection::Selection) left out.
+    pub left_out: usize,
     /// With sets of files, the places of the objects of each.
     pub places_of_sets: BTreeMap<String, Places>,
     /// The severities that the repository gives to findings.
     pub rules: Rules,
     /// What a page shows of the inputs, if there will be one.
     pub page: Option<PageInputs>,
+    /// The references that are compared with another commit.
+    pub compared: Compared,
 }
 
 impl Checked {
     /// Adds the note about what a later step fills in, one for all objects.
     pub fn note_later(&mut self) {
         let judged = self.decided.iter().filter(|decided| decided.is_judged).map(|it| &it.object);
-        let later = judged.filter_map(|it| Some((&it.place, it.later.as_deref()?)));
+        let later = judged.filter_map(|it| Some((it, it.later.as_deref()?)));
         // A file may be in several sets.
-        let (mut seen, mut count, mut first) = (BTreeSet::new(), 0, None);
-        for (place, later) in later.filter(|(_, later)| later.count > 0) {
-            if seen.insert((Arc::as_ptr(place.source()), place.start())) {
+        let (mut seen, mut count, mut encrypted, mut first) = (BTreeSet::new(), 0, 0, None);
+        for (object, later) in later.filter(|(_, later)| later.count > 0) {
+            if seen.insert((Arc::as_ptr(object.place.source()), object.place.start())) {
                 count += later.count;
-                first = first.or_else(|| Some((place, later.first.as_ref()?)));
+                encrypted += later.encrypted;
+                first = first.or_else(|| Some((object, later.first.as_ref()?)));
             }
         }
-        let Some((place, pointer)) = first else { return };
-        let message = match count {
-            1 => "a later step fills in this value, so it is not judged".to_owned(),
-            _ => format!(
-                "a later step fills in {count} values, of which this is the first; they are not judged"
-            ),
-        };
+        let place = first.map(|(object, pointer)| {
+            let standing = object.standing(pointer);
+            (Arc::clone(standing.source()), standing.carets(false).0)
+        });
+        // Objects of which it fills in the kind were not judged.
+        let is_kind = |notice: &mut Notice| notice.finding.code == &VALUE_UNKNOWN;
+        let kinds: Vec<Notice> = self.inputs.notices.extract_if(.., is_kind).collect();
+        count += kinds.len();
+        let place = place.or_else(|| kinds.first().map(|it| (Arc::clone(&it.source), it.span)));
+        let Some((source, span)) = place else { return };
+        let values =
+            |count: usize| format!("{} {}", counted(count, "value"), if count == 1 { "is" } else { "are" });
+        let kinds = [(count - encrypted, "filled in later"), (encrypted, "encrypted")];
+        let kinds = kinds.iter().filter(|(count, _)| *count > 0);
+        let kinds: Vec<String> = kinds.map(|(count, how)| format!("{} {how}", values(*count))).collect();
+        let rest = if count == 1 { "it is not judged" } else { "they are not judged; this is the first" };
+        let message = format!("{}, so {rest}", kinds.join(" and "));
         let finding = Finding::warn(&VALUE_UNKNOWN, Pointer::root(), message)
             .help("check what that step writes, or give the file that says its values");
         let finding = Finding { severity: Severity::Note, ..finding };
-        self.add_notices([Notice::new(place.source(), place.locate(pointer).caret, finding)]);
+        self.add_notices([Notice::new(&source, span, finding)]);
+    }
+
+    /// Adds a note for each path of state of which no decision used an object.
+    pub fn note_unused_state(&mut self) {
+        let is_partial = self.inputs.is_partial;
+        let paths = std::mem::take(&mut self.inputs.state_paths).into_iter();
+        let unused = paths.filter(|path| !path.is_used && !is_partial);
+        let notices: Vec<_> = unused.map(|it| unused_state(&it.path, &it.first)).collect();
+        self.add_notices(notices);
     }
 
     /// Adds findings about files, with the severities that the repository gives to them.
@@ -125,23 +154,13 @@ impl Decided {
         self.admitted.decision.findings.iter().chain(&self.of_form)
     }
 
-    /// Leaves out of messages what they quote of a file that is not in the repository.
-    fn hide_outside(&mut self) {
+    /// Leaves out of findings what they quote of a file that is not in the repository.
+    pub(crate) fn hide_outside(&mut self) {
         let source = self.object.place.source();
-        if !source.is_outside() {
-            return;
+        if source.is_outside() {
+            let findings = &mut Arc::make_mut(&mut self.admitted).decision.findings;
+            self.of_form.iter_mut().chain(findings).for_each(|finding| hide(finding, source));
         }
-        let hide = |finding: &mut Finding| {
-            let hidden = without_quotes_of(&finding.message(), source.text());
-            let help = finding.help_text().map(|help| without_quotes_of(&help, source.text()));
-            let without = finding.clone().with_message(hidden);
-            *finding = match help {
-                Some(help) => without.help(help),
-                None => without,
-            };
-        };
-        self.of_form.iter_mut().for_each(hide);
-        Arc::make_mut(&mut self.admitted).decision.findings.iter_mut().for_each(hide);
     }
 
     /// The findings with their places in the document.
@@ -152,6 +171,17 @@ impl Decided {
     }
 }
 
+/// A core decides about at least so many objects: with fewer, another thread costs more than it saves.
+const OBJECTS_OF_A_CORE: usize = 32;
+
+/// What was made of an object.
+enum Judged {
+    /// A decision, and whether it is about a pod.
+    Decided(Result<Decided, Error>, bool),
+    /// memgate is never asked about it.
+    Exempt(Box<CheckedObject>),
+}
+
 /// Decides about every object. One that cannot be decided becomes an error and does not hide the others; one that
 /// no enabled family judges is passed over.
 pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
@@ -160,18 +190,30 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
     let states = States::new(&snapshot, &std::mem::take(&mut inputs.bare));
     let (mut used, mut known) = (Used::default(), KnownDecisions::default());
     let mut all = Vec::with_capacity(inputs.objects.len());
-    for undecided in std::mem::take(&mut inputs.objects) {
+    let work = |undecided: UndecidedObject| {
         if undecided.is_exempt() {
-            let CheckedObject { place, object_ref, .. } = *undecided.into_object();
-            inputs.passed_over.push(PassedOver::object(&place, object_ref, Why::SystemNamespace));
-            continue;
+            return Judged::Exempt(undecided.into_object());
         }
         let is_pod = undecided.request().is_pod();
-        match decide(undecided, &states, occasion) {
+        Judged::Decided(decide(undecided, &states, occasion), is_pod)
+    };
+    let take = |judged| {
+        let (decided, is_pod) = match judged {
+            Judged::Decided(decided, is_pod) => (decided, is_pod),
+            Judged::Exempt(object) => {
+                let CheckedObject { place, object_ref, .. } = *object;
+                inputs.passed_over.push(PassedOver::object(&place, object_ref, Why::SystemNamespace));
+                return Ok(());
+            }
+        };
+        match decided {
             Ok(mut decided) => {
                 decided.hide_outside();
                 used.policies.extend(decided.admitted.decision.policies.iter().cloned());
                 used.exemptions.extend(decided.admitted.decision.exemptions.iter().cloned());
+                let kind = if is_pod { "Pod" } else { &decided.object.object_ref.kind };
+                let families = decided.admitted.decision.families.iter();
+                used.kinds.extend(families.map(|share| (share.family.name, kind.to_owned())));
                 if !decided.is_judged {
                     let Decided { object, admitted, .. } = &decided;
                     let why = Why::of(admitted.decision.reason, is_pod);
@@ -188,10 +230,22 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
             }
             Err(error) => inputs.errors.push(error),
         }
+        Ok::<_, Infallible>(())
+    };
+    let objects = std::mem::take(&mut inputs.objects);
+    let Ok(()) = in_order::each(objects, OBJECTS_OF_A_CORE, work, take);
+    for of_object in all.chunk_by_mut(is_one_object).filter(|of_object| of_object.len() > 1) {
+        keep_first(of_object);
+        keep_common_edits(of_object);
     }
-    all.chunk_by_mut(is_one_object).filter(|of_object| of_object.len() > 1).for_each(keep_first);
     cause::name_users(&mut all, &snapshot);
     drop_repeated_others(&mut inputs, &all);
+    let read = inputs.substitutes.names_read();
+    let is_read = |object: &Reference| read.contains(&(object.kind.kind, &*object.name));
+    let used_paths = snapshot.uses.as_ref().map(|uses| uses.are_used(is_read)).unwrap_or_default();
+    for (path, known) in inputs.state_paths.iter_mut().enumerate() {
+        known.is_used |= used_paths.get(path).is_none_or(|is_used| *is_used);
+    }
     let mut leftovers = leftovers(&inputs.policies, &snapshot, &used, occasion.now, &inputs.places);
     // What has no effect on some files may have one on the others.
     let of_others: &[&Code] = match &inputs {
@@ -206,8 +260,20 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
     let order = InputOrder::of(&inputs.sources);
     inputs.passed_over.sort_by_cached_key(|it| order.place(&it.source, it.span.start));
     let policies = snapshot.policies.iter().map(|policy| policy.name.clone()).collect();
+    let rules = snapshot.policies.iter().flat_map(|policy| &policy.rules);
+    let codes_of_policies = rules.map(|rule| rule.about.code.clone()).collect();
     let (places_of_sets, rules) = (BTreeMap::new(), Rules::default());
-    Checked { inputs, decided: all, policies, places_of_sets, rules, page: None }
+    Checked {
+        inputs,
+        decided: all,
+        policies,
+        codes_of_policies,
+        left_out: 0,
+        places_of_sets,
+        rules,
+        page: None,
+        compared: Compared::default(),
+    }
 }
 
 /// Whether two decisions are about pods of one object.
@@ -217,7 +283,7 @@ fn is_one_object(one: &Decided, other: &Decided) -> bool {
 
 /// Keeps the findings about one object that are reported: denials before warnings, warnings before notes, of each the
 /// first ones.
-fn keep_first(of_object: &mut [Decided]) {
+pub(crate) fn keep_first(of_object: &mut [Decided]) {
     let mut room = MAX_REPORTED;
     let severities = [Severity::Deny, Severity::Warn, Severity::Note];
     let mut left = severities.map(|severity| {
@@ -239,6 +305,26 @@ fn keep_first(of_object: &mut [Decided]) {
         decision.findings.retain(&mut is_kept);
         of_form.retain(is_kept);
         decision.not_shown = NotShown { denials, warnings };
+    }
+}
+
+/// Keeps the edits that an object, or a template in it, gets whichever Kustomization applies it, once.
+fn keep_common_edits(of_object: &mut [Decided]) {
+    let mut by_template: BTreeMap<Pointer, Vec<&mut Decided>> = BTreeMap::new();
+    for decided in of_object {
+        by_template.entry(decided.object.template()).or_default().push(decided);
+    }
+    for mut variants in by_template.into_values() {
+        let Some((first, others)) = variants.split_first_mut().filter(|(_, others)| !others.is_empty())
+        else {
+            continue;
+        };
+        if others.iter().any(|it| it.admitted.edits != first.admitted.edits) {
+            Arc::make_mut(&mut first.admitted).edits.clear();
+        }
+        for other in others.iter_mut().filter(|it| !it.admitted.edits.is_empty()) {
+            Arc::make_mut(&mut other.admitted).edits.clear();
+        }
     }
 }
 
@@ -350,8 +436,8 @@ impl KnownDecisions {
 pub(crate) struct InputOrder(BTreeMap<*const Source, usize>);
 
 impl InputOrder {
-    pub(crate) fn of(sources: &[Arc<Source>]) -> Self {
-        Self(sources.iter().enumerate().map(|(number, source)| (Arc::as_ptr(source), number)).collect())
+    pub(crate) fn of<'s>(sources: impl IntoIterator<Item = &'s Arc<Source>>) -> Self {
+        Self(sources.into_iter().enumerate().map(|(number, source)| (Arc::as_ptr(source), number)).collect())
     }
 
     /// A key to sort by: the number of a source, and a place in it. State comes first, which is not among the inputs.
@@ -368,7 +454,7 @@ struct States<'s> {
     /// Without what a later step fills in, if there is any.
     bare: Option<Snapshot>,
     /// All that is in namespaces is unknown.
-    without_namespaced: OnceCell<Snapshot>,
+    without_namespaced: OnceLock<Snapshot>,
 }
 
 impl<'s> States<'s> {
@@ -379,7 +465,7 @@ impl<'s> States<'s> {
             snapshot
         };
         let bare = (!bare.is_empty()).then(|| bare.iter().fold(whole.clone(), with_bare));
-        Self { whole, open: open_state(whole), bare, without_namespaced: OnceCell::new() }
+        Self { whole, open: open_state(whole), bare, without_namespaced: OnceLock::new() }
     }
 
     /// That for an object: with the text of what is filled in later, and without it.
@@ -422,8 +508,7 @@ fn decide(
         let place = object.in_document(&finding.pointer);
         finding.settle_at(&place);
         manifest.pin(&mut finding, &place);
-        // A fix would change the text that a later step needs.
-        if object.is_put_in(&place) { finding.fix(None) } else { finding }
+        object.with_put_in(finding)
     };
     let findings = std::mem::take(&mut admitted.decision.findings);
     admitted.decision.findings = findings.into_iter().map(settle).collect();
@@ -445,7 +530,7 @@ fn decide(
 }
 
 /// The values of an object, or of one of several templates in it, read when a finding needs one.
-struct Manifest<'o> {
+pub(crate) struct Manifest<'o> {
     json: &'o str,
     /// Where it is in the document.
     within: Pointer,
@@ -455,12 +540,17 @@ struct Manifest<'o> {
 impl<'o> Manifest<'o> {
     fn of(undecided: &'o UndecidedObject) -> Self {
         let (within, json) = undecided.judged_part();
-        Self { json, within, value: OnceCell::new() }
+        Self { within, ..Self::whole(json) }
+    }
+
+    /// The values of an object in JSON.
+    pub(crate) const fn whole(json: &'o str) -> Self {
+        Self { json, within: Pointer::root(), value: OnceCell::new() }
     }
 
     /// Gives a finding the value that was judged, if it does not say it: what is missing, or the value at its place. Of an
     /// absent value, and of what holds others, nothing is compared.
-    fn pin(&self, finding: &mut Finding, place: &Pointer) {
+    pub(crate) fn pin(&self, finding: &mut Finding, place: &Pointer) {
         if !finding.fingerprint_value.is_empty() || finding.policy.is_some() || finding.at_key {
             return;
         }

@@ -36,15 +36,24 @@ pub struct AtReference {
     pub name: String,
     /// What counts in each set.
     pub sets: BTreeMap<String, Standing>,
+    /// Whether policies and exemptions that it does not have do not count either.
+    pub is_alone: bool,
 }
 
 /// What counts in one set of files.
 #[derive(Debug, Default)]
 pub struct Standing {
-    /// The policies, exemptions and Namespaces.
-    objects: BTreeMap<Reference, Value>,
+    /// The policies, exemptions and Namespaces, each with its file.
+    objects: BTreeMap<Reference, (Value, String)>,
     /// The namespaces in which an object of a kind is: one that is not there does not exist.
     in_use: BTreeMap<&'static Kind, BTreeSet<String>>,
+}
+
+impl Standing {
+    /// Names files as the user would write them.
+    pub fn name_files(&mut self, shown: impl Fn(&str) -> String) {
+        self.objects.values_mut().for_each(|(_, file)| *file = shown(file));
+    }
 }
 
 /// What a branch changes in what it is judged by.
@@ -124,8 +133,8 @@ impl Standings {
         all.sets.get(&self.set)
     }
 
-    /// What counts of an object in a checked file.
-    pub(crate) fn counts(&mut self, value: &Value, settings: &Settings) -> Counts {
+    /// What counts of an object in a checked file of this name.
+    pub(crate) fn counts(&mut self, value: &Value, file: &str, settings: &Settings) -> Counts {
         if matches!(self.by, JudgedBy::Inputs) || !judges(value) {
             return Counts::Itself;
         }
@@ -133,28 +142,41 @@ impl Standings {
         match &self.by {
             JudgedBy::Inputs => Counts::Itself,
             JudgedBy::Kept => {
-                self.kept.objects.insert(reference, value.clone());
+                self.kept.objects.insert(reference, (value.clone(), file.to_owned()));
                 Counts::Itself
             }
             JudgedBy::Policies if *reference.kind == MEMORY_POLICY => Counts::Itself,
             JudgedBy::Policies => Counts::Nothing,
-            JudgedBy::Reference(_) => self.as_before(reference, value, &settings.policies),
+            JudgedBy::Reference(_) => self.as_before(reference, (value, file), &settings.policies),
         }
     }
 
-    fn as_before(&mut self, reference: Reference, value: &Value, settings: &PolicySettings) -> Counts {
+    fn as_before(
+        &mut self,
+        reference: Reference,
+        (value, file): (&Value, &str),
+        settings: &PolicySettings,
+    ) -> Counts {
         let before = self.at_reference().and_then(|standing| standing.objects.get(&reference));
-        if let Some(before) = before {
+        let is_given = self.given.contains(&reference);
+        if is_given && *reference.kind != NAMESPACE && before.is_some() {
+            return Counts::Nothing;
+        }
+        if let Some((before, _)) = before {
             let is_same = said(&reference, before) == said(&reference, value);
             let counts = if is_same { Counts::Itself } else { Counts::Instead(before.clone()) };
             if !is_same {
-                self.changes.later.insert(named(&reference, ""));
+                let file = file.strip_prefix("./").unwrap_or(file);
+                self.changes.later.insert(named(&reference, &format!(" ({file})")));
             }
             self.seen.insert(reference);
             return counts;
         }
-        if self.given.contains(&reference) {
+        if is_given {
             self.changes.later.insert(named(&reference, " (the job gives another one)"));
+            return Counts::Nothing;
+        }
+        if *reference.kind != NAMESPACE && matches!(&self.by, JudgedBy::Reference(all) if all.is_alone) {
             return Counts::Nothing;
         }
         self.changes.new.insert(named(&reference, ""));
@@ -177,11 +199,11 @@ impl Standings {
         let JudgedBy::Reference(all) = std::mem::take(&mut self.by) else { return (self.kept, self.changes) };
         self.changes.reference.clone_from(&all.name);
         let Some(standing) = all.sets.get(&self.set) else { return (self.kept, self.changes) };
-        for (reference, value) in &standing.objects {
+        for (reference, (value, file)) in &standing.objects {
             // What the job gives is not in a file of the branch.
             let is_given = *reference.kind != NAMESPACE && self.given.contains(reference);
             if !self.seen.contains(reference) && !is_given {
-                self.changes.later.insert(named(reference, " (removed)"));
+                self.changes.later.insert(named(reference, &format!(" (removed from {file})")));
                 // The same was added when the commit was read.
                 drop(state::add(snapshot, value));
             }
@@ -240,7 +262,7 @@ fn with_labels(namespace: &Value, more: &BTreeMap<String, String>) -> Value {
     namespace
 }
 
-/// An object in words, as in `MemoryPolicyExemption team-a/legacy (removed)`.
+/// An object in words, as in `MemoryPolicyExemption team-a/legacy (removed from a.yaml)`.
 fn named(Reference { kind, namespace, name }: &Reference, end: &str) -> String {
     let start = if **kind == NAMESPACE { "labels of " } else { "" };
     let namespace = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };

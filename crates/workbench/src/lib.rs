@@ -7,7 +7,6 @@
 //!
 //! It knows no arguments, terminal or exit codes.
 
-pub mod broken;
 pub mod built;
 
 pub mod casefile;
@@ -18,26 +17,37 @@ pub mod exclude;
 pub mod program;
 pub mod texts;
 
+mod by_itself;
 pub mod kustomization;
+pub mod progress;
 pub mod render;
 pub mod repository;
 pub mod rules;
+pub mod selection;
 
+pub mod compared;
 pub mod judged_by;
 pub mod plan;
+mod releases;
+mod rendered;
 pub mod walk;
 
 pub mod errors;
 pub mod objects;
+pub mod origins;
+mod outside;
 pub mod passed_over;
 pub mod places;
 
 mod inside;
+mod installed;
 mod misspelt;
 pub mod notices;
+pub(crate) mod paths;
 pub mod policy_files;
 mod substitutes;
 
+pub(crate) mod in_order;
 pub mod inputs;
 pub mod read;
 
@@ -47,10 +57,13 @@ pub mod load;
 pub mod sets;
 
 pub mod judge;
-pub(crate) mod paths;
 pub mod place;
+pub mod trace;
+
+mod references;
 
 pub mod baseline;
+pub mod broken;
 pub mod ignore;
 pub mod suppress;
 
@@ -65,6 +78,7 @@ pub mod view;
 
 pub mod what_if;
 
+mod patches;
 pub mod run;
 
 pub mod fix;
@@ -74,6 +88,7 @@ pub mod exempt;
 pub mod explain;
 
 pub mod cases;
+pub mod policy_new;
 pub mod unfit;
 
 pub mod injected;

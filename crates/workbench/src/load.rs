@@ -2,7 +2,7 @@
 //!
 //! Every object of the inputs is also state for all others.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -11,28 +11,35 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::errors::{error_at, error_in};
-use crate::inputs::Inputs;
+use crate::in_order;
+use crate::inputs::{Inputs, StatePath};
+use crate::installed;
 use crate::judged_by::Standings;
-use crate::notices::Notices;
-use crate::objects::{UndecidedObject, is_checked, json_to_check, object_ref};
+use crate::notices::{Notice, Notices};
+use crate::objects::{Filled, UndecidedObject, is_checked, is_of_no_namespace, json_to_check, object_ref};
+use crate::origins::SourceOrigins;
+use crate::outside::hide;
 use crate::passed_over::{PassedOver, Why, pass_over};
-use crate::places::{Part, SourceOrigins};
+use crate::places::Part;
 use crate::plan::Plan;
 use crate::policy_files::PolicyOrigin;
+use crate::progress::Step;
 use crate::read::{STDIN, read};
+use crate::render::unreadable;
 use crate::report::ObjectRef;
 use crate::state::{FileObject, Loading};
-use crate::substitutes::OfFile;
+use crate::substitutes::{Assignment, OfFile};
 use crate::texts::source;
 use memgate_core::state::cluster_snapshot::{self, ClusterSnapshot};
 use memgate_core::state::makers::add_anything;
 use memgate_core::state::{SharedTexts, empty, like};
-use memgate_manifest::document::{Document, each_value, parse_parts};
+use memgate_manifest::document::{CASES, Document, Parsed, each_value, parse_parts};
 use memgate_manifest::error::Error as InputError;
-use memgate_manifest::later::{Later, is_of_template, may_hold};
+use memgate_manifest::later::{Given, Later, is_of_template, may_hold};
 use memgate_manifest::source::Source;
 use memgate_model::object::JsonText;
 use memgate_model::recurring_texts::RecurringTexts;
+use memgate_model::state_uses::StateUses;
 use memgate_model::workload;
 use memgate_primitives::pointer::Pointer;
 
@@ -60,12 +67,34 @@ pub enum Error {
     /// A number of an object is beyond all bounds.
     #[error("failed to read an object")]
     Object(#[from] serde_json::Error),
+    /// No code fits one that the command line selects or ignores.
+    #[error("{0}")]
+    Code(String),
     /// The command reads one set of files, and several are chosen.
     #[error(".memgate.yaml has the sets {names}, which are judged apart; choose one with --set NAME")]
     SeveralSets {
         /// Their names.
         names: String,
     },
+}
+
+/// A core parses at least so many files: with fewer, another thread costs more than it saves.
+const FILES_OF_A_CORE: usize = 16;
+/// Of a larger text, in bytes, one part after the other is parsed: all of its objects would take ten times as much memory.
+const WHOLE_BYTES: usize = 256 << 10;
+
+/// The parts of a text, parsed.
+type Parts = Box<dyn Iterator<Item = Parsed> + Send>;
+
+/// A text with its parts, which are parsed now unless the text is large.
+fn parsed(source: Arc<Source>) -> (Arc<Source>, Parts) {
+    let parts = parse_parts(&source);
+    let parts: Parts = if source.text().len() > WHOLE_BYTES {
+        Box::new(parts)
+    } else {
+        Box::new(parts.collect::<Vec<_>>().into_iter())
+    };
+    (source, parts)
 }
 
 /// The texts of files by name, which sets share.
@@ -77,14 +106,20 @@ pub(crate) type Sources = BTreeMap<String, Arc<Source>>;
 /// When standard input is named twice, the snapshot cannot be used, or a number is out of bounds. Files that cannot
 /// be read are part of the result.
 pub fn load(plan: &Plan) -> Result<Inputs, Error> {
+    only_set(plan)?;
+    load_paths(plan, ("", &plan.checked), &mut Sources::new())
+}
+
+/// The name of the only set, if there are sets; else empty.
+pub(crate) fn only_set(plan: &Plan) -> Result<&str, Error> {
     if plan.sets.len() > 1 && !plan.checked.is_empty() {
         let names = plan.sets.iter().map(|set| set.name.as_str()).filter(|name| !name.is_empty());
         return Err(Error::SeveralSets { names: names.collect::<Vec<_>>().join(", ") });
     }
-    load_paths(plan, ("", &plan.checked), &mut Sources::new())
+    Ok(plan.sets.first().map_or("", |set| &set.name))
 }
 
-/// The same for the paths to check of one set. A file among `known` has the text that was read before.
+/// The same as [`load`] for the paths to check of one set. A file among `known` has the text that was read before.
 pub(crate) fn load_paths(
     plan: &Plan,
     (set, checked): (&str, &[String]),
@@ -95,13 +130,13 @@ pub(crate) fn load_paths(
         return Err(Error::StdinTwice);
     }
     let stdin: &mut dyn Read = match &plan.stdin {
-        Some(text) => &mut text.as_bytes(),
+        Some(bytes) => &mut bytes.as_slice(),
         None => &mut io::stdin(),
     };
     let inputs = Inputs::new(empty(plan.settings.clone()));
     let (notices, texts) = (Notices::default(), RecurringTexts::default());
     let standings = Standings::new(&plan.judged_by, set);
-    let mut loading = Loading { plan, stdin, inputs, notices, texts, standings };
+    let mut loading = Loading { plan, stdin, inputs, notices, texts, standings, uses: StateUses::default() };
     if let Some(path) = &plan.snapshot {
         loading.add_snapshot(path)?;
     }
@@ -143,7 +178,8 @@ impl Loading<'_> {
         for document in parse_parts(&source).flat_map(|parsed| parsed.documents) {
             let names = self.names(&document);
             // An apiserver has accepted these objects, so there are no notices about them.
-            self.add_object(&document, names, json_to_check(&document)?, Later::default())?;
+            let json = json_to_check(&document)?;
+            self.add_object(Filled::of(document), names, json)?;
         }
         let Inputs { sources, snapshot, objects, passed_over, .. } = &mut self.inputs;
         sources.push(source);
@@ -154,8 +190,12 @@ impl Loading<'_> {
     /// Adds the objects of a path that are not checked; of a path of policies only these and exemptions. Returns the first file
     /// if decisions look at none of them.
     fn add_unchecked(&mut self, origin: PolicyOrigin, path: &String) -> Result<Option<Arc<Source>>, Error> {
-        let Self { plan, stdin, inputs, .. } = self;
+        let Self { plan, stdin, inputs, uses, .. } = self;
         let (mut is_used, errors) = (false, inputs.errors.len());
+        let is_state = origin == PolicyOrigin::State;
+        if is_state {
+            uses.add_path();
+        }
         let exclude = match origin {
             PolicyOrigin::Policies => Arc::new(plan.exclude.of_flags()),
             PolicyOrigin::State | PolicyOrigin::Checked => Arc::clone(&plan.exclude),
@@ -164,23 +204,24 @@ impl Loading<'_> {
         let (templates, sources): (Vec<_>, Vec<_>) =
             sources.into_iter().partition(|source| source.name() != path && is_template(source));
         for source in &templates {
-            pass_over_template(source, inputs);
+            pass_over_template(source, false, inputs);
         }
         for source in &sources {
             inputs.substitutes.add(source);
         }
+        inputs.substitutes.settle();
         let given = |source: &Source| given(source, inputs).filter(|_| origin == PolicyOrigin::State);
         let given: Vec<Option<OfFile>> = sources.iter().map(|source| given(source)).collect();
-        let documents =
-            sources.iter().zip(&given).flat_map(|(it, given)| each_value(it).map(move |it| (it, given)));
-        for (document, given) in documents {
-            let mut is_later = false;
-            let filled = document.map(|mut document| {
-                is_later = fill_in(&mut document, given.as_ref()).count > 0;
-                document
-            });
+        let documents = sources.iter().zip(&given).flat_map(|(it, given)| {
+            let filled = |it| match it {
+                Ok(document) => fill_in(document, given.as_ref()).into_iter().map(Ok).collect(),
+                Err(error) => vec![Err(error)],
+            };
+            each_value(it).flat_map(filled)
+        });
+        for filled in documents {
             match filled {
-                Ok(document)
+                Ok(Filled { document, .. })
                     if origin == PolicyOrigin::State && document.kind() == cluster_snapshot::KIND =>
                 {
                     let message = "this is a file of memgate snapshot; give it with --snapshot, \
@@ -188,17 +229,30 @@ impl Loading<'_> {
                     let error = error_at(document.place(), &Pointer::root(), message.to_owned());
                     self.inputs.errors.push(error);
                 }
-                Ok(document) => {
+                Ok(Filled { document, later, .. }) => {
+                    let is_later = !later.unknown.is_empty();
                     let part =
                         Part { document: &document, within: &Pointer::root(), value: document.value() };
-                    is_used |= self.add(&FileObject { origin, part, is_later, shared: None })?;
+                    let known = self.uses.count();
+                    let is_one = self.add(&FileObject { origin, part, is_later, shared: None })?;
+                    is_used |= is_one;
+                    if is_one && is_state && self.uses.count() == known {
+                        self.uses.mark();
+                    }
                 }
                 Err(error) => self.inputs.errors.push(error),
             }
         }
         // With errors, the content of the files is not known.
         let is_unused = !is_used && self.inputs.errors.len() == errors;
-        Ok(sources.into_iter().next().filter(|_| is_unused))
+        let first = sources.into_iter().next();
+        if let Some(first) = first.clone().filter(|_| is_state) {
+            let is_used = self.inputs.errors.len() > errors || is_unused;
+            self.inputs.state_paths.push(StatePath { path: path.clone(), first, is_used });
+        } else if is_state {
+            self.uses.drop_path();
+        }
+        Ok(first.filter(|_| is_unused))
     }
 
     /// Reads the objects to check.
@@ -206,18 +260,26 @@ impl Loading<'_> {
         let Self { plan, stdin, inputs, .. } = self;
         let (plan, within) = (*plan, plan.within.as_deref());
         let errors_before = inputs.errors.len();
+        // Patches of the state are not judged.
+        inputs.patched_by.clear();
         let sources = read(paths, within, &plan.exclude, plan, *stdin, inputs);
         for source in &sources {
             inputs.substitutes.add(source);
         }
-        for source in sources {
-            let source = Arc::clone(known.entry(source.name().to_owned()).or_insert(source));
-            let is_manifest = self.add_text(&source, paths)?;
+        inputs.substitutes.settle();
+        let sources = sources.into_iter();
+        let sources: Vec<Arc<Source>> =
+            sources.map(|it| Arc::clone(known.entry(it.name().to_owned()).or_insert(it))).collect();
+        plan.progress.begin(Step::Parse, sources.len());
+        in_order::each(sources, FILES_OF_A_CORE, parsed, |(source, parts)| {
+            plan.progress.done(Step::Parse);
+            let is_manifest = self.add_text(&source, parts, paths)?;
             // mutate prints every source.
             if is_manifest && !plan.is_state(source.name()) {
                 self.inputs.sources.push(source);
             }
-        }
+            Ok::<_, Error>(())
+        })?;
         if !plan.open.is_empty() {
             // An editor shows those of the other files at these. What the user named must be there.
             let errors = self.inputs.errors.split_off(errors_before);
@@ -230,20 +292,21 @@ impl Loading<'_> {
     }
 
     /// Adds the documents of a text. Returns whether it is that of a manifest.
-    fn add_text(&mut self, source: &Arc<Source>, paths: &[String]) -> Result<bool, Error> {
+    fn add_text(&mut self, source: &Arc<Source>, parts: Parts, paths: &[String]) -> Result<bool, Error> {
         let plan = self.plan;
         let (is_given, is_state) = (plan.within.is_none(), plan.is_state(source.name()));
         let is_named = is_given && (source.name() == STDIN || paths.iter().any(|path| path == source.name()));
         let is_hidden = !is_given && !names_an_object(source.text());
-        let is_template = !is_named && is_template(source);
+        let is_template = is_template(source);
         if is_template {
-            pass_over_template(source, &mut self.inputs);
+            let is_stdin = plan.open.iter().any(|file| file.text.is_none()) && plan.is_open(source.name());
+            pass_over_template(source, is_named || is_stdin, &mut self.inputs);
             self.inputs.passed_over.push(PassedOver::template(source));
         }
         let given = given(source, &self.inputs);
-        let mut origins = SourceOrigins::new(source);
+        let mut origins = SourceOrigins::new(source, &self.inputs.origins);
         let mut is_manifest = is_given && !is_template;
-        for mut parsed in parse_parts(source) {
+        for mut parsed in parts {
             if is_template {
                 // The documents that can be read are judged; of the others nothing is known.
                 (parsed.errors, parsed.non_objects) = (Vec::new(), Vec::new());
@@ -255,31 +318,54 @@ impl Loading<'_> {
             self.inputs.errors.extend(parsed.errors);
             for other in parsed.non_objects.into_iter().filter(|_| !is_state) {
                 // Many files in a directory are not meant to be manifests.
-                if is_named || other.is_likely_object && !is_of_chart(source.slice(other.span)) {
+                if is_named && other.reason != CASES
+                    || other.is_likely_object && !is_of_chart(source.slice(other.span))
+                {
                     self.notices.not_an_object(source, &other);
                 }
                 self.inputs.passed_over.push(PassedOver::non_object(source, &other));
             }
-            for mut document in parsed.documents {
-                let later = fill_in(&mut document, given.as_ref());
+            for document in parsed.documents {
                 // A kubeconfig has a kind too.
                 is_manifest |=
                     ["metadata", "items"].iter().any(|field| document.value().get(field).is_some());
                 origins.add(&document);
-                let names = self.names(&document);
-                let json = if is_state { None } else { json_to_check(&document)? };
-                self.add_as_state(&document, &names, (json.as_ref(), later.count > 0))?;
-                // State may be repeated in a file that is checked.
-                self.notices.object(&document, &names, &self.inputs.snapshot.settings);
-                if !is_state {
-                    let has_chosen = self.inputs.snapshot.settings.namespace.is_some();
-                    self.notices.inside(&document, &names, has_chosen);
-                    self.add_object(&document, names, json, later)?;
+                let mut known = BTreeSet::new();
+                for filled in fill_in(document, given.as_ref()) {
+                    let names = self.names(&filled.document);
+                    let is_new = known.insert(names.clone());
+                    self.add_filled(filled, names, is_state, (is_new, known.len() == 1))?;
                 }
             }
         }
         self.inputs.origins.add(origins);
         Ok(is_manifest)
+    }
+
+    /// Adds a document with these names. One that several Kustomizations apply comes once for each: whether its names are new,
+    /// and whether it is the first.
+    fn add_filled(
+        &mut self,
+        filled: Filled,
+        names: ObjectRef,
+        is_state: bool,
+        (is_new, is_first): (bool, bool),
+    ) -> Result<(), Error> {
+        let document = &filled.document;
+        let json = if is_state { None } else { json_to_check(document)? };
+        self.add_as_state(document, &names, (json.as_ref(), !filled.later.unknown.is_empty()))?;
+        if is_new {
+            // State may be repeated in a file that is checked.
+            self.notices.object(document, &names, &self.inputs.snapshot.settings);
+        }
+        if is_state {
+            return Ok(());
+        }
+        if is_first {
+            let has_chosen = self.inputs.snapshot.settings.namespace.is_some();
+            self.notices.inside(document, &names, has_chosen);
+        }
+        self.add_object(filled, names, json)
     }
 
     /// The names of a document in reports.
@@ -304,12 +390,12 @@ impl Loading<'_> {
     /// Adds a document to the objects to check, or to those that are passed over if it has no JSON.
     fn add_object(
         &mut self,
-        document: &Document,
+        filled: Filled,
         object_ref: ObjectRef,
         json: Option<Arc<JsonText>>,
-        later: Later,
     ) -> Result<(), Error> {
         let inputs = &mut self.inputs;
+        let document = &filled.document;
         let Some(json) = json else {
             let is_checked = is_checked(document.group(), document.kind());
             let why = if is_checked { Why::NotAnnotated } else { Why::OtherKind };
@@ -320,15 +406,18 @@ impl Loading<'_> {
         // What a manifest of a cluster-scoped kind says of a namespace means nothing.
         let own = document.namespace().filter(|_| !object_ref.namespace.is_empty());
         let namespace = like(own.or(chosen).unwrap_or_default(), &object_ref.namespace);
-        inputs.objects.extend(UndecidedObject::of(document, &object_ref, &namespace, &json, later)?);
+        inputs.objects.extend(UndecidedObject::of(filled, &object_ref, &namespace, &json)?);
         Ok(())
     }
 
     /// Adds what is known once everything was read.
     fn finish(self) -> Inputs {
-        let Self { plan, notices, mut inputs, standings, .. } = self;
+        let Self { plan, notices, mut inputs, standings, uses, .. } = self;
+        inputs.snapshot.uses = Some(Arc::new(uses)).filter(|uses| !uses.is_empty());
         (inputs.standing, inputs.changes) = standings.finish(&mut inputs.snapshot);
         inputs.changes.later.extend(plan.later.iter().cloned());
+        let installers = std::mem::take(&mut inputs.installers);
+        installed::make_unknown(installers, &inputs.unrendered, &mut inputs.snapshot);
         inputs.is_narrow = plan.is_narrow;
         if let Some(crds) = &mut inputs.snapshot.crds {
             crds.share_among(inputs.objects.len());
@@ -340,6 +429,14 @@ impl Loading<'_> {
         inputs.switched_off.extend(plan.exclude.left_out_by_file());
         inputs.unreadable_state = notices.unreadable;
         inputs.notices = notices.finish();
+        let outside = inputs.notices.iter_mut().filter(|notice| notice.source.is_outside());
+        outside.for_each(|Notice { finding, source, .. }| hide(finding, source));
+        let Inputs { errors, origins, .. } = &mut inputs;
+        for error in errors {
+            if let Some(unit) = error.place().and_then(|(name, _)| origins.rendered.get(name)) {
+                *error = unreadable(unit, error);
+            }
+        }
         if plan.checks_only_open {
             inputs.is_partial = true;
             inputs.notices.retain(|notice| !plan.is_state(notice.source.name()));
@@ -351,23 +448,57 @@ impl Loading<'_> {
     }
 }
 
-/// The objects of a text that was read, with what is put in and what a later step fills in.
+/// The objects of a text that was read, each once, with what is put in and what a later step fills in.
 pub fn objects_in(source: &Arc<Source>, inputs: &Inputs) -> impl Iterator<Item = (Document, Later)> {
+    let filled = filled_in(source, inputs).filter_map(|variants| variants.into_iter().next());
+    filled.map(|Filled { document, later, .. }| (document, later))
+}
+
+/// The same, once for each way in which Kustomizations apply them.
+pub(crate) fn variants_in(source: &Arc<Source>, inputs: &Inputs) -> impl Iterator<Item = Document> {
+    filled_in(source, inputs).flatten().map(|filled| filled.document)
+}
+
+fn filled_in(source: &Arc<Source>, inputs: &Inputs) -> impl Iterator<Item = Vec<Filled>> {
     let given = given(source, inputs);
-    parse_parts(source).flat_map(|parsed| parsed.documents).map(move |mut document| {
-        let later = fill_in(&mut document, given.as_ref());
-        (document, later)
-    })
+    let documents = parse_parts(source).flat_map(|parsed| parsed.documents);
+    documents.map(move |document| fill_in(document, given.as_ref()))
 }
 
-/// Puts the values of a text into one of its documents.
-fn fill_in(document: &mut Document, given: Option<&OfFile>) -> Later {
-    given.map_or_else(Later::default, |given| document.fill_in(&|name: &str| given.get(name)))
+/// A document with what is put into it, once for each way in which Kustomizations apply it.
+pub(crate) fn fill_in(document: Document, given: Option<&OfFile>) -> Vec<Filled> {
+    let Some(given) = given else { return vec![Filled::of(document)] };
+    let variants = given.variants(document.source().slice(document.span()));
+    let is_namespaced = !is_of_no_namespace(document.group(), document.kind());
+    let is_one_of_several = variants.len() > 1;
+    let filled = |mut document: Document, by: Option<Arc<Assignment>>| {
+        if let Some(namespace) = by.as_ref().and_then(|by| by.namespace.as_deref()).filter(|_| is_namespaced)
+        {
+            document.set_namespace(namespace);
+        }
+        let fallback = given.fallback.as_ref().filter(|_| is_namespaced && document.namespace().is_none());
+        if let Some(namespace) = fallback {
+            document.set_namespace(namespace);
+        }
+        let value_of = |name: &str| by.as_ref().map_or(Given::Nothing, |by| by.get(name));
+        let later = document.fill_in(&value_of, by.as_ref().is_some_and(|by| by.has_post_build));
+        Filled { document, later, by, is_one_of_several }
+    };
+    match variants.as_slice() {
+        [] => vec![filled(document, None)],
+        variants => variants.iter().map(|by| filled(document.clone(), Some(Arc::clone(by)))).collect(),
+    }
 }
 
-/// The values that Flux puts into a text, if anything in it is filled in later.
-fn given(source: &Source, inputs: &Inputs) -> Option<OfFile> {
-    may_hold(source.text()).then(|| inputs.substitutes.of(source))
+/// What Flux puts into a text, if it does, or a later step fills in anything.
+pub(crate) fn given(source: &Source, inputs: &Inputs) -> Option<OfFile> {
+    let may_hold = may_hold(source.text());
+    let unit = inputs.origins.rendered.get(source.name());
+    let release = inputs.origins.releases.get(source.name());
+    let fallback = release.and_then(|release| release.namespace.clone());
+    let has_namespaces = fallback.is_some() || inputs.substitutes.has_namespaces();
+    let of_file = || inputs.substitutes.of(source, unit).or_in(fallback);
+    (may_hold || has_namespaces).then(of_file).filter(|it| may_hold || it.has_namespace())
 }
 
 /// Whether a document describes a chart, in a file of any name.
@@ -376,11 +507,12 @@ fn is_of_chart(text: &str) -> bool {
 }
 
 /// Notes a text that is not read: a program makes objects of it.
-fn pass_over_template(source: &Source, inputs: &mut Inputs) {
-    inputs
-        .skipped
-        .push(format!("{} (a template; only documents without such lines are read)", source.name()));
-    add_anything(&mut inputs.snapshot);
+fn pass_over_template(source: &Source, is_named: bool, inputs: &mut Inputs) {
+    let help =
+        if is_named { "; to check what it becomes: helm template CHART | memgate check -" } else { "" };
+    let name = source.name();
+    inputs.skipped.push(format!("{name} (a template; only documents without such lines are read{help})"));
+    add_anything(&mut inputs.snapshot, None);
 }
 
 /// Whether a text is a template: it cannot be read, at a line which a program fills in, or right behind one.

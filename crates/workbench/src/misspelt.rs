@@ -69,6 +69,11 @@ fn is_known(group: &str, kind: &str) -> bool {
     })
 }
 
+/// Whether an object of this group or this kind, of which a later step fills in the other, may be one that is checked.
+pub(crate) fn may_be_checked(group: &str, kind: &str) -> bool {
+    checked_kinds().any(|known| known.kind == kind || !group.is_empty() && known.group == group)
+}
+
 /// The finding about an unknown kind that is likely a misspelt one. It denies a kind of a platform in a group that no
 /// platform has: no cluster serves it. `has_items` tells whether the object has a list `items`.
 pub(crate) fn misspelt(api_version: &str, kind: &str, has_items: bool) -> Option<Finding> {

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::errors::error_of;
 use crate::inside;
-use crate::misspelt::misspelt;
+use crate::misspelt::{may_be_checked, misspelt};
 use crate::objects::is_object_checked;
 use crate::places::{Part, name_hash};
 use crate::report::ObjectRef;
@@ -19,7 +19,7 @@ use memgate_manifest::document::{Document, NonObject};
 use memgate_manifest::error::Error;
 use memgate_manifest::later::is_filled_in_later;
 use memgate_manifest::source::{Source, Span};
-use memgate_model::finding::Finding;
+use memgate_model::finding::{Finding, Severity};
 use memgate_model::object::Reference;
 use memgate_model::settings::Settings;
 use memgate_platforms::common;
@@ -78,6 +78,14 @@ pub(crate) struct Notices {
     unreadable_told: usize,
     /// Of each object that is judged or read, by group, kind, namespace and name: the first one.
     objects: ByKey<u64, First>,
+}
+
+/// The note about a path of state of which no decision used an object.
+pub(crate) fn unused_state(path: &str, first: &Arc<Source>) -> Notice {
+    let message = format!("{path}: not used by any decision about what is checked");
+    let finding = Finding::warn(&common::STATE_UNUSED, Pointer::root(), message)
+        .help("leave it out, or give what was meant to --with");
+    Notice::new(first, first.span(0, 0), Finding { severity: Severity::Note, ..finding })
 }
 
 impl Notices {
@@ -150,7 +158,22 @@ impl Notices {
     pub(crate) fn object(&mut self, document: &Document, object_ref: &ObjectRef, settings: &Settings) {
         let has_items = document.value().get("items").is_some_and(Value::is_array);
         let (group, kind) = (document.group(), document.kind());
-        if let Some(finding) = misspelt(document.api_version(), kind, has_items) {
+        let later = [("apiVersion", document.api_version()), ("kind", kind)];
+        if let Some((field, _)) = later.into_iter().find(|(_, text)| is_filled_in_later(text)) {
+            if may_be_checked(group, kind) {
+                let (at, message) = (
+                    Pointer::root().key(field),
+                    format!("{field} is filled in later, so this object is not judged"),
+                );
+                let (span, _) = document.locate(&at).carets(false);
+                let finding = Finding {
+                    severity: Severity::Note,
+                    ..Finding::warn(&common::VALUE_UNKNOWN, at, message)
+                };
+                let object_ref = object_ref.clone();
+                self.made.push(Notice { object_ref, ..Notice::new(document.source(), span, finding) });
+            }
+        } else if let Some(finding) = misspelt(document.api_version(), kind, has_items) {
             let (span, _) = document.locate(&finding.pointer).carets(false);
             let (object_ref, refuses_object) = (object_ref.clone(), finding.is_denial());
             let notice =

@@ -6,12 +6,16 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use crate::origins::spot::{Spots, Standing};
 use crate::report::ObjectRef;
+use crate::substitutes::Assignment;
 use memgate_manifest::document::Document;
-use memgate_manifest::later::{Later, Marks, has_below, is_filled_in_later};
+use memgate_manifest::later::{Later, has_below};
 use memgate_manifest::place::DocumentPlace;
+use memgate_manifest::source::Source;
 use memgate_model::claim_volumes::{ClaimVolumes, add_to_pod};
 use memgate_model::edit::Edit;
+use memgate_model::finding::{Finding, Severity};
 use memgate_model::kind::{Kind, SYSTEM_NAMESPACES};
 use memgate_model::memory_view::Role;
 use memgate_model::object::{DEFAULT_NAMESPACE, JsonText};
@@ -21,6 +25,9 @@ use memgate_model::snapshot::Snapshot;
 use memgate_model::workload::{self, KNATIVE, Workload};
 use memgate_platforms::selects_pod;
 use memgate_primitives::pointer::Pointer;
+
+/// So many places of values that a Kustomization puts in are described for a finding.
+const MOST_DESCRIBED: usize = 3;
 
 /// Whether objects of this group and kind are checked: pods, the workloads of Kubernetes by the pods of their templates,
 /// memory resources, what refers to them, and policies.
@@ -83,12 +90,11 @@ pub(crate) fn object_ref(document: &Document, chosen: Option<&str>, texts: &mut 
         name => name,
     };
     let (group, kind) = (document.group(), document.kind());
-    let known = memgate_platforms::validated(&memgate_platforms::ALL, group, kind).map(|(_, kind)| kind);
-    let known = known.or_else(|| memgate_policy::resource::kind(group, kind));
-    let cluster_scoped =
-        known.is_some_and(|kind| !kind.namespaced) || workload::find(group, kind).is_some_and(is_of_cluster);
-    let namespace =
-        if cluster_scoped { "" } else { document.namespace().or(chosen).unwrap_or(DEFAULT_NAMESPACE) };
+    let namespace = if is_cluster_scoped(group, kind) {
+        ""
+    } else {
+        document.namespace().or(chosen).unwrap_or(DEFAULT_NAMESPACE)
+    };
     ObjectRef {
         api_version: texts.shared(document.api_version()),
         kind: texts.shared(document.kind()),
@@ -96,6 +102,19 @@ pub(crate) fn object_ref(document: &Document, chosen: Option<&str>, texts: &mut 
         name: name.into(),
         set: Arc::default(),
     }
+}
+
+/// Whether objects of a kind that is judged are in no namespace.
+fn is_cluster_scoped(group: &str, kind: &str) -> bool {
+    let known = memgate_platforms::validated(&memgate_platforms::ALL, group, kind).map(|(_, kind)| kind);
+    let known = known.or_else(|| memgate_policy::resource::kind(group, kind));
+    known.is_some_and(|kind| !kind.namespaced) || workload::find(group, kind).is_some_and(is_of_cluster)
+}
+
+/// Whether objects of a kind are in no namespace, so that kustomize does not give them one.
+pub(crate) fn is_of_no_namespace(group: &str, kind: &str) -> bool {
+    const OTHERS: [&str; 4] = ["Namespace", "PersistentVolume", "CustomResourceDefinition", "StorageClass"];
+    is_cluster_scoped(group, kind) || OTHERS.contains(&kind) || kind.starts_with("Cluster")
 }
 
 /// The kinds that are checked, in a sentence of three lines.
@@ -132,6 +151,24 @@ fn has_twin(snapshot: &Snapshot, kind: &Kind) -> bool {
     twins.any(|twin| snapshot.kind(twin).is_some_and(|state| !state.is_empty()))
 }
 
+/// A document with what is put into it.
+pub(crate) struct Filled {
+    pub(crate) document: Document,
+    /// What a later step fills in.
+    pub(crate) later: Later,
+    /// What a Kustomization puts in.
+    pub(crate) by: Option<Arc<Assignment>>,
+    /// Whether several Kustomizations apply the document, each with values of its own.
+    pub(crate) is_one_of_several: bool,
+}
+
+impl Filled {
+    /// A document in which nothing is filled in.
+    pub(crate) fn of(document: Document) -> Self {
+        Self { document, later: Later::default(), by: None, is_one_of_several: false }
+    }
+}
+
 /// An object, without its text.
 #[derive(Debug, Clone)]
 pub struct CheckedObject {
@@ -143,6 +180,12 @@ pub struct CheckedObject {
     pub object_ref: ObjectRef,
     /// What of it a later step fills in, if anything.
     pub later: Option<Arc<Later>>,
+    /// What a Flux Kustomization puts into it.
+    by: Option<Arc<Assignment>>,
+    /// Of an object that was rendered, and of a patch, where its findings stand.
+    pub(crate) spots: Option<Box<Spots>>,
+    /// Whether it is a patch, of which only what it has is judged.
+    pub(crate) is_part: bool,
 }
 
 /// Where the pod of a workload is.
@@ -174,6 +217,18 @@ pub struct UndecidedObject {
 }
 
 impl CheckedObject {
+    /// A patch, whose findings stand at these spots, else in its own document.
+    pub(crate) fn part(
+        place: Arc<DocumentPlace>,
+        object_ref: ObjectRef,
+        later: Option<Arc<Later>>,
+        by: Option<Arc<Assignment>>,
+        spots: Spots,
+    ) -> Self {
+        let spots = Some(Box::new(spots));
+        Self { place, template: None, object_ref, later, by, spots, is_part: true }
+    }
+
     /// The pointer to the object that is decided about in the document: empty, or that of the pod template of a workload.
     pub fn template(&self) -> Pointer {
         self.template.as_ref().map_or_else(Pointer::root, |template| template.pointer.clone())
@@ -194,6 +249,21 @@ impl CheckedObject {
         several.map_or_else(Pointer::root, |template| template.pointer.clone())
     }
 
+    /// Where a finding at a field of the document stands.
+    pub(crate) fn standing(&self, pointer: &Pointer) -> Standing<'_> {
+        Standing::of(&self.place, self.spots.as_deref(), pointer)
+    }
+
+    /// The file in which it stands, and the line.
+    pub(crate) fn file_and_line(&self) -> (&Arc<Source>, usize) {
+        let standing = self.standing(&Pointer::root());
+        let line = match self.spots {
+            Some(_) => standing.carets(false).0.line,
+            None => self.place.span().line,
+        };
+        (standing.source(), line)
+    }
+
     /// Whether it is a workload, of which its pod is decided about.
     pub(crate) const fn is_workload(&self) -> bool {
         self.template.is_some()
@@ -211,11 +281,67 @@ impl CheckedObject {
         self.later.as_deref().is_some_and(is_known)
     }
 
+    /// The values that a Kustomization puts in and that a finding is about, in words: at its place, at the one to which it
+    /// relates, else beside it or below.
+    fn put_in_of(&self, finding: &Finding) -> Vec<String> {
+        let (Some(by), Some(later)) = (&self.by, &self.later) else { return Vec::new() };
+        if finding.at_key {
+            return Vec::new();
+        }
+        let at = |known: &Pointer| put_in_at(&self.place, by, known, finding);
+        let related = finding.related.as_ref().map(|(related, _)| related);
+        let mut about =
+            [Some(&finding.pointer), related].into_iter().flatten().map(|it| self.in_document(it));
+        let place = self.in_document(&finding.pointer);
+        if let Some(known) = about.find(|it| later.known.contains(it)) {
+            return at(&known);
+        }
+        let parent = place.parent();
+        let is_beside = |known: &&Pointer| {
+            let around = known.parent();
+            around == parent || around.as_ref() == Some(&place)
+        };
+        later.known.iter().filter(is_beside).take(MOST_DESCRIBED).flat_map(at).collect()
+    }
+
+    /// A finding that also says what a Kustomization puts in, without a fix for that: it would change the text.
+    pub(crate) fn with_put_in(&self, finding: Finding) -> Finding {
+        let put_in = self.put_in_of(&finding);
+        let is_put_in = self.is_put_in(&self.in_document(&finding.pointer));
+        let finding = with_words(finding, &put_in);
+        if is_put_in { finding.fix(None) } else { finding }
+    }
+
     /// Edits of the object that is decided about as edits of the document.
     pub fn edits_in_document(&self, edits: &[Edit]) -> Vec<Edit> {
         let in_workload = |template: &Template| template.claims.edits_in_workload(&template.pointer, edits);
         self.template.as_deref().map_or_else(|| edits.to_vec(), in_workload)
     }
+}
+
+/// The value at a place of a document that a Kustomization puts in, in words.
+pub(crate) fn put_in_at(
+    place: &DocumentPlace,
+    by: &Assignment,
+    known: &Pointer,
+    finding: &Finding,
+) -> Vec<String> {
+    let field = known.tokens().last().unwrap_or_default();
+    by.describe(place.source().slice(place.locate(known).value), &field, &finding.message())
+}
+
+/// Whether a finding says such values.
+pub(crate) fn has_words(finding: &Finding) -> bool {
+    finding.message().contains("; ${")
+}
+
+/// A finding that also says these values.
+pub(crate) fn with_words(finding: Finding, put_in: &[String]) -> Finding {
+    if put_in.is_empty() || finding.severity == Severity::Note {
+        return finding;
+    }
+    let message = format!("{}; {}", finding.message(), put_in.join(", "));
+    finding.with_message(message)
 }
 
 impl Template {
@@ -244,17 +370,24 @@ impl UndecidedObject {
     /// itself: an apiserver refuses it. `namespace` is the one that the manifest or the settings name; empty when neither
     /// does.
     pub(crate) fn of(
-        document: &Document,
+        Filled { document, later, by, is_one_of_several }: Filled,
         object_ref: &ObjectRef,
         namespace: &Arc<str>,
         json: &Arc<JsonText>,
-        later: Later,
     ) -> serde_json::Result<Vec<Self>> {
+        let document = &document;
         let later = Some(Arc::new(later)).filter(|later| !later.is_empty());
         let undecided = |template| {
             let (object_ref, later) = (object_ref.clone(), later.clone());
-            let object =
-                Box::new(CheckedObject { place: document.shared_place(), template, object_ref, later });
+            let object = Box::new(CheckedObject {
+                place: document.shared_place(),
+                template,
+                object_ref,
+                later,
+                by: by.clone(),
+                spots: is_one_of_several.then(Box::default),
+                is_part: false,
+            });
             let is_unnamed = document.name().is_empty();
             Self { object, namespace: Arc::clone(namespace), is_unnamed, json: Arc::clone(json) }
         };
@@ -274,7 +407,7 @@ impl UndecidedObject {
 
     /// Whether a later step fills in the namespace.
     pub(crate) fn hides_namespace(&self) -> bool {
-        self.object.later.is_some() && is_filled_in_later(&self.namespace)
+        self.object.later.as_deref().is_some_and(|later| later.marks.are_in(&self.namespace))
     }
 
     /// The same without what a later step fills in.
@@ -283,11 +416,14 @@ impl UndecidedObject {
     /// Never, since the JSON was read before.
     pub(crate) fn without_later(&self) -> serde_json::Result<Self> {
         let mut bare = self.clone();
-        let marks = self.object.later.as_deref().map_or_else(Marks::default, |later| later.marks);
-        bare.is_unnamed |= marks.are_in(self.name());
+        let none = Later::default();
+        let later = self.object.later.as_deref().unwrap_or(&none);
+        bare.is_unnamed |= later.marks.are_in(self.name());
         match &mut bare.object.template {
-            Some(template) => template.pod = without_later(&template.pod, marks)?,
-            None => bare.json = Arc::new(JsonText(without_later(&self.json.0, marks)?.into())),
+            Some(template) => template.pod = without_later(&template.pod, later, &template.pointer)?,
+            None => {
+                bare.json = Arc::new(JsonText(without_later(&self.json.0, later, &Pointer::root())?.into()));
+            }
         }
         Ok(bare)
     }
@@ -372,10 +508,18 @@ impl UndecidedObject {
     }
 }
 
-/// The JSON of an object without what a later step fills in.
-fn without_later(json: &str, marks: Marks) -> serde_json::Result<String> {
-    let mut value = serde_json::from_str(json)?;
-    marks.remove(&mut value);
+/// The JSON of the part of an object at a place without what a later step fills in. A text that Flux writes stays, also
+/// one such as `${NAME}`.
+fn without_later(json: &str, later: &Later, at: &Pointer) -> serde_json::Result<String> {
+    let mut value: Value = serde_json::from_str(json)?;
+    let below = later.known.range(at.clone()..).map_while(|known| known.as_str().strip_prefix(at.as_str()));
+    let written: Vec<_> = below.filter_map(|place| Some((place, value.pointer(place)?.clone()))).collect();
+    later.marks.remove(&mut value);
+    for (place, text) in written {
+        if let Some(removed) = value.pointer_mut(place) {
+            *removed = text;
+        }
+    }
     serde_json::to_string(&value)
 }
 

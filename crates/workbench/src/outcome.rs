@@ -19,6 +19,7 @@ use memgate_core::state::cluster_snapshot::Assumed;
 use memgate_model::finding::{Cause, Code, Severity};
 use memgate_platforms::common;
 use memgate_platforms::message::and_more;
+use memgate_primitives::credential::masked;
 
 /// The most charts and kustomizations with a note of their own.
 const MAX_UNRENDERED_IN_NOTES: usize = 10;
@@ -45,7 +46,8 @@ const NOT_JUDGED: [&Code; 5] = [
 ];
 
 /// The notes of that kind.
-const NOTES: [&Code; 3] = [&common::VALUE_UNKNOWN, &common::POD_TEMPLATE_UNREAD, &common::MANIFEST_INSIDE];
+const NOTES: [&Code; 4] =
+    [&common::VALUE_UNKNOWN, &common::POD_TEMPLATE_UNREAD, &common::MANIFEST_INSIDE, &common::STATE_UNUSED];
 
 /// What makes a run fail besides denials.
 #[derive(Debug, Clone, Copy)]
@@ -64,8 +66,8 @@ impl FailOn {
         let unknown_fields = memgate_platforms::ALL.map(|family| family.definitions.stand_in.unknown_field);
         let mut not_judged = NOT_JUDGED.into_iter().chain(unknown_fields);
         let missed = missed(&report.passed_over).next().is_some() || not_judged.any(|code| report.has(code));
-        // These are notes: the manifests cannot say the value, memgate does not judge what is inside of an object, or it
-        // cannot evaluate a rule of the definition.
+        // These are notes: the manifests cannot say the value, memgate does not judge what is inside of an object, nothing
+        // used a file, or a rule of the definition cannot be evaluated.
         let is_unknown = report
             .findings
             .iter()
@@ -168,8 +170,25 @@ pub fn unread_notes(inputs: &Inputs, what: &str) -> Vec<String> {
             (counted(inputs.skipped.len(), "file"), and_more(&inputs.skipped, MAX_UNREAD_IN_NOTE));
         notes.push(format!("{count} not read: {}", plain(&shown)));
     }
-    notes.extend(inputs.unrendered.iter().take(MAX_UNRENDERED_IN_NOTES).map(unrendered_note));
-    let more = inputs.unrendered.len().saturating_sub(MAX_UNRENDERED_IN_NOTES);
+    let outside = inputs.sources.iter().filter(|source| source.is_outside());
+    let outside: Vec<String> = outside.map(|source| source.name().to_owned()).collect();
+    if !outside.is_empty() {
+        let shown = and_more(&outside, MAX_UNREAD_IN_NOTE);
+        notes.push(format!(
+            "nothing is shown of what a link out of the repository leads to: {}",
+            plain(&shown)
+        ));
+    }
+    if !inputs.rendered_by.is_empty() {
+        let programs: Vec<&str> = inputs.rendered_by.iter().copied().collect();
+        notes.push(format!(
+            "charts and overlays were rendered with {}, as this is a terminal (--no-render leaves that out)",
+            programs.join(" and ")
+        ));
+    }
+    let unrendered: Vec<_> = inputs.unrendered.iter().filter(|it| !it.is_failed).collect();
+    notes.extend(unrendered.iter().take(MAX_UNRENDERED_IN_NOTES).map(|it| unrendered_note(it)));
+    let more = unrendered.len().saturating_sub(MAX_UNRENDERED_IN_NOTES);
     if more > 0 {
         notes.push(format!("{more} more charts and kustomizations not read as manifests"));
     }
@@ -187,7 +206,7 @@ pub fn unread_notes(inputs: &Inputs, what: &str) -> Vec<String> {
     for (names, words) in [
         (
             later.iter().cloned().collect(),
-            format!("changed by this branch, and counted as in {reference} until it is merged"),
+            format!("changed by this branch and counted as in {reference}; takes effect after the merge"),
         ),
         (new.iter().cloned().collect(), "new in this branch, and counted".to_owned()),
         (ignored.clone(), "ignored by comments that are new in this branch".to_owned()),
@@ -272,6 +291,10 @@ fn unrendered_note(unrendered: &Unrendered) -> String {
     let files: Vec<String> = unrendered.files.iter().map(|file| below(file, &directory)).collect();
     let (count, files) = (counted(files.len(), "file"), and_more(&files, MAX_UNREAD_IN_NOTE));
     let note = format!("{count} of {of_what} not read as manifests: {files}");
+    let remote = unrendered.unit.remote.as_ref();
+    let remote = || Some(format!("it builds on {}, which memgate does not fetch", masked(remote?)));
+    let why = unrendered.why.clone().or_else(remote).map(|why| format!("; {why}"));
+    let note = note + &why.unwrap_or_default();
     let note = plain(&note);
     if !unrendered.unit.is_whole {
         return note.into_owned();

@@ -1,11 +1,26 @@
 //! Paths without dots, the repository around one, and links that lead out of it.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 /// The repository around a directory: the nearest one at or above it that has `.git`.
 pub fn root_of(directory: &Path) -> Option<&Path> {
     directory.ancestors().find(|ancestor| ancestor.join(".git").exists())
+}
+
+/// The roots of repositories that were looked for, by the directories of files.
+#[derive(Debug, Default)]
+pub(crate) struct Roots(BTreeMap<PathBuf, PathBuf>);
+
+impl Roots {
+    /// The root of the repository of a file; outside of one the working directory.
+    pub(crate) fn of(&mut self, file: &Path) -> PathBuf {
+        let directory = normal(file).parent().map(Path::to_owned).unwrap_or_default();
+        let root =
+            |directory: &PathBuf| root_of(directory).map_or_else(|| normal(Path::new(".")), Path::to_owned);
+        self.0.entry(directory).or_insert_with_key(root).clone()
+    }
 }
 
 /// Whether a path is a link, or lies below one, that leads out of the repository, or without one out of the working

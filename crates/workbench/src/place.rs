@@ -7,15 +7,17 @@ use std::sync::Arc;
 use crate::errors::{input_error, location, location_in};
 use crate::judge::{Checked, Decided, InputOrder};
 use crate::notices::{Notice, object_ref};
-use crate::objects::CheckedObject;
+use crate::objects::{CheckedObject, has_words};
+use crate::origins::Origins;
+use crate::origins::spot::Standing;
 use crate::passed_over::PassedOver;
-use crate::places::Origins;
 use crate::render::Unrendered;
 use crate::report::fingerprint::{self, Counter, Fingerprint};
 use crate::report::table::{Numbers, Row, Table};
-use crate::report::{self, JudgedObject, LocatedFinding, ObjectRef, Related, Report, Shown};
+use crate::report::{self, FileLocation, JudgedObject, LocatedFinding, ObjectRef, Related, Report, Shown};
 use crate::repository::Tool;
 use memgate_manifest::place::LastSource;
+use memgate_manifest::source::Span;
 use memgate_model::decision::NotShown;
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::kind::NAMESPACE;
@@ -38,7 +40,7 @@ pub fn report(checked: &Checked) -> Report<'_> {
     let not_shown =
         decided.iter().map(|decided| (&decided.object.object_ref, decided.admitted.decision.not_shown));
     Report {
-        files: checked.inputs.sources.len(),
+        files: checked.inputs.files(),
         sets: checked.places_of_sets.keys().filter(|set| !set.is_empty()).count(),
         objects: judged_once
             .into_iter()
@@ -62,6 +64,7 @@ pub fn report(checked: &Checked) -> Report<'_> {
         unreadable_state: checked.inputs.unreadable_state,
         assumed: decided.iter().map(assumed).sum(),
         weakened: checked.inputs.weakened,
+        left_out: checked.left_out,
         ..Report::default()
     }
 }
@@ -80,7 +83,8 @@ fn refused(checked: &Checked) -> BTreeMap<&ObjectRef, (&Notice, JudgedObject<'_>
     let refused = checked.inputs.notices.iter().filter(|notice| notice.refuses_object);
     let with_object = refused.map(|notice| {
         let Notice { object_ref, source, span, .. } = notice;
-        (object_ref, (notice, JudgedObject { object_ref, file: source.name(), line: span.line }))
+        let judged = JudgedObject { object_ref, file: source.name(), line: span.line, is_patch: false };
+        (object_ref, (notice, judged))
     });
     with_object.collect()
 }
@@ -155,7 +159,7 @@ enum About<'c> {
 
 /// All findings in the order of the inputs: those of one object together, those about files between objects.
 fn in_order(checked: &Checked) -> Vec<LocatedFinding<'_>> {
-    let order = InputOrder::of(&checked.inputs.sources);
+    let order = InputOrder::of(checked.inputs.sources.iter().chain(checked.inputs.origins.traced()));
     let mut elsewhere = ElsewhereByFinding::new();
     for of_set in checked.decided.chunk_by(|one, next| set_of(one) == set_of(next)) {
         let places = of_set.first().and_then(|first| checked.places_of_sets.get(set_of(first)));
@@ -165,7 +169,15 @@ fn in_order(checked: &Checked) -> Vec<LocatedFinding<'_>> {
     let objects = checked.decided.iter().filter(|decided| decided.findings().next().is_some());
     let objects = objects.map(|decided| {
         let place = &decided.object.place;
-        (order.place(place.source(), place.start()), About::Object(decided))
+        let place = match order.place(place.source(), place.start()) {
+            // A patch in the text of another file.
+            (None, _) if decided.object.is_part => {
+                let standing = decided.object.standing(&Pointer::root());
+                order.place(standing.source(), standing.carets(false).0.start)
+            }
+            place => place,
+        };
+        (place, About::Object(decided))
     });
     let notices = checked.inputs.notices.iter();
     let notices = notices.map(|it| (order.place(&it.source, it.span.start), About::File(it)));
@@ -185,8 +197,8 @@ fn in_order(checked: &Checked) -> Vec<LocatedFinding<'_>> {
             About::File(notice) => all.push(of_file(notice, checked)),
         }
     }
-    if !checked.places_of_sets.is_empty() {
-        all = once_for_all_sets(all);
+    if !checked.places_of_sets.is_empty() || checked.decided.iter().any(|it| it.object.spots.is_some()) {
+        all = once_at_each_place(all);
     }
     let mut counter = Counter::default();
     for located in &mut all {
@@ -210,28 +222,50 @@ fn once<'c>(decided: impl Iterator<Item = &'c Decided>) -> Vec<&'c Decided> {
     decided.filter(|decided| seen.insert(place(decided))).collect()
 }
 
-/// The findings, each once, with the sets that have it.
-fn once_for_all_sets(all: Vec<LocatedFinding<'_>>) -> Vec<LocatedFinding<'_>> {
+/// The findings, each once, with the sets that have it. Of objects that are made of one text, those with one code at one
+/// place are one finding, the most severe one, with the namespaces of all.
+fn once_at_each_place(all: Vec<LocatedFinding<'_>>) -> Vec<LocatedFinding<'_>> {
     let (mut numbers, mut merged) = (BTreeMap::new(), Vec::<LocatedFinding<'_>>::new());
     for mut located in all {
-        let LocatedFinding { finding, location, .. } = &located;
-        let (code, message) = (finding.code_name(), finding.message().into_owned());
-        let key = (location.file, location.start, located.pointer.clone(), code, finding.severity, message);
+        let (finding, location) = (located.finding, located.location);
+        let own = || (located.pointer.clone(), finding.severity, finding.message().into_owned());
+        let own = (!located.shares_text).then(own);
+        let key = (location.file, location.start, finding.code_name(), own);
         let number = *numbers.entry(key).or_insert(merged.len());
-        let set = Some(&*located.object_ref.set).filter(|set| !set.is_empty());
-        if let Some(known) = merged.get_mut(number) {
-            known.sets.extend(set.filter(|set| !known.sets.contains(set)));
-        } else {
-            located.sets.extend(set);
-            merged.push(located);
+        let ObjectRef { set, namespace, .. } = located.object_ref;
+        located.sets.extend(Some(&**set).filter(|set| !set.is_empty()));
+        located.namespaces.extend(Some(&**namespace).filter(|it| located.shares_text && !it.is_empty()));
+        match merged.get_mut(number) {
+            Some(known) => {
+                if finding.severity > known.finding.severity {
+                    std::mem::swap(known, &mut located);
+                }
+                known.sets.append(&mut located.sets);
+                known.namespaces.append(&mut located.namespaces);
+                known.in_others.append(&mut located.in_others);
+                if located.shares_text && !std::ptr::eq(located.object_ref, known.object_ref) {
+                    known.in_others.push(located);
+                }
+            }
+            None => merged.push(located),
+        }
+    }
+    for LocatedFinding { sets, namespaces, .. } in &mut merged {
+        let mut seen = BTreeSet::new();
+        sets.retain(|set| seen.insert(*set));
+        namespaces.sort_unstable();
+        namespaces.dedup();
+        if namespaces.len() < 2 {
+            namespaces.clear();
         }
     }
     merged
 }
 
 fn judged(decided: &Decided) -> JudgedObject<'_> {
-    let (object_ref, place) = (&decided.object.object_ref, &decided.object.place);
-    JudgedObject { object_ref, file: place.source().name(), line: place.span().line }
+    let (source, line) = decided.object.file_and_line();
+    let CheckedObject { object_ref, is_part, .. } = &*decided.object;
+    JudgedObject { object_ref, file: source.name(), line, is_patch: *is_part }
 }
 
 /// The findings of one object, in the order of their places.
@@ -242,6 +276,7 @@ fn findings<'r>(
 ) -> Vec<LocatedFinding<'r>> {
     let object = &decided.object;
     let source_file = origins.source_file(object.place.source(), || object.place.start());
+    let source_file = source_file.filter(|_| object.spots.is_none());
     let mut located: Vec<_> = decided
         .located_findings()
         .map(|(finding, pointer)| {
@@ -249,7 +284,7 @@ fn findings<'r>(
             locate(object, finding, pointer, source_file, others)
         })
         .collect();
-    located.sort_by_key(|located| located.location.start);
+    located.sort_by_key(|located| (located.location.file, located.location.start));
     located
 }
 
@@ -260,22 +295,45 @@ fn locate<'r>(
     source_file: Option<&'r str>,
     others: Vec<Related<'r>>,
 ) -> LocatedFinding<'r> {
-    let document = &object.place;
-    let (caret, anchor) = document.locate(&pointer).carets(finding.at_key);
-    let location = location_in(document, caret);
+    let standing = object.standing(&pointer);
+    let (caret, anchor) = standing.carets(finding.at_key);
+    let location = location_of(&standing, caret);
     let own = finding.related.as_ref().and_then(|(pointer, label)| {
-        let place = document.locate(&object.in_document(pointer));
-        let location = location_in(document, place.caret);
-        place.exact.then(|| Related { location, label: (*label).to_owned() })
+        let standing = object.standing(&object.in_document(pointer));
+        let location = location_of(&standing, standing.carets(false).0);
+        standing.is_exact().then(|| Related { location, label: (*label).to_owned() })
     });
     let anchor = anchor.map(|anchor| Related {
-        location: location_in(document, anchor),
+        location: location_of(&standing, anchor),
         label: "the value stands here".to_owned(),
     });
-    let related = own.into_iter().chain(others).chain(anchor).collect();
-    let (object_ref, fingerprint) = (&object.object_ref, Fingerprint::default());
-    let sets = Vec::new();
-    LocatedFinding { finding, pointer, object_ref, sets, location, source_file, related, fingerprint }
+    // Of a rendered object several fields may stand at one place.
+    let is_other =
+        |it: &Related<'_>| (it.location.file, it.location.start) != (location.file, location.start);
+    let related = own.into_iter().chain(others).chain(anchor);
+    let related = related.filter(|it| object.spots.is_none() || is_other(it)).collect();
+    LocatedFinding {
+        finding,
+        pointer,
+        object_ref: &object.object_ref,
+        sets: Vec::new(),
+        // A value that a Kustomization puts in is not part of the text.
+        shares_text: object.spots.is_some() && !has_words(finding),
+        namespaces: Vec::new(),
+        in_others: Vec::new(),
+        location,
+        source_file,
+        related,
+        fingerprint: Fingerprint::default(),
+        edits: Vec::new(),
+    }
+}
+
+fn location_of<'r>(standing: &Standing<'r>, span: Span) -> FileLocation<'r> {
+    match standing {
+        Standing::Field(document, ..) => location_in(document, span),
+        Standing::Text(source, _) => location(source, span),
+    }
 }
 
 fn of_file<'r>(notice: &'r Notice, checked: &'r Checked) -> LocatedFinding<'r> {
@@ -288,10 +346,14 @@ fn of_file<'r>(notice: &'r Notice, checked: &'r Checked) -> LocatedFinding<'r> {
         pointer: notice.finding.pointer.clone(),
         object_ref: &notice.object_ref,
         sets: Vec::new(),
+        shares_text: false,
+        namespaces: Vec::new(),
+        in_others: Vec::new(),
         location: location(&notice.source, notice.span),
         source_file: checked.inputs.origins.source_file(&notice.source, || notice.span.start),
         related: related.into_iter().collect(),
         fingerprint: Fingerprint::default(),
+        edits: Vec::new(),
     }
 }
 

@@ -1,16 +1,23 @@
 //! What will be read, and how: the plan of a command, made of its arguments and the choices of the repository.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::compared::Comparison;
 use crate::exclude::Exclude;
 use crate::judged_by::JudgedBy;
+use crate::origins::files::{Files, file_name};
+use crate::paths::normal;
+use crate::progress::Progress;
 use crate::render::Rendering;
 use crate::rules::Rules;
-use crate::texts::{DEFAULT_MAX_BYTES, source};
+use crate::selection::Selection;
+use crate::texts::{DEFAULT_MAX_BYTES, bounded, source};
 use memgate_manifest::error::Error;
+use memgate_manifest::source::Source;
 use memgate_model::settings::Settings;
 use memgate_platforms::default_settings;
 
@@ -27,6 +34,8 @@ pub struct Plan {
     pub sets: Vec<InputSet>,
     /// The severities that the repository gives to findings.
     pub rules: Rules,
+    /// The codes that count in this run.
+    pub selection: Selection,
     /// What the file with the choices of the repository switches off.
     pub switched_off: Vec<String>,
     /// The paths of objects that decisions may look at and that are not checked.
@@ -35,6 +44,8 @@ pub struct Plan {
     pub policies: Vec<String>,
     /// Which policies, exemptions and labels of Namespaces count.
     pub judged_by: JudgedBy,
+    /// With what the references of objects are compared.
+    pub comparison: Comparison,
     /// What else a branch changes that counts once it is merged.
     pub later: Vec<String>,
     /// Whether policies are ignored, wherever they were read.
@@ -50,6 +61,8 @@ pub struct Plan {
     pub max_bytes: usize,
     /// How to render charts and overlays in directories and globs; `None` to list them.
     pub rendering: Option<Rendering>,
+    /// How far the run is.
+    pub progress: Progress,
     /// Texts that replace those of files, by the names of their sources.
     pub instead: BTreeMap<String, String>,
     /// The files whose texts an editor holds.
@@ -62,8 +75,10 @@ pub struct Plan {
     pub is_narrow: bool,
     /// The settings of all decisions.
     pub settings: Settings,
-    /// A text in place of standard input: for tests, and where it is read twice.
-    pub stdin: Option<String>,
+    /// The bytes of standard input, where they are needed more than once or are given.
+    pub stdin: Option<Vec<u8>>,
+    /// Whether the patches of kustomizations among the inputs are judged.
+    pub judges_patches: bool,
     /// Whether the inputs are also read for the page of `-o html`.
     pub wants_page: bool,
 }
@@ -98,10 +113,12 @@ impl Default for Plan {
             within: None,
             sets: Vec::new(),
             rules: Rules::default(),
+            selection: Selection::default(),
             switched_off: Vec::new(),
             state: Vec::new(),
             policies: Vec::new(),
             judged_by: JudgedBy::default(),
+            comparison: Comparison::None,
             later: Vec::new(),
             ignores_policies: false,
             snapshot: None,
@@ -109,6 +126,7 @@ impl Default for Plan {
             exclude: Arc::default(),
             max_bytes: DEFAULT_MAX_BYTES,
             rendering: None,
+            progress: Progress::default(),
             instead: BTreeMap::new(),
             open: Vec::new(),
             checks_only_open: false,
@@ -116,6 +134,7 @@ impl Default for Plan {
             is_narrow: false,
             settings: default_settings(),
             stdin: None,
+            judges_patches: false,
             wants_page: false,
         }
     }
@@ -124,7 +143,31 @@ impl Default for Plan {
 impl Plan {
     /// Checks a text as if it came from standard input, with default settings.
     pub fn of_text(text: &str) -> Self {
-        Self { checked: vec!["-".to_owned()], stdin: Some(text.to_owned()), ..Self::default() }
+        Self { checked: vec!["-".to_owned()], stdin: Some(text.into()), ..Self::default() }
+    }
+
+    /// The files from which charts and overlays are rendered, none of them read yet.
+    pub(crate) fn rendered_files(&self) -> Files {
+        let text = |file: &OpenFile| Some((file_name(&file.path), self.text_of(file)?.to_owned()));
+        let instead = self.instead.clone().into_iter().chain(self.open.iter().filter_map(text)).collect();
+        Files::new(self.rendering.clone().unwrap_or_default(), self.max_bytes, instead)
+    }
+
+    /// The text of an open file; an empty one in place of standard input that is not a text, which is reported where it is read.
+    fn text_of<'p>(&'p self, file: &'p OpenFile) -> Option<&'p str> {
+        let stdin = self.stdin.as_deref().map(|it| std::str::from_utf8(it).unwrap_or_default());
+        file.text.as_deref().or_else(|| stdin.map(|it| if it.len() > self.max_bytes { "" } else { it }))
+    }
+
+    /// Reads a file; where a correction or an editor has another text of it, that.
+    pub(crate) fn source(&self, path: &Path) -> Result<Source, Error> {
+        let name = path.to_string_lossy();
+        let open = self.open.iter().find(|it| normal(&it.path) == normal(path));
+        let text = self.instead.get(&*name).map(String::as_str).or_else(|| self.text_of(open?));
+        match text {
+            Some(text) => Ok(Source::new(name, text)),
+            None => source(&name, File::open(path), self.max_bytes),
+        }
     }
 
     /// Whether standard input is among the objects and the state.
@@ -133,16 +176,12 @@ impl Plan {
             || self.checked.iter().chain(&self.state).any(|path| path == "-")
     }
 
-    /// Reads standard input now, if the plan does, so that the same plan can be carried out twice.
-    ///
-    /// # Errors
-    /// When it cannot be read.
-    pub fn keep_stdin(&mut self) -> Result<(), Error> {
+    /// Reads standard input now, if the plan does, so that the same plan can be carried out twice. If that fails, so will each
+    /// later attempt, which is reported.
+    pub fn keep_stdin(&mut self) {
         if self.reads_stdin() && self.stdin.is_none() {
-            let text = source("<stdin>", Ok(io::stdin()), self.max_bytes)?;
-            self.stdin = Some(text.text().to_owned());
+            self.stdin = bounded(io::stdin(), self.max_bytes).ok();
         }
-        Ok(())
     }
 
     /// Whether a source of this name is not checked itself, but state of the open files.

@@ -1,6 +1,6 @@
 //! Runs another program for its output, without a shell, for a bounded time, or until the user ends it.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
@@ -68,7 +68,11 @@ pub enum Failure {
 ///
 /// # Errors
 /// When it cannot be run, fails, or exceeds a limit; then it is killed.
-pub fn output(program: &str, arguments: &[OsString], limits: &Limits) -> Result<Vec<u8>, Failure> {
+pub fn output(
+    program: impl AsRef<OsStr>,
+    arguments: &[OsString],
+    limits: &Limits,
+) -> Result<Vec<u8>, Failure> {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null());
     let output = run(&mut command, limits)?;

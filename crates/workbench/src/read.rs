@@ -9,14 +9,16 @@ use std::sync::Arc;
 use crate::built;
 use crate::exclude::Exclude;
 use crate::inputs::Inputs;
+use crate::origins::Origins;
 use crate::plan::{OpenFile, Plan};
-use crate::render::{Unrendered, render};
+use crate::render::Unrendered;
+use crate::rendered::Rendered;
 use crate::repository::{Repository, Tool, Unit};
 use crate::texts::source;
 use crate::walk::{Item, Walked};
 use memgate_core::state::empty;
-use memgate_core::state::makers::add_anything;
 use memgate_manifest::error::Error;
+use memgate_manifest::later::is_of_template;
 use memgate_manifest::source::Source;
 
 /// The name of standard input as a source.
@@ -42,16 +44,38 @@ pub(crate) fn read(
     stdin: &mut dyn Read,
     inputs: &mut Inputs,
 ) -> Vec<Arc<Source>> {
-    let walked = Walked::new(paths, within, exclude, plan.max_bytes);
+    let text = |path: &Path| plan.source(path);
+    let mut walked = Walked::new(paths, within, exclude, &text);
+    for file in plan.open.iter().filter(|file| file.text.is_none()) {
+        walked.repository.add_chart_around(&file.path, &text, &mut Vec::new());
+    }
+    let rendered = Rendered::new(&walked.items, &mut walked.repository, plan);
     let open = opened(&plan.open, &walked.items, exclude);
+    let real = real_files(&walked.items);
     inputs.empty.extend(walked.empty);
     let (sources, read_files, units) = (Vec::new(), BTreeSet::new(), BTreeMap::new());
-    let mut reader = Reader { plan, stdin: Some(stdin), open, inputs, sources, read_files, units };
-    for item in walked.items {
+    let mut reader = Reader { plan, stdin: Some(stdin), open, inputs, sources, read_files, units, rendered };
+    for item in walked.items.into_iter().filter(|item| !is_second_way(item, &real)) {
         reader.item(item, &walked.repository);
     }
-    reader.finish(&walked.repository);
+    reader.finish(&mut walked.repository);
+    reader.inputs.substitutes.know(&walked.repository);
     reader.sources
+}
+
+/// The files of a walk that are not links, if there are links too.
+fn real_files(items: &[Item]) -> BTreeSet<PathBuf> {
+    let found =
+        || items.iter().filter_map(|item| if let Item::Found(path) = item { Some(path) } else { None });
+    if !found().any(|path| path.is_symlink()) {
+        return BTreeSet::new();
+    }
+    found().filter(|path| !path.is_symlink()).map(|path| without_links(path)).collect()
+}
+
+/// Whether an item is a link to a file of the walk: settings for paths must not depend on a link that comes first.
+fn is_second_way(item: &Item, real: &BTreeSet<PathBuf>) -> bool {
+    matches!(item, Item::Found(path) if !real.is_empty() && path.is_symlink() && real.contains(&without_links(path)))
 }
 
 /// A file that an editor holds, and whether a walk decides about it: it found the file, or leaves it out.
@@ -110,16 +134,24 @@ struct Reader<'r, 's> {
     read_files: BTreeSet<PathBuf>,
     /// The charts and overlays, with their files.
     units: BTreeMap<Unit, Vec<String>>,
+    rendered: Rendered,
 }
 
 impl Reader<'_, '_> {
     fn item(&mut self, item: Item, repository: &Repository) {
+        if let Item::Named(path) | Item::Found(path) = &item {
+            self.inputs.installers.files.push(path.clone());
+        }
+        let unit = item.unit(repository, self.plan.rendering.is_some());
         match item {
-            Item::Stdin if self.open.is_empty() => self.stdin(STDIN),
-            Item::Stdin => self.open_outside(),
-            Item::Named(path) => self.file(&path),
-            Item::Found(path) => match repository.unit_of(&path, self.plan.rendering.is_some()) {
+            Item::Stdin if self.open.is_empty() => {
+                let text = self.stdin(STDIN);
+                self.add(text);
+            }
+            Item::Stdin => self.open_outside(repository),
+            Item::Named(path) | Item::Found(path) => match unit {
                 Some(unit) => {
+                    self.open_part(&path);
                     self.units.entry(unit).or_default().push(path.to_string_lossy().into_owned());
                 }
                 None => self.file(&path),
@@ -131,26 +163,40 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn stdin(&mut self, name: &str) {
-        if let Some(stdin) = self.stdin.take() {
-            self.add(source(name, Ok(stdin), self.plan.max_bytes));
-        }
+    fn stdin(&mut self, name: &str) -> Option<Result<Source, Error>> {
+        Some(source(name, Ok(self.stdin.take()?), self.plan.max_bytes))
     }
 
-    /// Reads the open files about which no walk decides.
-    fn open_outside(&mut self) {
+    /// Reads the open files about which no walk decides. A template on standard input acts as the one of its name does.
+    fn open_outside(&mut self, repository: &Repository) {
         let outside = self.open.values().filter(|it| !it.is_walked && it.file.is_checked_outside);
         let files: Vec<&OpenFile> = outside.map(|it| it.file).collect();
         for file in files {
-            self.open(file);
+            let unit = repository.unit_of(&file.path, false).filter(|unit| unit.tool == Tool::Helm);
+            match (unit.filter(|_| file.text.is_none()), self.open(file)) {
+                (Some(unit), Some(Ok(source))) if source.text().lines().any(is_of_template) => {
+                    self.units.entry(unit).or_default().push(source.name().to_owned());
+                }
+                (_, text) => self.add(text),
+            }
         }
     }
 
-    fn open(&mut self, file: &OpenFile) {
+    fn open(&mut self, file: &OpenFile) -> Option<Result<Source, Error>> {
         let name = file.path.to_string_lossy();
         match &file.text {
-            Some(text) => self.add(source(&name, Ok(text.as_bytes()), self.plan.max_bytes)),
+            Some(text) => Some(source(&name, Ok(text.as_bytes()), self.plan.max_bytes)),
             None => self.stdin(&name),
+        }
+    }
+
+    /// Reports standard input that cannot be read, in place of a file that is not a manifest.
+    fn open_part(&mut self, path: &Path) {
+        let open = if self.open.is_empty() { None } else { self.open.get(&without_links(path)) };
+        if let Some(file) = open.map(|it| it.file).filter(|file| file.text.is_none()) {
+            let name = file.path.to_string_lossy();
+            let text = self.stdin.take().map(|stdin| source(&name, Ok(stdin), self.plan.max_bytes));
+            self.inputs.errors.extend(text.and_then(Result::err));
         }
     }
 
@@ -160,46 +206,62 @@ impl Reader<'_, '_> {
         if !self.read_files.insert(real) {
             return;
         }
-        if let Some(file) = open {
-            return self.open(file);
-        }
         let name = path.to_string_lossy();
-        self.add(match self.plan.instead.get(&*name) {
-            Some(text) => Ok(Source::new(name, text.as_str())),
-            None => source(&name, File::open(path), self.plan.max_bytes),
-        });
+        let text = match (open, self.plan.instead.get(&*name)) {
+            (Some(file), _) => self.open(file),
+            (None, Some(text)) => Some(Ok(Source::new(name, text.as_str()))),
+            (None, None) => Some(source(&name, File::open(path), self.plan.max_bytes)),
+        };
+        self.add(text);
     }
 
-    /// Renders the charts and overlays if the user wants it, and lists the others.
-    fn finish(&mut self, repository: &Repository) {
-        let mut unrendered = Vec::new();
-        for (unit, mut files) in std::mem::take(&mut self.units) {
-            let rendering = self.plan.rendering.as_ref().filter(|_| built::HAS_WORKSTATION);
-            if let Some(rendering) = rendering.filter(|_| repository.is_rendered(&unit)) {
-                if unit.is_whole {
-                    let rendered = render(&unit, rendering, self.plan.max_bytes);
-                    if let Ok(source) = &rendered {
-                        self.inputs.origins.rendered.insert(source.name().to_owned(), unit);
-                    }
-                    self.add(rendered);
-                }
+    /// Adds the charts and overlays that were rendered, and lists the others.
+    fn finish(&mut self, repository: &mut Repository) {
+        self.add_rendered();
+        self.rendered.add_charts(&self.sources, &self.inputs.origins.rendered, repository, self.plan);
+        self.add_rendered();
+        self.inputs.rendered_by.append(&mut self.rendered.programs);
+        let failures = std::mem::take(&mut self.rendered.failures);
+        let is_failing = !failures.is_empty();
+        self.inputs.errors.extend(failures);
+        let (mut unrendered, renders) = (Vec::new(), self.plan.rendering.is_some() && built::HAS_WORKSTATION);
+        for (mut unit, mut files) in std::mem::take(&mut self.units) {
+            if renders && repository.is_rendered(&unit) {
                 continue;
             }
             files.dedup();
-            unrendered.push(Unrendered { unit, files });
+            let why = self.rendered.left.remove(&(unit.tool, unit.absolute().to_owned()));
+            let is_failed = is_failing && unit.tool == Tool::Kustomize;
+            if is_failed {
+                // Its objects are judged in other namespaces than those that it gives.
+                (unit.generates, unit.namespaces) = (true, BTreeSet::new());
+            }
+            unrendered.push(Unrendered { unit, files, why, is_failed });
         }
         // Those that a command can render come first.
         unrendered.sort_by_key(|unrendered| !unrendered.unit.is_whole);
-        if unrendered.iter().any(|unrendered| unrendered.unit.generates) {
-            add_anything(&mut self.inputs.snapshot);
-        }
         self.inputs.unrendered.extend(unrendered);
+        self.inputs.patched_by.extend(repository.patched_by());
     }
 
-    fn add(&mut self, source: Result<Source, Error>) {
+    fn add_rendered(&mut self) {
+        for (unit, texts) in std::mem::take(&mut self.rendered.texts) {
+            for (release, text) in texts {
+                if let Ok(source) = &text {
+                    let Origins { rendered, releases, .. } = &mut self.inputs.origins;
+                    rendered.insert(source.name().to_owned(), unit.clone());
+                    releases.extend(release.map(|release| (source.name().to_owned(), release)));
+                }
+                self.add(Some(text));
+            }
+        }
+    }
+
+    fn add(&mut self, source: Option<Result<Source, Error>>) {
         match source {
-            Ok(source) => self.sources.push(Arc::new(source)),
-            Err(error) => self.inputs.errors.push(error),
+            Some(Ok(source)) => self.sources.push(Arc::new(source)),
+            Some(Err(error)) => self.inputs.errors.push(error),
+            None => {}
         }
     }
 }
@@ -312,5 +374,54 @@ mod tests {
         assert_eq!(unread(&path), all);
         assert_eq!(unread(&format!("{path}/*.txt")), [format!("h.TXT ({lower})")]);
         assert_eq!(unread(&format!("{path}/.e.yaml")), Vec::<String>::new());
+    }
+
+    /// A file has one name, its own, and a linked directory is read where it is, or named. Links may form loops.
+    #[cfg(unix)]
+    #[test]
+    fn links_are_followed_once_or_named() {
+        use std::os::unix::fs::symlink;
+        let root = directory(&["b/mem.yaml", "other/in.yaml", ".git/x", "c/only.txt"]);
+        for (target, link) in [
+            ("../b/mem.yaml", "b/a.yaml"),
+            ("../b", "b/loop"),
+            ("../other", "b/in"),
+            ("/", "b/out"),
+            ("../c/only.txt", "b/z.yaml"),
+            ("..", "other/up"),
+        ] {
+            symlink(target, root.path().join(link)).expect("a link");
+        }
+        let unread = "a link to a directory, which is not followed";
+        for (inputs, expected, named) in [
+            (&[""][..], &["/b/mem.yaml", "/b/z.yaml", "/other/in.yaml"][..], &["/b/out"][..]),
+            (&["b"], &["b/mem.yaml", "b/z.yaml"], &["b/in", "b/out"]),
+            (&["b", "b/*.yaml"], &["b/mem.yaml", "b/z.yaml"], &["b/in", "b/out"]),
+            (&["b/*.yaml"], &["b/mem.yaml", "b/z.yaml"], &[]),
+            (&["b/a.yaml", "b"], &["b/a.yaml", "b/z.yaml"], &["b/in", "b/out"]),
+            (&["b/in", "other"], &["b/in/in.yaml"], &["b/in/up", "other/up"]),
+            (&["b/loop"], &["b/loop/mem.yaml", "b/loop/z.yaml"], &["b/loop/in", "b/loop/out"]),
+        ] {
+            let paths: Vec<String> =
+                inputs.iter().map(|input| format!("{}/{input}", root.path().display())).collect();
+            let read = collect(&paths, &Plan::default(), &mut io::empty());
+            let short = |name: &str| name.replacen(&format!("{}/", root.path().display()), "", 1);
+            let names: Vec<_> = read.sources.iter().map(|source| short(source.name())).collect();
+            let expected: Vec<_> = expected.iter().map(|it| it.trim_start_matches('/').to_owned()).collect();
+            assert_eq!(
+                names.iter().map(|it| it.trim_start_matches('/')).collect::<Vec<_>>(),
+                expected,
+                "{inputs:?}"
+            );
+            let skipped: Vec<_> = read.skipped.iter().map(|it| short(it)).collect();
+            for path in named {
+                let path = path.trim_start_matches('/');
+                assert!(
+                    skipped.iter().any(|it| it.trim_start_matches('/') == format!("{path} ({unread})")),
+                    "{inputs:?} {skipped:?}"
+                );
+            }
+            assert_eq!(skipped.len(), named.len(), "{inputs:?} {skipped:?}");
+        }
     }
 }

@@ -1,20 +1,31 @@
 //! Renders charts and overlays with the user's own helm and kustomize.
 
 use std::ffi::OsString;
-use std::io;
+use std::fs::File;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
+use tempfile::NamedTempFile;
+
+use crate::by_itself::on_path;
+use crate::kustomization::{is_remote, missing_in};
 use crate::program::{Failure, Limits, Stop, output};
-use crate::repository::{Tool, Unit};
+use crate::releases::{Inline, Layer, Release, VALUES};
+use crate::repository::{Tool, Unit, VALUES_FILE, normal, without_dots};
 use crate::texts::source;
-use memgate_manifest::error::Error;
+use memgate_manifest::document::values;
+use memgate_manifest::error::{Error, SyntaxError};
 use memgate_manifest::source::Source;
 use memgate_primitives::causes::in_words;
 use memgate_primitives::credential::masked;
 
 /// How long one chart or overlay may take: those that fetch something remote take some seconds.
 const TIME: Duration = Duration::from_mins(1);
+
+/// What is in the path of each template.
+const TEMPLATES: &str = "/templates/";
 
 /// How to render.
 #[derive(Debug, Clone, Default)]
@@ -23,6 +34,8 @@ pub struct Rendering {
     pub values: Vec<PathBuf>,
     /// The namespace of a release, when the user chose one.
     pub namespace: Option<String>,
+    /// Whether memgate renders without being asked to: only what needs nothing but files here.
+    pub by_itself: bool,
     /// Ends the programs when it is set.
     pub stop: Stop,
 }
@@ -34,6 +47,26 @@ pub struct Unrendered {
     pub unit: Unit,
     /// The files, as the walk found them.
     pub files: Vec<String>,
+    /// Why, if others were.
+    pub why: Option<String>,
+    /// Whether kustomize failed for it, or for all overlays on it; an error says why.
+    pub is_failed: bool,
+}
+
+/// Why a unit was not rendered.
+#[derive(Debug, thiserror::Error)]
+pub enum RenderError {
+    /// An error with a place.
+    #[error(transparent)]
+    Placed(Box<Error>),
+    /// kustomize failed.
+    #[error("{command}: {why}")]
+    Kustomize {
+        /// The command.
+        command: String,
+        /// What it says, which may be the same for several overlays.
+        why: String,
+    },
 }
 
 /// The shortest command that prints the manifests of a unit.
@@ -45,48 +78,192 @@ pub fn command(unit: &Unit) -> String {
     }
 }
 
-/// Renders a unit. The name of the source is the command: `<helm template chart>`.
+/// The name of what is printed for a unit, of a chart with the values of a release: the command, as `<helm template chart>`.
+pub(crate) fn name(unit: &Unit, release: Option<&Release>) -> String {
+    let place = release.map(|release| format!(" ({})", release.place)).unwrap_or_default();
+    format!("<{}{place}>", command(unit))
+}
+
+/// Renders a unit, a chart with the values of a release.
 ///
 /// # Errors
 /// When the program does not exist, fails, takes too long or writes too much.
-pub fn render(unit: &Unit, rendering: &Rendering, max_bytes: usize) -> Result<Source, Error> {
+pub(crate) fn render(
+    unit: &Unit,
+    release: Option<&Release>,
+    rendering: &Rendering,
+    max_bytes: usize,
+) -> Result<Source, RenderError> {
     let limits = Limits { time: TIME, bytes: max_bytes, stop: rendering.stop.clone() };
     let directory = argument(&unit.directory);
-    let (shown, result) = match unit.tool {
-        Tool::Helm => run("helm", &rendering.helm_arguments(directory), &limits),
-        Tool::Kustomize => match run("kustomize", &["build".into(), directory.clone()], &limits) {
-            (_, Err(Failure::Missing)) => run("kubectl", &["kustomize".into(), directory], &limits),
-            other => other,
-        },
+    let placed = |error| RenderError::Placed(Box::new(error));
+    let inline = release.map(inline_values).transpose();
+    let inline = inline.map_err(|error| placed(error_in(unit, in_words(&error))))?;
+    let (hidden, files) = inline.unwrap_or_default();
+    let mut tried = (command(unit), Err(Failure::Missing));
+    for (program, word) in unit.tool.programs() {
+        let Some(path) = rendering.program(program) else { continue };
+        let mut arguments = vec![word.into()];
+        arguments.extend(release.and_then(|release| release.name.as_ref()).map(OsString::from));
+        arguments.push(directory.clone());
+        if unit.tool == Tool::Helm {
+            arguments.extend(rendering.helm_flags(release));
+        }
+        let shown = shown(program, &arguments);
+        arguments.extend(hidden.iter().cloned());
+        tried = (shown, output(&path, &arguments, &limits));
+        if !matches!(tried.1, Err(Failure::Missing)) {
+            break;
+        }
+    }
+    drop(files);
+    let (shown, result) = tried;
+    let bytes = result.map_err(|failure| {
+        let why = message(failure, unit.tool, max_bytes);
+        if unit.tool == Tool::Kustomize {
+            return RenderError::Kustomize { command: shown, why: of_kustomize(&why) };
+        }
+        let message = format!("{shown}: {why}");
+        placed(named_by_helm(unit, &message, max_bytes).unwrap_or_else(|| error_in(unit, message)))
+    })?;
+    let source = source(&name(unit, release), Ok::<_, io::Error>(bytes.as_slice()), max_bytes);
+    source.map_err(|error| placed(unreadable(unit, &error)))
+}
+
+/// An error in the file that makes the directory a chart or a kustomization.
+fn error_in(unit: &Unit, message: String) -> Error {
+    Error::of_input(unit.marker().to_string_lossy(), message)
+}
+
+/// What kustomize says, without the clock and the process of kubectl's log, and with paths from the working directory.
+fn of_kustomize(why: &str) -> String {
+    let why = why.split_once("\"command failed\" err=").map_or(why, |(_, error)| error);
+    let text = serde_json::from_str::<String>(why);
+    let why = text.as_deref().unwrap_or_else(|_| why.trim_start_matches("<; ").trim_end_matches("; >"));
+    let here = format!("{}/", normal(Path::new(".")).display());
+    why.trim_start_matches("Error: ").replace(&here, "")
+}
+
+/// The error of overlays for which kustomize says the same: at the line of the first of these kustomizations that names a file
+/// that does not exist, else in the first overlay.
+pub(crate) fn error_of(
+    units: &[Unit],
+    message: &str,
+    (kustomizations, max_bytes): (&[&Path], usize),
+) -> Option<Error> {
+    let (first, others) = units.split_first()?;
+    let others: Vec<_> = others.iter().map(|it| quoted(&it.directory.to_string_lossy())).collect();
+    let others =
+        if others.is_empty() { String::new() } else { format!("; the same for {}", others.join(", ")) };
+    let message = format!("{message}{others}");
+    let of_missing = |file: &&Path| {
+        let source = source(&file.to_string_lossy(), File::open(file), max_bytes).ok()?;
+        let documents = values(&Arc::new(source), &mut Vec::new());
+        let at = missing_in(&documents, file.parent()?)?;
+        let document = documents.iter().find(|it| it.value().pointer(at.as_str()).is_some())?;
+        let error = SyntaxError::new(document.source(), document.locate(&at).caret, message.as_str());
+        Some(Error::Syntax(Box::new(error)))
     };
-    let fail = |message: String| Error::of_input(shown.as_str(), message);
-    let bytes = result.map_err(|failure| fail(message(failure, unit.tool, max_bytes)))?;
-    source(&format!("<{}>", command(unit)), Ok::<_, io::Error>(bytes.as_slice()), max_bytes)
+    let placed = kustomizations.iter().find_map(of_missing);
+    Some(placed.unwrap_or_else(|| error_in(first, message)))
+}
+
+/// An error of helm at the file of the chart, and the line in it, that its message names.
+fn named_by_helm(unit: &Unit, message: &str, max_bytes: usize) -> Option<Error> {
+    if unit.tool != Tool::Helm {
+        return None;
+    }
+    let word = |from: usize| {
+        let start = message.get(..from)?.rfind([' ', '(', '"']).map_or(0, |at| at + 1);
+        message.get(start..)?.split([' ', ')', '"', ';']).next()
+    };
+    let word = message.find(TEMPLATES).or_else(|| message.find(VALUES_FILE)).and_then(word)?;
+    let mut parts = word.split(':');
+    let path = parts.next()?;
+    // helm begins the path of a template with the name of the chart.
+    let path = unit.directory.join(path.split_once('/').map_or(path, |(_, path)| path));
+    let mut number = || parts.next()?.parse::<usize>().ok()?.checked_sub(1);
+    let (line, column) = (number(), number().unwrap_or(0));
+    // The lines of YAML that cannot be read are those of the values, or of what a template printed.
+    let of_values =
+        || message.split_once(" line ")?.1.split(':').next()?.parse::<usize>().ok()?.checked_sub(1);
+    let line = line.or_else(|| of_values().filter(|_| path.ends_with(VALUES_FILE)));
+    let name = without_dots(&path).to_string_lossy().into_owned();
+    let source = Arc::new(source(&name, File::open(&path), max_bytes).ok()?);
+    let mut lines = source.text().split_inclusive('\n');
+    let start: usize = lines.by_ref().take(line.unwrap_or(0)).map(str::len).sum();
+    let at = start + column.min(lines.next().map_or(0, |line| line.trim_end().len()));
+    let message = message.split("; Use --debug").next().unwrap_or(message);
+    Some(Error::Syntax(Box::new(SyntaxError::new(&source, source.span(at, at), message))))
+}
+
+/// An error in what was printed for a unit, as one of the unit.
+pub(crate) fn unreadable(unit: &Unit, error: &Error) -> Error {
+    let (command, text) = (command(unit), error.to_string());
+    let at = error.syntax_error().map_or_else(String::new, |it| format!(" at line {}", it.span.line));
+    let message = text.split_once(">:").map_or(&*text, |(_, message)| message);
+    let message = message.trim_start_matches(|c: char| c.is_ascii_digit() || c == ':').trim_start();
+    Error::of_input(
+        unit.marker().to_string_lossy(),
+        format!("what {command} prints cannot be read{at}: {message}"),
+    )
 }
 
 impl Rendering {
-    fn helm_arguments(&self, directory: OsString) -> Vec<OsString> {
-        let mut arguments = vec!["template".into(), directory];
-        for values in &self.values {
-            arguments.extend(["--values".into(), argument(values)]);
+    /// The path of a program, to be looked for on `PATH` if the user asked for it.
+    fn program(&self, name: &str) -> Option<PathBuf> {
+        if self.by_itself { on_path(name) } else { Some(name.into()) }
+    }
+
+    /// The program that renders.
+    pub(crate) fn program_of(&self, tool: Tool) -> Option<&'static str> {
+        tool.programs().iter().map(|(name, _)| *name).find(|name| self.program(name).is_some())
+    }
+
+    fn helm_flags(&self, release: Option<&Release>) -> Vec<OsString> {
+        let mut arguments = Vec::new();
+        let of_release = release.into_iter().flat_map(|release| &release.layers);
+        let files =
+            of_release.filter_map(|layer| if let Layer::File(file) = layer { Some(file) } else { None });
+        for values in self.values.iter().chain(files) {
+            arguments.extend([VALUES.into(), argument(values)]);
         }
-        if let Some(namespace) = &self.namespace {
+        if let Some(namespace) = release.and_then(|it| it.namespace.as_ref()).or(self.namespace.as_ref()) {
             arguments.push(format!("--namespace={namespace}").into());
         }
         arguments
     }
 }
 
-/// A path as an argument that cannot be taken for a flag.
-fn argument(path: &Path) -> OsString {
-    let is_flag = path.as_os_str().as_encoded_bytes().starts_with(b"-");
-    if is_flag { Path::new(".").join(path).into() } else { path.into() }
+/// The flags for the values that a release has itself, which win over those of files, and the files that hold them.
+fn inline_values(release: &Release) -> io::Result<(Vec<OsString>, Vec<NamedTempFile>)> {
+    let (mut flags, mut files) = (Vec::new(), Vec::new());
+    for layer in &release.layers {
+        let Layer::Inline(Inline { flag, text, .. }) = layer else { continue };
+        flags.push(OsString::from(flag));
+        if *flag == VALUES {
+            let mut file = NamedTempFile::new()?;
+            file.write_all(text.as_bytes())?;
+            flags.push(file.path().into());
+            files.push(file);
+        } else {
+            flags.push(text.into());
+        }
+    }
+    Ok((flags, files))
 }
 
-fn run(program: &str, arguments: &[OsString], limits: &Limits) -> (String, Result<Vec<u8>, Failure>) {
-    let shown = arguments.iter().map(|argument| quoted(&argument.to_string_lossy()));
-    let command = [program.to_owned()].into_iter().chain(shown).collect::<Vec<_>>().join(" ");
-    (command, output(program, arguments, limits))
+/// A path as an argument that cannot be taken for a flag or an address.
+fn argument(path: &Path) -> OsString {
+    let is_other =
+        path.to_str().is_none_or(|it| it.starts_with('-') || it.contains([':', '@']) || is_remote(it));
+    if is_other && path.is_relative() { Path::new(".").join(path).into() } else { path.into() }
+}
+
+/// A command as a user would type it.
+fn shown(program: &str, arguments: &[OsString]) -> String {
+    let arguments = arguments.iter().map(|argument| quoted(&argument.to_string_lossy()));
+    [program.to_owned()].into_iter().chain(arguments).collect::<Vec<_>>().join(" ")
 }
 
 fn message(failure: Failure, tool: Tool, max_bytes: usize) -> String {
@@ -108,7 +285,7 @@ fn message(failure: Failure, tool: Tool, max_bytes: usize) -> String {
 }
 
 /// A word, quoted for a shell.
-fn quoted(word: &str) -> String {
+pub fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:@+".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
         word.to_owned()
@@ -131,6 +308,19 @@ mod tests {
     }
 
     #[test]
+    fn errors_of_kustomize_are_the_same_in_each_run() {
+        for (why, expected) in [
+            (r#"E1127 18:40:04.2 28 run.go:72] "command failed" err="no \"a\"""#, r#"no "a""#),
+            (r#"E1127 18:40:04.2 28 run.go:72] "command failed" err=<; a; b; >"#, "a; b"),
+            ("Error: accumulating resources", "accumulating resources"),
+        ] {
+            assert_eq!(of_kustomize(why), expected);
+        }
+        let path = normal(Path::new("a/b"));
+        assert_eq!(of_kustomize(&format!("lstat {}", path.display())), "lstat a/b");
+    }
+
+    #[test]
     fn shows_no_credential_that_a_program_repeats() {
         let why = "Error: cannot use redis://app:hunter2@redis.example:6379".to_owned();
         let message = message(Failure::Failed(why), Tool::Helm, 1);
@@ -138,13 +328,18 @@ mod tests {
     }
 
     #[test]
-    fn passes_no_path_as_a_flag() {
+    fn passes_no_path_as_a_flag_or_an_address() {
         let rendering =
             Rendering { values: vec!["-x".into()], namespace: Some("a".to_owned()), ..Rendering::default() };
-        let arguments = rendering.helm_arguments(argument(Path::new("--post-renderer")));
-        assert_eq!(
-            arguments,
-            ["template", "./--post-renderer", "--values", "./-x", "--namespace=a"].map(OsString::from)
-        );
+        for (path, expected) in [
+            ("--post-renderer", "./--post-renderer"),
+            ("https:/h.example/c", "./https:/h.example/c"),
+            ("github.com/o/r", "./github.com/o/r"),
+            ("a/b.yaml", "a/b.yaml"),
+            ("/a:b", "/a:b"),
+        ] {
+            assert_eq!(argument(Path::new(path)), expected);
+        }
+        assert_eq!(rendering.helm_flags(None), ["--values", "./-x", "--namespace=a"].map(OsString::from));
     }
 }

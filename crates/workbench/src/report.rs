@@ -24,6 +24,10 @@ pub mod sarif;
 
 pub mod junit;
 
+pub mod rdjson;
+
+pub mod markdown;
+
 pub mod cases;
 
 pub mod diff;
@@ -60,10 +64,11 @@ pub use memgate_primitives::plain_text::plain;
 use crate::report::changes::Change;
 use crate::report::fingerprint::Fingerprint;
 use crate::report::html_data::Page;
+use crate::report::map::MemoryMap;
 use crate::report::table::Table;
-use memgate_manifest::later::is_filled_in_later;
+use memgate_manifest::later::is_marked;
 use memgate_model::decision::NotShown;
-use memgate_model::finding::{Code, Finding, Severity};
+use memgate_model::finding::{Code, Finding, Relation, Severity};
 use memgate_model::policy_rule::{AtAdmission, PolicyStatus};
 use memgate_primitives::plain_text::{shown_key, shown_name};
 use memgate_primitives::pointer::Pointer;
@@ -105,6 +110,10 @@ pub struct Report<'a> {
     pub weakened: usize,
     /// What the page of `-o html` shows beside all this.
     pub page: Option<Page<'a>>,
+    /// The map of memory at the base of a branch, and of the branch, if `-o markdown` shows what changes.
+    pub map_changes: Option<(MemoryMap, MemoryMap)>,
+    /// How many findings `--select` and `--ignore` left out.
+    pub left_out: usize,
 }
 
 /// The parts of a report that are written.
@@ -134,6 +143,12 @@ pub struct LocatedFinding<'a> {
     pub object_ref: &'a ObjectRef,
     /// The sets of files that have this finding; empty without sets.
     pub sets: Vec<&'a str>,
+    /// Whether the object is made of a text that may make others too, such as the base of an overlay.
+    pub shares_text: bool,
+    /// The namespaces of the objects that have this finding, if these are several objects of one text.
+    pub namespaces: Vec<&'a str>,
+    /// The same in the other objects of that text.
+    pub in_others: Vec<Self>,
     /// The place in the file.
     pub location: FileLocation<'a>,
     /// The file that the object was rendered from; its line is not known.
@@ -143,9 +158,32 @@ pub struct LocatedFinding<'a> {
     pub related: Vec<Related<'a>>,
     /// Identifies the finding in the report, the same in every run: see [`fingerprint`].
     pub fingerprint: Fingerprint,
+    /// The changes that correct it, if a format shows them.
+    pub edits: Vec<FindingEdit<'a>>,
+}
+
+/// A change of a file that corrects a finding.
+#[derive(Debug)]
+pub struct FindingEdit<'a> {
+    /// The stretch that changes.
+    pub location: FileLocation<'a>,
+    /// The text in place of it.
+    pub text: String,
 }
 
 impl LocatedFinding<'_> {
+    /// The namespaces of the objects of one text that have it, if these are several.
+    pub fn in_namespaces(&self) -> Option<String> {
+        let namespaces = self.namespaces.join(", ");
+        (!namespaces.is_empty()).then(|| format!("in namespaces {}", plain(&namespaces)))
+    }
+
+    /// The message with these namespaces.
+    pub fn told(&self) -> String {
+        let message = self.finding.message();
+        self.in_namespaces().map_or_else(|| message.clone().into_owned(), |it| format!("{message}; {it}"))
+    }
+
     /// A hash of the value that was judged: another one at the same place is another violation.
     pub fn value(&self) -> Fingerprint {
         fingerprint::of_value(self.finding.code_name(), &self.pointer, &self.finding.fingerprint_value)
@@ -161,6 +199,8 @@ pub struct JudgedObject<'a> {
     pub file: &'a str,
     /// The line at which it starts, from 1.
     pub line: usize,
+    /// Whether it is a patch of an object, which is judged in part.
+    pub is_patch: bool,
 }
 
 /// An object or document that was not checked.
@@ -211,6 +251,8 @@ pub struct FileLocation<'a> {
     pub file: &'a str,
     /// The whole text of the file, each credential in it masked; empty for a file that is not shown.
     pub text: &'a str,
+    /// The same, also of a file that is not shown: for lines and columns.
+    pub measured: &'a str,
     /// The byte at which the stretch starts.
     pub start: usize,
     /// The byte behind its end.
@@ -278,13 +320,17 @@ pub enum ReportFormat {
     Sarif,
     /// JUnit's XML.
     Junit,
+    /// reviewdog's Diagnostic Format.
+    Rdjson,
+    /// One comment for a pull request.
+    Markdown,
     /// One page for a browser. Only a build with the feature `workstation` writes it.
     Html,
 }
 
 impl ReportFormat {
     /// Every format, in the order in which help lists them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Text,
         Self::Concise,
         Self::Json,
@@ -293,6 +339,8 @@ impl ReportFormat {
         Self::Gitlab,
         Self::Sarif,
         Self::Junit,
+        Self::Rdjson,
+        Self::Markdown,
         Self::Html,
     ];
 
@@ -307,6 +355,8 @@ impl ReportFormat {
             Self::Gitlab => "gitlab",
             Self::Sarif => "sarif",
             Self::Junit => "junit",
+            Self::Rdjson => "rdjson",
+            Self::Markdown => "markdown",
             Self::Html => "html",
         }
     }
@@ -334,6 +384,8 @@ pub fn write(
         ReportFormat::Gitlab => gitlab::write(report, out),
         ReportFormat::Sarif => sarif::write(report, out),
         ReportFormat::Junit => junit::write(report, warnings_fail, out),
+        ReportFormat::Rdjson => rdjson::write(report, out),
+        ReportFormat::Markdown => markdown::write(report, out),
         ReportFormat::Html => html::write(report, out),
     }
 }
@@ -341,8 +393,12 @@ pub fn write(
 /// A report in this format with [`without_commands`].
 pub fn in_format_without_commands(text: Vec<u8>, format: ReportFormat) -> Vec<u8> {
     let hash = match format {
-        ReportFormat::Text | ReportFormat::Concise => " #",
-        ReportFormat::Json | ReportFormat::Jsonl | ReportFormat::Gitlab | ReportFormat::Sarif => "\\u0023",
+        ReportFormat::Text | ReportFormat::Concise | ReportFormat::Markdown => " #",
+        ReportFormat::Json
+        | ReportFormat::Jsonl
+        | ReportFormat::Gitlab
+        | ReportFormat::Sarif
+        | ReportFormat::Rdjson => "\\u0023",
         ReportFormat::Junit | ReportFormat::Html => "&#35;",
         ReportFormat::Github => "%23",
     };
@@ -372,10 +428,30 @@ pub fn without_commands(text: Vec<u8>, hash: &str) -> Vec<u8> {
     broken
 }
 
-impl Report<'_> {
-    /// The number of findings of this severity, shown or not.
+impl<'a> Report<'a> {
+    /// The findings without those that only follow from the denial of another object, which names theirs.
+    pub fn causes(&self) -> impl DoubleEndedIterator<Item = &LocatedFinding<'a>> {
+        self.findings.iter().filter(|located| located.finding.relation != Relation::Follows)
+    }
+
+    /// The same with denials first, then warnings.
+    pub fn denials_first(&self) -> Vec<&LocatedFinding<'a>> {
+        let mut all: Vec<_> = self.causes().collect();
+        all.sort_by_key(|located| Reverse(located.finding.severity));
+        all
+    }
+
+    /// The number of findings of this severity, listed or not.
     pub fn count(&self, severity: Severity) -> usize {
-        let shown = self.findings.iter().filter(|located| located.finding.severity == severity).count();
+        self.count_of(self.causes(), severity)
+    }
+
+    /// The number of those of this severity, and of those that are not listed.
+    fn count_of<'r>(&self, listed: impl Iterator<Item = &'r LocatedFinding<'a>>, severity: Severity) -> usize
+    where
+        'a: 'r,
+    {
+        let shown = listed.filter(|located| located.finding.severity == severity).count();
         let not_shown = self.not_shown.iter().map(|(_, counts)| match severity {
             Severity::Deny => counts.denials,
             Severity::Warn => counts.warnings,
@@ -410,8 +486,7 @@ impl Report<'_> {
         if self.objects.is_empty() && !self.errors.is_empty() {
             return format!("nothing was checked: {} unreadable", counted(self.errors.len(), "input"));
         }
-        let mut line =
-            format!("{} checked in {}", counted(self.objects.len(), "object"), counted(self.files, "file"));
+        let mut line = format!("{} checked in {}", self.counted_objects(), counted(self.files, "file"));
         if self.sets > 0 {
             let _ = write!(line, " in {}", counted(self.sets, "set"));
         }
@@ -437,6 +512,9 @@ impl Report<'_> {
         if !self.passed_over.is_empty() {
             let _ = write!(line, "; {} passed over", self.passed_over.len());
         }
+        if self.left_out > 0 {
+            let _ = write!(line, "; {} left out by --select or --ignore", counted(self.left_out, "finding"));
+        }
         if self.unreadable_state > 0 {
             let _ = write!(line, "; {} not looked at", counted(self.unreadable_state, "state object"));
         }
@@ -444,6 +522,25 @@ impl Report<'_> {
             let _ = write!(line, "; {} unreadable", self.errors.len());
         }
         line
+    }
+
+    /// How many of the objects are patches.
+    pub fn patches(&self) -> usize {
+        self.objects.iter().filter(|object| object.is_patch).count()
+    }
+
+    /// How many objects and patches were checked, in words.
+    pub fn counted_objects(&self) -> String {
+        let patches = self.patches();
+        let of_patches = match patches {
+            1 => "1 patch".to_owned(),
+            _ => format!("{patches} patches"),
+        };
+        match self.objects.len() - patches {
+            objects if patches == 0 => counted(objects, "object"),
+            0 => of_patches,
+            objects => format!("{} and {of_patches}", counted(objects, "object")),
+        }
     }
 
     /// Whether a finding of this code is reported that nothing suppresses.
@@ -460,6 +557,11 @@ impl Report<'_> {
 }
 
 impl LocatedFinding<'_> {
+    /// The message without the name of the object: equal for findings that are equal but for their objects.
+    pub fn words(&self) -> String {
+        self.finding.message().replace(&self.object_ref.title(), "")
+    }
+
     /// The severity of the finding, and in an audit its severity at admission today.
     pub fn effect(&self) -> (Severity, Option<Severity>) {
         let at_admission = self.finding.policy.as_deref().and_then(|policy| policy.at_admission);
@@ -478,7 +580,8 @@ impl ObjectRef {
     pub fn shown(&self) -> [Cow<'_, str>; 3] {
         fn shown(name: &str) -> Cow<'_, str> {
             let start = name.trim_end_matches(['-', '.']);
-            let could_be = matches!(shown_name(start), Cow::Borrowed(_)) || is_filled_in_later(name);
+            let could_be =
+                matches!(shown_name(start), Cow::Borrowed(_)) || is_marked(name) && !name.starts_with("ENC[");
             if could_be { name.into() } else { shown_name(name) }
         }
         [shown_key(&self.kind), shown(&self.namespace), shown(&self.name)]
@@ -498,9 +601,14 @@ impl FileLocation<'_> {
         format!("{}:{}:{}", self.file, self.line, self.column)
     }
 
+    /// The file and the line.
+    pub fn line_place(&self) -> String {
+        format!("{}:{}", self.file, self.line)
+    }
+
     /// Line and column (in characters, from 1) just behind the end.
     pub fn end_position(&self) -> (usize, usize) {
-        let stretch = self.text.get(self.start..self.end).unwrap_or_default();
+        let stretch = self.measured.get(self.start..self.end).unwrap_or_default();
         let lines = stretch.bytes().filter(|byte| *byte == b'\n').count();
         match stretch.rsplit_once('\n') {
             Some((_, last)) => (self.line + lines, last.chars().count() + 1),
@@ -560,7 +668,7 @@ mod tests {
     #[test]
     fn counts_columns_in_characters() {
         let text = "a: grün\nb: 2\n";
-        let location = FileLocation { file: "x", text, start: 3, end: 8, line: 1, column: 4 };
+        let location = FileLocation { file: "x", text, measured: text, start: 3, end: 8, line: 1, column: 4 };
         assert_eq!(location.end_position(), (1, 8));
         let location = FileLocation { end: text.len(), ..location };
         assert_eq!(location.end_position(), (3, 1));
@@ -569,9 +677,17 @@ mod tests {
     #[test]
     fn sums_up_in_one_line() {
         let object_ref = ObjectRef::default();
-        let object = JudgedObject { object_ref: &object_ref, file: "x", line: 1 };
+        let object = JudgedObject { object_ref: &object_ref, file: "x", line: 1, is_patch: false };
         let report = Report { files: 1, objects: vec![object; 2], ..Report::default() };
         assert_eq!(report.summary(), "2 objects checked in 1 file: 0 denied; 0 denials, 0 warnings");
+        let patch = JudgedObject { is_patch: true, ..object };
+        for (objects, expected) in [
+            (vec![patch], "1 patch"),
+            (vec![object, patch], "1 object and 1 patch"),
+            (vec![patch, object, object, patch], "2 objects and 2 patches"),
+        ] {
+            assert_eq!(Report { objects, ..Report::default() }.counted_objects(), expected);
+        }
     }
 
     #[test]

@@ -2,24 +2,29 @@
 //! values of charts, and patches of kustomizations.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use crate::paths::{normal, root_of, without_dots};
 
-use crate::kustomization::{self, Kustomization, is_kustomization};
-use crate::texts::source;
+use crate::kustomization::{self, FILE_NAMES, Kustomization, PatchBody, is_kustomization};
+use crate::texts::ReadFile;
 use memgate_manifest::document::values;
 use memgate_manifest::error::Error;
 use memgate_manifest::source::Source;
 
-const CHART_FILE: &str = "Chart.yaml";
+/// The file that makes a directory a chart.
+pub(crate) const CHART_FILE: &str = "Chart.yaml";
+/// So many namespaces are kept of the objects of a kustomization.
+const MOST_NAMESPACES: usize = 64;
+/// The file with the values of a chart.
+pub(crate) const VALUES_FILE: &str = "values.yaml";
 const TEMPLATES: &str = "templates";
 /// The directory of files that templates put into objects.
 const FILES: &str = "files";
 /// The directory of the charts that a chart depends on.
-const SUBCHARTS: &str = "charts";
+pub(crate) const SUBCHARTS: &str = "charts";
 
 /// The program that renders a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,13 +35,29 @@ pub enum Tool {
     Kustomize,
 }
 
+impl Tool {
+    /// The programs that do it, the first that is there, each with its command.
+    pub(crate) const fn programs(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::Helm => &[("helm", "template")],
+            Self::Kustomize => &[("kustomize", "build"), ("kubectl", "kustomize")],
+        }
+    }
+}
+
 /// The charts and kustomizations among the inputs, by their absolute paths.
 #[derive(Debug, Default)]
 pub struct Repository {
     charts: BTreeMap<PathBuf, Chart>,
     kustomizations: BTreeMap<PathBuf, Built>,
+    /// The files that are patches of one of them.
+    patches: BTreeSet<PathBuf>,
+    /// The kustomizations that refer to a file or directory, each as an input, and then as a resource.
+    users: BTreeMap<PathBuf, [BTreeSet<PathBuf>; 2]>,
     /// The overlays, and the kustomizations on which they build.
     reached: BTreeSet<PathBuf>,
+    /// Those that are not rendered although all are.
+    left: BTreeSet<(Tool, PathBuf)>,
 }
 
 #[derive(Debug)]
@@ -55,8 +76,28 @@ struct Built {
     resources: BTreeSet<PathBuf>,
     inputs: BTreeSet<PathBuf>,
     generates: bool,
+    remote: Option<String>,
+    /// The namespace of its objects.
+    namespace: Option<String>,
+    /// The namespaces of the objects that it makes, alone or as a part of others; `None` for those that the objects name.
+    namespaces: BTreeSet<Option<String>>,
     /// Whether another kustomization of the inputs refers to it.
     is_used: bool,
+    /// Its file.
+    file: PathBuf,
+    /// The files of its patches, by absolute paths.
+    patches: BTreeSet<PathBuf>,
+    /// Of one above the inputs, those among its patches that are inputs; `None` for one that is an input itself.
+    named: Option<BTreeSet<PathBuf>>,
+}
+
+/// A kustomization whose patches are judged.
+#[derive(Debug, Clone)]
+pub struct PatchedBy {
+    /// Its file.
+    pub file: PathBuf,
+    /// The only patches of it that are judged, by absolute paths; `None` for all.
+    pub named: Option<BTreeSet<PathBuf>>,
 }
 
 /// The chart or kustomization of a file that is not a manifest.
@@ -70,7 +111,28 @@ pub struct Unit {
     pub is_whole: bool,
     /// Whether it makes objects that no manifest names: a chart, and a kustomization with generators.
     pub generates: bool,
+    /// What it takes from another repository, if anything.
+    pub remote: Option<String>,
+    /// The namespaces of the objects of a kustomization; empty if they may be in any.
+    pub namespaces: BTreeSet<String>,
     absolute: PathBuf,
+}
+
+impl Unit {
+    /// The file that makes the directory a chart or a kustomization.
+    pub(crate) fn marker(&self) -> PathBuf {
+        let names: &[&str] = match self.tool {
+            Tool::Helm => &[CHART_FILE],
+            Tool::Kustomize => &FILE_NAMES,
+        };
+        let mut files = names.iter().map(|name| without_dots(&self.directory.join(name)));
+        files.find(|file| file.is_file()).unwrap_or_else(|| self.directory.clone())
+    }
+
+    /// The directory as an absolute path.
+    pub(crate) fn absolute(&self) -> &Path {
+        &self.absolute
+    }
 }
 
 /// Whether a path is that of a file that makes its directory a chart or a kustomization.
@@ -80,10 +142,10 @@ pub fn is_marker(path: &Path) -> bool {
 
 impl Repository {
     /// Adds a file that makes its directory a chart or a kustomization. Its errors go to `errors`.
-    pub fn add(&mut self, file: &Path, max_bytes: usize, errors: &mut Vec<Error>) {
+    pub fn add(&mut self, file: &Path, read: ReadFile<'_>, errors: &mut Vec<Error>) {
         let shown = directory_of(file);
         let directory = normal(&shown);
-        let source = match source(&file.to_string_lossy(), File::open(file), max_bytes) {
+        let source = match read(file) {
             Ok(source) => source,
             Err(error) => {
                 errors.push(error);
@@ -91,13 +153,34 @@ impl Repository {
             }
         };
         if is_kustomization(file) {
-            let Kustomization { is_component, resources, inputs, generates } =
-                kustomization::parse(source, errors);
+            let Kustomization {
+                is_component, resources, inputs, generates, remote, patches, namespace, ..
+            } = kustomization::parse(source, errors);
             let absolute =
                 |paths: Vec<String>| paths.into_iter().map(|path| normal(&directory.join(path))).collect();
+            let patches = patches.into_iter().filter_map(|patch| match patch.body {
+                PatchBody::File(path) => Some(path),
+                PatchBody::Text(_) => None,
+            });
+            let (patches, file): (BTreeSet<PathBuf>, _) = (absolute(patches.collect()), file.to_owned());
+            self.patches.extend(patches.iter().cloned());
             let (resources, inputs) = (absolute(resources), absolute(inputs));
-            let built = Built { shown, is_component, resources, inputs, generates, is_used: false };
-            self.kustomizations.insert(directory, built);
+            let (is_used, named, namespaces) = (false, None, BTreeSet::new());
+            let built = Built {
+                shown,
+                is_component,
+                resources,
+                inputs,
+                generates,
+                remote,
+                namespace,
+                namespaces,
+                is_used,
+                file,
+                patches,
+                named,
+            };
+            self.insert(directory, built);
         } else {
             // helm reports errors of a chart.
             let documents = values(&Arc::new(source), &mut Vec::new());
@@ -107,37 +190,172 @@ impl Repository {
         }
     }
 
-    /// Adds the chart if a walk starts within its templates.
-    pub fn add_chart_around(&mut self, root: &Path, max_bytes: usize, errors: &mut Vec<Error>) {
-        for ancestor in root.ancestors().filter(|path| path.file_name().is_some_and(|name| name == TEMPLATES))
+    fn insert(&mut self, directory: PathBuf, built: Built) {
+        for (number, parts) in [&built.inputs, &built.resources].into_iter().enumerate() {
+            for part in parts {
+                if let Some(users) = self.users.entry(part.clone()).or_default().get_mut(number) {
+                    users.insert(directory.clone());
+                }
+            }
+        }
+        self.kustomizations.insert(directory, built);
+    }
+
+    /// Adds the chart, with those around it, if a walk starts within its templates.
+    pub fn add_chart_around(&mut self, root: &Path, read: ReadFile<'_>, errors: &mut Vec<Error>) {
+        let here = normal(Path::new("."));
+        let absolute = normal(root);
+        for templates in
+            absolute.ancestors().filter(|path| path.file_name().is_some_and(|name| name == TEMPLATES))
         {
-            let chart = directory_of(ancestor).join(CHART_FILE);
-            if chart.is_file() {
-                self.add(&chart, max_bytes, errors);
+            let mut chart = templates.parent();
+            while let Some(directory) = chart.filter(|it| it.join(CHART_FILE).is_file()) {
+                let shown =
+                    if root.is_absolute() { Some(directory.to_owned()) } else { path_from(&here, directory) };
+                if let Some(shown) = shown.filter(|_| !self.charts.contains_key(directory)) {
+                    self.add(&shown.join(CHART_FILE), read, errors);
+                }
+                let charts =
+                    directory.parent().filter(|it| it.file_name().is_some_and(|name| name == SUBCHARTS));
+                chart = charts.and_then(Path::parent);
             }
         }
     }
 
-    /// Finds out which kustomizations are parts of others, once all are added.
-    pub fn link(&mut self) {
-        let used: BTreeSet<PathBuf> = self
-            .kustomizations
-            .values()
-            .flat_map(|built| built.resources.iter().chain(&built.inputs).cloned())
-            .collect();
-        let mut todo: Vec<PathBuf> = Vec::new();
-        for (directory, built) in &mut self.kustomizations {
-            built.is_used = used.contains(directory);
-            if !built.is_used && !built.is_component {
-                todo.push(directory.clone());
+    /// Adds the kustomizations in directories above inputs that have some of these files, which are all inputs, as patches. Of
+    /// one that is not an input itself, only those patches are judged.
+    pub fn add_around<'f>(&mut self, files: impl Iterator<Item = &'f Path> + Clone, read: ReadFile<'_>) {
+        let inputs: BTreeSet<PathBuf> = if self.kustomizations.is_empty() {
+            BTreeSet::new()
+        } else {
+            files.clone().map(normal).collect()
+        };
+        for built in self.kustomizations.values_mut().filter(|it| !inputs.contains(&normal(&it.file))) {
+            built.named = Some(built.patches.intersection(&inputs).cloned().collect());
+        }
+        let mut above: BTreeMap<PathBuf, Option<PathBuf>> = BTreeMap::new();
+        let mut named: BTreeMap<PathBuf, BTreeSet<PathBuf>> = BTreeMap::new();
+        for shown in files {
+            let file = normal(shown);
+            let parent = file.parent().unwrap_or(&file);
+            let home = root_of(parent).unwrap_or(parent);
+            let shown = shown.parent().map(without_dots).unwrap_or_default();
+            for (up, directory) in parent.ancestors().take_while(|it| it.starts_with(home)).enumerate() {
+                let marker = above.entry(directory.to_owned()).or_insert_with(|| {
+                    let up = std::iter::repeat_n("..", up).collect::<PathBuf>();
+                    let mut files = FILE_NAMES.iter().map(|name| without_dots(&shown.join(&up).join(name)));
+                    files.find(|it| !self.kustomizations.contains_key(directory) && it.is_file())
+                });
+                if marker.is_some() {
+                    named.entry(directory.to_owned()).or_default().insert(file.clone());
+                }
             }
         }
-        while let Some(next) = todo.pop() {
-            if let Some(built) = self.kustomizations.get(&next).filter(|_| self.reached.insert(next.clone()))
+        for (directory, named) in named {
+            let Some(marker) = above.get(&directory).and_then(Option::as_ref) else { continue };
+            let mut around = Self::default();
+            around.add(marker, read, &mut Vec::new());
+            let Some(built) = around.kustomizations.remove(&directory) else { continue };
+            let named: BTreeSet<PathBuf> = built.patches.intersection(&named).cloned().collect();
+            if !named.is_empty() {
+                self.patches.extend(built.patches.iter().cloned());
+                self.insert(directory, Built { named: Some(named), ..built });
+            }
+        }
+    }
+
+    /// The kustomizations with patches to judge.
+    pub fn patched_by(&self) -> impl Iterator<Item = PatchedBy> {
+        self.kustomizations.values().map(|it| PatchedBy { file: it.file.clone(), named: it.named.clone() })
+    }
+
+    /// Whether a file is a patch of one of the kustomizations.
+    pub fn is_patch(&self, file: &Path) -> bool {
+        !self.patches.is_empty() && self.patches.contains(&normal(file))
+    }
+
+    /// Finds out which kustomizations are parts of others, once all are added.
+    pub fn link(&mut self) {
+        let mut todo: Vec<(PathBuf, Option<String>)> = Vec::new();
+        for (directory, built) in &mut self.kustomizations {
+            built.is_used = self.users.contains_key(directory);
+            if !built.is_used && !built.is_component {
+                todo.push((directory.clone(), None));
+            }
+        }
+        self.reach(todo);
+        // One that includes itself is rendered too: kustomize says what is wrong.
+        for directory in self.in_circles() {
+            if !self.reached.contains(&directory)
+                && let Some(built) = self.kustomizations.get_mut(&directory)
             {
+                built.is_used = false;
+                self.reach(vec![(directory, None)]);
+            }
+        }
+    }
+
+    /// The kustomizations that are neither reached nor parts of a component alone: those in a circle, and their parts.
+    fn in_circles(&self) -> Vec<PathBuf> {
+        let rest: BTreeMap<&PathBuf, &Built> =
+            self.kustomizations.iter().filter(|(directory, _)| !self.reached.contains(*directory)).collect();
+        let parts = |built: &Built| -> Vec<PathBuf> {
+            let all = built.resources.union(&built.inputs);
+            all.filter(|part| rest.contains_key(part)).cloned().collect()
+        };
+        let mut users: BTreeMap<PathBuf, usize> = BTreeMap::new();
+        for part in rest.values().flat_map(|built| parts(built)) {
+            *users.entry(part).or_default() += 1;
+        }
+        let is_unused = |directory: &&&PathBuf| !users.contains_key(**directory);
+        let mut todo: Vec<PathBuf> = rest.keys().filter(is_unused).map(|it| (*it).clone()).collect();
+        let mut peeled = BTreeSet::new();
+        while let Some(next) = todo.pop() {
+            for part in rest.get(&next).map(|built| parts(built)).unwrap_or_default() {
+                let left = users.entry(part.clone()).or_default();
+                *left = left.saturating_sub(1);
+                if *left == 0 {
+                    todo.push(part);
+                }
+            }
+            peeled.insert(next);
+        }
+        let is_left =
+            |(directory, built): &(&&PathBuf, &&Built)| !built.is_component && !peeled.contains(**directory);
+        rest.iter().filter(is_left).map(|(directory, _)| (*directory).clone()).collect()
+    }
+
+    /// Notes what the kustomizations reach, with the namespaces that outer ones give.
+    fn reach(&mut self, mut todo: Vec<(PathBuf, Option<String>)>) {
+        while let Some((next, outer)) = todo.pop() {
+            let Some(built) = self.kustomizations.get_mut(&next) else { continue };
+            let namespace = outer.or_else(|| built.namespace.clone());
+            let namespace = namespace.filter(|_| built.namespaces.len() < MOST_NAMESPACES);
+            if built.namespaces.insert(namespace.clone()) {
+                let parts = built.resources.iter().chain(&built.inputs);
+                todo.extend(parts.map(|part| (part.clone(), namespace.clone())));
+            }
+            self.reached.insert(next);
+        }
+    }
+
+    /// The kustomizations by their directories, with the files and directories from which they are built.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = (&PathBuf, impl Iterator<Item = &PathBuf>)> {
+        self.kustomizations
+            .iter()
+            .map(|(directory, built)| (directory, built.resources.iter().chain(&built.inputs)))
+    }
+
+    /// The directories of the kustomizations from which these are built, and their own, with the files of the kustomizations.
+    pub(crate) fn reached_from(&self, mut todo: Vec<PathBuf>) -> BTreeMap<PathBuf, &Path> {
+        let mut reached = BTreeMap::new();
+        while let Some(next) = todo.pop() {
+            let Some(built) = self.kustomizations.get(&next) else { continue };
+            if reached.insert(next, &*built.file).is_none() {
                 todo.extend(built.resources.iter().chain(&built.inputs).cloned());
             }
         }
+        reached
     }
 
     /// The chart or kustomization of a file; `None` for a manifest. With `rendered`, the resources of an overlay belong to
@@ -168,29 +386,53 @@ impl Repository {
         }
         let chart = self.charts.get(whole)?;
         let (directory, is_whole) = (chart.shown.clone(), !chart.is_library);
-        Some(Unit { tool: Tool::Helm, directory, is_whole, generates: true, absolute: whole.to_owned() })
+        Some(Unit {
+            tool: Tool::Helm,
+            directory,
+            is_whole,
+            generates: true,
+            remote: None,
+            namespaces: BTreeSet::new(),
+            absolute: whole.to_owned(),
+        })
     }
 
     fn kustomization_of(&self, file: &Path, rendered: bool) -> Option<Unit> {
-        let takes = |(directory, built): &(&PathBuf, &Built)| {
-            (is_kustomization(file) && file.parent() == Some(directory))
-                || built.inputs.contains(file)
-                || rendered && built.resources.contains(file) && self.reached.contains(*directory)
-        };
-        let (directory, built) = self.kustomizations.iter().find(takes)?;
+        let own = file.parent().filter(|_| is_kustomization(file));
+        let [inputs_of, resources_of] = self.users.get(file).map_or([None; 2], |of| of.each_ref().map(Some));
+        let inputs_of = inputs_of.and_then(BTreeSet::first).map(PathBuf::as_path);
+        let mut rendered_with = resources_of.into_iter().flatten().filter(|_| rendered);
+        let rendered_with = rendered_with.find(|it| self.reached.contains(*it)).map(PathBuf::as_path);
+        let all = own.into_iter().chain(inputs_of).chain(rendered_with);
+        let (directory, built) =
+            all.filter_map(|it| self.kustomizations.get_key_value(it)).min_by_key(|it| it.0)?;
         Some(Unit {
             tool: Tool::Kustomize,
             directory: built.shown.clone(),
             is_whole: !built.is_used && !built.is_component,
             generates: built.generates,
+            remote: built.remote.clone(),
+            // One that objects name themselves is not known.
+            namespaces: built.namespaces.iter().cloned().collect::<Option<_>>().unwrap_or_default(),
             absolute: directory.clone(),
         })
+    }
+
+    /// Leaves units unrendered. Files of overlays are read one by one then, unless others build on them.
+    pub fn leave(&mut self, units: impl Iterator<Item = Unit>) {
+        self.left.extend(units.map(|unit| (unit.tool, unit.absolute)));
+        let is_top = |(directory, built): &(&PathBuf, &Built)| {
+            let is_left = || self.left.contains(&(Tool::Kustomize, (*directory).clone()));
+            !built.is_used && !built.is_component && !is_left()
+        };
+        let tops = self.kustomizations.iter().filter(is_top).map(|(directory, _)| directory.clone());
+        self.reached = self.reached_from(tops.collect()).into_keys().collect();
     }
 
     /// Whether a unit is rendered when all whole ones are.
     pub fn is_rendered(&self, unit: &Unit) -> bool {
         match unit.tool {
-            Tool::Helm => true,
+            Tool::Helm => !self.left.contains(&(unit.tool, unit.absolute.clone())),
             Tool::Kustomize => self.reached.contains(&unit.absolute),
         }
     }

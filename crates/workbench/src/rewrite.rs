@@ -38,6 +38,8 @@ pub struct RewrittenFile<'c> {
     pub source: &'c Arc<Source>,
     /// Its new text.
     pub new: Rewritten,
+    /// The file of the chart or overlay that memgate rendered as this source.
+    rendered_from: Option<String>,
     changes: Changes<'c>,
 }
 
@@ -54,7 +56,9 @@ pub fn rewrite_all(checked: &Checked) -> Result<Vec<RewrittenFile<'_>>, Error> {
         let changes = by_source.get(&Arc::as_ptr(source)).cloned().unwrap_or_default();
         let patch = |(object, edits): &(&CheckedObject, &[Edit])| json(&object.edits_in_document(edits));
         let patches: Vec<_> = changes.iter().map(|change| (&*change.0.place, patch(change))).collect();
-        Ok(RewrittenFile { source, new: rewrite(source, &patches)?, changes })
+        let unit = checked.inputs.origins.rendered.get(source.name());
+        let rendered_from = unit.map(|unit| unit.marker().to_string_lossy().into_owned());
+        Ok(RewrittenFile { source, new: rewrite(source, &patches)?, rendered_from, changes })
     };
     checked.inputs.sources.iter().filter(|source| source.is_shown()).map(rewritten).collect()
 }
@@ -119,12 +123,9 @@ pub fn patches(checked: &Checked) -> Vec<ObjectPatch<'_>> {
 fn patch<'c>(templates: &[(&'c CheckedObject, &'c [Edit])]) -> Option<ObjectPatch<'c>> {
     let (object, _) = *templates.first()?;
     let edits = templates.iter().flat_map(|(object, edits)| object.edits_in_document(edits));
-    Some(ObjectPatch {
-        object_ref: &object.object_ref,
-        file: object.place.source().name(),
-        line: object.place.span().line,
-        patch: json(&edits.collect::<Vec<_>>()),
-    })
+    let (source, line) = object.file_and_line();
+    let patch = json(&edits.collect::<Vec<_>>());
+    Some(ObjectPatch { object_ref: &object.object_ref, file: source.name(), line, patch })
 }
 
 /// Where an object is.
@@ -133,6 +134,11 @@ fn place(object: &CheckedObject) -> (*const Source, usize) {
 }
 
 impl RewrittenFile<'_> {
+    /// The file that is named for the text.
+    pub fn name(&self) -> &str {
+        self.rendered_from.as_deref().unwrap_or_else(|| self.source.name())
+    }
+
     /// Writes a unified diff, with or without the origins of the new lines.
     ///
     /// # Errors
@@ -144,7 +150,10 @@ impl RewrittenFile<'_> {
             let new = Arc::new(Source::new(self.source.name(), &self.new.text));
             origins = self.line_origins(&new, lines_of_object);
         }
-        let (name, before, after) = (self.source.name(), self.source.text(), self.new.text.as_str());
+        // No program that applies a diff shall take the lines of a rendered text for those of a file.
+        let rendered = self.rendered_from.as_ref().map(|file| format!("{file} (rendered)"));
+        let name = rendered.as_deref().unwrap_or_else(|| self.source.name());
+        let (before, after) = (self.source.text(), self.new.text.as_str());
         diff::write(&FileDiff { name, before, after, removed: &removed, origins: &origins }, out)
     }
 

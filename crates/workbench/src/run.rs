@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::broken;
 use crate::ignore;
 use crate::inputs::Inputs;
 use crate::judge::{Checked, Decided, WITHOUT_EFFECT, check, is_departed_note};
@@ -11,14 +12,19 @@ use crate::load::{Error, load};
 use crate::notices::Notice;
 use crate::page::PageInputs;
 use crate::passed_over::pass_over;
+use crate::patches;
 use crate::plan::Plan;
 use crate::policy_files::PolicyOrigin;
+use crate::references::references;
 use crate::report::ObjectRef;
 use crate::rules::Rules;
+use crate::selection::Selection;
 use crate::sets::each_set;
+use crate::trace::trace;
 use crate::what_if::replaced;
 use memgate_manifest::source::Source;
-use memgate_model::finding::{Finding, Severity};
+use memgate_model::elsewhere::Elsewhere;
+use memgate_model::finding::{Finding, Relation, Severity};
 use memgate_model::kind::MEMORY_POLICY;
 use memgate_model::object::Reference;
 use memgate_model::policy::Policies;
@@ -40,9 +46,18 @@ pub struct Run {
 /// Those of [`load`].
 pub fn judged(run: &Run) -> Result<Checked, Error> {
     let Run { plan, occasion } = run;
-    let (mut checked, others) = each_set(plan, |inputs| {
+    let mut files = plan.rendered_files();
+    let (mut checked, others) = each_set(plan, |mut inputs| {
         let page = PageInputs::if_wanted(plan.wants_page, &inputs, *occasion);
-        Checked { page, ..check(inputs, *occasion) }
+        let references = plan.comparison.is_wanted().then(|| references(&mut inputs, &mut files));
+        let patches = plan.judges_patches.then(|| patches::judge(&inputs, plan, *occasion, &mut files));
+        let mut checked = Checked { page, ..check(inputs, *occasion) };
+        broken::find(&mut checked, references, &plan.comparison);
+        if let Some(patches) = patches {
+            patches.add_to(&mut checked);
+        }
+        trace(&mut checked, &mut files);
+        checked
     })?;
     if !plan.sets.is_empty() {
         join_all(&mut checked, others, plan.sets.len());
@@ -50,23 +65,92 @@ pub fn judged(run: &Run) -> Result<Checked, Error> {
     checked.rules = plan.rules.clone();
     apply_rules(&mut checked);
     checked.note_later();
+    checked.note_unused_state();
     Ok(checked)
 }
 
-/// The same, with notes in place of the findings that comments ignore.
+/// The same, with notes in place of the findings that comments ignore, and without those that do not count in this run.
 ///
 /// # Errors
-/// Those of [`load`].
+/// Those of [`load`], and when a code of the selection does not exist.
 pub fn judged_without_ignored(run: &Run) -> Result<Checked, Error> {
     let mut checked = judged(run)?;
     ignore::apply(&mut checked);
+    select(&mut checked, &run.plan.selection)?;
     Ok(checked)
+}
+
+/// Leaves out the findings that do not count in this run, and counts them. That comes last, so that comments, baselines and
+/// rules that are about them have an effect.
+///
+/// # Errors
+/// When no code fits the selection.
+pub fn select(checked: &mut Checked, selection: &Selection) -> Result<(), Error> {
+    if selection.is_all() {
+        tell_follows(&mut checked.decided);
+        return Ok(());
+    }
+    if let Some(fault) = selection.fault(&checked.codes_of_policies) {
+        return Err(Error::Code(fault));
+    }
+    let mut seen = BTreeSet::new();
+    for Decided { object, admitted, of_form, .. } in &mut checked.decided {
+        let mut stays = |finding: &Finding, pointer| {
+            let stays = selection.has(finding.code_name());
+            if !stays && finding.relation != Relation::Follows {
+                // Two sets may have judged one object.
+                let standing = object.standing(&pointer);
+                let at = (Arc::as_ptr(standing.source()), standing.carets(finding.at_key).0.start);
+                seen.insert((at, finding.code_name().to_owned()));
+            }
+            stays
+        };
+        if admitted.decision.findings.iter().any(|finding| !selection.has(finding.code_name())) {
+            let findings = &mut Arc::make_mut(admitted).decision.findings;
+            findings.retain(|finding| stays(finding, object.in_document(&finding.pointer)));
+        }
+        of_form.retain(|finding| stays(finding, finding.pointer.clone()));
+    }
+    tell_follows(&mut checked.decided);
+    let notices = &mut checked.inputs.notices;
+    let before = notices.len();
+    notices.retain(|notice| selection.has(notice.finding.code_name()));
+    checked.left_out = seen.len() + before - notices.len();
+    Ok(())
+}
+
+/// The users of a denied object whose denials do not count in this run have findings of their own, and so have those that are
+/// denied themselves.
+fn tell_follows(all: &mut [Decided]) {
+    let causes =
+        all.iter().filter(|it| it.findings().any(Finding::is_denial)).map(|it| &it.object.object_ref);
+    let causes: BTreeSet<_> = causes
+        .map(|it| {
+            (Arc::clone(&it.set), Arc::clone(&it.kind), Arc::clone(&it.namespace), Arc::clone(&it.name))
+        })
+        .collect();
+    for Decided { object, admitted, .. } in all {
+        let is_alone = |finding: &Finding| {
+            let cause = finding.elsewhere.first().filter(|_| finding.relation == Relation::Follows);
+            cause.is_some_and(|Elsewhere { object: cause, .. }| {
+                if finding.is_denial() {
+                    return true;
+                }
+                let [kind, namespace, name] = [cause.kind.kind, &cause.namespace, &cause.name].map(Arc::from);
+                !causes.contains(&(Arc::clone(&object.object_ref.set), kind, namespace, name))
+            })
+        };
+        if admitted.decision.findings.iter().any(is_alone) {
+            let findings = &mut Arc::make_mut(admitted).decision.findings;
+            findings.iter_mut().filter(|it| is_alone(it)).for_each(|it| it.relation = Relation::New);
+        }
+    }
 }
 
 /// What `judge` makes of a run; with `weighs` it also counts the findings of given policies that the checked files weaken.
 ///
 /// # Errors
-/// Those of [`load`], or when standard input cannot be read.
+/// Those of [`load`].
 pub fn weighed(
     run: &mut Run,
     weighs: bool,
@@ -75,7 +159,7 @@ pub fn weighed(
     if !weighs || run.plan.policies.is_empty() {
         return judge(run);
     }
-    run.plan.keep_stdin()?;
+    run.plan.keep_stdin();
     let mut checked = judge(run)?;
     checked.inputs.weakened = weakened(run, &checked)?;
     Ok(checked)
@@ -139,7 +223,9 @@ pub fn audited(run: &Run, given: Inputs) -> Result<Checked, Error> {
     let page = PageInputs::if_wanted(plan.wants_page, &inputs, *occasion);
     let families = inputs.snapshot.settings.families.clone();
     pass_over(&mut inputs.objects, &mut inputs.passed_over, &families, true);
-    Ok(Checked { page, ..check(inputs, *occasion) })
+    let mut checked = Checked { page, ..check(inputs, *occasion) };
+    trace(&mut checked, &mut plan.rendered_files());
+    Ok(checked)
 }
 
 /// Joins what was found in the first set and in the others. Those behind the last set of the repository are open files that
@@ -207,7 +293,9 @@ impl WithoutEffect {
 
 /// Adds what another set has.
 fn join(all: &mut Checked, other: Checked) {
-    let Checked { mut inputs, decided, policies, places_of_sets, page, .. } = other;
+    let Checked { mut inputs, decided, policies, codes_of_policies, places_of_sets, page, compared, .. } =
+        other;
+    all.compared.join(compared);
     // One for all sets.
     if all.inputs.notices.iter().any(is_departed_note) {
         inputs.notices.retain(|notice| !is_departed_note(notice));
@@ -217,6 +305,7 @@ fn join(all: &mut Checked, other: Checked) {
     }
     all.decided.extend(decided);
     all.policies.extend(policies);
+    all.codes_of_policies.extend(codes_of_policies);
     all.places_of_sets.extend(places_of_sets);
     all.inputs.join(inputs);
 }
@@ -235,11 +324,14 @@ fn apply_rules(checked: &mut Checked) {
         rule.is_none_or(|rule| rule.apply(finding, lowered))
     };
     for Decided { object, admitted, of_form, .. } in &mut checked.decided {
-        let source = object.place.source();
         if !admitted.decision.findings.is_empty() {
-            Arc::make_mut(admitted).decision.findings.retain_mut(|finding| stays(source, finding));
+            let findings = &mut Arc::make_mut(admitted).decision.findings;
+            findings.retain_mut(|finding| {
+                let standing = object.standing(&object.in_document(&finding.pointer));
+                stays(standing.source(), finding)
+            });
         }
-        of_form.retain_mut(|finding| stays(source, finding));
+        of_form.retain_mut(|finding| stays(object.standing(&finding.pointer).source(), finding));
     }
     notices.retain_mut(|notice| stays(&notice.source, &mut notice.finding));
 }

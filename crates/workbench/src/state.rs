@@ -1,22 +1,27 @@
 //! Adds objects of files to the state that decisions look at. What cannot be added becomes an error or a notice.
 
 use std::io::Read;
+use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::compared::{Comparison, ObjectText, Target};
 use crate::errors::error_at;
 use crate::inputs::Inputs;
-use crate::judged_by::{Counts, Standings};
+use crate::judged_by::{Counts, JudgedBy, Standings};
 use crate::notices::{Notices, unreadable_errors};
 use crate::objects::{has_required_annotation, is_checked};
 use crate::places::Part;
 use crate::plan::Plan;
 use crate::policy_files::{self, PolicyOrigin};
+use memgate_core::state::makers::installations;
 use memgate_core::state::{self, AddError, Added, SharedTexts};
 use memgate_manifest::document::fill_type_meta;
 use memgate_manifest::later::Marks;
 use memgate_model::kind::Kind;
+use memgate_model::object::Reference;
 use memgate_model::recurring_texts::RecurringTexts;
+use memgate_model::state_uses::StateUses;
 use memgate_primitives::pointer::Pointer;
 
 /// An object of a document, or a List.
@@ -43,6 +48,8 @@ pub(crate) struct Loading<'p> {
     pub(crate) texts: RecurringTexts,
     /// What objects are judged by.
     pub(crate) standings: Standings,
+    /// The objects of each path of state.
+    pub(crate) uses: StateUses,
 }
 
 impl Loading<'_> {
@@ -79,17 +86,23 @@ impl Loading<'_> {
     pub(crate) fn add_one(&mut self, object: &FileObject<'_>) -> Result<bool, serde_json::Error> {
         let FileObject { origin, part, is_later, ref shared } = *object;
         let Part { document, within, value } = part;
-        let Self { plan, inputs, notices, .. } = self;
+        let Self { plan, inputs, notices, uses, .. } = self;
         let is_policy = policy_files::is_policy(value);
+        // What the job gives stands in the work tree, and may be a file of the commit too.
+        let is_base = matches!(plan.comparison, Comparison::Base) || matches!(plan.judged_by, JudgedBy::Kept);
+        let mut ignored = Vec::new();
         if origin == PolicyOrigin::Policies && !is_policy {
             return Ok(false);
         }
         let counts = match origin {
-            PolicyOrigin::Checked => self.standings.counts(value, &inputs.snapshot.settings),
+            PolicyOrigin::Checked => {
+                self.standings.counts(value, document.source().name(), &inputs.snapshot.settings)
+            }
             PolicyOrigin::Policies | PolicyOrigin::State => Counts::Itself,
         };
         if !matches!(counts, Counts::Itself) {
             let Inputs { snapshot, errors, policies, .. } = inputs;
+            let errors = if is_base { &mut ignored } else { errors };
             let is_repeated = is_policy && policies.is_repeated(part, origin, &snapshot.settings, errors);
             if let Counts::Instead(value) = counts
                 && !is_repeated
@@ -108,7 +121,7 @@ impl Loading<'_> {
             Marks::of(value).remove(&mut bare);
             inputs.bare.extend(Some(bare).filter(|bare| bare != value));
         }
-        let Inputs { snapshot, errors, policies, places, .. } = inputs;
+        let Inputs { snapshot, errors, policies, places, state_objects, .. } = inputs;
         let settings = &snapshot.settings;
         let faults = state::unreadable(settings, value);
         if !faults.is_empty() {
@@ -125,7 +138,8 @@ impl Loading<'_> {
                 return Ok(true);
             }
         }
-        if is_policy && policies.is_repeated(part, origin, settings, errors) {
+        let repeated = if is_base { &mut ignored } else { &mut *errors };
+        if is_policy && policies.is_repeated(part, origin, settings, repeated) {
             return Ok(true);
         }
         if is_policy && origin != PolicyOrigin::Checked {
@@ -134,11 +148,37 @@ impl Loading<'_> {
         if plan.keeps_places {
             places.add(part, settings);
         }
+        if plan.comparison.is_wanted()
+            && origin == PolicyOrigin::State
+            && let Some(Reference { kind, namespace, name }) = state::reference(settings, value)
+        {
+            let text = ObjectText::new(document.source().name(), value);
+            state_objects.insert(Target::new(kind.kind, &namespace, &name), text);
+        }
+        if let Some(installations) = installations(settings, value) {
+            inputs.installers.add(document.source(), installations);
+            return Ok(true);
+        }
         let is_definition = notices.definition(value);
         match state::add_shared(snapshot, value, shared.as_ref()) {
             Ok(Added { is_used, faults }) => {
+                let (group, kind) = state::group_and_kind(value);
+                let families = &snapshot.settings.families;
+                let is_of_state = memgate_platforms::state_kind(families, group, kind).is_some();
+                if origin == PolicyOrigin::State
+                    && is_of_state
+                    && let Some(object) = state::reference(&snapshot.settings, value)
+                {
+                    uses.add(object);
+                }
                 // A policy that is checked is denied instead.
                 if origin != PolicyOrigin::Checked {
+                    // Notes about what it judges would quote it.
+                    if !faults.is_empty() && document.source().is_outside() {
+                        let name =
+                            value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+                        Arc::make_mut(&mut snapshot.policies).remove(name);
+                    }
                     errors.extend(policy_files::errors(document, within, faults));
                 }
                 Ok(is_used || is_definition)

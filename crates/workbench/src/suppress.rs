@@ -9,14 +9,15 @@ use std::sync::Arc;
 
 use crate::judge::{Checked, Decided};
 use crate::notices::Notice;
+use crate::origins::spot::Standing;
 use crate::report::ObjectRef;
 use crate::report::fingerprint::{self, Fingerprint};
 use crate::rules::change;
 use memgate_core::decide::codes;
-use memgate_manifest::place::{DocumentPlace, LastSource};
+use memgate_manifest::place::LastSource;
 use memgate_manifest::source::{Source, Span};
 use memgate_model::decision::NotShown;
-use memgate_model::finding::{Finding, Severity};
+use memgate_model::finding::{Finding, Relation, Severity};
 use memgate_primitives::pointer::Pointer;
 
 /// The code of the findings of an object that are counted but not shown.
@@ -134,21 +135,13 @@ pub(crate) struct FindingPlace<'c> {
     pub(crate) source: &'c Arc<Source>,
     object_ref: &'c ObjectRef,
     pointer: Pointer,
-    at: PlaceKind<'c>,
-}
-
-enum PlaceKind<'c> {
-    Object(&'c DocumentPlace),
-    File(Span),
+    at: Standing<'c>,
 }
 
 impl FindingPlace<'_> {
     /// The stretch of the caret.
     pub(crate) fn span(&self, finding: &Finding) -> Span {
-        match self.at {
-            PlaceKind::Object(document) => document.locate(&self.pointer).carets(finding.at_key).0,
-            PlaceKind::File(span) => span,
-        }
+        self.at.carets(finding.at_key).0
     }
 
     fn identity(&self, finding: &Finding) -> Identity {
@@ -164,13 +157,10 @@ pub(crate) fn each(checked: &mut Checked, mut visit: impl FnMut(&FindingPlace<'_
     let mut last = LastSource::default();
     for Decided { object, admitted, of_form, .. } in &mut checked.decided {
         let object = &*object;
-        let (document, object_ref) = (&object.place, &object.object_ref);
-        last.is_now(document);
-        let place = |pointer| FindingPlace {
-            source: document.source(),
-            object_ref,
-            pointer,
-            at: PlaceKind::Object(document),
+        last.is_now(&object.place);
+        let place = |pointer| {
+            let at = object.standing(&pointer);
+            FindingPlace { source: at.source(), object_ref: &object.object_ref, pointer, at }
         };
         let is_empty = admitted.decision.findings.is_empty();
         let admitted = Some(admitted).filter(|_| !is_empty).map(Arc::make_mut);
@@ -183,7 +173,7 @@ pub(crate) fn each(checked: &mut Checked, mut visit: impl FnMut(&FindingPlace<'_
     }
     for Notice { finding, object_ref, source, span, .. } in &mut checked.inputs.notices {
         let pointer = finding.pointer.clone();
-        visit(&FindingPlace { source, object_ref, pointer, at: PlaceKind::File(*span) }, finding);
+        visit(&FindingPlace { source, object_ref, pointer, at: Standing::Text(source, *span) }, finding);
     }
 }
 
@@ -254,6 +244,7 @@ pub fn suppress(
         if known.take(identity, 1) == 1 {
             found.add(identity, 1);
             change(finding, Severity::Note, reason);
+            finding.relation = Relation::Known;
         }
     });
     for decided in &mut checked.decided {

@@ -35,8 +35,11 @@ pub fn source(name: &str, reader: io::Result<impl Read>, max_bytes: usize) -> Re
     }
 }
 
+/// Reads a file.
+pub type ReadFile<'r> = &'r dyn Fn(&Path) -> Result<Source, Error>;
+
 /// All bytes, or one more than the limit: the caller sees that there are too many.
-fn bounded(reader: impl Read, max_bytes: usize) -> io::Result<Vec<u8>> {
+pub(crate) fn bounded(reader: impl Read, max_bytes: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     reader.take((max_bytes as u64).saturating_add(1)).read_to_end(&mut bytes)?;
     Ok(bytes)

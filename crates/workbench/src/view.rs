@@ -8,13 +8,13 @@ use serde_json::{Map, Value};
 
 use crate::errors::fault_of;
 use crate::inputs::Inputs;
-use crate::objects::{CheckedObject, UndecidedObject};
+use crate::objects::UndecidedObject;
 use crate::report::ObjectRef;
 use memgate_core::admission::admit;
 use memgate_core::decide::views::views;
 use memgate_manifest::error::Error;
-use memgate_manifest::place::DocumentPlace;
 use memgate_manifest::rewrite::yaml;
+use memgate_manifest::source::Source;
 use memgate_model::memory_view::MemoryView;
 use memgate_model::request::Occasion;
 use memgate_model::snapshot::Snapshot;
@@ -24,8 +24,8 @@ use memgate_primitives::plain_text::{cut, plain, shown_key, shown_name};
 /// An object with its views: one by each family that knows it.
 #[derive(Debug)]
 pub struct ViewedObject {
-    /// Its place.
-    pub place: Arc<DocumentPlace>,
+    /// The file in which it stands, and the line.
+    place: (Arc<Source>, usize),
     /// Its name in reports; for a pod of a workload that of the workload.
     pub object_ref: ObjectRef,
     /// Its views; for a workload those of its pod.
@@ -70,15 +70,16 @@ pub fn view_object(
     let request = undecided.request_at(occasion);
     let admitted = admit(&request, snapshot).map_err(|fault| fault_of(&undecided.object, &fault))?;
     let views = views(&request, admitted.object.as_deref().unwrap_or_default(), snapshot);
-    let CheckedObject { place, object_ref, .. } = &*undecided.object;
-    Ok(ViewedObject { place: Arc::clone(place), object_ref: object_ref.clone(), views })
+    let (source, line) = undecided.object.file_and_line();
+    let object_ref = undecided.object.object_ref.clone();
+    Ok(ViewedObject { place: (Arc::clone(source), line), object_ref, views })
 }
 
 /// The views, each below a comment that names its object.
 pub fn documents(objects: &[ViewedObject]) -> String {
     let mut text = String::new();
     for ViewedObject { place, object_ref, views } in objects {
-        let (title, file, line) = (object_ref.title(), place.source().name(), place.span().line);
+        let (title, file, line) = (object_ref.title(), place.0.name(), place.1);
         for view in views {
             if !text.is_empty() {
                 text.push_str("---\n");
@@ -98,7 +99,7 @@ pub fn documents(objects: &[ViewedObject]) -> String {
 }
 
 /// Text from user input in a comment. Some readers of YAML end a line at U+2028 and U+2029.
-fn in_one_line(text: &str) -> String {
+pub(crate) fn in_one_line(text: &str) -> String {
     plain(&masked(text)).replace(['\u{2028}', '\u{2029}'], " ")
 }
 

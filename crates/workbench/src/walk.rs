@@ -14,8 +14,12 @@ use ignore::{DirEntry, Walk, WalkBuilder};
 
 use crate::exclude::{Exclude, matcher};
 use crate::kustomization::is_kustomization;
-use crate::repository::{PROJECT_FILE, Repository, is_glob, is_manifest, is_marker, normal, root_of};
+use crate::repository::{
+    PROJECT_FILE, Repository, Tool, Unit, is_glob, is_manifest, is_marker, normal, root_of,
+};
+use crate::texts::ReadFile;
 use memgate_manifest::error::Error;
+use memgate_manifest::later::is_of_template;
 
 /// One input, in the order of the paths.
 pub(crate) enum Item {
@@ -29,6 +33,18 @@ pub(crate) enum Item {
     Error(Error),
 }
 
+impl Item {
+    /// The chart or kustomization to which its file belongs, as [`Repository::unit_of`] says. A file that the user named
+    /// is one of its own unless it is a patch.
+    pub(crate) fn unit(&self, repository: &Repository, rendered: bool) -> Option<Unit> {
+        match self {
+            Self::Named(path) if !repository.is_patch(path) => None,
+            Self::Named(path) | Self::Found(path) => repository.unit_of(path, rendered),
+            Self::Stdin | Self::Unread(..) | Self::Error(_) => None,
+        }
+    }
+}
+
 /// A path of a file that comes with a change, such as `.memgate.yaml`, which leads elsewhere.
 const OUTSIDE: &str = "a path in .memgate.yaml must be a file or directory below the directory of .memgate.yaml, links \
                        resolved; to read it, name it on the command line";
@@ -36,7 +52,7 @@ const OUTSIDE: &str = "a path in .memgate.yaml must be a file or directory below
 /// The inputs, found before any is read: a later file may tell that an earlier one is not a manifest.
 pub(crate) struct Walked<'r> {
     exclude: &'r Arc<Exclude>,
-    max_bytes: usize,
+    read: ReadFile<'r>,
     /// The directory below which every path must lead, for paths that the user did not give.
     within: Option<&'r Path>,
     /// The inputs, in the order of the paths.
@@ -52,13 +68,18 @@ impl<'r> Walked<'r> {
         inputs: &[String],
         within: Option<&'r Path>,
         exclude: &'r Arc<Exclude>,
-        max_bytes: usize,
+        read: ReadFile<'r>,
     ) -> Self {
         let (items, repository, empty) = (Vec::new(), Repository::default(), Vec::new());
-        let mut walked = Self { exclude, max_bytes, within, items, repository, empty };
+        let mut walked = Self { exclude, read, within, items, repository, empty };
         for input in inputs {
             walked.input(input);
         }
+        let files = walked.items.iter().filter_map(|item| match item {
+            Item::Named(path) | Item::Found(path) => Some(path.as_path()),
+            Item::Stdin | Item::Unread(..) | Item::Error(_) => None,
+        });
+        walked.repository.add_around(files, read);
         walked.repository.link();
         walked
     }
@@ -82,17 +103,28 @@ impl<'r> Walked<'r> {
             // kustomize reads it, and not an apiserver.
             Ok(_) if is_kustomization(Path::new(input)) => {
                 let mut errors = Vec::new();
-                self.repository.add(Path::new(input), self.max_bytes, &mut errors);
+                self.repository.add(Path::new(input), self.read, &mut errors);
                 self.items.push(Item::Found(PathBuf::from(input)));
                 self.items.extend(errors.into_iter().map(Item::Error));
             }
-            Ok(_) => self.items.push(Item::Named(PathBuf::from(input))),
+            Ok(_) => self.named(input),
             Err(_) if is_glob(input) => self.glob(input),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 self.items.push(Item::Error(Error::of_input(input, "no such file or directory")));
             }
             Err(source) => self.items.push(Item::Error(Error::Read { path: input.to_owned(), source })),
         }
+    }
+
+    /// A file that the user named. A template acts as its chart does.
+    fn named(&mut self, input: &str) {
+        let (path, mut errors) = (PathBuf::from(input), Vec::new());
+        self.repository.add_chart_around(&path, self.read, &mut errors);
+        let is_template = || (self.read)(&path).is_ok_and(|it| it.text().lines().any(is_of_template));
+        let is_of_chart = self.repository.unit_of(&path, false).is_some_and(|unit| unit.tool == Tool::Helm);
+        let item = if is_of_chart && is_template() { Item::Found } else { Item::Named };
+        self.items.push(item(path));
+        self.items.extend(errors.into_iter().map(Item::Error));
     }
 
     fn glob(&mut self, input: &str) {
@@ -111,7 +143,7 @@ impl<'r> Walked<'r> {
     fn walk(&mut self, input: &str, root: &Path, wanted: &dyn Fn(&Path) -> bool) {
         let mut errors = Vec::new();
         let boundary = self.within.map_or_else(|| boundary(root), Path::to_owned);
-        self.repository.add_chart_around(root, self.max_bytes, &mut errors);
+        self.repository.add_chart_around(root, self.read, &mut errors);
         let mut found = false;
         for entry in self.entries(root) {
             let entry = match entry {
@@ -125,7 +157,7 @@ impl<'r> Walked<'r> {
             let path = entry.path();
             let is_inside = !entry.path_is_symlink() || is_below(path, &boundary);
             if is_marker(path) && path.is_file() && is_inside {
-                self.repository.add(path, self.max_bytes, &mut errors);
+                self.repository.add(path, self.read, &mut errors);
             }
             match judge(&entry, wanted) {
                 Judged::Read if !is_inside => {
@@ -136,6 +168,10 @@ impl<'r> Walked<'r> {
                     self.items.push(Item::Found(path.to_owned()));
                 }
                 Judged::Unread(reason) => self.items.push(Item::Unread(path.to_owned(), reason)),
+                Judged::Other if is_unread_directory(path, root, wanted) => {
+                    self.items
+                        .push(Item::Unread(path.to_owned(), "a link to a directory, which is not followed"));
+                }
                 Judged::Other => {}
             }
         }
@@ -236,6 +272,16 @@ fn judge(entry: &DirEntry, wanted: &dyn Fn(&Path) -> bool) -> Judged {
         Err(_) if is_link => Judged::Unread("a link to nothing"),
         Ok(_) | Err(_) => Judged::Other,
     }
+}
+
+/// Whether a path below `root` is a link to a directory elsewhere, in which there may be wanted files.
+fn is_unread_directory(path: &Path, root: &Path, wanted: &dyn Fn(&Path) -> bool) -> bool {
+    let is_link = path != root && fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink());
+    let is_elsewhere = || {
+        let [target, root] = [path, root].map(fs::canonicalize);
+        target.is_ok_and(|it| it.is_dir() && !root.is_ok_and(|root| it.starts_with(root)))
+    };
+    is_link && wanted(&path.join("a.yaml")) && is_elsewhere()
 }
 
 fn is_directory(entry: &DirEntry) -> bool {

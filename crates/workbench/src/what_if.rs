@@ -7,9 +7,12 @@ use serde_json::Value;
 
 use crate::inputs::Inputs;
 use crate::judge::{Checked, Decided, check};
+use crate::judged_by::{AtReference, JudgedBy};
+use crate::load::{Error, Sources, load_paths, only_set};
 use crate::objects::CheckedObject;
 use crate::page::PageInputs;
 use crate::place::overview;
+use crate::plan::Plan;
 use crate::report::changes::{Change, Verdict};
 use crate::report::{Report, Shown};
 use memgate_manifest::source::Source;
@@ -63,16 +66,41 @@ pub fn what_if(
     wants_page: bool,
 ) -> WhatIf {
     let current = Arc::clone(&inputs.snapshot.policies);
-    let owners = inputs.objects.iter().filter_map(|it| Some((key(&it.object), owner(it.manifest())?)));
-    let owners: BTreeMap<Key, String> = owners.collect();
     let mut before = Inputs { objects: inputs.objects.clone(), ..Inputs::new(inputs.snapshot.clone()) };
     before.snapshot.policies = replaced(&current, &Policies::default(), base);
     let mut after = inputs;
     after.snapshot.policies = replaced(&current, base, new);
+    effect(before, after, occasion, wants_page)
+}
+
+fn effect(before: Inputs, after: Inputs, occasion: Occasion<'static>, wants_page: bool) -> WhatIf {
+    let owners = after.objects.iter().filter_map(|it| Some((key(&it.object), owner(it.manifest())?)));
+    let owners: BTreeMap<Key, String> = owners.collect();
     let before: BTreeMap<Key, Decided> =
         check(before, occasion).decided.into_iter().map(|it| (key(&it.object), it)).collect();
     let page = PageInputs::if_wanted(wants_page, &after, occasion);
     compare(before, Checked { page, ..check(after, occasion) }, &owners)
+}
+
+/// Decides about all objects of a plan by what counts at a commit, and by what the files say now. The policies of `new`
+/// replace those of the same names now.
+///
+/// # Errors
+/// Those of `load_paths`.
+pub fn what_if_at(
+    plan: &Plan,
+    at: AtReference,
+    new: &Policies,
+    occasion: Occasion<'static>,
+) -> Result<WhatIf, Error> {
+    let by_commit = JudgedBy::Reference(Arc::new(AtReference { is_alone: true, ..at }));
+    let then = Plan { judged_by: by_commit, ..plan.clone() };
+    // Both read the same texts, which distinguish objects.
+    let (set, mut known) = (only_set(plan)?, Sources::new());
+    let before = load_paths(&then, (set, &plan.checked), &mut known)?;
+    let mut after = load_paths(plan, (set, &plan.checked), &mut known)?;
+    after.snapshot.policies = replaced(&after.snapshot.policies, &Policies::default(), new);
+    Ok(effect(before, after, occasion, plan.wants_page))
 }
 
 /// The object in its file; a workload and its pod are one.
@@ -204,11 +232,12 @@ impl WhatIf {
     fn change<'r>(&'r self, changed: &'r Changed) -> Option<Change<'r>> {
         let Changed { index, owner, from, to } = changed;
         let object = &self.checked.decided.get(*index)?.object;
+        let (source, line) = object.file_and_line();
         Some(Change {
             object_ref: &object.object_ref,
             owner: owner.as_deref(),
-            file: object.place.source().name(),
-            line: object.place.span().line,
+            file: source.name(),
+            line,
             from: *from,
             to: *to,
         })

@@ -352,7 +352,12 @@ fn objects(namespace: &str) -> Result<Vec<Value>> {
         "apiVersion": "arkonis.dev/v1alpha1", "kind": "ArkMemory", "spec": {"backend": "redis", "redis": redis},
         "metadata": {"name": "lasts-a-day", "namespace": namespace},
     });
-    Ok(objects.into_iter().step_by(step.max(1)).chain(queries).chain([agent, memory]).collect())
+    let endless = json!({
+        "apiVersion": "arkonis.dev/v1alpha1", "kind": "ArkMemory", "spec": {"backend": "redis"},
+        "metadata": {"name": "lasts", "namespace": namespace},
+    });
+    let own = [agent, memory, endless];
+    Ok(objects.into_iter().step_by(step.max(1)).chain(queries).chain(own).collect())
 }
 
 fn warns(fixture: &Fixture, rules: &str) -> Result<()> {

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memgate_manifest::later::{has_below, is_filled_in_later};
+use memgate_manifest::later::{any_field, has_below, is_filled_in_later};
 use memgate_model::decision::Decision;
 use memgate_model::edit::Edit;
-use memgate_model::finding::{Code, Finding};
+use memgate_model::finding::{Cause, Code, Finding};
 use memgate_model::policy_rule::PolicyStatus;
 use memgate_model::reason::Reason;
 use memgate_model::request::Request;
@@ -59,17 +59,33 @@ fn reads_any(code: &Code, unknown: &BTreeSet<String>) -> bool {
 /// Whether a finding is about what a later step fills in.
 pub(super) fn is_about(request: &Request<'_>, finding: &Finding) -> bool {
     is_at(request, &finding.pointer, finding.at_key)
+        || finding.cause == Cause::Required && may_be_there(request, &finding.pointer)
 }
 
-/// Whether a violation is, or its rule reads such a scalar.
+/// Whether a later step may fill in the key of a field that an object lacks.
+fn may_be_there(request: &Request<'_>, pointer: &Pointer) -> bool {
+    let Some(later) = request.occasion.later else { return false };
+    from_here_up(pointer).any(|holder| later.contains(&any_field(&holder)))
+}
+
+/// A place, what holds it, and so on.
+fn from_here_up(pointer: &Pointer) -> impl Iterator<Item = Pointer> {
+    std::iter::successors(Some(pointer.clone()), Pointer::parent)
+}
+
+/// Whether a violation is, or its rule reads such a scalar, or what a part of an object lacks.
 pub(super) fn violates(request: &Request<'_>, violation: &SchemaViolation<'_>) -> bool {
     let pointer = &violation.pointer;
+    if request.occasion.is_part && violation.is_of_whole() {
+        return true;
+    }
     let Some(later) = request.occasion.later else { return false };
     let reads = || match violation.rule {
         Rule::Cel(rule) | Rule::CelError(rule) => {
             let value = violation.of_cel(rule);
             rule.reads().iter().any(|read| is_read(later, &value, read))
         }
+        Rule::Required(..) => may_be_there(request, pointer),
         Rule::NotEvaluated(..) | Rule::AnyOf | Rule::OneOf(_) | Rule::Not => has_below(later, pointer),
         _ => false,
     };
@@ -91,5 +107,8 @@ fn is_read(later: &BTreeSet<Pointer>, value: &Pointer, read: &Read) -> bool {
 /// A finding about a key is not about the value there.
 fn is_at(request: &Request<'_>, pointer: &Pointer, at_key: bool) -> bool {
     let is_later_key = || pointer.tokens().last().is_some_and(|key| is_filled_in_later(&key));
-    request.occasion.fills_in_later(pointer) && (!at_key || is_later_key())
+    let mut places = from_here_up(pointer).take(if at_key { 1 } else { usize::MAX });
+    request.occasion.later.is_some()
+        && places.any(|place| request.occasion.fills_in_later(&place))
+        && (!at_key || is_later_key())
 }

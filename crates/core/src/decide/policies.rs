@@ -15,8 +15,9 @@ use memgate_model::reason::Reason;
 use memgate_model::request::{Operation, Point, Request};
 use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
+use memgate_model::tree::Tree;
 use memgate_policy::judge::{Judgement, Views, judge, refuse_unread as refuse_unread_pod};
-use memgate_policy::written::Written;
+use memgate_policy::written::{self, Written};
 use memgate_policy::{defaults, selection};
 use memgate_primitives::budget::{Budget, OverLimit};
 use memgate_primitives::members::Members;
@@ -80,7 +81,21 @@ pub(super) fn add_defaults<'s>(
     let old = asked.old.as_ref().filter(|_| operation == Operation::Update);
     let judged = selection::Subject { operation, old, ..judged };
     defaults::add(&mut edits, subject, &judged, snapshot, state);
-    let Some(of_family) = of_family else { return edits };
+    let Some(of_family) = of_family else {
+        if snapshot.policies.read_written() {
+            let again = |text: &str| {
+                let Ok(tree) = Tree::parse(text, &subject.kind.schema) else { return Vec::new() };
+                let subject = Subject { object: &tree, ..*subject };
+                let mut edits = (family.faces.default)(&subject, state);
+                let written = Written::new(text);
+                let judged = selection::Subject { object: &written, ..judged };
+                defaults::add(&mut edits, &subject, &judged, snapshot, state);
+                edits
+            };
+            written::mark(&mut edits, judged.object, judged.old, again);
+        }
+        return edits;
+    };
     findings.extend(edits.iter().filter_map(defaults::missing));
     of_family
 }

@@ -3,6 +3,8 @@
 //! A family's own rules come first: where one of them denies, the schema adds nothing. Rules that only repeat the
 //! bundled definition give way to a definition among the inputs.
 
+use std::collections::BTreeSet;
+
 use memgate_model::crds::Crds;
 use memgate_model::decision::NotShown;
 use memgate_model::family::{Family, SchemaStandIn, Subject, Words};
@@ -12,6 +14,7 @@ use memgate_model::request::{Operation, Request};
 use memgate_model::snapshot::Snapshot;
 use memgate_platforms::common::VERSION_UNKNOWN;
 use memgate_primitives::budget::Budget;
+use memgate_primitives::duration;
 use memgate_primitives::fix::{Fix, unquoted};
 use memgate_primitives::members::Members;
 use memgate_primitives::plain_text::quoted_key;
@@ -31,6 +34,8 @@ pub(super) struct SchemaFindings {
     pub(super) findings: Vec<Finding>,
     /// How many more there are.
     pub(super) not_shown: NotShown,
+    /// Of a part of an object, the places where it breaks its definition.
+    pub(super) broken: BTreeSet<Pointer>,
 }
 
 /// Finds what an apiserver would refuse, in addition to `own`, the findings of the family before the ratchet.
@@ -112,7 +117,8 @@ fn compare(
         matches!(it.rule, Rule::Type { .. }) && !(stand_in.tolerates)(subject.kind, subject.object, it)
     };
     drop_around_wrong_types(violations.iter().skip(of_metadata).filter(is_wrong), own);
-    if let Some(version) = version {
+    let broken = request.occasion.is_part.then(|| violations.iter().map(|it| it.pointer.clone()).collect());
+    if let Some(version) = version.filter(|_| !request.occasion.is_part) {
         let old = stored_with_status.as_ref().or(old);
         memgate_schema::check_rules(version, crds.allowance(), &object, old, &mut violations);
         violations.retain(is_known);
@@ -125,7 +131,7 @@ fn compare(
         findings.extend(unknown_fields::findings(family, definition, &object, own));
         not_shown.warnings += object.more_unknown_fields();
     }
-    SchemaFindings { findings, not_shown }
+    SchemaFindings { findings, not_shown, broken: broken.unwrap_or_default() }
 }
 
 /// Warns about unknown fields of metadata. A misspelt one lets an object land in another namespace, or no selector matches
@@ -297,7 +303,13 @@ fn help(violation: &SchemaViolation<'_>) -> Option<String> {
             Some("put the value in quotes".to_owned())
         }
         Rule::Type { expected: expected @ ("integer" | "number" | "boolean"), got: "string", .. } => {
-            unquoted(violation.text()?, expected).map(|_| "take the quotes away".to_owned())
+            let text = violation.text()?;
+            let is_quoted = unquoted(text, expected).is_some();
+            if is_quoted {
+                Some("take the quotes away".to_owned())
+            } else {
+                in_seconds(&violation.pointer, text)
+            }
         }
         Rule::Type { expected: expected @ ("object" | "array"), got: "string", only: Some(field) } => {
             let meant = meant_instead(&violation.pointer, violation.text()?, field, expected == "array");
@@ -305,6 +317,15 @@ fn help(violation: &SchemaViolation<'_>) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// What to write for a duration in a field that takes a number of seconds.
+fn in_seconds(field: &Pointer, text: &str) -> Option<String> {
+    let takes_seconds = field.tokens().last()?.to_ascii_lowercase().ends_with("seconds");
+    let meant = duration::in_hours(text);
+    let time = duration::parse(meant.as_deref().unwrap_or(text))?;
+    let seconds = (takes_seconds && time.subsec_nanos() == 0).then_some(time.as_secs())?;
+    Some(format!("write {seconds}, the number of seconds"))
 }
 
 /// The YAML that the user probably meant by a bare string in place of an object with one string, or of a list of such
@@ -325,6 +346,19 @@ fn meant_instead(here: &Pointer, text: &str, field: &str, is_list: bool) -> Stri
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn says_durations_in_seconds() {
+        for (field, text, expected) in [
+            ("/spec/redis/ttlSeconds", "30d", Some("write 2592000, the number of seconds")),
+            ("/spec/ttl_seconds", "1h30m", Some("write 5400, the number of seconds")),
+            ("/spec/ttlSeconds", "1500ms", None),
+            ("/spec/ttlSeconds", "soon", None),
+            ("/spec/maxEntries", "30d", None),
+        ] {
+            assert_eq!(in_seconds(&Pointer::new(field), text).as_deref(), expected, "{field}: {text}");
+        }
+    }
 
     #[test]
     fn says_what_was_meant_in_yaml() {

@@ -1,6 +1,11 @@
 //! Objects from which a controller or a tool makes Secrets, `ConfigMaps` and Services. What they make is unknown in
 //! files: neither missing nor present.
 
+mod installers;
+
+pub use installers::{Installation, installations};
+
+use memgate_manifest::later::is_filled_in_later;
 use memgate_model::kind::{Kind, NAMESPACE, SECRET};
 use memgate_model::object::DEFAULT_NAMESPACE;
 use memgate_model::snapshot::Snapshot;
@@ -25,21 +30,16 @@ const OF_SECRETS: [(&str, &str, &str); 14] = [
     ("secrets.infisical.com", "InfisicalSecret", "spec/managedSecretReference/secretName"),
 ];
 
-/// The makers of objects that their manifest does not name: group and kind.
-const OF_ANYTHING: [(&str, &str); 7] = [
-    ("argoproj.io", "Application"),
-    ("argoproj.io", "ApplicationSet"),
-    ("external-secrets.io", "ClusterExternalSecret"),
-    ("helm.cattle.io", "HelmChart"),
-    ("helm.toolkit.fluxcd.io", "HelmRelease"),
-    ("kustomize.config.k8s.io", "Kustomization"),
-    ("kustomize.toolkit.fluxcd.io", "Kustomization"),
-];
-
 /// Notes what an object makes. Returns whether it makes any.
 pub(super) fn add(snapshot: &mut Snapshot, (group, kind): (&str, &str), value: &Value) -> bool {
-    if OF_ANYTHING.contains(&(group, kind)) {
-        add_anything(snapshot);
+    if let Some(installations) = installations(&snapshot.settings, value) {
+        for Installation { namespace, .. } in installations {
+            add_anything(snapshot, namespace.as_deref());
+        }
+        return true;
+    }
+    if (group, kind) == ("external-secrets.io", "ClusterExternalSecret") {
+        add_of_cluster(snapshot, value);
         return true;
     }
     let Some((.., place)) = OF_SECRETS.into_iter().find(|row| (row.0, row.1) == (group, kind)) else {
@@ -52,20 +52,46 @@ pub(super) fn add(snapshot: &mut Snapshot, (group, kind): (&str, &str), value: &
     if names.is_empty() {
         names.extend(own("name"));
     }
-    let secrets = snapshot.kind_mut(&SECRET);
-    for name in names {
-        secrets.insert_made(&namespace, name);
-    }
+    add_made(snapshot, &namespace, &names);
     true
 }
 
-/// Makes every Secret, `ConfigMap`, Service and claim unknown that is not in the state: a chart or a generator among the
-/// inputs may make it.
-pub fn add_anything(snapshot: &mut Snapshot) {
+/// Notes the Secrets that a `ClusterExternalSecret` makes in the namespaces that it lists, or in any.
+fn add_of_cluster(snapshot: &mut Snapshot, value: &Value) {
+    let places = ["spec/externalSecretSpec/target/name", "spec/externalSecretName", "metadata/name"];
+    let names = places.iter().map(|place| texts(value, place)).find(|names| !names.is_empty());
+    let selects = ["namespaceSelector", "namespaceSelectors"];
+    let is_listed = selects.iter().all(|field| value.pointer(&format!("/spec/{field}")).is_none());
+    let listed = Some(texts(value, "spec/namespaces/*")).filter(|listed| is_listed && !listed.is_empty());
+    for namespace in listed.unwrap_or_else(|| vec![""]) {
+        add_made(snapshot, namespace, names.as_deref().unwrap_or_default());
+    }
+}
+
+/// Notes the Secrets with these names in a namespace; in each if it is empty. A later step may say the name or the
+/// namespace.
+fn add_made(snapshot: &mut Snapshot, namespace: &str, names: &[&str]) {
+    let secrets = snapshot.kind_mut(&SECRET);
+    let namespace = if is_filled_in_later(namespace) { "" } else { namespace };
+    for name in names {
+        match is_filled_in_later(name) {
+            false => secrets.insert_made(namespace, name),
+            true if namespace.is_empty() => secrets.lacks_some = true,
+            true => secrets.insert_lacking(namespace),
+        }
+    }
+}
+
+/// Makes every Secret, `ConfigMap`, Service and claim of a namespace unknown that is not in the state, of every namespace for
+/// `None`: something among the inputs may make it.
+pub fn add_anything(snapshot: &mut Snapshot, namespace: Option<&str>) {
     let families = snapshot.settings.families.clone();
     let of_core = |kind: &&'static Kind| kind.group.is_empty() && **kind != NAMESPACE;
     for kind in memgate_platforms::state_kinds(&families).filter(of_core) {
-        snapshot.kind_mut(kind).lacks_some = true;
+        match namespace {
+            Some(namespace) => snapshot.kind_mut(kind).insert_lacking(namespace),
+            None => snapshot.kind_mut(kind).lacks_some = true,
+        }
     }
 }
 

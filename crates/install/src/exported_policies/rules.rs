@@ -1,17 +1,16 @@
 //! Translates a rule to CEL, and lists the parts that CEL cannot express.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use jiff::Timestamp;
 
-use memgate_model::cel_view::{CelFault, CelPath, CelSide, CelView, InCel, Sayable, StoredFault};
+use memgate_model::cel_view::{CelFault, CelPath, CelSide, CelView, InCel, StoredFault};
 use memgate_model::family::Family;
 use memgate_model::kind::Kind;
 use memgate_model::memory_view::Role;
-use memgate_model::policy::{Action, During, Policy, Rule, When};
+use memgate_model::policy::{Action, During, Policy, Rule};
 use memgate_model::request::{Occasion, Point};
-use memgate_policy::in_cel::{WITHOUT_INDEXES, list};
+use memgate_policy::in_cel::WITHOUT_INDEXES;
 use memgate_policy::judge::{action, promotion};
 
 use super::{LeftOut, message};
@@ -211,15 +210,16 @@ impl Exporting<'_> {
             }
         }
         let (new, old) = (CelSide::new(view), CelSide::new(view).before());
-        let conditions = match (&self.rule.when, self.when(&new), self.when(&old)) {
-            (None, ..) => (String::new(), String::new()),
-            (Some(_), Ok(Some(now)), Ok(Some(before))) => (now, before),
-            (Some(_), Err(reason), _) | (Some(_), _, Err(reason)) => {
+        let always = || Ok(Some(String::new()));
+        let when = |side| self.rule.when.as_ref().map_or_else(always, |when| when.in_cel(side));
+        let conditions = match (when(&new), when(&old)) {
+            (Ok(Some(now)), Ok(Some(before))) => (now, before),
+            (Err(reason), _) | (_, Err(reason)) => {
                 self.leave_out("when", reason, &of);
                 return Vec::new();
             }
-            // The condition is never true for these objects.
-            (Some(_), ..) => return Vec::new(),
+            // The conditions never hold for these objects.
+            _ => return Vec::new(),
         };
         let [InCel { faults, unsaid }, before] = [new, old].map(|side| {
             let mut said = InCel::default();
@@ -276,23 +276,5 @@ impl Exporting<'_> {
             end: self.end.clone(),
             rule: format!("{}/{}", self.rule.about.policy, self.rule.about.id),
         }
-    }
-
-    /// Whether the rule applies to the memory, in CEL; `None` if it never does.
-    fn when(&self, side: &CelSide<'_>) -> Result<Option<String>, &'static str> {
-        let Some(When { backends, providers }) = &self.rule.when else { return Ok(None) };
-        let mut conditions = String::new();
-        for (path, wanted) in [("backend", backends), ("provider", providers)] {
-            let Some(wanted) = wanted else { continue };
-            match side.at(path) {
-                Sayable::Absent => return Ok(None),
-                Sayable::Unsaid(reason) => return Err(reason),
-                Sayable::Entries(entries) => {
-                    let among = format!("it.split(' ', 2)[1].lowerAscii() in {}", list(wanted));
-                    let _infallible = write!(conditions, " && {entries}.exists(it, {among})");
-                }
-            }
-        }
-        Ok(Some(conditions))
     }
 }

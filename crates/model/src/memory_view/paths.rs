@@ -310,6 +310,12 @@ impl ViewPath {
         row.copied().unwrap_or(Self { path, ..WRITERS })
     }
 
+    /// The same path in the object's own view only.
+    #[must_use]
+    pub const fn own_only(self) -> Self {
+        Self { by_sources: &[], ..self }
+    }
+
     /// Whether every view has this path, whatever its platform and role.
     pub fn is_of_every_object(path: &str) -> bool {
         PATHS.iter().any(|row| row.path == path && row.own.len() == Role::ALL.len())

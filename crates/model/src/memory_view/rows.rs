@@ -104,6 +104,8 @@ impl MemoryView {
             let place = self.pointer(path);
             if let Some(endpoint) = self.endpoint_at_mut(path).as_mut().filter(|_| is_later(&place)) {
                 endpoint.unknown = Some(Why::FilledInLater);
+                // They would be parts of the placeholder.
+                (endpoint.hosts, endpoint.path) = (Vec::new(), None);
             }
         }
         for reference in self.references.iter_mut().filter(|reference| is_later(&reference.field)) {

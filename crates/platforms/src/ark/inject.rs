@@ -16,7 +16,7 @@ use crate::inject::{
 };
 use crate::message::fit_names;
 use crate::prelude::*;
-use crate::references::going;
+use crate::references::{exists_elsewhere, going};
 use memgate_model::edit::{EnvSource, Origin};
 use memgate_model::elsewhere::Elsewhere;
 use memgate_model::event::InvolvedObject;
@@ -196,7 +196,13 @@ fn find<'s>(
             if injection.unmet.is_empty() {
                 injection.missing = references([&MEMORY], home, name);
             }
-            add_unmet(injection, Reason::ReferenceMissing, &POD_MEMORY_MISSING, missing(name, home));
+            let elsewhere = exists_elsewhere(&[&MEMORY], (home, name), state);
+            add_unmet(
+                injection,
+                Reason::ReferenceMissing,
+                &POD_MEMORY_MISSING,
+                missing(name, home, &elsewhere),
+            );
             None
         }
         Lookup::Unknown(()) => {
@@ -207,15 +213,15 @@ fn find<'s>(
                 // If the files contain no Memory at all, they do not show that this one is missing. So only a pod
                 // that requires its memory gets the finding.
                 injection.only_if_required = injection.unmet.is_empty();
-                add_unmet(injection, Reason::ReferenceUnknown, &POD_MEMORY_MISSING, missing(name, home));
+                add_unmet(injection, Reason::ReferenceUnknown, &POD_MEMORY_MISSING, missing(name, home, ""));
             }
             None
         }
     }
 }
 
-fn missing(name: &str, home: &str) -> String {
-    format!("Memory {} not found in namespace {}; nothing injected", quoted(name), quoted(home))
+fn missing(name: &str, home: &str, elsewhere: &str) -> String {
+    format!("Memory {} not found in namespace {}{elsewhere}; nothing injected", quoted(name), quoted(home))
 }
 
 /// All variables of the Memory, in order; empty if it has no usable address.

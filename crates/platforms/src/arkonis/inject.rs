@@ -10,7 +10,7 @@ use crate::inject::{
     origin_place, references, unmet, unmet_by,
 };
 use crate::prelude::*;
-use crate::references::going;
+use crate::references::{exists_elsewhere, going};
 use memgate_model::event::InvolvedObject;
 use memgate_model::finding::Code;
 use memgate_model::injection::Injection;
@@ -194,7 +194,7 @@ fn find_claimed<'s>(
         Lookup::Found(memory) => Ok(AgentMemory { dialect, agent, memory }),
         Lookup::Absent => {
             let kinds = [&dialect.memory];
-            let unmet = not_found(&POD_MEMORY_NOT_FOUND, &kinds, name, namespace, agent_label);
+            let unmet = not_found(&POD_MEMORY_NOT_FOUND, &kinds, (namespace, name), agent_label, state);
             let at = memory_ref_pointer(dialect).key("name");
             Err(unmet_by(unmet, agent, at, "claimed here"))
         }
@@ -219,19 +219,20 @@ fn find_agent<'s>(
         }
     }
     let kinds: Vec<&Kind> = dialects().map(|dialect| &dialect.agent).collect();
-    Err(not_found(&POD_AGENT_NOT_FOUND, &kinds, agent_label.agent, namespace, agent_label))
+    Err(not_found(&POD_AGENT_NOT_FOUND, &kinds, (namespace, agent_label.agent), agent_label, state))
 }
 
 /// The result for a missing object that could be of any of these kinds, the newest first.
 fn not_found(
     code: &'static Code,
     kinds: &[&'static Kind],
-    name: &str,
-    namespace: &str,
+    (namespace, name): (&str, &str),
     agent_label: &AgentLabel<'_>,
+    state: &StateReader<'_>,
 ) -> Unmet {
     let kind = kinds.first().map_or(ARKONIS.agent.kind, |kind| kind.kind);
-    let message = format!("{kind} {} not found in namespace {}", quoted(name), quoted(namespace));
+    let elsewhere = exists_elsewhere(kinds, (namespace, name), state);
+    let message = format!("{kind} {} not found in namespace {}{elsewhere}", quoted(name), quoted(namespace));
     let mut unmet = unmet(Reason::ReferenceMissing, code, label_pointer(agent_label.key), message);
     unmet.missing = references(kinds.iter().copied(), namespace, name);
     unmet

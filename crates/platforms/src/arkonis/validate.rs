@@ -13,7 +13,7 @@ use crate::fields::{Memory, MemoryField};
 use crate::message::{MAX_NAMES, first_of, one_of};
 use crate::prelude::*;
 use crate::references;
-use memgate_model::finding::Severity;
+use memgate_model::finding::{Relation, Severity};
 use memgate_model::object::Defect;
 use memgate_model::request::Operation;
 use memgate_primitives::pointer::Path;
@@ -21,7 +21,10 @@ use memgate_schema::violation::{Rule, SchemaViolation, type_message};
 
 use super::FAMILY;
 use super::api::{DIALECTS, Dialect, KUBESWARM, MISNAMED_GROUP};
-use super::codes::{API_VERSION_NOT_SERVED, IN_USE_CHANGED, IN_USE_DELETED, SWARM_OLDER_VALUE};
+use super::codes::{
+    API_VERSION_NOT_SERVED, IN_USE_CHANGED, IN_USE_DELETED, REDIS_REQUIRED, SECTION_UNUSED,
+    SWARM_OLDER_VALUE, VECTOR_STORE_REQUIRED,
+};
 use super::fields::BACKEND;
 
 /// All findings about the subject, in any order.
@@ -111,6 +114,11 @@ fn memory(dialect: &'static Dialect, subject: &Subject<'_>, state: &mut StateRea
     findings.extend(advice::findings(dialect, subject.object));
     findings.extend(memory::embedding_missing(dialect, subject, state));
     findings.extend(changed(dialect, subject, state));
+    // The denial names the section that is filled instead.
+    if findings.iter().any(|it| [&REDIS_REQUIRED, &VECTOR_STORE_REQUIRED].contains(&it.code)) {
+        let unused = findings.iter_mut().filter(|it| it.code == &SECTION_UNUSED);
+        unused.for_each(|it| it.relation = Relation::Follows);
+    }
     findings
 }
 

@@ -102,7 +102,7 @@ impl<'t> Memory<'t> {
     /// What only the backend refuses.
     pub(crate) fn backend_findings(&self) -> Vec<Finding> {
         match self.backend().and_then(|backend| backend.section) {
-            Some((section, code)) if !self.has(section) => vec![self.section_missing(section, code)],
+            Some((section, code)) if !self.has(section) => vec![self.wrong_section(section, code)],
             _ => self.of_backend().iter().filter_map(|field| self.unusable(field)).collect(),
         }
     }
@@ -125,6 +125,20 @@ impl<'t> Memory<'t> {
         let when = reference.map(|name| format!(" when {name} is set")).unwrap_or_default();
         let finding = self.denial(code, field.path, format!("{} is required{when}", field.name()), value);
         if field.values.is_empty() { finding } else { finding.fingerprint_value("") }
+    }
+
+    /// The same as for a missing section, with those that are there instead.
+    fn wrong_section(&self, section: &str, code: &'static Code) -> Finding {
+        let finding = self.section_missing(section, code);
+        let filled: Vec<String> = self.unused_sections().map(|(section, _)| name(section)).collect();
+        if filled.is_empty() {
+            return finding;
+        }
+        let are = if filled.len() == 1 { "is" } else { "are" };
+        let filled = filled.join(" and ");
+        let message =
+            format!("{}; backend says {}, but {filled} {are} filled", finding.message(), self.backend_name());
+        finding.with_message(message)
     }
 
     /// Refuses an object without a section that its backend needs.

@@ -63,6 +63,7 @@ struct New<'p> {
     message: String,
     follows: Follows,
     exemption: Option<&'p Exemption>,
+    applies: Vec<String>,
 }
 
 /// The first new finding of a rule: whose it is, and how many users have one that is as strict.
@@ -112,7 +113,7 @@ pub fn judge_users<'p>(
         let Some(rule) = policy.rules.get(rule) else { continue };
         let candidate = one.selection.candidate(&one.user.subject);
         let verdict = Verdict::new(policy, rule, *matches, one.user.subject.occasion, &candidate);
-        let New { place, message, follows, exemption } = new;
+        let New { place, message, follows, exemption, applies } = new;
         let more = if users > 1 { format!(" and {} more", users - 1) } else { String::new() };
         let user = format!(" ({} {})", one.user.subject.kind, plain_name(candidate.name));
         judgement.exemptions.extend(follows.about.exemption.as_ref().map(|exemption| exemption.name.clone()));
@@ -122,6 +123,7 @@ pub fn judge_users<'p>(
             &places.nearest(&place),
             (&(message + &user + &more), String::new()),
             exemption,
+            &applies,
         ));
     }
     judgement
@@ -211,11 +213,7 @@ fn read_from(rule: &Rule, view: &MemoryView, written: &Written<'_>) -> Option<Po
     if !rule.roles.contains(&view.role) {
         return None;
     }
-    let mut paths = rule.check.paths();
-    if let Some(when) = &rule.when {
-        paths.extend(when.backends.as_ref().map(|_| "backend"));
-        paths.extend(when.providers.as_ref().map(|_| "provider"));
-    }
+    let paths = rule.paths();
     let field = |view: &MemoryView| {
         let is_read = |path: &&&str| written.is(view) || view.origins(path).any(|it| it == written.kind);
         paths.iter().find(is_read).map(|path| view.pointer(path))
@@ -259,6 +257,7 @@ impl<'p> Asked<'_, 'p> {
         let budget = state.budget();
         let judge = Judge {
             subject,
+            sent: Judge::sent(subject),
             snapshot,
             selection,
             views,
@@ -330,7 +329,8 @@ impl<'p> Asked<'_, 'p> {
                 let Some(follows) = verdict.follows(why.as_ref(), false, longest) else { continue };
                 if strictest.as_ref().is_none_or(|known| is_stricter(&follows, &known.follows)) {
                     let place = if is_read(&place) { place } else { field.clone() };
-                    strictest = Some(New { place, message, follows, exemption: longest });
+                    let applies = part.outcome.applies.clone();
+                    strictest = Some(New { place, message, follows, exemption: longest, applies });
                 }
             }
         }

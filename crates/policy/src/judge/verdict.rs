@@ -21,6 +21,9 @@ use crate::matching::{Candidate, Matches};
 use crate::reader::with_field;
 use crate::text::plain_name;
 
+/// So many conditions of a rule are reported.
+const MAX_APPLIES: usize = 16;
+
 /// The action of a rule for an object, before the rule is judged.
 pub(super) struct Verdict<'v> {
     policy: &'v Policy,
@@ -79,7 +82,7 @@ impl<'v> Verdict<'v> {
     /// The finding about a violation without an exemption.
     pub(super) fn finding(&self, pointer: &Pointer, message: &str, is_stored: bool) -> Option<Finding> {
         let follows = self.follows(None, is_stored, None)?;
-        Some(self.told(follows, pointer, (message, String::new()), None))
+        Some(self.told(follows, pointer, (message, String::new()), None, &[]))
     }
 
     /// What follows from a violation, or from what cannot be judged for the reason `why`.
@@ -119,13 +122,14 @@ impl<'v> Verdict<'v> {
         Some(Follows { severity, promised, about })
     }
 
-    /// The finding with its texts: the message, and the value that was judged.
+    /// The finding with its texts: the message, the value that was judged, and the values by which the rule applies.
     pub(super) fn told(
         &self,
         follows: Follows,
         pointer: &Pointer,
         (message, value): (&str, String),
         exemption: Option<&Exemption>,
+        applies: &[String],
     ) -> Finding {
         let Follows { severity, promised, about: policy } = follows;
         let end = self.rule.about.ending(promised) + &exemption.map(exempt::suffix).unwrap_or_default();
@@ -133,7 +137,7 @@ impl<'v> Verdict<'v> {
         let policy = Some(Box::new(policy));
         let finding = Finding { policy, severity, fingerprint_value: value, ..finding };
         let finding = finding.and_elsewhere(|| Some(self.place()));
-        let help = self.help(exemption);
+        let help = self.help(exemption, applies);
         if help.is_empty() { finding } else { finding.help(help) }
     }
 
@@ -175,7 +179,7 @@ impl<'v> Verdict<'v> {
         Elsewhere { object, pointer: self.rule.about.pointer.key("id"), label: "by this rule" }
     }
 
-    fn help(&self, exemption: Option<&Exemption>) -> String {
+    fn help(&self, exemption: Option<&Exemption>, applies: &[String]) -> String {
         let about = &self.rule.about;
         let namespace = self.is_assumed.then(|| {
             let shown = plain_name(self.candidate.namespace);
@@ -183,7 +187,8 @@ impl<'v> Verdict<'v> {
         });
         let docs = about.docs.as_ref().map(|docs| format!("see {docs}"));
         let parts = [exemption.map(exempt::help), about.hint.clone(), docs, namespace];
-        parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
+        let applies = applies.iter().take(MAX_APPLIES).map(|words| format!("applies: {words}"));
+        parts.into_iter().flatten().chain(applies).collect::<Vec<_>>().join("; ")
     }
 }
 
@@ -192,7 +197,7 @@ impl<'v> Verdict<'v> {
 pub fn promotion(policy: &Policy, rule: &Rule, now: Timestamp) -> Option<Promotion> {
     let promotion = policy.promote.filter(|_| rule.action.admission.is_none())?;
     let at = rule.during.from.map_or(promotion.at, |from| from.max(promotion.at));
-    (now < at && rule.during.has(at)).then_some(Promotion { at, ..promotion })
+    (now < at && rule.during.spans(at)).then_some(Promotion { at, ..promotion })
 }
 
 /// The action for a violation: the rule's own, else the policy's, which is stricter after the promotion. A rule whose

@@ -6,13 +6,12 @@ use std::sync::Arc;
 
 use memgate_model::finding::Cause;
 use memgate_model::memory_view::Role;
-use memgate_model::policy::{Action, During, Rule, When};
+use memgate_model::policy::{Action, During, Rule, WEEKDAYS, Weekdays};
 use memgate_model::policy_rule::PolicyRule;
 use memgate_model::typed_rule::RuleRoles;
 use memgate_primitives::plain_text::quoted;
 
 use super::{RULE_AUDIT_ACTIONS, instant, overrides};
-use crate::names::MAX_ENTRIES;
 use crate::reader::{Fields, Reader, one_of};
 use crate::rules::{self, RuleType};
 use crate::values::is_kebab;
@@ -35,7 +34,7 @@ pub(super) fn read<'v>(policy: &str, reader: &Reader<'v>, seen: &RefCell<BTreeSe
     let severity = fields.choice("severity", &severity).unwrap_or("medium");
     let on_unknown = [("note", Action::Report), ("warn", Action::Warn), ("deny", Action::Deny)];
     let on_unknown = fields.choice("onUnknown", &on_unknown).unwrap_or(Action::Report);
-    let when = fields.get("when").and_then(|it| when(&it));
+    let when = fields.get("when").and_then(|it| rules::when::read(&it));
     let during = fields.get("during").and_then(|it| during(&it)).unwrap_or_default();
     let action = fields.get("action").map(|it| overrides(&it, &RULE_AUDIT_ACTIONS)).unwrap_or_default();
     let message = fields.get("message").and_then(|it| one_line(&it));
@@ -107,29 +106,22 @@ fn roles(fields: &Fields<'_>, kind: &RuleType, of_type: &RuleRoles) -> Vec<Role>
     roles
 }
 
-fn when(reader: &Reader<'_>) -> Option<When> {
-    let fields = reader.fields(&["backends", "providers"])?;
-    let words = |field| {
-        let texts = fields.texts(field, MAX_ENTRIES, 64)?;
-        Some(texts.into_iter().map(|(text, _)| text.to_lowercase()).collect())
-    };
-    let when = When { backends: words("backends"), providers: words("providers") };
-    if when == When::default() {
-        fields.fault_here(Cause::Required, "needs backends or providers");
-    }
-    Some(when)
-}
-
 fn during(reader: &Reader<'_>) -> Option<During> {
-    let fields = reader.fields(&["from", "until"])?;
+    let parts = ["from", "until", "weekdays"];
+    let fields = reader.fields(&parts)?;
     let [from, until] = ["from", "until"].map(|field| fields.get(field).and_then(|it| instant(&it)));
-    if !fields.has("from") && !fields.has("until") {
-        fields.fault_here(Cause::Required, "needs from or until");
+    if !parts.iter().any(|part| fields.has(part)) {
+        fields.fault_here(Cause::Required, "needs from or until, or weekdays");
     }
     if from.zip(until).is_some_and(|(from, until)| until <= from) {
         fields.fault("until", Cause::Invalid, "must be after from");
     }
-    Some(During { from, until })
+    let days = WEEKDAYS.into_iter().zip(0_u8..).collect::<Vec<_>>();
+    let weekdays = fields.get("weekdays").map(|it| {
+        let texts = it.texts(1, WEEKDAYS.len(), MAX_ID).into_iter();
+        texts.filter_map(|(_, day)| day.choice(&days)).fold(Weekdays::default(), Weekdays::and)
+    });
+    Some(During { from, until, weekdays })
 }
 
 fn one_line(reader: &Reader<'_>) -> Option<String> {

@@ -3,7 +3,10 @@
 use memgate_model::cel_view::{CelFault, CelSide, InCel, MessagePart, StoredFault};
 use memgate_model::finding::Cause;
 use memgate_model::memory_view::{Role, ViewPath};
-use memgate_model::typed_rule::{Judged, RuleOutcome, RuleRoles, RuleViolation, TypedRule, Unknown};
+use memgate_model::possible::Possible;
+use memgate_model::typed_rule::{
+    Idle, Judged, PassesWithout, RuleOutcome, RuleRoles, RuleViolation, TypedRule, Unknown,
+};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::plain_text::cut;
 use memgate_primitives::pointer::Pointer;
@@ -137,12 +140,33 @@ impl TypedRule for AnyOf {
     }
 
     fn contradictions(&self, budget: &Budget<'_>) -> Vec<(Pointer, String)> {
-        let of_one = |(alternative, index): (&Alternative, usize)| {
-            let place = Pointer::root().index(index).key(alternative.kind.name);
-            let found = alternative.check.contradictions(budget).into_iter();
-            found.map(move |(pointer, message)| (place.join(&pointer), message))
+        self.parts(|alternative| alternative.check.contradictions(budget)).collect()
+    }
+
+    fn idle(&self, possible: &[Possible]) -> Vec<Idle> {
+        self.parts(|alternative| {
+            let is_of = |it: &&Possible| {
+                let roles = if it.is_own { &alternative.roles.own } else { &alternative.roles.by_sources };
+                roles.contains(&it.user)
+            };
+            let of_part: Vec<Possible> = possible.iter().filter(is_of).cloned().collect();
+            let found = alternative.check.idle(&of_part);
+            found.into_iter().map(|it| (it.pointer.clone(), it)).collect()
+        })
+        .map(|(pointer, it)| Idle { pointer, ..it })
+        .collect()
+    }
+
+    fn passes_without(&self) -> Vec<PassesWithout> {
+        let of_part = |alternative: &Alternative| {
+            let found = alternative.check.passes_without();
+            found.into_iter().map(|it| (it.pointer.clone(), it)).collect()
         };
-        self.alternatives.iter().zip(0..).flat_map(of_one).collect()
+        self.parts(of_part).map(|(pointer, it)| PassesWithout { pointer, ..it }).collect()
+    }
+
+    fn reads_written(&self) -> bool {
+        self.alternatives.iter().any(|it| it.check.reads_written())
     }
 
     fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {
@@ -204,6 +228,19 @@ fn failures(
         }
     }
     Some((failed, unknowns))
+}
+
+impl AnyOf {
+    /// What is found in each alternative, with its place here.
+    fn parts<T>(
+        &self,
+        find: impl Fn(&Alternative) -> Vec<(Pointer, T)>,
+    ) -> impl Iterator<Item = (Pointer, T)> {
+        self.alternatives.iter().zip(0..).flat_map(move |(alternative, index)| {
+            let place = Pointer::root().index(index).key(alternative.kind.name);
+            find(alternative).into_iter().map(move |(pointer, found)| (place.join(&pointer), found))
+        })
+    }
 }
 
 impl Alternative {

@@ -6,17 +6,22 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use memgate_model::memory_view::{
-    Element, EndpointView, MemoryView, Part, Role, ViewPath, ViewValue, Why, below_endpoint, qualified,
+    Element, EndpointView, Holds, MemoryView, Part, Role, ViewPath, ViewValue, Why, below_endpoint, qualified,
 };
-use memgate_model::typed_rule::{Judged, RuleOutcome};
+use memgate_model::possible::{Held, Possible};
+use memgate_model::typed_rule::{Applies, Judged, RuleOutcome, Unknown};
 use memgate_primitives::budget::Budget;
+use memgate_primitives::credential::is_credential_name;
 use memgate_primitives::glob::Glob;
 use memgate_primitives::pointer::Pointer;
 
 use super::host_glob::HostGlob;
 use super::tenant_glob::fits;
 use super::words::Allowed;
-use crate::text::{HIDDEN, name, number, value};
+use crate::text::{HIDDEN, a_or_b, name, number, value};
+
+/// What is before the path of an entry of `fields` where an export names it.
+pub(super) const FIELD: &str = "fields ";
 
 /// What a byte is in a quantity.
 pub(super) const BYTE: i128 = 1_000_000_000;
@@ -85,6 +90,8 @@ pub(super) enum Condition {
     AtMost(Bound),
     NotZero,
     Exists(bool),
+    /// It stands in the object as its author sent it.
+    Written(bool),
 }
 
 /// A limit of a number.
@@ -141,7 +148,25 @@ impl Condition {
             Self::AtLeast(bound) => number >= bound.value || bound.zero != Zero::Number && number <= 0,
             Self::AtMost(bound) => number <= bound.value,
             Self::NotZero => number != 0,
-            Self::Exists(exists) => *exists,
+            Self::Exists(wanted) | Self::Written(wanted) => *wanted,
+        }
+    }
+
+    /// Whether it is about the object as it was sent, and not about a value.
+    const fn is_about_presence(&self) -> bool {
+        matches!(self, Self::Exists(_) | Self::Written(_))
+    }
+
+    /// Whether a value that may be anything can meet it, or fail it. Numbers are not negative.
+    fn can_be(&self, meets: bool) -> bool {
+        match self {
+            Self::Fits { written, wanted, .. } => {
+                *wanted == meets || !written.iter().any(|it| is_anything(it))
+            }
+            Self::AtLeast(bound) => meets || bound.value > i128::from(bound.zero != Zero::Number),
+            Self::AtMost(bound) => !meets || bound.value >= 0,
+            Self::Allowed(allowed) => meets || allowed.allow.is_some() || allowed.deny.is_some(),
+            _ => true,
         }
     }
 
@@ -149,8 +174,9 @@ impl Condition {
     pub(super) fn contradicts(&self, other: &Self, budget: &Budget<'_>) -> bool {
         match (self, other) {
             (Self::AtLeast(min), Self::AtMost(max)) => min.value > max.value,
-            (Self::Exists(one), Self::Exists(two)) => one != two,
-            (_, Self::Exists(_)) => false,
+            (Self::Exists(one), Self::Exists(two)) | (Self::Written(one), Self::Written(two)) => one != two,
+            (Self::Written(true), Self::Exists(false)) => true,
+            (_, Self::Exists(_) | Self::Written(_)) => false,
             (Self::Fits { written, wanted: true, .. }, Self::Fits { written: others, wanted: false, .. }) => {
                 // On hosts and repositories `*` is not any text.
                 let none_is_left = || !other.holds(&Scalar::Text("/".into()), budget);
@@ -181,6 +207,11 @@ impl Check {
         Self { path: ViewPath::known(path), key: None, field: field.to_owned(), name, condition, says }
     }
 
+    /// The path as a rule `fields` writes it.
+    pub(super) fn written_path(&self) -> &str {
+        self.field.trim_start_matches(FIELD)
+    }
+
     /// Whether the path is one of this view: of the object itself, or of the memory that it uses.
     pub(super) fn is_of(&self, judged: &Judged<'_>) -> bool {
         let roles: &[Role] = if judged.user.is_none() { self.path.own } else { self.path.by_sources };
@@ -189,6 +220,9 @@ impl Check {
 
     pub(super) fn judge(&self, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
         let (view, path) = (judged.view, self.path.path);
+        if let Condition::Written(wanted) = self.condition {
+            return self.judge_written(wanted, judged, outcome);
+        }
         let place = || self.keyed(view.pointer(path.split("[]").next().unwrap_or_default()));
         let (is_each, is_endpoint) = (self.path.is_each(), below_endpoint(path).is_some());
         let endpoint = view.endpoint_at(path).or(view.endpoint.as_ref());
@@ -208,7 +242,7 @@ impl Check {
         let must_exist = matches!(self.condition, Condition::Exists(true));
         // A host that clients read in two ways is never among those that are allowed.
         let is_never = below_endpoint(path) == Some(".host")
-            && !matches!(self.condition, Condition::Exists(_))
+            && !self.condition.is_about_presence()
             && is_ambiguous(view, path);
         let (mut is_absent, mut first) = (true, true);
         for (part, index) in self.path.parts(view).zip(0_usize..) {
@@ -262,6 +296,188 @@ impl Check {
         if is_absent && !is_unknown && !is_each && must_exist && judged.can_have(path) {
             outcome.add(place(), self.message(judged, ""), &self.field);
         }
+    }
+
+    /// Whether the author of the object wrote the value: of a list each element.
+    fn judge_written(&self, wanted: bool, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
+        let (view, path) = (judged.view, self.path.path);
+        if !self.path.is_each() {
+            if judged.can_have(path) && self.is_written(judged) != wanted {
+                outcome.add(self.place(view), self.message(judged, ""), &self.field);
+            }
+            return;
+        }
+        for (part, index) in self.path.parts(view).zip(0_usize..) {
+            let Some(element) = part.element.filter(|_| judged.budget.bytes(BYTES_PER_PART)) else { return };
+            let place = self.keyed(self.path.place(element));
+            let is_written = if path.starts_with("containers") {
+                view.containers.get(index).is_some_and(|it| !it.added)
+            } else {
+                judged.sent.is_some_and(|sent| sent.has(&place))
+            };
+            if is_written != wanted {
+                outcome.add(place, self.message(judged, ""), format!("{} {}", self.field, element.whole()));
+            }
+        }
+    }
+
+    /// Whether the value stands in the object as its author sent it.
+    fn is_written(&self, judged: &Judged<'_>) -> bool {
+        judged.sent.is_some_and(|sent| sent.has(&self.place(judged.view)))
+    }
+
+    fn place(&self, view: &MemoryView) -> Pointer {
+        self.keyed(view.pointer(self.path.path.split("[]").next().unwrap_or_default()))
+    }
+
+    /// Whether the condition holds for what a rule judges, as a condition of that rule.
+    pub(super) fn hold(&self, judged: &Judged<'_>) -> Applies {
+        let (role, path) = (judged.role(), self.path.path);
+        let object = judged.user.unwrap_or(judged);
+        let is_of_both = self.path.by_sources.contains(&role);
+        let is_own = self.path.own.contains(&role) && (!is_of_both || object.can_have(path));
+        let judged = if is_own { object } else { judged };
+        let is_there = is_own || judged.user.is_some();
+        let view = judged.view;
+        let written = self.written_path();
+        let yes = |words: &str| Applies::Yes(vec![format!("{written} {words}")]);
+        let of_absent = |wanted: bool| if wanted { Applies::No } else { yes("is not set") };
+        match self.condition {
+            Condition::Exists(wanted) if !is_there => return of_absent(wanted),
+            Condition::Written(wanted) => {
+                let is_written = is_own && judged.can_have(path) && self.is_written(judged);
+                let words = if wanted { "is written" } else { "is not written" };
+                return if is_written == wanted { yes(words) } else { Applies::No };
+            }
+            _ if !is_there => return Applies::No,
+            _ => {}
+        }
+        let unknown = |pointer, why| {
+            let (of, digest) = (String::new(), 0);
+            Applies::Unknown(Box::new(Unknown { pointer, why, of, digest }))
+        };
+        if let Some(why) = view.why_unknown(path).filter(|_| !self.is_known_all_the_same(view)) {
+            return unknown(self.place(view), why);
+        }
+        let (mut is_absent, mut first_unknown) = (true, None);
+        for (part, index) in self.path.parts(view).zip(0_usize..) {
+            if let Some(why) = self.unknown_part(index, &part, judged) {
+                let at = part.element.map_or_else(|| self.place(view), |it| self.keyed(self.path.place(it)));
+                first_unknown.get_or_insert_with(|| unknown(at, why));
+                continue;
+            }
+            let Some(found) = self.found(&part) else { continue };
+            is_absent = false;
+            let length = if let Scalar::Text(text) = &found { text.len() } else { 0 };
+            if !judged.budget.bytes(BYTES_PER_PART + length) {
+                return Applies::No;
+            }
+            if self.condition.holds(&found, judged.budget) {
+                let shown = match &part.value {
+                    Some(ViewValue::Bytes(_, text) | ViewValue::Text(text)) => text.to_string(),
+                    Some(ViewValue::Integer(number)) => number.to_string(),
+                    Some(ViewValue::Flag(flag)) => flag.to_string(),
+                    Some(ViewValue::Map(map)) if self.key.is_some() => {
+                        let key = self.key.as_ref();
+                        key.and_then(|key| map.get(key)).cloned().unwrap_or_default()
+                    }
+                    _ => return yes("is set"),
+                };
+                let is_hidden =
+                    self.says.shows == Shows::Hidden || self.key.as_deref().is_some_and(is_credential_name);
+                let shown = if is_hidden { HIDDEN.to_owned() } else { value(judged, &shown) };
+                return yes(&format!("is {shown}"));
+            }
+        }
+        match (first_unknown, &self.condition) {
+            (Some(unknown), _) => unknown,
+            (None, Condition::Exists(false)) if is_absent => yes("is not set"),
+            (None, _) => Applies::No,
+        }
+    }
+
+    /// What views like these can hold at the path; `None` if a rule does not read it there, or they never have it.
+    fn held(&self, possible: &Possible) -> Option<Held> {
+        let roles = if possible.is_own { self.path.own } else { self.path.by_sources };
+        let held = possible.at(self.path.path).filter(|_| roles.contains(&possible.user))?;
+        Some(if self.key.is_some() { Held::ANYTHING } else { held })
+    }
+
+    /// Whether a value at the path can meet the condition, or fail it.
+    fn can_be(&self, held: &Held, meets: bool) -> bool {
+        let passes = |word: &&str| {
+            let found = match (self.path.holds, *word) {
+                (Holds::Flag, word) => Scalar::Flag(word == "true"),
+                (_, word) => Scalar::Text(word.into()),
+            };
+            self.condition.holds(&found, &Budget::default()) == meets
+        };
+        match (&self.condition, &held.values) {
+            (Condition::Exists(true), _) => meets || !held.is_sure,
+            (Condition::Exists(false), _) => !meets || held.may_be_absent(),
+            (Condition::Written(true), _) => meets || !["kind", "name"].contains(&self.path.path),
+            (Condition::Written(false), _) => true,
+            (_, Some(values)) => values.iter().any(passes),
+            (condition, None) => condition.can_be(meets),
+        }
+    }
+
+    /// Whether the condition holds for this text.
+    pub(super) fn accepts_word(&self, word: &str) -> bool {
+        self.condition.holds(&Scalar::Text(word.into()), &Budget::default())
+    }
+
+    /// The condition in words.
+    pub(super) fn words(&self) -> String {
+        let path = self.written_path();
+        let condition = match &self.condition {
+            Condition::In { written, wanted, .. } if *wanted => format!("is {}", a_or_b(written)),
+            Condition::In { written, .. } => format!("is not {}", a_or_b(written)),
+            Condition::Allowed(allowed) => {
+                let allow = allowed.allow.as_ref().map(|allow| a_or_b(&allow.texts));
+                format!("is {}", allow.unwrap_or_default())
+            }
+            Condition::Fits { written, wanted, .. } if *wanted => format!("fits {}", a_or_b(written)),
+            Condition::Fits { written, .. } => format!("does not fit {}", a_or_b(written)),
+            Condition::AtLeast(bound) => format!("is at least {}", bound.written),
+            Condition::AtMost(bound) => format!("is at most {}", bound.written),
+            Condition::NotZero => "is not 0".to_owned(),
+            Condition::Exists(true) => "is set".to_owned(),
+            Condition::Exists(false) => "is not set".to_owned(),
+            Condition::Written(true) => "is written".to_owned(),
+            Condition::Written(false) => "is not written".to_owned(),
+        };
+        let is_value = !self.condition.is_about_presence();
+        let absent = if is_value { "; not where it is absent" } else { "" };
+        format!("{path} {condition}{absent}")
+    }
+
+    /// Whether the condition can hold for views like these, as one of a rule.
+    pub(super) fn can_hold(&self, possible: &Possible) -> bool {
+        let of_absent = matches!(self.condition, Condition::Exists(false) | Condition::Written(false));
+        self.held(possible).map_or(of_absent, |held| self.can_be(&held, true))
+    }
+
+    /// Why no view like these can break the condition; `None` if one can, or none has the path.
+    pub(super) fn idle(&self, possible: &[Possible]) -> Option<(String, String)> {
+        let mut all = possible.iter().filter_map(|it| self.held(it)).peekable();
+        all.peek()?;
+        if all.any(|held| self.can_be(&held, false)) {
+            return None;
+        }
+        let path = self.written_path();
+        Some(if matches!(self.condition, Condition::Exists(true)) {
+            let help = if ViewPath::is_of_every_object(self.path.path) {
+                "take it out, or ask for the value that it should have".to_owned()
+            } else {
+                "to ask that its author writes it, use written: true".to_owned()
+            };
+            (format!("{path} always has a value, so this never fires"), help)
+        } else {
+            let path = if self.key.is_some() { path } else { self.path.path };
+            let message = format!("each {path} that an object can have passes, so this never fires");
+            (message, "take it out, or leave less through".to_owned())
+        })
     }
 
     fn keyed(&self, pointer: Pointer) -> Pointer {
@@ -324,6 +540,11 @@ impl Check {
         };
         format!("{before}{shown}{behind}")
     }
+}
+
+/// Whether a pattern fits every text.
+fn is_anything(pattern: &str) -> bool {
+    ["*", "**", "**.*"].contains(&pattern)
 }
 
 /// Whether clients read the host of the endpoint at a path in different ways. Then it differs from every host that they

@@ -1,17 +1,17 @@
 //! A rule that is made of conditions, and its conditions in CEL.
 
+use std::collections::BTreeSet;
+
 use memgate_model::cel_view::{CelFault, CelSide, InCel, MessagePart, Sayable, StoredFault};
 use memgate_model::memory_view::{Holds, Role};
-use memgate_model::typed_rule::{Judged, RuleOutcome, RuleRoles, TypedRule};
+use memgate_model::possible::Possible;
+use memgate_model::typed_rule::{Idle, Judged, PassesWithout, RuleOutcome, RuleRoles, TypedRule};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::Pointer;
 
 use super::check::{BYTE, Bound, Check, Condition, Says, Shows, Zero};
 use crate::in_cel::{NOT_ASCII, VALUE, globs, list, literal, text};
 use crate::text::HIDDEN;
-
-/// What is before the path of an entry of `fields` where an export names it.
-pub(super) const FIELD: &str = "fields ";
 
 /// The rule.
 #[derive(Debug)]
@@ -77,21 +77,15 @@ impl TypedRule for Checks {
     fn contradictions(&self, budget: &Budget<'_>) -> Vec<(Pointer, String)> {
         let mut found = Vec::new();
         for (check, index) in self.all.iter().zip(0_usize..) {
-            let contradicts = |other: &Check| {
-                budget.step()
-                    && other.field == check.field
-                    && (check.condition.contradicts(&other.condition, budget)
-                        || other.condition.contradicts(&check.condition, budget))
-            };
             if let Condition::Allowed(allowed) = &check.condition {
                 found.extend(allowed.contradictions());
                 continue;
             }
-            if !self.all.iter().take(index).any(contradicts) {
+            if !check.contradicts_one_of(self.all.iter().take(index), budget) {
                 continue;
             }
             if self.is_generic {
-                let path = check.field.trim_start_matches(FIELD);
+                let path = check.written_path();
                 let message = format!("contradicts another condition on {path}, so nothing passes");
                 found.push((Pointer::root().index(index).key(check.name), message));
             } else {
@@ -101,6 +95,51 @@ impl TypedRule for Checks {
             }
         }
         found
+    }
+
+    fn idle(&self, possible: &[Possible]) -> Vec<Idle> {
+        let idle = |pointer, (message, help)| Idle { pointer, message, help };
+        if self.is_generic {
+            let of_entry = |(check, index): (&Check, usize)| {
+                Some(idle(Pointer::root().index(index).key(check.name), check.idle(possible)?))
+            };
+            return self.all.iter().zip(0_usize..).filter_map(of_entry).collect();
+        }
+        let reasons: Option<Vec<_>> = self.all.iter().map(|check| check.idle(possible)).collect();
+        let first = reasons.and_then(|all| all.into_iter().next());
+        first.map(|reason| idle(Pointer::root(), reason)).into_iter().collect()
+    }
+
+    fn passes_without(&self) -> Vec<PassesWithout> {
+        let asks = |key: &str, check: &Check| {
+            matches!(check.condition, Condition::Exists(true) | Condition::Written(true))
+                && check.key.as_deref() == Some(key)
+        };
+        let mut asked = BTreeSet::new();
+        for check in &self.all {
+            asked.extend(
+                check.key.as_deref().filter(|key| asks(key, check)).map(|key| (check.path.path, key)),
+            );
+        }
+        let of_entry = |(check, index): (&Check, usize)| {
+            let key = check.key.as_deref().filter(|key| !asked.contains(&(check.path.path, key)))?;
+            let is_positive = match &check.condition {
+                Condition::In { wanted, .. } | Condition::Fits { wanted, .. } => *wanted,
+                Condition::AtLeast(_) | Condition::AtMost(_) => true,
+                _ => false,
+            };
+            is_positive.then(|| PassesWithout {
+                pointer: Pointer::root().index(index).key(check.name),
+                map: check.path.path,
+                key: key.to_owned(),
+                help: format!("add {{path: '{}', exists: true}}", check.written_path()),
+            })
+        };
+        self.all.iter().zip(0_usize..).filter_map(of_entry).collect()
+    }
+
+    fn reads_written(&self) -> bool {
+        self.all.iter().any(|check| matches!(check.condition, Condition::Written(_)))
     }
 
     fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {
@@ -115,6 +154,44 @@ impl TypedRule for Checks {
 }
 
 impl Check {
+    /// Whether no value meets this condition and one of others on the same path.
+    pub(super) fn contradicts_one_of<'c>(
+        &self,
+        mut others: impl Iterator<Item = &'c Self>,
+        budget: &Budget<'_>,
+    ) -> bool {
+        others.any(|other| {
+            budget.step()
+                && other.field == self.field
+                && (self.condition.contradicts(&other.condition, budget)
+                    || other.condition.contradicts(&self.condition, budget))
+        })
+    }
+
+    /// The condition as one of a rule, over a view that an apiserver makes; `None` if it never holds there.
+    pub(super) fn condition_in_cel(&self, side: &CelSide<'_>) -> Result<Option<String>, &'static str> {
+        // An absent value meets these.
+        let of_absent = matches!(self.condition, Condition::Exists(false) | Condition::Written(false));
+        let entries = match self.entries_in_cel(side) {
+            Sayable::Entries(entries) => entries,
+            Sayable::Unsaid(reason) => return Err(reason),
+            Sayable::Absent => return Ok(of_absent.then(|| "true".to_owned())),
+        };
+        if let Some(reason) = side.default_unsaid(self.path.path) {
+            return Err(reason);
+        }
+        Ok(Some(match &self.condition {
+            Condition::Exists(true) => format!("size({entries}) > 0"),
+            Condition::Exists(false) => format!("size({entries}) == 0"),
+            Condition::Allowed(allowed) => {
+                let words = allowed.allow.iter().flat_map(|words| &words.texts);
+                let words: Vec<String> = words.map(|word| word.to_lowercase()).collect();
+                format!("{entries}.exists(it, {VALUE}.lowerAscii() in {})", list(&words))
+            }
+            _ => format!("{entries}.exists(it, !({}))", self.fails_in_cel(side.stored)?),
+        }))
+    }
+
     pub(super) fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {
         let entries = match self.entries_in_cel(side) {
             Sayable::Entries(entries) => entries,
@@ -252,6 +329,7 @@ impl Check {
             Condition::AtMost(max) => bound(max, ">", "isGreaterThan"),
             Condition::NotZero => Ok(format!("int({VALUE}) == 0")),
             Condition::Exists(_) => Ok("true".to_owned()),
+            Condition::Written(_) => Err("what memgate wrote as a default is not known there"),
         }
     }
 }

@@ -7,12 +7,12 @@ use memgate_model::memory_view::{Holds, ViewPath};
 use memgate_model::typed_rule::TypedRule;
 use memgate_primitives::credential::is_credential_name;
 use memgate_primitives::glob::Glob;
-use memgate_primitives::plain_text::{quoted_key, quoted_text};
+use memgate_primitives::plain_text::{cut, quoted_key, quoted_text};
 use memgate_primitives::suggest::{did_you_mean, nearest};
 
 use super::bounds::quantity;
-use super::check::{AnyGlob, Bound, Check, Condition, Says, Scalar, Shows, Zero};
-use super::checks::{Checks, FIELD};
+use super::check::{AnyGlob, Bound, Check, Condition, FIELD, Says, Scalar, Shows, Zero};
+use super::checks::Checks;
 use super::host_glob::HostGlob;
 use super::words::MAX_ENTRIES;
 use crate::names::wrong_label_key;
@@ -25,7 +25,8 @@ const MAX_CHARS: usize = 512;
 const MAX_VALUE_CHARS: usize = 256;
 
 /// The conditions, in the order of the documentation.
-const CONDITIONS: [&str; 8] = ["in", "notIn", "matches", "notMatches", "min", "max", "equals", "exists"];
+const CONDITIONS: [&str; 9] =
+    ["in", "notIn", "matches", "notMatches", "min", "max", "equals", "exists", "written"];
 
 pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
     let known = known_paths(reader);
@@ -36,8 +37,7 @@ pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
     }
     let rule = Checks { all, is_generic: true };
     if rule.shared().possible().next().is_none() {
-        let fields: BTreeSet<&str> =
-            rule.all.iter().map(|check| check.field.trim_start_matches(FIELD)).collect();
+        let fields: BTreeSet<&str> = rule.all.iter().map(Check::written_path).collect();
         let paths = one_of(&fields.into_iter().collect::<Vec<_>>());
         let message = format!("no object has {paths} together; give each of them a rule of its own");
         reader.fault(Cause::Invalid, &message);
@@ -50,16 +50,28 @@ pub(super) fn known_paths(reader: &Reader<'_>) -> Vec<ViewPath> {
     ViewPath::all(reader.families().iter().filter_map(|family| family.views.own_namespace_path))
 }
 
-/// The fault of a path that no view has.
+/// The most paths that a message names, and the most characters of one.
+const MAX_NEAR: usize = 8;
+const MAX_SHOWN: usize = 64;
+
+/// The fault of a path that no view has: with the nearest one, or those that have a word in common with it.
 pub(super) fn no_path(path: &str, known: &[&str]) -> (Cause, String) {
-    let hint = match nearest(path, known.iter().copied()) {
-        None => format!("; the paths are {}", known.join(", ")),
-        near => did_you_mean(near),
+    let has_word = |known: &&&str| {
+        let mut words = path.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() > 2);
+        words.any(|word| known.to_lowercase().contains(&word.to_lowercase()))
     };
-    (Cause::NotSupported, format!("there is no path {} in a view{hint}", quoted_text(path)))
+    let near: Vec<&str> = known.iter().filter(has_word).copied().take(MAX_NEAR).collect();
+    let hint = match nearest(path, known.iter().copied()) {
+        None if near.is_empty() => "; `memgate view` prints the paths of an object".to_owned(),
+        None => format!("; near it are {}", near.join(", ")),
+        nearest => did_you_mean(nearest),
+    };
+    let shown = quoted_text(&cut(path, MAX_SHOWN));
+    (Cause::NotSupported, format!("there is no path {shown} in a view{hint}"))
 }
 
-fn entry(reader: &Reader<'_>, known: &[ViewPath]) -> Option<Check> {
+/// Reads a condition on one of the known paths.
+pub(super) fn entry(reader: &Reader<'_>, known: &[ViewPath]) -> Option<Check> {
     let names: Vec<&str> = ["path"].into_iter().chain(CONDITIONS).collect();
     let fields = reader.fields(&names)?;
     let given: Vec<&'static str> = CONDITIONS.into_iter().filter(|name| fields.has(name)).collect();
@@ -91,6 +103,9 @@ fn entry(reader: &Reader<'_>, known: &[ViewPath]) -> Option<Check> {
     let each = format!("{}[]", path.path);
     let is_forbidden = path.holds == Holds::List && matches!(condition, Condition::Exists(false));
     let path = known.iter().copied().find(|row| is_forbidden && row.path.starts_with(&each)).unwrap_or(path);
+    // What the author of another object wrote is not asked.
+    let is_of_author = matches!(condition, Condition::Written(_));
+    let path = if is_of_author { path.own_only() } else { path };
     let space = if shows == Shows::Nothing { "" } else { " " };
     let says = Says { before: format!("{written}{space}"), shows, behind };
     Some(Check { path, key, field: format!("{FIELD}{written}"), name, condition, says })
@@ -102,7 +117,7 @@ fn path(reader: &Reader<'_>, known: &[ViewPath], condition: &str) -> Option<(Vie
     let exact = |text: &str| known.iter().copied().find(|row| row.path == text);
     let list = text.strip_suffix("[]").unwrap_or(text);
     if let Some(row) = exact(list) {
-        let elements = || exact(&format!("{list}[]")).filter(|_| condition != "exists");
+        let elements = || exact(&format!("{list}[]")).filter(|_| !["exists", "written"].contains(&condition));
         return Some((elements().unwrap_or(row), None));
     }
     let keyed = text.strip_suffix("\"]").and_then(|text| text.split_once("[\""));
@@ -139,17 +154,17 @@ fn path(reader: &Reader<'_>, known: &[ViewPath], condition: &str) -> Option<(Vie
 
 /// A type in words, and the conditions for it.
 const fn of_type(holds: Holds) -> (&'static str, &'static [&'static str]) {
-    const TEXT: &[&str] = &["in", "notIn", "matches", "notMatches", "equals", "exists"];
-    const NUMBER: &[&str] = &["in", "notIn", "min", "max", "equals", "exists"];
+    const TEXT: &[&str] = &["in", "notIn", "matches", "notMatches", "equals", "exists", "written"];
+    const NUMBER: &[&str] = &["in", "notIn", "min", "max", "equals", "exists", "written"];
     match holds {
         Holds::Text => ("a text", TEXT),
         Holds::Texts => ("a list of texts", TEXT),
         Holds::Integer => ("an integer", NUMBER),
         Holds::Quantity => ("a quantity", NUMBER),
-        Holds::Flag => ("true or false", &["equals", "exists"]),
-        Holds::List => ("a list", &["exists"]),
-        Holds::Map => ("a map", &["exists"]),
-        Holds::Object => ("an object", &["exists"]),
+        Holds::Flag => ("true or false", &["equals", "exists", "written"]),
+        Holds::List => ("a list", &["exists", "written"]),
+        Holds::Map => ("a map", &["exists", "written"]),
+        Holds::Object => ("an object", &["exists", "written"]),
     }
 }
 
@@ -190,6 +205,11 @@ fn condition(
                 if name == "min" { (Condition::AtLeast, "below") } else { (Condition::AtMost, "above") };
             let behind = format!(" is {side} {written}");
             (of(Bound { value, written, zero: Zero::Number }), Shows::Number, behind)
+        }
+        "written" => {
+            let wanted = reader.flag()?;
+            let behind = if wanted { " must be written" } else { " must not be written" };
+            (Condition::Written(wanted), Shows::Nothing, behind.to_owned())
         }
         _ => {
             let exists = reader.flag()?;

@@ -1,10 +1,11 @@
 //! `labels`: which labels objects must have, and with which values.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use memgate_model::cel_view::{CelSide, InCel, MessagePart};
 use memgate_model::finding::Cause;
-use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
+use memgate_model::possible::Possible;
+use memgate_model::typed_rule::{Idle, Judged, PassesWithout, RuleOutcome, TypedRule};
 use memgate_primitives::credential::is_credential_name;
 use memgate_primitives::glob::Glob;
 use memgate_primitives::pointer::Pointer;
@@ -67,6 +68,26 @@ impl TypedRule for Labels {
 
     fn paths(&self) -> Vec<&str> {
         vec!["labels"]
+    }
+
+    fn idle(&self, _possible: &[Possible]) -> Vec<Idle> {
+        let is_anything = |globs: &Vec<Glob>| globs.iter().any(|glob| glob.as_str() == "*");
+        let is_idle = self.required.is_empty() && self.values.values().all(is_anything);
+        let message = "every value passes, so this never fires".to_owned();
+        let help = "to ask that the label is there, write it under required".to_owned();
+        is_idle.then(|| Idle { pointer: Pointer::new("/values"), message, help }).into_iter().collect()
+    }
+
+    fn passes_without(&self) -> Vec<PassesWithout> {
+        let required: BTreeSet<&String> = self.required.iter().collect();
+        let optional = self.values.keys().filter(|key| !required.contains(key));
+        let passes = |key: &String| PassesWithout {
+            pointer: Pointer::new("/values").key(key),
+            map: "labels",
+            key: key.clone(),
+            help: format!("add it to required: [{key}]"),
+        };
+        optional.map(passes).collect()
     }
 
     fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {

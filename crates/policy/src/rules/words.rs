@@ -26,7 +26,12 @@ pub(super) struct Words {
 impl Words {
     /// The words of a field; `None` when it is absent.
     pub(super) fn read(fields: &Fields<'_>, field: &str) -> Option<Self> {
-        let texts = fields.texts(field, MAX_ENTRIES, MAX_CHARS)?;
+        Self::read_within(fields, field, MAX_CHARS)
+    }
+
+    /// The same, each of so many characters.
+    pub(super) fn read_within(fields: &Fields<'_>, field: &str, max_chars: usize) -> Option<Self> {
+        let texts = fields.texts(field, MAX_ENTRIES, max_chars)?;
         let texts: Vec<String> = texts.into_iter().map(|(text, _)| text.to_owned()).collect();
         let folded = texts.iter().map(|text| text.to_lowercase()).collect();
         Some(Self { texts, folded })

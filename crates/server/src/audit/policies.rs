@@ -6,8 +6,10 @@ use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
 use memgate_certs::kube_api::with_timeout;
-use memgate_model::kind::{Kind, POLICY_KINDS};
+use memgate_model::finding::Finding;
+use memgate_model::kind::{Kind, MEMORY_POLICY, POLICY_KINDS};
 use memgate_model::policy::Policies;
+use memgate_policy::proof::doubts_about;
 use memgate_policy::put;
 
 use super::{API_TIMEOUT, given, without_nulls};
@@ -33,6 +35,8 @@ pub(super) struct Head {
     pub(super) generation: i64,
     /// The first fault of its spec.
     pub(super) fault: Option<String>,
+    /// The warnings about its spec.
+    pub(super) doubts: Vec<Finding>,
     /// The stored status.
     pub(super) status: Value,
 }
@@ -85,8 +89,10 @@ impl Listed {
         let faults = put(&mut self.policies, &memgate_platforms::ALL, kind, &manifest);
         let status = object.data.get_mut("status").map(Value::take).unwrap_or_default();
         let fault = faults.into_iter().next().map(|fault| fault.message().into_owned());
+        let doubts = self.policies.get(&name).filter(|_| *kind == MEMORY_POLICY);
+        let doubts = doubts.map(|policy| doubts_about(policy, &memgate_platforms::ALL)).unwrap_or_default();
         let generation = object.metadata.generation.unwrap_or_default();
-        self.heads.push(Head { kind, namespace, name, generation, fault, status });
+        self.heads.push(Head { kind, namespace, name, generation, fault, doubts, status });
     }
 }
 

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::events::truncate;
+use memgate_model::finding::Finding;
 use memgate_model::kind::MEMORY_POLICY;
 use memgate_model::policy::{Action, Exemption, Policies, Policy, Rule};
 use memgate_model::policy_rule::Counts;
@@ -72,6 +73,7 @@ fn of_policy(head: &Head, policies: &Policies, found: Option<&PolicyCounts>, now
     }];
     if let Some(policy) = policies.get(&head.name).filter(|_| head.fault.is_none()) {
         conditions.extend(of_promotion(policy, *counts, now));
+        conditions.extend(of_doubts(&head.doubts));
     }
     json!({
         "observedGeneration": head.generation,
@@ -81,6 +83,14 @@ fn of_policy(head: &Head, policies: &Policies, found: Option<&PolicyCounts>, now
         "exempted": counts.exempted,
         "firstViolations": first,
     })
+}
+
+/// The condition about parts of a policy that judge nothing or let everything pass; none where there are none.
+fn of_doubts(doubts: &[Finding]) -> Option<Value> {
+    let (first, others) = doubts.split_first()?;
+    let more = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
+    let message = format!("{} ({}){more}", first.message(), first.code_name());
+    Some(condition("Proved", false, "Doubtful", &message))
 }
 
 /// The conditions about the promotion of a policy: whether it has happened, and whether stored objects will be denied.
@@ -210,7 +220,8 @@ fn has_content(stored: &Value, wanted: &Value) -> bool {
 }
 
 /// All types of conditions that memgate writes.
-const CONDITIONS: [&str; 6] = ["Ready", "Promoted", "PromotionAtRisk", "Active", "Expired", "Rejected"];
+const CONDITIONS: [&str; 7] =
+    ["Ready", "Promoted", "PromotionAtRisk", "Proved", "Active", "Expired", "Rejected"];
 
 fn without_time(mut condition: Value) -> Value {
     if let Some(fields) = condition.as_object_mut() {

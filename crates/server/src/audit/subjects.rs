@@ -15,7 +15,7 @@ use memgate_certs::library_error::explained;
 use memgate_model::family::Family;
 use memgate_model::kind::Kind;
 use memgate_model::object::Object;
-use memgate_model::policy::Policies;
+use memgate_model::policy::{Policies, Rule};
 use memgate_model::request::{Occasion, Operation, Point, Request};
 use memgate_policy::selection::may_be_judged;
 
@@ -97,7 +97,7 @@ impl<'s> Subjects<'s> {
         let kinds = families.into_iter().flat_map(audited);
         let kinds = kinds.filter(|(family, kind)| may_be_judged(policies, family, kind)).collect();
         let reads_annotations =
-            policies.iter().any(|policy| policy.rules.iter().any(|rule| rule.check.reads_annotations()));
+            policies.iter().any(|policy| policy.rules.iter().any(Rule::reads_annotations));
         let (place, token, failed) = (None, None, Vec::new());
         Self { store, client, kinds, place, token, reads_annotations, is_renewed: false, failed }
     }

@@ -11,6 +11,7 @@ use memgate_model::policy::Policies;
 use memgate_model::policy_rule::Counts;
 use memgate_model::snapshot::Snapshot;
 use memgate_policy::judge::Judgement;
+use memgate_policy::proof::doubts_about;
 use memgate_policy::put;
 
 const NOW: &str = "2027-01-10T00:00:00Z";
@@ -127,7 +128,15 @@ fn put_exemption(policies: &mut Policies, from: &str, until: &str) {
 
 fn head(kind: &'static Kind, status: Value) -> Head {
     let (namespace, name) = if kind.namespaced { ("granted", "notes") } else { ("", "prod") };
-    Head { kind, namespace: namespace.to_owned(), name: name.to_owned(), generation: 3, fault: None, status }
+    Head {
+        kind,
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+        generation: 3,
+        fault: None,
+        doubts: Vec::new(),
+        status,
+    }
 }
 
 /// The statuses of conditions by type, with their times.
@@ -262,6 +271,22 @@ fn a_policy_that_is_not_in_force_says_why() {
     assert_eq!(status["conditions"][0]["status"], "False");
     assert_eq!(status["conditions"][0]["message"], "spec.rules[0] has no id");
     assert_eq!((&status["matched"], &status["observedGeneration"]), (&json!(0), &json!(3)));
+}
+
+#[test]
+fn a_policy_that_judges_nothing_says_so() {
+    let rules = json!([{"id": "kept", "fields": [{"path": "kind", "in": ["ArkMemory"]}]}]);
+    let manifest = json!({
+        "metadata": {"name": "prod"}, "spec": {"match": {"kinds": ["ArkMemory"]}, "rules": rules},
+    });
+    let mut policies = Policies::default();
+    assert_eq!(put(&mut policies, &memgate_platforms::ALL, &MEMORY_POLICY, &manifest), []);
+    let doubts = doubts_about(policies.get("prod").unwrap(), &memgate_platforms::ALL);
+    let head = Head { doubts, ..head(&MEMORY_POLICY, Value::Null) };
+    let status = status(&head, &policies, &AuditCounts::default(), time(NOW)).unwrap();
+    let proved = &status["conditions"][1];
+    assert_eq!((&proved["type"], &proved["status"]), (&json!("Proved"), &json!("False")));
+    assert!(proved["message"].as_str().unwrap().ends_with("(policy/never-fires)"), "{proved}");
 }
 
 #[test]

@@ -1,9 +1,10 @@
-//! The cause first: a denied memory resource names its users, and what only follows from the denial is not said again.
+//! The cause first: a denied memory resource names its users, and their warnings that only follow from the denial are
+//! marked.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use memgate_model::finding::{Code, Finding, Severity};
+use memgate_model::finding::{Code, Finding, Relation, Severity};
 use memgate_model::object::Reference;
 use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
@@ -14,14 +15,17 @@ use memgate_primitives::plain_text::shown_name;
 
 use super::Decided;
 
-/// Adds the users of each denied memory resource to its first denial, and drops the warnings of users that only repeat it.
+/// The words before the users in a message.
+const USED_BY: &str = "; used by ";
+
+/// Adds the users of each denied memory resource to its first denial, and marks the warnings of users that only repeat it.
 pub(super) fn name_users(all: &mut [Decided], snapshot: &Snapshot) {
     let mut denied = BTreeSet::new();
     for decided in all.iter_mut().filter(|decided| !decided.admitted.allowed()) {
         let Some((object, users)) = users(decided, snapshot) else { continue };
         let findings = &mut Arc::make_mut(&mut decided.admitted).decision.findings;
         if let Some(first) = findings.iter_mut().find(|finding| finding.is_denial()) {
-            let message = format!("{}; used by {users}", first.message());
+            let message = format!("{}{USED_BY}{users}", first.message());
             *first = first.clone().with_message(message);
         }
         denied.insert(object);
@@ -35,7 +39,8 @@ pub(super) fn name_users(all: &mut [Decided], snapshot: &Snapshot) {
     };
     for decided in all.iter_mut().filter(|_| !denied.is_empty()) {
         if decided.admitted.decision.findings.iter().any(repeats) {
-            Arc::make_mut(&mut decided.admitted).decision.findings.retain(|finding| !repeats(finding));
+            let findings = &mut Arc::make_mut(&mut decided.admitted).decision.findings;
+            findings.iter_mut().filter(|it| repeats(it)).for_each(|it| it.relation = Relation::Follows);
         }
     }
 }

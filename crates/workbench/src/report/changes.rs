@@ -128,7 +128,7 @@ pub fn sorted<'c, 'r>(changes: &'c [Change<'r>]) -> Vec<&'c Change<'r>> {
 /// Those of the writer.
 pub fn write(report: &Report<'_>, changes: &[Change<'_>], out: &mut impl Write) -> io::Result<()> {
     let mut findings: BTreeMap<*const ObjectRef, Vec<&LocatedFinding<'_>>> = BTreeMap::new();
-    for located in &report.findings {
+    for located in report.causes() {
         findings.entry(std::ptr::from_ref(located.object_ref)).or_default().push(located);
     }
     let sorted = sorted(changes);
@@ -160,7 +160,7 @@ pub fn write(report: &Report<'_>, changes: &[Change<'_>], out: &mut impl Write) 
     let of_changes: BTreeSet<_> = sorted.iter().map(|it| std::ptr::from_ref(it.object_ref)).collect();
     // An object whose verdict stays has notes about defaults.
     let is_other = |it: &&LocatedFinding<'_>| !of_changes.contains(&std::ptr::from_ref(it.object_ref));
-    let others: Vec<&LocatedFinding<'_>> = report.findings.iter().filter(is_other).collect();
+    let others: Vec<&LocatedFinding<'_>> = report.causes().filter(is_other).collect();
     if report.shown != Shown::All {
         return notes::write(others.into_iter(), "; -v lists them", out);
     }

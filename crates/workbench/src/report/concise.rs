@@ -1,6 +1,7 @@
 //! One line a finding, `file:line:column: severity [code] message`, as editors and `grep` like it.
 //!
-//! Errors of inputs come first, as `error` with the code `syntax` or `unreadable`; one without a place has `1:1`.
+//! Errors of inputs come first, as `error` with the code `syntax` or `unreadable`; one without a place has `1:1`. Then
+//! come denials, warnings and notes.
 
 use std::io::{self, Write};
 
@@ -16,9 +17,9 @@ pub fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
         let (file, code, advice) = (at_line_start(file), error.code(), error.advice());
         writeln!(out, "{file}:{line}:{column}: error [{code}] {}", plain(&advice))?;
     }
-    for located in &report.findings {
+    for located in report.denials_first() {
         let (place, finding) = (located.location.place(), located.finding);
-        let (severity, code, message) = (finding.severity.name(), finding.code_name(), finding.message());
+        let (severity, code, message) = (finding.severity.name(), finding.code_name(), located.told());
         writeln!(out, "{}: {severity} [{code}] {}", at_line_start(&place), plain(&message))?;
     }
     Ok(())

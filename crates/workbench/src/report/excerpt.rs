@@ -66,7 +66,7 @@ mod tests {
     fn place<'a>(text: &'a str, what: &str) -> FileLocation<'a> {
         let start = text.find(what).expect("is in the text");
         let line = text[..start].matches('\n').count() + 1;
-        FileLocation { file: "x", text, start, end: start + what.len(), line, column: 1 }
+        FileLocation { file: "x", text, measured: text, start, end: start + what.len(), line, column: 1 }
     }
 
     #[test]

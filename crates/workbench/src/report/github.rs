@@ -27,8 +27,7 @@ pub(super) struct AnnotationPlace<'a> {
 /// Those of the writer.
 pub fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
     let errors = report.errors.iter().map(of_error);
-    let of =
-        |severity| report.findings.iter().filter(move |it| it.finding.severity == severity).map(of_finding);
+    let of = |severity| report.causes().filter(move |it| it.finding.severity == severity).map(of_finding);
     let not_shown = |severity| report.count(severity) - of(severity).count();
     write_kind(Severity::Deny, errors.chain(of(Severity::Deny)), not_shown(Severity::Deny), out)?;
     write_kind(Severity::Warn, of(Severity::Warn), not_shown(Severity::Warn), out)?;
@@ -112,6 +111,9 @@ fn of_finding(located: &LocatedFinding<'_>) -> Command {
     let mut message = plain(&finding.message()).into_owned();
     if !located.object_ref.kind.is_empty() {
         let _infallible = write!(message, "\nin {}", plain(&located.object_ref.title()));
+    }
+    if let Some(namespaces) = located.in_namespaces() {
+        let _infallible = write!(message, "\n{namespaces}");
     }
     if let Some(help) = finding.help_text() {
         let _infallible = write!(message, "\nhelp: {}", plain(&help));

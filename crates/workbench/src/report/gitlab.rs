@@ -18,7 +18,7 @@ use memgate_model::finding::Severity;
 pub fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
     let mut counter = Counter::default();
     let mut issues: Vec<_> = report.errors.iter().map(|error| of_error(error, &mut counter)).collect();
-    issues.extend(report.findings.iter().map(of_finding));
+    issues.extend(report.denials_first().into_iter().map(of_finding));
     serde_json::to_writer_pretty(&mut *out, &issues)?;
     writeln!(out)
 }
@@ -38,8 +38,8 @@ fn of_error(error: &InputError<'_>, counter: &mut Counter) -> Value {
 fn of_finding(located: &LocatedFinding<'_>) -> Value {
     let finding = located.finding;
     let description = match finding.help_text() {
-        Some(help) => format!("{}; {help}", finding.message()),
-        None => finding.message().into_owned(),
+        Some(help) => format!("{}; {help}", located.told()),
+        None => located.told(),
     };
     let severity = match finding.severity {
         Severity::Deny => "critical",

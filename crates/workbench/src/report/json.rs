@@ -1,4 +1,5 @@
-//! JSON for programs: one object with everything, or one object a line.
+//! JSON for programs: one object with everything, or one object a line. Findings are in the order of the inputs, also those
+//! that only follow from a denial.
 //!
 //! `memgate schema output` describes both. Members are only ever added; a change that breaks readers raises
 //! `SCHEMA_VERSION`. A member that does not apply is left out.
@@ -12,7 +13,7 @@ use crate::report::{
     InputError, LocatedFinding, ObjectRef, PassedOver, Related, Report, Shown, by_rule, page,
 };
 use memgate_model::decision::NotShown;
-use memgate_model::finding::Severity;
+use memgate_model::finding::{Relation, Severity};
 use memgate_model::policy_rule::{AtAdmission, PolicyFinding};
 use memgate_primitives::plain_text::shown_key;
 
@@ -97,17 +98,20 @@ pub fn without_nulls(mut object: Value) -> Value {
 }
 
 fn summary(report: &Report<'_>) -> Value {
-    json!({
+    let count = |severity| report.count_of(report.findings.iter(), severity);
+    without_nulls(json!({
         "files": report.files,
-        "objects": report.objects.len(),
+        "objects": report.objects.len() - report.patches(),
+        "patches": Some(report.patches()).filter(|count| *count > 0),
         "denied": report.denied,
         "passedOver": report.passed_over.len(),
-        "deny": report.count(Severity::Deny),
-        "warn": report.count(Severity::Warn),
-        "note": report.count(Severity::Note),
+        "deny": count(Severity::Deny),
+        "warn": count(Severity::Warn),
+        "note": count(Severity::Note),
         "assumed": report.assumed + report.weakened,
         "errors": report.errors.len(),
-    })
+        "leftOut": (report.left_out > 0).then_some(report.left_out),
+    }))
 }
 
 /// The number of findings of each severity and code, with the first of them.
@@ -140,10 +144,13 @@ fn finding(located: &LocatedFinding<'_>) -> Value {
         "help": finding.help_text(),
         "object": object(located.object_ref),
         "sets": (!located.sets.is_empty()).then_some(&located.sets),
+        "namespaces": (!located.namespaces.is_empty()).then_some(&located.namespaces),
         "related": located.related.first().map(related),
         "alsoRelated": (!others.is_empty()).then_some(others),
         "url": page::url(finding),
         "policy": finding.policy.as_deref().map(policy),
+        "known": (finding.relation == Relation::Known).then_some(true),
+        "follows": (finding.relation == Relation::Follows).then_some(true),
         "fingerprint": located.fingerprint.to_string(),
         "value": located.value().to_string(),
     }))

@@ -6,7 +6,7 @@
 //! publishes. It has no field for a line, so the text names it. Times are left out: two runs over the same files write
 //! the same bytes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
@@ -57,15 +57,20 @@ pub fn write(report: &Report<'_>, warnings_fail: bool, out: &mut impl Write) -> 
     }
     // The findings of one object are put together. Two objects may have one name, so the address tells them apart.
     let mut findings: BTreeMap<*const ObjectRef, Vec<&LocatedFinding<'_>>> = BTreeMap::new();
-    for located in &report.findings {
+    for located in report.causes().flat_map(|located| std::iter::once(located).chain(&located.in_others)) {
         findings.entry(std::ptr::from_ref(located.object_ref)).or_default().push(located);
     }
-    for object in &report.objects {
+    let denies = |found: &Vec<&LocatedFinding<'_>>| found.iter().any(|located| located.finding.is_denial());
+    let refused: BTreeSet<_> =
+        findings.iter().filter(|(_, found)| denies(found)).map(|(of, _)| *of).collect();
+    let mut objects: Vec<_> = report.objects.iter().collect();
+    objects.sort_by_key(|object| !refused.contains(&std::ptr::from_ref(object.object_ref)));
+    for object in objects {
         let found = findings.remove(&std::ptr::from_ref(object.object_ref)).unwrap_or_default();
         suites.add(object.file, tests(&object.object_ref.title(), &found, warnings_fail));
     }
     // Findings about a file, or about an object that was not judged.
-    for located in &report.findings {
+    for located in report.denials_first() {
         if let Some(found) = findings.remove(&std::ptr::from_ref(located.object_ref)) {
             let about = located.object_ref;
             let title = if about.kind.is_empty() { located.location.file.to_owned() } else { about.title() };
@@ -160,6 +165,9 @@ fn lines(located: &LocatedFinding<'_>) -> String {
     let (place, finding) = (located.location.place(), located.finding);
     let (severity, message) = (finding.severity.name(), finding.message());
     let mut text = format!("{}: {severity} {}\n", at_line_start(&place), plain(&message));
+    if let Some(namespaces) = located.in_namespaces() {
+        let _infallible = writeln!(text, "{namespaces}");
+    }
     if let Some(help) = finding.help_text() {
         let _infallible = writeln!(text, "help: {}", plain(&help));
     }

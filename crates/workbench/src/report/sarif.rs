@@ -3,7 +3,7 @@
 //! See <https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html>, and the part that GitHub reads:
 //! <https://docs.github.com/code-security/reference/code-scanning/sarif-files/sarif-support>.
 
-use std::cmp::Reverse;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
@@ -13,10 +13,10 @@ use crate::built;
 use crate::report::fingerprint::{self, Counter, Fingerprint};
 use crate::report::json::without_nulls;
 use crate::report::{
-    FileLocation, InputError, LocatedFinding, ObjectRef, Related, Report, counted, page, percent_encoded,
-    relative,
+    FileLocation, FindingEdit, InputError, LocatedFinding, ObjectRef, Related, Report, counted, page,
+    percent_encoded, relative,
 };
-use memgate_model::finding::{Finding, Severity};
+use memgate_model::finding::{Finding, Relation, Severity};
 use memgate_model::policy_rule::PolicyRule;
 use memgate_primitives::plain_text::shown_key;
 
@@ -39,11 +39,10 @@ pub fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
     let mut counter = Counter::default();
     let errors = report.errors.iter().map(|error| of_error(error, &rules, &mut counter));
     let mut results: Vec<Value> = errors.take(MAX_RESULTS).collect();
-    let (kept, cut) = most_severe(&report.findings, MAX_RESULTS - results.len());
-    results.extend(kept.into_iter().map(|located| of_finding(located, &rules)));
+    let room = MAX_RESULTS - results.len();
+    results.extend(report.denials_first().into_iter().take(room).map(|located| of_finding(located, &rules)));
     let counts = [Severity::Deny, Severity::Warn, Severity::Note].map(|severity| report.count(severity));
-    let not_shown = counts.iter().sum::<usize>() - report.findings.len();
-    let cut = cut + not_shown + report.errors.len().saturating_sub(MAX_RESULTS);
+    let cut = counts.iter().sum::<usize>() + report.errors.len() - results.len();
     let output = json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
@@ -67,21 +66,6 @@ pub fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
     writeln!(out)
 }
 
-/// At most `most` findings, the most severe ones in the order of the report, and the number of the others.
-fn most_severe<'r, 'f>(
-    findings: &'r [LocatedFinding<'f>],
-    most: usize,
-) -> (Vec<&'r LocatedFinding<'f>>, usize) {
-    let mut numbered: Vec<_> = findings.iter().enumerate().collect();
-    if numbered.len() > most {
-        numbered.sort_by_key(|(_, located)| Reverse(located.finding.severity));
-        numbered.truncate(most);
-        numbered.sort_by_key(|(number, _)| *number);
-    }
-    let cut = findings.len() - numbered.len();
-    (numbered.into_iter().map(|(_, located)| located).collect(), cut)
-}
-
 fn notifications(cut: usize) -> Vec<Value> {
     if cut == 0 {
         return Vec::new();
@@ -99,7 +83,7 @@ struct Rules<'r>(BTreeMap<&'r str, (usize, Option<&'r Finding>)>);
 impl<'r> Rules<'r> {
     fn of(report: &'r Report<'_>) -> Self {
         let errors = report.errors.iter().map(|error| (error.code(), None));
-        let findings = report.findings.iter().rev().map(|located| located.finding);
+        let findings = report.causes().rev().map(|located| located.finding);
         let findings = findings.map(|finding| (finding.code_name(), Some(finding)));
         let all: BTreeMap<_, _> = errors.chain(findings).collect();
         let numbered = all.into_iter().enumerate();
@@ -156,10 +140,9 @@ fn properties(rule: &PolicyRule) -> Value {
 
 fn of_finding(located: &LocatedFinding<'_>, rules: &Rules<'_>) -> Value {
     let (finding, object_ref) = (located.finding, located.object_ref);
-    let text = match finding.help_text() {
-        Some(help) => format!("{}\n{help}", finding.message()),
-        None => finding.message().into_owned(),
-    };
+    let others = [located.in_namespaces(), finding.help_text().map(Cow::into_owned)];
+    let text =
+        others.into_iter().flatten().fold(finding.message().into_owned(), |text, it| text + "\n" + &it);
     let level = match finding.severity {
         Severity::Deny => "error",
         Severity::Warn => "warning",
@@ -174,7 +157,24 @@ fn of_finding(located: &LocatedFinding<'_>, rules: &Rules<'_>) -> Value {
     };
     let rule = finding.code_name();
     let fingerprints = (located.fingerprint, Some(located.value()));
-    result(rules, rule, level, &text, &[location], &located.related, fingerprints)
+    let mut result = result(rules, rule, level, &text, &[location], &located.related, fingerprints);
+    if let Value::Object(members) = &mut result {
+        members.extend(fix(located).map(|fix| ("fixes".to_owned(), json!([fix]))));
+        let is_known = finding.relation == Relation::Known;
+        members.extend(is_known.then(|| ("baselineState".to_owned(), json!("unchanged"))));
+    }
+    result
+}
+
+/// The changes that correct a finding, all of them in one file; `None` without any.
+fn fix(located: &LocatedFinding<'_>) -> Option<Value> {
+    let file = located.edits.first()?.location.file;
+    let replacement = |edit: &FindingEdit<'_>| json!({"deletedRegion": region(&edit.location), "insertedContent": {"text": edit.text}});
+    let replacements: Vec<Value> = located.edits.iter().map(replacement).collect();
+    Some(json!({
+        "description": {"text": "The change that memgate check --fix makes"},
+        "artifactChanges": [{"artifactLocation": artifact(file), "replacements": replacements}],
+    }))
 }
 
 fn of_error(error: &InputError<'_>, rules: &Rules<'_>, counter: &mut Counter) -> Value {
@@ -221,15 +221,16 @@ fn numbered(related: &[Related<'_>]) -> Vec<Value> {
 }
 
 fn physical(location: &FileLocation<'_>) -> Value {
+    json!({"artifactLocation": artifact(location.file), "region": region(location)})
+}
+
+fn region(location: &FileLocation<'_>) -> Value {
     let (end_line, end_column) = location.end_position();
     json!({
-        "artifactLocation": artifact(location.file),
-        "region": {
-            "startLine": location.line,
-            "startColumn": location.column,
-            "endLine": end_line,
-            "endColumn": end_column,
-        },
+        "startLine": location.line,
+        "startColumn": location.column,
+        "endLine": end_line,
+        "endColumn": end_column,
     })
 }
 

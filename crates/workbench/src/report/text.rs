@@ -15,9 +15,13 @@ use crate::report::{
     table,
 };
 use memgate_model::finding::Severity;
+use memgate_platforms::message::and_more;
 
 /// The most findings of one cause, unless all are shown: enough to see what they have in common.
 const MAX_OF_ONE_CAUSE: usize = 3;
+
+/// The most places of the others.
+const MAX_PLACES: usize = 50;
 
 /// Placeholders for the names of files. The renderer counts columns in the text that it gets, which may be a part of a
 /// line, so [`with_places`] writes the true places afterwards. The renderer passes control characters through in names of
@@ -34,7 +38,7 @@ pub fn write_whole(report: &Report<'_>, width: usize, out: &mut impl Write) -> i
             Some(changes) => changes::write(report, changes, out)?,
             None => write(report, width, out)?,
         }
-        if report.table.is_some() && !report.findings.is_empty() {
+        if report.table.is_some() && report.causes().next().is_some() {
             writeln!(out)?;
         }
     }
@@ -49,44 +53,70 @@ pub fn write_whole(report: &Report<'_>, width: usize, out: &mut impl Write) -> i
 /// Those of the writer.
 pub fn write(report: &Report<'_>, width: usize, out: &mut impl Write) -> io::Result<()> {
     if report.shown == Shown::Statistics {
-        return notes::write(report.findings.iter(), "", out);
+        return notes::write(report.causes(), "", out);
     }
     let renderer = renderer(width);
     let is_listed = |it: &&LocatedFinding<'_>| {
         report.shown != Shown::NotesByRule || it.finding.severity != Severity::Note
     };
-    let (listed, notes): (Vec<_>, Vec<_>) = report.findings.iter().partition(is_listed);
-    let mut causes: BTreeMap<_, usize> = BTreeMap::new();
-    for located in &listed {
-        *causes.entry(cause(located)).or_default() += 1;
+    let (listed, notes): (Vec<_>, Vec<_>) = report.denials_first().into_iter().partition(is_listed);
+    let folds = report.shown != Shown::All;
+    let mut groups: BTreeMap<_, CauseGroup<'_, '_>> = BTreeMap::new();
+    for located in listed.iter().copied().filter(|_| folds) {
+        groups.entry(cause(located)).or_default().add(located);
     }
-    let (mut written, mut codes) = (BTreeMap::new(), BTreeSet::new());
+    let mut codes = BTreeSet::new();
     for located in listed {
-        let cause = cause(located);
-        let all = causes.get(&cause).copied().unwrap_or_default();
-        let written: &mut usize = written.entry(cause).or_default();
-        let more = if report.shown == Shown::All { 0 } else { all.saturating_sub(MAX_OF_ONE_CAUSE) };
-        *written += 1;
-        if *written > all - more {
+        let folded = groups.get_mut(&cause(located)).filter(|of_cause| of_cause.count > MAX_OF_ONE_CAUSE);
+        if folded.as_ref().is_some_and(|of_cause| !of_cause.has_example(located)) {
             continue;
         }
         let group = group(located, codes.insert(located.finding.code_name()), width);
         let text = renderer.render(&[group]);
         writeln!(out, "{}\n", with_places(&text, &located.location, &located.related))?;
-        if more > 0 && *written == MAX_OF_ONE_CAUSE {
-            writeln!(out, "… and {more} more like this (-v shows all)\n")?;
+        if let Some(of_cause) = folded.filter(|of_cause| of_cause.has_last_example(located)) {
+            let (more, places) = (of_cause.others.len(), and_more(&of_cause.others, MAX_PLACES));
+            writeln!(out, "… and {more} more like this, at {} (-v shows all)\n", plain(&places))?;
         }
     }
     notes::write(notes.into_iter(), "; -v lists them", out)
 }
 
+/// The findings of one cause. Of those that are equal but for their objects, the first one is an example.
+#[derive(Default)]
+struct CauseGroup<'f, 'r> {
+    examples: Vec<(String, &'f LocatedFinding<'r>)>,
+    count: usize,
+    /// The file and the line of each of the others.
+    others: Vec<String>,
+}
+
+impl<'f, 'r> CauseGroup<'f, 'r> {
+    fn add(&mut self, located: &'f LocatedFinding<'r>) {
+        self.count += 1;
+        let words = located.words();
+        if self.examples.len() < MAX_OF_ONE_CAUSE && self.examples.iter().all(|(known, _)| *known != words) {
+            self.examples.push((words, located));
+        } else {
+            self.others.push(located.location.line_place());
+        }
+    }
+
+    fn has_example(&self, located: &LocatedFinding<'_>) -> bool {
+        self.examples.iter().any(|(_, example)| std::ptr::addr_eq(*example, located))
+    }
+
+    fn has_last_example(&self, located: &LocatedFinding<'_>) -> bool {
+        self.examples.last().is_some_and(|(_, example)| std::ptr::addr_eq(*example, located))
+    }
+}
+
 /// What makes findings those of one cause: severity, code, and the message without names, values and numbers.
 fn cause<'r>(located: &LocatedFinding<'r>) -> (Severity, &'r str, String) {
-    let finding = located.finding;
-    let message = finding.message().replace(&located.object_ref.title(), "");
-    let outside_quotes = message.split('"').step_by(2);
+    let words = located.words();
+    let outside_quotes = words.split('"').step_by(2);
     let words = outside_quotes.flat_map(str::chars).filter(|c| !c.is_ascii_digit()).collect();
-    (finding.severity, finding.code_name(), words)
+    (located.finding.severity, located.finding.code_name(), words)
 }
 
 /// Writes one error of an input, with its source where the location is known.
@@ -137,9 +167,19 @@ fn group<'r>(located: &'r LocatedFinding<'r>, is_first: bool, width: usize) -> G
         let title = one_line(&located.object_ref.title());
         group = group.element(Level::NOTE.with_name("in").message(title));
     }
+    // A place in a file that is not shown.
+    let unseen = located.related.iter().filter(|it| it.location.text.is_empty());
+    for Related { location, label } in unseen {
+        let place = format!("{}:{}: {label}", location.line_place(), location.column);
+        group = group.element(Level::NOTE.with_name("see").message(one_line(&place)));
+    }
     if !located.sets.is_empty() {
         let name = if located.sets.len() == 1 { "set" } else { "sets" };
         group = group.element(Level::NOTE.with_name(name).message(one_line(&located.sets.join(", "))));
+    }
+    if !located.namespaces.is_empty() {
+        let namespaces = one_line(&located.namespaces.join(", "));
+        group = group.element(Level::NOTE.with_name("in namespaces").message(namespaces));
     }
     if let Some(file) = located.source_file {
         group = group.element(Level::NOTE.with_name("from").message(one_line(file)));
@@ -224,7 +264,7 @@ mod tests {
         let before = &text[..start];
         let line = before.matches('\n').count() + 1;
         let column = before.chars().rev().take_while(|c| !matches!(c, '\n' | '\u{feff}')).count() + 1;
-        FileLocation { file, text, start, end: start + what.len(), line, column }
+        FileLocation { file, text, measured: text, start, end: start + what.len(), line, column }
     }
 
     const WIDTH: usize = 40;
@@ -238,10 +278,14 @@ mod tests {
             pointer,
             object_ref: &object_ref,
             sets: Vec::new(),
+            shares_text: false,
+            namespaces: Vec::new(),
+            in_others: Vec::new(),
             location,
             source_file: None,
             related: related.into_iter().collect(),
             fingerprint: Fingerprint::default(),
+            edits: Vec::new(),
         };
         let report = Report { findings: vec![located], ..Report::default() };
         let mut out = Vec::new();

@@ -95,6 +95,7 @@ fn judged(manifest: &Value, view: &MemoryView) -> (usize, usize) {
         namespace_labels,
         budget: &budget,
         subject_namespace: "team",
+        sent: None,
         labels: &view.labels,
     };
     for rule in &policy.rules {

@@ -38,6 +38,7 @@ fn steps(rule: &Value, view: &MemoryView) -> Option<(usize, RuleOutcome)> {
             budget: &budget,
             subject_namespace: "team",
             labels: &labels,
+            sent: None,
         };
         let mut outcome = RuleOutcome::default();
         check.judge(&judged, &mut outcome);

@@ -14,6 +14,7 @@ use memgate_model::elsewhere::Elsewhere;
 use memgate_model::finding::Code;
 use memgate_model::request::Operation;
 use memgate_primitives::duration;
+use memgate_primitives::fix::Fix;
 
 const MEMORY_POINTER: &str = "/spec/memory";
 
@@ -135,12 +136,7 @@ fn changed_after_start(object: &Tree, old: &Tree) -> bool {
 
 /// The nanoseconds of a duration. For another text, the duration that was probably meant: Go has no days.
 pub(super) fn nanoseconds(text: &str) -> Result<i64, Option<String>> {
-    let in_hours = || {
-        let days = text.strip_suffix('d').filter(|days| days.bytes().all(|byte| byte.is_ascii_digit()))?;
-        let hours = format!("{}h", days.parse::<u32>().ok()?.checked_mul(24)?);
-        duration::nanoseconds(&hours).map(|_| format!("{hours} for {text}"))
-    };
-    duration::nanoseconds(text).ok_or_else(in_hours)
+    duration::nanoseconds(text).ok_or_else(|| duration::in_hours(text))
 }
 
 /// The denial of a text that is not a duration; without the duration that was meant, an example.
@@ -152,9 +148,12 @@ pub(super) fn not_a_duration(
 ) -> Finding {
     let pointer = Pointer::new(pointer);
     let (field, shown) = (pointer.field(), quoted_text(text));
-    let end =
-        instead.map_or_else(|| format!("write for example {example}"), |instead| format!("use {instead}"));
-    Finding::deny(code, pointer, format!("{field} must be a Go duration, not {shown}; {end}"))
+    let end = match &instead {
+        Some(instead) => format!("use {instead} for {text}"),
+        None => format!("write for example {example}"),
+    };
+    let finding = Finding::deny(code, pointer, format!("{field} must be a Go duration, not {shown}; {end}"));
+    finding.fix(instead.map(Fix::Text))
 }
 
 /// The warning about a duration, if it is below one second.

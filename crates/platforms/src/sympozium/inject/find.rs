@@ -3,6 +3,7 @@
 use crate::inject::{Unmet, label_pointer, lookup_failed, references, unmet, unmet_by};
 use crate::message::fit_names;
 use crate::prelude::*;
+use crate::references::exists_elsewhere;
 use crate::sympozium::api::agent::{
     SkillsOwner, agent_ref, config_name, ensemble_name, has_legacy_memory, inherits_skills, memory_skill,
     names_harness, skills, skills_owner,
@@ -78,7 +79,7 @@ pub(crate) fn find<'s>(
         Some(agent) => find_ensemble(&mut found, agent, run, namespace, state),
         None => match lookup::maker(namespace, instance, state) {
             Some((ensemble, config)) => found.add_made_agent(ensemble, config, run),
-            None => found.add_missing_agent(namespace),
+            None => found.add_missing_agent(namespace, state),
         },
     }
     let tree = |object: Option<&'s Object>| object.map(Object::tree);
@@ -185,11 +186,13 @@ impl<'s> PodMemories<'s> {
     }
 
     /// Reports the missing Agent. Turns private memory off if the name is invalid for its Service and claim.
-    fn add_missing_agent(&mut self, namespace: &str) {
+    fn add_missing_agent(&mut self, namespace: &str, state: &StateReader<'_>) {
         if !is_dns_subdomain(&self.instance) {
             self.private = None;
         }
-        let message = fit_names([&self.instance], |[agent]| format!("Agent {} not found", quoted(agent)));
+        let elsewhere = exists_elsewhere(&lookup::AGENTS, (namespace, &self.instance), state);
+        let message =
+            fit_names([&self.instance], |[agent]| format!("Agent {} not found{elsewhere}", quoted(agent)));
         self.unmet.push(Finding::warn(&POD_AGENT_NOT_FOUND, instance_label(), message));
         self.missing = references(lookup::AGENTS, namespace, &self.instance);
     }

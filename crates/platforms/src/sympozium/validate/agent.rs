@@ -18,6 +18,7 @@ use memgate_model::finding::excerpt;
 use memgate_primitives::duration::nanoseconds;
 use memgate_primitives::quantity::billionths;
 
+use super::report::in_hours;
 use super::{Report, names, pods, run};
 
 pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
@@ -199,7 +200,8 @@ fn ttl(tree: &Tree, field: &'static str, here: &Pointer, report: Report<'_>) -> 
     let shown = excerpt(text);
     let message =
         move || format!("Invalid value: {}: must be a Go duration, e.g. \"720h\"", quoted_text(&shown));
-    Some(report.deny(&WORKSPACE_TTL_INVALID, || here.key(field), message)?.fingerprint_value(text))
+    let finding = report.deny(&WORKSPACE_TTL_INVALID, || here.key(field), message)?;
+    Some(in_hours(finding.fingerprint_value(text), text))
 }
 
 /// Reports a size of which upstream cannot make a claim; it only warns about one that is not used.

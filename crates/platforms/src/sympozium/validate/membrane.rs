@@ -15,6 +15,7 @@ use memgate_primitives::duration::nanoseconds;
 use memgate_primitives::members::Members;
 
 use super::Report;
+use super::report::in_hours;
 
 /// The pointer to the membrane.
 pub(super) fn pointer() -> Pointer {
@@ -225,9 +226,11 @@ fn cooldown(breaker: &Tree, here: &Pointer, report: Report<'_>) -> Option<Findin
         let text = || "is never read: an open breaker does not close by itself";
         report.warn(&BREAKER_COOLDOWN_IGNORED, at, text)
     } else {
-        report.warn_of(&BREAKER_COOLDOWN_INVALID, at, [text], |[text]| {
-            format!("Invalid value: {}: must be a Go duration, e.g. \"24h\"", quoted_text(text))
-        })
+        report
+            .warn_of(&BREAKER_COOLDOWN_INVALID, at, [text], |[text]| {
+                format!("Invalid value: {}: must be a Go duration, e.g. \"24h\"", quoted_text(text))
+            })
+            .map(|finding| in_hours(finding, text))
     }
 }
 
@@ -235,7 +238,7 @@ fn ttl(decay: &Tree, here: &Pointer, report: Report<'_>) -> Option<Finding> {
     let text = decay.text_at(&["ttl"]).filter(|text| !text.is_empty() && !is_positive(text))?;
     let shown = excerpt(text);
     let finding = report.deny(&TTL_INVALID, || here.key("ttl"), move || invalid(&shown))?;
-    Some(finding.fingerprint_value(text))
+    Some(in_hours(finding.fingerprint_value(text), text))
 }
 
 fn is_positive(text: &str) -> bool {

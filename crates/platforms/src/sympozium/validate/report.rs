@@ -6,6 +6,7 @@ use crate::message::{fit_names, fit_texts, fits};
 use crate::prelude::*;
 use crate::sympozium::api::ensemble::Ensemble;
 use memgate_model::finding::{Code, Details, excerpt};
+use memgate_primitives::duration;
 use memgate_primitives::fix::Fix;
 use memgate_primitives::suggest;
 
@@ -112,6 +113,14 @@ impl<'w> Report<'w> {
             let whole = message(&name, &hint);
             if fits(&whole) { whole } else { fit_names([&*name], |[name]| message(name, "")) }
         })
+    }
+}
+
+/// The finding about a duration with the one that was meant, if that has days or weeks.
+pub(super) fn in_hours(finding: Finding, text: &str) -> Finding {
+    match duration::in_hours(text) {
+        Some(hours) => finding.help(format!("write {hours}")).fix(Some(Fix::Text(hours))),
+        None => finding,
     }
 }
 

@@ -41,7 +41,8 @@ mod tests {
 
     fn shown(text: &str) -> (usize, String) {
         let start = text.find("one").expect("is in the text");
-        let location = FileLocation { file: "x", text, start, end: start + 3, line: 2, column: 1 };
+        let location =
+            FileLocation { file: "x", text, measured: text, start, end: start + 3, line: 2, column: 1 };
         let (number, parts) = parts(&location).expect("a line");
         (number, parts.join("|"))
     }

@@ -12,11 +12,15 @@ use crate::report::{Report, changes, counted};
 use memgate_model::finding::Severity;
 use memgate_primitives::plain_text::shown_name;
 
+/// A tile that most runs do not have.
+const PATCHES: &str = "patches judged in part";
+
 /// The numbers of the run, as tiles.
 pub(super) fn tiles(report: &Report<'_>, page: &Page<'_>) -> Markup {
     let (memories, lines) = page.map.counts();
     let tiles = [
-        (report.objects.len(), "objects judged", ""),
+        (report.objects.len() - report.patches(), "objects judged", ""),
+        (report.patches(), PATCHES, ""),
         (report.denied, "objects denied", "deny"),
         (report.count(Severity::Deny), "denials", "deny"),
         (report.count(Severity::Warn), "warnings", "warn"),
@@ -29,7 +33,7 @@ pub(super) fn tiles(report: &Report<'_>, page: &Page<'_>) -> Markup {
     ];
     html! {
         ul class="tiles" {
-            @for (count, words, class) in tiles {
+            @for (count, words, class) in tiles.into_iter().filter(|(count, words, _)| *count > 0 || *words != PATCHES) {
                 li { strong class=[(count > 0 && !class.is_empty()).then_some(class)] { (count) } (words) }
             }
         }

@@ -1,0 +1,92 @@
+//! What the views of the objects that a rule judges can hold, as far as it is known without an object.
+
+use crate::cel_view::CelView;
+use crate::memory_view::{Role, USERS};
+
+/// Views of one table, or of pods, which have none.
+#[derive(Debug, Clone)]
+pub struct Possible {
+    /// The name of the family.
+    pub family: &'static str,
+    /// The role of the object that is judged.
+    pub user: Role,
+    /// Whether they are the views of the objects themselves, and not of the memory that these use.
+    pub is_own: bool,
+    /// The role of the views.
+    pub role: Role,
+    /// The kinds.
+    pub kinds: Vec<&'static str>,
+    /// The table.
+    pub table: Option<&'static CelView>,
+    /// The backends, as far as conditions leave them; all when absent.
+    pub backends: Option<Vec<&'static str>>,
+    /// What they have that no table has.
+    pub others: Vec<&'static str>,
+}
+
+/// What views can hold at a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// Whether the value is never absent where the backend can have it.
+    pub is_sure: bool,
+    /// Whether each backend has it.
+    pub is_everywhere: bool,
+    /// The values, if all are known.
+    pub values: Option<Vec<&'static str>>,
+}
+
+impl Held {
+    /// A value of which nothing is known.
+    pub const ANYTHING: Self = Self { is_sure: false, is_everywhere: false, values: None };
+
+    /// Whether the value may be absent.
+    pub const fn may_be_absent(&self) -> bool {
+        !(self.is_sure && self.is_everywhere)
+    }
+}
+
+impl Possible {
+    /// What they can hold at a path; `None` if they never have it.
+    pub fn at(&self, path: &str) -> Option<Held> {
+        let of = |values| Some(Held { is_sure: true, is_everywhere: true, values });
+        match path {
+            "family" => of(Some(vec![self.family])),
+            "role" => of(Some(vec![self.role.name()])),
+            "kind" => of(Some(self.kinds.clone())),
+            "name" | "labels" | "annotations" => of(None),
+            "namespace" => Some(Held::ANYTHING),
+            USERS if self.others.contains(&USERS) => of(None),
+            _ => self.in_table(path),
+        }
+    }
+
+    fn in_table(&self, path: &str) -> Option<Held> {
+        if path.split(['[', '.']).next().is_some_and(|list| self.others.contains(&list)) {
+            return Some(Held::ANYTHING);
+        }
+        let table = self.table?;
+        let is_of_kind = |kind: &str| self.kinds.contains(&kind);
+        if !table.kinds_with(path, is_of_kind) {
+            return None;
+        }
+        let words = |path: &str| table.values.iter().find(|(it, _)| *it == path).map(|(_, words)| *words);
+        let backends = self.backends.as_deref().or_else(|| words("backend"));
+        let is_never_missing = table.is_never_missing(path);
+        let has = |backend: &&str| is_never_missing || table.is_of_backend(path, backend, is_of_kind);
+        if backends.is_some_and(|all| !all.iter().any(has)) {
+            return None;
+        }
+        // A pod may set the variables itself.
+        if self.user == Role::Pod {
+            return Some(Held::ANYTHING);
+        }
+        let is_everywhere =
+            table.backends_with(path).is_none() || backends.is_some_and(|all| all.iter().all(has));
+        let values = match &self.backends {
+            Some(backends) if path == "backend" => Some(backends.clone()),
+            _ => words(path).map(<[_]>::to_vec),
+        };
+        let is_sure = is_never_missing || table.sure.contains(&path);
+        Some(Held { is_sure, is_everywhere, values })
+    }
+}

@@ -1,0 +1,71 @@
+//! Which of the paths with objects that were given as state have one that a lookup of a decision found.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::object::{Object, Reference};
+
+/// The objects of each path of state, and whether a lookup found one of them.
+#[derive(Debug, Default)]
+pub struct StateUses {
+    /// The number of the path that an object is from.
+    paths: BTreeMap<Reference, usize>,
+    found: Vec<AtomicBool>,
+}
+
+impl StateUses {
+    /// Adds a path. What is added from now on belongs to it.
+    pub fn add_path(&mut self) {
+        self.found.push(AtomicBool::default());
+    }
+
+    /// Takes back the path that was added last and has no file.
+    pub fn drop_path(&mut self) {
+        self.found.pop();
+    }
+
+    /// Adds an object.
+    pub fn add(&mut self, object: Reference) {
+        self.paths.insert(object, self.found.len().saturating_sub(1));
+    }
+
+    /// Counts the current path as used: it has something that is not looked up by its name.
+    pub fn mark(&mut self) {
+        self.mark_path(self.found.len().saturating_sub(1));
+    }
+
+    fn mark_path(&self, path: usize) {
+        if let Some(found) = self.found.get(path) {
+            found.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes that a lookup found this object.
+    pub fn note(&self, Object { kind, namespace, name, .. }: &Object) {
+        let (namespace, name) = (namespace.to_string(), name.to_string());
+        if let Some(path) = self.paths.get(&Reference { kind, namespace, name }) {
+            self.mark_path(*path);
+        }
+    }
+
+    /// Whether there is not any path.
+    pub fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    /// How many objects there are.
+    pub fn count(&self) -> usize {
+        self.paths.len()
+    }
+
+    /// Whether a lookup found an object of each path, or one that `is_used`.
+    pub fn are_used(&self, is_used: impl Fn(&Reference) -> bool) -> Vec<bool> {
+        let mut used: Vec<bool> = self.found.iter().map(|found| found.load(Ordering::Relaxed)).collect();
+        for (object, path) in &self.paths {
+            if let Some(used) = used.get_mut(*path).filter(|used| !**used) {
+                *used = is_used(object);
+            }
+        }
+        used
+    }
+}

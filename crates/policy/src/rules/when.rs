@@ -1,0 +1,126 @@
+//! `when`: the conditions under which a rule applies.
+
+use std::fmt::Write as _;
+
+use memgate_model::cel_view::CelSide;
+use memgate_model::finding::Cause;
+use memgate_model::memory_view::ViewPath;
+use memgate_model::possible::Possible;
+use memgate_model::typed_rule::{Applies, Conditions, Judged};
+use memgate_primitives::budget::Budget;
+use memgate_primitives::pointer::Pointer;
+
+use super::check::{Check, Condition, FIELD, Says, Shows};
+use super::fields::{entry, known_paths};
+use super::words::{Allowed, MAX_ENTRIES, Words};
+use crate::reader::Reader;
+
+/// The most characters of a backend or provider.
+const MAX_CHARS: usize = 64;
+
+const PARTS: [&str; 3] = ["backends", "providers", "fields"];
+
+#[derive(Debug)]
+struct When {
+    all: Vec<Check>,
+}
+
+/// Reads the conditions of a rule.
+pub(crate) fn read(reader: &Reader<'_>) -> Option<Box<dyn Conditions>> {
+    let fields = reader.fields(&PARTS)?;
+    if !PARTS.iter().any(|part| fields.has(part)) {
+        fields.fault_here(Cause::Required, "needs backends or providers, or fields");
+    }
+    let words = |field: &str, path| {
+        let allow = Some(Words::read_within(&fields, field, MAX_CHARS)?);
+        let condition = Condition::Allowed(Allowed { allow, deny: None });
+        let says = Says { before: String::new(), shows: Shows::Value, behind: String::new() };
+        let (path, field) = (ViewPath::known(path), format!("{FIELD}{path}"));
+        Some(Check { path, key: None, field, name: "allow", condition, says })
+    };
+    let mut all: Vec<Check> =
+        [words("backends", "backend"), words("providers", "provider")].into_iter().flatten().collect();
+    if let Some(entries) = fields.get("fields") {
+        let known = known_paths(&entries);
+        all.extend(entries.list(1, MAX_ENTRIES).iter().filter_map(|element| entry(element, &known)));
+    }
+    (!all.is_empty()).then(|| Box::new(When { all }) as Box<dyn Conditions>)
+}
+
+impl Conditions for When {
+    fn hold(&self, judged: &Judged<'_>) -> Applies {
+        let (mut words, mut unknown) = (Vec::new(), None);
+        for check in &self.all {
+            if !judged.budget.step() {
+                return Applies::No;
+            }
+            match check.hold(judged) {
+                Applies::Yes(of_one) => words.extend(of_one),
+                Applies::No => return Applies::No,
+                Applies::Unknown(why) => unknown = unknown.or(Some(why)),
+            }
+        }
+        unknown.map_or(Applies::Yes(words), Applies::Unknown)
+    }
+
+    fn paths(&self) -> Vec<&str> {
+        self.all.iter().map(|check| check.path.path).collect()
+    }
+
+    fn words(&self) -> Vec<String> {
+        self.all.iter().map(Check::words).collect()
+    }
+
+    fn contradictions(&self, budget: &Budget<'_>) -> Vec<(Pointer, String)> {
+        let entries = self.all.iter().filter(|check| !matches!(check.condition, Condition::Allowed(_)));
+        let mut found = Vec::new();
+        let entries: Vec<&Check> = entries.collect();
+        for (check, index) in entries.iter().zip(0_usize..) {
+            if check.contradicts_one_of(entries.iter().take(index).copied(), budget) {
+                let path = check.written_path();
+                let message = format!("contradicts another condition on {path}, so the rule never applies");
+                found.push((Pointer::new("/fields").index(index).key(check.name), message));
+            }
+        }
+        found
+    }
+
+    fn can_hold(&self, possible: &Possible, own: &[Possible]) -> bool {
+        self.all.iter().all(|check| {
+            let is_own = check.path.own.contains(&possible.user);
+            let by_own = is_own && own.iter().any(|own| check.can_hold(own));
+            let is_both = is_own && check.path.by_sources.contains(&possible.user);
+            by_own || (!is_own || is_both) && check.can_hold(possible)
+        })
+    }
+
+    fn backends(&self, known: &[&'static str]) -> Vec<&'static str> {
+        let accepts = |backend: &&'static str| {
+            let mut of_backend = self.all.iter().filter(|check| check.path.path == "backend");
+            of_backend.all(|check| check.accepts_word(backend))
+        };
+        known.iter().copied().filter(accepts).collect()
+    }
+
+    fn ask_for(&self, path: &str, key: &str) -> bool {
+        self.all.iter().any(|check| check.path.path == path && check.key.as_deref() == Some(key))
+    }
+
+    fn in_cel(&self, side: &CelSide<'_>) -> Result<Option<String>, &'static str> {
+        let mut conditions = String::new();
+        for check in &self.all {
+            let Some(condition) = check.condition_in_cel(side)? else { return Ok(None) };
+            // Writing to a text never fails.
+            let _ = write!(conditions, " && {condition}");
+        }
+        Ok(Some(conditions))
+    }
+
+    fn read_other_objects(&self) -> bool {
+        self.all.iter().any(|check| !["backend", "provider"].contains(&check.path.path))
+    }
+
+    fn read_written(&self) -> bool {
+        self.all.iter().any(|check| matches!(check.condition, Condition::Written(_)))
+    }
+}

@@ -1,0 +1,154 @@
+//! What is compared of two commits: the objects of their files, and what these refer to.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::judged_by::Standing;
+use crate::places::Places;
+use crate::report::ObjectRef;
+use memgate_manifest::place::DocumentPlace;
+use memgate_model::finding::Code;
+use memgate_model::object::Reference;
+use memgate_primitives::pointer::Pointer;
+
+/// An object by kind, namespace and name. The group does not count: a platform may move its kinds to another one.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Target {
+    pub(crate) kind: String,
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+}
+
+/// Whether the object of a reference is among the inputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Presence {
+    Found,
+    Missing,
+    /// Another object may make it, or a later step fills in its name.
+    Unknown,
+}
+
+/// A field that names an object.
+#[derive(Debug)]
+pub(crate) struct NamingField {
+    /// The object that has the field, without its version.
+    pub(crate) user: ObjectRef,
+    pub(crate) place: Arc<DocumentPlace>,
+    pub(crate) api_version: Arc<str>,
+    /// The judged part of the document, and the field in it.
+    pub(crate) part: Pointer,
+    pub(crate) pointer: Pointer,
+    /// The object as it is named, under the kind that was found, else under the first one.
+    pub(crate) target: Target,
+    /// The object that was found, which may be in another namespace.
+    pub(crate) found: Option<Target>,
+    /// The kinds that it may have.
+    pub(crate) kinds: Vec<&'static str>,
+    pub(crate) presence: Presence,
+    /// The code of a finding about a missing one.
+    pub(crate) code: &'static Code,
+}
+
+impl Target {
+    pub(crate) fn new(kind: &str, namespace: &str, name: &str) -> Self {
+        Self { kind: kind.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() }
+    }
+}
+
+impl NamingField {
+    /// The object under each of its kinds.
+    pub(crate) fn targets(&self) -> impl Iterator<Item = Target> {
+        let Target { namespace, name, .. } = &self.target;
+        self.kinds.iter().map(|kind| Target::new(kind, namespace, name))
+    }
+}
+
+/// Where an object stands, and a hash of all of it but its metadata: a renamed one often keeps both.
+#[derive(Debug)]
+pub(crate) struct ObjectText {
+    pub(crate) file: Arc<str>,
+    pub(crate) content: u64,
+}
+
+impl ObjectText {
+    pub(crate) fn new(file: &str, object: &Value) -> Self {
+        let mut hasher = DefaultHasher::new();
+        for (key, value) in object.as_object().into_iter().flatten().filter(|(key, _)| *key != "metadata") {
+            (key, value.to_string()).hash(&mut hasher);
+        }
+        Self { file: file.into(), content: hasher.finish() }
+    }
+}
+
+/// What the objects of files refer to, and which objects there are.
+#[derive(Debug, Default)]
+pub struct References {
+    pub(crate) fields: Vec<NamingField>,
+    /// The objects of the files, those of the state too.
+    pub(crate) objects: BTreeMap<Target, ObjectText>,
+    /// The fields that name an object without the key that it must have.
+    pub(crate) without_key: BTreeSet<(ObjectRef, Pointer)>,
+}
+
+impl References {
+    /// Whether this object is in the files.
+    pub(crate) fn has(&self, target: &Target) -> bool {
+        self.objects.contains_key(target)
+    }
+}
+
+/// What is compared with the other commit of a branch.
+#[derive(Debug, Clone, Default)]
+pub enum Comparison {
+    /// Nothing.
+    #[default]
+    None,
+    /// This is the base.
+    Base,
+    /// This is the branch.
+    With(Arc<AtBase>),
+}
+
+impl Comparison {
+    /// Whether references are needed.
+    pub(crate) const fn is_wanted(&self) -> bool {
+        !matches!(self, Self::None)
+    }
+}
+
+/// The objects and references at the base of a branch.
+#[derive(Debug, Default)]
+pub struct AtBase {
+    pub(crate) places: Vec<Places>,
+    /// By set of files.
+    pub(crate) sets: BTreeMap<String, References>,
+}
+
+/// The references of a branch, and those that it broke.
+#[derive(Debug, Default)]
+pub struct Compared {
+    /// By set of files.
+    pub(crate) references: BTreeMap<String, References>,
+    /// What counts in each set, if that is kept.
+    pub standings: BTreeMap<String, Standing>,
+    /// What became of the object, by the object that refers and the field.
+    pub(crate) broken: BTreeMap<(ObjectRef, Pointer), String>,
+}
+
+impl Compared {
+    /// Adds those of another set.
+    pub(crate) fn join(&mut self, other: Self) {
+        self.references.extend(other.references);
+        self.standings.extend(other.standings);
+        self.broken.extend(other.broken);
+    }
+}
+
+impl AtBase {
+    pub(crate) fn has(&self, object: &Reference) -> bool {
+        self.places.iter().any(|places| places.has(object))
+    }
+}

@@ -1,0 +1,148 @@
+//! The files from which helm and kustomize make objects, each read once.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::kustomization::{Kustomization, Patch, PatchBody, is_kustomization};
+use crate::origins::overlay::Overlays;
+use crate::origins::template::Template;
+use crate::render::Rendering;
+use crate::repository::without_dots;
+use crate::texts::{DEFAULT_MAX_BYTES, source};
+use memgate_manifest::document::embedded::Embedded;
+use memgate_manifest::document::{Document, values};
+use memgate_manifest::error::{Error, SyntaxError};
+use memgate_manifest::mask;
+use memgate_manifest::source::Source;
+use memgate_primitives::pointer::Pointer;
+
+/// A file, as far as it can be read.
+#[derive(Debug)]
+pub(crate) struct Text {
+    /// The text.
+    pub(crate) source: Arc<Source>,
+    /// Its documents.
+    pub(crate) values: Vec<Arc<Document>>,
+    /// The errors of the others.
+    pub(crate) errors: Vec<SyntaxError>,
+    /// The patches in the text of a kustomization.
+    pub(crate) patches: TextPatches,
+}
+
+/// The patches in the text of a kustomization.
+#[derive(Debug, Default)]
+pub(crate) struct TextPatches {
+    /// By the fields with their texts.
+    pub(crate) found: BTreeMap<Pointer, Embedded>,
+    /// Their errors.
+    pub(crate) errors: Vec<SyntaxError>,
+}
+
+impl TextPatches {
+    /// Reads the documents of a kustomization; empty for other files. Credentials in patches are masked from now on.
+    pub(crate) fn read(source: &Arc<Source>, values: &[Arc<Document>]) -> Self {
+        let mut patches = Self::default();
+        if !is_kustomization(Path::new(source.name())) {
+            return patches;
+        }
+        let mut errors = Vec::new();
+        for Patch { at, body, .. } in Kustomization::of(values).patches {
+            let mut documents = values.iter().filter(|_| matches!(body, PatchBody::Text(_)));
+            let read = documents.find_map(|document| Embedded::read(document, &at, &mut errors));
+            patches.found.extend(read.map(|read| (at, read)));
+        }
+        mask::mask_embedded(source, patches.found.values());
+        patches.errors = syntax_errors(&errors);
+        patches
+    }
+}
+
+fn syntax_errors(errors: &[Error]) -> Vec<SyntaxError> {
+    errors.iter().filter_map(|error| error.syntax_error().cloned()).collect()
+}
+
+/// The files that were read so far, by their paths without dots.
+#[derive(Debug)]
+pub(crate) struct Files {
+    /// How charts and overlays are rendered.
+    pub(crate) rendering: Rendering,
+    max_bytes: usize,
+    /// Texts that replace those of files.
+    instead: BTreeMap<String, String>,
+    /// What was read beside this, by the same paths.
+    known: BTreeMap<String, Arc<Source>>,
+    texts: BTreeMap<String, Option<Arc<Text>>>,
+    /// The templates by the addresses of their texts, which `texts` keeps.
+    templates: BTreeMap<*const Text, Arc<Template>>,
+    /// The kustomizations that were read so far.
+    pub(crate) overlays: Overlays,
+}
+
+impl Default for Files {
+    fn default() -> Self {
+        Self {
+            rendering: Rendering::default(),
+            max_bytes: DEFAULT_MAX_BYTES,
+            instead: BTreeMap::new(),
+            known: BTreeMap::new(),
+            texts: BTreeMap::new(),
+            templates: BTreeMap::new(),
+            overlays: Overlays::default(),
+        }
+    }
+}
+
+impl Files {
+    /// None of the files read yet, of at most so many bytes each; of those of these names, other texts are read.
+    pub(crate) fn new(rendering: Rendering, max_bytes: usize, instead: BTreeMap<String, String>) -> Self {
+        Self { rendering, max_bytes, instead, ..Self::default() }
+    }
+
+    /// Takes the texts of files that were read as manifests, so that each file has one text.
+    pub(crate) fn know(&mut self, sources: &[Arc<Source>]) {
+        let name = |source: &Arc<Source>| (file_name(Path::new(source.name())), Arc::clone(source));
+        self.known.extend(sources.iter().map(name));
+    }
+
+    /// A file; `None` if it cannot be read.
+    pub(crate) fn get(&mut self, path: &Path) -> Option<Arc<Text>> {
+        let name = file_name(path);
+        if let Some(text) = self.texts.get(&name) {
+            return text.clone();
+        }
+        let source = self.known.get(&name).cloned().or_else(|| self.read(&name)).map(|source| {
+            let mut errors = Vec::new();
+            let values: Vec<_> = values(&source, &mut errors).into_iter().map(Arc::new).collect();
+            let patches = TextPatches::read(&source, &values);
+            Arc::new(Text { source, values, errors: syntax_errors(&errors), patches })
+        });
+        self.texts.insert(name, source.clone());
+        source
+    }
+
+    /// The tree of a template.
+    pub(super) fn template(&mut self, text: &Arc<Text>) -> Arc<Template> {
+        let read = || Arc::new(Template::new(text.source.text()));
+        Arc::clone(self.templates.entry(Arc::as_ptr(text)).or_insert_with(read))
+    }
+
+    /// The texts of all files that were read.
+    pub(crate) fn sources(&self) -> impl Iterator<Item = &Arc<Source>> {
+        self.texts.values().flatten().map(|text| &text.source)
+    }
+
+    fn read(&self, name: &str) -> Option<Arc<Source>> {
+        let text = match self.instead.get(name) {
+            Some(text) => Ok(Source::new(name, text.as_str())),
+            None => source(name, File::open(name), self.max_bytes),
+        };
+        text.ok().map(Arc::new)
+    }
+}
+
+/// The name of a file in outputs: its path without dots.
+pub(crate) fn file_name(path: &Path) -> String {
+    without_dots(path).to_string_lossy().into_owned()
+}

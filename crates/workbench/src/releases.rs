@@ -1,0 +1,218 @@
+//! How objects among the inputs install charts that are inputs too: HelmReleases of Flux and Applications of Argo CD, with
+//! the values that they give.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::paths::{Roots, leads_out, normal};
+use crate::repository::{Unit, path_from};
+use memgate_manifest::document::embedded::Embedded;
+use memgate_manifest::document::{Document, parse_parts, values};
+use memgate_manifest::place::DocumentPlace;
+use memgate_manifest::source::Source;
+use memgate_primitives::name::{is_dns_label, is_dns_subdomain};
+use memgate_primitives::pointer::Pointer;
+
+const FLUX: &str = "helm.toolkit.fluxcd.io";
+const ARGO_CD: &str = "argoproj.io";
+/// The longest name of a release that helm takes.
+const MAX_NAME: usize = 53;
+/// The kinds of Flux with charts that are not files of a repository.
+const OF_CHARTS: &str = "HelmRepository";
+
+/// How an object installs a chart.
+#[derive(Debug, Default)]
+pub(crate) struct Release {
+    /// Where it is, in words.
+    pub(crate) place: String,
+    /// Its name, if it can be one.
+    pub(crate) name: Option<String>,
+    /// The namespace of objects without one.
+    pub(crate) namespace: Option<String>,
+    /// Its values, of which the last one counts.
+    pub(crate) layers: Vec<Layer>,
+}
+
+/// Values of a release.
+#[derive(Debug)]
+pub(crate) enum Layer {
+    /// Those of a file.
+    File(PathBuf),
+    /// Those that the object itself has.
+    Inline(Inline),
+}
+
+/// Values in an object.
+#[derive(Debug)]
+pub(crate) struct Inline {
+    /// The flag of helm for them.
+    pub(crate) flag: &'static str,
+    /// The text for it: that of a file for `--values`, else `NAME=VALUE`.
+    pub(crate) text: String,
+    /// The values.
+    pub(crate) value: Value,
+    /// Where they are.
+    pub(crate) document: Arc<DocumentPlace>,
+    /// The field there.
+    pub(crate) at: Pointer,
+    /// Whether single values have no places of their own.
+    pub(crate) is_whole: bool,
+}
+
+/// The releases of charts, by the absolute directories of these.
+#[derive(Debug, Default)]
+pub(crate) struct Releases(BTreeMap<PathBuf, Vec<Release>>);
+
+impl Releases {
+    /// Those in some texts, of which programs printed those in `rendered`.
+    pub(crate) fn of(sources: &[Arc<Source>], rendered: &BTreeMap<String, Unit>) -> Self {
+        let (mut releases, mut roots) = (Self::default(), Roots::default());
+        let may_have = |it: &&Arc<Source>| [FLUX, ARGO_CD].iter().any(|group| it.text().contains(group));
+        for source in sources.iter().filter(may_have) {
+            let unit = rendered.get(source.name());
+            let root = roots.of(&unit.map_or_else(|| source.name().into(), Unit::marker));
+            for document in parse_parts(source).flat_map(|parsed| parsed.documents) {
+                match (document.group(), document.kind()) {
+                    (FLUX, "HelmRelease") => releases.add_of_flux(&document, &root),
+                    (ARGO_CD, "Application") => releases.add_of_argo_cd(&document, &root),
+                    _ => {}
+                }
+            }
+        }
+        releases
+    }
+
+    /// Takes out those of a chart.
+    pub(crate) fn take(&mut self, chart: &Path) -> Vec<Release> {
+        self.0.remove(chart).unwrap_or_default()
+    }
+
+    fn add(
+        &mut self,
+        chart: PathBuf,
+        at: (&Document, &Pointer),
+        (name, namespace): (String, Option<&str>),
+        layers: Vec<Layer>,
+    ) {
+        let place = format!("{} {} {}", at.0.source().name(), at.0.place().start(), at.1);
+        let name = Some(name).filter(|name| name.len() <= MAX_NAME && is_dns_subdomain(name));
+        let namespace = namespace.filter(|it| is_dns_label(it)).map(str::to_owned);
+        self.0.entry(chart).or_default().push(Release { place, name, namespace, layers });
+    }
+
+    fn add_of_flux(&mut self, document: &Document, root: &Path) {
+        let spec = Pointer::new("/spec");
+        let chart = spec.key("chart").key("spec");
+        let source = text(document, &chart.key("sourceRef").key("kind"));
+        let Some(path) = text(document, &chart.key("chart")).filter(|_| source != Some(OF_CHARTS)) else {
+            return;
+        };
+        let files = list(document, &chart.key("valuesFiles")).filter_map(Value::as_str);
+        let mut layers: Vec<Layer> = files.filter_map(|file| within(root, root, file)).collect();
+        layers.extend(object(document, spec.key("values")));
+        let target = text(document, &spec.key("targetNamespace"));
+        let made =
+            target.map_or_else(|| document.name().to_owned(), |it| format!("{it}-{}", document.name()));
+        let name = text(document, &spec.key("releaseName")).map_or(made, str::to_owned);
+        let namespace = target.or_else(|| document.namespace());
+        self.add(at_root(root, path), (document, &spec), (name, namespace), layers);
+    }
+
+    fn add_of_argo_cd(&mut self, document: &Document, root: &Path) {
+        let spec = Pointer::new("/spec");
+        let several = list(document, &spec.key("sources")).enumerate();
+        let several = several.map(|(number, _)| spec.key("sources").index(number));
+        let namespace = text(document, &spec.key("destination").key("namespace"));
+        for source in several.chain([spec.key("source")]).collect::<Vec<_>>() {
+            let (Some(path), helm) = (text(document, &source.key("path")), source.key("helm")) else {
+                continue;
+            };
+            let chart = at_root(root, path);
+            let files = list(document, &helm.key("valueFiles")).filter_map(Value::as_str);
+            let file = |file: &str| match file.strip_prefix('$').and_then(|it| it.split_once('/')) {
+                // Another source of the Application, which may be this repository.
+                Some((_, file)) => within(root, root, file),
+                None if file.starts_with('/') => within(root, root, file),
+                None => within(root, &chart, file),
+            };
+            let skips =
+                document.value().pointer(helm.key("ignoreMissingValueFiles").as_str()) == Some(&true.into());
+            let is_there = |layer: &Layer| !skips || matches!(layer, Layer::File(file) if file.is_file());
+            let mut layers: Vec<Layer> = files.filter_map(file).filter(is_there).collect();
+            let own = object(document, helm.key("valuesObject"));
+            layers.extend(own.or_else(|| embedded_text(document, helm.key("values"))));
+            let parameters = helm.key("parameters");
+            let all = list(document, &parameters).enumerate();
+            layers.extend(all.filter_map(|(number, it)| parameter(document, &parameters.index(number), it)));
+            let name = text(document, &helm.key("releaseName")).unwrap_or_else(|| document.name()).to_owned();
+            self.add(chart, (document, &source), (name, namespace), layers);
+        }
+    }
+}
+
+fn text<'d>(document: &'d Document, at: &Pointer) -> Option<&'d str> {
+    document.value().pointer(at.as_str())?.as_str().filter(|text| !text.is_empty())
+}
+
+fn list<'d>(document: &'d Document, at: &Pointer) -> impl Iterator<Item = &'d Value> + use<'d> {
+    document.value().pointer(at.as_str()).and_then(Value::as_array).into_iter().flatten()
+}
+
+fn at_root(root: &Path, path: &str) -> PathBuf {
+    normal(&root.join(path.trim_start_matches('/')))
+}
+
+/// A file of values in the repository, as a path from here that helm takes for no address.
+fn within(root: &Path, directory: &Path, file: &str) -> Option<Layer> {
+    let path = at_root(directory, file);
+    let is_inside = path.starts_with(root) && !leads_out(&path);
+    let shown = || path_from(&normal(Path::new(".")), &path).unwrap_or_else(|| path.clone());
+    is_inside.then(|| Layer::File(shown()))
+}
+
+/// The values in a field that is a map.
+fn object(document: &Document, at: Pointer) -> Option<Layer> {
+    let value = document.value().pointer(at.as_str()).filter(|value| value.is_object())?.clone();
+    let (text, document) = (value.to_string(), document.shared_place());
+    Some(Layer::Inline(Inline { flag: VALUES, text, value, document, at, is_whole: false }))
+}
+
+/// The values in a field that is a text.
+fn embedded_text(document: &Document, at: Pointer) -> Option<Layer> {
+    let text = text(document, &at)?.to_owned();
+    let source = Arc::new(Source::new("", text.as_str()));
+    let value = values(&source, &mut Vec::new()).first().map_or(Value::Null, |it| it.value().clone());
+    let read = Embedded::read(document, &at, &mut Vec::new()).filter(|it| it.is_placed);
+    let placed = read.and_then(|it| it.documents.into_iter().next()).filter(|it| *it.value() == value);
+    let (document, at, is_whole) = match placed {
+        Some(placed) => (placed.shared_place(), Pointer::root(), false),
+        None => (document.shared_place(), at, true),
+    };
+    Some(Layer::Inline(Inline { flag: VALUES, text, value, document, at, is_whole }))
+}
+
+/// A value that a parameter gives.
+fn parameter(document: &Document, at: &Pointer, parameter: &Value) -> Option<Layer> {
+    let field = |name| parameter.get(name).and_then(Value::as_str);
+    let (name, given) = (field("name")?, field("value").unwrap_or_default());
+    let is_text = parameter.get("forceString") == Some(&Value::Bool(true));
+    let read =
+        || values(&Arc::new(Source::new("", given)), &mut Vec::new()).first().map(|it| it.value().clone());
+    let scalar = if is_text { None } else { read() };
+    let mut value = scalar.unwrap_or_else(|| given.into());
+    for key in name.rsplit('.') {
+        value = Value::Object(Map::from_iter([(key.to_owned(), value)]));
+    }
+    let flag = if is_text { "--set-string" } else { "--set" };
+    // Behind a comma that is not in a list, helm would read another value.
+    let is_list = given.starts_with('{') && given.ends_with('}');
+    let text = format!("{name}={}", if is_list { given.to_owned() } else { given.replace(',', "\\,") });
+    let (document, at) = (document.shared_place(), at.key("value"));
+    Some(Layer::Inline(Inline { flag, text, value, document, at, is_whole: true }))
+}
+
+/// The flag with a file of values.
+pub(crate) const VALUES: &str = "--values";

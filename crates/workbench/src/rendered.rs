@@ -1,0 +1,158 @@
+//! Renders all charts and overlays among the inputs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::built;
+use crate::by_itself::obstacles;
+use crate::in_order;
+use crate::plan::Plan;
+use crate::progress::Step;
+use crate::releases::{Release, Releases};
+use crate::render::{RenderError, Rendering, error_of, name, render};
+use crate::repository::{Repository, Tool, Unit};
+use crate::walk::Item;
+use memgate_manifest::error::Error;
+use memgate_manifest::source::Source;
+
+/// A text that a program printed, of a chart with the release of which it is, or why there is none.
+type Text = (Option<Release>, Result<Source, Error>);
+
+/// What was rendered.
+#[derive(Debug, Default)]
+pub(crate) struct Rendered {
+    /// The texts of each unit: of a chart as many as it has releases.
+    pub(crate) texts: BTreeMap<Unit, Vec<Text>>,
+    /// The units that memgate left alone since it was not asked to render them, with the reasons.
+    pub(crate) left: BTreeMap<(Tool, PathBuf), String>,
+    /// The errors of kustomize, each once.
+    pub(crate) failures: Vec<Error>,
+    /// The programs that rendered without being asked to.
+    pub(crate) programs: BTreeSet<&'static str>,
+    /// The charts that will be rendered once releases of them are known.
+    charts: BTreeSet<Unit>,
+}
+
+impl Rendered {
+    /// Renders the overlays of these items. The repository learns which ones are left.
+    pub(crate) fn new(items: &[Item], repository: &mut Repository, plan: &Plan) -> Self {
+        let mut rendered = Self::default();
+        let Some(rendering) = plan.rendering.as_ref().filter(|_| built::HAS_WORKSTATION) else {
+            return rendered;
+        };
+        let units = items.iter().filter_map(|item| item.unit(repository, true));
+        let mut units: BTreeSet<Unit> =
+            units.filter(|unit| unit.is_whole && repository.is_rendered(unit)).collect();
+        if rendering.by_itself {
+            rendered.leave_some(&mut units, repository, rendering, plan);
+        }
+        let is_chart = |unit: &Unit| unit.tool == Tool::Helm;
+        let (charts, overlays): (BTreeSet<_>, BTreeSet<_>) = units.into_iter().partition(is_chart);
+        rendered.charts = charts;
+        let jobs = overlays.into_iter().map(|unit| (unit, None));
+        rendered.render(jobs.collect(), repository, rendering, plan);
+        rendered
+    }
+
+    /// Renders the charts: once for each release of them in these texts, which are all that was read and rendered so far,
+    /// else with their own values.
+    pub(crate) fn add_charts(
+        &mut self,
+        texts: &[Arc<Source>],
+        rendered: &BTreeMap<String, Unit>,
+        repository: &mut Repository,
+        plan: &Plan,
+    ) {
+        let charts = std::mem::take(&mut self.charts);
+        let Some(rendering) = plan.rendering.as_ref().filter(|_| !charts.is_empty()) else { return };
+        let mut releases = Releases::of(texts, rendered);
+        let jobs_of = |unit: Unit| {
+            let mut all: Vec<_> = releases.take(unit.absolute()).into_iter().map(Some).collect();
+            if all.is_empty() {
+                all.push(None);
+            }
+            all.into_iter().map(move |release| (unit.clone(), release))
+        };
+        let jobs = charts.into_iter().flat_map(jobs_of).collect();
+        self.render(jobs, repository, rendering, plan);
+    }
+
+    fn render(
+        &mut self,
+        jobs: Vec<(Unit, Option<Release>)>,
+        repository: &mut Repository,
+        rendering: &Rendering,
+        plan: &Plan,
+    ) {
+        plan.progress.begin(Step::Render, jobs.len());
+        let work = |(unit, release): (Unit, Option<Release>)| {
+            let name = name(&unit, release.as_ref());
+            let text = match plan.instead.get(&name) {
+                Some(text) => Ok(Source::new(name, text.as_str())),
+                None => render(&unit, release.as_ref(), rendering, plan.max_bytes),
+            };
+            plan.progress.done(Step::Render);
+            (unit, (release, text))
+        };
+        let (mut failed, mut failures) = (Vec::new(), BTreeMap::<String, (String, Vec<Unit>)>::new());
+        let Ok(()) = in_order::each(jobs, 1, work, |(unit, (release, text))| {
+            match text {
+                Err(error) if rendering.by_itself => {
+                    self.left.insert(key(&unit), error.to_string());
+                    failed.push(unit);
+                }
+                Err(RenderError::Kustomize { command, why }) => {
+                    failures.entry(why).or_insert_with(|| (command, Vec::new())).1.push(unit.clone());
+                    failed.push(unit);
+                }
+                Err(RenderError::Placed(error)) => {
+                    self.texts.entry(unit).or_default().push((release, Err(*error)));
+                }
+                Ok(text) => self.texts.entry(unit).or_default().push((release, Ok(text))),
+            }
+            Ok::<_, Infallible>(())
+        });
+        for (why, (command, units)) in failures {
+            let reached =
+                repository.reached_from(units.iter().take(1).map(|it| it.absolute().to_owned()).collect());
+            let files: Vec<&Path> = reached.into_values().collect();
+            self.failures.extend(error_of(&units, &format!("{command}: {why}"), (&files, plan.max_bytes)));
+        }
+        if !failed.is_empty() {
+            // Their files are read as without rendering, so that the cause is found.
+            repository.leave(failed.into_iter());
+        }
+    }
+
+    /// Leaves the units that cannot be rendered with files and programs that are here.
+    fn leave_some(
+        &mut self,
+        units: &mut BTreeSet<Unit>,
+        repository: &mut Repository,
+        rendering: &Rendering,
+        plan: &Plan,
+    ) {
+        let of_kustomize = units.iter().filter(|unit| unit.tool == Tool::Kustomize);
+        let obstacles = obstacles(of_kustomize.map(|unit| unit.absolute().to_owned()), plan.max_bytes);
+        let programs = [Tool::Helm, Tool::Kustomize].map(|tool| (tool, rendering.program_of(tool)));
+        let mut left = Vec::new();
+        units.retain(|unit| {
+            let program = programs.iter().find(|(tool, _)| *tool == unit.tool).and_then(|(_, name)| *name);
+            let why = obstacles.get(unit.absolute()).filter(|_| unit.tool == Tool::Kustomize);
+            self.left.extend(why.map(|why| (key(unit), why.clone())));
+            if why.is_some() || program.is_none() {
+                left.push(unit.clone());
+                return false;
+            }
+            self.programs.extend(program);
+            true
+        });
+        repository.leave(left.into_iter());
+    }
+}
+
+fn key(unit: &Unit) -> (Tool, PathBuf) {
+    (unit.tool, unit.absolute().to_owned())
+}

@@ -1,0 +1,189 @@
+//! Lets findings about rendered objects stand in the files from which these come, where a person would edit.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::inputs::Inputs;
+use crate::judge::{Checked, Decided};
+use crate::objects::UndecidedObject;
+use crate::origins::files::Files;
+use crate::origins::spot::{Spot, Spots};
+use crate::origins::{Origins, RenderedObject, helm, kustomize};
+use crate::passed_over::PassedOver;
+use crate::plan::Plan;
+use crate::repository::Tool;
+use memgate_manifest::place::DocumentPlace;
+use memgate_manifest::source::{Source, Span};
+use memgate_model::finding::{Cause, Finding};
+use memgate_model::object::Reference;
+use memgate_primitives::pointer::Pointer;
+
+/// Finds the spots of all findings about what helm and kustomize printed. What was found stays the same; reports show
+/// other places.
+pub(crate) fn trace(checked: &mut Checked, files: &mut Files) {
+    let Checked { inputs, decided, .. } = checked;
+    if !inputs.origins.has_rendered() {
+        return;
+    }
+    files.know(&inputs.sources);
+    for decided in decided.iter_mut() {
+        name_renamed(decided, &inputs.origins, files);
+        if let Some(spots) = spots(decided, &inputs.origins, files) {
+            decided.object.spots = Some(Box::new(spots));
+        }
+    }
+    let elsewhere = decided.iter().flat_map(Decided::findings).flat_map(|finding| &finding.elsewhere);
+    let elsewhere: Vec<(Reference, Pointer)> =
+        elsewhere.map(|it| (it.object.clone(), it.pointer.clone())).collect();
+    for (object, pointer) in elsewhere {
+        inputs.places.trace(&object, &pointer, |document, pointer| {
+            of_field(document, pointer, &inputs.origins, files)
+        });
+    }
+    for notice in &mut inputs.notices {
+        let mut moved = |source: &mut Arc<Source>, span: &mut Span, pointer: &Pointer| {
+            let unit = inputs.origins.rendered.get(source.name())?;
+            let start = inputs.origins.start_of(source, span.start);
+            let rendered = start.and_then(|start| inputs.origins.rendered_at(source, start));
+            let spot =
+                rendered.and_then(|object| of_object(object, pointer, false, (&inputs.origins, files)));
+            let spot = spot.or_else(|| start_of(&unit.marker(), files))?;
+            (*source, *span) = (Arc::clone(spot.source()), spot.caret());
+            Some(())
+        };
+        let _ = moved(&mut notice.source, &mut notice.span, &notice.finding.pointer);
+        if let Some((source, span, _)) = &mut notice.related {
+            let _ = moved(source, span, &notice.finding.pointer);
+        }
+    }
+    for passed_over in &mut inputs.passed_over {
+        let PassedOver { source, span, .. } = passed_over;
+        let rendered = inputs.origins.rendered_at(source, span.start);
+        let spot =
+            rendered.and_then(|object| of_object(object, &Pointer::root(), false, (&inputs.origins, files)));
+        let unit = inputs.origins.rendered.get(source.name());
+        if let Some(spot) = spot.or_else(|| start_of(&unit?.marker(), files)) {
+            (*source, *span) = (Arc::clone(spot.source()), spot.caret());
+        }
+    }
+    // Also those without a finding may have a comment that ignores one.
+    let read: BTreeSet<*const Source> = inputs.sources.iter().map(Arc::as_ptr).collect();
+    let others = files.sources().filter(|source| !read.contains(&Arc::as_ptr(source)));
+    inputs.origins.add_traced(others.cloned());
+}
+
+/// The same for commands that show what else they made of the files.
+pub fn trace_all(checked: &mut Checked, plan: &Plan) {
+    trace(checked, &mut plan.rendered_files());
+}
+
+/// The file of a document: of a rendered one the file that made it.
+pub(crate) fn file_of(place: &DocumentPlace, origins: &Origins, files: &mut Files) -> String {
+    let spot = of_field(place, &Pointer::root(), origins, files);
+    spot.as_ref().map_or_else(|| place.source(), Spot::source).name().to_owned()
+}
+
+/// Finds the spots of the objects themselves, before they are judged.
+pub fn trace_objects(inputs: &mut Inputs, plan: &Plan) {
+    let Inputs { objects, origins, sources, .. } = inputs;
+    let mut files = plan.rendered_files();
+    files.know(sources);
+    for UndecidedObject { object, .. } in objects.iter_mut().filter(|_| origins.has_rendered()) {
+        let spot = of_field(&object.place, &Pointer::root(), origins, &mut files);
+        object.spots = spot.map(|spot| {
+            let mut spots = Spots::default();
+            spots.insert(Pointer::root(), spot);
+            Box::new(spots)
+        });
+    }
+}
+
+/// Says of references that kustomize has changed the names of the objects that they mean.
+fn name_renamed(decided: &mut Decided, origins: &Origins, files: &mut Files) {
+    let Decided { object, admitted, of_form, .. } = decided;
+    let rendered = origins.rendered_at(object.place.source(), object.place.start());
+    let Some(rendered) = rendered.filter(|it| it.unit.tool == Tool::Kustomize) else { return };
+    let mut name = |finding: &mut Finding, pointer: &Pointer| {
+        if let Some((message, help)) = kustomize::renamed(rendered, finding, pointer, files) {
+            *finding = finding.clone().told_as(message, help);
+        }
+    };
+    if admitted.decision.findings.iter().any(is_about_missing) {
+        for finding in &mut Arc::make_mut(admitted).decision.findings {
+            let pointer = object.in_document(&finding.pointer);
+            name(finding, &pointer);
+        }
+    }
+    for finding in of_form {
+        let pointer = finding.pointer.clone();
+        name(finding, &pointer);
+    }
+}
+
+fn is_about_missing(finding: &Finding) -> bool {
+    finding.cause == Cause::NotFound || !finding.missing.is_empty()
+}
+
+/// The spots of an object and of its findings; `None` if memgate did not render it.
+fn spots(decided: &Decided, origins: &Origins, files: &mut Files) -> Option<Spots> {
+    let object = &decided.object;
+    let rendered = origins.rendered_at(object.place.source(), object.place.start())?;
+    let mut pointers = vec![(false, Pointer::root())];
+    pointers.extend(object.later.iter().filter_map(|later| Some((false, later.first.clone()?))));
+    for (finding, pointer) in decided.located_findings() {
+        pointers.push((finding.at_key, pointer));
+        pointers.extend(finding.related.iter().map(|(pointer, _)| (false, object.in_document(pointer))));
+    }
+    // Of two findings about a field, one about its key and one about its value, both stand at the key.
+    pointers.sort();
+    let mut spots = Spots::default();
+    for (at_key, pointer) in pointers {
+        if let Some(spot) = of_object(rendered, &pointer, at_key, (origins, files)) {
+            spots.insert(pointer, spot);
+        }
+    }
+    Some(spots)
+}
+
+/// The spot of a field of a document, if memgate rendered it.
+fn of_field(
+    document: &DocumentPlace,
+    pointer: &Pointer,
+    origins: &Origins,
+    files: &mut Files,
+) -> Option<Spot> {
+    of_object(origins.rendered_at(document.source(), document.start())?, pointer, false, (origins, files))
+}
+
+/// The spot of a field of a rendered object, or of its key, else the file that made the object.
+fn of_object(
+    object: RenderedObject<'_>,
+    pointer: &Pointer,
+    at_key: bool,
+    (origins, files): (&Origins, &mut Files),
+) -> Option<Spot> {
+    let found = match object.unit.tool {
+        Tool::Helm => helm::spot(object, pointer, at_key, files),
+        Tool::Kustomize => kustomize::spot(object, pointer, files),
+    };
+    // The object with the values of a release may be one that kustomize printed.
+    let found = match found {
+        Some(Spot::Field { document, pointer, key }) => {
+            match origins.rendered_at(document.source(), document.start()) {
+                Some(release) => kustomize::spot(release, &pointer, files),
+                None => Some(Spot::Field { document, pointer, key }),
+            }
+        }
+        found => found,
+    };
+    let named = || start_of(Path::new(object.file?), files);
+    found.or_else(named).or_else(|| start_of(&object.unit.marker(), files))
+}
+
+/// The first line of a file that made an object.
+fn start_of(file: &Path, files: &mut Files) -> Option<Spot> {
+    let source = Arc::clone(&files.get(file)?.source);
+    let span = source.span(0, 0);
+    Some(Spot::Text { source, span })
+}

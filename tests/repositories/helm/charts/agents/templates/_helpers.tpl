@@ -1,0 +1,3 @@
+{{- define "agents.labels" -}}
+app.kubernetes.io/part-of: {{ .Chart.Name }}
+{{- end }}
