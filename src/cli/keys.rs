@@ -17,6 +17,7 @@ use memgate_primitives::pointer::Pointer;
 use memgate_primitives::suggest::{did_you_mean, nearest};
 use memgate_workbench::plan::Plan;
 use memgate_workbench::read::collect;
+use memgate_workbench::texts::refused;
 
 /// The JSON Schema of a settings file.
 pub const SETTINGS: &str = include_str!("../../docs/schema/settings.json");
@@ -45,7 +46,8 @@ pub fn source(path: &Path) -> anyhow::Result<Arc<Source>> {
         return Err(error.into());
     }
     let source = collected.sources.into_iter().next();
-    source.with_context(|| format!("{}: this is not a file", path.display()))
+    let source = source.with_context(|| format!("{}: this is not a file", path.display()))?;
+    refused(&source).map_or(Ok(source), |error| Err(error.into()))
 }
 
 /// The document of a text with these keys and values.

@@ -17,6 +17,7 @@ mod damage;
 mod editor;
 mod fields;
 mod known_keys;
+mod links;
 mod names;
 mod others;
 mod outputs;
@@ -68,7 +69,7 @@ fn main() -> ExitCode {
         pasted::keys().map(|(of, key)| Trial::test(format!("pasted: {of}"), move || pasted::check(key)));
     trials.extend(pasted);
     trials.push(Trial::test("files that are not manifests", others::no_manifests));
-    trials.push(Trial::test("links out of the repository", others::links));
+    trials.push(Trial::test("links out of the repository", links::check));
     trials.push(Trial::test("names", names::check));
     libtest_mimic::run(&arguments, trials).exit_code()
 }

@@ -35,7 +35,7 @@ mod outline;
 pub mod place;
 pub mod rewrite;
 mod scalar;
-pub mod shown;
+mod shown;
 pub mod source;
 mod value;
 mod yaml;

@@ -99,7 +99,7 @@ fn note(key: &str, has: &mut [bool; FIELDS.len()]) {
 }
 
 /// A message without what it quotes of this text, but for single characters and for what it suggests.
-pub fn without_quotes_of(message: &str, text: &str) -> String {
+pub(super) fn without_quotes_of(message: &str, text: &str) -> String {
     const SUGGESTS: &str = "did you mean ";
     let mut shown = message.to_owned();
     for quote in ['"', '`', '\''] {

@@ -1,6 +1,6 @@
 //! Sources: the text of one input, and places in it as bytes, lines and columns.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use crate::shown::{holds_manifest, holds_manifest_within, without_quotes_of};
 
@@ -20,7 +20,13 @@ pub struct Source {
     is_manifest: OnceLock<bool>,
     /// Whether a link that leads out of the repository was read.
     is_outside: bool,
+    /// What that link leads to.
+    behind: Option<Arc<Self>>,
 }
+
+/// What is said of a file behind a link that leads out of the repository, whatever is wrong there.
+pub const NOT_SHOWN: &str = "what was found here is not shown, since a link out of the repository leads to this file; name \
+                             the file itself to see it";
 
 /// The bytes between two counts of characters: few to count again, and few counts to keep.
 const COUNT_BLOCK_BYTES: usize = 4096;
@@ -102,6 +108,7 @@ impl Source {
             masked: OnceLock::new(),
             is_manifest: OnceLock::new(),
             is_outside: false,
+            behind: None,
         }
     }
 
@@ -115,10 +122,16 @@ impl Source {
         &self.text
     }
 
-    /// The same source behind a link that leads out of the repository: it is read, and nothing of it is shown.
+    /// The same source as a link that leads out of the repository. It has no text, so that nothing can be shown of it.
     #[must_use]
     pub fn outside(self) -> Self {
-        Self { is_outside: true, ..self }
+        let link = Self::new(self.name.as_str(), "");
+        Self { is_outside: true, behind: Some(Arc::new(Self { is_outside: true, ..self })), ..link }
+    }
+
+    /// Of a link that leads out of the repository what it leads to. Messages about that are [`NOT_SHOWN`].
+    pub const fn behind(&self) -> Option<&Arc<Self>> {
+        self.behind.as_ref()
     }
 
     /// Whether a link that leads out of the repository was read.
@@ -140,6 +153,9 @@ impl Source {
     pub(super) fn message(&self, message: String, span: Span) -> String {
         /// The bytes before and behind a place from which a message may quote.
         const NEAR_BYTES: usize = 4096;
+        if self.is_outside {
+            return NOT_SHOWN.to_owned();
+        }
         if self.is_shown() {
             return message;
         }

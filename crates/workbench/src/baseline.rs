@@ -14,8 +14,9 @@
 //! shrinks. `value` is a hash of what was judged, so that another value is a new finding; of a number `excess` says how far
 //! it is on the forbidden side, and less of it is known too. An older entry without `value` covers any value.
 
-use std::fs::{self, File};
+use std::fs;
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -28,7 +29,7 @@ use crate::report::fingerprint::Fingerprint;
 use crate::report::json::without_nulls;
 use crate::report::{ObjectRef, counted};
 use crate::suppress::{Identity, JudgedValue, KnownFindings, each, is_judged, known, suppress};
-use crate::texts::{DEFAULT_MAX_BYTES, source};
+use crate::texts::{DEFAULT_MAX_BYTES, file, refused};
 use memgate_manifest::document::{Document, values};
 use memgate_manifest::error::Error;
 use memgate_manifest::source::{Source, Span};
@@ -186,7 +187,8 @@ struct WrittenObject {
 /// # Errors
 /// When the file cannot be read, or is not a baseline.
 pub fn read(path: &str) -> Result<Baseline, Error> {
-    parse(source(path, File::open(path), DEFAULT_MAX_BYTES)?)
+    let source = file(Path::new(path), DEFAULT_MAX_BYTES)?;
+    refused(&source).map_or_else(|| parse(source), Err)
 }
 
 /// Reads a baseline of this text.

@@ -12,7 +12,6 @@ use std::sync::Arc;
 use crate::compared::{AtBase, Comparison, NamingField, ObjectText, Presence, References, Target};
 use crate::judge::{Checked, Decided, NO_OBJECT_OF_KIND};
 use crate::notices::Notice;
-use crate::outside::hide;
 use crate::report::ObjectRef;
 use crate::repository::without_dots;
 use memgate_manifest::error::Error;
@@ -208,9 +207,6 @@ fn add_findings<'r>(checked: &mut Checked, fields: impl Iterator<Item = &'r Nami
         finding.cause = Cause::NotFound;
         finding.fingerprint_value = format!("{kind} {namespace}/{name}");
         finding.settle_at(&part.join(pointer));
-        if place.source().is_outside() {
-            hide(&mut finding, place.source());
-        }
         if let Some(decided) = judged.get_mut(&at(part.clone())) {
             Arc::make_mut(&mut decided.admitted).decision.findings.push(finding);
         } else {

@@ -4,7 +4,6 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,7 +11,7 @@ use serde_json::Value;
 
 use crate::kustomization::{FILE_NAMES, is_remote};
 use crate::paths::{leads_out, normal};
-use crate::texts::source;
+use crate::texts::file;
 use memgate_manifest::document::values;
 use memgate_primitives::credential::masked;
 
@@ -65,8 +64,8 @@ pub(crate) fn obstacles(
 
 /// The directories on which a kustomization builds, and why it is not built.
 fn parts(directory: &Path, max_bytes: usize) -> (Vec<PathBuf>, Option<String>) {
-    let file = FILE_NAMES.iter().map(|name| directory.join(name)).find(|file| file.is_file());
-    let text = file.and_then(|file| source(&file.to_string_lossy(), File::open(&file), max_bytes).ok());
+    let marker = FILE_NAMES.iter().map(|name| directory.join(name)).find(|marker| marker.is_file());
+    let text = marker.and_then(|marker| file(&marker, max_bytes).ok());
     let documents = text.map(|text| values(&Arc::new(text), &mut Vec::new())).unwrap_or_default();
     let (mut parts, mut obstacle) = (Vec::new(), None);
     let mut todo: Vec<(&str, &Value)> = documents.iter().map(|document| ("", document.value())).collect();

@@ -129,10 +129,11 @@ pub fn run(plan: &CasePlan<'_>, stdin: &mut dyn Read) -> Result<CaseRun, load::E
         if source.is_outside() {
             run.inputs.sources.push(Arc::clone(&source));
         }
+        let source = source.behind().unwrap_or(&source);
         if *are_searched && !source.text().contains("expect") {
             continue;
         }
-        for document in values(&source, &mut run.inputs.errors) {
+        for document in values(source, &mut run.inputs.errors) {
             if *are_searched && !has_cases(document.value()) {
                 continue;
             }

@@ -13,6 +13,7 @@ use crate::passed_over::PassedOver;
 use crate::places::Places;
 use crate::policy_files::PolicyFiles;
 use crate::render::Unrendered;
+use crate::report::ObjectRef;
 use crate::repository::PatchedBy;
 use crate::substitutes::Substitutes;
 use memgate_core::state::cluster_snapshot::Assumed;
@@ -41,6 +42,10 @@ pub struct Inputs {
     pub substitutes: Substitutes,
     /// What the objects install that only install others.
     pub(crate) installers: Installers,
+    /// The files behind links out of the repository, which are judged apart.
+    pub(crate) outside: Option<Box<Self>>,
+    /// The objects there that were judged.
+    pub(crate) hidden: Vec<Hidden>,
     /// What is not checked, in document order.
     pub passed_over: Vec<PassedOver>,
     /// The findings about the files themselves, in document order.
@@ -98,6 +103,16 @@ pub struct PatchText {
     pub comments: Vec<Comment>,
 }
 
+/// An object behind a link out of the repository.
+#[derive(Debug)]
+pub(crate) struct Hidden {
+    pub(crate) link: Arc<Source>,
+    pub(crate) line: usize,
+    pub(crate) is_denied: bool,
+    /// No names, for reports.
+    pub(crate) object_ref: ObjectRef,
+}
+
 /// A path that was given as state.
 #[derive(Debug)]
 pub(crate) struct StatePath {
@@ -120,6 +135,8 @@ impl Inputs {
             state_objects: BTreeMap::new(),
             substitutes: Substitutes::default(),
             installers: Installers::default(),
+            outside: None,
+            hidden: Vec::new(),
             passed_over: Vec::new(),
             notices: Vec::new(),
             errors: Vec::new(),
@@ -161,6 +178,7 @@ impl Inputs {
                 None => self.state_paths.push(path),
             }
         }
+        self.hidden.extend(other.hidden);
         self.passed_over.extend(other.passed_over);
         self.notices.extend(other.notices);
         self.errors.extend(other.errors);
@@ -182,6 +200,7 @@ impl Inputs {
         once(&mut self.sources, Arc::as_ptr);
         self.origins.deduplicate();
         once(&mut self.patches, |it| (Arc::as_ptr(&it.source), it.comments.is_empty()));
+        once(&mut self.hidden, |it| (Arc::as_ptr(&it.link), it.line));
         once(&mut self.passed_over, |it| (Arc::as_ptr(&it.source), it.span.start));
         once(&mut self.errors, ToString::to_string);
         once(&mut self.empty, Clone::clone);

@@ -14,7 +14,7 @@ use crate::in_order;
 use crate::inputs::Inputs;
 use crate::notices::{Notice, unused_state};
 use crate::objects::{CheckedObject, UndecidedObject, open_state};
-use crate::outside::hide;
+use crate::outside;
 use crate::page::PageInputs;
 use crate::passed_over::{PassedOver, Why};
 use crate::places::Places;
@@ -154,15 +154,6 @@ impl Decided {
         self.admitted.decision.findings.iter().chain(&self.of_form)
     }
 
-    /// Leaves out of findings what they quote of a file that is not in the repository.
-    pub(crate) fn hide_outside(&mut self) {
-        let source = self.object.place.source();
-        if source.is_outside() {
-            let findings = &mut Arc::make_mut(&mut self.admitted).decision.findings;
-            self.of_form.iter_mut().chain(findings).for_each(|finding| hide(finding, source));
-        }
-    }
-
     /// The findings with their places in the document.
     pub(crate) fn located_findings(&self) -> impl Iterator<Item = (&Finding, Pointer)> {
         let of_object = self.admitted.decision.findings.iter();
@@ -185,6 +176,8 @@ enum Judged {
 /// Decides about every object. One that cannot be decided becomes an error and does not hide the others; one that
 /// no enabled family judges is passed over.
 pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
+    let has_outside = inputs.outside.is_some();
+    outside::judge(&mut inputs, occasion);
     let settings = inputs.snapshot.settings.clone();
     let snapshot = std::mem::replace(&mut inputs.snapshot, Snapshot::new(settings));
     let states = States::new(&snapshot, &std::mem::take(&mut inputs.bare));
@@ -208,7 +201,6 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
         };
         match decided {
             Ok(mut decided) => {
-                decided.hide_outside();
                 used.policies.extend(decided.admitted.decision.policies.iter().cloned());
                 used.exemptions.extend(decided.admitted.decision.exemptions.iter().cloned());
                 let kind = if is_pod { "Pod" } else { &decided.object.object_ref.kind };
@@ -249,7 +241,7 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
     let mut leftovers = leftovers(&inputs.policies, &snapshot, &used, occasion.now, &inputs.places);
     // What has no effect on some files may have one on the others.
     let of_others: &[&Code] = match &inputs {
-        inputs if inputs.is_partial => &WITHOUT_EFFECT,
+        inputs if inputs.is_partial || has_outside => &WITHOUT_EFFECT,
         inputs if inputs.is_narrow => &[&codes::EXEMPTION_UNUSED],
         _ => &[],
     };

@@ -3,7 +3,6 @@
 //! Every object of the inputs is also state for all others.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
@@ -15,10 +14,10 @@ use crate::in_order;
 use crate::inputs::{Inputs, StatePath};
 use crate::installed;
 use crate::judged_by::Standings;
-use crate::notices::{Notice, Notices};
+use crate::notices::Notices;
 use crate::objects::{Filled, UndecidedObject, is_checked, is_of_no_namespace, json_to_check, object_ref};
 use crate::origins::SourceOrigins;
-use crate::outside::hide;
+use crate::outside::move_errors;
 use crate::passed_over::{PassedOver, Why, pass_over};
 use crate::places::Part;
 use crate::plan::Plan;
@@ -27,9 +26,9 @@ use crate::progress::Step;
 use crate::read::{STDIN, read};
 use crate::render::unreadable;
 use crate::report::ObjectRef;
-use crate::state::{FileObject, Loading};
+use crate::state::{FileObject, Loading, state_kind};
 use crate::substitutes::{Assignment, OfFile};
-use crate::texts::source;
+use crate::texts::{file, refused};
 use memgate_core::state::cluster_snapshot::{self, ClusterSnapshot};
 use memgate_core::state::makers::add_anything;
 use memgate_core::state::{SharedTexts, empty, like};
@@ -134,9 +133,7 @@ pub(crate) fn load_paths(
         None => &mut io::stdin(),
     };
     let inputs = Inputs::new(empty(plan.settings.clone()));
-    let (notices, texts) = (Notices::default(), RecurringTexts::default());
-    let standings = Standings::new(&plan.judged_by, set);
-    let mut loading = Loading { plan, stdin, inputs, notices, texts, standings, uses: StateUses::default() };
+    let mut loading = Loading::new(plan, stdin, inputs, Standings::new(&plan.judged_by, set));
     if let Some(path) = &plan.snapshot {
         loading.add_snapshot(path)?;
     }
@@ -152,10 +149,41 @@ pub(crate) fn load_paths(
     }
     loading.standings.note_given(&loading.inputs.snapshot);
     loading.add_checked(checked, known)?;
-    Ok(loading.finish())
+    let mut inputs = loading.finish();
+    load_outside(plan, checked, &mut inputs)?;
+    Ok(inputs)
 }
 
-impl Loading<'_> {
+/// Reads the files behind links out of the repository, apart from the inputs, which are their state.
+fn load_outside(plan: &Plan, paths: &[String], inputs: &mut Inputs) -> Result<(), Error> {
+    let texts: Vec<_> = inputs.sources.iter().filter_map(|link| link.behind()).cloned().collect();
+    if texts.is_empty() {
+        return Ok(());
+    }
+    let state = Inputs { bare: inputs.bare.clone(), ..Inputs::new(inputs.snapshot.clone()) };
+    let mut nothing = io::empty();
+    let mut apart = Loading::new(plan, &mut nothing, state, Standings::default());
+    for text in texts {
+        for document in parse_parts(&text).flat_map(|parsed| parsed.documents) {
+            if let Some(kind) = state_kind(document.value(), inputs) {
+                inputs.snapshot.kind_mut(kind).lacks_some = true;
+            }
+        }
+        apart.add_text(&text, Box::new(parse_parts(&text)), paths)?;
+        apart.inputs.sources.push(text);
+    }
+    let mut apart = apart.finish();
+    move_errors(&mut apart, inputs);
+    inputs.outside = Some(Box::new(apart));
+    Ok(())
+}
+
+impl<'p> Loading<'p> {
+    fn new(plan: &'p Plan, stdin: &'p mut dyn Read, inputs: Inputs, standings: Standings) -> Self {
+        let (notices, texts) = (Notices::default(), RecurringTexts::default());
+        Self { plan, stdin, inputs, notices, texts, standings, uses: StateUses::default() }
+    }
+
     /// Reads the snapshot of a cluster, below everything else. Where its objects are checked too, their places are those in
     /// the file.
     fn add_snapshot(&mut self, path: &Path) -> Result<(), Error> {
@@ -166,8 +194,11 @@ impl Loading<'_> {
         }
         let text = match plan.instead.get(&name) {
             Some(text) => Source::new(&name, text.as_str()),
-            None => source(&name, File::open(path), plan.max_bytes)?,
+            None => file(path, plan.max_bytes)?,
         };
+        if let Some(error) = refused(&text) {
+            return Err(error.into());
+        }
         let snapshot = ClusterSnapshot::parse(&name, text.text())?;
         self.inputs.assumed = Some(snapshot.put(&name, &mut self.inputs.snapshot)?);
         if !plan.checks_snapshot {
@@ -201,6 +232,7 @@ impl Loading<'_> {
             PolicyOrigin::State | PolicyOrigin::Checked => Arc::clone(&plan.exclude),
         };
         let sources = read(std::slice::from_ref(path), None, &exclude, plan, *stdin, inputs);
+        inputs.errors.extend(sources.iter().filter_map(|source| refused(source)));
         let (templates, sources): (Vec<_>, Vec<_>) =
             sources.into_iter().partition(|source| source.name() != path && is_template(source));
         for source in &templates {
@@ -429,8 +461,6 @@ impl Loading<'_> {
         inputs.switched_off.extend(plan.exclude.left_out_by_file());
         inputs.unreadable_state = notices.unreadable;
         inputs.notices = notices.finish();
-        let outside = inputs.notices.iter_mut().filter(|notice| notice.source.is_outside());
-        outside.for_each(|Notice { finding, source, .. }| hide(finding, source));
         let Inputs { errors, origins, .. } = &mut inputs;
         for error in errors {
             if let Some(unit) = error.place().and_then(|(name, _)| origins.rendered.get(name)) {

@@ -175,7 +175,7 @@ pub fn unread_notes(inputs: &Inputs, what: &str) -> Vec<String> {
     if !outside.is_empty() {
         let shown = and_more(&outside, MAX_UNREAD_IN_NOTE);
         notes.push(format!(
-            "nothing is shown of what a link out of the repository leads to: {}",
+            "nothing is shown of what a link out of the repository leads to, and other files are judged without it: {}",
             plain(&shown)
         ));
     }

@@ -1,41 +1,85 @@
-//! Hides what findings quote of a file behind a link that leads out of the repository.
+//! Files behind links that lead out of the repository. The author of a change can make any file of the machine a link,
+//! so nothing of what such a link leads to is shown: a report has the code, the severity, the file, line and column of what is
+//! wrong there, and [`NOT_SHOWN`].
+//!
+//! That holds by construction. The source of such a link has no text ([`Source::outside`]), so that no reader of the inputs
+//! finds an object, a comment or a value in it. What it leads to is read and judged apart, with the other files as its state,
+//! and only places and codes come back from there. The other files are judged without it, since their findings would name its
+//! objects; of the kinds that it holds, what is not among the other files is unknown. Where others would be judged by such a
+//! link alone (policies, state, settings, baselines, charts and overlays to render) it is refused.
 
-use std::borrow::Cow;
-use std::collections::BTreeSet;
-use std::sync::LazyLock;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use memgate_manifest::shown::without_quotes_of;
-use memgate_manifest::source::Source;
+use crate::ignore;
+use crate::inputs::{Hidden, Inputs};
+use crate::judge::check;
+use crate::notices::Notice;
+use crate::passed_over::PassedOver;
+use crate::place::report;
+use crate::report::{FileLocation, ObjectRef};
+use memgate_manifest::error::{Error, SyntaxError};
+use memgate_manifest::source::{NOT_SHOWN, Source, Span};
 use memgate_model::finding::Finding;
+use memgate_model::policy_rule::PolicyFinding;
+use memgate_model::request::Occasion;
 use memgate_primitives::pointer::Pointer;
 
-/// Leaves out of a finding what it quotes of its source: values, and fields that are not those of a platform.
-pub(crate) fn hide(finding: &mut Finding, source: &Source) {
-    static WORDS: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
-        let files = memgate_platforms::ALL.iter().flat_map(|family| family.definitions.crds);
-        let words = |text: Cow<'_, str>| {
-            text.split(|c: char| !c.is_alphanumeric()).map(str::to_owned).collect::<Vec<_>>()
-        };
-        files.flat_map(|file| words(file())).collect()
+/// A place in a file behind a link of the inputs, as a place of the link.
+fn place_of(inputs: &Inputs) -> impl Fn(&str, Span) -> Option<(Arc<Source>, Span)> + use<> {
+    let links = inputs.sources.iter().filter(|source| source.is_outside());
+    let links: BTreeMap<_, _> = links.map(|link| (link.name().to_owned(), Arc::clone(link))).collect();
+    move |file, span| Some((Arc::clone(links.get(file)?), Span { end: span.start, ..span }))
+}
+
+/// Moves the errors of what was read apart to the inputs.
+pub(crate) fn move_errors(apart: &mut Inputs, inputs: &mut Inputs) {
+    let place = place_of(inputs);
+    let bare = |error: Error| {
+        let (file, number) = error.place()?;
+        let whole = Span { start: 0, end: 0, line: number.unwrap_or(1), column: 1 };
+        let (source, span) = place(file, error.syntax_error().map_or(whole, |error| error.span))?;
+        Some(Error::Syntax(Box::new(SyntaxError::new(&source, span, NOT_SHOWN))))
+    };
+    inputs.errors.extend(std::mem::take(&mut apart.errors).into_iter().filter_map(bare));
+}
+
+/// Judges what was read apart by the policies of the inputs, and adds to these what may be shown of it.
+pub(crate) fn judge(inputs: &mut Inputs, occasion: Occasion<'static>) {
+    let Some(mut apart) = inputs.outside.take() else { return };
+    apart.snapshot.policies = Arc::clone(&inputs.snapshot.policies);
+    apart.snapshot.uses.clone_from(&inputs.snapshot.uses);
+    let mut checked = check(*apart, occasion);
+    checked.note_later();
+    ignore::apply(&mut checked);
+    move_errors(&mut checked.inputs, inputs);
+    let (place, report) = (place_of(inputs), report(&checked));
+    let notices = report.causes().filter_map(|located| {
+        let FileLocation { file, start, end, line, column, .. } = located.location;
+        let (source, span) = place(file, Span { start, end, line, column })?;
+        Some(Notice::new(&source, span, bare(located.finding)))
     });
-    let mut known = Pointer::root();
-    let tokens: Vec<Cow<'_, str>> = finding.pointer.tokens().collect();
-    for token in tokens {
-        if !WORDS.contains(&*token) && token.parse::<usize>().is_err() {
-            break;
-        }
-        known = known.key(&token);
-    }
-    let more = if known == finding.pointer { "" } else { ".…" };
-    let shown = known.field() + more;
-    let without = |text: &str| {
-        let text = text.replace(&finding.pointer.field(), shown.trim_start_matches('.'));
-        without_quotes_of(&text, source.text())
-    };
-    let (message, help) = (without(&finding.message()), finding.help_text().map(|help| without(&help)));
-    let hidden = Finding { pointer: known, ..finding.clone().with_message(message) };
-    *finding = match help {
-        Some(help) => hidden.help(help),
-        None => hidden,
-    };
+    inputs.notices.extend(notices);
+    let denied = checked.decided.iter().filter(|decided| !decided.allowed());
+    let denied = denied.map(|decided| decided.object.file_and_line());
+    let denied: BTreeSet<_> = denied.map(|(source, line)| (source.name(), line)).collect();
+    let objects = report.objects.iter().filter_map(|object| {
+        let (link, span) = place(object.file, Span { start: 0, end: 0, line: object.line, column: 1 })?;
+        let is_denied = denied.contains(&(object.file, object.line));
+        Some(Hidden { link, line: span.line, is_denied, object_ref: ObjectRef::default() })
+    });
+    let passed_over = checked.inputs.passed_over.iter().filter_map(|it| {
+        let (source, span) = place(it.source.name(), it.span)?;
+        Some(PassedOver { source, span, object_ref: None, why: it.why })
+    });
+    inputs.hidden.extend(objects);
+    inputs.passed_over.extend(passed_over);
+}
+
+/// A finding with its code and severity, and nothing of what it is about.
+fn bare(finding: &Finding) -> Finding {
+    let policy = finding.policy.as_deref();
+    let policy = policy.map(|it| Box::new(PolicyFinding { exemption: None, excess: 0, ..it.clone() }));
+    let (severity, cause) = (finding.severity, finding.cause);
+    Finding { severity, cause, policy, ..Finding::warn(finding.code, Pointer::root(), NOT_SHOWN) }
 }

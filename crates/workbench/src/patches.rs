@@ -392,15 +392,13 @@ impl Judge<'_> {
         let reason = if findings.iter().any(Finding::is_denial) { Reason::Invalid } else { Reason::Valid };
         let decision = Decision { findings, not_shown, ..Decision::pass(reason) };
         let admitted = Arc::new(Admitted { edits: Vec::new(), decision, object: None });
-        let mut decided = Decided {
+        self.found.decided.push(Decided {
             object: Box::new(object),
             admitted,
             unknown: Box::default(),
             of_form: Vec::new(),
             is_judged,
-        };
-        decided.hide_outside();
-        self.found.decided.push(decided);
+        });
     }
 
     /// Adds a finding about the patch itself.

@@ -33,7 +33,10 @@ pub(crate) fn leads_out(path: &Path) -> bool {
     let Ok(here) = fs::canonicalize(".") else { return true };
     let around = |directory: &Path| root_of(directory).unwrap_or(directory).to_owned();
     let home = around(&here);
-    let beside = || named.parent().is_some_and(|parent| real.starts_with(around(parent)));
+    let beside = || {
+        let around = named.parent().and_then(|parent| fs::canonicalize(around(parent)).ok());
+        around.is_some_and(|around| real.starts_with(around))
+    };
     let is_inside = real.starts_with(&home) || !named.starts_with(&home) && beside();
     !is_inside || real.iter().any(|part| part == ".git")
 }
@@ -56,4 +59,30 @@ pub fn without_dots(path: &Path) -> PathBuf {
         }
     }
     plain
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// A directory of the system may be a link itself, as /var/run is.
+    #[test]
+    fn a_path_elsewhere_may_lead_through_a_link() {
+        let root = tempfile::tempdir().expect("a directory");
+        let path = |name: &str| root.path().join(name);
+        for directory in ["real", "repo/.git"] {
+            fs::create_dir_all(path(directory)).expect("directories");
+        }
+        fs::write(path("real/a.yaml"), "").expect("a file");
+        for (target, link) in [("real", "via"), ("../real", "repo/via"), ("../real/a.yaml", "repo/a.yaml")] {
+            symlink(target, path(link)).expect("a link");
+        }
+        for (name, expected) in
+            [("real/a.yaml", false), ("via/a.yaml", false), ("repo/via/a.yaml", true), ("repo/a.yaml", true)]
+        {
+            assert_eq!(leads_out(&path(name)), expected, "{name}");
+        }
+    }
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::errors::{input_error, location, location_in};
+use crate::inputs::Hidden;
 use crate::judge::{Checked, Decided, InputOrder};
 use crate::notices::{Notice, object_ref};
 use crate::objects::{CheckedObject, has_words};
@@ -36,7 +37,9 @@ pub fn report(checked: &Checked) -> Report<'_> {
     unknown.sort();
     unknown.dedup();
     let refused = refused(checked);
-    let refused_here = refused.values().filter(|(notice, _)| notice.finding.is_denial()).count();
+    let hidden = &checked.inputs.hidden;
+    let others_denied = refused.values().filter(|(notice, _)| notice.finding.is_denial()).count()
+        + hidden.iter().filter(|object| object.is_denied).count();
     let not_shown =
         decided.iter().map(|decided| (&decided.object.object_ref, decided.admitted.decision.not_shown));
     Report {
@@ -46,8 +49,9 @@ pub fn report(checked: &Checked) -> Report<'_> {
             .into_iter()
             .map(judged)
             .chain(refused.values().map(|(_, object)| *object))
+            .chain(hidden.iter().map(hidden_object))
             .collect(),
-        denied: once(decided.iter().filter(|decided| !decided.allowed())).len() + refused_here,
+        denied: once(decided.iter().filter(|decided| !decided.allowed())).len() + others_denied,
         passed_over: checked
             .inputs
             .passed_over
@@ -67,6 +71,10 @@ pub fn report(checked: &Checked) -> Report<'_> {
         left_out: checked.left_out,
         ..Report::default()
     }
+}
+
+fn hidden_object(Hidden { link, line, object_ref, .. }: &Hidden) -> JudgedObject<'_> {
+    JudgedObject { object_ref, file: link.name(), line: *line, is_patch: false }
 }
 
 /// The same with denials first, then warnings, and with the numbers by policy and namespace.

@@ -1,7 +1,6 @@
 //! What will be read, and how: the plan of a command, made of its arguments and the choices of the repository.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +14,7 @@ use crate::progress::Progress;
 use crate::render::Rendering;
 use crate::rules::Rules;
 use crate::selection::Selection;
-use crate::texts::{DEFAULT_MAX_BYTES, bounded, source};
+use crate::texts::{DEFAULT_MAX_BYTES, bounded, file};
 use memgate_manifest::error::Error;
 use memgate_manifest::source::Source;
 use memgate_model::settings::Settings;
@@ -166,7 +165,7 @@ impl Plan {
         let text = self.instead.get(&*name).map(String::as_str).or_else(|| self.text_of(open?));
         match text {
             Some(text) => Ok(Source::new(name, text)),
-            None => source(&name, File::open(path), self.max_bytes),
+            None => file(path, self.max_bytes),
         }
     }
 

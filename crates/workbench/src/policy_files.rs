@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use crate::errors::error_at;
 use crate::notices::{Notice, object_ref};
-use crate::outside::hide;
 use crate::places::{Part, Places};
 use jiff::Timestamp;
 use memgate_core::state;
@@ -151,10 +150,7 @@ pub(crate) fn errors<'e>(
     within: &'e Pointer,
     faults: Vec<Finding>,
 ) -> impl Iterator<Item = memgate_manifest::error::Error> + use<'e> {
-    faults.into_iter().map(|mut fault| {
-        if document.source().is_outside() {
-            hide(&mut fault, document.source());
-        }
-        error_at(document.place(), &within.join(&fault.pointer), fault.message().into_owned())
-    })
+    faults
+        .into_iter()
+        .map(|fault| error_at(document.place(), &within.join(&fault.pointer), fault.message().into_owned()))
 }

@@ -1,7 +1,7 @@
 //! Reads the sources at paths: files, directories, globs, standard input, and the output of helm and kustomize.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::plan::{OpenFile, Plan};
 use crate::render::Unrendered;
 use crate::rendered::Rendered;
 use crate::repository::{Repository, Tool, Unit};
-use crate::texts::source;
+use crate::texts::{file, source};
 use crate::walk::{Item, Walked};
 use memgate_core::state::empty;
 use memgate_manifest::error::Error;
@@ -112,7 +112,7 @@ pub fn kustomize_files(inputs: &Inputs, plan: &Plan) -> Vec<Arc<Source>> {
     let of_kustomize = inputs.unrendered.iter().filter(|it| it.unit.tool == Tool::Kustomize);
     let text = |name: &String| match open.get(&without_links(Path::new(name))) {
         Some(OpenFile { path, text: Some(text), .. }) => Some(Source::new(path.to_string_lossy(), &**text)),
-        _ => source(name, File::open(name), plan.max_bytes).ok(),
+        _ => file(Path::new(name), plan.max_bytes).ok(),
     };
     of_kustomize.flat_map(|it| &it.files).filter_map(text).map(Arc::new).collect()
 }
@@ -210,7 +210,7 @@ impl Reader<'_, '_> {
         let text = match (open, self.plan.instead.get(&*name)) {
             (Some(file), _) => self.open(file),
             (None, Some(text)) => Some(Ok(Source::new(name, text.as_str()))),
-            (None, None) => Some(source(&name, File::open(path), self.plan.max_bytes)),
+            (None, None) => Some(file(path, self.plan.max_bytes)),
         };
         self.add(text);
     }

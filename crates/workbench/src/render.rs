@@ -1,7 +1,6 @@
 //! Renders charts and overlays with the user's own helm and kustomize.
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,10 +10,11 @@ use tempfile::NamedTempFile;
 
 use crate::by_itself::on_path;
 use crate::kustomization::{is_remote, missing_in};
+use crate::paths::leads_out;
 use crate::program::{Failure, Limits, Stop, output};
 use crate::releases::{Inline, Layer, Release, VALUES};
 use crate::repository::{Tool, Unit, VALUES_FILE, normal, without_dots};
-use crate::texts::source;
+use crate::texts;
 use memgate_manifest::document::values;
 use memgate_manifest::error::{Error, SyntaxError};
 use memgate_manifest::source::Source;
@@ -23,6 +23,10 @@ use memgate_primitives::credential::masked;
 
 /// How long one chart or overlay may take: those that fetch something remote take some seconds.
 const TIME: Duration = Duration::from_mins(1);
+
+/// Why a directory behind a link out of the repository is not rendered: outputs quote what programs print.
+const LINKED: &str =
+    "a link that leads out of the repository leads here, so this is not rendered; name the directory itself";
 
 /// What is in the path of each template.
 const TEMPLATES: &str = "/templates/";
@@ -97,6 +101,9 @@ pub(crate) fn render(
     let limits = Limits { time: TIME, bytes: max_bytes, stop: rendering.stop.clone() };
     let directory = argument(&unit.directory);
     let placed = |error| RenderError::Placed(Box::new(error));
+    if leads_out(&unit.directory) {
+        return Err(placed(error_in(unit, LINKED.to_owned())));
+    }
     let inline = release.map(inline_values).transpose();
     let inline = inline.map_err(|error| placed(error_in(unit, in_words(&error))))?;
     let (hidden, files) = inline.unwrap_or_default();
@@ -126,7 +133,7 @@ pub(crate) fn render(
         let message = format!("{shown}: {why}");
         placed(named_by_helm(unit, &message, max_bytes).unwrap_or_else(|| error_in(unit, message)))
     })?;
-    let source = source(&name(unit, release), Ok::<_, io::Error>(bytes.as_slice()), max_bytes);
+    let source = texts::source(&name(unit, release), Ok::<_, io::Error>(bytes.as_slice()), max_bytes);
     source.map_err(|error| placed(unreadable(unit, &error)))
 }
 
@@ -157,8 +164,7 @@ pub(crate) fn error_of(
         if others.is_empty() { String::new() } else { format!("; the same for {}", others.join(", ")) };
     let message = format!("{message}{others}");
     let of_missing = |file: &&Path| {
-        let source = source(&file.to_string_lossy(), File::open(file), max_bytes).ok()?;
-        let documents = values(&Arc::new(source), &mut Vec::new());
+        let documents = values(&Arc::new(texts::file(file, max_bytes).ok()?), &mut Vec::new());
         let at = missing_in(&documents, file.parent()?)?;
         let document = documents.iter().find(|it| it.value().pointer(at.as_str()).is_some())?;
         let error = SyntaxError::new(document.source(), document.locate(&at).caret, message.as_str());
@@ -188,8 +194,7 @@ fn named_by_helm(unit: &Unit, message: &str, max_bytes: usize) -> Option<Error> 
     let of_values =
         || message.split_once(" line ")?.1.split(':').next()?.parse::<usize>().ok()?.checked_sub(1);
     let line = line.or_else(|| of_values().filter(|_| path.ends_with(VALUES_FILE)));
-    let name = without_dots(&path).to_string_lossy().into_owned();
-    let source = Arc::new(source(&name, File::open(&path), max_bytes).ok()?);
+    let source = Arc::new(texts::file(&without_dots(&path), max_bytes).ok()?);
     let mut lines = source.text().split_inclusive('\n');
     let start: usize = lines.by_ref().take(line.unwrap_or(0)).map(str::len).sum();
     let at = start + column.min(lines.next().map_or(0, |line| line.trim_end().len()));

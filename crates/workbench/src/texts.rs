@@ -1,5 +1,6 @@
 //! Reads bytes as sources, up to a limit, and refuses bytes that are not text.
 
+use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -29,10 +30,25 @@ pub fn source(name: &str, reader: io::Result<impl Read>, max_bytes: usize) -> Re
         return Err(Error::of_input(name, format!("larger than {}; is this a manifest?", size(max_bytes))));
     }
     match String::from_utf8(bytes) {
-        Ok(text) if leads_out(Path::new(name)) => Ok(Source::new(name, text).outside()),
         Ok(text) => Ok(Source::new(name, text)),
         Err(error) => Err(encoding_error(path(), error.as_bytes(), error.utf8_error().valid_up_to())),
     }
+}
+
+/// The same of a file. Of a link that leads out of the repository, the source has no text of its own.
+///
+/// # Errors
+/// Those of [`source`].
+pub fn file(path: &Path, max_bytes: usize) -> Result<Source, Error> {
+    let source = source(&path.to_string_lossy(), File::open(path), max_bytes)?;
+    Ok(if leads_out(path) { source.outside() } else { source })
+}
+
+/// The error for such a link where others are judged by what it leads to, so that their findings would show it.
+pub fn refused(source: &Source) -> Option<Error> {
+    const WHY: &str = "this is a link that leads out of the repository, and what it leads to would be shown; name the file \
+                       itself";
+    source.is_outside().then(|| Error::of_input(source.name(), WHY))
 }
 
 /// Reads a file.

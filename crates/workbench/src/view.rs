@@ -48,8 +48,7 @@ pub(crate) fn views_in(
     occasion: Occasion<'static>,
 ) -> (Vec<ViewedObject>, Vec<Error>) {
     let (mut viewed, mut errors) = (Vec::new(), Vec::new());
-    let is_shown = |it: &&UndecidedObject| !it.is_exempt() && !it.object.place.source().is_outside();
-    for undecided in inputs.objects.iter().filter(is_shown) {
+    for undecided in inputs.objects.iter().filter(|it| !it.is_exempt()) {
         match view_object(undecided, state, occasion) {
             Ok(object) => viewed.push(object),
             Err(error) => errors.push(error),

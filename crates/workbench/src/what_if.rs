@@ -73,7 +73,9 @@ pub fn what_if(
     effect(before, after, occasion, wants_page)
 }
 
-fn effect(before: Inputs, after: Inputs, occasion: Occasion<'static>, wants_page: bool) -> WhatIf {
+fn effect(before: Inputs, mut after: Inputs, occasion: Occasion<'static>, wants_page: bool) -> WhatIf {
+    // Their verdicts are about objects, of which nothing may be named here.
+    after.outside = None;
     let owners = after.objects.iter().filter_map(|it| Some((key(&it.object), owner(it.manifest())?)));
     let owners: BTreeMap<Key, String> = owners.collect();
     let before: BTreeMap<Key, Decided> =

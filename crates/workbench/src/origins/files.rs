@@ -1,7 +1,6 @@
 //! The files from which helm and kustomize make objects, each read once.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,7 +9,7 @@ use crate::origins::overlay::Overlays;
 use crate::origins::template::Template;
 use crate::render::Rendering;
 use crate::repository::without_dots;
-use crate::texts::{DEFAULT_MAX_BYTES, source};
+use crate::texts::{DEFAULT_MAX_BYTES, file};
 use memgate_manifest::document::embedded::Embedded;
 use memgate_manifest::document::{Document, values};
 use memgate_manifest::error::{Error, SyntaxError};
@@ -136,7 +135,7 @@ impl Files {
     fn read(&self, name: &str) -> Option<Arc<Source>> {
         let text = match self.instead.get(name) {
             Some(text) => Ok(Source::new(name, text.as_str())),
-            None => source(name, File::open(name), self.max_bytes),
+            None => file(Path::new(name), self.max_bytes),
         };
         text.ok().map(Arc::new)
     }

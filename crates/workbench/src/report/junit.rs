@@ -67,17 +67,21 @@ pub fn write(report: &Report<'_>, warnings_fail: bool, out: &mut impl Write) -> 
     objects.sort_by_key(|object| !refused.contains(&std::ptr::from_ref(object.object_ref)));
     for object in objects {
         let found = findings.remove(&std::ptr::from_ref(object.object_ref)).unwrap_or_default();
-        suites.add(object.file, tests(&object.object_ref.title(), &found, warnings_fail));
+        suites.add(object.file, tests(&title(object.object_ref, object.file), &found, warnings_fail));
     }
     // Findings about a file, or about an object that was not judged.
     for located in report.denials_first() {
         if let Some(found) = findings.remove(&std::ptr::from_ref(located.object_ref)) {
-            let about = located.object_ref;
-            let title = if about.kind.is_empty() { located.location.file.to_owned() } else { about.title() };
-            suites.add(located.location.file, tests(&title, &found, warnings_fail));
+            let file = located.location.file;
+            suites.add(file, tests(&title(located.object_ref, file), &found, warnings_fail));
         }
     }
     suites.write(out)
+}
+
+/// The name of a test: that of the object, else of the file.
+fn title(about: &ObjectRef, file: &str) -> String {
+    if about.kind.is_empty() { file.to_owned() } else { about.title() }
 }
 
 /// The suites of a document, one for each file.
