@@ -398,6 +398,7 @@ impl Judge<'_> {
             unknown: Box::default(),
             of_form: Vec::new(),
             is_judged,
+            users: None,
         };
         decided.hide_outside();
         self.found.decided.push(decided);
