@@ -434,7 +434,7 @@ impl Loading<'_> {
         let Inputs { errors, origins, .. } = &mut inputs;
         for error in errors {
             if let Some(unit) = error.place().and_then(|(name, _)| origins.rendered.get(name)) {
-                *error = unreadable(unit, error);
+                *error = unreadable(unit, error, plan.max_bytes);
             }
         }
         if plan.checks_only_open {

@@ -195,7 +195,7 @@ pub(super) fn unquoted(text: &str) -> &str {
 }
 
 /// The text of a scalar.
-fn scalar(value: &Value) -> Option<String> {
+pub(super) fn scalar(value: &Value) -> Option<String> {
     match value {
         Value::Null => Some(String::new()),
         Value::String(text) => Some(text.trim_end().to_owned()),
