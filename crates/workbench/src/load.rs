@@ -416,8 +416,7 @@ impl Loading<'_> {
         inputs.snapshot.uses = Some(Arc::new(uses)).filter(|uses| !uses.is_empty());
         (inputs.standing, inputs.changes) = standings.finish(&mut inputs.snapshot);
         inputs.changes.later.extend(plan.later.iter().cloned());
-        let installers = std::mem::take(&mut inputs.installers);
-        installed::make_unknown(installers, &inputs.unrendered, &mut inputs.snapshot);
+        installed::make_unknown(&mut inputs);
         inputs.is_narrow = plan.is_narrow;
         if let Some(crds) = &mut inputs.snapshot.crds {
             crds.share_among(inputs.objects.len());

@@ -238,6 +238,11 @@ impl Reader<'_, '_> {
             }
             unrendered.push(Unrendered { unit, files, why, is_failed });
         }
+        let is_moving =
+            |unit: &&Unit| unit.tool == Tool::Kustomize && unit.generates && !unit.namespaces.is_empty();
+        let moving = unrendered.iter().map(|it| &it.unit).filter(is_moving);
+        let moving = moving.map(|unit| unit.absolute().to_owned()).collect();
+        self.inputs.installers.moved.extend(repository.files_around(moving));
         // Those that a command can render come first.
         unrendered.sort_by_key(|unrendered| !unrendered.unit.is_whole);
         self.inputs.unrendered.extend(unrendered);

@@ -358,6 +358,20 @@ impl Repository {
         reached
     }
 
+    /// The files and directories from which kustomizations are built that have one of these.
+    pub(crate) fn files_around(&self, mut todo: Vec<PathBuf>) -> BTreeSet<PathBuf> {
+        let mut around = BTreeSet::new();
+        while let Some(next) = todo.pop() {
+            if !around.contains(&next) {
+                todo.extend(self.users.get(&next).into_iter().flatten().flatten().cloned());
+                around.insert(next);
+            }
+        }
+        let reached = self.reached_from(around.into_iter().collect()).into_keys();
+        let built = reached.filter_map(|directory| self.kustomizations.get(&directory));
+        built.flat_map(|built| &built.resources).cloned().collect()
+    }
+
     /// The chart or kustomization of a file; `None` for a manifest. With `rendered`, the resources of an overlay belong to
     /// it too, since kustomize prints their objects.
     pub fn unit_of(&self, file: &Path, rendered: bool) -> Option<Unit> {
