@@ -231,6 +231,12 @@ impl Kustomization {
         }
         self.inputs.extend(value.get("openapi").and_then(|openapi| text(openapi, "path")));
         self.is_open |= OPEN.into_iter().any(|field| items(value, field).next().is_some());
+        // Such a patch makes an object of another name or kind.
+        let allows = |patch: &Value| {
+            let options = ["/options/allowNameChange", "/options/allowKindChange"];
+            options.iter().any(|it| patch.pointer(it).is_some_and(|it| *it == true || *it == "true"))
+        };
+        self.is_open |= items(value, "patches").any(allows);
         self.renames |= ["namePrefix", "nameSuffix"].into_iter().any(|field| text(value, field).is_some());
         self.labels |= LABELS.into_iter().any(|field| value.get(field).is_some());
         self.add_patches(value);

@@ -22,6 +22,7 @@ use crate::inputs::{Inputs, PatchText};
 use crate::judge::{Checked, Decided, Manifest, keep_first};
 use crate::kustomization::{Kustomization, Patch, PatchBody, Selector};
 use crate::load::{fill_in, given};
+use crate::misspelt::misspelt;
 use crate::notices::Notice;
 use crate::objects::{CheckedObject, Filled};
 use crate::origins::files::{Files, Text};
@@ -38,7 +39,7 @@ use memgate_manifest::error::Error;
 use memgate_manifest::later::is_of_template;
 use memgate_manifest::source::{Source, Span};
 use memgate_model::decision::{Decision, NotShown};
-use memgate_model::finding::Finding;
+use memgate_model::finding::{Finding, Severity};
 use memgate_model::reason::Reason;
 use memgate_model::request::{Occasion, Operation, Request};
 use memgate_model::snapshot::Snapshot;
@@ -91,7 +92,7 @@ pub(crate) fn judge(
         plan,
         occasion,
         snapshot,
-        present: Present::of(inputs),
+        present: Present::of(inputs, plan.within.as_deref()),
         found: JudgedPatches::default(),
     };
     let mut by_file: BTreeMap<PathBuf, PatchFile> = BTreeMap::new();
@@ -252,8 +253,15 @@ impl Judge<'_> {
             return self.form(document, object_ref, shown);
         }
         let Some(own) = own.map(|own| own.object_ref()) else { return };
-        let mut alone = uses.iter().filter(|it| it.target.is_none()).filter_map(|it| it.built.as_ref());
-        if let Some(finding) = alone.find_map(|built| built.warning(&own)) {
+        let alone = || uses.iter().filter(|it| it.target.is_none());
+        let missing = || alone().filter_map(|it| it.built.as_ref()).find_map(|built| built.warning(&own));
+        let misspelt = || {
+            alone()
+                .find(|it| it.built.as_ref().is_none_or(|built| !built.has_kind(own.group(), &own.kind)))?;
+            let finding = misspelt(&own.api_version, &own.kind, false)?;
+            Some(Finding { severity: Severity::Warn, ..finding })
+        };
+        if let Some(finding) = missing().or_else(misspelt) {
             self.notice(document, finding.pointer.clone(), shown, own, finding);
         }
     }
@@ -261,11 +269,11 @@ impl Judge<'_> {
     /// Adds the warning about a patch of a kustomization that selects nothing.
     fn add_unselected(&mut self, text: &Text, patch: &Patch, built: Option<&Built>) {
         let Some((selector, built)) = patch.target.as_ref().zip(built) else { return };
-        let at = patch.at.parent().unwrap_or_default().key("target").key("name");
-        let Some(document) = text.values.iter().find(|it| it.value().pointer(at.as_str()).is_some()) else {
-            return;
-        };
-        if let Some(finding) = built.warning_of(selector, at.clone()) {
+        let at = patch.at.parent().unwrap_or_default().key("target");
+        let Some(finding) = built.warning_of(selector, &at) else { return };
+        let at = finding.pointer.clone();
+        let has_it = |it: &&Arc<Document>| it.value().pointer(at.as_str()).is_some();
+        if let Some(document) = text.values.iter().find(has_it) {
             let shown = Shown { source: &text.source, given: None, only_at: None };
             let is_judged = !self.plan.is_state(text.source.name());
             if is_judged {
