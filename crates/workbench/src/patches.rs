@@ -12,7 +12,7 @@ mod operation;
 mod target;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 
 use crate::inputs::{Inputs, PatchText};
 use crate::judge::{Checked, Decided, Manifest, keep_first};
-use crate::kustomization::{Kustomization, Patch, PatchBody, Selector};
+use crate::kustomization::{Kustomization, Patch, PatchBody, Selector, faults};
 use crate::load::{fill_in, given};
 use crate::misspelt::misspelt;
 use crate::notices::Notice;
@@ -95,6 +95,9 @@ pub(crate) fn judge(
         present: Present::of(inputs, plan.within.as_deref()),
         found: JudgedPatches::default(),
     };
+    // Of the others kustomize says what it refuses.
+    let unrendered = inputs.unrendered.iter().filter(|it| !it.is_failed).map(|it| it.unit.absolute());
+    let unrendered: BTreeSet<&Path> = unrendered.collect();
     let mut by_file: BTreeMap<PathBuf, PatchFile> = BTreeMap::new();
     for patched_by in &inputs.patched_by {
         let Some(text) = files.get(&patched_by.file) else { continue };
@@ -102,6 +105,9 @@ pub(crate) fn judge(
         let built = judge.present.built(&patched_by.file, &kustomization, files).map(Rc::new);
         let mut inline = Vec::new();
         let directory = patched_by.file.parent().map(PathBuf::from).unwrap_or_default();
+        if patched_by.named.is_none() && unrendered.contains(&*normal(&directory)) {
+            judge.kustomization(&text, &directory);
+        }
         for patch in kustomization.patches {
             if patched_by.named.is_none() {
                 judge.add_unselected(&text, &patch, built.as_deref());
@@ -263,6 +269,18 @@ impl Judge<'_> {
         };
         if let Some(finding) = missing().or_else(misspelt) {
             self.notice(document, finding.pointer.clone(), shown, own, finding);
+        }
+    }
+
+    /// Adds the warnings about what kustomize refuses in a kustomization itself.
+    fn kustomization(&mut self, text: &Text, directory: &Path) {
+        let is_judged = !self.plan.is_state(text.source.name());
+        for finding in faults(&text.values, directory).into_iter().filter(|_| is_judged) {
+            let has_it = |it: &&Arc<Document>| it.value().pointer(finding.pointer.as_str()).is_some();
+            let Some(document) = text.values.iter().find(has_it) else { continue };
+            let span = document.locate(&finding.pointer).carets(finding.at_key).0;
+            self.found.notices.push(Notice::new(&text.source, span, finding));
+            self.found.texts.push(PatchText { source: Arc::clone(&text.source), comments: Vec::new() });
         }
     }
 

@@ -243,6 +243,11 @@ impl Reader<'_, '_> {
         let moving = unrendered.iter().map(|it| &it.unit).filter(is_moving);
         let moving = moving.map(|unit| unit.absolute().to_owned()).collect();
         self.inputs.installers.moved.extend(repository.files_around(moving));
+        // kustomize says it of those that the user wants to be rendered.
+        if self.plan.rendering.as_ref().is_none_or(|it| it.by_itself) {
+            let text = |path: &Path| self.plan.source(path);
+            self.inputs.errors.extend(repository.errors_of_circles(&text));
+        }
         // Those that a command can render come first.
         unrendered.sort_by_key(|unrendered| !unrendered.unit.is_whole);
         self.inputs.unrendered.extend(unrendered);

@@ -160,7 +160,7 @@ pub(crate) fn error_of(
     let of_missing = |file: &&Path| {
         let source = source(&file.to_string_lossy(), File::open(file), max_bytes).ok()?;
         let documents = values(&Arc::new(source), &mut Vec::new());
-        let at = missing_in(&documents, file.parent()?)?;
+        let (at, _) = missing_in(&documents, file.parent()?).next()?;
         let document = documents.iter().find(|it| it.value().pointer(at.as_str()).is_some())?;
         let error = SyntaxError::new(document.source(), document.locate(&at).caret, message.as_str());
         Some(Error::Syntax(Box::new(error)))
