@@ -10,6 +10,7 @@ use crate::built;
 use crate::exclude::Exclude;
 use crate::inputs::Inputs;
 use crate::origins::Origins;
+use crate::origins::files::file_name;
 use crate::plan::{OpenFile, Plan};
 use crate::render::Unrendered;
 use crate::rendered::Rendered;
@@ -229,7 +230,8 @@ impl Reader<'_, '_> {
             if renders && repository.is_rendered(&unit) {
                 continue;
             }
-            files.dedup();
+            let mut seen = BTreeSet::new();
+            files.retain(|file| seen.insert(file_name(Path::new(file))));
             let why = self.rendered.left.remove(&(unit.tool, unit.absolute().to_owned()));
             let is_failed = is_failing && unit.tool == Tool::Kustomize;
             if is_failed {
