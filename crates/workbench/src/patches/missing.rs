@@ -14,7 +14,7 @@ use crate::objects::is_checked;
 use crate::origins::files::{Files, Text};
 use crate::origins::overlay::Word;
 use crate::report::{ObjectRef, plain};
-use crate::repository::{normal, without_dots};
+use crate::repository::{normal, root_of, without_dots};
 use memgate_manifest::document::{Document, objects as objects_in};
 use memgate_manifest::later::is_filled_in_later;
 use memgate_model::finding::Finding;
@@ -102,7 +102,10 @@ impl Present {
         let labelled = of.patches.iter().any(is_narrow).then(Vec::new);
         let mut built =
             Built { directory: directory.to_owned(), names, namespaces, renames: of.renames, labelled, room };
-        let mut seen = BTreeSet::from([normal(directory)]);
+        let home = normal(directory);
+        let around = || root_of(&home).and_then(|root| fs::canonicalize(root).ok());
+        let within = self.within.clone().or_else(around);
+        let mut seen = BTreeSet::from([home.clone()]);
         let mut todo = vec![(directory.to_owned(), of.resources.clone())];
         while let Some((directory, resources)) = todo.pop() {
             for resource in resources {
@@ -110,7 +113,9 @@ impl Present {
                 // kustomize refuses what it has already, and a kustomization that contains itself.
                 seen.insert(normal(&path)).then_some(())?;
                 if path.is_dir() {
-                    let marker = FILE_NAMES.iter().find_map(|name| self.text(&path.join(name), files))?;
+                    let marker = FILE_NAMES
+                        .iter()
+                        .find_map(|name| text(&path.join(name), within.as_deref(), files))?;
                     let below = Kustomization::of(&marker.values);
                     (!below.is_open).then_some(())?;
                     built.renames |= below.renames;
@@ -118,7 +123,7 @@ impl Present {
                     built.labelled = built.labelled.filter(|_| !below.labels);
                     todo.push((path, below.resources));
                 } else {
-                    let objects = objects_in(&self.text(&path, files)?.values);
+                    let objects = objects_in(&text(&path, within.as_deref(), files)?.values);
                     self.room = self.room.checked_sub(objects.len())?;
                     built.add(&objects, &self.home)?;
                     built.labelled.iter_mut().for_each(|labelled| labelled.extend(objects.iter().cloned()));
@@ -127,15 +132,15 @@ impl Present {
         }
         Some(built)
     }
+}
 
-    /// A file that can be read as a whole, where the resources of a kustomization may be.
-    fn text(&self, path: &Path, files: &mut Files) -> Option<Arc<Text>> {
-        let is_within = |within| fs::canonicalize(path).is_ok_and(|real| real.starts_with(within));
-        // Others than ordinary files may have no end.
-        let may_be_read = path.is_file() && self.within.as_deref().is_none_or(is_within);
-        let text = may_be_read.then(|| files.get(path)).flatten()?;
-        (text.errors.is_empty() && !text.source.is_outside()).then_some(text)
-    }
+/// A file that can be read as a whole, where the resources of a kustomization may be: in its repository.
+fn text(path: &Path, within: Option<&Path>, files: &mut Files) -> Option<Arc<Text>> {
+    let is_within = |within| fs::canonicalize(path).is_ok_and(|real| real.starts_with(within));
+    // Others than ordinary files may have no end.
+    let may_be_read = path.is_file() && within.is_none_or(is_within);
+    let text = may_be_read.then(|| files.get(path)).flatten()?;
+    (text.errors.is_empty() && !text.source.is_outside()).then_some(text)
 }
 
 impl Built {
