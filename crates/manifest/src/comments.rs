@@ -44,7 +44,7 @@ pub(crate) fn comments_in(source: &Source, stretch: Range<usize>) -> Vec<Comment
 }
 
 /// The text of a template with other text in place of its actions `{{ … }}`, byte for byte: blanks for those that have
-/// their lines to themselves, else a word. So a template is YAML as far as its comments are concerned.
+/// their lines to themselves, else a word on the first line. So a template is YAML as far as its comments are concerned.
 fn without_actions(text: &str) -> Cow<'_, str> {
     if !text.contains("{{") {
         return Cow::Borrowed(text);
@@ -65,7 +65,9 @@ fn without_actions(text: &str) -> Cow<'_, str> {
         let fill = if is_alone { ' ' } else { 'x' };
         is_blank = is_alone;
         masked.push_str(before);
-        masked.extend(action.bytes().map(|byte| if byte == b'\n' { '\n' } else { fill }));
+        let (first, others) = action.split_at(action.find('\n').unwrap_or(action.len()));
+        masked.extend(first.bytes().map(|_| fill));
+        masked.extend(others.bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' }));
         rest = behind;
     }
     masked.push_str(rest);
