@@ -34,6 +34,7 @@ pub(super) const WITHOUT_EXAMPLE: &[(&str, &str)] = &[
     ("orloj/pod-ambiguous", "it takes a setting; tests/claims shows it"),
     ("sympozium/lookup-failed", "files are never out of reach"),
     ("memgate/state-unused", "it is about --with; tests/ui shows it"),
+    ("memgate/kustomization-invalid", "it is about a kustomization; tests/ui shows it"),
     ("memgate/patch-invalid", "it is about patches of a kustomization; tests/formats/patches.rs shows it"),
     (
         "memgate/patch-target-missing",

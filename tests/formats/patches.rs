@@ -473,3 +473,20 @@ fn an_editor_shows_findings_in_patches() {
         assert_eq!(shown, [(Some(file), Some(line))], "{report}");
     }
 }
+
+/// Resources outside of the repository are not read, so nothing is known of them.
+#[test]
+fn resources_outside_of_the_repository_are_not_read() {
+    let kustomization =
+        "resources: [../../base]\npatches:\n- target: {kind: ArkMemory, name: note}\n  patch: '[]'\n";
+    let scratch = Scratch::with(&[
+        ("base/kustomization.yaml", "resources: [memory.yaml]\n"),
+        ("base/memory.yaml", &memory("backend: in-context")),
+        ("repository/overlay/kustomization.yaml", kustomization),
+    ]);
+    let place = "repository/overlay/kustomization.yaml:3";
+    let warned = [format!("warn memgate/patch-target-missing {place}")];
+    assert_eq!(found(&scratch, &["repository"]), warned);
+    fs::create_dir(scratch.path().join("repository/.git")).expect("made");
+    assert!(found(&scratch, &["repository"]).is_empty());
+}

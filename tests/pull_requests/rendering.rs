@@ -102,3 +102,30 @@ fn says_what_cannot_be_rendered_at_the_base() {
     assert!(checked.stderr.contains(note), "{}", checked.stderr);
     assert!(!checked.stderr.contains("hunter2"), "{}", checked.stderr);
 }
+
+/// Also without rendering a patch is judged with the resources of its kustomization, at the base too.
+#[test]
+#[ignore = "needs git"]
+fn compares_patches_with_the_resources_of_the_base() {
+    let repository = Repository::new();
+    repository.write("base/kustomization.yaml", "resources: [memory.yaml]\n");
+    repository.write("base/memory.yaml", &denied("notes"));
+    let patch = |name: &str| {
+        format!(
+            "- target: {{kind: ArkMemory, name: {name}}}\n  patch: '[{{op: remove, path: /spec/redis}}]'\n"
+        )
+    };
+    let kustomization = "resources: [../../base]\npatches:\n".to_owned() + &patch("note");
+    repository.write("overlays/prod/kustomization.yaml", &kustomization);
+    repository.commit();
+    let check = || repository.check(&["--base", "HEAD", "--fail-on", "warn", "overlays"]);
+    let checked = check();
+    assert_eq!(checked.code, Some(0), "{:?} {}", checked.findings, checked.stderr);
+    assert!(
+        checked.tells("overlays/prod/kustomization.yaml:3:", "already in HEAD"),
+        "{:?}",
+        checked.findings
+    );
+    repository.write("overlays/prod/kustomization.yaml", &(kustomization + &patch("nots")));
+    assert_eq!(check().code, Some(1));
+}

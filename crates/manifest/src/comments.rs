@@ -44,7 +44,7 @@ pub(crate) fn comments_in(source: &Source, stretch: Range<usize>) -> Vec<Comment
 }
 
 /// The text of a template with other text in place of its actions `{{ … }}`, byte for byte: blanks for those that have
-/// their lines to themselves, else a word. So a template is YAML as far as its comments are concerned.
+/// their lines to themselves, else a word on the first line. So a template is YAML as far as its comments are concerned.
 fn without_actions(text: &str) -> Cow<'_, str> {
     if !text.contains("{{") {
         return Cow::Borrowed(text);
@@ -53,7 +53,7 @@ fn without_actions(text: &str) -> Cow<'_, str> {
     let (mut rest, mut is_blank) = (text, true);
     while let Some(at) = rest.find("{{")
         && let (before, action) = rest.split_at(at)
-        && let Some(length) = action.find("}}").map(|it| it + 2)
+        && let Some(length) = action_length(action)
     {
         let (action, behind) = action.split_at(length);
         is_blank = match before.rsplit_once('\n') {
@@ -65,11 +65,51 @@ fn without_actions(text: &str) -> Cow<'_, str> {
         let fill = if is_alone { ' ' } else { 'x' };
         is_blank = is_alone;
         masked.push_str(before);
-        masked.extend(action.bytes().map(|byte| if byte == b'\n' { '\n' } else { fill }));
+        let (first, others) = action.split_at(action.find('\n').unwrap_or(action.len()));
+        masked.extend(first.bytes().map(|_| fill));
+        masked.extend(others.bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' }));
         rest = behind;
     }
     masked.push_str(rest);
     Cow::Owned(masked)
+}
+
+/// The length of the action `{{ … }}` with which a text begins, if it has an end: that of a comment, or the first one outside
+/// of a text in quotes.
+pub fn action_length(text: &str) -> Option<usize> {
+    let inner = text.strip_prefix("{{")?;
+    let is_comment = inner.trim_start_matches('-').trim_start().starts_with("/*");
+    let mut rest = if is_comment { inner.split_once("*/")?.1 } else { inner };
+    loop {
+        let at = rest.find(['}', '"', '`', '\''])?;
+        let (mark, behind) = rest.get(at..)?.split_at(1);
+        rest = match mark {
+            "}" if behind.starts_with('}') => return Some(text.len() - behind.len() + 1),
+            "}" => behind,
+            // Without its end the quote is a letter, and so are those behind it.
+            quote => match behind_quoted(behind, quote) {
+                Some(rest) => rest,
+                None => return Some(text.len() - behind.len() + behind.find("}}")? + 2),
+            },
+        };
+    }
+}
+
+/// The rest behind a text in these quotes, of which only that in backquotes may have several lines.
+fn behind_quoted<'t>(text: &'t str, quote: &str) -> Option<&'t str> {
+    if quote == "`" {
+        return Some(text.split_once('`')?.1);
+    }
+    let mut rest = text;
+    loop {
+        let at = rest.find([quote.chars().next()?, '\\', '\n'])?;
+        let behind = rest.get(at + 1..)?;
+        rest = match rest.as_bytes().get(at)? {
+            b'\n' => return None,
+            b'\\' => behind.get(behind.chars().next()?.len_utf8()..)?,
+            _ => return Some(behind),
+        };
+    }
 }
 
 /// Whether the text holds something like a comment to memgate. This is cheaper than parsing for comments.
@@ -112,6 +152,10 @@ mod tests {
                 vec![(3, false), (6, true)],
             ),
             ("{{/* # memgate: x */}}\na: 1\n", vec![]),
+            ("a: {{ \"}} \\\" # memgate: x\" }}\n# memgate: x\n", vec![(2, true)]),
+            ("a: {{ `}}\n# memgate: x\n` }}\n# memgate: x\n", vec![(4, true)]),
+            ("a: {{/* }}\n# memgate: x\n*/}}\n# memgate: x\n", vec![(4, true)]),
+            ("a: {{ it's }}\n# memgate: x\n", vec![(2, true)]),
             ("{{- if .a\n# memgate: x\n", vec![]),
         ] {
             assert_eq!(lines(text), expected, "{text}");

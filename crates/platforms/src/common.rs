@@ -46,6 +46,8 @@ codes! { "memgate";
     POD_TEMPLATE_UNREAD = "pod-template-unread", NotSupported;
     /// A kind or group in a file that is nearly one that memgate checks.
     KIND_MISSPELT = "kind-misspelt", NotSupported;
+    /// What kustomize refuses in a kustomization.
+    KUSTOMIZATION_INVALID = "kustomization-invalid", Invalid;
     /// A manifest inside of another object.
     MANIFEST_INSIDE = "manifest-inside", NotSupported;
     /// A document in a file that is not a Kubernetes object.

@@ -12,6 +12,7 @@ use std::{env, fs, io};
 use thiserror::Error;
 
 use crate::base::git::Repository;
+use crate::kustomization::is_kustomization;
 use crate::plan::Plan;
 use crate::program::Stop;
 use crate::repository::{PROJECT_FILE, is_glob, is_manifest, path_from, without_dots};
@@ -196,8 +197,14 @@ impl Branch {
         let filters: Vec<_> = all.filter_map(|path| Some(PathFilter::of(&base.relative(path)?))).collect();
         // Charts and overlays may refer to any file, and so may links.
         let is_read_whole = plan.rendering.is_some() || blobs.values().any(|blob| blob.is_link);
-        let is_read =
-            |blob: &&git::Blob| is_read_whole || filters.iter().any(|filter| filter.matches(&blob.name));
+        // Patches are judged with the resources of their kustomizations.
+        let is_kustomized = plan.judges_patches && blobs.keys().any(|name| is_kustomization(Path::new(name)));
+        let may_be_resource = |name: &Path| is_kustomized && (is_manifest(name) || is_kustomization(name));
+        let is_read = |blob: &&git::Blob| {
+            is_read_whole
+                || may_be_resource(Path::new(&blob.name))
+                || filters.iter().any(|filter| filter.matches(&blob.name))
+        };
         git::write(blobs.values().filter(is_read).collect(), &base.directory, stop)?;
         // The directory is the root of a repository: paths in manifests begin there.
         fs::create_dir_all(base.directory.join(".git")).map_err(Error::Write)?;

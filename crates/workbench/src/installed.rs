@@ -6,13 +6,12 @@ use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::inputs::Inputs;
 use crate::paths::{Roots, normal};
 use crate::render::Unrendered;
 use crate::repository::Tool;
 use memgate_core::state::makers::{Installation, add_anything};
 use memgate_manifest::source::Source;
-use memgate_model::object::DEFAULT_NAMESPACE;
-use memgate_model::snapshot::Snapshot;
 use memgate_primitives::budget::Budget;
 use memgate_primitives::glob::Glob;
 
@@ -25,6 +24,8 @@ pub(crate) struct Installers {
     all: Vec<(Arc<Source>, Installation)>,
     /// All files of the inputs, manifests or not.
     pub(crate) files: Vec<PathBuf>,
+    /// The files that a kustomization gives a namespace, together with what it makes.
+    pub(crate) moved: BTreeSet<PathBuf>,
 }
 
 /// Namespaces in which something is made; `None` for any.
@@ -38,14 +39,14 @@ impl Installers {
 }
 
 /// Makes unknown what the inputs make and do not hold, once everything was read.
-pub(crate) fn make_unknown(installers: Installers, unrendered: &[Unrendered], snapshot: &mut Snapshot) {
-    let Installers { all, files } = installers;
+pub(crate) fn make_unknown(inputs: &mut Inputs) {
+    let Inputs { installers, unrendered, snapshot, sources, objects, .. } = inputs;
+    let Installers { all, files, moved } = std::mem::take(installers);
     let is_maker = |it: &&Unrendered| it.unit.generates;
     let makers: Vec<&Unrendered> = unrendered.iter().filter(is_maker).collect();
     if all.is_empty() && makers.is_empty() {
         return;
     }
-    let of_files = snapshot.settings.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE).to_owned();
     let (mut read, mut roots) = (ReadPaths::of(&files), Roots::default());
     let (mut made, mut by_path) = (BTreeSet::new(), BTreeMap::<PathBuf, BTreeSet<Option<String>>>::new());
     for (source, Installation { path, namespace }) in all {
@@ -62,10 +63,7 @@ pub(crate) fn make_unknown(installers: Installers, unrendered: &[Unrendered], sn
     for Unrendered { unit, .. } in makers {
         let installed = || unit.absolute().ancestors().filter_map(|path| by_path.get(path)).flatten();
         let installed: BTreeSet<Option<String>> = match (unit.tool, unit.namespaces.is_empty()) {
-            // Its files are judged where they say, or in the namespace of what says none.
-            (Tool::Kustomize, false) => {
-                unit.namespaces.iter().cloned().chain([of_files.clone()]).map(Some).collect()
-            }
+            (Tool::Kustomize, false) => unit.namespaces.iter().cloned().map(Some).collect(),
             _ => installed().cloned().collect(),
         };
         if installed.is_empty() {
@@ -73,6 +71,13 @@ pub(crate) fn make_unknown(installers: Installers, unrendered: &[Unrendered], sn
         }
         made.extend(installed);
     }
+    // These files are judged in the namespaces that they say.
+    let is_moved = |source: &&Arc<Source>| moved.contains(&normal(Path::new(source.name())));
+    let moved: BTreeSet<_> =
+        sources.iter().filter(|_| !moved.is_empty()).filter(is_moved).map(Arc::as_ptr).collect();
+    let objects = objects.iter().map(|it| &it.object);
+    let objects = objects.filter(|it| moved.contains(&Arc::as_ptr(it.place.source())));
+    made.extend(objects.map(|it| Some(it.object_ref.namespace.to_string())));
     let namespaces: Namespaces = made.into_iter().collect();
     match namespaces {
         None => add_anything(snapshot, None),

@@ -139,6 +139,8 @@ pub struct Decided {
     pub of_form: Vec<Finding>,
     /// Whether this counts as checked: an enabled family or a policy judged it, or it was denied.
     pub is_judged: bool,
+    /// The users of a denied memory resource, in words, which its first denial names.
+    pub(crate) users: Option<Box<str>>,
 }
 
 impl Decided {
@@ -514,7 +516,7 @@ fn decide(
     }
     let unknown = std::mem::take(&mut admitted.decision.unknown).into();
     let (object, admitted) = (undecided.into_object(), Arc::new(admitted));
-    let mut decided = Decided { object, admitted, unknown, of_form, is_judged: true };
+    let mut decided = Decided { object, admitted, unknown, of_form, is_judged: true, users: None };
     let decision = &decided.admitted.decision;
     let is_judged = !decision.families.is_empty() || !decision.policies.is_empty();
     decided.is_judged = is_judged || decision.reason == Reason::Valid || !decided.allowed();

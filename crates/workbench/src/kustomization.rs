@@ -6,11 +6,17 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::paths::normal;
 use memgate_manifest::document::{Document, values};
 use memgate_manifest::error::Error;
-use memgate_manifest::source::Source;
+use memgate_manifest::later::is_filled_in_later;
+use memgate_manifest::source::{Source, Span};
+use memgate_model::finding::Finding;
 use memgate_model::label_selector::{LabelSelector, Requirement, SelectorOperator};
+use memgate_platforms::common::KUSTOMIZATION_INVALID;
+use memgate_primitives::plain_text::{quoted_key, quoted_text};
 use memgate_primitives::pointer::Pointer;
+use memgate_primitives::suggest::{did_you_mean, nearest};
 
 /// The names that kustomize looks for.
 pub const FILE_NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
@@ -24,6 +30,15 @@ const INPUTS: [&str; 6] =
 const INPUTS_BY_PATH: [&str; 3] = ["patches", "patchesJson6902", "replacements"];
 /// The fields that list what makes or changes objects of any kind.
 const OPEN: [&str; 4] = ["generators", "helmCharts", "helmChartInflationGenerator", "transformers"];
+/// All fields.
+const FIELDS: [&str; 35] = [
+    "apiVersion", "bases", "buildMetadata", "commonAnnotations", "commonLabels", "components",
+    "configMapGenerator", "configurations", "crds", "generatorOptions", "generators",
+    "helmChartInflationGenerator", "helmCharts", "helmGlobals", "imageTags", "images", "inventory", "kind",
+    "labels", "metadata", "namePrefix", "nameSuffix", "namespace", "openapi", "patches", "patchesJson6902",
+    "patchesStrategicMerge", "replacements", "replicas", "resources", "secretGenerator", "sortOptions",
+    "transformers", "validators", "vars",
+];
 /// The fields that change labels and annotations.
 const LABELS: [&str; 3] = ["labels", "commonLabels", "commonAnnotations"];
 /// The fields with generators: of ConfigMaps, and of Secrets.
@@ -231,6 +246,12 @@ impl Kustomization {
         }
         self.inputs.extend(value.get("openapi").and_then(|openapi| text(openapi, "path")));
         self.is_open |= OPEN.into_iter().any(|field| items(value, field).next().is_some());
+        // Such a patch makes an object of another name or kind.
+        let allows = |patch: &Value| {
+            let options = ["/options/allowNameChange", "/options/allowKindChange"];
+            options.iter().any(|it| patch.pointer(it).is_some_and(|it| *it == true || *it == "true"))
+        };
+        self.is_open |= items(value, "patches").any(allows);
         self.renames |= ["namePrefix", "nameSuffix"].into_iter().any(|field| text(value, field).is_some());
         self.labels |= LABELS.into_iter().any(|field| value.get(field).is_some());
         self.add_patches(value);
@@ -254,20 +275,64 @@ impl Kustomization {
     }
 }
 
-/// The first field in a kustomization of this directory that names a file or directory that does not exist.
-pub(crate) fn missing_in(documents: &[Document], directory: &Path) -> Option<Pointer> {
-    let listed = documents.iter().flat_map(|document| {
-        RESOURCES.into_iter().flat_map(move |field| {
-            let texts = items(document.value(), field).enumerate();
-            texts.filter_map(move |(index, it)| Some((Pointer::root().key(field).index(index), it.as_str()?)))
-        })
-    });
-    let listed = listed.filter(|(_, path)| !is_remote(path)).map(|(at, path)| (at, path.to_owned()));
-    let patches = Kustomization::of(documents).patches.into_iter().filter_map(|patch| match patch.body {
+/// The fields in a kustomization that name resources, components and patches in files here, each with the path.
+fn paths_in(documents: &[impl Borrow<Document>]) -> Vec<(Pointer, String)> {
+    let mut paths = Vec::new();
+    for document in documents {
+        for field in RESOURCES {
+            let listed = items(document.borrow().value(), field).enumerate();
+            let path = |it: &Value| it.as_str().filter(|path| !is_remote(path)).map(str::to_owned);
+            let listed =
+                listed.filter_map(|(index, it)| Some((Pointer::root().key(field).index(index), path(it)?)));
+            paths.extend(listed);
+        }
+    }
+    paths.extend(Kustomization::of(documents).patches.into_iter().filter_map(|patch| match patch.body {
         PatchBody::File(path) => Some((patch.at, path)),
         PatchBody::Text(_) => None,
+    }));
+    paths
+}
+
+/// The fields in a kustomization of this directory that name a file or directory that does not exist.
+pub(crate) fn missing_in(
+    documents: &[impl Borrow<Document>],
+    directory: &Path,
+) -> impl Iterator<Item = (Pointer, String)> {
+    paths_in(documents).into_iter().filter(|(_, path)| !directory.join(path).exists())
+}
+
+/// The place in a kustomization of this directory at which it names another directory, by its absolute path.
+pub(crate) fn place_of(other: &Path, source: Source, directory: &Path) -> (Arc<Source>, Span) {
+    let source = Arc::new(source);
+    let documents = values(&source, &mut Vec::new());
+    let here = normal(directory);
+    let at = paths_in(&documents).into_iter().find(|(_, path)| normal(&here.join(path)) == other);
+    let span = at.and_then(|(at, _)| {
+        let document = documents.iter().find(|it| it.value().pointer(at.as_str()).is_some())?;
+        Some(document.locate(&at).carets(false).0)
     });
-    listed.chain(patches).find(|(_, path)| !directory.join(path).exists()).map(|(at, _)| at)
+    let span = span.unwrap_or_else(|| source.span(0, 0));
+    (source, span)
+}
+
+/// The findings about what `kustomize build` refuses in a kustomization of this directory, whatever its files are.
+pub(crate) fn faults(documents: &[Arc<Document>], directory: &Path) -> Vec<Finding> {
+    let missing = missing_in(documents, directory).filter(|(_, path)| !is_filled_in_later(path));
+    let missing = missing.map(|(at, path)| {
+        let message = format!("{} does not exist, so kustomize build fails", quoted_text(&path));
+        Finding::warn(&KUSTOMIZATION_INVALID, at, message)
+    });
+    let fields = documents.iter().filter_map(|document| document.value().as_object()).flatten();
+    let unknown = fields.filter_map(|(field, _)| {
+        let is_known = FIELDS.iter().any(|known| known.eq_ignore_ascii_case(field));
+        let meant = nearest(field, FIELDS).filter(|_| !is_known)?;
+        let (field, at) = (quoted_key(field), Pointer::root().key(field));
+        let meant = did_you_mean(Some(meant));
+        let message = format!("kustomize does not know the field {field}, so kustomize build fails{meant}");
+        Some(Finding { at_key: true, ..Finding::warn(&KUSTOMIZATION_INVALID, at, message) })
+    });
+    unknown.chain(missing).collect()
 }
 
 /// The elements of a field that is a list.

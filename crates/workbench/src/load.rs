@@ -448,8 +448,7 @@ impl<'p> Loading<'p> {
         inputs.snapshot.uses = Some(Arc::new(uses)).filter(|uses| !uses.is_empty());
         (inputs.standing, inputs.changes) = standings.finish(&mut inputs.snapshot);
         inputs.changes.later.extend(plan.later.iter().cloned());
-        let installers = std::mem::take(&mut inputs.installers);
-        installed::make_unknown(installers, &inputs.unrendered, &mut inputs.snapshot);
+        installed::make_unknown(&mut inputs);
         inputs.is_narrow = plan.is_narrow;
         if let Some(crds) = &mut inputs.snapshot.crds {
             crds.share_among(inputs.objects.len());
@@ -464,7 +463,7 @@ impl<'p> Loading<'p> {
         let Inputs { errors, origins, .. } = &mut inputs;
         for error in errors {
             if let Some(unit) = error.place().and_then(|(name, _)| origins.rendered.get(name)) {
-                *error = unreadable(unit, error);
+                *error = unreadable(unit, error, plan.max_bytes);
             }
         }
         if plan.checks_only_open {

@@ -12,7 +12,7 @@ mod operation;
 mod target;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -20,8 +20,9 @@ use serde_json::{Map, Value};
 
 use crate::inputs::{Inputs, PatchText};
 use crate::judge::{Checked, Decided, Manifest, keep_first};
-use crate::kustomization::{Kustomization, Patch, PatchBody, Selector};
+use crate::kustomization::{Kustomization, Patch, PatchBody, Selector, faults};
 use crate::load::{fill_in, given};
+use crate::misspelt::misspelt;
 use crate::notices::Notice;
 use crate::objects::{CheckedObject, Filled};
 use crate::origins::files::{Files, Text};
@@ -38,7 +39,7 @@ use memgate_manifest::error::Error;
 use memgate_manifest::later::is_of_template;
 use memgate_manifest::source::{Source, Span};
 use memgate_model::decision::{Decision, NotShown};
-use memgate_model::finding::Finding;
+use memgate_model::finding::{Finding, Severity};
 use memgate_model::reason::Reason;
 use memgate_model::request::{Occasion, Operation, Request};
 use memgate_model::snapshot::Snapshot;
@@ -91,9 +92,12 @@ pub(crate) fn judge(
         plan,
         occasion,
         snapshot,
-        present: Present::of(inputs),
+        present: Present::of(inputs, plan.within.as_deref()),
         found: JudgedPatches::default(),
     };
+    // Of the others kustomize says what it refuses.
+    let unrendered = inputs.unrendered.iter().filter(|it| !it.is_failed).map(|it| it.unit.absolute());
+    let unrendered: BTreeSet<&Path> = unrendered.collect();
     let mut by_file: BTreeMap<PathBuf, PatchFile> = BTreeMap::new();
     for patched_by in &inputs.patched_by {
         let Some(text) = files.get(&patched_by.file) else { continue };
@@ -101,6 +105,9 @@ pub(crate) fn judge(
         let built = judge.present.built(&patched_by.file, &kustomization, files).map(Rc::new);
         let mut inline = Vec::new();
         let directory = patched_by.file.parent().map(PathBuf::from).unwrap_or_default();
+        if patched_by.named.is_none() && unrendered.contains(&*normal(&directory)) {
+            judge.kustomization(&text, &directory);
+        }
         for patch in kustomization.patches {
             if patched_by.named.is_none() {
                 judge.add_unselected(&text, &patch, built.as_deref());
@@ -252,20 +259,39 @@ impl Judge<'_> {
             return self.form(document, object_ref, shown);
         }
         let Some(own) = own.map(|own| own.object_ref()) else { return };
-        let mut alone = uses.iter().filter(|it| it.target.is_none()).filter_map(|it| it.built.as_ref());
-        if let Some(finding) = alone.find_map(|built| built.warning(&own)) {
+        let alone = || uses.iter().filter(|it| it.target.is_none());
+        let missing = || alone().filter_map(|it| it.built.as_ref()).find_map(|built| built.warning(&own));
+        let misspelt = || {
+            alone()
+                .find(|it| it.built.as_ref().is_none_or(|built| !built.has_kind(own.group(), &own.kind)))?;
+            let finding = misspelt(&own.api_version, &own.kind, false)?;
+            Some(Finding { severity: Severity::Warn, ..finding })
+        };
+        if let Some(finding) = missing().or_else(misspelt) {
             self.notice(document, finding.pointer.clone(), shown, own, finding);
+        }
+    }
+
+    /// Adds the warnings about what kustomize refuses in a kustomization itself.
+    fn kustomization(&mut self, text: &Text, directory: &Path) {
+        let is_judged = !self.plan.is_state(text.source.name());
+        for finding in faults(&text.values, directory).into_iter().filter(|_| is_judged) {
+            let has_it = |it: &&Arc<Document>| it.value().pointer(finding.pointer.as_str()).is_some();
+            let Some(document) = text.values.iter().find(has_it) else { continue };
+            let span = document.locate(&finding.pointer).carets(finding.at_key).0;
+            self.found.notices.push(Notice::new(&text.source, span, finding));
+            self.found.texts.push(PatchText { source: Arc::clone(&text.source), comments: Vec::new() });
         }
     }
 
     /// Adds the warning about a patch of a kustomization that selects nothing.
     fn add_unselected(&mut self, text: &Text, patch: &Patch, built: Option<&Built>) {
         let Some((selector, built)) = patch.target.as_ref().zip(built) else { return };
-        let at = patch.at.parent().unwrap_or_default().key("target").key("name");
-        let Some(document) = text.values.iter().find(|it| it.value().pointer(at.as_str()).is_some()) else {
-            return;
-        };
-        if let Some(finding) = built.warning_of(selector, at.clone()) {
+        let at = patch.at.parent().unwrap_or_default().key("target");
+        let Some(finding) = built.warning_of(selector, &at) else { return };
+        let at = finding.pointer.clone();
+        let has_it = |it: &&Arc<Document>| it.value().pointer(at.as_str()).is_some();
+        if let Some(document) = text.values.iter().find(has_it) {
             let shown = Shown { source: &text.source, given: None, only_at: None };
             let is_judged = !self.plan.is_state(text.source.name());
             if is_judged {
@@ -398,6 +424,7 @@ impl Judge<'_> {
             unknown: Box::default(),
             of_form: Vec::new(),
             is_judged,
+            users: None,
         });
     }
 

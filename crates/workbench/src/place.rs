@@ -51,7 +51,7 @@ pub fn report(checked: &Checked) -> Report<'_> {
             .chain(refused.values().map(|(_, object)| *object))
             .chain(hidden.iter().map(hidden_object))
             .collect(),
-        denied: once(decided.iter().filter(|decided| !decided.allowed())).len() + others_denied,
+        denied: denied(decided) + others_denied,
         passed_over: checked
             .inputs
             .passed_over
@@ -228,6 +228,25 @@ fn once<'c>(decided: impl Iterator<Item = &'c Decided>) -> Vec<&'c Decided> {
         (Arc::as_ptr(place.source()), place.start())
     };
     decided.filter(|decided| seen.insert(place(decided))).collect()
+}
+
+/// How many are denied. A patch is, unless a denied object has all of its denials: kustomize made that of it.
+fn denied(all: &[Decided]) -> usize {
+    let denials = |decided: &Decided| -> BTreeSet<_> {
+        let denials = decided.located_findings().filter(|(finding, _)| finding.is_denial());
+        let key = |(finding, pointer): (&Finding, Pointer)| {
+            let standing = decided.object.standing(&pointer);
+            let start = standing.carets(finding.at_key).0.start;
+            (Arc::as_ptr(standing.source()), start, finding.code_name().to_owned())
+        };
+        denials.map(key).collect()
+    };
+    let (patches, objects): (Vec<_>, Vec<_>) =
+        once(all.iter().filter(|it| !it.allowed())).into_iter().partition(|it| it.object.is_part);
+    let of_objects: BTreeSet<_> =
+        objects.iter().filter(|_| !patches.is_empty()).flat_map(|it| denials(it)).collect();
+    let is_own = |patch: &&&Decided| !denials(patch).is_subset(&of_objects);
+    objects.len() + patches.iter().filter(is_own).count()
 }
 
 /// The findings, each once, with the sets that have it. Of objects that are made of one text, those with one code at one

@@ -10,6 +10,7 @@ use crate::built;
 use crate::exclude::Exclude;
 use crate::inputs::Inputs;
 use crate::origins::Origins;
+use crate::origins::files::file_name;
 use crate::plan::{OpenFile, Plan};
 use crate::render::Unrendered;
 use crate::rendered::Rendered;
@@ -229,7 +230,8 @@ impl Reader<'_, '_> {
             if renders && repository.is_rendered(&unit) {
                 continue;
             }
-            files.dedup();
+            let mut seen = BTreeSet::new();
+            files.retain(|file| seen.insert(file_name(Path::new(file))));
             let why = self.rendered.left.remove(&(unit.tool, unit.absolute().to_owned()));
             let is_failed = is_failing && unit.tool == Tool::Kustomize;
             if is_failed {
@@ -237,6 +239,16 @@ impl Reader<'_, '_> {
                 (unit.generates, unit.namespaces) = (true, BTreeSet::new());
             }
             unrendered.push(Unrendered { unit, files, why, is_failed });
+        }
+        let is_moving =
+            |unit: &&Unit| unit.tool == Tool::Kustomize && unit.generates && !unit.namespaces.is_empty();
+        let moving = unrendered.iter().map(|it| &it.unit).filter(is_moving);
+        let moving = moving.map(|unit| unit.absolute().to_owned()).collect();
+        self.inputs.installers.moved.extend(repository.files_around(moving));
+        // kustomize says it of those that the user wants to be rendered.
+        if self.plan.rendering.as_ref().is_none_or(|it| it.by_itself) {
+            let text = |path: &Path| self.plan.source(path);
+            self.inputs.errors.extend(repository.errors_of_circles(&text));
         }
         // Those that a command can render come first.
         unrendered.sort_by_key(|unrendered| !unrendered.unit.is_whole);

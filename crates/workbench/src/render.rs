@@ -10,6 +10,7 @@ use tempfile::NamedTempFile;
 
 use crate::by_itself::on_path;
 use crate::kustomization::{is_remote, missing_in};
+use crate::origins::template_at;
 use crate::paths::leads_out;
 use crate::program::{Failure, Limits, Stop, output};
 use crate::releases::{Inline, Layer, Release, VALUES};
@@ -17,7 +18,7 @@ use crate::repository::{Tool, Unit, VALUES_FILE, normal, without_dots};
 use crate::texts;
 use memgate_manifest::document::values;
 use memgate_manifest::error::{Error, SyntaxError};
-use memgate_manifest::source::Source;
+use memgate_manifest::source::{Source, Span};
 use memgate_primitives::causes::in_words;
 use memgate_primitives::credential::masked;
 
@@ -134,7 +135,7 @@ pub(crate) fn render(
         placed(named_by_helm(unit, &message, max_bytes).unwrap_or_else(|| error_in(unit, message)))
     })?;
     let source = texts::source(&name(unit, release), Ok::<_, io::Error>(bytes.as_slice()), max_bytes);
-    source.map_err(|error| placed(unreadable(unit, &error)))
+    source.map_err(|error| placed(unreadable(unit, &error, max_bytes)))
 }
 
 /// An error in the file that makes the directory a chart or a kustomization.
@@ -165,7 +166,7 @@ pub(crate) fn error_of(
     let message = format!("{message}{others}");
     let of_missing = |file: &&Path| {
         let documents = values(&Arc::new(texts::file(file, max_bytes).ok()?), &mut Vec::new());
-        let at = missing_in(&documents, file.parent()?)?;
+        let (at, _) = missing_in(&documents, file.parent()?).next()?;
         let document = documents.iter().find(|it| it.value().pointer(at.as_str()).is_some())?;
         let error = SyntaxError::new(document.source(), document.locate(&at).caret, message.as_str());
         Some(Error::Syntax(Box::new(error)))
@@ -202,16 +203,40 @@ fn named_by_helm(unit: &Unit, message: &str, max_bytes: usize) -> Option<Error> 
     Some(Error::Syntax(Box::new(SyntaxError::new(&source, source.span(at, at), message))))
 }
 
-/// An error in what was printed for a unit, as one of the unit.
-pub(crate) fn unreadable(unit: &Unit, error: &Error) -> Error {
+/// An error in what was printed for a unit: in the template that printed it, at the line that says the same, else in the file
+/// that makes the directory a chart or a kustomization.
+pub(crate) fn unreadable(unit: &Unit, error: &Error, max_bytes: usize) -> Error {
     let (command, text) = (command(unit), error.to_string());
     let at = error.syntax_error().map_or_else(String::new, |it| format!(" at line {}", it.span.line));
     let message = text.split_once(">:").map_or(&*text, |(_, message)| message);
     let message = message.trim_start_matches(|c: char| c.is_ascii_digit() || c == ':').trim_start();
-    Error::of_input(
-        unit.marker().to_string_lossy(),
-        format!("what {command} prints cannot be read{at}: {message}"),
-    )
+    let message = format!("what {command} prints cannot be read{at}: {message}");
+    let in_template = error.syntax_error().and_then(|error| {
+        let SyntaxError { source_text: printed, span, .. } = error;
+        let path = template_at(printed, span.start, unit)?;
+        let template = Arc::new(texts::file(&path, max_bytes).ok()?);
+        let span = same_place(&template, printed, span.start);
+        Some(Error::Syntax(Box::new(SyntaxError::new(&template, span, message.as_str()))))
+    });
+    in_template.unwrap_or_else(|| error_in(unit, message))
+}
+
+/// The place in a template of a byte of what it printed: in the only line that is the same, else the beginning.
+fn same_place(template: &Source, printed: &Source, at: usize) -> Span {
+    let (before, behind) = printed.text().split_at_checked(at).unwrap_or_default();
+    let start = before.rfind('\n').map_or(0, |end| end + 1);
+    let end = at + behind.find('\n').unwrap_or(behind.len());
+    let line = printed.text().get(start..end).unwrap_or_default().trim_end();
+    let mut next = 0;
+    let mut same = template.text().split_inclusive('\n').filter_map(|other| {
+        next += other.len();
+        (other.trim_end() == line).then_some(next - other.len())
+    });
+    let place = match (same.next(), same.next()) {
+        (Some(only), None) => only + (at - start),
+        _ => 0,
+    };
+    template.span(place, place)
 }
 
 impl Rendering {

@@ -1,23 +1,26 @@
 //! The files in directories that are not manifests, but from which helm or kustomize makes manifests: templates and
 //! values of charts, and patches of kustomizations.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use crate::paths::{normal, root_of, without_dots};
 
-use crate::kustomization::{self, FILE_NAMES, Kustomization, PatchBody, is_kustomization};
+use crate::kustomization::{self, FILE_NAMES, Kustomization, PatchBody, is_kustomization, place_of};
 use crate::texts::ReadFile;
 use memgate_manifest::document::values;
-use memgate_manifest::error::Error;
+use memgate_manifest::error::{Error, SyntaxError};
 use memgate_manifest::source::Source;
+use memgate_platforms::message::and_more;
 
 /// The file that makes a directory a chart.
 pub(crate) const CHART_FILE: &str = "Chart.yaml";
 /// So many namespaces are kept of the objects of a kustomization.
 const MOST_NAMESPACES: usize = 64;
+/// So many kustomizations of a circle are named.
+const MOST_OF_A_CIRCLE: usize = 3;
 /// The file with the values of a chart.
 pub(crate) const VALUES_FILE: &str = "values.yaml";
 const TEMPLATES: &str = "templates";
@@ -56,6 +59,8 @@ pub struct Repository {
     users: BTreeMap<PathBuf, [BTreeSet<PathBuf>; 2]>,
     /// The overlays, and the kustomizations on which they build.
     reached: BTreeSet<PathBuf>,
+    /// The kustomizations that include themselves, each with those by way of which it does, and itself again.
+    circles: Vec<Vec<PathBuf>>,
     /// Those that are not rendered although all are.
     left: BTreeSet<(Tool, PathBuf)>,
 }
@@ -286,13 +291,55 @@ impl Repository {
         self.reach(todo);
         // One that includes itself is rendered too: kustomize says what is wrong.
         for directory in self.in_circles() {
-            if !self.reached.contains(&directory)
-                && let Some(built) = self.kustomizations.get_mut(&directory)
-            {
+            if self.reached.contains(&directory) {
+                continue;
+            }
+            self.circles.extend(self.circle(&directory));
+            if let Some(built) = self.kustomizations.get_mut(&directory) {
                 built.is_used = false;
                 self.reach(vec![(directory, None)]);
             }
         }
+    }
+
+    /// The way from a kustomization to itself, if it is in a circle. What is reached already does not lead to it.
+    fn circle(&self, start: &Path) -> Option<Vec<PathBuf>> {
+        let mut from: BTreeMap<&Path, &Path> = BTreeMap::new();
+        let mut todo = VecDeque::from([start]);
+        while let Some(next) = todo.pop_front() {
+            let built = self.kustomizations.get(next)?;
+            for part in built.resources.union(&built.inputs) {
+                let is_new = !from.contains_key(&**part) && !self.reached.contains(part);
+                if is_new && self.kustomizations.contains_key(part) {
+                    from.insert(part, next);
+                    todo.push_back(part);
+                }
+            }
+        }
+        let mut way = vec![start.to_owned()];
+        while way.len() == 1 || way.last().is_none_or(|last| last != start) {
+            way.push((*from.get(&**way.last()?)?).to_owned());
+        }
+        way.reverse();
+        Some(way)
+    }
+
+    /// The errors about kustomizations that include themselves, each at the path that leads to the next one.
+    pub(crate) fn errors_of_circles(&self, read: ReadFile<'_>) -> impl Iterator<Item = Error> {
+        self.circles.iter().filter_map(move |way| {
+            let first = self.kustomizations.get(way.first()?)?;
+            let others = way.get(1..way.len() - 1)?.iter().filter_map(|it| self.kustomizations.get(it));
+            let others: Vec<_> =
+                others.map(|it| without_dots(&it.shown).to_string_lossy().into_owned()).collect();
+            let by_way = if others.is_empty() {
+                String::new()
+            } else {
+                format!(", by way of {}", and_more(&others, MOST_OF_A_CIRCLE))
+            };
+            let message = format!("this kustomization includes itself{by_way}; kustomize build fails");
+            let (source, span) = place_of(way.get(1)?, read(&first.file).ok()?, &first.shown);
+            Some(Error::Syntax(Box::new(SyntaxError::new(&source, span, message))))
+        })
     }
 
     /// The kustomizations that are neither reached nor parts of a component alone: those in a circle, and their parts.
@@ -356,6 +403,20 @@ impl Repository {
             }
         }
         reached
+    }
+
+    /// The files and directories from which kustomizations are built that have one of these.
+    pub(crate) fn files_around(&self, mut todo: Vec<PathBuf>) -> BTreeSet<PathBuf> {
+        let mut around = BTreeSet::new();
+        while let Some(next) = todo.pop() {
+            if !around.contains(&next) {
+                todo.extend(self.users.get(&next).into_iter().flatten().flatten().cloned());
+                around.insert(next);
+            }
+        }
+        let reached = self.reached_from(around.into_iter().collect()).into_keys();
+        let built = reached.filter_map(|directory| self.kustomizations.get(&directory));
+        built.flat_map(|built| &built.resources).cloned().collect()
     }
 
     /// The chart or kustomization of a file; `None` for a manifest. With `rendered`, the resources of an overlay belong to

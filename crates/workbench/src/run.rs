@@ -129,7 +129,7 @@ fn tell_follows(all: &mut [Decided]) {
             (Arc::clone(&it.set), Arc::clone(&it.kind), Arc::clone(&it.namespace), Arc::clone(&it.name))
         })
         .collect();
-    for Decided { object, admitted, .. } in all {
+    for Decided { object, admitted, .. } in &mut *all {
         let is_alone = |finding: &Finding| {
             let cause = finding.elsewhere.first().filter(|_| finding.relation == Relation::Follows);
             cause.is_some_and(|Elsewhere { object: cause, .. }| {
@@ -145,6 +145,7 @@ fn tell_follows(all: &mut [Decided]) {
             findings.iter_mut().filter(|it| is_alone(it)).for_each(|it| it.relation = Relation::New);
         }
     }
+    all.iter_mut().for_each(Decided::tell_users);
 }
 
 /// What `judge` makes of a run; with `weighs` it also counts the findings of given policies that the checked files weaken.

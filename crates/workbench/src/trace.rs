@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::inputs::Inputs;
 use crate::judge::{Checked, Decided};
+use crate::notices::Notice;
 use crate::objects::UndecidedObject;
 use crate::origins::files::Files;
 use crate::origins::spot::{Spot, Spots};
@@ -17,6 +18,7 @@ use memgate_manifest::place::DocumentPlace;
 use memgate_manifest::source::{Source, Span};
 use memgate_model::finding::{Cause, Finding};
 use memgate_model::object::Reference;
+use memgate_platforms::common::OBJECT_REPEATED;
 use memgate_primitives::pointer::Pointer;
 
 /// Finds the spots of all findings about what helm and kustomize printed. What was found stays the same; reports show
@@ -42,6 +44,7 @@ pub(crate) fn trace(checked: &mut Checked, files: &mut Files) {
         });
     }
     for notice in &mut inputs.notices {
+        name_makers(notice, &inputs.origins);
         let mut moved = |source: &mut Arc<Source>, span: &mut Span, pointer: &Pointer| {
             let unit = inputs.origins.rendered.get(source.name())?;
             let start = inputs.origins.start_of(source, span.start);
@@ -71,6 +74,20 @@ pub(crate) fn trace(checked: &mut Checked, files: &mut Files) {
     let read: BTreeSet<*const Source> = inputs.sources.iter().map(Arc::as_ptr).collect();
     let others = files.sources().filter(|source| !read.contains(&Arc::as_ptr(source)));
     inputs.origins.add_traced(others.cloned());
+}
+
+/// Says of an object that stands twice in what was rendered what makes it.
+fn name_makers(notice: &mut Notice, origins: &Origins) {
+    let Some((first, ..)) = &notice.related else { return };
+    let both = [first, &notice.source].map(|source| source.name());
+    let is_rendered = both.iter().all(|name| origins.rendered.contains_key(*name));
+    if notice.finding.code != &OBJECT_REPEATED || !is_rendered || both[0] == both[1] {
+        return;
+    }
+    let title = notice.object_ref.title();
+    let [first, last] = both.map(|name| name.trim_matches(['<', '>']));
+    let message = format!("{title} is made by {first} and by {last}; of two, the later one counts");
+    notice.finding = notice.finding.clone().with_message(message);
 }
 
 /// The same for commands that show what else they made of the files.

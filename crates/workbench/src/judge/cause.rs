@@ -15,19 +15,13 @@ use memgate_primitives::plain_text::shown_name;
 
 use super::Decided;
 
-/// The words before the users in a message.
-const USED_BY: &str = "; used by ";
-
 /// Adds the users of each denied memory resource to its first denial, and marks the warnings of users that only repeat it.
 pub(super) fn name_users(all: &mut [Decided], snapshot: &Snapshot) {
     let mut denied = BTreeSet::new();
     for decided in all.iter_mut().filter(|decided| !decided.admitted.allowed()) {
         let Some((object, users)) = users(decided, snapshot) else { continue };
-        let findings = &mut Arc::make_mut(&mut decided.admitted).decision.findings;
-        if let Some(first) = findings.iter_mut().find(|finding| finding.is_denial()) {
-            let message = format!("{}{USED_BY}{users}", first.message());
-            *first = first.clone().with_message(message);
-        }
+        decided.users = Some(format!("; used by {users}").into());
+        decided.tell_users();
         denied.insert(object);
     }
     let families = &snapshot.settings.families;
@@ -41,6 +35,26 @@ pub(super) fn name_users(all: &mut [Decided], snapshot: &Snapshot) {
         if decided.admitted.decision.findings.iter().any(repeats) {
             let findings = &mut Arc::make_mut(&mut decided.admitted).decision.findings;
             findings.iter_mut().filter(|it| repeats(it)).for_each(|it| it.relation = Relation::Follows);
+        }
+    }
+}
+
+impl Decided {
+    /// Lets its first denial name the users, and nothing else: those of an object that is not denied have findings of their own.
+    pub(crate) fn tell_users(&mut self) {
+        let Some(users) = self.users.as_deref() else { return };
+        let findings = &mut Arc::make_mut(&mut self.admitted).decision.findings;
+        let mut is_named = false;
+        for finding in findings {
+            let tells = !is_named && finding.is_denial();
+            let message = finding.message();
+            let has_them = message.contains(users);
+            if has_them != tells {
+                let message =
+                    if tells { format!("{message}{users}") } else { message.replacen(users, "", 1) };
+                *finding = finding.clone().with_message(message);
+            }
+            is_named |= tells;
         }
     }
 }

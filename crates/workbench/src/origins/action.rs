@@ -1,5 +1,6 @@
 //! The actions `{{ … }}` of a template: what they begin and end, and the values that they print.
 
+use memgate_manifest::comments::action_length;
 use serde_json::Value;
 
 /// Functions that print a value as it is, perhaps in another form.
@@ -51,10 +52,8 @@ pub(super) enum Dot {
 /// The first action of a text: the byte at which it starts, and the one behind it. One without an end goes to the end.
 pub(super) fn find(text: &str) -> Option<(usize, usize)> {
     let start = text.find("{{")?;
-    let inner = text.get(start..).unwrap_or_default();
-    let is_comment = inner.trim_start_matches("{{").trim_start_matches('-').trim_start().starts_with("/*");
-    let from = if is_comment { inner.find("*/").unwrap_or(inner.len()) } else { 0 };
-    let end = inner.get(from..).and_then(|rest| rest.find("}}")).map_or(inner.len(), |at| from + at + 2);
+    let action = text.get(start..)?;
+    let end = action_length(action).unwrap_or(action.len());
     Some((start, start + end))
 }
 
@@ -196,7 +195,7 @@ pub(super) fn unquoted(text: &str) -> &str {
 }
 
 /// The text of a scalar.
-fn scalar(value: &Value) -> Option<String> {
+pub(super) fn scalar(value: &Value) -> Option<String> {
     match value {
         Value::Null => Some(String::new()),
         Value::String(text) => Some(text.trim_end().to_owned()),

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use crate::origins::action::{self, Action, Block, Dot, fits, unquoted};
+use crate::origins::action::{self, Action, Block, Dot, fits, scalar, unquoted};
 use memgate_primitives::pointer::list_index;
 
 /// Of so many documents that could be the one of an object, the best is found.
@@ -77,11 +77,16 @@ impl Template {
 
     /// The document that became an object.
     pub(super) fn document_of(&self, object: &Value) -> Option<usize> {
-        let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let text = |pointer| object.pointer(pointer).and_then(scalar).unwrap_or_default();
         let (kind, name) = (text("/kind"), text("/metadata/name"));
         let none = String::new;
-        let keys = [(kind.clone(), name.clone()), (kind, none()), (none(), name), (none(), none())];
-        let candidates = keys.iter().filter_map(|key| self.by_name.get(key)).flatten().take(MAX_COMPARED);
+        let of_kind = (kind.clone(), none());
+        let keys = [(kind.clone(), name.clone()), of_kind.clone(), (none(), name), (none(), none())];
+        let named = || keys.iter().filter_map(|key| self.by_name.get(key));
+        // A name that is a map or a list may be written in many ways.
+        let is_named = named().next().is_some();
+        let others = self.by_name.range(of_kind..).take_while(|((own, _), _)| *own == kind && !is_named);
+        let candidates = named().chain(others.map(|(_, all)| all)).flatten().take(MAX_COMPARED);
         let score = |document: &usize| {
             let Document { top, name } = self.documents.get(*document)?;
             let has_name = object.pointer("/metadata/name").and_then(|value| fits(name, value));

@@ -1,23 +1,22 @@
 //! Patches for objects that a kustomization does not have.
 //!
-//! kustomize fails for such a patch, or does nothing. That is known only if all resources are files of the inputs.
+//! kustomize fails for such a patch, or does nothing. That is known only if all resources are files that can be read.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::inputs::Inputs;
 use crate::kustomization::{FILE_NAMES, Kustomization, Patch, Selector};
 use crate::objects::is_checked;
-use crate::origins::files::Files;
+use crate::origins::files::{Files, Text};
 use crate::origins::overlay::Word;
-use crate::passed_over::Why;
 use crate::report::{ObjectRef, plain};
-use crate::repository::{normal, without_dots};
+use crate::repository::{normal, root_of, without_dots};
 use memgate_manifest::document::{Document, objects as objects_in};
 use memgate_manifest::later::is_filled_in_later;
-use memgate_manifest::source::Source;
 use memgate_model::finding::Finding;
 use memgate_model::label_selector::{LabelSelector, LabelValue};
 use memgate_model::object::DEFAULT_NAMESPACE;
@@ -28,18 +27,26 @@ use memgate_primitives::pointer::Pointer;
 use memgate_primitives::suggest::{did_you_mean, nearest};
 use serde_json::Value;
 
+/// What a patch without a target does.
+const NO_EFFECT: &str = "this patch changes nothing";
+
+/// How many objects of kustomizations are looked at.
+const MAX_OBJECTS: usize = 1_000_000;
+
 /// How many names the patches of one kustomization are compared with, where kustomize changes names.
 const MAX_COMPARED: usize = 100_000;
 
-/// The objects of kinds that memgate checks, by the files of the inputs.
+/// What is known of the objects of all kustomizations.
 #[derive(Debug, Default)]
 pub(super) struct Present {
-    /// Of each file that was read, its objects.
-    files: BTreeMap<PathBuf, Vec<ObjectRef>>,
     /// The namespace of objects that name none.
     home: String,
+    /// The directory out of which resources do not lead.
+    within: Option<PathBuf>,
     /// The groups by kind and name, and by kind alone.
     groups: BTreeMap<(Arc<str>, Arc<str>), BTreeSet<String>>,
+    /// How many more objects are looked at.
+    room: usize,
 }
 
 /// Names, with the namespaces of each.
@@ -61,31 +68,16 @@ pub(super) struct Built {
 }
 
 impl Present {
-    pub(super) fn of(inputs: &Inputs) -> Self {
+    pub(super) fn of(inputs: &Inputs, within: Option<&Path>) -> Self {
         let home = inputs.snapshot.settings.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE);
-        let mut present = Self { home: home.to_owned(), ..Self::default() };
-        let mut damaged: BTreeSet<&str> =
-            inputs.errors.iter().filter_map(|error| error.place()).map(|(file, _)| file).collect();
-        let templates = inputs.passed_over.iter().filter(|it| it.why == Why::Template);
-        damaged.extend(templates.map(|it| it.source.name()));
-        for source in inputs.sources.iter().filter(|source| !damaged.contains(source.name())) {
-            present.files.insert(normal(Path::new(source.name())), Vec::new());
-        }
-        let checked = inputs.objects.iter().map(|it| (it.object.place.source(), &it.object.object_ref));
-        let others = inputs.passed_over.iter().filter_map(|it| Some((&it.source, it.object_ref.as_ref()?)));
-        let mut last: Option<(*const Source, PathBuf)> = None;
-        for (source, object) in checked.chain(others) {
-            let address = Arc::as_ptr(source);
-            if last.as_ref().is_none_or(|(last, _)| *last != address) {
-                last = Some((address, normal(Path::new(source.name()))));
-            }
+        let within = within.map(Path::to_owned);
+        let mut present = Self { home: home.to_owned(), within, room: MAX_OBJECTS, ..Self::default() };
+        let checked = inputs.objects.iter().map(|it| &it.object.object_ref);
+        let others = inputs.passed_over.iter().filter_map(|it| it.object_ref.as_ref());
+        for object in checked.chain(others) {
             for name in [Arc::clone(&object.name), Arc::default()] {
                 let groups = present.groups.entry((Arc::clone(&object.kind), name)).or_default();
                 groups.insert(object.group().to_owned());
-            }
-            let file = last.as_ref().and_then(|(_, file)| present.files.get_mut(file));
-            if let Some(file) = file {
-                file.push(object.clone());
             }
         }
         present
@@ -98,7 +90,7 @@ impl Present {
     }
 
     /// The objects of a kustomization with this file; `None` if not all of them are known.
-    pub(super) fn built(&self, file: &Path, of: &Kustomization, files: &mut Files) -> Option<Built> {
+    pub(super) fn built(&mut self, file: &Path, of: &Kustomization, files: &mut Files) -> Option<Built> {
         // What a Component patches is in the kustomizations that use it.
         if of.patches.is_empty() || of.is_component || of.is_open {
             return None;
@@ -110,40 +102,56 @@ impl Present {
         let labelled = of.patches.iter().any(is_narrow).then(Vec::new);
         let mut built =
             Built { directory: directory.to_owned(), names, namespaces, renames: of.renames, labelled, room };
-        let (mut seen, mut todo) = (BTreeSet::new(), vec![(directory.to_owned(), of.resources.clone())]);
+        let home = normal(directory);
+        let around = || root_of(&home).and_then(|root| fs::canonicalize(root).ok());
+        let within = self.within.clone().or_else(around);
+        let mut seen = BTreeSet::from([home.clone()]);
+        let mut todo = vec![(directory.to_owned(), of.resources.clone())];
         while let Some((directory, resources)) = todo.pop() {
-            // kustomize refuses one that contains itself.
-            seen.insert(normal(&directory)).then_some(())?;
             for resource in resources {
                 let path = without_dots(&directory.join(&resource));
-                if let Some(objects) = self.files.get(&normal(&path)) {
-                    built.add(objects, &self.home)?;
-                    if let Some(labelled) = &mut built.labelled {
-                        labelled.extend(objects_in(&files.get(&path)?.values));
-                    }
-                    continue;
+                // kustomize refuses what it has already, and a kustomization that contains itself.
+                seen.insert(normal(&path)).then_some(())?;
+                if path.is_dir() {
+                    let marker = FILE_NAMES
+                        .iter()
+                        .find_map(|name| text(&path.join(name), within.as_deref(), files))?;
+                    let below = Kustomization::of(&marker.values);
+                    (!below.is_open).then_some(())?;
+                    built.renames |= below.renames;
+                    built.namespaces.extend(below.namespace);
+                    built.labelled = built.labelled.filter(|_| !below.labels);
+                    todo.push((path, below.resources));
+                } else {
+                    let objects = objects_in(&text(&path, within.as_deref(), files)?.values);
+                    self.room = self.room.checked_sub(objects.len())?;
+                    built.add(&objects, &self.home)?;
+                    built.labelled.iter_mut().for_each(|labelled| labelled.extend(objects.iter().cloned()));
                 }
-                let marker = FILE_NAMES.iter().map(|name| path.join(name)).find(|it| it.is_file())?;
-                let below = Kustomization::of(&files.get(&marker)?.values);
-                (!below.is_open).then_some(())?;
-                built.renames |= below.renames;
-                built.namespaces.extend(below.namespace);
-                built.labelled = built.labelled.filter(|_| !below.labels);
-                todo.push((path, below.resources));
             }
         }
         Some(built)
     }
 }
 
+/// A file that can be read as a whole, where the resources of a kustomization may be: in its repository.
+fn text(path: &Path, within: Option<&Path>, files: &mut Files) -> Option<Arc<Text>> {
+    let is_within = |within| fs::canonicalize(path).is_ok_and(|real| real.starts_with(within));
+    // Others than ordinary files may have no end.
+    let may_be_read = path.is_file() && within.is_none_or(is_within);
+    let text = may_be_read.then(|| files.get(path)).flatten()?;
+    (text.errors.is_empty() && !text.source.is_outside()).then_some(text)
+}
+
 impl Built {
-    fn add(&mut self, objects: &[ObjectRef], home: &str) -> Option<()> {
+    fn add(&mut self, objects: &[Arc<Document>], home: &str) -> Option<()> {
         for object in objects {
-            (!is_filled_in_later(&object.name)).then_some(())?;
-            let key = (object.group().to_owned(), Arc::clone(&object.kind));
-            let namespaces = self.names.entry(key).or_default().entry(Arc::clone(&object.name)).or_default();
-            namespaces.insert(Arc::clone(&object.namespace));
-            if *object.namespace == *home {
+            (!is_filled_in_later(object.name())).then_some(())?;
+            let key = (object.group().to_owned(), object.kind().into());
+            let namespaces = self.names.entry(key).or_default().entry(object.name().into()).or_default();
+            let namespace = object.namespace().unwrap_or(home);
+            namespaces.insert(namespace.into());
+            if namespace == home {
                 namespaces.insert(DEFAULT_NAMESPACE.into());
             }
         }
@@ -200,20 +208,37 @@ impl Built {
     }
 
     /// The warning about a patch for the objects that a selector selects. kustomize reads its texts as patterns.
-    pub(super) fn warning_of(&self, selector: &Selector, at: Pointer) -> Option<Finding> {
-        let Selector { group, kind: Some(kind), name: Some(name), .. } = selector else { return None };
-        let is_plain = kind.bytes().all(|byte| byte.is_ascii_alphanumeric()) && is_dns_subdomain(name);
+    pub(super) fn warning_of(&self, selector: &Selector, target: &Pointer) -> Option<Finding> {
+        let Selector { group, kind: Some(kind), name, .. } = selector else { return None };
+        kind.bytes().all(|byte| byte.is_ascii_alphanumeric()).then_some(())?;
         let validated = memgate_platforms::ALL.iter().flat_map(|family| family.kinds.validated);
         let groups = validated.filter(|it| it.kind == kind).map(|it| it.group);
         let groups: BTreeSet<&str> = match group {
             Some(group) => BTreeSet::from([group.as_str()]),
             None => groups.collect(),
         };
-        let first = groups.first()?;
-        let namespace = selector.namespace.as_deref();
-        let is_plain = is_plain && namespace.is_none_or(is_dns_subdomain);
+        let Some(first) = groups.first().filter(|_| groups.iter().any(|group| is_checked(group, kind)))
+        else {
+            return self.warning_of_kind(kind, target.key("kind"));
+        };
+        let (name, namespace) = (name.as_ref()?, selector.namespace.as_deref());
+        let is_plain = is_dns_subdomain(name) && namespace.is_none_or(is_dns_subdomain);
         (is_plain && groups.iter().all(|group| self.lacks(group, kind, name, namespace))).then_some(())?;
-        Some(self.finding(at, (first, kind, name), "this patch changes nothing"))
+        Some(self.finding(target.key("name"), (first, kind, name), NO_EFFECT))
+    }
+
+    /// The warning about a patch for objects of a kind that is nearly one that it has.
+    fn warning_of_kind(&self, kind: &str, at: Pointer) -> Option<Finding> {
+        // Generators make such objects too.
+        (!["ConfigMap", "Secret"].contains(&kind)).then_some(())?;
+        self.spend(self.names.len())?;
+        let kinds = || self.names.keys().map(|(_, kind)| &**kind);
+        let meant = nearest(kind, kinds()).filter(|_| !kinds().any(|it| it == kind))?;
+        let (directory, meant) = (self.shown(), did_you_mean(Some(meant)));
+        let kind = quoted_key(kind);
+        let message =
+            format!("the resources of {directory} do not have the kind {kind}, so {NO_EFFECT}{meant}");
+        Some(Finding::warn(&PATCH_TARGET_MISSING, at, message))
     }
 
     /// Whether it has no such object; with a namespace, none there.
@@ -234,6 +259,18 @@ impl Built {
         is_counted && (!self.renames || !names.keys().any(|known| name.contains(&**known)))
     }
 
+    /// Whether it has an object of a kind.
+    pub(super) fn has_kind(&self, group: &str, kind: &str) -> bool {
+        self.names.contains_key(&(group.to_owned(), kind.into()))
+    }
+
+    /// Its directory in messages.
+    fn shown(&self) -> String {
+        let directory = without_dots(&self.directory);
+        let directory = directory.to_string_lossy();
+        if directory.is_empty() { ".".to_owned() } else { plain(&directory).into_owned() }
+    }
+
     fn finding(&self, at: Pointer, (group, kind, name): (&str, &str, &str), effect: &str) -> Finding {
         let names = self.names.get(&(group.to_owned(), kind.into()));
         let names = names.filter(|names| self.spend(names.len()).is_some());
@@ -243,11 +280,9 @@ impl Built {
             Some(home) => format!("; it is in namespace {}", quoted(home)),
             None => did_you_mean(nearest(name, names.into_iter().flatten().map(|(it, _)| &**it))),
         };
-        let directory = without_dots(&self.directory);
-        let directory = directory.to_string_lossy();
-        let directory = if directory.is_empty() { ".".into() } else { plain(&directory) };
         let message = format!(
-            "the resources of {directory} do not have {} {}{}, so {effect}{meant}",
+            "the resources of {} do not have {} {}{}, so {effect}{meant}",
+            self.shown(),
             quoted_key(kind).trim_matches('"'),
             quoted(name),
             if homes.is_empty() { "" } else { " in this namespace" }
