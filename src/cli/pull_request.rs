@@ -17,7 +17,7 @@ use memgate_manifest::source::Source;
 use memgate_workbench::base::{self, Base, Commit, FileThere};
 use memgate_workbench::baseline::{self, Baseline, pass_by, read as read_baseline, record};
 use memgate_workbench::broken;
-use memgate_workbench::compared::{AtBase, Comparison};
+use memgate_workbench::compared::Comparison;
 use memgate_workbench::errors::input_error;
 use memgate_workbench::ignore;
 use memgate_workbench::judge::Checked;
@@ -103,9 +103,6 @@ impl PullRequestArgs {
         for path in self.baseline.iter().chain(&self.write_baseline) {
             pass_by(checked, path);
         }
-        if let Some(Compared { objects, .. }) = &compared {
-            broken::mark(checked, objects);
-        }
         let identities = ignore::apply_and_identify(checked);
         let mut baseline = None;
         if let Some(Compared { reference, mut known, baseline: there, .. }) = compared {
@@ -165,9 +162,8 @@ impl PullRequestArgs {
 pub struct Compared {
     /// The commit as the user named it.
     reference: String,
-    /// The findings and the objects where the branch began.
+    /// The findings where the branch began.
     known: KnownFindings,
-    objects: Arc<AtBase>,
     /// The baseline, if it is a file of the repository.
     baseline: Option<Source>,
     /// The map of memory where the branch began, if it is compared.
@@ -220,10 +216,10 @@ impl OpenBranch {
         drop_missing_paths(&mut run.plan);
         let baseline = flags.baseline_at(&self, &mut run.plan.later)?;
         let known = known(&checked, &identities);
-        let objects = Arc::new(broken::at_base(&mut checked, |file| self.shown(&base, file)));
-        run.plan.comparison = Comparison::With(Arc::clone(&objects));
+        let objects = broken::at_base(&mut checked, |file| self.shown(&base, file));
+        run.plan.comparison = Comparison::With(Arc::new(objects));
         let map = checked.page.map(|page| page.map);
-        Ok(Compared { reference: self.branch.reference, known, objects, baseline, map })
+        Ok(Compared { reference: self.branch.reference, known, baseline, map })
     }
 
     /// The name of a file of the base as the user would write it.

@@ -37,6 +37,7 @@ pub(crate) static FAMILY: Family = Family {
         about_others: None,
         declared_namespace: None,
         labels_for_agent: None,
+        made_agents: None,
         adds_containers: false,
     },
     validation: Validation::STRICT,

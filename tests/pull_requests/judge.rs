@@ -433,6 +433,32 @@ fn an_accepted_value_cannot_be_exchanged() {
     }
 }
 
+/// What the run denies at a place is not fixed there, whether it is worse now or has another value.
+#[test]
+#[ignore = "needs git"]
+fn what_is_denied_is_not_fixed() {
+    let repository = Repository::new();
+    let memory = denied("notes").replace("{backend: redis}", "{backend: in-context}");
+    let agent = "apiVersion: arkonis.dev/v1alpha1\nkind: ArkAgent\nmetadata: {name: scout, namespace: team-a}\n\
+                 spec: {model: m, systemPrompt: p, memoryRef: {name: notes}}\n";
+    repository.write("agent.yaml", agent);
+    repository.write("memory.yaml", &memory.replace("name: notes", "name: other"));
+    repository.check(&["--write-baseline", "base.json", "agent.yaml", "memory.yaml"]);
+    let baseline = fs::read(repository.path.join("base.json")).expect("is there");
+    assert!(text(&baseline).contains("memory-not-found"), "{}", text(&baseline));
+    repository.write("memory.yaml", &memory);
+    repository.commit();
+    repository.write("memory.yaml", &memory.replace("name: notes", "name: other"));
+    let files = ["--baseline", "base.json", "agent.yaml", "memory.yaml"];
+    let checked = repository.check(&[&["--base", "HEAD"], &files[..]].concat());
+    assert!(tells(&checked, "agent.yaml", "deny [arkonis/memory-not-found]"), "{:?}", checked.findings);
+    assert!(!tells(&checked, "base.json", ""), "{:?}", checked.findings);
+    repository.write("agent.yaml", &agent.replace("name: notes", "name: nowhere"));
+    let checked = repository.check(&files);
+    let other = "memory-not-found at /spec/memoryRef/name occurs no longer with this value";
+    assert!(tells(&checked, "base.json", other), "{:?}", checked.findings);
+}
+
 /// A comment that ignores a finding still counts, and a note says where it is new.
 #[test]
 #[ignore = "needs git"]

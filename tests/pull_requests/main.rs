@@ -634,12 +634,57 @@ fn keys_and_made_objects_break_too() {
     expect("./held.yaml:4:", "it named Secret \"url\" before");
     repository.write("held.yaml", &memory.replace("NAME", "url").replace("notes", "held"));
     repository.write("external.yaml", &external("other"));
-    expect("./made.yaml:4:", "Secret \"made\" is gone");
+    expect("./made.yaml:4:", "Secret \"made\" is now \"other\"");
+    fs::remove_file(repository.path.join("external.yaml")).expect("is there");
+    expect("./made.yaml:4:", "Secret \"made\" is gone with external.yaml");
     repository.write("external.yaml", &external("made"));
     check(0);
-    repository.write("secret.yaml", "a: [");
-    let checked = check(2);
-    assert!(!checked.findings.iter().any(|it| it.contains("broken")), "{:?}", checked.findings);
+    // What a program fills in may hold it too.
+    for (text, code) in [("a: [", 2), ("{{ if true }}\na: [b\n{{ end }}\n", 0)] {
+        repository.write("secret.yaml", text);
+        repository.write("other.yaml", &secret("other", "REDIS_URL"));
+        let checked = check(code);
+        assert!(!checked.findings.iter().any(|it| it.contains("broken")), "{:?}", checked.findings);
+        if code == 2 {
+            let unreadable = "Secret \"url\" was in secret.yaml, not all of which can be read now";
+            assert!(checked.tells("./held.yaml:4:", unreadable), "{:?}", checked.findings);
+        }
+    }
+}
+
+/// The rules of the base count for what the branch broke too, and no cluster denies that.
+#[test]
+#[ignore = "needs git"]
+fn the_rules_of_the_base_count_for_what_the_branch_broke() {
+    let memory = "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {name: NAME, namespace: a}\n\
+                  spec: {backend: in-context}\n";
+    let agent = "apiVersion: arkonis.dev/v1alpha1\nkind: ArkAgent\nmetadata: {name: scout, namespace: a}\n\
+                 spec:\n  model: m\n  systemPrompt: p\n  memoryRef:\n    name: notes\n";
+    let ignored = "    # memgate: ignore[arkonis/memory-not-found] later\n    name: notes";
+    let repository = Repository::new();
+    for (severity, code, expected) in [
+        ("deny", 1, "deny [arkonis/memory-not-found]"),
+        ("warn", 0, "warn [arkonis/memory-not-found]"),
+        ("note", 0, "note [arkonis/memory-not-found]"),
+        ("off", 0, ""),
+    ] {
+        let rules = format!("rules: [{{codes: ['arkonis/memory-not-found'], severity: '{severity}'}}]\n");
+        repository.write(".memgate.yaml", &rules);
+        repository.write("memory.yaml", &memory.replace("NAME", "notes"));
+        repository.write("agent.yaml", agent);
+        repository.commit();
+        repository.write("memory.yaml", &memory.replace("NAME", "other"));
+        let checked = repository.check(&["--base", "HEAD", "."]);
+        assert_eq!(checked.code, Some(code), "{severity}: {:?} {}", checked.findings, checked.stderr);
+        let told = checked.tells("./agent.yaml:8:", "broken by this branch");
+        assert_eq!(told, !expected.is_empty(), "{severity}: {:?}", checked.findings);
+        assert!(checked.tells("", expected) || expected.is_empty(), "{severity}: {:?}", checked.findings);
+        assert!(!checked.findings.iter().any(|it| it.contains("the cluster")), "{:?}", checked.findings);
+        repository.write("agent.yaml", &agent.replace("    name: notes", ignored));
+        let checked = repository.check(&["--base", "HEAD", "."]);
+        assert_eq!(checked.code, Some(0), "{severity}: {:?} {}", checked.findings, checked.stderr);
+        assert!(!checked.findings.iter().any(|it| it.contains("the cluster")), "{:?}", checked.findings);
+    }
 }
 
 /// The formats for programs say which findings are old.

@@ -84,6 +84,20 @@ pub enum Key {
     InText,
     /// The one that the function says to be missing, given the object that refers.
     Lacking(for<'t> fn(&'t Tree, &Object) -> Option<&'t str>),
+    /// The port of the name in the field beside the name, if the function says that it is there. A platform has findings
+    /// of its own about it.
+    Port(&'static str, fn(&Object, &str) -> bool),
+}
+
+/// A key that an object must have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedKey<'t> {
+    /// The key; empty for all that the object must have.
+    pub key: &'t str,
+    /// The field that says it, else the field with the name of the object.
+    pub pointer: Pointer,
+    /// Whether the object has it.
+    pub is_there: bool,
 }
 
 /// How a name stands in its value.
@@ -315,6 +329,45 @@ impl Edge {
     /// The key by which users of an object are found: the kind that messages name, and where it is.
     pub fn key_of(&self, namespace: &str, name: &str) -> String {
         format!("{} {namespace}/{name}", self.to.first().map_or("", |kind| kind.kind))
+    }
+
+    /// The key that the named object must have, given the object that refers; `None` for none.
+    pub fn key_in<'t>(
+        &self,
+        site: &Site<'t, Tree>,
+        named: &Named<'t>,
+        (object, found): (&'t Tree, &Object),
+    ) -> Option<NamedKey<'t>> {
+        // A platform's own Secrets have their data elsewhere.
+        if !found.kind.group.is_empty() {
+            return None;
+        }
+        let beside = |field| {
+            let pointer = site.pointer.parent()?.key(field);
+            Some((site.holder.get(field)?.text()?, pointer))
+        };
+        let (key, pointer) = match self.key {
+            Key::None => return None,
+            Key::Fixed(key) => (key, site.pointer.clone()),
+            Key::Beside(field) | Key::Port(field, _) => beside(field)?,
+            Key::At(at) => {
+                let pointer = Pointer::new(at);
+                let tokens: Vec<_> = pointer.tokens().collect();
+                let path: Vec<&str> = tokens.iter().map(AsRef::as_ref).collect();
+                (object.text_at(&path)?, pointer)
+            }
+            Key::InText => (named.key?, site.pointer.clone()),
+            Key::Lacking(lacking) => {
+                let lacking = lacking(object, found);
+                let (key, pointer) = (lacking.unwrap_or_default(), site.pointer.clone());
+                return Some(NamedKey { key, pointer, is_there: lacking.is_none() });
+            }
+        };
+        let is_there = match self.key {
+            Key::Port(_, has) => has(found, key),
+            _ => found.has_data_key(key),
+        };
+        (!key.is_empty()).then_some(NamedKey { key, pointer, is_there })
     }
 
     /// Where the field stands in an object.

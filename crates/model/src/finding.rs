@@ -169,6 +169,8 @@ pub struct Finding {
     /// Whether this is about a value that an edit corrects. The mutating call reports it, since the validating
     /// one no longer sees that value.
     pub on_rewrite: bool,
+    /// Whether only this report denies it, and no cluster does.
+    pub only_here: bool,
     /// What makes it less than news in a report of files.
     pub relation: Relation,
 }
@@ -208,6 +210,7 @@ impl Finding {
             at_key: false,
             when_allowed: false,
             on_rewrite: false,
+            only_here: false,
             relation: Relation::New,
         }
     }

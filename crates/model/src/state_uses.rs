@@ -1,4 +1,5 @@
-//! Which of the paths with objects that were given as state have one that a lookup of a decision found.
+//! Which of the paths with objects that were given as state have one that a lookup of a decision found, and which of the
+//! objects that stand twice.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,6 +12,8 @@ pub struct StateUses {
     /// The number of the path that an object is from.
     paths: BTreeMap<Reference, usize>,
     found: Vec<AtomicBool>,
+    /// The objects that stand twice, and whether a lookup found them.
+    repeated: BTreeMap<Reference, AtomicBool>,
 }
 
 impl StateUses {
@@ -43,14 +46,28 @@ impl StateUses {
     /// Notes that a lookup found this object.
     pub fn note(&self, Object { kind, namespace, name, .. }: &Object) {
         let (namespace, name) = (namespace.to_string(), name.to_string());
-        if let Some(path) = self.paths.get(&Reference { kind, namespace, name }) {
+        let object = Reference { kind, namespace, name };
+        if let Some(path) = self.paths.get(&object) {
             self.mark_path(*path);
+        }
+        if let Some(found) = self.repeated.get(&object) {
+            found.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Whether there is not any path.
+    /// Adds an object that stands twice.
+    pub fn add_repeated(&mut self, object: Reference) {
+        self.repeated.entry(object).or_default();
+    }
+
+    /// Whether a lookup found an object that stands twice.
+    pub fn has_read_repeated(&self, object: &Reference) -> bool {
+        self.repeated.get(object).is_some_and(|found| found.load(Ordering::Relaxed))
+    }
+
+    /// Whether there is neither a path nor an object that stands twice.
     pub fn is_empty(&self) -> bool {
-        self.found.is_empty()
+        self.found.is_empty() && self.repeated.is_empty()
     }
 
     /// How many objects there are.

@@ -42,6 +42,7 @@ pub static FAMILY: Family = Family {
         about_others: None,
         declared_namespace: None,
         labels_for_agent: Some(inject::labels_for_agent),
+        made_agents: None,
         adds_containers: false,
     },
     validation: Validation {

@@ -5,11 +5,11 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use memgate_model::edge::{Edge, Form, Home, Key, Missing, Named, Site, Wanted};
+use memgate_model::edge::{Edge, Form, Home, Key, Missing, Named, NamedKey, Site, Wanted};
 use memgate_model::elsewhere::Elsewhere;
 use memgate_model::family::Family;
 use memgate_model::finding::{Details, excerpt};
-use memgate_model::kind::{CONFIG_MAP, SECRET};
+use memgate_model::kind::{CONFIG_MAP, SECRET, SERVICE};
 use memgate_model::memory_view::{MemoryView, Role, USERS};
 use memgate_model::object::Reference;
 use memgate_primitives::suggest::{did_you_mean, nearest};
@@ -272,6 +272,12 @@ pub fn not_found_message(kind: &str, name: &str, namespace: &str) -> String {
     }
 }
 
+/// What every message says about a key that an object lacks; of a Service, a port.
+pub fn no_key_message(kind: &str, name: &str, key: &str) -> String {
+    let what = if kind == SERVICE.kind { "port" } else { "key" };
+    format!("{kind} {} has no {what} {}", quoted(name), quoted_key(key))
+}
+
 /// What a message says of an object of the same name under another group.
 fn exists_only_in(edge: &Edge, named: &Named<'_>, state: &StateReader<'_>) -> Option<String> {
     let is_there = |kind: &&&Kind| {
@@ -359,30 +365,14 @@ fn without_key(
     (object, found): (&Tree, &Object),
     state: &StateReader<'_>,
 ) -> Option<Finding> {
-    let beside = |field: &str| site.pointer.parent().map(|parent| parent.key(field));
-    let (key, pointer) = match edge.key {
-        Key::None => return None,
-        Key::Fixed(key) => (key, site.pointer.clone()),
-        Key::Beside(field) => (site.holder.get(field)?.text()?, beside(field)?),
-        Key::At(at) => {
-            let pointer = Pointer::new(at);
-            let tokens: Vec<_> = pointer.tokens().collect();
-            let path: Vec<&str> = tokens.iter().map(AsRef::as_ref).collect();
-            (object.text_at(&path)?, pointer)
-        }
-        Key::InText => (named.key?, site.pointer.clone()),
-        Key::Lacking(lacking) => (lacking(object, found)?, site.pointer.clone()),
-    };
-    // A platform's own Secrets have their data elsewhere.
-    if key.is_empty() || !found.kind.group.is_empty() || found.has_data_key(key) {
+    let NamedKey { key, pointer, .. } =
+        edge.key_in(site, named, (object, found)).filter(|key| !key.is_there)?;
+    if matches!(edge.key, Key::Port(..)) {
         return None;
     }
     let (kind, name, key) = (found.kind.kind, excerpt(named.name), excerpt(key));
     let message = move |_: &Pointer| {
-        fit_message(|limit| {
-            let (name, key) = (truncate(&name, limit), truncate_text(&key, limit));
-            format!("{kind} {} has no key {}", quoted(&name), quoted_key(&key))
-        })
+        fit_message(|limit| no_key_message(kind, &truncate(&name, limit), &truncate_text(&key, limit)))
     };
     let finding = Finding::warn_within(state.budget(), missing.key, pointer, message);
     let has_data = found.tree().get("data").is_some() || found.tree().get("stringData").is_none();
@@ -404,7 +394,7 @@ mod tests {
         let mut fields = vec![name];
         fields.extend(if let Home::Beside(field) = edge.home { Some(parent.key(field)) } else { None });
         fields.extend(match edge.key {
-            Key::Beside(field) => Some(parent.key(field)),
+            Key::Beside(field) | Key::Port(field, _) => Some(parent.key(field)),
             Key::At(field) => Some(Pointer::new(field)),
             _ => None,
         });

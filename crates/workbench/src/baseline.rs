@@ -28,7 +28,9 @@ use crate::notices::Notice;
 use crate::report::fingerprint::Fingerprint;
 use crate::report::json::without_nulls;
 use crate::report::{ObjectRef, counted};
-use crate::suppress::{Identity, JudgedValue, KnownFindings, each, is_judged, known, suppress};
+use crate::suppress::{
+    Identity, JudgedValue, KnownFindings, each, is_judged, known as known_findings, suppress,
+};
 use crate::texts::{DEFAULT_MAX_BYTES, file, refused};
 use memgate_manifest::document::{Document, values};
 use memgate_manifest::error::Error;
@@ -85,6 +87,10 @@ impl Baseline {
         }
         // With their values of today, which an older entry lacks.
         let mut left = suppress(checked, identities, &mut known, REASON);
+        let mut others = known_findings(checked, identities);
+        for (identity, count) in &left.0 {
+            others.take_exactly(identity, *count);
+        }
         // An entry may still occur in a file that cannot be read, or for a family that is switched off.
         let all_is_read = checked.inputs.errors.is_empty() && !checked.inputs.is_partial;
         let has_sets = !checked.places_of_sets.is_empty();
@@ -94,10 +100,12 @@ impl Baseline {
             let is_read = all_is_read
                 && (!has_sets || checked.places_of_sets.contains_key(&**set))
                 && is_judged(checked, &entry.identity.code);
-            let gone = if is_read { unused } else { 0 };
+            // What is worse now, or denied as broken by the branch, is not fixed.
+            let [is_there, has_other_value] = others.occurs(&entry.identity);
+            let gone = if is_read && !is_there { unused } else { 0 };
             left.add(&entry.identity, unused - gone);
             if gone > 0 && !shrinks {
-                checked.add_notices([self.fixed(entry, gone)]);
+                checked.add_notices([self.fixed(entry, gone, has_other_value)]);
             }
         }
         text(&left)
@@ -108,12 +116,13 @@ impl Baseline {
         self.entries.iter().any(|entry| entry.identity.judged.value.is_none())
     }
 
-    fn fixed(&self, entry: &BaselineEntry, gone: usize) -> Notice {
+    fn fixed(&self, entry: &BaselineEntry, gone: usize, has_other_value: bool) -> Notice {
         let Identity { code, object_ref, pointer, .. } = &entry.identity;
         let about = if object_ref.kind.is_empty() { String::new() } else { object_ref.title() + ": " };
         let at = if pointer.as_str().is_empty() { String::new() } else { format!(" at {}", pointer.shown()) };
         let message = if gone == entry.count {
-            format!("{about}{code}{at} occurs no longer")
+            let with = if has_other_value { " with this value" } else { "" };
+            format!("{about}{code}{at} occurs no longer{with}")
         } else {
             let (left, known) = (entry.count - gone, counted(entry.count, "time"));
             format!("{about}{code}{at} occurs {} and not {known}", counted(left, "time"))
@@ -130,8 +139,8 @@ pub fn record(checked: &mut Checked, identities: &[Identity]) -> String {
     each(checked, |_, finding| {
         new.extend(all.next().filter(|_| finding.severity != Severity::Note).cloned());
     });
-    let new = known(checked, &new);
-    suppress(checked, identities, &mut known(checked, identities), REASON);
+    let new = known_findings(checked, &new);
+    suppress(checked, identities, &mut known_findings(checked, identities), REASON);
     text(&new)
 }
 

@@ -1,30 +1,30 @@
 //! References that a branch broke: at its base they stood for an object, and now they stand for none, since the object was
 //! renamed, moved or removed, or the reference was changed. Such a finding denies. References of new objects only warn.
 //!
-//! `find` adds the findings that are missing, before what was rendered is traced to its files; [`mark`] makes denials of
-//! all of them, once the repository has given its severities.
+//! `find` adds the findings that are missing, before what was rendered is traced to its files; `mark` makes denials of
+//! all of them, before the repository gives its severities. No cluster denies them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::compared::{AtBase, Comparison, NamingField, ObjectText, Presence, References, Target};
+use crate::compared::{
+    AtBase, BrokenField, Comparison, Fate, NamingField, ObjectText, Presence, References, Target,
+};
+use crate::inputs::Inputs;
 use crate::judge::{Checked, Decided, NO_OBJECT_OF_KIND};
 use crate::notices::Notice;
+use crate::passed_over::Why;
 use crate::report::ObjectRef;
 use crate::repository::without_dots;
-use memgate_manifest::error::Error;
 use memgate_manifest::source::Source;
 use memgate_model::finding::{Cause, Finding, Severity};
 use memgate_model::object::Reference;
-use memgate_platforms::references::not_found_message;
-use memgate_primitives::plain_text::{plain, quoted};
+use memgate_platforms::references::{no_key_message, not_found_message};
+use memgate_primitives::plain_text::{plain, quoted, quoted_key};
 use memgate_primitives::pointer::Pointer;
-use memgate_primitives::suggest::nearest;
-
-/// How many new objects of one kind and namespace are compared with a name.
-const MAX_COMPARED: usize = 1_000;
+use memgate_primitives::suggest::{DID_YOU_MEAN, Names};
 
 /// The objects and references of a base. `shown` gives the name of a file as the user would write it.
 pub fn at_base(base: &mut Checked, shown: impl Fn(&str) -> String) -> AtBase {
@@ -39,91 +39,52 @@ pub fn at_base(base: &mut Checked, shown: impl Fn(&str) -> String) -> AtBase {
 
 /// Keeps the references of a set, and of a branch adds a warning for each that it broke and that has none.
 pub(crate) fn find(checked: &mut Checked, now: Option<References>, comparison: &Comparison) {
-    let (Some(mut now), set) = (now, checked.inputs.set.clone()) else { return };
-    now.without_key = without_key(checked);
+    let (Some(now), set) = (now, checked.inputs.set.clone()) else { return };
     if let Comparison::With(base) = comparison
         && let Some(before) = base.sets.get(&set)
     {
-        let became = Became::of(before, &now, &checked.inputs.errors);
+        let became = Became::of(before, &now, &checked.inputs);
         let broken: Vec<_> = broken(before, &now, &became).collect();
-        add_findings(checked, broken.iter().map(|(field, _)| *field));
-        let entry = |(field, how): (&NamingField, String)| (field_of(field), how);
-        checked.compared.broken = broken.into_iter().map(entry).chain(lost_keys(before, &now)).collect();
+        let known = broken.iter().filter(|(_, fate)| !matches!(fate, Fate::Unreadable(_)));
+        add_findings(checked, known.map(|(field, _)| *field));
+        let entry = |(field, fate): (&NamingField, Fate)| {
+            let key = field.key.as_ref().map(|_| field.code);
+            ((field.user.clone(), field.part.join(&field.pointer)), BrokenField { key, fate })
+        };
+        // Where one field says the name and the key, one of them is missing.
+        checked.compared.broken = broken.into_iter().map(entry).collect();
     }
     checked.compared.standings.insert(set.clone(), std::mem::take(&mut checked.inputs.standing));
     checked.compared.references.insert(set, now);
 }
 
-fn field_of(field: &NamingField) -> (ObjectRef, Pointer) {
-    (field.user.clone(), field.part.join(&field.pointer))
+/// What a field names, and of that the key.
+type Part<'r> = (&'r Target, Option<&'r str>);
+
+impl NamingField {
+    fn part_of<'t>(&'t self, target: &'t Target) -> Part<'t> {
+        (target, self.key.as_deref())
+    }
 }
 
-/// The codes about keys that an object lacks.
-fn is_about_key(finding: &Finding) -> bool {
-    let edges = memgate_platforms::ALL.iter().flat_map(|family| family.edges);
-    let mut missing = edges.filter_map(|edge| edge.missing.as_ref());
-    finding.policy.is_none() && missing.any(|it| it.key == finding.code && it.key != it.object)
-}
-
-/// The fields about which a finding says that an object lacks a key.
-fn without_key(checked: &Checked) -> BTreeSet<(ObjectRef, Pointer)> {
-    let of_object = |decided: &Decided| {
-        let object_ref = ObjectRef {
-            api_version: Arc::default(),
-            set: checked.inputs.set.as_str().into(),
-            ..decided.object.object_ref.clone()
-        };
-        let about = decided.located_findings().filter(|(finding, _)| is_about_key(finding));
-        about.map(|(_, pointer)| (object_ref.clone(), pointer)).collect::<Vec<_>>()
-    };
-    checked.decided.iter().flat_map(of_object).collect()
-}
-
-/// The fields of which the object had the key at the base, or that named another one.
-fn lost_keys<'r>(
-    before: &'r References,
-    now: &'r References,
-) -> impl Iterator<Item = ((ObjectRef, Pointer), String)> {
-    // A key may stand beside the name, and other names too.
-    let has_keys = |field: &&NamingField| ["Secret", "ConfigMap"].contains(&&*field.target.kind);
-    let holder = |(user, pointer): &(ObjectRef, Pointer)| (user.clone(), pointer.parent());
-    let found = |references: &'r References| {
-        let found = references.fields.iter().filter(|field| field.presence == Presence::Found);
-        let found = found.filter(has_keys);
-        found.map(|field| (holder(&field_of(field)), &field.target)).collect::<BTreeMap<_, _>>()
-    };
-    let (found_before, found_now) = (found(before), found(now));
-    let lost = now.without_key.iter().filter(|field| !before.without_key.contains(field));
-    lost.filter_map(move |field| {
-        let Target { kind, name, .. } = found_before.get(&holder(field))?;
-        let (kind, name) = (kind.as_str(), quoted(name));
-        let is_same = found_before.get(&holder(field)) == found_now.get(&holder(field));
-        let how = if is_same {
-            format!("{kind} {name} had it before")
-        } else {
-            format!("it named {kind} {name} before")
-        };
-        Some((field.clone(), how))
-    })
-}
-
-/// The fields that named an object at the base and do not now, each with what became of it.
+/// The fields that named an object at the base, or a key of it, and do not now, each with what became of it.
 fn broken<'r>(
     before: &'r References,
     now: &'r References,
     became: &'r Became<'_>,
-) -> impl Iterator<Item = (&'r NamingField, String)> {
-    // What each object named, by kind, and the object that was found.
-    let mut found: BTreeMap<(&ObjectRef, &str), BTreeMap<&Target, &Target>> = BTreeMap::new();
+) -> impl Iterator<Item = (&'r NamingField, Fate)> {
+    // What each object named, by kind and whether it is a key, and the object that was found.
+    let mut found: BTreeMap<(&ObjectRef, &str, bool), BTreeMap<Part<'_>, &Target>> = BTreeMap::new();
     for field in before.fields.iter().filter(|field| field.presence == Presence::Found) {
         let object = field.found.as_ref().unwrap_or(&field.target);
-        found.entry((&field.user, &field.target.kind)).or_default().insert(&field.target, object);
+        let of_user = found.entry((&field.user, &field.target.kind, field.key.is_some())).or_default();
+        of_user.insert(field.part_of(&field.target), object);
     }
     let users: BTreeSet<&ObjectRef> = now.fields.iter().map(|field| &field.user).collect();
     // A new object that is called as one that is gone is that one, else one with the same content, if only one is.
     let mut moved: BTreeMap<(&str, &str), Vec<&ObjectRef>> = BTreeMap::new();
     let mut renamed: BTreeMap<(&str, &str, u64), Vec<&ObjectRef>> = BTreeMap::new();
-    for (user, _) in found.keys().filter(|(user, _)| !now.has(&target_of(user))) {
+    for (user, ..) in found.keys().filter(|(user, ..)| !now.has(&target_of(user))) {
         let content =
             before.objects.get(&target_of(user)).map(|it| (&*user.kind, &*user.namespace, it.content));
         let homes = [
@@ -145,36 +106,51 @@ fn broken<'r>(
         let home = || only(moved.get(&(&*user.kind, &*user.name))).or_else(of_content);
         (!before.has(&target)).then(home).flatten().unwrap_or(user)
     };
-    let named: BTreeSet<(&ObjectRef, Target)> = now
+    let named: BTreeSet<(&ObjectRef, Target, Option<&str>)> = now
         .fields
         .iter()
-        .flat_map(|field| field.targets().map(move |target| (&field.user, target)))
+        .flat_map(|field| field.targets().map(move |target| (&field.user, target, field.key.as_deref())))
         .collect();
-    // The first object of each kind that an object named and does not name any more.
-    let mut dropped: BTreeMap<(&ObjectRef, &str), Option<&Target>> = BTreeMap::new();
+    // The first of each kind that an object named and does not name any more.
+    let mut dropped: BTreeMap<(&ObjectRef, &str, bool), Option<Part<'_>>> = BTreeMap::new();
     for user in users {
-        let own = found.range((user_before(user), "")..).take_while(|((it, _), _)| *it == user_before(user));
-        for ((_, kind), targets) in own {
-            let first = targets.keys().find(|target| !named.contains(&(user, (**target).clone())));
-            dropped.insert((user, kind), first.copied());
+        let then = user_before(user);
+        let own = found.range((then, "", false)..).take_while(|((it, ..), _)| *it == then);
+        for ((_, kind, is_key), parts) in own {
+            let is_dropped = |(target, key): &&Part<'_>| !named.contains(&(user, (*target).clone(), *key));
+            dropped.insert((user, kind, *is_key), parts.keys().find(is_dropped).copied());
         }
     }
     let missing = now.fields.iter().filter(|field| field.presence == Presence::Missing);
     missing.filter_map(move |field| {
-        let user = user_before(&field.user);
-        let found_before = |it: Target| Some(*found.get(&(user, &*it.kind))?.get(&it)?);
-        if let Some(gone) = field.targets().find_map(found_before) {
-            return Some((field, became.of_gone(gone)?));
-        }
-        let dropped = field.kinds.iter().find_map(|kind| *dropped.get(&(&field.user, kind))?)?;
-        let home = &dropped.namespace;
-        let home = if *home == field.target.namespace {
-            String::new()
-        } else {
-            format!(" in namespace {}", quoted(home))
+        let (user, is_key) = (user_before(&field.user), field.key.is_some());
+        let found_before = |it: Target| {
+            let parts = found.get(&(user, &*it.kind, is_key))?;
+            parts.get(&field.part_of(&it)).copied()
         };
-        Some((field, format!("it named {} {}{home} before", dropped.kind, quoted(&dropped.name))))
+        if let Some(gone) = field.targets().find_map(found_before) {
+            let had = || Fate::Gone(format!("{} {} had it before", gone.kind, quoted(&gone.name)));
+            return Some((field, if is_key { had() } else { became.of_gone(gone) }));
+        }
+        let dropped = field.kinds.iter().find_map(|kind| *dropped.get(&(&field.user, kind, is_key))?)?;
+        Some((field, Fate::Gone(named_before(field, dropped))))
     })
+}
+
+/// That a field named another object before, or another key of the same one.
+fn named_before(field: &NamingField, (target, key): Part<'_>) -> String {
+    let Target { kind, namespace, name } = target;
+    match key.filter(|_| *target == field.target) {
+        Some("") => return "it lacked no key before".to_owned(),
+        Some(key) => return format!("it named {} before", quoted_key(key)),
+        None => {}
+    }
+    let home = if *namespace == field.target.namespace {
+        String::new()
+    } else {
+        format!(" in namespace {}", quoted(namespace))
+    };
+    format!("it named {kind} {}{home} before", quoted(name))
 }
 
 /// The object that refers, as one that is referred to.
@@ -182,30 +158,37 @@ fn target_of(ObjectRef { kind, namespace, name, .. }: &ObjectRef) -> Target {
     Target::new(kind, namespace, name)
 }
 
-/// Adds a warning at each field that has none about a missing object: to the decision about its object, else to the file.
+/// Adds a warning at each field that has none about what is missing: to the decision about its object, else to the file.
 fn add_findings<'r>(checked: &mut Checked, fields: impl Iterator<Item = &'r NamingField>) {
     type Place = (*const Source, usize, Pointer);
-    let mut known: BTreeSet<Place> = BTreeSet::new();
+    let mut known: BTreeSet<(Place, Option<&str>)> = BTreeSet::new();
     let mut judged: BTreeMap<Place, &mut Decided> = BTreeMap::new();
     for decided in &mut checked.decided {
         let place =
             |pointer| (Arc::as_ptr(decided.object.place.source()), decided.object.place.start(), pointer);
-        let missing = decided.located_findings().filter(|(finding, _)| is_about_missing(finding));
-        known.extend(missing.map(|(_, pointer)| place(pointer)));
+        for (finding, pointer) in decided.located_findings().filter(|(it, _)| it.policy.is_none()) {
+            known.extend(is_about_missing(finding).then(|| (place(pointer.clone()), None)));
+            known.extend(finding.missing.is_empty().then(|| (place(pointer), Some(finding.code.name))));
+        }
         let at = place(decided.object.template());
         judged.insert(at, decided);
     }
     let mut notices = Vec::new();
     for field in fields {
-        let NamingField { part, pointer, place, target, code, .. } = field;
+        let NamingField { part, pointer, place, target, key, code, .. } = field;
         let at = |pointer: Pointer| (Arc::as_ptr(place.source()), place.start(), pointer);
-        if !known.insert(at(part.join(pointer))) {
+        if !known.insert((at(part.join(pointer)), key.as_ref().map(|_| code.name))) {
             continue;
         }
         let Target { kind, namespace, name } = target;
-        let mut finding = Finding::warn(code, pointer.clone(), not_found_message(kind, name, namespace));
+        let message = match key {
+            Some(key) => no_key_message(kind, name, key),
+            None => not_found_message(kind, name, namespace),
+        };
+        let mut finding = Finding::warn(code, pointer.clone(), message);
         finding.cause = Cause::NotFound;
-        finding.fingerprint_value = format!("{kind} {namespace}/{name}");
+        finding.fingerprint_value =
+            format!("{kind} {namespace}/{name} {}", key.as_deref().unwrap_or_default());
         finding.settle_at(&part.join(pointer));
         if let Some(decided) = judged.get_mut(&at(part.clone())) {
             Arc::make_mut(&mut decided.admitted).decision.findings.push(finding);
@@ -219,36 +202,50 @@ fn add_findings<'r>(checked: &mut Checked, fields: impl Iterator<Item = &'r Nami
     checked.inputs.notices.extend(notices);
 }
 
-/// Makes a denial of each finding about a reference that the branch broke.
-pub fn mark(checked: &mut Checked, base: &AtBase) {
+/// Makes a denial of each finding about what the branch broke.
+pub(crate) fn mark(checked: &mut Checked, base: &AtBase) {
     let Checked { decided, inputs, compared, .. } = checked;
     let sets = compared.references.iter();
-    let sets = sets
-        .filter_map(|(set, now)| Some((set.as_str(), Became::of(base.sets.get(set)?, now, &inputs.errors))));
+    let sets =
+        sets.filter_map(|(set, now)| Some((set.as_str(), Became::of(base.sets.get(set)?, now, inputs))));
     let became: BTreeMap<&str, Became<'_>> = sets.collect();
-    let ending = |finding: &Finding, object: &ObjectRef, pointer: Pointer| {
+    let fate = |finding: &Finding, object: &ObjectRef, pointer: Pointer| {
         let user = ObjectRef { api_version: Arc::default(), ..object.clone() };
         let is_old = base.sets.get(&*user.set).is_some_and(|before| before.has(&target_of(&user)));
-        let of_field = compared.broken.get(&(user, pointer)).cloned();
-        of_field.filter(|_| is_about_missing(finding) || is_about_key(finding)).or_else(|| {
+        let is_about = |it: &&BrokenField| {
+            let is_missing = it.key.is_none() && is_about_missing(finding);
+            finding.policy.is_none()
+                && (is_missing || it.key == Some(finding.code) && finding.missing.is_empty())
+        };
+        let of_field = compared.broken.get(&(user, pointer)).filter(is_about);
+        of_field.map(|it| it.fate.clone()).or_else(|| {
             let gone = finding.missing.iter().find(|it| is_old && base.has(it))?;
             let Reference { kind, namespace, name } = gone;
-            became.get(&*object.set)?.of_gone(&Target::new(kind.kind, namespace, name))
+            Some(became.get(&*object.set)?.of_gone(&Target::new(kind.kind, namespace, name)))
         })
     };
     for decided in decided.iter_mut() {
         let object = &decided.object;
         let all = &decided.admitted.decision.findings;
-        let endings = all.iter().map(|it| ending(it, &object.object_ref, object.in_document(&it.pointer)));
-        let endings: Vec<_> = endings.collect();
-        if endings.iter().any(Option::is_some) {
+        let fates = all.iter().map(|it| {
+            let pointer = object.in_document(&it.pointer);
+            Some((fate(it, &object.object_ref, pointer.clone())?, pointer))
+        });
+        let fates: Vec<_> = fates.collect();
+        if fates.iter().any(Option::is_some) {
             let findings = &mut Arc::make_mut(&mut decided.admitted).decision.findings;
-            findings.iter_mut().zip(endings).for_each(|(finding, ending)| deny(finding, ending));
+            for (finding, fate) in findings.iter_mut().zip(fates) {
+                if let Some((fate, pointer)) = fate {
+                    tell(finding, &fate, &pointer);
+                }
+            }
         }
     }
     for Notice { finding, object_ref, .. } in &mut inputs.notices {
-        let ending = ending(finding, object_ref, finding.pointer.clone());
-        deny(finding, ending);
+        let pointer = finding.pointer.clone();
+        if let Some(fate) = fate(finding, object_ref, pointer.clone()) {
+            tell(finding, &fate, &pointer);
+        }
     }
 }
 
@@ -257,54 +254,72 @@ fn is_about_missing(finding: &Finding) -> bool {
     finding.policy.is_none() && (finding.cause == Cause::NotFound || !finding.missing.is_empty())
 }
 
-fn deny(finding: &mut Finding, ending: Option<String>) {
-    let Some(ending) = ending else { return };
-    let message = finding.message();
+/// Says in a finding at this place of a document what became of what is missing. It denies, unless that is not known.
+fn tell(finding: &mut Finding, fate: &Fate, pointer: &Pointer) {
+    if !matches!(fate, Fate::Unreadable(_)) {
+        (finding.severity, finding.only_here) = (Severity::Deny, true);
+    }
+    // A denial names its field, however long it is.
+    let message = finding.message_at(pointer);
     let message = message.strip_suffix(&format!(" ({NO_OBJECT_OF_KIND})")).unwrap_or(&message);
-    *finding = finding.clone().with_message(format!("{message}; broken by this branch: {ending}"));
-    finding.severity = Severity::Deny;
+    let guess = message.rfind(DID_YOU_MEAN).filter(|_| message.ends_with('?'));
+    let message = match fate {
+        // What is meant is known.
+        Fate::Moved(new) => {
+            let message = guess.and_then(|start| message.get(..start)).unwrap_or(message);
+            format!("{message}; broken by this branch: {new}")
+        }
+        Fate::Gone(how) => format!("{message}; broken by this branch: {how}"),
+        Fate::Unreadable(where_it_was) => format!("{message}; {where_it_was}"),
+    };
+    *finding = finding.clone().with_message(message);
 }
 
 /// What became of the objects of the base.
 struct Became<'r> {
     before: &'r References,
     /// The objects that are new, by kind and namespace, and their namespaces, by kind and name.
-    new: BTreeMap<(&'r str, &'r str), Vec<(&'r str, &'r ObjectText)>>,
+    new: BTreeMap<(&'r str, &'r str), NewObjects<'r>>,
     namespaces: BTreeMap<(&'r str, &'r str), &'r str>,
-    /// The files that cannot be read now: what was in them may still be there.
+    /// The files and directories of which not all can be read now: what was in them may still be there.
     unreadable: BTreeSet<PathBuf>,
 }
 
 impl<'r> Became<'r> {
-    fn of(before: &'r References, now: &'r References, errors: &[Error]) -> Self {
+    fn of(before: &'r References, now: &'r References, inputs: &Inputs) -> Self {
         let (mut new, mut namespaces) = (BTreeMap::<_, Vec<_>>::new(), BTreeMap::new());
         for (Target { kind, namespace, name }, text) in now.objects.iter().filter(|(it, _)| !before.has(it)) {
             new.entry((kind.as_str(), namespace.as_str())).or_default().push((name.as_str(), text));
             namespaces.entry((kind.as_str(), name.as_str())).or_insert(namespace.as_str());
         }
-        for objects in new.values_mut() {
-            objects.truncate(MAX_COMPARED);
-        }
-        let unreadable = errors.iter().filter_map(|error| Some(path(error.place()?.0))).collect();
-        Self { before, new, namespaces, unreadable }
+        let new = new.into_iter().map(|(home, objects)| (home, NewObjects::of(&objects))).collect();
+        let unreadable = inputs.errors.iter().filter_map(|error| Some(error.place()?.0));
+        let templates = inputs.passed_over.iter().filter(|it| it.why == Why::Template);
+        let templates = templates.map(|it| it.source.name());
+        Self { before, new, namespaces, unreadable: unreadable.chain(templates).map(path).collect() }
     }
 
-    /// What became of an object that is gone: its likely new name, or its new namespace. `None` if that is not known.
-    fn of_gone(&self, gone: &Target) -> Option<String> {
+    /// What became of an object that is gone: its likely new name, or its new namespace.
+    fn of_gone(&self, gone: &Target) -> Fate {
         let Target { kind, namespace, name } = gone;
         let (old, before) = (format!("{kind} {}", quoted(name)), self.before.objects.get(gone));
-        if before.is_some_and(|before| self.unreadable.contains(&path(&before.file))) {
-            return None;
+        let file = before.map(|it| &*it.file).filter(|file| !file.starts_with('<'));
+        let is_unreadable = |file: &&str| path(file).ancestors().any(|it| self.unreadable.contains(it));
+        if let Some(file) = file.filter(is_unreadable) {
+            return Fate::Unreadable(format!(
+                "{old} was in {}, not all of which can be read now",
+                plain(file)
+            ));
         }
-        let new = self.new.get(&(kind, namespace)).map(Vec::as_slice).unwrap_or_default();
-        let near = nearest(name, new.iter().map(|(name, _)| *name));
+        let new = self.new.get(&(kind, namespace));
+        let near = new.and_then(|new| new.names.nearest(name));
         if let Some(home) = self.namespaces.get(&(kind, name)).filter(|_| near.is_none()) {
-            return Some(format!("{old} is now in namespace {}", quoted(home)));
+            return Fate::Moved(format!("{old} is now in namespace {}", quoted(home)));
         }
-        if let Some(new) = near.or_else(|| likely(name, before, new)) {
-            return Some(format!("{old} is now {}", quoted(new)));
+        if let Some(new) = near.or_else(|| new?.likely(name, before)) {
+            return Fate::Moved(format!("{old} is now {}", quoted(new)));
         }
-        Some(match before.map(|it| &*it.file).filter(|file| !file.starts_with('<')) {
+        Fate::Gone(match file {
             None => format!("{old} is gone"),
             Some(file) if Path::new(file).exists() => format!("{old} is gone from {}", plain(file)),
             Some(file) => format!("{old} is gone with {}", plain(file)),
@@ -317,22 +332,55 @@ fn path(file: &str) -> PathBuf {
     without_dots(Path::new(file))
 }
 
-/// The new object that is likely an old one: of several the only one with its content, in its file, or of a name that begins
-/// with the same word.
-fn likely<'r>(name: &str, before: Option<&ObjectText>, new: &[(&'r str, &'r ObjectText)]) -> Option<&'r str> {
-    let is_alike = |it: &ObjectText| before.is_some_and(|before| before.content == it.content);
-    let is_beside = |it: &ObjectText| before.is_some_and(|before| path(&before.file) == path(&it.file));
-    let begins = |other: &str| name.split(['-', '.']).next() == other.split(['-', '.']).next();
-    let mut left = new.to_vec();
-    let mut narrow = |fits: &dyn Fn(&(&str, &ObjectText)) -> bool| {
-        if left.iter().any(fits) {
-            left.retain(|it| fits(it));
+/// The first word of a name.
+fn first_word(name: &str) -> &str {
+    name.split(['-', '.']).next().unwrap_or_default()
+}
+
+/// What objects have in common, as far as that counts: their content, their file, and the first word of their names.
+type Traits<'r> = (Option<u64>, Option<Arc<Path>>, Option<&'r str>);
+
+/// The new objects of a kind and namespace.
+struct NewObjects<'r> {
+    names: Names<'r>,
+    /// The only object with these traits; `None` for one of several.
+    alike: BTreeMap<Traits<'r>, Option<&'r str>>,
+}
+
+impl<'r> NewObjects<'r> {
+    fn of(objects: &[(&'r str, &ObjectText)]) -> Self {
+        let mut alike = BTreeMap::new();
+        for (name, text) in objects {
+            let file: Arc<Path> = path(&text.file).into();
+            for content in [None, Some(text.content)] {
+                for file in [None, Some(&file)] {
+                    for word in [None, Some(first_word(name))] {
+                        let only = alike.entry((content, file.cloned(), word));
+                        only.and_modify(|only| *only = None).or_insert(Some(*name));
+                    }
+                }
+            }
         }
-    };
-    narrow(&|(_, it)| is_alike(it));
-    narrow(&|(_, it)| is_beside(it));
-    narrow(&|(name, _)| begins(name));
-    if let [(only, _)] = left[..] { Some(only) } else { None }
+        Self { names: Names::new(objects.iter().map(|(name, _)| *name)), alike }
+    }
+
+    /// The new object that is likely an old one: of several the only one with its content, in its file, or of a name that
+    /// begins with the same word.
+    fn likely<'n>(&'n self, name: &'n str, before: Option<&ObjectText>) -> Option<&'n str> {
+        let mut traits: Traits<'_> = (None, None, None);
+        let narrower: [Traits<'_>; 3] = [
+            (before.map(|it| it.content), None, None),
+            (None, before.map(|it| path(&it.file).into()), None),
+            (None, None, Some(first_word(name))),
+        ];
+        for (content, file, word) in narrower {
+            let narrow = (content.or(traits.0), file.or_else(|| traits.1.clone()), word.or(traits.2));
+            if self.alike.contains_key(&narrow) {
+                traits = narrow;
+            }
+        }
+        *self.alike.get(&traits)?
+    }
 }
 
 #[cfg(test)]
@@ -357,9 +405,7 @@ mod tests {
     /// The denials of what the branch broke.
     fn broken(before: &[Value], now: &[Value]) -> Vec<String> {
         let base = at_base(&mut run(before, Comparison::Base), str::to_owned);
-        let base = Arc::new(base);
-        let mut checked = run(now, Comparison::With(Arc::clone(&base)));
-        mark(&mut checked, &base);
+        let checked = run(now, Comparison::With(Arc::new(base)));
         let notices = checked.inputs.notices.iter().map(|notice| &notice.finding);
         let all = checked.decided.iter().flat_map(Decided::findings).chain(notices);
         let denials = all.filter(|finding| finding.is_denial());
@@ -437,7 +483,8 @@ mod tests {
         to: [String; 2],
     }
 
-    /// An Ensemble makes Agents.
+    /// An Ensemble makes Agents, and they have a new name with a config, or a file of the Ensemble. That other Agents are
+    /// known does not matter.
     #[test]
     fn what_an_ensemble_does_not_make_any_more_is_gone() {
         let mut run = object("sympozium.ai", "v1alpha1", "AgentRun", ("a", "run"));
@@ -448,9 +495,97 @@ mod tests {
             put(&mut ensemble, "spec/agentConfigs/*/name", config.into());
             ensemble
         };
-        let before = [run.clone(), ensemble("scout"), other.clone()];
-        assert_eq!(broken(&before, &[run, ensemble("finder"), other]).len(), 1);
-        assert!(broken(&before, &before).is_empty());
+        for others in [vec![other], Vec::new()] {
+            let with = |objects: &[Value]| [objects, &others].concat();
+            let before = with(&[run.clone(), ensemble("scout")]);
+            for (now, expected) in [
+                (with(&[run.clone(), ensemble("finder")]), "Agent \"team-scout\" is now \"team-finder\""),
+                (with(std::slice::from_ref(&run)), "Agent \"team-scout\" is gone"),
+            ] {
+                let messages = broken(&before, &now);
+                assert!(messages.len() == 1 && messages[0].ends_with(expected), "{messages:?}");
+            }
+            assert!(broken(&before, &before).is_empty());
+        }
+    }
+
+    /// The keys of Secrets and ConfigMaps and the ports of Services are references too, on whichever side they change.
+    #[test]
+    fn keys_and_ports_break_like_names() {
+        let config_map = |keys: &[&str]| {
+            let data: serde_json::Map<_, _> =
+                keys.iter().map(|key| ((*key).to_owned(), json!("5"))).collect();
+            let mut map = object("", "v1", "ConfigMap", ("a", "limits"));
+            map["data"] = data.into();
+            map
+        };
+        let mut service = object("", "v1", "Service", ("a", "limits"));
+        let with_port = |service: &mut Value, name: &str| {
+            put(service, "spec/ports/*", json!({"name": name, "port": 80}));
+            service.clone()
+        };
+        let user_of = |user: &Value, path: &str, key: &str| {
+            let mut user = user.clone();
+            put(&mut user, &format!("{path}/name"), "limits".into());
+            put(
+                &mut user,
+                &format!("{path}/{}", if path.ends_with("serviceRef") { "port" } else { "key" }),
+                key.into(),
+            );
+            user
+        };
+        let mut task = object("core.orka.ai", "v1alpha1", "Task", ("a", "user"));
+        put(&mut task, "spec/env/*/name", "ORKA_MEMORY_CONTEXT_LIMIT".into());
+        let memory = object("ark.mckinsey.com", "v1alpha1", "Memory", ("a", "user"));
+        let mut pod = object("", "v1", "Pod", ("a", "user"));
+        put(&mut pod, "metadata/labels/memgate.dev~1inject", "enabled".into());
+        put(&mut pod, "spec/containers/*/name", "agent".into());
+        for (user, path, what) in [
+            (task, "spec/env/*/valueFrom/configMapKeyRef", "ConfigMap"),
+            (memory.clone(), "spec/address/valueFrom/configMapKeyRef", "ConfigMap"),
+            (memory, "spec/address/valueFrom/serviceRef", "Service"),
+            (pod, "spec/containers/*/env/*/valueFrom/configMapKeyRef", "ConfigMap"),
+        ] {
+            let mut target = |key: &str| match what {
+                "Service" => with_port(&mut service, key),
+                _ => config_map(&[key]),
+            };
+            let before = [user_of(&user, path, "one"), target("one")];
+            for (now, expected) in [
+                ([user_of(&user, path, "one"), target("two")], format!("{what} \"limits\" had it before")),
+                ([user_of(&user, path, "two"), target("one")], "it named \"one\" before".to_owned()),
+            ] {
+                let messages = broken(&before, &now);
+                let is_said = messages.len() == 1 && messages[0].ends_with(&expected);
+                assert!(is_said, "{path}: {expected}: {messages:?}");
+            }
+            let now = [user_of(&user, path, "two"), target("two")];
+            assert!(broken(&before, &now).is_empty() && broken(&before, &before).is_empty(), "{path}");
+            // What was wrong before is not the branch's.
+            let wrong = [user_of(&user, path, "two"), target("one")];
+            assert!(broken(&wrong, &wrong).is_empty(), "{path}");
+        }
+    }
+
+    /// However many objects are new, the one with a similar name is found, else the only one with the content.
+    #[test]
+    fn a_new_name_is_found_among_very_many_objects() {
+        let memory = |name: &str, backend: &str| {
+            let mut memory = object("arkonis.dev", "v1alpha1", "ArkMemory", ("a", name));
+            put(&mut memory, "spec/backend", backend.into());
+            memory
+        };
+        let mut agent = object("arkonis.dev", "v1alpha1", "ArkAgent", ("a", "user"));
+        put(&mut agent, "spec/memoryRef/name", "notes-short".into());
+        let before = [agent.clone(), memory("notes-short", "in-context")];
+        let others = || (0..3_000).map(|number| memory(&format!("a{number}"), "redis"));
+        for (name, expected) in [("notes-shor", "is now \"notes-shor\""), ("zzz", "is now \"zzz\"")] {
+            let now: Vec<Value> = others().chain([agent.clone(), memory(name, "in-context")]).collect();
+            let messages = broken(&before, &now);
+            assert!(messages.len() == 1 && messages[0].ends_with(expected), "{messages:?}");
+            // The name that is known is not guessed beside that.
+            assert!(!messages[0].contains("did you mean"), "{messages:?}");
+        }
     }
 
     /// Names with a namespace before them, and the namespace that Orloj takes for an object's own.

@@ -1,6 +1,6 @@
 //! What is compared of two commits: the objects of their files, and what these refer to.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(crate) struct Target {
     pub(crate) name: String,
 }
 
-/// Whether the object of a reference is among the inputs.
+/// Whether the object of a reference is among the inputs, or whether it has the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Presence {
     Found,
@@ -31,7 +31,7 @@ pub(crate) enum Presence {
     Unknown,
 }
 
-/// A field that names an object.
+/// A field that names an object, or a key of it.
 #[derive(Debug)]
 pub(crate) struct NamingField {
     /// The object that has the field, without its version.
@@ -45,10 +45,13 @@ pub(crate) struct NamingField {
     pub(crate) target: Target,
     /// The object that was found, which may be in another namespace.
     pub(crate) found: Option<Target>,
+    /// The key of the object that the field says or needs; empty for all that the object must have. `None` for a field with
+    /// the name of an object.
+    pub(crate) key: Option<String>,
     /// The kinds that it may have.
     pub(crate) kinds: Vec<&'static str>,
     pub(crate) presence: Presence,
-    /// The code of a finding about a missing one.
+    /// The code of a finding about a missing one, or without the key.
     pub(crate) code: &'static Code,
 }
 
@@ -74,6 +77,11 @@ pub(crate) struct ObjectText {
 }
 
 impl ObjectText {
+    /// One that another object in this file makes.
+    pub(crate) fn made_in(file: &Arc<str>) -> Self {
+        Self { file: Arc::clone(file), content: 0 }
+    }
+
     pub(crate) fn new(file: &str, object: &Value) -> Self {
         let mut hasher = DefaultHasher::new();
         for (key, value) in object.as_object().into_iter().flatten().filter(|(key, _)| *key != "metadata") {
@@ -87,10 +95,8 @@ impl ObjectText {
 #[derive(Debug, Default)]
 pub struct References {
     pub(crate) fields: Vec<NamingField>,
-    /// The objects of the files, those of the state too.
+    /// The objects of the files, those of the state and those that others make too.
     pub(crate) objects: BTreeMap<Target, ObjectText>,
-    /// The fields that name an object without the key that it must have.
-    pub(crate) without_key: BTreeSet<(ObjectRef, Pointer)>,
 }
 
 impl References {
@@ -134,8 +140,27 @@ pub struct Compared {
     pub(crate) references: BTreeMap<String, References>,
     /// What counts in each set, if that is kept.
     pub standings: BTreeMap<String, Standing>,
-    /// What became of the object, by the object that refers and the field.
-    pub(crate) broken: BTreeMap<(ObjectRef, Pointer), String>,
+    /// What became of the object, or of its key, by the object that refers and the field.
+    pub(crate) broken: BTreeMap<(ObjectRef, Pointer), BrokenField>,
+}
+
+/// What a branch broke at a field.
+#[derive(Debug)]
+pub(crate) struct BrokenField {
+    /// The code of findings about a key; `None` where they say that an object is missing.
+    pub(crate) key: Option<&'static Code>,
+    pub(crate) fate: Fate,
+}
+
+/// What became of what a reference named at the base, in words.
+#[derive(Debug, Clone)]
+pub(crate) enum Fate {
+    /// Its new name or namespace is known.
+    Moved(String),
+    /// It is gone, or the reference is another one.
+    Gone(String),
+    /// It stood in a file that cannot be read now.
+    Unreadable(String),
 }
 
 impl Compared {

@@ -20,6 +20,7 @@ use memgate_core::state::cluster_snapshot::Assumed;
 use memgate_manifest::comments::Comment;
 use memgate_manifest::error::Error;
 use memgate_manifest::source::Source;
+use memgate_model::object::Reference;
 use memgate_model::snapshot::Snapshot;
 use serde_json::Value;
 
@@ -50,6 +51,8 @@ pub struct Inputs {
     pub passed_over: Vec<PassedOver>,
     /// The findings about the files themselves, in document order.
     pub notices: Vec<Notice>,
+    /// Those that count if a decision reads the object.
+    pub(crate) of_read: Vec<(Reference, Notice)>,
     /// What could not be read; all other inputs are read nevertheless.
     pub errors: Vec<Error>,
     /// Of what was rendered, the files that it comes from.
@@ -139,6 +142,7 @@ impl Inputs {
             hidden: Vec::new(),
             passed_over: Vec::new(),
             notices: Vec::new(),
+            of_read: Vec::new(),
             errors: Vec::new(),
             origins: Origins::default(),
             places: Places::default(),

@@ -240,6 +240,10 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
     for (path, known) in inputs.state_paths.iter_mut().enumerate() {
         known.is_used |= used_paths.get(path).is_none_or(|is_used| *is_used);
     }
+    let of_read = std::mem::take(&mut inputs.of_read).into_iter();
+    let is_counted =
+        |object: &Reference| snapshot.uses.as_ref().is_some_and(|it| it.has_read_repeated(object));
+    inputs.notices.extend(of_read.filter(|(object, _)| is_counted(object)).map(|(_, notice)| notice));
     let mut leftovers = leftovers(&inputs.policies, &snapshot, &used, occasion.now, &inputs.places);
     // What has no effect on some files may have one on the others.
     let of_others: &[&Code] = match &inputs {

@@ -444,7 +444,9 @@ impl<'p> Loading<'p> {
 
     /// Adds what is known once everything was read.
     fn finish(self) -> Inputs {
-        let Self { plan, notices, mut inputs, standings, uses, .. } = self;
+        let Self { plan, mut notices, mut inputs, standings, mut uses, .. } = self;
+        inputs.of_read = std::mem::take(&mut notices.repeated);
+        inputs.of_read.iter().for_each(|(object, _)| uses.add_repeated(object.clone()));
         inputs.snapshot.uses = Some(Arc::new(uses)).filter(|uses| !uses.is_empty());
         (inputs.standing, inputs.changes) = standings.finish(&mut inputs.snapshot);
         inputs.changes.later.extend(plan.later.iter().cloned());

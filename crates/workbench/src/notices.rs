@@ -20,6 +20,7 @@ use memgate_manifest::error::Error;
 use memgate_manifest::later::is_filled_in_later;
 use memgate_manifest::source::{Source, Span};
 use memgate_model::finding::{Finding, Severity};
+use memgate_model::kind::NAMESPACE;
 use memgate_model::object::Reference;
 use memgate_model::settings::Settings;
 use memgate_platforms::common;
@@ -70,6 +71,8 @@ pub(crate) struct Notices {
     made: Vec<Notice>,
     /// The kinds that are likely misspelt, with group, unless a definition among the inputs defines them.
     misspelt: Vec<([String; 2], Notice)>,
+    /// About state that is repeated word for word, which count if a decision reads it.
+    pub(crate) repeated: Vec<(Reference, Notice)>,
     /// The groups and kinds of all definitions among the inputs.
     defined: BTreeSet<[String; 2]>,
     /// How many objects of state cannot be looked at.
@@ -181,9 +184,9 @@ impl Notices {
             self.misspelt.push(([group, kind].map(str::to_owned), notice));
         }
         let is_judged = is_object_checked(group, kind, document.value());
-        let is_read = state::reference(settings, document.value()).is_some();
+        let read = state::reference(settings, document.value());
         let is_hidden = [&object_ref.namespace, &object_ref.name].iter().any(|it| is_filled_in_later(it));
-        if document.name().is_empty() || is_hidden || !is_judged && !is_read {
+        if document.name().is_empty() || is_hidden || !is_judged && read.is_none() {
             return;
         }
         let mut hasher = DefaultHasher::new();
@@ -198,18 +201,24 @@ impl Notices {
         let Some(first) = self.objects.get(&key) else {
             return self.objects.insert(key, First { source: Arc::clone(source), name, hash });
         };
-        // State that is repeated word for word, such as a Namespace, is the same whichever counts.
-        if !is_judged && first.hash == hash {
+        // State that is repeated word for word is the same whichever counts, which is worth a word where a decision reads it.
+        // A Namespace often stands beside each of its parts.
+        let (is_same, read) = (!is_judged && first.hash == hash, read.filter(|it| *it.kind != NAMESPACE));
+        if is_same && read.is_none() {
             return;
         }
         let message = format!("{} stands twice; of two, the later one counts", object_ref.title());
         let finding = Finding::warn(&common::OBJECT_REPEATED, Pointer::new("/metadata/name"), message)
             .help("remove one of them, or name the files of each environment in sets: of .memgate.yaml");
-        self.made.push(Notice {
+        let notice = Notice {
             object_ref: object_ref.clone(),
             related: Some((Arc::clone(&first.source), first.name, "here it stands first")),
             ..Notice::new(source, name, finding)
-        });
+        };
+        match read.filter(|_| is_same) {
+            Some(read) => self.repeated.push((read, notice)),
+            None => self.made.push(notice),
+        }
     }
 
     /// Adds what looks checkable inside of an object. `has_chosen` says that the settings name a namespace.

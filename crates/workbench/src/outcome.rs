@@ -1,7 +1,8 @@
 //! The outcome of a run beside its findings: notes about what was read and judged, the data of a page, and whether the
 //! run fails.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use crate::inputs::Inputs;
 use crate::judge::Checked;
@@ -13,7 +14,7 @@ use crate::place::table;
 use crate::render::{Unrendered, command};
 use crate::report::html_data::Page;
 use crate::report::{ObjectRef, PassedOver, Report, counted, plain};
-use crate::repository::{PROJECT_FILE, Tool};
+use crate::repository::{PROJECT_FILE, Tool, without_dots};
 use crate::run::Run;
 use memgate_core::state::cluster_snapshot::Assumed;
 use memgate_model::finding::{Cause, Code, Severity};
@@ -187,7 +188,10 @@ pub fn unread_notes(inputs: &Inputs, what: &str) -> Vec<String> {
         ));
     }
     let unrendered: Vec<_> = inputs.unrendered.iter().filter(|it| !it.is_failed).collect();
-    notes.extend(unrendered.iter().take(MAX_UNRENDERED_IN_NOTES).map(|it| unrendered_note(it)));
+    let patches = inputs.patches.iter().map(|it| without_dots(Path::new(it.source.name())));
+    let patches: BTreeSet<PathBuf> = patches.collect();
+    let told = unrendered.iter().take(MAX_UNRENDERED_IN_NOTES);
+    notes.extend(told.map(|it| unrendered_note(it, &patches)));
     let more = unrendered.len().saturating_sub(MAX_UNRENDERED_IN_NOTES);
     if more > 0 {
         notes.push(format!("{more} more charts and kustomizations not read as manifests"));
@@ -281,14 +285,18 @@ fn assumed_notes(assumed: &Assumed) -> Vec<String> {
     notes.iter().map(|note| plain(note).into_owned()).collect()
 }
 
-/// The note about sources of helm or kustomize, with the command that renders them.
-fn unrendered_note(unrendered: &Unrendered) -> String {
+/// The note about sources of helm or kustomize, with the command that renders them. These files have patches that were judged.
+fn unrendered_note(unrendered: &Unrendered, patches: &BTreeSet<PathBuf>) -> String {
     let directory = unrendered.unit.directory.to_string_lossy();
     let of_what = match unrendered.unit.tool {
         Tool::Helm => format!("the chart {directory}"),
         Tool::Kustomize => format!("the kustomization {directory}"),
     };
-    let files: Vec<String> = unrendered.files.iter().map(|file| below(file, &directory)).collect();
+    let file = |file: &String| {
+        let is_judged = patches.contains(&without_dots(Path::new(file)));
+        below(file, &directory) + if is_judged { " (patches judged)" } else { "" }
+    };
+    let files: Vec<String> = unrendered.files.iter().map(file).collect();
     let (count, files) = (counted(files.len(), "file"), and_more(&files, MAX_UNREAD_IN_NOTE));
     let note = format!("{count} of {of_what} not read as manifests: {files}");
     let remote = unrendered.unit.remote.as_ref();

@@ -13,13 +13,14 @@ use crate::objects::{agent_templates, is_of_agent, object_ref};
 use crate::origins::files::Files;
 use crate::report::ObjectRef;
 use crate::trace::file_of;
+use memgate_core::state::makers::made;
 use memgate_manifest::document::Document;
 use memgate_manifest::later::is_filled_in_later;
-use memgate_model::edge::{Edge, Home, Named, Site, Wanted};
+use memgate_model::edge::{Edge, Home, Named, NamedKey, Site, Wanted};
 use memgate_model::family::{Family, Subject};
 use memgate_model::finding::Code;
 use memgate_model::kind::Kind;
-use memgate_model::object::Lookup;
+use memgate_model::object::{Lookup, Object};
 use memgate_model::recurring_texts::RecurringTexts;
 use memgate_model::request::{Operation, Point};
 use memgate_model::snapshot::Snapshot;
@@ -76,6 +77,11 @@ pub(crate) fn references(inputs: &mut Inputs, files: &mut Files) -> References {
     for document in objects() {
         let ObjectRef { kind, namespace, name, .. } = named(&document, &mut texts);
         let text = ObjectText::new(&file_of(document.place(), &inputs.origins, files), document.value());
+        // An object with a number that cannot be read is denied.
+        for made in made(&inputs.snapshot.settings, document.value()).unwrap_or_default() {
+            let target = Target::new(made.kind.kind, &made.namespace, &made.name);
+            all.objects.entry(target).or_insert_with(|| ObjectText::made_in(&text.file));
+        }
         all.objects.insert(Target::new(&kind, &namespace, &name), text);
     }
     for document in objects() {
@@ -153,13 +159,12 @@ impl Reader<'_> {
                 let is_optional = site.holder.get("optional") == Some(&Tree::Boolean(true));
                 (edge.counts)(site, tree) && !(edge.may_be_optional && is_optional)
             };
-            let named = sites.iter().filter(is_read);
-            let named = named.filter_map(|it| Some((it.pointer.clone(), edge.named(it, tree, namespace)?)));
-            let default = default
-                .map(|(path, name)| (holder_of(path), Named { namespace, name, key: None }))
-                .into_iter();
-            for (pointer, named) in named.chain(default) {
-                self.add_edge(edge, (Pointer::root(), pointer), (named, tree), &mut state);
+            for site in sites.iter().filter(is_read) {
+                self.add_site(edge, &Pointer::root(), (site, tree), &mut state);
+            }
+            if let Some((path, name)) = default {
+                let at = (Pointer::root(), holder_of(path));
+                self.add_edge(edge, at, (Named { namespace, name, key: None }, tree), &mut state);
             }
         }
     }
@@ -205,16 +210,41 @@ impl Reader<'_> {
         new(self.snapshot, budget).at(Point::Ci)
     }
 
-    fn add_edge(
+    /// Adds the name at a place of an edge, and the key that the object must have.
+    fn add_site<'t>(
+        &mut self,
+        edge: &'static Edge,
+        part: &Pointer,
+        (site, by): (&Site<'t, Tree>, &'t Tree),
+        state: &mut StateReader<'_>,
+    ) {
+        let user = self.user.clone();
+        let Some(named) = edge.named(site, by, &user.namespace) else { return };
+        let Some(object) = self.add_edge(edge, (part.clone(), site.pointer.clone()), (named, by), state)
+        else {
+            return;
+        };
+        if let Some(NamedKey { key, pointer, is_there }) = edge.key_in(site, &named, (by, object)) {
+            let presence = if is_there { Presence::Found } else { Presence::Missing };
+            let code = edge.missing.as_ref().map_or(&REFERENCE_BROKEN, |missing| missing.key);
+            let found = Target::new(object.kind.kind, &object.namespace, &object.name);
+            let at = (part.clone(), pointer);
+            self.add(at, (&[object.kind.kind], &named, Some(found)), (Some(key), presence), code);
+        }
+    }
+
+    /// Adds a name of an edge. Returns the object.
+    fn add_edge<'s>(
         &mut self,
         edge: &'static Edge,
         at: (Pointer, Pointer),
         (named, by): (Named<'_>, &Tree),
-        state: &mut StateReader<'_>,
-    ) {
+        state: &mut StateReader<'s>,
+    ) -> Option<&'s Object> {
         let kinds: Vec<&'static str> = edge.to.iter().map(|kind| kind.kind).collect();
         let is_of_platform = edge.to.iter().all(|kind| !kind.group.is_empty());
-        let (presence, found) = match (edge.look_up)(&Wanted { edge, named, by }, state) {
+        let answer = (edge.look_up)(&Wanted { edge, named, by }, state);
+        let (presence, found) = match answer {
             Lookup::Found(object) => {
                 (Presence::Found, Some(Target::new(object.kind.kind, &object.namespace, &object.name)))
             }
@@ -229,7 +259,8 @@ impl Reader<'_> {
         };
         let presence = if is_later(&named) { Presence::Unknown } else { presence };
         let code = edge.missing.as_ref().map_or(&REFERENCE_BROKEN, |missing| missing.object);
-        self.add(at, (&kinds, &named, found), presence, code);
+        self.add(at, (&kinds, &named, found), (None, presence), code);
+        answer.found()
     }
 
     /// The names at a path of a part of the object, which have a namespace beside them or before a slash, or are in `own`.
@@ -250,8 +281,22 @@ impl Reader<'_> {
             }
             let presence = if is_later(&named) { Presence::Unknown } else { self.presence(kinds, &named) };
             let at = (part.clone(), site.pointer.clone());
-            self.add(at, (kinds, &named, None), presence, &REFERENCE_BROKEN);
+            self.add(at, (kinds, &named, None), (None, presence), &REFERENCE_BROKEN);
+            let key =
+                site.holder.get("key").and_then(Value::as_str).filter(|_| path.ends_with("KeyRef/name"));
+            if let (Some(key), Some(object)) = (key, self.object(kinds, &named)) {
+                let presence = if object.has_data_key(key) { Presence::Found } else { Presence::Missing };
+                let at = (part.clone(), site.pointer.parent().unwrap_or_default().key("key"));
+                self.add(at, (kinds, &named, None), (Some(key), presence), &REFERENCE_BROKEN);
+            }
         }
+    }
+
+    /// The object of one of these kinds that decisions look at, if it is known.
+    fn object(&self, kinds: &[&'static str], named: &Named<'_>) -> Option<&Object> {
+        let of_kinds = state_kinds(&self.snapshot.settings.families).filter(|it| kinds.contains(&it.kind));
+        let mut states = of_kinds.filter_map(|kind| self.snapshot.kind(kind));
+        states.find_map(|state| state.object(named.namespace, named.name))
     }
 
     /// Whether the files hold an object of this kind.
@@ -279,9 +324,10 @@ impl Reader<'_> {
         &mut self,
         (part, pointer): (Pointer, Pointer),
         (kinds, named, found): (&[&'static str], &Named<'_>, Option<Target>),
-        presence: Presence,
+        (key, presence): (Option<&str>, Presence),
         code: &'static Code,
     ) {
+        let presence = if key.is_some_and(is_filled_in_later) { Presence::Unknown } else { presence };
         let here = |kind: &&&str| self.all.has(&Target::new(kind, named.namespace, named.name));
         let kind = kinds.iter().find(here).or_else(|| kinds.first()).copied().unwrap_or_default();
         let kind = found.as_ref().map_or(kind, |found| &found.kind);
@@ -293,6 +339,7 @@ impl Reader<'_> {
             pointer,
             target: Target::new(kind, named.namespace, named.name),
             found,
+            key: key.map(str::to_owned),
             kinds: kinds.to_vec(),
             presence,
             code,

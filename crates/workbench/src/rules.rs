@@ -1,6 +1,7 @@
 //! The rules of `.memgate.yaml`: which severity a finding has in a repository.
 //!
-//! The decision stays: a cluster still denies what a rule makes a warning or a note, and the finding says so.
+//! The decision stays: a cluster still denies what a rule makes a warning or a note, and the finding says so. What only the
+//! check of a branch denies, a reference that the branch broke, has the severity of the rule, and `off` leaves it out.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -137,15 +138,15 @@ fn names(path: &Path) -> [PathBuf; 2] {
 }
 
 impl Rule {
-    /// Gives a finding its severity, and counts it in `lowered` by its code if it counts less now. What is denied stays
-    /// at least a note, and what a policy exempts stays as it is. Returns whether the finding stays at all.
+    /// Gives a finding its severity, and counts it in `lowered` by its code if it counts less now. What a cluster
+    /// denies stays at least a note, and what a policy exempts stays as it is. Returns whether the finding stays at all.
     pub fn apply(&self, finding: &mut Finding, lowered: &mut BTreeMap<String, usize>) -> bool {
         if finding.policy.as_ref().is_some_and(|policy| policy.status == PolicyStatus::Exempt) {
             return true;
         }
         let (before, is_off) = (finding.severity, self.severity.is_none());
         change(finding, self.severity.unwrap_or(Severity::Note), REASON);
-        let stays = !is_off || before == Severity::Deny;
+        let stays = !is_off || before == Severity::Deny && !finding.only_here;
         if finding.severity < before || !stays {
             *lowered.entry(finding.code_name().to_owned()).or_default() += 1;
         }
@@ -157,10 +158,12 @@ impl Rule {
 pub(crate) fn change(finding: &mut Finding, severity: Severity, reason: &str) {
     let effect = match (finding.severity, severity) {
         (before, after) if before == after => return,
+        (Severity::Deny, _) if finding.only_here => "",
         (Severity::Deny, _) => "; the cluster still denies it",
         (_, Severity::Deny) => "; the cluster does not deny it",
         _ => "",
     };
+    finding.only_here |= severity == Severity::Deny;
     // The reason can be a user's text.
     let reason = presentable(reason);
     let message = format!("{} ({reason}{effect})", finding.message());

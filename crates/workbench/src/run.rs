@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::broken;
+use crate::compared::Comparison;
 use crate::ignore;
 use crate::inputs::Inputs;
 use crate::judge::{Checked, Decided, WITHOUT_EFFECT, check, is_departed_note};
@@ -61,6 +62,9 @@ pub fn judged(run: &Run) -> Result<Checked, Error> {
     })?;
     if !plan.sets.is_empty() {
         join_all(&mut checked, others, plan.sets.len());
+    }
+    if let Comparison::With(base) = &plan.comparison {
+        broken::mark(&mut checked, base);
     }
     checked.rules = plan.rules.clone();
     apply_rules(&mut checked);

@@ -118,6 +118,22 @@ impl KnownFindings {
         known.any(|known| *known > 0)
     }
 
+    /// Whether a finding is known at this place with any severity: with this value, whatever the number, and with any.
+    pub(crate) fn occurs(&self, identity: &Identity) -> [bool; 2] {
+        let from = |severity, judged| Identity { severity, judged, ..identity.clone() };
+        let least = JudgedValue { value: None, excess: i128::MIN };
+        let all = self.0.range(from(Severity::Note, least)..);
+        let is_here = |it: &Identity| {
+            (&it.object_ref, &it.pointer, &it.code)
+                == (&identity.object_ref, &identity.pointer, &identity.code)
+        };
+        let here = all.take_while(|(it, _)| is_here(it)).filter(|(_, count)| **count > 0);
+        let value = identity.judged.value;
+        here.fold([false, false], |[same, _], (it, _)| {
+            [same || value.is_none() || it.judged.value == value, true]
+        })
+    }
+
     /// The same for nothing but this value.
     pub(crate) fn take_exactly(&mut self, identity: &Identity, wanted: usize) -> usize {
         self.0.get_mut(identity).map_or(0, |known| take(known, wanted))

@@ -5,10 +5,13 @@ mod installers;
 
 pub use installers::{Installation, installations};
 
+use super::group_and_kind;
 use memgate_manifest::later::is_filled_in_later;
 use memgate_model::kind::{Kind, NAMESPACE, SECRET};
-use memgate_model::object::DEFAULT_NAMESPACE;
+use memgate_model::object::{DEFAULT_NAMESPACE, Reference};
+use memgate_model::settings::Settings;
 use memgate_model::snapshot::Snapshot;
+use memgate_model::tree::Tree;
 use serde_json::Value;
 
 /// The makers of Secrets: group, kind, and the place of each Secret's name. In a place, `*` stands for each entry of a
@@ -42,18 +45,50 @@ pub(super) fn add(snapshot: &mut Snapshot, (group, kind): (&str, &str), value: &
         add_of_cluster(snapshot, value);
         return true;
     }
-    let Some((.., place)) = OF_SECRETS.into_iter().find(|row| (row.0, row.1) == (group, kind)) else {
-        return false;
-    };
+    let Some((namespace, names)) = secrets(&snapshot.settings, (group, kind), value) else { return false };
+    add_made(snapshot, &namespace, &names);
+    true
+}
+
+/// The names of the Secrets that an object makes, with their namespace; `None` for one of another kind.
+fn secrets<'v>(
+    settings: &Settings,
+    (group, kind): (&str, &str),
+    value: &'v Value,
+) -> Option<(String, Vec<&'v str>)> {
+    let (.., place) = OF_SECRETS.into_iter().find(|row| (row.0, row.1) == (group, kind))?;
     let own = |field: &str| texts(value, &format!("metadata/{field}")).pop();
-    let given = own("namespace").map(str::to_owned).or_else(|| snapshot.settings.namespace.clone());
-    let namespace = given.unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned());
+    let given = own("namespace").map(str::to_owned).or_else(|| settings.namespace.clone());
     let mut names = texts(value, place);
     if names.is_empty() {
         names.extend(own("name"));
     }
-    add_made(snapshot, &namespace, &names);
-    true
+    Some((given.unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned()), names))
+}
+
+/// The objects that an object of a file makes, as far as their names are known: Secrets, and the agents of a platform.
+///
+/// # Errors
+/// When a number that is read is beyond what a double can hold.
+pub fn made(settings: &Settings, value: &Value) -> serde_json::Result<Vec<Reference>> {
+    let (group, kind) = group_and_kind(value);
+    let reference = |kind, namespace: &str, name: &str| {
+        let (namespace, name) = (namespace.to_owned(), name.to_owned());
+        Reference { kind, namespace, name }
+    };
+    let (home, names) = secrets(settings, (group, kind), value).unwrap_or_default();
+    let mut made: Vec<_> = names.iter().map(|name| reference(&SECRET, &home, name)).collect();
+    let agents = settings.families.iter().filter_map(|family| family.pods.made_agents.as_ref());
+    for agents in agents {
+        if let Some(by) = agents.by.iter().find(|by| by.is(group, kind))
+            && let Some(Reference { namespace, name, .. }) = super::reference(settings, value)
+        {
+            let tree = Tree::parse(&value.to_string(), &by.schema)?;
+            made.extend((agents.names)(&name, &tree).iter().map(|it| reference(agents.kind, &namespace, it)));
+        }
+    }
+    made.retain(|it| !is_filled_in_later(&it.namespace) && !is_filled_in_later(&it.name));
+    Ok(made)
 }
 
 /// Notes the Secrets that a `ClusterExternalSecret` makes in the namespaces that it lists, or in any.

@@ -4,8 +4,8 @@ use std::ptr;
 
 use memgate_model::edge::{Edge, Form, Home, Key, Named, Site, Wanted, known_if, memory_used};
 use memgate_model::kind::SERVICE;
-use memgate_model::object::Lookup;
 use memgate_model::object::index::Index;
+use memgate_model::object::{Lookup, Object};
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
 
@@ -13,9 +13,10 @@ use crate::references::{CONFIG_MAPS, SECRETS};
 
 use super::api::{ARK_CONFIG, DEFAULT, MEMORIES, MEMORY, QUERY};
 use super::codes::{
-    CONFIG_MEMORY_MISSING, MEMORY_CONFIGMAP_KEY_MISSING, MEMORY_CONFIGMAP_MISSING, MEMORY_SECRET_KEY_MISSING,
-    MEMORY_SECRET_MISSING, MEMORY_SERVICE_MISSING, QUERY_MEMORY_MISSING,
+    CONFIG_MEMORY_MISSING, MEMORY_CONFIGMAP_KEY_MISSING, MEMORY_CONFIGMAP_MISSING, MEMORY_PORT_UNKNOWN,
+    MEMORY_SECRET_KEY_MISSING, MEMORY_SECRET_MISSING, MEMORY_SERVICE_MISSING, QUERY_MEMORY_MISSING,
 };
+use super::service::{port_by_name, ports};
 use super::value::{EffectiveValue, ValueOrSource};
 
 /// Finds objects by the memory that they use.
@@ -38,7 +39,8 @@ pub(crate) static EDGES: [Edge; 8] = [
     Edge::new(&[&MEMORY], "/spec/address/valueFrom/serviceRef/name", &[&SERVICE])
         .in_home(Home::Beside("namespace"))
         .only_if(is_address)
-        .warns(&MEMORY_SERVICE_MISSING, ""),
+        .warns(&MEMORY_SERVICE_MISSING, "")
+        .with_key(Key::Port("port", has_port), &MEMORY_PORT_UNKNOWN),
     secret("/spec/headers/*/value/valueFrom/secretKeyRef/name").only_if(is_in_header),
     config_map("/spec/headers/*/value/valueFrom/configMapKeyRef/name").only_if(is_in_header),
     Edge::new(&[], "/metadata/annotations/memgate.dev~1ark-memory", &[&MEMORY])
@@ -57,6 +59,10 @@ const fn config_map(path: &'static str) -> Edge {
     Edge::new(&MEMORIES, path, &CONFIG_MAPS)
         .warns(&MEMORY_CONFIGMAP_MISSING, "")
         .with_key(Key::Beside("key"), &MEMORY_CONFIGMAP_KEY_MISSING)
+}
+
+fn has_port(service: &Object, name: &str) -> bool {
+    port_by_name(&ports(service.tree()), name).is_some()
 }
 
 /// Whether the address comes from this source.
