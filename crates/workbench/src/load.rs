@@ -183,7 +183,7 @@ impl Loading<'_> {
         }
         let Inputs { sources, snapshot, objects, passed_over, .. } = &mut self.inputs;
         sources.push(source);
-        pass_over(objects, passed_over, &snapshot.settings.families, false);
+        pass_over(objects, passed_over, snapshot, false);
         Ok(())
     }
 

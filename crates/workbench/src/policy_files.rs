@@ -7,7 +7,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::errors::error_at;
+use crate::errors::{error_at, error_of};
 use crate::notices::{Notice, object_ref};
 use crate::outside::hide;
 use crate::places::{Part, Places};
@@ -155,6 +155,7 @@ pub(crate) fn errors<'e>(
         if document.source().is_outside() {
             hide(&mut fault, document.source());
         }
-        error_at(document.place(), &within.join(&fault.pointer), fault.message().into_owned())
+        let standing = document.place().locate(&within.join(&fault.pointer));
+        error_of(document.source(), standing.carets(fault.at_key).0, &fault)
     })
 }

@@ -1,7 +1,6 @@
 //! Adds objects of files to the state that decisions look at. What cannot be added becomes an error or a notice.
 
 use std::io::Read;
-use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -173,12 +172,6 @@ impl Loading<'_> {
                 }
                 // A policy that is checked is denied instead.
                 if origin != PolicyOrigin::Checked {
-                    // Notes about what it judges would quote it.
-                    if !faults.is_empty() && document.source().is_outside() {
-                        let name =
-                            value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-                        Arc::make_mut(&mut snapshot.policies).remove(name);
-                    }
                     errors.extend(policy_files::errors(document, within, faults));
                 }
                 Ok(is_used || is_definition)
