@@ -27,6 +27,8 @@ pub struct PolicyRule {
     pub severity: &'static str,
     /// The name of the typed rule.
     pub type_name: &'static str,
+    /// The conditions under which it applies, in words.
+    pub when: Option<String>,
 }
 
 impl PolicyRule {
@@ -38,6 +40,11 @@ impl PolicyRule {
             None => format!("{opening})"),
             Some(at) => format!("{opening}, denied from {})", at.strftime("%Y-%m-%d")),
         }
+    }
+
+    /// `only where CONDITIONS`, for a rule with conditions.
+    pub fn only_where(&self) -> Option<String> {
+        self.when.as_ref().map(|when| format!("only where {when}"))
     }
 
     /// The part of the ending that is always the same.

@@ -104,8 +104,8 @@ pub trait Conditions: fmt::Debug + Send + Sync {
     /// The paths that they read.
     fn paths(&self) -> Vec<&str>;
 
-    /// The conditions in words, each `PATH …`.
-    fn words(&self) -> Vec<String>;
+    /// The conditions in words, each `PATH …`, and whether it says of an absent value what that means.
+    fn words(&self) -> Vec<(String, bool)>;
 
     /// The pairs that no value meets: the JSON pointer of the later one in `when`, and the words.
     fn contradictions(&self, budget: &Budget<'_>) -> Vec<(Pointer, String)>;

@@ -43,7 +43,25 @@ pub fn coverage(rule: &Rule, kinds: Option<&[String]>, family: &'static Family) 
     if paths.contains(&"environment") {
         add("envFrom may set a variable that is left out");
     }
-    if is_judged { Coverage::Judged(cases) } else { Coverage::Nothing }
+    if is_judged || judges_unseen(rule, kinds, family) { Coverage::Judged(cases) } else { Coverage::Nothing }
+}
+
+/// Whether a rule about memory is asked about objects of these kinds too, which use it: what memory reads from objects that
+/// no apiserver sends is judged with those.
+fn judges_unseen(rule: &Rule, kinds: Option<&[String]>, family: &'static Family) -> bool {
+    let uses = |role| !own_views(role, &|kind| is_among(kinds, kind), family).is_empty();
+    let may_be_unseen = |memory: &Possible| {
+        let unknown = |path: &&str| memory.table.is_some_and(|table| table.unknown_cases(path).is_some());
+        rule.check.paths().iter().any(|path| memory.at(path).is_some() && unknown(path))
+    };
+    family.reads_unseen()
+        && rule.own.contains(&Role::Memory)
+        && [Role::Referrer, Role::Pod].into_iter().any(uses)
+        && met(rule, rule.when.as_deref(), None, family).iter().any(may_be_unseen)
+}
+
+fn is_among(kinds: Option<&[String]>, kind: &str) -> bool {
+    kinds.is_none_or(|kinds| kinds.iter().any(|matched| matched == kind))
 }
 
 /// The views that a rule with these conditions meets on a platform, of objects of these kinds; of all kinds when `None`.
@@ -53,7 +71,7 @@ pub(super) fn met(
     kinds: Option<&[String]>,
     family: &'static Family,
 ) -> Vec<Possible> {
-    let is_matched = |kind: &str| kinds.is_none_or(|kinds| kinds.iter().any(|matched| matched == kind));
+    let is_matched = |kind: &str| is_among(kinds, kind);
     let mut all = Vec::new();
     for role in rule.roles.iter().copied() {
         let own = own_views(role, &is_matched, family);

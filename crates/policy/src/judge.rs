@@ -265,10 +265,7 @@ impl Judge<'_> {
         for (policy, matches) in &self.selection.policies {
             judgement.policies.push(policy.name.clone());
             if let Some(fault) = &policy.invalid {
-                // In files the fault itself is reported.
-                if self.subject.occasion.point != Point::Ci {
-                    judgement.add(not_in_force(&policy.name, fault));
-                }
+                judgement.add(not_in_force(&policy.name, fault));
                 continue;
             }
             for rule in &policy.rules {

@@ -106,9 +106,15 @@ pub(super) fn unjudged_kinds(policy: &Policy, known: &[&'static Family]) -> Vec<
             roles.extend((kind == "Pod").then_some(Role::Pod.name()));
             roles.sort_unstable();
             roles.dedup();
-            let roles = one_of(&roles);
-            let message = format!("no rule of the policy judges {kind}: none has the role {roles}");
-            let help = format!("write roles: [{roles}] in a rule, or leave {kind} out");
+            let has_role = |rule: &Rule| rule.roles.iter().any(|role| roles.contains(&role.name()));
+            let (why, help) = if policy.rules.iter().any(has_role) {
+                ("it has nothing that they read".to_owned(), format!("leave {kind} out"))
+            } else {
+                let roles = one_of(&roles);
+                let help = format!("write roles: [{roles}] in a rule, or leave {kind} out");
+                (format!("none has the role {roles}"), help)
+            };
+            let message = format!("no rule of the policy judges {kind}: {why}");
             warning(&NEVER_APPLIES, Pointer::new("/spec/match/kinds").index(index), &message).help(help)
         })
         .collect()

@@ -8,6 +8,7 @@ mod any_of;
 mod bounds;
 mod check;
 mod checks;
+mod contradictions;
 mod endpoint;
 mod environment;
 mod fields;
@@ -126,7 +127,7 @@ pub(super) fn typed(
             }
             None => {
                 is_misspelt = true;
-                unknown_field(fields, name);
+                unknown_field(fields, name, is_alternative);
             }
         }
     }
@@ -153,8 +154,9 @@ pub(super) fn typed(
     }
 }
 
-fn unknown_field(fields: &Fields<'_>, name: &str) {
-    let known = TYPES.iter().map(|rule| rule.name).chain(FIELDS);
+fn unknown_field(fields: &Fields<'_>, name: &str, is_alternative: bool) {
+    let types = TYPES.iter().map(|rule| rule.name).filter(|name| !is_alternative || *name != ANY_OF);
+    let known = types.chain(FIELDS.into_iter().filter(|_| !is_alternative));
     let message = match name {
         "on" | "true" => "unknown field; use roles (YAML 1.1 reads on as true)".to_owned(),
         "expression" => "is reserved for a later version; use a typed rule".to_owned(),
@@ -166,5 +168,5 @@ fn unknown_field(fields: &Fields<'_>, name: &str) {
             format!("unknown field {}{hint}", quoted_key(name))
         }
     };
-    fields.fault(name, Cause::Invalid, &message);
+    fields.fault_at_key(name, &message);
 }

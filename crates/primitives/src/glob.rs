@@ -59,6 +59,13 @@ impl Glob {
         &self.text
     }
 
+    /// Whether every name fits.
+    pub fn is_anything(&self) -> bool {
+        let is_any =
+            |token: &Token| *token == Token::All || self.separator.is_none() && *token == Token::Many;
+        matches!(self.tokens.as_slice(), [token] if is_any(token))
+    }
+
     /// Whether a name fits. All ways to read the pattern are followed at once, so no way is tried again, and the cost
     /// grows with the name as it grows with the pattern. It counts for the budget; once that has ended, nothing fits.
     pub fn matches(&self, name: &str, budget: &Budget<'_>) -> bool {

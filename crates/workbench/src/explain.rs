@@ -58,8 +58,9 @@ fn asks(policy: &Policy, rule: &Rule, inputs: &Inputs) -> String {
     let Some(value) = value else { return name.to_owned() };
     let indented = yaml(value).trim_end().replace('\n', "\n                ");
     let mut text = format!("{name}\n                {indented}");
-    for words in rule.when.iter().flat_map(|when| when.words()) {
-        let _infallible = write!(text, "\n              only where {words}");
+    for (words, says_absent) in rule.when.iter().flat_map(|when| when.words()) {
+        let absent = if says_absent { "" } else { "; not where it is absent" };
+        let _infallible = write!(text, "\n              only where {words}{absent}");
     }
     text
 }

@@ -31,6 +31,7 @@ use memgate_model::decision::NotShown;
 use memgate_model::family::{DepartedLine, Family};
 use memgate_model::finding::{Cause, Code, Finding, Severity};
 use memgate_model::object::Reference;
+use memgate_model::policy::Policies;
 use memgate_model::reason::Reason;
 use memgate_model::request::Occasion;
 use memgate_model::snapshot::Snapshot;
@@ -175,13 +176,25 @@ enum Judged {
     Exempt(Box<CheckedObject>),
 }
 
+/// The policies that are in force.
+fn in_force(policies: &Arc<Policies>) -> Arc<Policies> {
+    let mut in_force = Arc::clone(policies);
+    for policy in policies.iter().filter(|policy| policy.invalid.is_some()) {
+        Arc::make_mut(&mut in_force).remove(&policy.name);
+    }
+    in_force
+}
+
 /// Decides about every object. One that cannot be decided becomes an error and does not hide the others; one that
 /// no enabled family judges is passed over.
 pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
     let has_outside = inputs.outside.is_some();
     outside::judge(&mut inputs, occasion);
     let settings = inputs.snapshot.settings.clone();
-    let snapshot = std::mem::replace(&mut inputs.snapshot, Snapshot::new(settings));
+    let mut snapshot = std::mem::replace(&mut inputs.snapshot, Snapshot::new(settings));
+    let policies = Arc::clone(&snapshot.policies);
+    // What is wrong with the others is said at their own places, and not of each object.
+    snapshot.policies = in_force(&policies);
     let states = States::new(&snapshot, &std::mem::take(&mut inputs.bare));
     let (mut used, mut known) = (Used::default(), KnownDecisions::default());
     let mut all = Vec::with_capacity(inputs.objects.len());
@@ -228,6 +241,7 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
     };
     let objects = std::mem::take(&mut inputs.objects);
     let Ok(()) = in_order::each(objects, OBJECTS_OF_A_CORE, work, take);
+    snapshot.policies = policies;
     for of_object in all.chunk_by_mut(is_one_object).filter(|of_object| of_object.len() > 1) {
         keep_first(of_object);
         keep_common_edits(of_object);

@@ -214,7 +214,7 @@ impl<'p> Loading<'p> {
         }
         let Inputs { sources, snapshot, objects, passed_over, .. } = &mut self.inputs;
         sources.push(source);
-        pass_over(objects, passed_over, &snapshot.settings.families, false);
+        pass_over(objects, passed_over, snapshot, false);
         Ok(())
     }
 

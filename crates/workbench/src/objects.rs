@@ -455,7 +455,7 @@ impl UndecidedObject {
         Request { occasion: Occasion { workload, later, ..occasion }, ..request }
     }
 
-    fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         if self.is_unnamed { "" } else { &self.object.object_ref.name }
     }
 

@@ -8,8 +8,9 @@ use crate::report::ObjectRef;
 use memgate_manifest::document::NonObject;
 use memgate_manifest::place::DocumentPlace;
 use memgate_manifest::source::{Source, Span};
-use memgate_model::family::Family;
+use memgate_model::kind::MEMORY_POLICY;
 use memgate_model::reason::Reason;
+use memgate_model::snapshot::Snapshot;
 
 /// An object or document that no enabled family has judged.
 #[derive(Debug)]
@@ -125,20 +126,22 @@ pub fn counts(passed_over: &[PassedOver]) -> Vec<String> {
     counts.into_iter().map(|(title, count)| format!("{title} ({count})")).collect()
 }
 
-/// Moves objects that run once and end, and policies, to those that are passed over; with `pods` also pods and workloads,
-/// which audits do not judge.
+/// Moves objects that run once and end, and policies in force, to those that are passed over; with `pods` also pods and
+/// workloads, which audits do not judge.
 pub fn pass_over(
     objects: &mut Vec<UndecidedObject>,
     passed_over: &mut Vec<PassedOver>,
-    families: &[&'static Family],
+    Snapshot { policies, settings, .. }: &Snapshot,
     pods: bool,
 ) {
     for object in std::mem::take(objects) {
         let request = object.request();
-        let mut transient = families.iter().flat_map(|family| family.views.transient);
+        let mut transient = settings.families.iter().flat_map(|family| family.views.transient);
         let is_transient = transient.any(|kind| kind.is(&request.group, &request.kind));
         let is_policy = memgate_policy::resource::kind(&request.group, &request.kind).is_some();
-        if is_transient || is_policy || (pods && request.is_pod()) {
+        let is_faulty = policies.get(object.name()).is_some_and(|policy| policy.invalid.is_some());
+        let is_in_force = is_policy && !(request.kind == MEMORY_POLICY.kind && is_faulty);
+        if is_transient || is_in_force || (pods && request.is_pod()) {
             let (place, object_ref) = (&object.object.place, object.object.object_ref.clone());
             passed_over.push(PassedOver::object(place, object_ref, Why::AdmissionOnly));
         } else {

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::errors::error_at;
+use crate::errors::{error_at, error_of};
 use crate::notices::{Notice, object_ref};
 use crate::places::{Part, Places};
 use jiff::Timestamp;
@@ -150,7 +150,8 @@ pub(crate) fn errors<'e>(
     within: &'e Pointer,
     faults: Vec<Finding>,
 ) -> impl Iterator<Item = memgate_manifest::error::Error> + use<'e> {
-    faults
-        .into_iter()
-        .map(|fault| error_at(document.place(), &within.join(&fault.pointer), fault.message().into_owned()))
+    faults.into_iter().map(|fault| {
+        let standing = document.place().locate(&within.join(&fault.pointer));
+        error_of(document.source(), standing.carets(fault.at_key).0, &fault)
+    })
 }

@@ -226,10 +226,9 @@ pub fn audited(run: &Run, given: Inputs) -> Result<Checked, Error> {
     }
     inputs.places.extend(given.places);
     let page = PageInputs::if_wanted(plan.wants_page, &inputs, *occasion);
-    let families = inputs.snapshot.settings.families.clone();
-    pass_over(&mut inputs.objects, &mut inputs.passed_over, &families, true);
+    pass_over(&mut inputs.objects, &mut inputs.passed_over, &inputs.snapshot, true);
     if let Some(apart) = &mut inputs.outside {
-        pass_over(&mut apart.objects, &mut apart.passed_over, &families, true);
+        pass_over(&mut apart.objects, &mut apart.passed_over, &inputs.snapshot, true);
     }
     let mut checked = Checked { page, ..check(inputs, *occasion) };
     trace(&mut checked, &mut plan.rendered_files());

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::errors::error_of;
 use crate::inputs::Inputs;
 use crate::judge::{Checked, Decided, check};
 use crate::judged_by::{AtReference, JudgedBy};
@@ -15,11 +16,13 @@ use crate::place::overview;
 use crate::plan::Plan;
 use crate::report::changes::{Change, Verdict};
 use crate::report::{Report, Shown};
+use memgate_manifest::error::Error as Fault;
 use memgate_manifest::source::Source;
 use memgate_model::decision::NotShown;
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::policy::Policies;
 use memgate_model::request::Occasion;
+use memgate_policy::codes::INVALID;
 use memgate_policy::defaults::missing;
 use memgate_primitives::plain_text::{shown_key, shown_name};
 use memgate_primitives::pointer::Pointer;
@@ -125,7 +128,9 @@ fn owner(manifest: &str) -> Option<String> {
 }
 
 fn compare(mut before: BTreeMap<Key, Decided>, checked: Checked, owners: &BTreeMap<Key, String>) -> WhatIf {
-    let Checked { decided, .. } = checked;
+    let Checked { decided, mut inputs, .. } = checked;
+    // The same in both runs, and what the policy would change is not known.
+    inputs.errors.extend(decided.iter().flat_map(faults_of_policy));
     let mut all = Vec::with_capacity(decided.len());
     let mut changes = Vec::new();
     for mut after in decided {
@@ -168,7 +173,17 @@ fn compare(mut before: BTreeMap<Key, Decided>, checked: Checked, owners: &BTreeM
         }
         all.push(gone);
     }
-    WhatIf { checked: Checked { decided: all, ..checked }, changes }
+    WhatIf { checked: Checked { decided: all, inputs, ..checked }, changes }
+}
+
+/// What is wrong with a policy or an exemption among the objects.
+fn faults_of_policy(decided: &Decided) -> impl Iterator<Item = Fault> {
+    let faults =
+        decided.located_findings().filter(|(finding, _)| *finding.code == INVALID && finding.is_denial());
+    faults.map(|(finding, pointer)| {
+        let standing = decided.object.standing(&pointer);
+        error_of(standing.source(), standing.carets(finding.at_key).0, finding)
+    })
 }
 
 /// Takes all findings out of a decision. Those about the form are the same in both runs, so they are dropped.

@@ -326,6 +326,11 @@ impl ViewPath {
         matches!(self.read, Read::Each(_))
     }
 
+    /// Whether a view may hold several values at the path: of the elements of a list, or of the hosts of an endpoint.
+    pub const fn holds_several(&self) -> bool {
+        matches!(self.read, Read::Each(_) | Read::Host(_))
+    }
+
     /// The values at the path: one of the view, or one for each element of a list or host of an endpoint. Each is made
     /// when it is asked for: the URL of every host has the whole path, which may be long.
     pub fn parts<'v>(&self, view: &'v MemoryView) -> Box<dyn Iterator<Item = Part<'v>> + 'v> {

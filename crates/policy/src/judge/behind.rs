@@ -10,6 +10,7 @@ use memgate_model::finding::Finding;
 use memgate_model::kind::Kind;
 use memgate_model::memory_view::{MemoryView, Role};
 use memgate_model::policy::{Exemption, Policies, Policy, Question, Rule};
+use memgate_model::policy_rule::PolicyStatus;
 use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
 use memgate_primitives::pointer::Pointer;
@@ -117,7 +118,9 @@ pub fn judge_users<'p>(
         let more = if users > 1 { format!(" and {} more", users - 1) } else { String::new() };
         let user = format!(" ({} {})", one.user.subject.kind, plain_name(candidate.name));
         judgement.exemptions.extend(follows.about.exemption.as_ref().map(|exemption| exemption.name.clone()));
-        judgement.fired.push(rule.about.clone());
+        if follows.about.status != PolicyStatus::Unknown {
+            judgement.fired.push(rule.about.clone());
+        }
         judgement.add(verdict.told(
             follows,
             &places.nearest(&place),

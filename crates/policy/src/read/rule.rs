@@ -9,7 +9,7 @@ use memgate_model::memory_view::Role;
 use memgate_model::policy::{Action, During, Rule, WEEKDAYS, Weekdays};
 use memgate_model::policy_rule::PolicyRule;
 use memgate_model::typed_rule::RuleRoles;
-use memgate_primitives::plain_text::quoted;
+use memgate_primitives::plain_text::{cut, quoted};
 
 use super::{RULE_AUDIT_ACTIONS, instant, overrides};
 use crate::reader::{Fields, Reader, one_of};
@@ -23,6 +23,9 @@ pub(super) const MAX_ID: usize = 40;
 const MAX_MESSAGE: usize = 200;
 const MAX_HINT: usize = 300;
 const MAX_DOCS: usize = 500;
+
+/// The most characters of the conditions of a rule where a report shows them.
+const MAX_WHEN: usize = 200;
 
 const SEVERITIES: [&str; 5] = ["critical", "high", "medium", "low", "info"];
 
@@ -51,6 +54,10 @@ pub(super) fn read<'v>(policy: &str, reader: &Reader<'v>, seen: &RefCell<BTreeSe
     let roles = roles(&fields, kind, &of_type);
     let RuleRoles { own, by_sources, .. } = of_type.only(&roles);
     let id = id?.to_owned();
+    let words = when.as_ref().map(|when| {
+        let conditions: Vec<String> = when.words().into_iter().map(|(words, _)| words).collect();
+        cut(&conditions.join(" and "), MAX_WHEN).into_owned()
+    });
     let about = PolicyRule {
         code: format!("policy/{policy}/{id}"),
         policy: policy.to_owned(),
@@ -60,6 +67,7 @@ pub(super) fn read<'v>(policy: &str, reader: &Reader<'v>, seen: &RefCell<BTreeSe
         docs,
         severity,
         type_name: kind.name,
+        when: words,
     };
     Some(Rule {
         about: Arc::new(about),

@@ -129,9 +129,16 @@ pub(super) enum AnyGlob {
     OfTenant(Arc<str>, Arc<str>),
 }
 
+impl AnyGlob {
+    /// Whether it fits every text. Of hosts none does: one that clients read in two ways is never among those that fit.
+    pub(super) fn is_anything(&self) -> bool {
+        matches!(self, Self::Text(glob) if glob.is_anything())
+    }
+}
+
 impl Condition {
     /// Whether a value that is there passes.
-    fn holds(&self, found: &Scalar<'_>, budget: &Budget<'_>) -> bool {
+    pub(super) fn holds(&self, found: &Scalar<'_>, budget: &Budget<'_>) -> bool {
         let text = if let Scalar::Text(text) = found { text } else { "" };
         let number = if let Scalar::Number(number) = found { *number } else { 0 };
         match self {
@@ -153,43 +160,18 @@ impl Condition {
     }
 
     /// Whether it is about the object as it was sent, and not about a value.
-    const fn is_about_presence(&self) -> bool {
+    pub(super) const fn is_about_presence(&self) -> bool {
         matches!(self, Self::Exists(_) | Self::Written(_))
     }
 
     /// Whether a value that may be anything can meet it, or fail it. Numbers are not negative.
     fn can_be(&self, meets: bool) -> bool {
         match self {
-            Self::Fits { written, wanted, .. } => {
-                *wanted == meets || !written.iter().any(|it| is_anything(it))
-            }
+            Self::Fits { globs, wanted, .. } => *wanted == meets || !globs.iter().any(AnyGlob::is_anything),
             Self::AtLeast(bound) => meets || bound.value > i128::from(bound.zero != Zero::Number),
             Self::AtMost(bound) => !meets || bound.value >= 0,
             Self::Allowed(allowed) => meets || allowed.allow.is_some() || allowed.deny.is_some(),
             _ => true,
-        }
-    }
-
-    /// Whether no value passes both, as far as the budget goes.
-    pub(super) fn contradicts(&self, other: &Self, budget: &Budget<'_>) -> bool {
-        match (self, other) {
-            (Self::AtLeast(min), Self::AtMost(max)) => min.value > max.value,
-            (Self::Exists(one), Self::Exists(two)) | (Self::Written(one), Self::Written(two)) => one != two,
-            (Self::Written(true), Self::Exists(false)) => true,
-            (_, Self::Exists(_) | Self::Written(_)) => false,
-            (Self::Fits { written, wanted: true, .. }, Self::Fits { written: others, wanted: false, .. }) => {
-                // On hosts and repositories `*` is not any text.
-                let none_is_left = || !other.holds(&Scalar::Text("/".into()), budget);
-                let is_denied = |pattern: &String| {
-                    budget.steps(others.len().try_into().unwrap_or(u32::MAX)) && others.contains(pattern)
-                };
-                written.iter().all(is_denied) || others.iter().any(|pattern| pattern == "*") && none_is_left()
-            }
-            (Self::In { values, wanted: true, .. }, other) => {
-                !values.iter().any(|value| !budget.step() || other.holds(value, budget))
-                    && !budget.has_ended()
-            }
-            _ => false,
         }
     }
 }
@@ -447,9 +429,7 @@ impl Check {
             Condition::Written(true) => "is written".to_owned(),
             Condition::Written(false) => "is not written".to_owned(),
         };
-        let is_value = !self.condition.is_about_presence();
-        let absent = if is_value { "; not where it is absent" } else { "" };
-        format!("{path} {condition}{absent}")
+        format!("{path} {condition}")
     }
 
     /// Whether the condition can hold for views like these, as one of a rule.
@@ -540,11 +520,6 @@ impl Check {
         };
         format!("{before}{shown}{behind}")
     }
-}
-
-/// Whether a pattern fits every text.
-fn is_anything(pattern: &str) -> bool {
-    ["*", "**", "**.*"].contains(&pattern)
 }
 
 /// Whether clients read the host of the endpoint at a path in different ways. Then it differs from every host that they

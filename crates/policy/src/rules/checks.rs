@@ -3,13 +3,15 @@
 use std::collections::BTreeSet;
 
 use memgate_model::cel_view::{CelFault, CelSide, InCel, MessagePart, Sayable, StoredFault};
-use memgate_model::memory_view::{Holds, Role};
+use memgate_model::memory_view::{Holds, Role, USERS};
 use memgate_model::possible::Possible;
 use memgate_model::typed_rule::{Idle, Judged, PassesWithout, RuleOutcome, RuleRoles, TypedRule};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::Pointer;
 
 use super::check::{BYTE, Bound, Check, Condition, Says, Shows, Zero};
+use super::contradictions::contradictions;
+use super::words::forbids_nothing;
 use crate::in_cel::{NOT_ASCII, VALUE, globs, list, literal, text};
 use crate::text::HIDDEN;
 
@@ -75,29 +77,30 @@ impl TypedRule for Checks {
     }
 
     fn contradictions(&self, budget: &Budget<'_>) -> Vec<(Pointer, String)> {
-        let mut found = Vec::new();
-        for (check, index) in self.all.iter().zip(0_usize..) {
-            if let Condition::Allowed(allowed) = &check.condition {
-                found.extend(allowed.contradictions());
-                continue;
-            }
-            if !check.contradicts_one_of(self.all.iter().take(index), budget) {
-                continue;
-            }
+        let of_words = self.all.iter().filter_map(|check| match &check.condition {
+            Condition::Allowed(allowed) => Some(allowed.contradictions()),
+            _ => None,
+        });
+        let mut found: Vec<(Pointer, String)> = of_words.flatten().collect();
+        let both = contradictions(&self.all, false, budget).into_iter();
+        found.extend(both.filter_map(|index| {
+            let check = self.all.get(index)?;
             if self.is_generic {
                 let path = check.written_path();
                 let message = format!("contradicts another condition on {path}, so nothing passes");
-                found.push((Pointer::root().index(index).key(check.name), message));
-            } else {
-                let below = check.field.split('.').skip(1);
-                let place = below.fold(Pointer::root(), |place, field| place.key(field));
-                found.push((place.key(check.name), "is above max, so nothing passes".to_owned()));
+                return Some((Pointer::root().index(index).key(check.name), message));
             }
-        }
+            let below = check.field.split('.').skip(1);
+            let place = below.fold(Pointer::root(), |place, field| place.key(field));
+            Some((place.key(check.name), "is above max, so nothing passes".to_owned()))
+        }));
         found
     }
 
     fn idle(&self, possible: &[Possible]) -> Vec<Idle> {
+        if self.all.is_empty() {
+            return forbids_nothing();
+        }
         let idle = |pointer, (message, help)| Idle { pointer, message, help };
         if self.is_generic {
             let of_entry = |(check, index): (&Check, usize)| {
@@ -154,20 +157,6 @@ impl TypedRule for Checks {
 }
 
 impl Check {
-    /// Whether no value meets this condition and one of others on the same path.
-    pub(super) fn contradicts_one_of<'c>(
-        &self,
-        mut others: impl Iterator<Item = &'c Self>,
-        budget: &Budget<'_>,
-    ) -> bool {
-        others.any(|other| {
-            budget.step()
-                && other.field == self.field
-                && (self.condition.contradicts(&other.condition, budget)
-                    || other.condition.contradicts(&self.condition, budget))
-        })
-    }
-
     /// The condition as one of a rule, over a view that an apiserver makes; `None` if it never holds there.
     pub(super) fn condition_in_cel(&self, side: &CelSide<'_>) -> Result<Option<String>, &'static str> {
         // An absent value meets these.
@@ -283,6 +272,9 @@ impl Check {
             ("secrets[].name", _) => side.at("secrets"),
             ("operations[]", _) => side.at("operations"),
             ("endpoint", _) => side.at("endpoint.from"),
+            (USERS, _) if side.view.role == Role::Memory => {
+                Sayable::Unsaid("agents are counted, and a ValidatingAdmissionPolicy sees no other object")
+            }
             ("family" | "labels" | "annotations", _) => {
                 Sayable::Unsaid("the tables of the kinds do not have it")
             }

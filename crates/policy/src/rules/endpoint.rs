@@ -2,12 +2,13 @@
 
 use memgate_model::cel_view::{CelSide, InCel, Sayable};
 use memgate_model::memory_view::{ENCRYPTED_SCHEMES, ENDPOINTS, EndpointSource, EndpointView, HostView};
-use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
+use memgate_model::possible::Possible;
+use memgate_model::typed_rule::{Idle, Judged, RuleOutcome, TypedRule};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::Pointer;
 
 use super::host_glob::HostGlob;
-use super::words::{MAX_CHARS, MAX_ENTRIES, fields};
+use super::words::{MAX_CHARS, MAX_ENTRIES, fields, forbids_nothing};
 use crate::in_cel::{VALUE, text};
 use crate::reader::{Fields, Reader};
 use crate::text::{number, use_a_or_b, value};
@@ -76,6 +77,10 @@ impl TypedRule for Endpoint {
             .then(|| (Pointer::root().key("tls"), message()))
             .into_iter()
             .collect()
+    }
+
+    fn idle(&self, _possible: &[Possible]) -> Vec<Idle> {
+        if self.reads_address() || self.must_be_secret { Vec::new() } else { forbids_nothing() }
     }
 
     fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {

@@ -2,10 +2,11 @@
 
 use memgate_model::cel_view::{CelSide, InCel};
 use memgate_model::memory_view::Why;
-use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
+use memgate_model::possible::Possible;
+use memgate_model::typed_rule::{Idle, Judged, RuleOutcome, TypedRule};
 use memgate_primitives::plain_text::cut;
 
-use super::words::{MAX_CHARS, fields};
+use super::words::{MAX_CHARS, fields, forbids_nothing};
 use crate::reader::Reader;
 
 #[derive(Debug)]
@@ -40,6 +41,10 @@ impl TypedRule for Environment {
 
     fn applies(&self, judged: &Judged<'_>) -> bool {
         judged.view.sources.iter().any(|source| !source.view.is_undeclared())
+    }
+
+    fn idle(&self, _possible: &[Possible]) -> Vec<Idle> {
+        if self.forbids_overrides { Vec::new() } else { forbids_nothing() }
     }
 
     fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {

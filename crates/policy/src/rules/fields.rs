@@ -56,6 +56,9 @@ const MAX_SHOWN: usize = 64;
 
 /// The fault of a path that no view has: with the nearest one, or those that have a word in common with it.
 pub(super) fn no_path(path: &str, known: &[&str]) -> (Cause, String) {
+    // No path is as long as what is shown.
+    let shown = cut(path, MAX_SHOWN);
+    let path = &*shown;
     let has_word = |known: &&&str| {
         let mut words = path.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() > 2);
         words.any(|word| known.to_lowercase().contains(&word.to_lowercase()))
@@ -66,7 +69,7 @@ pub(super) fn no_path(path: &str, known: &[&str]) -> (Cause, String) {
         None => format!("; near it are {}", near.join(", ")),
         nearest => did_you_mean(nearest),
     };
-    let shown = quoted_text(&cut(path, MAX_SHOWN));
+    let shown = quoted_text(path);
     (Cause::NotSupported, format!("there is no path {shown} in a view{hint}"))
 }
 

@@ -71,7 +71,7 @@ impl TypedRule for Labels {
     }
 
     fn idle(&self, _possible: &[Possible]) -> Vec<Idle> {
-        let is_anything = |globs: &Vec<Glob>| globs.iter().any(|glob| glob.as_str() == "*");
+        let is_anything = |globs: &Vec<Glob>| globs.iter().any(Glob::is_anything);
         let is_idle = self.required.is_empty() && self.values.values().all(is_anything);
         let message = "every value passes, so this never fires".to_owned();
         let help = "to ask that the label is there, write it under required".to_owned();

@@ -3,11 +3,12 @@
 use memgate_model::cel_view::{CelSide, InCel};
 use memgate_model::finding::Cause;
 use memgate_model::memory_view::{MemoryView, ReferenceView, Why, qualified};
-use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
+use memgate_model::possible::Possible;
+use memgate_model::typed_rule::{Idle, Judged, RuleOutcome, TypedRule};
 use memgate_primitives::plain_text::quoted_key;
 use memgate_primitives::suggest::{did_you_mean, nearest};
 
-use super::words::{MAX_CHARS, MAX_ENTRIES, fields};
+use super::words::{MAX_CHARS, MAX_ENTRIES, fields, forbids_nothing};
 use crate::reader::Reader;
 use crate::text::name;
 
@@ -66,7 +67,11 @@ impl TypedRule for References {
     }
 
     fn kinds(&self) -> Option<&[String]> {
-        (!self.forbids_crossing).then_some(self.kinds.as_slice())
+        (!self.forbids_crossing && !self.kinds.is_empty()).then_some(self.kinds.as_slice())
+    }
+
+    fn idle(&self, _possible: &[Possible]) -> Vec<Idle> {
+        if self.forbids_crossing || !self.kinds.is_empty() { Vec::new() } else { forbids_nothing() }
     }
 
     fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 
 use memgate_model::cel_view::{CelSide, InCel, Sayable};
 use memgate_model::memory_view::{Element as _, SecretView};
-use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
+use memgate_model::possible::Possible;
+use memgate_model::typed_rule::{Idle, Judged, RuleOutcome, TypedRule};
 use memgate_primitives::glob::Glob;
 
 use super::check::{AnyGlob, Check, Condition, Shows};
-use super::words::fields;
+use super::words::{fields, forbids_nothing};
 use crate::in_cel::text;
 use crate::names::{names, namespaces};
 use crate::reader::Reader;
@@ -92,6 +93,10 @@ impl TypedRule for Secrets {
         let of_references = self.is_required || self.names.is_some() || self.namespaces.is_some();
         let references = of_references.then_some("secrets");
         self.inline.as_ref().map(|_| "inline").into_iter().chain(references).collect()
+    }
+
+    fn idle(&self, _possible: &[Possible]) -> Vec<Idle> {
+        if self.paths().is_empty() { forbids_nothing() } else { Vec::new() }
     }
 
     fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {

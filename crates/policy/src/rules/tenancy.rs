@@ -6,13 +6,14 @@ use memgate_model::cel_view::{CelFault, CelSide, InCel, MessagePart, StoredFault
 use memgate_model::finding::Cause;
 use memgate_model::label_selector::LabelValue;
 use memgate_model::memory_view::Why;
-use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
+use memgate_model::possible::Possible;
+use memgate_model::typed_rule::{Idle, Judged, RuleOutcome, TypedRule};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::credential::is_credential_name;
 use memgate_primitives::pointer::Pointer;
 
 use super::check::{AnyGlob, Check, Condition, Shows};
-use super::words::{MAX_CHARS, MAX_ENTRIES};
+use super::words::{MAX_CHARS, MAX_ENTRIES, forbids_nothing};
 use crate::in_cel::{VALUE, literal, pattern_of_tenant, text};
 use crate::names::label_key;
 use crate::reader::{Fields, Reader, one_of};
@@ -62,7 +63,9 @@ pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
     let from = fields.required("from").and_then(|it| source(&it));
     let patterns = |name: &'static Name| Some((name, patterns(&fields.get(name.0)?)));
     let names = NAMES.iter().filter_map(patterns).collect();
-    let is_required = fields.get("required").and_then(|it| it.flag()) == Some(true);
+    // Every object has a namespace.
+    let may_lack = from.as_ref().is_some_and(|from| from.missing().is_some());
+    let is_required = fields.get("required").and_then(|it| it.flag()) == Some(true) && may_lack;
     let asks = FIELDS.iter().skip(1).any(|field| fields.has(field));
     if !asks {
         let [_, known @ ..] = FIELDS;
@@ -156,6 +159,15 @@ impl TypedRule for Tenancy {
             }
         }
         found
+    }
+
+    fn idle(&self, _possible: &[Possible]) -> Vec<Idle> {
+        // A host that clients read in two ways fits no pattern.
+        let is_anything = |((field, ..), patterns): &(&Name, Vec<Arc<str>>)| {
+            *field != "endpointHosts" && patterns.iter().any(|it| &**it == "*")
+        };
+        let is_idle = !self.is_required && self.names.iter().all(is_anything);
+        if is_idle { forbids_nothing() } else { Vec::new() }
     }
 
     fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {

@@ -11,6 +11,7 @@ use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::Pointer;
 
 use super::check::{Check, Condition, FIELD, Says, Shows};
+use super::contradictions::contradictions;
 use super::fields::{entry, known_paths};
 use super::words::{Allowed, MAX_ENTRIES, Words};
 use crate::reader::Reader;
@@ -67,22 +68,20 @@ impl Conditions for When {
         self.all.iter().map(|check| check.path.path).collect()
     }
 
-    fn words(&self) -> Vec<String> {
-        self.all.iter().map(Check::words).collect()
+    fn words(&self) -> Vec<(String, bool)> {
+        self.all.iter().map(|check| (check.words(), check.condition.is_about_presence())).collect()
     }
 
     fn contradictions(&self, budget: &Budget<'_>) -> Vec<(Pointer, String)> {
-        let entries = self.all.iter().filter(|check| !matches!(check.condition, Condition::Allowed(_)));
-        let mut found = Vec::new();
-        let entries: Vec<&Check> = entries.collect();
-        for (check, index) in entries.iter().zip(0_usize..) {
-            if check.contradicts_one_of(entries.iter().take(index).copied(), budget) {
-                let path = check.written_path();
-                let message = format!("contradicts another condition on {path}, so the rule never applies");
-                found.push((Pointer::new("/fields").index(index).key(check.name), message));
-            }
-        }
-        found
+        // Those of backends and providers stand first, each the first on its path.
+        let words = self.all.iter().filter(|check| matches!(check.condition, Condition::Allowed(_))).count();
+        let contradiction = |index: usize| {
+            let (check, entry) = (self.all.get(index)?, index.checked_sub(words)?);
+            let path = check.written_path();
+            let message = format!("contradicts another condition on {path}, so the rule never applies");
+            Some((Pointer::new("/fields").index(entry).key(check.name), message))
+        };
+        contradictions(&self.all, true, budget).into_iter().filter_map(contradiction).collect()
     }
 
     fn can_hold(&self, possible: &Possible, own: &[Possible]) -> bool {
@@ -96,8 +95,9 @@ impl Conditions for When {
 
     fn backends(&self, known: &[&'static str]) -> Vec<&'static str> {
         let accepts = |backend: &&'static str| {
-            let mut of_backend = self.all.iter().filter(|check| check.path.path == "backend");
-            of_backend.all(|check| check.accepts_word(backend))
+            let is_of_value =
+                |check: &&Check| check.path.path == "backend" && !check.condition.is_about_presence();
+            self.all.iter().filter(is_of_value).all(|check| check.accepts_word(backend))
         };
         known.iter().copied().filter(accepts).collect()
     }

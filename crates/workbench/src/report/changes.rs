@@ -179,7 +179,14 @@ fn write_change(
     let [kind, _, name] = object_ref.shown();
     let title = format!("{kind} {name}");
     writeln!(out, "{indent}{}: {} → {style}{}{style:#}", plain(&title), from.name(), to.name())?;
-    findings.iter().try_for_each(|located| write_finding(located, &format!("{indent}  "), out))
+    for located in findings {
+        write_finding(located, &format!("{indent}  "), out)?;
+        let rule = located.finding.policy.as_deref().map(|policy| &policy.rule);
+        if let Some(only_where) = rule.and_then(|rule| rule.only_where()) {
+            writeln!(out, "{indent}    {}", plain(&only_where))?;
+        }
+    }
+    Ok(())
 }
 
 fn write_finding(located: &LocatedFinding<'_>, start: &str, out: &mut impl Write) -> io::Result<()> {

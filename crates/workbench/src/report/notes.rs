@@ -27,10 +27,13 @@ pub fn write<'f, 'r: 'f>(
         let (count, object) = (counted(notes.len(), "finding"), first.object_ref.title());
         let place = first.location.place();
         let (lists, which) = if notes.len() > 1 { (listed_by, "; first ") } else { ("", "; ") };
+        let rule = first.finding.policy.as_deref().map(|policy| &policy.rule);
+        let only_where = rule.and_then(|rule| rule.only_where()).map(|words| format!("; {words}"));
         let line = format!(
-            "{count}{}{lists}{which}{place}: {object}: {}",
+            "{count}{}{lists}{which}{place}: {object}: {}{}",
             at_admission(&notes),
-            first.finding.message()
+            first.finding.message(),
+            only_where.unwrap_or_default()
         );
         writeln!(out, "{CODE}{severity}[{}]{CODE:#}: {}", plain(code), plain(&line))?;
     }
