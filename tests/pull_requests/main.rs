@@ -652,6 +652,27 @@ fn keys_and_made_objects_break_too() {
     }
 }
 
+/// What moved to a file that cannot be read is not gone with the other one.
+#[test]
+#[ignore = "needs git"]
+fn what_moved_to_a_file_that_cannot_be_read_is_not_gone() {
+    let memory = "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {name: notes, namespace: a}\n\
+                  spec: {backend: in-context}\n";
+    let agent = "apiVersion: arkonis.dev/v1alpha1\nkind: ArkAgent\nmetadata: {name: scout, namespace: a}\n\
+                 spec: {model: m, systemPrompt: p, memoryRef: {name: notes}}\n";
+    let repository = Repository::new();
+    repository.write("memory.yaml", memory);
+    repository.write("agent.yaml", agent);
+    repository.commit();
+    fs::remove_file(repository.path.join("memory.yaml")).expect("is there");
+    repository.write("moved.yaml", &memory.replace("in-context}", "in-context"));
+    let checked = repository.check(&["--base", "main", "."]);
+    assert_eq!(checked.code, Some(2), "{:?} {}", checked.findings, checked.stderr);
+    let unreadable = "ArkMemory \"notes\" may be in ./moved.yaml, not all of which can be read now";
+    assert!(checked.tells("./agent.yaml:4:", unreadable), "{:?}", checked.findings);
+    assert!(!checked.findings.iter().any(|it| it.contains("broken")), "{:?}", checked.findings);
+}
+
 /// The rules of the base count for what the branch broke too, and no cluster denies that.
 #[test]
 #[ignore = "needs git"]

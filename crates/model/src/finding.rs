@@ -169,10 +169,19 @@ pub struct Finding {
     /// Whether this is about a value that an edit corrects. The mutating call reports it, since the validating
     /// one no longer sees that value.
     pub on_rewrite: bool,
-    /// Whether only this report denies it, and no cluster does.
-    pub only_here: bool,
+    /// What denies it, if it is a denial.
+    pub denied_by: DeniedBy,
     /// What makes it less than news in a report of files.
     pub relation: Relation,
+}
+
+/// Which judge denies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeniedBy {
+    /// A cluster too.
+    Cluster,
+    /// Only the report of files.
+    Report,
 }
 
 /// Whether a report has the fact behind a finding already.
@@ -210,7 +219,7 @@ impl Finding {
             at_key: false,
             when_allowed: false,
             on_rewrite: false,
-            only_here: false,
+            denied_by: DeniedBy::Cluster,
             relation: Relation::New,
         }
     }

@@ -58,7 +58,7 @@ impl<'n> Names<'n> {
     /// The name that `wrong` most likely stands for: of those that are as near, the first.
     pub fn nearest(&self, wrong: &str) -> Option<&'n str> {
         let forms = self.by_form.get(&normalized(wrong).collect::<String>()).into_iter().flatten().flatten();
-        let of_form = near(wrong, forms.copied()).map(|(distance, name)| (distance, name));
+        let of_form = near(wrong, forms.copied());
         let word: Vec<char> = wrong.chars().collect();
         let max = max_distance(wrong);
         let (mut best, mut at, mut before) = (of_form.min(), 0, [].as_slice());

@@ -19,7 +19,7 @@ use crate::passed_over::Why;
 use crate::report::ObjectRef;
 use crate::repository::without_dots;
 use memgate_manifest::source::Source;
-use memgate_model::finding::{Cause, Finding, Severity};
+use memgate_model::finding::{Cause, DeniedBy, Finding, Severity};
 use memgate_model::object::Reference;
 use memgate_platforms::references::{no_key_message, not_found_message};
 use memgate_primitives::plain_text::{plain, quoted, quoted_key};
@@ -257,7 +257,7 @@ fn is_about_missing(finding: &Finding) -> bool {
 /// Says in a finding at this place of a document what became of what is missing. It denies, unless that is not known.
 fn tell(finding: &mut Finding, fate: &Fate, pointer: &Pointer) {
     if !matches!(fate, Fate::Unreadable(_)) {
-        (finding.severity, finding.only_here) = (Severity::Deny, true);
+        (finding.severity, finding.denied_by) = (Severity::Deny, DeniedBy::Report);
     }
     // A denial names its field, however long it is.
     let message = finding.message_at(pointer);
@@ -283,6 +283,8 @@ struct Became<'r> {
     namespaces: BTreeMap<(&'r str, &'r str), &'r str>,
     /// The files and directories of which not all can be read now: what was in them may still be there.
     unreadable: BTreeSet<PathBuf>,
+    /// The words of texts that cannot be read, each with the first of them: an object may have moved there.
+    unread: BTreeMap<String, Arc<Source>>,
 }
 
 impl<'r> Became<'r> {
@@ -293,10 +295,20 @@ impl<'r> Became<'r> {
             namespaces.entry((kind.as_str(), name.as_str())).or_insert(namespace.as_str());
         }
         let new = new.into_iter().map(|(home, objects)| (home, NewObjects::of(&objects))).collect();
+        let mut unread = BTreeMap::new();
+        let faulty = inputs.errors.iter().filter_map(|error| Some(&error.syntax_error()?.source_text));
+        let faulty: BTreeMap<&str, &Arc<Source>> = faulty.map(|source| (source.name(), source)).collect();
+        for source in faulty.into_values() {
+            let is_of_name = |c: char| c.is_alphanumeric() || matches!(c, '-' | '.');
+            for word in source.text().split(|c| !is_of_name(c)).filter(|word| !word.is_empty()) {
+                unread.entry(word.to_owned()).or_insert_with(|| Arc::clone(source));
+            }
+        }
         let unreadable = inputs.errors.iter().filter_map(|error| Some(error.place()?.0));
         let templates = inputs.passed_over.iter().filter(|it| it.why == Why::Template);
         let templates = templates.map(|it| it.source.name());
-        Self { before, new, namespaces, unreadable: unreadable.chain(templates).map(path).collect() }
+        let unreadable = unreadable.chain(templates).map(path).collect();
+        Self { before, new, namespaces, unreadable, unread }
     }
 
     /// What became of an object that is gone: its likely new name, or its new namespace.
@@ -310,6 +322,10 @@ impl<'r> Became<'r> {
                 "{old} was in {}, not all of which can be read now",
                 plain(file)
             ));
+        }
+        if let Some(source) = self.unread.get(name) {
+            let file = plain(source.name()).into_owned();
+            return Fate::Unreadable(format!("{old} may be in {file}, not all of which can be read now"));
         }
         let new = self.new.get(&(kind, namespace));
         let near = new.and_then(|new| new.names.nearest(name));

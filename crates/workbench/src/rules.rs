@@ -14,7 +14,7 @@ use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use crate::exclude::fault;
 use crate::repository::normal;
 use memgate_core::decide::codes;
-use memgate_model::finding::{Finding, Severity, presentable};
+use memgate_model::finding::{DeniedBy, Finding, Severity, presentable};
 use memgate_model::policy_rule::PolicyStatus;
 use memgate_primitives::plain_text::quoted_text;
 use memgate_primitives::suggest::{did_you_mean, nearest};
@@ -146,7 +146,7 @@ impl Rule {
         }
         let (before, is_off) = (finding.severity, self.severity.is_none());
         change(finding, self.severity.unwrap_or(Severity::Note), REASON);
-        let stays = !is_off || before == Severity::Deny && !finding.only_here;
+        let stays = !is_off || before == Severity::Deny && finding.denied_by == DeniedBy::Cluster;
         if finding.severity < before || !stays {
             *lowered.entry(finding.code_name().to_owned()).or_default() += 1;
         }
@@ -158,12 +158,14 @@ impl Rule {
 pub(crate) fn change(finding: &mut Finding, severity: Severity, reason: &str) {
     let effect = match (finding.severity, severity) {
         (before, after) if before == after => return,
-        (Severity::Deny, _) if finding.only_here => "",
+        (Severity::Deny, _) if finding.denied_by == DeniedBy::Report => "",
         (Severity::Deny, _) => "; the cluster still denies it",
         (_, Severity::Deny) => "; the cluster does not deny it",
         _ => "",
     };
-    finding.only_here |= severity == Severity::Deny;
+    if severity == Severity::Deny {
+        finding.denied_by = DeniedBy::Report;
+    }
     // The reason can be a user's text.
     let reason = presentable(reason);
     let message = format!("{} ({reason}{effect})", finding.message());
