@@ -397,7 +397,8 @@ impl Check {
         match (&self.condition, &held.values) {
             (Condition::Exists(true), _) => meets || !held.is_sure,
             (Condition::Exists(false), _) => !meets || held.may_be_absent(),
-            (Condition::Written(true), _) => meets || !["kind", "name"].contains(&self.path.path),
+            // A name may be made by generateName.
+            (Condition::Written(true), _) => meets || self.path.path != "kind",
             (Condition::Written(false), _) => true,
             (_, Some(values)) => values.iter().any(passes),
             (condition, None) => condition.can_be(meets),
@@ -440,9 +441,8 @@ impl Check {
 
     /// Why no view like these can break the condition; `None` if one can, or none has the path.
     pub(super) fn idle(&self, possible: &[Possible]) -> Option<(String, String)> {
-        let mut all = possible.iter().filter_map(|it| self.held(it)).peekable();
-        all.peek()?;
-        if all.any(|held| self.can_be(&held, false)) {
+        let all: Vec<Held> = possible.iter().filter_map(|it| self.held(it)).collect();
+        if all.is_empty() || all.iter().any(|held| self.can_be(held, false)) {
             return None;
         }
         let path = self.written_path();
@@ -455,7 +455,11 @@ impl Check {
             (format!("{path} always has a value, so this never fires"), help)
         } else {
             let path = if self.key.is_some() { path } else { self.path.path };
-            let message = format!("each {path} that an object can have passes, so this never fires");
+            // A newer release of the platform may have another word.
+            let is_open = !ViewPath::is_of_every_object(self.path.path);
+            let is_word = is_open && all.iter().any(|held| held.values.is_some());
+            let which = if is_word { "memgate knows" } else { "an object can have" };
+            let message = format!("each {path} that {which} passes, so this never fires");
             (message, "take it out, or leave less through".to_owned())
         })
     }
