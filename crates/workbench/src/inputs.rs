@@ -18,8 +18,8 @@ use crate::repository::PatchedBy;
 use crate::substitutes::Substitutes;
 use memgate_core::state::cluster_snapshot::Assumed;
 use memgate_manifest::comments::Comment;
-use memgate_manifest::error::Error;
-use memgate_manifest::source::Source;
+use memgate_manifest::error::{Error, SyntaxError};
+use memgate_manifest::source::{NOT_SHOWN, Source, Span};
 use memgate_model::object::Reference;
 use memgate_model::snapshot::Snapshot;
 use serde_json::Value;
@@ -127,6 +127,25 @@ pub(crate) struct StatePath {
 }
 
 impl Inputs {
+    /// A place in a file behind a link of these, as a place of the link.
+    pub(crate) fn place_of_link(&self) -> impl Fn(&str, Span) -> Option<(Arc<Source>, Span)> + use<> {
+        let links = self.sources.iter().filter(|source| source.is_outside());
+        let links: BTreeMap<_, _> = links.map(|link| (link.name().to_owned(), Arc::clone(link))).collect();
+        move |file, span| Some((Arc::clone(links.get(file)?), Span { end: span.start, ..span }))
+    }
+
+    /// Takes the errors of what was read apart, at the links.
+    pub(crate) fn take_errors_behind_links(&mut self, apart: &mut Self) {
+        let place = self.place_of_link();
+        let bare = |error: Error| {
+            let (file, number) = error.place()?;
+            let whole = Span { start: 0, end: 0, line: number.unwrap_or(1), column: 1 };
+            let (source, span) = place(file, error.syntax_error().map_or(whole, |error| error.span))?;
+            Some(Error::Syntax(Box::new(SyntaxError::new(&source, span, NOT_SHOWN))))
+        };
+        self.errors.extend(std::mem::take(&mut apart.errors).into_iter().filter_map(bare));
+    }
+
     /// Nothing read yet, with a state that decisions may look at.
     pub fn new(snapshot: Snapshot) -> Self {
         Self {

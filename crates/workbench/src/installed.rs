@@ -6,12 +6,13 @@ use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::inputs::Inputs;
+use crate::objects::UndecidedObject;
 use crate::paths::{Roots, normal};
 use crate::render::Unrendered;
 use crate::repository::Tool;
 use memgate_core::state::makers::{Installation, add_anything};
 use memgate_manifest::source::Source;
+use memgate_model::snapshot::Snapshot;
 use memgate_primitives::budget::Budget;
 use memgate_primitives::glob::Glob;
 
@@ -39,9 +40,13 @@ impl Installers {
 }
 
 /// Makes unknown what the inputs make and do not hold, once everything was read.
-pub(crate) fn make_unknown(inputs: &mut Inputs) {
-    let Inputs { installers, unrendered, snapshot, sources, objects, .. } = inputs;
-    let Installers { all, files, moved } = std::mem::take(installers);
+pub(crate) fn make_unknown(
+    Installers { all, files, moved }: Installers,
+    unrendered: &[Unrendered],
+    sources: &[Arc<Source>],
+    objects: &mut [UndecidedObject],
+    snapshot: &mut Snapshot,
+) {
     let is_maker = |it: &&Unrendered| it.unit.generates;
     let makers: Vec<&Unrendered> = unrendered.iter().filter(is_maker).collect();
     if all.is_empty() && makers.is_empty() {

@@ -14,7 +14,6 @@ use crate::in_order;
 use crate::inputs::Inputs;
 use crate::notices::{Notice, unused_state};
 use crate::objects::{CheckedObject, UndecidedObject, open_state};
-use crate::outside;
 use crate::page::PageInputs;
 use crate::passed_over::{PassedOver, Why};
 use crate::places::Places;
@@ -188,8 +187,7 @@ fn in_force(policies: &Arc<Policies>) -> Arc<Policies> {
 /// Decides about every object. One that cannot be decided becomes an error and does not hide the others; one that
 /// no enabled family judges is passed over.
 pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
-    let has_outside = inputs.outside.is_some();
-    outside::judge(&mut inputs, occasion);
+    let has_outside = inputs.sources.iter().any(|source| source.is_outside());
     let settings = inputs.snapshot.settings.clone();
     let mut snapshot = std::mem::replace(&mut inputs.snapshot, Snapshot::new(settings));
     let policies = Arc::clone(&snapshot.policies);

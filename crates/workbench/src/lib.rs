@@ -33,17 +33,15 @@ mod rendered;
 pub mod walk;
 
 pub mod errors;
-pub mod objects;
-pub mod origins;
-mod outside;
-pub mod passed_over;
-pub mod places;
-
 mod inside;
 mod installed;
 mod misspelt;
 pub mod notices;
+pub mod objects;
+pub mod origins;
+pub mod passed_over;
 pub(crate) mod paths;
+pub mod places;
 pub mod policy_files;
 mod substitutes;
 
@@ -65,6 +63,7 @@ mod references;
 pub mod baseline;
 pub mod broken;
 pub mod ignore;
+pub mod outside;
 pub mod suppress;
 
 pub mod base;

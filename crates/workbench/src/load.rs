@@ -17,7 +17,6 @@ use crate::judged_by::Standings;
 use crate::notices::Notices;
 use crate::objects::{Filled, UndecidedObject, is_checked, is_of_no_namespace, json_to_check, object_ref};
 use crate::origins::SourceOrigins;
-use crate::outside::move_errors;
 use crate::passed_over::{PassedOver, Why, pass_over};
 use crate::places::Part;
 use crate::plan::Plan;
@@ -173,7 +172,7 @@ fn load_outside(plan: &Plan, paths: &[String], inputs: &mut Inputs) -> Result<()
         apart.inputs.sources.push(text);
     }
     let mut apart = apart.finish();
-    move_errors(&mut apart, inputs);
+    inputs.take_errors_behind_links(&mut apart);
     inputs.outside = Some(Box::new(apart));
     Ok(())
 }
@@ -450,7 +449,8 @@ impl<'p> Loading<'p> {
         inputs.snapshot.uses = Some(Arc::new(uses)).filter(|uses| !uses.is_empty());
         (inputs.standing, inputs.changes) = standings.finish(&mut inputs.snapshot);
         inputs.changes.later.extend(plan.later.iter().cloned());
-        installed::make_unknown(&mut inputs);
+        let Inputs { installers, unrendered, sources, objects, snapshot, .. } = &mut inputs;
+        installed::make_unknown(std::mem::take(installers), unrendered, sources, objects, snapshot);
         inputs.is_narrow = plan.is_narrow;
         if let Some(crds) = &mut inputs.snapshot.crds {
             crds.share_among(inputs.objects.len());

@@ -5,13 +5,12 @@
 //! edit ([`trace`](crate::trace)).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use crate::releases::Release;
-use crate::repository::{Tool, Unit, normal, without_dots};
+use crate::repository::{SOURCE_COMMENT, Unit};
 use memgate_manifest::document::{Document, values};
 use memgate_manifest::source::Source;
 use memgate_primitives::credential::masked;
@@ -37,7 +36,6 @@ pub(crate) struct RenderedObject<'o> {
     pub(crate) file: Option<&'o str>,
 }
 
-const COMMENT: &str = "# Source: ";
 /// The annotation that kustomize writes with `buildMetadata: [originAnnotations]`.
 const ANNOTATION: &str = "/metadata/annotations/config.kubernetes.io~1origin";
 /// helm names a template before each of its documents, other files only before the first one.
@@ -81,7 +79,7 @@ impl<'s> SourceOrigins<'s> {
     pub(crate) fn new(source: &'s Arc<Source>, origins: &Origins) -> Self {
         let text = source.text();
         let (has_comments, has_annotation) =
-            (text.contains(COMMENT), text.contains("config.kubernetes.io/origin"));
+            (text.contains(SOURCE_COMMENT), text.contains("config.kubernetes.io/origin"));
         let values = origins.rendered.contains_key(source.name()).then(Vec::new);
         Self { source, has_comments, has_annotation, last: (None, 0), files: Vec::new(), values }
     }
@@ -110,7 +108,7 @@ fn comment(between: &str, before: SourceFile) -> SourceFile {
         if line.starts_with("---") {
             current = current.filter(|file| !file.contains(TEMPLATES));
         }
-        let file = line.strip_prefix(COMMENT).map(str::trim).filter(|file| !file.is_empty());
+        let file = line.strip_prefix(SOURCE_COMMENT).map(str::trim).filter(|file| !file.is_empty());
         current = file.map(Arc::from).or(current);
     }
     current
@@ -214,25 +212,8 @@ fn annotation(document: &Document) -> Option<String> {
 
 /// The path as the user would write it, if memgate rendered it and the file exists; else as it was written.
 fn in_directory(file: &str, unit: Option<&Unit>) -> String {
-    let found = unit.and_then(|unit| path_in(file, unit)).map(|path| path.to_string_lossy().into_owned());
+    let found = unit.and_then(|unit| unit.path_of(file)).map(|path| path.to_string_lossy().into_owned());
     found.unwrap_or_else(|| masked(file).into_owned())
-}
-
-/// The path of a file that a program names, if it exists.
-fn path_in(file: &str, unit: &Unit) -> Option<PathBuf> {
-    let path = match unit.tool {
-        // helm starts with the name of the chart, which need not be that of its directory.
-        Tool::Helm => unit.directory.join(file.split_once('/')?.1),
-        Tool::Kustomize => unit.directory.join(file),
-    };
-    path.is_file().then(|| without_dots(&path))
-}
-
-/// The template from which helm printed what is at a byte: the one that the last comment before it names.
-pub(crate) fn template_at(printed: &Source, at: usize, chart: &Unit) -> Option<PathBuf> {
-    let before = printed.text().get(..at).filter(|_| chart.tool == Tool::Helm)?;
-    let file = before.lines().rev().find_map(|line| line.strip_prefix(COMMENT))?;
-    path_in(file.trim(), chart).filter(|path| normal(path).starts_with(chart.absolute()))
 }
 
 #[cfg(test)]

@@ -8,52 +8,38 @@
 //! objects; of the kinds that it holds, what is not among the other files is unknown. Where others would be judged by such a
 //! link alone (policies, state, settings, baselines, charts and overlays to render) it is refused.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::ignore;
 use crate::inputs::{Hidden, Inputs};
-use crate::judge::check;
+use crate::judge::{self, Checked};
 use crate::notices::Notice;
 use crate::passed_over::PassedOver;
 use crate::place::report;
 use crate::report::{FileLocation, ObjectRef};
-use memgate_manifest::error::{Error, SyntaxError};
-use memgate_manifest::source::{NOT_SHOWN, Source, Span};
+use memgate_manifest::source::{NOT_SHOWN, Span};
 use memgate_model::finding::Finding;
 use memgate_model::policy_rule::PolicyFinding;
 use memgate_model::request::Occasion;
 use memgate_primitives::pointer::Pointer;
 
-/// A place in a file behind a link of the inputs, as a place of the link.
-fn place_of(inputs: &Inputs) -> impl Fn(&str, Span) -> Option<(Arc<Source>, Span)> + use<> {
-    let links = inputs.sources.iter().filter(|source| source.is_outside());
-    let links: BTreeMap<_, _> = links.map(|link| (link.name().to_owned(), Arc::clone(link))).collect();
-    move |file, span| Some((Arc::clone(links.get(file)?), Span { end: span.start, ..span }))
-}
-
-/// Moves the errors of what was read apart to the inputs.
-pub(crate) fn move_errors(apart: &mut Inputs, inputs: &mut Inputs) {
-    let place = place_of(inputs);
-    let bare = |error: Error| {
-        let (file, number) = error.place()?;
-        let whole = Span { start: 0, end: 0, line: number.unwrap_or(1), column: 1 };
-        let (source, span) = place(file, error.syntax_error().map_or(whole, |error| error.span))?;
-        Some(Error::Syntax(Box::new(SyntaxError::new(&source, span, NOT_SHOWN))))
-    };
-    inputs.errors.extend(std::mem::take(&mut apart.errors).into_iter().filter_map(bare));
+/// Decides about every object ([`judge::check`]), and first about those behind links.
+pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
+    judge_apart(&mut inputs, occasion);
+    judge::check(inputs, occasion)
 }
 
 /// Judges what was read apart by the policies of the inputs, and adds to these what may be shown of it.
-pub(crate) fn judge(inputs: &mut Inputs, occasion: Occasion<'static>) {
+fn judge_apart(inputs: &mut Inputs, occasion: Occasion<'static>) {
     let Some(mut apart) = inputs.outside.take() else { return };
     apart.snapshot.policies = Arc::clone(&inputs.snapshot.policies);
     apart.snapshot.uses.clone_from(&inputs.snapshot.uses);
-    let mut checked = check(*apart, occasion);
+    let mut checked = judge::check(*apart, occasion);
     checked.note_later();
     ignore::apply(&mut checked);
-    move_errors(&mut checked.inputs, inputs);
-    let (place, report) = (place_of(inputs), report(&checked));
+    inputs.take_errors_behind_links(&mut checked.inputs);
+    let (place, report) = (inputs.place_of_link(), report(&checked));
     let notices = report.causes().filter_map(|located| {
         let FileLocation { file, start, end, line, column, .. } = located.location;
         let (source, span) = place(file, Span { start, end, line, column })?;

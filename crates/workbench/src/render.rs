@@ -10,7 +10,6 @@ use tempfile::NamedTempFile;
 
 use crate::by_itself::on_path;
 use crate::kustomization::{is_remote, missing_in};
-use crate::origins::template_at;
 use crate::paths::leads_out;
 use crate::program::{Failure, Limits, Stop, output};
 use crate::releases::{Inline, Layer, Release, VALUES};
@@ -213,7 +212,7 @@ pub(crate) fn unreadable(unit: &Unit, error: &Error, max_bytes: usize) -> Error 
     let message = format!("what {command} prints cannot be read{at}: {message}");
     let in_template = error.syntax_error().and_then(|error| {
         let SyntaxError { source_text: printed, span, .. } = error;
-        let path = template_at(printed, span.start, unit)?;
+        let path = unit.template_at(printed, span.start)?;
         let template = Arc::new(texts::file(&path, max_bytes).ok()?);
         let span = same_place(&template, printed, span.start);
         Some(Error::Syntax(Box::new(SyntaxError::new(&template, span, message.as_str()))))

@@ -123,6 +123,9 @@ pub struct Unit {
     absolute: PathBuf,
 }
 
+/// Before the file from which a document comes, in what helm and memgate print.
+pub(crate) const SOURCE_COMMENT: &str = "# Source: ";
+
 impl Unit {
     /// The file that makes the directory a chart or a kustomization.
     pub(crate) fn marker(&self) -> PathBuf {
@@ -137,6 +140,23 @@ impl Unit {
     /// The directory as an absolute path.
     pub(crate) fn absolute(&self) -> &Path {
         &self.absolute
+    }
+
+    /// The path of a file that the program names, if it exists.
+    pub(crate) fn path_of(&self, file: &str) -> Option<PathBuf> {
+        let path = match self.tool {
+            // helm starts with the name of the chart, which need not be that of its directory.
+            Tool::Helm => self.directory.join(file.split_once('/')?.1),
+            Tool::Kustomize => self.directory.join(file),
+        };
+        path.is_file().then(|| without_dots(&path))
+    }
+
+    /// The template from which helm printed what is at a byte: the one that the last comment before it names.
+    pub(crate) fn template_at(&self, printed: &Source, at: usize) -> Option<PathBuf> {
+        let before = printed.text().get(..at).filter(|_| self.tool == Tool::Helm)?;
+        let file = before.lines().rev().find_map(|line| line.strip_prefix(SOURCE_COMMENT))?;
+        self.path_of(file.trim()).filter(|path| normal(path).starts_with(&self.absolute))
     }
 }
 

@@ -7,10 +7,11 @@ use serde_json::Value;
 
 use crate::errors::error_of;
 use crate::inputs::Inputs;
-use crate::judge::{Checked, Decided, check};
+use crate::judge::{Checked, Decided};
 use crate::judged_by::{AtReference, JudgedBy};
 use crate::load::{Error, Sources, load_paths, only_set};
 use crate::objects::CheckedObject;
+use crate::outside::check;
 use crate::page::PageInputs;
 use crate::place::overview;
 use crate::plan::Plan;
