@@ -241,6 +241,7 @@ impl Judge<'_> {
         };
         let mut seen = BTreeSet::new();
         let mut targets: Vec<Target> = uses.iter().flat_map(of_use).collect();
+        targets.sort_by_key(|target| target.is_missing);
         targets.retain(|target| seen.insert((target.group.clone(), target.kind.clone())));
         let is_narrow = document.value().is_array();
         for filled in fill_in(document.clone(), shown.given) {
@@ -345,6 +346,9 @@ impl Judge<'_> {
     /// The findings about a part, with the values that they are about; `None` for kinds that memgate does not check.
     fn judged(&self, part: &Part<'_>) -> Option<(Vec<Finding>, NotShown)> {
         let Part { target, value, later } = part;
+        if target.is_missing {
+            return Some(<_>::default());
+        }
         let (mut findings, not_shown) = self.of_part(target, value, *later)?;
         let kind = workload::find(&target.group, &target.kind);
         for (at, template) in kind.map(|kind| kind.templates_in(value)).unwrap_or_default() {
