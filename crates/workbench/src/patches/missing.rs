@@ -147,13 +147,7 @@ fn text(path: &Path, within: Option<&Path>, files: &mut Files) -> Option<Arc<Tex
 
 impl Built {
     /// Forgets the labels if one of these patches may change them.
-    fn keep_labels(
-        &mut self,
-        directory: &Path,
-        patches: &[Patch],
-        within: Option<&Path>,
-        files: &mut Files,
-    ) {
+    fn keep_labels(&mut self, directory: &Path, patches: &[Patch], within: Option<&Path>, files: &mut Files) {
         let has_them = |text: &str| text.contains("labels") || text.contains("annotations");
         let changes = |patch: &Patch| match &patch.body {
             PatchBody::Text(text) => has_them(text),
