@@ -42,9 +42,9 @@ fn each_form_of_a_patch_is_judged() {
     let wrong =
         "spec:\n  backend: reddis\n  vectorStore:\n    endpont: http://x\n    $patch: merge\n  redis: null\n";
     let merge = format!("{HEAD}{wrong}");
-    let ops = "- op: replace\n  path: /spec/backend\n  value: reddis\n- {op: remove, path: /spec/vectorStore/endpont}\n";
+    let ops = "- op: replace\n  path: /spec/backend\n  value: reddis\n- {op: move, from: /metadata/labels/a, path: /spec/vectorStore/endpont}\n";
     let json = r#"[{"op": "replace", "path": "/spec/backend", "value": "reddis"},
-        {"op": "test", "path": "/spec/vectorStore", "value": {"endpont": "a"}}]"#;
+        {"op": "add", "path": "/spec/vectorStore", "value": {"endpont": "a"}}]"#;
     let target = "target: {kind: ArkMemory, name: notes}";
     let in_file = ["deny arkonis/backend-unknown p.yaml:5", "warn arkonis/unknown-field p.yaml:7"];
     let of_ops = ["deny arkonis/backend-unknown p.yaml:3", "warn arkonis/unknown-field p.yaml:4"];

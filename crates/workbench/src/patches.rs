@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::inputs::{Inputs, PatchText};
 use crate::judge::{Checked, Decided, Manifest, keep_first};
@@ -241,6 +241,7 @@ impl Judge<'_> {
         };
         let mut seen = BTreeSet::new();
         let mut targets: Vec<Target> = uses.iter().flat_map(of_use).collect();
+        targets.sort_by_key(|target| target.is_missing);
         targets.retain(|target| seen.insert((target.group.clone(), target.kind.clone())));
         let is_narrow = document.value().is_array();
         for filled in fill_in(document.clone(), shown.given) {
@@ -322,7 +323,7 @@ impl Judge<'_> {
     fn object(&mut self, filled: &Filled, target: &Target, shown: Shown<'_>) {
         let Filled { document, later, .. } = filled;
         let mut value = document.value().clone();
-        clean(&mut value);
+        clean_fields(&mut value);
         if target.is_selected {
             // kustomize takes them from the target.
             if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -345,6 +346,9 @@ impl Judge<'_> {
     /// The findings about a part, with the values that they are about; `None` for kinds that memgate does not check.
     fn judged(&self, part: &Part<'_>) -> Option<(Vec<Finding>, NotShown)> {
         let Part { target, value, later } = part;
+        if target.is_missing {
+            return Some(<_>::default());
+        }
         let (mut findings, not_shown) = self.of_part(target, value, *later)?;
         let kind = workload::find(&target.group, &target.kind);
         for (at, template) in kind.map(|kind| kind.templates_in(value)).unwrap_or_default() {
@@ -449,25 +453,32 @@ fn is_directive(key: &str) -> bool {
         || key.starts_with("$deleteFromPrimitiveList/")
 }
 
-/// Removes the directives of a patch. An element with nothing else becomes null. The recursion is bounded: a value is at most
-/// as deep as a manifest may be.
-fn clean(value: &mut Value) {
+/// Removes the directives of a patch, and the fields that it removes: it sets nothing there.
+fn clean_fields(value: &mut Value) {
+    if let Some(fields) = value.as_object_mut() {
+        fields.retain(|key, value| !is_directive(key) && sets(value));
+    }
+}
+
+/// Cleans a value in a patch, and says whether the patch sets it. An element of a list that it does not set becomes null. The
+/// recursion is bounded: a value is at most as deep as a manifest may be.
+fn sets(value: &mut Value) -> bool {
     match value {
-        Value::Object(fields) => clean_fields(fields),
+        Value::Null => return false,
+        Value::Object(fields) if fields.get("$patch").is_some_and(|it| it == "delete") => return false,
+        Value::Object(fields) if fields.is_empty() => {}
+        Value::Object(_) => {
+            clean_fields(value);
+            return value.as_object().is_some_and(|fields| !fields.is_empty());
+        }
         Value::Array(elements) => {
             for element in elements {
-                let was_filled = element.as_object().is_some_and(|fields| !fields.is_empty());
-                clean(element);
-                if was_filled && element.as_object().is_some_and(Map::is_empty) {
+                if !sets(element) {
                     *element = Value::Null;
                 }
             }
         }
         _ => {}
     }
-}
-
-fn clean_fields(fields: &mut Map<String, Value>) {
-    fields.retain(|key, _| !is_directive(key));
-    fields.values_mut().for_each(clean);
+    true
 }

@@ -46,7 +46,7 @@ pub(crate) fn read(
     inputs: &mut Inputs,
 ) -> Vec<Arc<Source>> {
     let text = |path: &Path| plan.source(path);
-    let mut walked = Walked::new(paths, within, exclude, &text);
+    let mut walked = Walked::new(paths, within, exclude, &text, &plan.open);
     for file in plan.open.iter().filter(|file| file.text.is_none()) {
         walked.repository.add_chart_around(&file.path, &text, &mut Vec::new());
     }
@@ -168,14 +168,17 @@ impl Reader<'_, '_> {
         Some(source(name, Ok(self.stdin.take()?), self.plan.max_bytes))
     }
 
-    /// Reads the open files about which no walk decides. A template on standard input acts as the one of its name does.
+    /// Reads the open files about which no walk decides. A template or patch on standard input acts as the one of its name does.
     fn open_outside(&mut self, repository: &Repository) {
         let outside = self.open.values().filter(|it| !it.is_walked && it.file.is_checked_outside);
         let files: Vec<&OpenFile> = outside.map(|it| it.file).collect();
         for file in files {
-            let unit = repository.unit_of(&file.path, false).filter(|unit| unit.tool == Tool::Helm);
+            let is_patch = repository.is_patch(&file.path);
+            let unit = repository.unit_of(&file.path, self.plan.rendering.is_some() && is_patch);
+            let unit = unit.filter(|unit| unit.tool == Tool::Helm || is_patch);
+            let is_part = |source: &Source| is_patch || source.text().lines().any(is_of_template);
             match (unit.filter(|_| file.text.is_none()), self.open(file)) {
-                (Some(unit), Some(Ok(source))) if source.text().lines().any(is_of_template) => {
+                (Some(unit), Some(Ok(source))) if is_part(&source) => {
                     self.units.entry(unit).or_default().push(source.name().to_owned());
                 }
                 (_, text) => self.add(text),

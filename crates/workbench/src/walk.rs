@@ -14,6 +14,7 @@ use ignore::{DirEntry, Walk, WalkBuilder};
 
 use crate::exclude::{Exclude, matcher};
 use crate::kustomization::is_kustomization;
+use crate::plan::OpenFile;
 use crate::repository::{
     PROJECT_FILE, Repository, Tool, Unit, is_glob, is_manifest, is_marker, normal, root_of,
 };
@@ -69,6 +70,7 @@ impl<'r> Walked<'r> {
         within: Option<&'r Path>,
         exclude: &'r Arc<Exclude>,
         read: ReadFile<'r>,
+        open: &[OpenFile],
     ) -> Self {
         let (items, repository, empty) = (Vec::new(), Repository::default(), Vec::new());
         let mut walked = Self { exclude, read, within, items, repository, empty };
@@ -79,7 +81,10 @@ impl<'r> Walked<'r> {
             Item::Named(path) | Item::Found(path) => Some(path.as_path()),
             Item::Stdin | Item::Unread(..) | Item::Error(_) => None,
         });
-        walked.repository.add_around(files, read);
+        // What standard input stands for is named, too.
+        let is_stdin = walked.items.iter().any(|item| matches!(item, Item::Stdin));
+        let open = open.iter().filter(|file| is_stdin && file.text.is_none());
+        walked.repository.add_around(files.chain(open.map(|file| file.path.as_path())), read);
         walked.repository.link();
         walked
     }

@@ -416,7 +416,11 @@ impl Found {
         }
         let rest = sought.steps.get(tokens.len()..).unwrap_or_default();
         let (key, value) = (at.key("path"), at.key("value"));
-        if name == "remove" && rest.is_empty() && sought.value.is_none() {
+        let is_changed = match &*name {
+            "remove" => sought.value.is_none(),
+            name => ["move", "copy"].contains(&name),
+        };
+        if is_changed && rest.is_empty() {
             return Some(
                 Spot::Field { document: piece.document.shared_place(), pointer: key, key: None }.as_text(),
             );

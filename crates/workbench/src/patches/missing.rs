@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::inputs::Inputs;
-use crate::kustomization::{FILE_NAMES, Kustomization, Patch, Selector};
+use crate::kustomization::{FILE_NAMES, Kustomization, Patch, PatchBody, Selector};
 use crate::objects::is_checked;
 use crate::origins::files::{Files, Text};
 use crate::origins::overlay::Word;
@@ -105,6 +105,7 @@ impl Present {
         let home = normal(directory);
         let around = || root_of(&home).and_then(|root| fs::canonicalize(root).ok());
         let within = self.within.clone().or_else(around);
+        built.keep_labels(directory, &of.patches, within.as_deref(), files);
         let mut seen = BTreeSet::from([home.clone()]);
         let mut todo = vec![(directory.to_owned(), of.resources.clone())];
         while let Some((directory, resources)) = todo.pop() {
@@ -121,6 +122,7 @@ impl Present {
                     built.renames |= below.renames;
                     built.namespaces.extend(below.namespace);
                     built.labelled = built.labelled.filter(|_| !below.labels);
+                    built.keep_labels(&path, &below.patches, within.as_deref(), files);
                     todo.push((path, below.resources));
                 } else {
                     let objects = objects_in(&text(&path, within.as_deref(), files)?.values);
@@ -144,6 +146,19 @@ fn text(path: &Path, within: Option<&Path>, files: &mut Files) -> Option<Arc<Tex
 }
 
 impl Built {
+    /// Forgets the labels if one of these patches may change them.
+    fn keep_labels(&mut self, directory: &Path, patches: &[Patch], within: Option<&Path>, files: &mut Files) {
+        let has_them = |text: &str| text.contains("labels") || text.contains("annotations");
+        let changes = |patch: &Patch| match &patch.body {
+            PatchBody::Text(text) => has_them(text),
+            PatchBody::File(path) => text(&without_dots(&directory.join(path)), within, files)
+                .is_none_or(|it| has_them(it.source.text())),
+        };
+        if self.labelled.is_some() && patches.iter().any(changes) {
+            self.labelled = None;
+        }
+    }
+
     fn add(&mut self, objects: &[Arc<Document>], home: &str) -> Option<()> {
         for object in objects {
             (!is_filled_in_later(object.name())).then_some(())?;
@@ -221,10 +236,29 @@ impl Built {
         else {
             return self.warning_of_kind(kind, target.key("kind"));
         };
+        if let Some(field) = self.unselected_by(selector) {
+            let (directory, kind) = (self.shown(), quoted_key(kind));
+            let kind = kind.trim_matches('"');
+            let message =
+                format!("the {field} selects no {kind} among the resources of {directory}, so {NO_EFFECT}");
+            return Some(Finding::warn(&PATCH_TARGET_MISSING, target.key(field), message));
+        }
         let (name, namespace) = (name.as_ref()?, selector.namespace.as_deref());
         let is_plain = is_dns_subdomain(name) && namespace.is_none_or(is_dns_subdomain);
         (is_plain && groups.iter().all(|group| self.lacks(group, kind, name, namespace))).then_some(())?;
         Some(self.finding(target.key("name"), (first, kind, name), NO_EFFECT))
+    }
+
+    /// The field of a selector because of which it selects nothing, if without its labels it selects something.
+    fn unselected_by(&self, selector: &Selector) -> Option<&'static str> {
+        let is_known = selector.has_labels() && (!self.renames || selector.name.is_none());
+        let selects = |selector: &Selector| Some(!self.selected(selector)?.is_empty());
+        (is_known && !selects(selector)?).then_some(())?;
+        let [labels, annotations] = &selector.labels;
+        let by = |labels| selects(&Selector { labels, ..selector.clone() });
+        by([None, None])?.then_some(())?;
+        let is_of_labels = labels.is_some() && (annotations.is_none() || !by([labels.clone(), None])?);
+        Some(if is_of_labels { "labelSelector" } else { "annotationSelector" })
     }
 
     /// The warning about a patch for objects of a kind that is nearly one that it has.

@@ -1,6 +1,7 @@
 //! The operations of a JSON Patch (RFC 6902).
 //!
-//! The value of an operation is judged in an object that has nothing else; so is a field that is removed.
+//! The value of an operation is judged in an object that has nothing else; so is a field to which one is moved. What an
+//! operation removes or compares, it does not set: kustomize itself fails if that is not there.
 
 use serde_json::{Map, Value};
 
@@ -21,8 +22,8 @@ use memgate_primitives::suggest::{did_you_mean, nearest, only_nearest};
 use std::collections::BTreeSet;
 
 /// The operations that have a value, and the others.
-const WITH_VALUE: [&str; 3] = ["add", "replace", "test"];
-const OTHERS: [&str; 3] = ["remove", "move", "copy"];
+const WITH_VALUE: [&str; 2] = ["add", "replace"];
+const OTHERS: [&str; 4] = ["test", "remove", "move", "copy"];
 
 /// The most names in a path that is followed.
 const MAX_DEPTH: usize = 32;
@@ -33,23 +34,20 @@ const MAX_INDEX: usize = 64;
 /// How many operations with findings are kept before the findings that are reported are selected.
 const MAX_KEPT: usize = 500;
 
-/// A place that an operation names.
+/// The place that an operation names.
 struct Site<'o> {
-    /// The field of the operation with the path: `path` or `from`.
-    field: &'static str,
     path: &'o str,
-    /// The value that comes there, if one does.
+    /// The value that comes there, if it is in the operation.
     value: Option<&'o Value>,
+    /// Whether the operation sets anything there.
+    is_set: bool,
 }
 
-/// The places that an operation names.
-fn sites(operation: &Value) -> Vec<Site<'_>> {
+fn site(operation: &Value) -> Option<Site<'_>> {
     let text = |field: &str| operation.get(field).and_then(Value::as_str);
     let op = text("op").unwrap_or_default();
     let value = operation.get("value").filter(|_| WITH_VALUE.contains(&op));
-    let path = text("path").map(|path| Site { field: "path", path, value });
-    let from = text("from").filter(|_| ["move", "copy"].contains(&op));
-    path.into_iter().chain(from.map(|path| Site { field: "from", path, value: None })).collect()
+    Some(Site { path: text("path")?, value, is_set: !["test", "remove"].contains(&op) })
 }
 
 impl Judge<'_> {
@@ -62,15 +60,12 @@ impl Judge<'_> {
                 self.keep_first(start);
             }
             let here = Pointer::root().index(index);
-            for site in sites(operation) {
-                let Some((findings, spots)) = self.of_site(filled, &site, (&here, target), shown) else {
-                    continue;
-                };
-                if is_first || !findings.0.is_empty() {
-                    self.add(document, target.named(), findings, spots, Some(filled).filter(|_| is_first));
-                }
-                is_first = false;
+            let found = site(operation).and_then(|site| self.of_site(filled, &site, (&here, target), shown));
+            let Some((findings, spots)) = found else { continue };
+            if is_first || !findings.0.is_empty() {
+                self.add(document, target.named(), findings, spots, Some(filled).filter(|_| is_first));
             }
+            is_first = false;
         }
     }
 
@@ -88,7 +83,7 @@ impl Judge<'_> {
             return None;
         }
         let (at, value) = made(&written, site.value.cloned().unwrap_or_default())?;
-        let (path, value_at) = (here.key(site.field), here.key("value"));
+        let (path, value_at) = (here.key("path"), here.key("value"));
         let below = |place: &Pointer| {
             place.as_str().strip_prefix(value_at.as_str()).map(|it| at.join(&Pointer::new(it)))
         };
@@ -97,7 +92,7 @@ impl Judge<'_> {
         let (findings, not_shown) = self.judged(&part)?;
         let (mut kept, mut spots) = (Vec::new(), Spots::default());
         spots.insert(Pointer::root(), shown.spot(document, path.clone()));
-        for finding in findings {
+        for finding in findings.into_iter().filter(|_| site.is_set) {
             let place = finding.pointer.as_str();
             let rest =
                 place.strip_prefix(at.as_str()).filter(|rest| rest.is_empty() || rest.starts_with('/'));
@@ -193,7 +188,7 @@ fn faults(operation: &Map<String, Value>, here: &Pointer) -> Vec<Finding> {
         None => found.push(deny("op", "this operation of a JSON Patch has no op".to_owned())),
     }
     let needs_from = op.is_some_and(|op| ["move", "copy"].contains(&op));
-    let needs_value = op.is_some_and(|op| ["add", "replace"].contains(&op));
+    let needs_value = op.is_some_and(|op| WITH_VALUE.contains(&op));
     for field in ["path", "from"].into_iter().filter(|field| *field == "path" || needs_from) {
         match text(field) {
             None => found.push(deny(field, format!("this operation of a JSON Patch has no {field}"))),

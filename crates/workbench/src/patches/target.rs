@@ -8,6 +8,7 @@ use crate::report::ObjectRef;
 use memgate_manifest::document::Document;
 use memgate_model::settings::Settings;
 use memgate_model::workload;
+use memgate_primitives::pointer::Pointer;
 
 /// The object to which a patch applies, as far as it is known.
 #[derive(Debug, Clone)]
@@ -21,6 +22,8 @@ pub(super) struct Target {
     pub(super) is_selected: bool,
     /// Whether it is of a kind of a platform.
     pub(super) is_of_platform: bool,
+    /// Whether such an object is known to be missing: a patch for it changes nothing.
+    pub(super) is_missing: bool,
 }
 
 impl Target {
@@ -34,6 +37,7 @@ impl Target {
             name: String::new(),
             is_selected: false,
             is_of_platform: platform.is_some(),
+            is_missing: false,
         }
     }
 
@@ -60,7 +64,9 @@ impl Target {
     ) -> Vec<Self> {
         let selected = built.and_then(|built| built.selected(selector)).unwrap_or_default();
         if selected.is_empty() {
-            return Self::of_kind(selector, present, settings).into_iter().collect();
+            let is_missing = built.is_some_and(|it| it.warning_of(selector, &Pointer::root()).is_some());
+            let target = Self::of_kind(selector, present, settings);
+            return target.map(|target| Self { is_missing, ..target }).into_iter().collect();
         }
         let targets = selected.iter().map(|(group, kind)| {
             let validated = memgate_platforms::validated(&settings.families, group, kind);

@@ -222,7 +222,11 @@ impl Layer {
         }
         let allows = |option| entry.pointer(option).is_some_and(|it| *it == true || *it == "true");
         let renames = allows("/options/allowNameChange") || allows("/options/allowKindChange");
-        self.patches.push(Patch { piece, target, renames });
+        let mut patch = Patch { piece, target, renames };
+        // Operations need no leave.
+        let is_narrow = patch.piece.document.value().is_array();
+        patch.renames |= is_narrow && ["/kind", "/metadata/name"].iter().any(|at| patch.text(at).is_some());
+        self.patches.push(patch);
     }
 
     /// The patches for an object, in the order in which they are applied.
