@@ -189,6 +189,17 @@ impl Marks {
         !is_dollar_name(key) && self.are_in(key)
     }
 
+    /// The places in a value that a later step fills in, as [`Later::unknown`] has them.
+    pub fn places(self, value: &Value) -> BTreeSet<Pointer> {
+        let mut search = Search { found: Vec::new(), marks: self, is_flux: false, room: ROOM, count: 0 };
+        search.below(value, Path::Root, 0);
+        let mut later = Later::default();
+        search.found.into_iter().for_each(|Found { pointer, is_key }| {
+            later.add_unknown(pointer, is_key, false);
+        });
+        later.unknown
+    }
+
     /// Makes null of the scalars that a later step fills in, and removes the fields whose key it does. The recursion is
     /// bounded as that of the search.
     pub fn remove(self, value: &mut Value) {
