@@ -189,6 +189,17 @@ impl Marks {
         !is_dollar_name(key) && self.are_in(key)
     }
 
+    /// The places in a value that a later step fills in, as [`Later::unknown`] has them.
+    pub fn places(self, value: &Value) -> BTreeSet<Pointer> {
+        let mut search = Search { found: Vec::new(), marks: self, is_flux: false, room: ROOM, count: 0 };
+        search.below(value, Path::Root, 0);
+        let mut later = Later::default();
+        search.found.into_iter().for_each(|Found { pointer, is_key }| {
+            later.add_unknown(pointer, is_key, false);
+        });
+        later.unknown
+    }
+
     /// Makes null of the scalars that a later step fills in, and removes the fields whose key it does. The recursion is
     /// bounded as that of the search.
     pub fn remove(self, value: &mut Value) {
@@ -230,8 +241,6 @@ struct Variable<'t> {
     name: &'t str,
     /// The value that it has if no other is given.
     default: Option<&'t str>,
-    /// Whether an empty value counts as none.
-    needs_text: bool,
     /// Whether it is nothing but its name and a default, so that a given value is put in as it is.
     is_plain: bool,
 }
@@ -261,8 +270,7 @@ impl<'t> Iterator for Variables<'t> {
             let default = [":=", ":-", "=", "-"].iter().find_map(|it| operator.strip_prefix(it));
             let default = default.filter(|default| !default.contains("${"));
             let is_plain = operator.is_empty() || default.is_some();
-            let needs_text = operator.starts_with(':');
-            return Some(Variable { bytes: start..*from, name, default, needs_text, is_plain });
+            return Some(Variable { bytes: start..*from, name, default, is_plain });
         }
     }
 }
@@ -289,10 +297,12 @@ impl<'v, G: Fn(&str) -> Given<'v>> Filling<'_, G> {
         let (mut filled, mut end) = (String::new(), 0);
         for variable in Variables(text, 0) {
             let value = match (self.given)(variable.name) {
-                Given::Value(value) if variable.is_plain && !(variable.needs_text && value.is_empty()) => {
-                    value
+                // Flux takes an empty value as none with each of these operators.
+                // Source: fluxcd/pkg, envsubst, lookupFunc and toDefault.
+                Given::Value(value) if variable.is_plain => {
+                    variable.default.filter(|_| value.is_empty()).unwrap_or(value)
                 }
-                Given::Value("") | Given::Nothing => variable.default?,
+                Given::Nothing => variable.default?,
                 Given::Value(_) | Given::Unknown => return None,
             };
             let between = text.get(end..variable.bytes.start)?;
@@ -484,7 +494,10 @@ mod tests {
             ("a: ${PORT:=5}", json!(80)),
             ("a: ${PORT}-${TTL}", json!("${PORT}-${TTL}")),
             ("a: ${EMPTY:=5}", json!(5)),
-            ("a: ${EMPTY=5}x", json!("x")),
+            ("a: ${EMPTY:-5}", json!(5)),
+            ("a: ${EMPTY=5}x", json!("5x")),
+            ("a: ${EMPTY-5}x", json!("5x")),
+            ("a: ${EMPTY}x", json!("x")),
             ("a: $${PORT}", json!("${PORT}")),
             ("a: $${PORT}-${PORT}", json!("${PORT}-80")),
             ("a: $${PORT}-${EITHER}", json!("$${PORT}-${EITHER}")),

@@ -22,6 +22,7 @@ use memgate_manifest::error::{Error, SyntaxError};
 use memgate_manifest::source::{NOT_SHOWN, Source, Span};
 use memgate_model::object::Reference;
 use memgate_model::snapshot::Snapshot;
+use memgate_primitives::pointer::Pointer;
 use serde_json::Value;
 
 /// Everything that was read.
@@ -35,8 +36,8 @@ pub struct Inputs {
     pub objects: Vec<UndecidedObject>,
     /// What decisions may look at.
     pub snapshot: Snapshot,
-    /// The objects of the state of which a later step fills in something, without that.
-    pub bare: Vec<Value>,
+    /// The objects of the state of which a later step fills in something.
+    pub unfilled: Vec<Unfilled>,
     /// The objects of the state alone, if their references are compared.
     pub(crate) state_objects: BTreeMap<Target, ObjectText>,
     /// The values that Flux Kustomizations put into files.
@@ -97,6 +98,15 @@ pub struct Inputs {
     pub assumed: Option<Assumed>,
 }
 
+/// An object of which a later step fills in something.
+#[derive(Debug, Clone)]
+pub struct Unfilled {
+    /// The object without that.
+    pub bare: Value,
+    /// The places of that.
+    pub later: BTreeSet<Pointer>,
+}
+
 /// A text with patches.
 #[derive(Debug, Clone)]
 pub struct PatchText {
@@ -153,7 +163,7 @@ impl Inputs {
             sources: Vec::new(),
             objects: Vec::new(),
             snapshot,
-            bare: Vec::new(),
+            unfilled: Vec::new(),
             state_objects: BTreeMap::new(),
             substitutes: Substitutes::default(),
             installers: Installers::default(),

@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use crate::compared::Compared;
 use crate::errors::fault_of;
 use crate::in_order;
-use crate::inputs::Inputs;
+use crate::inputs::{Inputs, Unfilled};
 use crate::notices::{Notice, unused_state};
 use crate::objects::{CheckedObject, UndecidedObject, open_state};
 use crate::page::PageInputs;
@@ -193,7 +193,7 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
     let policies = Arc::clone(&snapshot.policies);
     // What is wrong with the others is said at their own places, and not of each object.
     snapshot.policies = in_force(&policies);
-    let states = States::new(&snapshot, &std::mem::take(&mut inputs.bare));
+    let states = States::new(&snapshot, std::mem::take(&mut inputs.unfilled));
     let (mut used, mut known) = (Used::default(), KnownDecisions::default());
     let mut all = Vec::with_capacity(inputs.objects.len());
     let work = |undecided: UndecidedObject| {
@@ -463,19 +463,24 @@ struct States<'s> {
     open: Snapshot,
     /// Without what a later step fills in, if there is any.
     bare: Option<Snapshot>,
+    /// The places in its objects that a later step fills in.
+    later: BTreeMap<Reference, BTreeSet<Pointer>>,
     /// All that is in namespaces is unknown.
     without_namespaced: OnceLock<Snapshot>,
 }
 
 impl<'s> States<'s> {
-    fn new(whole: &'s Snapshot, bare: &[Value]) -> Self {
-        let with_bare = |mut snapshot: Snapshot, object| {
+    fn new(whole: &'s Snapshot, unfilled: Vec<Unfilled>) -> Self {
+        let mut bare = (!unfilled.is_empty()).then(|| whole.clone());
+        let mut of_objects: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+        for Unfilled { bare: object, later } in unfilled {
+            if let Some(reference) = state::reference(&whole.settings, &object) {
+                of_objects.entry(reference).or_default().extend(later);
+            }
             // What cannot be added was not there before.
-            drop(state::add(&mut snapshot, object));
-            snapshot
-        };
-        let bare = (!bare.is_empty()).then(|| bare.iter().fold(whole.clone(), with_bare));
-        Self { whole, open: open_state(whole), bare, without_namespaced: OnceLock::new() }
+            bare.iter_mut().for_each(|bare| drop(state::add(bare, &object)));
+        }
+        Self { whole, open: open_state(whole), bare, later: of_objects, without_namespaced: OnceLock::new() }
     }
 
     /// That for an object: with the text of what is filled in later, and without it.
@@ -506,7 +511,7 @@ fn decide(
         let without = bare.and_then(|bare| admit(&bare.request_at(occasion), bare_snapshot));
         let without = without.map_err(|fault| fault_of(object, &fault))?;
         let Admitted { decision, edits, .. } = &mut admitted;
-        later::keep_known(&request, (decision, edits), (&without.decision, &without.edits));
+        later::keep_known(&request, &states.later, (decision, edits), (&without.decision, &without.edits));
         admitted.edits.retain(|edit| !object.is_put_in(&object.in_document(&edit.pointer)));
     }
     // A whole kind has no name: why it is not known, another note says.

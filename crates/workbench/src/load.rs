@@ -159,7 +159,7 @@ fn load_outside(plan: &Plan, paths: &[String], inputs: &mut Inputs) -> Result<()
     if texts.is_empty() {
         return Ok(());
     }
-    let state = Inputs { bare: inputs.bare.clone(), ..Inputs::new(inputs.snapshot.clone()) };
+    let state = Inputs { unfilled: inputs.unfilled.clone(), ..Inputs::new(inputs.snapshot.clone()) };
     let mut nothing = io::empty();
     let mut apart = Loading::new(plan, &mut nothing, state, Standings::default());
     for text in texts {

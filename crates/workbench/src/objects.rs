@@ -416,8 +416,8 @@ impl UndecidedObject {
     /// Never, since the JSON was read before.
     pub(crate) fn without_later(&self) -> serde_json::Result<Self> {
         let mut bare = self.clone();
-        let none = Later::default();
-        let later = self.object.later.as_deref().unwrap_or(&none);
+        // It has no mark that counts, so all of it is text.
+        let Some(later) = self.object.later.as_deref() else { return Ok(bare) };
         bare.is_unnamed |= later.marks.are_in(self.name());
         match &mut bare.object.template {
             Some(template) => template.pod = without_later(&template.pod, later, &template.pointer)?,

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::compared::{Comparison, ObjectText, Target};
 use crate::errors::error_at;
-use crate::inputs::Inputs;
+use crate::inputs::{Inputs, Unfilled};
 use crate::judged_by::{Counts, JudgedBy, Standings};
 use crate::notices::{Notices, unreadable_errors};
 use crate::objects::{has_required_annotation, is_checked};
@@ -116,9 +116,11 @@ impl Loading<'_> {
                 inputs.snapshot.kind_mut(kind).lacks_some = true;
                 return Ok(true);
             }
-            let mut bare = value.clone();
-            Marks::of(value).remove(&mut bare);
-            inputs.bare.extend(Some(bare).filter(|bare| bare != value));
+            let (marks, mut bare) = (Marks::of(value), value.clone());
+            marks.remove(&mut bare);
+            if bare != *value {
+                inputs.unfilled.push(Unfilled { bare, later: marks.places(value) });
+            }
         }
         let Inputs { snapshot, errors, policies, places, state_objects, .. } = inputs;
         let settings = &snapshot.settings;

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use memgate_manifest::later::{any_field, has_below, is_filled_in_later};
 use memgate_model::decision::Decision;
 use memgate_model::edit::Edit;
+use memgate_model::elsewhere::Elsewhere;
 use memgate_model::finding::{Cause, Code, Finding};
+use memgate_model::object::Reference;
 use memgate_model::policy_rule::PolicyStatus;
 use memgate_model::reason::Reason;
 use memgate_model::request::Request;
@@ -17,9 +19,11 @@ use memgate_schema::violation::{Rule, SchemaViolation};
 use super::unknown_fields::path;
 
 /// Leaves what is found and added with the text of what a later step fills in, and also without it: nothing else is known.
-/// A finding about such a scalar, or that reads one, is not. The edits are those of both webhook calls.
+/// A finding about such a scalar, or that reads one, is not, whether it is in the object or, as `others` have them, in
+/// another one. The edits are those of both webhook calls.
 pub fn keep_known(
     request: &Request<'_>,
+    others: &BTreeMap<Reference, BTreeSet<Pointer>>,
     (decision, edits): (&mut Decision, &mut Vec<Edit>),
     (without, edits_without): (&Decision, &[Edit]),
 ) {
@@ -27,9 +31,21 @@ pub fn keep_known(
     let key = |it: &Finding| (it.code_name().to_owned(), it.policy.is_none().then(|| it.pointer.clone()));
     let common: BTreeSet<_> = without.findings.iter().map(key).collect();
     let unknown: BTreeSet<String> = request.occasion.later.into_iter().flatten().map(path).collect();
+    let is_of_other = |Elsewhere { object, pointer, .. }: &Elsewhere| {
+        let Some(later) = others.get(object) else { return false };
+        // A finding at a whole section is about what it lacks.
+        let is_section = pointer.tokens().nth(1).is_none();
+        !is_section && has_below(later, pointer)
+            || from_here_up(pointer).any(|it| later.contains(&it) || later.contains(&any_field(&it)))
+    };
     let is_known = |it: &Finding| match &it.policy {
         Some(policy) => policy.status == PolicyStatus::Unknown || common.contains(&key(it)),
-        None => common.contains(&key(it)) && !is_about(request, it) && !reads_any(it.code, &unknown),
+        None => {
+            common.contains(&key(it))
+                && !is_about(request, it)
+                && !reads_any(it.code, &unknown)
+                && !it.elsewhere.iter().any(is_of_other)
+        }
     };
     decision.findings.retain(is_known);
     let (own, other) = (&mut decision.not_shown, &without.not_shown);
