@@ -46,7 +46,14 @@ pub(crate) fn find(checked: &mut Checked, now: Option<References>, comparison: &
         let became = Became::of(before, &now, &checked.inputs);
         let broken: Vec<_> = broken(before, &now, &became).collect();
         let known = broken.iter().filter(|(_, fate)| !matches!(fate, Fate::Unreadable(_)));
-        add_findings(checked, known.map(|(field, _)| *field));
+        let known: Vec<_> = known.map(|(field, _)| *field).collect();
+        // That they are gone is said, whether a cluster has them or not.
+        let gone: BTreeSet<Target> = known.iter().flat_map(|field| field.targets()).collect();
+        let is_gone = |it: &Reference| gone.contains(&Target::new(it.kind.kind, &it.namespace, &it.name));
+        for decided in checked.decided.iter_mut().filter(|decided| decided.unknown.iter().any(is_gone)) {
+            decided.unknown = decided.unknown.iter().filter(|it| !is_gone(it)).cloned().collect();
+        }
+        add_findings(checked, known.into_iter());
         let entry = |(field, fate): (&NamingField, Fate)| {
             let key = field.key.as_ref().map(|_| field.code);
             ((field.user.clone(), field.part.join(&field.pointer)), BrokenField { key, fate })
