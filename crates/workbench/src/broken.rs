@@ -46,7 +46,14 @@ pub(crate) fn find(checked: &mut Checked, now: Option<References>, comparison: &
         let became = Became::of(before, &now, &checked.inputs);
         let broken: Vec<_> = broken(before, &now, &became).collect();
         let known = broken.iter().filter(|(_, fate)| !matches!(fate, Fate::Unreadable(_)));
-        add_findings(checked, known.map(|(field, _)| *field));
+        let known: Vec<_> = known.map(|(field, _)| *field).collect();
+        // That they are gone is said, whether a cluster has them or not.
+        let gone: BTreeSet<Target> = known.iter().flat_map(|field| field.targets()).collect();
+        let is_gone = |it: &Reference| gone.contains(&Target::new(it.kind.kind, &it.namespace, &it.name));
+        for decided in checked.decided.iter_mut().filter(|decided| decided.unknown.iter().any(is_gone)) {
+            decided.unknown = decided.unknown.iter().filter(|it| !is_gone(it)).cloned().collect();
+        }
+        add_findings(checked, known.into_iter());
         let entry = |(field, fate): (&NamingField, Fate)| {
             let key = field.key.as_ref().map(|_| field.code);
             ((field.user.clone(), field.part.join(&field.pointer)), BrokenField { key, fate })
@@ -624,6 +631,40 @@ mod tests {
                 assert!(messages[0].contains("ModelEndpoint \"old\" is now \"new\""), "{messages:?}");
             }
         }
+    }
+
+    /// A ModelConfig with which no agent embeds: no rule of memory judges it.
+    #[test]
+    fn what_is_outside_of_memory_breaks_too() {
+        let mut config = object("kagent.dev", "v1alpha2", "ModelConfig", ("a", "chat"));
+        put(&mut config, "spec/provider", "OpenAI".into());
+        put(&mut config, "spec/apiKeySecret", "key".into());
+        let secret = |name: &str| object("", "v1", "Secret", ("a", name));
+        let messages = broken(&[config.clone(), secret("key")], &[config, secret("new-key")]);
+        assert!(
+            messages.len() == 1 && messages[0].ends_with("Secret \"key\" is now \"new-key\""),
+            "{messages:?}"
+        );
+    }
+
+    /// What a denial says is gone is not also unknown. What another object names is.
+    #[test]
+    fn what_is_gone_is_not_unknown() {
+        let memory = |namespace: &str, name: &str| {
+            let mut memory = object("arkonis.dev", "v1alpha1", "ArkMemory", (namespace, name));
+            put(&mut memory, "spec/backend", "redis".into());
+            put(&mut memory, "spec/redis/secretRef/name", name.into());
+            memory
+        };
+        let secret = object("", "v1", "Secret", ("a", "redis"));
+        let base =
+            at_base(&mut run(&[memory("a", "redis"), secret.clone()], Comparison::Base), str::to_owned);
+        let now = [memory("b", "redis"), memory("b", "other"), secret];
+        let checked = run(&now, Comparison::With(Arc::new(base)));
+        let denials = checked.decided.iter().flat_map(Decided::findings).filter(|it| it.is_denial()).count();
+        let unknown: Vec<&str> =
+            checked.decided.iter().flat_map(|it| &it.unknown).map(|it| it.name.as_str()).collect();
+        assert_eq!((denials, unknown), (1, vec!["other"]));
     }
 
     fn rows() -> Vec<Row> {

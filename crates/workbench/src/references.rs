@@ -150,16 +150,22 @@ impl Reader<'_> {
                 self.of_path((Pointer::root(), self.document.value()), edge.path, &kinds, own);
                 continue;
             }
-            let sites = edge.sites(tree);
-            let default = edge.default.filter(|(path, _)| tree.at(path).is_none());
-            if sites.is_empty() && default.is_none() || !(edge.matters)(&subject, &mut state) {
-                continue;
-            }
-            let is_read = |site: &&Site<'_, Tree>| {
+            let mut sites = edge.sites(tree);
+            sites.retain(|site| {
                 let is_optional = site.holder.get("optional") == Some(&Tree::Boolean(true));
                 (edge.counts)(site, tree) && !(edge.may_be_optional && is_optional)
-            };
-            for site in sites.iter().filter(is_read) {
+            });
+            let default = edge.default.filter(|(path, _)| tree.at(path).is_none());
+            if sites.is_empty() && default.is_none() {
+                continue;
+            }
+            if !(edge.matters)(&subject, &mut state) {
+                // No finding is about it, and it is a reference nevertheless.
+                let kinds: Vec<_> = edge.to.iter().map(|kind| kind.kind).collect();
+                self.of_path((Pointer::root(), self.document.value()), edge.path, &kinds, own);
+                continue;
+            }
+            for site in &sites {
                 self.add_site(edge, &Pointer::root(), (site, tree), &mut state);
             }
             if let Some((path, name)) = default {
