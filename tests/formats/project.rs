@@ -243,6 +243,50 @@ fn a_file_behind_a_link_is_that_of_this_repository() {
     }
 }
 
+/// What a kustomization names elsewhere is not read, shown or fixed, and a chart with a link out of the repository not rendered.
+#[test]
+fn patches_values_and_templates_stay_in_the_repository() {
+    let patch = format!(
+        "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {{name: notes}}\n\
+         spec: {{backend: reddis, {SECRET}: 1}}\n"
+    );
+    let scratch = Scratch::with(&[
+        ("outside/p.yaml", &patch),
+        ("repo/.git/config", ""),
+        ("repo/own/p.yaml", &patch.replace(SECRET, "endpont")),
+        ("repo/chart/Chart.yaml", "{apiVersion: v2, name: chart, version: 0.1.0}"),
+        ("repo/chart/templates/a.yaml", ""),
+        ("repo/values.yaml", "{}"),
+    ]);
+    let repo = scratch.path().join("repo");
+    let absolute = scratch.path().join("outside/p.yaml").display().to_string();
+    symlink("../../outside/p.yaml", repo.join("own/link.yaml")).expect("a link");
+    symlink("../outside/p.yaml", repo.join("v.yaml")).expect("a link");
+    for path in ["../../outside/p.yaml", &absolute, "link.yaml", "p.yaml"] {
+        for field in
+            ["patches: [{path: PATH}]", "patchesJson6902: [{path: PATH}]", "patchesStrategicMerge: [PATH]"]
+        {
+            let kustomization = field.replace("PATH", path);
+            fs::write(repo.join("own/kustomization.yaml"), kustomization).expect("a file");
+            for flags in [&["--fix", "--diff"][..], &["--fix"], &[]] {
+                let shown = text(&run(&repo, &[&["check", "own"], flags].concat()));
+                assert!(!shown.contains(SECRET), "{path} {shown}");
+                let expected =
+                    if path == "p.yaml" { "endpont" } else { "leads out of the repository, so it is not" };
+                assert!(flags.contains(&"--fix") || shown.contains(expected), "{path} {shown}");
+            }
+        }
+    }
+    let outside = scratch.read("outside/p.yaml");
+    assert_eq!(outside, patch);
+    let shown = text(&run(&repo, &["check", "--render", "--values", "v.yaml", "chart"]));
+    assert!(shown.contains("v.yaml: this is a link that leads out"), "{shown}");
+    symlink("../../../outside/p.yaml", repo.join("chart/templates/t.yaml")).expect("a link");
+    let shown = text(&run(&repo, &["check", "--render", "chart"]));
+    assert!(shown.contains("chart/templates/t.yaml is a link that leads out"), "{shown}");
+    assert!(!shown.contains(SECRET), "{shown}");
+}
+
 /// A matcher of such a glob would take too much memory, so the glob is refused wherever it may be.
 #[test]
 fn globs_that_are_too_large_are_errors() {

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::document::Document;
 use crate::scalar::plain;
+use memgate_primitives::credential::is_encrypted;
 use memgate_primitives::pointer::{Path, Pointer};
 
 /// The fields with a command: a shell expands what is in it.
@@ -135,11 +136,6 @@ fn is_dollar_name(text: &str) -> bool {
 /// Whether a text starts as an expression of chainsaw that calls a function: `(join('-', [$a]))`.
 fn is_call(text: &str) -> bool {
     text.strip_prefix('(').and_then(split_name).is_some_and(|(_, rest)| rest.starts_with('('))
-}
-
-/// Whether SOPS has encrypted a text.
-fn is_encrypted(text: &str) -> bool {
-    text.starts_with("ENC[") && text.ends_with(']')
 }
 
 /// Whether a later step fills in this scalar. A text of several lines is a script or a prompt, not a value.

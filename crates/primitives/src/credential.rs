@@ -153,9 +153,14 @@ pub fn masked_keys(text: &str) -> Cow<'_, str> {
     hide_if_any(text, keys_of_known_forms(text))
 }
 
-/// A single value in which each credential is masked.
+/// Whether SOPS has encrypted a text.
+pub fn is_encrypted(text: &str) -> bool {
+    text.starts_with("ENC[") && text.ends_with(']')
+}
+
+/// A single value in which each credential is masked. Of an encrypted one nothing is shown.
 pub fn masked_value(value: &str) -> Cow<'_, str> {
-    hide_if_any(value, value_spans(value))
+    if is_encrypted(value) { "(encrypted)".into() } else { hide_if_any(value, value_spans(value)) }
 }
 
 /// How many bytes of a value [`masked_start`] reads: more than a usable address has.

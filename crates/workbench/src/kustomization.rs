@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::paths::normal;
+use crate::paths::{Home, normal};
 use memgate_manifest::document::{Document, values};
 use memgate_manifest::error::Error;
 use memgate_manifest::later::is_filled_in_later;
@@ -26,6 +26,8 @@ const RESOURCES: [&str; 3] = ["resources", "bases", "components"];
 /// The fields that list files that are not manifests.
 const INPUTS: [&str; 6] =
     ["patchesStrategicMerge", "transformers", "generators", "validators", "configurations", "crds"];
+/// Those among them that may list directories with kustomizations too.
+const PLUGINS: [&str; 3] = ["transformers", "generators", "validators"];
 /// The fields that list objects whose `path` is such a file.
 const INPUTS_BY_PATH: [&str; 3] = ["patches", "patchesJson6902", "replacements"];
 /// The fields that list what makes or changes objects of any kind.
@@ -54,6 +56,8 @@ pub struct Kustomization {
     pub resources: Vec<String>,
     /// Patches and other files that are not manifests.
     pub inputs: Vec<String>,
+    /// Those among them that may be directories, which are built.
+    pub plugins: Vec<String>,
     /// Whether a generator, a chart or a kustomization in another repository makes objects in it.
     pub generates: bool,
     /// The first of its resources in another repository.
@@ -241,6 +245,9 @@ impl Kustomization {
         for field in INPUTS {
             self.inputs.extend(texts(value, field));
         }
+        for field in PLUGINS {
+            self.plugins.extend(texts(value, field));
+        }
         for field in INPUTS_BY_PATH {
             self.inputs.extend(items(value, field).filter_map(|item| text(item, "path")));
         }
@@ -317,11 +324,22 @@ pub(crate) fn place_of(other: &Path, source: Source, directory: &Path) -> (Arc<S
 }
 
 /// The findings about what `kustomize build` refuses in a kustomization of this directory, whatever its files are.
-pub(crate) fn faults(documents: &[Arc<Document>], directory: &Path) -> Vec<Finding> {
-    let missing = missing_in(documents, directory).filter(|(_, path)| !is_filled_in_later(path));
-    let missing = missing.map(|(at, path)| {
-        let message = format!("{} does not exist, so kustomize build fails", quoted_text(&path));
-        Finding::warn(&KUSTOMIZATION_INVALID, at, message)
+pub(crate) fn faults(documents: &[Arc<Document>], directory: &Path, home: &Home) -> Vec<Finding> {
+    let named = paths_in(documents).into_iter().filter(|(_, path)| !is_filled_in_later(path));
+    let missing = named.filter_map(|(at, path)| {
+        let is_resource = at.tokens().next().is_some_and(|field| RESOURCES.contains(&&*field));
+        let named = directory.join(&path);
+        // Whether a file exists elsewhere is not told.
+        let why = if !is_resource && home.is_left_by(&named) {
+            "leads out of the repository, so it is not read, and kustomize build fails"
+        } else if !named.exists() {
+            "does not exist, so kustomize build fails"
+        } else if !is_resource && named.is_dir() {
+            "is a directory, so kustomize build fails"
+        } else {
+            return None;
+        };
+        Some(Finding::warn(&KUSTOMIZATION_INVALID, at, format!("{} {why}", quoted_text(&path))))
     });
     let fields = documents.iter().filter_map(|document| document.value().as_object()).flatten();
     let unknown = fields.filter_map(|(field, _)| {

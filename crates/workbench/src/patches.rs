@@ -27,6 +27,7 @@ use crate::notices::Notice;
 use crate::objects::{CheckedObject, Filled};
 use crate::origins::files::{Files, Text};
 use crate::origins::spot::{Spot, Spots};
+use crate::paths::Home;
 use crate::plan::Plan;
 use crate::report::ObjectRef;
 use crate::repository::{normal, without_dots};
@@ -92,7 +93,7 @@ pub(crate) fn judge(
         plan,
         occasion,
         snapshot,
-        present: Present::of(inputs, plan.within.as_deref()),
+        present: Present::of(inputs),
         found: JudgedPatches::default(),
     };
     // Of the others kustomize says what it refuses.
@@ -102,11 +103,12 @@ pub(crate) fn judge(
     for patched_by in &inputs.patched_by {
         let Some(text) = files.get(&patched_by.file) else { continue };
         let kustomization = Kustomization::of(&text.values);
-        let built = judge.present.built(&patched_by.file, &kustomization, files).map(Rc::new);
-        let mut inline = Vec::new();
         let directory = patched_by.file.parent().map(PathBuf::from).unwrap_or_default();
+        let home = Home::of(&directory, plan.within.as_deref());
+        let built = judge.present.built((&patched_by.file, &home), &kustomization, files).map(Rc::new);
+        let mut inline = Vec::new();
         if patched_by.named.is_none() && unrendered.contains(&*normal(&directory)) {
-            judge.kustomization(&text, &directory);
+            judge.kustomization(&text, &directory, &home);
         }
         for patch in kustomization.patches {
             if patched_by.named.is_none() {
@@ -117,9 +119,8 @@ pub(crate) fn judge(
                 PatchBody::File(path) => {
                     let path = directory.join(path);
                     let absolute = normal(&path);
-                    let is_below = absolute.starts_with(normal(&directory)) || plan.within.is_none();
                     let is_named = patched_by.named.as_ref().is_none_or(|named| named.contains(&absolute));
-                    if is_below && is_named && !plan.exclude.excludes_file(&path) {
+                    if home.has_input(&path) && is_named && !plan.exclude.excludes_file(&path) {
                         let file = by_file.entry(absolute);
                         file.or_insert_with(|| PatchFile { path, uses: Vec::new() }).uses.push(use_of);
                     }
@@ -274,9 +275,9 @@ impl Judge<'_> {
     }
 
     /// Adds the warnings about what kustomize refuses in a kustomization itself.
-    fn kustomization(&mut self, text: &Text, directory: &Path) {
+    fn kustomization(&mut self, text: &Text, directory: &Path, home: &Home) {
         let is_judged = !self.plan.is_state(text.source.name());
-        for finding in faults(&text.values, directory).into_iter().filter(|_| is_judged) {
+        for finding in faults(&text.values, directory, home).into_iter().filter(|_| is_judged) {
             let has_it = |it: &&Arc<Document>| it.value().pointer(finding.pointer.as_str()).is_some();
             let Some(document) = text.values.iter().find(has_it) else { continue };
             let span = document.locate(&finding.pointer).carets(finding.at_key).0;

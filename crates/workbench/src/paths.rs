@@ -41,6 +41,54 @@ pub(crate) fn leads_out(path: &Path) -> bool {
     !is_inside || real.iter().any(|part| part == ".git")
 }
 
+/// Whether a path leads to something at or below a directory, which has no links, and not into git's own files.
+pub(crate) fn is_below(path: &Path, directory: &Path) -> bool {
+    fs::canonicalize(path).is_ok_and(|path| {
+        path.strip_prefix(directory).is_ok_and(|below| below.iter().all(|part| part != ".git"))
+    })
+}
+
+/// Where the files lie that a kustomization may name: its repository. Outside of one kustomize may read what it builds on
+/// anywhere.
+#[derive(Debug, Clone)]
+pub(crate) struct Home {
+    /// The directory of the kustomization, without links.
+    own: PathBuf,
+    /// The directory out of which no file lies.
+    within: Option<PathBuf>,
+}
+
+impl Home {
+    /// That of a kustomization in this directory; `within` wins over its repository.
+    pub(crate) fn of(directory: &Path, within: Option<&Path>) -> Self {
+        let own = fs::canonicalize(directory).unwrap_or_else(|_| normal(directory));
+        let around = || root_of(&normal(directory)).and_then(|root| fs::canonicalize(root).ok());
+        Self { within: within.map(Path::to_owned).or_else(around), own }
+    }
+
+    /// Whether a file or directory is there that it may build on.
+    pub(crate) fn has(&self, path: &Path) -> bool {
+        self.within.as_ref().map_or_else(|| path.exists(), |within| is_below(path, within))
+    }
+
+    /// Whether a path leads out of the repository, to a file that exists or not.
+    pub(crate) fn is_left_by(&self, path: &Path) -> bool {
+        let real = |path: &Path| fs::canonicalize(path).ok();
+        let there = || normal(path).ancestors().find_map(real);
+        self.within.as_ref().is_some_and(|within| there().is_some_and(|there| !there.starts_with(within)))
+    }
+
+    /// Whether a file may be read: others than ordinary files may have no end.
+    pub(crate) fn has_file(&self, path: &Path) -> bool {
+        path.is_file() && self.has(path)
+    }
+
+    /// The same of a patch or another file that is not a manifest. Outside of a repository kustomize's own bound counts.
+    pub(crate) fn has_input(&self, path: &Path) -> bool {
+        self.has_file(path) && (self.within.is_some() || is_below(path, &self.own))
+    }
+}
+
 /// An absolute path without `.` and `..`: two names of one file become one. Links are not followed.
 pub fn normal(path: &Path) -> PathBuf {
     without_dots(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()))

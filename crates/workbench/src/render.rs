@@ -88,12 +88,12 @@ pub(crate) fn name(unit: &Unit, release: Option<&Release>) -> String {
     format!("<{}{place}>", command(unit))
 }
 
-/// Renders a unit, a chart with the values of a release.
+/// Renders a unit, a chart with the values of a release. One with a link out of the repository is not rendered.
 ///
 /// # Errors
 /// When the program does not exist, fails, takes too long or writes too much.
 pub(crate) fn render(
-    unit: &Unit,
+    (unit, link): (&Unit, Option<&Path>),
     release: Option<&Release>,
     rendering: &Rendering,
     max_bytes: usize,
@@ -103,6 +103,14 @@ pub(crate) fn render(
     let placed = |error| RenderError::Placed(Box::new(error));
     if leads_out(&unit.directory) {
         return Err(placed(error_in(unit, LINKED.to_owned())));
+    }
+    if let Some(values) = rendering.values.iter().find(|it| unit.tool == Tool::Helm && leads_out(it)) {
+        return Err(placed(Error::of_input(values.to_string_lossy(), texts::LINKED)));
+    }
+    if let Some(link) = link {
+        let message =
+            format!("{} is a link that leads out of the repository, so this is not rendered", link.display());
+        return Err(placed(error_in(unit, message)));
     }
     let inline = release.map(inline_values).transpose();
     let inline = inline.map_err(|error| placed(error_in(unit, in_words(&error))))?;

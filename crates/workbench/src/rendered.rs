@@ -91,7 +91,10 @@ impl Rendered {
             let name = name(&unit, release.as_ref());
             let text = match plan.instead.get(&name) {
                 Some(text) => Ok(Source::new(name, text.as_str())),
-                None => render(&unit, release.as_ref(), rendering, plan.max_bytes),
+                None => {
+                    let link = repository.link_out_of(&unit);
+                    render((&unit, link.as_deref()), release.as_ref(), rendering, plan.max_bytes)
+                }
             };
             plan.progress.done(Step::Render);
             (unit, (release, text))

@@ -9,6 +9,7 @@ use std::sync::Arc;
 pub use crate::paths::{normal, root_of, without_dots};
 
 use crate::kustomization::{self, FILE_NAMES, Kustomization, PatchBody, is_kustomization, place_of};
+use crate::paths::leads_out;
 use crate::texts::ReadFile;
 use memgate_manifest::document::values;
 use memgate_manifest::error::{Error, SyntaxError};
@@ -179,17 +180,28 @@ impl Repository {
         };
         if is_kustomization(file) {
             let Kustomization {
-                is_component, resources, inputs, generates, remote, patches, namespace, ..
+                is_component,
+                resources,
+                inputs,
+                plugins,
+                generates,
+                remote,
+                patches,
+                namespace,
+                ..
             } = kustomization::parse(source, errors);
-            let absolute =
-                |paths: Vec<String>| paths.into_iter().map(|path| normal(&directory.join(path))).collect();
+            let absolute = |paths: Vec<String>| -> BTreeSet<_> {
+                paths.into_iter().map(|path| normal(&directory.join(path))).collect()
+            };
             let patches = patches.into_iter().filter_map(|patch| match patch.body {
                 PatchBody::File(path) => Some(path),
                 PatchBody::Text(_) => None,
             });
-            let (patches, file): (BTreeSet<PathBuf>, _) = (absolute(patches.collect()), file.to_owned());
+            let (patches, file) = (absolute(patches.collect()), file.to_owned());
             self.patches.extend(patches.iter().cloned());
-            let (resources, inputs) = (absolute(resources), absolute(inputs));
+            let (resources, mut inputs, plugins) = (absolute(resources), absolute(inputs), absolute(plugins));
+            // kustomize refuses a directory in place of a patch, and does not build it.
+            inputs.retain(|input| plugins.contains(input) || !input.is_dir());
             let (is_used, named, namespaces) = (false, None, BTreeSet::new());
             let built = Built {
                 shown,
@@ -423,6 +435,32 @@ impl Repository {
             }
         }
         reached
+    }
+
+    /// A link that leads out of the repository, among the files from which a unit is built.
+    pub(crate) fn link_out_of(&self, unit: &Unit) -> Option<PathBuf> {
+        let here = normal(Path::new("."));
+        let linked = |path: &Path| leads_out(path).then(|| path_from(&here, path)).flatten();
+        if unit.tool == Tool::Kustomize {
+            let reached = self.reached_from(vec![unit.absolute.clone()]).into_keys();
+            let mut built = reached.filter_map(|directory| self.kustomizations.get(&directory));
+            return built.find_map(|it| it.resources.union(&it.inputs).find_map(|part| linked(part)));
+        }
+        let mut todo = vec![unit.absolute.clone()];
+        while let Some(directory) = todo.pop() {
+            for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+                match entry.file_type() {
+                    Ok(kind) if kind.is_dir() => todo.push(entry.path()),
+                    Ok(kind) if kind.is_symlink() => {
+                        if let Some(link) = linked(&entry.path()) {
+                            return Some(link);
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        None
     }
 
     /// The files and directories from which kustomizations are built that have one of these.

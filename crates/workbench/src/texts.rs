@@ -44,11 +44,13 @@ pub fn file(path: &Path, max_bytes: usize) -> Result<Source, Error> {
     Ok(if leads_out(path) { source.outside() } else { source })
 }
 
+/// Why such a link is refused.
+pub(crate) const LINKED: &str = "this is a link that leads out of the repository, and what it leads to would be shown; name the \
+                                 file itself";
+
 /// The error for such a link where others are judged by what it leads to, so that their findings would show it.
 pub fn refused(source: &Source) -> Option<Error> {
-    const WHY: &str = "this is a link that leads out of the repository, and what it leads to would be shown; name the file \
-                       itself";
-    source.is_outside().then(|| Error::of_input(source.name(), WHY))
+    source.is_outside().then(|| Error::of_input(source.name(), LINKED))
 }
 
 /// Reads a file.

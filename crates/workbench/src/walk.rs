@@ -14,6 +14,7 @@ use ignore::{DirEntry, Walk, WalkBuilder};
 
 use crate::exclude::{Exclude, matcher};
 use crate::kustomization::is_kustomization;
+use crate::paths::is_below;
 use crate::plan::OpenFile;
 use crate::repository::{
     PROJECT_FILE, Repository, Tool, Unit, is_glob, is_manifest, is_marker, normal, root_of,
@@ -203,13 +204,6 @@ impl<'r> Walked<'r> {
 fn boundary(root: &Path) -> PathBuf {
     let root = fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
     root_of(&root).map(Path::to_owned).unwrap_or(root)
-}
-
-/// Whether a path leads to something at or below a directory, which has no links, and not into git's own files.
-fn is_below(path: &Path, directory: &Path) -> bool {
-    fs::canonicalize(path).is_ok_and(|path| {
-        path.strip_prefix(directory).is_ok_and(|below| below.iter().all(|part| part != ".git"))
-    })
 }
 
 /// Whether a path that the user did not give leads out of a directory, or to a pipe or a device. Of a glob the directory

@@ -4,7 +4,6 @@
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,8 +12,9 @@ use crate::kustomization::{FILE_NAMES, Kustomization, Patch, PatchBody, Selector
 use crate::objects::is_checked;
 use crate::origins::files::{Files, Text};
 use crate::origins::overlay::Word;
+use crate::paths::Home;
 use crate::report::{ObjectRef, plain};
-use crate::repository::{normal, root_of, without_dots};
+use crate::repository::{normal, without_dots};
 use memgate_manifest::document::{Document, objects as objects_in};
 use memgate_manifest::later::is_filled_in_later;
 use memgate_model::finding::Finding;
@@ -41,8 +41,6 @@ const MAX_COMPARED: usize = 100_000;
 pub(super) struct Present {
     /// The namespace of objects that name none.
     home: String,
-    /// The directory out of which resources do not lead.
-    within: Option<PathBuf>,
     /// The groups by kind and name, and by kind alone.
     groups: BTreeMap<(Arc<str>, Arc<str>), BTreeSet<String>>,
     /// How many more objects are looked at.
@@ -68,10 +66,9 @@ pub(super) struct Built {
 }
 
 impl Present {
-    pub(super) fn of(inputs: &Inputs, within: Option<&Path>) -> Self {
+    pub(super) fn of(inputs: &Inputs) -> Self {
         let home = inputs.snapshot.settings.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE);
-        let within = within.map(Path::to_owned);
-        let mut present = Self { home: home.to_owned(), within, room: MAX_OBJECTS, ..Self::default() };
+        let mut present = Self { home: home.to_owned(), room: MAX_OBJECTS, ..Self::default() };
         let checked = inputs.objects.iter().map(|it| &it.object.object_ref);
         let others = inputs.passed_over.iter().filter_map(|it| it.object_ref.as_ref());
         for object in checked.chain(others) {
@@ -89,8 +86,13 @@ impl Present {
         of(name).or_else(|| of("")).into_iter().flatten().map(String::as_str).collect()
     }
 
-    /// The objects of a kustomization with this file; `None` if not all of them are known.
-    pub(super) fn built(&mut self, file: &Path, of: &Kustomization, files: &mut Files) -> Option<Built> {
+    /// The objects of a kustomization with this file and home; `None` if not all of them are known.
+    pub(super) fn built(
+        &mut self,
+        (file, home): (&Path, &Home),
+        of: &Kustomization,
+        files: &mut Files,
+    ) -> Option<Built> {
         // What a Component patches is in the kustomizations that use it.
         if of.patches.is_empty() || of.is_component || of.is_open {
             return None;
@@ -102,11 +104,8 @@ impl Present {
         let labelled = of.patches.iter().any(is_narrow).then(Vec::new);
         let mut built =
             Built { directory: directory.to_owned(), names, namespaces, renames: of.renames, labelled, room };
-        let home = normal(directory);
-        let around = || root_of(&home).and_then(|root| fs::canonicalize(root).ok());
-        let within = self.within.clone().or_else(around);
-        built.keep_labels(directory, &of.patches, within.as_deref(), files);
-        let mut seen = BTreeSet::from([home.clone()]);
+        built.keep_labels(directory, &of.patches, home, files);
+        let mut seen = BTreeSet::from([normal(directory)]);
         let mut todo = vec![(directory.to_owned(), of.resources.clone())];
         while let Some((directory, resources)) = todo.pop() {
             for resource in resources {
@@ -114,18 +113,16 @@ impl Present {
                 // kustomize refuses what it has already, and a kustomization that contains itself.
                 seen.insert(normal(&path)).then_some(())?;
                 if path.is_dir() {
-                    let marker = FILE_NAMES
-                        .iter()
-                        .find_map(|name| text(&path.join(name), within.as_deref(), files))?;
+                    let marker = FILE_NAMES.iter().find_map(|name| text(&path.join(name), home, files))?;
                     let below = Kustomization::of(&marker.values);
                     (!below.is_open).then_some(())?;
                     built.renames |= below.renames;
                     built.namespaces.extend(below.namespace);
                     built.labelled = built.labelled.filter(|_| !below.labels);
-                    built.keep_labels(&path, &below.patches, within.as_deref(), files);
+                    built.keep_labels(&path, &below.patches, home, files);
                     todo.push((path, below.resources));
                 } else {
-                    let objects = objects_in(&text(&path, within.as_deref(), files)?.values);
+                    let objects = objects_in(&text(&path, home, files)?.values);
                     self.room = self.room.checked_sub(objects.len())?;
                     built.add(&objects, &self.home)?;
                     built.labelled.iter_mut().for_each(|labelled| labelled.extend(objects.iter().cloned()));
@@ -136,22 +133,19 @@ impl Present {
     }
 }
 
-/// A file that can be read as a whole, where the resources of a kustomization may be: in its repository.
-fn text(path: &Path, within: Option<&Path>, files: &mut Files) -> Option<Arc<Text>> {
-    let is_within = |within| fs::canonicalize(path).is_ok_and(|real| real.starts_with(within));
-    // Others than ordinary files may have no end.
-    let may_be_read = path.is_file() && within.is_none_or(is_within);
-    let text = may_be_read.then(|| files.get(path)).flatten()?;
+/// A file that can be read as a whole.
+fn text(path: &Path, home: &Home, files: &mut Files) -> Option<Arc<Text>> {
+    let text = home.has_file(path).then(|| files.get(path)).flatten()?;
     (text.errors.is_empty() && !text.source.is_outside()).then_some(text)
 }
 
 impl Built {
     /// Forgets the labels if one of these patches may change them.
-    fn keep_labels(&mut self, directory: &Path, patches: &[Patch], within: Option<&Path>, files: &mut Files) {
+    fn keep_labels(&mut self, directory: &Path, patches: &[Patch], home: &Home, files: &mut Files) {
         let has_them = |text: &str| text.contains("labels") || text.contains("annotations");
         let changes = |patch: &Patch| match &patch.body {
             PatchBody::Text(text) => has_them(text),
-            PatchBody::File(path) => text(&without_dots(&directory.join(path)), within, files)
+            PatchBody::File(path) => text(&without_dots(&directory.join(path)), home, files)
                 .is_none_or(|it| has_them(it.source.text())),
         };
         if self.labelled.is_some() && patches.iter().any(changes) {

@@ -4,12 +4,14 @@
 
 use std::borrow::Cow;
 use std::io::{self, Write};
+use std::path::Path;
 
 use anstyle::{AnsiColor, Style};
 use similar::algorithms::{Capture, Compact, Replace, myers};
 use similar::udiff::UnifiedHunkHeader;
 use similar::{ChangeTag, DiffOp, group_diff_ops};
 
+use crate::paths::without_dots;
 use crate::report::plain;
 use memgate_model::edit::Origin;
 use memgate_primitives::plain_text::plain_except;
@@ -51,7 +53,8 @@ pub fn write(file: &FileDiff<'_>, out: &mut impl Write) -> io::Result<()> {
         [file.before, file.after].map(|text| text.split_inclusive('\n').collect::<Vec<_>>());
     let groups = group_diff_ops(changes(&before, &after), CONTEXT_LINES);
     if !groups.is_empty() {
-        let name = plain(file.name);
+        let name = without_dots(Path::new(file.name));
+        let name = plain(&name.to_string_lossy()).into_owned();
         let name = name.trim_start_matches('/');
         writeln!(out, "{HEADER}--- a/{name}{HEADER:#}\n{HEADER}+++ b/{name}{HEADER:#}")?;
     }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::kustomization::{FILE_NAMES, GENERATORS, items, text};
 use crate::origins::files::{Files, Text};
 use crate::origins::overlay::{Layer, Made, Maker, Objects, Overlays, Patch, Piece, Target, Word};
-use crate::repository::without_dots;
+use crate::paths::{Home, without_dots};
 use memgate_manifest::document::embedded::Embedded;
 use memgate_manifest::document::{Document, objects as objects_in};
 use memgate_primitives::pointer::Pointer;
@@ -26,7 +26,7 @@ pub(super) fn objects(directory: &Path, files: &mut Files) -> Arc<Objects> {
         return Arc::clone(objects);
     }
     let overlays = std::mem::take(&mut files.overlays);
-    let mut reader = Reader { files, overlays, open: BTreeSet::new() };
+    let mut reader = Reader { files, overlays, home: Home::of(directory, None), open: BTreeSet::new() };
     let made = reader.kustomization(directory);
     let mut objects = Objects::default();
     for made in made.iter() {
@@ -46,6 +46,7 @@ pub(super) fn objects(directory: &Path, files: &mut Files) -> Arc<Objects> {
 struct Reader<'f> {
     files: &'f mut Files,
     overlays: Overlays,
+    home: Home,
     /// The directories whose kustomizations are being read.
     open: BTreeSet<PathBuf>,
 }
@@ -115,7 +116,7 @@ impl Reader<'_> {
         for (number, patch) in items(value, "patchesStrategicMerge").enumerate() {
             let at = Pointer::new("/patchesStrategicMerge").index(number);
             let Some(text) = patch.as_str() else { continue };
-            let own = self.text(&directory.join(text)).map(|text| pieces(&text));
+            let own = self.input(&directory.join(text)).map(|text| pieces(&text));
             let all = own.unwrap_or_else(|| inline(kustomization, &at));
             for piece in all {
                 layer.add(piece, &Value::Null);
@@ -124,7 +125,7 @@ impl Reader<'_> {
         for field in ["patches", "patchesJson6902"] {
             for (number, patch) in items(value, field).enumerate() {
                 let at = Pointer::new(format!("/{field}/{number}/patch"));
-                let own = text(patch, "path").and_then(|path| self.text(&directory.join(path)));
+                let own = text(patch, "path").and_then(|path| self.input(&directory.join(path)));
                 let all = own.map_or_else(|| inline(kustomization, &at), |text| pieces(&text));
                 for piece in all {
                     layer.add(piece, patch);
@@ -132,7 +133,7 @@ impl Reader<'_> {
             }
         }
         for (number, replacement) in items(value, "replacements").enumerate() {
-            let own = text(replacement, "path").and_then(|path| self.text(&directory.join(path)));
+            let own = text(replacement, "path").and_then(|path| self.input(&directory.join(path)));
             let here = Piece { document: Arc::clone(kustomization), whole: None };
             match own {
                 Some(text) => layer.replacements.extend(pieces(&text).into_iter().flat_map(each_replacement)),
@@ -145,9 +146,13 @@ impl Reader<'_> {
         layer
     }
 
-    /// The text of an ordinary file: others may have no end.
     fn text(&mut self, path: &Path) -> Option<Arc<Text>> {
-        if path.is_file() { self.files.get(path) } else { None }
+        if self.home.has_file(path) { self.files.get(path) } else { None }
+    }
+
+    /// The text of a patch or of replacements.
+    fn input(&mut self, path: &Path) -> Option<Arc<Text>> {
+        if self.home.has_input(path) { self.files.get(path) } else { None }
     }
 }
 
