@@ -347,6 +347,7 @@ mod tests {
         unknown: &[],
         values: &[],
         sure: &[],
+        derived: &[],
         unused: false,
     };
 
