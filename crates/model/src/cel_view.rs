@@ -34,6 +34,8 @@ pub struct CelView {
     pub values: &'static [(&'static str, &'static [&'static str])],
     /// The paths that have a value in each view with such a backend: a default, if no other.
     pub sure: &'static [&'static str],
+    /// The paths whose values stand in no field: they follow from the kind, or from others.
+    pub derived: &'static [&'static str],
     /// Whether no object uses it as its memory.
     pub unused: bool,
 }
@@ -50,12 +52,25 @@ impl CelView {
 
     /// Whether an object like this can have a value at a path that it has not.
     pub fn can_have(&self, view: &MemoryView, path: &str) -> bool {
-        let is_of_kind = self.kinds.iter().any(|kind| kind.kind == view.kind);
-        let is_about = self.role == view.role && (is_of_kind || view.is_undeclared());
         let is_of_backend = |wanted: &[&str]| {
             view.text("backend").is_some_and(|backend| is_among(wanted, backend, |kind| kind == view.kind))
         };
-        is_about && self.has(path) && self.backends_with(path).is_none_or(is_of_backend)
+        self.is_about(view) && self.has(path) && self.backends_with(path).is_none_or(is_of_backend)
+    }
+
+    fn is_about(&self, view: &MemoryView) -> bool {
+        let is_of_kind = self.kinds.iter().any(|kind| kind.kind == view.kind);
+        self.role == view.role && (is_of_kind || view.is_undeclared())
+    }
+
+    /// Whether the value of an object like this at a path stands in no field of it.
+    pub fn derives(&self, view: &MemoryView, path: &str) -> bool {
+        self.is_about(view) && self.is_derived(path)
+    }
+
+    /// Whether the value at a path stands in no field.
+    pub fn is_derived(&self, path: &str) -> bool {
+        self.derived.iter().any(|known| covers(known, path))
     }
 
     /// The backends that have a path; `None` for every backend.
@@ -332,6 +347,7 @@ mod tests {
         unknown: &[],
         values: &[],
         sure: &[],
+        derived: &[],
         unused: false,
     };
 

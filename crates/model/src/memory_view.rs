@@ -133,6 +133,8 @@ pub enum Why {
     Backend(&'static str, String),
     /// The pod sets a variable of this name, or `envFrom`.
     SetByPod(String),
+    /// The author of a stored object is not known to have written a value.
+    Author,
 }
 
 impl fmt::Display for Why {
@@ -150,6 +152,7 @@ impl fmt::Display for Why {
             Self::Serving => f.write_str("what serves the endpoint is not known"),
             Self::Workload(name) => write!(f, "the workload of Service {} is not known", quoted(name)),
             Self::Backend(kind, name) => write!(f, "the backend of {kind} {} is not known", quoted(name)),
+            Self::Author => f.write_str("what the author of the memory wrote is not known"),
             Self::SetByPod(name) => write!(f, "the pod sets {} itself", shown_key(name)),
         }
     }

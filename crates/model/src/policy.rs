@@ -147,6 +147,13 @@ impl Policies {
         !self.of_written.is_empty()
     }
 
+    /// Whether what they say depends on the time.
+    pub fn hold_dates(&self) -> bool {
+        let is_dated = |rule: &Rule| rule.during != During::default();
+        let mut all = self.iter();
+        !self.exemptions.is_empty() || all.any(|it| it.promote.is_some() || it.rules.iter().any(is_dated))
+    }
+
     /// A policy by name.
     pub fn get(&self, name: &str) -> Option<&Arc<Policy>> {
         self.by_name.get(name)

@@ -60,6 +60,11 @@ impl Possible {
         }
     }
 
+    /// Whether the value at a path stands in no field of their objects.
+    pub fn derives(&self, path: &str) -> bool {
+        self.table.is_some_and(|table| table.is_derived(path))
+    }
+
     fn in_table(&self, path: &str) -> Option<Held> {
         if path.split(['[', '.']).next().is_some_and(|list| self.others.contains(&list)) {
             return Some(Held::ANYTHING);
@@ -80,8 +85,9 @@ impl Possible {
         if self.user == Role::Pod {
             return Some(Held::ANYTHING);
         }
-        let is_everywhere =
-            table.backends_with(path).is_none() || backends.is_some_and(|all| all.iter().all(has));
+        // Objects without such a thing never miss it.
+        let is_everywhere = !is_never_missing
+            && (table.backends_with(path).is_none() || backends.is_some_and(|all| all.iter().all(has)));
         let values = match &self.backends {
             Some(backends) if path == "backend" => Some(backends.clone()),
             _ => words(path).map(<[_]>::to_vec),

@@ -147,6 +147,9 @@ pub enum Applies {
 pub trait Sent: fmt::Debug {
     /// Whether a field stands in it, and was not added by memgate.
     fn has(&self, place: &Pointer) -> bool;
+
+    /// The same for a field that holds a text, a number or a flag.
+    fn has_value(&self, place: &Pointer) -> bool;
 }
 
 /// The roles of the objects that a rule judges.
@@ -217,6 +220,11 @@ impl Judged<'_> {
         view.has_value(path)
             || view.why_unknown(path).is_some()
             || self.tables.iter().any(|table| table.can_have(view, path))
+    }
+
+    /// Whether the author of such an object can write a value at a path.
+    pub fn can_be_written(&self, path: &str) -> bool {
+        self.can_have(path) && !self.tables.iter().any(|table| table.derives(self.view, path))
     }
 
     /// Where the value at a path comes from, as messages end.

@@ -71,6 +71,7 @@ fn view(family: &Family, view: &'static Value) -> Option<CelView> {
         unknown: pairs(&view["unknown"], |path, cases| Some((path, cases))),
         values: entries(&view["values"], |path, words| Some((path, list(words, Value::as_str)))),
         sure: list(&view["sure"], Value::as_str),
+        derived: list(&view["derived"], Value::as_str),
         unused: view["unused"] == true,
     })
 }

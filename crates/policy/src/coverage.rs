@@ -84,7 +84,10 @@ pub(super) fn met(
             let roles = if it.is_own { &rule.own } else { &rule.by_sources };
             roles.contains(&role)
         };
-        let fits = |it: &Possible| when.is_none_or(|when| when.can_hold(it, &own));
+        let holds = |it: &Possible| when.is_none_or(|when| when.can_hold(it, &own));
+        // `anyOf` judges an object together with each memory, and reads there what it asks of memory.
+        let is_joined = rule.about.type_name == "anyOf" && rule.by_sources.contains(&role);
+        let fits = |it: &Possible| holds(it) || is_joined && it.is_own && of_sources.iter().any(holds);
         let judged = own.iter().chain(&of_sources).filter(|it| is_judged(it) && fits(it)).cloned();
         all.extend(judged.map(|it| narrowed(when, it)));
     }

@@ -33,6 +33,16 @@ impl Places {
 
     /// The place, or its nearest parent that exists.
     pub(super) fn nearest(&self, pointer: &Pointer) -> Pointer {
+        self.find(pointer).1
+    }
+
+    /// Whether a text, a number or a flag stands at the place.
+    pub(super) fn has_scalar(&self, pointer: &Pointer) -> bool {
+        let (found, place) = self.find(pointer);
+        matches!(found, Self::Scalar) && place == *pointer
+    }
+
+    fn find(&self, pointer: &Pointer) -> (&Self, Pointer) {
         let (mut here, mut end) = (self, 0);
         for (token, text) in pointer.tokens().zip(pointer.as_str().split('/').skip(1)) {
             let below = match here {
@@ -43,7 +53,7 @@ impl Places {
             let Some(below) = below.filter(|below| !matches!(below, Self::Nothing)) else { break };
             (here, end) = (below, end + 1 + text.len());
         }
-        Pointer::new(pointer.as_str().get(..end).unwrap_or_default())
+        (here, Pointer::new(pointer.as_str().get(..end).unwrap_or_default()))
     }
 }
 

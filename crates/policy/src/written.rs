@@ -228,12 +228,22 @@ impl<'s> SentFields<'s> {
     }
 }
 
-impl Sent for SentFields<'_> {
-    fn has(&self, place: &Pointer) -> bool {
+impl SentFields<'_> {
+    fn is_there(&self, place: &Pointer, is_found: impl Fn(&Places) -> bool) -> bool {
         let (places, defaulted) =
             self.read.get_or_init(|| (Places::of(self.text), raw_annotation(self.text).fields()));
         let mut above = std::iter::successors(Some(place.clone()), Pointer::parent);
-        places.nearest(place) == *place && !above.any(|place| defaulted.contains(place.as_str()))
+        is_found(places) && !above.any(|place| defaulted.contains(place.as_str()))
+    }
+}
+
+impl Sent for SentFields<'_> {
+    fn has(&self, place: &Pointer) -> bool {
+        self.is_there(place, |places| places.nearest(place) == *place)
+    }
+
+    fn has_value(&self, place: &Pointer) -> bool {
+        self.is_there(place, |places| places.has_scalar(place))
     }
 }
 

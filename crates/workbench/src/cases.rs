@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::casefile::compare::{CaseOutcome, failures};
-use crate::casefile::read::read;
+use crate::casefile::read::read_over;
 use crate::casefile::{Case, request};
 use crate::errors::{error_at, input_error};
 use crate::exclude::Exclude;
@@ -151,7 +151,7 @@ fn run_document(
     coverage: &mut Coverage,
     run: &mut CaseRun,
 ) {
-    let cases = match read(document.value()) {
+    let cases = match read_over(document.value(), base.policies.hold_dates()) {
         Ok(cases) => cases,
         Err(_) if is_manifest(document.value()) => {
             let file = document.source().name();

@@ -284,7 +284,7 @@ impl Check {
     fn judge_written(&self, wanted: bool, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
         let (view, path) = (judged.view, self.path.path);
         if !self.path.is_each() {
-            if judged.can_have(path) && self.is_written(judged) != wanted {
+            if judged.can_be_written(path) && self.is_written(judged) != wanted {
                 outcome.add(self.place(view), self.message(judged, ""), &self.field);
             }
             return;
@@ -303,9 +303,25 @@ impl Check {
         }
     }
 
-    /// Whether the value stands in the object as its author sent it.
+    /// Whether the value stands in the object as its author sent it. Where no field holds the value, its place is that of the
+    /// map around it, or of all that memgate reads a list from.
     fn is_written(&self, judged: &Judged<'_>) -> bool {
-        judged.sent.is_some_and(|sent| sent.has(&self.place(judged.view)))
+        let (view, path) = (judged.view, self.path.path);
+        let Some(sent) = judged.sent else { return false };
+        let place = self.place(view);
+        let is_sent = || sent.has(&place);
+        match self.path.holds {
+            _ if below_endpoint(path).is_some() || self.key.is_some() => is_sent(),
+            Holds::List | Holds::Map => {
+                let is_there = |part: Part<'_>| match part.value {
+                    Some(ViewValue::Map(map)) => !map.is_empty(),
+                    value => value.is_some(),
+                };
+                self.path.parts(view).any(is_there) && is_sent()
+            }
+            Holds::Text | Holds::Integer | Holds::Quantity | Holds::Flag => sent.has_value(&place),
+            Holds::Texts | Holds::Object => is_sent(),
+        }
     }
 
     fn place(&self, view: &MemoryView) -> Pointer {
@@ -318,26 +334,34 @@ impl Check {
         let object = judged.user.unwrap_or(judged);
         let is_of_both = self.path.by_sources.contains(&role);
         let is_own = self.path.own.contains(&role) && (!is_of_both || object.can_have(path));
+        let is_of_memory = !is_own && is_of_both;
+        // A condition on memory is not about the object itself.
+        if is_of_memory && judged.user.is_none() {
+            return Applies::No;
+        }
         let judged = if is_own { object } else { judged };
         let is_there = is_own || judged.user.is_some();
         let view = judged.view;
         let written = self.written_path();
         let yes = |words: &str| Applies::Yes(vec![format!("{written} {words}")]);
         let of_absent = |wanted: bool| if wanted { Applies::No } else { yes("is not set") };
+        let unknown = |pointer, why| {
+            let (of, digest) = (String::new(), 0);
+            Applies::Unknown(Box::new(Unknown { pointer, why, of, digest }))
+        };
         match self.condition {
             Condition::Exists(wanted) if !is_there => return of_absent(wanted),
+            Condition::Written(_) if is_of_memory && judged.can_be_written(path) => {
+                return unknown(self.place(view), Why::Author);
+            }
             Condition::Written(wanted) => {
-                let is_written = is_own && judged.can_have(path) && self.is_written(judged);
+                let is_written = is_own && judged.can_be_written(path) && self.is_written(judged);
                 let words = if wanted { "is written" } else { "is not written" };
                 return if is_written == wanted { yes(words) } else { Applies::No };
             }
             _ if !is_there => return Applies::No,
             _ => {}
         }
-        let unknown = |pointer, why| {
-            let (of, digest) = (String::new(), 0);
-            Applies::Unknown(Box::new(Unknown { pointer, why, of, digest }))
-        };
         if let Some(why) = view.why_unknown(path).filter(|_| !self.is_known_all_the_same(view)) {
             return unknown(self.place(view), why);
         }
@@ -381,7 +405,8 @@ impl Check {
     /// What views like these can hold at the path; `None` if a rule does not read it there, or they never have it.
     fn held(&self, possible: &Possible) -> Option<Held> {
         let roles = if possible.is_own { self.path.own } else { self.path.by_sources };
-        let held = possible.at(self.path.path).filter(|_| roles.contains(&possible.user))?;
+        let is_derived = matches!(self.condition, Condition::Written(_)) && possible.derives(self.path.path);
+        let held = possible.at(self.path.path).filter(|_| roles.contains(&possible.user) && !is_derived)?;
         Some(if self.key.is_some() { Held::ANYTHING } else { held })
     }
 

@@ -159,6 +159,10 @@ impl TypedRule for Checks {
 impl Check {
     /// The condition as one of a rule, over a view that an apiserver makes; `None` if it never holds there.
     pub(super) fn condition_in_cel(&self, side: &CelSide<'_>) -> Result<Option<String>, &'static str> {
+        let (path, role) = (&self.path, side.view.role);
+        if path.by_sources.contains(&role) && !(path.own.contains(&role) && side.view.has(path.path)) {
+            return Ok(None);
+        }
         // An absent value meets these.
         let of_absent = matches!(self.condition, Condition::Exists(false) | Condition::Written(false));
         let entries = match self.entries_in_cel(side) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use memgate_model::finding::Cause;
-use memgate_model::memory_view::{Holds, ViewPath};
+use memgate_model::memory_view::{Holds, USERS, ViewPath};
 use memgate_model::typed_rule::TypedRule;
 use memgate_primitives::credential::is_credential_name;
 use memgate_primitives::glob::Glob;
@@ -24,6 +24,10 @@ use crate::written::is_in_view;
 const MAX_CHARS: usize = 512;
 const MAX_VALUE_CHARS: usize = 256;
 
+/// The paths whose values are counted or follow from others, so that they stand in no object.
+const NOT_WRITTEN: [&str; 6] =
+    ["family", "role", "durable", USERS, "references[].found", "containers[].added"];
+
 /// The conditions, in the order of the documentation.
 const CONDITIONS: [&str; 9] =
     ["in", "notIn", "matches", "notMatches", "min", "max", "equals", "exists", "written"];
@@ -31,7 +35,13 @@ const CONDITIONS: [&str; 9] =
 pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
     let known = known_paths(reader);
     let elements = reader.list(1, MAX_ENTRIES);
-    let all: Vec<Check> = elements.iter().filter_map(|element| entry(element, &known)).collect();
+    let entries = elements.iter().filter_map(|element| entry(element, &known));
+    // What the author of another object wrote is not known.
+    let own_only = |check: Check| match check.condition {
+        Condition::Written(_) => Check { path: check.path.own_only(), ..check },
+        _ => check,
+    };
+    let all: Vec<Check> = entries.map(own_only).collect();
     if all.is_empty() {
         return None;
     }
@@ -99,6 +109,11 @@ pub(super) fn entry(reader: &Reader<'_>, known: &[ViewPath]) -> Option<Check> {
         fields.fault(name, Cause::Invalid, &message);
         return None;
     }
+    if name == "written" && NOT_WRITTEN.contains(&path.path) {
+        let message = format!("{written} stands in no object, so no author writes it; ask for its value");
+        fields.fault(name, Cause::Invalid, &message);
+        return None;
+    }
     let (condition, shows, behind) = condition(name, &fields, holds, path.path)?;
     let is_hidden = shows == Shows::Value && key.as_deref().is_some_and(is_credential_name);
     let shows = if is_hidden { Shows::Hidden } else { shows };
@@ -106,9 +121,6 @@ pub(super) fn entry(reader: &Reader<'_>, known: &[ViewPath]) -> Option<Check> {
     let each = format!("{}[]", path.path);
     let is_forbidden = path.holds == Holds::List && matches!(condition, Condition::Exists(false));
     let path = known.iter().copied().find(|row| is_forbidden && row.path.starts_with(&each)).unwrap_or(path);
-    // What the author of another object wrote is not asked.
-    let is_of_author = matches!(condition, Condition::Written(_));
-    let path = if is_of_author { path.own_only() } else { path };
     let space = if shows == Shows::Nothing { "" } else { " " };
     let says = Says { before: format!("{written}{space}"), shows, behind };
     Some(Check { path, key, field: format!("{FIELD}{written}"), name, condition, says })

@@ -87,9 +87,11 @@ impl Conditions for When {
     fn can_hold(&self, possible: &Possible, own: &[Possible]) -> bool {
         self.all.iter().all(|check| {
             let is_own = check.path.own.contains(&possible.user);
-            let by_own = is_own && own.iter().any(|own| check.can_hold(own));
-            let is_both = is_own && check.path.by_sources.contains(&possible.user);
-            by_own || (!is_own || is_both) && check.can_hold(possible)
+            let is_of_memory = check.path.by_sources.contains(&possible.user);
+            let reads = |own: &&Possible| !is_of_memory || own.at(check.path.path).is_some();
+            let by_own = is_own && own.iter().filter(reads).any(|own| check.can_hold(own));
+            let is_read = if is_of_memory { !possible.is_own } else { !is_own };
+            by_own || is_read && check.can_hold(possible)
         })
     }
 

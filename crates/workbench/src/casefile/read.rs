@@ -100,7 +100,15 @@ fn point<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Point>, D:
 /// # Errors
 /// Everything that is wrong with the file.
 pub fn read(value: &Value) -> Result<Vec<Case>, Vec<CaseFileError>> {
-    let mut reader = CaseReader::default();
+    read_over(value, false)
+}
+
+/// The same for cases with policies below their own state, which may hold dates.
+///
+/// # Errors
+/// Everything that is wrong with the file.
+pub fn read_over(value: &Value, are_dated: bool) -> Result<Vec<Case>, Vec<CaseFileError>> {
+    let mut reader = CaseReader { are_dated, ..CaseReader::default() };
     let root = Pointer::root();
     let cases = match value {
         Value::Array(items) => {
@@ -117,6 +125,8 @@ pub fn read(value: &Value) -> Result<Vec<Case>, Vec<CaseFileError>> {
 
 #[derive(Default)]
 struct CaseReader {
+    /// Whether the policies of all cases hold dates.
+    are_dated: bool,
     errors: Vec<CaseFileError>,
 }
 
@@ -209,7 +219,7 @@ impl CaseReader {
             let has_date = || object.pointer("/spec/promote").is_some() || has_dated_rule();
             kind == MEMORY_POLICY_EXEMPTION.kind || kind == MEMORY_POLICY.kind && has_date()
         };
-        if case.at.is_none() && case.state.iter().any(is_dated) {
+        if case.at.is_none() && (self.are_dated || case.state.iter().any(is_dated)) {
             let message = "the state holds dates of policies: say when, such as at: 2027-02-01T00:00:00Z";
             self.error(at, message);
         }
