@@ -228,7 +228,7 @@ impl Layer {
         let allows = |option| entry.pointer(option).is_some_and(|it| *it == true || *it == "true");
         let renames = allows("/options/allowNameChange") || allows("/options/allowKindChange");
         let mut patch = Patch { piece, target, renames };
-        // Operations need no leave.
+        // Operations may rename without an option that allows it.
         let is_narrow = patch.piece.document.value().is_array();
         patch.renames |= is_narrow && ["/kind", "/metadata/name"].iter().any(|at| patch.text(at).is_some());
         self.patches.push(patch);
