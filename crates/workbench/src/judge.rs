@@ -478,7 +478,9 @@ impl<'s> States<'s> {
                 of_objects.entry(reference).or_default().extend(later);
             }
             // What cannot be added was not there before.
-            bare.iter_mut().for_each(|bare| drop(state::add(bare, &object)));
+            if let Some(bare) = &mut bare {
+                drop(state::add(bare, &object));
+            }
         }
         Self { whole, open: open_state(whole), bare, later: of_objects, without_namespaced: OnceLock::new() }
     }
