@@ -180,6 +180,7 @@ mod tests {
                 "name": view.name, "role": named_role, "kinds": kinds(view.kinds), "viewed": view.viewed, "lets": lets(view.lets),
                 "paths": paths, "unsaid": pairs(view.unsaid), "backends": words(view.backends),
                 "unknown": pairs(view.unknown), "values": words(view.values), "sure": view.sure,
+                "derived": view.derived,
                 "unused": view.unused,
             });
             if view["unused"] == false {
