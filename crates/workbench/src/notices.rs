@@ -18,6 +18,7 @@ use memgate_core::state;
 use memgate_manifest::document::{Document, NonObject};
 use memgate_manifest::error::Error;
 use memgate_manifest::later::is_filled_in_later;
+use memgate_manifest::place::DocumentPlace;
 use memgate_manifest::source::{Source, Span};
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::kind::NAMESPACE;
@@ -58,9 +59,8 @@ impl Notice {
 /// The first object of a name.
 #[derive(Debug)]
 struct First {
-    source: Arc<Source>,
-    /// The bytes of its name.
-    name: Span,
+    /// Where it is. Its name is looked up only where it is repeated, since that parses the file once more.
+    place: DocumentPlace,
     /// A hash of the object.
     hash: u64,
 }
@@ -191,15 +191,11 @@ impl Notices {
         }
         let mut hasher = DefaultHasher::new();
         document.value().hash(&mut hasher);
-        let (source, name, hash) = (
-            document.source(),
-            document.locate(&Pointer::new("/metadata/name")).carets(false).0,
-            hasher.finish(),
-        );
+        let hash = hasher.finish();
         let ObjectRef { namespace, name: own_name, .. } = object_ref;
         let key = name_hash([group, kind, namespace, own_name]);
         let Some(first) = self.objects.get(&key) else {
-            return self.objects.insert(key, First { source: Arc::clone(source), name, hash });
+            return self.objects.insert(key, First { place: document.place().clone(), hash });
         };
         // State that is repeated word for word is the same whichever counts, which is worth a word where a decision reads it.
         // A Namespace often stands beside each of its parts.
@@ -207,13 +203,18 @@ impl Notices {
         if is_same && read.is_none() {
             return;
         }
+        let name = |place: &DocumentPlace| {
+            let span = place.locate(&Pointer::new("/metadata/name")).carets(false).0;
+            (Arc::clone(place.source()), span)
+        };
+        let ((source, span), (first_source, first_span)) = (name(document.place()), name(&first.place));
         let message = format!("{} stands twice; of two, the later one counts", object_ref.title());
         let finding = Finding::warn(&common::OBJECT_REPEATED, Pointer::new("/metadata/name"), message)
             .help("remove one of them, or name the files of each environment in sets: of .memgate.yaml");
         let notice = Notice {
             object_ref: object_ref.clone(),
-            related: Some((Arc::clone(&first.source), first.name, "here it stands first")),
-            ..Notice::new(source, name, finding)
+            related: Some((first_source, first_span, "here it stands first")),
+            ..Notice::new(&source, span, finding)
         };
         match read.filter(|_| is_same) {
             Some(read) => self.repeated.push((read, notice)),

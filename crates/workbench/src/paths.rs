@@ -83,9 +83,12 @@ impl Home {
         path.is_file() && self.has(path)
     }
 
-    /// The same of a patch or another file that is not a manifest. Outside of a repository kustomize's own bound counts.
+    /// The same of a patch or another file that is not a manifest. Outside of a repository it has to be below the
+    /// kustomization, or with it below the directory in which memgate runs.
     pub(crate) fn has_input(&self, path: &Path) -> bool {
-        self.has_file(path) && (self.within.is_some() || is_below(path, &self.own))
+        let here = || fs::canonicalize(".").ok().filter(|here| self.own.starts_with(here));
+        let is_near = || is_below(path, &self.own) || here().is_some_and(|here| is_below(path, &here));
+        self.has_file(path) && (self.within.is_some() || is_near())
     }
 }
 
