@@ -2,8 +2,8 @@
 //! so nothing of what such a link leads to is shown: a report has the code, the severity, the file, line and column of what is
 //! wrong there, and [`NOT_SHOWN`].
 //!
-//! That holds by construction. The source of such a link has no text ([`Source::outside`]), so that no reader of the inputs
-//! finds an object, a comment or a value in it. What it leads to is read and judged apart, with the other files as its state,
+//! That holds by construction. The source of such a link has no text
+//! ([`Source::outside`](memgate_manifest::source::Source::outside)), so that no reader of the inputs finds an object, a comment or a value in it. What it leads to is read and judged apart, with the other files as its state,
 //! and only places and codes come back from there. The other files are judged without it, since their findings would name its
 //! objects; of the kinds that it holds, what is not among the other files is unknown. Where others would be judged by such a
 //! link alone (policies, state, settings, baselines, charts and overlays to render) it is refused.
