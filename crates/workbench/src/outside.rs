@@ -3,10 +3,11 @@
 //! wrong there, and [`NOT_SHOWN`].
 //!
 //! That holds by construction. The source of such a link has no text
-//! ([`Source::outside`](memgate_manifest::source::Source::outside)), so that no reader of the inputs finds an object, a comment or a value in it. What it leads to is read and judged apart, with the other files as its state,
-//! and only places and codes come back from there. The other files are judged without it, since their findings would name its
-//! objects; of the kinds that it holds, what is not among the other files is unknown. Where others would be judged by such a
-//! link alone (policies, state, settings, baselines, charts and overlays to render) it is refused.
+//! ([`Source::outside`](memgate_manifest::source::Source::outside)), so that no reader of the inputs finds an object, a
+//! comment or a value in it. What it leads to is read and judged apart, with the other files as its state, and only
+//! places and codes come back from there. The other files are judged without it, since their findings would name its
+//! objects; of the kinds that it holds, what is not among the other files is unknown. Where others would be judged by
+//! such a link alone (policies, state, settings, baselines, charts and overlays to render) it is refused.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
