@@ -1,6 +1,7 @@
 //! Findings about files: documents that look as if they were meant to be checked and are not. No decision about an object
 //! is made here.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
@@ -59,8 +60,9 @@ impl Notice {
 /// The first object of a name.
 #[derive(Debug)]
 struct First {
-    /// Where it is. Its name is looked up only where it is repeated, since that parses the file once more.
     place: DocumentPlace,
+    /// The bytes of its name, which are looked up at its first repetition, since that parses the file once more.
+    name: OnceCell<Span>,
     /// A hash of the object.
     hash: u64,
 }
@@ -195,7 +197,9 @@ impl Notices {
         let ObjectRef { namespace, name: own_name, .. } = object_ref;
         let key = name_hash([group, kind, namespace, own_name]);
         let Some(first) = self.objects.get(&key) else {
-            return self.objects.insert(key, First { place: document.place().clone(), hash });
+            return self
+                .objects
+                .insert(key, First { place: document.place().clone(), name: OnceCell::new(), hash });
         };
         // State that is repeated word for word is the same whichever counts, which is worth a word where a decision reads it.
         // A Namespace often stands beside each of its parts.
@@ -203,18 +207,15 @@ impl Notices {
         if is_same && read.is_none() {
             return;
         }
-        let name = |place: &DocumentPlace| {
-            let span = place.locate(&Pointer::new("/metadata/name")).carets(false).0;
-            (Arc::clone(place.source()), span)
-        };
-        let ((source, span), (first_source, first_span)) = (name(document.place()), name(&first.place));
+        let name_in = |place: &DocumentPlace| place.locate(&Pointer::new("/metadata/name")).carets(false).0;
+        let first_name = *first.name.get_or_init(|| name_in(&first.place));
         let message = format!("{} stands twice; of two, the later one counts", object_ref.title());
         let finding = Finding::warn(&common::OBJECT_REPEATED, Pointer::new("/metadata/name"), message)
             .help("remove one of them, or name the files of each environment in sets: of .memgate.yaml");
         let notice = Notice {
             object_ref: object_ref.clone(),
-            related: Some((first_source, first_span, "here it stands first")),
-            ..Notice::new(&source, span, finding)
+            related: Some((Arc::clone(first.place.source()), first_name, "here it stands first")),
+            ..Notice::new(document.source(), name_in(document.place()), finding)
         };
         match read.filter(|_| is_same) {
             Some(read) => self.repeated.push((read, notice)),
