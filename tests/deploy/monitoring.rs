@@ -129,10 +129,15 @@ fn walk(expression: &Expr, known: &Known, faults: &mut Vec<String>) -> BTreeSet<
         Expr::Unary(unary) => walk(&unary.expr, known, faults),
         Expr::Paren(paren) => walk(&paren.expr, known, faults),
         Expr::Subquery(subquery) => walk(&subquery.expr, known, faults),
-        Expr::Binary(BinaryExpr { lhs, rhs, .. }) => {
+        Expr::Binary(BinaryExpr { lhs, rhs, op, modifier }) => {
             let left = walk(lhs, known, faults);
             let right = walk(rhs, known, faults);
-            if left.is_empty() { right } else { left }
+            let joined = modifier.as_ref().and_then(|modifier| modifier.matching.as_ref());
+            match joined.filter(|joined| joined.is_include() && !op.is_set_operator()) {
+                Some(joined) => joined.labels().labels.iter().cloned().collect(),
+                None if left.is_empty() => right,
+                None => left,
+            }
         }
         Expr::Call(call) => {
             call.args.args.iter().flat_map(|argument| walk(argument, known, faults)).collect()
