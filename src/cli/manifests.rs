@@ -58,7 +58,7 @@ pub struct Args {
     /// Until a replica is ready: after-ready.
     /// Certificates: cert-manager, csi-driver, cert-files, mtls.
     /// Reviews: family-arkonis, family-ark, family-orloj, family-orka, family-sympozium, family-kagent,
-    /// policies (always, unless there is --no-policies), ark-brokers, templates, static-manifest
+    /// policies (always, unless there is --no-policies), policy-readers, ark-brokers, templates, static-manifest
     /// (Kubernetes 1.36 or newer).
     /// Without a replica: fail-closed, policy-strict, vap (1.31 or newer), map (1.36 or newer).
     /// Additions: service-monitor, alerts, dashboards, no-events, gitops-argocd, gitops-flux.
@@ -208,7 +208,7 @@ fn components(args: &Args) -> anyhow::Result<BTreeSet<Component>> {
     };
     components.extend(certs.and_then(CertsArg::component));
     components.extend(args.no_events.then_some(Component::NoEvents));
-    let policies = [Component::Policies, Component::PolicyStrict];
+    let policies = [Component::Policies, Component::PolicyStrict, Component::PolicyReaders];
     let needing = policies.into_iter().find(|component| args.no_policies && components.contains(component));
     if let Some(component) = needing {
         anyhow::bail!("--no-policies and --component {} contradict each other", component.name());

@@ -48,6 +48,7 @@ const SAME: &[(&[&str], &[&str])] = &[
     ),
     (&["policies.enabled=false"], &["--no-policies"]),
     (&["policies.arkBrokers=true"], &["--component=ark-brokers"]),
+    (&["policies.readers=true"], &["--component=policy-readers"]),
     (&["policies.strict=true"], &["--component=policy-strict"]),
     (
         &["policies.strict=true", "families.ark.enabled=false", "families.orka.enabled=false"],

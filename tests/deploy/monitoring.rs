@@ -23,8 +23,8 @@ const METRICS: &str = include_str!("../../docs/metrics.md");
 const ALERTS: &str = include_str!("../../deploy/monitoring/alerts.yaml");
 const DASHBOARD: &str = include_str!("../../deploy/monitoring/dashboard.json");
 
-/// The labels that Prometheus itself adds to whatever it scrapes.
-const TARGET: [&str; 2] = ["instance", "job"];
+/// The labels that Prometheus itself adds to whatever it scrapes, or to what it sends on.
+const TARGET: [&str; 4] = ["cluster", "instance", "job", "namespace"];
 
 /// What is used of kube-apiserver's metrics.
 /// Source: k8s.io/apiserver v0.36, pkg/admission/metrics/metrics.go.
@@ -58,9 +58,9 @@ const DEPLOYMENT: [(&str, &[&str]); 2] = [
 
 /// What rules of deploy/monitoring record, and the labels that are left of what they ask for.
 const RECORDED: [(&str, &[&str]); 3] = [
-    ("memgate:reviews:rate5m", &["view"]),
-    ("memgate:reviews_late:rate5m", &["view"]),
-    ("memgate:reviews_late:ratio", &["view", "window"]),
+    ("memgate:reviews:rate5m", &["cluster", "namespace", "view"]),
+    ("memgate:reviews_late:rate5m", &["cluster", "namespace", "view"]),
+    ("memgate:reviews_late:ratio", &["cluster", "namespace", "view", "window"]),
 ];
 
 /// The labels of each series.
@@ -99,8 +99,10 @@ fn label_values() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
 /// What is wrong with an expression.
 fn faults(expression: &str) -> Vec<String> {
     // Grafana puts these in before it asks.
-    let plain =
-        expression.replace("$__rate_interval", "5m").replace("$__range", "1h").replace("$instance", ".+");
+    let mut plain = expression.replace("$__rate_interval", "5m").replace("$__range", "1h");
+    for variable in ["$instance", "$cluster", "$namespace"] {
+        plain = plain.replace(variable, ".+");
+    }
     match parser::parse(&plain) {
         Err(error) => vec![format!("{expression}: {error}")],
         Ok(parsed) => {
@@ -127,10 +129,15 @@ fn walk(expression: &Expr, known: &Known, faults: &mut Vec<String>) -> BTreeSet<
         Expr::Unary(unary) => walk(&unary.expr, known, faults),
         Expr::Paren(paren) => walk(&paren.expr, known, faults),
         Expr::Subquery(subquery) => walk(&subquery.expr, known, faults),
-        Expr::Binary(BinaryExpr { lhs, rhs, .. }) => {
+        Expr::Binary(BinaryExpr { lhs, rhs, op, modifier }) => {
             let left = walk(lhs, known, faults);
             let right = walk(rhs, known, faults);
-            if left.is_empty() { right } else { left }
+            let joined = modifier.as_ref().and_then(|modifier| modifier.matching.as_ref());
+            match joined.filter(|joined| joined.is_include() && !op.is_set_operator()) {
+                Some(joined) => joined.labels().labels.iter().cloned().collect(),
+                None if left.is_empty() => right,
+                None => left,
+            }
         }
         Expr::Call(call) => {
             call.args.args.iter().flat_map(|argument| walk(argument, known, faults)).collect()
@@ -218,6 +225,30 @@ fn rules_ask_for_existing_metrics() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
+/// One Prometheus may watch several installations: what is joined is what one of them says.
+#[test]
+fn rules_keep_cluster_and_namespace() {
+    for rule in rules() {
+        let expression = rule["expr"].as_str().unwrap();
+        let words: Vec<_> = expression.split([' ', '\n']).filter(|word| !word.is_empty()).collect();
+        for (at, word) in words.iter().enumerate() {
+            let name = word.trim_start_matches('(');
+            let aggregates = ["sum", "max", "min", "group", "count", "avg"];
+            let Some(name) = aggregates.iter().find(|known| name.split('(').next() == Some(**known)) else { continue };
+            let following = words.get(at + 1..at + 4).unwrap_or_default();
+            assert!(
+                following.first() == Some(&"by")
+                    && following[1] == "(cluster,"
+                    && following[2].starts_with("namespace"),
+                "{name} in {expression}"
+            );
+        }
+        for joined in expression.split(" on (").skip(1).filter(|joined| !joined.starts_with(')')) {
+            assert!(joined.starts_with("cluster, "), "{expression}");
+        }
+    }
+}
+
 /// The labels of what is recorded are those that the rules set and those that their expressions leave.
 #[test]
 fn rules_record_what_is_asked_for() {
@@ -245,7 +276,8 @@ fn alerts_say_how_bad_it_is_and_what_to_do() {
         let severity = alert["labels"]["severity"].as_str().unwrap();
         assert!(["critical", "warning", "info"].contains(&severity), "{name}: {severity}");
         let summary = alert["annotations"]["summary"].as_str().unwrap();
-        assert!(summary.ends_with('.') && summary.len() <= 120, "{name}: {summary}");
+        let shown: String = summary.split("{{").map(|part| part.split("}}").last().unwrap()).collect();
+        assert!(summary.ends_with('.') && shown.len() <= 120, "{name}: {summary}");
         let runbook = alert["annotations"]["runbook"].as_str().unwrap();
         let page =
             runbook.strip_prefix("memgate explain runbook/").unwrap_or_else(|| panic!("{name}: {runbook}"));
@@ -312,7 +344,10 @@ fn panels_ask_for_existing_metrics() {
         let query = variable["definition"].as_str().unwrap();
         let asked = query.strip_prefix("label_values(").and_then(|rest| rest.split_once(','));
         let (metric, _) = asked.unwrap_or_else(|| panic!("{query}"));
-        assert!(known().contains_key(metric), "{query}");
+        assert!(known().contains_key(metric.split('{').next().unwrap()), "{query}");
+    }
+    for name in ["cluster", "namespace"] {
+        assert!(variables.iter().any(|variable| variable["name"] == name), "{name}");
     }
 }
 

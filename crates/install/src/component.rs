@@ -63,6 +63,8 @@ components! {
     FailClosed = "fail-closed",
     /// Pods and resources in strict namespaces are refused while memgate does not answer, since policies could deny them.
     PolicyStrict = "policy-strict",
+    /// Every authenticated user may read policies.
+    PolicyReaders = "policy-readers",
     /// The workloads of ark's memory service are known, by which policies judge whether memory is durable.
     ArkBrokers = "ark-brokers",
     /// Warnings about the pods of workloads in namespaces that ask for them.

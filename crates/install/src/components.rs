@@ -38,6 +38,9 @@ const SETTINGS_DIRECTORY: &str = "/etc/memgate/settings";
 /// binding of the mark has no subject until a replica is ready.
 const REGISTER: &str = include_str!("../../../deploy/kustomize/components/after-ready/register.yaml");
 
+/// The role that reads policies, for every authenticated user.
+const POLICY_READERS: &str = include_str!("../../../deploy/kustomize/components/policy-readers/readers.yaml");
+
 /// Applies the change of a component.
 pub(super) fn apply(objects: &mut Objects, plan: &InstallPlan, component: Component) {
     match component {
@@ -62,6 +65,7 @@ pub(super) fn apply(objects: &mut Objects, plan: &InstallPlan, component: Compon
         Component::NoEvents => no_events(objects),
         Component::FailClosed => fail_closed(objects, plan),
         Component::PolicyStrict => policies::strict(objects, plan),
+        Component::PolicyReaders => objects.add_of_cluster(InstallPart::Rbac, plan, POLICY_READERS),
         Component::ArkBrokers => policies::workloads(objects, plan),
         Component::Templates => templates(objects, plan),
         Component::Vap => objects.add_policies(cel_policies::validating(&plan.name, &plan.families)),

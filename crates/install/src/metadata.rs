@@ -96,6 +96,19 @@ pub(super) fn in_namespace(plan: &InstallPlan, text: &str) -> impl Iterator<Item
     })
 }
 
+/// The cluster-scoped objects of a YAML text, called `memgate-…` there: the name begins with that of the installation.
+pub(super) fn of_installation(plan: &InstallPlan, text: &str) -> impl Iterator<Item = Value> + use<> {
+    let name = plan.name.clone();
+    documents(text).map(move |mut object| {
+        for pointer in ["/metadata/name", "/roleRef/name"] {
+            if let Some(Value::String(known)) = object.pointer_mut(pointer) {
+                known.replace_range(..NAME.len(), &name);
+            }
+        }
+        object
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,7 +8,7 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use crate::install_plan::{InstallPart, InstallPlan};
-use crate::metadata::{in_namespace, is_named};
+use crate::metadata::{in_namespace, is_named, of_installation};
 use crate::{rbac, self_guard, webhooks, workload};
 
 /// A webhook configuration of either kind: the type of the mutating kind has every field of the other.
@@ -64,6 +64,11 @@ impl Objects {
         self.others.extend(in_namespace(plan, text).map(|object| (part, object)));
     }
 
+    /// Adds the cluster-scoped objects of a YAML text, whose names begin with that of the installation.
+    pub(super) fn add_of_cluster(&mut self, part: InstallPart, plan: &InstallPlan, text: &str) {
+        self.others.extend(of_installation(plan, text).map(|object| (part, object)));
+    }
+
     /// The permissions of memgate's account in its own namespace: of each role with a subject.
     pub fn rules_in_namespace(&self) -> Vec<PolicyRule> {
         let bindings = || self.others.iter().filter(|(_, object)| object.get("subjects").is_some());
@@ -109,14 +114,15 @@ impl Objects {
         let arguments = std::mem::take(&mut self.arguments);
         self.set(workload::CONTAINER, "args", arguments);
         self.deployment.sort_all_objects();
-        let mut documents = self.others;
+        // The rights of memgate's account come before those of people.
+        let mut documents = vec![(InstallPart::Rbac, json!(self.cluster_role))];
+        documents.extend(self.others);
         let mut validating = json!(self.validating);
         if let Some(kind) = validating.get_mut("kind") {
             *kind = "ValidatingWebhookConfiguration".into();
         }
         documents.extend([
             (InstallPart::Namespace, json!(self.namespace)),
-            (InstallPart::Rbac, json!(self.cluster_role)),
             (InstallPart::Workload, self.deployment),
             (InstallPart::Webhooks, json!(self.mutating)),
             (InstallPart::Webhooks, validating),

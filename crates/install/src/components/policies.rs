@@ -19,6 +19,8 @@ use memgate_primitives::review_path::Phase;
 
 /// The Lease by which one replica at a time audits, with the role for it.
 const AUDIT: &str = include_str!("../../../../deploy/kustomize/components/policies/common/audit.yaml");
+/// The roles of people who read policies, or write exemptions.
+const ROLES: &str = include_str!("../../../../deploy/kustomize/components/policies/common/roles.yaml");
 /// The label of namespaces in which requests are refused while policies cannot judge them.
 const STRICT_LABEL: &str = "memgate.dev/policy";
 /// Its value.
@@ -37,6 +39,7 @@ pub(super) fn policies(objects: &mut Objects, plan: &InstallPlan) {
     objects.others.extend(documents(&policy_crds()).map(|definition| (InstallPart::Crds, definition)));
     objects.cluster_role.rules.get_or_insert_default().extend(rbac::policies());
     objects.add(InstallPart::Rbac, plan, AUDIT);
+    objects.add_of_cluster(InstallPart::Rbac, plan, ROLES);
     objects.arguments.retain(|argument| argument != NO_POLICIES);
     objects.validating.webhooks.get_or_insert_default().push(own_kinds(plan));
     let names: Vec<_> = plan.families.iter().flat_map(|family| pods_names(family)).collect();
