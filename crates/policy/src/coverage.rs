@@ -133,9 +133,8 @@ fn of_table(
     is_matched: &dyn Fn(&str) -> bool,
 ) -> Possible {
     let kinds = table.kinds.iter().map(|kind| kind.kind).filter(|kind| is_matched(kind)).collect();
-    // The table of references has them.
-    let has_users = table.role == Role::Memory && family.edges.iter().any(|edge| edge.uses_memory);
-    let others = has_users.then_some(USERS).into_iter().collect();
+    // The users of each memory are counted.
+    let others = (table.role == Role::Memory).then_some(USERS).into_iter().collect();
     let (family, role, table) = (family.name, table.role, Some(table));
     Possible { family, user, is_own, role, kinds, table, backends: None, others }
 }
