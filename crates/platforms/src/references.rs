@@ -138,7 +138,9 @@ pub fn count_users(
     let itself = state.peek(subject.kind, subject.namespace, subject.name);
     let used_before = itself.map(|object| (family.by_memory.keys)(object)).unwrap_or_default();
     let is_agent = |kind: &&'static Kind| !family.views.transient.contains(kind);
-    let own = usize::from(is_agent(&subject.kind));
+    let prefix = subject.object.text_at(&["metadata", "generateName"]).filter(|_| subject.name.is_empty());
+    let is_to_be_named = prefix.is_some_and(|it| state.has_to_be_named(subject.kind, subject.namespace, it));
+    let own = usize::from(is_agent(&subject.kind) && !is_to_be_named);
     let mut count = |memory: &mut MemoryView, is_used: bool| {
         let is_it = |edge: &Edge| edge.serves_memory && edge.to.iter().any(|kind| kind.kind == memory.kind);
         let mut keys = referrers(family, is_it, (&memory.namespace, &memory.name));
