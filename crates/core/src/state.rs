@@ -131,8 +131,9 @@ fn add_from(
         Some(texts) => texts.object(kind, value),
         None => Object::read(kind, value)?,
     };
+    let is_named = object.is_some();
+    let object = if is_named { object } else { to_be_named(kind, value)? };
     let Some(mut object) = object.filter(|_| is_readable) else {
-        // One that is yet to be named is none of those that others name.
         snapshot.kind_mut(kind).lacks_some |= !is_readable;
         return Ok(Added::used(true));
     };
@@ -144,8 +145,25 @@ fn add_from(
         object.namespace_given = given.is_some();
         object.namespace = given.as_deref().unwrap_or(DEFAULT_NAMESPACE).into();
     }
-    snapshot.kind_mut(kind).insert(object);
+    let state = snapshot.kind_mut(kind);
+    if is_named {
+        state.insert(object)
+    } else {
+        state.insert_to_be_named(object)
+    }
     Ok(Added::used(true))
+}
+
+/// An object whose name an apiserver makes, under what that begins with. It is none of those that others name.
+fn to_be_named(kind: &'static Kind, value: &Value) -> serde_json::Result<Option<Object>> {
+    let Some(prefix) = value.pointer("/metadata/generateName").filter(|prefix| prefix.is_string()) else {
+        return Ok(None);
+    };
+    let mut named = value.clone();
+    if let Some(metadata) = named.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.insert("name".to_owned(), prefix.clone());
+    }
+    Object::read(kind, &named)
 }
 
 impl SharedTexts<'_> {

@@ -10,6 +10,7 @@ mod case_trials;
 mod cases;
 
 use std::process::ExitCode;
+use std::sync::{Arc, LazyLock};
 
 use anyhow::{Context, Result, ensure};
 use case_trials::Way;
@@ -21,18 +22,20 @@ use memgate_core::patch::Patch;
 use memgate_core::state;
 use memgate_core::state::cluster_snapshot::{ClusterSnapshot, kept, kinds};
 use memgate_model::answer::Answer;
-use memgate_model::finding::Severity;
+use memgate_model::finding::{Finding, Severity};
 use memgate_model::kind::{Kind, SECRET};
 use memgate_model::memory_view::{ViewPath, ViewValue};
 use memgate_model::object::Object;
 use memgate_model::platform_settings::EVERY_NAMESPACE;
-use memgate_model::policy::Rule;
+use memgate_model::policy::{Policies, Rule};
 use memgate_model::request::{Occasion, Operation, Point, Request};
 use memgate_model::snapshot::Snapshot;
+use memgate_policy::proof::doubts_about;
+use memgate_policy::read;
 use memgate_workbench::casefile::Case;
 use memgate_workbench::casefile::compare::CaseOutcome;
 use memgate_workbench::casefile::request;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 fn main() -> Result<ExitCode> {
     let arguments = Arguments::from_args();
@@ -46,7 +49,148 @@ fn main() -> Result<ExitCode> {
 }
 
 fn answer(case: &Case) -> Result<CaseOutcome> {
+    proofs_hold(case)?;
     answer_with(case, &request::state(case)?)
+}
+
+/// Conditions of rules, and rules, of which each is tried with each.
+const CONDITIONS: [&str; 32] = [
+    r#"{"backends": ["redis"]}"#,
+    r#"{"backends": ["in-context", "in-memory"]}"#,
+    r#"{"backends": ["pgvector", "Redis"]}"#,
+    r#"{"providers": ["qdrant"]}"#,
+    r#"{"providers": ["quadrant"]}"#,
+    r#"{"fields": [{"path": "ttlSeconds", "exists": false}]}"#,
+    r#"{"fields": [{"path": "ttlSeconds", "exists": true}]}"#,
+    r#"{"fields": [{"path": "ttlSeconds", "min": 1}, {"path": "ttlSeconds", "max": 3600}]}"#,
+    r#"{"fields": [{"path": "ttlSeconds", "in": [0, 60]}]}"#,
+    r#"{"fields": [{"path": "ttlSeconds", "written": true}]}"#,
+    r#"{"fields": [{"path": "ttlSeconds", "written": false}]}"#,
+    r#"{"fields": [{"path": "durable", "equals": true}]}"#,
+    r#"{"fields": [{"path": "durable", "equals": false}]}"#,
+    r#"{"fields": [{"path": "kind", "in": ["ArkMemory", "Agent"]}]}"#,
+    r#"{"fields": [{"path": "kind", "notIn": ["SwarmMemory"]}]}"#,
+    r#"{"fields": [{"path": "family", "equals": "orloj"}]}"#,
+    r#"{"fields": [{"path": "labels[\"team\"]", "exists": true}]}"#,
+    r#"{"fields": [{"path": "labels[\"team\"]", "exists": false}]}"#,
+    r#"{"fields": [{"path": "name", "matches": ["n*"]}]}"#,
+    r#"{"fields": [{"path": "users", "min": 1}]}"#,
+    r#"{"fields": [{"path": "users", "exists": false}]}"#,
+    r#"{"fields": [{"path": "endpoint", "exists": false}]}"#,
+    r#"{"fields": [{"path": "endpoint.from", "in": ["literal"]}]}"#,
+    r#"{"fields": [{"path": "endpoint.host", "exists": true}]}"#,
+    r#"{"fields": [{"path": "collection", "exists": false}]}"#,
+    r#"{"fields": [{"path": "operations", "in": ["read"]}]}"#,
+    r#"{"fields": [{"path": "secrets[].name", "matches": ["*"]}]}"#,
+    r#"{"fields": [{"path": "embedding.provider", "in": ["openai"]}]}"#,
+    r#"{"fields": [{"path": "embedding", "exists": false}]}"#,
+    r#"{"fields": [{"path": "maxEntries", "equals": 0}]}"#,
+    r#"{"fields": [{"path": "storageBytes", "max": "2Gi"}]}"#,
+    r#"{"fields": [{"path": "namespace", "exists": true}]}"#,
+];
+const RULES: [&str; 34] = [
+    r#""backends": {"durable": true}"#,
+    r#""backends": {"allow": ["redis", "in-memory"]}"#,
+    r#""backends": {"deny": ["pgvector"]}"#,
+    r#""providers": {"allow": ["qdrant", "pgvector"]}"#,
+    r#""providers": {"deny": ["quadrant"]}"#,
+    r#""retention": {"max": "1h"}"#,
+    r#""retention": {"zero": "forbid"}"#,
+    r#""capacity": {"maxEntries": {"max": 100}}"#,
+    r#""capacity": {"storage": {"max": "4Gi"}}"#,
+    r#""labels": {"required": ["team"]}"#,
+    r#""labels": {"values": {"team": ["a*"]}}"#,
+    r#""operations": {"deny": ["write"]}"#,
+    r#""secrets": {"required": true}"#,
+    r#""endpoint": {"tls": "require"}"#,
+    r#""anyOf": [{"backends": {"durable": true}}, {"labels": {"required": ["team"]}}]"#,
+    r#""fields": [{"path": "ttlSeconds", "exists": true}]"#,
+    r#""fields": [{"path": "ttlSeconds", "max": 7200}]"#,
+    r#""fields": [{"path": "ttlSeconds", "min": 1}]"#,
+    r#""fields": [{"path": "ttlSeconds", "written": true}]"#,
+    r#""fields": [{"path": "kind", "in": ["ArkMemory", "Agent"]}]"#,
+    r#""fields": [{"path": "family", "in": ["orloj", "ark"]}]"#,
+    r#""fields": [{"path": "role", "equals": "memory"}]"#,
+    r#""fields": [{"path": "name", "matches": ["n*", "a*"]}]"#,
+    r#""fields": [{"path": "users", "max": 0}]"#,
+    r#""fields": [{"path": "users", "exists": true}]"#,
+    r#""fields": [{"path": "collection", "matches": ["*"]}]"#,
+    r#""fields": [{"path": "provider", "matches": ["*"]}]"#,
+    r#""fields": [{"path": "storageBytes", "min": 1}]"#,
+    r#""fields": [{"path": "endpoint", "exists": true}]"#,
+    r#""fields": [{"path": "endpoint", "exists": false}]"#,
+    r#""fields": [{"path": "durable", "equals": true}]"#,
+    r#""fields": [{"path": "embedding.provider", "in": ["openai", "google", "voyageai"]}]"#,
+    r#""fields": [{"path": "operations", "in": ["read", "search"]}]"#,
+    r#""fields": [{"path": "secrets[].name", "exists": true}]"#,
+];
+
+/// The policies, of one rule each, of which it is proved that they never apply or never fire.
+static PROVED: LazyLock<Arc<Policies>> = LazyLock::new(|| {
+    let roles = ["", r#""roles": ["memory"], "#, r#""roles": ["referrer"], "#, r#""roles": ["pod"], "#];
+    let when = CONDITIONS.iter().map(|it| format!(r#""when": {it}, "#)).chain([String::new()]);
+    let mut proved = Policies::default();
+    for (when, number) in when.zip(0..) {
+        for (rule, index) in RULES.iter().zip(0..) {
+            for roles in roles {
+                let rules = format!(r#"[{{"id": "it", "hint": "h", {roles}{when}{rule}}}]"#);
+                let rules: Value = serde_json::from_str(&rules).unwrap();
+                let name = format!("{number}-{index}-{}", roles.len());
+                let head = ["policy.memgate.dev/v1alpha1", "MemoryPolicy"];
+                let policy = json!({
+                    "apiVersion": head[0], "kind": head[1], "metadata": {"name": name}, "spec": {"rules": rules},
+                });
+                // Not every type of rule has every role.
+                let (policy, faults) = read::policy(&policy, &memgate_platforms::ALL);
+                let doubts = if faults.is_empty() {
+                    doubts_about(&policy, &memgate_platforms::ALL)
+                } else {
+                    Vec::new()
+                };
+                let is_proof = |it: &Finding| it.code.name.contains("/never-");
+                if doubts.iter().any(is_proof) {
+                    proved.insert(policy);
+                }
+            }
+        }
+    }
+    assert!(proved.iter().count() > 200, "{} proofs", proved.iter().count());
+    Arc::new(proved)
+});
+
+/// No rule of which it is proved that it never applies or never fires says anything of an object that is accepted.
+fn proofs_hold(case: &Case) -> Result<()> {
+    let is_usual = case.operation == Operation::Create
+        && case.state.iter().all(|it| it["kind"] != "CustomResourceDefinition");
+    // An apiserver refuses the memory in the state of these.
+    let has_invalid_memory =
+        ["warns-of-a-swarm-agent-whose-memory-is-invalid", "warns-of-an-agent-whose-memory-lacks-redis"]
+            .contains(&case.name.as_str());
+    if case.object.is_none() || !is_usual || has_invalid_memory {
+        return Ok(());
+    }
+    let mut snapshot = request::state(case)?;
+    snapshot.policies = Arc::clone(&PROVED);
+    let body = request::review(case).to_string();
+    let mut review = admission::parse(&body)?;
+    let user = review.request.occasion.user;
+    review.request.occasion = Occasion { user, ..case.occasion };
+    let findings = admission::admit(&review.request, &snapshot)?.decision.findings;
+    let is_too_large =
+        |it: &Finding| it.message().contains("is too large") || it.message().contains("too many");
+    if findings.iter().any(|it| it.policy.is_none() && it.is_denial() || is_too_large(it)) {
+        return Ok(());
+    }
+    // Whatever its rules are, a policy may say that it cannot judge an object.
+    let says = |it: &&Finding| it.policy.is_some() && !it.message().contains("more than 256 objects");
+    let of_proved = findings.iter().find(says);
+    ensure!(
+        of_proved.is_none(),
+        "{} was proved to say nothing: {}",
+        of_proved.map(|it| it.code_name().to_owned()).unwrap_or_default(),
+        of_proved.map(|it| it.message().into_owned()).unwrap_or_default(),
+    );
+    Ok(())
 }
 
 /// The same where objects of every namespace may claim another one of Orloj.
@@ -231,7 +375,8 @@ fn views_are_as_their_tables_say(
         let is_own = |kind: &&Kind| kind.is(&request.group, &request.kind);
         let of_view = tables.filter(|table| table.role == view.role && table.kinds.iter().any(is_own));
         for table in of_view {
-            for (path, words) in table.values {
+            for (path, _) in table.values {
+                let words = table.words(path, |it| view.text("backend") == Some(it)).unwrap_or_default();
                 for found in ViewPath::known(path).parts(&view).filter_map(|part| part.value) {
                     let word = match found {
                         ViewValue::Text(text) => text.into_owned(),

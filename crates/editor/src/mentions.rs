@@ -215,7 +215,7 @@ impl<'i> MentionReader<'i> {
             self.push(pointer.as_str(), site.text, (object, role), locate);
             let beside = match edge.home {
                 Home::Beside(field) => site.pointer.parent().map(|parent| parent.key(field)),
-                Home::Own | Home::InText(_) => None,
+                Home::Own | Home::OrIn(_) | Home::InText(_) => None,
             };
             let beside = beside.and_then(|at| Some((value.pointer(at.as_str())?.as_str()?, at)));
             if let Some((text, at)) = beside {

@@ -30,7 +30,7 @@ pub struct CelView {
     pub backends: &'static [(&'static str, &'static [&'static str])],
     /// The paths whose value may be unknown, each with the cases.
     pub unknown: &'static [(&'static str, &'static str)],
-    /// The paths whose value is one of a few words, with these.
+    /// The paths whose value is one of a few words, with these. A word after `backend/` is one of this backend only.
     pub values: &'static [(&'static str, &'static [&'static str])],
     /// The paths that have a value in each view with such a backend: a default, if no other.
     pub sure: &'static [&'static str],
@@ -82,6 +82,37 @@ impl CelView {
     /// Whether an object of one of these kinds with this backend has a path, which it may lack.
     pub fn is_of_backend(&self, path: &str, backend: &str, is_meant: impl Fn(&str) -> bool) -> bool {
         self.backends_with(path).is_none_or(|wanted| is_among(wanted, backend, is_meant))
+    }
+
+    /// The words that a path can hold with these backends; `None` where it may hold others.
+    pub fn words(&self, path: &str, is_left: impl Fn(&str) -> bool) -> Option<Vec<&'static str>> {
+        let words = self.values.iter().find(|(known, _)| *known == path).map(|(_, words)| *words)?;
+        let of_backend = |word: &&'static str| match word.split_once('/') {
+            Some((backend, word)) => is_left(backend).then_some(word),
+            None => Some(*word),
+        };
+        let mut words: Vec<&str> = words.iter().filter_map(of_backend).collect();
+        words.sort_unstable();
+        words.dedup();
+        Some(words)
+    }
+
+    /// The backends that it names.
+    pub fn named_backends(&self) -> Vec<&'static str> {
+        let of_word = |path: &str, word: &'static str| match word.split_once('/') {
+            Some((backend, _)) => Some(backend),
+            None => (path == "backend").then_some(word),
+        };
+        let of_values = self.values.iter().flat_map(|(path, words)| {
+            words.iter().filter_map(|word| of_word(path, word)).collect::<Vec<_>>()
+        });
+        let of_paths = self.backends.iter().flat_map(|(_, names)| *names);
+        let of_paths =
+            of_paths.map(|it| it.trim_start_matches('!')).map(|it| it.rsplit('/').next().unwrap_or(it));
+        let mut named: Vec<&str> = of_values.chain(of_paths).filter(|it| *it != "none").collect();
+        named.sort_unstable();
+        named.dedup();
+        named
     }
 
     /// Whether the value at a path is never missing.

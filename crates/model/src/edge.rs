@@ -65,6 +65,8 @@ pub enum Home {
     Own,
     /// In the namespace that the field of this name beside it says, or else in the object's own.
     Beside(&'static str),
+    /// In the object's own namespace, or else in this one, which is for all.
+    OrIn(&'static str),
     /// As the text itself says.
     InText(ReadName),
 }
@@ -388,7 +390,7 @@ impl Edge {
     ) -> Option<Named<'t>> {
         let own = Named { namespace, name: site.text, key: None };
         let named = match self.home {
-            Home::Own => own,
+            Home::Own | Home::OrIn(_) => own,
             Home::Beside(field) => {
                 let other = site.holder.member_text(field).filter(|other| !other.is_empty());
                 Named { namespace: other.unwrap_or(namespace), ..own }

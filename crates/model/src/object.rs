@@ -306,6 +306,8 @@ pub struct KindState {
     /// The names of objects that other objects make, by namespace, of all namespaces by the empty text: nothing is known of
     /// them.
     made: BTreeMap<String, BTreeSet<String>>,
+    /// Objects whose names an apiserver is yet to make, each under what its name begins with, and a number after the first.
+    to_be_named: Option<Box<Self>>,
 }
 
 impl KindState {
@@ -323,6 +325,20 @@ impl KindState {
     /// Adds an object, or replaces the one of the same name.
     pub fn insert(&mut self, object: Object) {
         self.put(object);
+    }
+
+    /// Adds an object whose name an apiserver is yet to make, under what that begins with. No search by name finds it.
+    pub fn insert_to_be_named(&mut self, mut object: Object) {
+        let others = self.to_be_named.get_or_insert_default();
+        if others.kept_of(&object.namespace, &object.name).is_some() {
+            object.name = format!("{} {}", object.name, others.len()).into();
+        }
+        others.insert(object);
+    }
+
+    /// The objects whose names an apiserver is yet to make.
+    pub(super) fn to_be_named(&self) -> Option<&Self> {
+        self.to_be_named.as_deref()
     }
 
     /// Adds an object. Returns it as it is kept, and the one whose place it takes.

@@ -1,7 +1,10 @@
 //! What the views of the objects that a rule judges can hold, as far as it is known without an object.
 
 use crate::cel_view::CelView;
-use crate::memory_view::{Role, USERS};
+use crate::memory_view::{Role, USERS, ViewPath};
+
+/// Stands for each backend that a table does not name.
+pub const OTHER_BACKEND: &str = "";
 
 /// Views of one table, or of pods, which have none.
 #[derive(Debug, Clone)]
@@ -18,7 +21,8 @@ pub struct Possible {
     pub kinds: Vec<&'static str>,
     /// The table.
     pub table: Option<&'static CelView>,
-    /// The backends, as far as conditions leave them; all when absent.
+    /// The backends, as far as conditions leave them, with [`OTHER_BACKEND`] for those that the table does not name; all when
+    /// absent.
     pub backends: Option<Vec<&'static str>>,
     /// What they have that no table has.
     pub others: Vec<&'static str>,
@@ -55,9 +59,18 @@ impl Possible {
             "kind" => of(Some(self.kinds.clone())),
             "name" | "labels" | "annotations" => of(None),
             "namespace" => Some(Held::ANYTHING),
-            USERS if self.others.contains(&USERS) => of(None),
+            // Where memory is judged with what uses it, they are not counted.
+            USERS if self.others.contains(&USERS) => {
+                Some(Held { is_sure: true, is_everywhere: false, values: None })
+            }
             _ => self.in_table(path),
         }
+    }
+
+    /// Whether the value at a path may be unknown.
+    pub fn may_be_unknown(&self, path: &str) -> bool {
+        let is_certain = |table: &CelView| self.user != Role::Pod && table.unknown_cases(path).is_none();
+        path != USERS && !ViewPath::is_of_every_object(path) && !self.table.is_some_and(is_certain)
     }
 
     /// Whether the value at a path stands in no field of their objects.
@@ -74,8 +87,8 @@ impl Possible {
         if !table.kinds_with(path, is_of_kind) {
             return None;
         }
-        let words = |path: &str| table.values.iter().find(|(it, _)| *it == path).map(|(_, words)| *words);
-        let backends = self.backends.as_deref().or_else(|| words("backend"));
+        let all_backends = table.words("backend", |_| true);
+        let backends = self.backends.as_deref().or(all_backends.as_deref());
         let is_never_missing = table.is_never_missing(path);
         let has = |backend: &&str| is_never_missing || table.is_of_backend(path, backend, is_of_kind);
         if backends.is_some_and(|all| !all.iter().any(has)) {
@@ -89,8 +102,10 @@ impl Possible {
         let is_everywhere = !is_never_missing
             && (table.backends_with(path).is_none() || backends.is_some_and(|all| all.iter().all(has)));
         let values = match &self.backends {
-            Some(backends) if path == "backend" => Some(backends.clone()),
-            _ => words(path).map(<[_]>::to_vec),
+            Some(backends) if path == "backend" => {
+                (!backends.contains(&OTHER_BACKEND)).then(|| backends.clone())
+            }
+            _ => table.words(path, |backend| backends.is_none_or(|all| all.contains(&backend))),
         };
         let is_sure = is_never_missing || table.sure.contains(&path);
         Some(Held { is_sure, is_everywhere, values })

@@ -251,15 +251,22 @@ impl<'s> StateReader<'s> {
         self.peek_indexed(kind, index, key)
     }
 
-    /// How many known objects have this key. Notes the kind as unknown unless its list counts as complete.
+    /// How many known objects have this key, with those that are yet to be named. Notes the kind as unknown unless its list counts as complete.
     pub fn count_indexed(&mut self, kind: &'static Kind, index: &'static Index, key: &str) -> usize {
         let state = self.note_unless_all(kind, None);
         self.note_not_held(state, None);
-        let counted = |state: &'s Arc<KindState>| match kind.counts {
+        let counted = |state: &'s KindState| match kind.counts {
             None if self.uses.is_none() => state.count(index, key),
             _ => state.find(index, key).filter(|object| self.counts(object)).count(),
         };
-        state.map_or(0, counted)
+        let to_be_named = state.and_then(|state| state.to_be_named());
+        state.map_or(0, |state| counted(state)) + to_be_named.map_or(0, counted)
+    }
+
+    /// Whether files have an object whose name is yet to be made and begins like this.
+    pub fn has_to_be_named(&self, kind: &Kind, namespace: &str, prefix: &str) -> bool {
+        let state = self.kinds.get(kind).and_then(|state| state.to_be_named());
+        state.is_some_and(|state| state.kept_of(namespace, prefix).is_some())
     }
 
     /// The known objects with this key, by namespace and name. Notes those that are not held, as far as the key is in

@@ -1,5 +1,6 @@
 //! The input and the result of a typed rule. The rules themselves are in `memgate_policy::rules`.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 
@@ -38,8 +39,14 @@ pub trait TypedRule: fmt::Debug + Send + Sync {
         Vec::new()
     }
 
-    /// The parts of the rule that no view like these can break.
-    fn idle(&self, _possible: &[Possible]) -> Vec<Idle> {
+    /// The parts of the rule that no view like these can break, under these conditions. When the budget has ended, there are
+    /// no more.
+    fn idle(
+        &self,
+        _possible: &[Possible],
+        _when: Option<&dyn Conditions>,
+        _budget: &Budget<'_>,
+    ) -> Vec<Idle> {
         Vec::new()
     }
 
@@ -96,7 +103,7 @@ pub struct PassesWithout {
 }
 
 /// The conditions under which a rule applies. All of them must hold.
-pub trait Conditions: fmt::Debug + Send + Sync {
+pub trait Conditions: fmt::Debug + Send + Sync + Any {
     /// Whether they hold for what a rule judges. A path of the object itself is read there, every other in the view that is
     /// judged. An absent value holds only where it is asked for.
     fn hold(&self, judged: &Judged<'_>) -> Applies;
@@ -113,8 +120,8 @@ pub trait Conditions: fmt::Debug + Send + Sync {
     /// Whether all of them can hold for views like this, of objects like `own`.
     fn can_hold(&self, possible: &Possible, own: &[Possible]) -> bool;
 
-    /// Which of these backends they leave.
-    fn backends(&self, known: &[&'static str]) -> Vec<&'static str>;
+    /// Whether they leave no other backend than these.
+    fn need_one_of(&self, backends: &[&'static str]) -> bool;
 
     /// Whether they ask for a label or annotation: `labels["key"]`.
     fn ask_for(&self, path: &str, key: &str) -> bool;

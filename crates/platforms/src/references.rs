@@ -138,19 +138,21 @@ pub fn count_users(
     let itself = state.peek(subject.kind, subject.namespace, subject.name);
     let used_before = itself.map(|object| (family.by_memory.keys)(object)).unwrap_or_default();
     let is_agent = |kind: &&'static Kind| !family.views.transient.contains(kind);
-    let own = usize::from(is_agent(&subject.kind));
+    let prefix = subject.object.text_at(&["metadata", "generateName"]).filter(|_| subject.name.is_empty());
+    let is_to_be_named = prefix.is_some_and(|it| state.has_to_be_named(subject.kind, subject.namespace, it));
+    let own = usize::from(is_agent(&subject.kind) && !is_to_be_named);
     let mut count = |memory: &mut MemoryView, is_used: bool| {
-        let is_it = |edge: &Edge| edge.uses_memory && edge.to.iter().any(|kind| kind.kind == memory.kind);
+        let is_it = |edge: &Edge| edge.serves_memory && edge.to.iter().any(|kind| kind.kind == memory.kind);
         let mut keys = referrers(family, is_it, (&memory.namespace, &memory.name));
         keys.retain(|(kind, _)| is_agent(kind));
-        if keys.is_empty() {
-            return;
-        }
         let is_counted = |key: &String| is_used && used_before.iter().any(|used| **used == **key);
         let known = keys.iter().any(|(kind, key)| *kind == subject.kind && is_counted(key));
         let all =
             keys.iter().map(|(kind, key)| state.count_indexed(kind, family.by_memory, key)).sum::<usize>();
-        let users = all + if is_used && !known { own } else { 0 };
+        let edges = family.edges.iter().filter(|edge| is_it(edge));
+        let others =
+            edges.map(|edge| users_elsewhere(family, edge, (memory, &is_agent), state)).sum::<usize>();
+        let users = all + others + if is_used && !known { own } else { 0 };
         memory.put(USERS, "/metadata/name", i64::try_from(users).ok());
     };
     if view.role == Role::Memory {
@@ -159,6 +161,29 @@ pub fn count_users(
     for source in &mut view.sources {
         count(&mut source.view, true);
     }
+}
+
+/// How many objects of other namespaces name by this edge what is there for all namespaces that have none of their own.
+fn users_elsewhere(
+    family: &'static Family,
+    edge: &'static Edge,
+    (memory, is_agent): (&MemoryView, &dyn Fn(&&'static Kind) -> bool),
+    state: &mut StateReader<'_>,
+) -> usize {
+    if !matches!(edge.home, Home::OrIn(namespace) if namespace == memory.namespace) {
+        return 0;
+    }
+    let mut users = 0;
+    for kind in edge.from.iter().copied().filter(is_agent) {
+        let others = state.everywhere(kind).filter(|user| *user.namespace != *memory.namespace);
+        let names_it = |user: &&Object| {
+            let key = edge.key_of(&user.namespace, &memory.name);
+            let has_own = || edge.to.iter().any(|to| state.peek(to, &user.namespace, &memory.name).is_some());
+            (family.by_memory.keys)(user).iter().any(|used| **used == *key) && !has_own()
+        };
+        users += others.filter(names_it).count();
+    }
+    users
 }
 
 fn finding(
@@ -259,7 +284,7 @@ fn exists_in(edge: &Edge, site: &Site<'_, Tree>, namespace: &str) -> String {
         Home::InText(_) if edge.form == Form::Part && !matches!(edge.key, Key::InText) => {
             format!("write {}", quoted(&format!("{namespace}/{}", site.text.trim())))
         }
-        Home::Own | Home::InText(_) => SAME_NAMESPACE.to_owned(),
+        Home::Own | Home::OrIn(_) | Home::InText(_) => SAME_NAMESPACE.to_owned(),
     };
     exists_with(namespace, &advice)
 }

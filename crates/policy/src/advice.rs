@@ -34,7 +34,7 @@ pub(super) fn about(
     let budget = Budget::default();
     for (rule, index) in policy.rules.iter().zip(0_usize..) {
         let place = Pointer::new("/spec/rules").index(index);
-        if !(asks_more(rule) && proof::never_holds(policy, rule, families)) {
+        if !proof::never_holds(policy, rule, families) {
             findings.extend(never_applies(policy, rule, families, &place));
         }
         let of_type = place.key(rule.about.type_name);
@@ -43,6 +43,10 @@ pub(super) fn about(
         if let Some(until) = rule.during.until.filter(|until| *until <= now) {
             let message = format!("{} has passed, so the rule no longer applies", day(until));
             findings.push(warning(&NEVER_APPLIES, place.key("during").key("until"), &message));
+        }
+        if !rule.during.occurs() {
+            let message = "none of these days is between from and until, so the rule never applies";
+            findings.push(warning(&NEVER_APPLIES, place.key("during").key("weekdays"), message));
         }
         findings.extend(proof::about(policy, rule, families, &place, &budget));
         if rule.about.hint.is_none() {
@@ -54,12 +58,6 @@ pub(super) fn about(
     findings.extend(proof::unjudged_kinds(policy, families));
     findings.extend(overlaps(policy, others));
     findings
-}
-
-/// Whether the conditions of a rule are about more than backends and providers.
-fn asks_more(rule: &Rule) -> bool {
-    let paths = rule.when.as_ref().map(|when| when.paths()).unwrap_or_default();
-    paths.iter().any(|path| !["backend", "provider"].contains(path))
 }
 
 /// What to say about the families that the policy names and that are switched off: a warning if it names no other.
@@ -110,7 +108,11 @@ fn never_applies(
         });
     }
     let wanted: Vec<&str> = rule.roles.iter().map(|role| role.name()).collect();
-    let message = format!("the policy matches no {}, which this rule judges", wanted.join(" or "));
+    let message = if proof::matches_a_role(policy, &rule.roles, &families) {
+        format!("no kind that the policy matches has anything to judge by {name}")
+    } else {
+        format!("the policy matches no {}, which this rule judges", wanted.join(" or "))
+    };
     Some(warning(&NEVER_APPLIES, place.key(name), &message))
 }
 

@@ -4,7 +4,7 @@ use memgate_model::cel_view::CelView;
 use memgate_model::family::Family;
 use memgate_model::memory_view::{Role, USERS, ViewPath};
 use memgate_model::policy::Rule;
-use memgate_model::possible::Possible;
+use memgate_model::possible::{OTHER_BACKEND, Possible};
 use memgate_model::typed_rule::Conditions;
 
 /// What a rule judges on a platform.
@@ -18,6 +18,16 @@ pub enum Coverage {
 
 /// What a rule judges on a platform, of these kinds; of all kinds when `None`.
 pub fn coverage(rule: &Rule, kinds: Option<&[String]>, family: &'static Family) -> Coverage {
+    coverage_when(rule, rule.when.as_deref(), kinds, family)
+}
+
+/// The same under these conditions.
+pub(super) fn coverage_when(
+    rule: &Rule,
+    when: Option<&dyn Conditions>,
+    kinds: Option<&[String]>,
+    family: &'static Family,
+) -> Coverage {
     if rule.check.kinds().is_some_and(|kinds| !knows(family, kinds)) {
         return Coverage::Nothing;
     }
@@ -27,7 +37,7 @@ pub fn coverage(rule: &Rule, kinds: Option<&[String]>, family: &'static Family) 
             cases.push(case);
         }
     };
-    for met in met(rule, rule.when.as_deref(), kinds, family) {
+    for met in met(rule, when, kinds, family) {
         for path in paths.iter().filter(|path| met.at(path).is_some()) {
             is_judged = true;
             let Some(table) = met.table.filter(|_| !ViewPath::is_of_every_object(path)) else { continue };
@@ -43,21 +53,35 @@ pub fn coverage(rule: &Rule, kinds: Option<&[String]>, family: &'static Family) 
     if paths.contains(&"environment") {
         add("envFrom may set a variable that is left out");
     }
-    if is_judged || judges_unseen(rule, kinds, family) { Coverage::Judged(cases) } else { Coverage::Nothing }
+    if is_judged || judges_unseen(rule, when, kinds, family) {
+        Coverage::Judged(cases)
+    } else {
+        Coverage::Nothing
+    }
 }
 
 /// Whether a rule about memory is asked about objects of these kinds too, which use it: what memory reads from objects that
 /// no apiserver sends is judged with those.
-fn judges_unseen(rule: &Rule, kinds: Option<&[String]>, family: &'static Family) -> bool {
-    let uses = |role| !own_views(role, &|kind| is_among(kinds, kind), family).is_empty();
+pub(super) fn judges_unseen(
+    rule: &Rule,
+    when: Option<&dyn Conditions>,
+    kinds: Option<&[String]>,
+    family: &'static Family,
+) -> bool {
     let may_be_unseen = |memory: &Possible| {
         let unknown = |path: &&str| memory.table.is_some_and(|table| table.unknown_cases(path).is_some());
         rule.check.paths().iter().any(|path| memory.at(path).is_some() && unknown(path))
     };
+    // The conditions are read there too.
+    let by_users = |role| {
+        let own = own_views(role, &|kind| is_among(kinds, kind), family);
+        let mut used = memories(family).map(|table| of_table(family, table, role, false, &|_| true));
+        let holds = |it: &Possible| when.is_none_or(|when| when.can_hold(it, &own));
+        !own.is_empty() && used.any(|it| holds(&it) && may_be_unseen(&it))
+    };
     family.reads_unseen()
         && rule.own.contains(&Role::Memory)
-        && [Role::Referrer, Role::Pod].into_iter().any(uses)
-        && met(rule, rule.when.as_deref(), None, family).iter().any(may_be_unseen)
+        && [Role::Referrer, Role::Pod].into_iter().any(by_users)
 }
 
 fn is_among(kinds: Option<&[String]>, kind: &str) -> bool {
@@ -88,8 +112,11 @@ pub(super) fn met(
         // `anyOf` judges an object together with each memory, and reads there what it asks of memory.
         let is_joined = rule.about.type_name == "anyOf" && rule.by_sources.contains(&role);
         let fits = |it: &Possible| holds(it) || is_joined && it.is_own && of_sources.iter().any(holds);
-        let judged = own.iter().chain(&of_sources).filter(|it| is_judged(it) && fits(it)).cloned();
-        all.extend(judged.map(|it| narrowed(when, it)));
+        let judged = own.iter().chain(&of_sources).filter(|it| is_judged(it) && fits(it));
+        let judged = judged.cloned().map(|it| if holds(&it) { narrowed(when, it, &own) } else { it });
+        let is_left =
+            |it: &Possible| !it.kinds.is_empty() && it.backends.as_ref().is_none_or(|all| !all.is_empty());
+        all.extend(judged.filter(is_left));
     }
     all
 }
@@ -133,18 +160,28 @@ fn of_table(
     is_matched: &dyn Fn(&str) -> bool,
 ) -> Possible {
     let kinds = table.kinds.iter().map(|kind| kind.kind).filter(|kind| is_matched(kind)).collect();
-    // The table of references has them.
-    let has_users = table.role == Role::Memory && family.edges.iter().any(|edge| edge.uses_memory);
-    let others = has_users.then_some(USERS).into_iter().collect();
+    // The users of each memory are counted.
+    let others = (table.role == Role::Memory).then_some(USERS).into_iter().collect();
     let (family, role, table) = (family.name, table.role, Some(table));
     Possible { family, user, is_own, role, kinds, table, backends: None, others }
 }
 
-/// Without the backends that the conditions leave out.
-fn narrowed(when: Option<&dyn Conditions>, possible: Possible) -> Possible {
-    let known = possible.at("backend").and_then(|held| held.values);
-    let backends = when.zip(known).map(|(when, known)| when.backends(&known));
-    Possible { backends, ..possible }
+/// Without the kinds and the backends that the conditions leave out.
+fn narrowed(when: Option<&dyn Conditions>, mut possible: Possible, own: &[Possible]) -> Possible {
+    let Some(when) = when else { return possible };
+    let mut kinds = std::mem::take(&mut possible.kinds);
+    kinds.retain(|kind| when.can_hold(&Possible { kinds: vec![*kind], ..possible.clone() }, own));
+    possible.kinds = kinds;
+    // A pod may have another backend than its memory.
+    let has_backend = |table: &&CelView| possible.user != Role::Pod && table.has("backend");
+    let Some(table) = possible.table.filter(has_backend) else { return possible };
+    let mut backends = table.words("backend", |_| true).unwrap_or_else(|| {
+        let named = table.named_backends();
+        let other = (!when.need_one_of(&named)).then_some(OTHER_BACKEND);
+        named.into_iter().chain(other).collect()
+    });
+    backends.retain(|it| when.can_hold(&Possible { backends: Some(vec![*it]), ..possible.clone() }, own));
+    Possible { backends: Some(backends), ..possible }
 }
 
 /// Whether objects of a platform can refer to one of these kinds, in small letters.

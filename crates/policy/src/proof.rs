@@ -2,6 +2,8 @@
 //!
 //! Nothing is tried on objects. A table of each kind says what its views can hold ([`Possible`]).
 
+use std::collections::BTreeMap;
+
 use memgate_model::family::Family;
 use memgate_model::finding::Finding;
 use memgate_model::label_selector::SelectorOperator;
@@ -9,13 +11,13 @@ use memgate_model::memory_view::Role;
 use memgate_model::policy::{Policy, Rule};
 use memgate_model::possible::Possible;
 use memgate_model::request::Operation;
-use memgate_model::typed_rule::PassesWithout;
+use memgate_model::typed_rule::{Idle, PassesWithout};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::plain_text::quoted_key;
 use memgate_primitives::pointer::Pointer;
 
 use super::codes::{ABSENT_PASSES, NEVER_APPLIES, NEVER_FIRES};
-use super::coverage::{Coverage, coverage, met};
+use super::coverage::{Coverage, coverage, coverage_when, judges_unseen, met};
 use super::reader::{one_of, warning};
 
 /// All warnings about a valid policy.
@@ -43,18 +45,30 @@ pub(super) fn about(
     let kinds = policy.matching.kinds.as_deref();
     let possible: Vec<Possible> =
         matched(policy, known).flat_map(|family| met(rule, rule.when.as_deref(), kinds, family)).collect();
-    if findings.is_empty() && possible.is_empty() && never_holds(policy, rule, known) {
+    if findings.is_empty() && never_holds(policy, rule, known) {
         let message = "holds for nothing that the rule judges, so the rule never applies";
-        findings.push(warning(&NEVER_APPLIES, when, message));
+        let is_able = |family: &&&'static Family| coverage(rule, None, family) != Coverage::Nothing;
+        let able: Vec<&str> = known.iter().filter(is_able).map(|family| family.name).collect();
+        let help = match able.as_slice() {
+            [] => "change the conditions, or leave them out".to_owned(),
+            able => format!("objects of {} can meet it", able.join(", ")),
+        };
+        findings.push(warning(&NEVER_APPLIES, when, message).help(help));
+    }
+    // What never applies needs no other word.
+    if !findings.is_empty() {
+        return findings;
     }
     let updates = policy.matching.operations.as_ref().is_none_or(|all| all.contains(&Operation::Update));
     if rule.about.type_name == "immutable" && !updates {
         let message = "the policy does not match updates, so this never fires";
         findings.push(warning(&NEVER_FIRES, of_type.clone(), message).help("add UPDATE to match.operations"));
     }
-    let idle = rule.check.idle(&possible).into_iter();
-    findings
-        .extend(idle.map(|it| warning(&NEVER_FIRES, of_type.join(&it.pointer), &it.message).help(it.help)));
+    let idle = idle(policy, rule, known, &possible, budget);
+    findings.extend(
+        idle.into_iter()
+            .map(|it| warning(&NEVER_FIRES, of_type.join(&it.pointer), &it.message).help(it.help)),
+    );
     let passes = rule.check.passes_without().into_iter().filter(|it| !is_asked_for(policy, rule, it));
     findings.extend(passes.map(|it| {
         let what = it.map.trim_end_matches('s');
@@ -64,12 +78,42 @@ pub(super) fn about(
     findings
 }
 
-/// Whether a rule meets nothing with its conditions, and something without them.
+/// The parts of a rule that nothing can break: with or without its conditions, or with them alone.
+fn idle(
+    policy: &Policy,
+    rule: &Rule,
+    known: &[&'static Family],
+    possible: &[Possible],
+    budget: &Budget<'_>,
+) -> Vec<Idle> {
+    let Some(when) = rule.when.as_deref() else { return rule.check.idle(possible, None, budget) };
+    let kinds = policy.matching.kinds.as_deref();
+    // Of memory that is judged with what uses it, the conditions are read in another object too.
+    if matched(policy, known).any(|family| judges_unseen(rule, Some(when), kinds, family)) {
+        return Vec::new();
+    }
+    let all: Vec<Possible> =
+        matched(policy, known).flat_map(|family| met(rule, None, kinds, family)).collect();
+    let always: BTreeMap<Pointer, Idle> =
+        rule.check.idle(&all, None, budget).into_iter().map(|it| (it.pointer.clone(), it)).collect();
+    let with_when = rule.check.idle(possible, Some(when), budget);
+    let by_when = |it: Idle| {
+        let message = "passes whatever the conditions in `when` let through, so this never fires".to_owned();
+        let help = "ask for more than `when` does, or take it out".to_owned();
+        always.get(&it.pointer).cloned().unwrap_or(Idle { message, help, ..it })
+    };
+    with_when.into_iter().map(by_when).collect()
+}
+
+/// Whether a rule judges nothing with its conditions, and something without them.
 pub(super) fn never_holds(policy: &Policy, rule: &Rule, known: &[&'static Family]) -> bool {
     let Some(when) = rule.when.as_deref() else { return false };
     let kinds = policy.matching.kinds.as_deref();
-    let meets = |when| matched(policy, known).any(|family| !met(rule, when, kinds, family).is_empty());
-    !meets(Some(when)) && meets(None)
+    let judges = |when| {
+        let is_judged = |family| coverage_when(rule, when, kinds, family) != Coverage::Nothing;
+        matched(policy, known).any(is_judged)
+    };
+    !judges(Some(when)) && judges(None)
 }
 
 /// Whether the rule is only asked about objects that have this label or annotation.
@@ -100,12 +144,7 @@ pub(super) fn unjudged_kinds(policy: &Policy, known: &[&'static Family]) -> Vec<
     let unjudged = kinds.iter().zip(0_usize..).zip(judged).filter(|(_, is_judged)| !is_judged);
     unjudged
         .map(|((kind, index), _)| {
-            let of_kind = families.iter().flat_map(|family| family.views.kinds);
-            let mut roles: Vec<&str> =
-                of_kind.filter(|(known, _)| known.kind == kind).map(|(_, role)| role.name()).collect();
-            roles.extend((kind == "Pod").then_some(Role::Pod.name()));
-            roles.sort_unstable();
-            roles.dedup();
+            let roles = roles_of(kind, &families);
             let has_role = |rule: &Rule| rule.roles.iter().any(|role| roles.contains(&role.name()));
             let (why, help) = if policy.rules.iter().any(has_role) {
                 ("it has nothing that they read".to_owned(), format!("leave {kind} out"))
@@ -118,6 +157,23 @@ pub(super) fn unjudged_kinds(policy: &Policy, known: &[&'static Family]) -> Vec<
             warning(&NEVER_APPLIES, Pointer::new("/spec/match/kinds").index(index), &message).help(help)
         })
         .collect()
+}
+
+/// The roles of objects of a kind on these platforms.
+fn roles_of(kind: &str, families: &[&'static Family]) -> Vec<&'static str> {
+    let of_kind = families.iter().flat_map(|family| family.views.kinds);
+    let mut roles: Vec<&str> =
+        of_kind.filter(|(known, _)| known.kind == kind).map(|(_, role)| role.name()).collect();
+    roles.extend((kind == "Pod").then_some(Role::Pod.name()));
+    roles.sort_unstable();
+    roles.dedup();
+    roles
+}
+
+/// Whether objects of a kind that a policy names have one of these roles.
+pub(super) fn matches_a_role(policy: &Policy, roles: &[Role], families: &[&'static Family]) -> bool {
+    let kinds = policy.matching.kinds.iter().flatten();
+    kinds.flat_map(|kind| roles_of(kind, families)).any(|found| roles.iter().any(|role| role.name() == found))
 }
 
 /// The families that a policy matches, of these.

@@ -1,6 +1,6 @@
 //! What the objects of this family refer to.
 
-use memgate_model::edge::{Edge, Form, Named, Wanted, known_if, look_up_some, memory_used};
+use memgate_model::edge::{Edge, Form, Home, Named, Wanted, known_if, look_up_some, memory_used};
 use memgate_model::kind::Kind;
 use memgate_model::object::Lookup;
 use memgate_model::object::index::Index;
@@ -29,6 +29,7 @@ pub(crate) static EDGES: [Edge; 8] = [
     }),
     Edge::new(&OF_AGENT_RUNS, "/spec/skills/*/skillPackRef", &[&SKILL_PACK])
         .only_if(|site, _| site.text == MEMORY_SKILL)
+        .in_home(Home::OrIn(SYSTEM_NAMESPACE))
         .serving_memory()
         .of_form(Form::Fixed)
         .found_by(pack)

@@ -5,7 +5,7 @@ use memgate_model::finding::Cause;
 use memgate_model::memory_view::{Role, ViewPath};
 use memgate_model::possible::Possible;
 use memgate_model::typed_rule::{
-    Idle, Judged, PassesWithout, RuleOutcome, RuleRoles, RuleViolation, TypedRule, Unknown,
+    Conditions, Idle, Judged, PassesWithout, RuleOutcome, RuleRoles, RuleViolation, TypedRule, Unknown,
 };
 use memgate_primitives::budget::Budget;
 use memgate_primitives::plain_text::cut;
@@ -143,14 +143,14 @@ impl TypedRule for AnyOf {
         self.parts(|alternative| alternative.check.contradictions(budget)).collect()
     }
 
-    fn idle(&self, possible: &[Possible]) -> Vec<Idle> {
+    fn idle(&self, possible: &[Possible], when: Option<&dyn Conditions>, budget: &Budget<'_>) -> Vec<Idle> {
         self.parts(|alternative| {
             let is_of = |it: &&Possible| {
                 let roles = if it.is_own { &alternative.roles.own } else { &alternative.roles.by_sources };
                 roles.contains(&it.user)
             };
             let of_part: Vec<Possible> = possible.iter().filter(is_of).cloned().collect();
-            let found = alternative.check.idle(&of_part);
+            let found = alternative.check.idle(&of_part, when, budget);
             found.into_iter().map(|it| (it.pointer.clone(), it)).collect()
         })
         .map(|(pointer, it)| Idle { pointer, ..it })

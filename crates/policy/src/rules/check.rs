@@ -17,6 +17,7 @@ use memgate_primitives::pointer::Pointer;
 
 use super::host_glob::HostGlob;
 use super::tenant_glob::fits;
+use super::when::Given;
 use super::words::Allowed;
 use crate::text::{HIDDEN, a_or_b, name, number, value};
 
@@ -164,6 +165,74 @@ impl Condition {
         matches!(self, Self::Exists(_) | Self::Written(_))
     }
 
+    /// Whether every value that meets conditions of a rule meets this one, on the same path; `words` are all values that there
+    /// can be, if they are known. When the budget has ended, that is not known.
+    pub(super) fn follows_from(
+        &self,
+        words: Option<Vec<Scalar<'_>>>,
+        given: &[&Check],
+        budget: &Budget<'_>,
+    ) -> bool {
+        let given: Vec<&Self> = given.iter().map(|it| &it.condition).collect();
+        let given: Vec<&Self> = given.into_iter().filter(|it| !it.is_about_presence()).collect();
+        let meets = |condition: &Self, value: &Scalar<'_>| budget.step() && condition.holds(value, budget);
+        let follows_of = |value: &Scalar<'_>| !given.iter().all(|it| meets(it, value)) || meets(self, value);
+        let listed = given.iter().find_map(|it| match it {
+            Self::In { values, wanted: true, .. } => Some(values),
+            _ => None,
+        });
+        let has_numbers = given.iter().any(|it| matches!(it, Self::AtLeast(_) | Self::AtMost(_)));
+        let follows = match (words, listed) {
+            _ if given.is_empty() => false,
+            (_, Some(values)) => values.iter().all(follows_of),
+            (Some(words), None) => words.iter().all(follows_of),
+            (None, None) if has_numbers => self.has_all_between(bounds(&given)),
+            (None, None) => given.iter().any(|it| self.is_wider(it, budget)),
+        };
+        follows && !budget.has_ended()
+    }
+
+    /// Whether all numbers between these meet it.
+    fn has_all_between(&self, (least, most): (i128, i128)) -> bool {
+        match self {
+            Self::AtLeast(bound) => least >= bound.value || bound.zero != Zero::Number && most <= 0,
+            Self::AtMost(bound) => most <= bound.value,
+            Self::NotZero => least > 0,
+            Self::In { values, wanted, .. } => {
+                let mut numbers = values.iter().filter_map(|it| match it {
+                    Scalar::Number(number) if (least..=most).contains(number) => Some(number),
+                    _ => None,
+                });
+                !wanted && numbers.next().is_none()
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether it holds wherever another one holds, by the texts of both.
+    fn is_wider(&self, other: &Self, budget: &Budget<'_>) -> bool {
+        let (less, more) = match (self, other) {
+            (Self::Allowed(allowed), Self::Allowed(Allowed { allow: Some(words), .. })) => {
+                return words.texts.iter().all(|word| budget.step() && allowed.accepts(word));
+            }
+            (
+                Self::Fits { written: own, wanted: true, .. },
+                Self::Fits { written: other, wanted: true, .. },
+            ) => (other, own),
+            (
+                Self::Fits { written: own, wanted: false, .. },
+                Self::Fits { written: other, wanted: false, .. },
+            )
+            | (
+                Self::In { written: own, wanted: false, .. },
+                Self::In { written: other, wanted: false, .. },
+            ) => (own, other),
+            _ => return false,
+        };
+        let more: BTreeSet<&String> = more.iter().collect();
+        less.iter().all(|it| budget.step() && more.contains(it))
+    }
+
     /// Whether a value that may be anything can meet it, or fail it. Numbers are not negative.
     fn can_be(&self, meets: bool) -> bool {
         match self {
@@ -174,6 +243,19 @@ impl Condition {
             _ => true,
         }
     }
+}
+
+/// The least and the greatest number that meets these conditions. Numbers are not negative.
+fn bounds(given: &[&Condition]) -> (i128, i128) {
+    let mut between = (0, i128::MAX);
+    for condition in given {
+        match condition {
+            Condition::AtLeast(Bound { value, zero: Zero::Number, .. }) => between.0 = between.0.max(*value),
+            Condition::AtMost(bound) => between.1 = between.1.min(bound.value),
+            _ => {}
+        }
+    }
+    between
 }
 
 impl Check {
@@ -412,13 +494,7 @@ impl Check {
 
     /// Whether a value at the path can meet the condition, or fail it.
     fn can_be(&self, held: &Held, meets: bool) -> bool {
-        let passes = |word: &&str| {
-            let found = match (self.path.holds, *word) {
-                (Holds::Flag, word) => Scalar::Flag(word == "true"),
-                (_, word) => Scalar::Text(word.into()),
-            };
-            self.condition.holds(&found, &Budget::default()) == meets
-        };
+        let passes = |word: &&str| self.condition.holds(&self.scalar(word), &Budget::default()) == meets;
         match (&self.condition, &held.values) {
             (Condition::Exists(true), _) => meets || !held.is_sure,
             (Condition::Exists(false), _) => !meets || held.may_be_absent(),
@@ -430,9 +506,51 @@ impl Check {
         }
     }
 
-    /// Whether the condition holds for this text.
-    pub(super) fn accepts_word(&self, word: &str) -> bool {
-        self.condition.holds(&Scalar::Text(word.into()), &Budget::default())
+    /// Whether a value that meets these conditions can fail this one. When the budget has ended, it can.
+    fn can_fail(&self, held: &Held, given: &[&Self], budget: &Budget<'_>) -> bool {
+        let is_absent = given.iter().any(|it| it.asks_for_none());
+        let is_there = given.iter().any(|it| it.asks_for_a_value());
+        match &self.condition {
+            Condition::Exists(true) => !is_there && self.can_be(held, false),
+            Condition::Written(wanted) => {
+                let is_same = |it: &&Self| matches!(&it.condition, Condition::Written(it) if it == wanted);
+                !given.iter().any(is_same) && self.can_be(held, false)
+            }
+            _ if is_absent => false,
+            condition => {
+                let words =
+                    held.values.as_ref().map(|words| words.iter().map(|word| self.scalar(word)).collect());
+                self.can_be(held, false) && !condition.follows_from(words, given, budget)
+            }
+        }
+    }
+
+    /// Whether the condition, one of a rule, holds only where there is a value.
+    pub(super) const fn asks_for_a_value(&self) -> bool {
+        !matches!(self.condition, Condition::Exists(false) | Condition::Written(_))
+    }
+
+    /// Whether the condition, one of a rule, holds only where there is none.
+    pub(super) const fn asks_for_none(&self) -> bool {
+        matches!(self.condition, Condition::Exists(false))
+    }
+
+    /// A word of a table.
+    fn scalar<'t>(&self, word: &'t str) -> Scalar<'t> {
+        if self.path.holds == Holds::Flag { Scalar::Flag(word == "true") } else { Scalar::Text(word.into()) }
+    }
+
+    /// Whether the condition leaves no other word than these.
+    pub(super) fn needs_one_of(&self, words: &[&'static str]) -> bool {
+        match &self.condition {
+            Condition::In { written, wanted: true, .. } => {
+                written.iter().all(|it| words.contains(&it.as_str()))
+            }
+            Condition::Allowed(Allowed { allow: Some(allow), .. }) => {
+                allow.texts.iter().all(|it| words.contains(&it.to_lowercase().as_str()))
+            }
+            _ => false,
+        }
     }
 
     /// The condition in words.
@@ -465,9 +583,21 @@ impl Check {
     }
 
     /// Why no view like these can break the condition; `None` if one can, or none has the path.
-    pub(super) fn idle(&self, possible: &[Possible]) -> Option<(String, String)> {
+    pub(super) fn idle(
+        &self,
+        possible: &[Possible],
+        given: &Given<'_>,
+        budget: &Budget<'_>,
+    ) -> Option<(String, String)> {
+        let key = self.key.as_deref();
         let all: Vec<Held> = possible.iter().filter_map(|it| self.held(it)).collect();
-        if all.is_empty() || all.iter().any(|held| self.can_be(held, false)) {
+        let can_fail = |it: &Possible| {
+            self.held(it).is_some_and(|held| {
+                it.may_be_unknown(self.path.path)
+                    || self.can_fail(&held, given.on(&self.path, key, it), budget)
+            })
+        };
+        if all.is_empty() || possible.iter().any(can_fail) {
             return None;
         }
         let path = self.written_path();

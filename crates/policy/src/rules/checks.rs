@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 use memgate_model::cel_view::{CelFault, CelSide, InCel, MessagePart, Sayable, StoredFault};
 use memgate_model::memory_view::{Holds, Role, USERS};
 use memgate_model::possible::Possible;
-use memgate_model::typed_rule::{Idle, Judged, PassesWithout, RuleOutcome, RuleRoles, TypedRule};
+use memgate_model::typed_rule::{Conditions, Idle, Judged, PassesWithout, RuleOutcome, RuleRoles, TypedRule};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::Pointer;
 
 use super::check::{BYTE, Bound, Check, Condition, Says, Shows, Zero};
 use super::contradictions::contradictions;
+use super::when::Given;
 use super::words::forbids_nothing;
 use crate::in_cel::{NOT_ASCII, VALUE, globs, list, literal, text};
 use crate::text::HIDDEN;
@@ -97,18 +98,23 @@ impl TypedRule for Checks {
         found
     }
 
-    fn idle(&self, possible: &[Possible]) -> Vec<Idle> {
+    fn idle(&self, possible: &[Possible], when: Option<&dyn Conditions>, budget: &Budget<'_>) -> Vec<Idle> {
         if self.all.is_empty() {
             return forbids_nothing();
         }
+        let given = Given::of(when);
         let idle = |pointer, (message, help)| Idle { pointer, message, help };
         if self.is_generic {
             let of_entry = |(check, index): (&Check, usize)| {
-                Some(idle(Pointer::root().index(index).key(check.name), check.idle(possible)?))
+                Some(idle(
+                    Pointer::root().index(index).key(check.name),
+                    check.idle(possible, &given, budget)?,
+                ))
             };
             return self.all.iter().zip(0_usize..).filter_map(of_entry).collect();
         }
-        let reasons: Option<Vec<_>> = self.all.iter().map(|check| check.idle(possible)).collect();
+        let reasons: Option<Vec<_>> =
+            self.all.iter().map(|check| check.idle(possible, &given, budget)).collect();
         let first = reasons.and_then(|all| all.into_iter().next());
         first.map(|reason| idle(Pointer::root(), reason)).into_iter().collect()
     }
@@ -279,9 +285,7 @@ impl Check {
             (USERS, _) if side.view.role == Role::Memory => {
                 Sayable::Unsaid("agents are counted, and a ValidatingAdmissionPolicy sees no other object")
             }
-            ("family" | "labels" | "annotations", _) => {
-                Sayable::Unsaid("the tables of the kinds do not have it")
-            }
+            ("family" | "labels" | "annotations", _) => Sayable::Unsaid("the export does not read this path"),
             _ if path.contains("[]") => match side.at(path.split("[]").next().unwrap_or_default()) {
                 Sayable::Entries(_) => Sayable::Unsaid("CEL reads the names of Secrets only"),
                 other => other,

@@ -3,7 +3,7 @@
 use memgate_model::cel_view::{CelSide, InCel, Sayable};
 use memgate_model::memory_view::{ENCRYPTED_SCHEMES, ENDPOINTS, EndpointSource, EndpointView, HostView};
 use memgate_model::possible::Possible;
-use memgate_model::typed_rule::{Idle, Judged, RuleOutcome, TypedRule};
+use memgate_model::typed_rule::{Conditions, Idle, Judged, RuleOutcome, TypedRule};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::Pointer;
 
@@ -79,7 +79,12 @@ impl TypedRule for Endpoint {
             .collect()
     }
 
-    fn idle(&self, _possible: &[Possible]) -> Vec<Idle> {
+    fn idle(
+        &self,
+        _possible: &[Possible],
+        _when: Option<&dyn Conditions>,
+        _budget: &Budget<'_>,
+    ) -> Vec<Idle> {
         if self.reads_address() || self.must_be_secret { Vec::new() } else { forbids_nothing() }
     }
 

@@ -3,8 +3,10 @@
 use memgate_model::cel_view::{CelSide, InCel};
 use memgate_model::memory_view::Why;
 use memgate_model::possible::Possible;
-use memgate_model::typed_rule::{Idle, Judged, RuleOutcome, TypedRule};
+use memgate_model::typed_rule::{Conditions, Idle, Judged, RuleOutcome, TypedRule};
 use memgate_primitives::plain_text::cut;
+
+use memgate_primitives::budget::Budget;
 
 use super::words::{MAX_CHARS, fields, forbids_nothing};
 use crate::reader::Reader;
@@ -43,7 +45,12 @@ impl TypedRule for Environment {
         judged.view.sources.iter().any(|source| !source.view.is_undeclared())
     }
 
-    fn idle(&self, _possible: &[Possible]) -> Vec<Idle> {
+    fn idle(
+        &self,
+        _possible: &[Possible],
+        _when: Option<&dyn Conditions>,
+        _budget: &Budget<'_>,
+    ) -> Vec<Idle> {
         if self.forbids_overrides { Vec::new() } else { forbids_nothing() }
     }
 

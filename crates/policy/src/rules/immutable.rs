@@ -3,8 +3,10 @@
 use serde_json::Value;
 
 use memgate_model::cel_view::{CelFault, CelSide, InCel, MessagePart, Sayable, StoredFault};
+use memgate_model::finding::Cause;
 use memgate_model::memory_view::{MemoryView, ViewPath, ViewValue, below_endpoint};
 use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
+use memgate_primitives::plain_text::quoted_text;
 
 use super::check::is_ambiguous;
 use super::fields::{known_paths, no_path};
@@ -17,11 +19,18 @@ use crate::text::value;
 struct Immutable(Vec<&'static str>);
 
 pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
-    let mut all: Vec<&str> = known_paths(reader).into_iter().map(|row| row.path).collect();
-    all.retain(|path| !path.contains('['));
+    let known: Vec<&str> = known_paths(reader).into_iter().map(|row| row.path).collect();
+    let (of_elements, mut all): (Vec<&str>, Vec<&str>) = known.into_iter().partition(|it| it.contains('['));
     all.sort_unstable();
+    let wrong = |path: &str| match path.split_once("[]") {
+        Some((list, _)) if of_elements.contains(&path) => {
+            let message = format!("compares no elements of a list; name the list: {}", quoted_text(list));
+            (Cause::Invalid, message)
+        }
+        _ => no_path(path, &all),
+    };
     let paths = reader.each(MAX_ENTRIES, MAX_CHARS, |path| {
-        all.iter().copied().find(|known| *known == path).ok_or_else(|| no_path(path, &all))
+        all.iter().copied().find(|known| *known == path).ok_or_else(|| wrong(path))
     });
     (!paths.is_empty()).then(|| Box::new(Immutable(paths)) as Box<dyn TypedRule>)
 }

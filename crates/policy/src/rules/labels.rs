@@ -4,12 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use memgate_model::cel_view::{CelSide, InCel, MessagePart};
 use memgate_model::finding::Cause;
+use memgate_model::memory_view::ViewPath;
 use memgate_model::possible::Possible;
-use memgate_model::typed_rule::{Idle, Judged, PassesWithout, RuleOutcome, TypedRule};
+use memgate_model::typed_rule::{Conditions, Idle, Judged, PassesWithout, RuleOutcome, TypedRule};
+use memgate_primitives::budget::Budget;
 use memgate_primitives::credential::is_credential_name;
 use memgate_primitives::glob::Glob;
 use memgate_primitives::pointer::Pointer;
 
+use super::check::{AnyGlob, Condition};
+use super::when::Given;
 use super::words::{MAX_ENTRIES, fields};
 use crate::in_cel::{globs, list, literal, text};
 use crate::names::{MAX_KEY_CHARS, label_key, wrong_label_key};
@@ -46,6 +50,13 @@ fn values(reader: &Reader<'_>) -> BTreeMap<String, Vec<Glob>> {
     values
 }
 
+/// The condition that a value fits one of these.
+fn fit(globs: &[Glob]) -> Condition {
+    let written = globs.iter().map(|glob| glob.as_str().to_owned()).collect();
+    let globs = globs.iter().map(|glob| AnyGlob::Text(glob.clone())).collect();
+    Condition::Fits { globs, written, wanted: true }
+}
+
 impl TypedRule for Labels {
     fn judge(&self, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
         let labels = &judged.view.labels;
@@ -70,12 +81,19 @@ impl TypedRule for Labels {
         vec!["labels"]
     }
 
-    fn idle(&self, _possible: &[Possible]) -> Vec<Idle> {
-        let is_anything = |globs: &Vec<Glob>| globs.iter().any(Glob::is_anything);
-        let is_idle = self.required.is_empty() && self.values.values().all(is_anything);
+    fn idle(&self, possible: &[Possible], when: Option<&dyn Conditions>, budget: &Budget<'_>) -> Vec<Idle> {
+        let (given, path) = (Given::of(when), ViewPath::known("labels"));
+        let on = |key: &str| possible.first().map(|it| given.on(&path, Some(key), it)).unwrap_or_default();
+        let is_there = |key: &String| on(key).iter().any(|it| it.asks_for_a_value());
+        let is_allowed = |(key, globs): (&String, &Vec<Glob>)| {
+            let is_absent = on(key).iter().any(|it| it.asks_for_none());
+            is_absent || globs.iter().any(Glob::is_anything) || fit(globs).follows_from(None, on(key), budget)
+        };
+        let is_idle = self.required.iter().all(is_there) && self.values.iter().all(is_allowed);
+        let pointer = Pointer::new(if self.required.is_empty() { "/values" } else { "" });
         let message = "every value passes, so this never fires".to_owned();
         let help = "to ask that the label is there, write it under required".to_owned();
-        is_idle.then(|| Idle { pointer: Pointer::new("/values"), message, help }).into_iter().collect()
+        is_idle.then(|| Idle { pointer, message, help }).into_iter().collect()
     }
 
     fn passes_without(&self) -> Vec<PassesWithout> {

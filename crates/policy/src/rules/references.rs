@@ -4,9 +4,11 @@ use memgate_model::cel_view::{CelSide, InCel};
 use memgate_model::finding::Cause;
 use memgate_model::memory_view::{MemoryView, ReferenceView, Why, qualified};
 use memgate_model::possible::Possible;
-use memgate_model::typed_rule::{Idle, Judged, RuleOutcome, TypedRule};
+use memgate_model::typed_rule::{Conditions, Idle, Judged, RuleOutcome, TypedRule};
 use memgate_primitives::plain_text::quoted_key;
 use memgate_primitives::suggest::{did_you_mean, nearest};
+
+use memgate_primitives::budget::Budget;
 
 use super::words::{MAX_CHARS, MAX_ENTRIES, fields, forbids_nothing};
 use crate::reader::Reader;
@@ -70,7 +72,12 @@ impl TypedRule for References {
         (!self.forbids_crossing && !self.kinds.is_empty()).then_some(self.kinds.as_slice())
     }
 
-    fn idle(&self, _possible: &[Possible]) -> Vec<Idle> {
+    fn idle(
+        &self,
+        _possible: &[Possible],
+        _when: Option<&dyn Conditions>,
+        _budget: &Budget<'_>,
+    ) -> Vec<Idle> {
         if self.forbids_crossing || !self.kinds.is_empty() { Vec::new() } else { forbids_nothing() }
     }
 

@@ -5,8 +5,10 @@ use std::collections::BTreeSet;
 use memgate_model::cel_view::{CelSide, InCel, Sayable};
 use memgate_model::memory_view::{Element as _, SecretView};
 use memgate_model::possible::Possible;
-use memgate_model::typed_rule::{Idle, Judged, RuleOutcome, TypedRule};
+use memgate_model::typed_rule::{Conditions, Idle, Judged, RuleOutcome, TypedRule};
 use memgate_primitives::glob::Glob;
+
+use memgate_primitives::budget::Budget;
 
 use super::check::{AnyGlob, Check, Condition, Shows};
 use super::words::{fields, forbids_nothing};
@@ -95,7 +97,12 @@ impl TypedRule for Secrets {
         self.inline.as_ref().map(|_| "inline").into_iter().chain(references).collect()
     }
 
-    fn idle(&self, _possible: &[Possible]) -> Vec<Idle> {
+    fn idle(
+        &self,
+        _possible: &[Possible],
+        _when: Option<&dyn Conditions>,
+        _budget: &Budget<'_>,
+    ) -> Vec<Idle> {
         if self.paths().is_empty() { forbids_nothing() } else { Vec::new() }
     }
 

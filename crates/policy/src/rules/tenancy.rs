@@ -7,7 +7,7 @@ use memgate_model::finding::Cause;
 use memgate_model::label_selector::LabelValue;
 use memgate_model::memory_view::Why;
 use memgate_model::possible::Possible;
-use memgate_model::typed_rule::{Idle, Judged, RuleOutcome, TypedRule};
+use memgate_model::typed_rule::{Conditions, Idle, Judged, RuleOutcome, TypedRule};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::credential::is_credential_name;
 use memgate_primitives::pointer::Pointer;
@@ -161,7 +161,12 @@ impl TypedRule for Tenancy {
         found
     }
 
-    fn idle(&self, _possible: &[Possible]) -> Vec<Idle> {
+    fn idle(
+        &self,
+        _possible: &[Possible],
+        _when: Option<&dyn Conditions>,
+        _budget: &Budget<'_>,
+    ) -> Vec<Idle> {
         // A host that clients read in two ways fits no pattern.
         let is_anything = |((field, ..), patterns): &(&Name, Vec<Arc<str>>)| {
             *field != "endpointHosts" && patterns.iter().any(|it| &**it == "*")

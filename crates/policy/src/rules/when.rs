@@ -1,6 +1,9 @@
 //! `when`: the conditions under which a rule applies.
 
+use std::any::Any;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::slice;
 
 use memgate_model::cel_view::CelSide;
 use memgate_model::finding::Cause;
@@ -24,6 +27,33 @@ const PARTS: [&str; 3] = ["backends", "providers", "fields"];
 #[derive(Debug)]
 struct When {
     all: Vec<Check>,
+}
+
+/// What the conditions of a rule say of each path, and each key of a map.
+#[derive(Debug, Default)]
+pub(super) struct Given<'w>(BTreeMap<(&'static str, Option<String>), Vec<&'w Check>>);
+
+impl<'w> Given<'w> {
+    pub(super) fn of(when: Option<&'w dyn Conditions>) -> Self {
+        let when = when.and_then(|when| (when as &dyn Any).downcast_ref::<When>());
+        let mut by_path: BTreeMap<_, Vec<&Check>> = BTreeMap::new();
+        for check in when.into_iter().flat_map(|when| &when.all) {
+            by_path.entry((check.path.path, check.key.clone())).or_default().push(check);
+        }
+        Self(by_path)
+    }
+
+    /// The conditions on the value at a path, where a rule reads the one value that they are about.
+    pub(super) fn on(&self, path: &ViewPath, key: Option<&str>, possible: &Possible) -> &[&'w Check] {
+        let user = possible.user;
+        let is_of_both = path.own.contains(&user) && path.by_sources.contains(&user);
+        let is_one = !path.holds_several() && !is_of_both && !possible.may_be_unknown(path.path);
+        self.0
+            .get(&(path.path, key.map(str::to_owned)))
+            .filter(|_| is_one)
+            .map(Vec::as_slice)
+            .unwrap_or_default()
+    }
 }
 
 /// Reads the conditions of a rule.
@@ -85,6 +115,8 @@ impl Conditions for When {
     }
 
     fn can_hold(&self, possible: &Possible, own: &[Possible]) -> bool {
+        // The views of the objects themselves are read where they are judged.
+        let own = if possible.is_own { slice::from_ref(possible) } else { own };
         self.all.iter().all(|check| {
             let is_own = check.path.own.contains(&possible.user);
             let is_of_memory = check.path.by_sources.contains(&possible.user);
@@ -95,13 +127,8 @@ impl Conditions for When {
         })
     }
 
-    fn backends(&self, known: &[&'static str]) -> Vec<&'static str> {
-        let accepts = |backend: &&'static str| {
-            let is_of_value =
-                |check: &&Check| check.path.path == "backend" && !check.condition.is_about_presence();
-            self.all.iter().filter(is_of_value).all(|check| check.accepts_word(backend))
-        };
-        known.iter().copied().filter(accepts).collect()
+    fn need_one_of(&self, backends: &[&'static str]) -> bool {
+        self.all.iter().any(|check| check.path.path == "backend" && check.needs_one_of(backends))
     }
 
     fn ask_for(&self, path: &str, key: &str) -> bool {
