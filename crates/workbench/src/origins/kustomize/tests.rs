@@ -235,6 +235,73 @@ fn elements_of_lists_are_found_by_what_they_are() {
 }
 
 #[test]
+fn what_a_patch_removes_or_replaces_stands_at_the_patch() {
+    let merged = |spec: &str| format!("{MEMORY}spec:\n{spec}");
+    let operation = |fields: &str| format!("- {{{fields}}}\n");
+    let base = merged("  redis:\n    ref: {name: s}\n    ttl: 5\n  list: [{name: a, ref: s}]\n");
+    let no_ref = "{redis: {ttl: 5}}";
+    let rows = [
+        (operation("op: remove, path: /spec/redis/ref"), no_ref, "/spec/redis/ref/name", "1 /spec/redis/ref"),
+        (operation("op: remove, path: /spec/redis/ref"), no_ref, "/spec/redis", "1 /spec/redis/ref"),
+        (operation("op: remove, path: /spec/redis"), "{}", "/spec/redis/ref", "1 /spec/redis"),
+        (
+            operation("op: replace, path: /spec/redis, value: {ttl: 5}"),
+            no_ref,
+            "/spec/redis/ref/name",
+            "1 value",
+        ),
+        (operation("op: replace, path: /spec, value: {a: 5}"), "{a: 5}", "/spec/redis", "1 value"),
+        (
+            operation("op: move, from: /spec/redis/ref, path: /spec/x"),
+            no_ref,
+            "/spec/redis/ref/name",
+            "1 /spec/redis/ref",
+        ),
+        (
+            operation("op: move, from: /spec/redis/ref, path: /spec/x"),
+            "{x: {name: s}}",
+            "/spec/x/name",
+            "1 /spec/x",
+        ),
+        (
+            operation("op: copy, from: /metadata, path: /spec/x"),
+            "{x: {name: s}}",
+            "/spec/x/name",
+            "1 /spec/x",
+        ),
+        (merged("  redis:\n    ref: null\n"), no_ref, "/spec/redis/ref/name", "6 null"),
+        (merged("  redis:\n    ref: null\n"), no_ref, "/spec/redis", "6 null"),
+        (merged("  redis: null\n"), "{}", "/spec/redis/ref/name", "5 null"),
+        (merged("  redis:\n    $patch: delete\n"), "{}", "/spec/redis/ref", "6 delete"),
+        (merged("  redis:\n    $patch: replace\n    ttl: 5\n"), no_ref, "/spec/redis/ref/name", "5 redis"),
+        (merged("  list: [{name: a}]\n"), "{list: [{name: a}]}", "/spec/list/0/ref", "5 {name: a}"),
+        // What is about something else stays where it is.
+        (operation("op: remove, path: /spec/redis/ref"), no_ref, "/spec/redis/ttl", "7 5"),
+        (operation("op: remove, path: /spec/redis/ref"), no_ref, "/spec/none", "4 spec"),
+        (merged("  redis: {x: 1}\n"), "{redis: {ttl: 5, x: 1}}", "/spec/redis/ref", "6 ref"),
+    ];
+    for (patch, spec, pointer, expected) in rows {
+        let files: Written<'_> = &[
+            (
+                "o/kustomization.yaml",
+                "resources: [m.yaml]\npatches: [{path: p.yaml, target: {kind: Memory}}]\n",
+            ),
+            ("o/m.yaml", &base),
+            ("o/p.yaml", &patch),
+        ];
+        let found = found(files, &format!("{MEMORY}spec: {spec}\n"), pointer).unwrap_or_default();
+        let (_, place) = found.split_once(':').unwrap_or_default();
+        let file =
+            if expected.starts_with(['4', '7']) || expected.ends_with("6 ref") { "m" } else { "p" };
+        assert_eq!(
+            (found.split('.').next(), place),
+            (Some(&*format!("o/{file}")), expected),
+            "{patch} {pointer}"
+        );
+    }
+}
+
+#[test]
 fn what_cannot_be_read_ends() {
     let object = format!("{MEMORY}spec: {{backend: redis}}\n");
     let found = |text: &str| found(&[("o/kustomization.yaml", text)], &object, "/spec/backend");
