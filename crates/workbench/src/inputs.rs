@@ -9,6 +9,7 @@ use crate::judged_by::{Changes, Standing};
 use crate::notices::Notice;
 use crate::objects::UndecidedObject;
 use crate::origins::Origins;
+use crate::origins::files::Files;
 use crate::passed_over::PassedOver;
 use crate::places::Places;
 use crate::policy_files::PolicyFiles;
@@ -16,6 +17,7 @@ use crate::render::Unrendered;
 use crate::report::ObjectRef;
 use crate::repository::PatchedBy;
 use crate::substitutes::Substitutes;
+use crate::trace::SpotsOf;
 use memgate_core::state::cluster_snapshot::Assumed;
 use memgate_manifest::comments::Comment;
 use memgate_manifest::error::{Error, SyntaxError};
@@ -194,6 +196,16 @@ impl Inputs {
             is_narrow: false,
             assumed: None,
         }
+    }
+
+    /// Adds what Kustomizations in these texts put into files.
+    pub(crate) fn add_substitutes(&mut self, sources: &[Arc<Source>], files: &mut Files) {
+        let Self { substitutes, origins, .. } = self;
+        let mut spots = SpotsOf { origins, files };
+        for source in sources {
+            substitutes.add(source, &mut spots);
+        }
+        substitutes.settle(&mut spots);
     }
 
     /// How many files were read: those with objects, and those with patches.

@@ -22,7 +22,7 @@ const MOST_COMPARED: usize = 1 << 20;
 /// The objects among the inputs that install others.
 #[derive(Debug, Default)]
 pub(crate) struct Installers {
-    all: Vec<(Arc<Source>, Installation)>,
+    all: Vec<(Arc<Path>, Installation)>,
     /// All files of the inputs, manifests or not.
     pub(crate) files: Vec<PathBuf>,
     /// The files that a kustomization gives a namespace, together with what it makes.
@@ -34,8 +34,9 @@ type Namespaces = Option<BTreeSet<String>>;
 
 impl Installers {
     /// Adds what an object of a file installs.
-    pub(crate) fn add(&mut self, source: &Arc<Source>, installations: BTreeSet<Installation>) {
-        self.all.extend(installations.into_iter().map(|it| (Arc::clone(source), it)));
+    pub(crate) fn add(&mut self, file: &Path, installations: BTreeSet<Installation>) {
+        let file: Arc<Path> = file.into();
+        self.all.extend(installations.into_iter().map(|it| (Arc::clone(&file), it)));
     }
 }
 
@@ -54,8 +55,8 @@ pub(crate) fn make_unknown(
     }
     let (mut read, mut roots) = (ReadPaths::of(&files), Roots::default());
     let (mut made, mut by_path) = (BTreeSet::new(), BTreeMap::<PathBuf, BTreeSet<Option<String>>>::new());
-    for (source, Installation { path, namespace }) in all {
-        let paths = path.map(|path| read.fitting(&roots.of(Path::new(source.name())), &path));
+    for (file, Installation { path, namespace }) in all {
+        let paths = path.map(|path| read.fitting(&roots.of(&file), &path));
         match paths.filter(|paths| !paths.is_empty()) {
             Some(paths) => {
                 for path in paths {
