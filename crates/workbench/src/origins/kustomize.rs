@@ -354,6 +354,9 @@ impl Found {
         match (reached.value, sought.value) {
             (Some(own), Some(value)) if is_alike(own, value) => return Some(spot),
             (Some(Value::Null), None) => return Some(spot.as_text()),
+            (Some(own), Some(value)) if sought.is_copied && is_same_text(own, value) => {
+                return Some(spot.as_text());
+            }
             (Some(Value::String(own)), Some(Value::String(value)))
                 if value.contains(own.as_str()) && !own.is_empty()
                     || sought.is_part && own.contains(value.as_str()) =>
@@ -540,6 +543,16 @@ impl Spot {
 
 fn caret(document: &Document, at: &Pointer) -> Span {
     document.locate(at).carets(false).0
+}
+
+/// Whether two scalars are the same but for quotes.
+fn is_same_text(one: &Value, other: &Value) -> bool {
+    let text = |it: &Value| match it {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(_) | Value::Bool(_) => Some(it.to_string()),
+        _ => None,
+    };
+    text(one).is_some_and(|one| text(other) == Some(one))
 }
 
 fn is_same_collection(one: &Value, other: &Value) -> bool {

@@ -16,6 +16,8 @@ pub(super) struct Sought<'v> {
     pub(super) value: Option<&'v Value>,
     /// Whether the value may be a part of that in the text, or the other way round.
     pub(super) is_part: bool,
+    /// Whether a replacement copies it, which makes a number of one in quotes.
+    pub(super) is_copied: bool,
 }
 
 /// A step on the way to a field.
@@ -64,7 +66,7 @@ impl<'v> Sought<'v> {
                 }
             }
         }
-        Self { steps, value: here, is_part: false }
+        Self { steps, value: here, is_part: false, is_copied: false }
     }
 
     /// What it is to an operation of a JSON patch with this path, which may set a value there.
@@ -82,7 +84,8 @@ impl<'v> Sought<'v> {
 
     /// The field that kustomize writes as `spec.containers.[name=a].image`, with a value.
     pub(super) fn at_path(path: &str, value: Option<&'v Value>, is_part: bool) -> Self {
-        Self { steps: field_path(path).into_iter().map(Step::of_path).collect(), value, is_part }
+        let steps = field_path(path).into_iter().map(Step::of_path).collect();
+        Self { steps, value, is_part, is_copied: true }
     }
 }
 

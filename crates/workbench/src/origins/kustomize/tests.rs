@@ -112,6 +112,20 @@ fn each_layer_that_sets_a_value_is_found() {
         ),
         (replaced, &[], &other("notes"), "/spec/backend", "o/kustomization.yaml:4 \"k=other\""),
         (
+            "resources: [../base, c.yaml]\nreplacements: [{path: r.yaml}]\n",
+            &[
+                ("o/c.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {ttl: \"-5\"}\n"),
+                (
+                    "o/r.yaml",
+                    "source: {kind: ConfigMap, name: c, fieldPath: data.ttl}\ntargets:\n- select: {name: notes}\n  \
+                     fieldPaths: [spec.backend]\n",
+                ),
+            ],
+            &other("notes").replace("other", "-5"),
+            "/spec/backend",
+            "o/c.yaml:4 \"-5\"",
+        ),
+        (
             "resources: [../base]\nreplacements: [{path: r.yaml}]\n",
             &[(
                 "o/r.yaml",
@@ -291,8 +305,7 @@ fn what_a_patch_removes_or_replaces_stands_at_the_patch() {
         ];
         let found = found(files, &format!("{MEMORY}spec: {spec}\n"), pointer).unwrap_or_default();
         let (_, place) = found.split_once(':').unwrap_or_default();
-        let file =
-            if expected.starts_with(['4', '7']) || expected.ends_with("6 ref") { "m" } else { "p" };
+        let file = if expected.starts_with(['4', '7']) || expected.ends_with("6 ref") { "m" } else { "p" };
         assert_eq!(
             (found.split('.').next(), place),
             (Some(&*format!("o/{file}")), expected),
