@@ -43,13 +43,13 @@ impl Installers {
 /// Makes unknown what the inputs make and do not hold, once everything was read.
 pub(crate) fn make_unknown(
     Installers { all, files, moved }: Installers,
-    unrendered: &[Unrendered],
+    unrendered: &mut [Unrendered],
     sources: &[Arc<Source>],
     objects: &mut [UndecidedObject],
     snapshot: &mut Snapshot,
 ) {
-    let is_maker = |it: &&Unrendered| it.unit.generates;
-    let makers: Vec<&Unrendered> = unrendered.iter().filter(is_maker).collect();
+    let is_maker = |it: &&mut Unrendered| it.unit.generates;
+    let makers: Vec<&mut Unrendered> = unrendered.iter_mut().filter(is_maker).collect();
     if all.is_empty() && makers.is_empty() {
         return;
     }
@@ -66,7 +66,7 @@ pub(crate) fn make_unknown(
             None => drop(made.insert(namespace)),
         }
     }
-    for Unrendered { unit, .. } in makers {
+    for Unrendered { unit, namespaces, .. } in makers {
         let installed = || unit.absolute().ancestors().filter_map(|path| by_path.get(path)).flatten();
         let installed: BTreeSet<Option<String>> = match (unit.tool, unit.namespaces.is_empty()) {
             (Tool::Kustomize, false) => unit.namespaces.iter().cloned().map(Some).collect(),
@@ -74,6 +74,8 @@ pub(crate) fn make_unknown(
         };
         if installed.is_empty() {
             made.insert(None);
+        } else {
+            *namespaces = installed.iter().cloned().collect();
         }
         made.extend(installed);
     }

@@ -1,5 +1,6 @@
 //! Renders charts and overlays with the user's own helm and kustomize.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -56,6 +57,8 @@ pub struct Unrendered {
     pub why: Option<String>,
     /// Whether kustomize failed for it, or for all overlays on it; an error says why.
     pub is_failed: bool,
+    /// The namespaces in which it makes objects; `None` for any.
+    pub namespaces: Option<BTreeSet<String>>,
 }
 
 /// Why a unit was not rendered.
@@ -89,12 +92,12 @@ pub(crate) fn name(unit: &Unit, release: Option<&Release>) -> String {
     format!("<{}{place}>", command(unit))
 }
 
-/// Renders a unit, a chart with the values of a release. One with a link out of the repository is not rendered.
+/// Renders a unit, a chart with the values of a release. One from which something leads out of the repository is not rendered.
 ///
 /// # Errors
 /// When the program does not exist, fails, takes too long or writes too much.
 pub(crate) fn render(
-    (unit, link): (&Unit, Option<&Path>),
+    (unit, way_out): (&Unit, Option<String>),
     release: Option<&Release>,
     rendering: &Rendering,
     max_bytes: usize,
@@ -108,10 +111,8 @@ pub(crate) fn render(
     if let Some(values) = rendering.values.iter().find(|it| unit.tool == Tool::Helm && leads_out(it)) {
         return Err(placed(Error::of_input(values.to_string_lossy(), texts::LINKED)));
     }
-    if let Some(link) = link {
-        let message =
-            format!("{} is a link that leads out of the repository, so this is not rendered", link.display());
-        return Err(placed(error_in(unit, message)));
+    if let Some(way_out) = way_out {
+        return Err(placed(error_in(unit, format!("{way_out}, so this is not rendered"))));
     }
     let inline = release.map(inline_values).transpose();
     let inline = inline.map_err(|error| placed(error_in(unit, in_words(&error))))?;

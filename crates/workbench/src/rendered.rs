@@ -92,8 +92,8 @@ impl Rendered {
             let text = match plan.instead.get(&name) {
                 Some(text) => Ok(Source::new(name, text.as_str())),
                 None => {
-                    let link = repository.link_out_of(&unit);
-                    render((&unit, link.as_deref()), release.as_ref(), rendering, plan.max_bytes)
+                    let way_out = repository.way_out_of(&unit, plan.max_bytes);
+                    render((&unit, way_out), release.as_ref(), rendering, plan.max_bytes)
                 }
             };
             plan.progress.done(Step::Render);

@@ -12,6 +12,7 @@ use crate::origins::files::Files;
 use crate::origins::spot::{Spot, Spots};
 use crate::origins::{Origins, RenderedObject, helm, kustomize};
 use crate::passed_over::PassedOver;
+use crate::paths::Home;
 use crate::plan::Plan;
 use crate::repository::{Tool, Unit};
 use memgate_manifest::document::Document;
@@ -228,7 +229,9 @@ fn of_object(
         }
         found => found,
     };
-    let named = || start_of(Path::new(object.file?), files);
+    // Any text of an object may look like the name of its file.
+    let is_near = |file: &&str| Home::of(object.unit.absolute(), None).has_file(Path::new(file));
+    let named = || start_of(Path::new(object.file.filter(is_near)?), files);
     found.or_else(named).or_else(|| start_of(&object.unit.marker(), files))
 }
 
