@@ -88,7 +88,7 @@ impl Loading<'_> {
     /// When a number is out of bounds.
     pub(crate) fn add_one(&mut self, object: &FileObject<'_>) -> Result<bool, serde_json::Error> {
         let FileObject { origin, part, is_later, ref shared } = *object;
-        let Part { document, within, value } = part;
+        let Part { document, value, .. } = part;
         let Self { plan, inputs, notices, uses, files, .. } = self;
         let is_policy = policy_files::is_policy(value);
         // What the job gives stands in the work tree, and may be a file of the commit too.
@@ -106,9 +106,10 @@ impl Loading<'_> {
             PolicyOrigin::Policies | PolicyOrigin::State => Counts::Itself,
         };
         if !matches!(counts, Counts::Itself) {
-            let Inputs { snapshot, errors, policies, .. } = inputs;
+            let Inputs { snapshot, errors, policies, origins, .. } = inputs;
             let errors = if is_base { &mut ignored } else { errors };
-            let is_repeated = is_policy && policies.is_repeated(part, origin, &snapshot.settings, errors);
+            let told = (&mut SpotsOf { origins, files }, errors);
+            let is_repeated = is_policy && policies.is_repeated(part, origin, &snapshot.settings, told);
             if let Counts::Instead(value) = counts
                 && !is_repeated
             {
@@ -146,7 +147,8 @@ impl Loading<'_> {
             }
         }
         let repeated = if is_base { &mut ignored } else { &mut *errors };
-        if is_policy && policies.is_repeated(part, origin, settings, repeated) {
+        let mut spots = SpotsOf { origins, files };
+        if is_policy && policies.is_repeated(part, origin, settings, (&mut spots, repeated)) {
             return Ok(true);
         }
         if is_policy && origin != PolicyOrigin::Checked {
@@ -182,7 +184,7 @@ impl Loading<'_> {
                 }
                 // A policy that is checked is denied instead.
                 if origin != PolicyOrigin::Checked {
-                    errors.extend(policy_files::errors(document, within, faults));
+                    errors.extend(policy_files::errors(part, faults, &mut SpotsOf { origins, files }));
                 }
                 Ok(is_used || is_definition)
             }

@@ -57,8 +57,8 @@ pub(super) fn find(text: &str) -> Option<(usize, usize)> {
     Some((start, start + end))
 }
 
-/// The line of a template that printed one of its lines, both from 0, as far as that can be told: what stands alone on a line
-/// and trims it prints none.
+/// The line of a template that printed one of its lines, both from 0, as far as that can be told: an action alone on a line
+/// that trims it prints none.
 pub(crate) fn line_that_printed(template: &str, printed: usize) -> usize {
     let is_silent = |line: &str| {
         let line = line.trim();
