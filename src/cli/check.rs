@@ -15,12 +15,12 @@ use crate::cli::project::{FailOnSeverity, Project};
 use crate::cli::pull_request::{Compared, PullRequestArgs};
 use crate::cli::terminal::Terminal;
 use memgate_model::finding::{Finding, Severity};
-use memgate_platforms::common::{STATE_UNUSED, VALUE_UNKNOWN};
+use memgate_platforms::common::{KUSTOMIZATION_INVALID, PATCH_TARGET_MISSING, STATE_UNUSED, VALUE_UNKNOWN};
 use memgate_workbench::fix::{diffs, judged_with, summary, with_edits};
 use memgate_workbench::judge::Checked;
 use memgate_workbench::outcome::{FailOn, notes, nothing_found, with_page};
 use memgate_workbench::place::report;
-use memgate_workbench::report::{Report, ReportFormat, text};
+use memgate_workbench::report::{Report, ReportFormat, plain, text};
 use memgate_workbench::run::{Run, judged, select, weighed};
 
 /// Check manifests: what would be denied in a cluster, and why
@@ -172,7 +172,13 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         report = with_edits(report, &checked, again, MAX_ROUNDS)?;
     }
     let report = with_page(report, "check", &checked, &run, fail_on);
-    let status = finish(&checked, &report, &args.output, fail_on, terminal)?;
+    let mut status = finish(&checked, &report, &args.output, fail_on, terminal)?;
+    if let Some(why) = &project.broken {
+        terminal.err(format!("error: {}\n", plain(why)).as_bytes());
+        if matches!(status, ExitStatus::Clean | ExitStatus::Nothing) {
+            status = ExitStatus::Failed;
+        }
+    }
     // The process ends now. To free the objects one by one would take a twentieth of the time.
     drop(report);
     std::mem::forget(checked);
@@ -249,7 +255,7 @@ pub fn write_notes(checked: &Checked, report: &Report<'_>, fail_on: FailOn, term
     for note in notes(checked, report, fail_on) {
         terminal.note(&format!("note: {note}"));
     }
-    if report.objects.is_empty() && report.errors.is_empty() {
+    if is_nothing(report) && report.errors.is_empty() {
         let nothing = nothing_found(checked);
         if fail_on.allows_empty {
             terminal.note(&format!("note: {nothing}"));
@@ -261,8 +267,13 @@ pub fn write_notes(checked: &Checked, report: &Report<'_>, fail_on: FailOn, term
     }
 }
 
+/// Whether nothing to check was found: neither objects nor a kustomization with a fault.
+fn is_nothing(report: &Report<'_>) -> bool {
+    report.objects.is_empty() && !report.has(&KUSTOMIZATION_INVALID) && !report.has(&PATCH_TARGET_MISSING)
+}
+
 /// The exit status that follows from a report.
 pub fn exit_status(report: &Report<'_>, fail_on: FailOn) -> ExitStatus {
-    let is_empty = report.objects.is_empty() && !fail_on.allows_empty;
+    let is_empty = is_nothing(report) && !fail_on.allows_empty;
     ExitStatus::of(!report.errors.is_empty(), fail_on.is_in(report), is_empty)
 }

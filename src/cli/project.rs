@@ -79,6 +79,9 @@ pub struct Project {
     /// What a branch changes of it, which does not count yet.
     #[serde(skip)]
     pub later: Vec<String>,
+    /// Why the file of a branch cannot be read, which could be before.
+    #[serde(skip)]
+    pub broken: Option<String>,
 }
 
 /// A rule as it is written.
@@ -119,14 +122,7 @@ impl ProjectArgs {
             None => project_file_for(paths),
         };
         let Some(file) = file else { return Ok(Project::default()) };
-        // Errors show lines of the file, and the author of a change could make it a link to any other.
-        let is_file = || std::fs::symlink_metadata(&file).is_ok_and(|metadata| metadata.is_file());
-        anyhow::ensure!(
-            self.project.is_some() || is_file(),
-            "{}: this is a link, or not a file; give it with --project, or --project none to read no such file",
-            plain(&file.to_string_lossy()),
-        );
-        let project = read(&file)?;
+        let project = if self.project.is_some() { read(&file)? } else { read_found(&file)? };
         project.note_use(&file.to_string_lossy(), terminal);
         Ok(project)
     }
@@ -171,7 +167,9 @@ impl ProjectArgs {
         };
         let document = keys::parse(&Arc::new(Source::new(&name, text)), keys::PROJECT)?;
         later.extend(changed_keys(document.as_ref(), &shown));
-        let project = Project { later, ..of_document(&shown, document)? };
+        let is_there = std::fs::symlink_metadata(&shown).is_ok();
+        let broken = is_there.then(|| read_found(&shown).err()).flatten().map(|why| format!("{why:#}"));
+        let project = Project { later, broken, ..of_document(&shown, document)? };
         project.note_use(&format!("{} at {}", shown.to_string_lossy(), branch.reference), terminal);
         Ok(project)
     }
@@ -273,6 +271,17 @@ impl Project {
         };
         self.namespaces.iter().map(entry).collect()
     }
+}
+
+/// Reads the choices of a file that was found.
+fn read_found(file: &Path) -> anyhow::Result<Project> {
+    // Errors show lines of the file, and the author of a change could make it a link to any other.
+    anyhow::ensure!(
+        std::fs::symlink_metadata(file).is_ok_and(|metadata| metadata.is_file()),
+        "{}: this is a link, or not a file; give it with --project, or --project none to read no such file",
+        plain(&file.to_string_lossy()),
+    );
+    read(file)
 }
 
 /// Reads the choices of a file.

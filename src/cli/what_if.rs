@@ -15,7 +15,6 @@ use memgate_workbench::outcome::{page, unread_notes};
 use memgate_workbench::report::{Report, Shown, changes};
 use memgate_workbench::repository::{is_glob, is_manifest};
 use memgate_workbench::run::Run;
-use memgate_workbench::trace::trace_all;
 use memgate_workbench::what_if::{WhatIf, what_if, what_if_at};
 
 /// List the objects that other policies would deny, warn about, or accept
@@ -111,11 +110,12 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         let open = OpenBranch::find(&pull_request::reference(reference).map_err(anyhow::Error::msg)?)?;
         let at = open.standing(&args.input, &project, &plan, terminal)?;
         let run = Run { plan, occasion: args.input.policies.occasion(Point::Ci) };
-        let result = what_if_at(&run.plan, at, &new.snapshot.policies, run.occasion)?;
+        let result = what_if_at(&run, at, &new.snapshot.policies)?;
         return finish(args, &run, &result, shown, terminal);
     }
     let judges_pods = [&new, &base].iter().any(|inputs| !inputs.snapshot.policies.is_silent(Question::Pod));
-    let plan = live::plan(&args.input, &args.cluster, &project, judges_pods, terminal)?;
+    let mut plan = live::plan(&args.input, &args.cluster, &project, judges_pods, terminal)?;
+    plan.wants_page = is_page(&args.output);
     let mut inputs = load(&plan)?;
     if let Some(why) = inputs.assumed.as_ref().and_then(|it| it.policies_unknown()) {
         anyhow::ensure!(
@@ -127,8 +127,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     inputs.places.extend(new.places);
     let run = Run { plan, occasion: args.input.policies.occasion(Point::Ci) };
     let (base, new) = (&base.snapshot.policies, &new.snapshot.policies);
-    let mut result = what_if(inputs, base, new, run.occasion, is_page(&args.output));
-    trace_all(&mut result.checked, &run.plan);
+    let result = what_if(&run, inputs, base, new);
     finish(args, &run, &result, shown, terminal)
 }
 

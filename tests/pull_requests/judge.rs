@@ -134,6 +134,21 @@ fn the_choices_are_those_of_the_commit() {
     }
 }
 
+/// The next run on the main branch would end with this error.
+#[test]
+#[ignore = "needs git"]
+fn choices_that_the_branch_breaks_are_an_error() {
+    for (now, expected) in [("paths: [\n", "unclosed bracket"), ("unknown: 1\n", "unknown")] {
+        let repository = governed("paths: [deploy]\n");
+        repository.write(".memgate.yaml", now);
+        repository.commit();
+        let checked = check(&repository, &[]);
+        assert_eq!(checked.code, Some(2), "{:?} {}", checked.findings, checked.stderr);
+        let is_said = |line: &str| line.starts_with("error: .memgate.yaml:1:") && line.contains(expected);
+        assert!(checked.stderr.lines().any(is_said), "{}", checked.stderr);
+    }
+}
+
 /// Keys that weaken no finding but the exit code, and those that name what is not in the files.
 #[test]
 #[ignore = "needs git"]

@@ -129,3 +129,66 @@ fn compares_patches_with_the_resources_of_the_base() {
     repository.write("overlays/prod/kustomization.yaml", &(kustomization + &patch("nots")));
     assert_eq!(check().code, Some(1));
 }
+
+const MEMORY: &str = "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {name: notes, namespace: team-a}\nspec: {backend: in-context}\n";
+const AGENT: &str = "apiVersion: arkonis.dev/v1alpha1\nkind: ArkAgent\nmetadata: {name: scout, namespace: team-a}\nspec: {model: m, systemPrompt: s, memoryRef: {name: notes}}\n";
+
+/// What a chart or an overlay makes that is not rendered may be what an agent names.
+#[test]
+#[ignore = "needs git"]
+fn what_moves_to_where_it_is_not_rendered_may_be_there() {
+    let template = MEMORY.replace("name: notes, namespace: team-a", "name: {{ .Release.Name }}");
+    let moved = MEMORY.replace(", namespace: team-a", "");
+    type Files<'f> = &'f [(&'f str, &'f str)];
+    let chart: Files<'_> = &[("chart/Chart.yaml", CHART), ("chart/templates/memory.yaml", &template)];
+    let overlay: Files<'_> = &[
+        ("o/kustomization.yaml", "namespace: team-a\nresources: [memory.yaml]\n"),
+        ("o/memory.yaml", &moved),
+    ];
+    let elsewhere: Files<'_> = &[
+        ("o/kustomization.yaml", "namespace: team-b\nresources: [memory.yaml]\n"),
+        ("o/memory.yaml", &moved),
+    ];
+    let others: Files<'_> =
+        &[("chart/Chart.yaml", CHART), ("chart/templates/a.yaml", "kind: {{ .Values.kind }}\n")];
+    for (files, expected) in [(chart, 0), (overlay, 0), (elsewhere, 1), (others, 1), (&[], 1)] {
+        let repository = Repository::new();
+        repository.write("memory.yaml", MEMORY);
+        repository.write("agent.yaml", AGENT);
+        repository.commit();
+        repository.git(&["checkout", "--quiet", "-b", "feature"]);
+        std::fs::remove_file(repository.path.join("memory.yaml")).expect("is there");
+        for (name, text) in files {
+            repository.write(name, text);
+        }
+        repository.commit();
+        let checked = repository.check(&["--base", "main", "."]);
+        assert_eq!(checked.code, Some(expected), "{files:?}: {:?} {}", checked.findings, checked.stderr);
+    }
+}
+
+/// A Flux Kustomization that a kustomization lists, rendered at the base as in the work tree.
+#[test]
+#[ignore = "needs git"]
+fn what_breaks_through_a_kustomization_that_is_rendered_is_denied() {
+    let flux = |memory: &str| {
+        format!(
+            "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {{name: apps, namespace: flux-system}}\n\
+             spec:\n  path: ./apps\n  postBuild: {{substitute: {{memory: {memory}}}}}\n"
+        )
+    };
+    let repository = Repository::new();
+    repository.write("apps/memory.yaml", MEMORY);
+    repository.write("apps/agent.yaml", &AGENT.replace("name: notes", "name: \"${memory}\""));
+    repository.write("clusters/kustomization.yaml", "resources: [apps.yaml]\n");
+    repository.write("clusters/apps.yaml", &flux("notes"));
+    repository.commit();
+    repository.git(&["checkout", "--quiet", "-b", "feature"]);
+    repository.write("clusters/apps.yaml", &flux("notez"));
+    repository.commit();
+    repository.stand_in("kustomize", "cat \"$2\"/apps.yaml");
+    let checked = repository.check(&["--base", "main", "--render", "."]);
+    assert_eq!(checked.code, Some(1), "{:?} {}", checked.findings, checked.stderr);
+    let place = "${memory} is \"notez\" in clusters/apps.yaml:6; broken by this branch: it named ArkMemory \"notes\" before";
+    assert!(checked.tells("./apps/agent.yaml:4:", place), "{:?}", checked.findings);
+}

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use crate::compared::{
     AtBase, BrokenField, Comparison, Fate, NamingField, ObjectText, Presence, References, Target,
+    UnreadMaker, words,
 };
 use crate::inputs::Inputs;
 use crate::judge::{Checked, Decided, NO_OBJECT_OF_KIND};
@@ -140,7 +141,8 @@ fn broken<'r>(
             return Some((field, if is_key { had() } else { became.of_gone(gone) }));
         }
         let dropped = field.kinds.iter().find_map(|kind| *dropped.get(&(&field.user, kind, is_key))?)?;
-        Some((field, Fate::Gone(named_before(field, dropped))))
+        let fate = became.unread_maker(field).unwrap_or_else(|| Fate::Gone(named_before(field, dropped)));
+        Some((field, fate))
     })
 }
 
@@ -285,6 +287,7 @@ fn tell(finding: &mut Finding, fate: &Fate, pointer: &Pointer) {
 /// What became of the objects of the base.
 struct Became<'r> {
     before: &'r References,
+    now: &'r References,
     /// The objects that are new, by kind and namespace, and their namespaces, by kind and name.
     new: BTreeMap<(&'r str, &'r str), NewObjects<'r>>,
     namespaces: BTreeMap<(&'r str, &'r str), &'r str>,
@@ -306,8 +309,7 @@ impl<'r> Became<'r> {
         let faulty = inputs.errors.iter().filter_map(|error| Some(&error.syntax_error()?.source_text));
         let faulty: BTreeMap<&str, &Arc<Source>> = faulty.map(|source| (source.name(), source)).collect();
         for source in faulty.into_values() {
-            let is_of_name = |c: char| c.is_alphanumeric() || matches!(c, '-' | '.');
-            for word in source.text().split(|c| !is_of_name(c)).filter(|word| !word.is_empty()) {
+            for word in words(source.text()) {
                 unread.entry(word.to_owned()).or_insert_with(|| Arc::clone(source));
             }
         }
@@ -315,7 +317,14 @@ impl<'r> Became<'r> {
         let templates = inputs.passed_over.iter().filter(|it| it.why == Why::Template);
         let templates = templates.map(|it| it.source.name());
         let unreadable = unreadable.chain(templates).map(path).collect();
-        Self { before, new, namespaces, unreadable, unread }
+        Self { before, new, namespaces, unreadable, unread, now }
+    }
+
+    /// That what a field names now may be made by something that is not rendered.
+    fn unread_maker(&self, NamingField { target, key, .. }: &NamingField) -> Option<Fate> {
+        let maker = self.now.makers.iter().find(|it| key.is_none() && it.may_make(target))?;
+        let (kind, name, directory) = (&target.kind, quoted(&target.name), plain(&maker.directory));
+        Some(Fate::Unreadable(format!("{kind} {name} may be made by {directory}, which is not rendered")))
     }
 
     /// What became of an object that is gone: its likely new name, or its new namespace.
@@ -334,13 +343,27 @@ impl<'r> Became<'r> {
             let file = plain(source.name()).into_owned();
             return Fate::Unreadable(format!("{old} may be in {file}, not all of which can be read now"));
         }
+        if self.now.moved.contains(gone) {
+            return Fate::Unreadable(format!("a kustomization that is not rendered may make {old}"));
+        }
         let new = self.new.get(&(kind, namespace));
         let near = new.and_then(|new| new.names.nearest(name));
         if let Some(home) = self.namespaces.get(&(kind, name)).filter(|_| near.is_none()) {
             return Fate::Moved(format!("{old} is now in namespace {}", quoted(home)));
         }
+        let makers = || self.now.makers.iter().filter(|it| it.may_make(gone));
+        let unread = |maker: &UnreadMaker| {
+            let directory = plain(&maker.directory);
+            Fate::Unreadable(format!("{old} may be made by {directory}, which is not rendered"))
+        };
+        if let Some(maker) = makers().find(|it| near.is_none() && it.words.contains(name)) {
+            return unread(maker);
+        }
         if let Some(new) = near.or_else(|| new?.likely(name, before)) {
             return Fate::Moved(format!("{old} is now {}", quoted(new)));
+        }
+        if let Some(maker) = makers().next() {
+            return unread(maker);
         }
         Fate::Gone(match file {
             None => format!("{old} is gone"),

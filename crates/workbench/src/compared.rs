@@ -1,6 +1,6 @@
 //! What is compared of two commits: the objects of their files, and what these refer to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
@@ -97,6 +97,33 @@ pub struct References {
     pub(crate) fields: Vec<NamingField>,
     /// The objects of the files, those of the state and those that others make too.
     pub(crate) objects: BTreeMap<Target, ObjectText>,
+    /// The objects as kustomizations that are not rendered make them of those in files.
+    pub(crate) moved: BTreeSet<Target>,
+    /// The charts and kustomizations that are not rendered, and make objects of their own.
+    pub(crate) makers: Vec<UnreadMaker>,
+}
+
+/// A chart or kustomization of which it is not known what it makes.
+#[derive(Debug)]
+pub(crate) struct UnreadMaker {
+    pub(crate) directory: String,
+    /// The namespaces of its objects; `None` for any.
+    pub(crate) namespaces: Option<BTreeSet<String>>,
+    /// The words of its files.
+    pub(crate) words: BTreeSet<String>,
+}
+
+impl UnreadMaker {
+    /// Whether it may make an object of this kind and namespace.
+    pub(crate) fn may_make(&self, Target { kind, namespace, .. }: &Target) -> bool {
+        self.words.contains(kind) && self.namespaces.as_ref().is_none_or(|it| it.contains(namespace))
+    }
+}
+
+/// The words of a text that may be names.
+pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
+    let is_of_name = |c: char| c.is_alphanumeric() || matches!(c, '-' | '.');
+    text.split(move |c| !is_of_name(c)).filter(|word| !word.is_empty())
 }
 
 impl References {

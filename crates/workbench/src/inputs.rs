@@ -1,6 +1,7 @@
 //! What was read: texts, the objects and the state in them, and what was passed by.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::compared::{ObjectText, Target};
@@ -9,6 +10,7 @@ use crate::judged_by::{Changes, Standing};
 use crate::notices::Notice;
 use crate::objects::UndecidedObject;
 use crate::origins::Origins;
+use crate::origins::files::Files;
 use crate::passed_over::PassedOver;
 use crate::places::Places;
 use crate::policy_files::PolicyFiles;
@@ -16,6 +18,7 @@ use crate::render::Unrendered;
 use crate::report::ObjectRef;
 use crate::repository::PatchedBy;
 use crate::substitutes::Substitutes;
+use crate::trace::SpotsOf;
 use memgate_core::state::cluster_snapshot::Assumed;
 use memgate_manifest::comments::Comment;
 use memgate_manifest::error::{Error, SyntaxError};
@@ -72,6 +75,8 @@ pub struct Inputs {
     pub skipped: Vec<String>,
     /// The charts and kustomizations whose files were not read as manifests.
     pub unrendered: Vec<Unrendered>,
+    /// The files to which kustomizations that were not rendered give these namespaces.
+    pub(crate) moved_files: BTreeMap<PathBuf, BTreeSet<String>>,
     /// The programs that rendered charts and overlays without being asked to.
     pub rendered_by: BTreeSet<&'static str>,
     /// The kustomizations whose patches are judged.
@@ -181,6 +186,7 @@ impl Inputs {
             empty: Vec::new(),
             skipped: Vec::new(),
             unrendered: Vec::new(),
+            moved_files: BTreeMap::new(),
             rendered_by: BTreeSet::new(),
             patched_by: Vec::new(),
             patches: Vec::new(),
@@ -194,6 +200,16 @@ impl Inputs {
             is_narrow: false,
             assumed: None,
         }
+    }
+
+    /// Adds what Kustomizations in these texts put into files.
+    pub(crate) fn add_substitutes(&mut self, sources: &[Arc<Source>], files: &mut Files) {
+        let Self { substitutes, origins, .. } = self;
+        let mut spots = SpotsOf { origins, files };
+        for source in sources {
+            substitutes.add(source, &mut spots);
+        }
+        substitutes.settle(&mut spots);
     }
 
     /// How many files were read: those with objects, and those with patches.

@@ -22,7 +22,7 @@ const MOST_COMPARED: usize = 1 << 20;
 /// The objects among the inputs that install others.
 #[derive(Debug, Default)]
 pub(crate) struct Installers {
-    all: Vec<(Arc<Source>, Installation)>,
+    all: Vec<(Arc<Path>, Installation)>,
     /// All files of the inputs, manifests or not.
     pub(crate) files: Vec<PathBuf>,
     /// The files that a kustomization gives a namespace, together with what it makes.
@@ -34,28 +34,29 @@ type Namespaces = Option<BTreeSet<String>>;
 
 impl Installers {
     /// Adds what an object of a file installs.
-    pub(crate) fn add(&mut self, source: &Arc<Source>, installations: BTreeSet<Installation>) {
-        self.all.extend(installations.into_iter().map(|it| (Arc::clone(source), it)));
+    pub(crate) fn add(&mut self, file: &Path, installations: BTreeSet<Installation>) {
+        let file: Arc<Path> = file.into();
+        self.all.extend(installations.into_iter().map(|it| (Arc::clone(&file), it)));
     }
 }
 
 /// Makes unknown what the inputs make and do not hold, once everything was read.
 pub(crate) fn make_unknown(
     Installers { all, files, moved }: Installers,
-    unrendered: &[Unrendered],
+    unrendered: &mut [Unrendered],
     sources: &[Arc<Source>],
     objects: &mut [UndecidedObject],
     snapshot: &mut Snapshot,
 ) {
-    let is_maker = |it: &&Unrendered| it.unit.generates;
-    let makers: Vec<&Unrendered> = unrendered.iter().filter(is_maker).collect();
+    let is_maker = |it: &&mut Unrendered| it.unit.generates;
+    let makers: Vec<&mut Unrendered> = unrendered.iter_mut().filter(is_maker).collect();
     if all.is_empty() && makers.is_empty() {
         return;
     }
     let (mut read, mut roots) = (ReadPaths::of(&files), Roots::default());
     let (mut made, mut by_path) = (BTreeSet::new(), BTreeMap::<PathBuf, BTreeSet<Option<String>>>::new());
-    for (source, Installation { path, namespace }) in all {
-        let paths = path.map(|path| read.fitting(&roots.of(Path::new(source.name())), &path));
+    for (file, Installation { path, namespace }) in all {
+        let paths = path.map(|path| read.fitting(&roots.of(&file), &path));
         match paths.filter(|paths| !paths.is_empty()) {
             Some(paths) => {
                 for path in paths {
@@ -65,7 +66,7 @@ pub(crate) fn make_unknown(
             None => drop(made.insert(namespace)),
         }
     }
-    for Unrendered { unit, .. } in makers {
+    for Unrendered { unit, namespaces, .. } in makers {
         let installed = || unit.absolute().ancestors().filter_map(|path| by_path.get(path)).flatten();
         let installed: BTreeSet<Option<String>> = match (unit.tool, unit.namespaces.is_empty()) {
             (Tool::Kustomize, false) => unit.namespaces.iter().cloned().map(Some).collect(),
@@ -73,6 +74,8 @@ pub(crate) fn make_unknown(
         };
         if installed.is_empty() {
             made.insert(None);
+        } else {
+            *namespaces = installed.iter().cloned().collect();
         }
         made.extend(installed);
     }

@@ -133,8 +133,13 @@ impl Standings {
         all.sets.get(&self.set)
     }
 
-    /// What counts of an object in a checked file of this name.
-    pub(crate) fn counts(&mut self, value: &Value, file: &str, settings: &Settings) -> Counts {
+    /// What counts of an object in a checked file, whose name `file` gives.
+    pub(crate) fn counts(
+        &mut self,
+        value: &Value,
+        file: impl FnOnce() -> String,
+        settings: &Settings,
+    ) -> Counts {
         if matches!(self.by, JudgedBy::Inputs) || !judges(value) {
             return Counts::Itself;
         }
@@ -142,19 +147,20 @@ impl Standings {
         match &self.by {
             JudgedBy::Inputs => Counts::Itself,
             JudgedBy::Kept => {
-                self.kept.objects.insert(reference, (value.clone(), file.to_owned()));
+                self.kept.objects.insert(reference, (value.clone(), file()));
                 Counts::Itself
             }
             JudgedBy::Policies if *reference.kind == MEMORY_POLICY => Counts::Itself,
             JudgedBy::Policies => Counts::Nothing,
-            JudgedBy::Reference(_) => self.as_before(reference, (value, file), &settings.policies),
+            JudgedBy::Reference(_) => self.as_before(reference, value, file, &settings.policies),
         }
     }
 
     fn as_before(
         &mut self,
         reference: Reference,
-        (value, file): (&Value, &str),
+        value: &Value,
+        file: impl FnOnce() -> String,
         settings: &PolicySettings,
     ) -> Counts {
         let before = self.at_reference().and_then(|standing| standing.objects.get(&reference));
@@ -166,7 +172,8 @@ impl Standings {
             let is_same = said(&reference, before) == said(&reference, value);
             let counts = if is_same { Counts::Itself } else { Counts::Instead(before.clone()) };
             if !is_same {
-                let file = file.strip_prefix("./").unwrap_or(file);
+                let file = file();
+                let file = file.strip_prefix("./").unwrap_or(&file);
                 self.changes.later.insert(named(&reference, &format!(" ({file})")));
             }
             self.seen.insert(reference);

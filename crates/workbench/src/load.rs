@@ -180,7 +180,8 @@ fn load_outside(plan: &Plan, paths: &[String], inputs: &mut Inputs) -> Result<()
 impl<'p> Loading<'p> {
     fn new(plan: &'p Plan, stdin: &'p mut dyn Read, inputs: Inputs, standings: Standings) -> Self {
         let (notices, texts) = (Notices::default(), RecurringTexts::default());
-        Self { plan, stdin, inputs, notices, texts, standings, uses: StateUses::default() }
+        let (uses, files) = (StateUses::default(), plan.rendered_files());
+        Self { plan, stdin, inputs, notices, texts, standings, uses, files }
     }
 
     /// Reads the snapshot of a cluster, below everything else. Where its objects are checked too, their places are those in
@@ -220,7 +221,7 @@ impl<'p> Loading<'p> {
     /// Adds the objects of a path that are not checked; of a path of policies only these and exemptions. Returns the first file
     /// if decisions look at none of them.
     fn add_unchecked(&mut self, origin: PolicyOrigin, path: &String) -> Result<Option<Arc<Source>>, Error> {
-        let Self { plan, stdin, inputs, uses, .. } = self;
+        let Self { plan, stdin, inputs, uses, files, .. } = self;
         let (mut is_used, errors) = (false, inputs.errors.len());
         let is_state = origin == PolicyOrigin::State;
         if is_state {
@@ -237,10 +238,7 @@ impl<'p> Loading<'p> {
         for source in &templates {
             pass_over_template(source, false, inputs);
         }
-        for source in &sources {
-            inputs.substitutes.add(source);
-        }
-        inputs.substitutes.settle();
+        inputs.add_substitutes(&sources, files);
         let given = |source: &Source| given(source, inputs).filter(|_| origin == PolicyOrigin::State);
         let given: Vec<Option<OfFile>> = sources.iter().map(|source| given(source)).collect();
         let documents = sources.iter().zip(&given).flat_map(|(it, given)| {
@@ -288,19 +286,15 @@ impl<'p> Loading<'p> {
 
     /// Reads the objects to check.
     fn add_checked(&mut self, paths: &[String], known: &mut Sources) -> Result<(), Error> {
-        let Self { plan, stdin, inputs, .. } = self;
+        let Self { plan, stdin, inputs, files, .. } = self;
         let (plan, within) = (*plan, plan.within.as_deref());
         let errors_before = inputs.errors.len();
         // Patches of the state are not judged.
         inputs.patched_by.clear();
-        let sources = read(paths, within, &plan.exclude, plan, *stdin, inputs);
-        for source in &sources {
-            inputs.substitutes.add(source);
-        }
-        inputs.substitutes.settle();
-        let sources = sources.into_iter();
+        let sources = read(paths, within, &plan.exclude, plan, *stdin, inputs).into_iter();
         let sources: Vec<Arc<Source>> =
             sources.map(|it| Arc::clone(known.entry(it.name().to_owned()).or_insert(it))).collect();
+        inputs.add_substitutes(&sources, files);
         plan.progress.begin(Step::Parse, sources.len());
         in_order::each(sources, FILES_OF_A_CORE, parsed, |(source, parts)| {
             plan.progress.done(Step::Parse);
@@ -462,6 +456,8 @@ impl<'p> Loading<'p> {
         inputs.switched_off.extend(plan.exclude.left_out_by_file());
         inputs.unreadable_state = notices.unreadable;
         inputs.notices = notices.finish();
+        let read = inputs.sources.iter().map(|source| source.name()).collect();
+        inputs.notices.extend(inputs.substitutes.take_faults(&read));
         let Inputs { errors, origins, .. } = &mut inputs;
         for error in errors {
             if let Some(unit) = error.place().and_then(|(name, _)| origins.rendered.get(name)) {

@@ -23,6 +23,8 @@ pub(crate) mod overlay;
 pub mod spot;
 mod template;
 
+pub(crate) use action::line_that_printed;
+
 /// An object that helm or kustomize printed for memgate.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RenderedObject<'o> {

@@ -257,7 +257,9 @@ fn once_at_each_place(all: Vec<LocatedFinding<'_>>) -> Vec<LocatedFinding<'_>> {
         let (finding, location) = (located.finding, located.location);
         let own = || (located.pointer.clone(), finding.severity, finding.message().into_owned());
         let own = (!located.shares_text).then(own);
-        let key = (location.file, location.start, finding.code_name(), own);
+        // Without a hint of kustomize, or with another one, it is another fault.
+        let hint = located.hint().map(|hint| hint.split(' ').next().map(str::to_owned));
+        let key = (location.file, location.start, finding.code_name(), (own, hint));
         let number = *numbers.entry(key).or_insert(merged.len());
         let ObjectRef { set, namespace, .. } = located.object_ref;
         located.sets.extend(Some(&**set).filter(|set| !set.is_empty()));

@@ -7,12 +7,15 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::errors::{error_at, error_of};
+use crate::errors::error_of;
 use crate::notices::{Notice, object_ref};
+use crate::origins::spot::Spot;
 use crate::places::{Part, Places};
+use crate::trace::SpotsOf;
 use jiff::Timestamp;
 use memgate_core::state;
-use memgate_manifest::document::{Document, values};
+use memgate_manifest::document::values;
+use memgate_manifest::error::{Error, SyntaxError};
 use memgate_manifest::place::DocumentPlace;
 use memgate_model::finding::Finding;
 use memgate_model::kind::MEMORY_POLICY;
@@ -47,6 +50,8 @@ pub struct PolicyFile {
     place: Arc<DocumentPlace>,
     path: Option<PathBuf>,
     within: Pointer,
+    /// Where its document stands, in the file from which it comes.
+    spot: Spot,
 }
 
 impl PolicyFiles {
@@ -70,12 +75,13 @@ impl PolicyFiles {
         Part { document, within, value }: Part<'_>,
         origin: PolicyOrigin,
         settings: &Settings,
-        errors: &mut Vec<memgate_manifest::error::Error>,
+        (spots, errors): (&mut SpotsOf<'_>, &mut Vec<Error>),
     ) -> bool {
         let Some(reference) = state::reference(settings, value) else { return false };
         let place = document.shared_place();
         let path = fs::canonicalize(place.source().name()).ok();
-        let file = PolicyFile { origin, place, path, within: within.clone() };
+        let spot = spots.of(document, &Pointer::root());
+        let file = PolicyFile { origin, place, path, within: within.clone(), spot };
         match self.0.entry(reference) {
             Entry::Vacant(first) => {
                 first.insert(file);
@@ -88,15 +94,17 @@ impl PolicyFiles {
                 false
             }
             Entry::Occupied(first) => {
-                let other = &first.get().place;
+                let other = &first.get().spot;
                 let Reference { kind, name, .. } = first.key();
                 let message = format!(
                     "{} {name} is given twice: it stands in {}:{} too",
                     kind.kind,
                     other.source().name(),
-                    other.span().line
+                    other.first_line()
                 );
-                errors.push(error_at(document.place(), &within.key("metadata").key("name"), message));
+                let spot = spots.of(document, &within.key("metadata").key("name"));
+                let error = SyntaxError::new(spot.source(), spot.caret(), message);
+                errors.push(Error::Syntax(Box::new(error)));
                 true
             }
         }
@@ -145,13 +153,18 @@ pub(crate) fn is_policy(value: &Value) -> bool {
 }
 
 /// The errors of a policy that cannot be in force, at their places.
-pub(crate) fn errors<'e>(
-    document: &'e Document,
-    within: &'e Pointer,
+pub(crate) fn errors(
+    Part { document, within, .. }: Part<'_>,
     faults: Vec<Finding>,
-) -> impl Iterator<Item = memgate_manifest::error::Error> + use<'e> {
-    faults.into_iter().map(|fault| {
-        let standing = document.place().locate(&within.join(&fault.pointer));
-        error_of(document.source(), standing.carets(fault.at_key).0, &fault)
-    })
+    spots: &mut SpotsOf<'_>,
+) -> Vec<Error> {
+    let error = |fault: Finding| {
+        let spot = spots.of(document, &within.join(&fault.pointer));
+        let span = match &spot {
+            Spot::Field { document, pointer, .. } => document.locate(pointer).carets(fault.at_key).0,
+            Spot::Text { span, .. } => *span,
+        };
+        error_of(spot.source(), span, &fault)
+    };
+    faults.into_iter().map(error).collect()
 }

@@ -241,7 +241,7 @@ impl Reader<'_, '_> {
                 // Its objects are judged in other namespaces than those that it gives.
                 (unit.generates, unit.namespaces) = (true, BTreeSet::new());
             }
-            unrendered.push(Unrendered { unit, files, why, is_failed });
+            unrendered.push(Unrendered { unit, files, why, is_failed, namespaces: None });
         }
         let is_moving =
             |unit: &&Unit| unit.tool == Tool::Kustomize && unit.generates && !unit.namespaces.is_empty();
@@ -257,6 +257,7 @@ impl Reader<'_, '_> {
         unrendered.sort_by_key(|unrendered| !unrendered.unit.is_whole);
         self.inputs.unrendered.extend(unrendered);
         self.inputs.patched_by.extend(repository.patched_by());
+        self.inputs.moved_files.extend(repository.moved_files(renders));
     }
 
     fn add_rendered(&mut self) {

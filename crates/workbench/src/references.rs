@@ -1,16 +1,19 @@
 //! What the objects of files refer to, whether a finding is about it or not: by the tables of all platforms, and what the
 //! pods of agents need besides. The check of a branch compares the references of two commits.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::compared::{NamingField, ObjectText, Presence, References, Target};
+use crate::compared::{NamingField, ObjectText, Presence, References, Target, UnreadMaker, words};
 use crate::inputs::Inputs;
 use crate::load::variants_in;
 use crate::objects::{agent_templates, is_of_agent, object_ref};
 use crate::origins::files::Files;
+use crate::paths::normal;
+use crate::render::Unrendered;
 use crate::report::ObjectRef;
 use crate::trace::file_of;
 use memgate_core::state::makers::made;
@@ -74,8 +77,14 @@ pub(crate) fn references(inputs: &mut Inputs, files: &mut Files) -> References {
         ObjectRef { api_version: Arc::default(), set: inputs.set.as_str().into(), ..named }
     };
     let objects = || inputs.sources.iter().flat_map(|source| variants_in(source, inputs));
+    let given = |document: &Document| {
+        let file = || normal(Path::new(document.source().name()));
+        if inputs.moved_files.is_empty() { None } else { inputs.moved_files.get(&file()) }
+    };
     for document in objects() {
         let ObjectRef { kind, namespace, name, .. } = named(&document, &mut texts);
+        let moved = given(&document).into_iter().flatten();
+        all.moved.extend(moved.map(|namespace| Target::new(&kind, namespace, &name)));
         let text = ObjectText::new(&file_of(document.place(), &inputs.origins, files), document.value());
         // An object with a number that cannot be read is denied.
         for made in made(&inputs.snapshot.settings, document.value()).unwrap_or_default() {
@@ -87,9 +96,19 @@ pub(crate) fn references(inputs: &mut Inputs, files: &mut Files) -> References {
     for document in objects() {
         let user = named(&document, &mut texts);
         let has_namespace = document.namespace().or(chosen).is_some();
-        Reader { document: &document, user, has_namespace, snapshot: &inputs.snapshot, all: &mut all }.read();
+        let (snapshot, given) = (&inputs.snapshot, given(&document));
+        Reader { document: &document, user, has_namespace, given, snapshot, all: &mut all }.read();
     }
+    let makers = inputs.unrendered.iter().filter(|it| it.unit.generates);
+    all.makers = makers.map(|it| unread_maker(it, files)).collect();
     all
+}
+
+fn unread_maker(Unrendered { unit, files, namespaces, .. }: &Unrendered, texts: &mut Files) -> UnreadMaker {
+    let texts = files.iter().filter_map(|file| texts.get(Path::new(file)));
+    let words = texts.flat_map(|it| words(it.source.text()).map(str::to_owned).collect::<Vec<_>>()).collect();
+    let directory = unit.directory.to_string_lossy().into_owned();
+    UnreadMaker { directory, namespaces: namespaces.clone(), words }
 }
 
 /// Reads the references of one object.
@@ -97,6 +116,8 @@ struct Reader<'r> {
     document: &'r Document,
     user: ObjectRef,
     has_namespace: bool,
+    /// The namespaces that kustomizations which are not rendered give it.
+    given: Option<&'r BTreeSet<String>>,
     snapshot: &'r Snapshot,
     all: &'r mut References,
 }
@@ -326,6 +347,16 @@ impl Reader<'_> {
         }
     }
 
+    /// Whether a kustomization that is not rendered moves the object of a name, or the one that names it.
+    fn may_be_moved(&self, kinds: &[&'static str], Named { namespace, name, .. }: &Named<'_>) -> bool {
+        let is_own = *namespace == &*self.user.namespace;
+        let given = self.given.into_iter().flatten().map(String::as_str).filter(|_| is_own);
+        given.chain([*namespace]).any(|namespace| {
+            let mut targets = kinds.iter().map(|kind| Target::new(kind, namespace, name));
+            targets.any(|target| self.all.moved.contains(&target) || self.all.has(&target))
+        })
+    }
+
     fn add(
         &mut self,
         (part, pointer): (Pointer, Pointer),
@@ -333,7 +364,9 @@ impl Reader<'_> {
         (key, presence): (Option<&str>, Presence),
         code: &'static Code,
     ) {
-        let presence = if key.is_some_and(is_filled_in_later) { Presence::Unknown } else { presence };
+        let is_moved = || presence == Presence::Missing && key.is_none() && self.may_be_moved(kinds, named);
+        let is_unknown = key.is_some_and(is_filled_in_later) || is_moved();
+        let presence = if is_unknown { Presence::Unknown } else { presence };
         let here = |kind: &&&str| self.all.has(&Target::new(kind, named.namespace, named.name));
         let kind = kinds.iter().find(here).or_else(|| kinds.first()).copied().unwrap_or_default();
         let kind = found.as_ref().map_or(kind, |found| &found.kind);

@@ -1,5 +1,6 @@
 //! Renders charts and overlays with the user's own helm and kustomize.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use tempfile::NamedTempFile;
 
 use crate::by_itself::on_path;
 use crate::kustomization::{is_remote, missing_in};
+use crate::origins::line_that_printed;
 use crate::paths::leads_out;
 use crate::program::{Failure, Limits, Stop, output};
 use crate::releases::{Inline, Layer, Release, VALUES};
@@ -55,6 +57,8 @@ pub struct Unrendered {
     pub why: Option<String>,
     /// Whether kustomize failed for it, or for all overlays on it; an error says why.
     pub is_failed: bool,
+    /// The namespaces in which it makes objects; `None` for any.
+    pub namespaces: Option<BTreeSet<String>>,
 }
 
 /// Why a unit was not rendered.
@@ -63,12 +67,12 @@ pub enum RenderError {
     /// An error with a place.
     #[error(transparent)]
     Placed(Box<Error>),
-    /// kustomize failed.
+    /// helm or kustomize failed.
     #[error("{command}: {why}")]
-    Kustomize {
+    Failed {
         /// The command.
         command: String,
-        /// What it says, which may be the same for several overlays.
+        /// What it says, which may be the same for several charts or overlays.
         why: String,
     },
 }
@@ -88,12 +92,12 @@ pub(crate) fn name(unit: &Unit, release: Option<&Release>) -> String {
     format!("<{}{place}>", command(unit))
 }
 
-/// Renders a unit, a chart with the values of a release. One with a link out of the repository is not rendered.
+/// Renders a unit, a chart with the values of a release. One from which something leads out of the repository is not rendered.
 ///
 /// # Errors
 /// When the program does not exist, fails, takes too long or writes too much.
 pub(crate) fn render(
-    (unit, link): (&Unit, Option<&Path>),
+    (unit, way_out): (&Unit, Option<String>),
     release: Option<&Release>,
     rendering: &Rendering,
     max_bytes: usize,
@@ -107,10 +111,8 @@ pub(crate) fn render(
     if let Some(values) = rendering.values.iter().find(|it| unit.tool == Tool::Helm && leads_out(it)) {
         return Err(placed(Error::of_input(values.to_string_lossy(), texts::LINKED)));
     }
-    if let Some(link) = link {
-        let message =
-            format!("{} is a link that leads out of the repository, so this is not rendered", link.display());
-        return Err(placed(error_in(unit, message)));
+    if let Some(way_out) = way_out {
+        return Err(placed(error_in(unit, format!("{way_out}, so this is not rendered"))));
     }
     let inline = release.map(inline_values).transpose();
     let inline = inline.map_err(|error| placed(error_in(unit, in_words(&error))))?;
@@ -135,11 +137,8 @@ pub(crate) fn render(
     let (shown, result) = tried;
     let bytes = result.map_err(|failure| {
         let why = message(failure, unit.tool, max_bytes);
-        if unit.tool == Tool::Kustomize {
-            return RenderError::Kustomize { command: shown, why: of_kustomize(&why) };
-        }
-        let message = format!("{shown}: {why}");
-        placed(named_by_helm(unit, &message, max_bytes).unwrap_or_else(|| error_in(unit, message)))
+        let why = if unit.tool == Tool::Kustomize { of_kustomize(&why) } else { why };
+        RenderError::Failed { command: shown, why }
     })?;
     let source = texts::source(&name(unit, release), Ok::<_, io::Error>(bytes.as_slice()), max_bytes);
     source.map_err(|error| placed(unreadable(unit, &error, max_bytes)))
@@ -159,18 +158,23 @@ fn of_kustomize(why: &str) -> String {
     why.trim_start_matches("Error: ").replace(&here, "")
 }
 
-/// The error of overlays for which kustomize says the same: at the line of the first of these kustomizations that names a file
-/// that does not exist, else in the first overlay.
-pub(crate) fn error_of(
-    units: &[Unit],
-    message: &str,
-    (kustomizations, max_bytes): (&[&Path], usize),
-) -> Option<Error> {
-    let (first, others) = units.split_first()?;
-    let others: Vec<_> = others.iter().map(|it| quoted(&it.directory.to_string_lossy())).collect();
+/// What a program says of several charts or overlays, in words.
+fn same_for(units: &[Unit], command: &str, why: &str) -> String {
+    let others = units.iter().skip(1).map(|it| quoted(&it.directory.to_string_lossy()));
+    let others: Vec<_> = others.collect();
     let others =
         if others.is_empty() { String::new() } else { format!("; the same for {}", others.join(", ")) };
-    let message = format!("{message}{others}");
+    format!("{command}: {why}{others}")
+}
+
+/// The error of overlays for which kustomize says the same: at the line of the first of these kustomizations that names a file
+/// that does not exist, else in the first overlay.
+pub(crate) fn error_of_kustomize(
+    units: &[Unit],
+    (command, why): (&str, &str),
+    (kustomizations, max_bytes): (&[&Path], usize),
+) -> Option<Error> {
+    let message = same_for(units, command, why);
     let of_missing = |file: &&Path| {
         let documents = values(&Arc::new(texts::file(file, max_bytes).ok()?), &mut Vec::new());
         let (at, _) = missing_in(&documents, file.parent()?).next()?;
@@ -179,14 +183,46 @@ pub(crate) fn error_of(
         Some(Error::Syntax(Box::new(error)))
     };
     let placed = kustomizations.iter().find_map(of_missing);
-    Some(placed.unwrap_or_else(|| error_in(first, message)))
+    placed.or_else(|| Some(error_in(units.first()?, message)))
 }
 
-/// An error of helm at the file of the chart, and the line in it, that its message names.
-fn named_by_helm(unit: &Unit, message: &str, max_bytes: usize) -> Option<Error> {
-    if unit.tool != Tool::Helm {
-        return None;
+/// The error of charts for which helm says the same: in the file of values or of the first chart, and at the line in it, that helm
+/// names.
+pub(crate) fn error_of_helm(
+    units: &[Unit],
+    (command, why): (&str, &str),
+    (rendering, max_bytes): (&Rendering, usize),
+) -> Option<Error> {
+    let message = same_for(units, command, why);
+    let message = message.replacen("; Use --debug flag to render out invalid YAML", "", 1);
+    let line = number_behind(why, " line ");
+    let is_named = |file: &&PathBuf| why.contains(&format!(" {}:", file.display()));
+    if let Some(file) = rendering.values.iter().find(is_named) {
+        let at_line = || Some((line?, texts::file(file, max_bytes).ok()?));
+        let placed = at_line().map(|(line, source)| error_at_line(source, (line, 0), &message));
+        return Some(placed.unwrap_or_else(|| Error::of_input(file.to_string_lossy(), message)));
     }
+    let unit = units.first()?;
+    Some(named_by_helm(unit, (&message, line), max_bytes).unwrap_or_else(|| error_in(unit, message)))
+}
+
+/// The number of a line, from 0, in a text behind these words.
+fn number_behind(text: &str, words: &str) -> Option<usize> {
+    let digits = text.split_once(words)?.1.split(|c: char| !c.is_ascii_digit()).next()?;
+    digits.parse::<usize>().ok()?.checked_sub(1)
+}
+
+fn error_at_line(source: Source, (line, column): (usize, usize), message: &str) -> Error {
+    let source = Arc::new(source);
+    let mut lines = source.text().split_inclusive('\n');
+    let start: usize = lines.by_ref().take(line).map(str::len).sum();
+    let at = start + column.min(lines.next().map_or(0, |line| line.trim_end().len()));
+    Error::Syntax(Box::new(SyntaxError::new(&source, source.span(at, at), message)))
+}
+
+/// An error of helm at the file of the chart, and the line in it, that its message names. Where it names none behind the file,
+/// `line` is that of the values, or of what a template printed.
+fn named_by_helm(unit: &Unit, (message, line): (&str, Option<usize>), max_bytes: usize) -> Option<Error> {
     let word = |from: usize| {
         let start = message.get(..from)?.rfind([' ', '(', '"']).map_or(0, |at| at + 1);
         message.get(start..)?.split([' ', ')', '"', ';']).next()
@@ -196,18 +232,13 @@ fn named_by_helm(unit: &Unit, message: &str, max_bytes: usize) -> Option<Error> 
     let path = parts.next()?;
     // helm begins the path of a template with the name of the chart.
     let path = unit.directory.join(path.split_once('/').map_or(path, |(_, path)| path));
+    let source = texts::file(&without_dots(&path), max_bytes).ok()?;
     let mut number = || parts.next()?.parse::<usize>().ok()?.checked_sub(1);
-    let (line, column) = (number(), number().unwrap_or(0));
-    // The lines of YAML that cannot be read are those of the values, or of what a template printed.
-    let of_values =
-        || message.split_once(" line ")?.1.split(':').next()?.parse::<usize>().ok()?.checked_sub(1);
-    let line = line.or_else(|| of_values().filter(|_| path.ends_with(VALUES_FILE)));
-    let source = Arc::new(texts::file(&without_dots(&path), max_bytes).ok()?);
-    let mut lines = source.text().split_inclusive('\n');
-    let start: usize = lines.by_ref().take(line.unwrap_or(0)).map(str::len).sum();
-    let at = start + column.min(lines.next().map_or(0, |line| line.trim_end().len()));
-    let message = message.split("; Use --debug").next().unwrap_or(message);
-    Some(Error::Syntax(Box::new(SyntaxError::new(&source, source.span(at, at), message))))
+    let (own, column) = (number(), number().unwrap_or(0));
+    let is_template = !path.ends_with(VALUES_FILE);
+    let printed = || line.map(|line| if is_template { line_that_printed(source.text(), line) } else { line });
+    let line = own.or_else(printed).unwrap_or(0);
+    Some(error_at_line(source, (line, column), message))
 }
 
 /// An error in what was printed for a unit: in the template that printed it, at the line that says the same, else in the file

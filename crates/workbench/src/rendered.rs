@@ -11,7 +11,7 @@ use crate::in_order;
 use crate::plan::Plan;
 use crate::progress::Step;
 use crate::releases::{Release, Releases};
-use crate::render::{RenderError, Rendering, error_of, name, render};
+use crate::render::{RenderError, Rendering, error_of_helm, error_of_kustomize, name, render};
 use crate::repository::{Repository, Tool, Unit};
 use crate::walk::Item;
 use memgate_manifest::error::Error;
@@ -92,36 +92,50 @@ impl Rendered {
             let text = match plan.instead.get(&name) {
                 Some(text) => Ok(Source::new(name, text.as_str())),
                 None => {
-                    let link = repository.link_out_of(&unit);
-                    render((&unit, link.as_deref()), release.as_ref(), rendering, plan.max_bytes)
+                    let way_out = repository.way_out_of(&unit, plan.max_bytes);
+                    render((&unit, way_out), release.as_ref(), rendering, plan.max_bytes)
                 }
             };
             plan.progress.done(Step::Render);
             (unit, (release, text))
         };
-        let (mut failed, mut failures) = (Vec::new(), BTreeMap::<String, (String, Vec<Unit>)>::new());
+        let (mut failed, mut seen) = (Vec::new(), BTreeSet::new());
+        let mut failures = BTreeMap::<(Tool, String), (String, Vec<Unit>)>::new();
         let Ok(()) = in_order::each(jobs, 1, work, |(unit, (release, text))| {
             match text {
                 Err(error) if rendering.by_itself => {
                     self.left.insert(key(&unit), error.to_string());
                     failed.push(unit);
                 }
-                Err(RenderError::Kustomize { command, why }) => {
-                    failures.entry(why).or_insert_with(|| (command, Vec::new())).1.push(unit.clone());
-                    failed.push(unit);
+                Err(RenderError::Failed { command, why }) => {
+                    let key = (unit.tool, why);
+                    let (_, units) = failures.entry(key).or_insert_with(|| (command, Vec::new()));
+                    // A chart may have several releases.
+                    if units.last() != Some(&unit) {
+                        units.push(unit.clone());
+                    }
+                    failed.extend((unit.tool == Tool::Kustomize).then_some(unit));
                 }
-                Err(RenderError::Placed(error)) => {
+                Err(RenderError::Placed(error)) if seen.insert(error.to_string()) => {
                     self.texts.entry(unit).or_default().push((release, Err(*error)));
                 }
+                Err(RenderError::Placed(_)) => {}
                 Ok(text) => self.texts.entry(unit).or_default().push((release, Ok(text))),
             }
             Ok::<_, Infallible>(())
         });
-        for (why, (command, units)) in failures {
-            let reached =
-                repository.reached_from(units.iter().take(1).map(|it| it.absolute().to_owned()).collect());
+        for ((tool, why), (command, units)) in failures {
+            let Some(first) = units.first() else { continue };
+            let said = (command.as_str(), why.as_str());
+            if tool == Tool::Helm {
+                let error = error_of_helm(&units, said, (rendering, plan.max_bytes)).map(Err);
+                let texts = self.texts.entry(first.clone()).or_default();
+                texts.extend(error.map(|error| (None, error)));
+                continue;
+            }
+            let reached = repository.reached_from(vec![first.absolute().to_owned()]);
             let files: Vec<&Path> = reached.into_values().collect();
-            self.failures.extend(error_of(&units, &format!("{command}: {why}"), (&files, plan.max_bytes)));
+            self.failures.extend(error_of_kustomize(&units, said, (&files, plan.max_bytes)));
         }
         if !failed.is_empty() {
             // Their files are read as without rendering, so that the cause is found.

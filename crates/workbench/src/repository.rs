@@ -8,9 +8,11 @@ use std::sync::Arc;
 
 pub use crate::paths::{normal, root_of, without_dots};
 
-use crate::kustomization::{self, FILE_NAMES, Kustomization, PatchBody, is_kustomization, place_of};
-use crate::paths::leads_out;
-use crate::texts::ReadFile;
+use crate::kustomization::{
+    self, FILE_NAMES, Kustomization, PatchBody, is_kustomization, is_remote, place_of,
+};
+use crate::paths::{Home, leads_out};
+use crate::texts::{ReadFile, file};
 use memgate_manifest::document::values;
 use memgate_manifest::error::{Error, SyntaxError};
 use memgate_manifest::source::Source;
@@ -150,7 +152,7 @@ impl Unit {
             Tool::Helm => self.directory.join(file.split_once('/')?.1),
             Tool::Kustomize => self.directory.join(file),
         };
-        path.is_file().then(|| without_dots(&path))
+        Home::of(&self.absolute, None).has_file(&path).then(|| without_dots(&path))
     }
 
     /// The template from which helm printed what is at a byte: the one that the last comment before it names.
@@ -425,6 +427,20 @@ impl Repository {
             .map(|(directory, built)| (directory, built.resources.iter().chain(&built.inputs)))
     }
 
+    /// The files to which kustomizations give a namespace, with all that they get. With `renders`, only those of kustomizations
+    /// that are not rendered.
+    pub(crate) fn moved_files(&self, renders: bool) -> BTreeMap<PathBuf, BTreeSet<String>> {
+        let mut moved = BTreeMap::<_, BTreeSet<String>>::new();
+        let is_read = |directory: &PathBuf| !renders || !self.reached.contains(directory);
+        for (_, built) in self.kustomizations.iter().filter(|(directory, _)| is_read(directory)) {
+            let namespaces: Vec<&String> = built.namespaces.iter().flatten().collect();
+            for part in built.resources.iter().filter(|_| !namespaces.is_empty()) {
+                moved.entry(part.clone()).or_default().extend(namespaces.iter().copied().cloned());
+            }
+        }
+        moved
+    }
+
     /// The directories of the kustomizations from which these are built, and their own, with the files of the kustomizations.
     pub(crate) fn reached_from(&self, mut todo: Vec<PathBuf>) -> BTreeMap<PathBuf, &Path> {
         let mut reached = BTreeMap::new();
@@ -437,14 +453,33 @@ impl Repository {
         reached
     }
 
-    /// A link that leads out of the repository, among the files from which a unit is built.
-    pub(crate) fn link_out_of(&self, unit: &Unit) -> Option<PathBuf> {
+    /// What leads out of the repository among the files from which a unit is built, in words: a link, or for kustomize a path.
+    pub(crate) fn way_out_of(&self, unit: &Unit, max_bytes: usize) -> Option<String> {
         let here = normal(Path::new("."));
-        let linked = |path: &Path| leads_out(path).then(|| path_from(&here, path)).flatten();
+        let shown = |path: &Path| path_from(&here, path).unwrap_or_else(|| path.to_owned());
+        let link = |path: &Path| {
+            let words = || format!("{} is a link that leads out of the repository", shown(path).display());
+            leads_out(path).then(words)
+        };
         if unit.tool == Tool::Kustomize {
-            let reached = self.reached_from(vec![unit.absolute.clone()]).into_keys();
-            let mut built = reached.filter_map(|directory| self.kustomizations.get(&directory));
-            return built.find_map(|it| it.resources.union(&it.inputs).find_map(|part| linked(part)));
+            let home = Home::of(&unit.absolute, None);
+            let outside = |path: &Path| {
+                let words = || format!("{} is not in the repository", shown(path).display());
+                home.is_left_by(path).then(words)
+            };
+            let (mut todo, mut seen) = (vec![unit.absolute.clone()], BTreeSet::new());
+            while let Some(directory) = todo.pop() {
+                if !seen.insert(directory.clone()) {
+                    continue;
+                }
+                for part in self.parts_of(&directory, max_bytes) {
+                    if let Some(way) = link(&part).or_else(|| outside(&part)) {
+                        return Some(way);
+                    }
+                    todo.extend(part.is_dir().then_some(part));
+                }
+            }
+            return None;
         }
         let mut todo = vec![unit.absolute.clone()];
         while let Some(directory) = todo.pop() {
@@ -452,7 +487,7 @@ impl Repository {
                 match entry.file_type() {
                     Ok(kind) if kind.is_dir() => todo.push(entry.path()),
                     Ok(kind) if kind.is_symlink() => {
-                        if let Some(link) = linked(&entry.path()) {
+                        if let Some(link) = link(&entry.path()) {
                             return Some(link);
                         }
                     }
@@ -461,6 +496,18 @@ impl Repository {
             }
         }
         None
+    }
+
+    /// The files and directories from which a kustomization is built, which need not be among the inputs.
+    fn parts_of(&self, directory: &Path, max_bytes: usize) -> Vec<PathBuf> {
+        if let Some(built) = self.kustomizations.get(directory) {
+            return built.resources.union(&built.inputs).cloned().collect();
+        }
+        let marker = FILE_NAMES.iter().map(|name| directory.join(name)).find(|marker| marker.is_file());
+        let text = marker.and_then(|marker| file(&marker, max_bytes).ok());
+        let read = text.map(|text| kustomization::parse(text, &mut Vec::new())).unwrap_or_default();
+        let local = read.resources.into_iter().filter(|it| !is_remote(it)).chain(read.inputs);
+        local.map(|path| normal(&directory.join(path))).collect()
     }
 
     /// The files and directories from which kustomizations are built that have one of these.
@@ -656,6 +703,59 @@ mod tests {
             [("a/../b", "b"), ("../a/./b", "../a/b"), ("a/../../b", "../b"), ("/../a", "/a")]
         {
             assert_eq!(without_dots(Path::new(path)), Path::new(expected), "{path}");
+        }
+    }
+
+    /// helm and kustomize print what they read, wherever it is.
+    #[test]
+    fn knows_what_leads_out_of_the_repository() {
+        let root = tempfile::tempdir().expect("temporary directory");
+        for (name, text) in [
+            ("real/a.yaml", "a: 1"),
+            ("real/kustomization.yaml", "resources: [a.yaml]"),
+            ("repo/.git/HEAD", ""),
+            ("repo/plain/kustomization.yaml", "resources: [a.yaml, ../base, https://h.example/r?ref=v1]"),
+            ("repo/plain/a.yaml", "a: 1"),
+            ("repo/base/kustomization.yaml", "resources: []"),
+            ("repo/linked/kustomization.yaml", "resources: [a.yaml]"),
+            ("repo/out/kustomization.yaml", "resources: [../../real]"),
+            ("repo/far/kustomization.yaml", "resources: [../out]"),
+            ("repo/chart/Chart.yaml", "name: c"),
+            ("repo/chart/templates/b.yaml", "a: 1"),
+            ("repo/leaky/Chart.yaml", "name: c"),
+            ("repo/leaky/templates/b.yaml", "a: 1"),
+        ] {
+            let path = root.path().join(name);
+            fs::create_dir_all(path.parent().expect("a parent")).expect("directories");
+            fs::write(path, text).expect("file");
+        }
+        for (target, link) in [("../../real/a.yaml", "linked/a.yaml"), ("../../../real", "leaky/templates/x")]
+        {
+            std::os::unix::fs::symlink(target, root.path().join("repo").join(link)).expect("a link");
+        }
+        let read = |path: &Path| file(path, 1 << 20);
+        for (marker, expected) in [
+            ("plain/kustomization.yaml", None),
+            (
+                "linked/kustomization.yaml",
+                Some("repo/linked/a.yaml is a link that leads out of the repository"),
+            ),
+            ("out/kustomization.yaml", Some("/real is not in the repository")),
+            ("far/kustomization.yaml", Some("/real is not in the repository")),
+            ("chart/Chart.yaml", None),
+            ("leaky/Chart.yaml", Some("repo/leaky/templates/x is a link that leads out of the repository")),
+        ] {
+            let marker = root.path().join("repo").join(marker);
+            let mut repository = Repository::default();
+            repository.add(&marker, &read, &mut Vec::new());
+            repository.link();
+            let unit = repository.unit_of(&marker, false).expect("a unit");
+            let way_out = repository.way_out_of(&unit, 1 << 20);
+            let is_expected = match (&way_out, expected) {
+                (Some(way_out), Some(expected)) => way_out.ends_with(expected),
+                (way_out, expected) => way_out.is_none() && expected.is_none(),
+            };
+            assert!(is_expected, "{}: {way_out:?}", marker.display());
         }
     }
 

@@ -10,9 +10,11 @@ use crate::inputs::{Inputs, Unfilled};
 use crate::judged_by::{Counts, JudgedBy, Standings};
 use crate::notices::{Notices, unreadable_errors};
 use crate::objects::{has_required_annotation, is_checked};
+use crate::origins::files::Files;
 use crate::places::Part;
 use crate::plan::Plan;
 use crate::policy_files::{self, PolicyOrigin};
+use crate::trace::SpotsOf;
 use memgate_core::state::makers::installations;
 use memgate_core::state::{self, AddError, Added, SharedTexts};
 use memgate_manifest::document::fill_type_meta;
@@ -49,6 +51,8 @@ pub(crate) struct Loading<'p> {
     pub(crate) standings: Standings,
     /// The objects of each path of state.
     pub(crate) uses: StateUses,
+    /// The files from which rendered objects come.
+    pub(crate) files: Files,
 }
 
 impl Loading<'_> {
@@ -84,8 +88,8 @@ impl Loading<'_> {
     /// When a number is out of bounds.
     pub(crate) fn add_one(&mut self, object: &FileObject<'_>) -> Result<bool, serde_json::Error> {
         let FileObject { origin, part, is_later, ref shared } = *object;
-        let Part { document, within, value } = part;
-        let Self { plan, inputs, notices, uses, .. } = self;
+        let Part { document, value, .. } = part;
+        let Self { plan, inputs, notices, uses, files, .. } = self;
         let is_policy = policy_files::is_policy(value);
         // What the job gives stands in the work tree, and may be a file of the commit too.
         let is_base = matches!(plan.comparison, Comparison::Base) || matches!(plan.judged_by, JudgedBy::Kept);
@@ -95,14 +99,17 @@ impl Loading<'_> {
         }
         let counts = match origin {
             PolicyOrigin::Checked => {
-                self.standings.counts(value, document.source().name(), &inputs.snapshot.settings)
+                let mut spots = SpotsOf { origins: &inputs.origins, files };
+                let file = || spots.of(document, &Pointer::root()).source().name().to_owned();
+                self.standings.counts(value, file, &inputs.snapshot.settings)
             }
             PolicyOrigin::Policies | PolicyOrigin::State => Counts::Itself,
         };
         if !matches!(counts, Counts::Itself) {
-            let Inputs { snapshot, errors, policies, .. } = inputs;
+            let Inputs { snapshot, errors, policies, origins, .. } = inputs;
             let errors = if is_base { &mut ignored } else { errors };
-            let is_repeated = is_policy && policies.is_repeated(part, origin, &snapshot.settings, errors);
+            let told = (&mut SpotsOf { origins, files }, errors);
+            let is_repeated = is_policy && policies.is_repeated(part, origin, &snapshot.settings, told);
             if let Counts::Instead(value) = counts
                 && !is_repeated
             {
@@ -122,7 +129,7 @@ impl Loading<'_> {
                 inputs.unfilled.push(Unfilled { bare, later: marks.places(value) });
             }
         }
-        let Inputs { snapshot, errors, policies, places, state_objects, .. } = inputs;
+        let Inputs { snapshot, errors, policies, places, state_objects, origins, .. } = inputs;
         let settings = &snapshot.settings;
         let faults = state::unreadable(settings, value);
         if !faults.is_empty() {
@@ -140,7 +147,8 @@ impl Loading<'_> {
             }
         }
         let repeated = if is_base { &mut ignored } else { &mut *errors };
-        if is_policy && policies.is_repeated(part, origin, settings, repeated) {
+        let mut spots = SpotsOf { origins, files };
+        if is_policy && policies.is_repeated(part, origin, settings, (&mut spots, repeated)) {
             return Ok(true);
         }
         if is_policy && origin != PolicyOrigin::Checked {
@@ -153,11 +161,13 @@ impl Loading<'_> {
             && origin == PolicyOrigin::State
             && let Some(Reference { kind, namespace, name }) = state::reference(settings, value)
         {
-            let text = ObjectText::new(document.source().name(), value);
+            let mut spots = SpotsOf { origins, files };
+            let text = ObjectText::new(spots.of(document, &Pointer::root()).source().name(), value);
             state_objects.insert(Target::new(kind.kind, &namespace, &name), text);
         }
         if let Some(installations) = installations(settings, value) {
-            inputs.installers.add(document.source(), installations);
+            let file = SpotsOf { origins, files }.file(document.source());
+            inputs.installers.add(&file, installations);
             return Ok(true);
         }
         let is_definition = notices.definition(value);
@@ -174,7 +184,7 @@ impl Loading<'_> {
                 }
                 // A policy that is checked is denied instead.
                 if origin != PolicyOrigin::Checked {
-                    errors.extend(policy_files::errors(document, within, faults));
+                    errors.extend(policy_files::errors(part, faults, &mut SpotsOf { origins, files }));
                 }
                 Ok(is_used || is_definition)
             }

@@ -8,13 +8,20 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::kustomization::is_kustomization;
+use crate::notices::Notice;
+use crate::objects::object_ref;
+use crate::origins::spot::Spot;
 use crate::paths::{Roots, normal};
 use crate::repository::{Repository, Unit};
+use crate::trace::SpotsOf;
 use memgate_manifest::document::{Document, parse_parts};
 use memgate_manifest::later::{Given, is_filled_in_later, variables};
-use memgate_manifest::place::DocumentPlace;
 use memgate_manifest::source::Source;
+use memgate_model::finding::Finding;
+use memgate_model::recurring_texts::RecurringTexts;
+use memgate_platforms::common::KUSTOMIZATION_INVALID;
 use memgate_primitives::credential::is_credential_name;
+use memgate_primitives::name::is_dns_label;
 use memgate_primitives::plain_text::{quoted, quoted_text};
 use memgate_primitives::pointer::Pointer;
 
@@ -47,8 +54,7 @@ pub(crate) struct Assignment {
 struct Assigned {
     /// `None` if it is not known.
     value: Option<String>,
-    document: Arc<DocumentPlace>,
-    pointer: Pointer,
+    spot: Spot,
 }
 
 /// What distinguishes the objects of one Kustomization from those of another.
@@ -75,8 +81,8 @@ impl Assignment {
         let names: BTreeSet<&str> = variables(text).collect();
         let shown: fn(&str) -> String = if message.contains("…\" (") { quoted } else { quoted_text };
         let of = |name: &str| {
-            let Assigned { value, document, pointer } = self.values.get(name)?;
-            let (span, source) = (document.locate(pointer).caret, document.source());
+            let Assigned { value, spot } = self.values.get(name)?;
+            let (span, source) = (spot.caret(), spot.source());
             let is_shown = source.is_shown() && ![name, field].into_iter().any(is_credential_name);
             let value = value.as_deref().filter(|_| is_shown).map(shown);
             let value = value.map_or_else(|| "set".to_owned(), |value| format!("is {value}"));
@@ -89,11 +95,17 @@ impl Assignment {
 /// A Kustomization as it was read.
 #[derive(Debug)]
 struct Kustomization {
-    document: Arc<DocumentPlace>,
+    /// Its file.
+    file: PathBuf,
+    /// The values of its own variables.
+    values: BTreeMap<String, Assigned>,
     own_namespace: Option<String>,
     directory: PathBuf,
     target: Option<String>,
-    post_build: Value,
+    /// The ConfigMaps and Secrets from which it reads; `None` if it puts no values in.
+    reads: Option<Vec<Value>>,
+    /// What is wrong with the namespace that it gives, which no object can have.
+    fault: Option<Notice>,
     /// Whether a later step fills in a part of the path, so that any directory there may be meant.
     is_anywhere: bool,
 }
@@ -101,6 +113,8 @@ struct Kustomization {
 /// An object with values for variables.
 #[derive(Debug)]
 struct ValuesOf {
+    /// Its file.
+    file: PathBuf,
     namespace: Option<String>,
     values: BTreeMap<String, Assigned>,
 }
@@ -199,15 +213,17 @@ impl Substitutes {
         self.parts.extend(parts.map(|(directory, parts)| (directory.clone(), parts.cloned().collect())));
     }
 
-    /// Adds the Kustomizations of a text, and the objects from which they may read.
-    pub(crate) fn add(&mut self, source: &Arc<Source>) {
+    /// Adds the Kustomizations of a text, and the objects from which they may read. `spots` tells where the fields stand of what
+    /// was rendered.
+    pub(crate) fn add(&mut self, source: &Arc<Source>, spots: &mut SpotsOf<'_>) {
         let text = source.text();
         let is_flux =
             text.contains(FLUX) && ["postBuild", "targetNamespace"].iter().any(|it| text.contains(it));
         if is_flux {
-            let root = self.roots.of(Path::new(source.name()));
+            let file = spots.file(source);
+            let root = self.roots.of(&file);
             for document in parse_parts(source).flat_map(|parsed| parsed.documents) {
-                self.read.extend(Kustomization::of(&document, &root));
+                self.read.extend(Kustomization::of(&document, (&file, &root), spots));
             }
             self.is_settled = false;
         }
@@ -217,10 +233,12 @@ impl Substitutes {
     }
 
     /// Finds what belongs to which Kustomization, once all texts were added.
-    pub(crate) fn settle(&mut self) {
-        if self.read.iter().any(Kustomization::reads_others) {
+    pub(crate) fn settle(&mut self, spots: &mut SpotsOf<'_>) {
+        if self.read.iter().any(|it| it.reads().next().is_some()) {
             for source in std::mem::take(&mut self.unread) {
-                parse_parts(&source).flat_map(|parsed| parsed.documents).for_each(|it| self.add_source(&it));
+                for document in parse_parts(&source).flat_map(|parsed| parsed.documents) {
+                    self.add_source(&document, spots);
+                }
                 self.is_settled = false;
             }
         }
@@ -252,7 +270,7 @@ impl Substitutes {
         (self.over, self.over_units, self.is_cut) = (over, over_units, room == 0);
     }
 
-    fn add_source(&mut self, document: &Document) {
+    fn add_source(&mut self, document: &Document, spots: &mut SpotsOf<'_>) {
         let is_secret = document.kind() == "Secret";
         if !document.group().is_empty() || !is_secret && document.kind() != "ConfigMap" {
             return;
@@ -263,15 +281,21 @@ impl Substitutes {
             for (name, value) in document.value().get(field).and_then(Value::as_object).into_iter().flatten()
             {
                 let value = value.as_str().filter(|it| !is_secret && !is_filled_in_later(it));
-                let (document, pointer) = (document.shared_place(), at.key(name));
-                values.insert(name.clone(), Assigned { value: value.map(one_line), document, pointer });
+                let spot = spots.of(document, &at.key(name));
+                values.insert(name.clone(), Assigned { value: value.map(one_line), spot });
             }
         }
-        let namespace = document.namespace().map(str::to_owned);
+        let (namespace, file) = (document.namespace().map(str::to_owned), spots.file(document.source()));
         let known = self.sources.entry((is_secret, document.name().to_owned())).or_default();
         if known.len() <= MOST_COMPARED {
-            known.push(ValuesOf { namespace, values });
+            known.push(ValuesOf { file, namespace, values });
         }
+    }
+
+    /// What is wrong with Kustomizations in files of these names.
+    pub(crate) fn take_faults(&mut self, files: &BTreeSet<&str>) -> Vec<Notice> {
+        let faults = self.read.iter_mut().filter_map(|it| it.fault.take());
+        faults.filter(|it| files.contains(it.source.name())).collect()
     }
 
     /// The kinds and names of the objects from which they read.
@@ -309,6 +333,17 @@ impl Substitutes {
         }
         of_file
     }
+}
+
+/// The denial of the namespace that a Kustomization gives to its objects: an apiserver refuses each of them.
+fn wrong_target(document: &Document, target: &str) -> Notice {
+    let at = Pointer::new("/spec/targetNamespace");
+    let (span, _) = document.locate(&at).carets(false);
+    let message =
+        format!("{} is not a valid name of a namespace, so each object here is refused", quoted(target));
+    let finding = Finding::deny(&KUSTOMIZATION_INVALID, at, message);
+    let object_ref = object_ref(document, None, &mut RecurringTexts::default());
+    Notice { object_ref, refuses_object: true, ..Notice::new(document.source(), span, finding) }
 }
 
 /// Flux leaves line ends out of values.
@@ -365,8 +400,8 @@ fn note(over: &mut BTreeMap<PathBuf, Over>, path: &Path, number: usize, room: &m
 }
 
 impl Kustomization {
-    /// That of a document which puts something in.
-    fn of(document: &Document, root: &Path) -> Option<Self> {
+    /// That of a document in a file of a repository, if it puts something in.
+    fn of(document: &Document, (file, root): (&Path, &Path), spots: &mut SpotsOf<'_>) -> Option<Self> {
         let is_flux = document.group() == FLUX && document.kind() == "Kustomization";
         let spec = document.value().get("spec").filter(|_| is_flux)?;
         let text = |field| spec.get(field).and_then(Value::as_str).filter(|it| !it.is_empty());
@@ -381,28 +416,35 @@ impl Kustomization {
         }
         let is_known = |part: &&str| !part.contains(['$', '{', '<']);
         let path: Vec<&str> = path.split('/').take_while(|part| !is_anywhere || is_known(part)).collect();
+        let at = Pointer::new("/spec/postBuild/substitute");
+        let own = document.value().pointer(at.as_str()).and_then(Value::as_object).into_iter().flatten();
+        let value = |(name, value): (&String, &Value)| {
+            let value = value.as_str().map_or_else(|| value.to_string(), one_line);
+            (name.clone(), Assigned { value: Some(value), spot: spots.of(document, &at.key(name)) })
+        };
+        let target = text("targetNamespace");
+        let wrong = target.filter(|it| !is_dns_label(it) && !is_filled_in_later(it));
+        let reads = |it: &Value| it.get("substituteFrom").and_then(Value::as_array).cloned();
         Some(Self {
-            document: document.shared_place(),
+            file: file.to_owned(),
+            values: own.map(value).collect(),
             own_namespace: document.namespace().map(str::to_owned),
             directory: normal(&root.join(path.join("/").trim_start_matches('/'))),
-            target: text("targetNamespace").map(str::to_owned),
-            post_build: post_build.cloned().unwrap_or_default(),
+            target: target.filter(|_| wrong.is_none()).map(str::to_owned),
+            fault: wrong.map(|target| wrong_target(document, target)),
+            reads: post_build.map(|it| reads(it).unwrap_or_default()),
             is_anywhere,
         })
     }
 
     /// The ConfigMaps and Secrets from which it reads.
     fn reads(&self) -> impl Iterator<Item = &Value> {
-        self.post_build.get("substituteFrom").and_then(Value::as_array).into_iter().flatten()
-    }
-
-    fn reads_others(&self) -> bool {
-        self.reads().next().is_some()
+        self.reads.iter().flatten()
     }
 
     /// What it puts in. Of two sources the later one counts, and before all its own values.
     fn assignment(&self, sources: &BTreeMap<(bool, String), Vec<ValuesOf>>) -> Assignment {
-        let has_post_build = self.post_build.is_object();
+        let has_post_build = self.reads.is_some();
         if self.is_anywhere {
             return Assignment { is_open: true, has_post_build, ..Assignment::default() };
         }
@@ -422,14 +464,7 @@ impl Kustomization {
                 }
             }
         }
-        let at = Pointer::new("/spec/postBuild/substitute");
-        for (name, value) in
-            self.post_build.get("substitute").and_then(Value::as_object).into_iter().flatten()
-        {
-            let value = value.as_str().map_or_else(|| value.to_string(), one_line);
-            let (document, pointer) = (Arc::clone(&self.document), at.key(name));
-            assignment.values.insert(name.clone(), Assigned { value: Some(value), document, pointer });
-        }
+        assignment.values.extend(self.values.clone());
         assignment
     }
 
@@ -439,13 +474,12 @@ impl Kustomization {
         let is_own = |it: &&ValuesOf| {
             it.namespace.is_none() || self.own_namespace.is_none() || it.namespace == self.own_namespace
         };
-        let here = normal(Path::new(self.document.source().name()));
-        let nearness = |it: &ValuesOf| {
-            let file = it.values.values().next().map(|it| normal(Path::new(it.document.source().name())));
-            let common =
-                |file: PathBuf| file.components().zip(here.components()).take_while(|(a, b)| a == b).count();
-            file.map_or(0, common)
+        let here = normal(&self.file);
+        let common = |it: &ValuesOf| {
+            let file = normal(&it.file);
+            file.components().zip(here.components()).take_while(|(a, b)| a == b).count()
         };
+        let nearness = |it: &ValuesOf| if it.values.is_empty() { 0 } else { common(it) };
         let own: Vec<(usize, &ValuesOf)> = named.iter().filter(is_own).map(|it| (nearness(it), it)).collect();
         let most = own.iter().map(|(nearness, _)| *nearness).max()?;
         let mut nearest = own.into_iter().filter(|(nearness, _)| *nearness == most).map(|(_, it)| it);

@@ -1,7 +1,7 @@
 //! Lets findings about rendered objects stand in the files from which these come, where a person would edit.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::inputs::Inputs;
@@ -12,8 +12,10 @@ use crate::origins::files::Files;
 use crate::origins::spot::{Spot, Spots};
 use crate::origins::{Origins, RenderedObject, helm, kustomize};
 use crate::passed_over::PassedOver;
+use crate::paths::Home;
 use crate::plan::Plan;
-use crate::repository::Tool;
+use crate::repository::{Tool, Unit};
+use memgate_manifest::document::Document;
 use memgate_manifest::place::DocumentPlace;
 use memgate_manifest::source::{Source, Span};
 use memgate_model::finding::{Cause, Finding};
@@ -31,9 +33,7 @@ pub(crate) fn trace(checked: &mut Checked, files: &mut Files) {
     files.know(&inputs.sources);
     for decided in decided.iter_mut() {
         name_renamed(decided, &inputs.origins, files);
-        if let Some(spots) = spots(decided, &inputs.origins, files) {
-            decided.object.spots = Some(Box::new(spots));
-        }
+        stand(decided, &inputs.origins, files);
     }
     let elsewhere = decided.iter().flat_map(Decided::findings).flat_map(|finding| &finding.elsewhere);
     let elsewhere: Vec<(Reference, Pointer)> =
@@ -88,6 +88,13 @@ fn name_makers(notice: &mut Notice, origins: &Origins) {
     let [first, last] = both.map(|name| name.trim_matches(['<', '>']));
     let message = format!("{title} is made by {first} and by {last}; of two, the later one counts");
     notice.finding = notice.finding.clone().with_message(message);
+}
+
+/// Finds the spots of an object and of its findings.
+pub(crate) fn stand(decided: &mut Decided, origins: &Origins, files: &mut Files) {
+    if let Some(spots) = spots(decided, origins, files) {
+        decided.object.spots = Some(Box::new(spots));
+    }
 }
 
 /// The same for commands that show what else they made of the files.
@@ -163,6 +170,34 @@ fn spots(decided: &Decided, origins: &Origins, files: &mut Files) -> Option<Spot
     Some(spots)
 }
 
+/// Finds where the fields of documents stand that are not read yet as inputs.
+pub(crate) struct SpotsOf<'s> {
+    pub(crate) origins: &'s Origins,
+    pub(crate) files: &'s mut Files,
+}
+
+impl SpotsOf<'_> {
+    /// The file of a source, of a rendered one that of the chart or kustomization.
+    pub(crate) fn file(&self, source: &Source) -> PathBuf {
+        self.origins.rendered.get(source.name()).map_or_else(|| source.name().into(), Unit::marker)
+    }
+
+    /// The spot of a field, of a rendered document in the file from which it comes.
+    pub(crate) fn of(&mut self, document: &Document, pointer: &Pointer) -> Spot {
+        let name = document.source().name();
+        let rendered = self.origins.rendered.get(name).and_then(|unit| {
+            let release = self.origins.releases.get(name);
+            let object = RenderedObject { unit, release, value: document.value(), file: None };
+            let spot = of_object(object, pointer, false, (self.origins, self.files))?;
+            // Of what a rendered object installs.
+            let is_rendered = self.origins.rendered.contains_key(spot.source().name());
+            if is_rendered { start_of(&unit.marker(), self.files) } else { Some(spot) }
+        });
+        let own = || Spot::Field { document: document.shared_place(), pointer: pointer.clone(), key: None };
+        rendered.unwrap_or_else(own)
+    }
+}
+
 /// The spot of a field of a document, if memgate rendered it.
 fn of_field(
     document: &DocumentPlace,
@@ -194,7 +229,9 @@ fn of_object(
         }
         found => found,
     };
-    let named = || start_of(Path::new(object.file?), files);
+    // Any text of an object may look like the name of its file.
+    let is_near = |file: &&str| Home::of(object.unit.absolute(), None).has_file(Path::new(file));
+    let named = || start_of(Path::new(object.file.filter(is_near)?), files);
     found.or_else(named).or_else(|| start_of(&object.unit.marker(), files))
 }
 

@@ -17,12 +17,13 @@ use crate::place::overview;
 use crate::plan::Plan;
 use crate::report::changes::{Change, Verdict};
 use crate::report::{Report, Shown};
+use crate::run::Run;
+use crate::trace::{stand, trace};
 use memgate_manifest::error::Error as Fault;
 use memgate_manifest::source::Source;
 use memgate_model::decision::NotShown;
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::policy::Policies;
-use memgate_model::request::Occasion;
 use memgate_policy::codes::INVALID;
 use memgate_policy::defaults::missing;
 use memgate_primitives::plain_text::{shown_key, shown_name};
@@ -61,31 +62,34 @@ pub fn replaced(policies: &Policies, without: &Policies, others: &Policies) -> A
 
 /// Decides about all objects of the inputs with the policies of `base` instead of those of the same names, and with those
 /// of `new`, which replace the policies of `base` too.
-/// With `wants_page`, keeps what a page shows of the inputs and of the new policies.
-pub fn what_if(
-    inputs: Inputs,
-    base: &Policies,
-    new: &Policies,
-    occasion: Occasion<'static>,
-    wants_page: bool,
-) -> WhatIf {
+pub fn what_if(run: &Run, inputs: Inputs, base: &Policies, new: &Policies) -> WhatIf {
     let current = Arc::clone(&inputs.snapshot.policies);
     let mut before = Inputs { objects: inputs.objects.clone(), ..Inputs::new(inputs.snapshot.clone()) };
     before.snapshot.policies = replaced(&current, &Policies::default(), base);
     let mut after = inputs;
     after.snapshot.policies = replaced(&current, base, new);
-    effect(before, after, occasion, wants_page)
+    effect(run, before, after)
 }
 
-fn effect(before: Inputs, mut after: Inputs, occasion: Occasion<'static>, wants_page: bool) -> WhatIf {
+fn effect(Run { plan, occasion }: &Run, before: Inputs, mut after: Inputs) -> WhatIf {
+    let (occasion, mut files) = (*occasion, plan.rendered_files());
     // Their verdicts are about objects, of which nothing may be named here.
     after.outside = None;
     let owners = after.objects.iter().filter_map(|it| Some((key(&it.object), owner(it.manifest())?)));
     let owners: BTreeMap<Key, String> = owners.collect();
     let before: BTreeMap<Key, Decided> =
         check(before, occasion).decided.into_iter().map(|it| (key(&it.object), it)).collect();
-    let page = PageInputs::if_wanted(wants_page, &after, occasion);
-    compare(before, Checked { page, ..check(after, occasion) }, &owners)
+    let page = PageInputs::if_wanted(plan.wants_page, &after, occasion);
+    let mut after = check(after, occasion);
+    // The same in both runs, and what the policy would change is not known.
+    let Checked { inputs, decided, .. } = &mut after;
+    for decided in decided.iter_mut().filter(|it| faults_of_policy(it).next().is_some()) {
+        stand(decided, &inputs.origins, &mut files);
+    }
+    inputs.errors.extend(decided.iter().flat_map(faults_of_policy));
+    let mut compared = compare(before, Checked { page, ..after }, &owners);
+    trace(&mut compared.checked, &mut files);
+    compared
 }
 
 /// Decides about all objects of a plan by what counts at a commit, and by what the files say now. The policies of `new`
@@ -93,12 +97,8 @@ fn effect(before: Inputs, mut after: Inputs, occasion: Occasion<'static>, wants_
 ///
 /// # Errors
 /// Those of `load_paths`.
-pub fn what_if_at(
-    plan: &Plan,
-    at: AtReference,
-    new: &Policies,
-    occasion: Occasion<'static>,
-) -> Result<WhatIf, Error> {
+pub fn what_if_at(run: &Run, at: AtReference, new: &Policies) -> Result<WhatIf, Error> {
+    let plan = &run.plan;
     let by_commit = JudgedBy::Reference(Arc::new(AtReference { is_alone: true, ..at }));
     let then = Plan { judged_by: by_commit, ..plan.clone() };
     // Both read the same texts, which distinguish objects.
@@ -106,7 +106,7 @@ pub fn what_if_at(
     let before = load_paths(&then, (set, &plan.checked), &mut known)?;
     let mut after = load_paths(plan, (set, &plan.checked), &mut known)?;
     after.snapshot.policies = replaced(&after.snapshot.policies, &Policies::default(), new);
-    Ok(effect(before, after, occasion, plan.wants_page))
+    Ok(effect(run, before, after))
 }
 
 /// The object in its file; a workload and its pod are one.
@@ -129,9 +129,7 @@ fn owner(manifest: &str) -> Option<String> {
 }
 
 fn compare(mut before: BTreeMap<Key, Decided>, checked: Checked, owners: &BTreeMap<Key, String>) -> WhatIf {
-    let Checked { decided, mut inputs, .. } = checked;
-    // The same in both runs, and what the policy would change is not known.
-    inputs.errors.extend(decided.iter().flat_map(faults_of_policy));
+    let Checked { decided, inputs, .. } = checked;
     let mut all = Vec::with_capacity(decided.len());
     let mut changes = Vec::new();
     for mut after in decided {

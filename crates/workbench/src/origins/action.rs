@@ -57,6 +57,18 @@ pub(super) fn find(text: &str) -> Option<(usize, usize)> {
     Some((start, start + end))
 }
 
+/// The line of a template that printed one of its lines, both from 0, as far as that can be told: an action alone on a line
+/// that trims it prints none.
+pub(crate) fn line_that_printed(template: &str, printed: usize) -> usize {
+    let is_silent = |line: &str| {
+        let line = line.trim();
+        let is_trimmed = line.starts_with("{{-") || line.ends_with("-}}");
+        is_trimmed && find(line) == Some((0, line.len())) && !matches!(read(line), Action::Print(_))
+    };
+    let mut printing = template.lines().enumerate().filter(|(_, line)| !is_silent(line));
+    printing.nth(printed).map_or(printed, |(number, _)| number)
+}
+
 /// What an action does.
 pub(super) fn read(action: &str) -> Action<'_> {
     let inner = action.strip_prefix("{{").unwrap_or(action);
@@ -305,6 +317,14 @@ mod tests {
                 expected,
                 "{value} {printed} {expression}"
             );
+        }
+    }
+
+    #[test]
+    fn knows_the_line_that_printed_one() {
+        let template = "{{- if .a }}\nkind: X\n{{/* silent */}}\n{{- $x := 1 }}\nname: {{ .b }}\n{{ .c }}\n{{- end }}\nlast";
+        for (printed, expected) in [(0, 1), (1, 2), (2, 4), (3, 5), (4, 7), (9, 9)] {
+            assert_eq!(line_that_printed(template, printed), expected);
         }
     }
 

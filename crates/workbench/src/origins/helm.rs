@@ -2,7 +2,7 @@
 //! values where that line prints nothing but a value.
 
 use std::borrow::Cow;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -60,7 +60,9 @@ impl<'o> Charts<'o> {
             parts.next()?;
             Some(parts.as_path())
         })?;
-        let (mut inner, mut parts) = (Vec::new(), relative.iter());
+        // A text of an object may look like the name of its file.
+        let is_below = relative.components().all(|part| matches!(part, Component::Normal(_)));
+        let (mut inner, mut parts) = (Vec::new(), is_below.then_some(relative)?.iter());
         let mut rest = parts.as_path();
         while parts.next().is_some_and(|part| part == SUBCHARTS) {
             let name = parts.next()?.to_str()?.to_owned();

@@ -22,12 +22,14 @@ use memgate_model::finding::{Cause, Finding};
 use memgate_primitives::name::is_dns_subdomain;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
-use sought::{Reached, Sought, field_path, walk};
+use sought::{Behind, Reached, Sought, field_path, walk};
 
 /// How many replacements may copy a value from each other.
 const MAX_COPIES: usize = 8;
 /// Among so many objects of a name one is sought that kustomize has renamed.
 const MAX_MEANT: usize = 256;
+/// Of an object in a patch so many fields are looked at for one that is left out.
+const MOST_FIELDS: usize = 256;
 /// The number of characters of the hash behind the name of a generated object, with the dash.
 const HASH: usize = 11;
 
@@ -112,6 +114,12 @@ impl Made {
         (self.name != name).then(|| (cause, configure.to_owned()))
     }
 
+    /// Whether kustomize merges the lists in it by keys: it does in kinds of Kubernetes itself. In others a list replaces
+    /// the one before.
+    fn has_merged_lists(&self) -> bool {
+        !self.group.contains('.') || self.group.ends_with(".k8s.io")
+    }
+
     /// The field of the generator that makes it, if one does.
     fn generator(&self) -> Option<&'static str> {
         match (&self.by, &*self.kind) {
@@ -130,6 +138,8 @@ struct Search<'s> {
 /// What was found so far, if it is not the value itself.
 #[derive(Default)]
 struct Found {
+    /// The place of a patch that leaves out a field of the object.
+    remover: Option<Spot>,
     /// The place of a list or an object.
     holder: Option<Spot>,
     /// The place of another value.
@@ -154,13 +164,7 @@ impl Search<'_> {
             let spot = match &step.by {
                 Maker::Document(document) => {
                     let piece = Piece { document: Arc::clone(document), whole: None };
-                    found.offer(
-                        &piece,
-                        sought,
-                        0,
-                        walk(document.value(), &Pointer::root(), &sought.steps),
-                        None,
-                    )
+                    found.offer(&piece, sought, 0, walk(document.value(), &Pointer::root(), &sought.steps))
                 }
                 Maker::Generator(layer, at) => found.generated(layer, at, sought),
                 Maker::Layer(_) if sought.steps.is_empty() => None,
@@ -170,8 +174,8 @@ impl Search<'_> {
                 return Some((spot, true));
             }
         }
-        let Found { holder, other, parent } = found;
-        Some((holder.or(other).or_else(|| parent.map(|(_, spot)| spot))?, false))
+        let Found { remover, holder, other, parent } = found;
+        Some((remover.or(holder).or(other).or_else(|| parent.map(|(_, spot)| spot))?, false))
     }
 
     /// The place of a field in a kustomization and what it reads, if that sets it.
@@ -199,7 +203,7 @@ impl Search<'_> {
         let patches = layer.patches_for(before, &mut self.overlays.comparisons);
         for patch in patches.into_iter().rev() {
             let operations = patch.piece.document.value().as_array().map_or(1, Vec::len);
-            if let Some(spot) = self.spend(operations).then(|| found.patch(patch, sought)).flatten() {
+            if let Some(spot) = self.spend(operations).then(|| found.patch(patch, before, sought)).flatten() {
                 return Some(spot);
             }
         }
@@ -344,29 +348,22 @@ impl Found {
         sought: &Sought<'_>,
         done: usize,
         reached: Reached<'_>,
-        key: Option<Pointer>,
     ) -> Option<Spot> {
         let depth = done + reached.depth;
-        let spot = match &piece.whole {
-            Some((document, at)) => {
-                Spot::Text { source: Arc::clone(document.source()), span: caret(document, at) }
-            }
-            None => Spot::Field { document: piece.document.shared_place(), pointer: reached.pointer, key },
-        };
+        let spot = piece.field(reached.pointer, None);
         match (reached.value, sought.value) {
             (Some(own), Some(value)) if is_alike(own, value) => return Some(spot),
             (Some(Value::Null), None) => return Some(spot.as_text()),
+            (Some(own), Some(value)) if sought.is_copied && is_same_text(own, value) => {
+                return Some(spot.as_text());
+            }
             (Some(Value::String(own)), Some(Value::String(value)))
                 if value.contains(own.as_str()) && !own.is_empty()
                     || sought.is_part && own.contains(value.as_str()) =>
             {
                 return Some(spot.as_text());
             }
-            (Some(own), Some(value))
-                if own.is_object() && value.is_object() || own.is_array() && value.is_array() =>
-            {
-                self.holder = Some(spot);
-            }
+            (Some(own), Some(value)) if is_same_collection(own, value) => self.holder = Some(spot),
             (Some(_), _) => {
                 self.other.get_or_insert_with(|| spot.as_text());
             }
@@ -378,17 +375,20 @@ impl Found {
         None
     }
 
-    /// Takes a patch.
-    fn patch(&mut self, patch: &Patch, sought: &Sought<'_>) -> Option<Spot> {
+    /// Takes a patch for an object.
+    fn patch(&mut self, patch: &Patch, object: &Made, sought: &Sought<'_>) -> Option<Spot> {
         let piece = &patch.piece;
-        let Value::Array(operations) = piece.document.value() else {
-            return self.offer(
-                piece,
-                sought,
-                0,
-                walk(piece.document.value(), &Pointer::root(), &sought.steps),
-                None,
-            );
+        let value = piece.document.value();
+        let Value::Array(operations) = value else {
+            let reached = walk(value, &Pointer::root(), &sought.steps);
+            return match end(value, &sought.steps, object) {
+                Some(End::Removed(at)) if sought.value.is_none() => Some(piece.field(at, None).as_text()),
+                Some(End::Replaced) => Some(piece.replaced(reached, sought, None)),
+                _ => {
+                    self.removes(piece, || removed_in(reached.value?, &reached.pointer), sought);
+                    self.offer(piece, sought, 0, reached)
+                }
+            };
         };
         let all = operations.iter().enumerate().rev();
         all.into_iter().find_map(|(number, operation)| {
@@ -396,7 +396,7 @@ impl Found {
         })
     }
 
-    /// Takes an operation of a JSON patch.
+    /// Takes an operation of a JSON patch. What it sets or removes is not what it was before, nor is all below that.
     fn operation(
         &mut self,
         piece: &Piece,
@@ -404,29 +404,39 @@ impl Found {
         operation: &Value,
         sought: &Sought<'_>,
     ) -> Option<Spot> {
-        let path = Pointer::new(text(operation, "path")?);
         let name = text(operation, "op")?;
         let set = operation.get("value").filter(|_| ["add", "replace"].contains(&&*name));
-        let tokens: Vec<_> = path.tokens().collect();
-        let last = tokens.len().checked_sub(1)?;
-        let steps = sought.steps.get(..tokens.len())?;
-        let mut pairs = tokens.iter().zip(steps).enumerate();
-        if !pairs.all(|(at, (token, step))| step.is_in_operation(token, set.filter(|_| at == last))) {
-            return None;
-        }
-        let rest = sought.steps.get(tokens.len()..).unwrap_or_default();
-        let (key, value) = (at.key("path"), at.key("value"));
-        let is_changed = match &*name {
-            "remove" => sought.value.is_none(),
-            name => ["move", "copy"].contains(&name),
+        let removing = match &*name {
+            "remove" => Some("path"),
+            "move" => Some("from"),
+            _ => None,
         };
-        if is_changed && rest.is_empty() {
-            return Some(
-                Spot::Field { document: piece.document.shared_place(), pointer: key, key: None }.as_text(),
-            );
+        let removed = removing.and_then(|field| Some((at.key(field), text(operation, field)?)));
+        if let Some((at, path)) = removed {
+            match sought.behind(&Pointer::new(path), None) {
+                Some(Behind::Field(_)) if sought.value.is_none() => {
+                    return Some(piece.field(at, None).as_text());
+                }
+                Some(Behind::Parent) => self.removes(piece, || Some(at), sought),
+                _ => {}
+            }
+        }
+        let Behind::Field(rest) = sought.behind(&Pointer::new(text(operation, "path")?), set)? else {
+            return None;
+        };
+        let key = at.key("path");
+        if ["move", "copy"].contains(&&*name) {
+            return Some(piece.field(key, None).as_text());
         }
         let key = rest.is_empty().then_some(key);
-        self.offer(piece, sought, tokens.len(), walk(set?, &value, rest), key)
+        Some(piece.replaced(walk(set?, &at.key("value"), rest), sought, key))
+    }
+
+    /// Takes that a patch leaves a field of the sought object out, at a place in it.
+    fn removes(&mut self, piece: &Piece, at: impl FnOnce() -> Option<Pointer>, sought: &Sought<'_>) {
+        if self.remover.is_none() && sought.value.is_some_and(Value::is_object) {
+            self.remover = at().map(|at| piece.field(at, None).as_text());
+        }
     }
 
     /// Takes what a generator makes.
@@ -462,6 +472,61 @@ impl Found {
     }
 }
 
+impl Piece {
+    /// A field of it, and where its key stands as a value.
+    fn field(&self, pointer: Pointer, key: Option<Pointer>) -> Spot {
+        match &self.whole {
+            Some((document, at)) => {
+                Spot::Text { source: Arc::clone(document.source()), span: caret(document, at) }
+            }
+            None => Spot::Field { document: self.document.shared_place(), pointer, key },
+        }
+    }
+
+    /// The place of a value in a text which replaces all that was there before.
+    fn replaced(&self, reached: Reached<'_>, sought: &Sought<'_>, key: Option<Pointer>) -> Spot {
+        let spot = self.field(reached.pointer, key);
+        match (reached.value, sought.value) {
+            (None, _) => spot,
+            (Some(own), Some(value)) if is_alike(own, value) || is_same_collection(own, value) => spot,
+            (Some(_), _) => spot.as_text(),
+        }
+    }
+}
+
+/// What a merged patch does with all that was before at a field, or at one around it.
+enum End {
+    /// It removes it, at this place.
+    Removed(Pointer),
+    /// What it has there is all.
+    Replaced,
+}
+
+/// Follows the steps to a field of an object in a merged patch, as far as that has them.
+fn end(patch: &Value, steps: &[sought::Step<'_>], object: &Made) -> Option<End> {
+    let (mut here, mut at, mut end, mut steps) = (patch, Pointer::root(), None, steps.iter());
+    loop {
+        match here.get("$patch").and_then(Value::as_str) {
+            Some("delete") => return Some(End::Removed(at.key("$patch"))),
+            Some("replace") => end = Some(End::Replaced),
+            _ if here.is_null() => return Some(End::Removed(at)),
+            _ => {}
+        }
+        let Some((token, below)) = steps.next().and_then(|step| step.within(here)) else { return end };
+        if here.is_array() && !object.has_merged_lists() {
+            end = Some(End::Replaced);
+        }
+        (here, at) = (below, at.key(&token));
+    }
+}
+
+/// The first field of an object in a merged patch that leaves one out.
+fn removed_in(object: &Value, at: &Pointer) -> Option<Pointer> {
+    let is_removed = |it: &Value| it.is_null() || it.get("$patch").is_some_and(|it| it == "delete");
+    let mut fields = object.as_object()?.iter().take(MOST_FIELDS);
+    fields.find(|(_, it)| is_removed(it)).map(|(field, _)| at.key(field))
+}
+
 /// A field of a kustomization that has the sought value.
 fn field(document: &Document, at: Pointer, sought: &Sought<'_>) -> Spot {
     let is_same = document.value().pointer(at.as_str()) == sought.value;
@@ -478,6 +543,20 @@ impl Spot {
 
 fn caret(document: &Document, at: &Pointer) -> Span {
     document.locate(at).carets(false).0
+}
+
+/// Whether two scalars are the same but for quotes.
+fn is_same_text(one: &Value, other: &Value) -> bool {
+    let text = |it: &Value| match it {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(_) | Value::Bool(_) => Some(it.to_string()),
+        _ => None,
+    };
+    text(one).is_some_and(|one| text(other) == Some(one))
+}
+
+fn is_same_collection(one: &Value, other: &Value) -> bool {
+    one.is_object() && other.is_object() || one.is_array() && other.is_array()
 }
 
 /// Whether two values are the same, however a number is written.

@@ -37,6 +37,14 @@ impl Spot {
         }
     }
 
+    /// The line at which the document starts, or the stretch.
+    pub(crate) fn first_line(&self) -> usize {
+        match self {
+            Self::Field { document, .. } => document.span().line,
+            Self::Text { span, .. } => span.line,
+        }
+    }
+
     /// The stretch of a caret at the value.
     pub fn caret(&self) -> Span {
         match self {

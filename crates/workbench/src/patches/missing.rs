@@ -58,6 +58,8 @@ pub(super) struct Built {
     names: BTreeMap<(String, Arc<str>), Named>,
     /// The namespaces that a base gives to its objects.
     namespaces: BTreeSet<String>,
+    /// The objects that a base gives one, by group, kind and name.
+    given: BTreeMap<(String, Arc<str>, Arc<str>), String>,
     renames: bool,
     /// Its objects, if a patch selects them by labels that are known.
     labelled: Option<Vec<Arc<Document>>>,
@@ -98,16 +100,17 @@ impl Present {
             return None;
         }
         let directory = file.parent().unwrap_or_else(|| Path::new(""));
-        let (names, namespaces) = (BTreeMap::new(), BTreeSet::new());
+        let (names, namespaces, given) = (BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
         let room = Cell::new(MAX_COMPARED);
         let is_narrow = |patch: &Patch| patch.target.as_ref().is_some_and(Selector::has_labels);
         let labelled = of.patches.iter().any(is_narrow).then(Vec::new);
-        let mut built =
-            Built { directory: directory.to_owned(), names, namespaces, renames: of.renames, labelled, room };
+        let (directory, renames) = (directory.to_owned(), of.renames);
+        let mut built = Built { directory, names, namespaces, given, renames, labelled, room };
+        let directory = file.parent().unwrap_or_else(|| Path::new(""));
         built.keep_labels(directory, &of.patches, home, files);
         let mut seen = BTreeSet::from([normal(directory)]);
-        let mut todo = vec![(directory.to_owned(), of.resources.clone())];
-        while let Some((directory, resources)) = todo.pop() {
+        let mut todo = vec![(directory.to_owned(), of.resources.clone(), None::<String>)];
+        while let Some((directory, resources, given)) = todo.pop() {
             for resource in resources {
                 let path = without_dots(&directory.join(&resource));
                 // kustomize refuses what it has already, and a kustomization that contains itself.
@@ -117,14 +120,15 @@ impl Present {
                     let below = Kustomization::of(&marker.values);
                     (!below.is_open).then_some(())?;
                     built.renames |= below.renames;
+                    let given = given.clone().or_else(|| below.namespace.clone());
                     built.namespaces.extend(below.namespace);
                     built.labelled = built.labelled.filter(|_| !below.labels);
                     built.keep_labels(&path, &below.patches, home, files);
-                    todo.push((path, below.resources));
+                    todo.push((path, below.resources, given));
                 } else {
                     let objects = objects_in(&text(&path, home, files)?.values);
                     self.room = self.room.checked_sub(objects.len())?;
-                    built.add(&objects, &self.home)?;
+                    built.add(&objects, &self.home, given.as_ref())?;
                     built.labelled.iter_mut().for_each(|labelled| labelled.extend(objects.iter().cloned()));
                 }
             }
@@ -153,9 +157,14 @@ impl Built {
         }
     }
 
-    fn add(&mut self, objects: &[Arc<Document>], home: &str) -> Option<()> {
+    /// Adds objects, to which a base may give a namespace.
+    fn add(&mut self, objects: &[Arc<Document>], home: &str, given: Option<&String>) -> Option<()> {
         for object in objects {
             (!is_filled_in_later(object.name())).then_some(())?;
+            if let Some(given) = given {
+                let key = (object.group().to_owned(), object.kind().into(), object.name().into());
+                self.given.insert(key, given.clone());
+            }
             let key = (object.group().to_owned(), object.kind().into());
             let namespaces = self.names.entry(key).or_default().entry(object.name().into()).or_default();
             let namespace = object.namespace().unwrap_or(home);
@@ -304,7 +313,8 @@ impl Built {
         let names = names.filter(|names| self.spend(names.len()).is_some());
         let homes = names.and_then(|names| names.get(name)).into_iter().flatten();
         let homes: Vec<&str> = homes.map(|home| effective(home)).collect();
-        let meant = match homes.first() {
+        let given = self.given.get(&(group.to_owned(), kind.into(), name.into())).map(String::as_str);
+        let meant = match given.or_else(|| homes.first().copied()).filter(|_| !homes.is_empty()) {
             Some(home) => format!("; it is in namespace {}", quoted(home)),
             None => did_you_mean(nearest(name, names.into_iter().flatten().map(|(it, _)| &**it))),
         };

@@ -16,6 +16,8 @@ pub(super) struct Sought<'v> {
     pub(super) value: Option<&'v Value>,
     /// Whether the value may be a part of that in the text, or the other way round.
     pub(super) is_part: bool,
+    /// Whether a replacement copies it, which makes a number of one in quotes.
+    pub(super) is_copied: bool,
 }
 
 /// A step on the way to a field.
@@ -27,6 +29,14 @@ pub(super) enum Step<'v> {
     Element(&'v [Value], usize),
     /// The element of a list that has a key with this value: `[name=a]` for kustomize.
     With(String, String),
+}
+
+/// What a field is to the path of an operation.
+pub(super) enum Behind<'s, 'v> {
+    /// That of the path, or one below it by these steps.
+    Field(&'s [Step<'v>]),
+    /// The object or list in which that of the path is.
+    Parent,
 }
 
 /// How far steps lead in a text.
@@ -56,12 +66,26 @@ impl<'v> Sought<'v> {
                 }
             }
         }
-        Self { steps, value: here, is_part: false }
+        Self { steps, value: here, is_part: false, is_copied: false }
+    }
+
+    /// What it is to an operation of a JSON patch with this path, which may set a value there.
+    pub(super) fn behind(&self, path: &Pointer, set: Option<&Value>) -> Option<Behind<'_, 'v>> {
+        let tokens: Vec<_> = path.tokens().collect();
+        let last = tokens.len().checked_sub(1)?;
+        let mut pairs = tokens.iter().zip(&self.steps).enumerate();
+        if last > self.steps.len()
+            || !pairs.all(|(at, (token, step))| step.is_in_operation(token, set.filter(|_| at == last)))
+        {
+            return None;
+        }
+        Some(self.steps.get(tokens.len()..).map_or(Behind::Parent, Behind::Field))
     }
 
     /// The field that kustomize writes as `spec.containers.[name=a].image`, with a value.
     pub(super) fn at_path(path: &str, value: Option<&'v Value>, is_part: bool) -> Self {
-        Self { steps: field_path(path).into_iter().map(Step::of_path).collect(), value, is_part }
+        let steps = field_path(path).into_iter().map(Step::of_path).collect();
+        Self { steps, value, is_part, is_copied: true }
     }
 }
 
@@ -86,6 +110,16 @@ impl Step<'_> {
             Self::Element(rendered, index) => element(rendered, *index, list),
         };
         index.map(|index| index.to_string())
+    }
+
+    /// What it leads to in a text, with its token there.
+    pub(super) fn within<'t>(&self, value: &'t Value) -> Option<(String, &'t Value)> {
+        let token = self.in_text(value)?;
+        let below = match value {
+            Value::Array(list) => list.get(list_index(&token)?),
+            value => value.get(&token),
+        };
+        Some((token, below?))
     }
 
     /// The key, if it is one.
@@ -134,13 +168,10 @@ impl Step<'_> {
 pub(super) fn walk<'t>(text: &'t Value, at: &Pointer, steps: &[Step<'_>]) -> Reached<'t> {
     let (mut pointer, mut here, mut depth) = (at.clone(), Some(text), 0);
     for step in steps {
-        let token = here.and_then(|value| step.in_text(value));
-        here = here.zip(token.as_ref()).and_then(|(value, token)| match value {
-            Value::Array(list) => list.get(list_index(token)?),
-            value => value.get(token),
-        });
-        depth += usize::from(here.is_some());
-        pointer = pointer.key(&token.unwrap_or_else(|| step.token()));
+        let found = here.and_then(|value| step.within(value));
+        depth += usize::from(found.is_some());
+        pointer = pointer.key(&found.as_ref().map_or_else(|| step.token(), |(token, _)| token.clone()));
+        here = found.map(|(_, below)| below);
     }
     Reached { pointer, depth, value: here }
 }

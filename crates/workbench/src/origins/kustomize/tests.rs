@@ -112,6 +112,20 @@ fn each_layer_that_sets_a_value_is_found() {
         ),
         (replaced, &[], &other("notes"), "/spec/backend", "o/kustomization.yaml:4 \"k=other\""),
         (
+            "resources: [../base, c.yaml]\nreplacements: [{path: r.yaml}]\n",
+            &[
+                ("o/c.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {ttl: \"-5\"}\n"),
+                (
+                    "o/r.yaml",
+                    "source: {kind: ConfigMap, name: c, fieldPath: data.ttl}\ntargets:\n- select: {name: notes}\n  \
+                     fieldPaths: [spec.backend]\n",
+                ),
+            ],
+            &other("notes").replace("other", "-5"),
+            "/spec/backend",
+            "o/c.yaml:4 \"-5\"",
+        ),
+        (
             "resources: [../base]\nreplacements: [{path: r.yaml}]\n",
             &[(
                 "o/r.yaml",
@@ -231,6 +245,72 @@ fn elements_of_lists_are_found_by_what_they_are() {
         ("/spec/tags", "base/memory.yaml:6 tags"),
     ] {
         assert_eq!(found(&files, &object, pointer).as_deref(), Some(expected), "{pointer}");
+    }
+}
+
+#[test]
+fn what_a_patch_removes_or_replaces_stands_at_the_patch() {
+    let merged = |spec: &str| format!("{MEMORY}spec:\n{spec}");
+    let operation = |fields: &str| format!("- {{{fields}}}\n");
+    let base = merged("  redis:\n    ref: {name: s}\n    ttl: 5\n  list: [{name: a, ref: s}]\n");
+    let no_ref = "{redis: {ttl: 5}}";
+    let rows = [
+        (operation("op: remove, path: /spec/redis/ref"), no_ref, "/spec/redis/ref/name", "1 /spec/redis/ref"),
+        (operation("op: remove, path: /spec/redis/ref"), no_ref, "/spec/redis", "1 /spec/redis/ref"),
+        (operation("op: remove, path: /spec/redis"), "{}", "/spec/redis/ref", "1 /spec/redis"),
+        (
+            operation("op: replace, path: /spec/redis, value: {ttl: 5}"),
+            no_ref,
+            "/spec/redis/ref/name",
+            "1 value",
+        ),
+        (operation("op: replace, path: /spec, value: {a: 5}"), "{a: 5}", "/spec/redis", "1 value"),
+        (
+            operation("op: move, from: /spec/redis/ref, path: /spec/x"),
+            no_ref,
+            "/spec/redis/ref/name",
+            "1 /spec/redis/ref",
+        ),
+        (
+            operation("op: move, from: /spec/redis/ref, path: /spec/x"),
+            "{x: {name: s}}",
+            "/spec/x/name",
+            "1 /spec/x",
+        ),
+        (
+            operation("op: copy, from: /metadata, path: /spec/x"),
+            "{x: {name: s}}",
+            "/spec/x/name",
+            "1 /spec/x",
+        ),
+        (merged("  redis:\n    ref: null\n"), no_ref, "/spec/redis/ref/name", "6 null"),
+        (merged("  redis:\n    ref: null\n"), no_ref, "/spec/redis", "6 null"),
+        (merged("  redis: null\n"), "{}", "/spec/redis/ref/name", "5 null"),
+        (merged("  redis:\n    $patch: delete\n"), "{}", "/spec/redis/ref", "6 delete"),
+        (merged("  redis:\n    $patch: replace\n    ttl: 5\n"), no_ref, "/spec/redis/ref/name", "5 redis"),
+        (merged("  list: [{name: a}]\n"), "{list: [{name: a}]}", "/spec/list/0/ref", "5 {name: a}"),
+        // What is about something else stays where it is.
+        (operation("op: remove, path: /spec/redis/ref"), no_ref, "/spec/redis/ttl", "7 5"),
+        (operation("op: remove, path: /spec/redis/ref"), no_ref, "/spec/none", "4 spec"),
+        (merged("  redis: {x: 1}\n"), "{redis: {ttl: 5, x: 1}}", "/spec/redis/ref", "6 ref"),
+    ];
+    for (patch, spec, pointer, expected) in rows {
+        let files: Written<'_> = &[
+            (
+                "o/kustomization.yaml",
+                "resources: [m.yaml]\npatches: [{path: p.yaml, target: {kind: Memory}}]\n",
+            ),
+            ("o/m.yaml", &base),
+            ("o/p.yaml", &patch),
+        ];
+        let found = found(files, &format!("{MEMORY}spec: {spec}\n"), pointer).unwrap_or_default();
+        let (_, place) = found.split_once(':').unwrap_or_default();
+        let file = if expected.starts_with(['4', '7']) || expected.ends_with("6 ref") { "m" } else { "p" };
+        assert_eq!(
+            (found.split('.').next(), place),
+            (Some(&*format!("o/{file}")), expected),
+            "{patch} {pointer}"
+        );
     }
 }
 
