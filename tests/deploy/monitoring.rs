@@ -234,7 +234,9 @@ fn rules_keep_cluster_and_namespace() {
         for (at, word) in words.iter().enumerate() {
             let name = word.trim_start_matches('(');
             let aggregates = ["sum", "max", "min", "group", "count", "avg"];
-            let Some(name) = aggregates.iter().find(|known| name.split('(').next() == Some(**known)) else { continue };
+            let Some(name) = aggregates.iter().find(|known| name.split('(').next() == Some(**known)) else {
+                continue;
+            };
             let following = words.get(at + 1..at + 4).unwrap_or_default();
             assert!(
                 following.first() == Some(&"by")

@@ -133,13 +133,15 @@ fn compares_patches_with_the_resources_of_the_base() {
 const MEMORY: &str = "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {name: notes, namespace: team-a}\nspec: {backend: in-context}\n";
 const AGENT: &str = "apiVersion: arkonis.dev/v1alpha1\nkind: ArkAgent\nmetadata: {name: scout, namespace: team-a}\nspec: {model: m, systemPrompt: s, memoryRef: {name: notes}}\n";
 
+/// Files: paths and texts.
+type Files<'f> = &'f [(&'f str, &'f str)];
+
 /// What a chart or an overlay makes that is not rendered may be what an agent names.
 #[test]
 #[ignore = "needs git"]
 fn what_moves_to_where_it_is_not_rendered_may_be_there() {
     let template = MEMORY.replace("name: notes, namespace: team-a", "name: {{ .Release.Name }}");
     let moved = MEMORY.replace(", namespace: team-a", "");
-    type Files<'f> = &'f [(&'f str, &'f str)];
     let chart: Files<'_> = &[("chart/Chart.yaml", CHART), ("chart/templates/memory.yaml", &template)];
     let overlay: Files<'_> = &[
         ("o/kustomization.yaml", "namespace: team-a\nresources: [memory.yaml]\n"),

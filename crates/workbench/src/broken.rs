@@ -317,7 +317,7 @@ impl<'r> Became<'r> {
         let templates = inputs.passed_over.iter().filter(|it| it.why == Why::Template);
         let templates = templates.map(|it| it.source.name());
         let unreadable = unreadable.chain(templates).map(path).collect();
-        Self { before, new, namespaces, unreadable, unread, now }
+        Self { before, now, new, namespaces, unreadable, unread }
     }
 
     /// That what a field names now may be made by something that is not rendered.

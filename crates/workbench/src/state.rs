@@ -118,16 +118,8 @@ impl Loading<'_> {
             }
             return Ok(true);
         }
-        if let Some(kind) = state_kind(value, inputs).filter(|_| is_later) {
-            if has_hidden_name(value) {
-                inputs.snapshot.kind_mut(kind).lacks_some = true;
-                return Ok(true);
-            }
-            let (marks, mut bare) = (Marks::of(value), value.clone());
-            marks.remove(&mut bare);
-            if bare != *value {
-                inputs.unfilled.push(Unfilled { bare, later: marks.places(value) });
-            }
+        if is_later && hides_name(inputs, value) {
+            return Ok(true);
         }
         let Inputs { snapshot, errors, policies, places, state_objects, origins, .. } = inputs;
         let settings = &snapshot.settings;
@@ -195,6 +187,21 @@ impl Loading<'_> {
             }
         }
     }
+}
+
+/// Keeps what a later step fills in of an object of the state. Returns whether that is its name, so that nothing can name it.
+fn hides_name(inputs: &mut Inputs, value: &Value) -> bool {
+    let Some(kind) = state_kind(value, inputs) else { return false };
+    if has_hidden_name(value) {
+        inputs.snapshot.kind_mut(kind).lacks_some = true;
+        return true;
+    }
+    let (marks, mut bare) = (Marks::of(value), value.clone());
+    marks.remove(&mut bare);
+    if bare != *value {
+        inputs.unfilled.push(Unfilled { bare, later: marks.places(value) });
+    }
+    false
 }
 
 /// Whether a later step fills in the name or namespace of an object: it exists, and its name is not known.
