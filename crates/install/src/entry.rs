@@ -117,11 +117,17 @@ pub(super) const IGNORE: &str = "Ignore";
 /// An entry of a configuration. The entries of both kinds have this type: it has every field of a `ValidatingWebhook`.
 pub(super) type Webhook = MutatingWebhook;
 
-pub(super) fn pods_webhook(plan: &InstallPlan, name: &str, failure: &str, seconds: i32) -> Webhook {
+/// An entry for pods, with its conditions besides those about pods of nodes.
+pub(super) fn pods_webhook(
+    plan: &InstallPlan,
+    name: &str,
+    when: (&str, i32),
+    more: impl IntoIterator<Item = MatchCondition>,
+) -> Webhook {
+    let conditions = [NOT_NODE, NOT_MIRROR].map(condition).into_iter().chain(more).collect();
     Webhook {
         rules: Some(vec![rule("", "v1", vec!["pods".to_owned()], &["CREATE"])]),
-        match_conditions: Some(conditions(&[NOT_NODE, NOT_MIRROR])),
-        ..webhook(plan, Phase::Mutate, name, failure, seconds)
+        ..webhook(plan, Phase::Mutate, name, when, conditions)
     }
 }
 
@@ -136,9 +142,17 @@ pub(super) fn expressions(requirements: Vec<LabelSelectorRequirement>) -> LabelS
     LabelSelector { match_expressions: Some(requirements), match_labels: None }
 }
 
-pub(super) fn webhook(plan: &InstallPlan, call: Phase, name: &str, failure: &str, seconds: i32) -> Webhook {
+/// An entry with its conditions.
+pub(super) fn webhook(
+    plan: &InstallPlan,
+    call: Phase,
+    name: &str,
+    (failure, seconds): (&str, i32),
+    conditions: Vec<MatchCondition>,
+) -> Webhook {
     Webhook {
         name: full_name(name),
+        match_conditions: Some(conditions),
         client_config: client_config(plan, call),
         failure_policy: Some(failure.to_owned()),
         match_policy: Some("Equivalent".to_owned()),
@@ -223,10 +237,6 @@ pub(super) fn requirement(key: &str, operator: &str, values: &[&str]) -> LabelSe
         operator: operator.to_owned(),
         values: (!values.is_empty()).then(|| values.iter().map(|value| (*value).to_owned()).collect()),
     }
-}
-
-pub(super) fn conditions(conditions: &[(&str, &str)]) -> Vec<MatchCondition> {
-    conditions.iter().copied().map(condition).collect()
 }
 
 pub(super) fn condition((name, expression): (&str, &str)) -> MatchCondition {

@@ -143,6 +143,11 @@ authorizer cannot answer.
 [authorizer.serviceAccount('{{ .Release.Namespace }}', 'memgate-registered').group('memgate.dev').resource('webhooks').namespace('{{ .Release.Namespace }}').check('register')].exists(answer, answer.allowed() || answer.errored())
 {{- end }}
 
+{{/* A text from a file, whose conditions ask about pauses, with the namespace of the release. Arguments: the root and it. */}}
+{{- define "memgate.withConditions" -}}
+{{- index . 1 | replace "('memgate-system', 'memgate-paused')" (printf "('%s', 'memgate-paused')" (index . 0).Release.Namespace) -}}
+{{- end }}
+
 {{/*
 One entry of a webhook configuration. Arguments: root, entry (from files/families.json or a template),
 set (the values of its sort), path; mutating or not.
@@ -176,7 +181,7 @@ set (the values of its sort), path; mutating or not.
   {{- $conditions = append $conditions (dict "name" "registered" "expression" (include "memgate.registered" .root)) }}
   {{- end }}
   {{- with $conditions }}
-  matchConditions: {{- toYaml . | nindent 4 }}
+  matchConditions: {{- include "memgate.withConditions" (list $.root (toYaml .)) | nindent 4 }}
   {{- end }}
   failurePolicy: {{ $failure }}
   timeoutSeconds: {{ include "memgate.number" (default .entry.timeoutSeconds .set.timeoutSeconds) }}
