@@ -56,6 +56,12 @@ pub enum Error {
          prints (with Helm: rbac.skipRoles=true)"
     )]
     NoRole(String),
+    /// The account has every right, so that no pause has an effect.
+    #[error(
+        "memgate cannot be paused: the account {0}/{PAUSED} has rights to everything, as of a binding for all service \
+         accounts, so that its right to `skip` means nothing; remove that binding"
+    )]
+    HasEveryRight(String),
     /// The pause would end after every date.
     #[error("--for is too long")]
     TooLong,
@@ -105,6 +111,9 @@ pub async fn start(client: &Client, new: &NewPause<'_>) -> Result<Pause, Error> 
     // Who may bind the role need not be able to read it.
     if request(client, Method::GET, &format!("{roles}/{role}"), None).await?.status == 404 {
         return Err(Error::NoRole(role));
+    }
+    if has_every_right(client, new).await? {
+        return Err(Error::HasEveryRight(new.home.to_owned()));
     }
     let until = asked.now.checked_add(new.length).map_err(|_| Error::TooLong)?;
     let mut binding = binding(new, &role, &asked.user, until);
@@ -180,6 +189,25 @@ pub async fn end(client: &Client, pause: &Pause) -> Result<(), Error> {
         200..=299 | 404 => Ok(()),
         _ => Err(Error::Unanswered(format!("failed to end the pause: {}", response.message()))),
     }
+}
+
+/// Whether the account has the right that nothing gives alone; false if the user may not ask.
+async fn has_every_right(client: &Client, new: &NewPause<'_>) -> Result<bool, Error> {
+    let namespace = if let Scope::Namespace(namespace) = new.scope { namespace } else { "" };
+    let review = json!({
+        "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+        "spec": {
+            "user": format!("system:serviceaccount:{}:{PAUSED}", new.home),
+            "groups": ["system:serviceaccounts", format!("system:serviceaccounts:{}", new.home), "system:authenticated"],
+            "resourceAttributes": {
+                "namespace": namespace, "verb": "never", "group": "memgate.dev", "resource": "webhooks",
+                "name": new.family.unwrap_or_default(),
+            },
+        },
+    });
+    let reviews = path("authorization.k8s.io/v1", "", "subjectaccessreviews");
+    let response = request(client, Method::POST, &reviews, Some(&review)).await?;
+    Ok(response.body.pointer("/status/allowed") == Some(&true.into()))
 }
 
 /// The time by the apiserver's clock.

@@ -216,10 +216,14 @@ fn wide_rights(fixture: &Fixture) -> Result<()> {
     let binding = format!("wide-{namespace}");
     let wide = ["--clusterrole=cluster-admin", "--group=system:serviceaccounts"];
     cluster.kubectl(&[&["create", "clusterrolebinding", &binding][..], &wide].concat())?.ok()?;
+    let why = ["-n", &namespace, "--for", "1h", "--reason", "why", "--memgate-namespace", &absent.home];
     let held = wait::until("the account to have every right", || Ok(may_skip()?.then_some(())))
-        .and_then(|()| is_missed(cluster, &namespace, &memory("notes")));
+        .and_then(|()| is_missed(cluster, &namespace, &memory("notes")))
+        .and_then(|()| fails(cluster.admin_kubeconfig(), &why));
     cluster.kubectl(&["delete", "clusterrolebinding", &binding])?.ok()?;
-    held
+    let said = held?;
+    ensure!(said.contains("has rights to everything"), "{said}");
+    Ok(())
 }
 
 fn ends(fixture: &Fixture) -> Result<()> {
