@@ -13,6 +13,7 @@ use crate::metadata::NAME;
 use memgate_model::change::{Keys, Meaning, OF_NAMESPACES, judges_spec};
 use memgate_model::family::Family;
 use memgate_model::kind::{Kind, SYSTEM_NAMESPACES};
+use memgate_model::selector::PodSelector;
 use memgate_policy::in_cel::{list, literal};
 use memgate_primitives::review_path;
 use memgate_primitives::review_path::Phase;
@@ -107,6 +108,35 @@ fn is_one_of(kinds: &[&Kind]) -> String {
         format!("request.kind.group == {} && request.kind.kind in {}", literal(group), list(&kinds))
     };
     format!("({})", groups.into_iter().map(of_group).collect::<Vec<_>>().join(" || "))
+}
+
+/// Whether a pod is selected, in CEL.
+pub(super) fn is_selected(selector: &PodSelector) -> String {
+    let mut parts = Vec::new();
+    if !selector.labels.is_empty() {
+        parts.push("has(object.metadata.labels)".to_owned());
+    }
+    for (key, values) in selector.labels {
+        parts.push(format!("'{key}' in object.metadata.labels"));
+        let values: Vec<_> = values.iter().map(|value| format!("'{value}'")).collect();
+        if !values.is_empty() {
+            parts.push(format!("object.metadata.labels['{key}'] in [{}]", values.join(", ")));
+        }
+    }
+    parts.extend(selector.annotation.map(is_annotated));
+    parts.extend(selector.without.map(is_without));
+    format!("({})", parts.join(" && "))
+}
+
+/// Whether a pod has an annotation, in CEL.
+pub(super) fn is_annotated(annotation: &str) -> String {
+    format!("has(object.metadata.annotations) && '{annotation}' in object.metadata.annotations")
+}
+
+/// Whether no label of a pod has a key with this start, in CEL.
+pub(super) fn is_without(start: &str) -> String {
+    let pooled = format!("object.metadata.labels.exists(key, key.startsWith('{start}'))");
+    format!("(!has(object.metadata.labels) || !{pooled})")
 }
 
 /// The failure policy of an entry whose requests are refused when memgate does not answer.

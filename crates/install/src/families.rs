@@ -4,8 +4,8 @@
 use k8s_openapi::api::admissionregistration::v1::{MatchCondition, RuleWithOperations};
 
 use crate::entry::{
-    IGNORE, Webhook, condition, expressions, full_name, not_deleting, outside_the_system, pods_webhook,
-    requirement, rules, webhook,
+    IGNORE, Webhook, condition, expressions, full_name, is_annotated, is_selected, is_without, not_deleting,
+    outside_the_system, pods_webhook, requirement, rules, webhook,
 };
 use crate::install_plan::InstallPlan;
 use crate::objects::Objects;
@@ -114,35 +114,6 @@ fn not_elsewhere(own: &[&Family], family: &Family) -> MatchCondition {
     let own = if own.is_empty() { String::new() } else { format!(" || {}", own.join(" || ")) };
     let expression = format!("object == null || !({}){own}", marks.join(" || "));
     condition((&format!("not-{}", family.name), &expression))
-}
-
-/// Whether a pod is selected, in CEL.
-pub(super) fn is_selected(selector: &PodSelector) -> String {
-    let mut parts = Vec::new();
-    if !selector.labels.is_empty() {
-        parts.push("has(object.metadata.labels)".to_owned());
-    }
-    for (key, values) in selector.labels {
-        parts.push(format!("'{key}' in object.metadata.labels"));
-        let values: Vec<_> = values.iter().map(|value| format!("'{value}'")).collect();
-        if !values.is_empty() {
-            parts.push(format!("object.metadata.labels['{key}'] in [{}]", values.join(", ")));
-        }
-    }
-    parts.extend(selector.annotation.map(is_annotated));
-    parts.extend(selector.without.map(is_without));
-    format!("({})", parts.join(" && "))
-}
-
-/// Whether a pod has an annotation, in CEL.
-pub(super) fn is_annotated(annotation: &str) -> String {
-    format!("has(object.metadata.annotations) && '{annotation}' in object.metadata.annotations")
-}
-
-/// Whether no label of a pod has a key with this start, in CEL.
-fn is_without(start: &str) -> String {
-    let pooled = format!("object.metadata.labels.exists(key, key.startsWith('{start}'))");
-    format!("(!has(object.metadata.labels) || !{pooled})")
 }
 
 /// The entry for agent pods that match one selector. A label selector has no "or", so each selector has an entry of its

@@ -9,8 +9,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::admissionregistration::v1::MatchCondition;
 use serde_json::Value;
 
-use crate::entry::condition;
-use crate::families::{is_annotated, is_selected};
+use crate::entry::{condition, is_annotated, is_selected};
 use crate::install_plan::InstallPlan;
 use crate::metadata::documents;
 use memgate_model::family::Family;

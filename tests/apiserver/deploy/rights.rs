@@ -82,12 +82,8 @@ fn hold(fixture: &Fixture, way: &str, arguments: &[&str]) -> Result<()> {
 
 /// The resources that the printed roles name, as the list writes them.
 fn resources(objects: &[Value]) -> Vec<String> {
-    // The mark of a registered installation and the roles of pauses are not rights of memgate's account.
-    let is_own = |object: &&Value| {
-        let name = object["metadata"]["name"].as_str().unwrap_or_default();
-        name != "memgate-registered" && !name.starts_with("memgate-skip")
-    };
-    let own = objects.iter().filter(is_own);
+    // The mark of a registered installation is not a right of memgate's account.
+    let own = objects.iter().filter(|object| object["metadata"]["name"] != "memgate-registered");
     let rules = own.filter_map(|object| object["rules"].as_array()).flatten();
     let texts = |list: &Value| -> Vec<String> {
         list.as_array().into_iter().flatten().filter_map(|text| text.as_str().map(str::to_owned)).collect()
