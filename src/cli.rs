@@ -27,6 +27,7 @@ pub mod live;
 pub mod manifests;
 pub mod mutate;
 pub mod output;
+pub mod pause;
 pub mod policies;
 pub mod policy;
 pub mod progress;
@@ -137,6 +138,7 @@ enum Command {
     Serve(Box<serve::Args>),
     Wait(wait::Args),
     Doctor(doctor::Args),
+    Pause(Box<pause::Args>),
     Snapshot(snapshot::Args),
     Audit(Box<audit::Args>),
     WhatIf(Box<what_if::Args>),
@@ -189,6 +191,7 @@ fn run(args: &Command, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         Command::Serve(args) => serve::run(args, terminal),
         Command::Wait(args) => wait::run(args, terminal),
         Command::Doctor(args) => doctor::run(args, terminal),
+        Command::Pause(args) => pause::run(args, terminal),
         Command::Snapshot(args) => snapshot::run(args, terminal),
         Command::Audit(args) => audit::run(args, terminal),
         Command::WhatIf(args) => what_if::run(args, terminal),

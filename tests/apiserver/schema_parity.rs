@@ -13,9 +13,9 @@
 //! `MEMGATE_PARITY=SEED,COUNT` asks for other objects, or for more of them.
 
 mod by_design;
-mod definitions;
+pub(crate) mod definitions;
 mod forms;
-mod maximal;
+pub(crate) mod maximal;
 mod metadata;
 mod mutation;
 mod random;

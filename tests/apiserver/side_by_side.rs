@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, ensure};
 use axum::http::Method;
+use memgate_model::pause::SKIP;
 use serde_json::{Value, json};
 
 use crate::{
@@ -107,8 +108,11 @@ impl<'c> Tenant<'c> {
 
     /// Takes away what was installed, but for the definitions that others use as well.
     fn uninstall(self) -> Result<()> {
-        let is_definition = |object: &Value| object["kind"] == "CustomResourceDefinition";
-        let text: Vec<_> = self.objects.iter().rev().filter(|object| !is_definition(object)).collect();
+        let is_shared = |object: &Value| {
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            object["kind"] == "CustomResourceDefinition" || name.starts_with(SKIP)
+        };
+        let text: Vec<_> = self.objects.iter().rev().filter(|object| !is_shared(object)).collect();
         let list = json!({"apiVersion": "v1", "kind": "List", "items": text});
         let file = self.cluster.scratch().path().join(format!("{}.json", self.name));
         std::fs::write(&file, list.to_string())?;

@@ -286,7 +286,7 @@ fn is_what_memgate_prints() {
 }
 
 /// Two releases, or a release and what `memgate manifests` prints for another namespace, have no object in common but
-/// the definitions of MemoryPolicies.
+/// the definitions of MemoryPolicies and the roles of pauses.
 #[test]
 #[ignore = "needs Go, for Helm"]
 fn names_follow_the_namespace() {
@@ -313,7 +313,7 @@ fn names_follow_the_namespace() {
         let shared = got.iter().filter(|(name, object)| is_cluster_wide(object) && usual.contains_key(*name));
         let others: Vec<_> = shared
             .map(|(name, _)| name)
-            .filter(|name| !name.contains(" CustomResourceDefinition "))
+            .filter(|name| !name.contains(" CustomResourceDefinition ") && !name.contains(" memgate-skip"))
             .collect();
         assert!(values.contains(&"clusterName=blue") || others.is_empty(), "{values:?}: {others:?}");
     }
@@ -635,6 +635,15 @@ fn the_tables_are_memgates() {
         entry["rules"] = json!([]);
         entry
     };
+    let skip = |object: &&Value| {
+        object["kind"] == "ClusterRole" && object["metadata"]["name"].to_string().contains("memgate-skip")
+    };
+    let skip_roles: Vec<Value> = all
+        .iter()
+        .filter(skip)
+        .map(|role| json!({"name": role["metadata"]["name"], "rules": role["rules"]}))
+        .collect();
+    let pauses = json!({"rights": rights(&without)[2..3], "roles": skip_roles});
     let pods = entry_of(&without, mutating, "arkonis.pods.memgate.dev");
     let templates = entry(validating, "templates.memgate.dev");
     let last = |entry: &Value| {
@@ -648,6 +657,7 @@ fn the_tables_are_memgates() {
         "templates": short(&templates),
         "policies": short(&entry(validating, "policies.memgate.dev")),
         "policyRights": rights(&all)[rights(&without).len()..],
+        "pauses": pauses,
         "inject": required["objects"][0]["key"],
         "notDisabled": last(&pods),
         "previewed": last(&templates),
@@ -698,10 +708,10 @@ fn table(family: &str) -> Value {
     let judged = judged.iter().find(|object| object["kind"] == "MutatingWebhookConfiguration");
     let judged = judged.and_then(|object| object["webhooks"].as_array()).expect("entries");
     let entries = |kind: &str| of(kind)["webhooks"].as_array().cloned().expect("entries");
-    let rights = of("ClusterRole")["rules"].as_array().expect("rules")[2..].to_vec();
+    let rights = of("ClusterRole")["rules"].as_array().expect("rules")[3..].to_vec();
     let row = memgate_platforms::ALL.into_iter().find(|row| row.name == family).expect("a family");
     let stays_open = !row.pods.honour_required;
-    let (mut pods, mut policy_mutating) = (Vec::new(), Vec::new());
+    let (mut pods, mut runs, mut policy_mutating) = (Vec::new(), Vec::new(), Vec::new());
     let (mut defaults, mut policy_defaults) = (json!([]), json!([]));
     let known = entries("MutatingWebhookConfiguration");
     for entry in judged {
@@ -712,6 +722,10 @@ fn table(family: &str) -> Value {
                 let count = old["rules"].as_array().expect("rules").len();
                 defaults = old["rules"].clone();
                 policy_defaults = json!(entry["rules"].as_array().expect("rules")[count..]);
+            }
+            (name, Some(old)) if name == format!("defaults.{family}.runs.memgate.dev") => {
+                assert_eq!(old["rules"], entry["rules"], "policies have no further defaults for runs");
+                runs.push(short(old));
             }
             (_, Some(old)) => {
                 let mut of_pods = short(old);
@@ -729,17 +743,17 @@ fn table(family: &str) -> Value {
             name => {
                 let mut own = short(&entry);
                 let is_deletions = name == format!("{family}.deletions.memgate.dev");
-                let is_advice = name == format!("{family}.advice.memgate.dev");
+                let is_runs = name == format!("{family}.runs.memgate.dev");
                 let is_open = entry["failurePolicy"] == "Ignore";
                 own["set"] = json!(if is_deletions {
                     "deletions"
+                } else if is_runs {
+                    "runs"
                 } else if is_open {
                     "advice"
                 } else {
                     "resources"
                 });
-                // What controllers make for runs is never refused, and no DELETE is.
-                own["staysOpen"] = json!(is_deletions || is_advice && !row.validation.fails_open);
                 validating.push(own);
             }
         }
@@ -749,7 +763,7 @@ fn table(family: &str) -> Value {
     let asked = if validated == json!([]) { validating.iter().find(is_asked) } else { None };
     let asked = asked.map_or(("resources", &validated), |entry| ("advice", &entry["rules"]));
     json!({
-        "name": family, "rights": rights, "staysOpen": stays_open, "pods": pods,
+        "name": family, "rights": rights, "staysOpen": stays_open, "pods": pods, "runs": runs,
         "asked": {"set": asked.0, "rules": asked.1},
         "defaults": defaults, "policyDefaults": policy_defaults, "policyMutating": policy_mutating,
         "validated": validated, "memories": memories, "validating": validating,

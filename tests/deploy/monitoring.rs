@@ -23,8 +23,9 @@ const METRICS: &str = include_str!("../../docs/metrics.md");
 const ALERTS: &str = include_str!("../../deploy/monitoring/alerts.yaml");
 const DASHBOARD: &str = include_str!("../../deploy/monitoring/dashboard.json");
 
-/// The labels that Prometheus itself adds to whatever it scrapes, or to what it sends on.
-const TARGET: [&str; 4] = ["cluster", "instance", "job", "namespace"];
+/// The labels that Prometheus itself adds to whatever it scrapes, or to what it sends on; one of them takes the place of
+/// memgate's own, which it then renames.
+const TARGET: [&str; 5] = ["cluster", "exported_namespace", "instance", "job", "namespace"];
 
 /// What is used of kube-apiserver's metrics.
 /// Source: k8s.io/apiserver v0.36, pkg/admission/metrics/metrics.go.

@@ -4,16 +4,10 @@
 #![expect(clippy::indexing_slicing, reason = "a test may panic, and reads JSON by indexing")]
 
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::path::Path;
+use std::collections::BTreeMap;
 
 use crate::objects::printed;
-
-/// A platform and a resource, such as `arkmemories`.
-type Resource = (String, String);
-/// What becomes of a write: in a normal namespace, and in one that `policy-strict` knows.
-type Outcomes = [String; 2];
+use crate::support::outage::{Outcomes, Resource, documented};
 
 /// Every rule for creations but those for pods, with its entry.
 fn rules(arguments: &[&str]) -> Vec<(Value, Value)> {
@@ -61,38 +55,7 @@ fn installed() -> BTreeMap<Resource, Outcomes> {
     all
 }
 
-/// A kind as rules name it.
-fn plural(kind: &str) -> String {
-    let kind = kind.to_lowercase();
-    match kind.strip_suffix('y') {
-        Some(stem) => format!("{stem}ies"),
-        None if kind.ends_with('s') && !kind.ends_with("settings") => format!("{kind}es"),
-        None if kind.ends_with("settings") => kind,
-        None => format!("{kind}s"),
-    }
-}
-
-/// The rows of the table that begin with the name of a platform.
-fn documented(page: &str) -> BTreeMap<Resource, Outcomes> {
-    let names: BTreeSet<&str> = memgate_platforms::ALL.iter().map(|family| family.name).collect();
-    let mut all = BTreeMap::new();
-    for line in page.lines() {
-        let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
-        let Some((name, kinds)) = cells[0].split_once(": ").filter(|(name, _)| names.contains(name)) else {
-            continue;
-        };
-        let outcomes = [1, 2].map(|at| (*cells.get(at).expect("three cells")).to_owned());
-        for kind in kinds.split(", ") {
-            let known = all.insert((name.to_owned(), plural(kind)), outcomes.clone());
-            assert_eq!(known, None, "{name}: {kind} is in two rows");
-        }
-    }
-    all
-}
-
 #[test]
 fn the_table_of_an_outage_is_what_is_installed() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/operate.md");
-    let page = fs::read_to_string(page).expect("the page");
-    assert_eq!(documented(&page), installed());
+    assert_eq!(documented(), installed());
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use memgate_core::admission;
 use memgate_install::cel_policies;
+use memgate_install::install_plan::{InstallPlan, WebhookEndpoint};
 use memgate_model::cel::NotInCel;
 use memgate_model::family::Family;
 use memgate_model::finding::Severity;
@@ -37,7 +38,19 @@ fn each_code_that_refuses_is_classified() {
 
 #[test]
 fn names_are_unique() {
-    let objects: Vec<_> = cel_policies::validating("memgate", &memgate_platforms::ALL).collect();
+    let plan = InstallPlan {
+        name: "memgate".to_owned(),
+        namespace: "memgate-system".to_owned(),
+        image: String::new(),
+        endpoint: WebhookEndpoint::Service,
+        runbooks: None,
+        ca: None,
+        families: memgate_platforms::ALL.to_vec(),
+        elsewhere: Vec::new(),
+        components: BTreeSet::new(),
+        flags: Vec::new(),
+    };
+    let objects: Vec<_> = cel_policies::validating(&plan).collect();
     let mut names = BTreeSet::new();
     for pair in objects.chunks(2) {
         let (policy, binding) = pair.first().zip(pair.get(1)).expect("a policy and its binding");
@@ -92,7 +105,7 @@ fn refusing() -> BTreeMap<String, BTreeSet<String>> {
 fn page() -> String {
     let open: Vec<&str> =
         memgate_platforms::ALL.iter().filter(|it| it.validation.fails_open).map(|it| it.name).collect();
-    let mut page = INTRODUCTION.replace("OPEN", &open.join(" and "));
+    let mut page = INTRODUCTION.replace("OPEN", &format!("AgentRuns, {}", open.join(" and ")));
     for family in memgate_platforms::ALL {
         write_policies(&mut page, family).expect("a text can be written to");
     }

@@ -9,6 +9,7 @@
 //! cgroup          the memory that a container has
 //! tools           other Go programs, built the same way
 //! needs           how a test is listed that needs a program
+//! outage          the table of what passes while memgate is away
 //! cases           the project's own case files
 //! load            many calls at a fixed rate, and their results
 //! balancer, wire  connections between callers and replicas, which can fail
@@ -50,6 +51,7 @@ pub(crate) mod kubeconfig;
 pub(crate) mod kubectl;
 pub(crate) mod load;
 pub(crate) mod needs;
+pub(crate) mod outage;
 pub(crate) mod process;
 pub(crate) mod release;
 pub(crate) mod scratch;

@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::webhook_entry::{NAME_LABEL, WebhookEntry, entries};
 use memgate_install::objects::WebhookConfiguration;
 use memgate_model::answer::Answer;
+use memgate_model::pause::Pause;
 use memgate_model::snapshot::Snapshot;
 use memgate_primitives::review_path;
 use memgate_primitives::review_path::Phase;
@@ -80,6 +81,8 @@ pub struct Installation {
     pub self_guard: Fetched<Value>,
     /// The RoleBinding whose subject puts entries in force, with the component after-ready.
     pub registered: Fetched<RoleBinding>,
+    /// What is paused.
+    pub pauses: Fetched<Vec<Pause>>,
     /// What memgate's account may do.
     pub permissions: Fetched<Permissions>,
 }

@@ -16,6 +16,7 @@ pub mod inject_label;
 pub mod installations;
 pub mod missing_memory;
 pub mod other_webhooks;
+pub mod paused;
 pub mod permissions;
 pub mod platforms;
 pub mod probes;
@@ -117,6 +118,7 @@ pub fn checks(inputs: &DoctorInputs, max_listed: usize) -> Vec<Check> {
     checks.extend(review_paths::checks(installation));
     checks.extend(workload::checks(installation));
     checks.extend(installations::checks(installation));
+    checks.extend(paused::checks(installation));
     checks.push(permissions::check(installation));
     checks.extend(other_webhooks::checks(installation));
     checks.push(timeouts::check(installation, agents));

@@ -11,6 +11,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::cluster_state::{Fetched, Installation, Labels, ServedResources, labels};
+use crate::pause::{self, Scope};
 use crate::reader::{ClusterReader, fetch};
 use crate::request::{REQUEST_TIMEOUT, send};
 use crate::webhook_entry::{WebhookEntry, entries};
@@ -57,6 +58,7 @@ pub async fn installation(
         replicas: reader.list("v1", namespace, "pods", pods).await,
         namespaces: reader.list("v1", "", "namespaces", all()).await.map(by_name),
         registered: reader.get(RBAC, namespace, "rolebindings", REGISTERED).await,
+        pauses: pause::read(reader, Scope::Cluster).await,
         policies: reader.list(&MEMORY_POLICY.api_version(), "", MEMORY_POLICY.plural, all()).await,
         ..Installation::default()
     };

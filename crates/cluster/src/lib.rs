@@ -7,9 +7,10 @@
 //!                      replay ─▶ pod_dry_run                  whether pods with memory are admitted
 //!                      listed_state ─▶ explained_pod          the state for a file and for one pod
 //! rotation                                                    requests a new CA
+//! pause                                                       starts, lists and ends pauses
 //! ```
 //!
-//! All requests are reads and dry runs, except that `rotation` writes one annotation. No Secret is read, unless the user
+//! All requests are reads and dry runs, except that `rotation` writes one annotation and `pause` bindings. No Secret is read, unless the user
 //! asks `listed_state` for names and keys. The time of each request is bounded, and, except for `listed_state`, their
 //! number. [`doctor`] judges the result.
 
@@ -21,6 +22,7 @@ pub mod doctor;
 pub mod explained_pod;
 pub mod installation;
 pub mod listed_state;
+pub mod pause;
 pub mod permissions;
 pub mod pod_dry_run;
 pub mod probe;

@@ -10,31 +10,34 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 
 use crate::entry::{condition, not_deleting};
+use crate::install_plan::InstallPlan;
 use crate::metadata::suffixed_metadata;
+use crate::pause::family_not_paused;
 use memgate_model::cel::{CelDefault, CelRule, CelTable};
 use memgate_model::family::Family;
 use memgate_model::kind::Kind;
 
 const API_VERSION: &str = "admissionregistration.k8s.io/v1";
 
-/// The policies that refuse, each with its binding, for an installation of this name.
-pub fn validating(name: &str, families: &[&'static Family]) -> impl Iterator<Item = Value> {
-    families.iter().flat_map(move |family| {
+/// The policies that refuse, each with its binding.
+pub fn validating(plan: &InstallPlan) -> impl Iterator<Item = Value> {
+    plan.families.iter().flat_map(move |family| {
         family.in_cel.tables.iter().flat_map(move |table| {
-            let metadata = suffixed_metadata(name, table.name);
-            let spec = spec(table, family);
+            let metadata = suffixed_metadata(&plan.name, table.name);
+            let spec = spec(plan, table, family);
             [validating_policy(&metadata, &spec), policy_binding(&metadata, "Deny")]
         })
     })
 }
 
-/// The policies that write defaults, each with its binding, for an installation of this name.
-pub(super) fn mutating(name: &str, families: &[&'static Family]) -> impl Iterator<Item = Value> {
-    let written = families.iter().flat_map(|family| family.in_cel.defaults);
-    written.flat_map(move |default| writer(name, default))
+/// The policies that write defaults, each with its binding.
+pub(super) fn mutating(plan: &InstallPlan) -> impl Iterator<Item = Value> {
+    plan.families.iter().flat_map(move |family| {
+        family.in_cel.defaults.iter().flat_map(move |default| writer(plan, family, default))
+    })
 }
 
-fn spec(table: &CelTable, family: &Family) -> Value {
+fn spec(plan: &InstallPlan, table: &CelTable, family: &Family) -> Value {
     let mut variables = Vec::new();
     for part in table.lets {
         variables.push(variable(part.name, new(part.value)));
@@ -46,8 +49,10 @@ fn spec(table: &CelTable, family: &Family) -> Value {
         variables.push(variable(&before(&name), stored));
     }
     json!({
-        "failurePolicy": if family.validation.fails_open { "Ignore" } else { "Fail" },
-        "matchConditions": [not_deleting(&[family], table.kinds)],
+        "failurePolicy": if table.kinds.iter().all(|kind| family.fails_open(kind)) { "Ignore" } else { "Fail" },
+        "matchConditions": [
+            not_deleting(&[family], table.kinds), family_not_paused(&plan.namespace, family.name),
+        ],
         "matchConstraints": {"resourceRules": resource_rules(table.kinds, &["CREATE", "UPDATE"])},
         "validations": named(table.rules).map(validation).collect::<Vec<_>>(),
         "variables": variables,
@@ -81,15 +86,17 @@ pub(super) fn policy_binding(metadata: &ObjectMeta, action: &str) -> Value {
 
 /// The policy that writes a default, and its binding. The parameter is looked up in the namespace of the request; without
 /// it nothing is written, and the platform finds by itself later what a default would be.
-fn writer(installation: &str, default: &CelDefault) -> [Value; 2] {
-    let metadata = suffixed_metadata(installation, default.name);
+fn writer(plan: &InstallPlan, family: &Family, default: &CelDefault) -> [Value; 2] {
+    let metadata = suffixed_metadata(&plan.name, default.name);
+    let own = default.conditions.iter().copied().map(condition);
+    let conditions: Vec<_> = own.chain([family_not_paused(&plan.namespace, family.name)]).collect();
     let policy = json!({
         "apiVersion": API_VERSION,
         "kind": "MutatingAdmissionPolicy",
         "metadata": metadata,
         "spec": {
             "failurePolicy": "Ignore",
-            "matchConditions": default.conditions.iter().copied().map(condition).collect::<Vec<_>>(),
+            "matchConditions": conditions,
             "matchConstraints": {"resourceRules": resource_rules(&[default.kind], &["CREATE"])},
             "mutations": [{"jsonPatch": {"expression": default.patch}, "patchType": "JSONPatch"}],
             "paramKind": {"apiVersion": default.param.api_version(), "kind": default.param.kind},

@@ -68,8 +68,8 @@ pub(super) fn apply(objects: &mut Objects, plan: &InstallPlan, component: Compon
         Component::PolicyReaders => objects.add_of_cluster(InstallPart::Rbac, plan, POLICY_READERS),
         Component::ArkBrokers => policies::workloads(objects, plan),
         Component::Templates => templates(objects, plan),
-        Component::Vap => objects.add_policies(cel_policies::validating(&plan.name, &plan.families)),
-        Component::Map => objects.add_policies(cel_policies::mutating(&plan.name, &plan.families)),
+        Component::Vap => objects.add_policies(cel_policies::validating(plan)),
+        Component::Map => objects.add_policies(cel_policies::mutating(plan)),
         Component::StaticManifest => static_manifest(objects, plan),
         // Makes Argo CD keep fields of the configurations that are not in Git.
         Component::GitopsArgocd => {

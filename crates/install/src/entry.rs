@@ -13,6 +13,7 @@ use crate::metadata::NAME;
 use memgate_model::change::{Keys, Meaning, OF_NAMESPACES, judges_spec};
 use memgate_model::family::Family;
 use memgate_model::kind::{Kind, SYSTEM_NAMESPACES};
+use memgate_model::selector::PodSelector;
 use memgate_policy::in_cel::{list, literal};
 use memgate_primitives::review_path;
 use memgate_primitives::review_path::Phase;
@@ -109,6 +110,35 @@ fn is_one_of(kinds: &[&Kind]) -> String {
     format!("({})", groups.into_iter().map(of_group).collect::<Vec<_>>().join(" || "))
 }
 
+/// Whether a pod is selected, in CEL.
+pub(super) fn is_selected(selector: &PodSelector) -> String {
+    let mut parts = Vec::new();
+    if !selector.labels.is_empty() {
+        parts.push("has(object.metadata.labels)".to_owned());
+    }
+    for (key, values) in selector.labels {
+        parts.push(format!("'{key}' in object.metadata.labels"));
+        let values: Vec<_> = values.iter().map(|value| format!("'{value}'")).collect();
+        if !values.is_empty() {
+            parts.push(format!("object.metadata.labels['{key}'] in [{}]", values.join(", ")));
+        }
+    }
+    parts.extend(selector.annotation.map(is_annotated));
+    parts.extend(selector.without.map(is_without));
+    format!("({})", parts.join(" && "))
+}
+
+/// Whether a pod has an annotation, in CEL.
+pub(super) fn is_annotated(annotation: &str) -> String {
+    format!("has(object.metadata.annotations) && '{annotation}' in object.metadata.annotations")
+}
+
+/// Whether no label of a pod has a key with this start, in CEL.
+pub(super) fn is_without(start: &str) -> String {
+    let pooled = format!("object.metadata.labels.exists(key, key.startsWith('{start}'))");
+    format!("(!has(object.metadata.labels) || !{pooled})")
+}
+
 /// The failure policy of an entry whose requests are refused when memgate does not answer.
 pub(super) const FAIL: &str = "Fail";
 /// That of an entry whose requests go on without memgate then.
@@ -117,11 +147,17 @@ pub(super) const IGNORE: &str = "Ignore";
 /// An entry of a configuration. The entries of both kinds have this type: it has every field of a `ValidatingWebhook`.
 pub(super) type Webhook = MutatingWebhook;
 
-pub(super) fn pods_webhook(plan: &InstallPlan, name: &str, failure: &str, seconds: i32) -> Webhook {
+/// An entry for pods, with its conditions besides those about pods of nodes.
+pub(super) fn pods_webhook(
+    plan: &InstallPlan,
+    name: &str,
+    when: (&str, i32),
+    more: impl IntoIterator<Item = MatchCondition>,
+) -> Webhook {
+    let conditions = [NOT_NODE, NOT_MIRROR].map(condition).into_iter().chain(more).collect();
     Webhook {
         rules: Some(vec![rule("", "v1", vec!["pods".to_owned()], &["CREATE"])]),
-        match_conditions: Some(conditions(&[NOT_NODE, NOT_MIRROR])),
-        ..webhook(plan, Phase::Mutate, name, failure, seconds)
+        ..webhook(plan, Phase::Mutate, name, when, conditions)
     }
 }
 
@@ -136,9 +172,17 @@ pub(super) fn expressions(requirements: Vec<LabelSelectorRequirement>) -> LabelS
     LabelSelector { match_expressions: Some(requirements), match_labels: None }
 }
 
-pub(super) fn webhook(plan: &InstallPlan, call: Phase, name: &str, failure: &str, seconds: i32) -> Webhook {
+/// An entry with its conditions.
+pub(super) fn webhook(
+    plan: &InstallPlan,
+    call: Phase,
+    name: &str,
+    (failure, seconds): (&str, i32),
+    conditions: Vec<MatchCondition>,
+) -> Webhook {
     Webhook {
         name: full_name(name),
+        match_conditions: Some(conditions),
         client_config: client_config(plan, call),
         failure_policy: Some(failure.to_owned()),
         match_policy: Some("Equivalent".to_owned()),
@@ -223,10 +267,6 @@ pub(super) fn requirement(key: &str, operator: &str, values: &[&str]) -> LabelSe
         operator: operator.to_owned(),
         values: (!values.is_empty()).then(|| values.iter().map(|value| (*value).to_owned()).collect()),
     }
-}
-
-pub(super) fn conditions(conditions: &[(&str, &str)]) -> Vec<MatchCondition> {
-    conditions.iter().copied().map(condition).collect()
 }
 
 pub(super) fn condition((name, expression): (&str, &str)) -> MatchCondition {

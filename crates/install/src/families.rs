@@ -4,11 +4,12 @@
 use k8s_openapi::api::admissionregistration::v1::{MatchCondition, RuleWithOperations};
 
 use crate::entry::{
-    IGNORE, Webhook, condition, expressions, full_name, not_deleting, outside_the_system, pods_webhook,
-    requirement, rules, webhook,
+    IGNORE, Webhook, condition, expressions, full_name, is_annotated, is_selected, is_without, not_deleting,
+    outside_the_system, pods_webhook, requirement, rules, webhook,
 };
 use crate::install_plan::InstallPlan;
 use crate::objects::Objects;
+use crate::pause::{pods_not_paused, resources_not_paused};
 use crate::rbac;
 use crate::webhooks::{self, REQUIRED, resource_kinds, resources};
 use memgate_model::family::Family;
@@ -29,9 +30,21 @@ pub(super) fn add(objects: &mut Objects, plan: &InstallPlan, family: &Family) {
 }
 
 fn mutating(webhooks: &mut Vec<Webhook>, plan: &InstallPlan, family: &Family) {
-    let defaulted = rules(family.kinds.defaulted.iter(), &WRITES);
-    add_rules(webhooks, webhooks::defaults(plan, if_open(family)), defaulted);
-    webhooks.extend(family.pods.selectors.iter().map(|pods| agent_pods(plan, pods)));
+    add_defaults(webhooks, plan, family, family.kinds.defaulted.iter());
+    webhooks.extend(family.pods.selectors.iter().map(|pods| agent_pods(plan, family, pods)));
+}
+
+/// Adds kinds that get defaults to the entries for them: of those that fail open, and of the others.
+pub(super) fn add_defaults<'k>(
+    webhooks: &mut Vec<Webhook>,
+    plan: &InstallPlan,
+    family: &Family,
+    kinds: impl Iterator<Item = &'k &'static Kind>,
+) {
+    let (open, closed): (Vec<_>, Vec<_>) = kinds.partition(|kind| family.fails_open(kind));
+    for (kinds, open) in [(closed, None), (open, Some(family))] {
+        add_rules(webhooks, webhooks::defaults(plan, open), rules(kinds.into_iter(), &WRITES));
+    }
 }
 
 fn validating(webhooks: &mut Vec<Webhook>, plan: &InstallPlan, family: &Family) {
@@ -62,7 +75,7 @@ fn some_deletions(
     Webhook {
         name: full_name(&format!("{}.deletions", family.name)),
         rules: Some(rules(kinds.iter(), &["DELETE"])),
-        match_conditions: Some(vec![condition(("memory", expression))]),
+        match_conditions: Some(vec![condition(("memory", expression)), resources_not_paused(plan)]),
         ..webhooks::deletions(plan)
     }
 }
@@ -103,56 +116,26 @@ fn not_elsewhere(own: &[&Family], family: &Family) -> MatchCondition {
     condition((&format!("not-{}", family.name), &expression))
 }
 
-/// Whether a pod is selected, in CEL.
-fn is_selected(selector: &PodSelector) -> String {
-    let mut parts = Vec::new();
-    if !selector.labels.is_empty() {
-        parts.push("has(object.metadata.labels)".to_owned());
-    }
-    for (key, values) in selector.labels {
-        parts.push(format!("'{key}' in object.metadata.labels"));
-        let values: Vec<_> = values.iter().map(|value| format!("'{value}'")).collect();
-        if !values.is_empty() {
-            parts.push(format!("object.metadata.labels['{key}'] in [{}]", values.join(", ")));
-        }
-    }
-    parts.extend(selector.annotation.map(is_annotated));
-    parts.extend(selector.without.map(is_without));
-    format!("({})", parts.join(" && "))
-}
-
-/// Whether a pod has an annotation, in CEL.
-fn is_annotated(annotation: &str) -> String {
-    format!("has(object.metadata.annotations) && '{annotation}' in object.metadata.annotations")
-}
-
-/// Whether no label of a pod has a key with this start, in CEL.
-fn is_without(start: &str) -> String {
-    let pooled = format!("object.metadata.labels.exists(key, key.startsWith('{start}'))");
-    format!("(!has(object.metadata.labels) || !{pooled})")
-}
-
 /// The entry for agent pods that match one selector. A label selector has no "or", so each selector has an entry of its
 /// own. Pods that require their memory have another entry, which fails closed, whatever their platform.
-fn agent_pods(plan: &InstallPlan, selector: &PodSelector) -> Webhook {
+fn agent_pods(plan: &InstallPlan, family: &Family, selector: &PodSelector) -> Webhook {
     let operator = |values: &[&str]| if values.is_empty() { "Exists" } else { "In" };
     let labels = selector.labels.iter();
     let mut pods: Vec<_> = labels.map(|(key, values)| requirement(key, operator(values), values)).collect();
     pods.push(requirement(INJECT_LABEL, "NotIn", &["disabled", "required"]));
     let mut namespaces = outside_the_system(plan);
     namespaces.push(requirement(INJECT_LABEL, "NotIn", &["disabled"]));
-    let entry = pods_webhook(plan, &agent_pods_name(selector), IGNORE, 2);
-    let mut conditions = entry.match_conditions.clone().unwrap_or_default();
     let when = |test: String| format!("object == null || {test}");
-    conditions.extend(selector.annotation.map(|annotation| {
-        condition(("opted-in", &format!("object != null && {}", is_annotated(annotation))))
-    }));
-    conditions.extend(selector.without.map(|start| condition(("not-pooled", &when(is_without(start))))));
+    let opted_in = |annotation| format!("object != null && {}", is_annotated(annotation));
+    let more = [
+        selector.annotation.map(|annotation| condition(("opted-in", &opted_in(annotation)))),
+        selector.without.map(|start| condition(("not-pooled", &when(is_without(start))))),
+        Some(pods_not_paused(plan, family, selector)),
+    ];
     Webhook {
         object_selector: Some(expressions(pods)),
         namespace_selector: Some(expressions(namespaces)),
-        match_conditions: Some(conditions),
-        ..entry
+        ..pods_webhook(plan, &agent_pods_name(selector), (IGNORE, 2), more.into_iter().flatten())
     }
 }
 
@@ -172,11 +155,12 @@ fn marked_resources(plan: &InstallPlan, family: &Family, (kind, start): (&'stati
         )
     };
     let expression = format!("({}) || ({})", marked("object"), marked("oldObject"));
-    let conditions = vec![not_deleting(&[family], &[kind]), condition(("marked", &expression))];
+    let paused = resources_not_paused(plan);
+    let conditions = vec![not_deleting(&[family], &[kind]), condition(("marked", &expression)), paused];
+    let name = marked_name(family, kind);
     Webhook {
         rules: Some(rules([&kind].into_iter(), &WRITES)),
-        match_conditions: Some(conditions),
-        ..webhook(plan, Phase::Validate, &marked_name(family, kind), failure, seconds)
+        ..webhook(plan, Phase::Validate, &name, (failure, seconds), conditions)
     }
 }
 

@@ -16,6 +16,7 @@ mod families;
 pub mod install_plan;
 pub mod metadata;
 pub mod objects;
+pub mod pause;
 mod rbac;
 mod self_guard;
 mod webhooks;

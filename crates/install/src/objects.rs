@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::install_plan::{InstallPart, InstallPlan};
 use crate::metadata::{in_namespace, is_named, of_installation};
-use crate::{rbac, self_guard, webhooks, workload};
+use crate::{pause, rbac, self_guard, webhooks, workload};
 
 /// A webhook configuration of either kind: the type of the mutating kind has every field of the other.
 pub type WebhookConfiguration = MutatingWebhookConfiguration;
@@ -127,6 +127,7 @@ impl Objects {
             (InstallPart::Webhooks, json!(self.mutating)),
             (InstallPart::Webhooks, validating),
         ]);
+        documents.extend(pause::roles().map(|role| (InstallPart::Rbac, role)));
         documents.extend(self.disruption_budget.map(|budget| (InstallPart::Workload, json!(budget))));
         // Stable: within a part they stay in this order.
         documents.sort_by_key(|(part, _)| *part);

@@ -2,7 +2,8 @@
 //!
 //! It reads the kinds that decisions look up. It writes Events, the `caBundle` of its own two webhook
 //! configurations, and the one Secret with its CA; it can read no other Secret. With policies it writes their status,
-//! reports, and a Lease; with registration after a ready replica, a RoleBinding of its own.
+//! reports, and a Lease; with registration after a ready replica, a RoleBinding of its own. It removes pauses that have
+//! ended.
 
 use std::collections::BTreeMap;
 
@@ -11,6 +12,7 @@ use serde_json::Value;
 
 use crate::install_plan::InstallPlan;
 use crate::metadata::{CONFIGURATIONS, NAME, in_namespace, is_named, named};
+use crate::pause;
 use memgate_model::family::Family;
 use memgate_model::kind::{Kind, NAMESPACE, POLICY_GROUP, POLICY_KINDS};
 
@@ -34,7 +36,7 @@ pub(super) fn account(plan: &InstallPlan) -> impl Iterator<Item = Value> {
 
 /// The permissions in the whole cluster, without those of families.
 pub(super) fn cluster_role(plan: &InstallPlan) -> ClusterRole {
-    let rules = vec![events(), configurations(plan)];
+    let rules = vec![events(), configurations(plan), pauses()];
     ClusterRole { metadata: named(plan.name.clone()), rules: Some(rules), aggregation_rule: None }
 }
 
@@ -48,6 +50,14 @@ pub(super) fn configurations(plan: &InstallPlan) -> PolicyRule {
     PolicyRule {
         resource_names: Some(vec![plan.name.clone()]),
         ..rule("admissionregistration.k8s.io", &CONFIGURATIONS, &["get", "watch", "patch"])
+    }
+}
+
+/// Pauses, by the names that they can have: replicas remove what has ended. They make none.
+fn pauses() -> PolicyRule {
+    PolicyRule {
+        resource_names: Some(pause::bindings().collect()),
+        ..rule("rbac.authorization.k8s.io", &["clusterrolebindings", "rolebindings"], &["list", "delete"])
     }
 }
 

@@ -12,6 +12,7 @@ use crate::entry::{
 };
 use crate::install_plan::InstallPlan;
 use crate::metadata::named;
+use crate::pause::{required_not_paused, resources_not_paused};
 use memgate_model::family::Family;
 use memgate_model::kind::Kind;
 use memgate_platforms::inject::INJECT_LABEL;
@@ -38,13 +39,13 @@ pub(super) fn validating(plan: &InstallPlan) -> MutatingWebhookConfiguration {
     MutatingWebhookConfiguration { metadata: named(plan.name.clone()), webhooks: Some(webhooks) }
 }
 
-/// The entry for kinds that get defaults: the one that all families share, or that of a family which fails open.
+/// The entry for kinds that get defaults: the one that all families share, or that of a family for kinds that fail open.
 pub(super) fn defaults(plan: &InstallPlan, open: Option<&Family>) -> Webhook {
     let name = format!("defaults.{}", resources(open).0);
     of_resources(plan, Phase::Mutate, &name, open)
 }
 
-/// The entry for kinds that are validated: the one that all families share, or that of a family which fails open.
+/// The entry for kinds that are validated: the one that all families share, or that of a family for kinds that fail open.
 pub(super) fn validations(plan: &InstallPlan, open: Option<&Family>) -> Webhook {
     of_resources(plan, Phase::Validate, &resources(open).0, open)
 }
@@ -56,23 +57,23 @@ fn of_resources(plan: &InstallPlan, call: Phase, name: &str, open: Option<&Famil
     let is_open = open.is_some();
     let kinds = families.iter().flat_map(|family| resource_kinds(family, is_open));
     let kinds: Vec<&Kind> = kinds.copied().collect();
-    Webhook {
-        rules: Some(Vec::new()),
-        match_conditions: Some(vec![not_deleting(&families, &kinds)]),
-        ..webhook(plan, call, name, failure, seconds)
-    }
+    let conditions = vec![not_deleting(&families, &kinds), resources_not_paused(plan)];
+    Webhook { rules: Some(Vec::new()), ..webhook(plan, call, name, (failure, seconds), conditions) }
 }
 
 /// The kinds of a family that are validated whatever their annotations, and that fail open or do not.
 pub(super) fn resource_kinds(family: &Family, open: bool) -> impl Iterator<Item = &'static &'static Kind> {
-    let is_open = |kind: &&Kind| family.validation.fails_open || family.validation.open_kinds.contains(kind);
     let always = |kind: &&Kind| family.kinds.validated_if_annotated.iter().all(|(marked, _)| marked != kind);
-    family.kinds.validated.iter().filter(move |kind| always(kind) && is_open(kind) == open)
+    family.kinds.validated.iter().filter(move |kind| always(kind) && family.fails_open(kind) == open)
 }
 
 /// The entry for memory that is deleted.
 pub(super) fn deletions(plan: &InstallPlan) -> Webhook {
-    Webhook { rules: Some(Vec::new()), ..webhook(plan, Phase::Validate, "deletions", IGNORE, 1) }
+    let conditions = vec![resources_not_paused(plan)];
+    Webhook {
+        rules: Some(Vec::new()),
+        ..webhook(plan, Phase::Validate, "deletions", (IGNORE, 1), conditions)
+    }
 }
 
 /// The entry for pods that ask to be refused rather than started without their memory, of every family. The label of a
@@ -81,7 +82,7 @@ fn required_pods(plan: &InstallPlan) -> Webhook {
     Webhook {
         object_selector: Some(expressions(vec![requirement(INJECT_LABEL, "In", &["required"])])),
         namespace_selector: Some(expressions(outside_the_system(plan))),
-        ..pods_webhook(plan, REQUIRED, FAIL, 5)
+        ..pods_webhook(plan, REQUIRED, (FAIL, 5), [required_not_paused(plan)])
     }
 }
 
@@ -91,22 +92,23 @@ pub(super) fn templates(plan: &InstallPlan) -> Webhook {
     let workloads = |plurals: &[&str]| plurals.iter().map(|plural| (*plural).to_owned()).collect();
     let mut namespaces = outside_the_system(plan);
     namespaces.push(requirement(PREVIEW_LABEL, "In", &["enabled"]));
+    let conditions = vec![not_deleting(&[], &[]), resources_not_paused(plan)];
     Webhook {
         rules: Some(vec![
             rule("apps", "v1", workloads(&["deployments", "statefulsets", "daemonsets"]), &operations),
             rule("batch", "v1", workloads(&["jobs", "cronjobs"]), &operations),
         ]),
         namespace_selector: Some(expressions(namespaces)),
-        match_conditions: Some(vec![not_deleting(&[], &[])]),
-        ..webhook(plan, Phase::Validate, "templates", IGNORE, 1)
+        ..webhook(plan, Phase::Validate, "templates", (IGNORE, 1), conditions)
     }
 }
 
 /// The name, the failure policy and the timeout in seconds of the entry for resources: the one that all families share,
-/// or that of a family which fails open.
+/// or that of a family for kinds that fail open. Of a family that fails open as a whole these are not runs alone.
 pub(super) fn resources(open: Option<&Family>) -> (String, &'static str, i32) {
     match open {
-        Some(family) => (format!("{}.advice", family.name), IGNORE, 2),
+        Some(family) if family.validation.fails_open => (format!("{}.advice", family.name), IGNORE, 2),
+        Some(family) => (format!("{}.runs", family.name), IGNORE, 2),
         None => ("resources".to_owned(), FAIL, 5),
     }
 }

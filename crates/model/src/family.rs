@@ -158,7 +158,8 @@ pub struct Validation {
     /// Whether the apiserver admits the resources when memgate does not answer. True where findings are mostly
     /// advice.
     pub fails_open: bool,
-    /// The kinds that fail open although the others do not: controllers write their objects, and runs depend on them.
+    /// The kinds that fail open although the others do not: runs, and what controllers make for them. An outage of memgate
+    /// must not stop a run.
     pub open_kinds: &'static [&'static Kind],
     /// Whether an update skips validation if it leaves the spec and memgate's annotations unchanged. True if
     /// controllers write to running objects all the time.
@@ -400,6 +401,11 @@ impl Family {
     /// means something to the platform.
     pub fn meaning_changed(&self, kind: &str, new: &str, old: &str) -> bool {
         meaning_changed(kind, self.meanings, new, old)
+    }
+
+    /// Whether the apiserver admits objects of this kind when memgate does not answer.
+    pub fn fails_open(&self, kind: &Kind) -> bool {
+        self.validation.fails_open || self.validation.open_kinds.iter().any(|open| *open == kind)
     }
 
     /// Whether policies may fill a field of this kind.

@@ -19,6 +19,7 @@
 //! - Comparing of objects: [`change`], [`digest`], [`elsewhere`], [`recurring_texts`].
 //! - Policies: [`policy`] with its [`policy_rule`]s and [`typed_rule`]s, the fields that it may fill ([`policy_field`]),
 //!   and the views that it judges ([`memory_view`], [`cel_view`]).
+//! - A [`pause`], of the whole installation.
 
 pub mod answer;
 pub mod cel;
@@ -42,6 +43,7 @@ pub mod memory_view;
 pub mod misfit;
 pub mod object;
 pub mod page;
+pub mod pause;
 pub mod plain_value;
 pub mod platform_settings;
 pub mod pod;

@@ -44,7 +44,7 @@ pub static FAMILY: Family = Family {
         inject_label_unknown: Some(&codes::INJECT_LABEL_UNKNOWN),
         ..Pods::NONE
     },
-    validation: Validation { ratchets: true, ..Validation::STRICT },
+    validation: Validation { open_kinds: &[&api::QUERY], ratchets: true, ..Validation::STRICT },
     meanings: &[],
     edges: &edges::EDGES,
     by_memory: &edges::BY_MEMORY,

@@ -94,7 +94,7 @@ pub static FAMILY: Family = Family {
         adds_containers: true,
         ..Pods::NONE
     },
-    validation: Validation { open_kinds: &api::SESSIONS, reads: READS, ..Validation::STRICT },
+    validation: Validation { open_kinds: &api::OPEN, reads: READS, ..Validation::STRICT },
     meanings: &api::MEANINGS,
     edges: &edges::EDGES,
     by_memory: &edges::BY_MEMORY,

@@ -1,4 +1,4 @@
-//! Kubernetes Events about pods that are admitted without their memory, on the object that owns the pods.
+//! Kubernetes Events about pods that are admitted without their memory, on the object that owns the pods; and about pauses.
 //!
 //! ```text
 //! review ──PodEvent──▶ EventRecorder (duplicate? full?) ──queue──▶ EventWriter (one a second) ──▶ apiserver
@@ -183,6 +183,62 @@ async fn write(client: &Client, pod_event: &PodEvent, now: i64) -> kube::Result<
     }
 }
 
+/// An Event that is not about a pod.
+pub(super) struct Notice {
+    /// Where it is written.
+    pub(super) namespace: String,
+    /// The object that it is about.
+    pub(super) regarding: ObjectReference,
+    /// Whether it is a warning.
+    pub(super) is_warning: bool,
+    /// Its reason.
+    pub(super) reason: &'static str,
+    /// Its text.
+    pub(super) note: String,
+    /// Two notices of one reason and key are one Event.
+    pub(super) key: String,
+    /// The time.
+    pub(super) now: Option<Timestamp>,
+}
+
+/// Writes a notice, unless it is there; one that cannot be written is lost.
+pub(super) async fn write_notice(client: &Client, notice: &Notice) {
+    let name = notice.regarding.name.as_deref().unwrap_or_default();
+    let hash = hashed(&[notice.reason, &notice.key]);
+    let event = Event {
+        metadata: ObjectMeta {
+            name: Some(format!("{}.{hash}", truncate(name, MAX_NAME_BYTES))),
+            namespace: Some(notice.namespace.clone()),
+            ..ObjectMeta::default()
+        },
+        event_time: Some(MicroTime(notice.now.unwrap_or_default())),
+        type_: Some(if notice.is_warning { "Warning" } else { "Normal" }.to_owned()),
+        reason: Some(notice.reason.to_owned()),
+        action: Some("Pause".to_owned()),
+        note: Some(truncate(&masked_keys(&notice.note), MAX_NOTE_BYTES).to_owned()),
+        regarding: Some(notice.regarding.clone()),
+        reporting_controller: Some(REPORTING_CONTROLLER.to_owned()),
+        reporting_instance: Some(REPORTING_CONTROLLER.to_owned()),
+        ..Event::default()
+    };
+    let events: Api<Event> = Api::namespaced(client.clone(), &notice.namespace);
+    match with_timeout(WRITE_TIMEOUT, events.create(&PostParams::default(), &event)).await {
+        Ok(_) => {}
+        Err(kube::Error::Api(status)) if status.is_already_exists() => {}
+        Err(error) => {
+            let error = explained(&error);
+            tracing::warn!(error, reason = notice.reason, "an Event could not be written");
+        }
+    }
+}
+
+/// A text of fixed length for these parts.
+fn hashed(parts: &[&str]) -> String {
+    let hash = digest(&SHA256, parts.join("\n").as_bytes());
+    let hash = u64::from_be_bytes(hash.as_ref().first_chunk().copied().unwrap_or_default());
+    format!("{hash:016x}")
+}
+
 fn event(pod_event: &PodEvent, now: i64) -> Event {
     let InvolvedObject { api_version, kind, namespace, name, uid, .. } = &pod_event.regarding;
     let regarding = ObjectReference {
@@ -217,10 +273,8 @@ fn event_name(pod_event: &PodEvent, now: i64) -> String {
     let InvolvedObject { api_version, kind, name, uid, .. } = &pod_event.regarding;
     let window =
         now.div_euclid(i64::try_from(DEDUPLICATION_WINDOW.as_secs()).unwrap_or(i64::MAX)).to_string();
-    let parts = [api_version, kind.as_ref(), name, uid, pod_event.finding.code_name(), &window];
-    let hash = digest(&SHA256, parts.join("\n").as_bytes());
-    let hash = u64::from_be_bytes(hash.as_ref().first_chunk().copied().unwrap_or_default());
-    format!("{}.{hash:016x}", truncate(name, MAX_NAME_BYTES).trim_end_matches(['.', '-']))
+    let hash = hashed(&[api_version, kind.as_ref(), name, uid, pod_event.finding.code_name(), &window]);
+    format!("{}.{hash}", truncate(name, MAX_NAME_BYTES).trim_end_matches(['.', '-']))
 }
 
 fn note(pod_event: &PodEvent) -> String {

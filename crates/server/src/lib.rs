@@ -13,7 +13,8 @@
 //!
 //! Nothing here knows a single family; [`memgate_core::decide`] decides. The server reads no Secret except that of its own CA.
 //! It sends requests to the apiserver only, and spans to a collector of traces if one is configured. It writes the
-//! Secret of its CA, `caBundle` in its own webhook configurations, Events, and the results of audits.
+//! Secret of its CA, `caBundle` in its own webhook configurations, Events, and the results of audits. It removes pauses that
+//! have ended.
 //!
 //! # Modules
 //!
@@ -46,6 +47,7 @@
 //! | `review` | answers one AdmissionReview | `deadline`, `decision_log`, `events`, `lookup`, `metrics`, `options`, `rejection`, `store`, `traces` |
 //! | `router` | checks and answers HTTP requests | `body`, `concurrency_limiter`, `connection`, `connection_limiter`, `deadline`, `logs`, `metrics`, `rejection`, `review`, `traces`, `watchdog` |
 //! | `health` | `/livez`, `/readyz`, `/metrics` | `connection_limiter`, `shutdown`, `lookup`, `metrics`, `router` |
+//! | `pauses` | ends pauses, and shows those that are in force | `events`, `logs`, `metrics` |
 //! | `registration` | puts entries that fail closed in force once a replica is ready | `health` |
 
 mod decision_log;
@@ -85,6 +87,7 @@ mod router;
 
 mod health;
 
+mod pauses;
 mod registration;
 #[cfg(test)]
 mod test_support;
@@ -490,6 +493,7 @@ fn spawn_with_cluster(
         };
         tasks.spawn(Box::pin(auditor.run()));
     }
+    tasks.spawn(pauses::end(client.clone(), Arc::clone(metrics), options.events));
     let app = Arc::clone(&health.app);
     tasks.spawn(async move {
         match &app.handler.lookups {

@@ -18,7 +18,7 @@ pub(crate) struct Absent<'c> {
     cluster: &'c ControlPlane,
     /// Its own namespace.
     pub(super) home: String,
-    objects: Vec<Value>,
+    pub(super) objects: Vec<Value>,
 }
 
 impl<'c> Absent<'c> {

@@ -10,6 +10,7 @@ mod conditions;
 mod lifecycle;
 mod managed;
 mod other_way;
+mod pause;
 mod policy_strict;
 pub(crate) mod renamed;
 mod rights;
@@ -29,6 +30,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         lifecycle::trials(),
         managed::trials(),
         other_way::trials(),
+        pause::trials(),
         policy_strict::trials(),
         rights::trials(),
     ];

@@ -1,6 +1,8 @@
 //! The component `policy-strict`: where a namespace asks for it, nothing gets in unjudged while memgate is away, and
 //! nowhere else is anything held up. Each request is asked about once.
 
+use std::collections::BTreeMap;
+
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
@@ -13,7 +15,13 @@ use crate::{
     installed::exempt_client,
     request::{Answer, create},
     samples::{COMPLETE, agent, env_names, memory, pod, pod_spec},
-    support::{audit::Annotations, control_plane::ControlPlane, wait},
+    schema_parity::{definitions, maximal},
+    support::{
+        audit::Annotations,
+        control_plane::ControlPlane,
+        outage::{Outcomes, Resource, documented},
+        wait,
+    },
 };
 
 const COMPONENT: [&str; 2] = ["--component", "policy-strict"];
@@ -27,6 +35,7 @@ const CALLED: &str = "mutation.webhook.admission.k8s.io/";
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         Trial::alone("deploy::strict_namespaces_admit_nothing_while_memgate_is_away", away),
+        Trial::alone("deploy::what_passes_while_memgate_is_away_is_what_the_table_says", table),
         Trial::alone("deploy::strict_namespaces_can_be_opened_while_memgate_is_away", opened),
         Trial::alone("deploy::strict_and_other_namespaces_are_asked_about_once", once),
     ]
@@ -38,7 +47,8 @@ fn away(fixture: &Fixture) -> Result<()> {
     let (strict, open) = (cluster.labelled_namespace("strict", &[LABEL])?, cluster.fresh_namespace("open")?);
     let absent = Absent::new(cluster, &COMPONENT)?;
     until_strict(cluster, &strict)?;
-    for (entry, object) in pods().into_iter().chain([("orka.advice", orka_agent())]) {
+    let resources = [("orka.advice", orka_agent()), ("defaults.ark.runs", query())];
+    for (entry, object) in pods().into_iter().chain(resources) {
         let refused = rehearse(cluster, &strict, &object)?;
         let words = format!("failed calling webhook \"strict.{entry}.memgate.dev\"");
         ensure!(refused.message().contains(&words), "{entry}: {:?}", refused.body);
@@ -55,6 +65,36 @@ fn away(fixture: &Fixture) -> Result<()> {
     }
     rehearse(cluster, &strict, &plain())?.object().context("a pod without an agent")?;
     spares_the_system(cluster, &absent)
+}
+
+/// The apiserver's own answer about an object of every kind, beside the table of docs/operate.md.
+fn table(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
+    fixture.memgate()?;
+    let strict = cluster.labelled_namespace("strict", &[LABEL])?;
+    let open = cluster.fresh_namespace("open")?;
+    let _absent = Absent::new(cluster, &COMPONENT)?;
+    until_strict(cluster, &strict)?;
+    let mut measured: BTreeMap<Resource, Outcomes> = BTreeMap::new();
+    for definition in definitions::all()? {
+        let object = maximal::object(&definition);
+        let (group, _) = definition.api_version.split_once('/').context("a group")?;
+        let all = &memgate_platforms::ALL;
+        let (family, kind) = memgate_platforms::validated(all, group, &definition.kind).context("a kind")?;
+        let outcome = |namespace: &str| -> Result<String> {
+            let answer = rehearse(cluster, namespace, &object)?;
+            let is_missed = answer.message().contains("failed calling webhook");
+            ensure!(answer.granted() || is_missed, "{object}: {:?}", answer.body);
+            Ok(if is_missed { "refused" } else { "pass" }.to_owned())
+        };
+        let resource = (family.name.to_owned(), kind.plural.to_owned());
+        measured.insert(resource, [outcome(&open)?, outcome(&strict)?]);
+    }
+    let mut table = documented();
+    // A Namespace is not a kind of a platform: `opened` has one.
+    table.retain(|(_, resource), _| resource != "namespaces");
+    ensure!(measured == table, "{measured:#?}\n{table:#?}");
+    Ok(())
 }
 
 /// Even who labels these cannot keep the control plane, and memgate itself, from coming up.
@@ -181,6 +221,13 @@ fn pods() -> Vec<(&'static str, Value)> {
 /// A pod that requires the memory of its agent, with a mark of a platform that makes do without.
 fn between() -> Value {
     pod("scout", "scout", &[("memgate.dev/inject", "required"), ("orka.ai/task", "any")])
+}
+
+fn query() -> Value {
+    json!({
+        "apiVersion": "ark.mckinsey.com/v1alpha1", "kind": "Query", "metadata": {"name": "question"},
+        "spec": {"input": "why"},
+    })
 }
 
 fn orka_agent() -> Value {

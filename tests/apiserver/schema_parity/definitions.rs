@@ -9,14 +9,14 @@ use serde_json::Value;
 
 /// A kind and the schema of its newest version.
 #[derive(Debug)]
-pub(super) struct Definition {
-    pub(super) api_version: String,
-    pub(super) kind: String,
+pub(crate) struct Definition {
+    pub(crate) api_version: String,
+    pub(crate) kind: String,
     pub(super) schema: Value,
 }
 
 /// All kinds that memgate judges.
-pub(super) fn all() -> Result<Vec<Definition>> {
+pub(crate) fn all() -> Result<Vec<Definition>> {
     let read = crds()?.iter().map(definition).collect::<Result<Vec<_>>>()?;
     let all: Vec<Definition> = read.into_iter().flatten().collect();
     ensure!(!all.is_empty(), "there are no CRDs");

@@ -136,7 +136,7 @@ const TEXTS: [(&str, &str, &str); 22] = [
 ];
 
 /// The object, with a name.
-pub(super) fn object(definition: &Definition) -> Value {
+pub(crate) fn object(definition: &Definition) -> Value {
     let mut object = sample(&definition.schema);
     object["apiVersion"] = json!(definition.api_version);
     object["kind"] = json!(definition.kind);

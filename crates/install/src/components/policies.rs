@@ -4,12 +4,13 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use crate::entry::{FAIL, IGNORE, Webhook, full_name, not_deleting, requirement, rules, webhook};
-use crate::families::{WRITES, add_rules, agent_pods_name, if_open, marked_name};
+use crate::families::{WRITES, add_defaults, agent_pods_name, marked_name};
 use crate::install_plan::{InstallPart, InstallPlan};
 use crate::metadata::documents;
 use crate::objects::Objects;
+use crate::pause::resources_not_paused;
 use crate::rbac;
-use crate::webhooks::{self, resources};
+use crate::webhooks::resources;
 use crate::workload::NO_POLICIES;
 use memgate_model::family::Family;
 use memgate_model::kind::{Kind, POLICY_KINDS};
@@ -56,10 +57,10 @@ pub(super) fn policies(objects: &mut Objects, plan: &InstallPlan) {
 /// The entry for policies and exemptions themselves. It fails open: an invalid policy that was stored while memgate did
 /// not answer is not in force.
 fn own_kinds(plan: &InstallPlan) -> Webhook {
+    let conditions = vec![not_deleting(&[], &POLICY_KINDS), resources_not_paused(plan)];
     Webhook {
         rules: Some(rules(POLICY_KINDS.iter(), &WRITES)),
-        match_conditions: Some(vec![not_deleting(&[], &POLICY_KINDS)]),
-        ..webhook(plan, Phase::Validate, "policies", IGNORE, 2)
+        ..webhook(plan, Phase::Validate, "policies", (IGNORE, 2), conditions)
     }
 }
 
@@ -77,8 +78,7 @@ fn forget_opt_out(selector: Option<&mut LabelSelector>) {
 /// Adds rules for the kinds that only policies have defaults for.
 fn default_more(entries: &mut Vec<Webhook>, plan: &InstallPlan, family: &Family) {
     let is_new = |kind: &&&Kind| family.has_policy_fields(kind) && !family.kinds.defaulted.contains(kind);
-    let kinds = rules(family.kinds.validated.iter().filter(is_new), &WRITES);
-    add_rules(entries, webhooks::defaults(plan, if_open(family)), kinds);
+    add_defaults(entries, plan, family, family.kinds.validated.iter().filter(is_new));
 }
 
 /// Splits each entry that fails open in two: one for strict namespaces, which fails closed, and one for all others. Each
@@ -118,14 +118,13 @@ pub(super) fn pods_names(family: &Family) -> impl Iterator<Item = String> {
     family.pods.selectors.iter().map(|pods| full_name(&agent_pods_name(pods)))
 }
 
-/// The names of the entries of a family that fail open in the base and closed in a strict namespace: for its pods, and
-/// for its resources if the platform can run without memory. An entry for kinds that controllers make stays open: an
-/// outage of memgate must not stop a run.
+/// The names of the entries of a family that fail open in the base and closed in a strict namespace: for its pods, its
+/// runs, and all its resources if the platform can run without memory.
 fn open_names(family: &Family) -> Vec<String> {
     let mut names: Vec<_> = pods_names(family).collect();
+    let (name, ..) = resources(Some(family));
+    names.extend([full_name(&name), full_name(&format!("defaults.{name}"))]);
     if family.validation.fails_open {
-        let (name, ..) = resources(Some(family));
-        names.extend([full_name(&name), full_name(&format!("defaults.{name}"))]);
         let marked = family.kinds.validated_if_annotated.iter();
         names.extend(marked.map(|(kind, _)| full_name(&marked_name(family, kind))));
     }

@@ -135,8 +135,8 @@ pub(crate) static VALIDATED: [&Kind; 8] = [
     &HARNESS_SESSION,
 ];
 
-/// The kinds with the storage of a session, which the platform's controllers write.
-pub(crate) static SESSIONS: [&Kind; 2] = [&WORKSPACE_SESSION, &HARNESS_SESSION];
+/// The kinds that fail open: runs, and the storage of a session, which the platform's controllers write.
+pub(crate) static OPEN: [&Kind; 3] = [&AGENT_RUN, &WORKSPACE_SESSION, &HARNESS_SESSION];
 
 /// The kinds that decisions look up and the server watches.
 pub(crate) static WATCHED: [&Kind; 6] =

@@ -143,6 +143,17 @@ authorizer cannot answer.
 [authorizer.serviceAccount('{{ .Release.Namespace }}', 'memgate-registered').group('memgate.dev').resource('webhooks').namespace('{{ .Release.Namespace }}').check('register')].exists(answer, answer.allowed() || answer.errored())
 {{- end }}
 
+{{/* Conditions from a file as YAML: those of pauses ask about the namespace of the release. Arguments: the root and a list. */}}
+{{- define "memgate.conditions" -}}
+{{- $own := printf "('%s', 'memgate-paused')" (index . 0).Release.Namespace -}}
+{{- $all := list -}}
+{{- range index . 1 -}}
+{{- $expression := replace "('memgate-system', 'memgate-paused')" $own .expression -}}
+{{- $all = append $all (set (deepCopy .) "expression" $expression) -}}
+{{- end -}}
+{{- toYaml $all -}}
+{{- end }}
+
 {{/*
 One entry of a webhook configuration. Arguments: root, entry (from files/families.json or a template),
 set (the values of its sort), path; mutating or not.
@@ -176,7 +187,7 @@ set (the values of its sort), path; mutating or not.
   {{- $conditions = append $conditions (dict "name" "registered" "expression" (include "memgate.registered" .root)) }}
   {{- end }}
   {{- with $conditions }}
-  matchConditions: {{- toYaml . | nindent 4 }}
+  matchConditions: {{- include "memgate.conditions" (list $.root .) | nindent 4 }}
   {{- end }}
   failurePolicy: {{ $failure }}
   timeoutSeconds: {{ include "memgate.number" (default .entry.timeoutSeconds .set.timeoutSeconds) }}

@@ -1,0 +1,311 @@
+//! Starts, lists and ends pauses, for `memgate pause`: bindings by which the apiserver does not ask memgate for a time.
+//!
+//! The user's own rights decide: who pauses gives the account of pauses the verb `skip`, which the apiserver allows only to
+//! users who have it or may bind the role. Times are those of the apiserver's clock.
+
+use axum::http::Method;
+use jiff::{SignedDuration, Timestamp};
+use kube::Client;
+use kube::api::ListParams;
+use serde_json::{Value, json};
+use thiserror::Error as ThisError;
+
+use crate::cluster_state::{Fetched, elements, text};
+use crate::reader::{ClusterReader, path};
+use crate::request::{Response, send};
+use memgate_certs::library_error::explained;
+use memgate_model::pause::{BY, LABEL, PAUSED, Pause, REASON, SKIP, UNTIL, name};
+
+const RBAC: &str = "rbac.authorization.k8s.io/v1";
+/// How many pauses are read.
+const MAX_PAUSES: usize = 5000;
+
+/// Where memgate is not asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope<'a> {
+    /// In this namespace.
+    Namespace(&'a str),
+    /// In the whole cluster.
+    Cluster,
+}
+
+/// A pause to start.
+#[derive(Debug, Clone, Copy)]
+pub struct NewPause<'a> {
+    /// Where.
+    pub scope: Scope<'a>,
+    /// The platform; `None` for all.
+    pub family: Option<&'a str>,
+    /// How long.
+    pub length: SignedDuration,
+    /// Why.
+    pub reason: &'a str,
+    /// The namespace that memgate runs in.
+    pub home: &'a str,
+}
+
+/// Why a pause was not started, listed or ended.
+#[derive(Debug, ThisError)]
+pub enum Error {
+    /// The namespace does not exist.
+    #[error("found no namespace {0}")]
+    NoNamespace(String),
+    /// The installation has no such role.
+    #[error(
+        "found no ClusterRole {0}: the installed memgate cannot be paused; apply what `memgate manifests` of this version \
+         prints (with Helm: rbac.skipRoles=true)"
+    )]
+    NoRole(String),
+    /// The account has every right, so that no pause has an effect.
+    #[error(
+        "memgate cannot be paused: the account {0}/{PAUSED} has rights to everything, as of a binding for all service \
+         accounts, so that its right to `skip` means nothing; remove that binding"
+    )]
+    HasEveryRight(String),
+    /// The pause would end after every date.
+    #[error("--for is too long")]
+    TooLong,
+    /// The user may not pause.
+    #[error(
+        "{user} may not pause memgate {place}: it takes the verb `skip` on `webhooks` of memgate.dev, to be given to the \
+         account {home}/{PAUSED}, and the right to create {kind}. A cluster administrator grants both: \
+         kubectl create clusterrole memgate-pauser --verb=bind --resource=clusterroles.rbac.authorization.k8s.io \
+         --resource-name={role}, and --verb=create,update,get,list,delete --resource={plural}.rbac.authorization.k8s.io in \
+         a second one; then bind both to {user}. The apiserver says: {why}"
+    )]
+    MayNot {
+        /// The user.
+        user: String,
+        /// Where, in words.
+        place: String,
+        /// The namespace of the account.
+        home: String,
+        /// The kind of the binding.
+        kind: &'static str,
+        /// Its plural.
+        plural: &'static str,
+        /// The role.
+        role: String,
+        /// The apiserver's message.
+        why: String,
+    },
+    /// The apiserver did not answer well, or the user lacks another right.
+    #[error("{0}")]
+    Unanswered(String),
+}
+
+/// The user and the time, as the apiserver knows them.
+struct Asked {
+    user: String,
+    now: Timestamp,
+}
+
+/// Starts a pause, or replaces the one that is there.
+///
+/// # Errors
+/// When the user may not, the namespace or the role does not exist, or the apiserver does not answer.
+pub async fn start(client: &Client, new: &NewPause<'_>) -> Result<Pause, Error> {
+    let role = name(SKIP, new.family);
+    let asked = asked(client).await?;
+    let roles = path(RBAC, "", "clusterroles");
+    // Who may bind the role need not be able to read it.
+    if request(client, Method::GET, &format!("{roles}/{role}"), None).await?.status == 404 {
+        return Err(Error::NoRole(role));
+    }
+    if has_every_right(client, new).await? {
+        return Err(Error::HasEveryRight(new.home.to_owned()));
+    }
+    let until = asked.now.checked_add(new.length).map_err(|_| Error::TooLong)?;
+    let mut binding = binding(new, &role, &asked.user, until);
+    let base = bindings(new.scope);
+    let mut response = request(client, Method::POST, &base, Some(&binding)).await?;
+    if response.status == 409 {
+        let path = format!("{base}/{}", name(PAUSED, new.family));
+        let known = request(client, Method::GET, &path, None).await?;
+        add_others(&mut binding, &known.body);
+        response = request(client, Method::PUT, &path, Some(&binding)).await?;
+    }
+    let failed = |response: &Response| Error::Unanswered(format!("failed to pause: {}", response.message()));
+    match (response.status, new.scope) {
+        (200..=299, _) => Pause::read(&response.body).ok_or_else(|| failed(&response)),
+        (403, scope) => {
+            let (kind, plural, place) = match scope {
+                Scope::Namespace(namespace) => {
+                    ("RoleBindings", "rolebindings", format!("in the namespace {namespace}"))
+                }
+                Scope::Cluster => {
+                    ("ClusterRoleBindings", "clusterrolebindings", "in the whole cluster".to_owned())
+                }
+            };
+            let (user, home, why) = (asked.user, new.home.to_owned(), response.message().to_owned());
+            Err(Error::MayNot { user, place, home, kind, plural, role, why })
+        }
+        (404, Scope::Namespace(namespace)) => Err(Error::NoNamespace(namespace.to_owned())),
+        _ => Err(failed(&response)),
+    }
+}
+
+/// The pauses of a namespace, or with `Cluster` all of them, in order.
+///
+/// # Errors
+/// When the user may not list them, or the apiserver does not answer.
+pub async fn list(client: &Client, scope: Scope<'_>) -> Result<Vec<Pause>, Error> {
+    let reader = ClusterReader { client: client.clone(), max_objects: MAX_PAUSES };
+    match read(&reader, scope).await {
+        Fetched::Found(pauses) => Ok(pauses),
+        Fetched::Absent => Ok(Vec::new()),
+        Fetched::Unknown(why) => Err(Error::Unanswered(why)),
+    }
+}
+
+/// Reads the pauses of a namespace, or with `Cluster` all of them, in order.
+pub async fn read(reader: &ClusterReader, scope: Scope<'_>) -> Fetched<Vec<Pause>> {
+    let (namespace, plurals) = match scope {
+        Scope::Namespace(namespace) => (namespace, &["rolebindings"][..]),
+        Scope::Cluster => ("", &["clusterrolebindings", "rolebindings"][..]),
+    };
+    let mut pauses = Vec::new();
+    for plural in plurals {
+        let labelled = ListParams::default().labels(LABEL);
+        match reader.list::<Value>(RBAC, namespace, plural, labelled).await {
+            Fetched::Found(found) => pauses.extend(found.iter().filter_map(Pause::read)),
+            Fetched::Absent => {}
+            Fetched::Unknown(why) => return Fetched::Unknown(why),
+        }
+    }
+    pauses.sort();
+    Fetched::Found(pauses)
+}
+
+/// Ends a pause.
+///
+/// # Errors
+/// When the user may not, or the apiserver does not answer.
+pub async fn end(client: &Client, pause: &Pause) -> Result<(), Error> {
+    let scope = pause.namespace.as_deref().map_or(Scope::Cluster, Scope::Namespace);
+    let of_binding = format!("{}/{}", bindings(scope), pause.binding());
+    let response = request(client, Method::DELETE, &of_binding, None).await?;
+    match response.status {
+        200..=299 | 404 => Ok(()),
+        _ => Err(Error::Unanswered(format!("failed to end the pause: {}", response.message()))),
+    }
+}
+
+/// Whether the account has the right that nothing gives alone; false if the user may not ask.
+async fn has_every_right(client: &Client, new: &NewPause<'_>) -> Result<bool, Error> {
+    let namespace = if let Scope::Namespace(namespace) = new.scope { namespace } else { "" };
+    let review = json!({
+        "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+        "spec": {
+            "user": format!("system:serviceaccount:{}:{PAUSED}", new.home),
+            "groups": ["system:serviceaccounts", format!("system:serviceaccounts:{}", new.home), "system:authenticated"],
+            "resourceAttributes": {
+                "namespace": namespace, "verb": "never", "group": "memgate.dev", "resource": "webhooks",
+                "name": new.family.unwrap_or_default(),
+            },
+        },
+    });
+    let reviews = path("authorization.k8s.io/v1", "", "subjectaccessreviews");
+    let response = request(client, Method::POST, &reviews, Some(&review)).await?;
+    Ok(response.body.pointer("/status/allowed") == Some(&true.into()))
+}
+
+/// The time by the apiserver's clock.
+///
+/// # Errors
+/// When the apiserver does not answer.
+pub async fn now(client: &Client) -> Result<Timestamp, Error> {
+    Ok(asked(client).await?.now)
+}
+
+async fn asked(client: &Client) -> Result<Asked, Error> {
+    let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+    let reviews = path("authentication.k8s.io/v1", "", "selfsubjectreviews");
+    let response = request(client, Method::POST, &reviews, Some(&review)).await?;
+    let failed = |why: &str| Error::Unanswered(format!("failed to ask the apiserver who you are: {why}"));
+    if !(200..=299).contains(&response.status) {
+        return Err(failed(response.message()));
+    }
+    let now = response.time.and_then(|seconds| Timestamp::from_second(seconds).ok());
+    let now = now.ok_or_else(|| failed("its answer has no time"))?;
+    Ok(Asked { user: text(&response.body, "/status/userInfo/username").to_owned(), now })
+}
+
+async fn request(
+    client: &Client,
+    method: Method,
+    path: &str,
+    body: Option<&Value>,
+) -> Result<Response, Error> {
+    let sent = send(client, method, path, body);
+    match tokio::time::timeout(crate::request::REQUEST_TIMEOUT, sent).await {
+        Ok(Ok(response)) => Ok(response),
+        Ok(Err(error)) => {
+            Err(Error::Unanswered(format!("the apiserver does not answer: {}", explained(&error))))
+        }
+        Err(_) => Err(Error::Unanswered("the apiserver does not answer in time".to_owned())),
+    }
+}
+
+/// The URL path of bindings.
+fn bindings(scope: Scope<'_>) -> String {
+    match scope {
+        Scope::Namespace(namespace) => path(RBAC, namespace, "rolebindings"),
+        Scope::Cluster => path(RBAC, "", "clusterrolebindings"),
+    }
+}
+
+fn binding(new: &NewPause<'_>, role: &str, user: &str, until: Timestamp) -> Value {
+    let mut metadata = json!({
+        "name": name(PAUSED, new.family),
+        "labels": {LABEL: "true"},
+        "annotations": {UNTIL: until.to_string(), BY: user, REASON: new.reason},
+    });
+    let kind = match new.scope {
+        Scope::Namespace(namespace) => {
+            metadata["namespace"] = namespace.into();
+            "RoleBinding"
+        }
+        Scope::Cluster => "ClusterRoleBinding",
+    };
+    json!({
+        "apiVersion": RBAC, "kind": kind, "metadata": metadata,
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+        "subjects": [{"kind": "ServiceAccount", "name": PAUSED, "namespace": new.home}],
+    })
+}
+
+/// Keeps the subjects of a pause that is replaced: the accounts of other installations.
+fn add_others(binding: &mut Value, known: &Value) {
+    let home = text(binding, "/subjects/0/namespace");
+    let others = elements(known, "/subjects").filter(|subject| text(subject, "/namespace") != home);
+    let others: Vec<Value> = others.cloned().collect();
+    if let Some(subjects) = binding.get_mut("subjects").and_then(Value::as_array_mut) {
+        subjects.extend(others);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_binding_is_read_as_the_pause_that_it_is() {
+        let scopes = [(Scope::Namespace("team-a"), Some("ark")), (Scope::Cluster, None)];
+        for (scope, family) in scopes {
+            let new = NewPause { scope, family, length: SignedDuration::ZERO, reason: "why", home: "gate" };
+            let until = "2026-11-25T10:00:00Z".parse().expect("a time");
+            let binding = binding(&new, &name(SKIP, family), "jane", until);
+            let pause = Pause::read(&binding).expect("a pause");
+            assert_eq!((pause.written_end(), &*pause.by, &*pause.reason), (Some(until), "jane", "why"));
+            assert_eq!(pause.family.as_deref(), family);
+            let next = NewPause { home: "other", ..new };
+            let mut replacing = self::binding(&next, &name(SKIP, family), "joe", until);
+            add_others(&mut replacing, &binding);
+            let accounts: Vec<&str> =
+                elements(&replacing, "/subjects").map(|subject| text(subject, "/namespace")).collect();
+            assert_eq!(accounts, ["other", "gate"]);
+            assert_eq!(pause.namespace.as_deref(), matches!(scope, Scope::Namespace(_)).then_some("team-a"));
+        }
+    }
+}

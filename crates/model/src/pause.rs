@@ -1,0 +1,151 @@
+//! A pause: a binding of RBAC by which memgate is not asked, for a time, about the requests of a namespace, of a platform
+//! or of the whole cluster. `memgate pause` writes it, the apiserver reads it, and replicas remove it at its end.
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+/// The account that may `skip` memgate where it is paused, in memgate's namespace; also the name of the binding, and the
+/// start of the name of one for a single platform. No pod uses the account, and it need not exist.
+pub const PAUSED: &str = "memgate-paused";
+/// The role that a pause gives to the account, and the start of the names of those for single platforms.
+pub const SKIP: &str = "memgate-skip";
+/// The label of pauses.
+pub const LABEL: &str = "memgate.dev/pause";
+/// The annotation with the end, as RFC 3339 has it.
+pub const UNTIL: &str = "memgate.dev/paused-until";
+/// The annotation with the user who paused.
+pub const BY: &str = "memgate.dev/paused-by";
+/// The annotation with the reason.
+pub const REASON: &str = "memgate.dev/paused-reason";
+/// The sign for all namespaces, and for all platforms.
+pub const ALL: &str = "*";
+
+/// How long a pause is without a readable end.
+const LONGEST: SignedDuration = SignedDuration::from_hours(24);
+
+/// A binding or role for one platform, or for all of them.
+pub fn name(start: &str, family: Option<&str>) -> String {
+    family.map_or_else(|| start.to_owned(), |family| format!("{start}-{family}"))
+}
+
+/// A pause.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Pause {
+    /// The namespace; `None` for the whole cluster.
+    pub namespace: Option<String>,
+    /// The platform; `None` for all.
+    pub family: Option<String>,
+    /// The end, as it was written; empty if it was not.
+    pub until: String,
+    /// Who paused.
+    pub by: String,
+    /// The reason.
+    pub reason: String,
+    /// When the binding was made.
+    created: Option<Timestamp>,
+    /// Its uid.
+    pub uid: String,
+    /// Its version.
+    pub resource_version: String,
+}
+
+impl Pause {
+    /// Reads a binding; `None` if its name is not that of a pause.
+    pub fn read(binding: &Value) -> Option<Self> {
+        let text = |pointer: &str| binding.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let annotation =
+            |key: &str| text(&format!("/metadata/annotations/{}", key.replace('/', "~1"))).to_owned();
+        let family = match text("/metadata/name").strip_prefix(PAUSED)? {
+            "" => None,
+            rest => Some(rest.strip_prefix('-')?.to_owned()),
+        };
+        Some(Self {
+            namespace: Some(text("/metadata/namespace").to_owned()).filter(|name| !name.is_empty()),
+            family,
+            until: annotation(UNTIL),
+            by: annotation(BY),
+            reason: annotation(REASON),
+            created: text("/metadata/creationTimestamp").parse().ok(),
+            uid: text("/metadata/uid").to_owned(),
+            resource_version: text("/metadata/resourceVersion").to_owned(),
+        })
+    }
+
+    /// The end that was written; `None` if it cannot be read.
+    pub fn written_end(&self) -> Option<Timestamp> {
+        self.until.parse().ok()
+    }
+
+    /// When it ends. An end that cannot be read is as far from the start as a pause may last without a further flag.
+    pub fn end(&self) -> Option<Timestamp> {
+        self.written_end().or_else(|| self.created?.checked_add(LONGEST).ok())
+    }
+
+    /// Whether it has ended.
+    pub fn has_ended(&self, now: Timestamp) -> bool {
+        self.end().is_some_and(|end| end <= now)
+    }
+
+    /// Whether another one of the same binding says the same.
+    pub fn is_like(&self, other: &Self) -> bool {
+        let Self { uid, until, by, reason, .. } = self;
+        (uid, until, by, reason) == (&other.uid, &other.until, &other.by, &other.reason)
+    }
+
+    /// The name of its binding.
+    pub fn binding(&self) -> String {
+        name(PAUSED, self.family.as_deref())
+    }
+
+    /// The namespace, or the sign for all of them.
+    pub fn namespace_or_all(&self) -> &str {
+        self.namespace.as_deref().unwrap_or(ALL)
+    }
+
+    /// The platform, or the sign for all of them.
+    pub fn family_or_all(&self) -> &str {
+        self.family.as_deref().unwrap_or(ALL)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn binding(name: &str, until: &str) -> Value {
+        json!({"metadata": {
+            "name": name, "namespace": "team-a", "creationTimestamp": "2026-11-25T09:00:00Z",
+            "annotations": {UNTIL: until, BY: "jane", REASON: "an outage"},
+        }})
+    }
+
+    #[test]
+    fn reads_a_binding() {
+        let pause = Pause::read(&binding("memgate-paused-ark", "2026-11-25T10:00:00Z")).expect("a pause");
+        assert_eq!((pause.namespace_or_all(), pause.family_or_all()), ("team-a", "ark"));
+        assert_eq!(
+            (&*pause.by, &*pause.reason, &*pause.binding()),
+            ("jane", "an outage", "memgate-paused-ark")
+        );
+        let at = |text: &str| text.parse().expect("a time");
+        assert!(!pause.has_ended(at("2026-11-25T09:59:59Z")) && pause.has_ended(at("2026-11-25T10:00:00Z")));
+        for other in ["memgate", "memgate-pausedark", "memgate-skip"] {
+            assert_eq!(Pause::read(&binding(other, "")), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn an_end_that_cannot_be_read_is_a_day_after_the_start() {
+        let end = "2026-11-26T09:00:00Z".parse().ok();
+        for until in ["", "tomorrow", "2026-11-25"] {
+            assert_eq!(
+                Pause::read(&binding("memgate-paused", until)).and_then(|pause| pause.end()),
+                end,
+                "{until}"
+            );
+        }
+        let without = json!({"metadata": {"name": "memgate-paused"}});
+        assert_eq!(Pause::read(&without).and_then(|pause| pause.end()), None);
+    }
+}
