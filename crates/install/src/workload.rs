@@ -4,10 +4,11 @@
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
-use crate::install_plan::InstallPlan;
+use crate::install_plan::{InstallPlan, PodSettings, Toleration};
 use crate::metadata::{in_namespace, metadata, object};
+use crate::objects::Objects;
 
 const NAMESPACE: &str = include_str!("../../../deploy/kustomize/base/namespace.yaml");
 const SERVICE: &str = include_str!("../../../deploy/kustomize/base/service.yaml");
@@ -17,11 +18,14 @@ const DEPLOYMENT: &str = include_str!("../../../deploy/kustomize/base/deployment
 const QUOTA: &str = include_str!("../../../deploy/kustomize/base/resource-quota.yaml");
 const DISRUPTION_BUDGET: &str = include_str!("../../../deploy/kustomize/base/disruption-budget.yaml");
 
-/// The webhook's port in the base: firewalls of private clusters leave it open to the apiserver, because the kubelet
-/// has it too.
-pub(super) const WEBHOOK_PORT: i32 = 10250;
 /// The port of probes and metrics in the base.
-pub(super) const HEALTH_PORT: i32 = 8081;
+pub const HEALTH_PORT: u16 = 8081;
+/// The port of probes and metrics on a machine's own network: the next one, on which no common program listens.
+pub const HOST_HEALTH_PORT: u16 = 10261;
+/// The name of the webhook's port.
+pub(super) const WEBHOOK: &str = "webhook";
+/// The name of the port of probes and metrics.
+pub(super) const HEALTH: &str = "health";
 /// The flag that switches policies off: the base lacks the permissions for them.
 pub(super) const NO_POLICIES: &str = "--no-policies";
 
@@ -63,6 +67,48 @@ pub(super) fn deployment(plan: &InstallPlan) -> (Value, Vec<String>) {
     let arguments = container.get("args").and_then(Value::as_array).into_iter().flatten();
     let arguments = arguments.filter_map(Value::as_str).map(str::to_owned).collect();
     (deployment, arguments)
+}
+
+/// Serves the webhook or the probes on another port.
+pub(super) fn set_port(objects: &mut Objects, name: &str, port: i32) {
+    let ports = objects.list(PORTS).into_iter().flatten();
+    let Some(known) = ports.filter(|port| port.get("name").is_some_and(|it| it == name)).find_map(|port| port.get_mut("containerPort")) else {
+        return;
+    };
+    let usual = std::mem::replace(known, port.into());
+    for argument in &mut objects.arguments {
+        *argument = argument.replace(&format!("[::]:{usual}"), &format!("[::]:{port}"));
+    }
+}
+
+/// Changes the pods as a cluster wants it.
+pub(super) fn set_pods(objects: &mut Objects, pods: &PodSettings) {
+    if let Some(port) = pods.webhook_port {
+        set_port(objects, WEBHOOK, port.into());
+    }
+    let secrets = pods.pull_secrets.iter().map(|name| json!({"name": name}));
+    let env = pods.env.iter().map(|(name, value)| json!({"name": name, "value": value}));
+    let lists = [
+        (POD, "imagePullSecrets", secrets.collect::<Vec<_>>()),
+        (POD, "tolerations", pods.tolerations.iter().map(toleration).collect()),
+        (CONTAINER, "env", env.collect()),
+    ];
+    for (parent, field, list) in lists.into_iter().filter(|(.., list)| !list.is_empty()) {
+        objects.set(parent, field, list);
+    }
+}
+
+fn toleration(toleration: &Toleration) -> Value {
+    let Toleration { key, value, effect } = toleration;
+    let operator = if value.is_some() { "Equal" } else { "Exists" };
+    let fields = [
+        ("key", Some(key.as_str())),
+        ("operator", Some(operator)),
+        ("value", value.as_deref()),
+        ("effect", effect.as_deref()),
+    ];
+    let given = fields.into_iter().filter_map(|(name, text)| Some((name.to_owned(), text?.into())));
+    Value::Object(given.collect::<Map<_, _>>())
 }
 
 /// Keeps one replica through node drains, and never blocks the removal of a broken one.
