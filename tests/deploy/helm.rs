@@ -476,9 +476,16 @@ fn is_for_pods(entry: &Value) -> bool {
 #[ignore = "needs Go, for Helm"]
 fn renders_nothing_when_it_is_switched_off() {
     let chart_of_its_own = &[
-        "enabled=false", "metrics.rules.enabled=true", "metrics.serviceMonitor.enabled=true", "policyTwins.vap=true",
-        "networkPolicy.enabled=true", "certs.mode=cert-manager", "policies.strict=true", "replicaCount=1",
-        "image.repository=", "extraObjects[0].kind=ConfigMap",
+        "enabled=false",
+        "metrics.rules.enabled=true",
+        "metrics.serviceMonitor.enabled=true",
+        "policyTwins.vap=true",
+        "networkPolicy.enabled=true",
+        "certs.mode=cert-manager",
+        "policies.strict=true",
+        "replicaCount=1",
+        "image.repository=",
+        "extraObjects[0].kind=ConfigMap",
     ];
     assert_eq!(rendered(chart_of_its_own), Vec::<Value>::new());
     let directory = tempfile::tempdir().expect("a directory");
@@ -509,12 +516,18 @@ fn renders_what_a_cluster_wants_besides() {
          - |\n  apiVersion: v1\n  kind: ConfigMap\n  metadata: {name: '{{ include \"memgate.name\" . }}-two'}\n",
     );
     let service = &objects["v1 Service memgate"]["spec"];
-    assert_eq!((&service["ipFamilies"], &service["ipFamilyPolicy"]), (&json!(["IPv6", "IPv4"]), &json!("PreferDualStack")));
+    assert_eq!(
+        (&service["ipFamilies"], &service["ipFamilyPolicy"]),
+        (&json!(["IPv6", "IPv4"]), &json!("PreferDualStack"))
+    );
     let endpoint = json!({
         "port": "metrics", "path": "/metrics", "interval": "1m30s",
         "relabelings": [{"targetLabel": "cluster", "replacement": "blue"}],
     });
-    assert_eq!(objects["monitoring.coreos.com/v1 ServiceMonitor memgate"]["spec"]["endpoints"], json!([endpoint]));
+    assert_eq!(
+        objects["monitoring.coreos.com/v1 ServiceMonitor memgate"]["spec"]["endpoints"],
+        json!([endpoint])
+    );
     assert_eq!(objects["v1 ConfigMap one"]["metadata"]["namespace"], "memgate-system");
     assert!(objects.contains_key("v1 ConfigMap memgate-two"), "{:?}", objects.keys());
 }
@@ -523,7 +536,8 @@ fn renders_what_a_cluster_wants_besides() {
 #[test]
 #[ignore = "needs Go, for Helm"]
 fn one_replica_has_no_disruption_budget() {
-    let has_budget = |values: &[&str]| rendered(values).iter().any(|object| object["kind"] == "PodDisruptionBudget");
+    let has_budget =
+        |values: &[&str]| rendered(values).iter().any(|object| object["kind"] == "PodDisruptionBudget");
     assert!(has_budget(&[]) && has_budget(&["replicaCount=3"]));
     assert!(!has_budget(&["replicaCount=1"]) && !has_budget(&["podDisruptionBudget.enabled=false"]));
 }
@@ -534,7 +548,10 @@ fn refuses_one_port_for_two_purposes() {
     for values in [&["webhookPort=8081"][..], &["webhookPort=10261", "hostNetwork.enabled=true"]] {
         let output = template(values);
         let stderr = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success() && stderr.contains("is the port of probes and metrics"), "{values:?}: {stderr}");
+        assert!(
+            !output.status.success() && stderr.contains("is the port of probes and metrics"),
+            "{values:?}: {stderr}"
+        );
     }
 }
 

@@ -126,7 +126,8 @@ fn took_components_back(cluster: &Cluster) -> Result<()> {
     let stays = "kubectl -n memgate-system get secret/memgate-ca poddisruptionbudget/memgate service/memgate role/memgate-audit \
                  && kubectl get crd/memorypolicies.policy.memgate.dev crd/memorypolicyexemptions.policy.memgate.dev";
     cluster.sh(stays)?.ok()?;
-    let map = cluster.sh("kubectl get mutatingadmissionpolicies,mutatingadmissionpolicybindings -o name")?.ok()?;
+    let map =
+        cluster.sh("kubectl get mutatingadmissionpolicies,mutatingadmissionpolicybindings -o name")?.ok()?;
     ensure!(map.stdout.is_empty(), "{}", map.stdout);
     answers_alone(cluster)
 }

@@ -87,10 +87,13 @@ fn serve(stream: TcpStream, manner: Manner) -> std::io::Result<String> {
         }
     };
     head(&mut reader)?;
-    let body = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": ANSWER, "code": 403});
+    let body =
+        json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": ANSWER, "code": 403});
     let body = body.to_string();
     let length = body.len();
-    let head = format!("HTTP/1.1 403 Forbidden\r\nContent-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
+    let head = format!(
+        "HTTP/1.1 403 Forbidden\r\nContent-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+    );
     stream.write_all((head + &body).as_bytes())?;
     Ok(target)
 }
@@ -207,11 +210,15 @@ pub(crate) fn plugins() -> Result<(), Failed> {
         }})
     };
     let missing = Kubeconfig::write(SERVER, "", &user("example-get-credentials", "IfAvailable"))?;
-    let parts = ["the exec plugin example-get-credentials", "no such file", "example install get-credentials"];
+    let parts =
+        ["the exec plugin example-get-credentials", "no such file", "example install get-credentials"];
     expect(&asks(&missing.path(), &[])?, &parts)?;
     for mode in ["Never", "IfAvailable"] {
         let failing = Kubeconfig::write(SERVER, "", &user("/bin/sh", mode))?;
-        expect(&asks(&failing.path(), &[])?, &["the exec plugin /bin/sh", "exit status: 3", "not logged in"])?;
+        expect(
+            &asks(&failing.path(), &[])?,
+            &["the exec plugin /bin/sh", "exit status: 3", "not logged in"],
+        )?;
     }
     Ok(())
 }

@@ -124,7 +124,11 @@ fn in_plain_words(error: &KubeconfigError) -> String {
         }
         KubeconfigError::Parse(error) => match error.location() {
             Some(place) => {
-                format!("it is not a kubeconfig in YAML; see line {}, column {}", place.line(), place.column())
+                format!(
+                    "it is not a kubeconfig in YAML; see line {}, column {}",
+                    place.line(),
+                    place.column()
+                )
             }
             None => "it is not a kubeconfig in YAML".to_owned(),
         },

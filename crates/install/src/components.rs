@@ -13,8 +13,9 @@ use crate::entry::{FAIL, IGNORE, condition, full_name};
 use crate::install_plan::{InstallPart, InstallPlan};
 use crate::metadata::{REGISTERED, string_map};
 use crate::objects::Objects;
+use crate::pods::set_port;
 use crate::webhooks::{self, REQUIRED};
-use crate::workload::{CONTAINER, HEALTH, HOST_HEALTH_PORT, POD, SPREAD, WEBHOOK, WORKLOAD, ZONE_LABEL, set_port};
+use crate::workload::{CONTAINER, HEALTH, HOST_HEALTH_PORT, POD, SPREAD, WEBHOOK, WORKLOAD, ZONE_LABEL};
 use crate::{cel_policies, rbac};
 
 /// Reviews from anywhere, since no selector can name the apiserver; metrics from namespaces with a label; out to the

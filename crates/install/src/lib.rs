@@ -16,6 +16,7 @@ mod families;
 pub mod install_plan;
 pub mod metadata;
 pub mod objects;
+mod pods;
 mod prune;
 mod rbac;
 mod self_guard;
@@ -49,7 +50,7 @@ pub fn objects(plan: &InstallPlan) -> Objects {
         objects.label_new(plan, Some(*component));
     }
     objects.label_all(plan);
-    workload::set_pods(&mut objects, &plan.pods);
+    pods::set_pods(&mut objects, &plan.pods);
     // Also where memgate writes nothing into the configurations: the Deployment shows their name.
     let name = (plan.name != NAME).then(|| format!("--webhook-configuration={}", plan.name));
     objects.arguments.extend(name);

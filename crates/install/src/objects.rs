@@ -9,7 +9,9 @@ use serde_json::{Value, json};
 
 use crate::component::Component;
 use crate::install_plan::{InstallPart, InstallPlan};
-use crate::metadata::{COMPONENT_LABEL, INSTALLATION_LABEL, in_namespace, installation_label, is_named, string_map};
+use crate::metadata::{
+    COMPONENT_LABEL, INSTALLATION_LABEL, in_namespace, installation_label, is_named, string_map,
+};
 use crate::{rbac, self_guard, webhooks, workload};
 
 /// A webhook configuration of either kind: the type of the mutating kind has every field of the other.
@@ -72,7 +74,8 @@ impl Objects {
             let Some(Value::Object(metadata)) = object.get_mut("metadata") else { continue };
             let labels = metadata.entry("labels").or_insert_with(|| json!({}));
             let Value::Object(labels) = labels else { continue };
-            let is_known = labels.insert(INSTALLATION_LABEL.to_owned(), installation_label(&plan.name).into());
+            let is_known =
+                labels.insert(INSTALLATION_LABEL.to_owned(), installation_label(&plan.name).into());
             if let (None, Some(component)) = (is_known, &component) {
                 labels.insert(COMPONENT_LABEL.to_owned(), component.clone().into());
             }

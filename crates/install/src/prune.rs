@@ -57,8 +57,8 @@ pub fn prune_list(plan: &InstallPlan, served: &str) -> String {
 mod tests {
     use super::*;
     use crate::component::Component;
-    use crate::metadata::COMPONENT_LABEL;
     use crate::install_plan::{PodSettings, WebhookEndpoint};
+    use crate::metadata::COMPONENT_LABEL;
     use serde_json::{Value, json};
     use std::collections::BTreeSet;
 
@@ -85,9 +85,9 @@ mod tests {
             (version, kind) if version.contains('/') => format!("{version}/{kind}"),
             (version, kind) => format!("core/{version}/{kind}"),
         };
-        let added = documents.iter().filter(|(_, object)| {
-            object.pointer("/metadata/labels/memgate.dev~1component").is_some()
-        });
+        let added = documents
+            .iter()
+            .filter(|(_, object)| object.pointer("/metadata/labels/memgate.dev~1component").is_some());
         added.map(|(_, object)| name(object)).collect()
     }
 
@@ -107,7 +107,9 @@ mod tests {
     fn each_object_has_its_installation_and_what_a_component_adds_the_component() {
         let label = |object: &Value, label: &str| object["metadata"]["labels"][label].clone();
         let key = |object: &Value| format!("{} {}", object["kind"], object["metadata"]["name"]);
-        let documents = |components| crate::objects(&InstallPlan { name: "blue".to_owned(), ..plan(components) }).documents();
+        let documents = |components| {
+            crate::objects(&InstallPlan { name: "blue".to_owned(), ..plan(components) }).documents()
+        };
         let base: BTreeSet<_> = documents(BTreeSet::new()).iter().map(|(_, object)| key(object)).collect();
         for component in Component::all() {
             for (_, object) in documents(BTreeSet::from([component])) {
@@ -123,11 +125,17 @@ mod tests {
     #[test]
     fn names_kinds_of_some_clusters_where_they_are_served() {
         let bare = prune_list(&plan(BTreeSet::new()), "");
-        assert!(bare.starts_with("--prune -l memgate.dev/installation=memgate --prune-allowlist=core/v1/"), "{bare}");
+        assert!(
+            bare.starts_with("--prune -l memgate.dev/installation=memgate --prune-allowlist=core/v1/"),
+            "{bare}"
+        );
         assert!(!bare.contains("ServiceMonitor") && !bare.contains("Mutating"), "{bare}");
         let served = prune_list(&plan(BTreeSet::new()), "pods\nservicemonitors.monitoring.coreos.com\n");
         assert!(served.contains("monitoring.coreos.com/v1/ServiceMonitor"), "{served}");
         let own = prune_list(&plan(BTreeSet::from([Component::Map])), "");
-        assert!(own.contains("v1/MutatingAdmissionPolicyBinding") && !own.contains("ServiceMonitor"), "{own}");
+        assert!(
+            own.contains("v1/MutatingAdmissionPolicyBinding") && !own.contains("ServiceMonitor"),
+            "{own}"
+        );
     }
 }

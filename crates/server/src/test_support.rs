@@ -62,7 +62,8 @@ impl Lines {
     /// Gets the log of this thread for as long as the guard lives.
     pub(super) fn capture(&self) -> DefaultGuard {
         let lines = self.clone();
-        let log = tracing_subscriber::fmt().without_time().with_ansi(false).with_writer(move || lines.clone());
+        let log =
+            tracing_subscriber::fmt().without_time().with_ansi(false).with_writer(move || lines.clone());
         tracing::subscriber::set_default(log.finish())
     }
 

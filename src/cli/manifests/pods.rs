@@ -78,13 +78,12 @@ fn parse_toleration(text: &str) -> Result<Toleration, String> {
     let is_short = |text: &str| text.len() <= 63;
     let is_value = |value: &str| is_short(value) && !value.contains('/') && is_key(value);
     if name.is_empty() || !is_short(name) || !is_key(key) || !value.is_none_or(is_value) {
-        return Err("give a taint such as dedicated=agents:NoSchedule; its key and value are those of a label".to_owned());
+        return Err(
+            "give a taint such as dedicated=agents:NoSchedule; its key and value are those of a label"
+                .to_owned(),
+        );
     }
-    Ok(Toleration {
-        key: key.to_owned(),
-        value: value.map(str::to_owned),
-        effect: effect.map(str::to_owned),
-    })
+    Ok(Toleration { key: key.to_owned(), value: value.map(str::to_owned), effect: effect.map(str::to_owned) })
 }
 
 /// Parses a variable of a container. Kubernetes allows more names, which no program reads.
@@ -95,6 +94,7 @@ fn parse_variable(text: &str) -> Result<(String, String), String> {
     };
     match text.split_once('=') {
         Some((name, value)) if is_name(name) => Ok((name.to_owned(), value.to_owned())),
-        _ => Err("give NAME=VALUE; a name has letters, digits and \"_\", and does not start with a digit".to_owned()),
+        _ => Err("give NAME=VALUE; a name has letters, digits and \"_\", and does not start with a digit"
+            .to_owned()),
     }
 }

@@ -25,7 +25,7 @@ pub(super) struct Access {
     between: Between,
 }
 
-/// What stands between a command and the apiserver, and may be what fails.
+/// The programs between a command and the apiserver, of which one may have failed.
 #[derive(Debug, Clone, Default)]
 struct Between {
     proxy: Option<Proxy>,
@@ -51,11 +51,14 @@ impl Access {
             return Err("it has no current context; name one with --context".to_owned());
         }
         let mut contexts = kubeconfig.contexts.into_iter().filter(|one| one.name == name);
-        let context = contexts.find_map(|one| one.context).ok_or_else(|| format!("it has no context {name}"))?;
+        let context =
+            contexts.find_map(|one| one.context).ok_or_else(|| format!("it has no context {name}"))?;
         let mut clusters = kubeconfig.clusters.into_iter().filter(|one| one.name == context.cluster);
         let cluster = clusters.find_map(|one| one.cluster);
-        let cluster = cluster.ok_or_else(|| format!("it has no cluster {}, which context {name} names", context.cluster))?;
-        let mut users = kubeconfig.auth_infos.into_iter().filter(|one| Some(&one.name) == context.user.as_ref());
+        let cluster = cluster
+            .ok_or_else(|| format!("it has no cluster {}, which context {name} names", context.cluster))?;
+        let mut users =
+            kubeconfig.auth_infos.into_iter().filter(|one| Some(&one.name) == context.user.as_ref());
         let user = users.find_map(|one| one.auth_info).unwrap_or_default();
         let mut access = Self::to(&cluster, user)?;
         if let Some(namespace) = context.namespace {
@@ -72,7 +75,8 @@ impl Access {
     fn to(cluster: &Cluster, mut user: AuthInfo) -> Result<Self, String> {
         let server = cluster.server.as_deref().filter(|server| !server.is_empty());
         let server = server.ok_or("it has no address of the cluster")?;
-        let server = server.parse().map_err(|error| format!("the address of the cluster is invalid ({error})"))?;
+        let server =
+            server.parse().map_err(|error| format!("the address of the cluster is invalid ({error})"))?;
         // The type for exec plugins is the one that reads the CA.
         let for_plugin = ExecAuthCluster::try_from(cluster).map_err(|error| with_causes(&error))?;
         let proxy = Proxy::choose(cluster.proxy_url.as_deref(), &ProxyVariables::read(), &server)?;
@@ -126,8 +130,13 @@ impl Plugin {
         let command = &self.command;
         match error {
             AuthError::AuthExecStart(error) => {
-                let mut text = format!("the exec plugin {command} of the kubeconfig could not be run: {}", in_words(error));
-                if let Some(hint) = self.install_hint.as_deref().map(str::trim).filter(|hint| !hint.is_empty()) {
+                let mut text = format!(
+                    "the exec plugin {command} of the kubeconfig could not be run: {}",
+                    in_words(error)
+                );
+                if let Some(hint) =
+                    self.install_hint.as_deref().map(str::trim).filter(|hint| !hint.is_empty())
+                {
                     let _infallible = write!(text, "\n{hint}");
                 }
                 Some(text)
@@ -148,7 +157,8 @@ impl Plugin {
 
 /// The certificates of a PEM file, as DER.
 fn certificates(text: &[u8]) -> Result<Vec<Vec<u8>>, String> {
-    let blocks = pem::parse_many(text).map_err(|error| format!("the CA of the cluster is not PEM ({error})"))?;
+    let blocks =
+        pem::parse_many(text).map_err(|error| format!("the CA of the cluster is not PEM ({error})"))?;
     let certificates = blocks.into_iter().filter(|block| block.tag() == "CERTIFICATE");
     Ok(certificates.map(pem::Pem::into_contents).collect())
 }

@@ -89,10 +89,14 @@ impl Proxy {
         let proxy = self.shown();
         Some(match text.as_str() {
             "proxy authorization required" if self.has_user() => {
-                format!("{proxy} answers 407 Proxy Authentication Required: it does not accept the user and password")
+                format!(
+                    "{proxy} answers 407 Proxy Authentication Required: it does not accept the user and password"
+                )
             }
             "proxy authorization required" => {
-                format!("{proxy} answers 407 Proxy Authentication Required: its address needs a user and password")
+                format!(
+                    "{proxy} answers 407 Proxy Authentication Required: its address needs a user and password"
+                )
             }
             "failed to create underlying connection" => match cause(error) {
                 Some(cause) => format!("no connection to {proxy}: {}", explained(cause)),
@@ -170,10 +174,15 @@ mod tests {
     #[test]
     fn an_address_that_cannot_be_used_is_not_quoted() {
         let apiserver = "https://api".parse().expect("an address");
-        for address in ["ftp://user:hunter2@b", "http://", "http://user:hunter2@", "a b", "socks4://user:hunter2@b"] {
+        for address in
+            ["ftp://user:hunter2@b", "http://", "http://user:hunter2@", "a b", "socks4://user:hunter2@b"]
+        {
             let error = Proxy::choose(Some(address), &ProxyVariables::default(), &apiserver);
             let error = error.expect_err(address);
-            assert!(error.starts_with("proxy-url is not the address of a proxy") && !error.contains("hunter2"), "{error}");
+            assert!(
+                error.starts_with("proxy-url is not the address of a proxy") && !error.contains("hunter2"),
+                "{error}"
+            );
         }
     }
 }
