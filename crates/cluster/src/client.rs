@@ -71,7 +71,7 @@ impl KubeContext {
             }
             (None, None) => usual_kubeconfig()
                 .map_err(|error| no_kubeconfig(&error))
-                .and_then(|kubeconfig| Access::of(kubeconfig, None).map_err(unusable))
+                .and_then(|kubeconfig| Access::of(kubeconfig, None).map_err(|reason| unusable(&reason)))
                 .or_else(|reason| Access::of_pod().ok_or(Error::NoCluster(reason)))?,
         };
         access.client().map_err(Error::Client)
@@ -108,11 +108,11 @@ fn merged(paths: impl Iterator<Item = PathBuf>) -> Result<Kubeconfig, Kubeconfig
 fn no_kubeconfig(error: &KubeconfigError) -> String {
     match error {
         KubeconfigError::ReadConfig(..) => in_plain_words(error),
-        other => unusable(in_plain_words(other)),
+        other => unusable(&in_plain_words(other)),
     }
 }
 
-fn unusable(reason: String) -> String {
+fn unusable(reason: &str) -> String {
     format!("the kubeconfig cannot be used ({reason})")
 }
 

@@ -49,8 +49,9 @@ pub fn prune_list(plan: &InstallPlan, served: &str) -> String {
     let is_served = |resource: &str| served.split([' ', ',', '\n', '\r', '\t']).any(|name| name == resource);
     let sometimes = SOMETIMES.into_iter().filter(|(kind, resource)| is_served(resource) || is_here(kind));
     let kinds = ALWAYS.into_iter().chain(sometimes.map(|(kind, _)| kind));
-    let kinds: String = kinds.map(|kind| format!(" --prune-allowlist={kind}")).collect();
-    format!("--prune -l {INSTALLATION_LABEL}={}{kinds}", plan.name)
+    let kinds = kinds.map(|kind| format!("--prune-allowlist={kind}"));
+    let selector = format!("--prune -l {INSTALLATION_LABEL}={}", plan.name);
+    [selector].into_iter().chain(kinds).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

@@ -213,7 +213,7 @@ mod tests {
         let lines = Lines::default();
         let _guard = lines.capture();
         let reasons = ["no connections are accepted yet".to_owned()];
-        let logged = Logged::Nothing.and(&reasons, STARTUP - POLL);
+        let logged = Logged::Nothing.and(&reasons, STARTUP / 2);
         assert_eq!((&logged, lines.take()), (&Logged::Nothing, Vec::new()));
         let logged = logged.and(&reasons, STARTUP).and(&reasons, STARTUP * 2);
         assert_eq!(logged, Logged::NotReady(reasons.concat()));

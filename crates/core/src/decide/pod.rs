@@ -396,7 +396,7 @@ fn join(
             first.missing.clone_from(&injection.missing);
         }
         let admitted_without = unmet.first().filter(|_| !required);
-        joined.unmet = joined.unmet.or(admitted_without.map(|finding| finding.code));
+        joined.unmet = joined.unmet.or_else(|| admitted_without.map(|finding| finding.code));
         joined.events.extend(admitted_without.and_then(|finding| {
             let regarding = involved_object(family, pod, namespace, state)?;
             Some(PodEvent { regarding, finding: finding.clone(), partly: edits > 0 })
