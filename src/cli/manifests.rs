@@ -1,5 +1,7 @@
 //! `memgate manifests`: the objects that install memgate in a cluster.
 
+mod pods;
+
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -8,12 +10,13 @@ use anyhow::Context as _;
 use crate::cli::ExitStatus;
 use crate::cli::choice::choice;
 use crate::cli::families::parse as parse_family;
+use crate::cli::manifests::pods::PodArgs;
 use crate::cli::settings::{ServerSettingsArgs, flags};
 use crate::cli::terminal::Terminal;
 use memgate_install::component::{CERTIFICATES, Component, contradiction};
 use memgate_install::install_plan::{InstallPart, InstallPlan, WebhookEndpoint};
-use memgate_install::metadata::{DEFAULT_NAMESPACE, MAX_NAME_CHARS, default_name};
-use memgate_install::render;
+use memgate_install::metadata::{DEFAULT_NAMESPACE, MAX_LABEL_CHARS, MAX_NAME_CHARS, default_name};
+use memgate_install::{prune_list, render};
 use memgate_model::family::Family;
 use memgate_primitives::name::{is_dns_label, is_dns_subdomain};
 use memgate_primitives::suggest::{did_you_mean, nearest};
@@ -36,6 +39,7 @@ Examples:
   memgate manifests --only webhooks --family arkonis
   memgate manifests --image IMAGE -n team-a --family ark     a second installation
   memgate manifests --url https://127.0.0.1:10250 --ca ca.crt    for `memgate serve` on this machine
+  memgate manifests FLAGS | kubectl apply $(memgate manifests FLAGS --prune-list) -f -
 
 memgate or cert-manager writes the caBundle of the configurations. With --certs files you have to:
 give --ca, or the apiserver will not trust memgate."
@@ -108,6 +112,22 @@ pub struct Args {
     #[arg(long, value_name = "URL", value_parser = parse_runbook_url)]
     runbook_url: Option<String>,
 
+    /// Print arguments for kubectl apply instead, by which it takes back what this installation no longer has
+    ///
+    /// They name the installation and the kinds that components add. The Secret with the CA, policies, exemptions and
+    /// their definitions stay. kubectl fails on kinds that the cluster does not serve, so those of cert-manager, of the
+    /// Prometheus operator and of --component map are listed only if this installation has them, or
+    /// RESOURCES names them: --prune-list="$(kubectl api-resources -o name)".
+    #[arg(
+        long,
+        value_name = "RESOURCES",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "",
+        conflicts_with_all = ["only", "url"]
+    )]
+    prune_list: Option<String>,
+
     /// CA certificates, PEM, for the apiserver to trust memgate
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
@@ -115,6 +135,9 @@ pub struct Args {
     /// Address of memgate outside the cluster; prints webhook configurations only
     #[arg(long, value_name = "URL", value_parser = parse_url, conflicts_with = "only")]
     url: Option<String>,
+
+    #[command(flatten)]
+    pods: PodArgs,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -162,6 +185,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         );
     }
     let parts = parts(args);
+    let pods = args.pods.settings(components.contains(&Component::HostNetwork))?;
     let plan = InstallPlan {
         name: args.name.clone().unwrap_or_else(|| default_name(&args.namespace)),
         namespace: args.namespace.clone(),
@@ -173,8 +197,19 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         families,
         elsewhere: args.elsewhere.iter().copied().collect::<BTreeSet<_>>().into_iter().collect(),
         components,
+        pods,
     };
-    let text = render(&plan, &parts).context("failed to write the manifests")?;
+    let text = match &args.prune_list {
+        Some(served) => {
+            anyhow::ensure!(
+                plan.name.len() <= MAX_LABEL_CHARS,
+                "the name of the installation is longer than a label, by which kubectl would find its objects; \
+                 --name gives it one of at most {MAX_LABEL_CHARS} characters"
+            );
+            format!("{}\n", prune_list(&plan, served))
+        }
+        None => render(&plan, &parts).context("failed to write the manifests")?,
+    };
     terminal.raw(text.as_bytes())?;
     Ok(ExitStatus::Clean)
 }

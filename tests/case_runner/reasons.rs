@@ -82,8 +82,15 @@ fn check_line(name: &str, recorded: &Recorded) {
     assert!(recorded.gives_verdict, "{name}: {line}");
     assert_eq!(line["uid"], recorded.uid, "{name}: the id");
     assert_eq!(line["reason"], *recorded.audit, "{name}: the log");
-    assert_eq!(line["codes"], recorded.audit_codes.join(","), "{name}: the codes of the log");
+    let codes = recorded.audit_codes.join(",");
+    assert_eq!(line["codes"].as_str().unwrap_or_default(), codes, "{name}: the codes of the log");
     assert_eq!(line["denial"].is_string(), line["verdict"] == "denied", "{name}: {line}");
+    assert!(line["field"].is_null() || line["denial"].is_string(), "{name}: {line}");
+    let mut values = line.as_object().into_iter().flatten();
+    assert!(values.all(|(_, value)| value != ""), "{name}: {line}");
+    let is_without = line["level"] == "WARN";
+    assert_eq!(line["missing"].is_string(), is_without, "{name}: {line}");
+    assert!(!is_without || line["verdict"] == "allowed" && line["webhook"] == "mutate", "{name}: {line}");
 }
 
 /// What one call left behind.

@@ -140,6 +140,31 @@ const SAME: &[(&[&str], &[&str])] = &[
         &["--family=ark", "--elsewhere=orloj"],
     ),
     (&["image.tag=v1"], &["--image=registry.example.com/memgate:v1"]),
+    (
+        &[
+            "webhookPort=9443",
+            "image.pullSecrets[0].name=registry",
+            "image.pullSecrets[1].name=mirror",
+            "tolerations[0].key=dedicated,tolerations[0].operator=Equal,tolerations[0].value=agents,\
+             tolerations[0].effect=NoSchedule",
+            "tolerations[1].key=example.com/gpu,tolerations[1].operator=Exists",
+            "extraEnv[0].name=RUST_BACKTRACE,extraEnv[0].value=full",
+            "extraEnv[1].name=EMPTY,extraEnv[1].value=",
+        ],
+        &[
+            "--webhook-port=9443",
+            "--image-pull-secret=registry",
+            "--image-pull-secret=mirror",
+            "--toleration=dedicated=agents:NoSchedule",
+            "--toleration=example.com/gpu",
+            "--env=RUST_BACKTRACE=full",
+            "--env=EMPTY=",
+        ],
+    ),
+    (
+        &["webhookPort=9443", "hostNetwork.enabled=true", "networkPolicy.enabled=true"],
+        &["--webhook-port=9443", "--component=host-network", "--component=network-policy"],
+    ),
     (&["register=after-ready"], &["--component=after-ready"]),
     (
         &[
@@ -173,6 +198,11 @@ const REFUSED: &[&str] = &[
     "inject.sympozium.resources.wait.limits.memory=64MB",
     "inject.sympozium.resources.wait.limits.gpu=1",
     "replicaCount=0",
+    "webhookPort=443",
+    "enabled=maybe",
+    "service.ipFamilies={IPv5}",
+    "metrics.serviceMonitor.interval=soon",
+    "extraObjects[0]=1",
     "timeouts.idle=ten",
     "policies.strict=perhaps",
     "policies.crds.enabled=true",
@@ -442,6 +472,90 @@ fn is_for_pods(entry: &Value) -> bool {
     entry["name"].as_str().is_some_and(|name| name.ends_with(".pods.memgate.dev") && !others.contains(&name))
 }
 
+/// As a part of another chart it can be switched off, and then asks for nothing.
+#[test]
+#[ignore = "needs Go, for Helm"]
+fn renders_nothing_when_it_is_switched_off() {
+    let chart_of_its_own = &[
+        "enabled=false",
+        "metrics.rules.enabled=true",
+        "metrics.serviceMonitor.enabled=true",
+        "policyTwins.vap=true",
+        "networkPolicy.enabled=true",
+        "certs.mode=cert-manager",
+        "policies.strict=true",
+        "replicaCount=1",
+        "image.repository=",
+        "extraObjects[0].kind=ConfigMap",
+    ];
+    assert_eq!(rendered(chart_of_its_own), Vec::<Value>::new());
+    let directory = tempfile::tempdir().expect("a directory");
+    let parent = directory.path();
+    fs::create_dir(parent.join("charts")).expect("a directory");
+    let copied = Command::new("cp").arg("-r").arg(chart()).arg(parent.join("charts/memgate")).status();
+    assert!(copied.expect("cp starts").success());
+    fs::write(parent.join("Chart.yaml"), "apiVersion: v2\nname: umbrella\nversion: 1.0.0\n").expect("a file");
+    let count = |enabled: bool| {
+        let path = parent.display().to_string();
+        let set = format!("--set=memgate.enabled={enabled},memgate.image.repository=example.com/memgate");
+        let output = helm(&["template", "umbrella", &path, &set]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        objects(&String::from_utf8(output.stdout).expect("text")).len()
+    };
+    assert_eq!(count(false), 0);
+    assert!(count(true) > 10);
+}
+
+#[test]
+#[ignore = "needs Go, for Helm"]
+fn renders_what_a_cluster_wants_besides() {
+    let objects = rendered_with(
+        "service: {ipFamilyPolicy: PreferDualStack, ipFamilies: [IPv6, IPv4]}\n\
+         metrics: {serviceMonitor: {enabled: true, interval: 1m30s, relabelings: [{targetLabel: cluster, replacement: blue}]}}\n\
+         extraObjects:\n\
+         - {apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: '{{ .Release.Namespace }}'}}\n\
+         - |\n  apiVersion: v1\n  kind: ConfigMap\n  metadata: {name: '{{ include \"memgate.name\" . }}-two'}\n",
+    );
+    let service = &objects["v1 Service memgate"]["spec"];
+    assert_eq!(
+        (&service["ipFamilies"], &service["ipFamilyPolicy"]),
+        (&json!(["IPv6", "IPv4"]), &json!("PreferDualStack"))
+    );
+    let endpoint = json!({
+        "port": "metrics", "path": "/metrics", "interval": "1m30s",
+        "relabelings": [{"targetLabel": "cluster", "replacement": "blue"}],
+    });
+    assert_eq!(
+        objects["monitoring.coreos.com/v1 ServiceMonitor memgate"]["spec"]["endpoints"],
+        json!([endpoint])
+    );
+    assert_eq!(objects["v1 ConfigMap one"]["metadata"]["namespace"], "memgate-system");
+    assert!(objects.contains_key("v1 ConfigMap memgate-two"), "{:?}", objects.keys());
+}
+
+/// A budget of one replica would block every drain.
+#[test]
+#[ignore = "needs Go, for Helm"]
+fn one_replica_has_no_disruption_budget() {
+    let has_budget =
+        |values: &[&str]| rendered(values).iter().any(|object| object["kind"] == "PodDisruptionBudget");
+    assert!(has_budget(&[]) && has_budget(&["replicaCount=3"]));
+    assert!(!has_budget(&["replicaCount=1"]) && !has_budget(&["podDisruptionBudget.enabled=false"]));
+}
+
+#[test]
+#[ignore = "needs Go, for Helm"]
+fn refuses_one_port_for_two_purposes() {
+    for values in [&["webhookPort=8081"][..], &["webhookPort=10261", "hostNetwork.enabled=true"]] {
+        let output = template(values);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            !output.status.success() && stderr.contains("is the port of probes and metrics"),
+            "{values:?}: {stderr}"
+        );
+    }
+}
+
 /// Helm reads the numbers of a file as fractions, and would write large ones as powers of ten.
 #[test]
 #[ignore = "needs Go, for Helm"]
@@ -528,10 +642,11 @@ fn asks_in_its_test_about_what_is_on() {
     assert!(known.expect("memgate starts").status.success());
     assert_eq!(container["imagePullPolicy"], "Always");
     assert_eq!(spec["imagePullSecrets"], json!([{"name": "registry"}]));
-    assert_eq!(spec["nodeSelector"], json!({"disk": "fast"}));
+    assert_eq!(spec["nodeSelector"], json!({"kubernetes.io/os": "linux", "disk": "fast"}));
     assert_eq!(spec["tolerations"], json!([{"operator": "Exists"}]));
     // The Service and the Deployment select by this label.
-    assert_eq!(pod["metadata"]["labels"], json!({"app.kubernetes.io/name": "gate-test", "team": "platform"}));
+    let labels = json!({"app.kubernetes.io/name": "gate-test", "memgate.dev/installation": "gate", "team": "platform"});
+    assert_eq!(pod["metadata"]["labels"], labels);
     let role = objects["rbac.authorization.k8s.io/v1 Role gate-test"].to_string();
     assert!(role.contains("core.orka.ai") && !role.contains("arkonis"), "{role}");
 

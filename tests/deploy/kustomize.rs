@@ -119,6 +119,19 @@ fn a_name_of_its_own_is_what_the_renderer_prints() {
     compare("blue.team-a in team-a", printed(&["--name=blue.team-a", "--namespace=team-a"]), written);
 }
 
+/// The patch of the README, and the flags of the renderer that it names.
+#[test]
+#[ignore = "needs Go, for kubectl"]
+fn what_a_cluster_wants_of_pods_is_what_the_renderer_prints() {
+    let readme = fs::read_to_string(folder().join("README.md")).expect("can be read");
+    let (_, section) = readme.split_once("\n## The pods\n").expect("a section");
+    let (flags, rest) =
+        section.split_once("`memgate manifests ").expect("flags").1.split_once('`').expect("flags");
+    let patch = rest.split_once("```yaml\n").and_then(|(_, rest)| rest.split_once("```")).expect("a patch").0;
+    let written = built_in("default", &[], patch, &[]).expect("it can be built");
+    compare("the pods", printed(&flags.split_whitespace().collect::<Vec<_>>()), written);
+}
+
 /// What a certificate's own component would have changed is not there.
 #[test]
 #[ignore = "needs Go, for kubectl"]

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use memgate_install::component::Component;
-use memgate_install::install_plan::{InstallPart, InstallPlan, WebhookEndpoint};
+use memgate_install::install_plan::{InstallPart, InstallPlan, PodSettings, WebhookEndpoint};
 use memgate_install::render;
 use memgate_manifest::{document::parse, source::Source};
 use serde_json::{Value, json};
@@ -48,6 +48,7 @@ pub(crate) fn base_with(components: BTreeSet<Component>) -> Objects {
         families: Vec::new(),
         components,
         flags: Vec::new(),
+        pods: PodSettings::default(),
     };
     read(&render(&plan, &InstallPart::ALL.map(|(_, part)| part)).expect("it can be written"))
 }

@@ -44,6 +44,7 @@ const SECTIONS: &[(&str, Ground, After)] = &[
     ("With kustomize", Ground::Bare, answers),
     ("With Helm", Ground::Bare, answers),
     ("With Argo CD or Flux", Ground::Bare, answers),
+    ("Take a component away", Ground::Guarded, took_components_back),
     ("Check", Ground::Guarded, answers),
     ("Uninstall", Ground::Guarded, is_gone),
     ("Roll out", Ground::Installed, answers),
@@ -55,6 +56,7 @@ const SECTIONS: &[(&str, Ground, After)] = &[
     ("A policy that locks people out", Ground::LockedOut, without_memgate),
     ("What kubectl prints", Ground::Installed, answers),
     ("From a refusal to its log line", Ground::Installed, answers),
+    ("Who changed the policy", Ground::Installed, answers),
 ];
 
 /// One trial for each section of [`DOCUMENTS`], and for README's section on a kind cluster.
@@ -117,6 +119,17 @@ fn answers(cluster: &Cluster) -> Result<()> {
 fn answers_alone(cluster: &Cluster) -> Result<()> {
     cluster.ensure_only_the_self_guard_refuses()?;
     cluster.wait()
+}
+
+/// No policy of a component refuses any more, and what components do not add is still there.
+fn took_components_back(cluster: &Cluster) -> Result<()> {
+    let stays = "kubectl -n memgate-system get secret/memgate-ca poddisruptionbudget/memgate service/memgate role/memgate-audit \
+                 && kubectl get crd/memorypolicies.policy.memgate.dev crd/memorypolicyexemptions.policy.memgate.dev";
+    cluster.sh(stays)?.ok()?;
+    let map =
+        cluster.sh("kubectl get mutatingadmissionpolicies,mutatingadmissionpolicybindings -o name")?.ok()?;
+    ensure!(map.stdout.is_empty(), "{}", map.stdout);
+    answers_alone(cluster)
 }
 
 /// memgate is still away: the last way out was not that it came back.

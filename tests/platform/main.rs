@@ -19,7 +19,7 @@ use memgate_certs::tls::CertSource;
 use memgate_core::decide::codes;
 use memgate_core::state;
 use memgate_install::component::Component;
-use memgate_install::install_plan::{InstallPart, InstallPlan, WebhookEndpoint};
+use memgate_install::install_plan::{InstallPart, InstallPlan, PodSettings, WebhookEndpoint};
 use memgate_install::render;
 use memgate_model::settings::Settings;
 use memgate_model::snapshot::Snapshot;
@@ -268,6 +268,7 @@ fn what_it_needs_is_installed() {
         families: vec![&tiny::FAMILY],
         components: BTreeSet::from([Component::Vap]),
         flags: Vec::new(),
+        pods: PodSettings::default(),
     };
     let text = render(&plan, &InstallPart::ALL.map(|(_, part)| part)).expect("it renders");
     for part in [

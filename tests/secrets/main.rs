@@ -23,6 +23,7 @@ mod others;
 mod outputs;
 mod pasted;
 mod policy;
+mod proxy;
 mod styles;
 mod webhook;
 
@@ -71,6 +72,9 @@ fn main() -> ExitCode {
     trials.push(Trial::test("files that are not manifests", others::no_manifests));
     trials.push(Trial::test("links out of the repository", links::check));
     trials.push(Trial::test("names", names::check));
+    trials.push(Trial::test("proxies", proxy::proxies));
+    trials.push(Trial::test("kubeconfigs", proxy::kubeconfigs));
+    trials.push(Trial::test("exec plugins", proxy::plugins));
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 

@@ -45,6 +45,11 @@ impl Clock {
     }
 }
 
+/// A time in seconds since 1970 as a date, for people: `2026-01-02T03:04:05Z`.
+pub fn date(seconds: i64) -> String {
+    Timestamp::from_second(seconds).map_or_else(|_| format!("second {seconds}"), |time| time.to_string())
+}
+
 impl TimeProvider for Clock {
     fn current_time(&self) -> Option<UnixTime> {
         self.now().duration_since(UNIX_EPOCH).ok().map(UnixTime::since_unix_epoch)

@@ -35,7 +35,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::Builtin;
 use crate::ca::CurrentLeaf;
-use crate::clock::Clock;
+use crate::clock::{Clock, date};
 use crate::kube_api::{jitter, random_up_to};
 use crate::library_error::explained;
 use crate::manager::ca_secret::CaSecret;
@@ -235,7 +235,7 @@ impl CertManager {
         self.metrics.count_rotation(CertKind::Leaf, signed.is_ok());
         match signed {
             Ok((leaf, pair)) => {
-                tracing::info!(not_after = leaf.not_after, "a new certificate is in use");
+                tracing::info!(not_after = date(leaf.not_after), "a new certificate is in use");
                 self.serving_cert.install(pair);
                 self.leaf = Some(leaf);
                 self.failures.succeeded(SIGN_LEAF);

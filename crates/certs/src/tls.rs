@@ -21,7 +21,7 @@ use rustls::sign::CertifiedKey;
 use thiserror::Error as ThisError;
 use x509_parser::parse_x509_certificate;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, date};
 use crate::library_error::explained;
 use crate::metrics::{CertKind, CertMetrics};
 pub use crate::tls::client_verifier::ClientAuth;
@@ -268,7 +268,7 @@ impl ServingCert {
         });
         match checked {
             Ok(pair) => {
-                tracing::info!(not_after = pair.not_after, "a new certificate is in use");
+                tracing::info!(not_after = date(pair.not_after), "a new certificate is in use");
                 self.install(pair);
                 true
             }

@@ -209,10 +209,18 @@ pub fn respond(phase: Phase, review: &Review<'_>, decision: &Decision) -> Result
     Ok(ReviewResponse::new(review, &findings, edits, decision.reason, judged_by).to_bytes())
 }
 
-/// The text of the first denial among these findings of a decision, as the response has it.
-pub fn first_denial(decision: &Decision, findings: &[&Finding]) -> Option<String> {
+/// The first denial among these findings of a decision: its text as the response has it, and its field.
+pub fn first_denial(decision: &Decision, findings: &[&Finding]) -> Option<(String, String)> {
     let denial = findings.iter().find(|finding| finding.is_denial())?;
-    Some(Complaint::of(denial, decision.required).cause(""))
+    let complaint = Complaint::of(denial, decision.required);
+    Some((complaint.cause(""), complaint.field))
+}
+
+/// Why a pod is admitted without its memory, or without all of it: the warning about that.
+pub fn admitted_without(decision: &Decision) -> Option<String> {
+    let code = decision.unmet.filter(|_| decision.allowed())?;
+    let finding = decision.findings.iter().find(|finding| finding.code == code);
+    Some(finding.map_or_else(|| code.name.to_owned(), texts::warning))
 }
 
 /// The response that refuses a pod for now, as a ResourceQuota does, because an object is missing; `message` names it.

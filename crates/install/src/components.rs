@@ -13,8 +13,9 @@ use crate::entry::{FAIL, IGNORE, condition, full_name};
 use crate::install_plan::{InstallPart, InstallPlan};
 use crate::metadata::{REGISTERED, string_map};
 use crate::objects::Objects;
+use crate::pods::set_port;
 use crate::webhooks::{self, REQUIRED};
-use crate::workload::{CONTAINER, HEALTH_PORT, POD, PORTS, SPREAD, WEBHOOK_PORT, WORKLOAD, ZONE_LABEL};
+use crate::workload::{CONTAINER, HEALTH, HOST_HEALTH_PORT, POD, SPREAD, WEBHOOK, WORKLOAD, ZONE_LABEL};
 use crate::{cel_policies, rbac};
 
 /// Reviews from anywhere, since no selector can name the apiserver; metrics from namespaces with a label; out to the
@@ -24,9 +25,6 @@ const NETWORK_POLICY: &str =
 
 /// On a machine's own network 10250 belongs to the kubelet.
 const HOST_WEBHOOK_PORT: i32 = 10260;
-
-/// The next port, on which no common program listens.
-const HOST_HEALTH_PORT: i32 = 10261;
 
 /// The ConfigMap with the settings file, which memgate does not write.
 const SETTINGS: &str = "memgate-settings";
@@ -123,15 +121,8 @@ fn host_network(objects: &mut Objects) {
     objects.set("/spec/strategy", "rollingUpdate", json!({"maxSurge": 0, "maxUnavailable": 1}));
     objects.set(POD, "hostNetwork", true);
     objects.set(POD, "dnsPolicy", "ClusterFirstWithHostNet");
-    let ports = [(WEBHOOK_PORT, HOST_WEBHOOK_PORT), (HEALTH_PORT, HOST_HEALTH_PORT)];
-    for (usual, port) in ports {
-        for argument in &mut objects.arguments {
-            *argument = argument.replace(&format!("[::]:{usual}"), &format!("[::]:{port}"));
-        }
-        let known =
-            objects.list(PORTS).into_iter().flatten().filter_map(|port| port.get_mut("containerPort"));
-        known.filter(|known| **known == usual).for_each(|known| *known = port.into());
-    }
+    set_port(objects, WEBHOOK, HOST_WEBHOOK_PORT);
+    set_port(objects, HEALTH, HOST_HEALTH_PORT.into());
 }
 
 /// Refuses agent pods while memgate does not answer, except pods of platforms that can run without memory.

@@ -17,10 +17,12 @@ pub mod install_plan;
 pub mod metadata;
 pub mod objects;
 pub mod pause;
+mod pods;
+mod prune;
 mod rbac;
 mod self_guard;
 mod webhooks;
-mod workload;
+pub mod workload;
 
 use serde_json::Value;
 
@@ -36,6 +38,7 @@ pub fn runbooks() -> impl Iterator<Item = (&'static str, &'static str)> {
 /// The objects of a plan: the base, then its families, then its components.
 pub fn objects(plan: &InstallPlan) -> Objects {
     let mut objects = Objects::base(plan);
+    objects.label_new(plan, None);
     for family in &plan.families {
         families::add(&mut objects, plan, family);
     }
@@ -45,12 +48,17 @@ pub fn objects(plan: &InstallPlan) -> Objects {
     objects.arguments.extend(plan.flags.iter().cloned());
     for component in &plan.components {
         components::apply(&mut objects, plan, *component);
+        objects.label_new(plan, Some(*component));
     }
+    objects.label_all(plan);
+    pods::set_pods(&mut objects, &plan.pods);
     // Also where memgate writes nothing into the configurations: the Deployment shows their name.
     let name = (plan.name != NAME).then(|| format!("--webhook-configuration={}", plan.name));
     objects.arguments.extend(name);
     objects
 }
+
+pub use prune::prune_list;
 
 /// Renders the parts of a plan as a stream of YAML documents.
 ///

@@ -12,6 +12,12 @@ use crate::install_plan::InstallPlan;
 use memgate_manifest::document::values;
 use memgate_manifest::source::Source;
 
+/// The label of every installed object: the name of its installation.
+pub const INSTALLATION_LABEL: &str = "memgate.dev/installation";
+/// The label of what a component adds: the name of the component.
+pub const COMPONENT_LABEL: &str = "memgate.dev/component";
+/// The maximum length of the value of a label.
+pub const MAX_LABEL_CHARS: usize = 63;
 /// The name of every installed object, unless two objects or two installations would clash.
 pub const NAME: &str = "memgate";
 /// The default namespace of an installation.
@@ -34,6 +40,11 @@ pub const REGISTERED: &str = "memgate-registered";
 /// share one.
 pub fn default_name(namespace: &str) -> String {
     if namespace == DEFAULT_NAMESPACE { NAME.to_owned() } else { format!("{NAME}-{namespace}") }
+}
+
+/// The value of the label with the name of an installation: its beginning where a label has no room for all of it.
+pub fn installation_label(name: &str) -> &str {
+    name.get(..MAX_LABEL_CHARS).unwrap_or(name).trim_end_matches(['-', '.'])
 }
 
 /// Metadata of an object in memgate's namespace.
@@ -91,6 +102,10 @@ pub(super) fn in_namespace(plan: &InstallPlan, text: &str) -> impl Iterator<Item
             if let Some(known) = object.pointer_mut(pointer) {
                 known.clone_from(&namespace);
             }
+        }
+        // The installation and the component may be others than in the text.
+        if let Some(Value::Object(labels)) = object.pointer_mut("/metadata/labels") {
+            labels.remove(INSTALLATION_LABEL);
         }
         object
     })

@@ -7,8 +7,12 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule, Role};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
+use crate::component::Component;
 use crate::install_plan::{InstallPart, InstallPlan};
-use crate::metadata::{in_namespace, is_named, of_installation};
+use crate::metadata::{
+    COMPONENT_LABEL, INSTALLATION_LABEL, in_namespace, installation_label, is_named, of_installation,
+    string_map,
+};
 use crate::{pause, rbac, self_guard, webhooks, workload};
 
 /// A webhook configuration of either kind: the type of the mutating kind has every field of the other.
@@ -42,6 +46,7 @@ impl Objects {
         let account = rbac::account(plan).map(|object| (InstallPart::Rbac, object));
         let guard = self_guard::policy(plan).map(|object| (InstallPart::Policies, object));
         let service = workload::service(plan).map(|object| (InstallPart::Workload, object));
+        let pauses = pause::roles().map(|object| (InstallPart::Rbac, object));
         Self {
             namespace: workload::namespace(plan),
             cluster_role: rbac::cluster_role(plan),
@@ -50,7 +55,7 @@ impl Objects {
             disruption_budget: Some(workload::disruption_budget(plan)),
             mutating: webhooks::mutating(plan),
             validating: webhooks::validating(plan),
-            others: account.chain(guard).chain(service).collect(),
+            others: account.chain(guard).chain(service).chain(pauses).collect(),
         }
     }
 
@@ -67,6 +72,37 @@ impl Objects {
     /// Adds the cluster-scoped objects of a YAML text, whose names begin with that of the installation.
     pub(super) fn add_of_cluster(&mut self, part: InstallPart, plan: &InstallPlan, text: &str) {
         self.others.extend(of_installation(plan, text).map(|object| (part, object)));
+    }
+
+    /// Labels the other objects that have no label of an installation yet: a component has added them, or they are of the base.
+    pub(super) fn label_new(&mut self, plan: &InstallPlan, component: Option<Component>) {
+        let component = component.map(|component| component.name().into_owned());
+        for (_, object) in &mut self.others {
+            let Some(Value::Object(metadata)) = object.get_mut("metadata") else { continue };
+            let labels = metadata.entry("labels").or_insert_with(|| json!({}));
+            let Value::Object(labels) = labels else { continue };
+            let is_known =
+                labels.insert(INSTALLATION_LABEL.to_owned(), installation_label(&plan.name).into());
+            if let (None, Some(component)) = (is_known, &component) {
+                labels.insert(COMPONENT_LABEL.to_owned(), component.clone().into());
+            }
+        }
+    }
+
+    /// Labels the objects of every installation with its name.
+    pub(super) fn label_all(&mut self, plan: &InstallPlan) {
+        let label = (INSTALLATION_LABEL, installation_label(&plan.name));
+        let budget = self.disruption_budget.as_mut().map(|budget| &mut budget.metadata);
+        let typed = [
+            &mut self.namespace.metadata,
+            &mut self.cluster_role.metadata,
+            &mut self.mutating.metadata,
+            &mut self.validating.metadata,
+        ];
+        for metadata in typed.into_iter().chain(budget) {
+            metadata.labels.get_or_insert_default().extend(string_map(&[label]));
+        }
+        self.set("/metadata/labels", label.0, label.1);
     }
 
     /// The permissions of memgate's account in its own namespace: of each role with a subject.
@@ -127,7 +163,6 @@ impl Objects {
             (InstallPart::Webhooks, json!(self.mutating)),
             (InstallPart::Webhooks, validating),
         ]);
-        documents.extend(pause::roles().map(|role| (InstallPart::Rbac, role)));
         documents.extend(self.disruption_budget.map(|budget| (InstallPart::Workload, json!(budget))));
         // Stable: within a part they stay in this order.
         documents.sort_by_key(|(part, _)| *part);

@@ -17,11 +17,14 @@ const DEPLOYMENT: &str = include_str!("../../../deploy/kustomize/base/deployment
 const QUOTA: &str = include_str!("../../../deploy/kustomize/base/resource-quota.yaml");
 const DISRUPTION_BUDGET: &str = include_str!("../../../deploy/kustomize/base/disruption-budget.yaml");
 
-/// The webhook's port in the base: firewalls of private clusters leave it open to the apiserver, because the kubelet
-/// has it too.
-pub(super) const WEBHOOK_PORT: i32 = 10250;
 /// The port of probes and metrics in the base.
-pub(super) const HEALTH_PORT: i32 = 8081;
+pub const HEALTH_PORT: u16 = 8081;
+/// The port of probes and metrics on a machine's own network: the next one, on which no common program listens.
+pub const HOST_HEALTH_PORT: u16 = 10261;
+/// The name of the webhook's port.
+pub(super) const WEBHOOK: &str = "webhook";
+/// The name of the port of probes and metrics.
+pub(super) const HEALTH: &str = "health";
 /// The flag that switches policies off: the base lacks the permissions for them.
 pub(super) const NO_POLICIES: &str = "--no-policies";
 

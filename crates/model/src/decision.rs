@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::edit::Edit;
 use crate::event::PodEvent;
 use crate::family::Family;
-use crate::finding::{Finding, Severity};
+use crate::finding::{Code, Finding, Severity};
 use crate::object::Reference;
 use crate::policy_rule::{Counts, PolicyRule};
 use crate::reason::Reason;
@@ -38,6 +38,8 @@ pub struct Decision {
     pub origin: Option<PodOrigin>,
     /// Whether the pod asked to be refused rather than started without its memory.
     pub required: bool,
+    /// Why a pod gets no memory, or not all of it, unless that refuses it: the code of the first finding that says so.
+    pub unmet: Option<&'static Code>,
     /// The Events about a pod that is admitted without its memory: at most one for each family.
     pub events: Vec<PodEvent>,
     /// The policies that judged the object, by name.
@@ -58,7 +60,7 @@ pub struct PodOrigin {
     /// The prefix of the name that the apiserver will give it; empty when it has none.
     pub generate_name: String,
     /// The controller that owns it, as `KIND/NAME`.
-    pub controller: Option<String>,
+    pub owner: Option<String>,
 }
 
 /// How many findings about an object are counted and not reported.

@@ -7,6 +7,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::State;
@@ -14,6 +15,7 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use tokio::time::{Instant, sleep};
 
 use crate::connection_limiter::ConnectionLimiter;
 use crate::lookup::Lookups;
@@ -22,6 +24,12 @@ use crate::router::AppState;
 use crate::shutdown::Drain;
 use memgate_certs::metrics::CertKind;
 use memgate_certs::tls::ServingCert;
+
+/// How often readiness is compared with what was logged.
+const POLL: Duration = Duration::from_secs(1);
+
+/// How long a start may take before it is logged that the replica is not ready.
+const STARTUP: Duration = Duration::from_secs(10);
 
 /// The sources of the answers of the health port.
 pub(super) struct Health {
@@ -68,6 +76,52 @@ async fn ready(State(health): State<Arc<Health>>) -> Response {
         let _infallible = writeln!(text, "- nothing heard for {seconds} s: {api_version} {}", kind.kind);
     }
     (status, text).into_response()
+}
+
+/// Logs when the replica becomes ready or unready, and why, until it shuts down. The text of a reason can change with
+/// each second, so another reason is not logged.
+pub(super) async fn log_readiness(health: Arc<Health>) {
+    let start = Instant::now();
+    let mut logged = Logged::Nothing;
+    while !health.drain.has_begun() {
+        logged = logged.and(&health.not_ready_reasons(), start.elapsed());
+        sleep(POLL).await;
+    }
+}
+
+/// What was logged last about readiness.
+#[derive(Debug, PartialEq, Eq)]
+enum Logged {
+    /// Nothing yet: the replica starts.
+    Nothing,
+    /// That it is ready.
+    Ready,
+    /// That it is not, and why.
+    NotReady(String),
+}
+
+impl Logged {
+    /// Logs a change.
+    fn and(self, reasons: &[String], since_start: Duration) -> Self {
+        match (self, reasons) {
+            (Self::Ready, []) => Self::Ready,
+            (Self::Nothing, []) => {
+                tracing::info!("ready");
+                Self::Ready
+            }
+            (Self::NotReady(reason), []) => {
+                tracing::info!(reason, "ready again");
+                Self::Ready
+            }
+            (Self::Nothing, _) if since_start < STARTUP => Self::Nothing,
+            (Self::Nothing | Self::Ready, _) => {
+                let reason = reasons.join("; ");
+                tracing::warn!(reason, "not ready");
+                Self::NotReady(reason)
+            }
+            (known, _) => known,
+        }
+    }
 }
 
 async fn metrics(State(health): State<Arc<Health>>) -> Response {
@@ -126,5 +180,44 @@ impl Health {
             let not_held = kinds.filter_map(|kind| not_held.get(kind)).sum();
             self.metrics.set_store(family, objects, not_held, age);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_support::Lines;
+
+    #[test]
+    fn a_change_of_readiness_is_logged_once_with_its_reason() {
+        let lines = Lines::default();
+        let _guard = lines.capture();
+        let stalled = ["not read yet: v1 Namespace".to_owned(), "shutting down".to_owned()];
+        let (mut logged, none) = (Logged::Nothing, [].as_slice());
+        for (seconds, reasons) in
+            [(1, &stalled[..]), (2, none), (3, none), (4, &stalled), (5, &stalled[..1]), (6, none), (7, none)]
+        {
+            logged = logged.and(reasons, Duration::from_secs(seconds));
+        }
+        let reason = "reason=\"not read yet: v1 Namespace; shutting down\"";
+        let expected = [
+            " INFO memgate_server::health: ready".to_owned(),
+            format!(" WARN memgate_server::health: not ready {reason}"),
+            format!(" INFO memgate_server::health: ready again {reason}"),
+        ];
+        assert_eq!(lines.take(), expected);
+    }
+
+    #[test]
+    fn a_start_that_takes_long_is_logged() {
+        let lines = Lines::default();
+        let _guard = lines.capture();
+        let reasons = ["no connections are accepted yet".to_owned()];
+        let logged = Logged::Nothing.and(&reasons, STARTUP / 2);
+        assert_eq!((&logged, lines.take()), (&Logged::Nothing, Vec::new()));
+        let logged = logged.and(&reasons, STARTUP).and(&reasons, STARTUP * 2);
+        assert_eq!(logged, Logged::NotReady(reasons.concat()));
+        let expected = " WARN memgate_server::health: not ready reason=\"no connections are accepted yet\"";
+        assert_eq!(lines.take(), [expected]);
     }
 }

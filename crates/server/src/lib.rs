@@ -448,9 +448,12 @@ fn serve_health(
     };
     let runtime = Builder::new_current_thread().enable_all().build().map_err(Error::Health)?;
     let (stop, stopped) = oneshot::channel();
+    let watched = Arc::clone(health);
     let serve = move || {
         runtime.block_on(async move {
             let Ok(listener) = TcpListener::from_std(listener) else { return };
+            // Here it goes on while the main runtime is stalled.
+            tokio::spawn(health::log_readiness(watched));
             let connections = ConnectionLimiter::new(MAX_HEALTH_CONNECTIONS);
             tokio::select! {
                 () = listener::run(listener, Arc::new(context), connections) => {}

@@ -77,8 +77,8 @@ pub(super) struct HandledReview {
     pub(super) labels: RequestLabels,
     /// Whether the object belongs to a family.
     is_ours: bool,
-    /// Why the object is refused: the first reason.
-    denial: Option<String>,
+    /// Why the object is refused: the first reason, and its field, which is empty for what a pod waits for.
+    denial: Option<(String, String)>,
 }
 
 /// A review that came in.
@@ -286,27 +286,31 @@ impl ReviewHandler {
         Ok(answer)
     }
 
-    /// Logs a verdict: the caller, the object, and the reason.
+    /// Logs a verdict: the caller, the object, and the reason. What is empty is left out.
     fn log(&self, step: &Step, review: &Review<'_>, decision: &Decision, answer: &HandledReview) {
         let (arrival, request) = (&step.arrival, &review.request);
         let origin = decision.origin.as_ref();
+        let denial = answer.denial.as_ref();
+        let mut missing = None;
         let micros = || u64::try_from(arrival.start.elapsed().as_micros()).unwrap_or(u64::MAX);
         macro_rules! line {
             ($level:ident) => {
                 tracing::$level!(
                     webhook = answer.labels.webhook,
                     uid = &*cut(&review.uid, MAX_VALUE_CHARS),
-                    user = &*cut(&request.occasion.user().name, MAX_VALUE_CHARS),
+                    user = filled(&cut(&request.occasion.user().name, MAX_VALUE_CHARS)),
                     kind = &*cut(&request.kind, MAX_VALUE_CHARS),
-                    namespace = &*cut(&shown_name(&request.namespace), MAX_VALUE_CHARS),
-                    name = &*cut(&shown_name(&request.name), MAX_VALUE_CHARS),
-                    generate_name = origin.map(|origin| &*origin.generate_name),
-                    controller = origin.and_then(|origin| origin.controller.as_deref()),
+                    namespace = filled(&cut(&shown_name(&request.namespace), MAX_VALUE_CHARS)),
+                    name = filled(&cut(&shown_name(&request.name), MAX_VALUE_CHARS)),
+                    "generateName" = origin.and_then(|origin| filled(&origin.generate_name)),
+                    owner = origin.and_then(|origin| origin.owner.as_deref()),
                     operation = answer.labels.operation,
                     verdict = answer.labels.verdict,
                     reason = answer.labels.reason,
-                    codes = codes(&decision.findings_for(arrival.phase)),
-                    denial = answer.denial.as_deref(),
+                    codes = filled(&codes(&decision.findings_for(arrival.phase))),
+                    denial = denial.map(|(text, _)| &**text),
+                    field = denial.and_then(|(_, field)| filled(field)),
+                    missing = missing.as_deref(),
                     peer = arrival.peer.map(tracing::field::display),
                     micros = micros(),
                     dry_run = review.dry_run,
@@ -316,10 +320,13 @@ impl ReviewHandler {
         }
         if !answer.is_ours {
             line!(debug);
-        } else if self.decision_log.take(answer.denial.is_some(), &request.namespace, step.made).is_ok() {
-            line!(info);
-        } else {
+        } else if self.decision_log.take(denial.is_some(), &request.namespace, step.made).is_err() {
             self.metrics.admission.not_logged.inc();
+        } else if denial.is_none() && decision.unmet.is_some() {
+            missing = admission::admitted_without(decision);
+            line!(warn);
+        } else {
+            line!(info);
         }
     }
 
@@ -351,7 +358,7 @@ impl ReviewHandler {
             body: admission::hold(review, decision, &message).into(),
             labels: labels(Phase::Mutate, review, false, Reason::ReferencePending),
             is_ours: true,
-            denial: Some(message),
+            denial: Some((message, String::new())),
         }
     }
 
@@ -383,6 +390,11 @@ fn labels(phase: Phase, review: &Review<'_>, allowed: bool, reason: Reason) -> R
         verdict,
         reason: reason.name(),
     }
+}
+
+/// The text, unless it is empty.
+fn filled(text: &str) -> Option<&str> {
+    (!text.is_empty()).then_some(text)
 }
 
 fn is_cancelled(flag: Option<&AtomicBool>) -> bool {

@@ -9,7 +9,7 @@ use crate::cli::ExitStatus;
 use crate::cli::cluster::{ClusterArgs, block_on};
 use crate::cli::output::ResultFormat;
 use crate::cli::terminal::Terminal;
-use memgate_certs::clock::Clock;
+use memgate_certs::clock::{Clock, date};
 use memgate_certs::verify::{CertInfo, TrustVerdict, VerifyOptions, WebhookReport, verify};
 use memgate_cluster::certificates::Verification;
 
@@ -84,13 +84,6 @@ fn status(verification: &Verification) -> ExitStatus {
         None if verification.has_unknown() => ExitStatus::Failed,
         _ => ExitStatus::Clean,
     }
-}
-
-/// A time as in `2026-11-20T12:00:00Z`.
-fn date(seconds: i64) -> String {
-    let date = time::OffsetDateTime::from_unix_timestamp(seconds).ok();
-    let text = date.and_then(|date| date.format(&time::format_description::well_known::Rfc3339).ok());
-    text.unwrap_or_else(|| seconds.to_string())
 }
 
 /// The whole text.

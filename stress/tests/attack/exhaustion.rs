@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use futures::future::join_all;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
 use crate::client::{head, post, review};
@@ -168,8 +168,8 @@ async fn the_line_about_a_decision_names_the_controller_of_a_pod() {
     let pod = pod.replace(r#""name":"p","labels""#, &format!(r#""generateName":"p\n-",{owner},"labels""#));
     assert_eq!(victim.ask(&post("/mutate", pod.as_bytes())).await.status, 200);
     let line = victim.lines().into_iter().find(|line| line["message"] == "decided").unwrap();
-    assert_eq!((&line["name"], &line["controller"]), (&json!(""), &json!("ReplicaSet/r")));
-    assert!(!line["generate_name"].as_str().unwrap().contains('\n'), "{line}");
+    assert_eq!((&line["name"], &line["owner"]), (&Value::Null, &json!("ReplicaSet/r")));
+    assert!(!line["generateName"].as_str().unwrap().contains('\n'), "{line}");
 }
 
 /// The one line about a decision says from where it was asked.

@@ -19,6 +19,7 @@ use x509_parser::extensions::GeneralName;
 use x509_parser::parse_x509_certificate;
 use x509_parser::prelude::X509Certificate;
 
+use crate::clock::date;
 use crate::library_error::explained;
 use crate::tls::Error;
 use crate::tls::watched_files::WatchedFiles;
@@ -64,7 +65,7 @@ impl ClientVerifier {
     pub(super) fn read_if_changed(&mut self) -> Option<bool> {
         match self.files.read_if_changed(roots)? {
             Ok(roots) => {
-                tracing::info!(not_after = roots.not_after, "a new client CA is in use");
+                tracing::info!(not_after = date(roots.not_after), "a new client CA is in use");
                 self.roots.store(Arc::new(roots));
                 Some(true)
             }

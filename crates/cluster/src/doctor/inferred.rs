@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use crate::cluster_state::Installation;
 use crate::webhook_entry::WebhookEntry;
 use memgate_install::component::Component;
-use memgate_install::install_plan::{InstallPlan, WebhookEndpoint};
+use memgate_install::install_plan::{InstallPlan, PodSettings, WebhookEndpoint};
 use memgate_install::metadata::NAME;
 use memgate_install::objects::Objects;
 use memgate_model::family::Family;
@@ -123,6 +123,7 @@ pub(super) fn objects(installed: &InstalledAs<'_>, families: &[&'static Family])
         families: families.to_vec(),
         elsewhere: installed.elsewhere.clone(),
         components: installed.components.clone(),
+        pods: PodSettings::default(),
     })
 }
 

@@ -157,7 +157,7 @@ fn origin(pod: &Pod<'_>) -> PodOrigin {
     };
     PodOrigin {
         generate_name: generate_name.map(shown).unwrap_or_default(),
-        controller: controller.map(|owner| {
+        owner: controller.map(|owner| {
             cut(&format!("{}/{}", owner.kind, shown_name(&owner.name)), MAX_NAME_CHARS).into_owned()
         }),
     }
@@ -396,6 +396,7 @@ fn join(
             first.missing.clone_from(&injection.missing);
         }
         let admitted_without = unmet.first().filter(|_| !required);
+        joined.unmet = joined.unmet.or_else(|| admitted_without.map(|finding| finding.code));
         joined.events.extend(admitted_without.and_then(|finding| {
             let regarding = involved_object(family, pod, namespace, state)?;
             Some(PodEvent { regarding, finding: finding.clone(), partly: edits > 0 })

@@ -9,7 +9,7 @@ use tokio::time::advance;
 
 use super::*;
 use crate::store::apply_event::StoreChange;
-use crate::test_support::{Reply, client, not_found};
+use crate::test_support::{Lines, Reply, client, not_found};
 use memgate_certs::clock::Clock;
 use memgate_core::decide::decide;
 use memgate_model::kind::{Kind, NAMESPACE};
@@ -388,4 +388,55 @@ async fn users_of_a_memory_are_named_although_they_are_not_held() {
     let answer = handler.answer(arrival, Deadline::new(now, Duration::from_secs(10)), &Trace::off()).await;
     let body = String::from_utf8_lossy(&answer.expect("an answer").body).into_owned();
     assert!(body.contains("scout"), "{body}");
+}
+
+/// Its controller would make another one; a bare pod stays as it is.
+#[tokio::test(start_paused = true)]
+async fn a_bare_pod_without_its_memory_is_logged_as_a_warning() {
+    let (handler, lines) = (handler(GRACE), Lines::default());
+    let _guard = lines.capture();
+    put(&handler, kind("ArkAgent"), "scout", &json!({"memoryRef": {"name": "notes"}}));
+    let mut bare = pod();
+    bare["metadata"].as_object_mut().expect("an object").remove("ownerReferences");
+    assert_eq!(asked_about(&handler, &bare).await["allowed"], true);
+    assert_eq!(asked_about(&handler, &pod()).await["allowed"], false, "it waits");
+    put(&handler, kind("ArkMemory"), "notes", &json!({"backend": "in-context"}));
+    assert_eq!(asked_about(&handler, &bare).await["allowed"], true);
+    let [without, held, with]: [String; 3] = lines.take().try_into().expect("three lines");
+    assert!(without.starts_with(" WARN "), "{without}");
+    for part in [
+        "missing=\"",
+        "ArkMemory \\\"notes\\\" not found in namespace",
+        "generateName=\"p-\"",
+        "verdict=\"allowed\"",
+    ] {
+        assert!(without.contains(part), "{part} is not in {without}");
+    }
+    assert!(held.starts_with(" INFO ") && held.contains("owner=\"ReplicaSet/r\""), "{held}");
+    assert!(with.starts_with(" INFO ") && !with.contains("missing="), "{with}");
+    assert!(![without, held, with].iter().any(|line| line.contains("=\"\"")), "no key is empty");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_line_about_a_denial_has_its_field() {
+    let (handler, lines) = (handler(GRACE), Lines::default());
+    let _guard = lines.capture();
+    let review = json!({
+        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+        "request": {
+            "uid": "u-1", "operation": "CREATE", "namespace": "team", "name": "notes",
+            "kind": {"group": "arkonis.dev", "version": "v1alpha1", "kind": "ArkMemory"},
+            "object": {
+                "apiVersion": "arkonis.dev/v1alpha1", "kind": "ArkMemory",
+                "metadata": {"name": "notes", "namespace": "team"}, "spec": {"backend": "redis"},
+            },
+        },
+    });
+    let now = Instant::now();
+    let arrival = Arrival { phase: Phase::Validate, body: review.to_string().into(), start: now, peer: None };
+    let deadline = Deadline::new(now, Duration::from_secs(10));
+    let answer = handler.answer(arrival, deadline, &Trace::off()).await.expect("an answer");
+    assert_eq!(answer.labels.verdict, "denied");
+    let [line]: [String; 1] = lines.take().try_into().expect("one line");
+    assert!(line.contains("field=\"spec.redis\"") && line.contains("denial=\""), "{line}");
 }

@@ -65,7 +65,13 @@ Arguments: the root and a dict with the object's.
 {{/* The same of an object, with the chart that it comes from. Arguments as there. */}}
 {{- define "memgate.objectLabels" -}}
 {{- $chart := printf "%s-%s" (index . 0).Chart.Name (index . 0).Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" -}}
-{{- include "memgate.labelsWith" (list (index . 0) (merge (dict) (index . 1) (dict "helm.sh/chart" $chart))) -}}
+{{- $installation := include "memgate.clusterName" (index . 0) | trunc 63 | trimAll "-." -}}
+{{- include "memgate.labelsWith" (list (index . 0) (merge (dict "memgate.dev/installation" $installation) (index . 1) (dict "helm.sh/chart" $chart))) -}}
+{{- end }}
+
+{{/* The labels of an object that a component adds. Arguments: the root and the component. */}}
+{{- define "memgate.componentLabels" -}}
+{{- include "memgate.labelsBeside" (list (index . 0) (dict "memgate.dev/component" (index . 1))) -}}
 {{- end }}
 
 {{- define "memgate.labels" -}}
@@ -99,7 +105,11 @@ Arguments: the root and a dict with the object's.
 {{- end }}
 
 {{- define "memgate.webhookPort" -}}
-{{- include "memgate.number" (ternary .Values.hostNetwork.webhookPort 10250 .Values.hostNetwork.enabled) -}}
+{{- $port := default (ternary .Values.hostNetwork.webhookPort 10250 .Values.hostNetwork.enabled) .Values.webhookPort -}}
+{{- if eq (int $port) (int (include "memgate.healthPort" .)) -}}
+{{- fail (printf "webhookPort %d is the port of probes and metrics: choose another one" (int $port)) -}}
+{{- end -}}
+{{- include "memgate.number" $port -}}
 {{- end }}
 
 {{- define "memgate.healthPort" -}}

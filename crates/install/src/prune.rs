@@ -1,0 +1,143 @@
+//! What `kubectl apply --prune` takes back: kinds of objects that components add, of one installation.
+//!
+//! Other kinds stay whatever their labels: the Secret with the CA, policies with their definitions and exemptions.
+
+use crate::install_plan::InstallPlan;
+use crate::metadata::INSTALLATION_LABEL;
+
+/// Kinds that components add or remove and every Kubernetes serves, as kubectl names them.
+const ALWAYS: [&str; 10] = [
+    "core/v1/ConfigMap",
+    "core/v1/Service",
+    "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy",
+    "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicyBinding",
+    "networking.k8s.io/v1/NetworkPolicy",
+    "policy/v1/PodDisruptionBudget",
+    "rbac.authorization.k8s.io/v1/ClusterRole",
+    "rbac.authorization.k8s.io/v1/ClusterRoleBinding",
+    "rbac.authorization.k8s.io/v1/Role",
+    "rbac.authorization.k8s.io/v1/RoleBinding",
+];
+
+/// Kinds that some clusters serve, with the name of each resource.
+const SOMETIMES: [(&str, &str); 6] = [
+    (
+        "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy",
+        "mutatingadmissionpolicies.admissionregistration.k8s.io",
+    ),
+    (
+        "admissionregistration.k8s.io/v1/MutatingAdmissionPolicyBinding",
+        "mutatingadmissionpolicybindings.admissionregistration.k8s.io",
+    ),
+    ("cert-manager.io/v1/Certificate", "certificates.cert-manager.io"),
+    ("cert-manager.io/v1/Issuer", "issuers.cert-manager.io"),
+    ("monitoring.coreos.com/v1/PrometheusRule", "prometheusrules.monitoring.coreos.com"),
+    ("monitoring.coreos.com/v1/ServiceMonitor", "servicemonitors.monitoring.coreos.com"),
+];
+
+/// The arguments with which `kubectl apply` takes back what an installation no longer has, in one line. kubectl fails on a
+/// kind that the cluster does not serve, so of kinds that only some clusters have these are listed: the kinds of the
+/// installation itself, and those among `served`, names as `kubectl api-resources -o name` prints them.
+pub fn prune_list(plan: &InstallPlan, served: &str) -> String {
+    let documents = crate::objects(plan).documents();
+    let is_here = |kind: &str| {
+        let (version, kind) = kind.rsplit_once('/').unwrap_or_default();
+        documents.iter().any(|(_, object)| {
+            object.get("kind").is_some_and(|it| it == kind)
+                && object.get("apiVersion").is_some_and(|it| it == version)
+        })
+    };
+    let is_served = |resource: &str| served.split([' ', ',', '\n', '\r', '\t']).any(|name| name == resource);
+    let sometimes = SOMETIMES.into_iter().filter(|(kind, resource)| is_served(resource) || is_here(kind));
+    let kinds = ALWAYS.into_iter().chain(sometimes.map(|(kind, _)| kind));
+    let kinds = kinds.map(|kind| format!("--prune-allowlist={kind}"));
+    let selector = format!("--prune -l {INSTALLATION_LABEL}={}", plan.name);
+    [selector].into_iter().chain(kinds).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::component::Component;
+    use crate::install_plan::{PodSettings, WebhookEndpoint};
+    use crate::metadata::COMPONENT_LABEL;
+    use serde_json::{Value, json};
+    use std::collections::BTreeSet;
+
+    fn plan(components: BTreeSet<Component>) -> InstallPlan {
+        InstallPlan {
+            name: "memgate".to_owned(),
+            namespace: "memgate-system".to_owned(),
+            image: "memgate".to_owned(),
+            endpoint: WebhookEndpoint::Service,
+            runbooks: None,
+            ca: None,
+            families: memgate_platforms::ALL.to_vec(),
+            elsewhere: Vec::new(),
+            components,
+            flags: Vec::new(),
+            pods: PodSettings::default(),
+        }
+    }
+
+    fn kinds(components: &[Component]) -> BTreeSet<String> {
+        let documents = crate::objects(&plan(components.iter().copied().collect())).documents();
+        let text = |object: &Value, key: &str| object[key].as_str().expect("text").to_owned();
+        let name = |object| match (text(object, "apiVersion"), text(object, "kind")) {
+            (version, kind) if version.contains('/') => format!("{version}/{kind}"),
+            (version, kind) => format!("core/{version}/{kind}"),
+        };
+        let added = documents
+            .iter()
+            .filter(|(_, object)| object.pointer("/metadata/labels/memgate.dev~1component").is_some());
+        added.map(|(_, object)| name(object)).collect()
+    }
+
+    /// The definitions of policies stay, since policies go with them.
+    #[test]
+    fn names_each_kind_that_a_component_adds() {
+        let known: BTreeSet<_> = ALWAYS.into_iter().chain(SOMETIMES.map(|(kind, _)| kind)).collect();
+        for component in Component::all() {
+            for kind in kinds(&[component]) {
+                let stays = kind == "apiextensions.k8s.io/v1/CustomResourceDefinition";
+                assert_ne!(known.contains(kind.as_str()), stays, "{}: {kind}", component.name());
+            }
+        }
+    }
+
+    #[test]
+    fn each_object_has_its_installation_and_what_a_component_adds_the_component() {
+        let label = |object: &Value, label: &str| object["metadata"]["labels"][label].clone();
+        let key = |object: &Value| format!("{} {}", object["kind"], object["metadata"]["name"]);
+        let documents = |components| {
+            crate::objects(&InstallPlan { name: "blue".to_owned(), ..plan(components) }).documents()
+        };
+        let base: BTreeSet<_> = documents(BTreeSet::new()).iter().map(|(_, object)| key(object)).collect();
+        for component in Component::all() {
+            for (_, object) in documents(BTreeSet::from([component])) {
+                assert_eq!(label(&object, INSTALLATION_LABEL), "blue", "{}", key(&object));
+                // The component static-manifest has other names for the same configurations.
+                let is_added = !base.contains(&key(&object)) && component != Component::StaticManifest;
+                let added_by = if is_added { json!(component.name()) } else { Value::Null };
+                assert_eq!(label(&object, COMPONENT_LABEL), added_by, "{}", key(&object));
+            }
+        }
+    }
+
+    #[test]
+    fn names_kinds_of_some_clusters_where_they_are_served() {
+        let bare = prune_list(&plan(BTreeSet::new()), "");
+        assert!(
+            bare.starts_with("--prune -l memgate.dev/installation=memgate --prune-allowlist=core/v1/"),
+            "{bare}"
+        );
+        assert!(!bare.contains("ServiceMonitor") && !bare.contains("Mutating"), "{bare}");
+        let served = prune_list(&plan(BTreeSet::new()), "pods\nservicemonitors.monitoring.coreos.com\n");
+        assert!(served.contains("monitoring.coreos.com/v1/ServiceMonitor"), "{served}");
+        let own = prune_list(&plan(BTreeSet::from([Component::Map])), "");
+        assert!(
+            own.contains("v1/MutatingAdmissionPolicyBinding") && !own.contains("ServiceMonitor"),
+            "{own}"
+        );
+    }
+}
