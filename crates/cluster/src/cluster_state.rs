@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, RoleBinding};
+use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize as _;
 use serde_json::Value;
 
@@ -24,6 +25,14 @@ pub const CONTAINERS: &str = "/spec/template/spec/containers";
 
 /// What the apiserver serves: group and version, with the plural names of the kinds.
 pub type ServedResources = BTreeMap<(String, String), BTreeSet<String>>;
+
+/// When objects were created, in seconds since 1970, by kind, namespace and name.
+pub type Created = BTreeMap<[String; 3], i64>;
+
+/// When an object was created, in seconds since 1970.
+pub fn created_at(object: &Value) -> Option<i64> {
+    Some(text(object, "/metadata/creationTimestamp").parse::<Timestamp>().ok()?.as_second())
+}
 
 /// The labels of an object.
 pub type Labels = BTreeMap<String, String>;
@@ -111,6 +120,8 @@ pub struct Agents {
     pub incomplete: Vec<String>,
     /// The state that decisions look at.
     pub snapshot: Snapshot,
+    /// When its objects were created.
+    pub created: Created,
 }
 
 #[cfg(test)]
@@ -122,6 +133,7 @@ impl Default for Agents {
             stand_ins: Vec::new(),
             incomplete: Vec::new(),
             snapshot: Snapshot::new(memgate_platforms::default_settings()),
+            created: Created::new(),
         }
     }
 }

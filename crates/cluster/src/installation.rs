@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use axum::http::Method;
+use futures::future::{join, join_all, join3, join4, join5};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Client;
 use kube::api::ListParams;
 use serde_json::Value;
-use tokio::time::timeout;
+use tokio::time::{timeout, timeout_at};
 
 use crate::cluster_state::{Fetched, Installation, Labels, ServedResources, labels};
-use crate::reader::{ClusterReader, fetch};
-use crate::request::{REQUEST_TIMEOUT, send};
+use crate::reader::ClusterReader;
+use crate::request::send;
 use crate::webhook_entry::{WebhookEntry, entries};
 use memgate_certs::library_error::explained;
 use memgate_install::metadata::{NAME, REGISTERED, SELF_GUARD, default_name};
@@ -22,7 +23,7 @@ use memgate_model::kind::{Kind, MEMORY_POLICY, POLICY_KINDS};
 /// The API group and version of webhook configurations and admission policies.
 const ADMISSION: &str = "admissionregistration.k8s.io/v1";
 /// The API group and version of roles and bindings.
-const RBAC: &str = "rbac.authorization.k8s.io/v1";
+pub(super) const RBAC: &str = "rbac.authorization.k8s.io/v1";
 
 /// How long a server waits at its start for the version of its apiserver.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(2);
@@ -36,35 +37,57 @@ pub async fn installation(
     namespace: &str,
     name: Option<&str>,
 ) -> Result<Installation, String> {
-    let version = timeout(REQUEST_TIMEOUT, send(&reader.client, Method::GET, "/version", None)).await;
-    let version = version.map_err(|elapsed| elapsed.to_string())?;
+    let version = timeout_at(reader.until(), send(&reader.client, Method::GET, "/version", None)).await;
+    let version = version.map_err(|_| "no answer in time".to_owned())?;
     let version = version.map_err(|error| explained(&error))?;
     let slices = ListParams::default().labels(&format!("kubernetes.io/service-name={NAME}"));
     let pods = ListParams::default().labels(&format!("app.kubernetes.io/name={NAME}"));
     let all = ListParams::default;
     let (apps, discovery) = ("apps/v1", "discovery.k8s.io/v1");
+    let policy = MEMORY_POLICY.api_version();
+    let configurations = join(
+        reader.list(ADMISSION, "", "mutatingwebhookconfigurations", all()),
+        reader.list(ADMISSION, "", "validatingwebhookconfigurations", all()),
+    );
+    let workload = join5(
+        reader.get("v1", namespace, "services", NAME),
+        reader.list(discovery, namespace, "endpointslices", slices),
+        reader.get(apps, namespace, "deployments", NAME),
+        reader.list("policy/v1", namespace, "poddisruptionbudgets", all()),
+        reader.list("v1", namespace, "pods", pods),
+    );
+    let around = join4(
+        served_resources(reader),
+        reader.list("v1", "", "namespaces", all()),
+        reader.get(RBAC, namespace, "rolebindings", REGISTERED),
+        reader.list(&policy, "", MEMORY_POLICY.plural, all()),
+    );
+    let (configurations, workload, around) = join3(configurations, workload, around).await;
     let mut installation = Installation {
         namespace: namespace.to_owned(),
         apiserver_time: version.time,
         version: parse_version(&version.body).map_or(Fetched::Absent, Fetched::Found),
-        served: served_resources(reader).await,
-        mutating: reader.list(ADMISSION, "", "mutatingwebhookconfigurations", all()).await,
-        validating: reader.list(ADMISSION, "", "validatingwebhookconfigurations", all()).await,
-        service: reader.get("v1", namespace, "services", NAME).await,
-        endpoints: reader.list(discovery, namespace, "endpointslices", slices).await,
-        deployment: reader.get(apps, namespace, "deployments", NAME).await,
-        budgets: reader.list("policy/v1", namespace, "poddisruptionbudgets", all()).await,
-        replicas: reader.list("v1", namespace, "pods", pods).await,
-        namespaces: reader.list("v1", "", "namespaces", all()).await.map(by_name),
-        registered: reader.get(RBAC, namespace, "rolebindings", REGISTERED).await,
-        policies: reader.list(&MEMORY_POLICY.api_version(), "", MEMORY_POLICY.plural, all()).await,
+        mutating: configurations.0,
+        validating: configurations.1,
+        service: workload.0,
+        endpoints: workload.1,
+        deployment: workload.2,
+        budgets: workload.3,
+        replicas: workload.4,
+        served: around.0,
+        namespaces: around.1.map(by_name),
+        registered: around.2,
+        policies: around.3,
         ..Installation::default()
     };
     installation.name = name.map_or_else(|| own_name(&installation), str::to_owned);
     let name = &installation.name;
-    installation.cluster_role_binding = reader.get(RBAC, "", "clusterrolebindings", name).await;
     let guard = format!("{name}-{SELF_GUARD}");
-    installation.self_guard = reader.get(ADMISSION, "", "validatingadmissionpolicies", &guard).await;
+    (installation.cluster_role_binding, installation.self_guard) = join(
+        reader.get(RBAC, "", "clusterrolebindings", name),
+        reader.get(ADMISSION, "", "validatingadmissionpolicies", &guard),
+    )
+    .await;
     Ok(installation)
 }
 
@@ -123,7 +146,7 @@ fn parse_version(body: &Value) -> Option<(u32, u32)> {
 
 /// The kinds that the apiserver serves, of the API groups that families name.
 pub(super) async fn served_resources(reader: &ClusterReader) -> Fetched<ServedResources> {
-    let groups = match fetch("get", "/apis", reader.client.list_api_groups()).await {
+    let groups = match reader.fetch("get", "/apis", reader.client.list_api_groups()).await {
         Fetched::Found(groups) => groups.groups,
         Fetched::Absent => return Fetched::Absent,
         Fetched::Unknown(why) => return Fetched::Unknown(why),
@@ -134,17 +157,17 @@ pub(super) async fn served_resources(reader: &ClusterReader) -> Fetched<ServedRe
             .chain(POLICY_KINDS);
         kinds.into_iter().any(|kind| kind.group == group)
     };
-    let mut served = ServedResources::new();
-    for group in groups.into_iter().filter(|group| is_named(&group.name)) {
-        for version in group.versions {
-            let path = &version.group_version;
-            let resources = fetch("get", path, reader.client.list_api_group_resources(path)).await;
-            let Fetched::Found(resources) = resources else { continue };
-            let plurals = resources.resources.into_iter().map(|resource| resource.name);
-            served.insert((group.name.clone(), version.version), plurals.collect());
-        }
-    }
-    Fetched::Found(served)
+    let named = groups.into_iter().filter(|group| is_named(&group.name));
+    let versions =
+        named.flat_map(|group| group.versions.into_iter().map(move |version| (group.name.clone(), version)));
+    let read = versions.map(|(group, version)| async move {
+        let path = &version.group_version;
+        let resources = reader.fetch("get", path, reader.client.list_api_group_resources(path)).await;
+        let Fetched::Found(resources) = resources else { return None };
+        let plurals = resources.resources.into_iter().map(|resource| resource.name);
+        Some(((group, version.version), plurals.collect()))
+    });
+    Fetched::Found(join_all(read).await.into_iter().flatten().collect())
 }
 
 fn validated_kinds() -> impl Iterator<Item = &'static Kind> {
