@@ -249,7 +249,7 @@ fn unanswered(fixture: &Fixture) -> Result<()> {
         wait::until(text, || {
             let diagnosis = target.doctor(cluster, &["--dry-run-namespace", &namespace])?;
             let of_probes = || diagnosis.checks().filter(|check| check["id"] == "answers");
-            // What fails is told once, with the first probes and the number of the others.
+            // A failure has one line, with the first probes and the number of the others.
             let about = |subject: &str| {
                 of_probes().any(|check| {
                     let [message, subjects] =
@@ -308,8 +308,8 @@ fn missed(fixture: &Fixture) -> Result<()> {
         message.contains("without the memory ArkMemory/notes of its agent (platform arkonis)"),
         "{found}"
     );
-    let owner = format!("Deployment {namespace}/scout");
-    let found = diagnosis.find("missed-pods", "warn", &owner).context("nothing is said of the owner")?;
+    let deployment = format!("Deployment {namespace}/scout");
+    let found = diagnosis.find("missed-pods", "warn", &deployment).context("nothing is said of the owner")?;
     let restart = format!("kubectl -n {namespace} rollout restart deployment/scout");
     ensure!(found["help"] == restart.as_str(), "{found}");
     let message = found["message"].as_str().unwrap_or_default();

@@ -46,7 +46,9 @@ pub async fn agents(reader: &ClusterReader, settings: Settings, with_stand_ins: 
     let (read, state) = join(agent_pods(reader, &families, &everywhere), state(reader, settings)).await;
     let (pods, mut incomplete) = read;
     let (mut snapshot, created, reasons) = state;
-    reasons.into_iter().for_each(|why| add_once(&mut incomplete, why));
+    for why in reasons {
+        add_once(&mut incomplete, why);
+    }
     let stand_ins = if with_stand_ins { stand_ins(&pods, &snapshot) } else { Vec::new() };
     // After the first round only what was open then.
     let mut open: Vec<&AgentPod> = pods.iter().chain(&stand_ins).collect();

@@ -62,7 +62,7 @@ pub async fn installation(
         reader.get(RBAC, namespace, "rolebindings", REGISTERED),
         reader.list(&policy, "", MEMORY_POLICY.plural, all()),
     );
-    let (configurations, workload, around) = join3(configurations, workload, around).await;
+    let (configurations, workload, around) = Box::pin(join3(configurations, workload, around)).await;
     let mut installation = Installation {
         namespace: namespace.to_owned(),
         apiserver_time: version.time,

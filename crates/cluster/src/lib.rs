@@ -29,5 +29,6 @@ pub mod reader;
 pub mod replay;
 pub mod request;
 pub mod rotation;
+pub mod status;
 pub mod wait;
 pub mod webhook_entry;

@@ -184,7 +184,7 @@ fn cause(found: &Installation, created: &Created, replayed: &Replayed<'_>) -> Op
 fn newest(created: &Created, pod: &AgentPod, memories: &[String]) -> Option<i64> {
     let time = |memory: &String| {
         let (kind, name) = memory.split_once('/')?;
-        let (namespace, name) = name.split_once('/').unwrap_or((pod.namespace(), name));
+        let (namespace, name) = name.split_once('/').unwrap_or_else(|| (pod.namespace(), name));
         created.get(&[kind, namespace, name].map(str::to_owned)).copied()
     };
     memories.iter().filter_map(time).max()
