@@ -41,6 +41,7 @@ done
 
 /// What was refused, who changed what, and what ends; then that memgate is away.
 pub(crate) fn answers(cluster: &Cluster) -> Result<()> {
+    leftovers(cluster)?;
     cluster.install("--component policies")?;
     cluster.sh(WRITES)?.ok()?;
     let status = wait::until("the status to tell all", || {
@@ -85,4 +86,28 @@ fn json(cluster: &Cluster, code: u8) -> Result<Value> {
 
 fn list<'s>(status: &'s Value, key: &str) -> impl Iterator<Item = &'s Value> {
     status[key].as_array().into_iter().flatten()
+}
+
+/// Policies of components that were taken away, until what `memgate doctor` advises is done.
+fn leftovers(cluster: &Cluster) -> Result<()> {
+    cluster.install("--component vap --component map")?;
+    ensure!(left(cluster)?.is_empty(), "{:?}", left(cluster)?);
+    cluster.install("")?;
+    let found = left(cluster)?;
+    let subjects: Vec<&str> = found.iter().filter_map(|check| check["subject"].as_str()).collect();
+    ensure!(subjects == ["component map", "component vap"], "{found:?}");
+    for check in &found {
+        let help = check["help"].as_str().context("it has no help")?;
+        cluster.sh(help)?.ok()?;
+    }
+    ensure!(left(cluster)?.is_empty(), "{:?}", left(cluster)?);
+    cluster.ensure_only_the_self_guard_refuses()
+}
+
+/// What `memgate doctor` says of leftovers.
+fn left(cluster: &Cluster) -> Result<Vec<Value>> {
+    let printed = cluster.sh("memgate doctor -o json || test $? = 1")?.ok()?.stdout;
+    let printed: Value = serde_json::from_str(&printed)?;
+    let is_left = |check: &&Value| check["id"] == "leftovers" && check["status"] != "ok";
+    Ok(list(&printed, "checks").filter(is_left).cloned().collect())
 }

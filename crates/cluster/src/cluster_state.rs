@@ -89,6 +89,8 @@ pub struct Installation {
     pub self_guard: Fetched<Value>,
     /// The RoleBinding whose subject puts entries in force, with the component after-ready.
     pub registered: Fetched<RoleBinding>,
+    /// The objects that components may have added.
+    pub additions: Fetched<Vec<Value>>,
     /// What memgate's account may do.
     pub permissions: Fetched<Permissions>,
 }

@@ -14,6 +14,7 @@ pub mod claims;
 pub mod inferred;
 pub mod inject_label;
 pub mod installations;
+pub mod leftovers;
 pub mod missing_memory;
 pub mod other_webhooks;
 pub mod permissions;
@@ -133,6 +134,7 @@ pub fn checks(inputs: &DoctorInputs) -> Vec<Check> {
     checks.extend(review_paths::checks(installation));
     checks.extend(installations::checks(installation));
     checks.push(permissions::check(installation));
+    checks.extend(leftovers::checks(installation));
     checks.extend(probes::checks(probes));
     checks.extend(other_webhooks::checks(installation));
     checks.push(timeouts::check(installation, agents));

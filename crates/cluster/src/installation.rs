@@ -12,6 +12,7 @@ use serde_json::Value;
 use tokio::time::{timeout, timeout_at};
 
 use crate::cluster_state::{Fetched, Installation, Labels, ServedResources, labels};
+use crate::doctor::leftovers::COMPONENT;
 use crate::reader::ClusterReader;
 use crate::request::send;
 use crate::webhook_entry::{WebhookEntry, entries};
@@ -62,7 +63,9 @@ pub async fn installation(
         reader.get(RBAC, namespace, "rolebindings", REGISTERED),
         reader.list(&policy, "", MEMORY_POLICY.plural, all()),
     );
-    let (configurations, workload, around) = Box::pin(join3(configurations, workload, around)).await;
+    let around = join(around, additions(reader, namespace));
+    let (configurations, workload, (around, additions)) =
+        Box::pin(join3(configurations, workload, around)).await;
     let mut installation = Installation {
         namespace: namespace.to_owned(),
         apiserver_time: version.time,
@@ -78,6 +81,7 @@ pub async fn installation(
         namespaces: around.1.map(by_name),
         registered: around.2,
         policies: around.3,
+        additions,
         ..Installation::default()
     };
     installation.name = name.map_or_else(|| own_name(&installation), str::to_owned);
@@ -89,6 +93,50 @@ pub async fn installation(
     )
     .await;
     Ok(installation)
+}
+
+/// The kinds of objects that components add: API version, plural, kind, and whether they are in memgate's namespace.
+const ADDED: [(&str, &str, &str, bool); 14] = [
+    (ADMISSION, "validatingadmissionpolicies", "ValidatingAdmissionPolicy", false),
+    (ADMISSION, "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", false),
+    (ADMISSION, "mutatingadmissionpolicies", "MutatingAdmissionPolicy", false),
+    (ADMISSION, "mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", false),
+    (RBAC, "clusterroles", "ClusterRole", false),
+    (RBAC, "clusterrolebindings", "ClusterRoleBinding", false),
+    (RBAC, "roles", "Role", true),
+    (RBAC, "rolebindings", "RoleBinding", true),
+    ("networking.k8s.io/v1", "networkpolicies", "NetworkPolicy", true),
+    ("v1", "services", "Service", true),
+    ("v1", "configmaps", "ConfigMap", true),
+    ("monitoring.coreos.com/v1", "servicemonitors", "ServiceMonitor", true),
+    ("monitoring.coreos.com/v1", "prometheusrules", "PrometheusRule", true),
+    ("cert-manager.io/v1", "certificates", "Certificate", true),
+];
+
+/// The objects of memgate that a component may have added: those with its label, and policies of earlier builds. Kinds that
+/// cannot be read are left out unless none can.
+async fn additions(reader: &ClusterReader, namespace: &str) -> Fetched<Vec<Value>> {
+    let lists = ADDED.iter().map(|(api, plural, kind, is_near)| async move {
+        let selector = if *api == ADMISSION { "app.kubernetes.io/name=memgate" } else { COMPONENT };
+        let namespace = if *is_near { namespace } else { "" };
+        let list = reader.list::<Value>(api, namespace, plural, ListParams::default().labels(selector)).await;
+        let named = |mut object: Value| {
+            if let Value::Object(fields) = &mut object {
+                fields.insert("kind".to_owned(), (*kind).into());
+            }
+            object
+        };
+        list.map(|objects| objects.into_iter().map(named).collect::<Vec<_>>())
+    });
+    let (mut all, mut why) = (Vec::new(), None);
+    for list in join_all(lists).await {
+        match list {
+            Fetched::Found(objects) => all.extend(objects),
+            Fetched::Absent => {}
+            Fetched::Unknown(reason) => why = why.or(Some(reason)),
+        }
+    }
+    why.filter(|_| all.is_empty()).map_or(Fetched::Found(all), Fetched::Unknown)
 }
 
 /// Reads where memgate is registered for pods of a namespace: the configuration of which `is_own` holds, and the labels
