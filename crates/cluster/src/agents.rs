@@ -71,10 +71,16 @@ pub(super) async fn agent_pods(
 ) -> (Vec<AgentPod>, Vec<String>) {
     let (mut found, mut incomplete) = (Vec::new(), Vec::new());
     let mut seen = BTreeSet::new();
-    let selectors = families.iter().flat_map(|family| family.pods.selectors);
-    let reads = selectors
+    let selectors = || families.iter().flat_map(|family| family.pods.selectors);
+    // A sort without labels takes a list of all pods: without those of the other lists.
+    let others: Vec<String> = selectors().filter_map(without).collect();
+    let others = &(!others.is_empty()).then(|| others.join(","));
+    let reads = selectors()
         .flat_map(|selector| namespaces.iter().map(move |namespace| (selector, namespace)))
-        .map(|(selector, namespace)| async move { (selector, selected(reader, selector, namespace).await) });
+        .map(|(selector, namespace)| async move {
+            let label_selector = labels(selector).or_else(|| others.clone());
+            (selector, selected(reader, selector, label_selector, namespace).await)
+        });
     let mut reads = stream::iter(reads).buffered(MAX_CONCURRENT_LISTS);
     while let Some((selector, read)) = reads.next().await {
         let (pods, are_all) = match read {
@@ -99,9 +105,10 @@ pub(super) async fn agent_pods(
 async fn selected(
     reader: &ClusterReader,
     selector: &PodSelector,
+    label_selector: Option<String>,
     namespace: &str,
 ) -> Fetched<(Vec<Value>, bool)> {
-    let params = ListParams { label_selector: labels(selector), ..ListParams::default() };
+    let params = ListParams { label_selector, ..ListParams::default() };
     let is_of_sort = |pod: &Value| {
         let annotations = pod.pointer("/metadata/annotations");
         selector.annotation.is_none_or(|key| annotations.is_some_and(|all| all.get(key).is_some()))
@@ -133,6 +140,15 @@ fn labels(selector: &PodSelector) -> Option<String> {
     };
     let labels: Vec<String> = selector.labels.iter().map(one).collect();
     (!labels.is_empty()).then(|| labels.join(","))
+}
+
+/// The label selector of the pods that a sort with one label leaves.
+fn without(selector: &PodSelector) -> Option<String> {
+    let [(key, values)] = selector.labels else { return None };
+    let no_other_condition = selector.annotation.is_none();
+    let left =
+        || if values.is_empty() { format!("!{key}") } else { format!("{key} notin ({})", values.join(",")) };
+    no_other_condition.then(left)
 }
 
 /// Adds the pods that families know to a file, with all their fields: policies judge them.
@@ -240,5 +256,119 @@ pub(super) async fn look_up(
             return;
         }
         *snapshot = snapshot.overlaid(results);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use axum::Router;
+    use axum::body::Body;
+    use axum::http::{Request, Response, StatusCode, Uri};
+    use tokio::runtime::Runtime;
+
+    use super::*;
+
+    /// How many objects of a kind there are: memories and their agents and pods.
+    #[derive(Clone, Copy)]
+    struct Size {
+        memories: usize,
+        pods: usize,
+    }
+
+    /// One page of a list, as an apiserver answers it; none for another path.
+    fn answer(size: Size, uri: &Uri) -> Option<Value> {
+        let group = "arkonis.dev";
+        let api = format!("{group}/v1alpha1");
+        let number = |key: &str| {
+            let pairs = uri.query().unwrap_or_default().split('&');
+            pairs.filter_map(|pair| pair.split_once('=')).find(|(name, _)| *name == key)?.1.parse().ok()
+        };
+        let list = |count: usize, object: &dyn Fn(usize) -> Value| {
+            let from: usize = number("continue").unwrap_or_default();
+            let to = count.min(from + number("limit").unwrap_or(count));
+            let next = (to < count).then(|| to.to_string()).unwrap_or_default();
+            let items: Vec<Value> = (from..to).map(object).collect();
+            json!({"apiVersion": "v1", "kind": "List", "metadata": {"continue": next}, "items": items})
+        };
+        let named = |name: String| json!({"name": name, "namespace": "team-a", "creationTimestamp": "2030-01-01T00:00:00Z"});
+        let resource = |name: &str, kind: &str| json!({"name": name, "kind": kind, "namespaced": true, "singularName": "", "verbs": []});
+        Some(match uri.path() {
+            "/apis" => json!({"groups": [{
+                "name": group, "versions": [{"groupVersion": api, "version": "v1alpha1"}],
+            }]}),
+            "/apis/arkonis.dev/v1alpha1" => json!({"groupVersion": api, "resources": [
+                resource("arkmemories", "ArkMemory"), resource("arkagents", "ArkAgent"),
+            ]}),
+            "/apis/arkonis.dev/v1alpha1/arkmemories" => list(
+                size.memories,
+                &|index| json!({"metadata": named(format!("m-{index}")), "spec": {"backend": "in-context"}}),
+            ),
+            "/apis/arkonis.dev/v1alpha1/arkagents" => list(size.pods, &|index| {
+                let spec =
+                    json!({"model": "m", "systemPrompt": "S.", "memoryRef": {"name": format!("m-{index}")}});
+                json!({"metadata": named(format!("a-{index}")), "spec": spec})
+            }),
+            "/api/v1/pods" if !uri.query().unwrap_or_default().contains("arkonis.dev%2Fdeployment") => {
+                list(0, &|_| Value::Null)
+            }
+            "/api/v1/pods" => list(size.pods, &|index| {
+                let mut metadata = named(format!("p-{index}"));
+                metadata["labels"] = json!({"arkonis.dev/deployment": format!("a-{index}")});
+                metadata["managedFields"] = json!([{"manager": "kubectl"}]);
+                json!({"metadata": metadata, "spec": {"containers": [{"name": "agent", "image": "agent"}]}})
+            }),
+            "/api/v1/namespaces" => list(1, &|_| json!({"metadata": {"name": "team-a"}})),
+            _ => return None,
+        })
+    }
+
+    /// What is read of such a cluster, and how many requests it took.
+    fn read(size: Size) -> (Agents, usize) {
+        let paths = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&paths);
+        let service = Router::new().fallback(move |request: Request<Body>| {
+            seen.lock().expect("a lock").push(request.uri().to_string());
+            let answer = answer(size, request.uri());
+            let status = if answer.is_some() { StatusCode::OK } else { StatusCode::NOT_FOUND };
+            let body = answer.unwrap_or_else(|| json!({"kind": "Status", "status": "Failure", "code": 404}));
+            let response = Response::builder().status(status).header("content-type", "application/json");
+            std::future::ready(response.body(Body::from(body.to_string())).expect("a response"))
+        });
+        let settings = Settings {
+            families: vec![&memgate_platforms::arkonis::FAMILY],
+            ..memgate_platforms::default_settings()
+        };
+        let agents = Runtime::new().expect("a runtime").block_on(async {
+            let client = kube::Client::new(service, "default");
+            let reader = ClusterReader { client, max_objects: 20_000, deadline: None };
+            agents(&reader, settings, true).await
+        });
+        let paths = paths.lock().expect("a lock");
+        (agents, paths.len())
+    }
+
+    /// One request for 500 objects of a list, and none for an object.
+    #[test]
+    fn more_objects_take_more_pages_and_no_other_requests() {
+        let (few, at_least) = read(Size { memories: 1, pods: 1 });
+        assert!(few.incomplete.is_empty() && at_least < 20, "{at_least} requests, {:?}", few.incomplete);
+        let (many, requests) = read(Size { memories: 8_000, pods: 2_000 });
+        assert!(many.incomplete.is_empty(), "{:?}", many.incomplete);
+        assert_eq!(requests, at_least + (8_000 / 500 - 1) + 2 * (2_000 / 500 - 1));
+        assert_eq!((many.pods.len(), many.created.len()), (2_000, 8_000 + 2_000));
+        assert!(many.pods.iter().all(|pod| pod.json.pointer("/metadata/managedFields").is_none()));
+        let lacking = replay(&many.pods, &many.snapshot);
+        assert!(lacking.len() == 2_000 && lacking.iter().all(|replayed| replayed.lacks_memory));
+    }
+
+    #[test]
+    fn a_list_of_all_pods_leaves_out_those_of_other_lists() {
+        let sorts: Vec<_> = memgate_platforms::ALL.iter().flat_map(|family| family.pods.selectors).collect();
+        let single = sorts.iter().filter(|sort| sort.labels.len() == 1 && sort.annotation.is_none());
+        let left: Vec<String> = sorts.iter().filter_map(|sort| without(sort)).collect();
+        assert_eq!(left.len(), single.count());
+        assert!(left.contains(&"!arkonis.dev/deployment".to_owned()), "{left:?}");
     }
 }

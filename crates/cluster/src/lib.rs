@@ -6,6 +6,7 @@
 //!        └▶ reader ──▶ installation, permissions, agents ─▶ cluster_state
 //!                      replay ─▶ pod_dry_run                  whether pods with memory are admitted
 //!                      listed_state ─▶ explained_pod          the state for a file and for one pod
+//! installation, agents, replay, logs, Events, metrics ─▶ status   one page for an operator
 //! rotation                                                    requests a new CA
 //! ```
 //!
