@@ -167,20 +167,24 @@ fn replicas(status: &Status) -> Section {
 
 fn sections(status: &Status) -> [Section; 7] {
     let Status { paused, pods_without_memory, refused, policy_changes, ends_soon, cost, .. } = status;
-    let some = |count: usize| if count == 0 { "nothing".to_owned() } else { count.to_string() };
+    let some = |key: &str, count: usize| match count {
+        0 if status.unknown.contains_key(key) => "not known".to_owned(),
+        0 => "nothing".to_owned(),
+        count => count.to_string(),
+    };
     let pauses = paused.iter().map(|pause| {
         let family = if pause.family == "*" { String::new() } else { format!(" ({})", pause.family) };
         format!("{}{family} until {} by {}: {}", pause.namespace, pause.until, pause.by, pause.reason)
     });
     let pods: usize = pods_without_memory.iter().map(|owner| owner.pods).sum();
-    let pods = if pods == 0 { "nothing".to_owned() } else { counted(pods, "pod") };
+    let pods = if pods == 0 { some("podsWithoutMemory", 0) } else { counted(pods, "pod") };
     let owners = pods_without_memory.iter().map(|owner| {
         let pods = counted(owner.pods, "pod");
         let first = format!("{} {}: {pods}: {}", owner.namespace, owner.owner, owner.cause);
         (first, owner.restart.clone())
     });
     let requests: u64 = refused.iter().map(|refused| refused.count).sum();
-    let requests = some(usize::try_from(requests).unwrap_or(usize::MAX));
+    let requests = some("refused", usize::try_from(requests).unwrap_or(usize::MAX));
     let refusals = refused.iter().map(|refused| {
         let place = if refused.namespace.is_empty() { "the cluster" } else { &refused.namespace };
         format!("{} in {place}: {}", refused.code, refused.count)
@@ -206,11 +210,16 @@ fn sections(status: &Status) -> [Section; 7] {
     let without_memory = Section::new("podsWithoutMemory", "Without memory", &pods, empty());
     [
         replicas(status),
-        Section::new("paused", "Paused", &some(paused.len()), pauses),
+        Section::new("paused", "Paused", &some("paused", paused.len()), pauses),
         Section { items: owners.collect(), ..without_memory },
         Section::new("refused", "Refused in the last hour", &requests, refusals),
-        Section::new("policyChanges", "Last changes of policies", &some(policy_changes.len()), changes),
-        Section::new("endsSoon", "Ends within 30 days", &some(ends_soon.len()), endings),
+        Section::new(
+            "policyChanges",
+            "Last changes of policies",
+            &some("policyChanges", policy_changes.len()),
+            changes,
+        ),
+        Section::new("endsSoon", "Ends within 30 days", &some("endsSoon", ends_soon.len()), endings),
         Section::new("cost", "Cost", &costs, empty()),
     ]
 }

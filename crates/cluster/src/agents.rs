@@ -288,7 +288,7 @@ mod tests {
         let list = |count: usize, object: &dyn Fn(usize) -> Value| {
             let from: usize = number("continue").unwrap_or_default();
             let to = count.min(from + number("limit").unwrap_or(count));
-            let next = (to < count).then(|| to.to_string()).unwrap_or_default();
+            let next = if to < count { to.to_string() } else { String::new() };
             let items: Vec<Value> = (from..to).map(object).collect();
             json!({"apiVersion": "v1", "kind": "List", "metadata": {"continue": next}, "items": items})
         };

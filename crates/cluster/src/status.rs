@@ -36,7 +36,7 @@ use memgate_install::objects::Objects;
 use memgate_model::kind::{Kind, MEMORY_POLICY, MEMORY_POLICY_EXEMPTION};
 
 /// How long everything may take; the command has half a minute.
-const TIME_LIMIT: Duration = Duration::from_secs(25);
+const TIME_LIMIT: Duration = Duration::from_secs(20);
 
 /// How long the installation may take to read, which the rest needs.
 const INSTALLATION_TIME_LIMIT: Duration = Duration::from_secs(12);
