@@ -11,8 +11,7 @@ use kube::api::ListParams;
 use serde_json::Value;
 use tokio::time::{timeout, timeout_at};
 
-use crate::cluster_state::{Fetched, Installation, Labels, ServedResources, labels};
-use crate::doctor::leftovers::COMPONENT;
+use crate::cluster_state::{COMPONENT, Fetched, Installation, Labels, ServedResources, labels};
 use crate::reader::ClusterReader;
 use crate::request::send;
 use crate::webhook_entry::{WebhookEntry, entries};

@@ -9,19 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::cluster_state::{Fetched, Installation, text};
+use crate::cluster_state::{COMPONENT, Fetched, INSTALLATION, Installation, text};
 use crate::doctor::check::{Check, abbreviated, unreadable};
 use crate::doctor::inferred::components;
 use memgate_install::component::{Component, RECORDED};
 use memgate_workbench::report::counted;
 
 const ID: &str = "leftovers";
-
-/// The label with the name of the installation.
-pub const INSTALLATION: &str = "memgate.dev/installation";
-
-/// The label with the name of the component that added an object.
-pub const COMPONENT: &str = "memgate.dev/component";
 
 /// The annotation of a Deployment that has one for each of the recorded components.
 const HAS_RECORDS: &str = "memgate.dev/components";
