@@ -30,7 +30,7 @@ use crate::traces::Trace;
 use memgate_certs::clock::Clock;
 use memgate_core::admission::{self, Review};
 use memgate_model::decision::Decision;
-use memgate_model::finding::{Finding, Severity, codes};
+use memgate_model::finding::codes;
 use memgate_model::object::Reference;
 use memgate_model::reason::Reason;
 use memgate_model::request::{Occasion, Point};
@@ -305,7 +305,7 @@ impl ReviewHandler {
                     operation = answer.labels.operation,
                     verdict = answer.labels.verdict,
                     reason = answer.labels.reason,
-                    codes = codes(&denials_first(decision.findings_for(arrival.phase))),
+                    codes = codes(&decision.findings_for(arrival.phase)),
                     denial = answer.denial.as_deref(),
                     peer = arrival.peer.map(tracing::field::display),
                     micros = micros(),
@@ -373,12 +373,6 @@ impl ReviewHandler {
         let unresolved = unknown.iter().filter(known).filter(|reference| Lookups::is_supported(reference));
         Ok(unresolved.cloned().collect())
     }
-}
-
-/// The findings, denials first: the first code of a line is that of the denial.
-fn denials_first(mut findings: Vec<&Finding>) -> Vec<&Finding> {
-    findings.sort_by_key(|finding| finding.severity != Severity::Deny);
-    findings
 }
 
 fn labels(phase: Phase, review: &Review<'_>, allowed: bool, reason: Reason) -> RequestLabels {

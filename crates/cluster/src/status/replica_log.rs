@@ -37,9 +37,9 @@ impl Logged {
         let namespace = field("namespace").to_owned();
         if field("verdict") == "denied" {
             if at >= since {
-                // The codes of denials come first.
-                let code = field("codes").split(',').next().filter(|code| !code.is_empty());
-                let code = code.unwrap_or_else(|| field("reason")).to_owned();
+                let codes = || field("codes").split(',').next().filter(|code| !code.is_empty());
+                let code = denied_code(field("denial")).or_else(codes).unwrap_or_else(|| field("reason"));
+                let code = code.to_owned();
                 *self.refused.entry((code, namespace)).or_default() += 1;
             }
         } else if POLICY_KINDS.iter().any(|kind| kind.kind == field("kind")) {
@@ -51,6 +51,11 @@ impl Logged {
             }
         }
     }
+}
+
+/// The code at the end of a denial, which is where every message for users has it.
+fn denied_code(text: &str) -> Option<&str> {
+    Some(text.rsplit_once("(memgate ")?.1.split_once(')')?.0)
 }
 
 /// The time and the fields of a line about a decision.
@@ -113,7 +118,8 @@ mod tests {
         let json = format!(
             r#"{{"timestamp":"{AT}Z","level":"INFO","message":"decided","namespace":"team-a","verdict":"denied","codes":"arkonis/redis-required,arkonis/b","dry_run":false}}"#
         );
-        let denied = "verdict=\"denied\" reason=\"invalid\" codes=\"arkonis/redis-required\" dry_run=false";
+        let denied = "verdict=\"denied\" reason=\"invalid\" codes=\"arkonis/a,arkonis/redis-required\" \
+                      denial=\"spec.redis is required (memgate arkonis/redis-required)\" dry_run=false";
         let logged = logged(&[
             &text(AT, denied),
             &text(AT, &denied.replace("false", "true")),
