@@ -38,6 +38,7 @@ pub mod serve;
 pub mod server_keys;
 pub mod settings;
 pub mod snapshot;
+pub mod status;
 pub mod terminal;
 pub mod test;
 #[cfg(not(feature = "workstation"))]
@@ -139,6 +140,7 @@ enum Command {
     Wait(wait::Args),
     Doctor(doctor::Args),
     Pause(Box<pause::Args>),
+    Status(status::Args),
     Snapshot(snapshot::Args),
     Audit(Box<audit::Args>),
     WhatIf(Box<what_if::Args>),
@@ -192,6 +194,7 @@ fn run(args: &Command, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         Command::Wait(args) => wait::run(args, terminal),
         Command::Doctor(args) => doctor::run(args, terminal),
         Command::Pause(args) => pause::run(args, terminal),
+        Command::Status(args) => status::run(args, terminal),
         Command::Snapshot(args) => snapshot::run(args, terminal),
         Command::Audit(args) => audit::run(args, terminal),
         Command::WhatIf(args) => what_if::run(args, terminal),

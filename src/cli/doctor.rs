@@ -58,10 +58,10 @@ pub struct Args {
     dry_run_namespace: String,
 
     /// Most objects of one kind to read
-    #[arg(long, value_name = "NUMBER", default_value_t = 5000, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "NUMBER", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
 
-    /// Most pods without their memory to list, and most workloads whose pods cannot run as meant
+    /// Most workloads to list whose pods lack their memory, and most whose pods cannot run as meant
     #[arg(long, value_name = "NUMBER", default_value_t = 20)]
     show: usize,
 
@@ -98,11 +98,12 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         configuration: args.webhook_configuration.as_deref(),
         dry_run_namespace: &args.dry_run_namespace,
         max_objects: usize::try_from(args.limit).unwrap_or(usize::MAX),
+        max_listed: args.show,
         settings: args.settings.settings(None)?,
         parse_flags,
     };
     let inputs = block_on(async { Ok(Box::pin(read(args.cluster.client().await?, &options)).await?) })?;
-    let checks = checks(&inputs, args.show);
+    let checks = checks(&inputs);
     let summary = CheckSummary::of(&checks);
     match args.output {
         ResultFormat::Text => {
@@ -127,7 +128,7 @@ struct DeploymentFlags {
 }
 
 /// The settings of these flags; `None` if a flag is wrong.
-fn parse_flags(flags: &[&str]) -> Option<Settings> {
+pub(super) fn parse_flags(flags: &[&str]) -> Option<Settings> {
     DeploymentFlags::try_parse_from(flags).ok()?.settings.settings().ok().map(|(settings, _)| settings)
 }
 

@@ -9,7 +9,6 @@ use crate::cli::cluster::{ClusterArgs, block_on};
 use crate::cli::input::{StateArgs, note_read};
 use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
-use memgate_cluster::cluster_state::AgentPod;
 use memgate_cluster::doctor::inferred::registered;
 use memgate_cluster::doctor::missing_memory;
 use memgate_cluster::explained_pod::{ExplainedPod, explained_pod};
@@ -18,7 +17,6 @@ use memgate_cluster::reader::ClusterReader;
 use memgate_cluster::replay::replay_one;
 use memgate_cluster::webhook_entry::WebhookEntry;
 use memgate_model::settings::Settings;
-use memgate_model::snapshot::Snapshot;
 use memgate_platforms::inject::INJECTED_ANNOTATION;
 use memgate_primitives::name::is_dns_subdomain;
 use memgate_workbench::injected::{DescribedPod, about, describe, describe_all};
@@ -64,7 +62,8 @@ pub struct Args {
 }
 
 /// Why memgate added nothing to a pod, as `memgate doctor` judges it; empty if it added something.
-async fn why_none(reader: &ClusterReader, pod: &AgentPod, snapshot: &Snapshot) -> String {
+async fn why_none(reader: &ClusterReader, explained: &ExplainedPod) -> String {
+    let ExplainedPod { pod, snapshot, created, .. } = explained;
     let is_open = pod.annotation(INJECTED_ANNOTATION).is_none() && about(&pod.json, snapshot).is_empty();
     let Some(replayed) = replay_one(pod, snapshot).filter(|_| is_open) else {
         return String::new();
@@ -79,7 +78,7 @@ async fn why_none(reader: &ClusterReader, pod: &AgentPod, snapshot: &Snapshot) -
         families.iter().all(|share| registered.contains(&share.family)) && !registered.is_empty()
     };
     let found = registration(reader, pod.namespace(), is_own).await;
-    let (why, help) = missing_memory::why(&found, &replayed);
+    let (why, help) = missing_memory::why(&found, created, &replayed);
     let help = help.map(|help| format!("  help: {help}\n")).unwrap_or_default();
     format!("  why: {}\n{help}", plain(&why))
 }
@@ -148,16 +147,17 @@ fn from_cluster(
         // The argument may be a mistyped path.
         let taken_as = || format!("{} is not a file, so it was taken as a pod in a cluster", pods.join(", "));
         let client = args.cluster.client().await.with_context(taken_as)?;
-        let reader = ClusterReader { client, max_objects: usize::MAX };
+        let reader = ClusterReader { client, max_objects: usize::MAX, deadline: None };
         let mut described = Vec::new();
         for (namespace, name) in pods.iter().filter_map(|pod| pod_in_cluster(pod)) {
             let read = explained_pod(&reader, settings.clone(), namespace, name).await;
-            let ExplainedPod { pod, snapshot, incomplete } = read.map_err(anyhow::Error::msg)?;
-            for why in &incomplete {
+            let explained = read.map_err(anyhow::Error::msg)?;
+            for why in &explained.incomplete {
                 terminal.note(&format!("note: {why}"));
             }
-            let mut described_pod = describe(&pod.title(), &pod.json, namespace, &snapshot);
-            described_pod.text.push_str(&why_none(&reader, &pod, &snapshot).await);
+            let ExplainedPod { pod, snapshot, .. } = &explained;
+            let mut described_pod = describe(&pod.title(), &pod.json, namespace, snapshot);
+            described_pod.text.push_str(&why_none(&reader, &explained).await);
             described.push(described_pod);
         }
         Ok(described)

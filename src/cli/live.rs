@@ -11,7 +11,7 @@ use crate::cli::input::{InputArgs, whole_repository};
 use crate::cli::project::Project;
 use crate::cli::terminal::Terminal;
 use memgate_cluster::agents::add_agent_pods;
-use memgate_cluster::listed_state::read_state;
+use memgate_cluster::listed_state::{Beyond, read_state};
 use memgate_cluster::reader::ClusterReader;
 use memgate_core::state::cluster_snapshot::{ClusterSnapshot, KindEntry, kinds};
 use memgate_model::family::Family;
@@ -98,8 +98,10 @@ pub(crate) async fn read(
     let taken = Timestamp::now().round(Unit::Second).context("the clock is out of range")?;
     let mut snapshot = ClusterSnapshot::new(taken.to_string(), namespaces);
     // No limit: an object that is left out would count as absent.
-    let reader = ClusterReader { client, max_objects: usize::MAX };
-    let read = read_state(&reader, &kinds(families), with_secrets, &mut snapshot).await;
+    let reader = ClusterReader { client, max_objects: usize::MAX, deadline: None };
+    let read =
+        read_state(&reader, &kinds(families), Beyond { secrets: with_secrets, times: false }, &mut snapshot)
+            .await;
     read.map_err(anyhow::Error::msg)?;
     Ok((reader, snapshot))
 }

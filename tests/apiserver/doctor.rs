@@ -40,14 +40,14 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 /// The installation that doctor looks at.
-struct DoctorTarget {
+pub(crate) struct DoctorTarget {
     /// The namespace of memgate, and the name of the webhook configurations.
-    namespace: String,
+    pub(crate) namespace: String,
 }
 
 impl DoctorTarget {
     /// Installs one as `memgate manifests` prints it, except that the apiserver never calls it.
-    fn new(cluster: &ControlPlane) -> Result<Self> {
+    pub(crate) fn new(cluster: &ControlPlane) -> Result<Self> {
         let namespace = cluster.fresh_namespace("doctor")?;
         let target = Self { namespace };
         let ca = Authority::new("memgate doctor test")?.pem();
@@ -171,6 +171,11 @@ fn healthy(fixture: &Fixture) -> Result<()> {
     let target = DoctorTarget::new(cluster)?;
     target.says(cluster, "deployment", "fail", "0 of 2 replicas are available")?;
     target.says(cluster, "endpoints", "fail", "no replica behind it is ready")?;
+    let outage = target.doctor(cluster, &[])?;
+    let first = outage.checks().next().context("there are no checks")?;
+    ensure!(first["id"] == "deployment" && first["status"] == "fail", "not the cause first: {first}");
+    let help = first["help"].as_str().unwrap_or_default();
+    ensure!(help.contains("`memgate pause -n NAMESPACE --for 1h --reason TEXT`"), "{first}");
     target.run_replicas(cluster)?;
     let diagnosis = target.doctor(cluster, &[])?;
     for id in [
@@ -243,15 +248,20 @@ fn unanswered(fixture: &Fixture) -> Result<()> {
     let says = |status: &str, text: &str| {
         wait::until(text, || {
             let diagnosis = target.doctor(cluster, &["--dry-run-namespace", &namespace])?;
+            let of_probes = || diagnosis.checks().filter(|check| check["id"] == "answers");
+            // A failure has one line, with the first probes and the number of the others.
             let about = |subject: &str| {
-                diagnosis.checks().any(|check| {
-                    let message = check["message"].as_str().unwrap_or_default();
-                    check["id"] == "answers"
-                        && check["subject"] == subject
+                of_probes().any(|check| {
+                    let [message, subjects] =
+                        ["message", "subject"].map(|field| check[field].as_str().unwrap_or_default());
+                    let is_named = subjects.split(", ").any(|named| named == subject);
+                    (is_named || status == "fail" && subjects.ends_with(" more"))
                         && check["status"] == status
                         && message.contains(text)
                 })
             };
+            let failed = of_probes().filter(|check| check["status"] == "fail").count();
+            ensure!(failed < 2 || status == "ok", "a cause has one line: {:#}", diagnosis.json);
             Ok((about("pods") && about("orloj memories.orloj.dev")).then_some(()))
         })
     };
@@ -270,7 +280,16 @@ fn missed(fixture: &Fixture) -> Result<()> {
     let installed = fixture.memgate()?;
     let exempt = installed.exempt_client();
     let namespace = fixture.namespace("unaware", &[])?;
-    for object in [memory("notes"), agent("scout", "notes"), pod("scout-0", "scout", &[])] {
+    let owned = |name: &str| {
+        let mut owned = pod(name, "scout", &[]);
+        owned["metadata"]["ownerReferences"] = json!([{
+            "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "scout-7d9f4b6c5", "uid": "scout",
+            "controller": true,
+        }]);
+        owned
+    };
+    let before = pod("scout-0", "scout", &[]);
+    for object in [memory("notes"), agent("scout", "notes"), before, owned("scout-3"), owned("scout-4")] {
         cluster.block_on(create(&exempt, &namespace, &object, ""))?.object()?;
     }
     let asked = pod("scout-1", "scout", &[]);
@@ -287,6 +306,15 @@ fn missed(fixture: &Fixture) -> Result<()> {
     let message = found["message"].as_str().unwrap_or_default();
     ensure!(
         message.contains("without the memory ArkMemory/notes of its agent (platform arkonis)"),
+        "{found}"
+    );
+    let deployment = format!("Deployment {namespace}/scout");
+    let found = diagnosis.find("missed-pods", "warn", &deployment).context("nothing is said of the owner")?;
+    let restart = format!("kubectl -n {namespace} rollout restart deployment/scout");
+    ensure!(found["help"] == restart.as_str(), "{found}");
+    let message = found["message"].as_str().unwrap_or_default();
+    ensure!(
+        message.starts_with("2 pods run without") && message.ends_with(": memgate did not answer"),
         "{found}"
     );
     let others = diagnosis.checks().find(|check| {

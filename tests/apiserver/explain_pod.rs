@@ -91,8 +91,11 @@ fn reasons(fixture: &Fixture) -> Result<()> {
     }
     for (name, why) in [
         ("stranger", "it does not have the labels or annotations of an agent pod of any platform\n"),
-        ("missed", "it runs without the memory ArkMemory/notes of its agent (platform arkonis): "),
-        ("missed", "\n  help: delete it, so that its controller makes a new one\n"),
+        (
+            "missed",
+            "without the memory ArkMemory/notes of its agent (platform arkonis): memgate did not answer\n",
+        ),
+        ("missed", " delete pod/missed, and create it again\n"),
         ("out", "it opted out, by its label memgate.dev/inject or that of its namespace\n"),
         ("none", "its agent refers to no memory\n"),
         ("lost", "it runs without its memory: "),

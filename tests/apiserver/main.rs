@@ -75,6 +75,7 @@ mod samples;
 mod schema_parity;
 mod side_by_side;
 mod snapshot;
+mod status;
 mod stub;
 mod valid;
 mod wait;
@@ -130,6 +131,7 @@ fn trials() -> Result<Vec<Trial>> {
         wait::trials(),
         aggregated::trials(),
         doctor::trials(),
+        status::trials(),
         snapshot::trials(),
         explain_pod::trials(),
         what_if::trials(),

@@ -8,6 +8,7 @@
 //! pod_logs     `kubectl logs` of them
 //! document     the commands in a document, in order, each section on the state that it names
 //! sections     which sections there are, and what is true after each
+//! night        what `memgate status` says after a refusal, changes of policies, and in an outage
 //! lockout      the section whose blocks are ways out, each of them tried by itself
 //! ```
 //!
@@ -28,6 +29,7 @@ mod document;
 mod kubelet;
 mod lockout;
 mod network;
+mod night;
 mod pod_logs;
 mod sections;
 

@@ -5,6 +5,7 @@ use anyhow::{Context, Result, ensure};
 use crate::cluster::Cluster;
 use crate::document::{Section, commands, sections};
 use crate::lockout;
+use crate::night;
 use crate::support::shown::fits;
 
 /// The documents of which every section with commands is run, in this order.
@@ -48,6 +49,7 @@ const SECTIONS: &[(&str, Ground, After)] = &[
     ("Check", Ground::Guarded, answers),
     ("Uninstall", Ground::Guarded, is_gone),
     ("Roll out", Ground::Installed, answers),
+    ("Seven questions at night", Ground::Installed, night::answers),
     ("Policies of your own", Ground::Installed, answers),
     ("Upgrade", Ground::Installed, answers),
     ("Certificates", Ground::Installed, answers),

@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, RoleBinding};
+use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize as _;
 use serde_json::Value;
 
@@ -20,11 +21,25 @@ use memgate_primitives::review_path::Phase;
 /// The result of a read, or why it failed.
 pub type Fetched<T> = Answer<T, String>;
 
+/// The label with the name of the installation.
+pub const INSTALLATION: &str = "memgate.dev/installation";
+
+/// The label with the name of the component that added an object.
+pub const COMPONENT: &str = "memgate.dev/component";
+
 /// The containers of a Deployment.
 pub const CONTAINERS: &str = "/spec/template/spec/containers";
 
 /// What the apiserver serves: group and version, with the plural names of the kinds.
 pub type ServedResources = BTreeMap<(String, String), BTreeSet<String>>;
+
+/// When objects were created, in seconds since 1970, by kind, namespace and name.
+pub type Created = BTreeMap<[String; 3], i64>;
+
+/// When an object was created, in seconds since 1970.
+pub fn created_at(object: &Value) -> Option<i64> {
+    Some(text(object, "/metadata/creationTimestamp").parse::<Timestamp>().ok()?.as_second())
+}
 
 /// The labels of an object.
 pub type Labels = BTreeMap<String, String>;
@@ -83,6 +98,8 @@ pub struct Installation {
     pub registered: Fetched<RoleBinding>,
     /// What is paused.
     pub pauses: Fetched<Vec<Pause>>,
+    /// The objects that components may have added.
+    pub additions: Fetched<Vec<Value>>,
     /// What memgate's account may do.
     pub permissions: Fetched<Permissions>,
 }
@@ -114,6 +131,8 @@ pub struct Agents {
     pub incomplete: Vec<String>,
     /// The state that decisions look at.
     pub snapshot: Snapshot,
+    /// When its objects were created.
+    pub created: Created,
 }
 
 #[cfg(test)]
@@ -125,6 +144,7 @@ impl Default for Agents {
             stand_ins: Vec::new(),
             incomplete: Vec::new(),
             snapshot: Snapshot::new(memgate_platforms::default_settings()),
+            created: Created::new(),
         }
     }
 }

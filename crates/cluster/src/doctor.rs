@@ -14,6 +14,7 @@ pub mod claims;
 pub mod inferred;
 pub mod inject_label;
 pub mod installations;
+pub mod leftovers;
 pub mod missing_memory;
 pub mod other_webhooks;
 pub mod paused;
@@ -28,6 +29,7 @@ pub mod workload;
 
 use std::time::Duration;
 
+use futures::future::join3;
 use kube::Client;
 use thiserror::Error as ThisError;
 use tokio::time::Instant;
@@ -56,6 +58,8 @@ pub struct DoctorOptions<'a> {
     pub dry_run_namespace: &'a str,
     /// How many objects of one kind to read.
     pub max_objects: usize,
+    /// How many owners of pods to list in each of two checks.
+    pub max_listed: usize,
     /// The settings of the decisions; the default means those of the installation.
     pub settings: Settings,
     /// Reads the settings from the flags of memgate's Deployment; none when these are wrong.
@@ -74,6 +78,8 @@ pub struct DoctorInputs {
     agents: Agents,
     expected: Objects,
     probes: Vec<ProbeResult>,
+    /// The checks of pods without their memory, and of those that cannot run as meant.
+    pods: Vec<Check>,
     dry_runs: PodDryRuns,
 }
 
@@ -82,51 +88,62 @@ pub struct DoctorInputs {
 /// # Errors
 /// When the apiserver does not answer at all.
 pub async fn read(client: Client, options: &DoctorOptions<'_>) -> Result<DoctorInputs, Unreachable> {
-    let reader = ClusterReader { client, max_objects: options.max_objects };
+    let reader = ClusterReader { client, max_objects: options.max_objects, deadline: None };
     let installation = crate::installation::installation(&reader, options.namespace, options.configuration);
     let mut installation = installation.await.map_err(Unreachable)?;
+    let (settings, expected) = expected(&installation, options);
+    let probes = crate::probe::probes(&settings.families);
+    let target = ProbeTarget { namespace: options.dry_run_namespace, configuration: &installation.name };
+    let (permissions, probes, agents) = join3(
+        crate::permissions::permissions(&reader, &installation, &expected),
+        send_probes(&reader.client, &probes, target, Instant::now() + PROBES_TIMEOUT),
+        crate::agents::agents(&reader, settings, true),
+    )
+    .await;
+    installation.permissions = permissions;
+    let [pods, stand_ins] = [&agents.pods, &agents.stand_ins].map(|pods| replay(pods, &agents.snapshot));
+    let dry_runs = dry_run(&reader.client, &pods, &stand_ins).await;
+    let mut checks = missing_memory::checks(&installation, &agents, &pods, options.max_listed);
+    checks.extend(unfit_pods::checks(&pods, options.max_listed));
+    Ok(DoctorInputs { installation, agents, expected, probes, pods: checks, dry_runs })
+}
+
+/// The settings of an installation, if none were chosen, and what would be installed with them.
+pub(super) fn expected(installation: &Installation, options: &DoctorOptions<'_>) -> (Settings, Objects) {
     let chosen = options.settings.clone();
     let settings = if chosen == memgate_platforms::default_settings() {
-        inferred::settings(&installation, options.parse_flags)
+        inferred::settings(installation, options.parse_flags)
     } else {
         chosen
     };
     let installed = InstalledAs {
         name: &installation.name,
         namespace: options.namespace,
-        components: inferred::components(&installation),
-        elsewhere: inferred::elsewhere(&installation, &settings.families),
+        components: inferred::components(installation),
+        elsewhere: inferred::elsewhere(installation, &settings.families),
     };
     let expected = objects(&installed, &settings.families);
-    installation.permissions = crate::permissions::permissions(&reader, &installation, &expected).await;
-    let probes = crate::probe::probes(&settings.families);
-    let target = ProbeTarget { namespace: options.dry_run_namespace, configuration: &installation.name };
-    let probes = send_probes(&reader.client, &probes, target, Instant::now() + PROBES_TIMEOUT).await;
-    let agents = crate::agents::agents(&reader, settings).await;
-    let [pods, stand_ins] = [&agents.pods, &agents.stand_ins].map(|pods| replay(pods, &agents.snapshot));
-    let dry_runs = dry_run(&reader.client, &pods, &stand_ins).await;
-    Ok(DoctorInputs { installation, agents, expected, probes, dry_runs })
+    (settings, expected)
 }
 
-/// All checks. Pods without their memory, and owners of pods that cannot run as meant, are listed up to `max_listed`.
-pub fn checks(inputs: &DoctorInputs, max_listed: usize) -> Vec<Check> {
-    let DoctorInputs { installation, agents, expected, probes, dry_runs } = inputs;
-    let pods = replay(&agents.pods, &agents.snapshot);
-    let mut checks = probes::checks(probes);
+/// All checks, causes before their consequences.
+pub fn checks(inputs: &DoctorInputs) -> Vec<Check> {
+    let DoctorInputs { installation, agents, expected, probes, pods, dry_runs } = inputs;
+    let mut checks = workload::checks(installation);
     checks.extend(webhooks::checks(installation, expected));
     checks.extend(ca_bundle::checks(installation));
     checks.extend(review_paths::checks(installation));
-    checks.extend(workload::checks(installation));
     checks.extend(installations::checks(installation));
     checks.extend(paused::checks(installation));
     checks.push(permissions::check(installation));
+    checks.extend(leftovers::checks(installation));
+    checks.extend(probes::checks(probes));
     checks.extend(other_webhooks::checks(installation));
     checks.push(timeouts::check(installation, agents));
     checks.extend(platforms::checks(installation, &agents.snapshot.settings.families));
     checks.extend(inject_label::checks(installation, agents));
     checks.extend(claims::check(&agents.snapshot));
-    checks.extend(missing_memory::checks(installation, agents, &pods, max_listed));
-    checks.extend(unfit_pods::checks(&pods, max_listed));
+    checks.extend(pods.iter().cloned());
     checks.extend(capacity::checks(dry_runs));
     check::sort(&mut checks);
     checks

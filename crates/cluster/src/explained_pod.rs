@@ -1,13 +1,11 @@
 //! Reads a pod and the state that explains memgate's additions to it: the objects of its namespace, and the objects of
 //! other namespaces that the decision refers to.
 
-use std::slice;
-
-use crate::agents::{POD, look_up};
-use crate::cluster_state::{AgentPod, Fetched};
-use crate::listed_state::read_state;
+use crate::agents::{POD, created, look_up};
+use crate::cluster_state::{AgentPod, Created, Fetched};
+use crate::listed_state::{Beyond, read_state};
 use crate::reader::ClusterReader;
-use crate::replay::unknown_references;
+use crate::replay::replay_one;
 use memgate_core::decide::origins::origins;
 use memgate_core::state::cluster_snapshot::{ClusterSnapshot, kinds};
 use memgate_core::state::empty;
@@ -21,6 +19,8 @@ pub struct ExplainedPod {
     pub pod: AgentPod,
     /// The state.
     pub snapshot: Snapshot,
+    /// When its objects were created.
+    pub created: Created,
     /// What could not be read, a sentence each.
     pub incomplete: Vec<String>,
 }
@@ -42,15 +42,15 @@ pub async fn explained_pod(
     };
     let families = settings.families.clone();
     let mut file = ClusterSnapshot::new(String::new(), Some([namespace.to_owned()].into()));
-    read_state(reader, &kinds(&families), false, &mut file).await?;
+    read_state(reader, &kinds(&families), Beyond { times: true, ..Beyond::default() }, &mut file).await?;
     let mut snapshot = empty(settings);
     file.put("the cluster", &mut snapshot).map_err(|error| error.to_string())?;
     let mut incomplete = Vec::new();
     let unknown = |state: &Snapshot| {
         let mut unknown = origins(&pod.json, namespace, state).unknown;
-        unknown.extend(unknown_references([slice::from_ref(&pod), &[]], state));
+        unknown.extend(replay_one(&pod, state).into_iter().flat_map(|replayed| replayed.decision.unknown));
         unknown
     };
     look_up(reader, &mut snapshot, &mut incomplete, unknown).await;
-    Ok(ExplainedPod { pod, snapshot, incomplete })
+    Ok(ExplainedPod { pod, snapshot, created: created(&file.items), incomplete })
 }

@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use axum::http::Method;
+use futures::future::{join, join_all, join3, join4, join5};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Client;
 use kube::api::ListParams;
 use serde_json::Value;
-use tokio::time::timeout;
+use tokio::time::{timeout, timeout_at};
 
-use crate::cluster_state::{Fetched, Installation, Labels, ServedResources, labels};
+use crate::cluster_state::{COMPONENT, Fetched, Installation, Labels, ServedResources, labels};
 use crate::pause::{self, Scope};
-use crate::reader::{ClusterReader, fetch};
-use crate::request::{REQUEST_TIMEOUT, send};
+use crate::reader::ClusterReader;
+use crate::request::send;
 use crate::webhook_entry::{WebhookEntry, entries};
 use memgate_certs::library_error::explained;
 use memgate_install::metadata::{NAME, REGISTERED, SELF_GUARD, default_name};
@@ -23,7 +24,7 @@ use memgate_model::kind::{Kind, MEMORY_POLICY, POLICY_KINDS};
 /// The API group and version of webhook configurations and admission policies.
 const ADMISSION: &str = "admissionregistration.k8s.io/v1";
 /// The API group and version of roles and bindings.
-const RBAC: &str = "rbac.authorization.k8s.io/v1";
+pub(super) const RBAC: &str = "rbac.authorization.k8s.io/v1";
 
 /// How long a server waits at its start for the version of its apiserver.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(2);
@@ -37,37 +38,106 @@ pub async fn installation(
     namespace: &str,
     name: Option<&str>,
 ) -> Result<Installation, String> {
-    let version = timeout(REQUEST_TIMEOUT, send(&reader.client, Method::GET, "/version", None)).await;
-    let version = version.map_err(|elapsed| elapsed.to_string())?;
+    let version = timeout_at(reader.until(), send(&reader.client, Method::GET, "/version", None)).await;
+    let version = version.map_err(|_| "no answer in time".to_owned())?;
     let version = version.map_err(|error| explained(&error))?;
     let slices = ListParams::default().labels(&format!("kubernetes.io/service-name={NAME}"));
     let pods = ListParams::default().labels(&format!("app.kubernetes.io/name={NAME}"));
     let all = ListParams::default;
     let (apps, discovery) = ("apps/v1", "discovery.k8s.io/v1");
+    let policy = MEMORY_POLICY.api_version();
+    let configurations = join(
+        reader.list(ADMISSION, "", "mutatingwebhookconfigurations", all()),
+        reader.list(ADMISSION, "", "validatingwebhookconfigurations", all()),
+    );
+    let workload = join5(
+        reader.get("v1", namespace, "services", NAME),
+        reader.list(discovery, namespace, "endpointslices", slices),
+        reader.get(apps, namespace, "deployments", NAME),
+        reader.list("policy/v1", namespace, "poddisruptionbudgets", all()),
+        reader.list("v1", namespace, "pods", pods),
+    );
+    let around = join4(
+        served_resources(reader),
+        reader.list("v1", "", "namespaces", all()),
+        reader.get(RBAC, namespace, "rolebindings", REGISTERED),
+        reader.list(&policy, "", MEMORY_POLICY.plural, all()),
+    );
+    let around = join3(around, additions(reader, namespace), pause::read(reader, Scope::Cluster));
+    let (configurations, workload, (around, additions, pauses)) =
+        Box::pin(join3(configurations, workload, around)).await;
     let mut installation = Installation {
         namespace: namespace.to_owned(),
         apiserver_time: version.time,
         version: parse_version(&version.body).map_or(Fetched::Absent, Fetched::Found),
-        served: served_resources(reader).await,
-        mutating: reader.list(ADMISSION, "", "mutatingwebhookconfigurations", all()).await,
-        validating: reader.list(ADMISSION, "", "validatingwebhookconfigurations", all()).await,
-        service: reader.get("v1", namespace, "services", NAME).await,
-        endpoints: reader.list(discovery, namespace, "endpointslices", slices).await,
-        deployment: reader.get(apps, namespace, "deployments", NAME).await,
-        budgets: reader.list("policy/v1", namespace, "poddisruptionbudgets", all()).await,
-        replicas: reader.list("v1", namespace, "pods", pods).await,
-        namespaces: reader.list("v1", "", "namespaces", all()).await.map(by_name),
-        registered: reader.get(RBAC, namespace, "rolebindings", REGISTERED).await,
-        pauses: pause::read(reader, Scope::Cluster).await,
-        policies: reader.list(&MEMORY_POLICY.api_version(), "", MEMORY_POLICY.plural, all()).await,
+        mutating: configurations.0,
+        validating: configurations.1,
+        service: workload.0,
+        endpoints: workload.1,
+        deployment: workload.2,
+        budgets: workload.3,
+        replicas: workload.4,
+        served: around.0,
+        namespaces: around.1.map(by_name),
+        registered: around.2,
+        policies: around.3,
+        additions,
+        pauses,
         ..Installation::default()
     };
     installation.name = name.map_or_else(|| own_name(&installation), str::to_owned);
     let name = &installation.name;
-    installation.cluster_role_binding = reader.get(RBAC, "", "clusterrolebindings", name).await;
     let guard = format!("{name}-{SELF_GUARD}");
-    installation.self_guard = reader.get(ADMISSION, "", "validatingadmissionpolicies", &guard).await;
+    (installation.cluster_role_binding, installation.self_guard) = join(
+        reader.get(RBAC, "", "clusterrolebindings", name),
+        reader.get(ADMISSION, "", "validatingadmissionpolicies", &guard),
+    )
+    .await;
     Ok(installation)
+}
+
+/// The kinds of objects that components add: API version, plural, kind, and whether they are in memgate's namespace.
+const ADDED: [(&str, &str, &str, bool); 14] = [
+    (ADMISSION, "validatingadmissionpolicies", "ValidatingAdmissionPolicy", false),
+    (ADMISSION, "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", false),
+    (ADMISSION, "mutatingadmissionpolicies", "MutatingAdmissionPolicy", false),
+    (ADMISSION, "mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", false),
+    (RBAC, "clusterroles", "ClusterRole", false),
+    (RBAC, "clusterrolebindings", "ClusterRoleBinding", false),
+    (RBAC, "roles", "Role", true),
+    (RBAC, "rolebindings", "RoleBinding", true),
+    ("networking.k8s.io/v1", "networkpolicies", "NetworkPolicy", true),
+    ("v1", "services", "Service", true),
+    ("v1", "configmaps", "ConfigMap", true),
+    ("monitoring.coreos.com/v1", "servicemonitors", "ServiceMonitor", true),
+    ("monitoring.coreos.com/v1", "prometheusrules", "PrometheusRule", true),
+    ("cert-manager.io/v1", "certificates", "Certificate", true),
+];
+
+/// The objects of memgate that a component may have added: those with its label, and policies of earlier builds. Kinds that
+/// cannot be read are left out unless none can.
+async fn additions(reader: &ClusterReader, namespace: &str) -> Fetched<Vec<Value>> {
+    let lists = ADDED.iter().map(|(api, plural, kind, is_near)| async move {
+        let selector = if *api == ADMISSION { "app.kubernetes.io/name=memgate" } else { COMPONENT };
+        let namespace = if *is_near { namespace } else { "" };
+        let list = reader.list::<Value>(api, namespace, plural, ListParams::default().labels(selector)).await;
+        let named = |mut object: Value| {
+            if let Value::Object(fields) = &mut object {
+                fields.insert("kind".to_owned(), (*kind).into());
+            }
+            object
+        };
+        list.map(|objects| objects.into_iter().map(named).collect::<Vec<_>>())
+    });
+    let (mut all, mut why) = (Vec::new(), None);
+    for list in join_all(lists).await {
+        match list {
+            Fetched::Found(objects) => all.extend(objects),
+            Fetched::Absent => {}
+            Fetched::Unknown(reason) => why = why.or(Some(reason)),
+        }
+    }
+    why.filter(|_| all.is_empty()).map_or(Fetched::Found(all), Fetched::Unknown)
 }
 
 /// Reads where memgate is registered for pods of a namespace: the configuration of which `is_own` holds, and the labels
@@ -125,7 +195,7 @@ fn parse_version(body: &Value) -> Option<(u32, u32)> {
 
 /// The kinds that the apiserver serves, of the API groups that families name.
 pub(super) async fn served_resources(reader: &ClusterReader) -> Fetched<ServedResources> {
-    let groups = match fetch("get", "/apis", reader.client.list_api_groups()).await {
+    let groups = match reader.fetch("get", "/apis", reader.client.list_api_groups()).await {
         Fetched::Found(groups) => groups.groups,
         Fetched::Absent => return Fetched::Absent,
         Fetched::Unknown(why) => return Fetched::Unknown(why),
@@ -136,17 +206,17 @@ pub(super) async fn served_resources(reader: &ClusterReader) -> Fetched<ServedRe
             .chain(POLICY_KINDS);
         kinds.into_iter().any(|kind| kind.group == group)
     };
-    let mut served = ServedResources::new();
-    for group in groups.into_iter().filter(|group| is_named(&group.name)) {
-        for version in group.versions {
-            let path = &version.group_version;
-            let resources = fetch("get", path, reader.client.list_api_group_resources(path)).await;
-            let Fetched::Found(resources) = resources else { continue };
-            let plurals = resources.resources.into_iter().map(|resource| resource.name);
-            served.insert((group.name.clone(), version.version), plurals.collect());
-        }
-    }
-    Fetched::Found(served)
+    let named = groups.into_iter().filter(|group| is_named(&group.name));
+    let versions =
+        named.flat_map(|group| group.versions.into_iter().map(move |version| (group.name.clone(), version)));
+    let read = versions.map(|(group, version)| async move {
+        let path = &version.group_version;
+        let resources = reader.fetch("get", path, reader.client.list_api_group_resources(path)).await;
+        let Fetched::Found(resources) = resources else { return None };
+        let plurals = resources.resources.into_iter().map(|resource| resource.name);
+        Some(((group, version.version), plurals.collect()))
+    });
+    Fetched::Found(join_all(read).await.into_iter().flatten().collect())
 }
 
 fn validated_kinds() -> impl Iterator<Item = &'static Kind> {

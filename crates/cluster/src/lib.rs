@@ -6,6 +6,7 @@
 //!        └▶ reader ──▶ installation, permissions, agents ─▶ cluster_state
 //!                      replay ─▶ pod_dry_run                  whether pods with memory are admitted
 //!                      listed_state ─▶ explained_pod          the state for a file and for one pod
+//! installation, agents, replay, logs, Events, metrics ─▶ status   one page for an operator
 //! rotation                                                    requests a new CA
 //! pause                                                       starts, lists and ends pauses
 //! ```
@@ -31,5 +32,6 @@ pub mod reader;
 pub mod replay;
 pub mod request;
 pub mod rotation;
+pub mod status;
 pub mod wait;
 pub mod webhook_entry;

@@ -3,13 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use futures::{StreamExt as _, stream};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::ListParams;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 
-use crate::cluster_state::{Fetched, ServedResources};
+use crate::cluster_state::{Fetched, ServedResources, text};
 use crate::installation::served_resources;
 use crate::reader::{ClusterReader, path, truncated, with_kind};
 use memgate_core::state::cluster_snapshot::{ClusterSnapshot, DEFINITION, DEFINITION_API, kept};
@@ -22,15 +23,26 @@ static DEFINITIONS: Kind =
     Kind::new(("apiextensions.k8s.io", "v1"), DEFINITION, "customresourcedefinitions", Schema::Any)
         .of_cluster();
 
-/// Reads all of these kinds into `file`, in the namespaces that it names. Secrets are read if `with_secrets`, and of
-/// them only names and keys are kept.
+/// How many kinds are read at a time.
+const MAX_CONCURRENT_KINDS: usize = 8;
+
+/// What is read beyond the fields that decisions read.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Beyond {
+    /// Secrets, and of them only names and keys.
+    pub secrets: bool,
+    /// When each object was created.
+    pub times: bool,
+}
+
+/// Reads all of these kinds into `file`, in the namespaces that it names, several kinds at a time.
 ///
 /// # Errors
 /// The reason, when the apiserver does not answer or one of the namespaces does not exist.
 pub async fn read_state(
     reader: &ClusterReader,
     kinds: &BTreeSet<&'static Kind>,
-    with_secrets: bool,
+    beyond: Beyond,
     file: &mut ClusterSnapshot,
 ) -> Result<(), String> {
     let served = match served_resources(reader).await {
@@ -38,17 +50,24 @@ pub async fn read_state(
         Fetched::Absent => return Err("the apiserver serves no list of its API groups".to_owned()),
         Fetched::Unknown(why) => return Err(why),
     };
-    for &kind in kinds {
-        let (objects, read) = match served_version(&served, kind) {
-            _ if *kind == SECRET && !with_secrets => {
+    let (served, names) = (&served, file.namespaces.clone());
+    let names = names.as_ref();
+    let reads = stream::iter(kinds.iter().copied()).map(|kind| async move {
+        let read = match served_version(served, kind) {
+            _ if *kind == SECRET && !beyond.secrets => {
                 (Vec::new(), Fetched::Unknown("not asked for; --secrets takes names and keys".to_owned()))
             }
             None => (Vec::new(), Fetched::Absent),
-            Some(version) => match &file.namespaces {
+            Some(version) => match names {
                 Some(names) if *kind == NAMESPACE => namespaces(reader, names).await?,
-                names => objects(reader, kind, &version, names.as_ref()).await,
+                names => objects(reader, (kind, &version), names, beyond).await,
             },
         };
+        Ok::<_, String>((kind, read))
+    });
+    let mut reads = reads.buffered(MAX_CONCURRENT_KINDS);
+    while let Some(read) = reads.next().await {
+        let (kind, (objects, read)) = read?;
         if read == Fetched::Found(()) {
             file.items.extend(objects);
         }
@@ -88,14 +107,14 @@ async fn namespaces(
 /// The objects of a kind. After a failed request the objects that were read before do not count.
 async fn objects(
     reader: &ClusterReader,
-    kind: &Kind,
-    version: &str,
+    (kind, version): (&Kind, &str),
     namespaces: Option<&BTreeSet<String>>,
+    beyond: Beyond,
 ) -> (Vec<Value>, Fetched<()>) {
     let mut all = Vec::new();
     let everywhere = BTreeSet::from([String::new()]);
     for namespace in namespaces.filter(|_| kind.namespaced).unwrap_or(&everywhere) {
-        match list(reader, (kind, version), namespace, &mut all).await {
+        match list(reader, (kind, version), namespace, beyond, &mut all).await {
             Fetched::Found(()) => {}
             other => return (all, other),
         }
@@ -107,6 +126,7 @@ async fn list(
     reader: &ClusterReader,
     (kind, version): (&Kind, &str),
     namespace: &str,
+    beyond: Beyond,
     all: &mut Vec<Value>,
 ) -> Fetched<()> {
     let (params, resource) = (ListParams::default(), resource(kind));
@@ -123,7 +143,15 @@ async fn list(
         reader.pages(&resource, &path, params, take).await
     } else {
         let take = |page: Vec<Value>| {
-            all.extend(page.into_iter().map(|object| kept(kind, &with_kind(kind, object))));
+            all.extend(page.into_iter().map(|object| {
+                let object = with_kind(kind, object);
+                let mut read = kept(kind, &object);
+                if let (true, Some(Value::Object(metadata))) = (beyond.times, read.get_mut("metadata")) {
+                    let created = text(&object, "/metadata/creationTimestamp");
+                    metadata.insert("creationTimestamp".to_owned(), created.into());
+                }
+                read
+            }));
             all.len() < reader.max_objects
         };
         reader.pages(&resource, &path, params, take).await

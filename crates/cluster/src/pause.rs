@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 use thiserror::Error as ThisError;
 
 use crate::cluster_state::{Fetched, elements, text};
+use crate::installation::RBAC;
 use crate::reader::{ClusterReader, path};
 use crate::request::{Response, send};
 use memgate_certs::library_error::explained;
 use memgate_model::pause::{BY, LABEL, PAUSED, Pause, REASON, SKIP, UNTIL, name};
 
-const RBAC: &str = "rbac.authorization.k8s.io/v1";
 /// How many pauses are read.
 const MAX_PAUSES: usize = 5000;
 
@@ -150,7 +150,7 @@ pub async fn start(client: &Client, new: &NewPause<'_>) -> Result<Pause, Error> 
 /// # Errors
 /// When the user may not list them, or the apiserver does not answer.
 pub async fn list(client: &Client, scope: Scope<'_>) -> Result<Vec<Pause>, Error> {
-    let reader = ClusterReader { client: client.clone(), max_objects: MAX_PAUSES };
+    let reader = ClusterReader { client: client.clone(), max_objects: MAX_PAUSES, deadline: None };
     match read(&reader, scope).await {
         Fetched::Found(pauses) => Ok(pauses),
         Fetched::Absent => Ok(Vec::new()),

@@ -23,7 +23,7 @@ use memgate_platforms::inject::INJECT_LABEL;
 const MAX_DRY_RUNS: usize = 100;
 
 /// How many pods are tried at a time.
-const MAX_CONCURRENT_DRY_RUNS: usize = 4;
+const MAX_CONCURRENT_DRY_RUNS: usize = 16;
 
 /// How long all of them may take.
 const DRY_RUNS_TIMEOUT: Duration = Duration::from_mins(1);

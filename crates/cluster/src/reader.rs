@@ -6,7 +6,7 @@ use kube::api::{GetParams, ListParams};
 use kube::core::{ObjectList, Request};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use crate::cluster_state::Fetched;
 use crate::request::REQUEST_TIMEOUT;
@@ -23,6 +23,8 @@ pub struct ClusterReader {
     pub client: Client,
     /// How many objects of one kind are read; less than a page more at most.
     pub max_objects: usize,
+    /// When every request ends, if that is sooner than by its own limit.
+    pub deadline: Option<Instant>,
 }
 
 /// Awaits a request: `verb` and `resource` are the right that it takes.
@@ -31,14 +33,23 @@ pub(super) async fn fetch<T>(
     resource: &str,
     request: impl Future<Output = kube::Result<T>>,
 ) -> Fetched<T> {
-    match timeout(REQUEST_TIMEOUT, request).await {
+    fetch_until(Instant::now() + REQUEST_TIMEOUT, verb, resource, request).await
+}
+
+async fn fetch_until<T>(
+    end: Instant,
+    verb: &str,
+    resource: &str,
+    request: impl Future<Output = kube::Result<T>>,
+) -> Fetched<T> {
+    match timeout_at(end, request).await {
         Ok(Ok(response)) => Fetched::Found(response),
         Ok(Err(kube::Error::Api(status))) if status.code == 404 => Fetched::Absent,
         Ok(Err(kube::Error::Api(status))) if status.code == 403 => {
             Fetched::Unknown(forbidden(verb, resource))
         }
         Ok(Err(error)) => Fetched::Unknown(format!("failed to {verb} {resource}: {}", explained(&error))),
-        Err(_) => Fetched::Unknown(format!("failed to {verb} {resource}: no answer in {REQUEST_TIMEOUT:?}")),
+        Err(_) => Fetched::Unknown(format!("failed to {verb} {resource}: no answer in time")),
     }
 }
 
@@ -63,6 +74,31 @@ pub(super) fn path(api_version: &str, namespace: &str, plural: &str) -> String {
 }
 
 impl ClusterReader {
+    /// When a request ends that is sent now.
+    pub(super) fn until(&self) -> Instant {
+        let end = Instant::now() + REQUEST_TIMEOUT;
+        self.deadline.map_or(end, |deadline| deadline.min(end))
+    }
+
+    /// Awaits a request, until the deadline.
+    pub(super) async fn fetch<T>(
+        &self,
+        verb: &str,
+        resource: &str,
+        request: impl Future<Output = kube::Result<T>>,
+    ) -> Fetched<T> {
+        fetch_until(self.until(), verb, resource, request).await
+    }
+
+    /// A text at a path.
+    pub(super) async fn text(&self, resource: &str, path: &str) -> Fetched<String> {
+        let get = async {
+            let request = axum::http::Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError)?;
+            self.client.request_text(request).await
+        };
+        self.fetch("get", resource, get).await
+    }
+
     /// One object by name.
     pub(super) async fn get<K: DeserializeOwned>(
         &self,
@@ -76,7 +112,7 @@ impl ClusterReader {
             let request = request.get(name, &GetParams::default()).map_err(kube::Error::BuildRequest)?;
             self.client.request(request).await
         };
-        fetch::<Value>("get", plural, get).await.and_then(|object| typed("get", plural, object))
+        self.fetch::<Value>("get", plural, get).await.and_then(|object| typed("get", plural, object))
     }
 
     /// All objects of a list. A list that is longer than the limit is unknown, so that no check takes an object
@@ -132,7 +168,7 @@ impl ClusterReader {
                 let request = Request::new(path).list(&params).map_err(kube::Error::BuildRequest)?;
                 self.client.request::<ObjectList<K>>(request).await
             };
-            let page = match fetch("list", resource, list).await {
+            let page = match self.fetch("list", resource, list).await {
                 Fetched::Found(page) => page,
                 Fetched::Absent => return Fetched::Absent,
                 Fetched::Unknown(why) => return Fetched::Unknown(why),

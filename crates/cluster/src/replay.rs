@@ -1,12 +1,12 @@
 //! Restores the request that created a pod, and decides about it again. No I/O.
 
-use k8s_openapi::jiff::Timestamp;
+use std::num::NonZeroUsize;
+
 use serde_json::Value;
 
-use crate::cluster_state::{AgentPod, elements, text};
+use crate::cluster_state::{AgentPod, created_at, elements, text};
 use memgate_core::admission::admit;
 use memgate_model::decision::Decision;
-use memgate_model::object::Reference;
 use memgate_model::request::Request;
 use memgate_model::snapshot::Snapshot;
 use memgate_platforms::inject::{INJECTED_ANNOTATION, marker};
@@ -15,6 +15,10 @@ use memgate_workbench::unfit::gives_memory;
 /// Metadata that the apiserver writes.
 const SERVER_METADATA: [&str; 6] =
     ["managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink"];
+
+/// On how many threads pods are decided about, from how many on.
+const MAX_THREADS: usize = 8;
+const MIN_PODS_FOR_THREADS: usize = 100;
 
 /// A pod and the decision about it today.
 #[derive(Debug)]
@@ -29,10 +33,60 @@ pub struct Replayed<'a> {
     pub with_memory: Value,
 }
 
-/// Decides about every pod that has not ended. A pod that cannot be read is left out: the apiserver would
+/// What owns pods.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Owner {
+    /// Its kind.
+    pub kind: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl Owner {
+    /// `Kind namespace/name`.
+    pub fn title(&self) -> String {
+        format!("{} {}/{}", self.kind, self.namespace, self.name)
+    }
+
+    /// How its pods are made anew.
+    pub fn renewal(&self) -> String {
+        let Self { kind, namespace, name } = self;
+        match kind.as_str() {
+            "Deployment" | "StatefulSet" | "DaemonSet" => {
+                format!("kubectl -n {namespace} rollout restart {}/{name}", kind.to_lowercase())
+            }
+            "Job" => format!("kubectl -n {namespace} delete job/{name}, and create it again"),
+            "Pod" => format!("kubectl -n {namespace} delete pod/{name}, and create it again"),
+            _ => format!("delete its pods in {namespace}, so that the {kind} makes new ones"),
+        }
+    }
+}
+
+/// Whether this is the end of a ReplicaSet's name that a Deployment gives it.
+/// Source: `SafeEncodeString` of k8s.io/apimachinery, by which no such end is a word.
+fn is_hash(end: &str) -> bool {
+    (5..=10).contains(&end.len()) && end.bytes().all(|byte| b"bcdfghjklmnpqrstvwxz2456789".contains(&byte))
+}
+
+/// Decides about every pod that has not ended, on all cores. A pod that cannot be read is left out: the apiserver would
 /// not have created it.
-pub fn replay<'a>(pods: &'a [AgentPod], snapshot: &Snapshot) -> Vec<Replayed<'a>> {
-    pods.iter().filter(|pod| !pod.ends()).filter_map(|pod| replay_one(pod, snapshot)).collect()
+pub fn replay<'a>(pods: impl IntoIterator<Item = &'a AgentPod>, snapshot: &Snapshot) -> Vec<Replayed<'a>> {
+    let pods: Vec<&AgentPod> = pods.into_iter().filter(|pod| !pod.ends()).collect();
+    let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get).min(MAX_THREADS);
+    let some = |pods: &[&'a AgentPod]| -> Vec<Replayed<'a>> {
+        pods.iter().filter_map(|pod| replay_one(pod, snapshot)).collect()
+    };
+    if threads < 2 || pods.len() < MIN_PODS_FOR_THREADS {
+        return some(&pods);
+    }
+    std::thread::scope(|scope| {
+        let parts = pods.chunks(pods.len().div_ceil(threads));
+        let running: Vec<_> = parts.map(|part| (part, scope.spawn(move || some(part)))).collect();
+        // One that ended early is done again here, where its panic is this one's.
+        running.into_iter().flat_map(|(part, thread)| thread.join().unwrap_or_else(|_| some(part))).collect()
+    })
 }
 
 /// Decides about one pod; `None` if it cannot be read.
@@ -43,12 +97,6 @@ pub fn replay_one<'a>(pod: &'a AgentPod, snapshot: &Snapshot) -> Option<Replayed
     let lacks_memory = admitted.edits.iter().any(gives_memory) && admitted.allowed();
     let with_memory = serde_json::from_str(&admitted.object.unwrap_or(text)).unwrap_or_default();
     Some(Replayed { pod, decision: admitted.decision, lacks_memory, with_memory })
-}
-
-/// The objects that decisions about these pods refer to and the snapshot does not hold.
-pub fn unknown_references(pods: [&[AgentPod]; 2], snapshot: &Snapshot) -> Vec<Reference> {
-    let replayed = pods.into_iter().flat_map(|pods| replay(pods, snapshot));
-    replayed.flat_map(|replayed| replayed.decision.unknown).collect()
 }
 
 /// The containers of a pod that memgate added, by the marker.
@@ -93,22 +141,25 @@ impl AgentPod {
         self.json.pointer("/metadata/annotations")?.get(key)?.as_str()
     }
 
-    /// The workload that owns it, as `Kind namespace/name`: of a ReplicaSet with the hash of a Deployment's pods the
-    /// Deployment. A pod without a controller is its own.
-    pub fn owner(&self) -> String {
+    /// The workload that owns it: of a ReplicaSet whose name ends in the hash of a Deployment's pods the Deployment. A
+    /// pod without a controller is its own.
+    pub fn owner(&self) -> Owner {
         let mut owners = elements(&self.json, "/metadata/ownerReferences");
-        let Some(owner) = owners.find(|owner| owner.get("controller") == Some(&Value::Bool(true))) else {
-            return self.title();
-        };
-        let [kind, name] = ["/kind", "/name"].map(|field| text(owner, field));
+        let owner = owners.find(|owner| owner.get("controller") == Some(&Value::Bool(true)));
+        let owner = owner.map(|owner| ["/kind", "/name"].map(|field| text(owner, field)));
         let hash =
             self.json.pointer("/metadata/labels").and_then(|all| all.get("pod-template-hash")?.as_str());
-        let deployment = hash.and_then(|hash| name.strip_suffix(hash)?.strip_suffix('-'));
-        let [kind, name] = match deployment.filter(|_| kind == "ReplicaSet") {
-            Some(deployment) => ["Deployment", deployment],
-            None => [kind, name],
+        let [kind, name] = match owner {
+            Some(["ReplicaSet", name]) => {
+                match name.rsplit_once('-').filter(|(_, end)| hash == Some(*end) || is_hash(end)) {
+                    Some((deployment, _)) => ["Deployment", deployment],
+                    None => ["ReplicaSet", name],
+                }
+            }
+            Some(other) => other,
+            None => ["Pod", self.name()],
         };
-        format!("{kind} {}/{name}", self.namespace())
+        Owner { kind: kind.to_owned(), namespace: self.namespace().to_owned(), name: name.to_owned() }
     }
 
     /// Whether it has ended or is being deleted.
@@ -119,7 +170,7 @@ impl AgentPod {
 
     /// When it was created, in seconds since 1970.
     pub fn created(&self) -> Option<i64> {
-        Some(self.text("/metadata/creationTimestamp").parse::<Timestamp>().ok()?.as_second())
+        created_at(&self.json)
     }
 
     /// The pod as it was sent to the apiserver, as far as that can be restored.

@@ -107,6 +107,17 @@ impl Component {
     }
 }
 
+/// The components whose objects neither an entry nor an argument of the Deployment shows. The Deployment has an annotation
+/// for each, so that `doctor` finds objects of one that was taken away.
+pub const RECORDED: [Component; 6] = [
+    Component::NetworkPolicy,
+    Component::ServiceMonitor,
+    Component::Alerts,
+    Component::Dashboards,
+    Component::Vap,
+    Component::Map,
+];
+
 /// The first Kubernetes whose apiserver accepts an installation without components: it has
 /// ValidatingAdmissionPolicy and match conditions of webhooks as `v1`.
 pub const MIN_KUBERNETES: (u32, u32) = (1, 30);

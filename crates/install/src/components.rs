@@ -7,7 +7,7 @@ mod policies;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::{Value, json};
 
-use crate::component::Component;
+use crate::component::{Component, RECORDED};
 use crate::components::policies::pods_names;
 use crate::entry::{FAIL, IGNORE, condition, full_name};
 use crate::install_plan::{InstallPart, InstallPlan};
@@ -41,6 +41,9 @@ const POLICY_READERS: &str = include_str!("../../../deploy/kustomize/components/
 
 /// Applies the change of a component.
 pub(super) fn apply(objects: &mut Objects, plan: &InstallPlan, component: Component) {
+    if RECORDED.contains(&component) {
+        objects.set("/metadata/annotations", &format!("memgate.dev/component-{}", component.name()), "");
+    }
     match component {
         // The families are in the plan.
         Component::Family(_) => {}

@@ -63,7 +63,10 @@ fn entry_check(subject: &str, entry: &WebhookEntry, now: Option<i64>) -> Check {
 }
 
 /// When each certificate expires, in seconds since 1970.
-fn expiries(bundle: &[u8]) -> Result<Vec<i64>, &'static str> {
+///
+/// # Errors
+/// When the bundle holds something else, or nothing.
+pub fn expiries(bundle: &[u8]) -> Result<Vec<i64>, &'static str> {
     let mut expiries = Vec::new();
     for pem in Pem::iter_from_buffer(bundle) {
         let pem = pem.map_err(|_| "the caBundle is not in PEM form")?;

@@ -1,10 +1,12 @@
 //! Agent pods that run without the memory that they would get today, and why.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
-use crate::cluster_state::{AgentPod, Agents, Fetched, Installation};
+use crate::cluster_state::{AgentPod, Agents, Created, Fetched, Installation};
 use crate::doctor::check::Check;
-use crate::replay::{Replayed, marker};
+use crate::replay::{Owner, Replayed, marker};
 use crate::webhook_entry::{WebhookEntry, entries};
 use memgate_model::kind::SECRET;
 use memgate_model::object::Reference;
@@ -15,7 +17,92 @@ use memgate_workbench::report::counted;
 
 const ID: &str = "missed-pods";
 
-/// A check for each pod without its memory, up to `max_listed`, or one for all.
+/// Why a pod is without a memory that is older: its entry lets pods pass.
+const DID_NOT_ANSWER: &str = "memgate did not answer";
+
+/// Why pods are without their memory.
+#[derive(Debug)]
+enum Cause {
+    /// They would get these memory resources today.
+    CreatedWithout {
+        /// The memory resources.
+        memories: Vec<String>,
+        /// The platforms.
+        families: Vec<&'static str>,
+        /// The likely reason.
+        reason: String,
+    },
+    /// The memory cannot be used: what is wrong, and the code of the finding.
+    Unusable(String, String),
+    /// Whether the memory can be used is not known, for this reason.
+    Unknown(String),
+}
+
+/// The pods of one owner without their memory, and the cause of the first one.
+#[derive(Debug)]
+pub struct Owned {
+    cause: Cause,
+    /// How many pods.
+    pub pods: usize,
+}
+
+/// The owners of pods without their memory.
+pub fn owners(found: &Installation, created: &Created, replayed: &[Replayed<'_>]) -> BTreeMap<Owner, Owned> {
+    let mut owners: BTreeMap<Owner, Owned> = BTreeMap::new();
+    for replayed in replayed {
+        let owner = replayed.pod.owner();
+        if let Some(owned) = owners.get_mut(&owner) {
+            owned.pods += usize::from(lacks(replayed));
+        } else if let Some(cause) = cause(found, created, replayed) {
+            owners.insert(owner, Owned { cause, pods: 1 });
+        }
+    }
+    owners
+}
+
+impl Owned {
+    /// The cause in a few words.
+    pub fn cause(&self) -> &str {
+        match &self.cause {
+            Cause::CreatedWithout { reason, .. } => reason,
+            Cause::Unusable(why, _) | Cause::Unknown(why) => why,
+        }
+    }
+
+    fn message(&self) -> String {
+        let (subject, whose) = match self.pods {
+            1 => ("it runs".to_owned(), "its"),
+            pods => (format!("{pods} pods run"), "their"),
+        };
+        match &self.cause {
+            Cause::CreatedWithout { memories, families, reason } => {
+                let (memories, families) = (memories.join(", "), families.join(", "));
+                format!(
+                    "{subject} without the memory {memories} of {whose} agent (platform {families}): {reason}"
+                )
+            }
+            Cause::Unusable(why, _) => format!("{subject} without {whose} memory: {why}"),
+            Cause::Unknown(why) => why.clone(),
+        }
+    }
+
+    fn help(&self, owner: &Owner) -> String {
+        match &self.cause {
+            Cause::Unusable(_, code) => format!("memgate explain {code}; then {}", owner.renewal()),
+            Cause::CreatedWithout { .. } | Cause::Unknown(_) => owner.renewal(),
+        }
+    }
+
+    fn check(&self, owner: &Owner) -> Check {
+        let (title, message) = (owner.title(), self.message());
+        match self.cause {
+            Cause::Unknown(_) => Check::unknown(ID, title, message),
+            _ => Check::warn(ID, title, message).help(self.help(owner)),
+        }
+    }
+}
+
+/// A check for each owner of pods without their memory, up to `max_listed`, and one for the others.
 pub fn checks(
     found: &Installation,
     agents: &Agents,
@@ -24,9 +111,9 @@ pub fn checks(
 ) -> Vec<Check> {
     let mut checks: Vec<Check> =
         agents.incomplete.iter().map(|gap| Check::unknown(ID, "Pods", gap.clone())).collect();
-    let mut wrong = replayed.iter().filter_map(|replayed| check(found, replayed));
-    checks.extend(wrong.by_ref().take(max_listed));
-    let more = wrong.count();
+    let owners = owners(found, &agents.created, replayed);
+    checks.extend(owners.iter().take(max_listed).map(|(owner, owned)| owned.check(owner)));
+    let more: usize = owners.values().skip(max_listed).map(|owned| owned.pods).sum();
     if more > 0 {
         checks.push(Check::warn(
             ID,
@@ -44,9 +131,10 @@ pub fn checks(
 }
 
 /// Why a pod has no memory, in one sentence, and what to do.
-pub fn why(found: &Installation, replayed: &Replayed<'_>) -> (String, Option<String>) {
-    if let Some(Check { message, help, .. }) = check(found, replayed) {
-        return (message, help);
+pub fn why(found: &Installation, created: &Created, replayed: &Replayed<'_>) -> (String, Option<String>) {
+    if let Some(cause) = cause(found, created, replayed) {
+        let owned = Owned { cause, pods: 1 };
+        return (owned.message(), Some(owned.help(&replayed.pod.owner())));
     }
     let decision = &replayed.decision;
     let message = match decision.reason {
@@ -63,49 +151,47 @@ pub fn why(found: &Installation, replayed: &Replayed<'_>) -> (String, Option<Str
     (message.to_owned(), None)
 }
 
-/// A check of a pod without its memory.
-fn check(found: &Installation, replayed: &Replayed<'_>) -> Option<Check> {
-    if replayed.lacks_memory { Some(created_without(found, replayed)) } else { unusable(replayed) }
+/// Whether a pod is without its memory, or may be.
+fn lacks(replayed: &Replayed<'_>) -> bool {
+    let reasons = [Reason::ReferenceMissing, Reason::ReferenceInvalid, Reason::ReferenceUnknown];
+    replayed.lacks_memory || reasons.contains(&replayed.decision.reason)
 }
 
-/// A pod that would get its memory today.
-fn created_without(found: &Installation, replayed: &Replayed<'_>) -> Check {
-    let pod = replayed.pod;
-    let memories = memories(&replayed.with_memory);
-    let families: Vec<&str> = replayed.decision.families.iter().map(|share| share.family.name).collect();
-    let message = format!(
-        "it runs without the memory {} of its agent (platform {}): {}",
-        memories.join(", "),
-        families.join(", "),
-        likely_reason(found, pod)
-    );
-    Check::warn(ID, pod.title(), message).help("delete it, so that its controller makes a new one")
-}
-
-/// A pod whose memory cannot be used, or could not be looked up.
-fn unusable(replayed: &Replayed<'_>) -> Option<Check> {
-    let pod = replayed.pod;
-    match replayed.decision.reason {
-        Reason::ReferenceMissing | Reason::ReferenceInvalid => {
-            let finding = replayed.decision.findings.first()?;
-            let message = format!("it runs without its memory: {}", finding.message());
-            let check = Check::warn(ID, pod.title(), message);
-            Some(check.help(format!("memgate explain {}", finding.code_name())))
-        }
-        Reason::ReferenceUnknown => {
-            let reference = replayed.decision.unknown.iter().find(|reference| *reference.kind != SECRET)?;
-            let Reference { kind, namespace, name } = reference;
-            let kind = kind.kind;
-            let message =
-                format!("whether it lacks its memory is not known: {kind} {namespace}/{name} was not read");
-            Some(Check::unknown(ID, pod.title(), message))
-        }
-        _ => None,
+/// Why a pod is without its memory; none if it is not.
+fn cause(found: &Installation, created: &Created, replayed: &Replayed<'_>) -> Option<Cause> {
+    if !lacks(replayed) {
+        return None;
     }
+    if replayed.lacks_memory {
+        let families = replayed.decision.families.iter().map(|share| share.family.name).collect();
+        let memories = memories(&replayed.with_memory);
+        let reason = likely_reason(found, created, replayed.pod, &memories);
+        return Some(Cause::CreatedWithout { memories, families, reason });
+    }
+    if replayed.decision.reason == Reason::ReferenceUnknown {
+        let reference = replayed.decision.unknown.iter().find(|reference| *reference.kind != SECRET)?;
+        let Reference { kind, namespace, name } = reference;
+        let kind = kind.kind;
+        return Some(Cause::Unknown(format!(
+            "whether it lacks its memory is not known: {kind} {namespace}/{name} was not read"
+        )));
+    }
+    let finding = replayed.decision.findings.first()?;
+    Some(Cause::Unusable(finding.message().into_owned(), finding.code_name().to_owned()))
+}
+
+/// When the newest of these memory resources was created, as far as that is known.
+fn newest(created: &Created, pod: &AgentPod, memories: &[String]) -> Option<i64> {
+    let time = |memory: &String| {
+        let (kind, name) = memory.split_once('/')?;
+        let (namespace, name) = name.split_once('/').unwrap_or_else(|| (pod.namespace(), name));
+        created.get(&[kind, namespace, name].map(str::to_owned)).copied()
+    };
+    memories.iter().filter_map(time).max()
 }
 
 /// The likely reason why a pod was created without its memory.
-fn likely_reason(found: &Installation, pod: &AgentPod) -> String {
+fn likely_reason(found: &Installation, all_created: &Created, pod: &AgentPod, memories: &[String]) -> String {
     if pod.annotation(INJECTED_ANNOTATION).is_some() {
         return "its memory has changed since it was created".to_owned();
     }
@@ -129,9 +215,12 @@ fn likely_reason(found: &Installation, pod: &AgentPod) -> String {
     if !entries(own).iter().any(calls) {
         return "the webhook configuration leaves out its namespace".to_owned();
     }
-    "its memory was created after it, or memgate did not answer when it was created and its webhook entry lets pods \
-     pass"
-        .to_owned()
+    let reason = match newest(all_created, pod, memories) {
+        Some(memory) if memory > created => "its memory was created after it",
+        Some(_) => DID_NOT_ANSWER,
+        None => "its memory was created after it, or memgate did not answer when it was created",
+    };
+    reason.to_owned()
 }
 
 /// The memory resources that the marker names, of all families.
@@ -241,8 +330,20 @@ mod tests {
         let expected = "it runs without the memory ArkMemory/notes of its agent (platform arkonis): ";
         assert!(text.starts_with(expected), "{text}");
         assert!(text.ends_with("created before memgate was registered"), "{text}");
-        let (_, text) = one(pod(LATER, &json!({})), true);
-        assert!(text.ends_with("its webhook entry lets pods pass"), "{text}");
+        for (memory, expected) in [
+            (Some(-1), "(platform arkonis): memgate did not answer"),
+            (Some(0), "(platform arkonis): memgate did not answer"),
+            (Some(1), ": its memory was created after it"),
+            (None, ": its memory was created after it, or memgate did not answer when it was created"),
+        ] {
+            let pod = pod(LATER, &json!({}));
+            let key = ["ArkMemory", "team-a", "notes"].map(str::to_owned);
+            let created = memory.map(|later| (key, pod.created().expect("a time") + later));
+            let created = created.into_iter().collect();
+            let agents = Agents { pods: vec![pod], snapshot: snapshot(true), created, ..Agents::default() };
+            let checks = checks_of(&agents);
+            assert!(checks.len() == 1 && checks[0].1.ends_with(expected), "{checks:?}");
+        }
     }
 
     #[test]
@@ -266,7 +367,7 @@ mod tests {
                 "why is not known: the labels of its namespace were not read",
             ),
         ] {
-            let (text, _) = why(&found, &replayed[0]);
+            let (text, _) = why(&found, &agents.created, &replayed[0]);
             assert!(text.ends_with(expected), "{text}");
         }
     }
@@ -294,7 +395,8 @@ mod tests {
 
     #[test]
     fn reports_a_few_of_many() {
-        let pods = (0..25).map(|_| pod(LATER, &json!({}))).collect();
+        let named = |index| pod(LATER, &json!({"/metadata/name": format!("scout-{index}")}));
+        let pods = (0..25).map(named).collect();
         let agents = Agents { pods, snapshot: snapshot(true), ..Agents::default() };
         let checks = checks_of(&agents);
         assert_eq!(checks.len(), 21);
@@ -302,5 +404,51 @@ mod tests {
             checks[20].1,
             "5 more agent pods run without their memory; --show has more of them listed"
         );
+    }
+
+    #[test]
+    fn an_owner_has_one_line_with_the_way_to_new_pods() {
+        for (owner, title, renewal) in [
+            (
+                Some(["ReplicaSet", "scout-7d9f4b6c5"]),
+                "Deployment team-a/scout",
+                "kubectl -n team-a rollout restart deployment/scout",
+            ),
+            (
+                Some(["ReplicaSet", "scout-backend"]),
+                "ReplicaSet team-a/scout-backend",
+                "delete its pods in team-a, so that the ReplicaSet makes new ones",
+            ),
+            (
+                Some(["StatefulSet", "scout"]),
+                "StatefulSet team-a/scout",
+                "kubectl -n team-a rollout restart statefulset/scout",
+            ),
+            (
+                Some(["Job", "scout"]),
+                "Job team-a/scout",
+                "kubectl -n team-a delete job/scout, and create it again",
+            ),
+        ] {
+            let of_owner = |index| {
+                let mut pod = pod(LATER, &json!({"/metadata/name": format!("scout-{index}")}));
+                let owner = owner.map(|[kind, name]| json!({"kind": kind, "name": name, "controller": true}));
+                pod.json["metadata"]["ownerReferences"] = owner.into_iter().collect();
+                pod
+            };
+            let pods: Vec<AgentPod> = (0..2).map(of_owner).collect();
+            let agents = Agents { pods, snapshot: snapshot(true), ..Agents::default() };
+            let found = Installation {
+                name: "memgate".to_owned(),
+                mutating: Fetched::Found(vec![registered()]),
+                ..Installation::default()
+            };
+            let checks = checks(&found, &agents, &replay(&agents.pods, &agents.snapshot), 20);
+            let [check] = checks.as_slice() else { panic!("{checks:#?}") };
+            assert_eq!((check.subject.as_str(), check.help.as_deref()), (title, Some(renewal)));
+            assert!(
+                check.message.starts_with("2 pods run without the memory ArkMemory/notes of their agent")
+            );
+        }
     }
 }

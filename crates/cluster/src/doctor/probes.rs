@@ -1,56 +1,73 @@
 //! Whether memgate answers the apiserver, as dry runs show it.
 
-use crate::doctor::check::Check;
+use crate::doctor::check::{Check, CheckStatus, abbreviated};
 use crate::probe_outcome::ProbeOutcome;
 use crate::wait::ProbeResult;
 
-/// A check for each probe, kinds that are not served aside.
+/// A check for each cause, with the first probes that have it; kinds that are not served aside.
 pub fn checks(results: &[ProbeResult]) -> Vec<Check> {
+    let mut checks: Vec<(Check, Vec<String>)> = Vec::new();
+    for check in results.iter().filter_map(check) {
+        match checks.iter_mut().find(|(other, _)| cause(other) == cause(&check)) {
+            Some((_, subjects)) => subjects.push(check.subject),
+            None => checks.push((check.clone(), vec![check.subject])),
+        }
+    }
+    let joined = |(check, subjects): (Check, Vec<String>)| Check { subject: abbreviated(&subjects), ..check };
+    checks.into_iter().map(joined).collect()
+}
+
+/// What a failure has in common with others: its message without the entry that was asked, in brackets.
+fn cause(check: &Check) -> (CheckStatus, &str, Option<&str>) {
+    let message = match check.status {
+        CheckStatus::Fail => check.message.split(" (").next().unwrap_or_default(),
+        _ => &check.message,
+    };
+    (check.status, message, check.help.as_deref())
+}
+
+fn check(result: &ProbeResult) -> Option<Check> {
     const ID: &str = "answers";
-    let check = |result: &ProbeResult| {
-        let (name, code) = (&result.name, result.code);
-        match &result.outcome {
-            ProbeOutcome::Answered { webhook: Some(webhook) } => {
-                Some(Check::ok(ID, name, format!("{webhook} refuses what it has to refuse ({code})")))
-            }
-            ProbeOutcome::Answered { webhook: None } => {
-                Some(Check::ok(ID, name, format!("memgate warns where it has to ({code})")))
-            }
-            ProbeOutcome::Guarded { policy } => Some(Check::ok(
+    let (name, code) = (&result.name, result.code);
+    match &result.outcome {
+        ProbeOutcome::Answered { webhook: Some(webhook) } => {
+            Some(Check::ok(ID, name, format!("{webhook} refuses what it has to refuse ({code})")))
+        }
+        ProbeOutcome::Answered { webhook: None } => {
+            Some(Check::ok(ID, name, format!("memgate warns where it has to ({code})")))
+        }
+        ProbeOutcome::Guarded { policy } => Some(Check::ok(
+            ID,
+            name,
+            format!("the policy {policy} refuses it before memgate is asked ({code})"),
+        )),
+        ProbeOutcome::NotServed => None,
+        ProbeOutcome::Aggregated(server) => Some(
+            Check::warn(
                 ID,
                 name,
-                format!("the policy {policy} refuses it before memgate is asked ({code})"),
-            )),
-            ProbeOutcome::NotServed => None,
-            ProbeOutcome::Aggregated(server) => Some(
-                Check::warn(
-                    ID,
-                    name,
-                    format!(
-                        "an API server of the platform's own serves it (APIService {}), and may not ask memgate",
-                        server.api_service
-                    ),
-                )
-                .help(server.help),
-            ),
-            ProbeOutcome::MaybeAggregated(server) => {
-                let why = format!("you may not get the APIService {}: this right is needed", server.api_service);
-                Some(Check::unknown(ID, name, why))
-            }
-            ProbeOutcome::Forbidden(why) => Some(Check::unknown(ID, name, why.clone())),
-            ProbeOutcome::NotAsked => Some(Check::fail(ID, name, "the apiserver does not ask memgate")),
-            ProbeOutcome::Missing(why) => {
-                Some(Check::fail(ID, name, why.clone()).help("`memgate wait` tries again until it works"))
-            }
+                format!(
+                    "an API server of the platform's own serves it (APIService {}), and may not ask memgate",
+                    server.api_service
+                ),
+            )
+            .help(server.help),
+        ),
+        ProbeOutcome::MaybeAggregated(server) => {
+            let why = format!("you may not get the APIService {}: this right is needed", server.api_service);
+            Some(Check::unknown(ID, name, why))
         }
-    };
-    results.iter().filter_map(check).collect()
+        ProbeOutcome::Forbidden(why) => Some(Check::unknown(ID, name, why.clone())),
+        ProbeOutcome::NotAsked => Some(Check::fail(ID, name, "the apiserver does not ask memgate")),
+        ProbeOutcome::Missing(why) => {
+            Some(Check::fail(ID, name, why.clone()).help("`memgate wait` tries again until it works"))
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::check::CheckStatus;
     use memgate_model::family::AggregatedServer;
 
     const SERVER: AggregatedServer = AggregatedServer { api_service: "v1.example.org", help: "a setting" };
@@ -72,5 +89,21 @@ mod tests {
             let checks = checks(std::slice::from_ref(&result));
             assert_eq!(checks.first().map(|check| check.status), expected, "{result:?}");
         }
+    }
+
+    #[test]
+    fn a_cause_has_one_line() {
+        let result = |name: &str, why: &str| ProbeResult {
+            name: name.to_owned(),
+            code: "memgate/pod-not-recognised",
+            outcome: ProbeOutcome::Missing(why.to_owned()),
+        };
+        let results = [
+            result("pods", "no (a.memgate.dev: EOF)"),
+            result("ark memories", "late"),
+            result("orloj memories", "no (b.memgate.dev: EOF)"),
+        ];
+        let subjects: Vec<_> = checks(&results).into_iter().map(|check| check.subject).collect();
+        assert_eq!(subjects, ["pods, orloj memories", "ark memories"]);
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::doctor::check::Check;
-use crate::replay::Replayed;
+use crate::replay::{Owner, Replayed};
 use memgate_model::finding::Finding;
 use memgate_platforms::common::keeps_pod_from_starting;
 use memgate_platforms::inject::INJECTED_ANNOTATION;
@@ -24,14 +24,14 @@ struct Owned<'r> {
 
 /// A check for each owner of such pods, up to `max_listed`, and one for the others.
 pub fn checks(replayed: &[Replayed<'_>], max_listed: usize) -> Vec<Check> {
-    let mut owners: BTreeMap<String, Owned<'_>> = BTreeMap::new();
+    let mut owners: BTreeMap<Owner, Owned<'_>> = BTreeMap::new();
     // That a pod lacks its memory is reported already.
     for it in replayed.iter().filter(|it| !it.lacks_memory && causes(&it.decision).next().is_some()) {
         owners.entry(it.pod.owner()).or_default().add(it);
     }
     let more = owners.len().saturating_sub(max_listed);
     let listed = owners.into_iter().take(max_listed);
-    let mut checks: Vec<Check> = listed.filter_map(|(owner, owned)| owned.check(owner)).collect();
+    let mut checks: Vec<Check> = listed.filter_map(|(owner, owned)| owned.check(&owner)).collect();
     if more > 0 {
         let message = format!(
             "{} more with pods that cannot run as meant; --show has more of them listed",
@@ -57,13 +57,13 @@ impl<'r> Owned<'r> {
         }
     }
 
-    fn check(mut self, owner: String) -> Option<Check> {
+    fn check(mut self, owner: &Owner) -> Option<Check> {
         let (cause, has_memory) = self.worst?;
         self.codes.remove(cause.code_name());
         let others: String = self.codes.iter().flat_map(|code| [", also ", code]).collect();
         let (sentence, pods) = (sentence(cause, has_memory), counted(self.pods, "pod"));
         let message = format!("{sentence} in {pods}{others}");
-        Some(Check::warn(ID, owner, message).help(format!("memgate explain {}", cause.code_name())))
+        Some(Check::warn(ID, owner.title(), message).help(format!("memgate explain {}", cause.code_name())))
     }
 }
 

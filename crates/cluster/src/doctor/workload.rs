@@ -1,6 +1,6 @@
 //! Whether the apiserver's calls reach a running memgate: Service, endpoints, ports, replicas.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Service, ServicePort};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -19,10 +19,17 @@ pub fn checks(found: &Installation) -> Vec<Check> {
         let message = format!("memgate is called at {url}: what runs there cannot be seen from here");
         return vec![Check::ok("service", "", message)];
     }
-    let mut checks = service(found);
-    checks.extend(deployment(found));
+    let mut checks = deployment(found);
+    checks.extend(service(found));
     checks.extend(versions(found));
     checks
+}
+
+/// What to do while no replica answers: look, and lift memgate off the namespaces that cannot wait.
+fn outage(look: &str) -> String {
+    format!(
+        "{look}; meanwhile `memgate pause -n NAMESPACE --for 1h --reason TEXT` lets writes of a namespace pass"
+    )
 }
 
 fn service(found: &Installation) -> Vec<Check> {
@@ -41,8 +48,8 @@ fn service(found: &Installation) -> Vec<Check> {
     checks.push(match (unreadable(&found.endpoints, "endpoints", &subject), ready.count()) {
         (Some(unknown), _) => unknown,
         (None, 0) => {
-            let help = format!("kubectl -n {} get pods; kubectl -n {0} logs deploy/memgate", found.namespace);
-            Check::fail("endpoints", subject, "no replica behind it is ready").help(help)
+            let look = format!("kubectl -n {} get pods; kubectl -n {0} logs deploy/memgate", found.namespace);
+            Check::fail("endpoints", subject, "no replica behind it is ready").help(outage(&look))
         }
         (None, ready) => Check::ok("endpoints", subject, format!("ready endpoints: {ready}")),
     });
@@ -105,7 +112,7 @@ fn deployment(found: &Installation) -> Vec<Check> {
     let deployment = match &found.deployment {
         Fetched::Found(deployment) => deployment,
         Fetched::Absent => {
-            return vec![Check::fail(ID, subject, "there is no such Deployment").help(APPLY)];
+            return vec![Check::fail(ID, subject, "there is no such Deployment").help(outage(APPLY))];
         }
         Fetched::Unknown(why) => return vec![Check::unknown(ID, subject, why.clone())],
     };
@@ -115,7 +122,7 @@ fn deployment(found: &Installation) -> Vec<Check> {
         ["/status/availableReplicas", "/status/updatedReplicas"].map(|one| count(one).unwrap_or_default());
     let help = format!("kubectl -n {} describe deployment memgate", found.namespace);
     let mut checks = vec![if available == 0 {
-        Check::fail(ID, &subject, format!("0 of {wanted} replicas are available")).help(help)
+        Check::fail(ID, &subject, format!("0 of {wanted} replicas are available")).help(outage(&help))
     } else if available < wanted || updated < wanted {
         let message =
             format!("of {wanted} replicas {available} are available and {updated} are of the newest form");
@@ -123,7 +130,10 @@ fn deployment(found: &Installation) -> Vec<Check> {
     } else {
         Check::ok(ID, &subject, format!("{available} of {wanted} replicas are available"))
     }];
-    if wanted < 2 {
+    if wanted == 0 {
+        let help = format!("kubectl -n {} scale deployment memgate --replicas=2", found.namespace);
+        checks.push(Check::fail("replicas", &subject, "0 replicas are wanted").help(help));
+    } else if wanted < 2 {
         let message = "one replica: memgate does not answer while it is replaced or its node is drained";
         checks.push(Check::warn("replicas", &subject, message).help("run 2 or more"));
     } else {
@@ -167,25 +177,44 @@ fn versions(found: &Installation) -> Option<Check> {
     if let unknown @ Some(_) = unreadable(&found.replicas, ID, &subject) {
         return unknown;
     }
-    let images: BTreeSet<String> = found.replicas.items().iter().filter_map(image).collect();
-    let images: Vec<String> = images.into_iter().collect();
+    // Of one digest, by the image that the first replica names.
+    let images: BTreeMap<&str, &str> = found.replicas.items().iter().rev().filter_map(image).collect();
+    let images: Vec<String> = images.into_values().map(str::to_owned).collect();
     let own = env!("CARGO_PKG_VERSION");
     Some(match images.as_slice() {
         [] => return None,
-        [image] if image.ends_with(&format!(":{own}")) || image.contains(&format!(":{own}@")) => {
-            Check::ok(ID, subject, format!("all replicas run {image}"))
-        }
-        [image] => Check::warn(ID, subject, format!("the replicas run {image}, and this is memgate {own}"))
-            .help("run the doctor of the version that is installed: it judges by its own rules"),
+        [image] => match version(image) {
+            Some(version) if version == own => Check::ok(ID, subject, format!("all replicas run {image}")),
+            Some(_) => {
+                Check::warn(ID, subject, format!("the replicas run {image}, and this is memgate {own}"))
+                    .help("run the doctor of the version that is installed: it judges by its own rules")
+            }
+            None => {
+                let message =
+                    format!("all replicas run {image}, whose name does not say which version it is");
+                Check::unknown(ID, subject, message).help("`memgate status` asks the replicas")
+            }
+        },
         several => Check::warn(ID, subject, format!("the replicas differ: {}", abbreviated(several)))
             .help("normal during an update; otherwise see why it does not end"),
     })
 }
 
-fn image(pod: &Value) -> Option<String> {
+/// The version in the name of an image: its tag.
+pub fn version(image: &str) -> Option<&str> {
+    let name = image.split('@').next()?;
+    let (_, tag) = name.rsplit_once('/').map_or(name, |(_, end)| end).rsplit_once(':')?;
+    let tag = tag.strip_prefix('v').unwrap_or(tag);
+    tag.starts_with(|first: char| first.is_ascii_digit()).then_some(tag)
+}
+
+/// The image of a replica: its digest or else itself, and as the pod names it.
+pub fn image(pod: &Value) -> Option<(&str, &str)> {
     let is_deleting = pod.pointer("/metadata/deletionTimestamp").is_some();
     let container = elements(pod, "/spec/containers").find(|container| text(container, "/name") == "memgate");
-    Some(container.filter(|_| !is_deleting)?.get("image")?.as_str()?.to_owned())
+    let image = text(container.filter(|_| !is_deleting)?, "/image");
+    let digest = image.split_once('@').map_or(image, |(_, digest)| digest);
+    (!image.is_empty()).then_some((digest, image))
 }
 
 #[cfg(test)]
@@ -283,6 +312,8 @@ mod tests {
         assert_eq!((id, status), ("deployment", CheckStatus::Warn));
         let (id, status, _) = only(|found| changed(&mut found.deployment, "/spec/replicas", json!(1)));
         assert_eq!((id, status), ("replicas", CheckStatus::Warn));
+        let (id, status, _) = only(|found| changed(&mut found.deployment, "/spec/replicas", json!(0)));
+        assert_eq!((id, status), ("replicas", CheckStatus::Fail));
         let (id, status, _) = only(|found| found.budgets = listed(Vec::new()));
         assert_eq!((id, status), ("disruption-budget", CheckStatus::Warn));
         let (id, _, text) = only(|found| {
@@ -300,6 +331,17 @@ mod tests {
         assert_eq!((id, text.contains("this is memgate")), ("versions", true));
         let (_, _, text) = only(|found| found.replicas = listed(vec![pod("m:0.0.1"), pod("m:0.0.2")]));
         assert_eq!(text, "the replicas differ: m:0.0.1, m:0.0.2");
+        let digest =
+            |tag: &str, digit: &str| pod(&format!("r.example:5000/m{tag}@sha256:{}", digit.repeat(64)));
+        let (_, _, text) =
+            only(|found| found.replicas = listed(vec![digest(":0.0.1", "a"), digest(":0.0.1", "b")]));
+        assert!(text.starts_with("the replicas differ: "), "{text}");
+        let (_, status, text) = only(|found| found.replicas = listed(vec![digest("", "a"), digest("", "a")]));
+        assert_eq!((status, text.contains("does not say which version")), (CheckStatus::Unknown, true));
+        let own = concat!(":", env!("CARGO_PKG_VERSION"));
+        for same in [digest(own, "a"), pod(&format!("r.example:5000/m{own}"))] {
+            assert_eq!(checks_of(|found| found.replicas = listed(vec![same.clone(), same])), []);
+        }
     }
 
     #[test]

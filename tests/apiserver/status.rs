@@ -1,0 +1,133 @@
+//! What `memgate status` says of a cluster: an outage, pods without memory by their owner, refusals of pods that a
+//! controller makes, and rights that are missing. `tests/operate` has what the logs of replicas tell.
+
+use std::{path::Path, process::Command};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+
+use crate::{
+    doctor::DoctorTarget,
+    fixture::{Fixture, Trial},
+    installed::MEMGATE,
+    request::create,
+    samples::{agent, memory, pod, pod_spec},
+    support::wait,
+};
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        Trial::new("status::begins_with_an_outage", outage),
+        Trial::new("status::names_the_owners_of_pods_without_memory", owners),
+        Trial::new("status::counts_what_controllers_were_refused", refused),
+        Trial::new("status::names_the_rights_that_are_missing", rights),
+    ]
+}
+
+/// What it prints, and its exit code.
+fn run(kubeconfig: &Path, args: &[&str]) -> Result<(String, Option<i32>)> {
+    let mut command = Command::new(MEMGATE);
+    command.arg("status").arg("--kubeconfig").arg(kubeconfig).args(args).env_clear();
+    let output = command.output().context("memgate does not start")?;
+    let text = String::from_utf8(output.stdout)?;
+    ensure!(!text.is_empty(), "it prints nothing: {}", String::from_utf8_lossy(&output.stderr));
+    Ok((text, output.status.code()))
+}
+
+fn json(kubeconfig: &Path, args: &[&str]) -> Result<Value> {
+    let (text, _) = run(kubeconfig, &[args, &["-o", "json"]].concat())?;
+    Ok(serde_json::from_str(&text)?)
+}
+
+fn list<'s>(status: &'s Value, key: &str) -> impl Iterator<Item = &'s Value> {
+    status[key].as_array().into_iter().flatten()
+}
+
+/// No kubelet runs what the Deployment asks for.
+fn outage(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
+    fixture.memgate()?;
+    let target = DoctorTarget::new(cluster)?;
+    let names = ["-n", &target.namespace, "--webhook-configuration", &target.namespace];
+    let cause = format!("  Deployment {}/memgate: 0 of 2 replicas are available", target.namespace);
+    // The Deployment counts its replicas a moment after it is made.
+    let (text, code) = wait::until("an outage to be told", || {
+        let (text, code) = run(cluster.admin_kubeconfig(), &names)?;
+        Ok(text.contains(&cause).then_some((text, code)))
+    })?;
+    let lines: Vec<&str> = text.lines().collect();
+    ensure!(code == Some(1) && lines.len() <= 60, "exit code {code:?}, {} lines: {text}", lines.len());
+    ensure!(lines.starts_with(&["memgate does not answer", &cause]), "{text}");
+    ensure!(text.contains("`memgate pause -n NAMESPACE --for 1h --reason TEXT`"), "{text}");
+    Ok(())
+}
+
+/// Pods that were created without a call to memgate, after their memory.
+fn owners(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
+    let exempt = fixture.memgate()?.exempt_client();
+    let namespace = fixture.namespace("forgotten", &[])?;
+    let owned = |name: &str| {
+        let mut owned = pod(name, "scout", &[]);
+        owned["metadata"]["ownerReferences"] = json!([{
+            "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "scout-7d9f4b6c5", "uid": "scout",
+            "controller": true,
+        }]);
+        owned
+    };
+    for object in [memory("notes"), agent("scout", "notes"), owned("scout-0"), owned("scout-1")] {
+        cluster.block_on(create(&exempt, &namespace, &object, ""))?.object()?;
+    }
+    let status = json(cluster.admin_kubeconfig(), &["-n", "memgate", "--webhook-configuration", "memgate"])?;
+    let here: Vec<&Value> =
+        list(&status, "podsWithoutMemory").filter(|owner| owner["namespace"] == namespace.as_str()).collect();
+    let expected = json!({
+        "namespace": namespace, "owner": "Deployment/scout", "pods": 2, "cause": "memgate did not answer",
+        "restart": format!("kubectl -n {namespace} rollout restart deployment/scout"),
+    });
+    ensure!(here == [&expected], "{here:?}");
+    Ok(())
+}
+
+/// A Deployment whose pods require a memory that they do not have: its controller writes Events.
+fn refused(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
+    let namespace = fixture.namespace("refusing", &[])?;
+    let labels = json!({"app": "shop", "memgate.dev/inject": "required"});
+    let deployment = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "shop", "namespace": namespace},
+        "spec": {
+            "selector": {"matchLabels": {"app": "shop"}},
+            "template": {"metadata": {"labels": labels}, "spec": pod_spec()},
+        },
+    });
+    cluster.admin().apply(&deployment.to_string())?;
+    let found = wait::until("a refusal to be told", || {
+        let status = json(cluster.admin_kubeconfig(), &["-n", "memgate"])?;
+        Ok(list(&status, "refused").find(|refused| refused["namespace"] == namespace.as_str()).cloned())
+    })?;
+    ensure!(found["code"] == "memgate/pod-not-recognised", "{found}");
+    ensure!(found["count"].as_u64().is_some_and(|count| count > 0), "{found}");
+    cluster.kubectl(&["delete", "deployment", "shop", "-n", &namespace])?.ok()?;
+    Ok(())
+}
+
+/// Each section says what its reader lacks, and nothing fails.
+fn rights(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
+    let kubeconfig = cluster.user_kubeconfig("may-see-no-status", &[])?;
+    let status = json(&kubeconfig, &[])?;
+    for (section, right) in [
+        ("replicas", "you may not get deployments: this right is needed"),
+        ("paused", "you may not list rolebindings: this right is needed"),
+        ("podsWithoutMemory", "you may not list pods: this right is needed"),
+        ("refused", "you may not list events: this right is needed"),
+    ] {
+        let told = list(&status["unknown"], section);
+        ensure!(told.into_iter().any(|why| why == right), "{section}: {status:#}");
+    }
+    let (text, code) = run(&kubeconfig, &[])?;
+    ensure!(code == Some(0) && text.starts_with("Whether memgate answers is not known\n"), "{text}");
+    ensure!(text.contains("\nWithout memory: not known\n") && text.lines().count() <= 60, "{text}");
+    Ok(())
+}
