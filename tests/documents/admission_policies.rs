@@ -7,7 +7,7 @@ use std::path::Path;
 
 use memgate_core::admission;
 use memgate_install::cel_policies;
-use memgate_install::install_plan::{InstallPlan, WebhookEndpoint};
+use memgate_install::install_plan::{InstallPlan, PodSettings, WebhookEndpoint};
 use memgate_model::cel::NotInCel;
 use memgate_model::family::Family;
 use memgate_model::finding::Severity;
@@ -49,6 +49,7 @@ fn names_are_unique() {
         elsewhere: Vec::new(),
         components: BTreeSet::new(),
         flags: Vec::new(),
+        pods: PodSettings::default(),
     };
     let objects: Vec<_> = cel_policies::validating(&plan).collect();
     let mut names = BTreeSet::new();

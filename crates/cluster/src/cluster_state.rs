@@ -21,12 +21,6 @@ use memgate_primitives::review_path::Phase;
 /// The result of a read, or why it failed.
 pub type Fetched<T> = Answer<T, String>;
 
-/// The label with the name of the installation.
-pub const INSTALLATION: &str = "memgate.dev/installation";
-
-/// The label with the name of the component that added an object.
-pub const COMPONENT: &str = "memgate.dev/component";
-
 /// The containers of a Deployment.
 pub const CONTAINERS: &str = "/spec/template/spec/containers";
 

@@ -11,13 +11,13 @@ use kube::api::ListParams;
 use serde_json::Value;
 use tokio::time::{timeout, timeout_at};
 
-use crate::cluster_state::{COMPONENT, Fetched, Installation, Labels, ServedResources, labels};
+use crate::cluster_state::{Fetched, Installation, Labels, ServedResources, labels};
 use crate::pause::{self, Scope};
 use crate::reader::ClusterReader;
 use crate::request::send;
 use crate::webhook_entry::{WebhookEntry, entries};
 use memgate_certs::library_error::explained;
-use memgate_install::metadata::{NAME, REGISTERED, SELF_GUARD, default_name};
+use memgate_install::metadata::{COMPONENT_LABEL, NAME, REGISTERED, SELF_GUARD, default_name};
 use memgate_install::objects::WebhookConfiguration;
 use memgate_model::kind::{Kind, MEMORY_POLICY, POLICY_KINDS};
 
@@ -118,7 +118,7 @@ const ADDED: [(&str, &str, &str, bool); 14] = [
 /// cannot be read are left out unless none can.
 async fn additions(reader: &ClusterReader, namespace: &str) -> Fetched<Vec<Value>> {
     let lists = ADDED.iter().map(|(api, plural, kind, is_near)| async move {
-        let selector = if *api == ADMISSION { "app.kubernetes.io/name=memgate" } else { COMPONENT };
+        let selector = if *api == ADMISSION { "app.kubernetes.io/name=memgate" } else { COMPONENT_LABEL };
         let namespace = if *is_near { namespace } else { "" };
         let list = reader.list::<Value>(api, namespace, plural, ListParams::default().labels(selector)).await;
         let named = |mut object: Value| {

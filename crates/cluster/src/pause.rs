@@ -256,18 +256,16 @@ fn bindings(scope: Scope<'_>) -> String {
 }
 
 fn binding(new: &NewPause<'_>, role: &str, user: &str, until: Timestamp) -> Value {
-    let mut metadata = json!({
+    let (kind, namespace) = match new.scope {
+        Scope::Namespace(namespace) => ("RoleBinding", Some(namespace)),
+        Scope::Cluster => ("ClusterRoleBinding", None),
+    };
+    let metadata = json!({
         "name": name(PAUSED, new.family),
+        "namespace": namespace,
         "labels": {LABEL: "true"},
         "annotations": {UNTIL: until.to_string(), BY: user, REASON: new.reason},
     });
-    let kind = match new.scope {
-        Scope::Namespace(namespace) => {
-            metadata["namespace"] = namespace.into();
-            "RoleBinding"
-        }
-        Scope::Cluster => "ClusterRoleBinding",
-    };
     json!({
         "apiVersion": RBAC, "kind": kind, "metadata": metadata,
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},

@@ -109,7 +109,8 @@ impl Component {
 
 /// The components whose objects neither an entry nor an argument of the Deployment shows. The Deployment has an annotation
 /// for each, so that `doctor` finds objects of one that was taken away.
-pub const RECORDED: [Component; 6] = [
+pub const RECORDED: [Component; 7] = [
+    Component::PolicyReaders,
     Component::NetworkPolicy,
     Component::ServiceMonitor,
     Component::Alerts,

@@ -405,7 +405,7 @@ impl Family {
 
     /// Whether the apiserver admits objects of this kind when memgate does not answer.
     pub fn fails_open(&self, kind: &Kind) -> bool {
-        self.validation.fails_open || self.validation.open_kinds.iter().any(|open| *open == kind)
+        self.validation.fails_open || self.validation.open_kinds.contains(&kind)
     }
 
     /// Whether policies may fill a field of this kind.

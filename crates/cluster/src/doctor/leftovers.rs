@@ -1,7 +1,7 @@
 //! Objects that a component added and that are still there after it was taken away: policies without the webhook refuse
 //! for ever.
 //!
-//! The objects carry the labels [`INSTALLATION`] and [`COMPONENT`]. Entries and arguments show most components; of those that
+//! The objects carry the labels [`INSTALLATION_LABEL`] and [`COMPONENT_LABEL`]. Entries and arguments show most components; of those that
 //! they do not show the Deployment has an annotation each, and [`HAS_RECORDS`], since that of an earlier build has none.
 //! Policies of earlier builds are known by their names.
 
@@ -9,10 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::cluster_state::{COMPONENT, Fetched, INSTALLATION, Installation, text};
+use crate::cluster_state::{Fetched, Installation, text};
 use crate::doctor::check::{Check, abbreviated, unreadable};
 use crate::doctor::inferred::components;
 use memgate_install::component::{Component, RECORDED};
+use memgate_install::metadata::{COMPONENT_LABEL, INSTALLATION_LABEL};
 use memgate_workbench::report::counted;
 
 const ID: &str = "leftovers";
@@ -65,9 +66,9 @@ fn check(installation: &str, component: &str, objects: &[&Value]) -> Check {
     );
     let kinds: BTreeSet<String> = objects.iter().map(|object| text(object, "/kind").to_lowercase()).collect();
     let kinds = kinds.into_iter().collect::<Vec<_>>().join(",");
-    let are_labelled = objects.iter().all(|object| label(object, COMPONENT).is_some());
+    let are_labelled = objects.iter().all(|object| label(object, COMPONENT_LABEL).is_some());
     let which = if are_labelled {
-        format!("-l {INSTALLATION}={installation},{COMPONENT}={component}")
+        format!("-l {INSTALLATION_LABEL}={installation},{COMPONENT_LABEL}={component}")
     } else {
         let name = |object: &&Value| text(object, "/metadata/name").to_owned();
         objects.iter().map(name).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(" ")
@@ -81,8 +82,8 @@ fn check(installation: &str, component: &str, objects: &[&Value]) -> Check {
 
 /// The component that added an object of this installation.
 fn component(installation: &str, object: &Value) -> Option<String> {
-    if let Some(owner) = label(object, INSTALLATION) {
-        return label(object, COMPONENT).filter(|_| owner == installation).map(str::to_owned);
+    if let Some(owner) = label(object, INSTALLATION_LABEL) {
+        return label(object, COMPONENT_LABEL).filter(|_| owner == installation).map(str::to_owned);
     }
     let suffix = text(object, "/metadata/name").strip_prefix(installation)?.strip_prefix('-')?;
     let mut families = memgate_platforms::ALL.into_iter();
@@ -136,7 +137,7 @@ mod tests {
 
     #[test]
     fn names_what_components_left() {
-        let of = |component: &str| json!({INSTALLATION: "memgate", COMPONENT: component});
+        let of = |component: &str| json!({INSTALLATION_LABEL: "memgate", COMPONENT_LABEL: component});
         let vap = || vec![policy("memgate-ark-memories", &of("vap"))];
         let left = |component: &str| vec![(CheckStatus::Warn, format!("component {component}"))];
         let nothing = vec![(CheckStatus::Ok, "installation memgate".to_owned())];
@@ -146,7 +147,7 @@ mod tests {
         assert_eq!(said(with(&[]), vap()), nothing);
         assert_eq!(said(Fetched::Absent, vap()), left("vap"));
         assert_eq!(said(with(&[]), vec![policy("memgate-x", &of("after-ready"))]), left("after-ready"));
-        let other = json!({INSTALLATION: "memgate-b", COMPONENT: "vap"});
+        let other = json!({INSTALLATION_LABEL: "memgate-b", COMPONENT_LABEL: "vap"});
         assert_eq!(said(with(&[HAS_RECORDS]), vec![policy("memgate-b-ark-memories", &other)]), nothing);
         assert_eq!(said(Fetched::Unknown("no".to_owned()), vap())[0].0, CheckStatus::Unknown);
     }
