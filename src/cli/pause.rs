@@ -209,9 +209,9 @@ fn run_end(args: &End, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     if ended.is_empty() {
         terminal.out(b"nothing is paused\n")?;
     }
-    let lines: String =
-        ended.iter().map(|pause| format!("the pause {} has ended\n", place_of(pause))).collect();
-    terminal.out(lines.as_bytes())?;
+    for pause in &ended {
+        terminal.out(format!("the pause {} has ended\n", place_of(pause)).as_bytes())?;
+    }
     Ok(ExitStatus::Clean)
 }
 
