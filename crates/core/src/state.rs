@@ -147,9 +147,9 @@ fn add_from(
     }
     let state = snapshot.kind_mut(kind);
     if is_named {
-        state.insert(object)
+        state.insert(object);
     } else {
-        state.insert_to_be_named(object)
+        state.insert_to_be_named(object);
     }
     Ok(Added::used(true))
 }

@@ -52,7 +52,7 @@ pub(super) fn about(
         };
         findings.push(warning(&NEVER_APPLIES, when, message).help(help));
     }
-    // What never applies needs no other word.
+    // Of what never applies that is enough.
     if !findings.is_empty() {
         return findings;
     }

@@ -93,7 +93,7 @@ impl TypedRule for Labels {
         let pointer = Pointer::new(if self.required.is_empty() { "/values" } else { "" });
         let message = "every value passes, so this never fires".to_owned();
         let help = "to ask that the label is there, write it under required".to_owned();
-        is_idle.then(|| Idle { pointer, message, help }).into_iter().collect()
+        is_idle.then_some(Idle { pointer, message, help }).into_iter().collect()
     }
 
     fn passes_without(&self) -> Vec<PassesWithout> {
