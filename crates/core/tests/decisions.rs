@@ -54,7 +54,7 @@ fn answer(case: &Case) -> Result<CaseOutcome> {
 }
 
 /// Conditions of rules, and rules, of which each is tried with each.
-const CONDITIONS: [&str; 32] = [
+const CONDITIONS: [&str; 35] = [
     r#"{"backends": ["redis"]}"#,
     r#"{"backends": ["in-context", "in-memory"]}"#,
     r#"{"backends": ["pgvector", "Redis"]}"#,
@@ -87,8 +87,11 @@ const CONDITIONS: [&str; 32] = [
     r#"{"fields": [{"path": "maxEntries", "equals": 0}]}"#,
     r#"{"fields": [{"path": "storageBytes", "max": "2Gi"}]}"#,
     r#"{"fields": [{"path": "namespace", "exists": true}]}"#,
+    r#"{"fields": [{"path": "endpoint.from", "in": ["service"]}]}"#,
+    r#"{"fields": [{"path": "kind", "in": ["Query", "Pod"]}, {"path": "endpoint.from", "in": ["service"]}]}"#,
+    r#"{"fields": [{"path": "secrets[].name", "written": true}, {"path": "secrets[].name", "written": false}]}"#,
 ];
-const RULES: [&str; 34] = [
+const RULES: [&str; 36] = [
     r#""backends": {"durable": true}"#,
     r#""backends": {"allow": ["redis", "in-memory"]}"#,
     r#""backends": {"deny": ["pgvector"]}"#,
@@ -123,6 +126,8 @@ const RULES: [&str; 34] = [
     r#""fields": [{"path": "embedding.provider", "in": ["openai", "google", "voyageai"]}]"#,
     r#""fields": [{"path": "operations", "in": ["read", "search"]}]"#,
     r#""fields": [{"path": "secrets[].name", "exists": true}]"#,
+    r#""backends": {"deny": ["http"]}"#,
+    r#""anyOf": [{"fields": [{"path": "role", "equals": "memory"}]}, {"backends": {"durable": true}}]"#,
 ];
 
 /// The policies, of one rule each, of which it is proved that they never apply or never fire.

@@ -22,7 +22,7 @@ pub struct Possible {
     /// The table.
     pub table: Option<&'static CelView>,
     /// The backends, as far as conditions leave them, with [`OTHER_BACKEND`] for those that the table does not name; all when
-    /// absent.
+    /// absent. Pods have them where no variable changes it.
     pub backends: Option<Vec<&'static str>>,
     /// What they have that no table has.
     pub others: Vec<&'static str>,
@@ -69,13 +69,18 @@ impl Possible {
 
     /// Whether the value at a path may be unknown.
     pub fn may_be_unknown(&self, path: &str) -> bool {
-        let is_certain = |table: &CelView| self.user != Role::Pod && table.unknown_cases(path).is_none();
+        let is_certain = |table: &CelView| !self.is_set_by_pod(path) && table.unknown_cases(path).is_none();
         path != USERS && !ViewPath::is_of_every_object(path) && !self.table.is_some_and(is_certain)
     }
 
     /// Whether the value at a path stands in no field of their objects.
     pub fn derives(&self, path: &str) -> bool {
         self.table.is_some_and(|table| table.is_derived(path))
+    }
+
+    /// Whether a pod may set the variables itself that the value at a path comes from.
+    fn is_set_by_pod(&self, path: &str) -> bool {
+        self.user == Role::Pod && !(path == "backend" && self.backends.is_some())
     }
 
     fn in_table(&self, path: &str) -> Option<Held> {
@@ -94,8 +99,7 @@ impl Possible {
         if backends.is_some_and(|all| !all.iter().any(has)) {
             return None;
         }
-        // A pod may set the variables itself.
-        if self.user == Role::Pod {
+        if self.is_set_by_pod(path) {
             return Some(Held::ANYTHING);
         }
         // Objects without such a thing never miss it.

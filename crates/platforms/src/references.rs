@@ -163,7 +163,7 @@ pub fn count_users(
     }
 }
 
-/// How many objects of other namespaces name by this edge what is there for all namespaces that have none of their own.
+/// How many objects of other namespaces name by this edge an object for all namespaces that have none of their own.
 fn users_elsewhere(
     family: &'static Family,
     edge: &'static Edge,

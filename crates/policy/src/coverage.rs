@@ -53,35 +53,40 @@ pub(super) fn coverage_when(
     if paths.contains(&"environment") {
         add("envFrom may set a variable that is left out");
     }
-    if is_judged || judges_unseen(rule, when, kinds, family) {
+    if is_judged || !unseen(rule, when, kinds, family).is_empty() {
         Coverage::Judged(cases)
     } else {
         Coverage::Nothing
     }
 }
 
-/// Whether a rule about memory is asked about objects of these kinds too, which use it: what memory reads from objects that
-/// no apiserver sends is judged with those.
-pub(super) fn judges_unseen(
+/// The views that a rule about memory meets in objects of these kinds, which use the memory: what it reads from objects that no
+/// apiserver sends is judged with those.
+pub(super) fn unseen(
     rule: &Rule,
     when: Option<&dyn Conditions>,
     kinds: Option<&[String]>,
     family: &'static Family,
-) -> bool {
-    let may_be_unseen = |memory: &Possible| {
-        let unknown = |path: &&str| memory.table.is_some_and(|table| table.unknown_cases(path).is_some());
-        rule.check.paths().iter().any(|path| memory.at(path).is_some() && unknown(path))
+) -> Vec<Possible> {
+    if !family.reads_unseen() || !rule.own.contains(&Role::Memory) {
+        return Vec::new();
+    }
+    let (judged, read) = (rule.check.paths(), rule.paths());
+    let is_judged = |it: &Possible| {
+        // `anyOf` reads there what it asks of the object itself.
+        if it.is_own {
+            return rule.about.type_name == "anyOf";
+        }
+        let is_of_memory = |path: &&str| !ViewPath::is_of_every_object(path) && it.at(path).is_some();
+        let may_be_unknown = |path: &&str| it.table.is_some_and(|table| table.unknown_cases(path).is_some());
+        let may_be_unseen = |path: &&str| is_of_memory(path) && may_be_unknown(path);
+        judged.iter().any(is_of_memory) && read.iter().any(may_be_unseen)
     };
-    // The conditions are read there too.
-    let by_users = |role| {
-        let own = own_views(role, &|kind| is_among(kinds, kind), family);
-        let mut used = memories(family).map(|table| of_table(family, table, role, false, &|_| true));
-        let holds = |it: &Possible| when.is_none_or(|when| when.can_hold(it, &own));
-        !own.is_empty() && used.any(|it| holds(&it) && may_be_unseen(&it))
-    };
-    family.reads_unseen()
-        && rule.own.contains(&Role::Memory)
-        && [Role::Referrer, Role::Pod].into_iter().any(by_users)
+    let mut all = views(rule, &[Role::Referrer, Role::Pod], &is_judged, (when, kinds), family);
+    if all.iter().all(|it| it.is_own) {
+        all.clear();
+    }
+    all
 }
 
 fn is_among(kinds: Option<&[String]>, kind: &str) -> bool {
@@ -95,22 +100,33 @@ pub(super) fn met(
     kinds: Option<&[String]>,
     family: &'static Family,
 ) -> Vec<Possible> {
+    let is_judged = |it: &Possible| {
+        let roles = if it.is_own { &rule.own } else { &rule.by_sources };
+        roles.contains(&it.user)
+    };
+    views(rule, &rule.roles, &is_judged, (when, kinds), family)
+}
+
+/// The views of the objects of these roles, and of the memory that they use, which are judged where the conditions hold.
+fn views(
+    rule: &Rule,
+    roles: &[Role],
+    is_judged: &dyn Fn(&Possible) -> bool,
+    (when, kinds): (Option<&dyn Conditions>, Option<&[String]>),
+    family: &'static Family,
+) -> Vec<Possible> {
     let is_matched = |kind: &str| is_among(kinds, kind);
     let mut all = Vec::new();
-    for role in rule.roles.iter().copied() {
+    for role in roles.iter().copied() {
         let own = own_views(role, &is_matched, family);
         if own.is_empty() {
             continue;
         }
         let of_sources = memories(family).map(|table| of_table(family, table, role, false, &|_| true));
         let of_sources: Vec<Possible> = of_sources.collect();
-        let is_judged = |it: &Possible| {
-            let roles = if it.is_own { &rule.own } else { &rule.by_sources };
-            roles.contains(&role)
-        };
         let holds = |it: &Possible| when.is_none_or(|when| when.can_hold(it, &own));
         // `anyOf` judges an object together with each memory, and reads there what it asks of memory.
-        let is_joined = rule.about.type_name == "anyOf" && rule.by_sources.contains(&role);
+        let is_joined = rule.about.type_name == "anyOf" && of_sources.iter().any(is_judged);
         let fits = |it: &Possible| holds(it) || is_joined && it.is_own && of_sources.iter().any(holds);
         let judged = own.iter().chain(&of_sources).filter(|it| is_judged(it) && fits(it));
         let judged = judged.cloned().map(|it| if holds(&it) { narrowed(when, it, &own) } else { it });
@@ -162,8 +178,17 @@ fn of_table(
     let kinds = table.kinds.iter().map(|kind| kind.kind).filter(|kind| is_matched(kind)).collect();
     // The users of each memory are counted.
     let others = (table.role == Role::Memory).then_some(USERS).into_iter().collect();
+    let backends = only_backend(family).filter(|_| user == Role::Pod).map(|it| vec![it]);
     let (family, role, table) = (family.name, table.role, Some(table));
-    Possible { family, user, is_own, role, kinds, table, backends: None, others }
+    Possible { family, user, is_own, role, kinds, table, backends, others }
+}
+
+/// The backend of all memory of a platform, which no variable changes, if it has only one.
+fn only_backend(family: &'static Family) -> Option<&'static str> {
+    let mut all = memories(family).map(|table| table.words("backend", |_| true).unwrap_or_default());
+    let first = all.next()?;
+    let [only] = *first.as_slice() else { return None };
+    all.all(|it| it == first).then_some(only)
 }
 
 /// Without the kinds and the backends that the conditions leave out.
@@ -172,7 +197,7 @@ fn narrowed(when: Option<&dyn Conditions>, mut possible: Possible, own: &[Possib
     let mut kinds = std::mem::take(&mut possible.kinds);
     kinds.retain(|kind| when.can_hold(&Possible { kinds: vec![*kind], ..possible.clone() }, own));
     possible.kinds = kinds;
-    // A pod may have another backend than its memory.
+    // A pod may have another backend than its memory, or the only one.
     let has_backend = |table: &&CelView| possible.user != Role::Pod && table.has("backend");
     let Some(table) = possible.table.filter(has_backend) else { return possible };
     let mut backends = table.words("backend", |_| true).unwrap_or_else(|| {

@@ -17,7 +17,7 @@ use memgate_primitives::plain_text::quoted_key;
 use memgate_primitives::pointer::Pointer;
 
 use super::codes::{ABSENT_PASSES, NEVER_APPLIES, NEVER_FIRES};
-use super::coverage::{Coverage, coverage, coverage_when, judges_unseen, met};
+use super::coverage::{Coverage, coverage, coverage_when, met, unseen};
 use super::reader::{one_of, warning};
 
 /// All warnings about a valid policy.
@@ -42,9 +42,6 @@ pub(super) fn about(
         .into_iter()
         .map(|(at, message)| warning(&NEVER_APPLIES, when.join(&at), &message))
         .collect();
-    let kinds = policy.matching.kinds.as_deref();
-    let possible: Vec<Possible> =
-        matched(policy, known).flat_map(|family| met(rule, rule.when.as_deref(), kinds, family)).collect();
     if findings.is_empty() && never_holds(policy, rule, known) {
         let message = "holds for nothing that the rule judges, so the rule never applies";
         let is_able = |family: &&&'static Family| coverage(rule, None, family) != Coverage::Nothing;
@@ -55,7 +52,7 @@ pub(super) fn about(
         };
         findings.push(warning(&NEVER_APPLIES, when, message).help(help));
     }
-    // What never applies needs no other word.
+    // Of what never applies that is enough.
     if !findings.is_empty() {
         return findings;
     }
@@ -64,7 +61,7 @@ pub(super) fn about(
         let message = "the policy does not match updates, so this never fires";
         findings.push(warning(&NEVER_FIRES, of_type.clone(), message).help("add UPDATE to match.operations"));
     }
-    let idle = idle(policy, rule, known, &possible, budget);
+    let idle = idle(policy, rule, known, budget);
     findings.extend(
         idle.into_iter()
             .map(|it| warning(&NEVER_FIRES, of_type.join(&it.pointer), &it.message).help(it.help)),
@@ -79,24 +76,17 @@ pub(super) fn about(
 }
 
 /// The parts of a rule that nothing can break: with or without its conditions, or with them alone.
-fn idle(
-    policy: &Policy,
-    rule: &Rule,
-    known: &[&'static Family],
-    possible: &[Possible],
-    budget: &Budget<'_>,
-) -> Vec<Idle> {
-    let Some(when) = rule.when.as_deref() else { return rule.check.idle(possible, None, budget) };
+fn idle(policy: &Policy, rule: &Rule, known: &[&'static Family], budget: &Budget<'_>) -> Vec<Idle> {
     let kinds = policy.matching.kinds.as_deref();
-    // Of memory that is judged with what uses it, the conditions are read in another object too.
-    if matched(policy, known).any(|family| judges_unseen(rule, Some(when), kinds, family)) {
-        return Vec::new();
-    }
-    let all: Vec<Possible> =
-        matched(policy, known).flat_map(|family| met(rule, None, kinds, family)).collect();
+    let possible = |when| -> Vec<Possible> {
+        let of = |family| met(rule, when, kinds, family).into_iter().chain(unseen(rule, when, kinds, family));
+        matched(policy, known).flat_map(of).collect()
+    };
+    let all = possible(None);
+    let Some(when) = rule.when.as_deref() else { return rule.check.idle(&all, None, budget) };
     let always: BTreeMap<Pointer, Idle> =
         rule.check.idle(&all, None, budget).into_iter().map(|it| (it.pointer.clone(), it)).collect();
-    let with_when = rule.check.idle(possible, Some(when), budget);
+    let with_when = rule.check.idle(&possible(Some(when)), Some(when), budget);
     let by_when = |it: Idle| {
         let message = "passes whatever the conditions in `when` let through, so this never fires".to_owned();
         let help = "ask for more than `when` does, or take it out".to_owned();

@@ -75,29 +75,35 @@ pub(super) fn add_defaults<'s>(
     state: &mut StateReader<'s>,
 ) -> Vec<Edit> {
     let Some(judged) = judged(family, subject, asked, snapshot) else { return edits };
-    let of_family = (asked.request.occasion.point == Point::Audit).then(|| edits.clone());
+    let is_audit = asked.request.occasion.point == Point::Audit;
+    let of_family = is_audit.then(|| edits.clone());
     // What an update drops keeps its stored value at every point.
     let operation = asked.request.operation;
     let old = asked.old.as_ref().filter(|_| operation == Operation::Update);
     let judged = selection::Subject { operation, old, ..judged };
     defaults::add(&mut edits, subject, &judged, snapshot, state);
-    let Some(of_family) = of_family else {
-        if snapshot.policies.read_written() {
-            let again = |text: &str| {
-                let Ok(tree) = Tree::parse(text, &subject.kind.schema) else { return Vec::new() };
-                let subject = Subject { object: &tree, ..*subject };
-                let mut edits = (family.faces.default)(&subject, state);
-                let written = Written::new(text);
-                let judged = selection::Subject { object: &written, ..judged };
-                defaults::add(&mut edits, &subject, &judged, snapshot, state);
-                edits
-            };
-            written::mark(&mut edits, judged.object, judged.old, again);
+    let mut edits = match of_family {
+        Some(of_family) => {
+            findings.extend(edits.iter().filter_map(defaults::missing));
+            of_family
         }
-        return edits;
+        None => edits,
     };
-    findings.extend(edits.iter().filter_map(defaults::missing));
-    of_family
+    if snapshot.policies.read_written() {
+        let again = |text: &str| {
+            let Ok(tree) = Tree::parse(text, &subject.kind.schema) else { return Vec::new() };
+            let subject = Subject { object: &tree, ..*subject };
+            let mut edits = (family.faces.default)(&subject, state);
+            let written = Written::new(text);
+            let judged = selection::Subject { object: &written, ..judged };
+            defaults::add(&mut edits, &subject, &judged, snapshot, state);
+            edits
+        };
+        // What is stored is as memgate left it.
+        let old = if is_audit { Some(judged.object) } else { judged.old };
+        written::mark(&mut edits, judged.object, old, again);
+    }
+    edits
 }
 
 /// An object of a family's own kind as policies see it; `None` without any policy.

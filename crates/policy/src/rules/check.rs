@@ -371,18 +371,30 @@ impl Check {
             }
             return;
         }
-        for (part, index) in self.path.parts(view).zip(0_usize..) {
-            let Some(element) = part.element.filter(|_| judged.budget.bytes(BYTES_PER_PART)) else { return };
-            let place = self.keyed(self.path.place(element));
-            let is_written = if path.starts_with("containers") {
-                view.containers.get(index).is_some_and(|it| !it.added)
-            } else {
-                judged.sent.is_some_and(|sent| sent.has(&place))
-            };
+        for (element, place, is_written) in self.elements(judged) {
             if is_written != wanted {
                 outcome.add(place, self.message(judged, ""), format!("{} {}", self.field, element.whole()));
             }
         }
+    }
+
+    /// The elements of a list, each with the place of its value, and whether the author of the object wrote that.
+    fn elements<'j>(
+        &'j self,
+        judged: &'j Judged<'_>,
+    ) -> impl Iterator<Item = (&'j dyn Element, Pointer, bool)> {
+        let is_added = |index: usize| judged.view.containers.get(index).is_none_or(|it| it.added);
+        let elements = self.path.parts(judged.view).map_while(|part| part.element);
+        let elements = elements.take_while(|_| judged.budget.bytes(BYTES_PER_PART));
+        elements.zip(0_usize..).map(move |(element, index)| {
+            let place = self.keyed(self.path.place(element));
+            let is_written = if self.path.path.starts_with("containers") {
+                !is_added(index)
+            } else {
+                judged.sent.is_some_and(|sent| sent.has(&place))
+            };
+            (element, place, is_written)
+        })
     }
 
     /// Whether the value stands in the object as its author sent it. Where no field holds the value, its place is that of the
@@ -437,9 +449,16 @@ impl Check {
                 return unknown(self.place(view), Why::Author);
             }
             Condition::Written(wanted) => {
-                let is_written = is_own && judged.can_be_written(path) && self.is_written(judged);
                 let words = if wanted { "is written" } else { "is not written" };
-                return if is_written == wanted { yes(words) } else { Applies::No };
+                // Of a list one element is enough; of none nothing is written.
+                let mut elements = self.elements(judged).filter(|_| is_own && self.path.is_each()).peekable();
+                let is_met = if elements.peek().is_some() {
+                    elements.any(|(.., is_written)| is_written == wanted)
+                } else {
+                    let is_whole = is_own && !self.path.is_each();
+                    wanted == (is_whole && judged.can_be_written(path) && self.is_written(judged))
+                };
+                return if is_met { yes(words) } else { Applies::No };
             }
             _ if !is_there => return Applies::No,
             _ => {}

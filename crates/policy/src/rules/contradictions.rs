@@ -16,12 +16,11 @@ pub(super) fn contradictions(all: &[Check], is_when: bool, budget: &Budget<'_>) 
     }
     let mut found = Vec::new();
     for conditions in by_path.into_values().filter(|conditions| conditions.len() > 1) {
-        let is_several = |(index, _): &(usize, &Condition)| {
-            all.get(*index).is_some_and(|check| check.path.holds_several())
-        };
-        let is_each = is_when && conditions.iter().any(is_several);
-        let of_values = if is_each { None } else { without_value(&conditions, budget) };
-        found.extend(of_values.into_iter().chain(without_presence(&conditions, is_when)).min());
+        let path = conditions.first().and_then(|(index, _)| Some(all.get(*index)?.path));
+        let is_several = is_when && path.is_some_and(|path| path.holds_several());
+        let of_values = if is_several { None } else { without_value(&conditions, budget) };
+        let is_each = is_when && path.is_some_and(|path| path.is_each());
+        found.extend(of_values.into_iter().chain(without_presence(&conditions, is_when, is_each)).min());
     }
     if budget.has_ended() {
         return Vec::new();
@@ -31,12 +30,14 @@ pub(super) fn contradictions(all: &[Check], is_when: bool, budget: &Budget<'_>) 
 }
 
 /// The first condition that contradicts those before it on whether there is a value.
-fn without_presence(conditions: &[(usize, &Condition)], is_when: bool) -> Option<usize> {
+fn without_presence(conditions: &[(usize, &Condition)], is_when: bool, is_each: bool) -> Option<usize> {
     let (mut exists, mut written, mut is_compared) = (None, None, false);
     for (index, condition) in conditions {
         let contradicts = match condition {
             Condition::Exists(wanted) => exists.replace(*wanted).is_some_and(|before| before != *wanted),
-            Condition::Written(wanted) => written.replace(*wanted).is_some_and(|before| before != *wanted),
+            Condition::Written(wanted) => {
+                written.replace(*wanted).is_some_and(|before| before != *wanted && !is_each)
+            }
             _ => {
                 is_compared = true;
                 false
