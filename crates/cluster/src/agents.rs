@@ -14,10 +14,8 @@ use crate::replay::unknown_references;
 use memgate_core::state::cluster_snapshot::{ClusterSnapshot, KindEntry};
 use memgate_core::state::empty;
 use memgate_model::family::Family;
-use memgate_model::kind::{CORE, Kind, NAMESPACE, SECRET};
+use memgate_model::kind::{NAMESPACE, POD, SECRET};
 use memgate_model::object::{Object, Reference};
-use memgate_model::schema::Schema;
-use memgate_model::selector::PodSelector;
 use memgate_model::settings::Settings;
 use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
@@ -28,9 +26,6 @@ const MAX_LOOKUP_ROUNDS: usize = 3;
 
 /// How many objects are looked up one by one, in all rounds.
 const MAX_LOOKUPS: usize = 200;
-
-/// core/v1 Pod; all of it is read.
-pub(super) static POD: Kind = Kind::new(CORE, "Pod", "pods", Schema::Any);
 
 /// Reads pods and state for the families of the settings.
 pub async fn agents(reader: &ClusterReader, settings: Settings) -> Agents {
@@ -56,7 +51,7 @@ pub(super) async fn agent_pods(
     for (selector, namespace) in
         selectors.flat_map(|selector| namespaces.iter().map(move |namespace| (selector, namespace)))
     {
-        let params = ListParams { label_selector: labels(selector), ..ListParams::default() };
+        let params = ListParams { label_selector: selector.query(), ..ListParams::default() };
         let (pods, are_all) = match reader.list_to_limit("v1", namespace, POD.plural, params).await {
             Fetched::Found(pods) => pods,
             Fetched::Absent => continue,
@@ -83,14 +78,6 @@ fn add_once(sentences: &mut Vec<String>, sentence: String) {
     if !sentences.contains(&sentence) {
         sentences.push(sentence);
     }
-}
-
-fn labels(selector: &PodSelector) -> Option<String> {
-    let one = |(key, values): &(&str, &[&str])| {
-        if values.is_empty() { (*key).to_owned() } else { format!("{key} in ({})", values.join(",")) }
-    };
-    let labels: Vec<String> = selector.labels.iter().map(one).collect();
-    (!labels.is_empty()).then(|| labels.join(","))
 }
 
 /// Adds the pods that families know to a file, with all their fields: policies judge them.

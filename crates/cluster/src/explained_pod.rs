@@ -3,7 +3,7 @@
 
 use std::slice;
 
-use crate::agents::{POD, look_up};
+use crate::agents::look_up;
 use crate::cluster_state::{AgentPod, Fetched};
 use crate::listed_state::read_state;
 use crate::reader::ClusterReader;
@@ -11,6 +11,7 @@ use crate::replay::unknown_references;
 use memgate_core::decide::origins::origins;
 use memgate_core::state::cluster_snapshot::{ClusterSnapshot, kinds};
 use memgate_core::state::empty;
+use memgate_model::kind::POD;
 use memgate_model::settings::Settings;
 use memgate_model::snapshot::Snapshot;
 

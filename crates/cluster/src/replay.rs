@@ -6,11 +6,12 @@ use serde_json::Value;
 use crate::cluster_state::{AgentPod, elements, text};
 use memgate_core::admission::admit;
 use memgate_model::decision::Decision;
+use memgate_model::edit::Edit;
 use memgate_model::object::Reference;
 use memgate_model::request::Request;
 use memgate_model::snapshot::Snapshot;
+use memgate_model::workload::deployment_of;
 use memgate_platforms::inject::{INJECTED_ANNOTATION, marker};
-use memgate_workbench::unfit::gives_memory;
 
 /// Metadata that the apiserver writes.
 const SERVER_METADATA: [&str; 6] =
@@ -40,7 +41,7 @@ pub fn replay_one<'a>(pod: &'a AgentPod, snapshot: &Snapshot) -> Option<Replayed
     let text = pod.creation().to_string();
     let request = Request::to_create_pod(pod.namespace(), pod.name(), &text);
     let admitted = admit(&request, snapshot).ok()?;
-    let lacks_memory = admitted.edits.iter().any(gives_memory) && admitted.allowed();
+    let lacks_memory = admitted.edits.iter().any(Edit::gives_memory) && admitted.allowed();
     let with_memory = serde_json::from_str(&admitted.object.unwrap_or(text)).unwrap_or_default();
     Some(Replayed { pod, decision: admitted.decision, lacks_memory, with_memory })
 }
@@ -103,8 +104,8 @@ impl AgentPod {
         let [kind, name] = ["/kind", "/name"].map(|field| text(owner, field));
         let hash =
             self.json.pointer("/metadata/labels").and_then(|all| all.get("pod-template-hash")?.as_str());
-        let deployment = hash.and_then(|hash| name.strip_suffix(hash)?.strip_suffix('-'));
-        let [kind, name] = match deployment.filter(|_| kind == "ReplicaSet") {
+        let deployment = deployment_of(name, hash).filter(|_| kind == "ReplicaSet");
+        let [kind, name] = match deployment {
             Some(deployment) => ["Deployment", deployment],
             None => [kind, name],
         };

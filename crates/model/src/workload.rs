@@ -7,6 +7,13 @@ use serde_json::value::RawValue;
 use crate::view::{self, Text, view};
 use memgate_primitives::pointer::Pointer;
 
+/// The Deployment of a ReplicaSet, by the name that the controller gives it; `hash` is the label `pod-template-hash` of the
+/// pod.
+pub fn deployment_of<'n>(replica_set: &'n str, hash: Option<&str>) -> Option<&'n str> {
+    let deployment = replica_set.strip_suffix(hash?)?.strip_suffix('-')?;
+    (!deployment.is_empty()).then_some(deployment)
+}
+
 /// A kind of workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Workload {
