@@ -42,7 +42,7 @@ const STALE_AFTER: Duration = Duration::from_mins(2);
 /// The rate of log lines about objects that are not held: any user may write such objects.
 const NOT_HELD_LOG_RATE: LogRate = LogRate { burst: 1, refill: Duration::from_mins(1) };
 
-/// How many namespaces with changes are told apart.
+/// How many namespaces with changes are remembered one by one.
 const MOST_TOUCHED: usize = 1_000;
 
 /// The state, and the status of its watches.

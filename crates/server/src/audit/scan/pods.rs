@@ -193,7 +193,7 @@ impl<'s> Pods<'s> {
 }
 
 /// The controller as `KIND/NAME`, of a ReplicaSet its Deployment. `None` without one, or if its kind or name is none:
-/// whoever makes a pod writes them.
+/// the user who makes a pod writes them.
 fn owner(owners: &[Owner], hash: Option<&str>) -> Option<String> {
     let Owner { kind, name, .. } = owners.iter().find(|owner| owner.controller == Some(true))?;
     let is_kind = (1..=63).contains(&kind.len()) && kind.bytes().all(|byte| byte.is_ascii_alphanumeric());
