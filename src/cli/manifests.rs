@@ -62,8 +62,8 @@ pub struct Args {
     /// Until a replica is ready: after-ready.
     /// Certificates: cert-manager, csi-driver, cert-files, mtls.
     /// Reviews: family-arkonis, family-ark, family-orloj, family-orka, family-sympozium, family-kagent,
-    /// policies (always, unless there is --no-policies), policy-readers, ark-brokers, templates, static-manifest
-    /// (Kubernetes 1.36 or newer).
+    /// policies (always, unless there is --no-policies), policy-readers, ark-brokers, scan, templates,
+    /// static-manifest (Kubernetes 1.36 or newer).
     /// Without a replica: fail-closed, policy-strict, vap (1.31 or newer), map (1.36 or newer).
     /// Additions: service-monitor, alerts, dashboards, no-events, gitops-argocd, gitops-flux.
     #[arg(long = "component", value_name = "NAME", value_parser = parse_component)]

@@ -4,6 +4,7 @@
 mod house;
 mod refused;
 mod reports;
+mod scan;
 mod turns;
 
 use crate::fixture::Trial;
@@ -18,6 +19,9 @@ pub(crate) fn trials() -> Vec<Trial> {
         Trial::new("audit::another_replica_takes_its_turn", turns::taken),
         Trial::new("audit::two_that_hold_a_lease_write_the_same", turns::both_hold),
         Trial::new("audit::two_that_take_their_turn_write_the_same", turns::both),
+        Trial::new("audit::counts_pods_without_their_memory", scan::follows),
+        Trial::new("audit::counts_pods_of_so_many_owners", scan::bounded),
+        Trial::new("audit::reads_no_pods_without_the_right", scan::without_right),
         Trial::new("audit::goes_on_without_reports", refused::definitions),
         Trial::new("audit::goes_on_beside_a_namespace_that_ends", refused::ending),
         Trial::new("audit::writes_what_was_refused_before", refused::writes),

@@ -49,6 +49,7 @@ const SAME: &[(&[&str], &[&str])] = &[
     (&["policies.enabled=false"], &["--no-policies"]),
     (&["policies.arkBrokers=true"], &["--component=ark-brokers"]),
     (&["policies.readers=true"], &["--component=policy-readers"]),
+    (&["scan.enabled=true"], &["--component=scan"]),
     (&["policies.strict=true"], &["--component=policy-strict"]),
     (
         &["policies.strict=true", "families.ark.enabled=false", "families.orka.enabled=false"],

@@ -144,7 +144,7 @@ pub(super) fn reported((language, text): (&str, &str)) -> BTreeSet<String> {
             let counts = |finding: &&Value| {
                 let notes = [
                     "policy/partial", "policy/hint-missing", "memgate/value-unknown",
-                    "memgate/manifest-inside", "memgate/pod-template-unread",
+                    "memgate/manifest-inside", "memgate/pod-template-unread", "sympozium/pod-agent-made",
                 ];
                 let is_note_only = notes.iter().any(|it| finding["code"] == *it);
                 finding["severity"] != "note" || is_note_only || not_found(finding)

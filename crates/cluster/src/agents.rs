@@ -15,9 +15,8 @@ use crate::replay::replay;
 use memgate_core::state::cluster_snapshot::{ClusterSnapshot, KindEntry};
 use memgate_core::state::empty;
 use memgate_model::family::Family;
-use memgate_model::kind::{CORE, Kind, NAMESPACE, SECRET};
+use memgate_model::kind::{NAMESPACE, POD, SECRET};
 use memgate_model::object::{Object, Reference};
-use memgate_model::schema::Schema;
 use memgate_model::selector::PodSelector;
 use memgate_model::settings::Settings;
 use memgate_model::snapshot::Snapshot;
@@ -35,9 +34,6 @@ const MAX_STAND_INS: usize = 20;
 
 /// How many lists or single objects are read at a time.
 const MAX_CONCURRENT_LISTS: usize = 8;
-
-/// core/v1 Pod; all of it is read.
-pub(super) static POD: Kind = Kind::new(CORE, "Pod", "pods", Schema::Any);
 
 /// Reads pods and state for the families of the settings, and makes up pods where `with_stand_ins`.
 pub async fn agents(reader: &ClusterReader, settings: Settings, with_stand_ins: bool) -> Agents {
@@ -78,7 +74,7 @@ pub(super) async fn agent_pods(
     let reads = selectors()
         .flat_map(|selector| namespaces.iter().map(move |namespace| (selector, namespace)))
         .map(|(selector, namespace)| async move {
-            let label_selector = labels(selector).or_else(|| others.clone());
+            let label_selector = selector.query().or_else(|| others.clone());
             (selector, selected(reader, selector, label_selector, namespace).await)
         });
     let mut reads = stream::iter(reads).buffered(MAX_CONCURRENT_LISTS);
@@ -132,14 +128,6 @@ fn add_once(sentences: &mut Vec<String>, sentence: String) {
     if !sentences.contains(&sentence) {
         sentences.push(sentence);
     }
-}
-
-fn labels(selector: &PodSelector) -> Option<String> {
-    let one = |(key, values): &(&str, &[&str])| {
-        if values.is_empty() { (*key).to_owned() } else { format!("{key} in ({})", values.join(",")) }
-    };
-    let labels: Vec<String> = selector.labels.iter().map(one).collect();
-    (!labels.is_empty()).then(|| labels.join(","))
 }
 
 /// The label selector of the pods that a sort with one label leaves.

@@ -1,7 +1,7 @@
 //! Reads a pod and the state that explains memgate's additions to it: the objects of its namespace, and the objects of
 //! other namespaces that the decision refers to.
 
-use crate::agents::{POD, created, look_up};
+use crate::agents::{created, look_up};
 use crate::cluster_state::{AgentPod, Created, Fetched};
 use crate::listed_state::{Beyond, read_state};
 use crate::reader::ClusterReader;
@@ -9,6 +9,7 @@ use crate::replay::replay_one;
 use memgate_core::decide::origins::origins;
 use memgate_core::state::cluster_snapshot::{ClusterSnapshot, kinds};
 use memgate_core::state::empty;
+use memgate_model::kind::POD;
 use memgate_model::settings::Settings;
 use memgate_model::snapshot::Snapshot;
 

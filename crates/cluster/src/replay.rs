@@ -7,10 +7,11 @@ use serde_json::Value;
 use crate::cluster_state::{AgentPod, created_at, elements, text};
 use memgate_core::admission::admit;
 use memgate_model::decision::Decision;
+use memgate_model::edit::Edit;
 use memgate_model::request::Request;
 use memgate_model::snapshot::Snapshot;
+use memgate_model::workload::deployment_of;
 use memgate_platforms::inject::{INJECTED_ANNOTATION, marker};
-use memgate_workbench::unfit::gives_memory;
 
 /// Metadata that the apiserver writes.
 const SERVER_METADATA: [&str; 6] =
@@ -64,12 +65,6 @@ impl Owner {
     }
 }
 
-/// Whether this is the end of a ReplicaSet's name that a Deployment gives it.
-/// Source: `SafeEncodeString` of k8s.io/apimachinery, by which no such end is a word.
-fn is_hash(end: &str) -> bool {
-    (5..=10).contains(&end.len()) && end.bytes().all(|byte| b"bcdfghjklmnpqrstvwxz2456789".contains(&byte))
-}
-
 /// Decides about every pod that has not ended, on all cores. A pod that cannot be read is left out: the apiserver would
 /// not have created it.
 pub fn replay<'a>(pods: impl IntoIterator<Item = &'a AgentPod>, snapshot: &Snapshot) -> Vec<Replayed<'a>> {
@@ -94,7 +89,7 @@ pub fn replay_one<'a>(pod: &'a AgentPod, snapshot: &Snapshot) -> Option<Replayed
     let text = pod.creation().to_string();
     let request = Request::to_create_pod(pod.namespace(), pod.name(), &text);
     let admitted = admit(&request, snapshot).ok()?;
-    let lacks_memory = admitted.edits.iter().any(gives_memory) && admitted.allowed();
+    let lacks_memory = admitted.edits.iter().any(Edit::gives_memory) && admitted.allowed();
     let with_memory = serde_json::from_str(&admitted.object.unwrap_or(text)).unwrap_or_default();
     Some(Replayed { pod, decision: admitted.decision, lacks_memory, with_memory })
 }
@@ -150,12 +145,10 @@ impl AgentPod {
         let hash =
             self.json.pointer("/metadata/labels").and_then(|all| all.get("pod-template-hash")?.as_str());
         let [kind, name] = match owner {
-            Some(["ReplicaSet", name]) => {
-                match name.rsplit_once('-').filter(|(_, end)| hash == Some(*end) || is_hash(end)) {
-                    Some((deployment, _)) => ["Deployment", deployment],
-                    None => ["ReplicaSet", name],
-                }
-            }
+            Some(["ReplicaSet", name]) => match deployment_of(name, hash) {
+                Some(deployment) => ["Deployment", deployment],
+                None => ["ReplicaSet", name],
+            },
             Some(other) => other,
             None => ["Pod", self.name()],
         };

@@ -67,6 +67,8 @@ components! {
     PolicyReaders = "policy-readers",
     /// The workloads of ark's memory service are known, by which policies judge whether memory is durable.
     ArkBrokers = "ark-brokers",
+    /// Running pods of agents that lack their memory are counted.
+    Scan = "scan",
     /// Warnings about the pods of workloads in namespaces that ask for them.
     Templates = "templates",
     /// The certificate and the trust in it come from cert-manager.

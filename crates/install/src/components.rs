@@ -68,6 +68,8 @@ pub(super) fn apply(objects: &mut Objects, plan: &InstallPlan, component: Compon
         Component::PolicyStrict => policies::strict(objects, plan),
         Component::PolicyReaders => objects.add_of_cluster(InstallPart::Rbac, plan, POLICY_READERS),
         Component::ArkBrokers => policies::workloads(objects, plan),
+        // The audit looks whether it may read pods.
+        Component::Scan => objects.cluster_role.rules.get_or_insert_default().push(rbac::pods()),
         Component::Templates => templates(objects, plan),
         Component::Vap => objects.add_policies(cel_policies::validating(plan)),
         Component::Map => objects.add_policies(cel_policies::mutating(plan)),

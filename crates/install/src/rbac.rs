@@ -14,7 +14,7 @@ use crate::install_plan::InstallPlan;
 use crate::metadata::{CONFIGURATIONS, NAME, in_namespace, is_named, named};
 use crate::pause;
 use memgate_model::family::Family;
-use memgate_model::kind::{Kind, NAMESPACE, POLICY_GROUP, POLICY_KINDS};
+use memgate_model::kind::{Kind, NAMESPACE, POD, POLICY_GROUP, POLICY_KINDS};
 
 /// The account, its roles and their bindings.
 const BASE: &str = include_str!("../../../deploy/kustomize/base/rbac.yaml");
@@ -82,6 +82,11 @@ pub(super) fn workloads(families: &[&'static Family]) -> Vec<PolicyRule> {
     let watched = families.iter().flat_map(|family| family.kinds.in_files);
     let watched = watched.filter_map(|(kind, selector)| selector.map(|_| *kind));
     rules(watched, &["get", "list", "watch"])
+}
+
+/// Read access to pods, of which those of agents are scanned.
+pub(super) fn pods() -> PolicyRule {
+    rule(POD.group, &[POD.plural], &["list", "watch"])
 }
 
 /// Read access to policies, exemptions and Namespaces, whose labels policies select by; write access to the objects of

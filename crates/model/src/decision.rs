@@ -101,6 +101,11 @@ impl Decision {
         self.findings.iter().filter(|finding| call(finding) == phase).collect()
     }
 
+    /// Whether a pod that exists would get memory if it was made today.
+    pub fn adds_memory(&self) -> bool {
+        self.allowed() && self.edits.iter().any(Edit::gives_memory)
+    }
+
     /// Whether the request is allowed: no finding denies it.
     pub fn allowed(&self) -> bool {
         self.findings.iter().all(|finding| finding.severity != Severity::Deny)

@@ -130,6 +130,14 @@ impl Edit {
         Self { op: Op::Add, pointer, value, origins: vec![origin] }
     }
 
+    /// Whether it gives a pod what it lacks of its memory. Others mend a part, take it out, or say what was added.
+    pub fn gives_memory(&self) -> bool {
+        let at = self.pointer.as_str();
+        let mends = at.strip_prefix("/spec/initContainers/").is_some_and(|part| part.contains('/'));
+        let is_other = at.starts_with("/metadata/annotations") || at.starts_with("/spec/volumes");
+        self.op != Op::Remove && !mends && !is_other
+    }
+
     /// At least as many bytes as the edit has in a JSON patch, found without writing it.
     pub fn most_bytes(&self) -> usize {
         /// More bytes than a variable or an edit has beside its texts.

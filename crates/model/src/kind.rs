@@ -118,6 +118,9 @@ pub static MEMORY_POLICY: Kind =
 pub static MEMORY_POLICY_EXEMPTION: Kind =
     Kind::new((POLICY_GROUP, "v1alpha1"), "MemoryPolicyExemption", "memorypolicyexemptions", POLICY_SCHEMA);
 
+/// core/v1 Pod; all of it is read.
+pub static POD: Kind = Kind::new(CORE, "Pod", "pods", Schema::Any);
+
 /// Group and version of the core kinds.
 pub const CORE: (&str, &str) = ("", "v1");
 

@@ -60,6 +60,13 @@ impl Orloj {
     }
 }
 
+impl PlatformSettings {
+    /// The namespaces whose pods depend on objects of other namespaces.
+    pub fn namespaces_of_pods(&self) -> &[String] {
+        &self.orloj.job_namespaces
+    }
+}
+
 impl Default for Orloj {
     fn default() -> Self {
         let job_namespaces = vec!["orloj".to_owned()];

@@ -24,6 +24,15 @@ impl PodSelector {
         Self { name, labels, annotation: None, without: None }
     }
 
+    /// The label selector of a list, which selects at least these pods; `None` if that is all pods.
+    pub fn query(&self) -> Option<String> {
+        let one = |(key, values): &(&str, &[&str])| {
+            if values.is_empty() { (*key).to_owned() } else { format!("{key} in ({})", values.join(",")) }
+        };
+        let labels: Vec<String> = self.labels.iter().map(one).collect();
+        (!labels.is_empty()).then(|| labels.join(","))
+    }
+
     /// Whether it selects a pod with these labels.
     pub fn selects(
         &self,

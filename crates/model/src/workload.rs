@@ -7,6 +7,19 @@ use serde_json::value::RawValue;
 use crate::view::{self, Text, view};
 use memgate_primitives::pointer::Pointer;
 
+/// The Deployment of a ReplicaSet, by the name that the controller gives it; `hash` is the label `pod-template-hash` of the
+/// pod.
+pub fn deployment_of<'n>(replica_set: &'n str, hash: Option<&str>) -> Option<&'n str> {
+    let (deployment, end) = replica_set.rsplit_once('-')?;
+    (!deployment.is_empty() && (hash == Some(end) || is_hash(end))).then_some(deployment)
+}
+
+/// Whether this is the end of a ReplicaSet's name that a Deployment gives it.
+/// Source: `SafeEncodeString` of k8s.io/apimachinery, by which no such end is a word.
+fn is_hash(end: &str) -> bool {
+    (5..=10).contains(&end.len()) && end.bytes().all(|byte| b"bcdfghjklmnpqrstvwxz2456789".contains(&byte))
+}
+
 /// A kind of workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Workload {

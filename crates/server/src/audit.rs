@@ -6,6 +6,8 @@
 //!          store changes, time
 //! ```
 //!
+//! `scan` counts running pods that lack their memory.
+//!
 //! One replica at a time audits. It writes a report or a status only if it differs from the stored one. A failed pass is
 //! repeated; reviews never wait for a pass.
 
@@ -15,6 +17,7 @@ mod pass;
 mod policies;
 mod report;
 mod reports;
+mod scan;
 mod status;
 mod subjects;
 #[cfg(test)]
@@ -41,6 +44,8 @@ use memgate_certs::library_error::explained;
 use self::judged::Context;
 use self::pass::PassResult;
 use self::reports::Reports;
+pub(crate) use self::scan::PodCounts;
+use self::scan::Scan;
 
 /// The field manager of the writes.
 const FIELD_MANAGER: &str = "memgate";
@@ -75,6 +80,8 @@ pub(super) struct Auditor {
     pub(super) clock: Clock,
     pub(super) drain: Drain,
     pub(super) options: AuditOptions,
+    /// After how much silence a watch begins again.
+    pub(super) watch_idle: Duration,
 }
 
 impl Auditor {
@@ -111,13 +118,21 @@ impl Auditor {
     async fn turns(&self, mut lease: Receiver<bool>) {
         while lease.wait_for(|holds| *holds).await.is_ok() {
             tracing::info!("this replica audits stored objects");
+            let scan = self.scan();
             tokio::select! {
                 () = self.passes() => {}
+                () = scan.run() => {}
                 _ = lease.wait_for(|holds| !holds) => {}
             }
             self.metrics.audit.stop();
             tracing::info!("another replica audits stored objects");
         }
+    }
+
+    fn scan(&self) -> Scan {
+        let (client, store, metrics) =
+            (self.client.clone(), Arc::clone(&self.store), Arc::clone(&self.metrics));
+        Scan { client, store, metrics, watch_idle: self.watch_idle }
     }
 
     /// One pass after the other.

@@ -493,6 +493,7 @@ fn spawn_with_cluster(
             clock,
             drain: health.drain.clone(),
             options: audit,
+            watch_idle: timers.watch_idle,
         };
         tasks.spawn(Box::pin(auditor.run()));
     }

@@ -17,7 +17,7 @@ pub(super) mod missing;
 mod policies;
 pub(super) mod watch;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -29,7 +29,7 @@ use crate::store::apply_event::StoreChange;
 use crate::store::holdings::{Holdings, Place};
 use crate::store::missing::{MissingReferences, Wait};
 use memgate_model::family::Family;
-use memgate_model::kind::Kind;
+use memgate_model::kind::{Kind, NAMESPACE};
 use memgate_model::object::{Coverage, KindState, LookupAnswer, Object, Reference};
 use memgate_model::settings::Settings;
 use memgate_model::snapshot::Snapshot;
@@ -41,6 +41,9 @@ const STALE_AFTER: Duration = Duration::from_mins(2);
 
 /// The rate of log lines about objects that are not held: any user may write such objects.
 const NOT_HELD_LOG_RATE: LogRate = LogRate { burst: 1, refill: Duration::from_mins(1) };
+
+/// How many namespaces with changes are remembered one by one.
+const MOST_TOUCHED: usize = 1_000;
 
 /// The state, and the status of its watches.
 #[derive(Debug)]
@@ -56,8 +59,18 @@ pub(super) struct Store {
     fixed: bool,
     /// Counts changes of objects that audits judge.
     changes: watch_channel::Sender<u64>,
+    /// Where objects have changed that decisions about pods may read.
+    touched: Mutex<Touched>,
     /// The digests of policies and exemptions, of which the state keeps only the compiled form.
     specs: Mutex<policies::Specs>,
+}
+
+/// The namespaces in which objects have changed.
+#[derive(Debug, Default)]
+pub(super) struct Touched {
+    /// Whether an object of no namespace has, or a whole kind.
+    pub(super) everywhere: bool,
+    pub(super) namespaces: BTreeSet<String>,
 }
 
 /// The state that changes are applied to.
@@ -125,6 +138,7 @@ impl Store {
             missing: MissingReferences::new(reference_grace),
             fixed: synced,
             changes: watch_channel::Sender::new(0),
+            touched: Mutex::default(),
             specs: Mutex::default(),
         }
     }
@@ -180,6 +194,11 @@ impl Store {
         self.changes.subscribe()
     }
 
+    /// Where such objects have changed since this was asked last.
+    pub(super) fn take_touched(&self) -> Touched {
+        std::mem::take(&mut *lock(&self.touched))
+    }
+
     /// Applies a change from a watch.
     pub(super) fn apply(&self, kind: &'static Kind, change: StoreChange) {
         let mut inserted = None;
@@ -210,6 +229,15 @@ impl Store {
         };
         let is_removal = matches!(change, StoreChange::Remove { .. });
         let is_news = self.is_news(kind, &change);
+        let place = match &change {
+            _ if !kind.namespaced && *kind != NAMESPACE => None,
+            StoreChange::Insert(object) if kind.namespaced => Some(object.namespace.to_string()),
+            StoreChange::Insert(object) => Some(object.name.to_string()),
+            StoreChange::Remove { namespace, name } => {
+                Some(if kind.namespaced { namespace } else { name }.clone())
+            }
+            _ => None,
+        };
         let mut latest = lock(&self.latest);
         let mut before = Vec::new();
         let lost = if policies::is_compiled(kind) {
@@ -228,6 +256,9 @@ impl Store {
         // Only now: a review that finds the object missing from here on checks the state again.
         if !is_removal {
             self.forget_missing(kind, inserted.as_ref());
+        }
+        if is_news && !policies::is_compiled(kind) {
+            lock(&self.touched).add(place);
         }
         if is_news {
             self.changes.send_modify(|count| *count += 1);
@@ -395,6 +426,25 @@ impl Store {
 
     fn watches(&self) -> MutexGuard<'_, BTreeMap<&'static Kind, Watch>> {
         lock(&self.watches)
+    }
+}
+
+impl Touched {
+    /// Adds what has changed since.
+    pub(super) fn join(&mut self, later: Self) {
+        for namespace in later.namespaces {
+            self.add(Some(namespace));
+        }
+        if later.everywhere {
+            self.add(None);
+        }
+    }
+
+    fn add(&mut self, namespace: Option<String>) {
+        match namespace.filter(|_| !self.everywhere && self.namespaces.len() < MOST_TOUCHED) {
+            Some(namespace) => drop(self.namespaces.insert(namespace)),
+            None => *self = Self { everywhere: true, namespaces: BTreeSet::new() },
+        }
     }
 }
 

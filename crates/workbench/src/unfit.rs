@@ -2,21 +2,13 @@
 
 use memgate_core::decide::decide;
 use memgate_model::decision::Decision;
-use memgate_model::edit::{Edit, Op};
+use memgate_model::edit::Edit;
 use memgate_model::finding::Finding;
 use memgate_model::reason::Reason;
 use memgate_model::request::Request;
 use memgate_model::snapshot::Snapshot;
 use memgate_platforms::common::{PUT_BACK, TAKEN_OUT, is_of_pod_judge, keeps_pod_from_starting};
 use serde_json::Value;
-
-/// Whether an edit gives a pod what it lacks of its memory. Others mend a part, take it out, or say what was added.
-pub fn gives_memory(edit: &Edit) -> bool {
-    let at = edit.pointer.as_str();
-    let mends = at.strip_prefix("/spec/initContainers/").is_some_and(|part| part.contains('/'));
-    let is_other = at.starts_with("/metadata/annotations") || at.starts_with("/spec/volumes");
-    edit.op != Op::Remove && !mends && !is_other
-}
 
 /// What keeps a pod from running as meant.
 pub fn causes(decision: &Decision) -> impl Iterator<Item = &Finding> {
@@ -41,7 +33,7 @@ fn of_existing(message: &str) -> String {
 pub(crate) fn sentences(pod: &Value, namespace: &str, is_marked: bool, snapshot: &Snapshot) -> Vec<String> {
     let text = pod.to_string();
     let decision = decide(&Request::to_create_pod(namespace, "", &text), snapshot);
-    let lacks_memory = decision.edits.iter().any(gives_memory);
+    let lacks_memory = decision.edits.iter().any(Edit::gives_memory);
     if lacks_memory && !is_marked {
         return Vec::new();
     }

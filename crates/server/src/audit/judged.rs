@@ -1,4 +1,4 @@
-//! Judges stored objects by policies, on threads of their own, so reviews do not wait.
+//! Judges stored objects, on threads of their own, so reviews do not wait.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -63,14 +63,47 @@ impl Judged {
 type Answers = BTreeMap<Reference, Option<Arc<Object>>>;
 
 /// Judges one object at a time, without I/O.
-struct Judge {
+pub(super) trait Judge: Send + Sync + 'static {
+    type Subject: Send + 'static;
+    type Judged: Send + 'static;
+
+    /// Judges an object. Returns it with what it refers to, if that decides and the snapshot does not hold it.
+    fn judge(
+        &self,
+        subject: Self::Subject,
+        snapshot: &Snapshot,
+    ) -> Result<Self::Judged, (Self::Subject, Vec<Reference>)>;
+
+    /// The same where some of it could not be looked up.
+    fn in_doubt(judged: Self::Judged) -> Self::Judged;
+
+    /// An object of which that is still not known.
+    fn unsure(subject: Self::Subject) -> Self::Judged;
+}
+
+/// Judges objects by policies.
+pub(super) struct ByPolicies {
     store: Arc<Store>,
     installation: String,
     now: Timestamp,
 }
 
-impl Judge {
-    /// Judges an object. If the snapshot does not hold all that it refers to, returns these references.
+impl ByPolicies {
+    pub(super) fn new(context: &Context<'_>) -> Self {
+        let (store, installation) = (Arc::clone(context.store), context.installation.to_owned());
+        Self { store, installation, now: context.now }
+    }
+}
+
+/// Keeps the references that can be looked up.
+pub(super) fn retain_possible(unknown: &mut Vec<Reference>, store: &Store) {
+    unknown.retain(|it| store.can_look_up(it.kind) && Lookups::is_supported(it));
+}
+
+impl Judge for ByPolicies {
+    type Subject = Stored;
+    type Judged = Judged;
+
     fn judge(&self, stored: Stored, snapshot: &Snapshot) -> Result<Judged, (Stored, Vec<Reference>)> {
         let caught = catch_unwind(AssertUnwindSafe(|| audit(&stored.request(self.now), snapshot)));
         let Ok(Audit { judgement, mut unknown, is_read }) = caught else {
@@ -78,35 +111,48 @@ impl Judge {
             tracing::error!(kind, namespace, name, "an object could not be judged: a fault of memgate");
             return Ok(Judged::unsure(stored));
         };
-        unknown.retain(|it| self.store.can_look_up(it.kind) && Lookups::is_supported(it));
+        retain_possible(&mut unknown, &self.store);
         if !unknown.is_empty() {
             return Err((stored, unknown));
         }
         let report = Report::new(&stored, &judgement, &self.installation);
         Ok(Judged { stored, judgement, report, is_sure: is_read })
     }
+
+    fn in_doubt(judged: Judged) -> Judged {
+        Judged { is_sure: false, ..judged }
+    }
+
+    fn unsure(stored: Stored) -> Judged {
+        Judged::unsure(stored)
+    }
 }
 
-/// Judges stored objects.
-pub(super) struct Judges<'c> {
-    context: &'c Context<'c>,
-    judge: Arc<Judge>,
+/// Judges objects, and looks up what the state does not hold.
+pub(super) struct Judges<'c, J> {
+    store: &'c Arc<Store>,
+    lookups: &'c Lookups,
+    judge: Arc<J>,
     policies: Arc<Policies>,
     remembered: Answers,
     /// Whether a lookup has failed.
     pub(super) has_failed: bool,
 }
 
-impl<'c> Judges<'c> {
-    pub(super) fn new(context: &'c Context<'c>, policies: Arc<Policies>) -> Self {
-        let (store, installation) = (Arc::clone(context.store), context.installation.to_owned());
-        let judge = Arc::new(Judge { store, installation, now: context.now });
-        Self { context, judge, policies, remembered: Answers::new(), has_failed: false }
+impl<'c, J: Judge> Judges<'c, J> {
+    /// `judge` sees these policies.
+    pub(super) fn new(
+        store: &'c Arc<Store>,
+        lookups: &'c Lookups,
+        judge: Arc<J>,
+        policies: Arc<Policies>,
+    ) -> Self {
+        Self { store, lookups, judge, policies, remembered: Answers::new(), has_failed: false }
     }
 
     /// Judges some objects. References that the state does not hold are looked up, and the objects judged again.
-    pub(super) async fn judge(&mut self, objects: Vec<Stored>) -> Result<Vec<Judged>, JoinError> {
-        let mut snapshot = Snapshot::clone(&self.context.store.snapshot());
+    pub(super) async fn judge(&mut self, objects: Vec<J::Subject>) -> Result<Vec<J::Judged>, JoinError> {
+        let mut snapshot = Snapshot::clone(&self.store.snapshot());
         snapshot.policies = Arc::clone(&self.policies);
         let (judge, known) = (Arc::clone(&self.judge), snapshot.clone());
         let step = move || objects.into_iter().map(|stored| judge.judge(stored, &known)).collect::<Vec<_>>();
@@ -132,11 +178,11 @@ impl<'c> Judges<'c> {
     /// Judges an object again with the answers for its unknown references.
     async fn judge_with_answers(
         &mut self,
-        mut stored: Stored,
+        mut stored: J::Subject,
         mut unknown: Vec<Reference>,
         mut snapshot: Snapshot,
         mut answers: Answers,
-    ) -> Result<Judged, JoinError> {
+    ) -> Result<J::Judged, JoinError> {
         for _ in 0..MAX_ROUNDS {
             let all_known = unknown.iter().all(|reference| answers.contains_key(reference));
             self.has_failed |= !all_known;
@@ -144,14 +190,14 @@ impl<'c> Judges<'c> {
             snapshot = snapshot.overlaid(known.map(|(reference, object)| (reference, Ok(object))));
             let (judge, known) = (Arc::clone(&self.judge), snapshot.clone());
             match spawn_blocking(move || judge.judge(stored, &known)).await? {
-                Ok(judged) => return Ok(Judged { is_sure: judged.is_sure && all_known, ..judged }),
-                Err((again, _)) if !all_known => return Ok(Judged::unsure(again)),
+                Ok(judged) => return Ok(if all_known { judged } else { J::in_doubt(judged) }),
+                Err((again, _)) if !all_known => return Ok(J::unsure(again)),
                 Err(again) => (stored, unknown) = again,
             }
             answers = self.look_up(unknown.clone()).await;
         }
         // The other references stay unknown.
-        Ok(Judged::unsure(stored))
+        Ok(J::unsure(stored))
     }
 
     /// Answers for these references. An object of a watched kind that the state does not have does not exist, if the state
@@ -161,7 +207,7 @@ impl<'c> Judges<'c> {
         wanted.dedup();
         let (mut answers, mut asked) = (Answers::new(), Vec::new());
         for reference in wanted {
-            if self.context.store.is_watched(reference.kind) && self.context.store.holds_all(reference.kind) {
+            if self.store.is_watched(reference.kind) && self.store.holds_all(reference.kind) {
                 answers.insert(reference, None);
             } else if let Some(answer) = self.remembered.get(&reference) {
                 answers.insert(reference, answer.clone());
@@ -172,7 +218,7 @@ impl<'c> Judges<'c> {
         while !asked.is_empty() {
             let some = asked.split_off(asked.len().saturating_sub(Lookups::MOST));
             let until = Instant::now() + API_TIMEOUT;
-            let Some(mut lookups) = self.context.lookups.of_review(until).await else { continue };
+            let Some(mut lookups) = self.lookups.of_review(until).await else { continue };
             let found = lookups.get_all(some, until).await.into_iter();
             let found: Vec<_> =
                 found.filter_map(|(reference, answer)| Some((reference, answer.ok()?))).collect();

@@ -16,7 +16,7 @@ use memgate_model::policy::Policies;
 use memgate_policy::judge::Judgement;
 use memgate_primitives::credential::masked_keys;
 
-use super::judged::{Context, Judged, Judges};
+use super::judged::{ByPolicies, Context, Judged, Judges};
 use super::policies::{self, Head, Listed};
 use super::reports::{MAX_FAILURES, Reports, is_refused};
 use super::status::{AuditCounts, MAX_VIOLATIONS, status};
@@ -62,7 +62,12 @@ pub(super) async fn run(context: &Context<'_>, reports: &mut Reports) -> Result<
     let policies = Arc::new(policies);
     let mut found = AuditCounts::default();
     let mut subjects = Subjects::new(context.store, context.client, &policies);
-    let mut judges = Judges::new(context, Arc::clone(&policies));
+    let mut judges = Judges::new(
+        context.store,
+        context.lookups,
+        Arc::new(ByPolicies::new(context)),
+        Arc::clone(&policies),
+    );
     let mut count = 0;
     let step = context.rate.map_or(MAX_STEP, |rate| rate.get().div_ceil(STEPS_PER_SECOND).min(MAX_STEP));
     let mut next = Instant::now();

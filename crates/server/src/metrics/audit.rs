@@ -8,6 +8,7 @@ use prometheus_client::metrics::family::Family as Labelled;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
+use crate::audit::PodCounts;
 use crate::metrics::labels::ResultLabel;
 use crate::metrics::policies::{OTHER, PolicyLabel};
 use crate::metrics::{Counters, Seconds, add, add_results, number};
@@ -16,6 +17,9 @@ use memgate_model::policy_rule::Counts;
 
 /// How many policies have their own series about stored objects: fewer than in admission, because each has several.
 pub(super) const MAX_POLICIES: usize = 40;
+
+/// How many owners of pods without their memory have their own series.
+pub(super) const MAX_OWNERS: usize = 100;
 
 /// All series about audits.
 #[derive(Debug)]
@@ -29,6 +33,7 @@ pub(crate) struct AuditMetrics {
     left_out: Gauge,
     violations: Labelled<[(&'static str, String); 2], Gauge>,
     promotions: Labelled<PolicyLabel, Gauge>,
+    pods: Labelled<[(&'static str, String); 2], Gauge>,
 }
 
 /// The result of the last audit.
@@ -76,6 +81,11 @@ impl AuditMetrics {
                 "policy_promotion_timestamp_seconds",
                 "When a policy becomes stricter at admission, in seconds since 1970",
             ),
+            pods: add(
+                registry,
+                "pods_without_memory",
+                "Running pods of agents that lack their memory, by the controller that owns them",
+            ),
         }
     }
 
@@ -117,6 +127,19 @@ impl AuditMetrics {
         }
     }
 
+    /// Sets how many pods lack their memory: those of the owners with the most, and of all others together.
+    pub(crate) fn set_pods(&self, counts: &PodCounts) {
+        self.pods.clear();
+        let mut counts: Vec<_> = counts.iter().collect();
+        counts.sort_by_key(|(_, count)| Reverse(**count));
+        for (index, ((namespace, owner), count)) in counts.into_iter().enumerate() {
+            let (namespace, owner) =
+                if index < MAX_OWNERS { (namespace.as_str(), owner.as_str()) } else { (OTHER, OTHER) };
+            let labels = [("namespace", namespace.to_owned()), ("owner", owner.to_owned())];
+            self.pods.get_or_create(&labels).inc_by(number(*count));
+        }
+    }
+
     /// The next promotions, and then the last ones.
     fn set_promotions(&self, policies: &Policies, now: i64) {
         self.promotions.clear();
@@ -137,6 +160,7 @@ impl AuditMetrics {
     pub(crate) fn stop(&self) {
         self.violations.clear();
         self.promotions.clear();
+        self.pods.clear();
         for gauge in [&self.leading, &self.subjects, &self.reports, &self.left_out] {
             gauge.set(0);
         }

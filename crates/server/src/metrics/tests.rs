@@ -8,6 +8,7 @@ use serde_json::json;
 use super::audit::LastPass;
 use super::policies::MAX_POLICIES;
 use super::*;
+use crate::audit::PodCounts;
 use crate::metrics::labels::ShedCause;
 use crate::outcomes;
 use memgate_certs::metrics::CertKind;
@@ -20,7 +21,7 @@ use memgate_primitives::pointer::Pointer;
 use memgate_primitives::review_path::Phase;
 
 /// How many series one replica may have.
-const MAX_SERIES: usize = 1_500;
+const MAX_SERIES: usize = 1_610;
 
 /// Metrics that have counted everything that can be counted.
 fn all() -> Metrics {
@@ -64,7 +65,13 @@ fn all() -> Metrics {
     }
     metrics.certs.set_renewal(CertKind::Ca, 1);
     count_policies(&metrics);
+    metrics.audit.set_pods(&owners(audit::MAX_OWNERS + 1));
     metrics
+}
+
+/// Owners of pods without their memory: the first has one, the second two.
+fn owners(count: usize) -> PodCounts {
+    (0..count).map(|index| (("lab".to_owned(), format!("p-{index}")), index + 1)).collect()
 }
 
 /// Counts everything of more policies than have names of their own.
@@ -114,6 +121,24 @@ fn an_audit_says_what_it_found_and_nothing_of_the_one_before() {
         !text.contains("memgate_policy_violations{") && text.contains("memgate_audit_leading 0\n"),
         "{text}"
     );
+}
+
+/// The owners with the most pods have names, and all others share one.
+#[test]
+fn pods_without_memory_are_counted_by_owner() {
+    let metrics = Metrics::new([]);
+    metrics.audit.set_pods(&owners(audit::MAX_OWNERS + 3));
+    let text = metrics.text().unwrap();
+    let line = |namespace: &str, owner: &str, count| {
+        format!("memgate_pods_without_memory{{namespace=\"{namespace}\",owner=\"{owner}\"}} {count}\n")
+    };
+    assert!(text.contains(&line("lab", "p-102", 103)) && text.contains(&line("lab", "p-3", 4)), "{text}");
+    assert!(text.contains(&line("other", "other", 1 + 2 + 3)) && !text.contains("p-2\""), "{text}");
+    metrics.audit.set_pods(&owners(1));
+    let text = metrics.text().unwrap();
+    assert!(text.contains(&line("lab", "p-0", 1)) && !text.contains("p-102"), "{text}");
+    metrics.audit.stop();
+    assert!(!metrics.text().unwrap().contains("memgate_pods_without_memory{"));
 }
 
 /// A policy, and an exemption from it that is in force.

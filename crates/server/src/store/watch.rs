@@ -65,18 +65,47 @@ pub(crate) async fn follow(
     timers: Arc<Timers>,
 ) {
     let (idle_timeout, discovery_interval) = (timers.watch_idle, timers.discovery_interval);
-    let limiters = [UNREADABLE_LOG_RATE, FAILURE_LOG_RATE].map(LogRateLimiter::new);
-    let mut page_size = PAGE_SIZE;
+    let selector = store.selector_of(kind).map(str::to_owned);
+    let unreadable = Arc::new(LogRateLimiter::new(UNREADABLE_LOG_RATE));
+    let listener = OfStore { store: Arc::clone(&store), kind, unreadable };
+    let mut watched = Watched::new(client, kind, selector, idle_timeout);
     loop {
         until_served(&store, kind, &mut groups).await;
-        match follow_until_it_ends(&store, &client, kind, (idle_timeout, page_size), &limiters).await {
+        match watched.until_it_ends(&listener).await {
             WatchEnd::NotServed => {
                 not_installed(&store, kind);
                 tokio::time::sleep(jitter(discovery_interval)).await;
             }
-            WatchEnd::SmallerPages => page_size = page_size.div_ceil(5),
+            WatchEnd::SmallerPages => {}
             WatchEnd::Relist => tokio::time::sleep(jitter(RELIST_DELAY)).await,
         }
+    }
+}
+
+/// What receives the events of a watch.
+pub(crate) trait Listener: Clone + Send + Sync + 'static {
+    /// The apiserver has sent something.
+    fn note_activity(&self) {}
+
+    /// An event.
+    fn take(&self, event: Event<RawObject>) -> impl Future<Output = ()> + Send;
+}
+
+/// The store as the listener of one kind.
+#[derive(Clone)]
+struct OfStore {
+    store: Arc<Store>,
+    kind: &'static Kind,
+    unreadable: Arc<LogRateLimiter>,
+}
+
+impl Listener for OfStore {
+    fn note_activity(&self) {
+        self.store.record_activity(self.kind);
+    }
+
+    async fn take(&self, event: Event<RawObject>) {
+        apply(&self.store, self.kind, &self.unreadable, event).await;
     }
 }
 
@@ -108,74 +137,94 @@ fn not_installed(store: &Store, kind: &'static Kind) {
 }
 
 /// Why a watch ended.
-enum WatchEnd {
+pub(crate) enum WatchEnd {
     /// The apiserver does not serve the kind.
     NotServed,
-    /// A page of the list has too many bytes.
+    /// A page of the list has too many bytes; the next list has smaller ones.
     SmallerPages,
     /// The watch cannot be resumed; a new list shows whether the kind is still served.
     Relist,
 }
 
-async fn follow_until_it_ends(
-    store: &Arc<Store>,
-    client: &Client,
+/// All objects of a kind that have the labels of a selector.
+pub(crate) struct Watched {
+    client: Client,
     kind: &'static Kind,
-    (idle_timeout, page_size): (Duration, u32),
-    [unreadable, failures]: &[LogRateLimiter; 2],
-) -> WatchEnd {
-    let listener = Arc::clone(store);
-    let pages = Pages::default();
-    let client = with_idle_timeout(client, idle_timeout, &pages, move || listener.record_activity(kind));
-    let api = Api::<RawObject>::all_with(client, &kind);
-    let config =
-        watcher::Config { label_selector: store.selector_of(kind).map(str::to_owned), ..<_>::default() };
-    let mut events = pin!(watcher(api, config.page_size(page_size)));
-    let mut backoff = watcher::DefaultBackoff::default();
-    let mut listed = 0;
-    while let Some(event) = events.next().await {
-        if event.is_err() {
-            pages.done();
-        }
-        match event {
-            Ok(event) => {
-                // `Init` only announces a list; it comes before the first answer of the apiserver.
-                if !matches!(event, Event::Init) {
-                    backoff.reset();
-                }
-                if let Event::InitApply(_) = event {
-                    listed += 1;
-                    if listed % OBJECTS_PER_TURN == 0 {
-                        yield_now().await;
-                    }
-                }
-                apply(store, kind, unreadable, event).await;
-            }
-            Err(watcher::Error::InitialListFailed(error)) if has_code(&error, &[HTTP_NOT_FOUND]) => {
-                return WatchEnd::NotServed;
-            }
-            Err(watcher::Error::InitialListFailed(_)) if pages.were_too_large() && page_size > 1 => {
-                return WatchEnd::SmallerPages;
-            }
-            Err(watcher::Error::WatchStartFailed(error))
-                if has_code(&error, &[HTTP_NOT_FOUND, HTTP_GONE]) =>
-            {
-                return WatchEnd::Relist;
-            }
-            // The resourceVersion has expired. The watcher lists again by itself; without the pause all
-            // replicas would list at the same moment.
-            Err(watcher::Error::WatchError(status)) if status.code == HTTP_GONE => {
-                tracing::info!(kind = kind.kind, group = kind.group, "the watch starts over");
-                tokio::time::sleep(jitter(RELIST_DELAY)).await;
-            }
-            Err(error) => {
-                let pause = backoff.next().unwrap_or(Duration::from_secs(30));
-                log_failure(failures, kind, &error, pause);
-                tokio::time::sleep(pause).await;
-            }
-        }
+    selector: Option<String>,
+    idle_timeout: Duration,
+    page_size: u32,
+    failures: LogRateLimiter,
+}
+
+impl Watched {
+    pub(crate) fn new(
+        client: Client,
+        kind: &'static Kind,
+        selector: Option<String>,
+        idle_timeout: Duration,
+    ) -> Self {
+        let failures = LogRateLimiter::new(FAILURE_LOG_RATE);
+        Self { client, kind, selector, idle_timeout, page_size: PAGE_SIZE, failures }
     }
-    WatchEnd::Relist
+
+    /// Lists and watches until a new list is needed.
+    pub(crate) async fn until_it_ends(&mut self, listener: &impl Listener) -> WatchEnd {
+        let kind = self.kind;
+        let pages = Pages::default();
+        let active = listener.clone();
+        let client =
+            with_idle_timeout(&self.client, self.idle_timeout, &pages, move || active.note_activity());
+        let api = Api::<RawObject>::all_with(client, &kind);
+        let config = watcher::Config { label_selector: self.selector.clone(), ..<_>::default() };
+        let page_size = self.page_size;
+        let mut events = pin!(watcher(api, config.page_size(page_size)));
+        let mut backoff = watcher::DefaultBackoff::default();
+        let mut listed = 0;
+        while let Some(event) = events.next().await {
+            if event.is_err() {
+                pages.done();
+            }
+            match event {
+                Ok(event) => {
+                    // `Init` only announces a list; it comes before the first answer of the apiserver.
+                    if !matches!(event, Event::Init) {
+                        backoff.reset();
+                    }
+                    if let Event::InitApply(_) = event {
+                        listed += 1;
+                        if listed % OBJECTS_PER_TURN == 0 {
+                            yield_now().await;
+                        }
+                    }
+                    listener.take(event).await;
+                }
+                Err(watcher::Error::InitialListFailed(error)) if has_code(&error, &[HTTP_NOT_FOUND]) => {
+                    return WatchEnd::NotServed;
+                }
+                Err(watcher::Error::InitialListFailed(_)) if pages.were_too_large() && page_size > 1 => {
+                    self.page_size = page_size.div_ceil(5);
+                    return WatchEnd::SmallerPages;
+                }
+                Err(watcher::Error::WatchStartFailed(error))
+                    if has_code(&error, &[HTTP_NOT_FOUND, HTTP_GONE]) =>
+                {
+                    return WatchEnd::Relist;
+                }
+                // The resourceVersion has expired. The watcher lists again by itself; without the pause all
+                // replicas would list at the same moment.
+                Err(watcher::Error::WatchError(status)) if status.code == HTTP_GONE => {
+                    tracing::info!(kind = kind.kind, group = kind.group, "the watch starts over");
+                    tokio::time::sleep(jitter(RELIST_DELAY)).await;
+                }
+                Err(error) => {
+                    let pause = backoff.next().unwrap_or(Duration::from_secs(30));
+                    log_failure(&self.failures, kind, &error, pause);
+                    tokio::time::sleep(pause).await;
+                }
+            }
+        }
+        WatchEnd::Relist
+    }
 }
 
 /// Applies an event to the store.
