@@ -147,8 +147,6 @@ codes! { "sympozium";
     MEMORY_PACK_DELETE = "memory-pack-delete", Conflict;
     /// A pod whose Agent does not exist.
     POD_AGENT_NOT_FOUND = "pod-agent-not-found", NotFound;
-    /// In files, an Agent that an Ensemble has yet to make.
-    POD_AGENT_MADE = "pod-agent-made", NotFound;
     /// A pod whose Ensemble does not exist.
     POD_ENSEMBLE_NOT_FOUND = "pod-ensemble-not-found", NotFound;
     /// A pod whose labels contradict its AgentRun.

@@ -11,10 +11,9 @@ use crate::sympozium::api::agent::{
 use crate::sympozium::api::ensemble::{AgentConfig, configs_field, shares_memory};
 use crate::sympozium::api::{ENSEMBLE_LABEL, RUN_LABEL, STATE_AGENT_RUN};
 use crate::sympozium::codes::{
-    INSTANCE_MISMATCH, LOOKUP_FAILED, POD_AGENT_MADE, POD_AGENT_NOT_FOUND, POD_ENSEMBLE_NOT_FOUND,
+    INSTANCE_MISMATCH, LOOKUP_FAILED, POD_AGENT_NOT_FOUND, POD_ENSEMBLE_NOT_FOUND,
 };
 use crate::sympozium::lookup;
-use memgate_model::finding::Severity;
 use memgate_model::object::Reference;
 use memgate_model::pod::Pod;
 use memgate_model::reason::Reason;
@@ -184,21 +183,6 @@ impl<'s> PodMemories<'s> {
         self.config = config.name;
         self.ensemble = Some(ensemble);
         self.made_from = Some(config);
-    }
-
-    /// Says of a pod that gets its memory here that in a cluster it does not before its Agent is made.
-    pub(super) fn made_later(&self) -> Option<Finding> {
-        let ensemble = self.ensemble.filter(|_| self.made_from.is_some())?;
-        let message = fit_names([self.instance.as_str(), &ensemble.name], |[agent, ensemble]| {
-            let (agent, ensemble) = (quoted(agent), quoted(ensemble));
-            format!(
-                "Agent {agent} is made by Ensemble {ensemble}; until it exists in the cluster, pods start without \
-                 their memory"
-            )
-        });
-        let finding = Finding::warn(&POD_AGENT_MADE, instance_label(), message);
-        let at = Pointer::new("/spec").key(configs_field(ensemble.tree()));
-        Some(Finding { severity: Severity::Note, ..finding.elsewhere(ensemble, at, "made here") })
     }
 
     /// Reports the missing Agent. Turns private memory off if the name is invalid for its Service and claim.

@@ -150,7 +150,6 @@ impl<'p, 's> WantedBuilder<'p, 's> {
         let memory = self.memory_names();
         let conflict = !(self.unmet.is_empty() && self.warnings.is_empty());
         self.warnings.append(&mut self.token_findings);
-        self.warnings.extend(self.found.made_later());
         self.report_no_network();
         let mut env: Vec<Variable<'p>> = self.instance_name().into_iter().collect();
         env.extend(std::mem::take(&mut self.variables).into_iter().map(|variable| {
