@@ -15,7 +15,9 @@ use memgate_workbench::load::load;
 use memgate_workbench::outside::check;
 use memgate_workbench::place::report;
 use memgate_workbench::report::{counted, patches, plain, stream};
-use memgate_workbench::rewrite::{self, RewrittenFile, given_a_mask, repeated, rewrite_all};
+use memgate_workbench::rewrite::{
+    self, RewrittenFile, given_a_mask, given_before_its_agent, repeated, rewrite_all,
+};
 use memgate_workbench::run::{Run, weighed};
 use memgate_workbench::trace::trace_all;
 
@@ -113,6 +115,11 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
             "{advice}; give the memory resource by --with, and it takes the place of the one in the snapshot"
         );
         terminal.note(&plain(&format!("note: {advice}, so what is shown is not what a cluster would add")));
+    }
+    if let Some((pod, ensemble)) = given_before_its_agent(&checked) {
+        terminal.note(&plain(&format!(
+            "note: the Agent of {pod} is made by {ensemble}; in a cluster a pod that starts before it gets no memory"
+        )));
     }
     let report = report(&checked);
     write_files(&report, &args.output, fail_on.warnings, terminal)?;

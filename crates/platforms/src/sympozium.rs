@@ -19,11 +19,17 @@ use std::sync::LazyLock;
 use super::inject::viable::sizes::{LIMIT_RANGE, RESOURCE_QUOTA};
 use super::packed::packed;
 use super::{in_cel, other_kinds};
+use memgate_model::edit::Origin;
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
 use memgate_model::finding::Code;
 
 /// The names of the configs of an Ensemble.
 const CONFIGS: &[&str] = &["spec.agentConfigs[].name", "spec.personas[].name"];
+
+/// Whether an edit comes from an entry of an Ensemble, whose Agent is not there: the Ensemble is yet to make it.
+pub fn is_of_agent_to_be_made(origin: &Origin) -> bool {
+    origin.resource.starts_with("Ensemble ") && origin.field.starts_with("spec.agentConfigs")
+}
 
 /// What findings read besides the field at which they stand.
 const READS: &[(&Code, &[&str])] = &[

@@ -21,6 +21,7 @@ use memgate_manifest::rewrite::{Rewritten, rewrite};
 use memgate_manifest::source::{Source, Span};
 use memgate_model::edit::{Edit, Op, Origin};
 use memgate_platforms::common::OBJECT_REPEATED;
+use memgate_platforms::sympozium::is_of_agent_to_be_made;
 use memgate_primitives::members::Members;
 use memgate_primitives::pointer::{Pointer, list_index};
 use serde_json::Value;
@@ -84,6 +85,15 @@ pub fn given_a_mask(checked: &Checked) -> Option<String> {
     let mut allowed = checked.decided.iter().filter(|decided| decided.allowed());
     let given = allowed.find(|decided| decided.admitted.edits.iter().any(is_masked));
     given.map(|decided| decided.object.object_ref.title())
+}
+
+/// The first pod with the memory of an Agent that an Ensemble among the inputs is yet to make, and the Ensemble.
+pub fn given_before_its_agent(checked: &Checked) -> Option<(String, &str)> {
+    changed(checked).find_map(|(object, edits)| {
+        let mut origins = edits.iter().flat_map(|edit| &edit.origins);
+        let origin = origins.find(|origin| is_of_agent_to_be_made(origin))?;
+        Some((object.object_ref.title(), &*origin.resource))
+    })
 }
 
 /// The recursion is bounded: the values that memgate adds have the few levels of a container.

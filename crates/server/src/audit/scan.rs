@@ -164,7 +164,7 @@ impl Scan {
     fn has_objects(&self, family: &Family) -> bool {
         let snapshot = self.store.snapshot();
         let kinds = family.kinds.watched.iter().filter(|kind| !kind.group.is_empty());
-        kinds.filter_map(|kind| snapshot.kind(kind)).any(|state| state.len() > 0)
+        kinds.filter_map(|kind| snapshot.kind(kind)).any(|state| !state.is_empty())
     }
 
     /// Counts pods as events arrive and objects change; never ends.
@@ -188,7 +188,7 @@ impl Scan {
                     self.answer(&mut pods, wait.into_values().collect(), &lookups).await;
                 }
                 _ = changes.changed() => {
-                    again.get_or_insert((Instant::now() + GATHER).max(rested));
+                    again.get_or_insert_with(|| (Instant::now() + GATHER).max(rested));
                 }
                 () = sleep_until(again.unwrap_or(rested)), if again.is_some() => {
                     let begun = Instant::now();

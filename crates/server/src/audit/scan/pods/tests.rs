@@ -36,7 +36,9 @@ fn after(pods: &mut Pods<'_>, events: Vec<Event<RawObject>>, lacks_memory: Optio
     for event in events {
         pods.take(0, event, &default_settings(), &mut wait);
     }
-    wait.into_values().for_each(|pod| pods.put(pod.answered(lacks_memory)));
+    for pod in wait.into_values() {
+        pods.put(pod.answered(lacks_memory));
+    }
 }
 
 fn counts(pods: &Pods<'_>) -> Vec<(String, usize)> {
