@@ -1,5 +1,7 @@
 //! The table of docs/operate.md about the time while memgate is away.
 
+#![allow(clippy::expect_used, reason = "a test may panic")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 

@@ -118,9 +118,6 @@ fn one_namespace(fixture: &Fixture) -> Result<()> {
         let why = ["--for", length, "--reason", "memgate is down"];
         ["-n", namespace].into_iter().chain(of_home).chain(why).map(str::to_owned).collect()
     };
-    fn texts(arguments: &[String]) -> Vec<&str> {
-        arguments.iter().map(String::as_str).collect()
-    }
     // Its owner has every right in it that `admin` gives, and may bind what he has.
     cluster
         .kubectl(&["create", "rolebinding", "owner", "--clusterrole=admin", "--user=owner", "-n", &paused])?
@@ -291,7 +288,7 @@ fn ends(fixture: &Fixture) -> Result<()> {
 
 /// How long the apiserver takes for creations that meet the condition, and for the same without it.
 fn costs(_: &Fixture) -> Result<()> {
-    const CREATES: usize = 500;
+    const CREATES: u32 = 500;
     let cluster = &ControlPlane::start()?;
     let namespace = cluster.fresh_namespace("costs")?;
     let manifests = crate::installed::memgate(&["manifests", "--only", "webhooks"])?;
@@ -333,7 +330,7 @@ fn costs(_: &Fixture) -> Result<()> {
             }
             best = best.min(start.elapsed().as_secs_f64());
         }
-        println!("{what}: {:.0} µs for each of {CREATES} creates", best * 1e6 / CREATES as f64);
+        println!("{what}: {:.0} µs for each of {CREATES} creates", best * 1e6 / f64::from(CREATES));
         Ok(())
     };
     for more in [0, 2000] {
@@ -347,7 +344,7 @@ fn costs(_: &Fixture) -> Result<()> {
             let path = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
             cluster.block_on(send(&cluster.client(), Method::POST, path, Some(&binding)))?.object()?;
         }
-        configure(&[never.clone()])?;
+        configure(std::slice::from_ref(&never))?;
         measure(&format!("{more} further ClusterRoleBindings, without the condition"))?;
         for entry in ["resources.memgate.dev", "required.pods.memgate.dev", "arkonis.pods.memgate.dev"] {
             configure(&[never.clone(), condition(entry)?])?;
@@ -355,4 +352,8 @@ fn costs(_: &Fixture) -> Result<()> {
         }
     }
     Ok(())
+}
+
+fn texts(arguments: &[String]) -> Vec<&str> {
+    arguments.iter().map(String::as_str).collect()
 }
