@@ -21,6 +21,9 @@ use memgate_primitives::review_path::Phase;
 /// The result of a read, or why it failed.
 pub type Fetched<T> = Answer<T, String>;
 
+/// The API group and version of roles and bindings.
+pub const RBAC: &str = "rbac.authorization.k8s.io/v1";
+
 /// The containers of a Deployment.
 pub const CONTAINERS: &str = "/spec/template/spec/containers";
 

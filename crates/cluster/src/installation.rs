@@ -11,7 +11,7 @@ use kube::api::ListParams;
 use serde_json::Value;
 use tokio::time::{timeout, timeout_at};
 
-use crate::cluster_state::{Fetched, Installation, Labels, ServedResources, labels};
+use crate::cluster_state::{Fetched, Installation, Labels, RBAC, ServedResources, labels};
 use crate::pause::{self, Scope};
 use crate::reader::ClusterReader;
 use crate::request::send;
@@ -23,8 +23,6 @@ use memgate_model::kind::{Kind, MEMORY_POLICY, POLICY_KINDS};
 
 /// The API group and version of webhook configurations and admission policies.
 const ADMISSION: &str = "admissionregistration.k8s.io/v1";
-/// The API group and version of roles and bindings.
-pub(super) const RBAC: &str = "rbac.authorization.k8s.io/v1";
 
 /// How long a server waits at its start for the version of its apiserver.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(2);

@@ -10,8 +10,7 @@ use kube::api::ListParams;
 use serde_json::{Value, json};
 use thiserror::Error as ThisError;
 
-use crate::cluster_state::{Fetched, elements, text};
-use crate::installation::RBAC;
+use crate::cluster_state::{Fetched, RBAC, elements, text};
 use crate::reader::{ClusterReader, path};
 use crate::request::{Response, send};
 use memgate_certs::library_error::explained;

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::objects::{agent_templates, is_of_agent, is_of_cluster};
+use crate::object_name::is_of_cluster;
+use crate::objects::{agent_templates, is_of_agent};
 use crate::report::ObjectRef;
 use memgate_core::decide::MAX_REPORTED;
 use memgate_manifest::document::{Document, each_value};

@@ -17,6 +17,7 @@ pub mod exclude;
 pub mod program;
 pub mod texts;
 
+mod action;
 mod by_itself;
 pub mod kustomization;
 pub mod progress;
@@ -37,6 +38,7 @@ mod inside;
 mod installed;
 mod misspelt;
 pub mod notices;
+mod object_name;
 pub mod objects;
 pub mod origins;
 pub mod passed_over;

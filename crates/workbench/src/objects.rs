@@ -18,8 +18,7 @@ use memgate_model::edit::Edit;
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::kind::{Kind, SYSTEM_NAMESPACES};
 use memgate_model::memory_view::Role;
-use memgate_model::object::{DEFAULT_NAMESPACE, JsonText};
-use memgate_model::recurring_texts::RecurringTexts;
+use memgate_model::object::JsonText;
 use memgate_model::request::{Occasion, Operation, Request};
 use memgate_model::snapshot::Snapshot;
 use memgate_model::workload::{self, KNATIVE, Workload};
@@ -42,11 +41,6 @@ pub fn is_checked(group: &str, kind: &str) -> bool {
 pub(crate) fn is_object_checked(group: &str, kind: &str, object: &Value) -> bool {
     is_checked(group, kind) && has_required_annotation(group, kind, object)
         || workload::find(group, kind).is_some_and(|workload| !agent_templates(workload, object).is_empty())
-}
-
-/// Whether the objects of a workload are in no namespace, so that its pods may be in any.
-pub(crate) fn is_of_cluster(workload: &Workload) -> bool {
-    workload.kind.starts_with("Cluster")
 }
 
 /// The pod templates of a workload; of kinds that the webhooks do not know only those of agents.
@@ -80,41 +74,6 @@ pub(crate) fn json_to_check(document: &Document) -> serde_json::Result<Option<Ar
         return Ok(None);
     }
     Ok(Some(Arc::new(JsonText(serde_json::to_string(value)?.into()))))
-}
-
-/// The name of an object in reports. `chosen` is the namespace of objects without one. What recurs is shared.
-pub(crate) fn object_ref(document: &Document, chosen: Option<&str>, texts: &mut RecurringTexts) -> ObjectRef {
-    let generate_name = || document.value().pointer("/metadata/generateName").and_then(Value::as_str);
-    let name = match document.name() {
-        "" => generate_name().unwrap_or_default(),
-        name => name,
-    };
-    let (group, kind) = (document.group(), document.kind());
-    let namespace = if is_cluster_scoped(group, kind) {
-        ""
-    } else {
-        document.namespace().or(chosen).unwrap_or(DEFAULT_NAMESPACE)
-    };
-    ObjectRef {
-        api_version: texts.shared(document.api_version()),
-        kind: texts.shared(document.kind()),
-        namespace: texts.shared(namespace),
-        name: name.into(),
-        set: Arc::default(),
-    }
-}
-
-/// Whether objects of a kind that is judged are in no namespace.
-fn is_cluster_scoped(group: &str, kind: &str) -> bool {
-    let known = memgate_platforms::validated(&memgate_platforms::ALL, group, kind).map(|(_, kind)| kind);
-    let known = known.or_else(|| memgate_policy::resource::kind(group, kind));
-    known.is_some_and(|kind| !kind.namespaced) || workload::find(group, kind).is_some_and(is_of_cluster)
-}
-
-/// Whether objects of a kind are in no namespace, so that kustomize does not give them one.
-pub(crate) fn is_of_no_namespace(group: &str, kind: &str) -> bool {
-    const OTHERS: [&str; 4] = ["Namespace", "PersistentVolume", "CustomResourceDefinition", "StorageClass"];
-    is_cluster_scoped(group, kind) || OTHERS.contains(&kind) || kind.starts_with("Cluster")
 }
 
 /// The kinds that are checked, in a sentence of three lines.

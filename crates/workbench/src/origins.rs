@@ -15,15 +15,13 @@ use memgate_manifest::document::{Document, values};
 use memgate_manifest::source::Source;
 use memgate_primitives::credential::masked;
 
-mod action;
 pub(crate) mod files;
+pub(crate) mod find;
 pub(crate) mod helm;
 pub(crate) mod kustomize;
 pub(crate) mod overlay;
 pub mod spot;
 mod template;
-
-pub(crate) use action::line_that_printed;
 
 /// An object that helm or kustomize printed for memgate.
 #[derive(Debug, Clone, Copy)]

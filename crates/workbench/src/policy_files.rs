@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use crate::errors::error_of;
 use crate::notices::{Notice, object_ref};
+use crate::origins::find::SpotsOf;
 use crate::origins::spot::Spot;
 use crate::places::{Part, Places};
-use crate::trace::SpotsOf;
 use jiff::Timestamp;
 use memgate_core::state;
 use memgate_manifest::document::values;
@@ -20,7 +20,7 @@ use memgate_manifest::place::DocumentPlace;
 use memgate_model::finding::Finding;
 use memgate_model::kind::MEMORY_POLICY;
 use memgate_model::object::Reference;
-use memgate_model::policy::Policy;
+use memgate_model::policy::{Policies, Policy};
 use memgate_model::settings::Settings;
 use memgate_model::snapshot::Snapshot;
 use memgate_policy::leftover::{self, Used};
@@ -144,6 +144,16 @@ impl PolicyFile {
         };
         is_same_text && self.place.start() == other.place.start() && self.within == other.within
     }
+}
+
+/// The policies without some, and with others in place of those of the same names.
+pub fn replaced(policies: &Policies, without: &Policies, others: &Policies) -> Arc<Policies> {
+    let mut all = policies.clone();
+    without.iter().for_each(|policy| all.remove(&policy.name));
+    without.exemptions().for_each(|it| all.remove_exemption(&it.namespace, &it.name));
+    others.iter().for_each(|policy| all.insert(Arc::clone(policy)));
+    others.exemptions().for_each(|exemption| all.insert_exemption(Arc::clone(exemption)));
+    Arc::new(all)
 }
 
 /// Whether a value is a policy or an exemption.

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use tempfile::NamedTempFile;
 
+use crate::action::line_that_printed;
 use crate::by_itself::on_path;
 use crate::kustomization::{is_remote, missing_in};
-use crate::origins::line_that_printed;
 use crate::paths::leads_out;
 use crate::program::{Failure, Limits, Stop, output};
 use crate::releases::{Inline, Layer, Release, VALUES};

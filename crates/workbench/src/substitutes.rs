@@ -9,11 +9,11 @@ use serde_json::Value;
 
 use crate::kustomization::is_kustomization;
 use crate::notices::Notice;
-use crate::objects::object_ref;
+use crate::object_name::object_ref;
+use crate::origins::find::SpotsOf;
 use crate::origins::spot::Spot;
 use crate::paths::{Roots, normal};
 use crate::repository::{Repository, Unit};
-use crate::trace::SpotsOf;
 use memgate_manifest::document::{Document, parse_parts};
 use memgate_manifest::later::{Given, is_filled_in_later, variables};
 use memgate_manifest::source::Source;

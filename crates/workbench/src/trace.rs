@@ -1,7 +1,6 @@
 //! Lets findings about rendered objects stand in the files from which these come, where a person would edit.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::inputs::Inputs;
@@ -9,14 +8,12 @@ use crate::judge::{Checked, Decided};
 use crate::notices::Notice;
 use crate::objects::UndecidedObject;
 use crate::origins::files::Files;
-use crate::origins::spot::{Spot, Spots};
-use crate::origins::{Origins, RenderedObject, helm, kustomize};
+use crate::origins::find::{of_field, of_object, start_of};
+use crate::origins::spot::Spots;
+use crate::origins::{Origins, kustomize};
 use crate::passed_over::PassedOver;
-use crate::paths::Home;
 use crate::plan::Plan;
-use crate::repository::{Tool, Unit};
-use memgate_manifest::document::Document;
-use memgate_manifest::place::DocumentPlace;
+use crate::repository::Tool;
 use memgate_manifest::source::{Source, Span};
 use memgate_model::finding::{Cause, Finding};
 use memgate_model::object::Reference;
@@ -102,12 +99,6 @@ pub fn trace_all(checked: &mut Checked, plan: &Plan) {
     trace(checked, &mut plan.rendered_files());
 }
 
-/// The file of a document: of a rendered one the file that made it.
-pub(crate) fn file_of(place: &DocumentPlace, origins: &Origins, files: &mut Files) -> String {
-    let spot = of_field(place, &Pointer::root(), origins, files);
-    spot.as_ref().map_or_else(|| place.source(), Spot::source).name().to_owned()
-}
-
 /// Finds the spots of the objects themselves, before they are judged.
 pub fn trace_objects(inputs: &mut Inputs, plan: &Plan) {
     let Inputs { objects, origins, sources, .. } = inputs;
@@ -168,76 +159,4 @@ fn spots(decided: &Decided, origins: &Origins, files: &mut Files) -> Option<Spot
         }
     }
     Some(spots)
-}
-
-/// Finds where the fields of documents stand that are not read yet as inputs.
-pub(crate) struct SpotsOf<'s> {
-    pub(crate) origins: &'s Origins,
-    pub(crate) files: &'s mut Files,
-}
-
-impl SpotsOf<'_> {
-    /// The file of a source, of a rendered one that of the chart or kustomization.
-    pub(crate) fn file(&self, source: &Source) -> PathBuf {
-        self.origins.rendered.get(source.name()).map_or_else(|| source.name().into(), Unit::marker)
-    }
-
-    /// The spot of a field, of a rendered document in the file from which it comes.
-    pub(crate) fn of(&mut self, document: &Document, pointer: &Pointer) -> Spot {
-        let name = document.source().name();
-        let rendered = self.origins.rendered.get(name).and_then(|unit| {
-            let release = self.origins.releases.get(name);
-            let object = RenderedObject { unit, release, value: document.value(), file: None };
-            let spot = of_object(object, pointer, false, (self.origins, self.files))?;
-            // Of what a rendered object installs.
-            let is_rendered = self.origins.rendered.contains_key(spot.source().name());
-            if is_rendered { start_of(&unit.marker(), self.files) } else { Some(spot) }
-        });
-        let own = || Spot::Field { document: document.shared_place(), pointer: pointer.clone(), key: None };
-        rendered.unwrap_or_else(own)
-    }
-}
-
-/// The spot of a field of a document, if memgate rendered it.
-fn of_field(
-    document: &DocumentPlace,
-    pointer: &Pointer,
-    origins: &Origins,
-    files: &mut Files,
-) -> Option<Spot> {
-    of_object(origins.rendered_at(document.source(), document.start())?, pointer, false, (origins, files))
-}
-
-/// The spot of a field of a rendered object, or of its key, else the file that made the object.
-fn of_object(
-    object: RenderedObject<'_>,
-    pointer: &Pointer,
-    at_key: bool,
-    (origins, files): (&Origins, &mut Files),
-) -> Option<Spot> {
-    let found = match object.unit.tool {
-        Tool::Helm => helm::spot(object, pointer, at_key, files),
-        Tool::Kustomize => kustomize::spot(object, pointer, files),
-    };
-    // The object with the values of a release may be one that kustomize printed.
-    let found = match found {
-        Some(Spot::Field { document, pointer, key }) => {
-            match origins.rendered_at(document.source(), document.start()) {
-                Some(release) => kustomize::spot(release, &pointer, files),
-                None => Some(Spot::Field { document, pointer, key }),
-            }
-        }
-        found => found,
-    };
-    // Any text of an object may look like the name of its file.
-    let is_near = |file: &&str| Home::of(object.unit.absolute(), None).has_file(Path::new(file));
-    let named = || start_of(Path::new(object.file.filter(is_near)?), files);
-    found.or_else(named).or_else(|| start_of(&object.unit.marker(), files))
-}
-
-/// The first line of a file that made an object.
-fn start_of(file: &Path, files: &mut Files) -> Option<Spot> {
-    let source = Arc::clone(&files.get(file)?.source);
-    let span = source.span(0, 0);
-    Some(Spot::Text { source, span })
 }

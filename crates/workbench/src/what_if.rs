@@ -15,6 +15,7 @@ use crate::outside::check;
 use crate::page::PageInputs;
 use crate::place::overview;
 use crate::plan::Plan;
+use crate::policy_files::replaced;
 use crate::report::changes::{Change, Verdict};
 use crate::report::{Report, Shown};
 use crate::run::Run;
@@ -49,16 +50,6 @@ struct Changed {
 
 /// Identifies an object in both runs.
 type Key = (*const Source, usize, Pointer);
-
-/// The policies without some, and with others in place of those of the same names.
-pub fn replaced(policies: &Policies, without: &Policies, others: &Policies) -> Arc<Policies> {
-    let mut all = policies.clone();
-    without.iter().for_each(|policy| all.remove(&policy.name));
-    without.exemptions().for_each(|it| all.remove_exemption(&it.namespace, &it.name));
-    others.iter().for_each(|policy| all.insert(Arc::clone(policy)));
-    others.exemptions().for_each(|exemption| all.insert_exemption(Arc::clone(exemption)));
-    Arc::new(all)
-}
 
 /// Decides about all objects of the inputs with the policies of `base` instead of those of the same names, and with those
 /// of `new`, which replace the policies of `base` too.

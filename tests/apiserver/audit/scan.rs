@@ -89,7 +89,7 @@ pub(super) fn follows(_: &Fixture) -> Result<()> {
     until(&replica, &namespace, &[])?;
     house.apply(&within(&namespace, agent("scout", "notes")))?;
     until(&replica, &namespace, &all[..1])?;
-    // A replica that starts finds what is there.
+    // A replica that starts finds the pods that run.
     replica.terminate()?;
     until(&house.replica(&[])?, &namespace, &all[..1])
 }

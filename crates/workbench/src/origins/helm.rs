@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::action::{is_printed_as, only_expression, paths};
 use crate::origins::RenderedObject;
-use crate::origins::action::{is_printed_as, only_expression, paths};
 use crate::origins::files::Files;
 use crate::origins::spot::Spot;
 use crate::origins::template::{Found, member};

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use crate::origins::action::{self, Action, Block, Dot, fits, scalar, unquoted};
+use crate::action::{self, Action, Block, Dot, fits, scalar, unquoted};
 use memgate_primitives::pointer::list_index;
 
 /// Of so many documents that could be the one of an object, the best is found.

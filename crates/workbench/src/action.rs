@@ -11,7 +11,7 @@ const PRINTING: [&str; 20] = [
 
 /// What an action does to the text around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Action<'t> {
+pub(crate) enum Action<'t> {
     /// It begins a block, perhaps one with another dot.
     Begin(Block<'t>),
     /// Another branch of a block.
@@ -26,7 +26,7 @@ pub(super) enum Action<'t> {
 
 /// A block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Block<'t> {
+pub(crate) enum Block<'t> {
     /// The dot stays.
     If,
     /// The dot is this expression.
@@ -40,7 +40,7 @@ pub(super) enum Block<'t> {
 
 /// The value that a dot stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Dot {
+pub(crate) enum Dot {
     /// That of the whole chart.
     Root,
     /// This path of the values.
@@ -50,7 +50,7 @@ pub(super) enum Dot {
 }
 
 /// The first action of a text: the byte at which it starts, and the one behind it. One without an end goes to the end.
-pub(super) fn find(text: &str) -> Option<(usize, usize)> {
+pub(crate) fn find(text: &str) -> Option<(usize, usize)> {
     let start = text.find("{{")?;
     let action = text.get(start..)?;
     let end = action_length(action).unwrap_or(action.len());
@@ -70,7 +70,7 @@ pub(crate) fn line_that_printed(template: &str, printed: usize) -> usize {
 }
 
 /// What an action does.
-pub(super) fn read(action: &str) -> Action<'_> {
+pub(crate) fn read(action: &str) -> Action<'_> {
     let inner = action.strip_prefix("{{").unwrap_or(action);
     let inner = inner.strip_suffix("}}").unwrap_or(inner);
     let inner = inner.strip_prefix('-').unwrap_or(inner);
@@ -95,13 +95,13 @@ fn is_assignment(rest: &str) -> bool {
 }
 
 /// The number of blanks with which `indent` or `nindent` begins the lines of an expression.
-pub(super) fn indent(expression: &str) -> Option<usize> {
+pub(crate) fn indent(expression: &str) -> Option<usize> {
     let (_, behind) = expression.rsplit_once("indent ")?;
     behind.trim_start().split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
 /// The paths of the values that an expression may print; none if it does more than to print one.
-pub(super) fn paths(expression: &str, dot: &Dot) -> Vec<Vec<String>> {
+pub(crate) fn paths(expression: &str, dot: &Dot) -> Vec<Vec<String>> {
     let (mut paths, mut is_indexed) = (Vec::<Vec<String>>::new(), false);
     let mut rest = expression;
     while let Some(first) = rest.trim_start_matches(is_between).chars().next() {
@@ -165,7 +165,7 @@ fn field(word: &str, dot: &Dot) -> Option<Field> {
 }
 
 /// The expression of a text that is one action and nothing else, with or without quotes.
-pub(super) fn only_expression(text: &str) -> Option<&str> {
+pub(crate) fn only_expression(text: &str) -> Option<&str> {
     let text = unquoted(text);
     let (0, end) = find(text)? else { return None };
     match read(text.get(..end)?) {
@@ -175,7 +175,7 @@ pub(super) fn only_expression(text: &str) -> Option<&str> {
 }
 
 /// Whether the text of a scalar in a template can have become this value; `None` if the text says nothing about it.
-pub(super) fn fits(text: &str, value: &Value) -> Option<bool> {
+pub(crate) fn fits(text: &str, value: &Value) -> Option<bool> {
     let text = unquoted(text);
     if text.is_empty() || text.starts_with(['|', '>', '{', '[', '&', '*', '!']) && !text.starts_with("{{") {
         return None;
@@ -200,14 +200,14 @@ pub(super) fn fits(text: &str, value: &Value) -> Option<bool> {
 }
 
 /// A text without the quotes around it.
-pub(super) fn unquoted(text: &str) -> &str {
+pub(crate) fn unquoted(text: &str) -> &str {
     let text = text.trim();
     let without = |quote| text.strip_prefix(quote)?.strip_suffix(quote);
     without('"').or_else(|| without('\'')).unwrap_or(text)
 }
 
 /// The text of a scalar.
-pub(super) fn scalar(value: &Value) -> Option<String> {
+pub(crate) fn scalar(value: &Value) -> Option<String> {
     match value {
         Value::Null => Some(String::new()),
         Value::String(text) => Some(text.trim_end().to_owned()),
@@ -223,7 +223,7 @@ fn is_same_number(one: &str, other: &str) -> bool {
 
 /// Whether an expression prints a value of the values as this one, and the fault of that is one of the values. Maps may have
 /// fields of other files. Quotes are up to the template, unless it prints the value as YAML.
-pub(super) fn is_printed_as(value: &Value, printed: &Value, expression: &str) -> bool {
+pub(crate) fn is_printed_as(value: &Value, printed: &Value, expression: &str) -> bool {
     let is_quoted_number = |text: &str| text.parse::<f64>().is_ok() || matches!(text, "true" | "false");
     let keeps_type = expression.contains("toYaml") || expression.contains("toJson");
     match (value, printed) {
