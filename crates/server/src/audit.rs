@@ -44,7 +44,6 @@ use memgate_certs::library_error::explained;
 use self::judged::Context;
 use self::pass::PassResult;
 use self::reports::Reports;
-pub(crate) use self::scan::PodCounts;
 use self::scan::Scan;
 
 /// The field manager of the writes.

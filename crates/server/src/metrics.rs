@@ -26,6 +26,7 @@ use prometheus_client::registry::{Metric, Registry};
 
 use crate::metrics::admission::AdmissionMetrics;
 use crate::metrics::audit::AuditMetrics;
+pub(crate) use crate::metrics::audit::PodCounts;
 use crate::metrics::labels::{RequestLabels, ResultLabel};
 use crate::metrics::pauses::PauseMetrics;
 use crate::metrics::policies::PolicyMetrics;

@@ -14,7 +14,7 @@ use crate::in_order;
 use crate::inputs::{Inputs, StatePath};
 use crate::installed;
 use crate::judged_by::Standings;
-use crate::notices::Notices;
+use crate::notices::{Notice, Notices};
 use crate::object_name::{is_of_no_namespace, object_ref};
 use crate::objects::{Filled, UndecidedObject, is_checked, json_to_check};
 use crate::origins::SourceOrigins;
@@ -27,7 +27,7 @@ use crate::read::{STDIN, read};
 use crate::render::unreadable;
 use crate::report::ObjectRef;
 use crate::state::{FileObject, Loading, state_kind};
-use crate::substitutes::{Assignment, OfFile};
+use crate::substitutes::{Assignment, OfFile, WrongTarget};
 use crate::texts::{file, refused};
 use memgate_core::state::cluster_snapshot::{self, ClusterSnapshot};
 use memgate_core::state::makers::add_anything;
@@ -458,7 +458,12 @@ impl<'p> Loading<'p> {
         inputs.unreadable_state = notices.unreadable;
         inputs.notices = notices.finish();
         let read = inputs.sources.iter().map(|source| source.name()).collect();
-        inputs.notices.extend(inputs.substitutes.take_faults(&read));
+        let wrong = inputs.substitutes.take_faults(&read).into_iter();
+        inputs.notices.extend(wrong.map(|WrongTarget { source, span, object_ref, finding }| Notice {
+            object_ref,
+            refuses_object: true,
+            ..Notice::new(&source, span, finding)
+        }));
         let Inputs { errors, origins, .. } = &mut inputs;
         for error in errors {
             if let Some(unit) = error.place().and_then(|(name, _)| origins.rendered.get(name)) {

@@ -8,15 +8,15 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::kustomization::is_kustomization;
-use crate::notices::Notice;
 use crate::object_name::object_ref;
 use crate::origins::find::SpotsOf;
 use crate::origins::spot::Spot;
 use crate::paths::{Roots, normal};
+use crate::report::ObjectRef;
 use crate::repository::{Repository, Unit};
 use memgate_manifest::document::{Document, parse_parts};
 use memgate_manifest::later::{Given, is_filled_in_later, variables};
-use memgate_manifest::source::Source;
+use memgate_manifest::source::{Source, Span};
 use memgate_model::finding::Finding;
 use memgate_model::recurring_texts::RecurringTexts;
 use memgate_platforms::common::KUSTOMIZATION_INVALID;
@@ -36,6 +36,15 @@ const MOST_VARIANTS: usize = 16;
 
 /// So many files and directories are found that belong to Kustomizations.
 const MOST_FOUND: usize = 1 << 17;
+
+/// A Kustomization that gives its objects a namespace which cannot be.
+#[derive(Debug)]
+pub(crate) struct WrongTarget {
+    pub(crate) source: Arc<Source>,
+    pub(crate) span: Span,
+    pub(crate) object_ref: ObjectRef,
+    pub(crate) finding: Finding,
+}
 
 /// What one Kustomization puts in.
 #[derive(Debug, Default)]
@@ -105,7 +114,7 @@ struct Kustomization {
     /// The ConfigMaps and Secrets from which it reads; `None` if it puts no values in.
     reads: Option<Vec<Value>>,
     /// What is wrong with the namespace that it gives, which no object can have.
-    fault: Option<Notice>,
+    fault: Option<WrongTarget>,
     /// Whether a later step fills in a part of the path, so that any directory there may be meant.
     is_anywhere: bool,
 }
@@ -293,7 +302,7 @@ impl Substitutes {
     }
 
     /// What is wrong with Kustomizations in files of these names.
-    pub(crate) fn take_faults(&mut self, files: &BTreeSet<&str>) -> Vec<Notice> {
+    pub(crate) fn take_faults(&mut self, files: &BTreeSet<&str>) -> Vec<WrongTarget> {
         let faults = self.read.iter_mut().filter_map(|it| it.fault.take());
         faults.filter(|it| files.contains(it.source.name())).collect()
     }
@@ -336,14 +345,14 @@ impl Substitutes {
 }
 
 /// The denial of the namespace that a Kustomization gives to its objects: an apiserver refuses each of them.
-fn wrong_target(document: &Document, target: &str) -> Notice {
+fn wrong_target(document: &Document, target: &str) -> WrongTarget {
     let at = Pointer::new("/spec/targetNamespace");
     let (span, _) = document.locate(&at).carets(false);
     let message =
         format!("{} is not a valid name of a namespace, so each object here is refused", quoted(target));
     let finding = Finding::deny(&KUSTOMIZATION_INVALID, at, message);
     let object_ref = object_ref(document, None, &mut RecurringTexts::default());
-    Notice { object_ref, refuses_object: true, ..Notice::new(document.source(), span, finding) }
+    WrongTarget { source: Arc::clone(document.source()), span, object_ref, finding }
 }
 
 /// Flux leaves line ends out of values.

@@ -1,15 +1,16 @@
 //! Conditions on the values at a path of the view. The rule `fields` is made of them, and so are the rules about single
 //! values: both judge, and are exported, in the same way.
 
+use std::any::Any;
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use memgate_model::memory_view::{
     Element, EndpointView, Holds, MemoryView, Part, Role, ViewPath, ViewValue, Why, below_endpoint, qualified,
 };
 use memgate_model::possible::{Held, Possible};
-use memgate_model::typed_rule::{Applies, Judged, RuleOutcome, Unknown};
+use memgate_model::typed_rule::{Applies, Conditions, Judged, RuleOutcome, Unknown};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::credential::is_credential_name;
 use memgate_primitives::glob::Glob;
@@ -17,9 +18,41 @@ use memgate_primitives::pointer::Pointer;
 
 use super::host_glob::HostGlob;
 use super::tenant_glob::fits;
-use super::when::Given;
 use super::words::Allowed;
 use crate::text::{HIDDEN, a_or_b, name, number, value};
+
+/// The conditions of a rule, in order.
+#[derive(Debug)]
+pub(super) struct When {
+    pub(super) all: Vec<Check>,
+}
+
+/// What the conditions of a rule say of each path, and each key of a map.
+#[derive(Debug, Default)]
+pub(super) struct Given<'w>(BTreeMap<(&'static str, Option<String>), Vec<&'w Check>>);
+
+impl<'w> Given<'w> {
+    pub(super) fn of(when: Option<&'w dyn Conditions>) -> Self {
+        let when = when.and_then(|when| (when as &dyn Any).downcast_ref::<When>());
+        let mut by_path: BTreeMap<_, Vec<&Check>> = BTreeMap::new();
+        for check in when.into_iter().flat_map(|when| &when.all) {
+            by_path.entry((check.path.path, check.key.clone())).or_default().push(check);
+        }
+        Self(by_path)
+    }
+
+    /// The conditions on the value at a path, where a rule reads the one value that they are about.
+    pub(super) fn on(&self, path: &ViewPath, key: Option<&str>, possible: &Possible) -> &[&'w Check] {
+        let user = possible.user;
+        let is_of_both = path.own.contains(&user) && path.by_sources.contains(&user);
+        let is_one = !path.holds_several() && !is_of_both && !possible.may_be_unknown(path.path);
+        self.0
+            .get(&(path.path, key.map(str::to_owned)))
+            .filter(|_| is_one)
+            .map(Vec::as_slice)
+            .unwrap_or_default()
+    }
+}
 
 /// What is before the path of an entry of `fields` where an export names it.
 pub(super) const FIELD: &str = "fields ";

@@ -9,9 +9,9 @@ use memgate_model::typed_rule::{Conditions, Idle, Judged, PassesWithout, RuleOut
 use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::Pointer;
 
+use super::check::Given;
 use super::check::{BYTE, Bound, Check, Condition, Says, Shows, Zero};
 use super::contradictions::contradictions;
-use super::when::Given;
 use super::words::forbids_nothing;
 use crate::in_cel::{NOT_ASCII, VALUE, globs, list, literal, text};
 use crate::text::HIDDEN;

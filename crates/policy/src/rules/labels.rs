@@ -12,8 +12,8 @@ use memgate_primitives::credential::is_credential_name;
 use memgate_primitives::glob::Glob;
 use memgate_primitives::pointer::Pointer;
 
+use super::check::Given;
 use super::check::{AnyGlob, Condition};
-use super::when::Given;
 use super::words::{MAX_ENTRIES, fields};
 use crate::in_cel::{globs, list, literal, text};
 use crate::names::{MAX_KEY_CHARS, label_key, wrong_label_key};

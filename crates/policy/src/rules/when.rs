@@ -1,7 +1,5 @@
 //! `when`: the conditions under which a rule applies.
 
-use std::any::Any;
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::slice;
 
@@ -13,7 +11,7 @@ use memgate_model::typed_rule::{Applies, Conditions, Judged};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::Pointer;
 
-use super::check::{Check, Condition, FIELD, Says, Shows};
+use super::check::{Check, Condition, FIELD, Says, Shows, When};
 use super::contradictions::contradictions;
 use super::fields::{entry, known_paths};
 use super::words::{Allowed, MAX_ENTRIES, Words};
@@ -23,38 +21,6 @@ use crate::reader::Reader;
 const MAX_CHARS: usize = 64;
 
 const PARTS: [&str; 3] = ["backends", "providers", "fields"];
-
-#[derive(Debug)]
-struct When {
-    all: Vec<Check>,
-}
-
-/// What the conditions of a rule say of each path, and each key of a map.
-#[derive(Debug, Default)]
-pub(super) struct Given<'w>(BTreeMap<(&'static str, Option<String>), Vec<&'w Check>>);
-
-impl<'w> Given<'w> {
-    pub(super) fn of(when: Option<&'w dyn Conditions>) -> Self {
-        let when = when.and_then(|when| (when as &dyn Any).downcast_ref::<When>());
-        let mut by_path: BTreeMap<_, Vec<&Check>> = BTreeMap::new();
-        for check in when.into_iter().flat_map(|when| &when.all) {
-            by_path.entry((check.path.path, check.key.clone())).or_default().push(check);
-        }
-        Self(by_path)
-    }
-
-    /// The conditions on the value at a path, where a rule reads the one value that they are about.
-    pub(super) fn on(&self, path: &ViewPath, key: Option<&str>, possible: &Possible) -> &[&'w Check] {
-        let user = possible.user;
-        let is_of_both = path.own.contains(&user) && path.by_sources.contains(&user);
-        let is_one = !path.holds_several() && !is_of_both && !possible.may_be_unknown(path.path);
-        self.0
-            .get(&(path.path, key.map(str::to_owned)))
-            .filter(|_| is_one)
-            .map(Vec::as_slice)
-            .unwrap_or_default()
-    }
-}
 
 /// Reads the conditions of a rule.
 pub(crate) fn read(reader: &Reader<'_>) -> Option<Box<dyn Conditions>> {

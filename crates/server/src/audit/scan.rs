@@ -44,7 +44,6 @@ use memgate_model::request::Request;
 use memgate_model::selector::PodSelector;
 use memgate_model::snapshot::Snapshot;
 
-pub(crate) use self::pods::PodCounts;
 use self::pods::{Answered, Pods, Running};
 use super::judged::{Judge, Judges, retain_possible};
 use super::{API_TIMEOUT, GATHER, LOOKUPS, PAUSE, RETRY};

@@ -2,13 +2,13 @@
 //! replicas counts each violation once.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use prometheus_client::metrics::family::Family as Labelled;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use crate::audit::PodCounts;
 use crate::metrics::labels::ResultLabel;
 use crate::metrics::policies::{OTHER, PolicyLabel};
 use crate::metrics::{Counters, Seconds, add, add_results, number};
@@ -20,6 +20,9 @@ pub(super) const MAX_POLICIES: usize = 40;
 
 /// How many owners of pods without their memory have their own series.
 pub(super) const MAX_OWNERS: usize = 100;
+
+/// The number of pods by namespace and owner.
+pub(crate) type PodCounts = BTreeMap<(String, String), usize>;
 
 /// All series about audits.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::audit::LastPass;
 use super::policies::MAX_POLICIES;
 use super::*;
-use crate::audit::PodCounts;
+use crate::metrics::PodCounts;
 use crate::metrics::labels::ShedCause;
 use crate::outcomes;
 use memgate_certs::metrics::CertKind;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use kube::runtime::watcher::Event;
 use serde::Deserialize;
 
+use crate::metrics::PodCounts;
 use crate::store::apply_event::RawObject;
 use memgate_model::kind::SYSTEM_NAMESPACES;
 use memgate_model::selector::PodSelector;
@@ -17,9 +18,6 @@ use super::Sort;
 
 /// Namespace and name.
 type Key = (String, String);
-
-/// The number of pods by namespace and owner.
-pub(crate) type PodCounts = BTreeMap<(String, String), usize>;
 
 /// A pod to answer for.
 #[derive(Debug)]
