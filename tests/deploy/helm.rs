@@ -523,7 +523,7 @@ fn renders_what_a_cluster_wants_besides() {
         (&json!(["IPv6", "IPv4"]), &json!("PreferDualStack"))
     );
     let endpoint = json!({
-        "port": "metrics", "path": "/metrics", "interval": "1m30s",
+        "port": "metrics", "path": "/metrics", "honorLabels": true, "interval": "1m30s",
         "relabelings": [{"targetLabel": "cluster", "replacement": "blue"}],
     });
     assert_eq!(
