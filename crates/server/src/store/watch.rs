@@ -132,7 +132,7 @@ async fn until_served(store: &Store, kind: &'static Kind, groups: &mut Receiver<
 }
 
 fn not_installed(store: &Store, kind: &'static Kind) {
-    tracing::debug!(kind = kind.kind, group = kind.group, "not installed in this cluster");
+    tracing::debug!(kind = kind.kind, group = kind.group_in_words(), "not installed in this cluster");
     store.apply(kind, StoreChange::Replace(KindState::new(Coverage::Watched)));
 }
 
@@ -213,7 +213,7 @@ impl Watched {
                 // The resourceVersion has expired. The watcher lists again by itself; without the pause all
                 // replicas would list at the same moment.
                 Err(watcher::Error::WatchError(status)) if status.code == HTTP_GONE => {
-                    tracing::info!(kind = kind.kind, group = kind.group, "the watch starts over");
+                    tracing::info!(kind = kind.kind, group = kind.group_in_words(), "the watch starts over");
                     tokio::time::sleep(jitter(RELIST_DELAY)).await;
                 }
                 Err(error) => {
@@ -235,7 +235,7 @@ async fn apply(
     event: Event<RawObject>,
 ) {
     if let Event::InitDone = event {
-        tracing::info!(kind = kind.kind, group = kind.group, "all objects are read");
+        tracing::info!(kind = kind.kind, group = kind.group_in_words(), "all objects are read");
     }
     match apply_event(kind, log_limiter, event) {
         Some(StoreChange::End) => replace_aside(store, kind).await,
