@@ -257,7 +257,8 @@ async fn replace_aside(store: &Arc<Store>, kind: &'static Kind) {
 }
 
 fn log_failure(log_limiter: &LogRateLimiter, kind: &Kind, error: &watcher::Error, pause: Duration) {
-    let (kind, group, error, again_in) = (kind.kind, kind.group_in_words(), explained(error), pause.as_millis());
+    let (kind, group, error, again_in) =
+        (kind.kind, kind.group_in_words(), explained(error), pause.as_millis());
     let message = "the watch failed; the objects that are known count until it works again";
     if let Ok(suppressed) = log_limiter.take(kind) {
         tracing::warn!(kind, group, error, again_in_ms = again_in, suppressed, "{message}");
