@@ -79,7 +79,7 @@ pub struct Project {
     /// What a branch changes of it, which does not count yet.
     #[serde(skip)]
     pub later: Vec<String>,
-    /// Why the file of a branch cannot be read, which could be before.
+    /// Why the file of a branch cannot be read.
     #[serde(skip)]
     pub broken: Option<String>,
 }
@@ -152,7 +152,10 @@ impl ProjectArgs {
         let new = here.filter(|here| file.as_ref() != Some(here));
         let new = new.filter(|here| matches!(open.file(here), Ok(FileThere::Missing)));
         let mut later: Vec<String> = new.iter().map(|it| new_file(&branch.shown(it))).collect();
-        let Some(relative) = file else { return Ok(Project { later, ..Project::default() }) };
+        let Some(relative) = file else {
+            let broken = new.and_then(|new| why_unreadable(&branch.shown(&new)));
+            return Ok(Project { later, broken, ..Project::default() });
+        };
         let (shown, name) = (branch.shown(&relative), format!("{}:{relative}", branch.reference));
         let text = match open.file(&relative)? {
             FileThere::Text(text) => text,
@@ -162,17 +165,21 @@ impl ProjectArgs {
             ),
             FileThere::Missing => {
                 later.push(new_file(&shown));
-                return Ok(Project { later, ..Project::default() });
+                return Ok(Project { later, broken: why_unreadable(&shown), ..Project::default() });
             }
         };
         let document = keys::parse(&Arc::new(Source::new(&name, text)), keys::PROJECT)?;
         later.extend(changed_keys(document.as_ref(), &shown));
-        let is_there = std::fs::symlink_metadata(&shown).is_ok();
-        let broken = is_there.then(|| read_found(&shown).err()).flatten().map(|why| format!("{why:#}"));
-        let project = Project { later, broken, ..of_document(&shown, document)? };
+        let project = Project { later, broken: why_unreadable(&shown), ..of_document(&shown, document)? };
         project.note_use(&format!("{} at {}", shown.to_string_lossy(), branch.reference), terminal);
         Ok(project)
     }
+}
+
+/// Why the file of a branch cannot be read; `None` if it can, or the branch has none.
+fn why_unreadable(file: &Path) -> Option<String> {
+    std::fs::symlink_metadata(file).ok()?;
+    read_found(file).err().map(|why| format!("{why:#}"))
 }
 
 fn new_file(file: &Path) -> String {

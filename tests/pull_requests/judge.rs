@@ -138,8 +138,19 @@ fn the_choices_are_those_of_the_commit() {
 #[test]
 #[ignore = "needs git"]
 fn choices_that_the_branch_breaks_are_an_error() {
-    for (now, expected) in [("paths: [\n", "unclosed bracket"), ("unknown: 1\n", "unknown")] {
+    let rows = [
+        (false, "paths: [\n", "unclosed bracket"),
+        (false, "unknown: 1\n", "unknown"),
+        (true, "paths: [\n", "unclosed"),
+    ];
+    for (is_new, now, expected) in rows {
         let repository = governed("paths: [deploy]\n");
+        if is_new {
+            fs::remove_file(repository.path.join(".memgate.yaml")).expect("is there");
+            repository.git(&["add", "--all"]);
+            repository.git(&["commit", "--quiet", "--amend", "--message", "a"]);
+            repository.git(&["branch", "--force", "main"]);
+        }
         repository.write(".memgate.yaml", now);
         repository.commit();
         let checked = check(&repository, &[]);

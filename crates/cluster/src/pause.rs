@@ -3,7 +3,10 @@
 //! The user's own rights decide: who pauses gives the account of pauses the verb `skip`, which the apiserver allows only to
 //! users who have it or may bind the role. Times are those of the apiserver's clock.
 
+use std::collections::BTreeSet;
+
 use axum::http::Method;
+use futures::future::join_all;
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use kube::api::ListParams;
@@ -14,6 +17,7 @@ use crate::cluster_state::{Fetched, RBAC, elements, text};
 use crate::reader::{ClusterReader, path};
 use crate::request::{Response, send};
 use memgate_certs::library_error::explained;
+use memgate_install::pause::bindings as bindings_of_pauses;
 use memgate_model::pause::{BY, LABEL, PAUSED, Pause, REASON, SKIP, UNTIL, name};
 
 /// How many pauses are read.
@@ -55,6 +59,12 @@ pub enum Error {
          prints (with Helm: rbac.skipRoles=true)"
     )]
     NoRole(String),
+    /// The entries ask about the accounts of other namespaces, so that the pause would lift nothing.
+    #[error(
+        "memgate does not run in the namespace {0}: its entries ask about the account {PAUSED} of {1}; name that with \
+         --memgate-namespace"
+    )]
+    OtherHome(String, String),
     /// The account has every right, so that no pause has an effect.
     #[error(
         "memgate cannot be paused: the account {0}/{PAUSED} has rights to everything, as of a binding for all service \
@@ -111,6 +121,9 @@ pub async fn start(client: &Client, new: &NewPause<'_>) -> Result<Pause, Error> 
     if request(client, Method::GET, &format!("{roles}/{role}"), None).await?.status == 404 {
         return Err(Error::NoRole(role));
     }
+    if let Some(others) = asked_for_elsewhere(client, new.home).await? {
+        return Err(Error::OtherHome(new.home.to_owned(), others));
+    }
     if has_every_right(client, new).await? {
         return Err(Error::HasEveryRight(new.home.to_owned()));
     }
@@ -123,6 +136,11 @@ pub async fn start(client: &Client, new: &NewPause<'_>) -> Result<Pause, Error> 
         let known = request(client, Method::GET, &path, None).await?;
         add_others(&mut binding, &known.body);
         response = request(client, Method::PUT, &path, Some(&binding)).await?;
+        // The role of a binding cannot be changed: this one is of another role, so it pauses nothing.
+        if response.status == 422 && Pause::read(&known.body).is_none() {
+            request(client, Method::DELETE, &path, None).await?;
+            response = request(client, Method::POST, &base, Some(&binding)).await?;
+        }
     }
     let failed = |response: &Response| Error::Unanswered(format!("failed to pause: {}", response.message()));
     match (response.status, new.scope) {
@@ -164,9 +182,14 @@ pub async fn read(reader: &ClusterReader, scope: Scope<'_>) -> Fetched<Vec<Pause
         Scope::Cluster => ("", &["clusterrolebindings", "rolebindings"][..]),
     };
     let mut pauses = Vec::new();
-    for plural in plurals {
-        let labelled = ListParams::default().labels(LABEL);
-        match reader.list::<Value>(RBAC, namespace, plural, labelled).await {
+    // By their names: a pause that was made by hand may lack the label, and rights can be limited to the names.
+    let lists = plurals.iter().flat_map(|plural| bindings_of_pauses().map(move |name| (*plural, name)));
+    let lists = lists.map(|(plural, name)| {
+        let named = ListParams::default().fields(&format!("metadata.name={name}"));
+        reader.list::<Value>(RBAC, namespace, plural, named)
+    });
+    for list in join_all(lists).await {
+        match list {
             Fetched::Found(found) => pauses.extend(found.iter().filter_map(Pause::read)),
             Fetched::Absent => {}
             Fetched::Unknown(why) => return Fetched::Unknown(why),
@@ -188,6 +211,24 @@ pub async fn end(client: &Client, pause: &Pause) -> Result<(), Error> {
         200..=299 | 404 => Ok(()),
         _ => Err(Error::Unanswered(format!("failed to end the pause: {}", response.message()))),
     }
+}
+
+/// The namespaces whose accounts of pauses the entries ask about, if none of them is this one. `None` also where there is no
+/// entry, or the user may not read them.
+async fn asked_for_elsewhere(client: &Client, home: &str) -> Result<Option<String>, Error> {
+    let path = path("admissionregistration.k8s.io/v1", "", "validatingwebhookconfigurations");
+    let response = request(client, Method::GET, &path, None).await?;
+    let mut asked = BTreeSet::new();
+    for configuration in elements(&response.body, "/items") {
+        let conditions =
+            elements(configuration, "/webhooks").flat_map(|entry| elements(entry, "/matchConditions"));
+        for condition in conditions.filter(|condition| text(condition, "/name") == "not-paused") {
+            let account = text(condition, "/expression").split("serviceAccount('").nth(1);
+            asked.extend(account.and_then(|account| account.split('\'').next()).map(str::to_owned));
+        }
+    }
+    let is_other = !asked.is_empty() && !asked.contains(home);
+    Ok(is_other.then(|| asked.into_iter().collect::<Vec<_>>().join(", ")))
 }
 
 /// Whether the account has the right that nothing gives alone; false if the user may not ask.

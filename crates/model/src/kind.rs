@@ -62,6 +62,11 @@ impl Kind {
         Self { counts: Some(counts), ..self }
     }
 
+    /// The API group, in the log: that of core kinds has no name.
+    pub fn group_in_words(&self) -> &'static str {
+        if self.group.is_empty() { "core" } else { self.group }
+    }
+
     /// The `apiVersion` of manifests of this kind.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {

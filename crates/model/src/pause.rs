@@ -35,7 +35,7 @@ pub struct Pause {
     pub namespace: Option<String>,
     /// The platform; `None` for all.
     pub family: Option<String>,
-    /// The end, as it was written; empty if it was not.
+    /// The end, as it was written; `unknown` if it was not.
     pub until: String,
     /// Who paused.
     pub by: String,
@@ -50,7 +50,8 @@ pub struct Pause {
 }
 
 impl Pause {
-    /// Reads a binding; `None` if its name is not that of a pause.
+    /// Reads a binding; `None` if its name is not that of a pause, or it does not give the account the right to skip
+    /// memgate: owners of a namespace may write such a binding of a role of their own.
     pub fn read(binding: &Value) -> Option<Self> {
         let text = |pointer: &str| binding.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let annotation =
@@ -59,12 +60,24 @@ impl Pause {
             "" => None,
             rest => Some(rest.strip_prefix('-')?.to_owned()),
         };
+        let is_for_account = |subject: &Value| {
+            let is = |key: &str, value: &str| subject.get(key).is_some_and(|it| it == value);
+            is("kind", "ServiceAccount") && is("name", PAUSED)
+        };
+        let subjects = binding.get("subjects").and_then(Value::as_array);
+        let role = name(SKIP, family.as_deref());
+        if (text("/roleRef/kind"), text("/roleRef/name")) != ("ClusterRole", &role)
+            || !subjects.is_some_and(|subjects| subjects.iter().any(is_for_account))
+        {
+            return None;
+        }
+        let or_unknown = |text: String| if text.is_empty() { "unknown".to_owned() } else { text };
         Some(Self {
             namespace: Some(text("/metadata/namespace").to_owned()).filter(|name| !name.is_empty()),
             family,
-            until: annotation(UNTIL),
-            by: annotation(BY),
-            reason: annotation(REASON),
+            until: or_unknown(annotation(UNTIL)),
+            by: or_unknown(annotation(BY)),
+            reason: or_unknown(annotation(REASON)),
             created: text("/metadata/creationTimestamp").parse().ok(),
             uid: text("/metadata/uid").to_owned(),
             resource_version: text("/metadata/resourceVersion").to_owned(),
@@ -114,10 +127,31 @@ mod tests {
     use serde_json::json;
 
     fn binding(name: &str, until: &str) -> Value {
-        json!({"metadata": {
-            "name": name, "namespace": "team-a", "creationTimestamp": "2026-11-25T09:00:00Z",
-            "annotations": {UNTIL: until, BY: "jane", REASON: "an outage"},
-        }})
+        json!({
+            "metadata": {
+                "name": name, "namespace": "team-a", "creationTimestamp": "2026-11-25T09:00:00Z",
+                "annotations": {UNTIL: until, BY: "jane", REASON: "an outage"},
+            },
+            "roleRef": {"kind": "ClusterRole", "name": name.replace(PAUSED, SKIP)},
+            "subjects": [{"kind": "ServiceAccount", "name": PAUSED, "namespace": "memgate-system"}],
+        })
+    }
+
+    #[test]
+    fn a_binding_of_another_role_or_account_is_none() {
+        let pause = binding(PAUSED, "2026-11-25T10:00:00Z");
+        assert!(Pause::read(&pause).is_some());
+        for (pointer, other) in [
+            ("/roleRef/kind", json!("Role")),
+            ("/roleRef/name", json!("memgate-skip-ark")),
+            ("/subjects/0/kind", json!("User")),
+            ("/subjects/0/name", json!("default")),
+            ("/subjects", json!([])),
+        ] {
+            let mut forged = pause.clone();
+            *forged.pointer_mut(pointer).expect("a field") = other;
+            assert_eq!(Pause::read(&forged), None, "{pointer}");
+        }
     }
 
     #[test]
@@ -145,7 +179,8 @@ mod tests {
                 "{until}"
             );
         }
-        let without = json!({"metadata": {"name": "memgate-paused"}});
+        let mut without = binding(PAUSED, "");
+        without["metadata"] = json!({"name": PAUSED});
         assert_eq!(Pause::read(&without).and_then(|pause| pause.end()), None);
     }
 }

@@ -63,8 +63,15 @@ impl Possible {
             USERS if self.others.contains(&USERS) => {
                 Some(Held { is_sure: true, is_everywhere: false, values: None })
             }
+            // A variable with the address may hold a password, whether the platform's memory can or not.
+            "inline" | "inline[].field" if self.has_address_of_pod() => Some(Held::ANYTHING),
             _ => self.in_table(path),
         }
+    }
+
+    /// Whether these are pods with a variable for the address of memory.
+    fn has_address_of_pod(&self) -> bool {
+        self.user == Role::Pod && self.table.is_some_and(|table| table.has("endpoint"))
     }
 
     /// Whether the value at a path may be unknown.

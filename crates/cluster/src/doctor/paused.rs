@@ -46,10 +46,14 @@ mod tests {
     #[test]
     fn warns_of_each_pause() {
         let pause = |until: &str| {
-            Pause::read(&json!({"metadata": {
-                "name": "memgate-paused-ark", "namespace": "team-a",
-                "annotations": {UNTIL: until, BY: "jane", REASON: "an outage"},
-            }}))
+            Pause::read(&json!({
+                "metadata": {
+                    "name": "memgate-paused-ark", "namespace": "team-a",
+                    "annotations": {UNTIL: until, BY: "jane", REASON: "an outage"},
+                },
+                "roleRef": {"kind": "ClusterRole", "name": "memgate-skip-ark"},
+                "subjects": [{"kind": "ServiceAccount", "name": "memgate-paused"}],
+            }))
         };
         let said = |until: &str| {
             let apiserver_time = Some(1_764_064_800); // 2025-11-25T10:00:00Z

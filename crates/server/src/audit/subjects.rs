@@ -116,7 +116,12 @@ impl<'s> Subjects<'s> {
             } else {
                 self.of_list(kind, most).await.unwrap_or_else(|error| {
                     let error = explained(&error);
-                    tracing::warn!(kind = kind.kind, group = kind.group, error, "a kind could not be listed");
+                    tracing::warn!(
+                        kind = kind.kind,
+                        group = kind.group_in_words(),
+                        error,
+                        "a kind could not be listed"
+                    );
                     self.failed.push(kind);
                     (Vec::new(), true)
                 })

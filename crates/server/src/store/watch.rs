@@ -132,7 +132,7 @@ async fn until_served(store: &Store, kind: &'static Kind, groups: &mut Receiver<
 }
 
 fn not_installed(store: &Store, kind: &'static Kind) {
-    tracing::debug!(kind = kind.kind, group = kind.group, "not installed in this cluster");
+    tracing::debug!(kind = kind.kind, group = kind.group_in_words(), "not installed in this cluster");
     store.apply(kind, StoreChange::Replace(KindState::new(Coverage::Watched)));
 }
 
@@ -213,7 +213,7 @@ impl Watched {
                 // The resourceVersion has expired. The watcher lists again by itself; without the pause all
                 // replicas would list at the same moment.
                 Err(watcher::Error::WatchError(status)) if status.code == HTTP_GONE => {
-                    tracing::info!(kind = kind.kind, group = kind.group, "the watch starts over");
+                    tracing::info!(kind = kind.kind, group = kind.group_in_words(), "the watch starts over");
                     tokio::time::sleep(jitter(RELIST_DELAY)).await;
                 }
                 Err(error) => {
@@ -235,7 +235,7 @@ async fn apply(
     event: Event<RawObject>,
 ) {
     if let Event::InitDone = event {
-        tracing::info!(kind = kind.kind, group = kind.group, "all objects are read");
+        tracing::info!(kind = kind.kind, group = kind.group_in_words(), "all objects are read");
     }
     match apply_event(kind, log_limiter, event) {
         Some(StoreChange::End) => replace_aside(store, kind).await,
@@ -257,7 +257,8 @@ async fn replace_aside(store: &Arc<Store>, kind: &'static Kind) {
 }
 
 fn log_failure(log_limiter: &LogRateLimiter, kind: &Kind, error: &watcher::Error, pause: Duration) {
-    let (kind, group, error, again_in) = (kind.kind, kind.group, explained(error), pause.as_millis());
+    let (kind, group, error, again_in) =
+        (kind.kind, kind.group_in_words(), explained(error), pause.as_millis());
     let message = "the watch failed; the objects that are known count until it works again";
     if let Ok(suppressed) = log_limiter.take(kind) {
         tracing::warn!(kind, group, error, again_in_ms = again_in, suppressed, "{message}");
