@@ -115,7 +115,7 @@ pub(crate) fn rows(namespace: &str) -> Vec<Row> {
                 change(address("evil"), "hosts", Nothing),
             ],
         ),
-        closed(
+        open(
             of("ark.mckinsey.com/v1alpha1", "Query", "ask", query("notes")),
             vec![change(query("evil"), "hosts-of-sources", Nothing)],
         ),

@@ -16,6 +16,8 @@ use memgate_manifest::source::Source;
 pub const INSTALLATION_LABEL: &str = "memgate.dev/installation";
 /// The label of what a component adds: the name of the component.
 pub const COMPONENT_LABEL: &str = "memgate.dev/component";
+/// The label of roles that are not those of memgate's account: `people`, or `pause`.
+pub(super) const RIGHTS_LABEL: &str = "memgate.dev/rights";
 /// The maximum length of the value of a label.
 pub const MAX_LABEL_CHARS: usize = 63;
 /// The name of every installed object, unless two objects or two installations would clash.

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use crate::component::Component;
 use crate::install_plan::{InstallPart, InstallPlan};
 use crate::metadata::{
-    COMPONENT_LABEL, INSTALLATION_LABEL, in_namespace, installation_label, is_named, of_installation,
-    string_map,
+    COMPONENT_LABEL, INSTALLATION_LABEL, NAME, RIGHTS_LABEL, in_namespace, installation_label, is_named,
+    of_installation, string_map,
 };
 use crate::{pause, rbac, self_guard, webhooks, workload};
 
@@ -81,8 +81,10 @@ impl Objects {
             let Some(Value::Object(metadata)) = object.get_mut("metadata") else { continue };
             let labels = metadata.entry("labels").or_insert_with(|| json!({}));
             let Value::Object(labels) = labels else { continue };
-            let is_known =
-                labels.insert(INSTALLATION_LABEL.to_owned(), installation_label(&plan.name).into());
+            // All installations share the roles of pauses, so these are the same in each.
+            let is_shared = labels.get(RIGHTS_LABEL).is_some_and(|rights| rights == "pause");
+            let installation = installation_label(if is_shared { NAME } else { &plan.name });
+            let is_known = labels.insert(INSTALLATION_LABEL.to_owned(), installation.into());
             if let (None, Some(component)) = (is_known, &component) {
                 labels.insert(COMPONENT_LABEL.to_owned(), component.clone().into());
             }

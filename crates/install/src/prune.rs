@@ -115,7 +115,9 @@ mod tests {
         let base: BTreeSet<_> = documents(BTreeSet::new()).iter().map(|(_, object)| key(object)).collect();
         for component in Component::all() {
             for (_, object) in documents(BTreeSet::from([component])) {
-                assert_eq!(label(&object, INSTALLATION_LABEL), "blue", "{}", key(&object));
+                let is_shared = key(&object).contains("\"memgate-skip");
+                let installation = if is_shared { "memgate" } else { "blue" };
+                assert_eq!(label(&object, INSTALLATION_LABEL), installation, "{}", key(&object));
                 // The component static-manifest has other names for the same configurations.
                 let is_added = !base.contains(&key(&object)) && component != Component::StaticManifest;
                 let added_by = if is_added { json!(component.name()) } else { Value::Null };
