@@ -179,7 +179,7 @@ pub async fn list(client: &Client, scope: Scope<'_>) -> Result<Vec<Pause>, Error
 pub async fn read(reader: &ClusterReader, scope: Scope<'_>) -> Fetched<Vec<Pause>> {
     let (namespace, plurals) = match scope {
         Scope::Namespace(namespace) => (namespace, &["rolebindings"][..]),
-        Scope::Cluster => ("", &["clusterrolebindings", "rolebindings"][..]),
+        Scope::Cluster => ("", &["rolebindings", "clusterrolebindings"][..]),
     };
     let mut pauses = Vec::new();
     // By their names: a pause that was made by hand may lack the label, and rights can be limited to the names.

@@ -10,6 +10,7 @@ mod replica_metrics;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Add as _;
 use std::time::Duration;
 
 use futures::future::{join, join_all, join3};
@@ -456,8 +457,8 @@ impl Status {
     fn set_cost(&mut self, metrics: &[Metrics], now: i64) {
         self.cost = Cost {
             replicas: metrics.len(),
-            cpu_cores: metrics.iter().map(|metrics| metrics.cores(now)).sum(),
-            memory_bytes: metrics.iter().map(|metrics| metrics.memory).sum(),
+            cpu_cores: metrics.iter().map(|metrics| metrics.cores(now)).fold(0.0, f64::add),
+            memory_bytes: metrics.iter().map(|metrics| metrics.memory).fold(0.0, f64::add),
             p99_seconds: replica_metrics::p99(metrics),
         };
         if metrics.is_empty() && !self.unknown.contains_key("cost") {

@@ -40,7 +40,7 @@ fn apply(cluster: &ControlPlane) -> Result<()> {
             "monitoring.coreos.com/v1 ServiceMonitor servicemonitors",
             object(json!({
                 "selector": object(json!({"matchLabels": texts_by_key})),
-                "endpoints": {"type": "array", "items": object(json!({"port": text, "path": text}))},
+                "endpoints": {"type": "array", "items": object(json!({"port": text, "path": text, "honorLabels": {"type": "boolean"}}))},
             })),
         ),
         (
