@@ -64,6 +64,12 @@ fn all() -> Metrics {
         metrics.certs.set_validity(kind, (0, 1));
     }
     metrics.certs.set_renewal(CertKind::Ca, 1);
+    let pause = memgate_model::pause::Pause::read(&json!({
+        "metadata": {"name": "memgate-paused-ark", "namespace": "p-lab"},
+        "roleRef": {"kind": "ClusterRole", "name": "memgate-skip-ark"},
+        "subjects": [{"kind": "ServiceAccount", "name": "memgate-paused"}],
+    }));
+    metrics.pauses.set(pause.iter());
     count_policies(&metrics);
     metrics.audit.set_pods(&owners(audit::MAX_OWNERS + 1));
     metrics
@@ -71,7 +77,7 @@ fn all() -> Metrics {
 
 /// Owners of pods without their memory: the first has one, the second two.
 fn owners(count: usize) -> PodCounts {
-    (0..count).map(|index| (("lab".to_owned(), format!("p-{index}")), index + 1)).collect()
+    (0..count).map(|index| (("p-lab".to_owned(), format!("p-{index}")), index + 1)).collect()
 }
 
 /// Counts everything of more policies than have names of their own.
@@ -132,11 +138,11 @@ fn pods_without_memory_are_counted_by_owner() {
     let line = |namespace: &str, owner: &str, count| {
         format!("memgate_pods_without_memory{{namespace=\"{namespace}\",owner=\"{owner}\"}} {count}\n")
     };
-    assert!(text.contains(&line("lab", "p-102", 103)) && text.contains(&line("lab", "p-3", 4)), "{text}");
+    assert!(text.contains(&line("p-lab", "p-102", 103)) && text.contains(&line("p-lab", "p-3", 4)), "{text}");
     assert!(text.contains(&line("other", "other", 1 + 2 + 3)) && !text.contains("p-2\""), "{text}");
     metrics.audit.set_pods(&owners(1));
     let text = metrics.text().unwrap();
-    assert!(text.contains(&line("lab", "p-0", 1)) && !text.contains("p-102"), "{text}");
+    assert!(text.contains(&line("p-lab", "p-0", 1)) && !text.contains("p-102"), "{text}");
     metrics.audit.stop();
     assert!(!metrics.text().unwrap().contains("memgate_pods_without_memory{"));
 }
