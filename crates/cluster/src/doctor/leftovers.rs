@@ -2,7 +2,7 @@
 //! for ever.
 //!
 //! The objects carry the labels [`INSTALLATION_LABEL`] and [`COMPONENT_LABEL`]. Entries and arguments show most components; of those that
-//! they do not show the Deployment has an annotation each, and [`HAS_RECORDS`], since that of an earlier build has none.
+//! they do not show the Deployment has an annotation each, and `HAS_RECORDS`, since that of an earlier build has none.
 //! Policies of earlier builds are known by their names.
 
 use std::collections::{BTreeMap, BTreeSet};
