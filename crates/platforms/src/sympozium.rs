@@ -28,7 +28,8 @@ const CONFIGS: &[&str] = &["spec.agentConfigs[].name", "spec.personas[].name"];
 
 /// Whether an edit comes from an entry of an Ensemble, whose Agent is not there: the Ensemble is yet to make it.
 pub fn is_of_agent_to_be_made(origin: &Origin) -> bool {
-    origin.resource.starts_with("Ensemble ") && origin.field.starts_with("spec.agentConfigs")
+    let lists = CONFIGS.iter().filter_map(|names| names.strip_suffix("[].name"));
+    origin.resource.starts_with("Ensemble ") && lists.into_iter().any(|list| origin.field.starts_with(list))
 }
 
 /// What findings read besides the field at which they stand.
