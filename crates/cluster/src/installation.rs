@@ -19,6 +19,7 @@ use crate::webhook_entry::{WebhookEntry, entries};
 use memgate_certs::library_error::explained;
 use memgate_install::metadata::{COMPONENT_LABEL, NAME, REGISTERED, SELF_GUARD, default_name};
 use memgate_install::objects::WebhookConfiguration;
+use memgate_install::{ADDED, AddedKind};
 use memgate_model::kind::{Kind, MEMORY_POLICY, POLICY_KINDS};
 
 /// The API group and version of webhook configurations and admission policies.
@@ -94,34 +95,18 @@ pub async fn installation(
     Ok(installation)
 }
 
-/// The kinds of objects that components add: API version, plural, kind, and whether they are in memgate's namespace.
-const ADDED: [(&str, &str, &str, bool); 14] = [
-    (ADMISSION, "validatingadmissionpolicies", "ValidatingAdmissionPolicy", false),
-    (ADMISSION, "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", false),
-    (ADMISSION, "mutatingadmissionpolicies", "MutatingAdmissionPolicy", false),
-    (ADMISSION, "mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", false),
-    (RBAC, "clusterroles", "ClusterRole", false),
-    (RBAC, "clusterrolebindings", "ClusterRoleBinding", false),
-    (RBAC, "roles", "Role", true),
-    (RBAC, "rolebindings", "RoleBinding", true),
-    ("networking.k8s.io/v1", "networkpolicies", "NetworkPolicy", true),
-    ("v1", "services", "Service", true),
-    ("v1", "configmaps", "ConfigMap", true),
-    ("monitoring.coreos.com/v1", "servicemonitors", "ServiceMonitor", true),
-    ("monitoring.coreos.com/v1", "prometheusrules", "PrometheusRule", true),
-    ("cert-manager.io/v1", "certificates", "Certificate", true),
-];
-
 /// The objects of memgate that a component may have added: those with its label, and policies of earlier builds. Kinds that
 /// cannot be read are left out unless none can.
 async fn additions(reader: &ClusterReader, namespace: &str) -> Fetched<Vec<Value>> {
-    let lists = ADDED.iter().map(|(api, plural, kind, is_near)| async move {
-        let selector = if *api == ADMISSION { "app.kubernetes.io/name=memgate" } else { COMPONENT_LABEL };
-        let namespace = if *is_near { namespace } else { "" };
-        let list = reader.list::<Value>(api, namespace, plural, ListParams::default().labels(selector)).await;
+    let lists = ADDED.into_iter().map(|AddedKind { api_version, kind, plural, namespaced, .. }| async move {
+        let selector =
+            if api_version == ADMISSION { "app.kubernetes.io/name=memgate" } else { COMPONENT_LABEL };
+        let (namespace, labelled) =
+            (if namespaced { namespace } else { "" }, ListParams::default().labels(selector));
+        let list = reader.list::<Value>(api_version, namespace, plural, labelled).await;
         let named = |mut object: Value| {
             if let Value::Object(fields) = &mut object {
-                fields.insert("kind".to_owned(), (*kind).into());
+                fields.insert("kind".to_owned(), kind.into());
             }
             object
         };

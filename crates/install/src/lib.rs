@@ -58,7 +58,7 @@ pub fn objects(plan: &InstallPlan) -> Objects {
     objects
 }
 
-pub use prune::prune_list;
+pub use prune::{ADDED, AddedKind, prune_list};
 
 /// Renders the parts of a plan as a stream of YAML documents.
 ///

@@ -5,52 +5,90 @@
 use crate::install_plan::InstallPlan;
 use crate::metadata::INSTALLATION_LABEL;
 
-/// Kinds that components add or remove and every Kubernetes serves, as kubectl names them.
-const ALWAYS: [&str; 10] = [
-    "core/v1/ConfigMap",
-    "core/v1/Service",
-    "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy",
-    "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicyBinding",
-    "networking.k8s.io/v1/NetworkPolicy",
-    "policy/v1/PodDisruptionBudget",
-    "rbac.authorization.k8s.io/v1/ClusterRole",
-    "rbac.authorization.k8s.io/v1/ClusterRoleBinding",
-    "rbac.authorization.k8s.io/v1/Role",
-    "rbac.authorization.k8s.io/v1/RoleBinding",
+/// A kind of object that components add or remove.
+#[derive(Debug, Clone, Copy)]
+pub struct AddedKind {
+    /// The API version.
+    pub api_version: &'static str,
+    /// The kind.
+    pub kind: &'static str,
+    /// The resource.
+    pub plural: &'static str,
+    /// Whether the objects are in memgate's namespace.
+    pub namespaced: bool,
+    /// Whether every Kubernetes serves it.
+    always: bool,
+}
+
+/// All of them, those first that every Kubernetes serves.
+pub const ADDED: [AddedKind; 16] = [
+    always("v1", "ConfigMap", "configmaps", true),
+    always("v1", "Service", "services", true),
+    always(ADMISSION, "ValidatingAdmissionPolicy", "validatingadmissionpolicies", false),
+    always(ADMISSION, "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", false),
+    always("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies", true),
+    always("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets", true),
+    always(RBAC, "ClusterRole", "clusterroles", false),
+    always(RBAC, "ClusterRoleBinding", "clusterrolebindings", false),
+    always(RBAC, "Role", "roles", true),
+    always(RBAC, "RoleBinding", "rolebindings", true),
+    sometimes(ADMISSION, "MutatingAdmissionPolicy", "mutatingadmissionpolicies", false),
+    sometimes(ADMISSION, "MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings", false),
+    sometimes("cert-manager.io/v1", "Certificate", "certificates", true),
+    sometimes("cert-manager.io/v1", "Issuer", "issuers", true),
+    sometimes("monitoring.coreos.com/v1", "PrometheusRule", "prometheusrules", true),
+    sometimes("monitoring.coreos.com/v1", "ServiceMonitor", "servicemonitors", true),
 ];
 
-/// Kinds that some clusters serve, with the name of each resource.
-const SOMETIMES: [(&str, &str); 6] = [
-    (
-        "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy",
-        "mutatingadmissionpolicies.admissionregistration.k8s.io",
-    ),
-    (
-        "admissionregistration.k8s.io/v1/MutatingAdmissionPolicyBinding",
-        "mutatingadmissionpolicybindings.admissionregistration.k8s.io",
-    ),
-    ("cert-manager.io/v1/Certificate", "certificates.cert-manager.io"),
-    ("cert-manager.io/v1/Issuer", "issuers.cert-manager.io"),
-    ("monitoring.coreos.com/v1/PrometheusRule", "prometheusrules.monitoring.coreos.com"),
-    ("monitoring.coreos.com/v1/ServiceMonitor", "servicemonitors.monitoring.coreos.com"),
-];
+const ADMISSION: &str = "admissionregistration.k8s.io/v1";
+const RBAC: &str = "rbac.authorization.k8s.io/v1";
+
+const fn always(
+    api_version: &'static str,
+    kind: &'static str,
+    plural: &'static str,
+    namespaced: bool,
+) -> AddedKind {
+    AddedKind { api_version, kind, plural, namespaced, always: true }
+}
+
+const fn sometimes(
+    api_version: &'static str,
+    kind: &'static str,
+    plural: &'static str,
+    namespaced: bool,
+) -> AddedKind {
+    AddedKind { always: false, ..always(api_version, kind, plural, namespaced) }
+}
+
+impl AddedKind {
+    /// As kubectl names it: group, version and kind.
+    fn in_allowlist(self) -> String {
+        let core = if self.api_version.contains('/') { "" } else { "core/" };
+        format!("{core}{}/{}", self.api_version, self.kind)
+    }
+
+    /// As `kubectl api-resources -o name` prints it, of a kind with a group.
+    fn resource(self) -> String {
+        let group = self.api_version.split_once('/').map_or("", |(group, _)| group);
+        format!("{}.{group}", self.plural)
+    }
+}
 
 /// The arguments with which `kubectl apply` takes back what an installation no longer has, in one line. kubectl fails on a
 /// kind that the cluster does not serve, so of kinds that only some clusters have these are listed: the kinds of the
 /// installation itself, and those among `served`, names as `kubectl api-resources -o name` prints them.
 pub fn prune_list(plan: &InstallPlan, served: &str) -> String {
     let documents = crate::objects(plan).documents();
-    let is_here = |kind: &str| {
-        let (version, kind) = kind.rsplit_once('/').unwrap_or_default();
+    let is_here = |kind: &AddedKind| {
         documents.iter().any(|(_, object)| {
-            object.get("kind").is_some_and(|it| it == kind)
-                && object.get("apiVersion").is_some_and(|it| it == version)
+            object.get("kind").is_some_and(|it| it == kind.kind)
+                && object.get("apiVersion").is_some_and(|it| it == kind.api_version)
         })
     };
     let is_served = |resource: &str| served.split([' ', ',', '\n', '\r', '\t']).any(|name| name == resource);
-    let sometimes = SOMETIMES.into_iter().filter(|(kind, resource)| is_served(resource) || is_here(kind));
-    let kinds = ALWAYS.into_iter().chain(sometimes.map(|(kind, _)| kind));
-    let kinds = kinds.map(|kind| format!("--prune-allowlist={kind}"));
+    let kinds = ADDED.into_iter().filter(|kind| kind.always || is_served(&kind.resource()) || is_here(kind));
+    let kinds = kinds.map(|kind| format!("--prune-allowlist={}", kind.in_allowlist()));
     let selector = format!("--prune -l {INSTALLATION_LABEL}={}", plan.name);
     [selector].into_iter().chain(kinds).collect::<Vec<_>>().join(" ")
 }
@@ -96,11 +134,11 @@ mod tests {
     /// The definitions of policies stay, since policies go with them.
     #[test]
     fn names_each_kind_that_a_component_adds() {
-        let known: BTreeSet<_> = ALWAYS.into_iter().chain(SOMETIMES.map(|(kind, _)| kind)).collect();
+        let known: BTreeSet<_> = ADDED.map(AddedKind::in_allowlist).into();
         for component in Component::all() {
             for kind in kinds(&[component]) {
                 let stays = kind == "apiextensions.k8s.io/v1/CustomResourceDefinition";
-                assert_ne!(known.contains(kind.as_str()), stays, "{}: {kind}", component.name());
+                assert_ne!(known.contains(&kind), stays, "{}: {kind}", component.name());
             }
         }
     }
