@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use jiff::{SignedDuration, Timestamp};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::cli::ExitStatus;
 use crate::cli::cluster::{ClusterArgs, block_on};
 use crate::cli::families;
 use crate::cli::output::ResultFormat;
 use crate::cli::terminal::Terminal;
-use memgate_cluster::pause::{NewPause, Scope, end, list, now, start};
+use memgate_cluster::pause::{ListedPause, NewPause, Scope, end, list, now, start};
 use memgate_install::metadata::DEFAULT_NAMESPACE;
 use memgate_model::family::Family;
 use memgate_model::pause::Pause;
@@ -182,8 +182,8 @@ fn run_list(args: &List, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     })?;
     match args.output {
         ResultFormat::Json => {
-            let all = Value::Array(pauses.iter().map(output).collect());
-            terminal.raw(format!("{all:#}\n").as_bytes())?;
+            let all: Vec<_> = pauses.iter().map(ListedPause::from).collect();
+            terminal.raw(format!("{:#}\n", json!(all)).as_bytes())?;
         }
         ResultFormat::Text if pauses.is_empty() => terminal.out(b"nothing is paused\n")?,
         ResultFormat::Text => {
@@ -233,13 +233,6 @@ fn line(pause: &Pause, now: Timestamp) -> String {
         None => "without an end".to_owned(),
     };
     format!("paused {} {until}, by {}: {}\n", place_of(pause), pause.by, pause.reason)
-}
-
-fn output(pause: &Pause) -> Value {
-    json!({
-        "namespace": pause.namespace_or_all(), "family": pause.family_or_all(),
-        "until": pause.end().map(|end| end.to_string()), "by": pause.by, "reason": pause.reason,
-    })
 }
 
 /// Parses the name of a namespace.

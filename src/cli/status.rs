@@ -174,7 +174,8 @@ fn sections(status: &Status) -> [Section; 7] {
     };
     let pauses = paused.iter().map(|pause| {
         let family = if pause.family == "*" { String::new() } else { format!(" ({})", pause.family) };
-        format!("{}{family} until {} by {}: {}", pause.namespace, pause.until, pause.by, pause.reason)
+        let until = pause.until.as_deref().unwrap_or("it is ended");
+        format!("{}{family} until {until} by {}: {}", pause.namespace, pause.by, pause.reason)
     });
     let pods: usize = pods_without_memory.iter().map(|owner| owner.pods).sum();
     let pods = if pods == 0 { some("podsWithoutMemory", 0) } else { counted(pods, "pod") };
@@ -227,7 +228,8 @@ fn sections(status: &Status) -> [Section; 7] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use memgate_cluster::status::{Ending, OwnerWithoutMemory, Pause, PolicyChange, Refused};
+    use memgate_cluster::pause::ListedPause;
+    use memgate_cluster::status::{Ending, OwnerWithoutMemory, PolicyChange, Refused};
 
     #[test]
     fn one_page_whatever_there_is() {
@@ -241,10 +243,10 @@ mod tests {
         let mut status = Status { pods_without_memory: (0..500).map(owner).collect(), ..Status::default() };
         status.replicas.answer = Some(false);
         status.replicas.failures = vec!["no\nreplica".to_owned(); 20];
-        let pause = || Pause {
+        let pause = || ListedPause {
             namespace: "team-a".to_owned(),
             family: "*".to_owned(),
-            until: "2030-01-01T00:00:00Z".to_owned(),
+            until: Some("2030-01-01T00:00:00Z".to_owned()),
             by: "ann".to_owned(),
             reason: "first\nsecond".to_owned(),
         };

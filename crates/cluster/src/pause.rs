@@ -10,6 +10,7 @@ use futures::future::join_all;
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use kube::api::ListParams;
+use serde::Serialize;
 use serde_json::{Value, json};
 use thiserror::Error as ThisError;
 
@@ -17,7 +18,7 @@ use crate::cluster_state::{Fetched, RBAC, elements, text};
 use crate::reader::{ClusterReader, path};
 use crate::request::{Response, send};
 use memgate_certs::library_error::explained;
-use memgate_install::pause::bindings as bindings_of_pauses;
+use memgate_install::pause::{bindings as bindings_of_pauses, namespace_of_account};
 use memgate_model::pause::{BY, LABEL, PAUSED, Pause, REASON, SKIP, UNTIL, name};
 
 /// How many pauses are read.
@@ -45,6 +46,33 @@ pub struct NewPause<'a> {
     pub reason: &'a str,
     /// The namespace that memgate runs in.
     pub home: &'a str,
+}
+
+/// A pause as commands print it; `*` stands for all.
+#[derive(Debug, Serialize)]
+pub struct ListedPause {
+    /// The namespace.
+    pub namespace: String,
+    /// The platform.
+    pub family: String,
+    /// When it ends.
+    pub until: Option<String>,
+    /// Who made it.
+    pub by: String,
+    /// Why.
+    pub reason: String,
+}
+
+impl From<&Pause> for ListedPause {
+    fn from(pause: &Pause) -> Self {
+        Self {
+            namespace: pause.namespace_or_all().to_owned(),
+            family: pause.family_or_all().to_owned(),
+            until: pause.end().map(|end| end.to_string()),
+            by: pause.by.clone(),
+            reason: pause.reason.clone(),
+        }
+    }
 }
 
 /// Why a pause was not started, listed or ended.
@@ -222,10 +250,8 @@ async fn asked_for_elsewhere(client: &Client, home: &str) -> Result<Option<Strin
     for configuration in elements(&response.body, "/items") {
         let conditions =
             elements(configuration, "/webhooks").flat_map(|entry| elements(entry, "/matchConditions"));
-        for condition in conditions.filter(|condition| text(condition, "/name") == "not-paused") {
-            let account = text(condition, "/expression").split("serviceAccount('").nth(1);
-            asked.extend(account.and_then(|account| account.split('\'').next()).map(str::to_owned));
-        }
+        let conditions = conditions.map(|it| [text(it, "/name"), text(it, "/expression")]);
+        asked.extend(conditions.filter_map(|it| namespace_of_account(it).map(str::to_owned)));
     }
     let is_other = !asked.is_empty() && !asked.contains(home);
     Ok(is_other.then(|| asked.into_iter().collect::<Vec<_>>().join(", ")))

@@ -26,6 +26,7 @@ use crate::doctor::ca_bundle::expiries;
 use crate::doctor::check::{Check, CheckStatus};
 use crate::doctor::missing_memory::Owned;
 use crate::doctor::{DoctorOptions, Unreachable, expected, missing_memory, webhooks, workload};
+use crate::pause::ListedPause;
 use crate::probe_outcome::ProbeOutcome;
 use crate::reader::{ClusterReader, path};
 use crate::replay::{Owner, replay};
@@ -67,7 +68,7 @@ pub struct Status {
     /// Whether memgate answers.
     pub replicas: Replicas,
     /// What it is lifted off.
-    pub paused: Vec<Pause>,
+    pub paused: Vec<ListedPause>,
     /// The owners of pods without their memory.
     pub pods_without_memory: Vec<OwnerWithoutMemory>,
     /// What was refused in the last hour, the most first.
@@ -100,21 +101,6 @@ pub struct Replicas {
     pub entries_fail_closed: usize,
     /// The entries that let requests pass then.
     pub entries_fail_open: usize,
-}
-
-/// A pause.
-#[derive(Debug, Serialize)]
-pub struct Pause {
-    /// The namespace; `*` for all.
-    pub namespace: String,
-    /// The platform; `*` for all.
-    pub family: String,
-    /// When it ends.
-    pub until: String,
-    /// Who made it.
-    pub by: String,
-    /// Why.
-    pub reason: String,
 }
 
 /// An owner whose pods are without their memory.
@@ -234,7 +220,7 @@ pub async fn status(client: Client, options: &DoctorOptions<'_>) -> Result<Statu
     let metrics = status.known("cost", metrics);
     status.set_replicas(&found, &expected, probes.first().map(|probe| &probe.outcome), &metrics);
     status.set_cost(&metrics, now);
-    status.paused = found.pauses.items().iter().map(Pause::from).collect();
+    status.paused = found.pauses.items().iter().map(ListedPause::from).collect();
     if let Fetched::Unknown(why) = &found.pauses {
         status.unknown("paused", why.clone());
     }
@@ -292,18 +278,6 @@ async fn events(reader: &ClusterReader) -> Fetched<Vec<Value>> {
         found.len() < reader.max_objects
     };
     reader.pages("events", "/api/v1/events", params, take).await.map(|_| found)
-}
-
-impl From<&memgate_model::pause::Pause> for Pause {
-    fn from(pause: &memgate_model::pause::Pause) -> Self {
-        Self {
-            namespace: pause.namespace_or_all().to_owned(),
-            family: pause.family_or_all().to_owned(),
-            until: pause.until.clone(),
-            by: pause.by.clone(),
-            reason: pause.reason.clone(),
-        }
-    }
 }
 
 impl Status {

@@ -22,6 +22,9 @@ use memgate_policy::in_cel::literal;
 /// The roles of pauses: for all platforms, and for each of them.
 const ROLES: &str = include_str!("../../../deploy/kustomize/base/pause.yaml");
 
+/// The name of the condition.
+const NOT_PAUSED: &str = "not-paused";
+
 /// The names of all bindings that can be pauses.
 pub fn bindings() -> impl Iterator<Item = String> {
     families().map(|family| name(PAUSED, family))
@@ -88,7 +91,13 @@ fn not_paused(namespace: &str, family: &str) -> MatchCondition {
          .namespace(has(request.namespace) ? request.namespace : '')]\
          .all(webhook, !webhook.check('skip').allowed() || webhook.check('never').allowed())"
     );
-    condition(("not-paused", &expression))
+    condition((NOT_PAUSED, &expression))
+}
+
+/// The namespace of the account about which a match condition, by its name and expression, asks; `None` for other conditions.
+pub fn namespace_of_account([name, expression]: [&str; 2]) -> Option<&str> {
+    let (_, account) = expression.split_once("authorizer.serviceAccount('").filter(|_| name == NOT_PAUSED)?;
+    account.split_once('\'').map(|(namespace, _)| namespace)
 }
 
 #[cfg(test)]
@@ -106,6 +115,13 @@ mod tests {
                 assert_eq!(*groups.entry(kind.group).or_insert(family.name), family.name, "{}", kind.group);
             }
         }
+    }
+
+    #[test]
+    fn a_condition_has_the_namespace_about_which_it_asks() {
+        let asked = family_not_paused("team-a", "ark");
+        assert_eq!(namespace_of_account([&asked.name, &asked.expression]), Some("team-a"));
+        assert_eq!(namespace_of_account(["registered", &asked.expression]), None);
     }
 
     #[test]
