@@ -20,6 +20,7 @@ use crate::request::{Response, send};
 use memgate_certs::library_error::explained;
 use memgate_install::pause::{bindings as bindings_of_pauses, namespace_of_account};
 use memgate_model::pause::{BY, LABEL, PAUSED, Pause, REASON, SKIP, UNTIL, name};
+use memgate_primitives::credential::masked_keys;
 
 /// How many pauses are read.
 const MAX_PAUSES: usize = 5000;
@@ -69,8 +70,8 @@ impl From<&Pause> for ListedPause {
             namespace: pause.namespace_or_all().to_owned(),
             family: pause.family_or_all().to_owned(),
             until: pause.end().map(|end| end.to_string()),
-            by: pause.by.clone(),
-            reason: pause.reason.clone(),
+            by: masked_keys(&pause.by).into_owned(),
+            reason: masked_keys(&pause.reason).into_owned(),
         }
     }
 }
