@@ -120,6 +120,22 @@ impl UnreadMaker {
     }
 }
 
+/// So many makers stay apart: each reference may ask each of them.
+const MOST_MAKERS: usize = 256;
+
+/// The first makers, and one that may make what any other may.
+pub(crate) fn joined(mut makers: Vec<UnreadMaker>) -> Vec<UnreadMaker> {
+    let rest = makers.split_off(makers.len().min(MOST_MAKERS));
+    let directory = format!("one of {} directories", rest.len());
+    let join = |mut all: UnreadMaker, one: UnreadMaker| {
+        all.namespaces = all.namespaces.zip(one.namespaces).map(|(all, one)| &all | &one);
+        all.words.extend(one.words);
+        all
+    };
+    makers.extend(rest.into_iter().reduce(join).map(|all| UnreadMaker { directory, ..all }));
+    makers
+}
+
 /// The words of a text that may be names.
 pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
     let is_of_name = |c: char| c.is_alphanumeric() || matches!(c, '-' | '.');
@@ -202,5 +218,30 @@ impl Compared {
 impl AtBase {
     pub(crate) fn has(&self, object: &Reference) -> bool {
         self.places.iter().any(|places| places.has(object))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_very_many_makers_the_last_are_one() {
+        let maker = |index: usize, namespaces: Option<&str>| UnreadMaker {
+            directory: format!("d{index}"),
+            namespaces: namespaces.map(|it| BTreeSet::from([it.to_owned()])),
+            words: BTreeSet::from([format!("Kind{index}")]),
+        };
+        let may_make = |makers: &[UnreadMaker], kind: &str, namespace: &str| {
+            makers.iter().any(|it| it.may_make(&Target::new(kind, namespace, "n")))
+        };
+        let few = joined((0..MOST_MAKERS).map(|index| maker(index, Some("a"))).collect());
+        assert_eq!(few.len(), MOST_MAKERS);
+        assert!(may_make(&few, "Kind7", "a") && !may_make(&few, "Kind7", "b"));
+        let many = joined((0..10_000).map(|index| maker(index, Some("a"))).collect());
+        assert_eq!((many.len(), &*many[MOST_MAKERS].directory), (MOST_MAKERS + 1, "one of 9744 directories"));
+        assert!(may_make(&many, "Kind9999", "a") && !may_make(&many, "Kind9999", "b"));
+        let any = joined((0..300).map(|index| maker(index, (index < 299).then_some("a"))).collect());
+        assert!(may_make(&any, "Kind299", "b") && !may_make(&any, "Kind300", "b"));
     }
 }

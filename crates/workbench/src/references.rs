@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::compared::{NamingField, ObjectText, Presence, References, Target, UnreadMaker, words};
+use crate::compared::{NamingField, ObjectText, Presence, References, Target, UnreadMaker, joined, words};
 use crate::inputs::Inputs;
 use crate::load::variants_in;
 use crate::object_name::object_ref;
@@ -101,7 +101,7 @@ pub(crate) fn references(inputs: &mut Inputs, files: &mut Files) -> References {
         Reader { document: &document, user, has_namespace, given, snapshot, all: &mut all }.read();
     }
     let makers = inputs.unrendered.iter().filter(|it| it.unit.generates);
-    all.makers = makers.map(|it| unread_maker(it, files)).collect();
+    all.makers = joined(makers.map(|it| unread_maker(it, files)).collect());
     all
 }
 
