@@ -4,16 +4,20 @@
 //! nothing listens, which is what an apiserver finds behind a Service without replicas.
 
 use anyhow::{Result, ensure};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::renamed::{manifests, name, text};
 use crate::{
     request::create,
-    samples::pod,
+    samples::{memory_of, pod},
     support::{control_plane::ControlPlane, wait, webhook::Endpoint},
 };
 
-/// An installation without a memgate; its configurations go when the value does.
+/// What refuses writes of the whole cluster.
+const REFUSING: &str = "mutatingwebhookconfigurations,validatingwebhookconfigurations,\
+                        validatingadmissionpolicybindings,validatingadmissionpolicies";
+
+/// An installation without a memgate; what refuses anything goes when the value does.
 pub(crate) struct Absent<'c> {
     cluster: &'c ControlPlane,
     /// Its own namespace.
@@ -48,6 +52,15 @@ impl<'c> Absent<'c> {
         Ok(!answer.granted())
     }
 
+    /// Whether a memory that is wrong is judged by others than the policies of this one, which the apiserver forgets
+    /// some time after they are deleted.
+    fn is_judged(&self) -> Result<bool> {
+        let wrong = memory_of("wrong", &json!({"backend": "redis"}));
+        let answer =
+            self.cluster.block_on(create(&self.cluster.client(), "default", &wrong, "?dryRun=All"))?;
+        Ok(!answer.message().contains(&name(&self.home)))
+    }
+
     /// Has the apiserver ask there from now on.
     pub(super) fn lead(&mut self, endpoint: &Endpoint) -> Result<()> {
         lead(&mut self.objects, endpoint);
@@ -59,10 +72,12 @@ impl<'c> Absent<'c> {
 
 impl Drop for Absent<'_> {
     fn drop(&mut self) {
-        let name = name(&self.home);
-        let kinds = "mutatingwebhookconfigurations,validatingwebhookconfigurations";
+        let label = format!("memgate.dev/installation={}", name(&self.home));
         // The test is over either way; what remains shows in those that come after it.
-        let _ = self.cluster.kubectl(&["delete", kinds, &name, "--ignore-not-found"]);
+        let _ = self.cluster.kubectl(&["delete", REFUSING, "--selector", &label]);
+        if self.objects.iter().any(|object| object["kind"] == "ValidatingAdmissionPolicy") {
+            let _ = wait::until("the policies to be gone", || Ok(self.is_judged()?.then_some(())));
+        }
     }
 }
 
