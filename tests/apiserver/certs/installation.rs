@@ -8,7 +8,8 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 
 use crate::{
-    installed::{MEMGATE, documents, memgate, register},
+    deploy::renamed::manifests,
+    installed::{MEMGATE, register},
     request::{create, send},
     samples::pod,
     support::{
@@ -48,15 +49,13 @@ impl<'w> Installation<'w> {
     /// The account with the rights on its families' kinds only.
     pub(crate) fn without_own_rights(cluster: &'w ControlPlane, purpose: &str) -> Result<Self> {
         let home = cluster.fresh_namespace(purpose)?;
-        for mut object in documents(&memgate(&["manifests", "-n", &home, "--only", "rbac"])?) {
-            // What audits need is in this namespace alone.
-            if object["kind"] != "ServiceAccount" && object["metadata"]["name"] != "memgate-audit" {
-                object["metadata"]["name"] = json!(home);
+        for object in manifests(&home, &["--only", "rbac"])? {
+            // Of the roles of its namespace only the one for audits: the other one is what it needs for its certificates.
+            let is_own = ["Role", "RoleBinding"].iter().any(|kind| object["kind"] == **kind)
+                && object["metadata"]["name"] != "memgate-audit";
+            if !is_own {
+                cluster.admin().apply(&object.to_string())?;
             }
-            if object["kind"] == "ClusterRoleBinding" {
-                object["roleRef"]["name"] = json!(home);
-            }
-            cluster.admin().apply(&object.to_string())?;
         }
         let kubeconfig = cluster.service_account_kubeconfig(&home, "memgate")?;
         Ok(Self { cluster, home, kubeconfig })
