@@ -60,6 +60,7 @@ pub mod judge;
 pub mod place;
 pub mod trace;
 
+mod overlaid;
 mod references;
 
 pub mod baseline;

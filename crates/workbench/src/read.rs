@@ -257,7 +257,6 @@ impl Reader<'_, '_> {
         unrendered.sort_by_key(|unrendered| !unrendered.unit.is_whole);
         self.inputs.unrendered.extend(unrendered);
         self.inputs.patched_by.extend(repository.patched_by());
-        self.inputs.moved_files.extend(repository.moved_files(renders));
     }
 
     fn add_rendered(&mut self) {

@@ -427,20 +427,6 @@ impl Repository {
             .map(|(directory, built)| (directory, built.resources.iter().chain(&built.inputs)))
     }
 
-    /// The files to which kustomizations give a namespace, with all that they get. With `renders`, only those of kustomizations
-    /// that are not rendered.
-    pub(crate) fn moved_files(&self, renders: bool) -> BTreeMap<PathBuf, BTreeSet<String>> {
-        let mut moved = BTreeMap::<_, BTreeSet<String>>::new();
-        let is_read = |directory: &PathBuf| !renders || !self.reached.contains(directory);
-        for (_, built) in self.kustomizations.iter().filter(|(directory, _)| is_read(directory)) {
-            let namespaces: Vec<&String> = built.namespaces.iter().flatten().collect();
-            for part in built.resources.iter().filter(|_| !namespaces.is_empty()) {
-                moved.entry(part.clone()).or_default().extend(namespaces.iter().copied().cloned());
-            }
-        }
-        moved
-    }
-
     /// The directories of the kustomizations from which these are built, and their own, with the files of the kustomizations.
     pub(crate) fn reached_from(&self, mut todo: Vec<PathBuf>) -> BTreeMap<PathBuf, &Path> {
         let mut reached = BTreeMap::new();
