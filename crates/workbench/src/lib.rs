@@ -33,6 +33,7 @@ mod releases;
 mod rendered;
 pub mod walk;
 
+mod copied;
 pub mod errors;
 mod inside;
 mod installed;
