@@ -3,7 +3,7 @@
 use crate::cli::check::{FailOnArgs, finish};
 use crate::cli::cluster::ClusterArgs;
 use crate::cli::input::{InputArgs, load_policies};
-use crate::cli::output::{OutputArg, OverviewArgs, check_places, is_page};
+use crate::cli::output::{OutputArg, OverviewArgs, check_places, is_page, or_reported};
 use crate::cli::terminal::Terminal;
 use crate::cli::{ExitStatus, live};
 use memgate_model::request::Point;
@@ -62,7 +62,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let terminal = args.fail_on.terminal(terminal);
     check_places(&args.output, terminal)?;
     let shown = args.overview.shown(&args.output)?;
-    let project = args.input.project(terminal)?;
+    let project = or_reported(args.input.project(terminal), &args.output, terminal)?;
     let fail_on = args.fail_on.or(&project);
     let Some(given) = load_policies(&args.input.policies.policy, args.input.settings(&project)?, terminal)?
     else {

@@ -9,7 +9,7 @@ use crate::cli::branch::OpenBranch;
 use crate::cli::fix::{FixArgs, MAX_ROUNDS, mend, mend_rendered, write_files};
 use crate::cli::input::InputArgs;
 use crate::cli::output::{
-    FindingArgs, OutputArg, SelectionArgs, check_places, has_format, is_page, write_outputs,
+    FindingArgs, OutputArg, SelectionArgs, check_places, has_format, is_page, or_reported, write_outputs,
 };
 use crate::cli::project::{FailOnSeverity, Project};
 use crate::cli::pull_request::{Compared, PullRequestArgs};
@@ -20,7 +20,7 @@ use memgate_workbench::fix::{diffs, judged_with, summary, with_edits};
 use memgate_workbench::judge::Checked;
 use memgate_workbench::outcome::{FailOn, notes, nothing_found, with_page};
 use memgate_workbench::place::report;
-use memgate_workbench::report::{Report, ReportFormat, plain, text};
+use memgate_workbench::report::{Report, ReportFormat, text};
 use memgate_workbench::run::{Run, judged, select, weighed};
 
 /// Check manifests: what would be denied in a cluster, and why
@@ -138,10 +138,11 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     check_places(&args.output, terminal)?;
     let branch = args.pull_request.branch(&args.input)?;
     let project = match &branch {
-        Some(branch) => args.input.project_at(branch, terminal)?,
-        None => args.input.project(terminal)?,
+        Some(branch) => args.input.project_at(branch, terminal),
+        None => args.input.project(terminal),
     };
-    let fail_on = args.fail_on.or(&project);
+    let mut project = or_reported(project, &args.output, terminal)?;
+    let (fail_on, broken) = (args.fail_on.or(&project), project.broken.take());
     let mut run = args.input.run(&project, terminal)?;
     run.plan.judges_patches = true;
     args.input.render_by_itself(&mut run, terminal);
@@ -163,6 +164,9 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     args.pull_request.apply(&mut checked, compared, terminal)?;
     args.fail_on.hide_later(fail_on, &mut checked);
     select(&mut checked, &run.plan.selection)?;
+    // The next run on the main branch would end with it. What is denied now comes before that.
+    let is_only_broken = broken.is_some() && checked.inputs.errors.is_empty();
+    checked.inputs.errors.extend(broken);
     let map_changes = map.zip(checked.page.as_ref().map(|page| page.map.clone()));
     let shown = args.findings.shown(&args.output)?;
     let mut report = Report { shown, map_changes, ..report(&checked) };
@@ -173,11 +177,8 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     }
     let report = with_page(report, "check", &checked, &run, fail_on);
     let mut status = finish(&checked, &report, &args.output, fail_on, terminal)?;
-    if let Some(why) = &project.broken {
-        terminal.err(format!("error: {}\n", plain(why)).as_bytes());
-        if matches!(status, ExitStatus::Clean | ExitStatus::Nothing) {
-            status = ExitStatus::Failed;
-        }
+    if is_only_broken && fail_on.is_in(&report) {
+        status = ExitStatus::Denied;
     }
     // The process ends now. To free the objects one by one would take a twentieth of the time.
     drop(report);

@@ -46,7 +46,8 @@ pub fn source(path: &Path) -> anyhow::Result<Arc<Source>> {
         return Err(error.into());
     }
     let source = collected.sources.into_iter().next();
-    let source = source.with_context(|| format!("{}: this is not a file", path.display()))?;
+    let no_file = || Error::of_input(path.to_string_lossy(), "this is not a file");
+    let source = source.ok_or_else(no_file)?;
     refused(&source).map_or(Ok(source), |error| Err(error.into()))
 }
 

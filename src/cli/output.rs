@@ -10,8 +10,10 @@ use anyhow::Context as _;
 use crate::cli::file::write_whole;
 use crate::cli::terminal::{Terminal, masked_bytes};
 use crate::cli::workstation;
+use memgate_manifest::error::Error;
 use memgate_primitives::suggest::{did_you_mean, nearest};
 use memgate_workbench::built;
+use memgate_workbench::errors::input_error;
 use memgate_workbench::report::{
     DEFAULT_WIDTH, Report, ReportFormat, Shown, in_format_without_commands, text, write,
 };
@@ -201,6 +203,25 @@ pub fn write_outputs(
         write(report, format, width, warnings_fail, &mut bytes)?;
         Ok(bytes)
     })
+}
+
+/// What was made of the choices of a repository. An error in their file is a report too, in the formats of the flags.
+///
+/// # Errors
+/// That of the result, or those of [`write_outputs`].
+pub fn or_reported<T>(
+    result: anyhow::Result<T>,
+    outputs: &[OutputArg],
+    terminal: Terminal,
+) -> anyhow::Result<T> {
+    if let Err(error) = &result
+        && let Some(error) = error.downcast_ref::<Error>()
+        && !outputs.is_empty()
+    {
+        let report = Report { errors: vec![input_error(error)], ..Report::default() };
+        write_outputs(&report, outputs, false, terminal)?;
+    }
+    result
 }
 
 /// Writes the report to files, for a command with something else on standard output.

@@ -13,6 +13,7 @@ use crate::cli::keys;
 use crate::cli::settings::SettingsFile;
 use crate::cli::terminal::Terminal;
 use memgate_manifest::document::{Document, values};
+use memgate_manifest::error::Error;
 use memgate_manifest::source::Source;
 use memgate_model::finding::Severity;
 use memgate_platforms::message::and_more;
@@ -81,7 +82,7 @@ pub struct Project {
     pub later: Vec<String>,
     /// Why the file of a branch cannot be read.
     #[serde(skip)]
-    pub broken: Option<String>,
+    pub broken: Option<Error>,
 }
 
 /// A rule as it is written.
@@ -177,9 +178,10 @@ impl ProjectArgs {
 }
 
 /// Why the file of a branch cannot be read; `None` if it can, or the branch has none.
-fn why_unreadable(file: &Path) -> Option<String> {
+fn why_unreadable(file: &Path) -> Option<Error> {
     std::fs::symlink_metadata(file).ok()?;
-    read_found(file).err().map(|why| format!("{why:#}"))
+    let why = read_found(file).err()?;
+    Some(why.downcast().unwrap_or_else(|why| Error::of_input(file.to_string_lossy(), format!("{why:#}"))))
 }
 
 fn new_file(file: &Path) -> String {
@@ -283,12 +285,12 @@ impl Project {
 /// Reads the choices of a file that was found.
 fn read_found(file: &Path) -> anyhow::Result<Project> {
     // Errors show lines of the file, and the author of a change could make it a link to any other.
-    anyhow::ensure!(
-        std::fs::symlink_metadata(file).is_ok_and(|metadata| metadata.is_file()),
-        "{}: this is a link, or not a file; give it with --project, or --project none to read no such file",
-        plain(&file.to_string_lossy()),
-    );
-    read(file)
+    if std::fs::symlink_metadata(file).is_ok_and(|metadata| metadata.is_file()) {
+        return read(file);
+    }
+    let what =
+        "this is a link, or not a file; give it with --project, or --project none to read no such file";
+    Err(Error::of_input(file.to_string_lossy(), what).into())
 }
 
 /// Reads the choices of a file.
@@ -300,10 +302,16 @@ pub(super) fn read(file: &Path) -> anyhow::Result<Project> {
 fn of_document(file: &Path, document: Option<Document>) -> anyhow::Result<Project> {
     let value = document.as_ref().map(|document| document.value().clone());
     let project = value.map(serde_json::from_value::<Project>).transpose();
-    let mut project =
-        project.with_context(|| format!("failed to read {}", file.display()))?.unwrap_or_default();
+    let unreadable = |why| Error::of_input(file.to_string_lossy(), format!("failed to read it: {why}"));
+    let mut project = project.map_err(unreadable)?.unwrap_or_default();
     let directory = file.parent().unwrap_or_else(|| Path::new(""));
     if let Some(document) = document {
+        for (number, glob) in project.exclude.iter().enumerate() {
+            if let Err(why) = Exclude::default().add(glob, None) {
+                let (at, message) = (Pointer::new("/exclude").index(number), format!("exclude: {why}"));
+                return Err(keys::Fault::new(at, message).at(&document).into());
+            }
+        }
         project.rules = rules(&project.written_rules, &document)?;
     }
     project.settings.families = project.families.take().or(project.settings.families);

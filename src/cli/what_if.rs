@@ -3,7 +3,7 @@
 use crate::cli::branch::OpenBranch;
 use crate::cli::cluster::ClusterArgs;
 use crate::cli::input::{InputArgs, load_policies, note_unread};
-use crate::cli::output::{OutputArg, OverviewArgs, check_places, is_page, write_outputs};
+use crate::cli::output::{OutputArg, OverviewArgs, check_places, is_page, or_reported, write_outputs};
 use crate::cli::terminal::Terminal;
 use crate::cli::{ExitStatus, live, pull_request};
 use std::path::Path;
@@ -87,7 +87,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     );
     check_places(&args.output, terminal)?;
     let shown = args.overview.shown(&args.output)?;
-    let project = args.input.project(terminal)?;
+    let project = or_reported(args.input.project(terminal), &args.output, terminal)?;
     let settings = args.input.settings(&project)?;
     let Some(new) = load_policies(new_paths, settings.clone(), terminal)? else {
         return Ok(ExitStatus::Failed);

@@ -155,8 +155,21 @@ fn choices_that_the_branch_breaks_are_an_error() {
         repository.commit();
         let checked = check(&repository, &[]);
         assert_eq!(checked.code, Some(2), "{:?} {}", checked.findings, checked.stderr);
-        let is_said = |line: &str| line.starts_with("error: .memgate.yaml:1:") && line.contains(expected);
-        assert!(checked.stderr.lines().any(is_said), "{}", checked.stderr);
+        let mut lines = checked.stderr.lines();
+        let is_said = |line: &str| line.starts_with("error: ") && line.contains(expected);
+        assert!(lines.by_ref().any(is_said), "{}", checked.stderr);
+        assert!(lines.any(|line| line.contains("--> .memgate.yaml:1:")), "{}", checked.stderr);
+        // It stands in each format, at its line.
+        let formats =
+            ["json", "jsonl", "github", "sarif", "gitlab", "rdjson", "junit", "markdown", "html", "concise"];
+        for format in formats {
+            let mut command = repository.command(env!("CARGO_BIN_EXE_memgate"));
+            let output =
+                command.args(["check", "--base", "main", "-o", format]).output().expect("memgate runs");
+            let report = text(&output.stdout);
+            assert_eq!(output.status.code(), Some(2), "{format}: {}", text(&output.stderr));
+            assert!(report.contains(".memgate.yaml") && report.contains(expected), "{format}: {report}");
+        }
     }
 }
 

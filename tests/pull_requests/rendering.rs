@@ -194,3 +194,118 @@ fn what_breaks_through_a_kustomization_that_is_rendered_is_denied() {
     let place = "${memory} is \"notez\" in clusters/apps.yaml:6; broken by this branch: it named ArkMemory \"notes\" before";
     assert!(checked.tells("./apps/agent.yaml:4:", place), "{:?}", checked.findings);
 }
+
+/// What an overlay changes together with its base is not known without rendering, so it only warns. Where no overlay changes
+/// the name, the namespace or the reference, a rename is denied.
+#[test]
+#[ignore = "needs git"]
+fn what_an_overlay_changes_together_with_its_base_is_not_broken() {
+    let patch = |target: &str, path: &str, value: &str| {
+        format!(
+            "patches:\n- target: {{{target}}}\n  patch: '[{{op: replace, path: {path}, value: {value}}}]'\n"
+        )
+    };
+    let refers =
+        |agent: &str| patch(&format!("kind: ArkAgent, name: {agent}"), "/spec/memoryRef/name", "new");
+    let merged = "apiVersion: arkonis.dev/v1alpha1\nkind: ArkAgent\nmetadata: {name: scout, namespace: team-a}\n\
+                  spec: {memoryRef: {name: new}}\n";
+    let component =
+        "kind: Component\napiVersion: kustomize.config.k8s.io/v1alpha1\n".to_owned() + &refers("scout");
+    let replaced = "replacements:\n- source: {kind: ArkMemory, name: new}\n  targets: [{select: {kind: ArkAgent}, \
+                    fieldPaths: [spec.memoryRef.name]}]\n";
+    let memory = |identity: &str| MEMORY.replace("name: notes, namespace: team-a", identity);
+    let overlay = |rest: &str| format!("resources: [../base]\n{rest}");
+    let renamed = memory("name: new, namespace: team-a");
+    let homeless = memory("name: notes");
+    let rows: [(&str, String, Files<'_>, i32); 14] = [
+        ("reference", refers("scout"), &[("base/memory.yaml", &renamed)], 0),
+        (
+            "merged",
+            "patches: [{path: p.yaml}]\n".to_owned(),
+            &[("base/memory.yaml", &renamed), ("prod/p.yaml", merged)],
+            0,
+        ),
+        (
+            "component",
+            "components: [../c]\n".to_owned(),
+            &[("base/memory.yaml", &renamed), ("c/kustomization.yaml", &component)],
+            0,
+        ),
+        ("replacement", replaced.to_owned(), &[("base/memory.yaml", &renamed)], 0),
+        ("name", patch("kind: ArkMemory", "/metadata/name", "notes"), &[("base/memory.yaml", &renamed)], 0),
+        (
+            "prefix",
+            "namePrefix: not\n".to_owned(),
+            &[("base/memory.yaml", &memory("name: es, namespace: team-a"))],
+            0,
+        ),
+        ("transformer", "transformers: [t.yaml]\n".to_owned(), &[("base/memory.yaml", &renamed)], 0),
+        ("namespace", "namespace: team-a\n".to_owned(), &[("base/memory.yaml", &homeless)], 0),
+        (
+            "namespace by a patch",
+            patch("kind: ArkMemory", "/metadata/namespace", "team-a"),
+            &[("base/memory.yaml", &homeless)],
+            0,
+        ),
+        ("other field", patch("kind: ArkAgent", "/spec/model", "m2"), &[("base/memory.yaml", &renamed)], 1),
+        ("other agent", refers("other"), &[("base/memory.yaml", &renamed)], 1),
+        (
+            "other name",
+            patch("kind: ArkMemory", "/metadata/name", "third"),
+            &[("base/memory.yaml", &renamed)],
+            1,
+        ),
+        (
+            "other namespace",
+            "namespace: team-b\n".to_owned(),
+            &[("base/memory.yaml", &memory("name: new"))],
+            1,
+        ),
+        ("nothing", String::new(), &[("base/memory.yaml", &renamed)], 1),
+    ];
+    for (what, rest, files, expected) in rows {
+        let repository = Repository::new();
+        repository.write("base/kustomization.yaml", "resources: [memory.yaml, agent.yaml]\n");
+        repository.write("base/memory.yaml", MEMORY);
+        repository.write("base/agent.yaml", AGENT);
+        repository.write("prod/kustomization.yaml", &overlay(""));
+        repository.commit();
+        repository.git(&["checkout", "--quiet", "-b", "feature"]);
+        repository.write("prod/kustomization.yaml", &overlay(&rest));
+        for (name, text) in files {
+            repository.write(name, text);
+        }
+        repository.commit();
+        let checked = repository.check(&["--base", "main", "."]);
+        assert_eq!(checked.code, Some(expected), "{what}: {:?} {}", checked.findings, checked.stderr);
+        let severity = if expected == 0 { "warn" } else { "deny" };
+        let is_said = checked.tells("./base/agent.yaml:4:", severity);
+        assert!(is_said, "{what}: {:?}", checked.findings);
+    }
+}
+
+/// Which patch removes an object is said, and not that its base has lost it.
+#[test]
+#[ignore = "needs git"]
+fn what_a_patch_removes_is_said_to_be_removed_by_it() {
+    let repository = Repository::new();
+    repository.write("base/kustomization.yaml", "resources: [memory.yaml, agent.yaml]\n");
+    repository.write("base/memory.yaml", MEMORY);
+    repository.write("base/agent.yaml", AGENT);
+    repository.write("prod/kustomization.yaml", "resources: [../base]\n");
+    repository.commit();
+    repository.git(&["checkout", "--quiet", "-b", "feature"]);
+    repository.write("prod/kustomization.yaml", "resources: [../base]\npatches: [{path: gone.yaml}]\n");
+    let removal = "$patch: delete\napiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\n\
+                   metadata: {name: notes, namespace: team-a}\n";
+    repository.write("prod/gone.yaml", removal);
+    repository.commit();
+    // kustomize, as far as this overlay needs it.
+    let print =
+        "[ -f \"$2\"/gone.yaml ] || cat \"$2\"/../base/memory.yaml; echo ---; cat \"$2\"/../base/agent.yaml";
+    repository.stand_in("kustomize", print);
+    let checked = repository.check(&["--base", "main", "--render", "."]);
+    assert_eq!(checked.code, Some(1), "{:?} {}", checked.findings, checked.stderr);
+    let place = "broken by this branch: ArkMemory \"notes\" is removed by prod/gone.yaml";
+    assert!(checked.tells("base/agent.yaml:4:", place), "{:?}", checked.findings);
+}

@@ -76,7 +76,9 @@ fn spans_of_parts(outlines: &Outlines, parts: &[Part]) -> Vec<Range<usize>> {
     let (mut unread, mut has_error) = (Vec::<Range<usize>>::new(), false);
     for part in parts.iter().copied() {
         let outline = outlines.outline(part);
-        let mut masker = Masker { text, outline: &outline, seen: Vec::new(), spans };
+        let mut masker = Masker { text, outline: &outline, seen: Vec::new(), spans, is_policy: false };
+        masker.is_policy =
+            outline.roots.iter().all(|root| root.as_ref().is_ok_and(|id| masker.is_policy(*id)));
         masker.seen.resize(outline.nodes().count(), Seen::default());
         for id in outline.nodes() {
             masker.visit(id);
@@ -141,6 +143,8 @@ struct Masker<'s> {
     outline: &'s Outline,
     seen: Vec<Seen>,
     spans: Vec<Range<usize>>,
+    /// Whether it is a MemoryPolicy, whose `secrets` are a rule about Secrets.
+    is_policy: bool,
 }
 
 impl Masker<'_> {
@@ -187,6 +191,7 @@ impl Masker<'_> {
                 "stringData" | LAST_APPLIED => self.hide_below(*value, Hiding::Everything),
                 "data" if secret => self.hide_below(*value, Hiding::Everything),
                 "value" if named => self.hide_below(*value, Hiding::Credential),
+                "secrets" if self.is_policy => {}
                 name if is_headers(name) => self.hide_below(*value, Hiding::Headers),
                 name if is_credential_name(name) => self.hide_below(*value, Hiding::Credential),
                 _ => {}
@@ -241,6 +246,18 @@ impl Masker<'_> {
             }
             ScalarText::Owned(_) => body(node, self.text),
         });
+    }
+
+    /// Whether a document is a MemoryPolicy.
+    fn is_policy(&self, root: NodeId) -> bool {
+        let NodeKind::Map(_, entries) = &self.outline.node(self.outline.resolve(root)).kind else {
+            return false;
+        };
+        let is = |field, fits: fn(&str) -> bool| {
+            self.entries(entries, field).any(|value| self.scalar_text(value).is_some_and(fits))
+        };
+        is("kind", |kind| kind == "MemoryPolicy")
+            && is("apiVersion", |version| version.starts_with("policy.memgate.dev/"))
     }
 
     /// Whether `data` holds secrets: in a Secret, and in an item of a list of Secrets, which leaves out its
@@ -414,6 +431,11 @@ mod tests {
             ),
             ("spec: {{ toYaml .Values.redis | b }}", "spec: {{ toYaml .Values.redis | b }}"),
             ("spec: {toYaml .Values.redis | b: c}", "spec: {toYa********************: c}"),
+            (
+                "apiVersion: policy.memgate.dev/v1alpha1\nkind: MemoryPolicy\nspec: {secrets: {inline: x}, token: x}",
+                "apiVersion: policy.memgate.dev/v1alpha1\nkind: MemoryPolicy\nspec: {secrets: {inline: x}, token: *}",
+            ),
+            ("kind: MemoryPolicy\nsecrets: {inline: x}", "kind: MemoryPolicy\nsecrets: {inline: *}"),
             ("labels: {\"a/b/c/d/e/f/g/h/i\": x, a/b: y}", "labels: {\"a/b/*************\": x, a/b: y}"),
         ] {
             let source = Arc::new(Source::new("x", text));

@@ -2,7 +2,8 @@
 //!
 //! Nothing is tried on objects. A table of each kind says what its views can hold ([`Possible`]).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::iter::successors;
 
 use memgate_model::family::Family;
 use memgate_model::finding::Finding;
@@ -62,12 +63,18 @@ pub(super) fn about(
         findings.push(warning(&NEVER_FIRES, of_type.clone(), message).help("add UPDATE to match.operations"));
     }
     let idle = idle(policy, rule, known, budget);
+    // What passes always passes without a value too.
+    let idle_at: BTreeSet<&Pointer> = idle.iter().map(|it| &it.pointer).collect();
+    let is_idle =
+        |at: &Pointer| successors(Some(at.clone()), Pointer::parent).any(|it| idle_at.contains(&it));
+    let passes = rule.check.passes_without().into_iter();
+    let passes: Vec<_> =
+        passes.filter(|it| !is_asked_for(policy, rule, it) && !is_idle(&it.pointer)).collect();
     findings.extend(
         idle.into_iter()
             .map(|it| warning(&NEVER_FIRES, of_type.join(&it.pointer), &it.message).help(it.help)),
     );
-    let passes = rule.check.passes_without().into_iter().filter(|it| !is_asked_for(policy, rule, it));
-    findings.extend(passes.map(|it| {
+    findings.extend(passes.into_iter().map(|it| {
         let what = it.map.trim_end_matches('s');
         let message = format!("an object without the {what} {} passes", quoted_key(&it.key));
         warning(&ABSENT_PASSES, of_type.join(&it.pointer), &message).help(it.help)

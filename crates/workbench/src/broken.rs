@@ -16,6 +16,8 @@ use crate::compared::{
 use crate::inputs::Inputs;
 use crate::judge::{Checked, Decided, NO_OBJECT_OF_KIND};
 use crate::notices::Notice;
+use crate::origins::files::Files;
+use crate::overlaid::Overlaid;
 use crate::passed_over::Why;
 use crate::report::ObjectRef;
 use crate::repository::without_dots;
@@ -39,13 +41,23 @@ pub fn at_base(base: &mut Checked, shown: impl Fn(&str) -> String) -> AtBase {
 }
 
 /// Keeps the references of a set, and of a branch adds a warning for each that it broke and that has none.
-pub(crate) fn find(checked: &mut Checked, now: Option<References>, comparison: &Comparison) {
-    let (Some(now), set) = (now, checked.inputs.set.clone()) else { return };
+pub(crate) fn find(
+    checked: &mut Checked,
+    now: Option<(References, Overlaid)>,
+    comparison: &Comparison,
+    files: &mut Files,
+) {
+    let (Some((now, overlaid)), set) = (now, checked.inputs.set.clone()) else { return };
     if let Comparison::With(base) = comparison
         && let Some(before) = base.sets.get(&set)
     {
         let became = Became::of(before, &now, &checked.inputs);
-        let broken: Vec<_> = broken(before, &now, &became).collect();
+        let mut broken: Vec<_> = broken(before, &now, &became).collect();
+        for (field, fate) in broken.iter_mut().filter(|(_, fate)| !matches!(fate, Fate::Unreadable(_))) {
+            if let Some(file) = overlaid.changer_of(field, files) {
+                *fate = Fate::Unreadable(format!("{file}, which is not rendered, may change that"));
+            }
+        }
         let known = broken.iter().filter(|(_, fate)| !matches!(fate, Fate::Unreadable(_)));
         let known: Vec<_> = known.map(|(field, _)| *field).collect();
         // That they are gone is said, whether a cluster has them or not.
@@ -343,8 +355,12 @@ impl<'r> Became<'r> {
             let file = plain(source.name()).into_owned();
             return Fate::Unreadable(format!("{old} may be in {file}, not all of which can be read now"));
         }
-        if self.now.moved.contains(gone) {
-            return Fate::Unreadable(format!("a kustomization that is not rendered may make {old}"));
+        if self.now.moved.may_have(gone) {
+            let directory = self.now.moved.maker_of(gone).unwrap_or("a kustomization");
+            return Fate::Unreadable(format!("{old} may be made by {directory}, which is not rendered"));
+        }
+        if let Some(file) = self.now.moved.removed.get(gone) {
+            return Fate::Gone(format!("{old} is removed by {file}"));
         }
         let new = self.new.get(&(kind, namespace));
         let near = new.and_then(|new| new.names.nearest(name));

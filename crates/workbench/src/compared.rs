@@ -97,10 +97,35 @@ pub struct References {
     pub(crate) fields: Vec<NamingField>,
     /// The objects of the files, those of the state and those that others make too.
     pub(crate) objects: BTreeMap<Target, ObjectText>,
-    /// The objects as kustomizations that are not rendered make them of those in files.
-    pub(crate) moved: BTreeSet<Target>,
+    /// The objects as kustomizations make them of those in files.
+    pub(crate) moved: Moved,
     /// The charts and kustomizations that are not rendered, and make objects of their own.
     pub(crate) makers: Vec<UnreadMaker>,
+}
+
+/// Objects that kustomizations make of others, or remove.
+#[derive(Debug, Default)]
+pub(crate) struct Moved {
+    /// Each with the file of the patch that removes it.
+    pub(crate) removed: BTreeMap<Target, Arc<str>>,
+    /// Each with the directory of a kustomization that is not rendered and makes it.
+    pub(crate) made: BTreeMap<Target, Arc<str>>,
+    /// The kinds of those that may get any name, likewise.
+    pub(crate) open: BTreeMap<String, Arc<str>>,
+    /// Whether there are more than are followed.
+    pub(crate) is_cut: bool,
+}
+
+impl Moved {
+    /// The directory of a kustomization that makes this object, or may do so.
+    pub(crate) fn maker_of(&self, target: &Target) -> Option<&str> {
+        self.made.get(target).or_else(|| self.open.get(&target.kind)).map(|it| &**it)
+    }
+
+    /// Whether an object may be made, for all that is known.
+    pub(crate) fn may_have(&self, target: &Target) -> bool {
+        self.is_cut || self.maker_of(target).is_some()
+    }
 }
 
 /// A chart or kustomization of which it is not known what it makes.

@@ -1,7 +1,6 @@
 //! What was read: texts, the objects and the state in them, and what was passed by.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::compared::{ObjectText, Target};
@@ -75,8 +74,6 @@ pub struct Inputs {
     pub skipped: Vec<String>,
     /// The charts and kustomizations whose files were not read as manifests.
     pub unrendered: Vec<Unrendered>,
-    /// The files to which kustomizations that were not rendered give these namespaces.
-    pub(crate) moved_files: BTreeMap<PathBuf, BTreeSet<String>>,
     /// The programs that rendered charts and overlays without being asked to.
     pub rendered_by: BTreeSet<&'static str>,
     /// The kustomizations whose patches are judged.
@@ -186,7 +183,6 @@ impl Inputs {
             empty: Vec::new(),
             skipped: Vec::new(),
             unrendered: Vec::new(),
-            moved_files: BTreeMap::new(),
             rendered_by: BTreeSet::new(),
             patched_by: Vec::new(),
             patches: Vec::new(),

@@ -33,6 +33,7 @@ mod releases;
 mod rendered;
 pub mod walk;
 
+mod copied;
 pub mod errors;
 mod inside;
 mod installed;
@@ -60,6 +61,7 @@ pub mod judge;
 pub mod place;
 pub mod trace;
 
+mod overlaid;
 mod references;
 
 pub mod baseline;

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::copied::CopiedSecrets;
 use crate::exempt::duration;
 use crate::inputs::Inputs;
 use crate::load::Error;
@@ -46,7 +47,11 @@ pub fn map_of(inputs: &Inputs, occasion: Occasion<'static>) -> (SetMap, Vec<Inpu
     for role in Role::ALL {
         views().filter(|(_, view)| view.role == role).for_each(|(object, view)| maker.add(object, view));
     }
-    (SetMap { set: shown_text(&inputs.set), memories: maker.finish() }, errors)
+    let (copied, mut memories) = (CopiedSecrets::of(&inputs.origins), maker.finish());
+    for text in memories.iter_mut().filter(|_| !copied.is_empty()).flat_map(|it| it.facts.texts_mut()) {
+        *text = copied.masked(text).into_owned();
+    }
+    (SetMap { set: shown_text(&inputs.set), memories }, errors)
 }
 
 /// Identifies a memory resource: family, and the object with its whole name; without a declaration, what is known of it.

@@ -157,6 +157,11 @@ impl Origins {
         Some(RenderedObject { unit, release, value, file: self.source_file(source, || start) })
     }
 
+    /// The objects that memgate rendered, each with the text in which it was printed.
+    pub(crate) fn objects(&self) -> impl Iterator<Item = (*const Source, &Value)> {
+        self.values.iter().map(|((source, _), value)| (*source, value))
+    }
+
     /// The start of the rendered object in which a byte is.
     pub(crate) fn start_of(&self, source: &Arc<Source>, byte: usize) -> Option<usize> {
         let address = Arc::as_ptr(source);

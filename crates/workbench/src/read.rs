@@ -226,7 +226,7 @@ impl Reader<'_, '_> {
         self.add_rendered();
         self.inputs.rendered_by.append(&mut self.rendered.programs);
         let failures = std::mem::take(&mut self.rendered.failures);
-        let is_failing = !failures.is_empty();
+        let is_failing = !failures.is_empty() || self.rendered.is_circular;
         self.inputs.errors.extend(failures);
         let (mut unrendered, renders) = (Vec::new(), self.plan.rendering.is_some() && built::HAS_WORKSTATION);
         for (mut unit, mut files) in std::mem::take(&mut self.units) {
@@ -248,16 +248,12 @@ impl Reader<'_, '_> {
         let moving = unrendered.iter().map(|it| &it.unit).filter(is_moving);
         let moving = moving.map(|unit| unit.absolute().to_owned()).collect();
         self.inputs.installers.moved.extend(repository.files_around(moving));
-        // kustomize says it of those that the user wants to be rendered.
-        if self.plan.rendering.as_ref().is_none_or(|it| it.by_itself) {
-            let text = |path: &Path| self.plan.source(path);
-            self.inputs.errors.extend(repository.errors_of_circles(&text));
-        }
+        let text = |path: &Path| self.plan.source(path);
+        self.inputs.errors.extend(repository.errors_of_circles(&text));
         // Those that a command can render come first.
         unrendered.sort_by_key(|unrendered| !unrendered.unit.is_whole);
         self.inputs.unrendered.extend(unrendered);
         self.inputs.patched_by.extend(repository.patched_by());
-        self.inputs.moved_files.extend(repository.moved_files(renders));
     }
 
     fn add_rendered(&mut self) {

@@ -1,7 +1,7 @@
 //! What the objects of files refer to, whether a finding is about it or not: by the tables of all platforms, and what the
 //! pods of agents need besides. The check of a branch compares the references of two commits.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::object_name::object_ref;
 use crate::objects::{agent_templates, is_of_agent};
 use crate::origins::files::Files;
 use crate::origins::find::file_of;
-use crate::paths::normal;
+use crate::overlaid::Overlaid;
 use crate::render::Unrendered;
 use crate::report::ObjectRef;
 use memgate_core::state::makers::made;
@@ -24,7 +24,7 @@ use memgate_model::edge::{Edge, Home, Named, NamedKey, Site, Wanted};
 use memgate_model::family::{Family, Subject};
 use memgate_model::finding::Code;
 use memgate_model::kind::Kind;
-use memgate_model::object::{Lookup, Object};
+use memgate_model::object::{DEFAULT_NAMESPACE, Lookup, Object};
 use memgate_model::recurring_texts::RecurringTexts;
 use memgate_model::request::{Operation, Point};
 use memgate_model::snapshot::Snapshot;
@@ -66,8 +66,9 @@ const OF_PODS: [(&str, &[&str]); 4] = [
     ("ServiceAccount", &["/spec/serviceAccountName"]),
 ];
 
-/// The references of the objects to check, by the state of the inputs.
-pub(crate) fn references(inputs: &mut Inputs, files: &mut Files) -> References {
+/// The references of the objects to check, by the state of the inputs, and what kustomizations that are not rendered make of
+/// them.
+pub(crate) fn references(inputs: &mut Inputs, files: &mut Files) -> (References, Overlaid) {
     files.know(&inputs.sources);
     let objects = std::mem::take(&mut inputs.state_objects);
     let (mut all, inputs) = (References { objects, ..References::default() }, &*inputs);
@@ -78,14 +79,8 @@ pub(crate) fn references(inputs: &mut Inputs, files: &mut Files) -> References {
         ObjectRef { api_version: Arc::default(), set: inputs.set.as_str().into(), ..named }
     };
     let objects = || inputs.sources.iter().flat_map(|source| variants_in(source, inputs));
-    let given = |document: &Document| {
-        let file = || normal(Path::new(document.source().name()));
-        if inputs.moved_files.is_empty() { None } else { inputs.moved_files.get(&file()) }
-    };
     for document in objects() {
         let ObjectRef { kind, namespace, name, .. } = named(&document, &mut texts);
-        let moved = given(&document).into_iter().flatten();
-        all.moved.extend(moved.map(|namespace| Target::new(&kind, namespace, &name)));
         let text = ObjectText::new(&file_of(document.place(), &inputs.origins, files), document.value());
         // An object with a number that cannot be read is denied.
         for made in made(&inputs.snapshot.settings, document.value()).unwrap_or_default() {
@@ -97,12 +92,25 @@ pub(crate) fn references(inputs: &mut Inputs, files: &mut Files) -> References {
     for document in objects() {
         let user = named(&document, &mut texts);
         let has_namespace = document.namespace().or(chosen).is_some();
-        let (snapshot, given) = (&inputs.snapshot, given(&document));
-        Reader { document: &document, user, has_namespace, given, snapshot, all: &mut all }.read();
+        Reader { document: &document, user, has_namespace, snapshot: &inputs.snapshot, all: &mut all }.read();
     }
     let makers = inputs.unrendered.iter().filter(|it| it.unit.generates);
     all.makers = joined(makers.map(|it| unread_maker(it, files)).collect());
-    all
+    let is_missing = |field: &NamingField| field.presence == Presence::Missing;
+    if !all.fields.iter().any(is_missing) {
+        return (all, Overlaid::default());
+    }
+    let (overlaid, moved) = Overlaid::of(inputs, chosen.unwrap_or(DEFAULT_NAMESPACE), files);
+    all.moved = moved;
+    let (objects, moved) = (&all.objects, &all.moved);
+    let may_have = |target: Target| moved.may_have(&target) || objects.contains_key(&target);
+    for field in all.fields.iter_mut().filter(|field| is_missing(field) && field.key.is_none()) {
+        // A kustomization that is not rendered may move the object of a name, or the one that names it.
+        if field.targets().chain(overlaid.targets_of(field)).any(may_have) {
+            field.presence = Presence::Unknown;
+        }
+    }
+    (all, overlaid)
 }
 
 fn unread_maker(Unrendered { unit, files, namespaces, .. }: &Unrendered, texts: &mut Files) -> UnreadMaker {
@@ -117,8 +125,6 @@ struct Reader<'r> {
     document: &'r Document,
     user: ObjectRef,
     has_namespace: bool,
-    /// The namespaces that kustomizations which are not rendered give it.
-    given: Option<&'r BTreeSet<String>>,
     snapshot: &'r Snapshot,
     all: &'r mut References,
 }
@@ -348,16 +354,6 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether a kustomization that is not rendered moves the object of a name, or the one that names it.
-    fn may_be_moved(&self, kinds: &[&'static str], Named { namespace, name, .. }: &Named<'_>) -> bool {
-        let is_own = *namespace == &*self.user.namespace;
-        let given = self.given.into_iter().flatten().map(String::as_str).filter(|_| is_own);
-        given.chain([*namespace]).any(|namespace| {
-            let mut targets = kinds.iter().map(|kind| Target::new(kind, namespace, name));
-            targets.any(|target| self.all.moved.contains(&target) || self.all.has(&target))
-        })
-    }
-
     fn add(
         &mut self,
         (part, pointer): (Pointer, Pointer),
@@ -365,9 +361,7 @@ impl Reader<'_> {
         (key, presence): (Option<&str>, Presence),
         code: &'static Code,
     ) {
-        let is_moved = || presence == Presence::Missing && key.is_none() && self.may_be_moved(kinds, named);
-        let is_unknown = key.is_some_and(is_filled_in_later) || is_moved();
-        let presence = if is_unknown { Presence::Unknown } else { presence };
+        let presence = if key.is_some_and(is_filled_in_later) { Presence::Unknown } else { presence };
         let here = |kind: &&&str| self.all.has(&Target::new(kind, named.namespace, named.name));
         let kind = kinds.iter().find(here).or_else(|| kinds.first()).copied().unwrap_or_default();
         let kind = found.as_ref().map_or(kind, |found| &found.kind);

@@ -12,12 +12,15 @@ use crate::repository::{Unit, path_from};
 use memgate_manifest::document::embedded::Embedded;
 use memgate_manifest::document::{Document, parse_parts, values};
 use memgate_manifest::place::DocumentPlace;
-use memgate_manifest::source::Source;
+use memgate_manifest::source::{Source, Span};
 use memgate_primitives::name::{is_dns_label, is_dns_subdomain};
+use memgate_primitives::plain_text::shown_name;
 use memgate_primitives::pointer::Pointer;
 
 const FLUX: &str = "helm.toolkit.fluxcd.io";
 const ARGO_CD: &str = "argoproj.io";
+/// The field of a HelmRelease that names objects with values.
+const VALUES_FROM: &str = "valuesFrom";
 /// The longest name of a release that helm takes.
 const MAX_NAME: usize = 53;
 /// The kinds of Flux with charts that are not files of a repository.
@@ -62,14 +65,27 @@ pub(crate) struct Inline {
     pub(crate) is_whole: bool,
 }
 
-/// The releases of charts, by the absolute directories of these.
+/// The releases of charts.
 #[derive(Debug, Default)]
-pub(crate) struct Releases(BTreeMap<PathBuf, Vec<Release>>);
+pub(crate) struct Releases {
+    /// By the absolute directories of the charts.
+    by_chart: BTreeMap<PathBuf, Vec<Release>>,
+    /// The ConfigMaps from which they may read values, by namespace and name.
+    config_maps: BTreeMap<(String, String), Document>,
+}
 
 impl Releases {
     /// Those in some texts, of which programs printed those in `rendered`.
     pub(crate) fn of(sources: &[Arc<Source>], rendered: &BTreeMap<String, Unit>) -> Self {
         let (mut releases, mut roots) = (Self::default(), Roots::default());
+        let reads = |it: &Arc<Source>| it.text().contains(FLUX) && it.text().contains(VALUES_FROM);
+        if sources.iter().any(reads) {
+            let may_be_one = |it: &&Arc<Source>| it.text().contains("ConfigMap");
+            let parts = sources.iter().filter(may_be_one).flat_map(parse_parts);
+            let is_one = |it: &Document| it.group().is_empty() && it.kind() == "ConfigMap";
+            let config_maps = parts.flat_map(|parsed| parsed.documents).filter(is_one);
+            releases.config_maps.extend(config_maps.map(|it| (name_of(&it), it)));
+        }
         let may_have = |it: &&Arc<Source>| [FLUX, ARGO_CD].iter().any(|group| it.text().contains(group));
         for source in sources.iter().filter(may_have) {
             let unit = rendered.get(source.name());
@@ -87,7 +103,7 @@ impl Releases {
 
     /// Takes out those of a chart.
     pub(crate) fn take(&mut self, chart: &Path) -> Vec<Release> {
-        self.0.remove(chart).unwrap_or_default()
+        self.by_chart.remove(chart).unwrap_or_default()
     }
 
     fn add(
@@ -97,10 +113,10 @@ impl Releases {
         (name, namespace): (String, Option<&str>),
         layers: Vec<Layer>,
     ) {
-        let place = format!("{} {} {}", at.0.source().name(), at.0.place().start(), at.1);
+        let place = place_of(at);
         let name = Some(name).filter(|name| name.len() <= MAX_NAME && is_dns_subdomain(name));
         let namespace = namespace.filter(|it| is_dns_label(it)).map(str::to_owned);
-        self.0.entry(chart).or_default().push(Release { place, name, namespace, layers });
+        self.by_chart.entry(chart).or_default().push(Release { place, name, namespace, layers });
     }
 
     fn add_of_flux(&mut self, document: &Document, root: &Path) {
@@ -112,6 +128,8 @@ impl Releases {
         };
         let files = list(document, &chart.key("valuesFiles")).filter_map(Value::as_str);
         let mut layers: Vec<Layer> = files.filter_map(|file| within(root, root, file)).collect();
+        let from = list(document, &spec.key(VALUES_FROM));
+        layers.extend(from.filter_map(|entry| self.values_from(document, entry)));
         layers.extend(object(document, spec.key("values")));
         let target = text(document, &spec.key("targetNamespace"));
         let made =
@@ -119,6 +137,22 @@ impl Releases {
         let name = text(document, &spec.key("releaseName")).map_or(made, str::to_owned);
         let namespace = target.or_else(|| document.namespace());
         self.add(at_root(root, path), (document, &spec), (name, namespace), layers);
+    }
+
+    /// The values that a release reads from a ConfigMap among the inputs. Those of a Secret are not known.
+    fn values_from(&self, release: &Document, entry: &Value) -> Option<Layer> {
+        let field = |name| entry.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+        let name = field("name").filter(|_| field("kind") == Some("ConfigMap"))?;
+        let (namespace, _) = name_of(release);
+        let config_map = self.config_maps.get(&(namespace, name.to_owned()))?;
+        let at = Pointer::new("/data").key(field("valuesKey").unwrap_or("values.yaml"));
+        let Some(path) = field("targetPath") else { return embedded_text(config_map, at) };
+        let given = (path, text(config_map, &at)?);
+        let inline = at_path(config_map, at.clone(), given, false);
+        // The values of the release itself win, as they would not over `--set`, which alone knows lists and escapes.
+        let is_plain = !path.contains(['[', '\\', '{']);
+        let text = inline.value.to_string();
+        Some(Layer::Inline(if is_plain { Inline { flag: VALUES, text, ..inline } } else { inline }))
     }
 
     fn add_of_argo_cd(&mut self, document: &Document, root: &Path) {
@@ -151,6 +185,21 @@ impl Releases {
             self.add(chart, (document, &source), (name, namespace), layers);
         }
     }
+}
+
+/// The object that installs a chart, and its place, in words. Of several charts that it installs it says which one.
+fn place_of((document, field): (&Document, &Pointer)) -> String {
+    let namespace = document.namespace().map(|it| format!("{}/", shown_name(it))).unwrap_or_default();
+    let file = document.source().name().trim_matches(['<', '>']);
+    let Span { line, column, .. } = document.locate(&Pointer::root()).caret;
+    let of_several = field.tokens().nth(2).map(|_| format!(", {}", field.field())).unwrap_or_default();
+    let (kind, name) = (document.kind(), shown_name(document.name()));
+    format!("{kind} {namespace}{name}, {file}:{line}:{column}{of_several}")
+}
+
+/// The namespace and the name of an object.
+fn name_of(document: &Document) -> (String, String) {
+    (document.namespace().unwrap_or_default().to_owned(), document.name().to_owned())
 }
 
 fn text<'d>(document: &'d Document, at: &Pointer) -> Option<&'d str> {
@@ -194,11 +243,16 @@ fn embedded_text(document: &Document, at: Pointer) -> Option<Layer> {
     Some(Layer::Inline(Inline { flag: VALUES, text, value, document, at, is_whole }))
 }
 
-/// A value that a parameter gives.
+/// The value that a parameter gives.
 fn parameter(document: &Document, at: &Pointer, parameter: &Value) -> Option<Layer> {
     let field = |name| parameter.get(name).and_then(Value::as_str);
-    let (name, given) = (field("name")?, field("value").unwrap_or_default());
     let is_text = parameter.get("forceString") == Some(&Value::Bool(true));
+    let given = (field("name")?, field("value").unwrap_or_default());
+    Some(Layer::Inline(at_path(document, at.key("value"), given, is_text)))
+}
+
+/// A value in a field, for this path among the values.
+fn at_path(document: &Document, at: Pointer, (name, given): (&str, &str), is_text: bool) -> Inline {
     let read =
         || values(&Arc::new(Source::new("", given)), &mut Vec::new()).first().map(|it| it.value().clone());
     let scalar = if is_text { None } else { read() };
@@ -210,8 +264,8 @@ fn parameter(document: &Document, at: &Pointer, parameter: &Value) -> Option<Lay
     // Behind a comma that is not in a list, helm would read another value.
     let is_list = given.starts_with('{') && given.ends_with('}');
     let text = format!("{name}={}", if is_list { given.to_owned() } else { given.replace(',', "\\,") });
-    let (document, at) = (document.shared_place(), at.key("value"));
-    Some(Layer::Inline(Inline { flag, text, value, document, at, is_whole: true }))
+    let document = document.shared_place();
+    Inline { flag, text, value, document, at, is_whole: true }
 }
 
 /// The flag with a file of values.

@@ -31,6 +31,8 @@ pub(crate) struct Rendered {
     pub(crate) failures: Vec<Error>,
     /// The programs that rendered without being asked to.
     pub(crate) programs: BTreeSet<&'static str>,
+    /// Whether an overlay was left out since it includes itself, or builds on one that does.
+    pub(crate) is_circular: bool,
     /// The charts that will be rendered once releases of them are known.
     charts: BTreeSet<Unit>,
 }
@@ -45,6 +47,12 @@ impl Rendered {
         let units = items.iter().filter_map(|item| item.unit(repository, true));
         let mut units: BTreeSet<Unit> =
             units.filter(|unit| unit.is_whole && repository.is_rendered(unit)).collect();
+        // What is wrong with them is known, and kustomize would not say where.
+        let circular: Vec<Unit> = units.extract_if(.., |unit| repository.is_circular(unit)).collect();
+        rendered.is_circular = !circular.is_empty();
+        if rendered.is_circular {
+            repository.leave(circular.into_iter());
+        }
         if rendering.by_itself {
             rendered.leave_some(&mut units, repository, rendering, plan);
         }

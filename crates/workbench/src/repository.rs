@@ -64,6 +64,8 @@ pub struct Repository {
     reached: BTreeSet<PathBuf>,
     /// The kustomizations that include themselves, each with those by way of which it does, and itself again.
     circles: Vec<Vec<PathBuf>>,
+    /// Those, and the kustomizations that build on them.
+    circular: BTreeSet<PathBuf>,
     /// Those that are not rendered although all are.
     left: BTreeSet<(Tool, PathBuf)>,
 }
@@ -323,27 +325,49 @@ impl Repository {
             }
         }
         self.reach(todo);
-        // One that includes itself is rendered too: kustomize says what is wrong.
+        // One that includes itself is an overlay too, unless another one includes it.
+        let mut seen = BTreeSet::new();
         for directory in self.in_circles() {
-            if self.reached.contains(&directory) {
+            if seen.contains(&directory) {
                 continue;
             }
-            self.circles.extend(self.circle(&directory));
-            if let Some(built) = self.kustomizations.get_mut(&directory) {
+            let circle = self.circle(&directory, &seen);
+            let mut todo = vec![directory.clone()];
+            while let Some(next) = todo.pop() {
+                if let Some(built) = self.kustomizations.get(&next).filter(|_| !seen.contains(&next)) {
+                    todo.extend(built.resources.union(&built.inputs).cloned());
+                    seen.insert(next);
+                }
+            }
+            let is_top = circle.is_some() && !self.reached.contains(&directory);
+            self.circles.extend(circle);
+            if let Some(built) = self.kustomizations.get_mut(&directory).filter(|_| is_top) {
                 built.is_used = false;
                 self.reach(vec![(directory, None)]);
             }
         }
+        let mut todo: Vec<PathBuf> = self.circles.iter().flatten().cloned().collect();
+        while let Some(next) = todo.pop() {
+            if !self.circular.contains(&next) {
+                todo.extend(self.users.get(&next).into_iter().flatten().flatten().cloned());
+                self.circular.insert(next);
+            }
+        }
     }
 
-    /// The way from a kustomization to itself, if it is in a circle. What is reached already does not lead to it.
-    fn circle(&self, start: &Path) -> Option<Vec<PathBuf>> {
+    /// Whether a unit is a kustomization that includes itself, or builds on one.
+    pub(crate) fn is_circular(&self, unit: &Unit) -> bool {
+        unit.tool == Tool::Kustomize && self.circular.contains(&unit.absolute)
+    }
+
+    /// The way from a kustomization to itself, if it is in a circle. What was seen already does not lead to it.
+    fn circle(&self, start: &Path, seen: &BTreeSet<PathBuf>) -> Option<Vec<PathBuf>> {
         let mut from: BTreeMap<&Path, &Path> = BTreeMap::new();
         let mut todo = VecDeque::from([start]);
         while let Some(next) = todo.pop_front() {
             let built = self.kustomizations.get(next)?;
             for part in built.resources.union(&built.inputs) {
-                let is_new = !from.contains_key(&**part) && !self.reached.contains(part);
+                let is_new = !from.contains_key(&**part) && !seen.contains(part);
                 if is_new && self.kustomizations.contains_key(part) {
                     from.insert(part, next);
                     todo.push_back(part);
@@ -376,10 +400,9 @@ impl Repository {
         })
     }
 
-    /// The kustomizations that are neither reached nor parts of a component alone: those in a circle, and their parts.
+    /// The kustomizations in a circle, and their parts. Components among them are used by others, or by none.
     fn in_circles(&self) -> Vec<PathBuf> {
-        let rest: BTreeMap<&PathBuf, &Built> =
-            self.kustomizations.iter().filter(|(directory, _)| !self.reached.contains(*directory)).collect();
+        let rest: BTreeMap<&PathBuf, &Built> = self.kustomizations.iter().collect();
         let parts = |built: &Built| -> Vec<PathBuf> {
             let all = built.resources.union(&built.inputs);
             all.filter(|part| rest.contains_key(part)).cloned().collect()
@@ -425,20 +448,6 @@ impl Repository {
         self.kustomizations
             .iter()
             .map(|(directory, built)| (directory, built.resources.iter().chain(&built.inputs)))
-    }
-
-    /// The files to which kustomizations give a namespace, with all that they get. With `renders`, only those of kustomizations
-    /// that are not rendered.
-    pub(crate) fn moved_files(&self, renders: bool) -> BTreeMap<PathBuf, BTreeSet<String>> {
-        let mut moved = BTreeMap::<_, BTreeSet<String>>::new();
-        let is_read = |directory: &PathBuf| !renders || !self.reached.contains(directory);
-        for (_, built) in self.kustomizations.iter().filter(|(directory, _)| is_read(directory)) {
-            let namespaces: Vec<&String> = built.namespaces.iter().flatten().collect();
-            for part in built.resources.iter().filter(|_| !namespaces.is_empty()) {
-                moved.entry(part.clone()).or_default().extend(namespaces.iter().copied().cloned());
-            }
-        }
-        moved
     }
 
     /// The directories of the kustomizations from which these are built, and their own, with the files of the kustomizations.

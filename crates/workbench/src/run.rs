@@ -53,7 +53,7 @@ pub fn judged(run: &Run) -> Result<Checked, Error> {
         let references = plan.comparison.is_wanted().then(|| references(&mut inputs, &mut files));
         let patches = plan.judges_patches.then(|| patches::judge(&inputs, plan, *occasion, &mut files));
         let mut checked = Checked { page, ..check(inputs, *occasion) };
-        broken::find(&mut checked, references, &plan.comparison);
+        broken::find(&mut checked, references, &plan.comparison, &mut files);
         if let Some(patches) = patches {
             patches.add_to(&mut checked);
         }

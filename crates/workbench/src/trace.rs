@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::copied::CopiedSecrets;
 use crate::inputs::Inputs;
 use crate::judge::{Checked, Decided};
 use crate::notices::Notice;
@@ -67,10 +68,35 @@ pub(crate) fn trace(checked: &mut Checked, files: &mut Files) {
             (*source, *span) = (Arc::clone(spot.source()), spot.caret());
         }
     }
+    hide_copied(decided, inputs);
     // Also those without a finding may have a comment that ignores one.
     let read: BTreeSet<*const Source> = inputs.sources.iter().map(Arc::as_ptr).collect();
     let others = files.sources().filter(|source| !read.contains(&Arc::as_ptr(source)));
     inputs.origins.add_traced(others.cloned());
+}
+
+/// Hides values of Secrets that were copied into other objects.
+fn hide_copied(decided: &mut [Decided], inputs: &mut Inputs) {
+    let copied = CopiedSecrets::of(&inputs.origins);
+    if copied.is_empty() {
+        return;
+    }
+    for Decided { object, admitted, of_form, .. } in decided {
+        if !admitted.decision.findings.is_empty() {
+            for finding in &mut Arc::make_mut(admitted).decision.findings {
+                let pointer = object.in_document(&finding.pointer);
+                copied.mask(finding, &pointer);
+            }
+        }
+        for finding in of_form {
+            let pointer = finding.pointer.clone();
+            copied.mask(finding, &pointer);
+        }
+    }
+    for Notice { finding, .. } in &mut inputs.notices {
+        let pointer = finding.pointer.clone();
+        copied.mask(finding, &pointer);
+    }
 }
 
 /// Says of an object that stands twice in what was rendered what makes it.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use crate::copied::CopiedSecrets;
 use crate::errors::fault_of;
 use crate::inputs::Inputs;
 use crate::objects::UndecidedObject;
@@ -30,6 +31,8 @@ pub struct ViewedObject {
     pub object_ref: ObjectRef,
     /// Its views; for a workload those of its pod.
     pub views: Vec<MemoryView>,
+    /// What is not shown of them.
+    copied: Arc<CopiedSecrets>,
 }
 
 /// The objects of the inputs that have a view, in document order. Errors of objects that cannot be decided go to the inputs.
@@ -48,9 +51,10 @@ pub(crate) fn views_in(
     occasion: Occasion<'static>,
 ) -> (Vec<ViewedObject>, Vec<Error>) {
     let (mut viewed, mut errors) = (Vec::new(), Vec::new());
+    let copied = Arc::new(CopiedSecrets::of(&inputs.origins));
     for undecided in inputs.objects.iter().filter(|it| !it.is_exempt()) {
         match view_object(undecided, state, occasion) {
-            Ok(object) => viewed.push(object),
+            Ok(object) => viewed.push(ViewedObject { copied: Arc::clone(&copied), ..object }),
             Err(error) => errors.push(error),
         }
     }
@@ -71,13 +75,13 @@ pub fn view_object(
     let views = views(&request, admitted.object.as_deref().unwrap_or_default(), snapshot);
     let (source, line) = undecided.object.file_and_line();
     let object_ref = undecided.object.object_ref.clone();
-    Ok(ViewedObject { place: (Arc::clone(source), line), object_ref, views })
+    Ok(ViewedObject { place: (Arc::clone(source), line), object_ref, views, copied: Arc::default() })
 }
 
 /// The views, each below a comment that names its object.
 pub fn documents(objects: &[ViewedObject]) -> String {
     let mut text = String::new();
-    for ViewedObject { place, object_ref, views } in objects {
+    for ViewedObject { place, object_ref, views, copied } in objects {
         let (title, file, line) = (object_ref.title(), place.0.name(), place.1);
         for view in views {
             if !text.is_empty() {
@@ -91,7 +95,7 @@ pub fn documents(objects: &[ViewedObject]) -> String {
                 let remark = view.remark(path, &view.namespace);
                 let _ = writeln!(text, "# {}", in_one_line(&format!("{path}{remark}")));
             }
-            text.push_str(&yaml(&shown(view)));
+            text.push_str(&copied.masked(&yaml(&shown(view))));
         }
     }
     text

@@ -20,8 +20,8 @@ use memgate_manifest::document::Document;
 use memgate_manifest::source::Span;
 use memgate_model::finding::{Cause, Finding};
 use memgate_primitives::name::is_dns_subdomain;
-use memgate_primitives::plain_text::quoted;
-use memgate_primitives::pointer::Pointer;
+use memgate_primitives::plain_text::{plain, quoted};
+use memgate_primitives::pointer::{Pointer, list_index};
 use sought::{Behind, Reached, Sought, field_path, walk};
 
 /// How many replacements may copy a value from each other.
@@ -127,6 +127,91 @@ impl Made {
             (Maker::Generator(..), _) => Some("configMapGenerator"),
             _ => None,
         }
+    }
+}
+
+/// What the kustomization of a directory makes.
+pub(crate) fn objects_of(directory: &Path, files: &mut Files) -> Arc<Objects> {
+    read::objects(directory, files)
+}
+
+/// The file of the kustomization on the way of an object that may change a field of it, or one around it.
+pub(crate) fn changer(made: &Made, pointer: &Pointer, overlays: &mut Overlays) -> Option<String> {
+    let Some(Made { by: Maker::Document(document), .. }) = made.steps().last() else { return None };
+    let sought = Sought::of(document.value(), pointer);
+    let may_change = |layer: &Layer, step: &Made, overlays: &mut Overlays| {
+        let writes = |(piece, at): &(Piece, Pointer)| {
+            let replacement = piece.document.value().pointer(at.as_str());
+            let mut targets = replacement.into_iter().flat_map(|it| items(it, "targets"));
+            targets.any(|target| target_path(target, step, &sought).is_some())
+        };
+        if layer.is_open || layer.replacements.iter().any(writes) {
+            return true;
+        }
+        let Some(before) = step.before.as_deref() else { return false };
+        let patches = layer.patches_for(before, &mut overlays.comparisons);
+        patches.into_iter().any(|patch| patch.may_change(pointer, before.has_merged_lists()))
+    };
+    made.steps().find_map(|step| match &step.by {
+        // Where too much was compared already, it is not known.
+        Maker::Layer(layer) if overlays.comparisons == 0 || may_change(layer, step, overlays) => {
+            Some(plain(layer.kustomization.source().name()).into_owned())
+        }
+        _ => None,
+    })
+}
+
+/// The file of the patch that removes an object on its way.
+pub(crate) fn remover(made: &Made, overlays: &mut Overlays) -> Option<String> {
+    made.steps().find_map(|step| {
+        let (Maker::Layer(layer), Some(before)) = (&step.by, &step.before) else { return None };
+        let patches =
+            if layer.removes { layer.patches_for(before, &mut overlays.comparisons) } else { Vec::new() };
+        let patch = patches.into_iter().find(|patch| patch.removes)?;
+        Some(plain(patch.piece.field(Pointer::root(), None).source().name()).into_owned())
+    })
+}
+
+impl Patch {
+    /// Whether it may change a field of its object. Elements of lists are not told apart.
+    fn may_change(&self, pointer: &Pointer, merges_lists: bool) -> bool {
+        let tokens: Vec<_> = pointer.tokens().collect();
+        let Value::Array(operations) = self.piece.document.value() else {
+            return reaches(self.piece.document.value(), &tokens, merges_lists);
+        };
+        let is_near = |path: &str| {
+            let is_index = |token: &str| token == "-" || list_index(token).is_some();
+            let is_same = |(one, other): (&str, &str)| one == other || is_index(one) && is_index(other);
+            let path = Pointer::new(path);
+            path.tokens().zip(&tokens).all(|(one, other)| is_same((&one, other)))
+        };
+        operations.iter().any(|operation| {
+            let is_change = text(operation, "op").is_some_and(|op| op != "test");
+            let mut paths = ["path", "from"].into_iter().filter_map(|field| text(operation, field));
+            is_change && paths.any(|path| is_near(&path))
+        })
+    }
+}
+
+/// Whether a merged patch says anything of a field, or of all that is around it.
+fn reaches(patch: &Value, tokens: &[impl AsRef<str>], merges_lists: bool) -> bool {
+    let (mut open, mut rest) = (vec![patch], tokens.iter());
+    loop {
+        if open.iter().any(|here| here.is_null() || here.get("$patch").is_some()) {
+            return true;
+        }
+        let Some(token) = rest.next() else { return !open.is_empty() };
+        if open.iter().any(|here| here.is_array() && !merges_lists) {
+            return true;
+        }
+        let mut below = Vec::new();
+        for here in open {
+            match here {
+                Value::Array(elements) => below.extend(elements),
+                other => below.extend(other.get(token.as_ref())),
+            }
+        }
+        open = below;
     }
 }
 

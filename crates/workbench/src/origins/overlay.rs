@@ -98,6 +98,10 @@ pub(crate) struct Layer {
     pub(crate) replacements: Vec<(Piece, Pointer)>,
     /// How many entries of the kustomization each field of an object is compared with, beside patches.
     pub(crate) entries: usize,
+    /// Whether one of the patches removes an object.
+    pub(crate) removes: bool,
+    /// Whether a transformer or a replacement may give its objects other names and namespaces.
+    pub(crate) is_open: bool,
 }
 
 /// A document that a kustomization uses: that of a file, or one in the kustomization.
@@ -113,8 +117,10 @@ pub(crate) struct Piece {
 pub(crate) struct Patch {
     pub(crate) piece: Piece,
     pub(crate) target: Target,
-    /// Whether it may change names and kinds.
+    /// Whether it may change names, namespaces and kinds.
     pub(crate) renames: bool,
+    /// Whether it removes the object.
+    pub(crate) removes: bool,
 }
 
 /// The objects that a patch or replacement is about.

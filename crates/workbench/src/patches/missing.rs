@@ -179,8 +179,10 @@ impl Built {
     /// The groups and kinds of the objects that a selector selects, if that is known.
     pub(super) fn selected(&self, selector: &Selector) -> Option<BTreeSet<(String, String)>> {
         let word = |text: &Option<String>| text.as_deref().map_or(Some(None), |it| Word::of(it).map(Some));
-        let [group, kind, name] = [&selector.group, &selector.kind, &selector.name].map(word);
-        let (group, kind, name) = (group?, kind?, name?);
+        let namespace = selector.namespace.clone().filter(|it| !is_filled_in_later(it));
+        let [group, kind, name, namespace] =
+            [&selector.group, &selector.kind, &selector.name, &namespace].map(word);
+        let (group, kind, name, namespace) = (group?, kind?, name?, namespace?);
         let fits = |word: &Option<Word>, text: &str| word.as_ref().is_none_or(|word| word.fits(text));
         let is_of_kind = |of: &str, it: &str| fits(&group, of) && fits(&kind, it);
         if selector.has_labels() {
@@ -194,12 +196,17 @@ impl Built {
                 labelled.iter().filter(is_one).map(|it| (it.group().to_owned(), it.kind().to_owned()));
             return Some(kinds.collect());
         }
+        let is_home = |home: &str| is_filled_in_later(home) || fits(&namespace, effective(home));
+        // A base may give any of its objects this namespace.
+        let is_given = namespace.is_none() || self.namespaces.iter().any(|home| is_home(home));
+        let is_at_home = |homes: &BTreeSet<Arc<str>>| is_given || homes.iter().any(|home| is_home(home));
+        let looks_at_all = matches!(name, Some(Word::Pattern(_))) || !is_given;
         let mut selected = BTreeSet::new();
         for ((own_group, own_kind), names) in self.names.iter().filter(|((of, it), _)| is_of_kind(of, it)) {
-            self.spend(if matches!(name, Some(Word::Pattern(_))) { names.len() } else { 1 })?;
+            self.spend(if looks_at_all { names.len() } else { 1 })?;
             let is_named = match &name {
-                Some(Word::Name(name)) => names.contains_key(&**name),
-                _ => names.keys().any(|it| fits(&name, it)),
+                Some(Word::Name(name)) => names.get(&**name).is_some_and(is_at_home),
+                _ => names.iter().any(|(it, homes)| fits(&name, it) && is_at_home(homes)),
             };
             if is_named {
                 selected.insert((own_group.clone(), own_kind.to_string()));
@@ -219,10 +226,11 @@ impl Built {
     /// The warning about a patch that names its object itself, at this pointer.
     pub(super) fn warning(&self, object: &ObjectRef) -> Option<Finding> {
         let ObjectRef { kind, name, namespace, .. } = object;
-        let namespace = Some(&**namespace).filter(|it| !it.is_empty());
-        let is_missing = !name.is_empty() && self.lacks(object.group(), kind, name, namespace);
+        // Without a namespace it is for an object without one, or in `default`.
+        let is_missing = !name.is_empty() && self.lacks(object.group(), kind, name, Some(namespace));
         let at = is_missing.then(|| Pointer::new("/metadata/name"))?;
-        Some(self.finding(at, (object.group(), kind, name), "kustomize fails for this patch"))
+        let wanted = (object.group(), &**kind, &**name, Some(&**namespace));
+        Some(self.finding(at, wanted, "kustomize fails for this patch"))
     }
 
     /// The warning about a patch for the objects that a selector selects. kustomize reads its texts as patterns.
@@ -249,13 +257,20 @@ impl Built {
         let (name, namespace) = (name.as_ref()?, selector.namespace.as_deref());
         let is_plain = is_dns_subdomain(name) && namespace.is_none_or(is_dns_subdomain);
         (is_plain && groups.iter().all(|group| self.lacks(group, kind, name, namespace))).then_some(())?;
-        Some(self.finding(target.key("name"), (first, kind, name), NO_EFFECT))
+        Some(self.finding(target.key("name"), (first, kind, name, namespace), NO_EFFECT))
     }
 
-    /// The field of a selector because of which it selects nothing, if without its labels it selects something.
+    /// The field of a selector because of which it selects nothing, if without it, it selects something: that of its labels, or
+    /// the namespace.
     fn unselected_by(&self, selector: &Selector) -> Option<&'static str> {
-        let is_known = selector.has_labels() && (!self.renames || selector.name.is_none());
         let selects = |selector: &Selector| Some(!self.selected(selector)?.is_empty());
+        if !selector.has_labels() {
+            // Of one with a name the name is said to be in another namespace.
+            let is_named = selector.name.as_deref().is_some_and(is_dns_subdomain);
+            (!is_named && selector.namespace.is_some() && !selects(selector)?).then_some(())?;
+            return selects(&Selector { namespace: None, ..selector.clone() })?.then_some("namespace");
+        }
+        let is_known = !self.renames || selector.name.is_none();
         (is_known && !selects(selector)?).then_some(())?;
         let [labels, annotations] = &selector.labels;
         let by = |labels| selects(&Selector { labels, ..selector.clone() });
@@ -308,7 +323,12 @@ impl Built {
         if directory.is_empty() { ".".to_owned() } else { plain(&directory).into_owned() }
     }
 
-    fn finding(&self, at: Pointer, (group, kind, name): (&str, &str, &str), effect: &str) -> Finding {
+    fn finding(
+        &self,
+        at: Pointer,
+        (group, kind, name, namespace): (&str, &str, &str, Option<&str>),
+        effect: &str,
+    ) -> Finding {
         let names = self.names.get(&(group.to_owned(), kind.into()));
         let names = names.filter(|names| self.spend(names.len()).is_some());
         let homes = names.and_then(|names| names.get(name)).into_iter().flatten();
@@ -318,12 +338,16 @@ impl Built {
             Some(home) => format!("; it is in namespace {}", quoted(home)),
             None => did_you_mean(nearest(name, names.into_iter().flatten().map(|(it, _)| &**it))),
         };
+        let place = match namespace {
+            _ if homes.is_empty() => "",
+            Some("") => " without a namespace",
+            _ => " in this namespace",
+        };
         let message = format!(
-            "the resources of {} do not have {} {}{}, so {effect}{meant}",
+            "the resources of {} do not have {} {}{place}, so {effect}{meant}",
             self.shown(),
             quoted_key(kind).trim_matches('"'),
             quoted(name),
-            if homes.is_empty() { "" } else { " in this namespace" }
         );
         Finding::warn(&PATCH_TARGET_MISSING, at, message)
     }

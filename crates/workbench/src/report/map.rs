@@ -121,6 +121,18 @@ pub struct Facts {
     pub secrets: Fact,
 }
 
+impl Facts {
+    /// The texts of all values.
+    pub(crate) fn texts_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        let Self { backend, hosts, durable, retention, storage, secrets } = self;
+        let all = [backend, hosts, durable, retention, storage, secrets];
+        all.into_iter().flat_map(|fact| match fact {
+            Fact::Known(values) => values.as_mut_slice(),
+            _ => &mut [],
+        })
+    }
+}
+
 /// One value of a memory resource, or several.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fact {

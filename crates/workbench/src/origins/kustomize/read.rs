@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::kustomization::{FILE_NAMES, GENERATORS, items, text};
+use crate::kustomization::{FILE_NAMES, GENERATORS, items, text, texts};
 use crate::origins::files::{Files, Text};
 use crate::origins::overlay::{Layer, Made, Maker, Objects, Overlays, Patch, Piece, Target, Word};
 use crate::paths::{Home, without_dots};
@@ -19,6 +19,9 @@ const MAX_DEPTH: usize = 50;
 
 /// The kinds whose names stay as they are.
 const NOT_RENAMED: [&str; 3] = ["APIService", "CustomResourceDefinition", "Namespace"];
+
+/// The fields that say which object it is.
+const IDENTITY: [&str; 3] = ["/kind", "/metadata/name", "/metadata/namespace"];
 
 /// What the kustomization of a directory makes. Its files are read once.
 pub(super) fn objects(directory: &Path, files: &mut Files) -> Arc<Objects> {
@@ -112,6 +115,8 @@ impl Reader<'_> {
             by_pattern: Vec::new(),
             replacements: Vec::new(),
             entries: 0,
+            removes: false,
+            is_open: items(value, "transformers").next().is_some(),
         };
         for (number, patch) in items(value, "patchesStrategicMerge").enumerate() {
             let at = Pointer::new("/patchesStrategicMerge").index(number);
@@ -140,6 +145,7 @@ impl Reader<'_> {
                 None => layer.replacements.push((here, Pointer::new("/replacements").index(number))),
             }
         }
+        layer.is_open |= layer.replacements.iter().any(writes_names);
         let lists = ["labels", "images", "replicas"].into_iter().chain(GENERATORS);
         layer.entries =
             layer.replacements.len() + lists.map(|field| items(value, field).count()).sum::<usize>();
@@ -176,6 +182,16 @@ fn each_replacement(piece: Piece) -> Vec<(Piece, Pointer)> {
         }
         _ => vec![(piece, Pointer::root())],
     }
+}
+
+/// Whether a replacement writes into the name or the namespace of an object, as it does where it says no field.
+fn writes_names((piece, at): &(Piece, Pointer)) -> bool {
+    let replacement = piece.document.value().pointer(at.as_str());
+    let mut targets = replacement.into_iter().flat_map(|it| items(it, "targets"));
+    targets.any(|target| {
+        let mut paths = texts(target, "fieldPaths").peekable();
+        paths.peek().is_none() || paths.any(|path| ["metadata.name", "metadata.namespace"].contains(&&*path))
+    })
 }
 
 /// An object of a file.
@@ -227,10 +243,13 @@ impl Layer {
         }
         let allows = |option| entry.pointer(option).is_some_and(|it| *it == true || *it == "true");
         let renames = allows("/options/allowNameChange") || allows("/options/allowKindChange");
-        let mut patch = Patch { piece, target, renames };
+        let removes = piece.document.value().get("$patch").is_some_and(|it| it == "delete");
+        self.removes |= removes;
+        let mut patch = Patch { piece, target, renames, removes };
         // Operations may rename without an option that allows it.
         let is_narrow = patch.piece.document.value().is_array();
-        patch.renames |= is_narrow && ["/kind", "/metadata/name"].iter().any(|at| patch.text(at).is_some());
+        let moves = || IDENTITY.iter().any(|at| patch.text(at).is_some());
+        patch.renames |= is_narrow && moves();
         self.patches.push(patch);
     }
 
@@ -247,7 +266,8 @@ impl Layer {
     /// An object after this kustomization.
     fn changed(self: &Arc<Self>, before: Arc<Made>, comparisons: &mut usize) -> Made {
         let value = self.kustomization.value();
-        let (mut kind, mut name) = (before.kind.clone(), before.name.clone());
+        let (mut kind, mut name, mut own) =
+            (before.kind.clone(), before.name.clone(), before.namespace.clone());
         if self.patches.iter().any(|patch| patch.renames) {
             for patch in self.patches_for(&before, comparisons).into_iter().filter(|patch| patch.renames) {
                 let set = |field, old: &mut String| {
@@ -257,13 +277,17 @@ impl Layer {
                 };
                 set("/kind", &mut kind);
                 set("/metadata/name", &mut name);
+                // kustomize keeps the namespace that the object had before it merges a patch into it.
+                if patch.piece.document.value().is_array() {
+                    set("/metadata/namespace", &mut own);
+                }
             }
         }
         if !NOT_RENAMED.contains(&&*kind) {
             let affix = |field| text(value, field).unwrap_or_default();
             name = format!("{}{name}{}", affix("namePrefix"), affix("nameSuffix"));
         }
-        let namespace = text(value, "namespace").unwrap_or_else(|| before.namespace.clone());
+        let namespace = text(value, "namespace").unwrap_or(own);
         let (group, by) = (before.group.clone(), Maker::Layer(Arc::clone(self)));
         Made { group, kind, name, namespace, by, before: Some(before) }
     }
