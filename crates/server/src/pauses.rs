@@ -166,7 +166,7 @@ async fn write_event(client: &Client, pause: &Pause, begins: bool, now: Timestam
         Ok(_) => {}
         Err(kube::Error::Api(status)) if status.code == 409 => {}
         Err(error) => {
-            tracing::warn!(error = explained(&error), "an Event about a pause could not be written")
+            tracing::warn!(error = explained(&error), "an Event about a pause could not be written");
         }
     }
 }

@@ -357,6 +357,7 @@ mod tests {
         }
     }
 
+    const BEFORE: &str = "2030-01-31T00:00:00Z";
     const LATER: &str = "2030-02-01T00:00:00Z";
 
     #[test]
@@ -407,7 +408,6 @@ mod tests {
             });
             Pause::read(&binding).expect("a pause")
         };
-        const BEFORE: &str = "2030-01-31T00:00:00Z";
         let (here, ark, arkonis) = (Some("team-a"), Some("ark"), Some("arkonis"));
         let paused = "memgate is paused here since 2030-01-31T00:00:00Z";
         for (pauses, memory, expected) in [
@@ -426,10 +426,10 @@ mod tests {
             let found = Installation { pauses: Fetched::Found(pauses), ..registered_installation() };
             let snapshot = snapshot(true);
             let owners = owners(&found, &created, &replay(&pods, &snapshot));
-            let [(owner, owned)] = owners.iter().collect::<Vec<_>>()[..] else { panic!("{owners:?}") };
-            assert_eq!(owned.cause(), expected, "{:?}", found.pauses);
-            assert!(owned.message().ends_with(&format!("(platform arkonis): {expected}")));
-            let waits = owned.help(owner).starts_with("when the pause has ended: ");
+            let [(owner, those)] = owners.iter().collect::<Vec<_>>()[..] else { panic!("{owners:?}") };
+            assert_eq!(those.cause(), expected, "{:?}", found.pauses);
+            assert!(those.message().ends_with(&format!("(platform arkonis): {expected}")));
+            let waits = those.help(owner).starts_with("when the pause has ended: ");
             assert_eq!(waits, expected.contains("paused"));
         }
     }
