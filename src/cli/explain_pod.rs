@@ -44,7 +44,8 @@ NAMESPACE/NAME takes the right to get the pod, and to list memory resources and 
 may not read are named.
 
 For a pod without memory it names the reason that memgate doctor finds. That may take the right to
-list mutatingwebhookconfigurations and to get the namespace."
+list mutatingwebhookconfigurations and to get the namespace, and for a pause the right to list
+rolebindings in the namespace, and clusterrolebindings."
 )]
 pub struct Args {
     /// Files, directories, globs, - for standard input, or NAMESPACE/NAME of a pod

@@ -18,7 +18,6 @@ use memgate_cluster::pause::{ListedPause, NewPause, Scope, end, list, now, start
 use memgate_install::metadata::DEFAULT_NAMESPACE;
 use memgate_model::family::Family;
 use memgate_model::pause::Pause;
-use memgate_primitives::duration;
 use memgate_primitives::name::is_dns_label;
 
 /// The longest pause without `--long`.
@@ -46,6 +45,7 @@ Examples:
   memgate pause -n team-a --for 1h --reason \"memgate is down, INC-123\"
   memgate pause --all --family ark --for 30m --reason \"upgrade of ark\"
   memgate pause list
+  memgate pause list -n team-a
   memgate pause end -n team-a
   memgate pause end --all
 
@@ -81,7 +81,7 @@ struct Start {
     #[arg(long, value_name = "PLATFORM", value_parser = families::parse)]
     family: Option<&'static Family>,
 
-    /// How long, such as 30m or 4h; at most 24h without --long
+    /// How long, such as 30m, 4h or 1d; at most 24h without --long
     #[arg(long = "for", value_name = "DURATION", value_parser = length, required = true)]
     length: Option<Duration>,
 
@@ -104,6 +104,10 @@ struct Start {
 /// List what is paused
 #[derive(Debug, clap::Args)]
 struct List {
+    /// List the pauses of this namespace alone, not those of the whole cluster
+    #[arg(short, long, value_name = "NAME", value_parser = namespace)]
+    namespace: Option<String>,
+
     /// Format of the result
     #[arg(short, long, value_name = "FORMAT", value_enum, default_value = "text")]
     output: ResultFormat,
@@ -178,14 +182,23 @@ fn run_start(args: &Start, terminal: Terminal) -> anyhow::Result<ExitStatus> {
 fn run_list(args: &List, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let (pauses, now) = block_on(async {
         let client = args.cluster.client().await?;
-        Ok((list(&client, Scope::Cluster).await?, now(&client).await?))
+        let scope = args.namespace.as_deref().map_or(Scope::Cluster, Scope::Namespace);
+        Ok((list(&client, scope).await?, now(&client).await?))
     })?;
     match args.output {
         ResultFormat::Json => {
             let all: Vec<_> = pauses.iter().map(ListedPause::from).collect();
             terminal.raw(format!("{:#}\n", json!(all)).as_bytes())?;
         }
-        ResultFormat::Text if pauses.is_empty() => terminal.out(b"nothing is paused\n")?,
+        ResultFormat::Text if pauses.is_empty() => {
+            let text = args.namespace.as_ref().map_or_else(
+                || "nothing is paused\n".to_owned(),
+                |namespace| {
+                    format!("the namespace {namespace} has no pause of its own; `memgate pause list` has those of the cluster\n")
+                },
+            );
+            terminal.out(text.as_bytes())?;
+        }
         ResultFormat::Text => {
             let lines: String = pauses.iter().map(|pause| line(pause, now)).collect();
             terminal.out(lines.as_bytes())?;
@@ -244,11 +257,12 @@ fn namespace(name: &str) -> Result<String, String> {
     }
 }
 
-/// Parses the length of a pause.
+/// Parses the length of a pause, as policies and `memgate exempt` have durations: days too.
 fn length(text: &str) -> Result<Duration, String> {
-    duration::parse(text)
+    memgate_policy::duration(text)
+        .and_then(|nanoseconds| u64::try_from(nanoseconds / 1_000_000_000).ok().map(Duration::from_secs))
         .filter(|length| *length >= Duration::from_secs(1))
-        .ok_or_else(|| "give a duration of a second or more, such as 30m or 4h".to_owned())
+        .ok_or_else(|| "give a duration of a second or more, such as 30m, 4h or 1d".to_owned())
 }
 
 /// Parses a reason: a line of text.
@@ -277,8 +291,16 @@ mod tests {
 
     #[test]
     fn a_pause_lasts_a_second_or_more() {
-        assert_eq!(length("90m"), Ok(Duration::from_mins(90)));
-        for text in ["", "0s", "-1h", "10ms", "1d", "soon"] {
+        for (text, minutes) in [
+            ("90m", 90),
+            ("1d", 24 * 60),
+            ("24h", 24 * 60),
+            ("7d", 7 * 24 * 60),
+            ("999999d", 999_999 * 24 * 60),
+        ] {
+            assert_eq!(length(text), Ok(Duration::from_mins(minutes)), "{text}");
+        }
+        for text in ["", "0s", "0d", "-1h", "-1d", "10ms", "1.5d", "1d12h", "9999999d", "soon"] {
             assert!(length(text).is_err(), "{text}");
         }
     }

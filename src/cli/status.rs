@@ -5,7 +5,7 @@
 //! ```text
 //! {"replicas": {"answer", "failures": [], "wanted", "available", "versions": [], "entriesFailClosed", "entriesFailOpen"},
 //!  "paused": [{"namespace", "family", "until", "by", "reason"}],
-//!  "podsWithoutMemory": [{"namespace", "owner", "pods", "cause", "restart"}],
+//!  "podsWithoutMemory": [{"namespace", "owner", "pods", "cause", "restart", "help"}],
 //!  "refused": [{"code", "namespace", "count"}],
 //!  "policyChanges": [{"policy", "kind", "user", "manager", "at"}],
 //!  "endsSoon": [{"at", "kind", "name"}],
@@ -13,6 +13,7 @@
 //!  "unknown": {"SECTION": ["why"]}}
 //! ```
 //!
+//! `restart` is a command, or null where none makes the pods anew, as for a pod without a controller; `help` is in words.
 //! Fields are only added, never removed.
 
 use std::fmt::Write as _;
@@ -182,7 +183,7 @@ fn sections(status: &Status) -> [Section; 7] {
     let owners = pods_without_memory.iter().map(|owner| {
         let pods = counted(owner.pods, "pod");
         let first = format!("{} {}: {pods}: {}", owner.namespace, owner.owner, owner.cause);
-        (first, owner.restart.clone())
+        (first, owner.help.clone())
     });
     let requests: u64 = refused.iter().map(|refused| refused.count).sum();
     let requests = some("refused", usize::try_from(requests).unwrap_or(usize::MAX));
@@ -238,7 +239,8 @@ mod tests {
             owner: format!("Deployment/scout-{index}"),
             pods: 2,
             cause: "memgate did not answer\n\u{1b}[31m".to_owned(),
-            restart: format!("kubectl -n team-a rollout restart deployment/scout-{index}"),
+            restart: None,
+            help: format!("kubectl -n team-a rollout restart deployment/scout-{index}"),
         };
         let mut status = Status { pods_without_memory: (0..500).map(owner).collect(), ..Status::default() };
         status.replicas.answer = Some(false);

@@ -95,7 +95,7 @@ fn reasons(fixture: &Fixture) -> Result<()> {
             "missed",
             "without the memory ArkMemory/notes of its agent (platform arkonis): memgate did not answer\n",
         ),
-        ("missed", " delete pod/missed, and create it again\n"),
+        ("missed", "\n  help: make the Pod anew from its manifest: kubectl -n "),
         ("out", "it opted out, by its label memgate.dev/inject or that of its namespace\n"),
         ("none", "its agent refers to no memory\n"),
         ("lost", "it runs without its memory: "),

@@ -19,6 +19,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     vec![
         Trial::new("status::begins_with_an_outage", outage),
         Trial::new("status::names_the_owners_of_pods_without_memory", owners),
+        Trial::new("status::names_a_pause_as_the_cause", paused),
         Trial::new("status::counts_what_controllers_were_refused", refused),
         Trial::new("status::names_the_rights_that_are_missing", rights),
     ]
@@ -84,8 +85,48 @@ fn owners(fixture: &Fixture) -> Result<()> {
     let expected = json!({
         "namespace": namespace, "owner": "Deployment/scout", "pods": 2, "cause": "memgate did not answer",
         "restart": format!("kubectl -n {namespace} rollout restart deployment/scout"),
+        "help": format!("kubectl -n {namespace} rollout restart deployment/scout"),
     });
     ensure!(here == [&expected], "{here:?}");
+    Ok(())
+}
+
+/// A pod that was created while memgate is paused in its namespace, and has no controller.
+fn paused(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
+    fixture.memgate()?;
+    let namespace = fixture.namespace("lifted", &[])?;
+    let client = cluster.client();
+    for object in [memory("notes"), agent("scout", "notes")] {
+        cluster.block_on(create(&client, &namespace, &object, ""))?.object()?;
+    }
+    let administrator = cluster.admin_kubeconfig();
+    let memgate = |args: &[&str]| -> Result<String> {
+        let mut command = Command::new(MEMGATE);
+        command.args(args).arg("--kubeconfig").arg(administrator).env_clear();
+        let output = command.output()?;
+        ensure!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        Ok(String::from_utf8(output.stdout)?)
+    };
+    memgate(&["pause", "-n", &namespace, "--for", "1h", "--reason", "INC-123"])?;
+    // Bindings reach the authorizer by a watch.
+    wait::until("a pod without its memory", || {
+        let made =
+            cluster.block_on(create(&client, &namespace, &pod("scout", "scout", &[]), "?dryRun=All"))?;
+        Ok(made.object()?["metadata"]["annotations"]["memgate.dev/injected"].is_null().then_some(()))
+    })?;
+    cluster.block_on(create(&client, &namespace, &pod("scout", "scout", &[]), ""))?.object()?;
+    let status = json(administrator, &["-n", "memgate", "--webhook-configuration", "memgate"])?;
+    let owner = list(&status, "podsWithoutMemory").find(|owner| owner["namespace"] == namespace.as_str());
+    let owner = owner.context("an owner")?;
+    let cause = owner["cause"].as_str().unwrap_or_default();
+    ensure!(cause.starts_with("memgate is paused here since 20"), "{owner}");
+    ensure!(owner["owner"] == "Pod/scout" && owner["restart"].is_null(), "{owner}");
+    let help = owner["help"].as_str().unwrap_or_default();
+    ensure!(help.starts_with("when the pause has ended: make the Pod anew from its manifest: "), "{owner}");
+    let explained = memgate(&["explain-pod", &format!("{namespace}/scout")])?;
+    ensure!(explained.contains(cause), "{explained}");
+    memgate(&["pause", "end", "-n", &namespace])?;
     Ok(())
 }
 

@@ -27,6 +27,8 @@ enum Manner {
     Http,
     /// As a SOCKS proxy, behind which it is the apiserver.
     Socks,
+    /// The same, which wants this user and password.
+    SocksFor(&'static [u8]),
     /// It wants a user and a password.
     Refusing,
 }
@@ -73,17 +75,37 @@ fn serve(stream: TcpStream, manner: Manner) -> std::io::Result<String> {
             stream.write_all(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")?;
             return Ok(target);
         }
-        Manner::Socks => {
-            // RFC 1928: the methods; then the request, with the length of the name in its fifth byte.
-            let mut methods = [0; 3];
+        Manner::Socks | Manner::SocksFor(_) => {
+            // RFC 1928: the methods, of which one is chosen, 255 for none.
+            let mut count = [0; 2];
+            reader.read_exact(&mut count)?;
+            let mut methods = vec![0; usize::from(count[1])];
             reader.read_exact(&mut methods)?;
-            stream.write_all(&[5, 0])?;
-            let mut start = [0; 5];
+            let wanted = if matches!(manner, Manner::Socks) { 0 } else { 2 };
+            if !methods.contains(&wanted) {
+                stream.write_all(&[5, 255])?;
+                return Ok(String::new());
+            }
+            stream.write_all(&[5, wanted])?;
+            if let Manner::SocksFor(login) = manner {
+                // RFC 1929: the user and the password, each behind its length.
+                let mut version = [0];
+                reader.read_exact(&mut version)?;
+                let said = [counted(&mut reader)?, counted(&mut reader)?].join(&b' ');
+                let is_right = said == login;
+                stream.write_all(&[1, u8::from(!is_right)])?;
+                if !is_right {
+                    return Ok(String::new());
+                }
+            }
+            // The request, with the length of the name in its fifth byte.
+            let mut start = [0; 4];
             reader.read_exact(&mut start)?;
-            let mut name = vec![0; usize::from(start[4]) + 2];
-            reader.read_exact(&mut name)?;
+            let name = counted(&mut reader)?;
+            let mut port = [0; 2];
+            reader.read_exact(&mut port)?;
             stream.write_all(&[5, 0, 0, 1, 0, 0, 0, 0, 0, 0])?;
-            String::from_utf8_lossy(&name[..name.len() - 2]).into_owned()
+            String::from_utf8_lossy(&name).into_owned()
         }
     };
     head(&mut reader)?;
@@ -96,6 +118,15 @@ fn serve(stream: TcpStream, manner: Manner) -> std::io::Result<String> {
     );
     stream.write_all((head + &body).as_bytes())?;
     Ok(target)
+}
+
+/// A text behind its length.
+fn counted(reader: &mut impl Read) -> std::io::Result<Vec<u8>> {
+    let mut length = [0];
+    reader.read_exact(&mut length)?;
+    let mut text = vec![0; usize::from(length[0])];
+    reader.read_exact(&mut text)?;
+    Ok(text)
 }
 
 /// The first line of a request, of which no part is left unread.
@@ -170,6 +201,19 @@ pub(crate) fn proxies() -> Result<(), Failed> {
     let own = Kubeconfig::write(SERVER, &format!("socks5://{}", socks.address), &json!({}))?;
     expect(&asks(&own.path(), &[])?, &[ANSWER])?;
     expect(&socks.asked.recv()?, &["api.cluster.invalid"])?;
+    let login = format!("user {MARKER}@:").leak().as_bytes();
+    let strict = Proxy::start(Manner::SocksFor(login))?;
+    let long = "x".repeat(250);
+    for (proxy, user, why) in [
+        (&strict, &*format!("user:{MARKER}%40%3A@"), ANSWER),
+        (&strict, &format!("user:{MARKER}@"), "refuses the login: it does not accept the user and password"),
+        (&strict, "", "refuses to work without a login: its address needs a user and password"),
+        (&strict, &format!("user:{MARKER}{long}@"), "cannot be asked: its user and password"),
+        (&socks, &format!("user:{MARKER}@"), "does not take a user and password"),
+    ] {
+        let address = format!("socks5://{user}{}", proxy.address);
+        expect(&asks(&plain.path(), &[("HTTPS_PROXY", &address)])?, &[why])?;
+    }
 
     // A port on which nothing listens.
     let closed = TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();

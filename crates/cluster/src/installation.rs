@@ -123,8 +123,8 @@ async fn additions(reader: &ClusterReader, namespace: &str) -> Fetched<Vec<Value
     why.filter(|_| all.is_empty()).map_or(Fetched::Found(all), Fetched::Unknown)
 }
 
-/// Reads where memgate is registered for pods of a namespace: the configuration of which `is_own` holds, and the labels
-/// of the namespace.
+/// Reads where memgate is registered for pods of a namespace: the configuration of which `is_own` holds, the labels of the
+/// namespace, and the pauses there.
 pub async fn registration(
     reader: &ClusterReader,
     namespace: &str,
@@ -135,9 +135,10 @@ pub async fn registration(
         reader.list(ADMISSION, "", "mutatingwebhookconfigurations", all).await;
     let own = mutating.items().iter().find(|configuration| is_own(&entries(configuration)));
     let name = own.and_then(|own| own.metadata.name.clone()).unwrap_or_default();
-    let namespaces =
-        reader.get("v1", "", "namespaces", namespace).await.map(|namespace| by_name(vec![namespace]));
-    Installation { name, mutating, namespaces, ..Installation::default() }
+    let labelled = reader.get("v1", "", "namespaces", namespace);
+    let (labelled, pauses) = join(labelled, pause::read_around(reader, namespace)).await;
+    let namespaces = labelled.map(|namespace| by_name(vec![namespace]));
+    Installation { name, mutating, namespaces, pauses: Fetched::Found(pauses), ..Installation::default() }
 }
 
 fn by_name(namespaces: Vec<Namespace>) -> BTreeMap<String, Labels> {

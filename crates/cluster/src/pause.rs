@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use axum::http::Method;
-use futures::future::join_all;
+use futures::future::{join, join_all};
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use kube::api::ListParams;
@@ -21,6 +21,7 @@ use memgate_certs::library_error::explained;
 use memgate_install::pause::{bindings as bindings_of_pauses, namespace_of_account};
 use memgate_model::pause::{BY, LABEL, PAUSED, Pause, REASON, SKIP, UNTIL, name};
 use memgate_primitives::credential::masked_keys;
+use memgate_workbench::built;
 
 /// How many pauses are read.
 const MAX_PAUSES: usize = 5000;
@@ -105,25 +106,21 @@ pub enum Error {
     TooLong,
     /// The user may not pause.
     #[error(
-        "{user} may not pause memgate {place}: it takes the verb `skip` on `webhooks` of memgate.dev, to be given to the \
-         account {home}/{PAUSED}, and the right to create {kind}. A cluster administrator grants both: \
-         kubectl create clusterrole memgate-pauser --verb=bind --resource=clusterroles.rbac.authorization.k8s.io \
-         --resource-name={role}, and --verb=create,update,get,list,delete --resource={plural}.rbac.authorization.k8s.io in \
-         a second one; then bind both to {user}. The apiserver says: {why}"
+        "{user} may not pause memgate {place}: it takes the verb `skip` on `webhooks` of memgate.dev, or `bind` on the \
+         ClusterRole {role}, and the right to create {kind}. A cluster administrator gives these alone with the ClusterRole \
+         memgate-pauser of {page}. The apiserver says: {why}"
     )]
     MayNot {
         /// The user.
         user: String,
         /// Where, in words.
         place: String,
-        /// The namespace of the account.
-        home: String,
-        /// The kind of the binding.
-        kind: &'static str,
-        /// Its plural.
-        plural: &'static str,
         /// The role.
         role: String,
+        /// The kind of the binding.
+        kind: &'static str,
+        /// Where the narrow role is.
+        page: String,
         /// The apiserver's message.
         why: String,
     },
@@ -173,18 +170,18 @@ pub async fn start(client: &Client, new: &NewPause<'_>) -> Result<Pause, Error> 
     }
     let failed = |response: &Response| Error::Unanswered(format!("failed to pause: {}", response.message()));
     match (response.status, new.scope) {
-        (200..=299, _) => Pause::read(&response.body).ok_or_else(|| failed(&response)),
+        (200..=299, _) => {
+            let pause = Pause::read(&response.body).ok_or_else(|| failed(&response))?;
+            write_event(client, &pause, true, &response).await;
+            Ok(pause)
+        }
         (403, scope) => {
-            let (kind, plural, place) = match scope {
-                Scope::Namespace(namespace) => {
-                    ("RoleBindings", "rolebindings", format!("in the namespace {namespace}"))
-                }
-                Scope::Cluster => {
-                    ("ClusterRoleBindings", "clusterrolebindings", "in the whole cluster".to_owned())
-                }
+            let (kind, place) = match scope {
+                Scope::Namespace(namespace) => ("RoleBindings", format!("in the namespace {namespace}")),
+                Scope::Cluster => ("ClusterRoleBindings", "in the whole cluster".to_owned()),
             };
-            let (user, home, why) = (asked.user, new.home.to_owned(), response.message().to_owned());
-            Err(Error::MayNot { user, place, home, kind, plural, role, why })
+            let (user, why) = (asked.user, response.message().to_owned());
+            Err(Error::MayNot { user, place, role, kind, page: page_of_role(), why })
         }
         (404, Scope::Namespace(namespace)) => Err(Error::NoNamespace(namespace.to_owned())),
         _ => Err(failed(&response)),
@@ -206,17 +203,36 @@ pub async fn list(client: &Client, scope: Scope<'_>) -> Result<Vec<Pause>, Error
 
 /// Reads the pauses of a namespace, or with `Cluster` all of them, in order.
 pub async fn read(reader: &ClusterReader, scope: Scope<'_>) -> Fetched<Vec<Pause>> {
-    let (namespace, plurals) = match scope {
-        Scope::Namespace(namespace) => (namespace, &["rolebindings"][..]),
-        Scope::Cluster => ("", &["rolebindings", "clusterrolebindings"][..]),
-    };
-    let mut pauses = Vec::new();
+    if let Scope::Namespace(namespace) = scope {
+        return bound(reader, "rolebindings", namespace).await;
+    }
+    match join(bound(reader, "rolebindings", ""), bound(reader, "clusterrolebindings", "")).await {
+        (Fetched::Unknown(why), _) | (_, Fetched::Unknown(why)) => Fetched::Unknown(why),
+        (of_namespaces, of_cluster) => Fetched::Found(both(&of_namespaces, &of_cluster)),
+    }
+}
+
+/// Reads the pauses of a namespace and those of the whole cluster, as far as the user may.
+pub async fn read_around(reader: &ClusterReader, namespace: &str) -> Vec<Pause> {
+    let of_namespace = bound(reader, "rolebindings", namespace);
+    let (of_namespace, of_cluster) = join(of_namespace, bound(reader, "clusterrolebindings", "")).await;
+    both(&of_namespace, &of_cluster)
+}
+
+fn both(one: &Fetched<Vec<Pause>>, other: &Fetched<Vec<Pause>>) -> Vec<Pause> {
+    let mut both = [one.items(), other.items()].concat();
+    both.sort();
+    both
+}
+
+/// The pauses that bindings of a kind are, in order.
+async fn bound(reader: &ClusterReader, plural: &str, namespace: &str) -> Fetched<Vec<Pause>> {
     // By their names: a pause that was made by hand may lack the label, and rights can be limited to the names.
-    let lists = plurals.iter().flat_map(|plural| bindings_of_pauses().map(move |name| (*plural, name)));
-    let lists = lists.map(|(plural, name)| {
+    let lists = bindings_of_pauses().map(|name| {
         let named = ListParams::default().fields(&format!("metadata.name={name}"));
         reader.list::<Value>(RBAC, namespace, plural, named)
     });
+    let mut pauses = Vec::new();
     for list in join_all(lists).await {
         match list {
             Fetched::Found(found) => pauses.extend(found.iter().filter_map(Pause::read)),
@@ -237,9 +253,21 @@ pub async fn end(client: &Client, pause: &Pause) -> Result<(), Error> {
     let of_binding = format!("{}/{}", bindings(scope), pause.binding());
     let response = request(client, Method::DELETE, &of_binding, None).await?;
     match response.status {
-        200..=299 | 404 => Ok(()),
+        200..=299 => {
+            write_event(client, pause, false, &response).await;
+            Ok(())
+        }
+        404 => Ok(()),
         _ => Err(Error::Unanswered(format!("failed to end the pause: {}", response.message()))),
     }
+}
+
+/// Writes the Event of a pause, at the time of the answer to it: no replica may run that does. It is lost without the right
+/// to write Events, and while another one writes it.
+async fn write_event(client: &Client, pause: &Pause, begins: bool, answer: &Response) {
+    let Some(now) = answer.time.and_then(|seconds| Timestamp::from_second(seconds).ok()) else { return };
+    let events = path("events.k8s.io/v1", pause.namespace_of_event(), "events");
+    let _lost = request(client, Method::POST, &events, Some(&pause.event(begins, now))).await;
 }
 
 /// The namespaces whose accounts of pauses the entries ask about, if none of them is this one. `None` also where there is no
@@ -338,6 +366,11 @@ fn binding(new: &NewPause<'_>, role: &str, user: &str, until: Timestamp) -> Valu
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
         "subjects": [{"kind": "ServiceAccount", "name": PAUSED, "namespace": new.home}],
     })
+}
+
+/// The page with the role that takes no further rights.
+fn page_of_role() -> String {
+    built::page("operate.md#pause").unwrap_or_else(|| "docs/operate.md, under Pause".to_owned())
 }
 
 /// Keeps the subjects of a pause that is replaced: the accounts of other installations.

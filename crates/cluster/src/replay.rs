@@ -51,17 +51,24 @@ impl Owner {
         format!("{} {}/{}", self.kind, self.namespace, self.name)
     }
 
-    /// How its pods are made anew.
-    pub fn renewal(&self) -> String {
+    /// The command that makes its pods anew; none if no single one does.
+    pub fn restart(&self) -> Option<String> {
         let Self { kind, namespace, name } = self;
-        match kind.as_str() {
-            "Deployment" | "StatefulSet" | "DaemonSet" => {
-                format!("kubectl -n {namespace} rollout restart {}/{name}", kind.to_lowercase())
+        matches!(kind.as_str(), "Deployment" | "StatefulSet" | "DaemonSet")
+            .then(|| format!("kubectl -n {namespace} rollout restart {}/{name}", kind.to_lowercase()))
+    }
+
+    /// How its pods are made anew. What is not made anew by its owner is not to be deleted alone.
+    pub fn renewal(&self) -> String {
+        let Self { kind, namespace, .. } = self;
+        self.restart().unwrap_or_else(|| match kind.as_str() {
+            "Job" | "Pod" => {
+                format!(
+                    "make the {kind} anew from its manifest: kubectl -n {namespace} replace --force -f FILE"
+                )
             }
-            "Job" => format!("kubectl -n {namespace} delete job/{name}, and create it again"),
-            "Pod" => format!("kubectl -n {namespace} delete pod/{name}, and create it again"),
             _ => format!("delete its pods in {namespace}, so that the {kind} makes new ones"),
-        }
+        })
     }
 }
 

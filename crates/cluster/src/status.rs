@@ -114,8 +114,10 @@ pub struct OwnerWithoutMemory {
     pub pods: usize,
     /// Why.
     pub cause: String,
-    /// How its pods are made anew.
-    pub restart: String,
+    /// The command that makes its pods anew; none if no single one does, as for a pod without a controller.
+    pub restart: Option<String>,
+    /// How its pods get their memory, in words and with that command.
+    pub help: String,
 }
 
 /// Requests that were refused.
@@ -352,8 +354,9 @@ impl Status {
         let one = |(owner, owned): (Owner, Owned)| OwnerWithoutMemory {
             owner: format!("{}/{}", owner.kind, owner.name),
             pods: owned.pods,
-            cause: owned.cause().to_owned(),
-            restart: owner.renewal(),
+            cause: owned.cause(),
+            restart: owner.restart(),
+            help: owned.help(&owner),
             namespace: owner.namespace,
         };
         self.pods_without_memory = owners.into_iter().map(one).collect();

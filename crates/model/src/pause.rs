@@ -2,7 +2,9 @@
 //! or of the whole cluster. `memgate pause` writes it, the apiserver reads it, and replicas remove it at its end.
 
 use jiff::{SignedDuration, Timestamp};
-use serde_json::Value;
+use serde_json::{Value, json};
+
+use memgate_primitives::credential::masked_keys;
 
 /// The account that may `skip` memgate where it is paused, in memgate's namespace; also the name of the binding, and the
 /// start of the name of one for a single platform. No pod uses the account, and it need not exist.
@@ -23,6 +25,15 @@ pub const ALL: &str = "*";
 /// How long a pause is without a readable end.
 const LONGEST: SignedDuration = SignedDuration::from_hours(24);
 
+/// The group of bindings, with its version.
+const RBAC: &str = "rbac.authorization.k8s.io/v1";
+
+/// The namespace of Events about objects without one. Source: validation of Events, k8s.io/kubernetes.
+const NAMESPACE_OF_OTHERS: &str = "default";
+
+/// The longest `note` of an Event. Source: k8s.io/api/events/v1, Event.
+const MAX_NOTE_BYTES: usize = 1024;
+
 /// A binding or role for one platform, or for all of them.
 pub fn name(start: &str, family: Option<&str>) -> String {
     family.map_or_else(|| start.to_owned(), |family| format!("{start}-{family}"))
@@ -41,8 +52,8 @@ pub struct Pause {
     pub by: String,
     /// The reason.
     pub reason: String,
-    /// When the binding was made.
-    created: Option<Timestamp>,
+    /// When the binding was made; a pause that replaces another one keeps its binding.
+    pub began: Option<Timestamp>,
     /// Its uid.
     pub uid: String,
     /// Its version.
@@ -78,7 +89,7 @@ impl Pause {
             until: or_unknown(annotation(UNTIL)),
             by: or_unknown(annotation(BY)),
             reason: or_unknown(annotation(REASON)),
-            created: text("/metadata/creationTimestamp").parse().ok(),
+            began: text("/metadata/creationTimestamp").parse().ok(),
             uid: text("/metadata/uid").to_owned(),
             resource_version: text("/metadata/resourceVersion").to_owned(),
         })
@@ -91,7 +102,7 @@ impl Pause {
 
     /// When it ends. An end that cannot be read is as far from the start as a pause may last without a further flag.
     pub fn end(&self) -> Option<Timestamp> {
-        self.written_end().or_else(|| self.created?.checked_add(LONGEST).ok())
+        self.written_end().or_else(|| self.began?.checked_add(LONGEST).ok())
     }
 
     /// Whether it has ended.
@@ -99,10 +110,63 @@ impl Pause {
         self.end().is_some_and(|end| end <= now)
     }
 
+    /// Whether it lifts a platform in a namespace.
+    pub fn lifts(&self, family: &str, namespace: &str) -> bool {
+        let is_about = |of: Option<&str>, one| of.is_none_or(|of| of == one);
+        is_about(self.namespace.as_deref(), namespace) && is_about(self.family.as_deref(), family)
+    }
+
     /// Whether another one of the same binding says the same.
     pub fn is_like(&self, other: &Self) -> bool {
         let Self { uid, until, by, reason, .. } = self;
         (uid, until, by, reason) == (&other.uid, &other.until, &other.by, &other.reason)
+    }
+
+    /// The Event that it begins or has ended. The command and all replicas give it the same name, so that one of them
+    /// writes it.
+    pub fn event(&self, begins: bool, now: Timestamp) -> Value {
+        let place = match &self.namespace {
+            Some(namespace) => format!("in {namespace}"),
+            None => "in the whole cluster".to_owned(),
+        };
+        let of = self.family.as_ref().map(|family| format!(" for {family}")).unwrap_or_default();
+        let end = self.end().map(|end| end.to_string()).unwrap_or_default();
+        let (kind, reason, note) = if begins {
+            let note = format!("memgate is paused {place}{of} until {end}, by {}: {}", self.by, self.reason);
+            ("Warning", "MemgatePaused", note)
+        } else {
+            ("Normal", "MemgatePauseEnded", format!("memgate is no longer paused {place}{of}"))
+        };
+        let seconds = self.end().map(Timestamp::as_second).unwrap_or_default();
+        let (binding, verb) = (self.binding(), if begins { "begins" } else { "ended" });
+        let note = masked_keys(&note);
+        json!({
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {
+                "name": format!("{binding}.{verb}.{}.{seconds}", self.uid),
+                "namespace": self.namespace_of_event(),
+            },
+            "eventTime": format!("{now:.6}"),
+            "type": kind,
+            "reason": reason,
+            "action": "Pause",
+            "note": note.get(..note.floor_char_boundary(MAX_NOTE_BYTES)),
+            "regarding": {
+                "apiVersion": RBAC,
+                "kind": if self.namespace.is_some() { "RoleBinding" } else { "ClusterRoleBinding" },
+                "namespace": self.namespace,
+                "name": binding,
+                "uid": self.uid,
+            },
+            "reportingController": "memgate",
+            "reportingInstance": "memgate",
+        })
+    }
+
+    /// Where its Events are.
+    pub fn namespace_of_event(&self) -> &str {
+        self.namespace.as_deref().unwrap_or(NAMESPACE_OF_OTHERS)
     }
 
     /// The name of its binding.
@@ -167,6 +231,39 @@ mod tests {
         for other in ["memgate", "memgate-pausedark", "memgate-skip"] {
             assert_eq!(Pause::read(&binding(other, "")), None, "{other}");
         }
+    }
+
+    #[test]
+    fn its_events_have_names_that_follow_from_the_binding() {
+        let now = "2026-11-25T09:00:00Z".parse().expect("a time");
+        let mut json = binding(PAUSED, "2026-11-25T10:00:00Z");
+        json["metadata"]["uid"] = "9b2d".into();
+        json["metadata"]["annotations"][REASON] = format!("{}\u{e9}", "x".repeat(2000)).into();
+        let pause = Pause::read(&json).expect("a pause");
+        let begins = pause.event(true, now);
+        assert_eq!(
+            begins["metadata"],
+            json!({"name": "memgate-paused.begins.9b2d.1795600800", "namespace": "team-a"})
+        );
+        assert_eq!((&begins["reason"], &begins["type"]), (&json!("MemgatePaused"), &json!("Warning")));
+        assert_eq!(begins["eventTime"], "2026-11-25T09:00:00.000000Z");
+        assert_eq!(begins["note"].as_str().map(str::len), Some(MAX_NOTE_BYTES));
+        assert_eq!(
+            pause.event(true, "2026-11-25T09:30:00Z".parse().expect("a time"))["metadata"],
+            begins["metadata"]
+        );
+        let ended = pause.event(false, now);
+        assert_eq!(ended["metadata"]["name"], "memgate-paused.ended.9b2d.1795600800");
+        assert_eq!(ended["note"], "memgate is no longer paused in team-a");
+        json["metadata"]["annotations"][UNTIL] = "2026-11-25T11:00:00Z".into();
+        let longer = Pause::read(&json).expect("a pause").event(true, now);
+        assert_ne!(longer["metadata"]["name"], begins["metadata"]["name"]);
+        json["metadata"]["namespace"] = Value::Null;
+        let everywhere = Pause::read(&json).expect("a pause").event(false, now);
+        assert_eq!(
+            (&everywhere["metadata"]["namespace"], &everywhere["regarding"]["kind"]),
+            (&json!("default"), &json!("ClusterRoleBinding"))
+        );
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Kubernetes Events about pods that are admitted without their memory, on the object that owns the pods; and about pauses.
+//! Kubernetes Events about pods that are admitted without their memory, on the object that owns the pods.
 //!
 //! ```text
 //! review ──PodEvent──▶ EventRecorder (duplicate? full?) ──queue──▶ EventWriter (one a second) ──▶ apiserver
@@ -180,55 +180,6 @@ async fn write(client: &Client, pod_event: &PodEvent, now: i64) -> kube::Result<
         Ok(_) => Ok(ResultLabel::Written),
         Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(ResultLabel::Duplicate),
         Err(error) => Err(error),
-    }
-}
-
-/// An Event that is not about a pod.
-pub(super) struct Notice {
-    /// Where it is written.
-    pub(super) namespace: String,
-    /// The object that it is about.
-    pub(super) regarding: ObjectReference,
-    /// Whether it is a warning.
-    pub(super) is_warning: bool,
-    /// Its reason.
-    pub(super) reason: &'static str,
-    /// Its text.
-    pub(super) note: String,
-    /// Two notices of one reason and key are one Event.
-    pub(super) key: String,
-    /// The time.
-    pub(super) now: Option<Timestamp>,
-}
-
-/// Writes a notice, unless it is there; one that cannot be written is lost.
-pub(super) async fn write_notice(client: &Client, notice: &Notice) {
-    let name = notice.regarding.name.as_deref().unwrap_or_default();
-    let hash = hashed(&[notice.reason, &notice.key]);
-    let event = Event {
-        metadata: ObjectMeta {
-            name: Some(format!("{}.{hash}", truncate(name, MAX_NAME_BYTES))),
-            namespace: Some(notice.namespace.clone()),
-            ..ObjectMeta::default()
-        },
-        event_time: Some(MicroTime(notice.now.unwrap_or_default())),
-        type_: Some(if notice.is_warning { "Warning" } else { "Normal" }.to_owned()),
-        reason: Some(notice.reason.to_owned()),
-        action: Some("Pause".to_owned()),
-        note: Some(truncate(&masked_keys(&notice.note), MAX_NOTE_BYTES).to_owned()),
-        regarding: Some(notice.regarding.clone()),
-        reporting_controller: Some(REPORTING_CONTROLLER.to_owned()),
-        reporting_instance: Some(REPORTING_CONTROLLER.to_owned()),
-        ..Event::default()
-    };
-    let events: Api<Event> = Api::namespaced(client.clone(), &notice.namespace);
-    match with_timeout(WRITE_TIMEOUT, events.create(&PostParams::default(), &event)).await {
-        Ok(_) => {}
-        Err(kube::Error::Api(status)) if status.is_already_exists() => {}
-        Err(error) => {
-            let error = explained(&error);
-            tracing::warn!(error, reason = notice.reason, "an Event could not be written");
-        }
     }
 }
 

@@ -5,8 +5,9 @@
 //!                                         └─▶ new or gone since the last round? Event
 //! ```
 //!
-//! Each replica does this for itself: a second delete and a second Event of the same name do nothing. The times are those of
-//! the apiserver's clock, by which the pause was written. The account may list and delete bindings of these names alone.
+//! Each replica does this for itself, and `memgate pause` writes the same Events: a second delete and a second Event of the
+//! same name do nothing. The times are those of the apiserver's clock, by which the pause was written. The account may list
+//! and delete bindings of these names alone.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,14 +18,12 @@ use axum::http::header::DATE;
 use futures::future::try_join_all;
 use http_body_util::BodyExt as _;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::jiff::fmt::rfc2822;
 use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use crate::events::{self, Notice};
 use crate::logs::{LogRate, LogRateLimiter};
 use crate::metrics::Metrics;
 use memgate_certs::kube_api::{jitter, with_timeout};
@@ -42,9 +41,6 @@ const FAILURE_LOG_RATE: LogRate = LogRate { burst: 1, refill: Duration::from_min
 
 /// The URL path of the group of bindings.
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
-
-/// The namespace of Events about objects without one. Source: validation of Events, k8s.io/kubernetes.
-const NAMESPACE_OF_OTHERS: &str = "default";
 
 /// Pauses by their namespaces and platforms.
 type Pauses = BTreeMap<(Option<String>, Option<String>), Pause>;
@@ -106,7 +102,7 @@ async fn round(
     for (pause, begins) in began.chain(ended) {
         log(pause, begins);
         if writes_events {
-            events::write_notice(client, &notice(pause, begins, now)).await;
+            write_event(client, pause, begins, now.unwrap_or_default()).await;
         }
     }
     Ok(pauses)
@@ -157,6 +153,24 @@ async fn answer(
     Ok((head, serde_json::from_slice(&body).unwrap_or_default()))
 }
 
+/// Writes the Event of a pause, unless it is there; one that cannot be written is lost.
+async fn write_event(client: &Client, pause: &Pause, begins: bool, now: Timestamp) {
+    let path = format!("/apis/events.k8s.io/v1/namespaces/{}/events", pause.namespace_of_event());
+    let request = Request::post(path).header("content-type", "application/json");
+    let request = request.body(Body::from(pause.event(begins, now).to_string().into_bytes()));
+    let written = match request {
+        Ok(request) => with_timeout(REQUEST_TIMEOUT, answer(client, request)).await,
+        Err(error) => Err(kube::Error::HttpError(error)),
+    };
+    match written {
+        Ok(_) => {}
+        Err(kube::Error::Api(status)) if status.code == 409 => {}
+        Err(error) => {
+            tracing::warn!(error = explained(&error), "an Event about a pause could not be written");
+        }
+    }
+}
+
 fn log(pause: &Pause, begins: bool) {
     let (namespace, family) = (pause.namespace_or_all(), pause.family_or_all());
     let Pause { until, by, reason, .. } = pause;
@@ -175,38 +189,5 @@ fn log(pause: &Pause, begins: bool) {
         tracing::warn!(namespace, family, until, by, reason, "memgate is paused");
     } else {
         tracing::info!(namespace, family, until, by, reason, "a pause has ended");
-    }
-}
-
-fn notice(pause: &Pause, begins: bool, now: Option<Timestamp>) -> Notice {
-    let place = match &pause.namespace {
-        Some(namespace) => format!("in {namespace}"),
-        None => "in the whole cluster".to_owned(),
-    };
-    let of = pause.family.as_ref().map(|family| format!(" for {family}")).unwrap_or_default();
-    let (reason, note) = if begins {
-        let end = pause.end().map(|end| end.to_string()).unwrap_or_default();
-        let note = format!("memgate is paused {place}{of} until {end}, by {}: {}", pause.by, pause.reason);
-        ("MemgatePaused", note)
-    } else {
-        ("MemgatePauseEnded", format!("memgate is no longer paused {place}{of}"))
-    };
-    let kind = if pause.namespace.is_some() { "RoleBinding" } else { "ClusterRoleBinding" };
-    Notice {
-        namespace: pause.namespace.clone().unwrap_or_else(|| NAMESPACE_OF_OTHERS.to_owned()),
-        regarding: ObjectReference {
-            api_version: Some("rbac.authorization.k8s.io/v1".to_owned()),
-            kind: Some(kind.to_owned()),
-            namespace: pause.namespace.clone(),
-            name: Some(pause.binding()),
-            uid: Some(pause.uid.clone()),
-            ..ObjectReference::default()
-        },
-        is_warning: begins,
-        reason,
-        note,
-        // Of all replicas, and of a process that starts again, the first writes it.
-        key: format!("{}\n{}", pause.uid, pause.until),
-        now,
     }
 }

@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use super::{absent::Absent, renamed::text};
 use crate::{
     fixture::{Fixture, Trial},
-    installed::MEMGATE,
+    installed::{MEMGATE, install_account},
     request::{Answer, create, send},
     samples::{memory, memory_of, pod},
-    support::{control_plane::ControlPlane, wait},
+    support::{control_plane::ControlPlane, wait, webhook::Serve},
 };
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -24,6 +24,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         Trial::alone("deploy::a_pause_lifts_one_platform_or_the_whole_cluster", platform_and_cluster),
         Trial::alone("deploy::wide_rights_are_not_a_pause", wide_rights),
         Trial::new("deploy::a_replica_ends_what_has_ended", ends),
+        Trial::new("deploy::a_replica_that_returns_ends_what_has_ended", ends_on_return),
         Trial::soak("deploy::what_the_condition_of_pauses_costs", costs),
     ]
 }
@@ -71,6 +72,15 @@ fn is_missed(cluster: &ControlPlane, namespace: &str, object: &Value) -> Result<
     let answer = rehearse(cluster, namespace, object)?;
     ensure!(answer.message().contains("failed calling webhook"), "{namespace}: {object}: {:?}", answer.body);
     Ok(())
+}
+
+/// The role for people on call, as the page has it.
+fn role_of_page() -> Result<String> {
+    let page = include_str!("../../../docs/operate.md");
+    let blocks = page.split("```yaml\n").filter_map(|behind| Some(behind.split_once("```")?.0));
+    let mut roles = blocks.filter(|block| block.contains("name: memgate-pauser"));
+    let role = roles.next().context("docs/operate.md has no role memgate-pauser")?;
+    Ok(role.lines().map(|line| line.strip_prefix("  ").unwrap_or(line).to_owned() + "\n").collect())
 }
 
 fn ark_memory() -> Value {
@@ -128,6 +138,7 @@ fn one_namespace(fixture: &Fixture) -> Result<()> {
         Ok(said.contains("attempting to grant").then_some(said))
     })?;
     ensure!(said.contains("`skip`") && said.contains("owner may not pause"), "{said}");
+    ensure!(said.contains("the ClusterRole memgate-pauser of docs/operate.md, under Pause"), "{said}");
     let said = fails(cluster.admin_kubeconfig(), &texts(&start("no-such", "1h")))?;
     ensure!(said.contains("found no namespace no-such"), "{said}");
 
@@ -149,10 +160,19 @@ fn one_namespace(fixture: &Fixture) -> Result<()> {
     ensure!(rehearse(cluster, &paused, &memory("notes"))?.granted());
     is_missed(cluster, "", &ark_config())?;
 
-    pauses(cluster, &texts(&start(&paused, "2h")))?;
+    // Who has the role of the page and nothing else can do the same.
+    cluster.admin().apply(&role_of_page()?)?;
+    let bind =
+        ["create", "clusterrolebinding", "memgate-pauser", "--clusterrole=memgate-pauser", "--user=on-call"];
+    cluster.kubectl(&bind)?.ok()?;
+    let on_call = cluster.user_kubeconfig("on-call", &[])?;
+    wait::until("the user on call to pause", || {
+        Ok(pause(&on_call, &texts(&start(&paused, "2h")))?.status.success().then_some(()))
+    })?;
     let second = listed(cluster)?;
     ensure!(second.len() == 1 && second[0]["until"] != one["until"], "{second:?}");
-    pauses(cluster, &["end", "-n", &paused])?;
+    let end = pause(&on_call, &["end", "-n", &paused])?;
+    ensure!(end.status.success(), "{end:?}");
     for object in &all {
         until(cluster, &paused, object, false)?;
     }
@@ -223,6 +243,58 @@ fn wide_rights(fixture: &Fixture) -> Result<()> {
     Ok(())
 }
 
+/// How many pauses a namespace has.
+fn bindings(cluster: &ControlPlane, namespace: &str) -> Result<usize> {
+    let path = format!(
+        "/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/rolebindings?labelSelector={}",
+        LABEL.replace('/', "%2F")
+    );
+    let list = cluster.block_on(send(&cluster.client(), Method::GET, &path, None))?.object()?;
+    Ok(list["items"].as_array().map_or(0, Vec::len))
+}
+
+/// What the Events of a namespace with a reason say.
+fn notes(cluster: &ControlPlane, namespace: &str, reason: &str) -> Result<Vec<String>> {
+    let path = format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events");
+    let list = cluster.block_on(send(&cluster.client(), Method::GET, &path, None))?.object()?;
+    let events = list["items"].as_array().into_iter().flatten().filter(|event| event["reason"] == reason);
+    Ok(events.filter_map(|event| event["note"].as_str().map(str::to_owned)).collect())
+}
+
+/// Its Event is written while no replica runs, and not again by the replica that returns.
+fn ends_on_return(_: &Fixture) -> Result<()> {
+    let cluster = &ControlPlane::start()?;
+    let account = install_account(cluster)?;
+    let [ended, lasting, lifted] = ["ended", "lasting", "lifted"].map(|name| cluster.fresh_namespace(name));
+    let (ended, lasting, lifted) = (ended?, lasting?, lifted?);
+    for (namespace, length) in [(&ended, "1s"), (&lasting, "1d"), (&lifted, "1h")] {
+        pauses(cluster, &["-n", namespace, "--for", length, "--reason", "INC-123"])?;
+        let [note] = &notes(cluster, namespace, "MemgatePaused")?[..] else { anyhow::bail!("not one Event") };
+        ensure!(note.contains("INC-123"), "{note}");
+    }
+    pauses(cluster, &["end", "-n", &lifted])?;
+    ensure!(notes(cluster, &lifted, "MemgatePauseEnded")?.len() == 1);
+    let other = pauses(cluster, &["list", "-n", &lifted])?;
+    ensure!(other.contains("has no pause of its own"), "{other}");
+    // By the apiserver's clock.
+    let said = wait::until("its end", || {
+        let said = pauses(cluster, &["list", "-n", &ended])?;
+        Ok(said.contains("to be removed by a replica").then_some(said))
+    })?;
+    ensure!(said.lines().count() == 1 && bindings(cluster, &ended)? == 1, "{said}");
+    let _replica = Serve::new(MEMGATE).arg("--audit-interval").arg("0").kubeconfig(&account).ready()?;
+    wait::until("the pause to be removed", || Ok((bindings(cluster, &ended)? == 0).then_some(())))?;
+    // In a round it writes the Events of what begins before these.
+    wait::until("the Event of its end", || {
+        Ok((!notes(cluster, &ended, "MemgatePauseEnded")?.is_empty()).then_some(()))
+    })?;
+    for namespace in [&ended, &lasting, &lifted] {
+        ensure!(notes(cluster, namespace, "MemgatePaused")?.len() == 1, "{namespace}");
+    }
+    ensure!(bindings(cluster, &lasting)? == 1);
+    Ok(())
+}
+
 fn ends(fixture: &Fixture) -> Result<()> {
     let cluster = fixture.cluster()?;
     let memgate = fixture.memgate()?;
@@ -236,14 +308,7 @@ fn ends(fixture: &Fixture) -> Result<()> {
     cluster
         .kubectl(&["annotate", "rolebinding", PAUSED, "-n", &unreadable, &annotation, "--overwrite"])?
         .ok()?;
-    let bindings = |namespace: &str| -> Result<usize> {
-        let path = format!(
-            "/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/rolebindings?labelSelector={}",
-            LABEL.replace('/', "%2F")
-        );
-        let list = cluster.block_on(send(&cluster.client(), Method::GET, &path, None))?.object()?;
-        Ok(list["items"].as_array().map_or(0, Vec::len))
-    };
+    let bindings = |namespace: &str| bindings(cluster, namespace);
     wait::until("the pause to be removed", || Ok((bindings(&ended)? == 0).then_some(())))?;
     ensure!(bindings(&lasting)? == 1 && bindings(&unreadable)? == 1);
     let series = |namespace: &str| format!("memgate_paused{{namespace=\"{namespace}\",family=\"*\"}} 1");
@@ -256,13 +321,8 @@ fn ends(fixture: &Fixture) -> Result<()> {
         [(&ended, "MemgatePauseEnded", "no longer paused"), (&lasting, "MemgatePaused", "INC-123")]
     {
         wait::until(&format!("the Event {reason}"), || {
-            let path = format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events");
-            let list = cluster.block_on(send(&cluster.client(), Method::GET, &path, None))?.object()?;
-            let events = list["items"].as_array().cloned().unwrap_or_default();
-            let is_it = |event: &Value| {
-                event["reason"] == reason && event["note"].as_str().is_some_and(|text| text.contains(note))
-            };
-            Ok(events.iter().any(is_it).then_some(()))
+            let notes = notes(cluster, namespace, reason)?;
+            Ok(notes.iter().any(|text| text.contains(note)).then_some(()))
         })?;
     }
     // Its account can remove pauses, and nothing else of that kind.

@@ -6,10 +6,17 @@ use std::iter::successors;
 use std::sync::Arc;
 
 use axum::BoxError;
+use axum::body::{Bytes, HttpBody};
+use axum::http::{Request, Response, Uri};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::proxy::SocksV5;
+use hyper_util::rt::TokioExecutor;
 use kube::Config;
-use kube::client::{AuthError, ClientBuilder};
+use kube::client::{AuthError, Body, ClientBuilder, ConfigExt as _};
 use kube::config::{AuthInfo, Cluster, ExecAuthCluster, Kubeconfig};
-use tower::util::MapErrLayer;
+use tower::util::{MapErrLayer, option_layer};
+use tower::{Layer as _, Service};
 
 use crate::client::proxy::{Proxy, ProxyVariables};
 use memgate_certs::library_error::explained;
@@ -101,15 +108,52 @@ impl Access {
     /// A client whose errors name the proxy or the plugin that failed.
     pub(super) fn client(self) -> Result<kube::Client, String> {
         let between = Arc::new(self.between);
-        let builder = ClientBuilder::try_from(self.config);
-        let builder =
-            builder.map_err(|error| between.explain(&error).unwrap_or_else(|| explained(&error)))?;
-        let layer = MapErrLayer::new(move |error: BoxError| match between.explain(&*error) {
-            Some(text) => text.into(),
-            None => error,
-        });
-        Ok(builder.with_layer(&layer).build())
+        let in_words = |error: kube::Error| between.explain(&error).unwrap_or_else(|| explained(&error));
+        let login = between.proxy.as_ref().and_then(|proxy| Some((proxy, proxy.socks_login()?)));
+        if let Some((proxy, login)) = login {
+            let uri = proxy.uri.clone();
+            return through_socks(self.config, uri, login, Arc::clone(&between)).map_err(in_words);
+        }
+        let builder = ClientBuilder::try_from(self.config).map_err(in_words)?;
+        Ok(build(builder, Arc::clone(&between)))
     }
+}
+
+/// A client whose errors are explained.
+fn build<S, B>(builder: ClientBuilder<S>, between: Arc<Between>) -> kube::Client
+where
+    S: Service<Request<Body>, Response = Response<B>> + Send + 'static,
+    S::Future: Send,
+    S::Error: Into<BoxError>,
+    B: HttpBody<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    let layer = MapErrLayer::new(move |error: S::Error| {
+        let error: BoxError = error.into();
+        between.explain(&*error).map_or(error, Into::into)
+    });
+    builder.with_layer(&layer).build()
+}
+
+/// The parts of kube's own client, with a connector that logs in to a SOCKS proxy.
+/// Source: kube_client::client::builder.
+fn through_socks(
+    config: Config,
+    proxy: Uri,
+    (user, password): (String, String),
+    between: Arc<Between>,
+) -> kube::Result<kube::Client> {
+    let mut connector = HttpConnector::new();
+    connector.enforce_http(false);
+    connector.set_connect_timeout(config.connect_timeout);
+    let connector = SocksV5::new(proxy, connector).with_auth(user, password);
+    let connector = config.rustls_https_connector_with_connector(connector)?;
+    let client = Client::builder(TokioExecutor::new()).build::<_, Body>(connector);
+    let service = MapErrLayer::new(BoxError::from).layer(client);
+    let service = config.extra_headers_layer()?.layer(service);
+    let service = option_layer(config.auth_layer()?).layer(service);
+    let service = config.base_uri_layer().layer(service);
+    Ok(build(ClientBuilder::new(service, config.default_namespace), between))
 }
 
 impl Between {

@@ -74,6 +74,13 @@ impl Proxy {
         format!("the proxy {scheme}://{host}{port} ({})", self.origin)
     }
 
+    /// The user and password for a SOCKS proxy, which kube does not send.
+    pub(super) fn socks_login(&self) -> Option<(String, String)> {
+        let proxy = Matcher::builder().all(self.uri.to_string()).build();
+        let proxy = proxy.intercept(&Uri::from_static("https://apiserver"))?;
+        proxy.raw_auth().map(|(user, password)| (user.to_owned(), password.to_owned()))
+    }
+
     fn has_user(&self) -> bool {
         self.uri.authority().is_some_and(|authority| authority.as_str().contains('@'))
     }
@@ -87,23 +94,38 @@ impl Proxy {
         });
         let (text, error) = of_proxy?;
         let proxy = self.shown();
-        Some(match text.as_str() {
-            "proxy authorization required" if self.has_user() => {
+        // A SOCKS proxy is offered one way to log in: none, or by user and password.
+        Some(match (text.as_str(), self.has_user()) {
+            ("proxy authorization required", has_user) => {
+                format!("{proxy} answers 407 Proxy Authentication Required: {}", about_login(has_user))
+            }
+            ("credentials not accepted", _) => format!("{proxy} refuses the login: {}", about_login(true)),
+            ("server does not support user/pass authentication", false) => {
+                format!("{proxy} refuses to work without a login: {}", about_login(false))
+            }
+            ("server does not support user/pass authentication", true) => {
+                format!("{proxy} does not take a user and password: leave them out of its address")
+            }
+            ("failed serialize request", true) => {
                 format!(
-                    "{proxy} answers 407 Proxy Authentication Required: it does not accept the user and password"
+                    "{proxy} cannot be asked: its user and password and the name of the apiserver are too long"
                 )
             }
-            "proxy authorization required" => {
-                format!(
-                    "{proxy} answers 407 Proxy Authentication Required: its address needs a user and password"
-                )
-            }
-            "failed to create underlying connection" => match cause(error) {
+            ("failed to create underlying connection", _) => match cause(error) {
                 Some(cause) => format!("no connection to {proxy}: {}", explained(cause)),
                 None => format!("no connection to {proxy}"),
             },
-            text => format!("{proxy} does not connect to the apiserver: {text}"),
+            (text, _) => format!("{proxy} does not connect to the apiserver: {text}"),
         })
+    }
+}
+
+/// What is wrong with the user and password of an address.
+const fn about_login(has_user: bool) -> &'static str {
+    if has_user {
+        "it does not accept the user and password"
+    } else {
+        "its address needs a user and password"
     }
 }
 
@@ -150,6 +172,24 @@ mod tests {
         let of_environment = Some("the proxy http://b:2 (HTTPS_PROXY)".to_owned());
         assert_eq!(chosen(" ", "b:2", "", api), of_environment);
         assert_eq!(chosen("", "http://user:hunter2@b:2/path?token=x", "", api), of_environment);
+    }
+
+    #[test]
+    fn only_a_socks_proxy_has_a_login_of_its_own() {
+        let login = |address: &str| {
+            let apiserver = "https://api".parse().expect("an address");
+            let proxy = Proxy::choose(Some(address), &ProxyVariables::default(), &apiserver);
+            let login = proxy.expect("no error").and_then(|proxy| proxy.socks_login());
+            login.map(|(user, password)| format!("{user} {password}"))
+        };
+        for (address, expected) in [
+            ("socks5://user:pa%40ss%3Aw@a:1", Some("user pa@ss:w")),
+            ("socks5h://user@a", Some("user ")),
+            ("socks5://[::1]:1080", None),
+            ("http://user:hunter2@a:1", None),
+        ] {
+            assert_eq!(login(address).as_deref(), expected, "{address}");
+        }
     }
 
     /// The exceptions are for the address of the apiserver; that of the proxy does not matter.

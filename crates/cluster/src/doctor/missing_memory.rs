@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::cluster_state::{AgentPod, Agents, Created, Fetched, Installation};
@@ -10,6 +11,7 @@ use crate::replay::{Owner, Replayed, marker};
 use crate::webhook_entry::{WebhookEntry, entries};
 use memgate_model::kind::SECRET;
 use memgate_model::object::Reference;
+use memgate_model::pause::Pause;
 use memgate_model::reason::Reason;
 use memgate_platforms::inject::{INJECTED_ANNOTATION, marker};
 use memgate_primitives::review_path::Phase;
@@ -30,12 +32,30 @@ enum Cause {
         /// The platforms.
         families: Vec<&'static str>,
         /// The likely reason.
-        reason: String,
+        likely: Likely,
     },
     /// The memory cannot be used: what is wrong, and the code of the finding.
     Unusable(String, String),
     /// Whether the memory can be used is not known, for this reason.
     Unknown(String),
+}
+
+/// The likely reason why pods were created without their memory.
+#[derive(Debug)]
+enum Likely {
+    /// memgate is paused there since then.
+    Paused(Timestamp),
+    /// Another one.
+    Other(String),
+}
+
+impl Likely {
+    fn words(&self) -> String {
+        match self {
+            Self::Paused(began) => format!("memgate is paused here since {began}"),
+            Self::Other(reason) => reason.clone(),
+        }
+    }
 }
 
 /// The pods of one owner without their memory, and the cause of the first one.
@@ -62,10 +82,10 @@ pub fn owners(found: &Installation, created: &Created, replayed: &[Replayed<'_>]
 
 impl Owned {
     /// The cause in a few words.
-    pub fn cause(&self) -> &str {
+    pub fn cause(&self) -> String {
         match &self.cause {
-            Cause::CreatedWithout { reason, .. } => reason,
-            Cause::Unusable(why, _) | Cause::Unknown(why) => why,
+            Cause::CreatedWithout { likely, .. } => likely.words(),
+            Cause::Unusable(why, _) | Cause::Unknown(why) => why.clone(),
         }
     }
 
@@ -75,7 +95,8 @@ impl Owned {
             pods => (format!("{pods} pods run"), "their"),
         };
         match &self.cause {
-            Cause::CreatedWithout { memories, families, reason } => {
+            Cause::CreatedWithout { memories, families, likely } => {
+                let reason = likely.words();
                 let (memories, families) = (memories.join(", "), families.join(", "));
                 format!(
                     "{subject} without the memory {memories} of {whose} agent (platform {families}): {reason}"
@@ -86,9 +107,13 @@ impl Owned {
         }
     }
 
-    fn help(&self, owner: &Owner) -> String {
+    /// How its pods get their memory.
+    pub fn help(&self, owner: &Owner) -> String {
         match &self.cause {
             Cause::Unusable(_, code) => format!("memgate explain {code}; then {}", owner.renewal()),
+            Cause::CreatedWithout { likely: Likely::Paused(_), .. } => {
+                format!("when the pause has ended: {}", owner.renewal())
+            }
             Cause::CreatedWithout { .. } | Cause::Unknown(_) => owner.renewal(),
         }
     }
@@ -163,10 +188,10 @@ fn cause(found: &Installation, created: &Created, replayed: &Replayed<'_>) -> Op
         return None;
     }
     if replayed.lacks_memory {
-        let families = replayed.decision.families.iter().map(|share| share.family.name).collect();
+        let families: Vec<_> = replayed.decision.families.iter().map(|share| share.family.name).collect();
         let memories = memories(&replayed.with_memory);
-        let reason = likely_reason(found, created, replayed.pod, &memories);
-        return Some(Cause::CreatedWithout { memories, families, reason });
+        let likely = likely_reason(found, created, replayed.pod, (&memories, &families));
+        return Some(Cause::CreatedWithout { memories, families, likely });
     }
     if replayed.decision.reason == Reason::ReferenceUnknown {
         let reference = replayed.decision.unknown.iter().find(|reference| *reference.kind != SECRET)?;
@@ -190,37 +215,58 @@ fn newest(created: &Created, pod: &AgentPod, memories: &[String]) -> Option<i64>
     memories.iter().filter_map(time).max()
 }
 
-/// The likely reason why a pod was created without its memory.
-fn likely_reason(found: &Installation, all_created: &Created, pod: &AgentPod, memories: &[String]) -> String {
+/// The likely reason why a pod was created without this memory, of these platforms.
+fn likely_reason(
+    found: &Installation,
+    all_created: &Created,
+    pod: &AgentPod,
+    (memories, families): (&[String], &[&str]),
+) -> Likely {
+    let other = |reason: &str| Likely::Other(reason.to_owned());
     if pod.annotation(INJECTED_ANNOTATION).is_some() {
-        return "its memory has changed since it was created".to_owned();
+        return other("its memory has changed since it was created");
     }
     if let Fetched::Unknown(why) = &found.mutating {
-        return format!("why is not known ({why})");
+        return other(&format!("why is not known ({why})"));
     }
     let Some(own) = found.own(Phase::Mutate) else {
-        return "memgate is not registered for such pods".to_owned();
+        return other("memgate is not registered for such pods");
     };
     let registered = own.metadata.creation_timestamp.as_ref();
     let (Some(created), Some(registered)) = (pod.created(), registered) else {
-        return "why is not known".to_owned();
+        return other("why is not known");
     };
     if created < registered.0.as_second() {
-        return "it was created before memgate was registered".to_owned();
+        return other("it was created before memgate was registered");
     }
     let Some(labels) = found.labels(pod.namespace()) else {
-        return "why is not known: the labels of its namespace were not read".to_owned();
+        return other("why is not known: the labels of its namespace were not read");
     };
     let calls = |entry: &WebhookEntry| entry.is_called_for_new_pods() && entry.selects_namespace(&labels);
     if !entries(own).iter().any(calls) {
-        return "the webhook configuration leaves out its namespace".to_owned();
+        return other("the webhook configuration leaves out its namespace");
     }
-    let reason = match newest(all_created, pod, memories) {
-        Some(memory) if memory > created => "its memory was created after it",
+    let newest = newest(all_created, pod, memories);
+    if newest.is_some_and(|memory| memory > created) {
+        return other("its memory was created after it");
+    }
+    if let Some(began) = paused_since(found.pauses.items(), pod.namespace(), families, created) {
+        return Likely::Paused(began);
+    }
+    other(match newest {
         Some(_) => DID_NOT_ANSWER,
         None => "its memory was created after it, or memgate did not answer when it was created",
+    })
+}
+
+/// Since when memgate is paused for all of these platforms, if it was when a pod was created. A pause is in force until its
+/// binding is removed.
+fn paused_since(pauses: &[Pause], namespace: &str, families: &[&str], created: i64) -> Option<Timestamp> {
+    let first = |family: &&str| {
+        let pauses = pauses.iter().filter(|pause| pause.lifts(family, namespace));
+        pauses.filter_map(|pause| pause.began).filter(|began| began.as_second() <= created).min()
     };
-    reason.to_owned()
+    families.iter().map(first).collect::<Option<Vec<_>>>()?.into_iter().max()
 }
 
 /// The memory resources that the marker names, of all families.
@@ -289,12 +335,16 @@ mod tests {
         config
     }
 
-    fn checks_of(agents: &Agents) -> Vec<(CheckStatus, String)> {
-        let found = Installation {
+    fn registered_installation() -> Installation {
+        Installation {
             name: "memgate".to_owned(),
             mutating: Fetched::Found(vec![registered()]),
             ..Installation::default()
-        };
+        }
+    }
+
+    fn checks_of(agents: &Agents) -> Vec<(CheckStatus, String)> {
+        let found = registered_installation();
         let checks = checks(&found, agents, &replay(&agents.pods, &agents.snapshot), 20);
         checks.into_iter().map(|check| (check.status, check.message)).collect()
     }
@@ -307,6 +357,7 @@ mod tests {
         }
     }
 
+    const BEFORE: &str = "2030-01-31T00:00:00Z";
     const LATER: &str = "2030-02-01T00:00:00Z";
 
     #[test]
@@ -343,6 +394,43 @@ mod tests {
             let agents = Agents { pods: vec![pod], snapshot: snapshot(true), created, ..Agents::default() };
             let checks = checks_of(&agents);
             assert!(checks.len() == 1 && checks[0].1.ends_with(expected), "{checks:?}");
+        }
+    }
+
+    #[test]
+    fn a_pause_that_was_in_force_is_the_cause() {
+        let pause = |namespace: Option<&str>, family: Option<&str>, began: &str| {
+            let named = |start| memgate_model::pause::name(start, family);
+            let binding = json!({
+                "metadata": {"name": named("memgate-paused"), "namespace": namespace, "creationTimestamp": began},
+                "roleRef": {"kind": "ClusterRole", "name": named("memgate-skip")},
+                "subjects": [{"kind": "ServiceAccount", "name": "memgate-paused"}],
+            });
+            Pause::read(&binding).expect("a pause")
+        };
+        let (here, ark, arkonis) = (Some("team-a"), Some("ark"), Some("arkonis"));
+        let paused = "memgate is paused here since 2030-01-31T00:00:00Z";
+        for (pauses, memory, expected) in [
+            (vec![pause(here, None, BEFORE)], -1, paused),
+            (vec![pause(None, None, BEFORE)], -1, paused),
+            (vec![pause(here, arkonis, BEFORE), pause(None, None, LATER)], -1, paused),
+            (vec![pause(here, None, LATER)], -1, "memgate is paused here since 2030-02-01T00:00:00Z"),
+            (vec![pause(here, None, "2030-02-01T00:00:01Z")], -1, DID_NOT_ANSWER),
+            (vec![pause(Some("team-b"), None, BEFORE)], -1, DID_NOT_ANSWER),
+            (vec![pause(here, ark, BEFORE)], -1, DID_NOT_ANSWER),
+            (vec![pause(here, None, BEFORE)], 1, "its memory was created after it"),
+        ] {
+            let pods = [pod(LATER, &json!({}))];
+            let key = ["ArkMemory", "team-a", "notes"].map(str::to_owned);
+            let created = [(key, pods[0].created().expect("a time") + memory)].into();
+            let found = Installation { pauses: Fetched::Found(pauses), ..registered_installation() };
+            let snapshot = snapshot(true);
+            let owners = owners(&found, &created, &replay(&pods, &snapshot));
+            let [(owner, those)] = owners.iter().collect::<Vec<_>>()[..] else { panic!("{owners:?}") };
+            assert_eq!(those.cause(), expected, "{:?}", found.pauses);
+            assert!(those.message().ends_with(&format!("(platform arkonis): {expected}")));
+            let waits = those.help(owner).starts_with("when the pause has ended: ");
+            assert_eq!(waits, expected.contains("paused"));
         }
     }
 
@@ -407,6 +495,16 @@ mod tests {
     }
 
     #[test]
+    fn a_pod_without_an_owner_has_no_command_of_its_own() {
+        let owner = pod(LATER, &json!({})).owner();
+        assert_eq!(owner.restart(), None);
+        assert_eq!(
+            owner.renewal(),
+            "make the Pod anew from its manifest: kubectl -n team-a replace --force -f FILE"
+        );
+    }
+
+    #[test]
     fn an_owner_has_one_line_with_the_way_to_new_pods() {
         for (owner, title, renewal) in [
             (
@@ -427,7 +525,7 @@ mod tests {
             (
                 Some(["Job", "scout"]),
                 "Job team-a/scout",
-                "kubectl -n team-a delete job/scout, and create it again",
+                "make the Job anew from its manifest: kubectl -n team-a replace --force -f FILE",
             ),
         ] {
             let of_owner = |index| {
@@ -438,11 +536,7 @@ mod tests {
             };
             let pods: Vec<AgentPod> = (0..2).map(of_owner).collect();
             let agents = Agents { pods, snapshot: snapshot(true), ..Agents::default() };
-            let found = Installation {
-                name: "memgate".to_owned(),
-                mutating: Fetched::Found(vec![registered()]),
-                ..Installation::default()
-            };
+            let found = registered_installation();
             let checks = checks(&found, &agents, &replay(&agents.pods, &agents.snapshot), 20);
             let [check] = checks.as_slice() else { panic!("{checks:#?}") };
             assert_eq!((check.subject.as_str(), check.help.as_deref()), (title, Some(renewal)));
