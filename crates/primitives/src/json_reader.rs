@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::iter;
 
+use memchr::memchr2;
 use serde::Deserializer;
 use serde::de::value::{BorrowedStrDeserializer, MapDeserializer, StringDeserializer};
 use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
@@ -274,21 +275,33 @@ impl<'de> JsonReader<'de> {
     }
 }
 
-/// The end of the part of a string that begins here, at a quote, a backslash or a control character.
+/// Where the part of a string ends that begins here: at a quote, a backslash or a control character. Most parts are
+/// short, and looking at eight bytes at a time takes half of the instructions of memchr; the rest of a long one is left
+/// to it.
 #[inline]
 pub fn string_part(bytes: &[u8], start: usize) -> Option<usize> {
+    const SHORT: usize = 64;
     let mut at = start;
     loop {
         let rest = bytes.get(at..)?;
-        let Some(chunk) = rest.first_chunk() else {
-            let end = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..b' '))?;
-            return Some(at + end);
-        };
-        match marks(u64::from_le_bytes(*chunk)) {
-            0 => at += chunk.len(),
-            found => return Some(at + found.trailing_zeros() as usize / 8),
+        match rest.first_chunk() {
+            Some(chunk) if at - start < SHORT => match marks(u64::from_le_bytes(*chunk)) {
+                0 => at += chunk.len(),
+                found => return Some(at + found.trailing_zeros() as usize / 8),
+            },
+            _ => return long_part(rest).map(|length| at + length),
         }
     }
+}
+
+fn long_part(rest: &[u8]) -> Option<usize> {
+    let length = memchr2(b'"', b'\\', rest)?;
+    let part = rest.get(..length)?;
+    // The least of all is found many bytes at a time, the first of some is not.
+    if part.iter().fold(u8::MAX, |least, byte| least.min(*byte)) < b' ' {
+        return part.iter().position(|byte| *byte < b' ');
+    }
+    Some(length)
 }
 
 /// The highest bit of each byte of the chunk that is a quote, a backslash or a control character. Bits above the lowest
@@ -524,7 +537,7 @@ mod tests {
 
     #[test]
     fn finds_what_ends_a_string_at_every_place() {
-        for length in 0..40 {
+        for length in (0..20).chain(60..90) {
             for mark in ["\"", "\\", "\u{0}", "\u{1f}", "\u{7f}", "!", "#", "[", "]", "\u{a0}", "\u{dc}"] {
                 for at in 0..=length {
                     let (before, behind) = ("x".repeat(at), "é".repeat(length - at));
