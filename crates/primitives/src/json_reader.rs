@@ -9,7 +9,6 @@ use std::borrow::Cow;
 use std::fmt;
 use std::iter;
 
-use memchr::memchr2;
 use serde::Deserializer;
 use serde::de::value::{BorrowedStrDeserializer, MapDeserializer, StringDeserializer};
 use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
@@ -111,13 +110,15 @@ impl<'de> JsonReader<'de> {
     /// Skips blanks, and returns the byte behind them.
     #[inline]
     fn next(&mut self) -> Option<u8> {
-        loop {
-            let byte = *self.text.as_bytes().get(self.at)?;
-            if byte > b' ' || !BLANKS.contains(&byte) {
-                return Some(byte);
-            }
-            self.at += 1;
-        }
+        let byte = *self.text.as_bytes().get(self.at)?;
+        if byte > b' ' { Some(byte) } else { self.next_behind_blanks() }
+    }
+
+    #[cold]
+    fn next_behind_blanks(&mut self) -> Option<u8> {
+        let rest = self.text.as_bytes().get(self.at..)?;
+        self.at += rest.iter().take_while(|byte| BLANKS.contains(byte)).count();
+        self.text.as_bytes().get(self.at).copied()
     }
 
     /// Skips blanks and this sign.
@@ -157,14 +158,15 @@ impl<'de> JsonReader<'de> {
     /// Whether another one follows before this sign, which ends the members here.
     #[inline]
     fn follows(&mut self, end: u8, is_first: &mut bool) -> Result<bool> {
-        let next = self.next().ok_or(Refused)?;
-        if next == end {
-            return Ok(false);
+        match self.next() {
+            Some(next) if next == end => Ok(false),
+            Some(_) if std::mem::take(is_first) => Ok(true),
+            Some(b',') => {
+                self.at += 1;
+                Ok(true)
+            }
+            _ => Err(Refused),
         }
-        if !std::mem::take(is_first) {
-            self.sign(b',')?;
-        }
-        Ok(true)
     }
 
     /// Skips a string, and says whether it has escapes.
@@ -174,7 +176,7 @@ impl<'de> JsonReader<'de> {
         let bytes = self.text.as_bytes();
         let mut escapes = false;
         loop {
-            self.at = string_part(bytes, self.at).ok_or(Refused)?;
+            self.at += bytes.get(self.at..).and_then(part_length).ok_or(Refused)?;
             match bytes.get(self.at) {
                 Some(b'"') => {
                     self.at += 1;
@@ -190,13 +192,29 @@ impl<'de> JsonReader<'de> {
     /// Reads a string, borrowed unless it holds an escape.
     #[inline]
     fn string(&mut self) -> Result<Cow<'de, str>> {
-        self.next();
-        let start = self.at;
-        if self.skip_string()? {
-            // The library knows which escapes make a text.
-            return serde_json::from_str(self.since(start)).map(Cow::Owned).map_err(|_| Refused);
+        match self.plain_string() {
+            Some(text) => Ok(Cow::Borrowed(text)),
+            None => self.unescaped_string().map(Cow::Owned),
         }
-        Ok(Cow::Borrowed(self.text.get(start + 1..self.at - 1).unwrap_or_default()))
+    }
+
+    /// Reads a string without escapes; `None` for anything else.
+    fn plain_string(&mut self) -> Option<&'de str> {
+        self.next().filter(|byte| *byte == b'"')?;
+        let start = self.at + 1;
+        let bytes = self.text.as_bytes();
+        let end = start + part_length(bytes.get(start..)?)?;
+        bytes.get(end).filter(|byte| **byte == b'"')?;
+        self.at = end + 1;
+        self.text.get(start..end)
+    }
+
+    #[cold]
+    fn unescaped_string(&mut self) -> Result<String> {
+        let start = self.at;
+        self.skip_string()?;
+        // The library knows which escapes make a text.
+        serde_json::from_str(self.since(start)).map_err(|_| Refused)
     }
 
     fn skip_number(&mut self) -> Result<()> {
@@ -275,33 +293,47 @@ impl<'de> JsonReader<'de> {
     }
 }
 
-/// Where the part of a string ends that begins here: at a quote, a backslash or a control character. Most parts are
-/// short, and looking at eight bytes at a time takes half of the instructions of memchr; the rest of a long one is left
-/// to it.
+/// The length of the part of a string that begins here. It ends at a quote, a backslash or a control character.
 #[inline]
-pub fn string_part(bytes: &[u8], start: usize) -> Option<usize> {
-    const SHORT: usize = 64;
-    let mut at = start;
-    loop {
-        let rest = bytes.get(at..)?;
-        match rest.first_chunk() {
-            Some(chunk) if at - start < SHORT => match marks(u64::from_le_bytes(*chunk)) {
-                0 => at += chunk.len(),
-                found => return Some(at + found.trailing_zeros() as usize / 8),
-            },
-            _ => return long_part(rest).map(|length| at + length),
-        }
+pub fn part_length(rest: &[u8]) -> Option<usize> {
+    // Most keys end within the first eight bytes.
+    match rest.first_chunk().map_or(0, |chunk| marks(u64::from_le_bytes(*chunk))) {
+        0 => long_part_length(rest),
+        found => Some(found.trailing_zeros() as usize / 8),
     }
 }
 
-fn long_part(rest: &[u8]) -> Option<usize> {
-    let length = memchr2(b'"', b'\\', rest)?;
-    let part = rest.get(..length)?;
-    // The least of all is found many bytes at a time, the first of some is not.
-    if part.iter().fold(u8::MAX, |least, byte| least.min(*byte)) < b' ' {
-        return part.iter().position(|byte| *byte < b' ');
+#[inline(never)]
+fn long_part_length(rest: &[u8]) -> Option<usize> {
+    let near = rest.get(..WIDE).unwrap_or(rest);
+    if let Some(length) = first_mark(near) {
+        return Some(length);
     }
-    Some(length)
+    let far = rest.get(WIDE..)?;
+    let clean = far.as_chunks::<WIDE>().0.iter().take_while(|chunk| !has_mark(chunk)).count() * WIDE;
+    first_mark(far.get(clean..)?).map(|length| WIDE + clean + length)
+}
+
+/// So many bytes are looked at in a few instructions for vectors.
+const WIDE: usize = 32;
+
+#[inline]
+fn has_mark(chunk: &[u8; WIDE]) -> bool {
+    let marked = |is: bool| if is { u8::MAX } else { 0 };
+    chunk.iter().fold(0, |found, byte| found | marked((byte ^ 2) < 0x21) | marked(*byte == b'\\')) != 0
+}
+
+#[inline]
+fn first_mark(bytes: &[u8]) -> Option<usize> {
+    let (chunks, rest) = bytes.as_chunks();
+    for (number, chunk) in chunks.iter().enumerate() {
+        match marks(u64::from_le_bytes(*chunk)) {
+            0 => {}
+            found => return Some(number * chunk.len() + found.trailing_zeros() as usize / 8),
+        }
+    }
+    let last = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..b' '))?;
+    Some(bytes.len() - rest.len() + last)
 }
 
 /// The highest bit of each byte of the chunk that is a quote, a backslash or a control character. Bits above the lowest
@@ -440,12 +472,12 @@ impl<'de> MapAccess<'de> for Members<'_, 'de> {
         if !self.reader.follows(b'}', &mut self.is_first)? {
             return Ok(None);
         }
-        let key = self.reader.string()?;
+        let key = match self.reader.string()? {
+            Cow::Borrowed(key) => seed.deserialize(BorrowedStrDeserializer::new(key)),
+            Cow::Owned(key) => seed.deserialize(StringDeserializer::new(key)),
+        };
         self.reader.sign(b':')?;
-        match key {
-            Cow::Borrowed(key) => seed.deserialize(BorrowedStrDeserializer::new(key)).map(Some),
-            Cow::Owned(key) => seed.deserialize(StringDeserializer::new(key)).map(Some),
-        }
+        key.map(Some)
     }
 
     #[inline]

@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use crate::patch::PatchError;
 use memgate_model::edit::{Edit, Op, Value};
-use memgate_primitives::json_reader::{BLANKS, string_part};
+use memgate_primitives::json_reader::{BLANKS, part_length};
 use memgate_primitives::pointer::{list_index, tokens, unescape};
 
 /// The text of the object after the edits, in their order. The object has to be known to be JSON.
@@ -459,7 +459,7 @@ fn word_length(bytes: &[u8]) -> usize {
 fn string_end(bytes: &[u8], quote: usize) -> Option<(usize, bool)> {
     let (mut at, mut escapes) = (quote + 1, false);
     loop {
-        at = string_part(bytes, at)?;
+        at += part_length(bytes.get(at..)?)?;
         if bytes.get(at) == Some(&b'"') {
             return Some((at + 1, escapes));
         }
