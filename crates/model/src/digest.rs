@@ -18,6 +18,7 @@ pub fn of(text: &str) -> Option<u64> {
 
 /// Reads a value. The JSON type is part of the digest. The entries of an object are sorted by the hashes of their
 /// keys.
+#[derive(Clone, Copy)]
 struct Hashing {
     /// Whether `null` fields of this object do not count.
     drop_nulls: bool,

@@ -23,7 +23,7 @@ use crate::recurring_texts::RecurringTexts;
 use crate::schema::{Field, Schema};
 use crate::view::Text;
 use memgate_primitives::budget::{Budget, Limit, MAX_ENTRIES};
-use memgate_primitives::number;
+use memgate_primitives::{json_reader, number};
 use memgate_primitives::pointer::{Path, Pointer};
 
 /// How many unknown field names of one object are kept. A longer list would not help the user.
@@ -114,11 +114,7 @@ impl Tree {
     }
 
     fn parse_with(text: &str, schema: &Schema, budget: Option<&Budget<'_>>) -> serde_json::Result<Self> {
-        let mut deserializer = serde_json::Deserializer::from_str(text);
-        let seed = TreeSeed { schema, budget, is_stored: false, path: Path::Root };
-        let tree = seed.deserialize(&mut deserializer)?;
-        deserializer.end()?;
-        Ok(tree)
+        json_reader::parse(text, TreeSeed { schema, budget, is_stored: false, path: Path::Root })
     }
 
     /// Reads any self-describing format by `schema`.
@@ -132,8 +128,7 @@ impl Tree {
     /// The same with at most as many values as `budget` has steps. Where it has fewer, the rest is left out, and
     /// `budget` has ended.
     pub(super) fn read_stored(text: &str, schema: &Schema, budget: &Budget<'_>) -> serde_json::Result<Self> {
-        let seed = TreeSeed { schema, budget: Some(budget), is_stored: true, path: Path::Root };
-        seed.deserialize(&mut serde_json::Deserializer::from_str(text))
+        json_reader::parse(text, TreeSeed { schema, budget: Some(budget), is_stored: true, path: Path::Root })
     }
 
     /// Takes no more memory than needed, for a tree that is kept: no room to grow into, and texts that recur shared.
@@ -625,8 +620,7 @@ fn read_with_text<'de, D: Deserializer<'de>>(
 }
 
 fn read_by<E: Error>(text: &RawValue, schema: &Schema, seed: TreeSeed<'_, '_>) -> Result<Tree, E> {
-    let seed = TreeSeed { schema, ..seed };
-    seed.deserialize(&mut serde_json::Deserializer::from_str(text.get())).map_err(E::custom)
+    json_reader::parse(text.get(), TreeSeed { schema, ..seed }).map_err(E::custom)
 }
 
 /// What is read of an element to know its schema.

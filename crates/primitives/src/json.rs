@@ -6,6 +6,8 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::Number;
 
+use crate::json_reader;
+
 /// A value without others in it.
 #[derive(Debug, Clone)]
 pub enum Scalar<'de> {
@@ -55,11 +57,8 @@ pub trait Reader<'de>: Sized {
 ///
 /// # Errors
 /// When the text is not JSON, or the value is refused.
-pub fn parse<'de, R: Reader<'de>>(text: &'de str, reader: R) -> serde_json::Result<R::Value> {
-    let mut deserializer = serde_json::Deserializer::from_str(text);
-    let value = reader.read(&mut deserializer)?;
-    deserializer.end()?;
-    Ok(value)
+pub fn parse<'de, R: Reader<'de> + Clone>(text: &'de str, reader: R) -> serde_json::Result<R::Value> {
+    json_reader::parse(text, Seed(reader))
 }
 
 /// A reader as serde calls it.

@@ -227,7 +227,11 @@ pub fn tokens(pointer: &str) -> impl Iterator<Item = Cow<'_, str>> {
 
 /// The key that a token stands for.
 pub fn unescape(token: &str) -> Cow<'_, str> {
-    let Some((start, escaped)) = token.split_once('~') else { return token.into() };
+    // Nearly every token is as it is written, and a search for a byte is cheaper than one for a character.
+    if !token.as_bytes().contains(&b'~') {
+        return token.into();
+    }
+    let (start, escaped) = token.split_once('~').unwrap_or((token, ""));
     let mut key = String::with_capacity(token.len());
     key.push_str(start);
     for part in escaped.split('~') {

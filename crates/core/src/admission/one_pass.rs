@@ -3,130 +3,61 @@
 //! Without it the text of the pod is read twice, once to find its end and once for its fields. A review that this pass
 //! does not take (a field is repeated, or has a wrong form) is then read in two passes, which say what is wrong.
 
-use serde::de::value::BorrowedStrDeserializer;
-use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess};
-use serde_json::{Deserializer, Error, Result};
+use serde::de::{Error as _, MapAccess};
 
 use memgate_model::pod::{Pod, ReadPod};
 use memgate_model::view::{Element, Place, Reading, Text};
 use memgate_primitives::budget::Budget;
+use memgate_primitives::json_reader::{JsonReader, Members, Refused, Result};
 
 use super::{AdmissionRequest, Envelope};
 
 /// Reads a review, and the pod in it if the pod is new.
 pub(super) fn read(body: &str) -> Result<(Envelope<'_>, Option<ReadPod<'_>>)> {
+    let mut reader = JsonReader::new(body);
+    let review = reader.object(envelope)?;
+    reader.end()?;
+    Ok(review)
+}
+
+fn envelope<'a>(mut fields: Members<'_, 'a>) -> Result<(Envelope<'a>, Option<ReadPod<'a>>)> {
     let (mut envelope, mut pod) = (Envelope::default(), None);
-    let mut fields = Fields { rest: body, is_first: true };
-    fields.skip(b'{')?;
+    let unlimited = Reading::default();
     while let Some(key) = fields.next_key::<Text<'_>>()? {
         match &*key {
-            "request" if envelope.request.is_some() => return Err(Error::custom("two requests")),
+            "request" if envelope.request.is_some() => return Err(Refused::custom("two requests")),
             "request" => {
-                fields.skip(b':')?;
                 let request;
-                (request, pod) = fields.request()?;
+                (request, pod) = fields.reader().object(request_of)?;
                 envelope.request = Some(request);
             }
-            other => envelope.read_field(other, &mut fields, &Place::root(&Reading::default()))?,
+            other => envelope.read_field(other, &mut fields, &Place::root(&unlimited))?,
         }
-    }
-    if fields.peek().is_some() {
-        return Err(Error::custom("text behind the review"));
     }
     Ok((envelope, pod))
 }
 
-/// The rest of a text, at the fields of an object. It reads each key and each value by itself, and so knows where they
-/// end, which a reader of the whole object does not tell.
-struct Fields<'a> {
-    rest: &'a str,
-    /// Whether the next field is the first one.
-    is_first: bool,
+/// Reads the request, and the pod in it if the pod is new.
+fn request_of<'a>(mut fields: Members<'_, 'a>) -> Result<(AdmissionRequest<'a>, Option<ReadPod<'a>>)> {
+    let (mut request, mut pod) = (AdmissionRequest::default(), None);
+    let unlimited = Reading::default();
+    while let Some(key) = fields.next_key::<Text<'_>>()? {
+        match &*key {
+            "object" if pod.is_some() => return Err(Refused::custom("two objects")),
+            "object" if request.creates_pod() => pod = new_pod(fields.reader())?,
+            other => request.read_field(other, &mut fields, &Place::root(&unlimited))?,
+        }
+    }
+    Ok((request, pod))
 }
 
-impl<'a> Fields<'a> {
-    /// Reads the request, and the pod in it if the pod is new.
-    fn request(&mut self) -> Result<(AdmissionRequest<'a>, Option<ReadPod<'a>>)> {
-        let (mut request, mut pod) = (AdmissionRequest::default(), None);
-        let unlimited = Reading::default();
-        self.skip(b'{')?;
-        self.is_first = true;
-        while let Some(key) = self.next_key::<Text<'_>>()? {
-            match &*key {
-                "object" if pod.is_some() => return Err(Error::custom("two objects")),
-                "object" if request.creates_pod() => pod = self.pod()?,
-                other => request.read_field(other, self, &Place::root(&unlimited))?,
-            }
-        }
-        Ok((request, pod))
-    }
-
-    /// Reads the value of a field as a pod; `None` if it is `null`.
-    fn pod(&mut self) -> Result<Option<ReadPod<'a>>> {
-        let budget = Budget::default();
-        self.skip(b':')?;
-        self.peek();
-        let begin = self.rest;
-        let pod = self.value(Element::<Option<Pod<'_>>>::at(&Place::root(&Reading::within(&budget))))?;
-        let text = begin.get(..begin.len() - self.rest.len()).unwrap_or_default();
-        Ok(pod.map(|pod| ReadPod { text, pod, budget }))
-    }
-
-    #[inline]
-    fn value<S: DeserializeSeed<'a>>(&mut self, seed: S) -> Result<S::Value> {
-        let mut reader = Deserializer::from_str(self.rest);
-        let value = seed.deserialize(&mut reader)?;
-        let end = reader.into_iter::<IgnoredAny>().byte_offset();
-        self.rest = self.rest.get(end..).unwrap_or_default();
-        Ok(value)
-    }
-
-    /// Skips blanks, and returns the byte behind them.
-    #[inline]
-    fn peek(&mut self) -> Option<u8> {
-        let is_blank = |byte| matches!(byte, b' ' | b'\n' | b'\r' | b'\t');
-        if self.rest.bytes().next().is_some_and(is_blank) {
-            let blanks = self.rest.bytes().take_while(|byte| is_blank(*byte)).count();
-            self.rest = self.rest.get(blanks..)?;
-        }
-        self.rest.bytes().next()
-    }
-
-    /// Skips blanks and this sign.
-    #[inline]
-    fn skip(&mut self, sign: u8) -> Result<()> {
-        let rest = (self.peek() == Some(sign)).then(|| self.rest.get(1..)).flatten();
-        self.rest = rest.ok_or_else(|| Error::custom("another sign"))?;
-        Ok(())
-    }
-}
-
-impl<'a> MapAccess<'a> for Fields<'a> {
-    type Error = Error;
-
-    fn next_key_seed<K: DeserializeSeed<'a>>(&mut self, seed: K) -> Result<Option<K::Value>> {
-        if self.peek() == Some(b'}') {
-            self.is_first = false;
-            return self.skip(b'}').map(|()| None);
-        }
-        if !std::mem::take(&mut self.is_first) {
-            self.skip(b',')?;
-            self.peek();
-        }
-        match self.rest.strip_prefix('"').and_then(|rest| rest.split_once('"')) {
-            // Nearly every key is as it is written, and takes no reader.
-            Some((key, rest)) if key.bytes().all(|byte| byte >= b' ' && byte != b'\\') => {
-                self.rest = rest;
-                seed.deserialize(BorrowedStrDeserializer::new(key)).map(Some)
-            }
-            _ => self.value(seed).map(Some),
-        }
-    }
-
-    fn next_value_seed<V: DeserializeSeed<'a>>(&mut self, seed: V) -> Result<V::Value> {
-        self.skip(b':')?;
-        self.value(seed)
-    }
+/// Reads a value as a pod; `None` if it is `null`.
+fn new_pod<'a>(reader: &mut JsonReader<'a>) -> Result<Option<ReadPod<'a>>> {
+    let budget = Budget::default();
+    let reading = Reading::within(&budget);
+    let place = Place::root(&reading);
+    let (pod, text) = reader.value_with_text(Element::<Option<Pod<'_>>>::at(&place))?;
+    Ok(pod.map(|pod| ReadPod { text, pod, budget }))
 }
 
 impl AdmissionRequest<'_> {

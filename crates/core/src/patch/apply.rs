@@ -8,17 +8,12 @@
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
 use std::ops::Range;
-
-use memchr::memchr2;
 
 use crate::patch::PatchError;
 use memgate_model::edit::{Edit, Op, Value};
+use memgate_primitives::json_reader::{BLANKS, part_length};
 use memgate_primitives::pointer::{list_index, tokens, unescape};
-
-/// Blanks in JSON.
-const BLANKS: [u8; 4] = *b" \t\n\r";
 
 /// The text of the object after the edits, in their order. The object has to be known to be JSON.
 ///
@@ -89,20 +84,37 @@ impl<'e> Written<'e> {
     }
 }
 
-/// The tokens of all pointers, by their common starts. The elements of a list are one, since inserts shift them.
+/// The tokens of all pointers, sorted, by their common starts. The elements of a list are one, since inserts shift them.
 #[derive(Default)]
-struct Paths<'e>(BTreeMap<Cow<'e, str>, Self>);
+struct Paths<'e>(Vec<(Cow<'e, str>, Self)>);
 
 impl<'e> Paths<'e> {
     /// Adds the pointers of edits with the same parent.
     fn insert(&mut self, group: &'e [Edit]) {
         let mut parent = self;
         for token in parent_tokens(group) {
-            parent = parent.0.entry(Self::name(token)).or_default();
+            let Some(below) = parent.entry(Self::name(token)) else { return };
+            parent = below;
         }
         for edit in group {
-            parent.0.entry(Self::name(unescape(place(edit).1))).or_default();
+            parent.entry(Self::name(unescape(place(edit).1)));
         }
+    }
+
+    /// The paths below this name, which is there from now on.
+    fn entry(&mut self, name: Cow<'e, str>) -> Option<&mut Self> {
+        let at = match self.position(&name) {
+            Ok(at) => at,
+            Err(at) => {
+                self.0.insert(at, (name, Self::default()));
+                at
+            }
+        };
+        self.0.get_mut(at).map(|(_, below)| below)
+    }
+
+    fn position(&self, name: &str) -> Result<usize, usize> {
+        self.0.binary_search_by(|(known, _)| (**known).cmp(name))
     }
 
     /// The name of all elements of a list, or of a field.
@@ -111,12 +123,13 @@ impl<'e> Paths<'e> {
     }
 
     fn below(&self, token: &str) -> Option<&Self> {
-        self.0.get(if list_index(token).is_some() { "0" } else { token })
+        let at = self.position(if list_index(token).is_some() { "0" } else { token }).ok()?;
+        self.0.get(at).map(|(_, below)| below)
     }
 
     /// Whether all pointers end at elements of the list here.
     fn only_insert(&self) -> bool {
-        self.0.len() == 1 && self.0.get("0").is_some_and(|paths| paths.0.is_empty())
+        matches!(&self.0[..], [(name, paths)] if name == "0" && paths.0.is_empty())
     }
 }
 
@@ -441,41 +454,18 @@ fn word_length(bytes: &[u8]) -> usize {
     bytes.iter().position(ends).unwrap_or(bytes.len())
 }
 
-/// Where the string ends that begins at this quote, and whether it has escapes. Most strings are short, so it looks at
-/// eight bytes at a time, which takes half of the instructions of memchr; only the rest of a long one is left to memchr.
+/// Where the string ends that begins at this quote, and whether it has escapes.
 #[inline]
 fn string_end(bytes: &[u8], quote: usize) -> Option<(usize, bool)> {
-    const SHORT: usize = 32;
     let (mut at, mut escapes) = (quote + 1, false);
     loop {
-        let rest = bytes.get(at..)?;
-        match rest.first_chunk() {
-            Some(chunk) if at - quote <= SHORT => match marks(u64::from_le_bytes(*chunk)) {
-                0 => {
-                    at += chunk.len();
-                    continue;
-                }
-                found => at += found.trailing_zeros() as usize / 8,
-            },
-            _ => at += memchr2(b'"', b'\\', rest)?,
-        }
+        at += part_length(bytes.get(at..)?)?;
         if bytes.get(at) == Some(&b'"') {
             return Some((at + 1, escapes));
         }
         escapes = true;
         at += 2;
     }
-}
-
-/// The highest bit of each byte of the chunk that is a quote or a backslash. Bits above the lowest that is set may be
-/// wrong.
-const fn marks(chunk: u64) -> u64 {
-    const ONES: u64 = u64::MAX / 255;
-    let quotes = chunk ^ (ONES * b'"' as u64);
-    let backslashes = chunk ^ (ONES * b'\\' as u64);
-    let quotes = quotes.wrapping_sub(ONES) & !quotes;
-    let backslashes = backslashes.wrapping_sub(ONES) & !backslashes;
-    (quotes | backslashes) & (ONES << 7)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::marker::PhantomData;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, SeqAccess, Visitor};
 
 use memgate_primitives::budget::{Budget, Limit, MAX_CONTAINERS, MAX_ENTRIES, MAX_VARIABLES, MAX_VOLUMES};
+use memgate_primitives::json_reader;
 use memgate_primitives::pointer::Path;
 
 /// How many fields an object may have before they are counted. An object of a pod that an apiserver sends
@@ -64,10 +65,29 @@ impl<'w> Reading<'w> {
     /// # Errors
     /// When the text is not JSON or has another form.
     pub fn read<'a, T: View<'a>>(&self, text: &'a str, path: Path<'_>) -> serde_json::Result<T> {
-        let mut deserializer = serde_json::Deserializer::from_str(text);
-        let view = T::read(&mut deserializer, &Place { reading: self, path })?;
-        deserializer.end()?;
-        Ok(view)
+        json_reader::parse(text, Whole { budget: self.budget, path, view: PhantomData })
+    }
+}
+
+/// Reads a whole text, each time from the beginning.
+struct Whole<'w, T> {
+    budget: Option<&'w Budget<'w>>,
+    path: Path<'w>,
+    view: PhantomData<T>,
+}
+
+impl<T> Clone for Whole<'_, T> {
+    fn clone(&self) -> Self {
+        Self { ..*self }
+    }
+}
+
+impl<'de, T: View<'de>> DeserializeSeed<'de> for Whole<'_, T> {
+    type Value = T;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<T, D::Error> {
+        let reading = Reading { budget: self.budget, overall: Cell::new(0) };
+        T::read(deserializer, &Place { reading: &reading, path: self.path })
     }
 }
 

@@ -1,0 +1,623 @@
+//! A reader of JSON for the request path: strict, in safe code, and without a word about what is wrong.
+//!
+//! It takes eight bytes of a string at a time, and skips a value without a call for each token. It refuses all that
+//! JSON refuses and serde_json does: what nests deeper than 127 where it is kept (what is skipped may nest as deep as it
+//! likes), control characters and wrong escapes in strings, other forms of numbers, and whatever stands behind the
+//! value. It does not say why: who needs a message reads the text again with serde_json.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::iter;
+
+use serde::Deserializer;
+use serde::de::value::{BorrowedStrDeserializer, MapDeserializer, StringDeserializer};
+use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
+use serde::forward_to_deserialize_any;
+
+/// What is kept may not nest deeper, as in serde_json.
+const MAX_DEPTH: u8 = 127;
+
+/// The name by which serde_json asks for the text of a value.
+const RAW_VALUE: &str = "$serde_json::private::RawValue";
+
+/// Blanks in JSON.
+pub const BLANKS: [u8; 4] = *b" \t\n\r";
+
+/// A text was not JSON, or another value than was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refused;
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("not the JSON that was expected")
+    }
+}
+
+impl std::error::Error for Refused {}
+
+impl de::Error for Refused {
+    fn custom<T: fmt::Display>(_: T) -> Self {
+        Self
+    }
+}
+
+/// What reading gives.
+pub type Result<T> = std::result::Result<T, Refused>;
+
+/// Reads a whole text.
+///
+/// # Errors
+/// Those of serde_json: when the text is not JSON, or the value is refused.
+pub fn parse<'de, S: DeserializeSeed<'de> + Clone>(text: &'de str, seed: S) -> serde_json::Result<S::Value> {
+    let mut reader = JsonReader::new(text);
+    match seed.clone().deserialize(&mut reader).and_then(|value| reader.end().map(|()| value)) {
+        Ok(value) => Ok(value),
+        Err(Refused) => parse_with_words(text, seed),
+    }
+}
+
+/// The same with errors that say what is wrong.
+#[cold]
+fn parse_with_words<'de, S: DeserializeSeed<'de>>(text: &'de str, seed: S) -> serde_json::Result<S::Value> {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let value = seed.deserialize(&mut deserializer)?;
+    deserializer.end()?;
+    Ok(value)
+}
+
+/// A place in a text.
+#[derive(Debug)]
+pub struct JsonReader<'de> {
+    text: &'de str,
+    at: usize,
+    depth: u8,
+}
+
+impl<'de> JsonReader<'de> {
+    /// At the beginning of a text.
+    pub const fn new(text: &'de str) -> Self {
+        Self { text, at: 0, depth: 0 }
+    }
+
+    /// That nothing but blanks is left.
+    ///
+    /// # Errors
+    /// When there is more.
+    pub fn end(&mut self) -> Result<()> {
+        if self.next().is_none() { Ok(()) } else { Err(Refused) }
+    }
+
+    /// Reads the object that begins here.
+    ///
+    /// # Errors
+    /// When something else does, or it nests too deep; those of `read`.
+    #[inline]
+    pub fn object<T>(&mut self, read: impl FnOnce(Members<'_, 'de>) -> Result<T>) -> Result<T> {
+        self.within(b"{}", |reader| read(Members { reader, is_first: true }))
+    }
+
+    /// Reads a value, and returns its text as well.
+    ///
+    /// # Errors
+    /// Those of the value.
+    pub fn value_with_text<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<(S::Value, &'de str)> {
+        self.next();
+        let start = self.at;
+        let value = seed.deserialize(&mut *self)?;
+        Ok((value, self.since(start)))
+    }
+
+    /// Skips blanks, and returns the byte behind them.
+    #[inline]
+    fn next(&mut self) -> Option<u8> {
+        let byte = *self.text.as_bytes().get(self.at)?;
+        if byte > b' ' { Some(byte) } else { self.next_behind_blanks() }
+    }
+
+    #[cold]
+    fn next_behind_blanks(&mut self) -> Option<u8> {
+        let rest = self.text.as_bytes().get(self.at..)?;
+        self.at += rest.iter().take_while(|byte| BLANKS.contains(byte)).count();
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    /// Skips blanks and this sign.
+    #[inline]
+    fn sign(&mut self, sign: u8) -> Result<()> {
+        let found = self.next() == Some(sign);
+        self.at += usize::from(found);
+        if found { Ok(()) } else { Err(Refused) }
+    }
+
+    #[inline]
+    fn since(&self, start: usize) -> &'de str {
+        self.text.get(start..self.at).unwrap_or_default()
+    }
+
+    #[inline]
+    fn word(&mut self, word: &str) -> Result<()> {
+        let found = self.text.as_bytes().get(self.at..).is_some_and(|rest| rest.starts_with(word.as_bytes()));
+        self.at += word.len();
+        if found { Ok(()) } else { Err(Refused) }
+    }
+
+    /// Reads what is between these signs.
+    #[inline]
+    fn within<T>(&mut self, signs: &[u8; 2], read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        self.sign(signs[0])?;
+        if self.depth == MAX_DEPTH {
+            return Err(Refused);
+        }
+        self.depth += 1;
+        let value = read(self)?;
+        self.depth -= 1;
+        self.sign(signs[1])?;
+        Ok(value)
+    }
+
+    /// Whether another one follows before this sign, which ends the members here.
+    #[inline]
+    fn follows(&mut self, end: u8, is_first: &mut bool) -> Result<bool> {
+        match self.next() {
+            Some(next) if next == end => Ok(false),
+            Some(_) if std::mem::take(is_first) => Ok(true),
+            Some(b',') => {
+                self.at += 1;
+                Ok(true)
+            }
+            _ => Err(Refused),
+        }
+    }
+
+    /// Skips a string, and says whether it has escapes.
+    #[inline]
+    fn skip_string(&mut self) -> Result<bool> {
+        self.sign(b'"')?;
+        let bytes = self.text.as_bytes();
+        let mut escapes = false;
+        loop {
+            self.at += bytes.get(self.at..).and_then(part_length).ok_or(Refused)?;
+            match bytes.get(self.at) {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(escapes);
+                }
+                Some(b'\\') => self.at += escape(bytes.get(self.at + 1..).unwrap_or_default()).ok_or(Refused)?,
+                _ => return Err(Refused),
+            }
+            escapes = true;
+        }
+    }
+
+    /// Reads a string, borrowed unless it holds an escape.
+    #[inline]
+    fn string(&mut self) -> Result<Cow<'de, str>> {
+        match self.plain_string() {
+            Some(text) => Ok(Cow::Borrowed(text)),
+            None => self.unescaped_string().map(Cow::Owned),
+        }
+    }
+
+    /// Reads a string without escapes; `None` for anything else.
+    fn plain_string(&mut self) -> Option<&'de str> {
+        self.next().filter(|byte| *byte == b'"')?;
+        let start = self.at + 1;
+        let bytes = self.text.as_bytes();
+        let end = start + part_length(bytes.get(start..)?)?;
+        bytes.get(end).filter(|byte| **byte == b'"')?;
+        self.at = end + 1;
+        self.text.get(start..end)
+    }
+
+    #[cold]
+    fn unescaped_string(&mut self) -> Result<String> {
+        let start = self.at;
+        self.skip_string()?;
+        // The library knows which escapes make a text.
+        serde_json::from_str(self.since(start)).map_err(|_| Refused)
+    }
+
+    fn skip_number(&mut self) -> Result<()> {
+        let digits = |reader: &mut Self| {
+            let rest = reader.text.as_bytes().get(reader.at..).unwrap_or_default();
+            let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+            reader.at += count;
+            if count > 0 { Ok(count) } else { Err(Refused) }
+        };
+        let bytes = self.text.as_bytes();
+        self.at += usize::from(bytes.get(self.at) == Some(&b'-'));
+        let is_zero = bytes.get(self.at) == Some(&b'0');
+        if digits(self)? > 1 && is_zero {
+            return Err(Refused);
+        }
+        if bytes.get(self.at) == Some(&b'.') {
+            self.at += 1;
+            digits(self)?;
+        }
+        if matches!(bytes.get(self.at), Some(b'e' | b'E')) {
+            self.at += 1;
+            self.at += usize::from(matches!(bytes.get(self.at), Some(b'+' | b'-')));
+            digits(self)?;
+        }
+        Ok(())
+    }
+
+    /// Skips a value, however deep.
+    fn skip(&mut self) -> Result<()> {
+        let mut open = Open::default();
+        loop {
+            match self.next() {
+                Some(b'"') => _ = self.skip_string()?,
+                Some(b'-' | b'0'..=b'9') => self.skip_number()?,
+                Some(b't') => self.word("true")?,
+                Some(b'f') => self.word("false")?,
+                Some(b'n') => self.word("null")?,
+                Some(b'{') => {
+                    self.at += 1;
+                    open.push(true);
+                    if self.next() != Some(b'}') {
+                        self.skip_key()?;
+                        continue;
+                    }
+                }
+                Some(b'[') => {
+                    self.at += 1;
+                    open.push(false);
+                    if self.next() != Some(b']') {
+                        continue;
+                    }
+                }
+                _ => return Err(Refused),
+            }
+            loop {
+                let Some(in_object) = open.last() else { return Ok(()) };
+                let sign = self.next();
+                self.at += 1;
+                match (sign, in_object) {
+                    (Some(b','), true) => {
+                        self.skip_key()?;
+                        break;
+                    }
+                    (Some(b','), false) => break,
+                    (Some(b'}'), true) | (Some(b']'), false) => open.pop(),
+                    _ => return Err(Refused),
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn skip_key(&mut self) -> Result<()> {
+        self.skip_string()?;
+        self.sign(b':')
+    }
+}
+
+/// The length of the part of a string that begins here. It ends at a quote, a backslash or a control character.
+#[inline]
+pub fn part_length(rest: &[u8]) -> Option<usize> {
+    // Most keys end within the first eight bytes.
+    match rest.first_chunk().map_or(0, |chunk| marks(u64::from_le_bytes(*chunk))) {
+        0 => long_part_length(rest),
+        found => Some(found.trailing_zeros() as usize / 8),
+    }
+}
+
+#[inline(never)]
+fn long_part_length(rest: &[u8]) -> Option<usize> {
+    let near = rest.get(..WIDE).unwrap_or(rest);
+    if let Some(length) = first_mark(near) {
+        return Some(length);
+    }
+    let far = rest.get(WIDE..)?;
+    let clean = far.as_chunks::<WIDE>().0.iter().take_while(|chunk| !has_mark(chunk)).count() * WIDE;
+    first_mark(far.get(clean..)?).map(|length| WIDE + clean + length)
+}
+
+/// So many bytes are looked at in a few instructions for vectors.
+const WIDE: usize = 32;
+
+#[inline]
+fn has_mark(chunk: &[u8; WIDE]) -> bool {
+    let marked = |is: bool| if is { u8::MAX } else { 0 };
+    chunk.iter().fold(0, |found, byte| found | marked((byte ^ 2) < 0x21) | marked(*byte == b'\\')) != 0
+}
+
+#[inline]
+fn first_mark(bytes: &[u8]) -> Option<usize> {
+    let (chunks, rest) = bytes.as_chunks();
+    for (number, chunk) in chunks.iter().enumerate() {
+        match marks(u64::from_le_bytes(*chunk)) {
+            0 => {}
+            found => return Some(number * chunk.len() + found.trailing_zeros() as usize / 8),
+        }
+    }
+    let last = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..b' '))?;
+    Some(bytes.len() - rest.len() + last)
+}
+
+/// The highest bit of each byte of the chunk that is a quote, a backslash or a control character. Bits above the lowest
+/// that is set may be wrong.
+const fn marks(chunk: u64) -> u64 {
+    const ONES: u64 = u64::MAX / 255;
+    // A quote with this bit changed comes right behind the control characters, which stay among themselves.
+    let low = (chunk ^ (ONES * 2)).wrapping_sub(ONES * 0x21);
+    let backslashes = (chunk ^ (ONES * b'\\' as u64)).wrapping_sub(ONES);
+    (low | backslashes) & !chunk & (ONES << 7)
+}
+
+/// The length of an escape with its backslash, from what is behind that.
+fn escape(rest: &[u8]) -> Option<usize> {
+    match rest {
+        [b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', ..] => Some(2),
+        [b'u', digits @ ..] if digits.get(..4)?.iter().all(u8::is_ascii_hexdigit) => Some(6),
+        _ => None,
+    }
+}
+
+/// The objects and lists that are open: a bit for each, set for an object.
+#[derive(Default)]
+struct Open {
+    bits: u64,
+    count: usize,
+    /// The bits of those further outside, 64 each.
+    outer: Vec<u64>,
+}
+
+impl Open {
+    #[inline]
+    fn push(&mut self, is_object: bool) {
+        if self.count > 0 && self.count % 64 == 0 {
+            self.outer.push(self.bits);
+        }
+        self.bits = self.bits << 1 | u64::from(is_object);
+        self.count += 1;
+    }
+
+    #[inline]
+    const fn last(&self) -> Option<bool> {
+        if self.count == 0 { None } else { Some(self.bits & 1 == 1) }
+    }
+
+    #[inline]
+    fn pop(&mut self) {
+        self.count = self.count.saturating_sub(1);
+        self.bits >>= 1;
+        if self.count > 0 && self.count % 64 == 0 {
+            self.bits = self.outer.pop().unwrap_or_default();
+        }
+    }
+}
+
+impl<'de> Deserializer<'de> for &mut JsonReader<'de> {
+    type Error = Refused;
+
+    #[inline]
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        match self.next().ok_or(Refused)? {
+            b'"' => self.deserialize_str(visitor),
+            b'{' => self.object(|members| visitor.visit_map(members)),
+            b'[' => self.within(b"[]", |reader| visitor.visit_seq(Elements { reader, is_first: true })),
+            b'n' => self.word("null").and_then(|()| visitor.visit_unit()),
+            b't' => self.word("true").and_then(|()| visitor.visit_bool(true)),
+            b'f' => self.word("false").and_then(|()| visitor.visit_bool(false)),
+            _ => {
+                let start = self.at;
+                self.skip_number()?;
+                // The library knows which number it is.
+                let mut number = serde_json::Deserializer::from_str(self.since(start));
+                number.deserialize_any(visitor).map_err(|_| Refused)
+            }
+        }
+    }
+
+    #[inline]
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        match self.string()? {
+            Cow::Borrowed(text) => visitor.visit_borrowed_str(text),
+            Cow::Owned(text) => visitor.visit_string(text),
+        }
+    }
+
+    #[inline]
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        if self.next() == Some(b'n') {
+            return self.word("null").and_then(|()| visitor.visit_none());
+        }
+        visitor.visit_some(self)
+    }
+
+    #[inline]
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, name: &'static str, visitor: V) -> Result<V::Value> {
+        if name != RAW_VALUE {
+            return visitor.visit_newtype_struct(self);
+        }
+        self.next();
+        let start = self.at;
+        self.skip()?;
+        let text = BorrowedStrDeserializer::new(self.since(start));
+        visitor.visit_map(MapDeserializer::new(iter::once((BorrowedStrDeserializer::new(RAW_VALUE), text))))
+    }
+
+    #[inline]
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        self.skip().and_then(|()| visitor.visit_unit())
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char string bytes byte_buf unit unit_struct seq tuple
+        tuple_struct map struct enum identifier
+    }
+}
+
+/// The members of an object, while it is read.
+#[derive(Debug)]
+pub struct Members<'r, 'de> {
+    reader: &'r mut JsonReader<'de>,
+    is_first: bool,
+}
+
+impl<'de> Members<'_, 'de> {
+    /// The reader, behind the key that was read last.
+    pub const fn reader(&mut self) -> &mut JsonReader<'de> {
+        self.reader
+    }
+}
+
+impl<'de> MapAccess<'de> for Members<'_, 'de> {
+    type Error = Refused;
+
+    #[inline]
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>> {
+        if !self.reader.follows(b'}', &mut self.is_first)? {
+            return Ok(None);
+        }
+        let key = match self.reader.string()? {
+            Cow::Borrowed(key) => seed.deserialize(BorrowedStrDeserializer::new(key)),
+            Cow::Owned(key) => seed.deserialize(StringDeserializer::new(key)),
+        };
+        self.reader.sign(b':')?;
+        key.map(Some)
+    }
+
+    #[inline]
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value> {
+        seed.deserialize(&mut *self.reader)
+    }
+}
+
+/// The elements of a list, while it is read.
+struct Elements<'r, 'de> {
+    reader: &'r mut JsonReader<'de>,
+    is_first: bool,
+}
+
+impl<'de> SeqAccess<'de> for Elements<'_, 'de> {
+    type Error = Refused;
+
+    #[inline]
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
+        if !self.reader.follows(b']', &mut self.is_first)? {
+            return Ok(None);
+        }
+        seed.deserialize(&mut *self.reader).map(Some)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+    use serde::de::IgnoredAny;
+    use serde_json::Value;
+    use serde_json::value::RawValue;
+
+    use super::*;
+
+    const TEXTS: [&str; 12] = [
+        r#"{"a":[1,-2.5e+3,true,null,"x\n\u00e9\\"],"b":{"c":{}},"":false}"#,
+        " [ 0 , -0 , 10.01 , 1E5 , 18446744073709551615 , -9223372036854775808 ] ",
+        r#"["0123456","01234567","012345678","é23456ü","\"2345678","12345678\\","\ud83d\ude00"]"#,
+        "{\"k\" :\t[ ] ,\r\n\"l\":{ } }",
+        r#"[[],[[]],{"a":[{}]},[{"b":[]}]]"#,
+        "\"\"",
+        "null",
+        "[\"1234567\u{7f}\",\"\u{80}\u{7ff}\u{ffff}\u{10ffff}\"]",
+        r#"["\ud800"]"#,
+        r#"["\udc00\ud800", "\uD83D\uDE00"]"#,
+        "[1e999]",
+        r#"{"a":1,"a":"2","\u0061":[3]}"#,
+    ];
+
+    fn read<'de, T: Deserialize<'de>>(text: &'de str) -> Option<T> {
+        let mut reader = JsonReader::new(text);
+        let value = T::deserialize(&mut reader).ok()?;
+        reader.end().ok().map(|()| value)
+    }
+
+    /// Reads and skips a text as serde_json does.
+    fn is_as_known(text: &str) {
+        assert_eq!(read::<Value>(text), serde_json::from_str(text).ok(), "{text}");
+        let skipped = serde_json::from_str::<IgnoredAny>(text).is_ok();
+        assert_eq!(read::<IgnoredAny>(text).is_some(), skipped, "{text}");
+        let raw = serde_json::from_str::<&RawValue>(text).ok().map(RawValue::get);
+        assert_eq!(read::<&RawValue>(text).map(RawValue::get), raw, "{text}");
+        let list = serde_json::from_str::<Vec<Option<&RawValue>>>(text).ok();
+        let raws = |list: Vec<Option<&RawValue>>| list.iter().map(|raw| raw.map(RawValue::to_string)).collect();
+        let list: Option<Vec<_>> = list.map(raws);
+        assert_eq!(read::<Vec<Option<&RawValue>>>(text).map(raws), list, "{text}");
+    }
+
+    #[test]
+    fn accepts_and_refuses_what_serde_json_does() {
+        let parts: Vec<String> = (0..=0x7f_u8).map(|byte| char::from(byte).to_string()).collect();
+        let more = ["é", "\u{2028}", r"\u12", r"\x", "00", "1.", ".5", "1e", "+1", "{}", "[]", ",,", "nul", "/**/"];
+        for text in TEXTS {
+            is_as_known(text);
+            for at in (0..=text.len()).filter(|at| text.is_char_boundary(*at)) {
+                let (before, behind) = text.split_at(at);
+                let rest = behind.get(behind.chars().next().map_or(0, char::len_utf8)..).unwrap_or_default();
+                is_as_known(before);
+                is_as_known(behind);
+                is_as_known(&format!("{before}{rest}"));
+                for part in parts.iter().map(String::as_str).chain(more) {
+                    is_as_known(&format!("{before}{part}{behind}"));
+                    is_as_known(&format!("{before}{part}{rest}"));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn finds_what_ends_a_string_at_every_place() {
+        for length in (0..20).chain(60..90) {
+            for mark in ["\"", "\\", "\u{0}", "\u{1f}", "\u{7f}", "!", "#", "[", "]", "\u{a0}", "\u{dc}"] {
+                for at in 0..=length {
+                    let (before, behind) = ("x".repeat(at), "é".repeat(length - at));
+                    is_as_known(&format!("[\"{before}{mark}{behind}\"]"));
+                    is_as_known(&format!("[\"{before}{mark}n{behind}\" , 1]"));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_kept_is_as_deep_as_with_serde_json_and_what_is_skipped_as_deep_as_it_likes() {
+        for depth in [1, 2, 63, 64, 65, 126, 127, 128, 129, 192, 193] {
+            for (open, close) in [("[", "]"), (r#"{"a":"#, "}"), (r#"[{"a":"#, "}]"), (r#"{"a":[[[1],"#, "]]}")] {
+                let text = format!("{}0{}", open.repeat(depth), close.repeat(depth));
+                is_as_known(&text);
+                is_as_known(&text.replacen('}', "]", 1));
+                is_as_known(&text.replacen(']', "}", 1));
+                let last = text.len() - 1;
+                is_as_known(&format!("{}]", &text[..last]));
+                is_as_known(&format!("{}}}", &text[..last]));
+            }
+        }
+        let deep = format!("{}{}", "[".repeat(1 << 20), "]".repeat(1 << 20));
+        assert!(read::<IgnoredAny>(&deep).is_some() && read::<IgnoredAny>(&deep[1..]).is_none());
+        assert!(read::<Value>(&deep).is_none());
+    }
+
+    #[test]
+    fn texts_are_borrowed_and_errors_have_words() {
+        let list: Vec<&str> = read(r#"["a", "é"]"#).expect("texts without escapes");
+        assert_eq!(list, ["a", "é"]);
+        assert!(read::<Vec<&str>>(r#"["\u0061"]"#).is_none());
+        let error = parse("[1, x]", std::marker::PhantomData::<Value>).expect_err("not JSON");
+        assert_eq!((error.line(), error.column()), (1, 5));
+    }
+
+    #[test]
+    fn the_text_of_a_value_is_known() {
+        let mut reader = JsonReader::new(r#" {"a" : [1, 2] , "b":null}"#);
+        let texts = reader.object(|mut members| {
+            let mut texts = Vec::new();
+            while let Some(key) = members.next_key::<&str>()? {
+                let (_, text) = members.reader().value_with_text(std::marker::PhantomData::<IgnoredAny>)?;
+                texts.push((key, text));
+            }
+            Ok(texts)
+        });
+        assert_eq!(texts, Ok(vec![("a", "[1, 2]"), ("b", "null")]));
+    }
+}
