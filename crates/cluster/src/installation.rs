@@ -133,12 +133,19 @@ pub async fn registration(
     let all = ListParams::default();
     let mutating: Fetched<Vec<WebhookConfiguration>> =
         reader.list(ADMISSION, "", "mutatingwebhookconfigurations", all).await;
-    let own = mutating.items().iter().find(|configuration| is_own(&entries(configuration)));
-    let name = own.and_then(|own| own.metadata.name.clone()).unwrap_or_default();
     let labelled = reader.get("v1", "", "namespaces", namespace);
     let (labelled, pauses) = join(labelled, pause::read_around(reader, namespace)).await;
     let namespaces = labelled.map(|namespace| by_name(vec![namespace]));
-    Installation { name, mutating, namespaces, pauses: Fetched::Found(pauses), ..Installation::default() }
+    let found =
+        Installation { mutating, namespaces, pauses: Fetched::Found(pauses), ..Installation::default() };
+    let labels = found.labels(namespace).unwrap_or_default();
+    // Of several installations, the one that is asked about the namespace.
+    let is_asked = |entry: &WebhookEntry| entry.is_called_for_new_pods() && entry.selects_namespace(&labels);
+    let own =
+        found.mutating.items().iter().map(|it| (it, entries(it))).filter(|(_, entries)| is_own(entries));
+    let own = own.min_by_key(|(_, entries)| !entries.iter().any(is_asked));
+    let name = own.and_then(|(own, _)| own.metadata.name.clone()).unwrap_or_default();
+    Installation { name, ..found }
 }
 
 fn by_name(namespaces: Vec<Namespace>) -> BTreeMap<String, Labels> {

@@ -23,8 +23,8 @@ use crate::recurring_texts::RecurringTexts;
 use crate::schema::{Field, Schema};
 use crate::view::Text;
 use memgate_primitives::budget::{Budget, Limit, MAX_ENTRIES};
-use memgate_primitives::{json_reader, number};
 use memgate_primitives::pointer::{Path, Pointer};
+use memgate_primitives::{json_reader, number};
 
 /// How many unknown field names of one object are kept. A longer list would not help the user.
 const MAX_UNKNOWN_FIELDS: usize = 64;

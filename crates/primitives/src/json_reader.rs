@@ -182,7 +182,9 @@ impl<'de> JsonReader<'de> {
                     self.at += 1;
                     return Ok(escapes);
                 }
-                Some(b'\\') => self.at += escape(bytes.get(self.at + 1..).unwrap_or_default()).ok_or(Refused)?,
+                Some(b'\\') => {
+                    self.at += escape(bytes.get(self.at + 1..).unwrap_or_default()).ok_or(Refused)?
+                }
                 _ => return Err(Refused),
             }
             escapes = true;
@@ -542,7 +544,8 @@ mod tests {
         let raw = serde_json::from_str::<&RawValue>(text).ok().map(RawValue::get);
         assert_eq!(read::<&RawValue>(text).map(RawValue::get), raw, "{text}");
         let list = serde_json::from_str::<Vec<Option<&RawValue>>>(text).ok();
-        let raws = |list: Vec<Option<&RawValue>>| list.iter().map(|raw| raw.map(RawValue::to_string)).collect();
+        let raws =
+            |list: Vec<Option<&RawValue>>| list.iter().map(|raw| raw.map(RawValue::to_string)).collect();
         let list: Option<Vec<_>> = list.map(raws);
         assert_eq!(read::<Vec<Option<&RawValue>>>(text).map(raws), list, "{text}");
     }
@@ -550,7 +553,8 @@ mod tests {
     #[test]
     fn accepts_and_refuses_what_serde_json_does() {
         let parts: Vec<String> = (0..=0x7f_u8).map(|byte| char::from(byte).to_string()).collect();
-        let more = ["é", "\u{2028}", r"\u12", r"\x", "00", "1.", ".5", "1e", "+1", "{}", "[]", ",,", "nul", "/**/"];
+        let more =
+            ["é", "\u{2028}", r"\u12", r"\x", "00", "1.", ".5", "1e", "+1", "{}", "[]", ",,", "nul", "/**/"];
         for text in TEXTS {
             is_as_known(text);
             for at in (0..=text.len()).filter(|at| text.is_char_boundary(*at)) {
@@ -583,7 +587,9 @@ mod tests {
     #[test]
     fn what_is_kept_is_as_deep_as_with_serde_json_and_what_is_skipped_as_deep_as_it_likes() {
         for depth in [1, 2, 63, 64, 65, 126, 127, 128, 129, 192, 193] {
-            for (open, close) in [("[", "]"), (r#"{"a":"#, "}"), (r#"[{"a":"#, "}]"), (r#"{"a":[[[1],"#, "]]}")] {
+            for (open, close) in
+                [("[", "]"), (r#"{"a":"#, "}"), (r#"[{"a":"#, "}]"), (r#"{"a":[[[1],"#, "]]}")]
+            {
                 let text = format!("{}0{}", open.repeat(depth), close.repeat(depth));
                 is_as_known(&text);
                 is_as_known(&text.replacen('}', "]", 1));
