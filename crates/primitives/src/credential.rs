@@ -69,6 +69,19 @@ const KNOWN_KEYS: [(&str, usize); 21] = [
     ("AccountKey=", 8),
 ];
 
+/// No key of a known form is shorter, in bytes.
+const SHORTEST_KEY: usize = {
+    let (mut shortest, mut at) = (usize::MAX, 0);
+    while at < KNOWN_KEYS.len() {
+        let length = KNOWN_KEYS[at].0.len() + KNOWN_KEYS[at].1;
+        if length < shortest {
+            shortest = length;
+        }
+        at += 1;
+    }
+    shortest
+};
+
 /// How long the name of a parameter may be.
 const MAX_NAME_BYTES: usize = 128;
 
@@ -469,6 +482,9 @@ fn known_keys(text: &str) -> Vec<Range<usize>> {
 fn keys_of_known_forms(text: &str) -> Vec<Range<usize>> {
     let bytes = text.as_bytes();
     let mut found = Vec::new();
+    if bytes.len() < SHORTEST_KEY {
+        return found;
+    }
     // What is not a key of a form has none of this form within, so it is read once for each form.
     let mut not_before = [0; KNOWN_KEYS.len()];
     let mut at = 0;

@@ -5,14 +5,19 @@
 /// at most 253 characters in all.
 /// Source: Kubernetes documentation, Object Names and IDs, DNS Subdomain Names.
 pub fn is_dns_subdomain(name: &str) -> bool {
-    let alphanumeric = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-    let part = |part: &str| {
-        let bytes = part.as_bytes();
-        bytes.first().is_some_and(alphanumeric)
-            && bytes.last().is_some_and(alphanumeric)
-            && bytes.iter().all(|b| alphanumeric(b) || *b == b'-')
+    // Each part begins and ends with a letter or a digit.
+    let mut before = b'.';
+    let mut fits = |byte: u8| {
+        let fits = match byte {
+            b'a'..=b'z' | b'0'..=b'9' => true,
+            b'-' => before != b'.',
+            b'.' => !matches!(before, b'-' | b'.'),
+            _ => false,
+        };
+        before = byte;
+        fits
     };
-    name.len() <= 253 && name.split('.').all(part)
+    name.len() <= 253 && name.bytes().all(&mut fits) && !matches!(before, b'-' | b'.')
 }
 
 /// Whether an object of the API can have this name, a DNS-1123 label: as [`is_dns_subdomain`], without dots and with at
