@@ -11,9 +11,14 @@ use crate::sets::memory;
 
 const HEAD: &str = "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {name: notes}\n";
 
+/// The ArkMemory that these patches are for, without a namespace as they are.
+fn base() -> String {
+    memory("backend: in-context").replace(", namespace: team-a", "")
+}
+
 /// A kustomization of an ArkMemory `notes`, with these files.
 fn overlay(kustomization: &str, files: &[(&str, &str)]) -> Scratch {
-    let base = memory("backend: in-context");
+    let base = base();
     let kustomization = format!("resources: [memory.yaml]\n{kustomization}");
     let own = [("memory.yaml", base.as_str()), ("kustomization.yaml", kustomization.as_str())];
     let scratch = Scratch::with(&[&own, files].concat());
@@ -236,7 +241,7 @@ fn a_patch_that_two_overlays_share_is_judged_once() {
     };
     let scratch = Scratch::with(&[
         ("base/kustomization.yaml", "resources: [memory.yaml]\n"),
-        ("base/memory.yaml", &memory("backend: in-context")),
+        ("base/memory.yaml", &base()),
         ("base/p.yaml", &format!("{HEAD}spec:\n  backend: reddis\n")),
         ("a/kustomization.yaml", &overlay("a")),
         ("b/kustomization.yaml", &overlay("b")),
@@ -253,9 +258,9 @@ fn a_patch_for_an_object_that_is_not_there_warns_only_where_that_is_known() {
         );
         let scratch = Scratch::with(&[
             ("base/kustomization.yaml", "resources: [memory.yaml]\nnamePrefix: x-\n"),
-            ("base/memory.yaml", &memory("backend: in-context")),
+            ("base/memory.yaml", &base()),
             ("plain/kustomization.yaml", "resources: [memory.yaml]\n"),
-            ("plain/memory.yaml", &memory("backend: in-context")),
+            ("plain/memory.yaml", &base()),
             ("over/kustomization.yaml", &text),
             ("over/p.yaml", &patch),
             ("over/q.yaml", "- {op: remove, path: /spec/redis}\n"),
