@@ -175,6 +175,8 @@ impl Scan {
         drop(self.store.take_touched());
         let mut touched = Touched::default();
         let (mut again, mut rested) = (None::<Instant>, Instant::now());
+        // The series are written anew once in a while: that takes as long as there are owners, and a batch has few pods.
+        let mut shown = None::<Instant>;
         loop {
             let mut batch = Vec::new();
             tokio::select! {
@@ -200,9 +202,13 @@ impl Scan {
                         again = Some(Instant::now() + jitter(RETRY));
                     }
                 }
+                () = sleep_until(shown.unwrap_or(rested)), if shown.is_some() => {
+                    self.metrics.audit.set_pods(pods.counts());
+                    shown = None;
+                }
             }
-            if let Some(counts) = pods.counts() {
-                self.metrics.audit.set_pods(counts);
+            if pods.has_changed() {
+                shown.get_or_insert_with(|| Instant::now() + GATHER);
             }
         }
     }
@@ -291,3 +297,6 @@ impl Judge for ByInjection {
         pod.answered(None)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -135,11 +135,14 @@ impl AuditMetrics {
         self.pods.clear();
         let mut counts: Vec<_> = counts.iter().collect();
         counts.sort_by_key(|(_, count)| Reverse(**count));
-        for (index, ((namespace, owner), count)) in counts.into_iter().enumerate() {
-            let (namespace, owner) =
-                if index < MAX_OWNERS { (namespace.as_str(), owner.as_str()) } else { (OTHER, OTHER) };
+        let (first, others) = counts.split_at(counts.len().min(MAX_OWNERS));
+        let others = others.iter().map(|(_, count)| **count).sum();
+        let first = first.iter().map(|((namespace, owner), count)| (&**namespace, &**owner, **count));
+        for (namespace, owner, count) in
+            first.chain([(OTHER, OTHER, others)]).filter(|(.., count)| *count > 0)
+        {
             let labels = [("namespace", namespace.to_owned()), ("owner", owner.to_owned())];
-            self.pods.get_or_create(&labels).inc_by(number(*count));
+            self.pods.get_or_create(&labels).inc_by(number(count));
         }
     }
 

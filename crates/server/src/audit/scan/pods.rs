@@ -184,9 +184,15 @@ impl<'s> Pods<'s> {
         sorts.into_iter().filter_map(|sort| Some((sort, self.sorts.get(sort)?.selector))).collect()
     }
 
-    /// How many pods lack their memory, if that has changed since this was asked last.
-    pub(super) fn counts(&mut self) -> Option<&PodCounts> {
-        std::mem::take(&mut self.has_changed).then_some(&self.lacking)
+    /// Whether the counts have changed since they were asked for.
+    pub(super) const fn has_changed(&self) -> bool {
+        self.has_changed
+    }
+
+    /// How many pods lack their memory, by namespace and owner.
+    pub(super) const fn counts(&mut self) -> &PodCounts {
+        self.has_changed = false;
+        &self.lacking
     }
 }
 
