@@ -4,7 +4,6 @@
 use std::any::Any;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use memgate_model::memory_view::{
     Element, EndpointView, Holds, MemoryView, Part, Role, ViewPath, ViewValue, Why, below_endpoint, qualified,
@@ -17,7 +16,7 @@ use memgate_primitives::glob::Glob;
 use memgate_primitives::pointer::Pointer;
 
 use super::host_glob::HostGlob;
-use super::tenant_glob::fits;
+use super::tenant_glob::TenantGlob;
 use super::words::Allowed;
 use crate::text::{HIDDEN, a_or_b, name, number, value};
 
@@ -159,8 +158,7 @@ pub(super) enum Scalar<'v> {
 pub(super) enum AnyGlob {
     Text(Glob),
     Host(HostGlob),
-    /// A pattern in which `{tenant}` stands for this tenant.
-    OfTenant(Arc<str>, Arc<str>),
+    OfTenant(TenantGlob),
 }
 
 impl AnyGlob {
@@ -182,7 +180,7 @@ impl Condition {
                 let is_fit = |glob: &AnyGlob| match glob {
                     AnyGlob::Text(glob) => glob.matches(text, budget),
                     AnyGlob::Host(glob) => glob.matches(text, budget),
-                    AnyGlob::OfTenant(pattern, tenant) => fits(pattern, tenant, text, budget),
+                    AnyGlob::OfTenant(glob) => glob.matches(text, budget),
                 };
                 globs.iter().any(is_fit) == *wanted
             }
