@@ -14,6 +14,7 @@ use std::sync::Arc;
 use crate::codes::INVALID;
 use memgate_model::cel_view::CelView;
 use memgate_model::decision::NotShown;
+use memgate_model::edit::Edit;
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::kind::Kind;
 use memgate_model::memory_view::{MemoryView, Role, SourceView, Why};
@@ -42,13 +43,13 @@ const MAX_KEPT: usize = 200;
 
 /// The views of an object, and of the stored one.
 #[derive(Debug)]
-pub struct Views {
+pub struct Views<'e> {
     /// Of the object.
     pub new: MemoryView,
     /// Of the stored one.
     pub old: Option<MemoryView>,
-    /// The JSON of the object after mutation, where that is not what was sent.
-    pub object: Option<String>,
+    /// The edits by which the object after mutation is not what was sent, where findings stand in that.
+    pub edits: &'e [Edit],
 }
 
 /// The result of judging an object.
@@ -120,11 +121,11 @@ impl Judgement {
 /// Judges an object by the policies of a snapshot. `views` makes the object's views, once a policy may match; it returns
 /// `None` for an object that has nothing to do with memory. Where the budget ends, every policy that may judge a resource
 /// says that it cannot; a pod is left to [`refuse_unread`].
-pub fn judge<'p>(
+pub fn judge<'p, 'e>(
     subject: &Subject<'_>,
     snapshot: &'p Snapshot,
     state: &mut StateReader<'p>,
-    views: impl FnOnce(&mut StateReader<'p>) -> Option<Views>,
+    views: impl FnOnce(&mut StateReader<'p>) -> Option<Views<'e>>,
 ) -> Judgement {
     let is_pod = subject.kind == "Pod";
     let question = if is_pod { subject.family.question_of_pods() } else { Question::Resource };
@@ -147,8 +148,7 @@ pub fn judge<'p>(
     }
     let sources = views.new.sources.iter().map(|source| source.view.namespace.as_str());
     selection.look_up(sources, state);
-    let object = views.object.as_deref().unwrap_or(subject.object.text);
-    let places = LazyCell::new(|| Places::of(object));
+    let places = LazyCell::new(|| Places::of(subject.object.text).with(views.edits));
     let nearest = |pointer: &Pointer| places.nearest(pointer);
     let family = subject.family;
     let differs = |old: &Written<'_>| family.meaning_changed(subject.kind, subject.object.text, old.text);
@@ -243,7 +243,7 @@ struct Judge<'j> {
     sent: [Option<SentFields<'j>>; 2],
     snapshot: &'j Snapshot,
     selection: &'j Selection<'j>,
-    views: &'j Views,
+    views: &'j Views<'j>,
     budget: &'j Budget<'j>,
     /// The place of a finding: an existing field, or its nearest existing parent.
     nearest: &'j dyn Fn(&Pointer) -> Pointer,

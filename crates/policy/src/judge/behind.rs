@@ -40,7 +40,7 @@ pub struct User<'u> {
     /// The object.
     pub subject: Subject<'u>,
     /// Its views. The place of what it reads from the written object is there.
-    pub views: Views,
+    pub views: Views<'u>,
 }
 
 impl Written<'_> {
@@ -350,7 +350,7 @@ fn has_source(view: Option<&MemoryView>, memory: &MemoryView) -> bool {
 }
 
 /// Whether the user uses a memory after the write that it did not use before: the written object leads to it.
-fn brings_sources(views: &Views) -> bool {
+fn brings_sources(views: &Views<'_>) -> bool {
     views.new.sources.iter().any(|source| !has_source(views.old.as_ref(), &source.view))
 }
 
