@@ -265,7 +265,7 @@ impl<'p> Asked<'_, 'p> {
             selection,
             views,
             budget,
-            nearest: &Pointer::clone,
+            nearest: &Pointer::as_str,
             changes: &|| true,
             in_memory: true,
         };
@@ -321,14 +321,13 @@ impl<'p> Asked<'_, 'p> {
                 let mut places = it.others.iter().chain([it]).map(|it| &it.pointer);
                 places.any(counts) && !stored.has(it)
             });
-            let mut found: Vec<_> =
-                violations.map(|it| (it.pointer, it.message + &it.remark, None)).collect();
+            let mut found: Vec<_> = violations.map(|it| (it.told(), it.pointer, None)).collect();
             let unknowns = part.outcome.unknowns.into_iter();
             let unknowns = unknowns.filter(|it| counts(&it.pointer) && !stored.has_unknown(it));
             found.extend(
-                unknowns.map(|it| (it.pointer, format!("cannot be judged: {}", it.why), Some(it.why))),
+                unknowns.map(|it| (format!("cannot be judged: {}", it.why), it.pointer, Some(it.why))),
             );
-            for (place, message, why) in found {
+            for (message, place, why) in found {
                 let Some(follows) = verdict.follows(why.as_ref(), false, longest) else { continue };
                 if strictest.as_ref().is_none_or(|known| is_stricter(&follows, &known.follows)) {
                     let place = if is_read(&place) { place } else { field.clone() };
