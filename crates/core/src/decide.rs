@@ -6,6 +6,7 @@
 
 pub mod audit;
 mod behind;
+mod changed;
 pub mod codes;
 pub mod form;
 pub mod later;

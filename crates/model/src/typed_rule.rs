@@ -1,8 +1,10 @@
 //! The input and the result of a typed rule. The rules themselves are in `memgate_policy::rules`.
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
+use std::sync::Arc;
 
 use crate::cel_view::{CelSide, CelView, InCel};
 use crate::label_selector::LabelValue;
@@ -282,13 +284,53 @@ pub struct RuleOutcome {
     pub applies: Vec<String>,
 }
 
+/// A sentence that may be made when it is read: an object can have ten thousand violations, of which few are told.
+#[derive(Clone)]
+pub struct Sentence {
+    /// The sentence, or what it says about a value.
+    text: Cow<'static, str>,
+    make: Option<Arc<dyn Fn() -> String + Send + Sync>>,
+}
+
+impl Sentence {
+    /// One that is made when it is read. `about` tells it from other sentences of its rule about the same value.
+    pub fn later(about: &'static str, make: impl Fn() -> String + Send + Sync + 'static) -> Self {
+        Self { text: about.into(), make: Some(Arc::new(make)) }
+    }
+
+    /// The sentence.
+    pub fn text(&self) -> Cow<'_, str> {
+        self.make.as_ref().map_or_else(|| (&*self.text).into(), |make| make().into())
+    }
+}
+
+impl<T: Into<Cow<'static, str>>> From<T> for Sentence {
+    fn from(text: T) -> Self {
+        Self { text: text.into(), make: None }
+    }
+}
+
+impl fmt::Debug for Sentence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.text().fmt(f)
+    }
+}
+
+impl PartialEq for Sentence {
+    fn eq(&self, other: &Self) -> bool {
+        self.text() == other.text()
+    }
+}
+
+impl Eq for Sentence {}
+
 /// One violation of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleViolation {
     /// The field.
     pub pointer: Pointer,
     /// The message, without field and policy.
-    pub message: String,
+    pub message: Sentence,
     /// What the message ends in: where the value comes from.
     pub remark: String,
     /// Everything that the rule judged for it. A stored object with the same value in the same field has the same
@@ -314,9 +356,21 @@ pub struct Unknown {
 }
 
 impl RuleViolation {
-    /// Takes the value, with those of the violations that count together with it, and how far their numbers are.
-    pub fn take_values(&mut self) -> String {
-        let mut all = std::mem::take(&mut self.value);
+    /// The message with its end.
+    pub fn told(&self) -> String {
+        self.message.text().into_owned() + &self.remark
+    }
+
+    /// What tells it from other violations of its rule at the same place, without a sentence that is not made yet.
+    pub fn distinction(&self) -> ([&str; 3], i128) {
+        let Self { message: Sentence { text, make }, remark, value, excess, .. } = self;
+        let (value, excess) = if make.is_some() { (&**value, *excess) } else { ("", 0) };
+        ([text, remark, value], excess)
+    }
+
+    /// The value, with those of the violations that count together with it, and how far their numbers are.
+    pub fn values(&self) -> String {
+        let mut all = self.value.clone();
         for Self { pointer, value, excess, .. } in &self.others {
             // Writing to a text never fails.
             let _ = write!(all, "\n{} {value} {excess}", pointer.without_indexes().as_str());
@@ -332,7 +386,7 @@ impl RuleOutcome {
     }
 
     /// Adds a violation.
-    pub fn add(&mut self, pointer: Pointer, message: impl Into<String>, value: impl Into<String>) {
+    pub fn add(&mut self, pointer: Pointer, message: impl Into<Sentence>, value: impl Into<String>) {
         self.add_number(pointer, (message.into(), String::new()), value.into(), 0);
     }
 
@@ -340,7 +394,7 @@ impl RuleOutcome {
     pub fn add_number(
         &mut self,
         pointer: Pointer,
-        (message, remark): (String, String),
+        (message, remark): (Sentence, String),
         value: String,
         excess: i128,
     ) {

@@ -102,7 +102,7 @@ macro_rules! __view {
         $($(#[$doc:meta])* $field:ident : $type:ty = $key:literal),* $(,)?
     }) => {
         $(#[$meta])*
-        #[derive(Debug, Default)]
+        #[derive(Debug, Clone, Default)]
         #[allow(unreachable_pub, reason = "some views are for one module only")]
         pub struct $name<'a> {
             $($(#[$doc])* pub $field: Option<$type>,)*
@@ -175,13 +175,18 @@ macro_rules! __view {
 pub use crate::__view as view;
 
 /// A map of strings such as labels; the last of several equal keys wins.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Texts<'a>(Vec<(Text<'a>, Option<Text<'a>>)>);
 
 impl Texts<'_> {
     /// All keys, in document order; a repeated key comes more than once.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|(key, _)| &**key)
+    }
+
+    /// All keys with their values, in document order.
+    pub fn entries(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+        self.0.iter().map(|(key, value)| (&**key, value.as_deref()))
     }
 
     /// The value of `key`; a `null` reads as the empty string, as in Go.
@@ -193,21 +198,26 @@ impl Texts<'_> {
 
 impl<'de: 'a, 'a> View<'de> for Texts<'a> {
     fn read<D: Deserializer<'de>>(deserializer: D, place: &Place<'_>) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Entries(|_: &str| true, place)).map(Texts)
+        deserializer.deserialize_map(Entries(|_: &str| true, place, &mut None)).map(Texts)
     }
 }
 
-/// The annotations that memgate reads; all others are skipped, since they can be long.
-#[derive(Debug, Default)]
-pub struct Annotations<'a>(Texts<'a>);
+/// The annotations that memgate reads. All others stay unread, since they can be long.
+#[derive(Debug, Clone, Default)]
+pub struct Annotations<'a> {
+    read: Texts<'a>,
+    others: Others<'a>,
+}
+
+/// The entries of a map that nothing but policies asks for: up to [`MAX_ENTRIES`](memgate_primitives::budget::MAX_ENTRIES), or
+/// none.
+type Others<'a> = Option<Vec<(Text<'a>, &'a RawValue)>>;
 
 impl PartialEq for Annotations<'_> {
     fn eq(&self, other: &Self) -> bool {
         let entries = |it: &Self| -> BTreeMap<String, String> {
-            let entries = it.0.0.iter();
-            entries
-                .map(|(key, value)| (key.to_string(), value.as_deref().unwrap_or_default().to_owned()))
-                .collect()
+            let entries = it.read.entries();
+            entries.map(|(key, value)| (key.to_owned(), value.unwrap_or_default().to_owned())).collect()
         };
         entries(self) == entries(other)
     }
@@ -216,7 +226,15 @@ impl PartialEq for Annotations<'_> {
 impl Annotations<'_> {
     /// The value of `key`, if it is among those that memgate reads.
     pub fn get(&self, key: &str) -> Option<&str> {
-        self.0.get(key)
+        self.read.get(key)
+    }
+
+    /// All annotations with their texts, where they have one. A repeated key comes more than once, and its last value counts.
+    /// `None` if they are too many to be kept.
+    pub fn all(&self) -> Option<impl Iterator<Item = (&str, Option<Cow<'_, str>>)>> {
+        let others = self.others.as_ref()?.iter();
+        let others = others.map(|(key, raw)| (&**key, read::<Text<'_>>(raw.get()).ok().map(|text| text.0)));
+        Some(self.read.entries().map(|(key, value)| (key, value.map(Cow::Borrowed))).chain(others))
     }
 
     /// Whether memgate reads the annotation `key`.
@@ -253,14 +271,16 @@ const OF_OTHERS: [&str; 11] = [
 
 impl<'de: 'a, 'a> View<'de> for Annotations<'a> {
     fn read<D: Deserializer<'de>>(deserializer: D, place: &Place<'_>) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Entries(Self::reads, place)).map(Texts).map(Annotations)
+        let mut others = Some(Vec::new());
+        let read = deserializer.deserialize_map(Entries(Self::reads, place, &mut others)).map(Texts)?;
+        Ok(Self { read, others })
     }
 }
 
 /// Reads the entries of a map whose keys pass a test, up to [`MAX_ENTRIES`](memgate_primitives::budget::MAX_ENTRIES).
-struct Entries<'p, F>(F, &'p Place<'p>);
+struct Entries<'p, 'a, F>(F, &'p Place<'p>, &'p mut Others<'a>);
 
-impl<'de, F: Fn(&str) -> bool> Visitor<'de> for Entries<'_, F> {
+impl<'de: 'a, 'a, F: Fn(&str) -> bool> Visitor<'de> for Entries<'_, 'a, F> {
     type Value = Vec<(Text<'de>, Option<Text<'de>>)>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -272,12 +292,18 @@ impl<'de, F: Fn(&str) -> bool> Visitor<'de> for Entries<'_, F> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let Self(reads, place) = self;
+        let Self(reads, place, others) = self;
         let quota = Text::QUOTA;
         let mut entries: Self::Value = Vec::new();
         while let Some(key) = map.next_key::<Text<'de>>()? {
             if !reads(&key) {
-                map.next_value::<IgnoredAny>()?;
+                match others {
+                    Some(others) if others.len() < quota.most => others.push((key, map.next_value()?)),
+                    _ => {
+                        map.next_value::<IgnoredAny>()?;
+                        *others = None;
+                    }
+                }
             } else if place.has_room(quota, entries.len()) {
                 place.keep(quota);
                 entries.push((key, map.next_value()?));

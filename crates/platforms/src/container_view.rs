@@ -1,6 +1,6 @@
 //! The containers of a pod that serve memory, and the parts of an image name.
 //!
-//! A pod is read as text, once as it was sent and once with memgate's additions. Other containers are skipped.
+//! A pod is looked at as it was sent and with memgate's additions. Other containers are skipped.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use memgate_model::memory_view::ContainerView;
-use memgate_model::pod;
-use memgate_model::view::{self, Text, view};
+use memgate_model::pod::{self, Pod};
+use memgate_model::view::{Text, view};
 use memgate_primitives::members::Members;
 use memgate_primitives::pointer::{Path, Pointer};
 
@@ -21,21 +21,7 @@ const MEMORY_CONTAINERS: [&str; 4] =
 const DEFAULT_REGISTRY: &str = "docker.io";
 
 view! {
-    /// A pod, limited to its containers.
-    PodOfContainers {
-        /// Its containers.
-        spec: SpecOfContainers<'a> = "spec",
-    }
-
-    /// The containers of a pod. The lists are unread, so that one malformed element does not hide the others.
-    SpecOfContainers {
-        /// The ordinary containers.
-        containers: &'a RawValue = "containers",
-        /// The init containers.
-        init_containers: &'a RawValue = "initContainers",
-    }
-
-    /// A container. Fields that may be malformed are unread.
+    /// An init container. Fields that may be malformed are unread.
     ContainerFields {
         /// The name.
         name: Text<'a> = "name",
@@ -54,25 +40,20 @@ view! {
     }
 }
 
-/// The containers that memgate adds to a pod, and those of `MEMORY_CONTAINERS`. `before` is the pod as it was sent,
-/// `after` the pod with the additions.
-pub fn containers(after: &str, before: &str) -> Vec<ContainerView> {
-    let mut sent = Members::default();
+/// The containers that memgate adds to a pod, and those of `MEMORY_CONTAINERS`, of the pod as it was sent and with the
+/// additions.
+pub fn containers([sent, stored]: [&Pod<'_>; 2]) -> Vec<ContainerView> {
+    let mut known = Members::default();
+    visit(sent, |_, container| known.extend(container.name.map(|name| name.0.into_owned())));
     let mut views = Vec::new();
-    let note = |_: ContainerIndex, container: ContainerFields<'_>| {
-        sent.extend(container.name.map(|name| name.0.into_owned()));
-    };
-    if visit(before, note).is_none() {
-        return views;
-    }
-    let add = |place: ContainerIndex, container: ContainerFields<'_>| {
+    visit(stored, |place, container| {
         let Some(name) = container.name.as_deref() else { return };
-        let added = !sent.contains(name);
+        let added = !known.contains(name);
         if added || MEMORY_CONTAINERS.contains(&name) {
             views.push(view_of(name, &container, place, added));
         }
-    };
-    visit(after, add).map_or_else(Vec::new, |()| views)
+    });
+    views
 }
 
 /// A container of which only the name and the image are known.
@@ -106,20 +87,26 @@ impl ContainerIndex {
     }
 }
 
-/// Calls `each` with every container that can be read; `None` if the pod itself cannot be read.
-fn visit(pod: &str, mut each: impl FnMut(ContainerIndex, ContainerFields<'_>)) -> Option<()> {
-    let pod: PodOfContainers<'_> = view::read(pod).ok()?;
-    let spec = pod.spec.unwrap_or_default();
-    for (init, list) in [(false, spec.containers), (true, spec.init_containers)] {
-        let mut index = 0;
-        pod::visit_elements(list, |element: &RawValue| {
-            if let Some(container) = pod::read(Some(element)) {
-                each(ContainerIndex { init, index }, container);
-            }
-            index += 1;
-        });
+/// Calls `each` with every container that can be read. The list of init containers is unread, so that one malformed
+/// element does not hide the others.
+fn visit<'p>(pod: &'p Pod<'_>, mut each: impl FnMut(ContainerIndex, ContainerFields<'p>)) {
+    for (index, container) in pod.containers().iter().enumerate() {
+        let name = container.name.as_deref().map(|name| Text(name.into()));
+        let fields = ContainerFields {
+            name,
+            image: container.image,
+            restart_policy: None,
+            resources: container.resources,
+        };
+        each(ContainerIndex { init: false, index }, fields);
     }
-    Some(())
+    let mut index = 0;
+    pod::visit_elements(pod.spec.as_ref().and_then(|spec| spec.init_containers), |element: &RawValue| {
+        if let Some(container) = pod::read(Some(element)) {
+            each(ContainerIndex { init: true, index }, container);
+        }
+        index += 1;
+    });
 }
 
 fn view_of(name: &str, container: &ContainerFields<'_>, place: ContainerIndex, added: bool) -> ContainerView {
@@ -228,6 +215,11 @@ mod tests {
         }
     }
 
+    fn of_texts(after: &str, before: &str) -> Vec<ContainerView> {
+        let [sent, stored] = [before, after].map(|text| Pod::parse(text).expect("a pod"));
+        containers([&sent, &stored])
+    }
+
     /// Names with their marks: where, `a` for added, `n` for a native sidecar.
     fn seen(after: &str, before: &str) -> Vec<String> {
         let mark = |is, mark| if is { mark } else { "" };
@@ -235,7 +227,7 @@ mod tests {
             let marks = [mark(view.added, "a"), mark(view.native, "n"), mark(view.init, "i")].concat();
             format!("{} {} {marks}", view.field.as_str(), view.name)
         };
-        containers(after, before).into_iter().map(shown).collect()
+        of_texts(after, before).into_iter().map(shown).collect()
     }
 
     #[test]
@@ -261,20 +253,20 @@ mod tests {
         let pod = r#"{"spec": {"containers": [{"name": "memory-server", "image": "a", "resources": {
             "requests": {"cpu": "1m"}, "limits": {"cpu": 1, "memory": "128Mi", "gpu": null, "x": [], "y": 0.5}
         }}]}}"#;
-        let views = containers(pod, pod);
+        let views = of_texts(pod, pod);
         let limits: Vec<_> = views[0].limits.iter().map(|(name, text)| format!("{name} {text}")).collect();
         assert_eq!(limits, ["cpu 1", "memory 128Mi", "y 0.5"]);
     }
 
     #[test]
     fn passes_over_what_has_another_form() {
-        let pod = r#"{"spec": {"containers": [
+        let pod = r#"{"spec": {"containers": [{}, {"name": null}], "initContainers": [
             null, 1, [], {"name": 1}, {}, {"name": null},
             {"name": "skill-memory", "image": 1, "restartPolicy": {}, "resources": {"limits": []}}
-        ], "initContainers": {"name": "memory-server"}}}"#;
-        assert_eq!(seen(pod, pod), ["/spec/containers/6 skill-memory "]);
-        assert_eq!(containers(pod, pod)[0].image, "");
-        for odd in ["", "[]", "null", "{}", r#"{"spec": []}"#, r#"{"spec": null}"#] {
+        ]}}"#;
+        assert_eq!(seen(pod, pod), ["/spec/initContainers/6 skill-memory i"]);
+        assert_eq!(of_texts(pod, pod)[0].image, "");
+        for odd in ["{}", r#"{"spec": null}"#, r#"{"spec": {"initContainers": {"name": "memory-server"}}}"#] {
             assert_eq!(seen(odd, odd), Vec::<String>::new(), "{odd}");
         }
     }
@@ -283,7 +275,7 @@ mod tests {
     fn reads_ten_thousand_containers() {
         let list: Vec<String> = (0..10_000).map(|index| format!(r#"{{"name": "c{index}"}}"#)).collect();
         let pod = format!(r#"{{"spec": {{"containers": [{}]}}}}"#, list.join(","));
-        assert_eq!(containers(&pod, "{}").len(), 10_000);
-        assert!(containers(&pod, &pod).is_empty());
+        assert_eq!(of_texts(&pod, "{}").len(), 10_000);
+        assert!(of_texts(&pod, &pod).is_empty());
     }
 }

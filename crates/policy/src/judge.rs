@@ -14,11 +14,12 @@ use std::sync::Arc;
 use crate::codes::INVALID;
 use memgate_model::cel_view::CelView;
 use memgate_model::decision::NotShown;
+use memgate_model::edit::Edit;
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::kind::Kind;
 use memgate_model::memory_view::{MemoryView, Role, SourceView, Why};
-use memgate_model::policy::{Action, Policy, Question, Rule};
-use memgate_model::policy_rule::{Counts, PolicyFinding, PolicyRule};
+use memgate_model::policy::{Action, Exemption, Policy, Question, Rule};
+use memgate_model::policy_rule::{Counts, ExemptBy, PolicyFinding, PolicyRule};
 use memgate_model::request::Point;
 use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
@@ -27,11 +28,11 @@ use memgate_primitives::budget::{Budget, Stop};
 use memgate_primitives::members::Members;
 use memgate_primitives::pointer::Pointer;
 
-use self::verdict::Verdict;
+use self::verdict::{Follows, Verdict};
 pub use self::verdict::{action, promotion};
 use super::exempt;
 use super::matching::{self, Candidate, Matches};
-use super::places::Places;
+use super::places::{Nearest, Places};
 use super::selection::{Selection, Subject, select};
 use super::text::plain_name;
 use super::written::{SentFields, Written};
@@ -42,13 +43,13 @@ const MAX_KEPT: usize = 200;
 
 /// The views of an object, and of the stored one.
 #[derive(Debug)]
-pub struct Views {
+pub struct Views<'e> {
     /// Of the object.
     pub new: MemoryView,
     /// Of the stored one.
     pub old: Option<MemoryView>,
-    /// The JSON of the object after mutation, where that is not what was sent.
-    pub object: Option<String>,
+    /// The edits by which the object after mutation is not what was sent, where findings stand in that.
+    pub edits: &'e [Edit],
 }
 
 /// The result of judging an object.
@@ -120,11 +121,11 @@ impl Judgement {
 /// Judges an object by the policies of a snapshot. `views` makes the object's views, once a policy may match; it returns
 /// `None` for an object that has nothing to do with memory. Where the budget ends, every policy that may judge a resource
 /// says that it cannot; a pod is left to [`refuse_unread`].
-pub fn judge<'p>(
+pub fn judge<'p, 'e>(
     subject: &Subject<'_>,
     snapshot: &'p Snapshot,
     state: &mut StateReader<'p>,
-    views: impl FnOnce(&mut StateReader<'p>) -> Option<Views>,
+    views: impl FnOnce(&mut StateReader<'p>) -> Option<Views<'e>>,
 ) -> Judgement {
     let is_pod = subject.kind == "Pod";
     let question = if is_pod { subject.family.question_of_pods() } else { Question::Resource };
@@ -147,9 +148,8 @@ pub fn judge<'p>(
     }
     let sources = views.new.sources.iter().map(|source| source.view.namespace.as_str());
     selection.look_up(sources, state);
-    let object = views.object.as_deref().unwrap_or(subject.object.text);
-    let places = LazyCell::new(|| Places::of(object));
-    let nearest = |pointer: &Pointer| places.nearest(pointer);
+    let places = LazyCell::new(|| Places::of(subject.object.text).with(views.edits));
+    let finder = LazyCell::new(|| Nearest::of(&places));
     let family = subject.family;
     let differs = |old: &Written<'_>| family.meaning_changed(subject.kind, subject.object.text, old.text);
     let changes = LazyCell::new(|| subject.old.is_some_and(differs));
@@ -160,7 +160,7 @@ pub fn judge<'p>(
         selection: &selection,
         views: &views,
         budget,
-        nearest: &nearest,
+        nearest: &|pointer| finder.find(pointer),
         changes: &|| *changes,
         in_memory: false,
     };
@@ -243,10 +243,10 @@ struct Judge<'j> {
     sent: [Option<SentFields<'j>>; 2],
     snapshot: &'j Snapshot,
     selection: &'j Selection<'j>,
-    views: &'j Views,
+    views: &'j Views<'j>,
     budget: &'j Budget<'j>,
     /// The place of a finding: an existing field, or its nearest existing parent.
-    nearest: &'j dyn Fn(&Pointer) -> Pointer,
+    nearest: &'j dyn Fn(&Pointer) -> &str,
     /// Whether an update changes the spec, or metadata that means something to the platform.
     changes: &'j dyn Fn() -> bool,
     /// Whether what is found of the memory that the object uses stands in that memory itself.
@@ -305,32 +305,11 @@ impl Judge<'_> {
         let stored = if ratchets { self.stored(rule) } else { RuleOutcome::default() };
         // Compared before the pointers are cut to existing fields: two missing labels have two pointers.
         let stored = Stored::of(stored);
-        let placed = self.nearest;
-        // A finding that several parts of an object share is reported once.
-        let mut told = Members::default();
-        let mut add = |place: Pointer,
-                       message: String,
-                       why,
-                       is_stored,
-                       (value, excess),
-                       exemption,
-                       applies: &[String]| {
-            let Some(mut follows) = verdict.follows(why, is_stored, exemption) else { return };
-            follows.about.excess = excess;
-            let name = follows.about.exemption.as_ref().map(|exemption| exemption.name.clone());
-            let texts = judgement.keeps(follows.severity).then(|| (place.clone(), message.clone()));
-            if !told.insert((place, message, follows.severity, name.clone())) {
-                return;
-            }
-            judgement.exemptions.extend(name);
-            judgement.count(follows.severity, Some(&follows.about));
-            if let Some((place, message)) = texts {
-                judgement.findings.push(verdict.told(follows, &place, (&message, value), exemption, applies));
-            }
-        };
         let mut unknowns = Vec::new();
-        for OutcomePart { mut outcome, memory } in parts {
-            let applies = std::mem::take(&mut outcome.applies);
+        let (told, kept) = Default::default();
+        let mut findings =
+            Findings { nearest: self.nearest, verdict: &verdict, follows: None, told, kept, judgement };
+        for OutcomePart { outcome, memory } in &parts {
             let of_memory = memory.and_then(|memory| {
                 *of_memories.entry((memory.kind, &memory.namespace, &memory.name)).or_insert_with(|| {
                     let candidate = Candidate::of_memory(memory, self.subject.family.name);
@@ -343,24 +322,25 @@ impl Judge<'_> {
             let exemption = |pointer: &Pointer| if of_pod(pointer) { own } else { longest };
             let is_of_memory = memory.is_some();
             let passes = |it: &Pointer| !self.is_new_by_change(rule, it, is_of_memory);
-            for mut it in outcome.violations {
-                let is_stored = stored.has(&it) && places_of(&it).all(passes);
-                let exemption = exemption(&it.pointer);
-                let judged = (it.take_values(), it.excess);
-                let message = it.message + &it.remark;
-                add(placed(&it.pointer), message, None, is_stored, judged, exemption, &applies);
+            let found = |pointer, distinction, why, is_stored, excess| {
+                let (exemption, applies) = (exemption(pointer), &*outcome.applies);
+                Found { pointer, distinction, why, is_stored, excess, exemption, applies }
+            };
+            for it in &outcome.violations {
+                let is_stored = stored.has(it) && places_of(it).all(passes);
+                let found = found(&it.pointer, it.distinction(), None, is_stored, it.excess);
+                findings.add(&found, || (it.told(), it.values()));
             }
-            unknowns.extend(outcome.unknowns.into_iter().map(|it| {
-                let is_stored = stored.has_unknown(&it) && passes(&it.pointer);
-                (exemption(&it.pointer), is_stored, it, applies.clone())
+            unknowns.extend(outcome.unknowns.iter().map(|it| {
+                let is_stored = stored.has_unknown(it) && passes(&it.pointer);
+                (it, found(&it.pointer, ([""; 3], 0), Some(&it.why), is_stored, 0))
             }));
         }
         // The first one is reported: an exempt one only if there is no other, and of the others a new one.
-        let first = unknowns.into_iter().min_by_key(|(exempt, is_stored, ..)| (exempt.is_some(), *is_stored));
-        if let Some((exemption, is_stored, it, applies)) = first {
-            let message = format!("cannot be judged: {}{}", it.why, it.of);
-            let judged = (format!("{:x} {}{}", it.digest, it.why, it.of), 0);
-            add(placed(&it.pointer), message, Some(&it.why), is_stored, judged, exemption, &applies);
+        let first = unknowns.into_iter().min_by_key(|(_, it)| (it.exemption.is_some(), it.is_stored));
+        if let Some((Unknown { why, of, digest, .. }, found)) = first {
+            let texts = || (format!("cannot be judged: {why}{of}"), format!("{digest:x} {why}{of}"));
+            findings.add(&found, texts);
         }
     }
 
@@ -489,6 +469,77 @@ impl Judge<'_> {
     }
 }
 
+/// A finding of a rule before its texts are made: of very many only the first are kept.
+struct Found<'f> {
+    pointer: &'f Pointer,
+    /// What tells it from others at its place.
+    distinction: Distinction<'f>,
+    why: Option<&'f Why>,
+    is_stored: bool,
+    excess: i128,
+    exemption: Option<&'f Exemption>,
+    applies: &'f [String],
+}
+
+/// What [`RuleViolation::distinction`] returns.
+type Distinction<'f> = ([&'f str; 3], i128);
+
+/// The severity and the exemption of a finding.
+type Effect<'f> = (Severity, Option<(&'f str, &'f str)>);
+
+/// Makes findings of one rule. One that several parts of an object share is reported once.
+struct Findings<'f, 'j> {
+    nearest: &'f dyn Fn(&Pointer) -> &str,
+    verdict: &'f Verdict<'f>,
+    /// What followed the last time, and from what.
+    follows: Option<(Because<'f>, Option<Follows>)>,
+    /// Their places with what tells them apart there.
+    told: Members<(&'f str, Distinction<'f>, Effect<'f>)>,
+    /// The places and messages of those that are kept.
+    kept: Members<(&'f str, String, Effect<'f>)>,
+    judgement: &'j mut Judgement,
+}
+
+/// What decides what follows from a finding of a rule.
+type Because<'f> = (Option<&'f Why>, bool, Option<&'f Exemption>);
+
+impl<'f> Findings<'f, '_> {
+    /// Adds one. Its texts, the message and the values that were judged, are made only if it is kept.
+    fn add(&mut self, found: &Found<'f>, texts: impl FnOnce() -> (String, String)) {
+        let Found { pointer, distinction, why, is_stored, excess, exemption, applies } = *found;
+        let name = |by: Option<&'f Exemption>| by.map(|it| (&*it.namespace, &*it.name));
+        let is_same =
+            |(of, stored, by): &Because<'f>| (*of, *stored, name(*by)) == (why, is_stored, name(exemption));
+        if !self.follows.as_ref().is_some_and(|(because, _)| is_same(because)) {
+            let follows = self.verdict.follows(why, is_stored, exemption);
+            self.follows = Some(((why, is_stored, exemption), follows));
+        }
+        let Some((_, Some(follows))) = &mut self.follows else { return };
+        let (place, effect) = ((self.nearest)(pointer), (follows.severity, name(exemption)));
+        if !self.told.insert((place, distinction, effect)) {
+            return;
+        }
+        let texts = self.judgement.keeps(follows.severity).then(texts);
+        if let Some((message, _)) = &texts
+            && !self.kept.insert((place, message.clone(), effect))
+        {
+            return;
+        }
+        follows.about.excess = excess;
+        if let Some(ExemptBy { name, .. }) = &follows.about.exemption
+            && !self.judgement.exemptions.contains(name)
+        {
+            self.judgement.exemptions.insert(name.clone());
+        }
+        self.judgement.count(follows.severity, Some(&follows.about));
+        if let Some((message, value)) = texts {
+            let (follows, place) = (follows.clone(), Pointer::new(place));
+            let finding = self.verdict.told(follows, &place, (&message, value), exemption, applies);
+            self.judgement.findings.push(finding);
+        }
+    }
+}
+
 /// The outcome of a rule for one view.
 struct OutcomePart<'v> {
     outcome: RuleOutcome,
@@ -607,7 +658,7 @@ fn outcome(judged: &Judged<'_>, rule: &Rule) -> Option<RuleOutcome> {
     }
     if let Some(message) = &rule.message {
         for violation in &mut outcome.violations {
-            violation.message.clone_from(message);
+            violation.message = message.clone().into();
             violation.remark.clear();
         }
     }

@@ -2,14 +2,15 @@
 //!
 //! An object may hold very much that no rule looks at. Of more than [`MAX_PLACES`] fields and elements the first are known.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 use serde::de::{Error, IgnoredAny, MapAccess, SeqAccess};
 
+use memgate_model::edit::{Edit, Op};
 use memgate_primitives::budget::MAX_STEPS;
 use memgate_primitives::json::{Reader, Scalar, Seed};
-use memgate_primitives::pointer::{Pointer, list_index};
+use memgate_primitives::pointer::{Pointer, list_index, unescape};
 
 /// How many fields and elements of an object are known: as many as a decision reads values.
 const MAX_PLACES: u32 = MAX_STEPS;
@@ -31,6 +32,37 @@ impl Places {
         reader.read(&mut serde_json::Deserializer::from_str(text)).unwrap_or_default()
     }
 
+    /// The same after edits.
+    pub(super) fn with(mut self, edits: &[Edit]) -> Self {
+        for edit in edits {
+            // An edit that does not apply is a fault, which the check of the whole patch reports.
+            let _faulty = self.change(edit);
+        }
+        self
+    }
+
+    fn change(&mut self, edit: &Edit) -> Option<()> {
+        let mut tokens: Vec<_> = edit.pointer.tokens().collect();
+        let last = tokens.pop()?;
+        let parent = tokens.iter().try_fold(self, |here, token| match here {
+            Self::List(elements) => elements.get_mut(list_index(token)?),
+            Self::Map(fields) => fields.get_mut(&**token),
+            Self::Nothing | Self::Scalar => None,
+        })?;
+        let value = || Some(Self::of(&serde_json::to_string(&edit.value).ok()?));
+        match (parent, edit.op) {
+            (Self::List(elements), op) => {
+                let at = list_index(&last).filter(|at| *at < elements.len() + usize::from(op == Op::Add))?;
+                let new = if op == Op::Remove { None } else { Some(value()?) };
+                drop(elements.splice(at..at + usize::from(op != Op::Add), new));
+            }
+            (Self::Map(fields), Op::Remove) => drop(fields.remove(&*last)),
+            (Self::Map(fields), Op::Add | Op::Replace) => drop(fields.insert((*last).into(), value()?)),
+            (Self::Nothing | Self::Scalar, _) => {}
+        }
+        Some(())
+    }
+
     /// The place, or its nearest parent that exists.
     pub(super) fn nearest(&self, pointer: &Pointer) -> Pointer {
         self.find(pointer).1
@@ -44,16 +76,54 @@ impl Places {
 
     fn find(&self, pointer: &Pointer) -> (&Self, Pointer) {
         let (mut here, mut end) = (self, 0);
-        for (token, text) in pointer.tokens().zip(pointer.as_str().split('/').skip(1)) {
-            let below = match here {
-                Self::List(elements) => list_index(&token).and_then(|index| elements.get(index)),
-                Self::Map(fields) => fields.get(&*token),
-                Self::Nothing | Self::Scalar => None,
-            };
-            let Some(below) = below.filter(|below| !matches!(below, Self::Nothing)) else { break };
-            (here, end) = (below, end + 1 + text.len());
+        for token in pointer.as_str().split('/').skip(1) {
+            let Some(below) = here.below(token) else { break };
+            (here, end) = (below, end + 1 + token.len());
         }
         (here, Pointer::new(pointer.as_str().get(..end).unwrap_or_default()))
+    }
+
+    /// What stands at this token of a pointer, if anything does.
+    fn below(&self, token: &str) -> Option<&Self> {
+        let below = match self {
+            Self::List(elements) => elements.get(list_index(token)?),
+            Self::Map(fields) => fields.get(&*unescape(token)),
+            Self::Nothing | Self::Scalar => None,
+        };
+        below.filter(|below| !matches!(below, Self::Nothing))
+    }
+}
+
+/// Finds nearest places one after the other: most share all but their ends.
+#[derive(Debug)]
+pub(super) struct Nearest<'p> {
+    places: &'p Places,
+    /// The last place that was found, and where each of its tokens ends, with what stands there.
+    last: RefCell<(String, Vec<(usize, &'p Places)>)>,
+}
+
+impl<'p> Nearest<'p> {
+    pub(super) fn of(places: &'p Places) -> Self {
+        Self { places, last: RefCell::default() }
+    }
+
+    /// The same as [`Places::nearest`].
+    pub(super) fn find<'t>(&self, pointer: &'t Pointer) -> &'t str {
+        let text = pointer.as_str();
+        let (last, levels) = &mut *self.last.borrow_mut();
+        let same = text.bytes().zip(last.bytes()).take_while(|(one, other)| one == other).count();
+        let is_above = |end: usize| end <= same && text.as_bytes().get(end).is_none_or(|next| *next == b'/');
+        while levels.pop_if(|(end, _)| !is_above(*end)).is_some() {}
+        let (mut end, mut here) = levels.last().copied().unwrap_or((0, self.places));
+        for token in text.get(end..).unwrap_or_default().split('/').skip(1) {
+            let Some(below) = here.below(token) else { break };
+            (end, here) = (end + 1 + token.len(), below);
+            levels.push((end, here));
+        }
+        let found = text.get(..end).unwrap_or_default();
+        last.truncate(same.min(end));
+        last.push_str(found.get(last.len()..).unwrap_or_default());
+        found
     }
 }
 
@@ -103,23 +173,51 @@ impl<'de> Reader<'de> for PlacesReader<'_> {
 
 #[cfg(test)]
 mod tests {
+    use memgate_model::edit::Value;
+
     use super::*;
 
     #[test]
     fn the_nearest_place_exists() {
         let places = Places::of(r#"{"a": {"b": [1, null, {"c/d": "x"}], "n": null}}"#);
+        let finder = Nearest::of(&places);
         for (asked, nearest) in [
             ("/a/b/0", "/a/b/0"),
             ("/a/b/1", "/a/b"),
             ("/a/b/2/c~1d", "/a/b/2/c~1d"),
             ("/a/b/2/c~1d/e", "/a/b/2/c~1d"),
             ("/a/b/3", "/a/b"),
+            ("/a/b/0", "/a/b/0"),
+            ("/a/b/00", "/a/b"),
             ("/a/n", "/a"),
             ("/x/y", ""),
             ("", ""),
         ] {
-            assert_eq!(places.nearest(&Pointer::new(asked)).as_str(), nearest, "{asked}");
+            let asked = Pointer::new(asked);
+            assert_eq!(places.nearest(&asked).as_str(), nearest, "{asked}");
+            assert_eq!(finder.find(&asked), nearest, "{asked}");
         }
+    }
+
+    #[test]
+    fn edits_change_places() {
+        let edit = |op, pointer: &str, json: &str| {
+            let value = Value::Tree(serde_json::from_str(json).expect("JSON"));
+            Edit { op, pointer: Pointer::new(pointer), value, origins: Vec::new() }
+        };
+        let edits = [
+            edit(Op::Add, "/list/0", r#"{"new": 1}"#),
+            edit(Op::Replace, "/list/1", "null"),
+            edit(Op::Add, "/list/0/below", "[1, 2]"),
+            edit(Op::Remove, "/list/0/below/0", "null"),
+            edit(Op::Add, "/map/a~1b", r#""x""#),
+            edit(Op::Remove, "/map/old", "null"),
+            edit(Op::Add, "/none/there", "1"),
+            edit(Op::Add, "/list/9", "1"),
+        ];
+        let changed = Places::of(r#"{"list": [1, 2], "map": {"old": 1}}"#).with(&edits);
+        let expected = r#"{"list": [{"new": 1, "below": [2]}, null, 2], "map": {"a/b": "x"}}"#;
+        assert_eq!(format!("{changed:?}"), format!("{:?}", Places::of(expected)));
     }
 
     #[test]

@@ -11,9 +11,36 @@ const MAX_VALUE_CHARS: usize = 64;
 /// The most bytes of a list. Lists that users write are shorter.
 const MAX_LIST_BYTES: usize = 1024;
 
+/// A text of a view, to be shown in a sentence that is made later.
+pub(super) struct Shown {
+    text: Box<str>,
+    is_foreign: bool,
+}
+
+impl Shown {
+    pub(super) fn of(judged: &Judged<'_>, text: &str) -> Self {
+        Self { text: text.into(), is_foreign: judged.is_foreign() }
+    }
+
+    /// As [`value`] shows it.
+    pub(super) fn value(&self) -> String {
+        if self.is_foreign { HIDDEN.to_owned() } else { quoted(&self.text, MAX_VALUE_CHARS) }
+    }
+
+    /// As [`name`] shows it.
+    pub(super) fn name(&self) -> String {
+        if self.is_foreign { HIDDEN.to_owned() } else { plain_name(&self.text) }
+    }
+
+    /// A quantity or another number of a view, which may be written with very many digits.
+    pub(super) fn number(&self) -> String {
+        if self.is_foreign { "…".to_owned() } else { cut(&self.text, MAX_VALUE_CHARS).into_owned() }
+    }
+}
+
 /// A value in quotes; `"…"` when it belongs to another namespace than the subject's.
 pub(super) fn value(judged: &Judged<'_>, text: &str) -> String {
-    if judged.is_foreign() { HIDDEN.to_owned() } else { quoted(text, MAX_VALUE_CHARS) }
+    Shown::of(judged, text).value()
 }
 
 /// The text in place of a value whose label or annotation has the name of a credential, in quotes.
@@ -21,7 +48,7 @@ pub(super) const HIDDEN: &str = "\"…\"";
 
 /// The name of an object in quotes; `"…"` when it is written in another namespace than the subject's.
 pub(super) fn name(judged: &Judged<'_>, text: &str) -> String {
-    if judged.is_foreign() { HIDDEN.to_owned() } else { plain_name(text) }
+    Shown::of(judged, text).name()
 }
 
 /// The name of an object in quotes, in any namespace.
@@ -32,11 +59,6 @@ pub(super) fn plain_name(text: &str) -> String {
 fn quoted(text: &str, max: usize) -> String {
     let text = credential::masked_start(text);
     format!("\"{}\"", cut(&text, max))
-}
-
-/// A quantity or another number of a view, which may be written with very many digits.
-pub(super) fn number(judged: &Judged<'_>, text: &str) -> String {
-    if judged.is_foreign() { "…".to_owned() } else { cut(text, MAX_VALUE_CHARS).into_owned() }
 }
 
 /// The second half of a message about a value that is not allowed: `; use A`, `; use one of A, B`; empty without

@@ -1,5 +1,6 @@
 //! The name, the labels and the annotations of an object, which every policy may ask for and families do not read.
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,8 +11,9 @@ use serde_json::value::RawValue;
 use memgate_model::edit::{Edit, Entry, Op, Origin, Value};
 use memgate_model::memory_view::MemoryView;
 use memgate_model::plain_value;
+use memgate_model::pod::Pod;
 use memgate_model::typed_rule::Sent;
-use memgate_model::view::{self, view};
+use memgate_model::view::{self, Texts, view};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::Pointer;
 
@@ -42,11 +44,13 @@ view! {
 pub struct Written<'s> {
     /// The JSON.
     pub text: &'s str,
+    /// The same, if it is a pod that was read before.
+    pod: Option<&'s Pod<'s>>,
     identity: OnceCell<Identity>,
 }
 
 /// What is of the wrong type is absent.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Identity {
     name: String,
     labels: Arc<BTreeMap<String, String>>,
@@ -56,7 +60,12 @@ struct Identity {
 impl<'s> Written<'s> {
     /// The object with this JSON.
     pub const fn new(text: &'s str) -> Self {
-        Self { text, identity: OnceCell::new() }
+        Self { text, pod: None, identity: OnceCell::new() }
+    }
+
+    /// The pod with this JSON.
+    pub const fn of_pod(text: &'s str, pod: &'s Pod<'s>) -> Self {
+        Self { text, pod: Some(pod), identity: OnceCell::new() }
     }
 
     /// The name, or else `generateName`.
@@ -77,11 +86,29 @@ impl<'s> Written<'s> {
     }
 
     fn identity(&self) -> &Identity {
-        self.identity.get_or_init(|| Identity::of(self.text))
+        let read = || self.pod.and_then(Identity::of_pod).unwrap_or_else(|| Identity::of(self.text));
+        self.identity.get_or_init(read)
     }
 }
 
 impl Identity {
+    /// That of a pod; `None` if its annotations were not kept.
+    fn of_pod(pod: &Pod<'_>) -> Option<Self> {
+        let Some(metadata) = &pod.metadata else { return Some(Self::default()) };
+        let mut names = [&metadata.name, &metadata.generate_name].into_iter().flatten();
+        let labels = metadata.labels.iter().flat_map(Texts::entries);
+        let annotations = match &metadata.annotations {
+            Some(annotations) => Some(annotations.all()?),
+            None => None,
+        };
+        let annotations = annotations.into_iter().flatten().filter(|(key, _)| is_in_view(key));
+        Some(Self {
+            name: names.find(|name| !name.is_empty()).map(|name| name.to_string()).unwrap_or_default(),
+            labels: last(labels.map(|(key, text)| (key, text.map(Cow::Borrowed)))),
+            annotations: last(annotations),
+        })
+    }
+
     fn of(object: &str) -> Self {
         let metadata = view::read::<Named<'_>>(object).ok().and_then(|named| named.metadata);
         let NamedMetadata { name, generate_name, labels, annotations } = metadata.unwrap_or_default();
@@ -255,9 +282,49 @@ pub(super) fn is_in_view(key: &str) -> bool {
     key != LAST_APPLIED && !key.starts_with("memgate.dev/")
 }
 
+/// The last text of each key.
+fn last<'e>(entries: impl Iterator<Item = (&'e str, Option<Cow<'e, str>>)>) -> Arc<BTreeMap<String, String>> {
+    let last: BTreeMap<_, _> = entries.collect();
+    let texts = last.into_iter().filter_map(|(key, text)| Some((key.to_owned(), text?.into_owned())));
+    Arc::new(texts.collect())
+}
+
 /// The entries of a map whose keys are wanted and whose values are texts.
 fn texts(map: Option<&RawValue>, is_wanted: impl Fn(&str) -> bool) -> Arc<BTreeMap<String, String>> {
     let map = map.and_then(|raw| serde_json::from_str::<BTreeMap<String, &RawValue>>(raw.get()).ok());
     let wanted = map.into_iter().flatten().filter(|(key, _)| is_wanted(key));
     Arc::new(wanted.filter_map(|(key, raw)| Some((key, serde_json::from_str(raw.get()).ok()?))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pod_that_was_read_has_the_same_identity_as_its_text() {
+        for metadata in [
+            "{}",
+            "null",
+            r#"{"name": "a", "generateName": "b"}"#,
+            r#"{"name": "", "generateName": "b-", "labels": null, "annotations": null}"#,
+            r#"{"labels": {"a": "1", "b": "2", "a": "3", "b": null, "c": "\u0041"}}"#,
+            r#"{"annotations": {"a": "1", "b": 2, "c": null, "d": {}, "a": "\n", "e": "1", "e": []}}"#,
+            r#"{"annotations": {"memgate.dev/memory": "a", "sidecar.istio.io/inject": "no", "x": "\ud800"}}"#,
+            r#"{"annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}", "y": "z"}}"#,
+        ] {
+            let text = format!(r#"{{"metadata": {metadata}}}"#);
+            let pod = Pod::parse(&text).expect("a pod");
+            let of_pod = Identity::of_pod(&pod).expect("all is kept");
+            assert_eq!(format!("{of_pod:?}"), format!("{:?}", Identity::of(&text)), "{metadata}");
+        }
+    }
+
+    #[test]
+    fn very_many_annotations_are_read_from_the_text() {
+        let all: Vec<String> = (0..10_001).map(|number| format!(r#""a{number}": "x""#)).collect();
+        let text = format!(r#"{{"metadata": {{"annotations": {{{}}}}}}}"#, all.join(","));
+        let pod = Pod::parse(&text).expect("a pod");
+        assert!(Identity::of_pod(&pod).is_none());
+        assert_eq!(Written::of_pod(&text, &pod).identity().annotations.len(), 10_001);
+    }
 }

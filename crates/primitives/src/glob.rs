@@ -10,6 +10,9 @@ use crate::budget::Budget;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Glob {
     text: String,
+    /// How many bytes stand in front of the first wildcard and behind the last one; `None` without any.
+    ends: Option<(usize, usize)>,
+    /// What stands between them, with both wildcards.
     tokens: Vec<Token>,
     separator: Option<char>,
     /// How many characters a name has that fits, at least.
@@ -41,8 +44,11 @@ impl Glob {
     }
 
     fn of(text: String, separator: Option<char>) -> Self {
-        let mut tokens: Vec<Token> = Vec::with_capacity(text.len());
-        for c in text.chars() {
+        let is_wildcard = |c: char| c == '*' || c == '?';
+        let wildcards = text.find(is_wildcard).zip(text.rfind(is_wildcard));
+        let between = wildcards.and_then(|(one, other)| text.get(one..=other)).unwrap_or_default();
+        let mut tokens: Vec<Token> = Vec::with_capacity(between.len());
+        for c in between.chars() {
             match (c, tokens.last_mut()) {
                 ('*', Some(last @ (Token::Many | Token::All))) => *last = Token::All,
                 ('*', _) => tokens.push(Token::Many),
@@ -50,8 +56,9 @@ impl Glob {
                 (c, _) => tokens.push(Token::Char(c)),
             }
         }
-        let least = tokens.iter().filter(|token| matches!(token, Token::Char(_) | Token::One)).count();
-        Self { text, tokens, separator, least }
+        let ends = wildcards.map(|(one, other)| (one, text.len() - other - 1));
+        let least = text.chars().filter(|c| *c != '*').count();
+        Self { text, ends, tokens, separator, least }
     }
 
     /// The text of the pattern.
@@ -63,7 +70,7 @@ impl Glob {
     pub fn is_anything(&self) -> bool {
         let is_any =
             |token: &Token| *token == Token::All || self.separator.is_none() && *token == Token::Many;
-        matches!(self.tokens.as_slice(), [token] if is_any(token))
+        self.ends == Some((0, 0)) && matches!(self.tokens.as_slice(), [token] if is_any(token))
     }
 
     /// Whether a name fits. All ways to read the pattern are followed at once, so no way is tried again, and the cost
@@ -73,27 +80,25 @@ impl Glob {
         const COUNTED: usize = 1_000;
         /// To follow a way by one character takes as long as comparing so many bytes.
         const BYTES_PER_WAY: usize = 2;
-        if name.len() < self.least {
+        let Some((before, behind)) = self.ends else { return budget.bytes(1) && name == self.text };
+        // Most names that do not fit differ in front of the first wildcard, or behind the last one.
+        let text = self.text.as_bytes();
+        let between = text.get(..before).and_then(|begin| name.as_bytes().strip_prefix(begin));
+        let between = between.filter(|_| name.len() >= self.least);
+        let end = text.get(text.len() - behind..).unwrap_or_default();
+        let Some(between) = between.and_then(|rest| rest.strip_suffix(end)) else {
             budget.bytes(1);
             return false;
+        };
+        let between = name.get(before..before + between.len()).unwrap_or_default();
+        if let [only @ (Token::Many | Token::All)] = self.tokens.as_slice() {
+            let stops = |separator| *only == Token::Many && between.contains::<char>(separator);
+            return budget.bytes(name.len()) && !self.separator.is_some_and(stops);
         }
-        // Most names that do not fit differ in front of the first wildcard.
-        let mut chars = name.chars();
-        let mut compared = 1;
-        for token in &self.tokens {
-            compared += 1;
-            match token {
-                Token::Char(wanted) if chars.next() == Some(*wanted) => {}
-                Token::Char(_) => {
-                    budget.bytes(compared);
-                    return false;
-                }
-                Token::One | Token::Many | Token::All => break,
-            }
-        }
+        let mut compared = before + behind;
         let (mut here, mut next) = (Vec::new(), Vec::new());
         self.enter(0, &mut here);
-        for c in name.chars() {
+        for c in between.chars() {
             compared += here.len() * BYTES_PER_WAY;
             if compared > COUNTED && !budget.bytes(mem::take(&mut compared)) {
                 return false;
@@ -187,7 +192,7 @@ mod tests {
 
     #[test]
     fn gives_up_soon_where_nothing_fits() {
-        let glob = Glob::new(format!("{}b", "*a".repeat(120)));
+        let glob = Glob::new(format!("{}b*", "*a".repeat(120)));
         assert!(!glob.matches(&"a".repeat(10_000), &Budget::default()));
     }
 

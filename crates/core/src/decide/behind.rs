@@ -85,7 +85,7 @@ pub(super) fn judge<'s>(
             old: None,
             occasion: request.occasion,
         };
-        users.push(User { subject, views: Views { new, old, object: None } });
+        users.push(User { subject, views: Views { new, old, edits: &[] } });
     }
     if are_many {
         // Of other labels only rules about labels can know.

@@ -1,9 +1,7 @@
 //! Judges an object by the policies, once the families have decided: with their edits applied.
 
-use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
-use crate::patch::apply::apply;
 use memgate_model::decision::Decision;
 use memgate_model::edit::Edit;
 use memgate_model::family::{Family, Subject};
@@ -22,6 +20,7 @@ use memgate_policy::{defaults, selection};
 use memgate_primitives::budget::{Budget, OverLimit};
 use memgate_primitives::members::Members;
 
+use super::changed::with_edits;
 use super::{reported, views};
 
 /// A request with its objects as policies read them.
@@ -59,7 +58,7 @@ pub(super) fn of_resource<'s>(
         let old = old.and_then(|old| {
             views::of_object(family, &Subject { object: old, old: None, ..*subject }, counts_users, state)
         });
-        Some(Views { new, old, object: None })
+        Some(Views { new, old, edits: &[] })
     })
 }
 
@@ -133,37 +132,40 @@ pub(super) fn add_to_pod<'s>(
         return decision;
     }
     let request = &Request { operation: Operation::Create, old_object: None, ..request.clone() };
-    let edited = OnceCell::new();
-    // Edits that do not apply are a fault, which the check of the whole patch reports.
-    let after = || -> &str {
-        if decision.edits.is_empty() {
-            return text;
-        }
-        edited.get_or_init(|| apply(text, &decision.edits).unwrap_or_default())
-    };
-    // All platforms look at the same pod, which is read once for all of them.
-    let edited_pod = OnceCell::new();
-    let stored = || edited_pod.get_or_init(|| views::edited_pod(after(), text)).as_ref().unwrap_or(pod);
-    let written = Written::new(text);
+    // All platforms look at the same pod.
+    let written = Written::of_pod(text, pod);
     let mut all = Judgement::default();
     // Judging has steps of its own: what many policies cost is not the pod's fault.
     let (budget, families) = (state.budget(), &snapshot.settings.families);
-    let ((), over) = budget.judging(text.len(), || {
-        for family in families.iter().take_while(|_| !budget.has_ended()) {
+    let judge_changed = |stored: &Pod<'_>| {
+        let known = families.iter().filter(|family| may_know(family, pod));
+        for family in known.take_while(|_| !budget.has_ended()) {
             let subject = selection::Subject::of(request, family, "Pod", namespace, (&written, None));
             let Some(subject) = subject else { continue };
             let judgement = judge(&subject, snapshot, state, |state| {
-                let new = views::of_pod(family, [pod, stored()], [text, after()], namespace, state)?;
-                let object = family.pods.adds_containers.then(|| after().to_owned());
-                Some(Views { new, old: None, object })
+                let new = views::of_pod(family, [pod, stored], namespace, state)?;
+                let edits = if family.pods.adds_containers { decision.edits.as_slice() } else { &[] };
+                Some(Views { new, old: None, edits })
             });
             all.add_all(judgement);
         }
-    });
+    };
+    let ((), over) = budget.judging(text.len(), || with_edits(pod, &decision.edits, judge_changed));
     if let Some(OverLimit { pointer, limit }) = over {
         budget.over_limit(|| pointer, limit);
     }
     join(decision, all)
+}
+
+/// Whether a family may know a pod, by its labels and annotations. No other pod has a view.
+fn may_know(family: &Family, pod: &Pod<'_>) -> bool {
+    let is_allowed = |(key, values): &(&str, &[&str])| {
+        pod.label(key).is_some_and(|value| values.is_empty() || values.contains(&value))
+    };
+    family.pods.selectors.iter().any(|selector| {
+        selector.labels.iter().all(is_allowed)
+            && selector.annotation.is_none_or(|annotation| pod.annotation(annotation).is_some())
+    })
 }
 
 /// Adds the denials of policies that judge pods: a pod that exceeds a limit could contain anything in the rest. Which

@@ -77,9 +77,9 @@ fn pod_views(
     let namespace = namespace_of_pod(&pod, &request.namespace, snapshot);
     let (namespace, mut state) = resolve_namespace(namespace, snapshot, budget);
     let families = snapshot.settings.families.iter();
-    let edited = edited_pod(stored, sent);
+    let edited = if stored == sent { None } else { Pod::parse(stored).ok() };
     let pods = [&pod, edited.as_ref().unwrap_or(&pod)];
-    let views = families.filter_map(|family| of_pod(family, pods, [sent, stored], namespace, &mut state));
+    let views = families.filter_map(|family| of_pod(family, pods, namespace, &mut state));
     let written = Written::new(stored);
     let named = views.map(|mut view| {
         written.complete(&mut view);
@@ -88,24 +88,17 @@ fn pod_views(
     named.collect()
 }
 
-/// The pod as it would be stored; `None` if it is as it was sent.
-pub(super) fn edited_pod<'p>(stored: &'p str, sent: &str) -> Option<Pod<'p>> {
-    if stored == sent { None } else { Pod::parse(stored).ok() }
-}
-
 /// The view that a family has of a pod, before its name and labels are added: of the pod as it was sent, with its
-/// containers as it would be stored. The pods and the texts are
-/// those that were sent, and those that would be stored.
+/// containers as it would be stored. The pods are those that were sent, and that would be stored.
 pub(super) fn of_pod(
     family: &Family,
     pods: [&Pod<'_>; 2],
-    [sent, stored]: [&str; 2],
     namespace: &str,
     state: &mut StateReader<'_>,
 ) -> Option<MemoryView> {
     let mut view = (family.views.of_pod)(pods, namespace, state)?;
     if family.pods.adds_containers {
-        view.containers = container_view::containers(stored, sent);
+        view.containers = container_view::containers(pods);
     }
     Some(view)
 }

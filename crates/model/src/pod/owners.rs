@@ -28,7 +28,7 @@ view! {
 }
 
 /// The owner references of a pod, unread.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Owners<'a>(&'a RawValue);
 
 /// The owner that made a pod. Its texts are at most as long as valid ones.

@@ -134,7 +134,9 @@ impl<'p> ExistingEnv<'p> {
         let mut read = Self { of_memory: Entries::new(), proxies: Entries::new() };
         for (index, entry) in container.env.iter().flatten().enumerate() {
             let Some(name) = entry.name.as_deref() else { continue };
-            if prefixes.iter().any(|prefix| name.starts_with(prefix)) {
+            // Most names differ in the first byte.
+            let first = name.as_bytes().first();
+            if prefixes.iter().any(|it| it.as_bytes().first() == first && name.starts_with(it)) {
                 read.of_memory.insert(name, (index, entry));
             } else if name.ends_with("_PROXY") || name.ends_with("_proxy") {
                 read.proxies.insert(name, (index, entry));

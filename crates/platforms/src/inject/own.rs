@@ -4,6 +4,7 @@
 //! stored, so that memgate's own rewrites do not count. Where it is open what the program uses, there is a view for
 //! each possibility, so that a pod cannot hide one behind another.
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter;
 
@@ -114,7 +115,7 @@ impl OwnVariables {
         names: MemoryVariableNames<'static>,
         declared: Option<&str>,
     ) -> Self {
-        let sent = ExistingEnv::read(sent, names.prefixes);
+        let sent = LazyCell::new(|| ExistingEnv::read(sent, names.prefixes));
         let existing = ExistingEnv::read(stored, names.prefixes);
         let list = place.key("env");
         let first = wanted.first();

@@ -85,19 +85,17 @@ impl OwnReading<'_> {
         rules: &OwnRules<'_>,
         state: &mut StateReader<'_>,
     ) -> Vec<MemoryView> {
-        let mut views = Vec::new();
-        for name in names {
-            let mut of_this = view.clone();
+        let mut views = vec![view; names.len().max(1)];
+        for (name, of_this) in names.iter().zip(&mut views) {
             if let Some(set) = self.get(name) {
-                set.set_endpoint(&mut of_this, "endpoint", rules.has_credential, state);
-                (rules.also)(name, set, &mut of_this);
+                set.set_endpoint(of_this, "endpoint", rules.has_credential, state);
+                (rules.also)(name, set, of_this);
             }
-            views.push(of_this);
         }
         if views.iter().any(|view| view.endpoint.is_some()) {
             views.retain(|view| view.endpoint.is_some());
         }
-        if views.is_empty() { vec![view] } else { views }
+        views
     }
 }
 

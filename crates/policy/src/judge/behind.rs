@@ -40,7 +40,7 @@ pub struct User<'u> {
     /// The object.
     pub subject: Subject<'u>,
     /// Its views. The place of what it reads from the written object is there.
-    pub views: Views,
+    pub views: Views<'u>,
 }
 
 impl Written<'_> {
@@ -265,7 +265,7 @@ impl<'p> Asked<'_, 'p> {
             selection,
             views,
             budget,
-            nearest: &Pointer::clone,
+            nearest: &Pointer::as_str,
             changes: &|| true,
             in_memory: true,
         };
@@ -321,14 +321,13 @@ impl<'p> Asked<'_, 'p> {
                 let mut places = it.others.iter().chain([it]).map(|it| &it.pointer);
                 places.any(counts) && !stored.has(it)
             });
-            let mut found: Vec<_> =
-                violations.map(|it| (it.pointer, it.message + &it.remark, None)).collect();
+            let mut found: Vec<_> = violations.map(|it| (it.told(), it.pointer, None)).collect();
             let unknowns = part.outcome.unknowns.into_iter();
             let unknowns = unknowns.filter(|it| counts(&it.pointer) && !stored.has_unknown(it));
             found.extend(
-                unknowns.map(|it| (it.pointer, format!("cannot be judged: {}", it.why), Some(it.why))),
+                unknowns.map(|it| (format!("cannot be judged: {}", it.why), it.pointer, Some(it.why))),
             );
-            for (place, message, why) in found {
+            for (message, place, why) in found {
                 let Some(follows) = verdict.follows(why.as_ref(), false, longest) else { continue };
                 if strictest.as_ref().is_none_or(|known| is_stricter(&follows, &known.follows)) {
                     let place = if is_read(&place) { place } else { field.clone() };
@@ -350,7 +349,7 @@ fn has_source(view: Option<&MemoryView>, memory: &MemoryView) -> bool {
 }
 
 /// Whether the user uses a memory after the write that it did not use before: the written object leads to it.
-fn brings_sources(views: &Views) -> bool {
+fn brings_sources(views: &Views<'_>) -> bool {
     views.new.sources.iter().any(|source| !has_source(views.old.as_ref(), &source.view))
 }
 

@@ -37,6 +37,7 @@ pub(super) struct Verdict<'v> {
 }
 
 /// What follows from a violation, before its texts are made.
+#[derive(Clone)]
 pub(super) struct Follows {
     pub(super) severity: Severity,
     /// The time from which it is going to be refused.
@@ -157,10 +158,13 @@ impl<'v> Verdict<'v> {
 
     /// In an audit: what admission does today.
     fn at_admission(&self, status: PolicyStatus, exemption: Option<&Exemption>) -> Option<AtAdmission> {
+        if self.occasion.point != Point::Audit {
+            return None;
+        }
         let action = self.action_at_admission();
         let action = if status == PolicyStatus::Unknown { action.min(self.rule.on_unknown) } else { action };
         let warns = action == Action::Warn;
-        (self.occasion.point == Point::Audit).then(|| match (status, action, self.promised(status)) {
+        Some(match (status, action, self.promised(status)) {
             (PolicyStatus::Exempt, _, Some(at)) if exemption.is_some_and(|it| it.expires_at <= at) => {
                 AtAdmission::DeniesFrom { at, warns: false }
             }

@@ -118,8 +118,8 @@ impl TypedRule for AnyOf {
             return outcome.unknowns.extend(unknowns);
         }
         let firsts = failed.iter().filter_map(|violations| violations.first());
-        let messages: Vec<String> = firsts.map(|it| format!("{}{}", it.message, it.remark)).collect();
-        let message = cut(&format!("{START}{}", messages.join("; ")), MAX_MESSAGES).into_owned();
+        let messages: Vec<String> = firsts.map(RuleViolation::told).collect();
+        let message = cut(&format!("{START}{}", messages.join("; ")), MAX_MESSAGES).into_owned().into();
         // Which alternative a value belongs to counts: two may compare the same field.
         let of_one = |(of_one, index): (Vec<RuleViolation>, usize)| {
             let own = move |it: RuleViolation| RuleViolation { value: format!("{index} {}", it.value), ..it };

@@ -10,16 +10,16 @@ use memgate_model::memory_view::{
     Element, EndpointView, Holds, MemoryView, Part, Role, ViewPath, ViewValue, Why, below_endpoint, qualified,
 };
 use memgate_model::possible::{Held, Possible};
-use memgate_model::typed_rule::{Applies, Conditions, Judged, RuleOutcome, Unknown};
+use memgate_model::typed_rule::{Applies, Conditions, Judged, RuleOutcome, Sentence, Unknown};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::credential::is_credential_name;
 use memgate_primitives::glob::Glob;
 use memgate_primitives::pointer::Pointer;
 
 use super::host_glob::HostGlob;
-use super::tenant_glob::fits;
+use super::tenant_glob::TenantGlob;
 use super::words::Allowed;
-use crate::text::{HIDDEN, a_or_b, name, number, value};
+use crate::text::{HIDDEN, Shown, a_or_b, name, value};
 
 /// The conditions of a rule, in order.
 #[derive(Debug)]
@@ -81,13 +81,13 @@ pub(super) struct Check {
 }
 
 /// The message about a value.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Says {
     /// Up to the value.
-    pub(super) before: String,
+    pub(super) before: Arc<str>,
     pub(super) shows: Shows,
     /// From the value on.
-    pub(super) behind: String,
+    pub(super) behind: Arc<str>,
 }
 
 /// How a message shows the value.
@@ -159,8 +159,7 @@ pub(super) enum Scalar<'v> {
 pub(super) enum AnyGlob {
     Text(Glob),
     Host(HostGlob),
-    /// A pattern in which `{tenant}` stands for this tenant.
-    OfTenant(Arc<str>, Arc<str>),
+    OfTenant(TenantGlob),
 }
 
 impl AnyGlob {
@@ -182,7 +181,7 @@ impl Condition {
                 let is_fit = |glob: &AnyGlob| match glob {
                     AnyGlob::Text(glob) => glob.matches(text, budget),
                     AnyGlob::Host(glob) => glob.matches(text, budget),
-                    AnyGlob::OfTenant(pattern, tenant) => fits(pattern, tenant, text, budget),
+                    AnyGlob::OfTenant(glob) => glob.matches(text, budget),
                 };
                 globs.iter().any(is_fit) == *wanted
             }
@@ -300,7 +299,7 @@ impl Check {
         condition: Condition,
         (before, shows, behind): (&str, Shows, String),
     ) -> Self {
-        let says = Says { before: before.to_owned(), shows, behind };
+        let says = Says { before: before.into(), shows, behind: behind.into() };
         Self { path: ViewPath::known(path), key: None, field: field.to_owned(), name, condition, says }
     }
 
@@ -720,16 +719,18 @@ impl Check {
         })
     }
 
-    fn message(&self, judged: &Judged<'_>, found: &str) -> String {
-        let Says { before, shows, behind } = &self.says;
-        let shown = match shows {
-            Shows::Nothing => String::new(),
-            Shows::Value | Shows::Backend => value(judged, found),
-            Shows::Name => name(judged, found),
-            Shows::Number => number(judged, found),
-            Shows::Hidden => HIDDEN.to_owned(),
-        };
-        format!("{before}{shown}{behind}")
+    fn message(&self, judged: &Judged<'_>, found: &str) -> Sentence {
+        let (Says { before, shows, behind }, found) = (self.says.clone(), Shown::of(judged, found));
+        Sentence::later(self.name, move || {
+            let shown = match shows {
+                Shows::Nothing => String::new(),
+                Shows::Value | Shows::Backend => found.value(),
+                Shows::Name => found.name(),
+                Shows::Number => found.number(),
+                Shows::Hidden => HIDDEN.to_owned(),
+            };
+            format!("{before}{shown}{behind}")
+        })
     }
 }
 

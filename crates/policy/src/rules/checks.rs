@@ -208,7 +208,7 @@ impl Check {
             Shows::Name => Some(MessagePart::Name(1)),
             Shows::Value | Shows::Backend => Some(MessagePart::Quoted(1)),
         };
-        let message = [Some(text(before)), shown, Some(text(behind))].into_iter().flatten().collect();
+        let message = [Some(text(&**before)), shown, Some(text(&**behind))].into_iter().flatten().collect();
         let number = match self.path.holds {
             Holds::Quantity => format!("quantity({VALUE}).asApproximateFloat()"),
             _ => format!("int({VALUE})"),

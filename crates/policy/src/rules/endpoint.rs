@@ -1,9 +1,12 @@
 //! `endpoint`: where memory may be reached.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use memgate_model::cel_view::{CelSide, InCel, Sayable};
 use memgate_model::memory_view::{ENCRYPTED_SCHEMES, ENDPOINTS, EndpointSource, EndpointView, HostView};
 use memgate_model::possible::Possible;
-use memgate_model::typed_rule::{Conditions, Idle, Judged, RuleOutcome, TypedRule};
+use memgate_model::typed_rule::{Conditions, Idle, Judged, RuleOutcome, Sentence, TypedRule};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::Pointer;
 
@@ -11,12 +14,12 @@ use super::host_glob::HostGlob;
 use super::words::{MAX_CHARS, MAX_ENTRIES, fields, forbids_nothing};
 use crate::in_cel::{VALUE, text};
 use crate::reader::{Fields, Reader};
-use crate::text::{number, use_a_or_b, value};
+use crate::text::{Shown, use_a_or_b};
 
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a field of the rule")]
 struct Endpoint {
-    schemes: Option<Vec<String>>,
+    schemes: Option<Schemes>,
     hosts: Option<Vec<HostGlob>>,
     ports: Option<Vec<u16>>,
     must_be_encrypted: bool,
@@ -27,6 +30,18 @@ struct Endpoint {
     must_be_secret: bool,
 }
 
+/// The schemes that are allowed.
+#[derive(Debug)]
+struct Schemes {
+    /// As they are compared.
+    plain: BTreeSet<String>,
+    /// How a message about another one ends.
+    instead: Arc<str>,
+}
+
+/// A sentence, and what it judged.
+type Fault = (Sentence, String);
+
 const FIELDS: [&str; 8] =
     ["schemes", "hosts", "ports", "tls", "loopback", "private", "inCluster", "fromSecret"];
 
@@ -35,7 +50,8 @@ pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
     let forbids = |field| fields.choice(field, &[("forbid", true), ("allow", false)]) == Some(true);
     let schemes = fields.texts("schemes", MAX_ENTRIES, MAX_CHARS);
     Some(Box::new(Endpoint {
-        schemes: schemes.map(|texts| texts.into_iter().map(|(text, _)| text.to_owned()).collect()),
+        schemes: schemes
+            .map(|texts| Schemes::of(&texts.iter().map(|(text, _)| (*text).to_owned()).collect::<Vec<_>>())),
         hosts: fields.get("hosts").map(|it| it.each(MAX_ENTRIES, MAX_CHARS, HostGlob::read)),
         ports: ports(&fields),
         must_be_encrypted: fields.choice("tls", &[("require", true)]) == Some(true),
@@ -67,11 +83,9 @@ impl TypedRule for Endpoint {
     }
 
     fn contradictions(&self, _budget: &Budget<'_>) -> Vec<(Pointer, String)> {
-        let is_plain = |it: &String| {
-            let scheme = it.to_lowercase();
-            !scheme.starts_with("postgres") && !ENCRYPTED_SCHEMES.contains(&&*scheme)
-        };
-        let all_plain = self.schemes.as_ref().is_some_and(|all| !all.is_empty() && all.iter().all(is_plain));
+        let is_plain = |it: &String| !it.starts_with("postgres") && !ENCRYPTED_SCHEMES.contains(&it.as_str());
+        let all = self.schemes.as_ref().map(|schemes| &schemes.plain).filter(|all| !all.is_empty());
+        let all_plain = all.is_some_and(|all| all.iter().all(is_plain));
         let message = || "none of the schemes is encrypted, so nothing passes".to_owned();
         (self.must_be_encrypted && all_plain)
             .then(|| (Pointer::root().key("tls"), message()))
@@ -151,22 +165,25 @@ impl Endpoint {
             || self.in_cluster.is_some()
     }
 
-    fn scheme_fault(&self, endpoint: &EndpointView, judged: &Judged<'_>) -> Option<(String, String)> {
+    fn scheme_fault(&self, endpoint: &EndpointView, judged: &Judged<'_>) -> Option<Fault> {
         let scheme = endpoint.scheme.as_deref().unwrap_or_default();
-        let schemes = self.schemes.as_ref()?;
-        let (shown, instead) = (value(judged, scheme), use_a_or_b(schemes));
-        let message = format!("endpoint scheme {shown} is not allowed{instead}");
-        let is_allowed = schemes.iter().any(|it| plain(it) == plain(scheme));
-        (!is_allowed).then(|| (message, scheme.to_owned()))
+        let Schemes { plain: allowed, instead } = self.schemes.as_ref()?;
+        (!allowed.contains(&plain(scheme))).then(|| {
+            let (shown, instead) = (Shown::of(judged, scheme), Arc::clone(instead));
+            let say = move || format!("endpoint scheme {} is not allowed{instead}", shown.value());
+            (Sentence::later("scheme", say), scheme.to_owned())
+        })
     }
 
     /// What is wrong with the rest of an address: messages, each with what it judged. A host that clients read in
     /// different ways is not among any allowed hosts, and an address that is loopback, private or without encryption in
     /// our reading stays forbidden.
-    fn address_faults(&self, endpoint: &EndpointView, judged: &Judged<'_>) -> Vec<(String, String)> {
+    fn address_faults(&self, endpoint: &EndpointView, judged: &Judged<'_>) -> Vec<Fault> {
         let is_ambiguous = endpoint.is_ambiguous();
-        let of_host = |host: &HostView, text: &str| {
-            (format!("endpoint host {} {text}", value(judged, &host.host)), host.host.clone())
+        let of_host = |host: &HostView, text: &'static str| {
+            let shown = Shown::of(judged, &host.host);
+            let say = move || format!("endpoint host {} {text}", shown.value());
+            (Sentence::later(text, say), host.host.clone())
         };
         let mut faults = Vec::new();
         if let Some(globs) = &self.hosts {
@@ -180,12 +197,13 @@ impl Endpoint {
             let own = endpoint.scheme.as_deref().and_then(port_of_scheme);
             let used = endpoint.hosts.iter().filter_map(|host| host.port.or(own));
             faults.extend(used.filter(|port| !ports.contains(port)).map(|port| {
-                let port = port.to_string();
-                (format!("endpoint port {} is not allowed", number(judged, &port)), port)
+                let (port, shown) = (port.to_string(), Shown::of(judged, &port.to_string()));
+                let say = move || format!("endpoint port {} is not allowed", shown.number());
+                (Sentence::later("port", say), port)
             }));
         }
         if self.must_be_encrypted && endpoint.tls == Some(false) {
-            faults.push(("the endpoint is not encrypted".to_owned(), String::new()));
+            faults.push(("the endpoint is not encrypted".into(), String::new()));
         }
         let must_be = self.in_cluster.filter(|_| !is_ambiguous);
         for host in &endpoint.hosts {
@@ -200,6 +218,12 @@ impl Endpoint {
             }
         }
         faults
+    }
+}
+
+impl Schemes {
+    fn of(written: &[String]) -> Self {
+        Self { plain: written.iter().map(|it| plain(it)).collect(), instead: use_a_or_b(written).into() }
     }
 }
 

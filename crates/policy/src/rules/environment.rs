@@ -3,7 +3,7 @@
 use memgate_model::cel_view::{CelSide, InCel};
 use memgate_model::memory_view::Why;
 use memgate_model::possible::Possible;
-use memgate_model::typed_rule::{Conditions, Idle, Judged, RuleOutcome, TypedRule};
+use memgate_model::typed_rule::{Conditions, Idle, Judged, RuleOutcome, Sentence, TypedRule};
 use memgate_primitives::plain_text::cut;
 
 use memgate_primitives::budget::Budget;
@@ -28,9 +28,10 @@ impl TypedRule for Environment {
             return;
         }
         for own in &judged.view.own_variables {
-            let name = cut(&own.name, MAX_CHARS);
-            let message = format!("{name} is set by the pod and differs from {}", own.declared);
-            outcome.add(own.field.clone(), message, &own.name);
+            let (name, declared) = (own.name.clone(), own.declared.clone());
+            let say =
+                move || format!("{} is set by the pod and differs from {declared}", cut(&name, MAX_CHARS));
+            outcome.add(own.field.clone(), Sentence::later("differs", say), &own.name);
         }
         if let Some(field) = &judged.view.env_from {
             outcome.add_unknown(field.clone(), Why::SetByPod("envFrom".to_owned()));

@@ -122,7 +122,7 @@ pub(super) fn entry(reader: &Reader<'_>, known: &[ViewPath]) -> Option<Check> {
     let is_forbidden = path.holds == Holds::List && matches!(condition, Condition::Exists(false));
     let path = known.iter().copied().find(|row| is_forbidden && row.path.starts_with(&each)).unwrap_or(path);
     let space = if shows == Shows::Nothing { "" } else { " " };
-    let says = Says { before: format!("{written}{space}"), shows, behind };
+    let says = Says { before: format!("{written}{space}").into(), shows, behind: behind.into() };
     Some(Check { path, key, field: format!("{FIELD}{written}"), name, condition, says })
 }
 

@@ -46,9 +46,10 @@ impl HostGlob {
     /// Whether a host in small letters, without final dot, fits. Nothing but names and addresses does: neither the
     /// socket of a process nor an empty host.
     pub(super) fn matches(&self, host: &str, budget: &Budget<'_>) -> bool {
-        if host.is_empty() || !host.bytes().all(is_of_host) {
-            return false;
-        }
+        self.has_labels_of(host, budget) && !host.is_empty() && host.bytes().all(is_of_host)
+    }
+
+    fn has_labels_of(&self, host: &str, budget: &Budget<'_>) -> bool {
         if !self.takes_more {
             return self.pattern.matches(host, budget);
         }

@@ -2,14 +2,14 @@
 
 use memgate_model::cel_view::{CelSide, InCel};
 use memgate_model::memory_view::ContainerView;
-use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
+use memgate_model::typed_rule::{Judged, RuleOutcome, Sentence, TypedRule};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::glob::Glob;
 use memgate_primitives::pointer::Pointer;
 
 use super::words::{MAX_CHARS, MAX_ENTRIES, denied_too, fields};
 use crate::reader::{Fields, Reader};
-use crate::text::{name, value};
+use crate::text::Shown;
 
 #[derive(Debug)]
 struct Images {
@@ -61,21 +61,28 @@ impl TypedRule for Images {
 
 impl Images {
     fn judge_container(&self, container: &ContainerView, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
-        let (image, of) = (value(judged, &container.image), name(judged, &container.name));
         let fits = |glob: &Glob| glob.matches(&container.repository, judged.budget);
         let is_denied =
             self.deny.iter().any(fits) || self.allow.as_ref().is_some_and(|allow| !allow.iter().any(fits));
-        let denied = is_denied.then(|| "is not allowed".to_owned());
-        let unpinned =
-            (self.needs_digest && container.digest.is_none()).then(|| "is not pinned by digest".to_owned());
-        let tag = self.denied_tag(container).map(|tag| format!("uses tag {}", value(judged, tag)));
-        for rest in [denied, unpinned, tag].into_iter().flatten() {
-            let message = format!("image {image} of container {of} {rest}");
-            outcome.add(
-                container.field.key("image"),
-                message,
-                format!("{} {}", container.name, container.image),
-            );
+        let is_unpinned = self.needs_digest && container.digest.is_none();
+        let tag = self.denied_tag(container).map(|tag| Shown::of(judged, tag));
+        let mut add = |about, rest: Option<Shown>| {
+            let (image, of) = (Shown::of(judged, &container.image), Shown::of(judged, &container.name));
+            let say = move || {
+                let rest = rest.as_ref().map(Shown::value).unwrap_or_default();
+                format!("image {} of container {} {about}{rest}", image.value(), of.name())
+            };
+            let value = format!("{} {}", container.name, container.image);
+            outcome.add(container.field.key("image"), Sentence::later(about, say), value);
+        };
+        if is_denied {
+            add("is not allowed", None);
+        }
+        if is_unpinned {
+            add("is not pinned by digest", None);
+        }
+        if tag.is_some() {
+            add("uses tag ", tag);
         }
     }
 

@@ -1,5 +1,7 @@
 //! `limits`: how much of a node the containers that serve memory may take.
 
+use std::cell::LazyCell;
+
 use memgate_model::cel_view::{CelSide, InCel};
 use memgate_model::memory_view::ContainerView;
 use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
@@ -8,7 +10,7 @@ use memgate_primitives::quantity::billionths;
 use super::bounds::{Quantity, quantity};
 use super::words::{MAX_CHARS, fields};
 use crate::reader::Reader;
-use crate::text::{name, number};
+use crate::text::{Shown, name};
 
 #[derive(Debug)]
 struct Limits {
@@ -50,20 +52,17 @@ impl TypedRule for Limits {
 
 impl Limits {
     fn judge_container(&self, container: &ContainerView, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
-        let shown = name(judged, &container.name);
+        let shown = LazyCell::new(|| name(judged, &container.name));
         let place = container.field.key("resources").key("limits");
         for resource in self.required.iter().filter(|resource| !container.limits.contains_key(**resource)) {
-            let message = format!("container {shown} has no {resource} limit");
+            let message = format!("container {} has no {resource} limit", *shown);
             outcome.add(place.key(resource), message, &container.name);
         }
         for (resource, max) in &self.max {
             let Some(limit) = container.limits.get(*resource) else { continue };
             if billionths(limit).is_some_and(|limit| limit > max.billionths) {
-                let message = format!(
-                    "{resource} limit {} of container {shown} is above {}",
-                    number(judged, limit),
-                    max.text
-                );
+                let (limit, max) = (Shown::of(judged, limit).number(), &max.text);
+                let message = format!("{resource} limit {limit} of container {} is above {max}", *shown);
                 outcome.add(place.key(resource), message, format!("{} {limit}", container.name));
             }
         }

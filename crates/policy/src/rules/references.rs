@@ -4,7 +4,7 @@ use memgate_model::cel_view::{CelSide, InCel};
 use memgate_model::finding::Cause;
 use memgate_model::memory_view::{MemoryView, ReferenceView, Why, qualified};
 use memgate_model::possible::Possible;
-use memgate_model::typed_rule::{Conditions, Idle, Judged, RuleOutcome, TypedRule};
+use memgate_model::typed_rule::{Conditions, Idle, Judged, RuleOutcome, Sentence, TypedRule};
 use memgate_primitives::plain_text::quoted_key;
 use memgate_primitives::suggest::{did_you_mean, nearest};
 
@@ -12,7 +12,7 @@ use memgate_primitives::budget::Budget;
 
 use super::words::{MAX_CHARS, MAX_ENTRIES, fields, forbids_nothing};
 use crate::reader::Reader;
-use crate::text::name;
+use crate::text::{Shown, name};
 
 #[derive(Debug)]
 struct References {
@@ -47,6 +47,10 @@ impl TypedRule for References {
             let path = qualified(namespace, name);
             let value = || format!("{kind} {path}");
             let shown = || format!("{kind} {}", self::name(judged, &path));
+            let says = |about| {
+                let (kind, path) = (*kind, Shown::of(judged, &path));
+                Sentence::later(about, move || format!("{kind} {} {about}", path.name()))
+            };
             if self.kinds.iter().any(|wanted| kind.eq_ignore_ascii_case(wanted)) {
                 match found {
                     Some(true) => {}
@@ -54,12 +58,12 @@ impl TypedRule for References {
                     Some(false) if judged.is_foreign() => {
                         outcome.add_unknown(field.clone(), Why::Object(shown()));
                     }
-                    Some(false) => outcome.add(field.clone(), format!("{} not found", shown()), value()),
+                    Some(false) => outcome.add(field.clone(), says("not found"), value()),
                     None => outcome.add_unknown(field.clone(), Why::Object(shown())),
                 }
             }
             if self.forbids_crossing && crosses(judged.view, namespace) {
-                outcome.add(field.clone(), format!("{} is in another namespace", shown()), value());
+                outcome.add(field.clone(), says("is in another namespace"), value());
             }
         }
     }

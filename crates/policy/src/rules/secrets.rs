@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use memgate_model::cel_view::{CelSide, InCel, Sayable};
 use memgate_model::memory_view::{Element as _, SecretView};
 use memgate_model::possible::Possible;
-use memgate_model::typed_rule::{Conditions, Idle, Judged, RuleOutcome, TypedRule};
+use memgate_model::typed_rule::{Conditions, Idle, Judged, RuleOutcome, Sentence, TypedRule};
 use memgate_primitives::glob::Glob;
 
 use memgate_primitives::budget::Budget;
@@ -15,7 +15,7 @@ use super::words::{fields, forbids_nothing};
 use crate::in_cel::text;
 use crate::names::{names, namespaces};
 use crate::reader::Reader;
-use crate::text::{name, patterns};
+use crate::text::{Shown, patterns};
 
 #[derive(Debug)]
 struct Secrets {
@@ -85,9 +85,9 @@ impl TypedRule for Secrets {
         let is_out =
             |it: &&SecretView| it.namespace != view.effective_namespace() && !also.contains(&it.namespace);
         for secret in view.secrets.iter().filter(is_out) {
-            let path = format!("{}/{}", secret.namespace, secret.name);
-            let message = format!("Secret {} is outside the allowed namespaces", name(judged, &path));
-            outcome.add(secret.field.clone(), message, secret.whole());
+            let path = Shown::of(judged, &format!("{}/{}", secret.namespace, secret.name));
+            let say = move || format!("Secret {} is outside the allowed namespaces", path.name());
+            outcome.add(secret.field.clone(), Sentence::later("namespace", say), secret.whole());
         }
     }
 

@@ -13,6 +13,7 @@ use memgate_primitives::credential::is_credential_name;
 use memgate_primitives::pointer::Pointer;
 
 use super::check::{AnyGlob, Check, Condition, Shows};
+use super::tenant_glob::TenantGlob;
 use super::words::{MAX_CHARS, MAX_ENTRIES, forbids_nothing};
 use crate::in_cel::{VALUE, literal, pattern_of_tenant, text};
 use crate::names::label_key;
@@ -275,7 +276,7 @@ impl Tenancy {
     }
 
     fn judge_names(&self, tenant: &str, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
-        let (tenant, shown) = (Arc::<str>::from(tenant), value(judged, tenant));
+        let shown = value(judged, tenant);
         let is_own = |path: &str| {
             !path.starts_with("embedding")
                 || judged.view.endpoints().any(|(known, _)| known.starts_with("embedding"))
@@ -288,8 +289,7 @@ impl Tenancy {
             }
             let filled = |it: &Arc<str>| format!("\"{}\"", it.replace("{tenant}", shown.trim_matches('"')));
             let behind = format!(" must match {} for tenant {shown}", or(patterns.iter().map(filled)));
-            let glob = |pattern: &Arc<str>| AnyGlob::OfTenant(Arc::clone(pattern), Arc::clone(&tenant));
-            let globs = patterns.iter().map(glob).collect();
+            let globs = patterns.iter().map(|it| AnyGlob::OfTenant(TenantGlob::new(it, tenant))).collect();
             let condition = Condition::Fits { globs, written: Vec::new(), wanted: true };
             let of_tenant = format!("tenancy of {tenant}");
             Check::new(path, &of_tenant, field, condition, (what, *shows, behind)).judge(judged, outcome);

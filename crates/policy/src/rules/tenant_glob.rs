@@ -2,26 +2,36 @@
 
 use memgate_primitives::budget::Budget;
 
-/// Whether a text fits a pattern in which `{tenant}` stands for the tenant and `*` for anything. Each part between
-/// two `*` is looked for once, from left to right.
-pub(super) fn fits(pattern: &str, tenant: &str, text: &str, budget: &Budget<'_>) -> bool {
-    if !budget.bytes(pattern.len() + text.len()) {
-        return false;
+/// A pattern in which `{tenant}` stands for one tenant and `*` for anything.
+#[derive(Debug)]
+pub(super) struct TenantGlob(Vec<String>);
+
+impl TenantGlob {
+    pub(super) fn new(pattern: &str, tenant: &str) -> Self {
+        Self(pattern.split('*').map(|part| part.replace("{tenant}", tenant)).collect())
     }
-    let of_tenant = |part: &str| part.replace("{tenant}", tenant);
-    let Some((first, rest)) = pattern.split_once('*') else { return of_tenant(pattern) == text };
-    let Some(mut text) = text.strip_prefix(&*of_tenant(first)) else { return false };
-    let (middle, last) = rest.rsplit_once('*').unwrap_or(("", rest));
-    for part in middle.split('*').map(of_tenant) {
-        let Some(at) = text.find(&*part) else { return false };
-        text = text.get(at + part.len()..).unwrap_or_default();
+
+    /// Whether a text fits. Its end is compared before each part between two `*` is looked for once, from left to right.
+    pub(super) fn matches(&self, text: &str, budget: &Budget<'_>) -> bool {
+        let parts = self.0.iter().map(String::len).sum::<usize>() + self.0.len() - 1;
+        if !budget.bytes(parts + text.len()) {
+            return false;
+        }
+        let [first, middle @ .., last] = self.0.as_slice() else {
+            return self.0.first().is_some_and(|only| only == text);
+        };
+        let between = text.strip_prefix(&**first).and_then(|rest| rest.strip_suffix(&**last));
+        let rest = middle.iter().try_fold(between, |text, part| {
+            let (_, behind) = text?.split_once(&**part)?;
+            Some(Some(behind))
+        });
+        rest.flatten().is_some()
     }
-    text.ends_with(&*of_tenant(last))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Budget, fits};
+    use super::{Budget, TenantGlob};
 
     #[test]
     fn fits_names_of_tenants() {
@@ -39,7 +49,7 @@ mod tests {
             ("{tenant}{tenant}", "a", "aa", true),
         ] {
             assert_eq!(
-                fits(pattern, tenant, text, &Budget::default()),
+                TenantGlob::new(pattern, tenant).matches(text, &Budget::default()),
                 expected,
                 "{pattern} {tenant} {text}"
             );

@@ -31,7 +31,7 @@ pub(crate) fn read(reader: &Reader<'_>) -> Option<Box<dyn Conditions>> {
     let words = |field: &str, path| {
         let allow = Some(Words::read_within(&fields, field, MAX_CHARS)?);
         let condition = Condition::Allowed(Allowed { allow, deny: None });
-        let says = Says { before: String::new(), shows: Shows::Value, behind: String::new() };
+        let says = Says { before: "".into(), shows: Shows::Value, behind: "".into() };
         let (path, field) = (ViewPath::known(path), format!("{FIELD}{path}"));
         Some(Check { path, key: None, field, name: "allow", condition, says })
     };

@@ -28,7 +28,7 @@ fn headers() -> Value {
 
 /// The longest list of patterns.
 fn longest() -> Vec<String> {
-    (0..256).map(|number| format!("{}{number}", "*a".repeat(120))).collect()
+    (0..256).map(|number| format!("{}{number}*", "*a".repeat(120))).collect()
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn long_texts_against_the_longest_lists_of_patterns() {
     let rules = json!([
         {"id": "hosts", "endpoint": {"hosts": patterns}},
         {"id": "names", "secrets": {"names": patterns}},
-        {"id": "tenant", "tenancy": {"from": {"namespace": true}, "collection": "*a*a*a*a*b", "endpointHosts": "*a*b"}},
+        {"id": "tenant", "tenancy": {"from": {"namespace": true}, "collection": "*a*a*a*a*b*", "endpointHosts": "*a*b*"}},
         {"id": "labels", "labels": {"values": {"team": patterns}}},
         {"id": "fixed", "immutable": ["endpoint", "secrets", "labels"]},
     ]);
@@ -147,7 +147,7 @@ fn the_largest_policy_against_long_values() {
 /// Patterns that stop at the first character which does not fit, and some that do not.
 fn short() -> Vec<String> {
     (0..256)
-        .map(|number| if number % 64 == 0 { format!("*a*b{number}") } else { format!("b{number}*") })
+        .map(|number| if number % 64 == 0 { format!("*a*b{number}*") } else { format!("b{number}*") })
         .collect()
 }
 
