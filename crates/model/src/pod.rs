@@ -10,7 +10,6 @@ use serde_json::value::RawValue;
 
 use crate::view::{self, Annotations, Place, Reading, Text, Texts, View, view};
 use memgate_primitives::budget::Budget;
-use memgate_primitives::json_reader::JsonReader;
 use memgate_primitives::pointer::Path;
 
 pub use self::owners::{Controller, Owners};
@@ -271,8 +270,8 @@ pub fn read_list<'a, T: View<'a>>(
 /// Calls `visit` with each element of a list that was left unread, and keeps none of them. `None` if the list is
 /// absent or malformed; `visit` may already have been called for some elements then.
 pub fn visit_elements<'a, T: View<'a>>(raw: Option<&'a RawValue>, visit: impl FnMut(T)) -> Option<()> {
-    let mut reader = JsonReader::new(raw?.get());
-    reader.deserialize_seq(Elements(visit, PhantomData)).ok()
+    let mut deserializer = serde_json::Deserializer::from_str(raw?.get());
+    deserializer.deserialize_seq(Elements(visit, PhantomData)).ok()
 }
 
 struct Elements<F, T>(F, PhantomData<T>);

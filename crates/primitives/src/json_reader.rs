@@ -1,17 +1,16 @@
 //! A reader of JSON for the request path: strict, in safe code, and without a word about what is wrong.
 //!
 //! It takes eight bytes of a string at a time, and skips a value without a call for each token. It refuses all that
-//! JSON refuses and serde_json does: what nests deeper than 127 where it is kept (what is skipped may nest as deep as it
-//! likes), control characters and wrong escapes in strings, other forms of numbers, and whatever stands behind the
-//! value. It does not say why: who needs a message reads the text again with serde_json.
+//! JSON refuses and serde_json does: what nests deeper than 127 where it is kept, control characters and wrong escapes in
+//! strings, other forms of numbers, and whatever stands behind the value. It does not say why, and it does not skip what
+//! nests deeper than 63: [`parse`] then reads the text again with serde_json, which does both.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::iter;
 
 use serde::Deserializer;
-use serde::de::value::{BorrowedStrDeserializer, MapDeserializer, StringDeserializer};
-use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
+use serde::de::value::{BorrowedStrDeserializer, Error, MapDeserializer, StringDeserializer};
+use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::forward_to_deserialize_any;
 
 /// What is kept may not nest deeper, as in serde_json.
@@ -23,26 +22,14 @@ const RAW_VALUE: &str = "$serde_json::private::RawValue";
 /// Blanks in JSON.
 pub const BLANKS: [u8; 4] = *b" \t\n\r";
 
-/// A text was not JSON, or another value than was asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Refused;
+/// What reading gives. The errors say little.
+pub type Result<T> = std::result::Result<T, Error>;
 
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("not the JSON that was expected")
-    }
+/// Why a text was refused.
+#[cold]
+fn refused<T>() -> Result<T> {
+    Err(Error::custom("not the JSON that was expected"))
 }
-
-impl std::error::Error for Refused {}
-
-impl de::Error for Refused {
-    fn custom<T: fmt::Display>(_: T) -> Self {
-        Self
-    }
-}
-
-/// What reading gives.
-pub type Result<T> = std::result::Result<T, Refused>;
 
 /// Reads a whole text.
 ///
@@ -50,15 +37,11 @@ pub type Result<T> = std::result::Result<T, Refused>;
 /// Those of serde_json: when the text is not JSON, or the value is refused.
 pub fn parse<'de, S: DeserializeSeed<'de> + Clone>(text: &'de str, seed: S) -> serde_json::Result<S::Value> {
     let mut reader = JsonReader::new(text);
-    match seed.clone().deserialize(&mut reader).and_then(|value| reader.end().map(|()| value)) {
-        Ok(value) => Ok(value),
-        Err(Refused) => parse_with_words(text, seed),
+    if let Ok(value) = seed.clone().deserialize(&mut reader)
+        && reader.end().is_ok()
+    {
+        return Ok(value);
     }
-}
-
-/// The same with errors that say what is wrong.
-#[cold]
-fn parse_with_words<'de, S: DeserializeSeed<'de>>(text: &'de str, seed: S) -> serde_json::Result<S::Value> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let value = seed.deserialize(&mut deserializer)?;
     deserializer.end()?;
@@ -84,7 +67,7 @@ impl<'de> JsonReader<'de> {
     /// # Errors
     /// When there is more.
     pub fn end(&mut self) -> Result<()> {
-        if self.next().is_none() { Ok(()) } else { Err(Refused) }
+        if self.next().is_none() { Ok(()) } else { refused() }
     }
 
     /// Reads the object that begins here.
@@ -93,7 +76,7 @@ impl<'de> JsonReader<'de> {
     /// When something else does, or it nests too deep; those of `read`.
     #[inline]
     pub fn object<T>(&mut self, read: impl FnOnce(Members<'_, 'de>) -> Result<T>) -> Result<T> {
-        self.within(b"{}", |reader| read(Members { reader, is_first: true }))
+        self.within(b"{}", read)
     }
 
     /// Reads a value, and returns its text as well.
@@ -126,7 +109,7 @@ impl<'de> JsonReader<'de> {
     fn sign(&mut self, sign: u8) -> Result<()> {
         let found = self.next() == Some(sign);
         self.at += usize::from(found);
-        if found { Ok(()) } else { Err(Refused) }
+        if found { Ok(()) } else { refused() }
     }
 
     #[inline]
@@ -138,35 +121,21 @@ impl<'de> JsonReader<'de> {
     fn word(&mut self, word: &str) -> Result<()> {
         let found = self.text.as_bytes().get(self.at..).is_some_and(|rest| rest.starts_with(word.as_bytes()));
         self.at += word.len();
-        if found { Ok(()) } else { Err(Refused) }
+        if found { Ok(()) } else { refused() }
     }
 
     /// Reads what is between these signs.
     #[inline]
-    fn within<T>(&mut self, signs: &[u8; 2], read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+    fn within<T>(&mut self, signs: &[u8; 2], read: impl FnOnce(Members<'_, 'de>) -> Result<T>) -> Result<T> {
         self.sign(signs[0])?;
         if self.depth == MAX_DEPTH {
-            return Err(Refused);
+            return refused();
         }
         self.depth += 1;
-        let value = read(self)?;
+        let value = read(Members { reader: self, is_first: true })?;
         self.depth -= 1;
         self.sign(signs[1])?;
         Ok(value)
-    }
-
-    /// Whether another one follows before this sign, which ends the members here.
-    #[inline]
-    fn follows(&mut self, end: u8, is_first: &mut bool) -> Result<bool> {
-        match self.next() {
-            Some(next) if next == end => Ok(false),
-            Some(_) if std::mem::take(is_first) => Ok(true),
-            Some(b',') => {
-                self.at += 1;
-                Ok(true)
-            }
-            _ => Err(Refused),
-        }
     }
 
     /// Skips a string, and says whether it has escapes.
@@ -176,16 +145,17 @@ impl<'de> JsonReader<'de> {
         let bytes = self.text.as_bytes();
         let mut escapes = false;
         loop {
-            self.at += bytes.get(self.at..).and_then(part_length).ok_or(Refused)?;
+            self.at += bytes.get(self.at..).and_then(part_length).map_or_else(refused, Ok)?;
             match bytes.get(self.at) {
                 Some(b'"') => {
                     self.at += 1;
                     return Ok(escapes);
                 }
                 Some(b'\\') => {
-                    self.at += escape(bytes.get(self.at + 1..).unwrap_or_default()).ok_or(Refused)?
+                    self.at +=
+                        escape(bytes.get(self.at + 1..).unwrap_or_default()).map_or_else(refused, Ok)?
                 }
-                _ => return Err(Refused),
+                _ => return refused(),
             }
             escapes = true;
         }
@@ -216,7 +186,7 @@ impl<'de> JsonReader<'de> {
         let start = self.at;
         self.skip_string()?;
         // The library knows which escapes make a text.
-        serde_json::from_str(self.since(start)).map_err(|_| Refused)
+        serde_json::from_str(self.since(start)).map_err(Error::custom)
     }
 
     fn skip_number(&mut self) -> Result<()> {
@@ -224,13 +194,13 @@ impl<'de> JsonReader<'de> {
             let rest = reader.text.as_bytes().get(reader.at..).unwrap_or_default();
             let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
             reader.at += count;
-            if count > 0 { Ok(count) } else { Err(Refused) }
+            if count > 0 { Ok(count) } else { refused() }
         };
         let bytes = self.text.as_bytes();
         self.at += usize::from(bytes.get(self.at) == Some(&b'-'));
         let is_zero = bytes.get(self.at) == Some(&b'0');
         if digits(self)? > 1 && is_zero {
-            return Err(Refused);
+            return refused();
         }
         if bytes.get(self.at) == Some(&b'.') {
             self.at += 1;
@@ -244,36 +214,33 @@ impl<'de> JsonReader<'de> {
         Ok(())
     }
 
-    /// Skips a value, however deep.
+    /// Skips a value.
     fn skip(&mut self) -> Result<()> {
-        let mut open = Open::default();
+        // The objects and lists that are open: a bit for each, set for an object, behind one that is always set.
+        let mut open = 1_u64;
         loop {
-            match self.next() {
+            let begins = self.next();
+            match begins {
                 Some(b'"') => _ = self.skip_string()?,
                 Some(b'-' | b'0'..=b'9') => self.skip_number()?,
                 Some(b't') => self.word("true")?,
                 Some(b'f') => self.word("false")?,
                 Some(b'n') => self.word("null")?,
-                Some(b'{') => {
+                Some(b'{' | b'[') if open.leading_zeros() > 0 => {
                     self.at += 1;
-                    open.push(true);
-                    if self.next() != Some(b'}') {
-                        self.skip_key()?;
+                    let is_object = begins == Some(b'{');
+                    open = open << 1 | u64::from(is_object);
+                    if self.next() != Some(if is_object { b'}' } else { b']' }) {
+                        if is_object {
+                            self.skip_key()?;
+                        }
                         continue;
                     }
                 }
-                Some(b'[') => {
-                    self.at += 1;
-                    open.push(false);
-                    if self.next() != Some(b']') {
-                        continue;
-                    }
-                }
-                _ => return Err(Refused),
+                _ => return refused(),
             }
-            loop {
-                let Some(in_object) = open.last() else { return Ok(()) };
-                let sign = self.next();
+            while open > 1 {
+                let (sign, in_object) = (self.next(), open & 1 == 1);
                 self.at += 1;
                 match (sign, in_object) {
                     (Some(b','), true) => {
@@ -281,9 +248,12 @@ impl<'de> JsonReader<'de> {
                         break;
                     }
                     (Some(b','), false) => break,
-                    (Some(b'}'), true) | (Some(b']'), false) => open.pop(),
-                    _ => return Err(Refused),
+                    (Some(b'}'), true) | (Some(b']'), false) => open >>= 1,
+                    _ => return refused(),
                 }
+            }
+            if open == 1 {
+                return Ok(());
             }
         }
     }
@@ -357,49 +327,15 @@ fn escape(rest: &[u8]) -> Option<usize> {
     }
 }
 
-/// The objects and lists that are open: a bit for each, set for an object.
-#[derive(Default)]
-struct Open {
-    bits: u64,
-    count: usize,
-    /// The bits of those further outside, 64 each.
-    outer: Vec<u64>,
-}
-
-impl Open {
-    #[inline]
-    fn push(&mut self, is_object: bool) {
-        if self.count > 0 && self.count % 64 == 0 {
-            self.outer.push(self.bits);
-        }
-        self.bits = self.bits << 1 | u64::from(is_object);
-        self.count += 1;
-    }
-
-    #[inline]
-    const fn last(&self) -> Option<bool> {
-        if self.count == 0 { None } else { Some(self.bits & 1 == 1) }
-    }
-
-    #[inline]
-    fn pop(&mut self) {
-        self.count = self.count.saturating_sub(1);
-        self.bits >>= 1;
-        if self.count > 0 && self.count % 64 == 0 {
-            self.bits = self.outer.pop().unwrap_or_default();
-        }
-    }
-}
-
 impl<'de> Deserializer<'de> for &mut JsonReader<'de> {
-    type Error = Refused;
+    type Error = Error;
 
     #[inline]
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        match self.next().ok_or(Refused)? {
+        match self.next().map_or_else(refused, Ok)? {
             b'"' => self.deserialize_str(visitor),
             b'{' => self.object(|members| visitor.visit_map(members)),
-            b'[' => self.within(b"[]", |reader| visitor.visit_seq(Elements { reader, is_first: true })),
+            b'[' => self.within(b"[]", |elements| visitor.visit_seq(elements)),
             b'n' => self.word("null").and_then(|()| visitor.visit_unit()),
             b't' => self.word("true").and_then(|()| visitor.visit_bool(true)),
             b'f' => self.word("false").and_then(|()| visitor.visit_bool(false)),
@@ -408,7 +344,7 @@ impl<'de> Deserializer<'de> for &mut JsonReader<'de> {
                 self.skip_number()?;
                 // The library knows which number it is.
                 let mut number = serde_json::Deserializer::from_str(self.since(start));
-                number.deserialize_any(visitor).map_err(|_| Refused)
+                number.deserialize_any(visitor).map_err(Error::custom)
             }
         }
     }
@@ -452,7 +388,7 @@ impl<'de> Deserializer<'de> for &mut JsonReader<'de> {
     }
 }
 
-/// The members of an object, while it is read.
+/// The members of an object or a list, while it is read.
 #[derive(Debug)]
 pub struct Members<'r, 'de> {
     reader: &'r mut JsonReader<'de>,
@@ -464,14 +400,24 @@ impl<'de> Members<'_, 'de> {
     pub const fn reader(&mut self) -> &mut JsonReader<'de> {
         self.reader
     }
+
+    /// Whether another one follows before this sign, which ends them.
+    #[inline]
+    fn follows(&mut self, end: u8) -> Result<bool> {
+        match self.reader.next() {
+            Some(next) if next == end => Ok(false),
+            Some(_) if std::mem::take(&mut self.is_first) => Ok(true),
+            _ => self.reader.sign(b',').map(|()| true),
+        }
+    }
 }
 
 impl<'de> MapAccess<'de> for Members<'_, 'de> {
-    type Error = Refused;
+    type Error = Error;
 
     #[inline]
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>> {
-        if !self.reader.follows(b'}', &mut self.is_first)? {
+        if !self.follows(b'}')? {
             return Ok(None);
         }
         let key = match self.reader.string()? {
@@ -488,26 +434,19 @@ impl<'de> MapAccess<'de> for Members<'_, 'de> {
     }
 }
 
-/// The elements of a list, while it is read.
-struct Elements<'r, 'de> {
-    reader: &'r mut JsonReader<'de>,
-    is_first: bool,
-}
-
-impl<'de> SeqAccess<'de> for Elements<'_, 'de> {
-    type Error = Refused;
+impl<'de> SeqAccess<'de> for Members<'_, 'de> {
+    type Error = Error;
 
     #[inline]
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
-        if !self.reader.follows(b']', &mut self.is_first)? {
-            return Ok(None);
-        }
-        seed.deserialize(&mut *self.reader).map(Some)
+        if self.follows(b']')? { seed.deserialize(&mut *self.reader).map(Some) } else { Ok(None) }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::marker::PhantomData;
+
     use serde::Deserialize;
     use serde::de::IgnoredAny;
     use serde_json::Value;
@@ -585,23 +524,30 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_as_deep_as_with_serde_json_and_what_is_skipped_as_deep_as_it_likes() {
-        for depth in [1, 2, 63, 64, 65, 126, 127, 128, 129, 192, 193] {
-            for (open, close) in
-                [("[", "]"), (r#"{"a":"#, "}"), (r#"[{"a":"#, "}]"), (r#"{"a":[[[1],"#, "]]}")]
-            {
-                let text = format!("{}0{}", open.repeat(depth), close.repeat(depth));
-                is_as_known(&text);
-                is_as_known(&text.replacen('}', "]", 1));
-                is_as_known(&text.replacen(']', "}", 1));
-                let last = text.len() - 1;
-                is_as_known(&format!("{}]", &text[..last]));
-                is_as_known(&format!("{}}}", &text[..last]));
+    fn nests_as_deep_as_with_serde_json() {
+        let parts = [("[", "]"), (r#"{"a":"#, "}"), (r#"[{"a":"#, "}]"), (r#"{"a":[[[1],"#, "]]}")];
+        for (depth, (open, close)) in (1..200).flat_map(|depth| parts.map(|part| (depth, part))) {
+            let text = format!("{}0{}", open.repeat(depth), close.repeat(depth));
+            let last = text.len() - 1;
+            for text in [
+                text.replacen('}', "]", 1),
+                text.replacen(']', "}", 1),
+                format!("{}]", &text[..last]),
+                format!("{}}}", &text[..last]),
+                text,
+            ] {
+                let any = parse(&text, PhantomData::<Value>).ok();
+                assert_eq!(any, serde_json::from_str(&text).ok(), "{text}");
+                let skipped = serde_json::from_str::<IgnoredAny>(&text).is_ok();
+                assert_eq!(parse(&text, PhantomData::<IgnoredAny>).is_ok(), skipped, "{text}");
+                // What objects nest in a cluster needs no other reader.
+                assert!(!skipped || depth > 15 || read::<IgnoredAny>(&text).is_some(), "{text}");
+                assert!(skipped || read::<IgnoredAny>(&text).is_none(), "{text}");
             }
         }
         let deep = format!("{}{}", "[".repeat(1 << 20), "]".repeat(1 << 20));
-        assert!(read::<IgnoredAny>(&deep).is_some() && read::<IgnoredAny>(&deep[1..]).is_none());
-        assert!(read::<Value>(&deep).is_none());
+        assert!(parse(&deep, PhantomData::<IgnoredAny>).is_ok());
+        assert!(parse(&deep[1..], PhantomData::<IgnoredAny>).is_err() && read::<Value>(&deep).is_none());
     }
 
     #[test]
@@ -609,7 +555,7 @@ mod tests {
         let list: Vec<&str> = read(r#"["a", "é"]"#).expect("texts without escapes");
         assert_eq!(list, ["a", "é"]);
         assert!(read::<Vec<&str>>(r#"["\u0061"]"#).is_none());
-        let error = parse("[1, x]", std::marker::PhantomData::<Value>).expect_err("not JSON");
+        let error = parse("[1, x]", PhantomData::<Value>).expect_err("not JSON");
         assert_eq!((error.line(), error.column()), (1, 5));
     }
 
@@ -619,7 +565,7 @@ mod tests {
         let texts = reader.object(|mut members| {
             let mut texts = Vec::new();
             while let Some(key) = members.next_key::<&str>()? {
-                let (_, text) = members.reader().value_with_text(std::marker::PhantomData::<IgnoredAny>)?;
+                let (_, text) = members.reader().value_with_text(PhantomData::<IgnoredAny>)?;
                 texts.push((key, text));
             }
             Ok(texts)

@@ -3,12 +3,13 @@
 //! Without it the text of the pod is read twice, once to find its end and once for its fields. A review that this pass
 //! does not take (a field is repeated, or has a wrong form) is then read in two passes, which say what is wrong.
 
+use serde::de::value::Error;
 use serde::de::{Error as _, MapAccess};
 
 use memgate_model::pod::{Pod, ReadPod};
 use memgate_model::view::{Element, Place, Reading, Text};
 use memgate_primitives::budget::Budget;
-use memgate_primitives::json_reader::{JsonReader, Members, Refused, Result};
+use memgate_primitives::json_reader::{JsonReader, Members, Result};
 
 use super::{AdmissionRequest, Envelope};
 
@@ -25,7 +26,7 @@ fn envelope<'a>(mut fields: Members<'_, 'a>) -> Result<(Envelope<'a>, Option<Rea
     let unlimited = Reading::default();
     while let Some(key) = fields.next_key::<Text<'_>>()? {
         match &*key {
-            "request" if envelope.request.is_some() => return Err(Refused::custom("two requests")),
+            "request" if envelope.request.is_some() => return Err(Error::custom("two requests")),
             "request" => {
                 let request;
                 (request, pod) = fields.reader().object(request_of)?;
@@ -43,7 +44,7 @@ fn request_of<'a>(mut fields: Members<'_, 'a>) -> Result<(AdmissionRequest<'a>, 
     let unlimited = Reading::default();
     while let Some(key) = fields.next_key::<Text<'_>>()? {
         match &*key {
-            "object" if pod.is_some() => return Err(Refused::custom("two objects")),
+            "object" if pod.is_some() => return Err(Error::custom("two objects")),
             "object" if request.creates_pod() => pod = new_pod(fields.reader())?,
             other => request.read_field(other, &mut fields, &Place::root(&unlimited))?,
         }
