@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use axum::BoxError;
 use axum::body::{Bytes, HttpBody};
-use axum::http::{Request, Response, Uri};
+use axum::http::{Request, Response};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::proxy::SocksV5;
@@ -109,10 +109,8 @@ impl Access {
     pub(super) fn client(self) -> Result<kube::Client, String> {
         let between = Arc::new(self.between);
         let in_words = |error: kube::Error| between.explain(&error).unwrap_or_else(|| explained(&error));
-        let login = between.proxy.as_ref().and_then(|proxy| Some((proxy, proxy.socks_login()?)));
-        if let Some((proxy, login)) = login {
-            let uri = proxy.uri.clone();
-            return through_socks(self.config, uri, login, Arc::clone(&between)).map_err(in_words);
+        if let Some(proxy) = between.proxy.as_ref().filter(|proxy| proxy.is_socks()) {
+            return through_socks(self.config, proxy, Arc::clone(&between)).map_err(in_words);
         }
         let builder = ClientBuilder::try_from(self.config).map_err(in_words)?;
         Ok(build(builder, Arc::clone(&between)))
@@ -135,18 +133,16 @@ where
     builder.with_layer(&layer).build()
 }
 
-/// The parts of kube's own client, with a connector that logs in to a SOCKS proxy.
+/// The parts of kube's own client, with a connector that can log in to a SOCKS proxy.
 /// Source: kube_client::client::builder.
-fn through_socks(
-    config: Config,
-    proxy: Uri,
-    (user, password): (String, String),
-    between: Arc<Between>,
-) -> kube::Result<kube::Client> {
+fn through_socks(config: Config, proxy: &Proxy, between: Arc<Between>) -> kube::Result<kube::Client> {
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
     connector.set_connect_timeout(config.connect_timeout);
-    let connector = SocksV5::new(proxy, connector).with_auth(user, password);
+    let mut connector = SocksV5::new(proxy.uri.clone(), connector);
+    if let Some((user, password)) = proxy.socks_login() {
+        connector = connector.with_auth(user, password);
+    }
     let connector = config.rustls_https_connector_with_connector(connector)?;
     let client = Client::builder(TokioExecutor::new()).build::<_, Body>(connector);
     let service = MapErrLayer::new(BoxError::from).layer(client);

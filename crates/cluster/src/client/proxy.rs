@@ -74,7 +74,12 @@ impl Proxy {
         format!("the proxy {scheme}://{host}{port} ({})", self.origin)
     }
 
-    /// The user and password for a SOCKS proxy, which kube does not send.
+    /// Whether it is a SOCKS proxy.
+    pub(super) fn is_socks(&self) -> bool {
+        self.uri.scheme_str() == Some("socks5")
+    }
+
+    /// The user and password for a SOCKS proxy.
     pub(super) fn socks_login(&self) -> Option<(String, String)> {
         let proxy = Matcher::builder().all(self.uri.to_string()).build();
         let proxy = proxy.intercept(&Uri::from_static("https://apiserver"))?;
