@@ -32,6 +32,8 @@ pub struct Policies {
     of_users: BTreeSet<String>,
     /// The names of those that ask which fields the author of an object wrote.
     of_written: BTreeSet<String>,
+    /// The names of those that read annotations of pods.
+    of_annotations: BTreeSet<String>,
     exemptions: BTreeMap<(String, String), Arc<Exemption>>,
     /// The exemptions of each policy, by its name.
     by_policy: BTreeMap<String, Vec<Arc<Exemption>>>,
@@ -47,6 +49,11 @@ impl Policies {
         }
         if policy.rules.iter().any(Rule::reads_written) {
             self.of_written.insert(policy.name.clone());
+        }
+        // Conditions are about the pod also where a rule is about its memory.
+        let is_of_pods = |rule: &&Rule| rule.roles.contains(&Role::Pod) || rule.when.is_some();
+        if policy.rules.iter().filter(is_of_pods).any(Rule::reads_annotations) {
+            self.of_annotations.insert(policy.name.clone());
         }
         if policy.rules.iter().any(|rule| rule.by_sources.contains(&Role::Referrer)) {
             self.of_referrers.insert(policy.name.clone());
@@ -67,6 +74,7 @@ impl Policies {
         self.of_pods_with_unseen.clear();
         self.of_users.clear();
         self.of_written.clear();
+        self.of_annotations.clear();
         self.of_referrers.clear();
     }
 
@@ -83,6 +91,7 @@ impl Policies {
         self.of_pods_with_unseen.remove(name);
         self.of_users.remove(name);
         self.of_written.remove(name);
+        self.of_annotations.remove(name);
         self.of_referrers.remove(name);
     }
 
@@ -140,6 +149,11 @@ impl Policies {
     /// Whether a policy reads how many agents use a memory.
     pub fn read_users(&self) -> bool {
         !self.of_users.is_empty()
+    }
+
+    /// Whether a policy reads annotations of pods.
+    pub fn read_annotations(&self) -> bool {
+        !self.of_annotations.is_empty()
     }
 
     /// Whether a policy asks which fields the author of an object wrote.

@@ -284,7 +284,7 @@ pub struct RuleOutcome {
     pub applies: Vec<String>,
 }
 
-/// A sentence that may be made when it is read: an object can have ten thousand violations, of which few are told.
+/// A sentence that may be made when it is read: an object can have ten thousand violations, of which few are reported.
 #[derive(Clone)]
 pub struct Sentence {
     /// The sentence, or what it says about a value.

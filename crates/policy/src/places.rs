@@ -6,8 +6,9 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 use serde::de::{Error, IgnoredAny, MapAccess, SeqAccess};
+use serde_json::Value as Json;
 
-use memgate_model::edit::{Edit, Op};
+use memgate_model::edit::{Edit, Op, Value};
 use memgate_primitives::budget::MAX_STEPS;
 use memgate_primitives::json::{Reader, Scalar, Seed};
 use memgate_primitives::pointer::{Pointer, list_index, unescape};
@@ -32,6 +33,17 @@ impl Places {
         reader.read(&mut serde_json::Deserializer::from_str(text)).unwrap_or_default()
     }
 
+    fn of_tree(tree: &Json) -> Self {
+        match tree {
+            Json::Null => Self::Nothing,
+            Json::Bool(_) | Json::Number(_) | Json::String(_) => Self::Scalar,
+            Json::Array(elements) => Self::List(elements.iter().map(Self::of_tree).collect()),
+            Json::Object(fields) => Self::Map(
+                fields.iter().map(|(key, value)| (key.as_str().into(), Self::of_tree(value))).collect(),
+            ),
+        }
+    }
+
     /// The same after edits.
     pub(super) fn with(mut self, edits: &[Edit]) -> Self {
         for edit in edits {
@@ -49,7 +61,10 @@ impl Places {
             Self::Map(fields) => fields.get_mut(&**token),
             Self::Nothing | Self::Scalar => None,
         })?;
-        let value = || Some(Self::of(&serde_json::to_string(&edit.value).ok()?));
+        let value = || match &edit.value {
+            Value::Tree(tree) => Some(Self::of_tree(tree)),
+            value => serde_json::to_value(value).ok().as_ref().map(Self::of_tree),
+        };
         match (parent, edit.op) {
             (Self::List(elements), op) => {
                 let at = list_index(&last).filter(|at| *at < elements.len() + usize::from(op == Op::Add))?;
@@ -83,7 +98,7 @@ impl Places {
         (here, Pointer::new(pointer.as_str().get(..end).unwrap_or_default()))
     }
 
-    /// What stands at this token of a pointer, if anything does.
+    /// The place at this token of a pointer, if it exists.
     fn below(&self, token: &str) -> Option<&Self> {
         let below = match self {
             Self::List(elements) => elements.get(list_index(token)?),
@@ -98,7 +113,7 @@ impl Places {
 #[derive(Debug)]
 pub(super) struct Nearest<'p> {
     places: &'p Places,
-    /// The last place that was found, and where each of its tokens ends, with what stands there.
+    /// The last place that was found, and where each of its tokens ends, with the place there.
     last: RefCell<(String, Vec<(usize, &'p Places)>)>,
 }
 
@@ -173,8 +188,6 @@ impl<'de> Reader<'de> for PlacesReader<'_> {
 
 #[cfg(test)]
 mod tests {
-    use memgate_model::edit::Value;
-
     use super::*;
 
     #[test]

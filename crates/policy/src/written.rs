@@ -12,6 +12,7 @@ use memgate_model::edit::{Edit, Entry, Op, Origin, Value};
 use memgate_model::memory_view::MemoryView;
 use memgate_model::plain_value;
 use memgate_model::pod::Pod;
+use memgate_model::policy::Policies;
 use memgate_model::typed_rule::Sent;
 use memgate_model::view::{self, Texts, view};
 use memgate_primitives::budget::Budget;
@@ -44,8 +45,8 @@ view! {
 pub struct Written<'s> {
     /// The JSON.
     pub text: &'s str,
-    /// The same, if it is a pod that was read before.
-    pod: Option<&'s Pod<'s>>,
+    /// The same, if it is a pod that was read before, and whether its annotations are wanted.
+    pod: Option<(&'s Pod<'s>, bool)>,
     identity: OnceCell<Identity>,
 }
 
@@ -63,9 +64,9 @@ impl<'s> Written<'s> {
         Self { text, pod: None, identity: OnceCell::new() }
     }
 
-    /// The pod with this JSON.
-    pub const fn of_pod(text: &'s str, pod: &'s Pod<'s>) -> Self {
-        Self { text, pod: Some(pod), identity: OnceCell::new() }
+    /// The pod with this JSON. Its annotations may be long: without a policy that reads them they are left out.
+    pub fn of_pod(text: &'s str, pod: &'s Pod<'s>, policies: &Policies) -> Self {
+        Self { text, pod: Some((pod, policies.read_annotations())), identity: OnceCell::new() }
     }
 
     /// The name, or else `generateName`.
@@ -86,18 +87,19 @@ impl<'s> Written<'s> {
     }
 
     fn identity(&self) -> &Identity {
-        let read = || self.pod.and_then(Identity::of_pod).unwrap_or_else(|| Identity::of(self.text));
+        let of_pod = |(pod, annotated)| Identity::of_pod(pod, annotated);
+        let read = || self.pod.and_then(of_pod).unwrap_or_else(|| Identity::of(self.text));
         self.identity.get_or_init(read)
     }
 }
 
 impl Identity {
     /// That of a pod; `None` if its annotations were not kept.
-    fn of_pod(pod: &Pod<'_>) -> Option<Self> {
+    fn of_pod(pod: &Pod<'_>, annotated: bool) -> Option<Self> {
         let Some(metadata) = &pod.metadata else { return Some(Self::default()) };
         let mut names = [&metadata.name, &metadata.generate_name].into_iter().flatten();
         let labels = metadata.labels.iter().flat_map(Texts::entries);
-        let annotations = match &metadata.annotations {
+        let annotations = match metadata.annotations.as_ref().filter(|_| annotated) {
             Some(annotations) => Some(annotations.all()?),
             None => None,
         };
@@ -314,7 +316,7 @@ mod tests {
         ] {
             let text = format!(r#"{{"metadata": {metadata}}}"#);
             let pod = Pod::parse(&text).expect("a pod");
-            let of_pod = Identity::of_pod(&pod).expect("all is kept");
+            let of_pod = Identity::of_pod(&pod, true).expect("all is kept");
             assert_eq!(format!("{of_pod:?}"), format!("{:?}", Identity::of(&text)), "{metadata}");
         }
     }
@@ -324,7 +326,9 @@ mod tests {
         let all: Vec<String> = (0..10_001).map(|number| format!(r#""a{number}": "x""#)).collect();
         let text = format!(r#"{{"metadata": {{"annotations": {{{}}}}}}}"#, all.join(","));
         let pod = Pod::parse(&text).expect("a pod");
-        assert!(Identity::of_pod(&pod).is_none());
-        assert_eq!(Written::of_pod(&text, &pod).identity().annotations.len(), 10_001);
+        let written = Written { text: &text, pod: Some((&pod, true)), identity: OnceCell::new() };
+        assert_eq!(written.identity().annotations.len(), 10_001);
+        let written = Written::of_pod(&text, &pod, &Policies::default());
+        assert_eq!(written.identity().annotations.len(), 0);
     }
 }

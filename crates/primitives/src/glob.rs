@@ -12,7 +12,7 @@ pub struct Glob {
     text: String,
     /// How many bytes stand in front of the first wildcard and behind the last one; `None` without any.
     ends: Option<(usize, usize)>,
-    /// What stands between them, with both wildcards.
+    /// The part between them, with both wildcards.
     tokens: Vec<Token>,
     separator: Option<char>,
     /// How many characters a name has that fits, at least.

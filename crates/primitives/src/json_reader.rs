@@ -540,7 +540,7 @@ mod tests {
                 assert_eq!(any, serde_json::from_str(&text).ok(), "{text}");
                 let skipped = serde_json::from_str::<IgnoredAny>(&text).is_ok();
                 assert_eq!(parse(&text, PhantomData::<IgnoredAny>).is_ok(), skipped, "{text}");
-                // What objects nest in a cluster needs no other reader.
+                // As deep as objects of a cluster nest, it takes this reader alone.
                 assert!(!skipped || depth > 15 || read::<IgnoredAny>(&text).is_some(), "{text}");
                 assert!(skipped || read::<IgnoredAny>(&text).is_none(), "{text}");
             }

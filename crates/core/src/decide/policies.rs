@@ -133,7 +133,7 @@ pub(super) fn add_to_pod<'s>(
     }
     let request = &Request { operation: Operation::Create, old_object: None, ..request.clone() };
     // All platforms look at the same pod.
-    let written = Written::of_pod(text, pod);
+    let written = Written::of_pod(text, pod, &snapshot.policies);
     let mut all = Judgement::default();
     // Judging has steps of its own: what many policies cost is not the pod's fault.
     let (budget, families) = (state.budget(), &snapshot.settings.families);
