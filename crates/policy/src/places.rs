@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 
 use memgate_model::edit::{Edit, Op, Value};
 use memgate_primitives::budget::MAX_STEPS;
-use memgate_primitives::json::{Reader, Scalar, Seed};
+use memgate_primitives::json::{Reader, Scalar, Seed, parse};
 use memgate_primitives::pointer::{Pointer, list_index, unescape};
 
 /// How many fields and elements of an object are known: as many as a decision reads values.
@@ -30,7 +30,7 @@ impl Places {
     /// Those of a text; nothing of a text that is not JSON.
     pub(super) fn of(text: &str) -> Self {
         let reader = PlacesReader { left: &Cell::new(MAX_PLACES) };
-        reader.read(&mut serde_json::Deserializer::from_str(text)).unwrap_or_default()
+        parse(text, reader).unwrap_or_default()
     }
 
     fn of_tree(tree: &Json) -> Self {
