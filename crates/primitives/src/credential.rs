@@ -71,13 +71,11 @@ const KNOWN_KEYS: [(&str, usize); 21] = [
 
 /// No key of a known form is shorter, in bytes.
 const SHORTEST_KEY: usize = {
-    let (mut shortest, mut at) = (usize::MAX, 0);
-    while at < KNOWN_KEYS.len() {
-        let length = KNOWN_KEYS[at].0.len() + KNOWN_KEYS[at].1;
-        if length < shortest {
-            shortest = length;
-        }
-        at += 1;
+    let (mut shortest, mut keys) = (usize::MAX, KNOWN_KEYS.as_slice());
+    while let [(start, least), rest @ ..] = keys {
+        let length = start.len() + *least;
+        shortest = if length < shortest { length } else { shortest };
+        keys = rest;
     }
     shortest
 };

@@ -76,7 +76,7 @@ impl<'de> JsonReader<'de> {
     /// When something else does, or it nests too deep; those of `read`.
     #[inline]
     pub fn object<T>(&mut self, read: impl FnOnce(Members<'_, 'de>) -> Result<T>) -> Result<T> {
-        self.within(b"{}", read)
+        self.within((b'{', b'}'), read)
     }
 
     /// Reads a value, and returns its text as well.
@@ -126,15 +126,19 @@ impl<'de> JsonReader<'de> {
 
     /// Reads what is between these signs.
     #[inline]
-    fn within<T>(&mut self, signs: &[u8; 2], read: impl FnOnce(Members<'_, 'de>) -> Result<T>) -> Result<T> {
-        self.sign(signs[0])?;
+    fn within<T>(
+        &mut self,
+        (begin, end): (u8, u8),
+        read: impl FnOnce(Members<'_, 'de>) -> Result<T>,
+    ) -> Result<T> {
+        self.sign(begin)?;
         if self.depth == MAX_DEPTH {
             return refused();
         }
         self.depth += 1;
         let value = read(Members { reader: self, is_first: true })?;
         self.depth -= 1;
-        self.sign(signs[1])?;
+        self.sign(end)?;
         Ok(value)
     }
 
@@ -152,8 +156,8 @@ impl<'de> JsonReader<'de> {
                     return Ok(escapes);
                 }
                 Some(b'\\') => {
-                    self.at +=
-                        escape(bytes.get(self.at + 1..).unwrap_or_default()).map_or_else(refused, Ok)?
+                    let rest = bytes.get(self.at + 1..).unwrap_or_default();
+                    self.at += escape(rest).map_or_else(refused, Ok)?;
                 }
                 _ => return refused(),
             }
@@ -335,7 +339,7 @@ impl<'de> Deserializer<'de> for &mut JsonReader<'de> {
         match self.next().map_or_else(refused, Ok)? {
             b'"' => self.deserialize_str(visitor),
             b'{' => self.object(|members| visitor.visit_map(members)),
-            b'[' => self.within(b"[]", |elements| visitor.visit_seq(elements)),
+            b'[' => self.within((b'[', b']'), |elements| visitor.visit_seq(elements)),
             b'n' => self.word("null").and_then(|()| visitor.visit_unit()),
             b't' => self.word("true").and_then(|()| visitor.visit_bool(true)),
             b'f' => self.word("false").and_then(|()| visitor.visit_bool(false)),

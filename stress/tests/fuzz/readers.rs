@@ -37,10 +37,10 @@ pub(crate) fn json(input: &[u8]) -> Result<(), String> {
     if text.bytes().filter(|byte| matches!(byte, b'[' | b'{')).count() > MAX_OPEN {
         return Ok(());
     }
-    same(read::<Value>(text), serde_json::from_str(text).ok())?;
+    same(&read::<Value>(text), &serde_json::from_str(text).ok())?;
     let skipped = serde_json::from_str::<IgnoredAny>(text).is_ok();
-    same(read::<IgnoredAny>(text).is_some(), skipped)?;
-    same(read::<&RawValue>(text).map(RawValue::get), skipped.then_some(text.trim_matches(BLANKS)))
+    same(&read::<IgnoredAny>(text).is_some(), &skipped)?;
+    same(&read::<&RawValue>(text).map(RawValue::get), &skipped.then_some(text.trim_matches(BLANKS)))
 }
 
 /// So deep it skips.
@@ -54,7 +54,7 @@ fn read<'de, T: Deserialize<'de>>(text: &'de str) -> Option<T> {
     reader.end().ok().map(|()| value)
 }
 
-fn same<T: PartialEq + Debug>(ours: T, theirs: T) -> Result<(), String> {
+fn same<T: PartialEq + Debug>(ours: &T, theirs: &T) -> Result<(), String> {
     if ours == theirs { Ok(()) } else { Err(format!("{ours:?}, and serde_json: {theirs:?}")) }
 }
 
