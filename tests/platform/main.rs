@@ -281,7 +281,8 @@ fn what_it_needs_is_installed() {
     }
     // The right to watch it, the calls that default and validate it, the one for its DELETE, and the policy.
     assert!(text.matches("notebooks").count() >= 5, "{text}");
-    assert!(!text.contains("arkonis"), "{text}");
+    // All installations of a cluster share the roles of pauses, and the condition about these names all platforms.
+    assert!(!text.contains("arkmemories") && !text.contains("arkonis.pods.memgate.dev"), "{text}");
     assert!(tiny::FAMILY.definitions.crds[0]().contains("name: notebooks.tiny.dev"));
 }
 

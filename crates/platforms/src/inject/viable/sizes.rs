@@ -159,9 +159,11 @@ fn is_guaranteed(Sizes { requests, limits }: &Sizes) -> bool {
     })
 }
 
-/// The sizes of a container; none where they cannot be read.
+/// The sizes of a container; none where they cannot be read. As in Go, the last of several equal keys counts, which a derived
+/// reader refuses.
 fn read(raw: Option<&RawValue>) -> Sizes {
-    raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+    let value = raw.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
+    value.and_then(|value| serde_json::from_value(value).ok()).unwrap_or_default()
 }
 
 /// The amount of a quantity, in billionths.
