@@ -62,7 +62,7 @@ pub(crate) const FIELDS: [(&str, &str); 24] = [
 ];
 
 /// Kinds of which an answer says that a name exists, by family and the kind that is reviewed.
-pub(crate) const KINDS: [(&str, &str); 28] = [
+pub(crate) const KINDS: [(&str, &str); 29] = [
     ("ark: Pod of Memory", "the annotation names a namespace"),
     ("ark: Pod of Service", "the address of that Memory comes from it"),
     ("ark: Query of Memory", "spec.memory names a namespace"),
@@ -90,6 +90,10 @@ pub(crate) const KINDS: [(&str, &str); 28] = [
     ("orloj: Pod of ModelEndpoint", "the Memory names it, in a job namespace"),
     ("policy: Pod of SkillPack", "as for sympozium"),
     ("policy: Query of Memory", "as for ark"),
+    (
+        "policy: SkillPack of SkillPack",
+        "as for sympozium: the users of the pack of all namespaces are counted",
+    ),
     ("sympozium: Agent of SkillPack", "one pack of sympozium-system serves all namespaces"),
     ("sympozium: Pod of SkillPack", "the same"),
     ("sympozium: SkillPack of Agent", "who misses the pack of all namespaces when it is deleted"),
