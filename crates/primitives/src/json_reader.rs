@@ -272,22 +272,16 @@ impl<'de> JsonReader<'de> {
 /// The length of the part of a string that begins here. It ends at a quote, a backslash or a control character.
 #[inline]
 pub fn part_length(rest: &[u8]) -> Option<usize> {
-    // Most keys end within the first eight bytes.
-    match rest.first_chunk().map_or(0, |chunk| marks(u64::from_le_bytes(*chunk))) {
-        0 => long_part_length(rest),
-        found => Some(found.trailing_zeros() as usize / 8),
-    }
+    // Most parts are short.
+    let near = rest.get(..WIDE).unwrap_or(rest);
+    first_mark(near).or_else(|| long_part_length(rest.get(WIDE..)?))
 }
 
-#[inline(never)]
+/// The same, behind that many bytes.
 fn long_part_length(rest: &[u8]) -> Option<usize> {
-    let near = rest.get(..WIDE).unwrap_or(rest);
-    if let Some(length) = first_mark(near) {
-        return Some(length);
-    }
-    let far = rest.get(WIDE..)?;
-    let clean = far.as_chunks::<WIDE>().0.iter().take_while(|chunk| !has_mark(chunk)).count() * WIDE;
-    first_mark(far.get(clean..)?).map(|length| WIDE + clean + length)
+    let wide = rest.as_chunks::<WIDE>().0;
+    let clean = wide.iter().take_while(|chunk| !has_mark(chunk)).count() * WIDE;
+    first_mark(rest.get(clean..)?).map(|length| WIDE + clean + length)
 }
 
 /// So many bytes are looked at in a few instructions for vectors.
