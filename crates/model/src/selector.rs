@@ -39,12 +39,20 @@ impl PodSelector {
         labels: &BTreeMap<String, String>,
         has_annotation: impl Fn(&'static str) -> bool,
     ) -> bool {
-        let is_label = |(key, values): &(&str, &[&str])| {
-            labels.get(*key).is_some_and(|value| values.is_empty() || values.contains(&value.as_str()))
-        };
         let is_left_out = |start: &str| labels.keys().any(|key| key.starts_with(start));
-        self.labels.iter().all(is_label)
-            && self.annotation.is_none_or(has_annotation)
+        self.may_select(|key| labels.get(key).map(String::as_str), has_annotation)
             && !self.without.is_some_and(is_left_out)
+    }
+
+    /// Whether it selects a pod, unless the pod has a label that it leaves out.
+    pub fn may_select<'l>(
+        &self,
+        label: impl Fn(&'static str) -> Option<&'l str>,
+        has_annotation: impl Fn(&'static str) -> bool,
+    ) -> bool {
+        let is_label = |(key, values): &(&'static str, &[&str])| {
+            label(key).is_some_and(|value| values.is_empty() || values.contains(&value))
+        };
+        self.labels.iter().all(is_label) && self.annotation.is_none_or(has_annotation)
     }
 }

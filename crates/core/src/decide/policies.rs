@@ -159,13 +159,8 @@ pub(super) fn add_to_pod<'s>(
 
 /// Whether a family may know a pod, by its labels and annotations. No other pod has a view.
 fn may_know(family: &Family, pod: &Pod<'_>) -> bool {
-    let is_allowed = |(key, values): &(&str, &[&str])| {
-        pod.label(key).is_some_and(|value| values.is_empty() || values.contains(&value))
-    };
-    family.pods.selectors.iter().any(|selector| {
-        selector.labels.iter().all(is_allowed)
-            && selector.annotation.is_none_or(|annotation| pod.annotation(annotation).is_some())
-    })
+    let has_annotation = |key: &str| pod.annotation(key).is_some();
+    family.pods.selectors.iter().any(|selector| selector.may_select(|key| pod.label(key), has_annotation))
 }
 
 /// Adds the denials of policies that judge pods: a pod that exceeds a limit could contain anything in the rest. Which
