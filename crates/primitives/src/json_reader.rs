@@ -7,9 +7,10 @@
 
 use std::borrow::Cow;
 use std::iter;
+use std::marker::PhantomData;
 
 use serde::Deserializer;
-use serde::de::value::{BorrowedStrDeserializer, Error, MapDeserializer};
+use serde::de::value::{BorrowedStrDeserializer, Error, MapDeserializer, StringDeserializer};
 use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::forward_to_deserialize_any;
 
@@ -249,8 +250,8 @@ impl<'de> JsonReader<'de> {
                     }
                 }
                 Some(b'{' | b'[') => {
-                    self.at = start + self.text.get(start..).map_or_else(refused, deep_length)?;
-                    return Ok(());
+                    let length = self.text.get(start..).map_or_else(refused, deep_length);
+                    return length.map(|length| self.at = start + length);
                 }
                 _ => return refused(),
             }
@@ -382,10 +383,7 @@ impl<'de> Deserializer<'de> for &mut JsonReader<'de> {
         if name != RAW_VALUE {
             return visitor.visit_newtype_struct(self);
         }
-        self.next();
-        let start = self.at;
-        self.skip()?;
-        let text = BorrowedStrDeserializer::new(self.since(start));
+        let text = BorrowedStrDeserializer::new(self.value_with_text(PhantomData::<IgnoredAny>)?.1);
         visitor.visit_map(MapDeserializer::new(iter::once((BorrowedStrDeserializer::new(RAW_VALUE), text))))
     }
 
@@ -432,11 +430,12 @@ impl<'de> MapAccess<'de> for Members<'_, 'de> {
         if !self.follows(b'}')? {
             return Ok(None);
         }
-        // A key is a text, whatever the seed takes.
-        self.reader.next().filter(|byte| *byte == b'"').map_or_else(refused, Ok)?;
-        let key = seed.deserialize(&mut *self.reader)?;
+        let key = match self.reader.string()? {
+            Cow::Borrowed(key) => seed.deserialize(BorrowedStrDeserializer::new(key)),
+            Cow::Owned(key) => seed.deserialize(StringDeserializer::new(key)),
+        };
         self.reader.sign(b':')?;
-        Ok(Some(key))
+        key.map(Some)
     }
 
     #[inline]
@@ -456,8 +455,6 @@ impl<'de> SeqAccess<'de> for Members<'_, 'de> {
 
 #[cfg(test)]
 mod tests {
-    use std::marker::PhantomData;
-
     use serde::Deserialize;
     use serde_json::Value;
     use serde_json::value::RawValue;
