@@ -73,6 +73,9 @@ use memgate_model::policy_rule::{AtAdmission, PolicyStatus};
 use memgate_primitives::plain_text::{shown_key, shown_name};
 use memgate_primitives::pointer::Pointer;
 
+/// What comes between the message of a denied memory resource and its users.
+pub(crate) const USED_BY: &str = "; used by ";
+
 /// The results of one run.
 #[derive(Debug, Default)]
 pub struct Report<'a> {
