@@ -122,8 +122,11 @@ fn form(report: &Report<'_>, page: &Page<'_>) -> Markup {
     const MOST: usize = 100_000;
     let mut namespaces: BTreeSet<String> = report.causes().flat_map(findings::namespaces).collect();
     let memories = page.map.sets.iter().flat_map(|set| &set.memories);
-    namespaces.extend(memories.map(|memory| word(&shown_name(&memory.object.namespace))).filter(|it| !it.is_empty()));
-    let mut platforms: BTreeSet<&str> = report.causes().flat_map(findings::platforms).collect();
+    namespaces.extend(
+        memories.map(|memory| word(&shown_name(&memory.object.namespace))).filter(|it| !it.is_empty()),
+    );
+    let mut platforms: BTreeSet<&str> =
+        report.causes().flat_map(|it| it.object_ref.platforms(it.finding.code.name)).collect();
     platforms.extend(page.map.sets.iter().flat_map(|set| &set.memories).map(|memory| memory.family));
     let namespaces = budget::fitting(MOST, namespaces, |it| html! { option { (it) } });
     let severities = html! { @for it in ["deny", "warn", "note"] { option { (it) } } };

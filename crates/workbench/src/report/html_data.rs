@@ -1,5 +1,7 @@
 //! What the page of `-o html` shows beside the findings. A report has it if a page is written.
 
+use std::collections::BTreeSet;
+
 use crate::report::map::MemoryMap;
 use crate::report::table::Table;
 use memgate_model::finding::Severity;
@@ -55,6 +57,8 @@ pub struct Gone {
     pub object: String,
     /// The namespace of the object.
     pub namespace: String,
+    /// The platforms of the object and the code.
+    pub platforms: BTreeSet<&'static str>,
     /// The name of the code.
     pub code: String,
     /// The message.

@@ -9,9 +9,8 @@ use super::budget::{Fitting, OTHERS, PAGES, fitting};
 use super::{excerpt, text, word};
 use crate::report::page::{self, url};
 use crate::report::{InputError, LocatedFinding, ObjectRef, Report, USED_BY, counted};
-use memgate_model::finding::{Finding, Severity};
+use memgate_model::finding::{Cause, Finding, Severity};
 use memgate_model::kind::NAMESPACE;
-use memgate_platforms::ALL;
 use memgate_primitives::fix::Fix;
 use memgate_primitives::number::more;
 use memgate_primitives::plain_text::{quoted_key, shown_name};
@@ -65,7 +64,8 @@ pub(super) fn articles<'f, 'r>(report: &'f Report<'r>, severity: Severity) -> Ve
             None => causes.push(vec![located]),
         }
     }
-    let (mut shared, mut numbers, mut of_objects) = (Vec::new(), BTreeMap::new(), Vec::<Article<'_, '_>>::new());
+    let (mut shared, mut numbers, mut of_objects) =
+        (Vec::new(), BTreeMap::new(), Vec::<Article<'_, '_>>::new());
     for findings in causes {
         let mut seen = BTreeSet::new();
         let all = findings.iter().flat_map(|it| std::iter::once(*it).chain(&it.in_others));
@@ -143,14 +143,6 @@ pub(super) fn namespaces(located: &LocatedFinding<'_>) -> BTreeSet<String> {
     own.into_iter().chain(located.namespaces.iter().copied()).map(|it| word(&shown_name(it))).collect()
 }
 
-/// The platforms of a finding: that of its object, and that of its code.
-pub(super) fn platforms(located: &LocatedFinding<'_>) -> BTreeSet<&'static str> {
-    let of_object = memgate_platforms::validated(&ALL, located.object_ref.group(), &located.object_ref.kind);
-    let of_code = located.finding.code.name.split('/').next();
-    let of_code = ALL.iter().find(|family| Some(family.name) == of_code);
-    of_object.map(|(family, _)| family.name).into_iter().chain(of_code.map(|family| family.name)).collect()
-}
-
 /// The policy of a finding, as attributes have it.
 fn policy(finding: &Finding) -> String {
     finding.policy.as_ref().map_or_else(|| NONE.to_owned(), |policy| word(&policy.rule.policy))
@@ -190,7 +182,8 @@ impl<'f> Meant<'f> {
 
     /// The correction of the same object that gives a finding the field that it misses.
     fn for_finding(&self, located: &LocatedFinding<'_>, message: &str) -> Option<String> {
-        let is_named = |name: &str| message.split(|c: char| !c.is_alphanumeric() && c != '_').any(|it| it == name);
+        let is_named =
+            |name: &str| message.split(|c: char| !c.is_alphanumeric() && c != '_').any(|it| it == name);
         let all = self.0.get(&key(located))?;
         all.iter().find(|(name, _)| is_named(name)).map(|(_, words)| words.clone())
     }
@@ -207,27 +200,47 @@ fn renamed(finding: &Finding) -> Option<(String, String)> {
     Some((quoted_key(&old), new.clone()))
 }
 
-/// The one thing to do about a finding.
+/// The one thing to do about a finding: the correction, if it is known, else the advice, else what its cause asks for.
 fn to_do(located: &LocatedFinding<'_>, meant: &Meant<'_>) -> String {
     let finding = located.finding;
     let details = finding.details();
+    let key = || finding.pointer.tokens().last().map(|key| quoted_key(&key)).unwrap_or_default();
     let correction = match (&details.fix, &details.meant) {
         (Some(Fix::Unquote(_)), _) => Some("remove the quotes".to_owned()),
         (Some(Fix::RemoveRepeated), _) => Some("remove it, since it is repeated".to_owned()),
-        (Some(Fix::Text(value)), _) => Some(format!("write \"{value}\"")),
-        (Some(Fix::Rename(_)), _) | (None, Some(_)) if finding.at_key => {
-            renamed(finding).map(|(old, new)| format!("rename {old} to \"{new}\""))
-        }
-        (Some(Fix::Rename(name)), _) => Some(format!("rename it to \"{name}\"")),
-        (None, Some(value)) => Some(format!("write \"{value}\"")),
-        (None, None) => meant.for_finding(located, &details.message),
+        (Some(Fix::Rename(new)), _) => Some(format!("rename {} to \"{new}\"", key())),
+        (None, Some(new)) if finding.at_key => Some(format!("rename {} to \"{new}\"", key())),
+        (Some(Fix::Text(value)), _) | (None, Some(value)) => Some(format!("write \"{value}\"")),
+        (None, None) => suggested(&details.message)
+            .map(|value| format!("use {value}"))
+            .or_else(|| meant.for_finding(located, &details.message))
+            .or_else(|| finding.at_key.then(|| format!("remove {}, or correct its name", key()))),
     };
     let help = || details.help.as_deref().map(str::to_owned);
-    let field = || match finding.pointer.field() {
-        field if field.is_empty() => "correct it as the message says".to_owned(),
-        field => format!("correct {field} as the message says"),
+    text(&correction.or_else(help).unwrap_or_else(|| by_cause(finding)))
+}
+
+/// The value in quotes that a message suggests.
+fn suggested(message: &str) -> Option<&str> {
+    let (_, suggestion) = message.split_once("did you mean ")?;
+    let end = suggestion.strip_prefix('"')?.find('"')?;
+    suggestion.get(..end + 2)
+}
+
+/// What to do about a finding without advice.
+fn by_cause(finding: &Finding) -> String {
+    let field = match finding.pointer.field() {
+        field if field.is_empty() => "the object".into(),
+        field => field,
     };
-    text(&correction.or_else(help).unwrap_or_else(field))
+    match finding.cause {
+        Cause::Required => format!("set {field}"),
+        Cause::NotFound => format!("correct {field}, or add the object that it names"),
+        Cause::Conflict => format!("change {field}, or the field that it contradicts"),
+        Cause::Duplicate => format!("remove one of the values of {field}"),
+        Cause::Unavailable => format!("check {field}"),
+        Cause::Invalid | Cause::NotSupported | Cause::TypeInvalid => format!("correct {field}"),
+    }
 }
 
 impl Article<'_, '_> {
@@ -247,7 +260,8 @@ impl Article<'_, '_> {
         let codes: BTreeSet<_> = all().map(|it| word(it.finding.code_name())).collect();
         let policies: BTreeSet<_> = all().map(|it| policy(it.finding)).collect();
         let namespaces_of_all: BTreeSet<_> = objects.iter().flat_map(|it| namespaces(it)).collect();
-        let platforms: BTreeSet<_> = objects.iter().flat_map(|it| platforms(it)).collect();
+        let platforms: BTreeSet<_> =
+            objects.iter().flat_map(|it| it.object_ref.platforms(it.finding.code.name)).collect();
         let (in_namespaces, is_cut) = words(&namespaces_of_all, list_share / 4);
         let is_shared = !self.sharing.is_empty();
         let list = is_shared.then(|| fitting(list_share / 2, objects, |it| sharing(it)));
@@ -286,7 +300,11 @@ fn things(objects: &[&LocatedFinding<'_>]) -> &'static str {
 
 /// The name of what a finding is about.
 fn title(located: &LocatedFinding<'_>) -> String {
-    if located.object_ref.kind.is_empty() { text(located.location.file) } else { text(&located.object_ref.title()) }
+    if located.object_ref.kind.is_empty() {
+        text(located.location.file)
+    } else {
+        text(&located.object_ref.title())
+    }
 }
 
 /// The namespaces and the files of objects.
@@ -317,7 +335,12 @@ fn sharing(located: &LocatedFinding<'_>) -> Markup {
 }
 
 /// A finding with its source, and what to do. The first one of an article names the owner.
-fn finding(located: &LocatedFinding<'_>, message: String, meant: &Meant<'_>, owner: Option<Markup>) -> Markup {
+fn finding(
+    located: &LocatedFinding<'_>,
+    message: String,
+    meant: &Meant<'_>,
+    owner: Option<Markup>,
+) -> Markup {
     let LocatedFinding { finding, location, sets, namespaces, related, .. } = located;
     // One that holds a credential is left out.
     let is_shown = |it: &String| {

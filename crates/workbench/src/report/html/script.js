@@ -14,6 +14,11 @@ const wanted = () => Object.fromEntries([...KEYS.map((key) => [key, form.element
 const items = [...main.querySelectorAll("article, li[data-kind], [data-change], tbody tr:not(#matrix tr, [data-change])")].map(
   (element) => ({ element, objects: [...element.querySelectorAll("li[data-object]")].map((element) => ({ element })) }),
 );
+// A picture stays: it shows where what fits belongs.
+const parts = [...main.querySelectorAll("section")]
+  .filter((section) => !section.querySelector("svg"))
+  .map((section) => [section, items.filter(({ element }) => section.contains(element))])
+  .filter(([, own]) => own.length);
 const textOf = (item) => (item.text ??= item.element.textContent.toLowerCase());
 const headOf = (item) => (item.head ??= [...item.element.children].filter((it) => it.localName !== "details").map((it) => it.textContent).join(" ").toLowerCase());
 const namespaceOf = (object) => (object.namespace ??= object.element.dataset.object.split(" ").slice(1).join("_").split("/").slice(0, -1)[0] ?? "");
@@ -52,6 +57,10 @@ function apply() {
       all[element.dataset.severity] = (all[element.dataset.severity] ?? 0) + 1;
       shown[element.dataset.severity] = (shown[element.dataset.severity] ?? 0) + (fits ? 1 : 0);
     }
+  }
+  // A part of which nothing fits is hidden with its heading.
+  for (const [section, own] of parts) {
+    section.hidden = own.every((item) => item.element.hidden);
   }
   // The matrix keeps the policies and namespaces that fit.
   for (const cell of main.querySelectorAll("#matrix [data-namespace]")) {

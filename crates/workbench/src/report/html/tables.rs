@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 
 use super::budget::{Fitting, OTHERS, fitting};
-use super::findings::{NONE, namespaces, platforms, words};
+use super::findings::{NONE, namespaces, words};
 use super::{text, word};
 use crate::report::html_data::{ExemptionState, Gone, Page, ShownExemption};
 use crate::report::table::{Numbers, Row, Table};
@@ -18,7 +18,13 @@ use memgate_primitives::plain_text::shown_name;
 pub(super) fn tiles(report: &Report<'_>, page: &Page<'_>, has: impl Fn(&str) -> bool) -> Markup {
     let ending = page.exemptions.iter().filter(|it| it.state == ExemptionState::EndsSoon).count();
     let tiles = [
-        ("denied", report.denied, if report.denied == 1 { "object denied" } else { "objects denied" }, "deny", "denials"),
+        (
+            "denied",
+            report.denied,
+            if report.denied == 1 { "object denied" } else { "objects denied" },
+            "deny",
+            "denials",
+        ),
         ("warnings", report.count(Severity::Warn), "warnings", "warn", "warnings"),
         ("ending", ending, "exemptions that end within 30 days", "warn", "timeline"),
         ("not-judged", report.passed_over.len(), "not judged", "", "not-judged"),
@@ -63,7 +69,8 @@ pub(super) fn matrix(of: &Table<'_>) -> Option<Markup> {
         if namespace.is_empty() { "no namespace".to_owned() } else { text(&shown_name(namespace)) }
     };
     let left_out = [(more_rows, "policies"), (more_columns, "namespaces")];
-    let left_out = left_out.iter().filter(|(more, _)| *more > 0).map(|(more, of)| format!("{more} more {of}"));
+    let left_out =
+        left_out.iter().filter(|(more, _)| *more > 0).map(|(more, of)| format!("{more} more {of}"));
     let left_out: Vec<_> = left_out.collect();
     Some(html! {
         div class="scroll" role="region" aria-label="Findings by policy and namespace" tabindex="0" {
@@ -290,22 +297,22 @@ fn of_branch(report: &Report<'_>, gone: &[Gone]) -> Option<Markup> {
         let policy = located.finding.policy.as_ref().map_or(NONE, |policy| &policy.rule.policy);
         let place = located.location.line_place();
         let cells = [&located.finding.message(), &*place, &located.object_ref.title()];
-        let data = (namespaces, words(platforms(located), usize::MAX).0, policy);
+        let platforms = located.object_ref.platforms(located.finding.code.name);
+        let data = (namespaces, words(platforms, usize::MAX).0, policy);
         changed("new", located.finding.severity, located.finding.code_name(), data, cells, is_cut)
     });
     let shown_gone = fitting(OTHERS / 2, gone, |it| {
-        let Gone { severity, place, object, namespace, code, message } = it;
+        let Gone { severity, place, object, namespace, platforms, code, message } = it;
         let policy = code.strip_prefix("policy/").and_then(|it| it.split('/').next()).unwrap_or(NONE);
-        let family = memgate_platforms::ALL.iter().find(|family| code.split('/').next() == Some(family.name));
-        let data = (namespace_word(namespace), family.map_or("", |family| family.name).to_owned(), policy);
+        let data = (namespace_word(namespace), words(platforms, usize::MAX).0, policy);
         changed("gone", *severity, code, data, [message, place, object], false)
     });
     (all > 0).then(|| {
         html! {
-            @for (shown, words) in [(&shown_new, "new"), (&shown_gone, "gone")] {
+            @for (shown, words) in [(&shown_new, "New: "), (&shown_gone, "Gone: ")] {
                 @if !shown.is_empty() {
                     details {
-                        summary { (counted(shown.count + shown.more, "finding")) " " (words) }
+                        summary { (words) (counted(shown.count + shown.more, "finding")) }
                         ul { (shown.all()) }
                         (shown.rest("-o json lists all that are new"))
                     }
