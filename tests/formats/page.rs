@@ -16,18 +16,25 @@ use crate::run::{BAD, Scratch, many};
 const MAX_BYTES: usize = 5_000_000;
 
 /// Every element of a page. An input cannot add one.
-const ELEMENTS: [&str; 48] = [
+const ELEMENTS: [&str; 54] = [
     "html", "head", "meta", "title", "style", "script", "body", "a", "header", "nav", "main", "footer",
-    "section", "article", "div", "h1", "h2", "h3", "p", "ul", "li", "dl", "dt", "dd", "time", "strong",
-    "span", "code", "pre", "mark", "table", "caption", "thead", "tbody", "tr", "th", "td", "figure",
-    "figcaption", "svg", "g", "rect", "path", "text", "label", "input", "details", "summary",
+    "section", "article", "div", "h1", "h2", "h3", "p", "ul", "ol", "li", "dl", "dt", "dd", "time", "strong",
+    "span", "code", "pre", "mark", "data", "table", "caption", "thead", "tbody", "tr", "th", "td", "figure",
+    "figcaption", "svg", "g", "rect", "path", "text", "form", "label", "input", "select", "option", "button",
+    "details", "summary",
 ];
 
-/// Every attribute of a page.
+/// Every attribute of a page, but for those of data.
 const ATTRIBUTES: [&str; 26] = [
     "lang", "charset", "http-equiv", "content", "name", "class", "id", "href", "rel", "scope", "role",
-    "tabindex", "datetime", "aria-label", "aria-labelledby", "data-filter", "data-sort", "viewBox", "width",
-    "height", "x", "y", "rx", "d", "xmlns", "title",
+    "tabindex", "datetime", "aria-label", "aria-labelledby", "type", "value", "viewBox", "width", "height",
+    "x", "y", "rx", "d", "xmlns", "title",
+];
+
+/// The data of a page, which its filter and other programs read.
+const DATA: [&str; 16] = [
+    "verdict", "tile", "severity", "codes", "policy", "namespace", "platform", "objects", "object", "part",
+    "count", "kind", "until", "days", "change", "cut",
 ];
 
 /// Texts that would be markup, an attribute, a script, a line or a style if they were not text.
@@ -68,7 +75,10 @@ pub(crate) fn expect_good(page: &str, what: &str) {
         let name = node.tag_name().name();
         assert!(ELEMENTS.contains(&name), "{what}: the element {name}");
         for attribute in node.attributes() {
-            assert!(ATTRIBUTES.contains(&attribute.name()), "{what}: the attribute {}", attribute.name());
+            let name = attribute.name();
+            let is_data =
+                name.strip_prefix("data-").is_some_and(|data| data == "sort" || DATA.contains(&data));
+            assert!(is_data || ATTRIBUTES.contains(&name), "{what}: the attribute {name}");
         }
         if let Some(id) = node.attribute("id") {
             assert!(ids.insert(id.to_owned()), "{what}: the id {id} occurs twice");
@@ -88,7 +98,8 @@ pub(crate) fn expect_good(page: &str, what: &str) {
     }
     for node in elements() {
         if let Some(address) = node.attribute("href") {
-            let is_inside = address.strip_prefix('#').is_some_and(|id| ids.contains(id));
+            let is_filter = |id: &str| id.starts_with("policy=") || id.starts_with("namespace=");
+            let is_inside = address.strip_prefix('#').is_some_and(|id| ids.contains(id) || is_filter(id));
             let is_page = address.starts_with("https://") || address.starts_with("http://");
             assert!(is_inside || is_page, "{what}: {address}");
         }
@@ -225,7 +236,7 @@ fn a_page_is_small_enough_to_open_and_says_what_it_leaves_out() {
     expect_good(&page, "ten thousand objects");
     assert!(page.len() > MAX_BYTES / 4, "{} bytes", page.len());
     for words in
-        [" more are not shown in this page", "is too large for a picture", "10100</strong>objects judged"]
+        [" more are not shown in this page", "is too large for a picture", "10100 objects judged in 2 files"]
     {
         assert!(page.contains(words), "{words}");
     }
@@ -244,8 +255,8 @@ fn equal_findings_stand_together() {
     let page = Scratch::with(&[("objects.yaml", &objects)]).out(&["check", ".", "-o", "html"]);
     expect_good(&page, "twelve objects");
     assert_eq!(page.matches("class=\"finding is-deny\"").count(), 1);
-    assert!(page.contains("The same in 11 other places"));
-    for line in (1..12).map(|number| number * 5 + 4) {
+    assert!(page.contains("</span> 12 objects</h3>"));
+    for line in (0..12).map(|number| number * 5 + 4) {
         assert!(page.contains(&format!("objects.yaml:{line}<")), "{line}");
     }
 }

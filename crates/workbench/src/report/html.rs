@@ -118,6 +118,8 @@ fn whole(report: &Report<'_>, page: &Page<'_>) -> Markup {
 
 /// The filter of the whole page. Without the script, which applies it, the style sheet does not show it.
 fn form(report: &Report<'_>, page: &Page<'_>) -> Markup {
+    /// With its end, so that the page is XML too, but for elements of the head.
+    const INPUT: &str = "<input type=\"search\" name=\"q\"/>";
     /// The most bytes of the names of namespaces. One that is not listed can stand in the address.
     const MOST: usize = 100_000;
     let mut namespaces: BTreeSet<String> = report.causes().flat_map(findings::namespaces).collect();
@@ -137,7 +139,7 @@ fn form(report: &Report<'_>, page: &Page<'_>) -> Markup {
     };
     html! {
         form id="filter" role="search" aria-label="Filter of this page" {
-            label { "Text " input type="search" name="q"; }
+            label { "Text " (PreEscaped(INPUT)) }
             (select("namespace", "Namespace", &namespaces.all()))
             (select("platform", "Platform", &html! { @for it in platforms { option { (it) } } }))
             (select("severity", "Severity", &severities))

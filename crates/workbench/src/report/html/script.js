@@ -21,7 +21,12 @@ const parts = [...main.querySelectorAll("section")]
   .filter(([, own]) => own.length);
 const textOf = (item) => (item.text ??= item.element.textContent.toLowerCase());
 const headOf = (item) => (item.head ??= [...item.element.children].filter((it) => it.localName !== "details").map((it) => it.textContent).join(" ").toLowerCase());
-const namespaceOf = (object) => (object.namespace ??= object.element.dataset.object.split(" ").slice(1).join("_").split("/").slice(0, -1)[0] ?? "");
+// The namespace in the name of an object; of a Namespace its own name.
+const namespaceOf = ({ element }) => {
+  const [kind, ...rest] = element.dataset.object.split(" ");
+  const [name, ...others] = rest.join("_").split("/");
+  return others.length || kind === "Namespace" ? name : "-";
+};
 
 // Whether an attribute with words has one. An element without the attribute has them all, but a row of a table has the
 // namespaces that are in its text.
@@ -35,22 +40,19 @@ function has(element, key, value, text) {
 function apply() {
   const filter = wanted();
   const sought = words(filter.q);
-  const finds = (text) => sought.every((word) => text.includes(word));
+  const finds = (item) => sought.every((word) => textOf(item).includes(word));
   const [all, shown] = [{}, {}];
   for (const item of items) {
     const { element, objects } = item;
     let fits = ["namespace", "platform", "severity", "policy"].every((key) => has(element, key, filter[key], () => textOf(item)));
-    if (objects.length && fits) {
+    fits &&= finds(item);
+    if (objects.length) {
       const rest = sought.filter((word) => !headOf(item).includes(word));
-      let some = "cut" in element.dataset;
       for (const object of objects) {
-        const here = !filter.namespace || namespaceOf(object) === filter.namespace;
+        const here = fits && (!filter.namespace || namespaceOf(object) === filter.namespace);
         object.element.hidden = !(here && rest.every((word) => textOf(object).includes(word)));
-        some ||= !object.element.hidden;
       }
-      fits = some && (!sought.length || finds(textOf(item)));
-    } else {
-      fits &&= !sought.length || finds(textOf(item));
+      fits &&= "cut" in element.dataset || objects.some((object) => !object.element.hidden);
     }
     element.hidden = !fits;
     if (element.localName === "article") {
