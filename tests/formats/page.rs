@@ -261,6 +261,65 @@ fn equal_findings_stand_together() {
     }
 }
 
+/// The value of an attribute of each element with this name that has it, in their order.
+fn values(page: &str, element: &str, attribute: &str) -> Vec<String> {
+    let xml = as_xml(page);
+    let document = Document::parse_with_options(&xml, ParsingOptions::default()).expect("is well-formed");
+    let all = document.descendants().filter(|node| node.has_tag_name(element));
+    all.filter_map(|node| node.attribute(attribute)).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_parts_stand_in_their_order() {
+    let scratch = Scratch::with(&[("bad.yaml", BAD), ("exemption.yaml", EXEMPTION)]);
+    let page = scratch.out(&["check", ".", "-o", "html", "--at", "2027-01-01T00:00:00Z"]);
+    let parts = values(&page, "section", "id");
+    let first = ["summary", "denials", "map", "warnings", "matrix", "timeline"];
+    assert!(parts.starts_with(&first.map(str::to_owned)), "{parts:?}");
+    assert_eq!(values(&page, "p", "data-verdict"), ["denied"]);
+    assert_eq!(values(&page, "li", "data-tile"), ["denied", "warnings", "ending", "not-judged"]);
+    assert_eq!(values(&page, "data", "value"), ["3", "2", "1", "0"]);
+    assert_eq!(values(&page, "li", "data-days"), ["19"]);
+    let good = "apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n---\napiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\n\
+                metadata: {name: m, namespace: a}\nspec: {backend: in-context}\n";
+    for (text, verdict) in [(good.to_owned(), "clean"), (format!("{good}  \nttl: 1\n"), "warned")] {
+        let page = Scratch::with(&[("a.yaml", &text)]).out(&["check", ".", "-o", "html"]);
+        assert_eq!(values(&page, "p", "data-verdict"), [verdict], "{page}");
+        assert!(!values(&page, "section", "id").contains(&"denials".to_owned()));
+    }
+}
+
+/// An article for each cause that several objects share, then one for each other object with all of its findings.
+#[test]
+fn findings_are_grouped_by_cause_and_by_object() {
+    let memory = |name: &str, namespace: &str, spec: &str| {
+        format!(
+            "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {{name: {name}, namespace: {namespace}}}\n\
+             spec: {{{spec}}}\n---\n"
+        )
+    };
+    let objects = memory("a", "x", "backend: [one], redis: 7")
+        + &memory("b", "x", "backend: reddis")
+        + &memory("c", "z", "backend: reddis");
+    let agent = "apiVersion: arkonis.dev/v1alpha1\nkind: ArkAgent\nmetadata: {name: u, namespace: z}\n\
+                 spec: {model: m, systemPrompt: s, memoryRef: {name: c}}\n";
+    let scratch = Scratch::with(&[("o.yaml", &objects), ("u.yaml", agent)]);
+    let page = scratch.out(&["check", ".", "-o", "html"]);
+    expect_good(&page, "three objects");
+    assert_eq!(values(&page, "article", "data-severity"), ["deny", "deny"]);
+    // The users of one of them are not another cause.
+    assert_eq!(values(&page, "article", "data-objects"), ["2", "1"]);
+    assert_eq!(values(&page, "article", "data-namespace"), ["x z", "x"]);
+    assert_eq!(values(&page, "article", "data-platform"), ["arkonis", "arkonis"]);
+    assert_eq!(values(&page, "li", "data-object"), ["ArkMemory x/b", "ArkMemory z/c"]);
+    assert_eq!(values(&page, "article", "data-codes"), ["arkonis/backend-unknown", "arkonis/field-type"]);
+    assert_eq!(page.matches("To do:").count(), 3, "two of one object");
+    for (part, count) in [("owner", 2), ("place", 2), ("do", 2)] {
+        assert_eq!(page.matches(&format!("data-part=\"{part}\"")).count(), count, "{part}");
+    }
+    assert!(page.contains("<code data-part=\"place\">./o.yaml:9</code>"), "{page}");
+}
+
 /// As many denials as warnings.
 #[test]
 fn warnings_are_left_out_before_denials() {

@@ -298,7 +298,8 @@ mod tests {
             let grounds = ["page", "card", "box", "user", "store"];
             let texts = ["text", "quiet", "link", "deny", "warn", "note", "good"];
             let pairs = texts.iter().flat_map(|text| grounds.iter().map(move |ground| (*text, *ground)));
-            for (text, ground) in pairs.chain([("mark-text", "mark"), ("link", "mark")]) {
+            let shades = ["shade-1", "shade-2", "shade-3", "shade-4"].map(|shade| ("text", shade));
+            for (text, ground) in pairs.chain([("mark-text", "mark"), ("link", "mark")]).chain(shades) {
                 let contrast = contrast(of(text), of(ground));
                 assert!(contrast >= 4.5, "{text} on {ground}: {contrast:.2}");
             }
