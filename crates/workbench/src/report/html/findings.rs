@@ -264,6 +264,9 @@ impl Article<'_, '_> {
             objects.iter().flat_map(|it| it.object_ref.platforms(it.finding.code.name)).collect();
         let (in_namespaces, is_cut) = words(&namespaces_of_all, list_share / 4);
         let is_shared = !self.sharing.is_empty();
+        let message = first.finding.message();
+        // Each of them may have users of its own.
+        let message = if is_shared { cause(&message) } else { &message };
         let list = is_shared.then(|| fitting(list_share / 2, objects, |it| sharing(it)));
         let is_cut = is_cut || list.as_ref().is_some_and(|list| list.more > 0);
         html! {
@@ -275,11 +278,9 @@ impl Article<'_, '_> {
                     span class=(name) { (name) } " "
                     @if is_shared { (counted(objects.len(), things(objects))) } @else { (title(first)) }
                 }
-                @if is_shared {
-                    (finding(first, text(cause(&first.finding.message())), meant, Some(owner(objects))))
-                } @else {
-                    (finding(first, text(&first.finding.message()), meant, Some(owner(objects))))
-                    @for other in others { (finding(other, text(&other.finding.message()), meant, None)) }
+                (finding(first, message, meant, Some(owner(objects))))
+                @for other in others.iter().filter(|_| !is_shared) {
+                    (finding(other, &other.finding.message(), meant, None))
                 }
                 @if let Some(list) = list {
                     details {
@@ -335,12 +336,7 @@ fn sharing(located: &LocatedFinding<'_>) -> Markup {
 }
 
 /// A finding with its source, and what to do. The first one of an article names the owner.
-fn finding(
-    located: &LocatedFinding<'_>,
-    message: String,
-    meant: &Meant<'_>,
-    owner: Option<Markup>,
-) -> Markup {
+fn finding(located: &LocatedFinding<'_>, message: &str, meant: &Meant<'_>, owner: Option<Markup>) -> Markup {
     let LocatedFinding { finding, location, sets, namespaces, related, .. } = located;
     // One that holds a credential is left out.
     let is_shown = |it: &String| {
@@ -353,7 +349,7 @@ fn finding(
     let help = finding.help_text().map(|help| text(&help)).filter(|help| *help != to_do);
     html! {
         p {
-            (message) " "
+            (text(message)) " "
             a class="code" href={ "#" (page_id(finding)) } { code { (text(finding.code_name())) } }
         }
         p class="quiet" {
