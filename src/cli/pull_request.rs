@@ -23,12 +23,13 @@ use memgate_workbench::ignore;
 use memgate_workbench::judge::Checked;
 use memgate_workbench::judged_by::{AtReference, JudgedBy, Standing};
 use memgate_workbench::plan::Plan;
+use memgate_workbench::report::html_data::Gone;
 use memgate_workbench::report::map::MemoryMap;
 use memgate_workbench::report::{counted, plain};
 use memgate_workbench::repository::is_glob;
 use memgate_workbench::run::{Run, judged};
 use memgate_workbench::sets::each_set;
-use memgate_workbench::suppress::{KnownFindings, known, newly_ignored, suppress};
+use memgate_workbench::suppress::{Identity, KnownFindings, described, gone, known, newly_ignored, suppress};
 
 /// Why standard input cannot be compared.
 const NOT_STDIN: &str = "--base compares with a commit, and no commit has standard input (-)";
@@ -105,9 +106,12 @@ impl PullRequestArgs {
         }
         let identities = ignore::apply_and_identify(checked);
         let mut baseline = None;
-        if let Some(Compared { reference, mut known, baseline: there, .. }) = compared {
+        if let Some(Compared { reference, mut known, baseline: there, described, .. }) = compared {
             checked.inputs.changes.ignored = newly_ignored(checked, &identities, &known);
             suppress(checked, &identities, &mut known, &format!("already in {reference}"));
+            if let Some(page) = &mut checked.page {
+                page.gone = Some(gone(described, &known));
+            }
             baseline = there;
         }
         let text = match (self.baseline(baseline, checked, terminal), &self.write_baseline) {
@@ -166,6 +170,8 @@ pub struct Compared {
     known: KnownFindings,
     /// The baseline, if it is a file of the repository.
     baseline: Option<Source>,
+    /// The same findings as a page shows those that are gone, if there will be one.
+    described: BTreeMap<Identity, Gone>,
     /// The map of memory where the branch began, if it is compared.
     map: Option<MemoryMap>,
 }
@@ -216,10 +222,15 @@ impl OpenBranch {
         drop_missing_paths(&mut run.plan);
         let baseline = flags.baseline_at(&self, &mut run.plan.later)?;
         let known = known(&checked, &identities);
+        let described = if wants_page {
+            described(&mut checked, &identities, |file| self.shown(&base, file))
+        } else {
+            BTreeMap::new()
+        };
         let objects = broken::at_base(&mut checked, |file| self.shown(&base, file));
         run.plan.comparison = Comparison::With(Arc::new(objects));
         let map = checked.page.map(|page| page.map);
-        Ok(Compared { reference: self.branch.reference, known, baseline, map })
+        Ok(Compared { reference: self.branch.reference, known, baseline, described, map })
     }
 
     /// The name of a file of the base as the user would write it.

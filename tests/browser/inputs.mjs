@@ -64,3 +64,33 @@ export function hostile() {
     files['broken<b>.yaml'] = 'a: {\n';
     return files;
 }
+
+const TEAMS = ['billing', 'catalog', 'delivery', 'research', 'search', 'support'];
+
+// 300 objects of six teams on several platforms, with policies and exemptions: 101 of them misspell one field.
+export function repository() {
+    const files = {};
+    const add = (file, object) => (files[file] = files[file] ? `${files[file]}---\n${object}` : object);
+    for (const team of TEAMS) {
+        add(`teams/${team}/namespace.yaml`, `apiVersion: v1\nkind: Namespace\nmetadata:\n  name: ${team}\n  labels: {env: prod, team: ${team}}\n`);
+    }
+    for (let number = 0; number < 101; number += 1) {
+        const team = TEAMS[number % TEAMS.length];
+        add(`teams/${team}/memory.yaml`, `apiVersion: orloj.dev/v1\nkind: Memory\nmetadata:\n  name: notes-${number}\n  namespace: ${team}\nspec:\n  type: vector\n  provider: pgvector\n  endpont: postgres://notes@pg.${team}.svc:5432/notes\n  embedding_model: embed-small\n`);
+        add(`teams/${team}/agents.yaml`, `apiVersion: orloj.dev/v1\nkind: Agent\nmetadata:\n  name: scribe-${number}\n  namespace: ${team}\nspec:\n  model_ref: chat-main\n  prompt: Summarise what you ingest.\n  memory:\n    ref: notes-${number}\n    allow: [read, search, ingest]\n`);
+    }
+    for (let number = 0; number < 46; number += 1) {
+        const team = TEAMS[number % TEAMS.length];
+        const backend = number === 7 ? 'reddis' : number % 4 ? 'in-context' : 'redis';
+        const redis = backend === 'redis' ? `\n  redis:\n    secretRef: {name: redis-${team}}` : '';
+        const ttl = number === 13 ? '\n  ttl: 5' : '';
+        const memory = number === 21 ? 'ledgre' : `ledger-${number}`;
+        add(`teams/${team}/ark.yaml`, `apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata:\n  name: ledger-${number}\n  namespace: ${team}\nspec:\n  backend: ${backend}${redis}${ttl}\n`);
+        add(`teams/${team}/ark.yaml`, `apiVersion: arkonis.dev/v1alpha1\nkind: ArkAgent\nmetadata:\n  name: clerk-${number}\n  namespace: ${team}\nspec:\n  model: llama3.2\n  systemPrompt: You keep the ledger.\n  memoryRef: {name: ${memory}}\n`);
+    }
+    files['policies/durable.yaml'] = `apiVersion: policy.memgate.dev/v1alpha1\nkind: MemoryPolicy\nmetadata: {name: durable-in-production}\nspec:\n  actions: {admission: warn, ci: warn, audit: report}\n  promote: {at: "2027-01-15T00:00:00Z", to: deny}\n  exemptions: {namespaces: [platform-exemptions], maxAge: 180d}\n  rules:\n    - id: durable\n      backends: {durable: true}\n      exemptable: true\n      hint: use redis, a vector store or pgvector\n`;
+    for (const [number, [team, until]] of [['billing', '2026-12-15'], ['catalog', '2026-12-29'], ['search', '2027-03-01']].entries()) {
+        files[`policies/exemption-${team}.yaml`] = `apiVersion: policy.memgate.dev/v1alpha1\nkind: MemoryPolicyExemption\nmetadata: {name: ${team}-moves, namespace: platform-exemptions}\nspec:\n  policy: durable-in-production\n  rules: [durable]\n  target: {namespaces: [${team}], kinds: [ArkMemory], names: ["ledger-*"]}\n  reason: moves to redis with the next release, as agreed\n  ticket: MEM-${number + 1}\n  from: "2026-11-01T00:00:00Z"\n  expiresAt: "${until}T00:00:00Z"\n`;
+    }
+    return files;
+}

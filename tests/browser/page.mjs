@@ -34,8 +34,8 @@ export function report(args, files, format = 'html') {
     return page;
 }
 
-// Opens a page, hands it to the scenario, and expects that it did nothing but show itself.
-export async function shown(path, scenario, options = {}) {
+// Opens a page, at a place of it, hands it to the scenario, and expects that it did nothing but show itself.
+export async function shown(path, scenario, { hash = '', ...options } = {}) {
     const profile = mkdtempSync(join(tmpdir(), 'memgate-chromium-'));
     const context = await chromium.launchPersistentContext(profile, {
         executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
@@ -58,7 +58,7 @@ export async function shown(path, scenario, options = {}) {
         page.on('download', () => complaints.push('download'));
         const address = pathToFileURL(path).href;
         const start = performance.now();
-        await page.goto(address);
+        await page.goto(address + hash);
         const took = performance.now() - start;
         await scenario(page, took);
         assert.deepEqual(complaints, []);
@@ -105,10 +105,10 @@ export async function violations(page) {
     return violations.flatMap(({ id, help, nodes }) => nodes.slice(0, 5).map(({ html, failureSummary }) => `${id}: ${help}: ${html}\n${failureSummary}`));
 }
 
-// Everything that can be read, without what the script adds.
+// Everything that can be read, without the filter, which only the script shows.
 export const text = (page) =>
     page.evaluate(() => {
         const copy = document.body.cloneNode(true);
-        copy.querySelectorAll('.filter, script').forEach((element) => element.remove());
+        copy.querySelectorAll('#filter, script').forEach((element) => element.remove());
         return copy.textContent.replace(/\s+/g, ' ').trim();
     });

@@ -16,18 +16,25 @@ use crate::run::{BAD, Scratch, many};
 const MAX_BYTES: usize = 5_000_000;
 
 /// Every element of a page. An input cannot add one.
-const ELEMENTS: [&str; 48] = [
+const ELEMENTS: [&str; 54] = [
     "html", "head", "meta", "title", "style", "script", "body", "a", "header", "nav", "main", "footer",
-    "section", "article", "div", "h1", "h2", "h3", "p", "ul", "li", "dl", "dt", "dd", "time", "strong",
-    "span", "code", "pre", "mark", "table", "caption", "thead", "tbody", "tr", "th", "td", "figure",
-    "figcaption", "svg", "g", "rect", "path", "text", "label", "input", "details", "summary",
+    "section", "article", "div", "h1", "h2", "h3", "p", "ul", "ol", "li", "dl", "dt", "dd", "time", "strong",
+    "span", "code", "pre", "mark", "data", "table", "caption", "thead", "tbody", "tr", "th", "td", "figure",
+    "figcaption", "svg", "g", "rect", "path", "text", "form", "label", "input", "select", "option", "button",
+    "details", "summary",
 ];
 
-/// Every attribute of a page.
+/// Every attribute of a page, but for those of data.
 const ATTRIBUTES: [&str; 26] = [
     "lang", "charset", "http-equiv", "content", "name", "class", "id", "href", "rel", "scope", "role",
-    "tabindex", "datetime", "aria-label", "aria-labelledby", "data-filter", "data-sort", "viewBox", "width",
-    "height", "x", "y", "rx", "d", "xmlns", "title",
+    "tabindex", "datetime", "aria-label", "aria-labelledby", "type", "value", "viewBox", "width", "height",
+    "x", "y", "rx", "d", "xmlns", "title",
+];
+
+/// The data of a page, which its filter and other programs read.
+const DATA: [&str; 16] = [
+    "verdict", "tile", "severity", "codes", "policy", "namespace", "platform", "objects", "object", "part",
+    "count", "kind", "until", "days", "change", "cut",
 ];
 
 /// Texts that would be markup, an attribute, a script, a line or a style if they were not text.
@@ -68,7 +75,10 @@ pub(crate) fn expect_good(page: &str, what: &str) {
         let name = node.tag_name().name();
         assert!(ELEMENTS.contains(&name), "{what}: the element {name}");
         for attribute in node.attributes() {
-            assert!(ATTRIBUTES.contains(&attribute.name()), "{what}: the attribute {}", attribute.name());
+            let name = attribute.name();
+            let is_data =
+                name.strip_prefix("data-").is_some_and(|data| data == "sort" || DATA.contains(&data));
+            assert!(is_data || ATTRIBUTES.contains(&name), "{what}: the attribute {name}");
         }
         if let Some(id) = node.attribute("id") {
             assert!(ids.insert(id.to_owned()), "{what}: the id {id} occurs twice");
@@ -88,7 +98,8 @@ pub(crate) fn expect_good(page: &str, what: &str) {
     }
     for node in elements() {
         if let Some(address) = node.attribute("href") {
-            let is_inside = address.strip_prefix('#').is_some_and(|id| ids.contains(id));
+            let is_filter = |id: &str| id.starts_with("policy=") || id.starts_with("namespace=");
+            let is_inside = address.strip_prefix('#').is_some_and(|id| ids.contains(id) || is_filter(id));
             let is_page = address.starts_with("https://") || address.starts_with("http://");
             assert!(is_inside || is_page, "{what}: {address}");
         }
@@ -225,7 +236,7 @@ fn a_page_is_small_enough_to_open_and_says_what_it_leaves_out() {
     expect_good(&page, "ten thousand objects");
     assert!(page.len() > MAX_BYTES / 4, "{} bytes", page.len());
     for words in
-        [" more are not shown in this page", "is too large for a picture", "10100</strong>objects judged"]
+        [" more are not shown in this page", "is too large for a picture", "10100 objects judged in 2 files"]
     {
         assert!(page.contains(words), "{words}");
     }
@@ -244,10 +255,69 @@ fn equal_findings_stand_together() {
     let page = Scratch::with(&[("objects.yaml", &objects)]).out(&["check", ".", "-o", "html"]);
     expect_good(&page, "twelve objects");
     assert_eq!(page.matches("class=\"finding is-deny\"").count(), 1);
-    assert!(page.contains("The same in 11 other places"));
-    for line in (1..12).map(|number| number * 5 + 4) {
+    assert!(page.contains("</span> 12 objects</h3>"));
+    for line in (0..12).map(|number| number * 5 + 4) {
         assert!(page.contains(&format!("objects.yaml:{line}<")), "{line}");
     }
+}
+
+/// The value of an attribute of each element with this name that has it, in their order.
+fn values(page: &str, element: &str, attribute: &str) -> Vec<String> {
+    let xml = as_xml(page);
+    let document = Document::parse_with_options(&xml, ParsingOptions::default()).expect("is well-formed");
+    let all = document.descendants().filter(|node| node.has_tag_name(element));
+    all.filter_map(|node| node.attribute(attribute)).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_parts_stand_in_their_order() {
+    let scratch = Scratch::with(&[("bad.yaml", BAD), ("exemption.yaml", EXEMPTION)]);
+    let page = scratch.out(&["check", ".", "-o", "html", "--at", "2027-01-01T00:00:00Z"]);
+    let parts = values(&page, "section", "id");
+    let first = ["summary", "denials", "map", "warnings", "matrix", "timeline"];
+    assert!(parts.starts_with(&first.map(str::to_owned)), "{parts:?}");
+    assert_eq!(values(&page, "p", "data-verdict"), ["denied"]);
+    assert_eq!(values(&page, "li", "data-tile"), ["denied", "warnings", "ending", "not-judged"]);
+    assert_eq!(values(&page, "data", "value"), ["3", "2", "1", "0"]);
+    assert_eq!(values(&page, "li", "data-days"), ["19"]);
+    let good = "apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n---\napiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\n\
+                metadata: {name: m, namespace: a}\nspec: {backend: in-context}\n";
+    for (text, verdict) in [(good.to_owned(), "clean"), (format!("{good}  \nttl: 1\n"), "warned")] {
+        let page = Scratch::with(&[("a.yaml", &text)]).out(&["check", ".", "-o", "html"]);
+        assert_eq!(values(&page, "p", "data-verdict"), [verdict], "{page}");
+        assert!(!values(&page, "section", "id").contains(&"denials".to_owned()));
+    }
+}
+
+/// An article for each cause that several objects share, then one for each other object with all of its findings.
+#[test]
+fn findings_are_grouped_by_cause_and_by_object() {
+    let memory = |name: &str, namespace: &str, spec: &str| {
+        format!(
+            "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {{name: {name}, namespace: {namespace}}}\n\
+             spec: {{{spec}}}\n---\n"
+        )
+    };
+    let objects = memory("a", "x", "backend: [one], redis: 7")
+        + &memory("b", "x", "backend: reddis")
+        + &memory("c", "z", "backend: reddis");
+    let agent = "apiVersion: arkonis.dev/v1alpha1\nkind: ArkAgent\nmetadata: {name: u, namespace: z}\n\
+                 spec: {model: m, systemPrompt: s, memoryRef: {name: c}}\n";
+    let scratch = Scratch::with(&[("o.yaml", &objects), ("u.yaml", agent)]);
+    let page = scratch.out(&["check", ".", "-o", "html"]);
+    expect_good(&page, "three objects");
+    assert_eq!(values(&page, "article", "data-severity"), ["deny", "deny"]);
+    // The users of one of them are not another cause.
+    assert_eq!(values(&page, "article", "data-objects"), ["2", "1"]);
+    assert_eq!(values(&page, "article", "data-namespace"), ["x z", "x"]);
+    assert_eq!(values(&page, "article", "data-platform"), ["arkonis", "arkonis"]);
+    assert_eq!(values(&page, "li", "data-object"), ["ArkMemory x/b", "ArkMemory z/c"]);
+    assert_eq!(values(&page, "article", "data-codes"), ["arkonis/backend-unknown", "arkonis/field-type"]);
+    assert_eq!(page.matches("To do:").count(), 3, "two of one object");
+    for (part, count) in [("owner", 2), ("place", 2), ("do", 2)] {
+        assert_eq!(page.matches(&format!("data-part=\"{part}\"")).count(), count, "{part}");
+    }
+    assert!(page.contains("<code data-part=\"place\">./o.yaml:9</code>"), "{page}");
 }
 
 /// As many denials as warnings.

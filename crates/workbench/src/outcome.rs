@@ -132,7 +132,7 @@ pub fn page<'r>(
     inputs: Option<&PageInputs>,
     notes: impl FnOnce() -> Vec<String>,
 ) -> Option<Page<'r>> {
-    let PageInputs { map, exemptions } = inputs?;
+    let PageInputs { map, exemptions, promotions, gone } = inputs?;
     // What was judged, in the words of the command line.
     let snapshot =
         plan.snapshot.iter().filter(|_| plan.checks_snapshot).map(|path| path.display().to_string());
@@ -144,6 +144,8 @@ pub fn page<'r>(
         table: None,
         map: map.clone(),
         exemptions: exemptions.clone(),
+        promotions: promotions.clone(),
+        gone: gone.clone(),
         assumed: notes(),
     })
 }

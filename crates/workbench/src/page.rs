@@ -1,18 +1,24 @@
 //! What the page of `-o html` shows of the inputs themselves. It is made before the decisions, which do not keep the state.
 
+use std::collections::BTreeMap;
+
 use jiff::{SignedDuration, Timestamp};
 
 use crate::built;
 use crate::inputs::Inputs;
 use crate::map::map_of;
-use crate::report::html_data::{ExemptionState, ShownExemption};
+use crate::report::html_data::{ExemptionState, Gone, ShownExemption, ShownPromotion};
 use crate::report::map::MemoryMap;
 use crate::view::shown_text;
-use memgate_model::policy::{Exemption, Target};
+use memgate_model::policy::{Action, Exemption, Policy, Promotion, Target};
 use memgate_model::request::Occasion;
+use memgate_policy::judge::promotion;
 use memgate_primitives::glob::Glob;
 use memgate_primitives::number::more;
 use memgate_primitives::plain_text::shown_name;
+
+/// The most texts of a list that are shown.
+const MOST: usize = 10;
 
 /// How long before its end an exemption counts as one that ends soon.
 const SOON: SignedDuration = SignedDuration::from_hours(30 * 24);
@@ -24,6 +30,10 @@ pub struct PageInputs {
     pub map: MemoryMap,
     /// The exemptions, by namespace and name.
     pub exemptions: Vec<ShownExemption>,
+    /// The promotions that are to come, by policy.
+    pub promotions: Vec<ShownPromotion>,
+    /// What is no longer found, if a branch is compared with a commit.
+    pub gone: Option<Vec<Gone>>,
 }
 
 impl PageInputs {
@@ -33,17 +43,51 @@ impl PageInputs {
         (is_wanted && built::HAS_WORKSTATION).then(|| {
             let (map, _) = map_of(inputs, occasion);
             let exemptions = inputs.snapshot.policies.exemptions().map(|it| shown(it, occasion.now));
-            Self { map: MemoryMap { sets: vec![map] }, exemptions: exemptions.collect() }
+            let promotions = inputs.snapshot.policies.iter().flat_map(|it| promotions(it, occasion.now));
+            Self {
+                map: MemoryMap { sets: vec![map] },
+                exemptions: exemptions.collect(),
+                promotions: promotions.collect(),
+                gone: None,
+            }
         })
     }
 
-    /// Adds those of another set. Sets may share exemptions.
+    /// Adds those of another set. Sets may share exemptions and policies.
     pub fn add(&mut self, other: Self) {
         self.map.sets.extend(other.map.sets);
         self.exemptions.extend(other.exemptions);
         self.exemptions.sort();
         self.exemptions.dedup();
+        self.promotions.extend(other.promotions);
+        self.promotions.sort();
+        self.promotions.dedup();
     }
+}
+
+/// The promotions of a policy that are to come: rules with dates of their own may have another one.
+fn promotions(policy: &Policy, now: Timestamp) -> impl Iterator<Item = ShownPromotion> {
+    let mut rules = BTreeMap::<_, Vec<&str>>::new();
+    for rule in &policy.rules {
+        if let Some(Promotion { at, to }) = promotion(policy, rule, now) {
+            rules.entry((at, to)).or_default().push(&rule.about.id);
+        }
+    }
+    let shown = move |((at, to), rules): ((Timestamp, Action), Vec<&str>)| ShownPromotion {
+        at: at.to_string(),
+        days: days(now, at),
+        policy: shown_name(&policy.name).into_owned(),
+        rules: list(rules),
+        to: to.name(),
+    };
+    rules.into_iter().map(shown).collect::<Vec<_>>().into_iter()
+}
+
+/// The days until a time, the last one begun. An exemption with at most 30 of them ends soon.
+fn days(now: Timestamp, until: Timestamp) -> i64 {
+    const DAY: i128 = 86_400_000_000_000;
+    let left = until.as_nanosecond() - now.as_nanosecond();
+    i64::try_from(left.div_euclid(DAY) + i128::from(left.rem_euclid(DAY) > 0)).unwrap_or_default()
 }
 
 fn shown(exemption: &Exemption, now: Timestamp) -> ShownExemption {
@@ -67,6 +111,8 @@ fn shown(exemption: &Exemption, now: Timestamp) -> ShownExemption {
         target: of_target(target),
         from: from.to_string(),
         expires_at: expires_at.to_string(),
+        days: days(now, *expires_at),
+        namespaces: target.namespaces.iter().map(|it| shown_name(it).into_owned()).collect(),
         state,
         reason: list(words.iter().map(String::as_str)),
     }
@@ -90,8 +136,6 @@ fn of_target(target: &Target) -> String {
 
 /// The first texts of a list.
 fn list<'t>(texts: impl IntoIterator<Item = &'t str>) -> String {
-    /// The most of them that are shown.
-    const MOST: usize = 10;
     let mut texts = texts.into_iter();
     let first: Vec<String> = texts.by_ref().take(MOST).map(shown_text).collect();
     first.join(", ") + &more(texts.count())

@@ -54,7 +54,7 @@ mod html;
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io;
 use std::sync::Arc;
@@ -70,8 +70,12 @@ use memgate_manifest::later::is_marked;
 use memgate_model::decision::NotShown;
 use memgate_model::finding::{Cause, Code, Finding, Relation, Severity};
 use memgate_model::policy_rule::{AtAdmission, PolicyStatus};
+use memgate_platforms::ALL;
 use memgate_primitives::plain_text::{shown_key, shown_name};
 use memgate_primitives::pointer::Pointer;
+
+/// What comes between the message of a denied memory resource and its users.
+pub(crate) const USED_BY: &str = "; used by ";
 
 /// The results of one run.
 #[derive(Debug, Default)]
@@ -587,6 +591,14 @@ impl ObjectRef {
     /// The API group; empty for the core group.
     pub fn group(&self) -> &str {
         self.api_version.split_once('/').map_or("", |(group, _)| group)
+    }
+
+    /// The platform of the object, and that of the code of a finding about it.
+    pub fn platforms(&self, code: &str) -> BTreeSet<&'static str> {
+        let of_object =
+            memgate_platforms::validated(&ALL, self.group(), &self.kind).map(|(family, _)| family);
+        let of_code = ALL.into_iter().find(|family| code.split('/').next() == Some(family.name));
+        of_object.into_iter().chain(of_code).map(|family| family.name).collect()
     }
 
     /// The kind, the namespace and the name as outputs have them: of what cannot be one, the start and the length. The start

@@ -97,6 +97,9 @@ pub fn select(checked: &mut Checked, selection: &Selection) -> Result<(), Error>
     if let Some(fault) = selection.fault(&checked.codes_of_policies) {
         return Err(Error::Code(fault));
     }
+    if let Some(gone) = checked.page.as_mut().and_then(|page| page.gone.as_mut()) {
+        gone.retain(|it| selection.has(&it.code));
+    }
     let mut seen = BTreeSet::new();
     for Decided { object, admitted, of_form, .. } in &mut checked.decided {
         let mut stays = |finding: &Finding, pointer| {

@@ -196,6 +196,15 @@ fn write_finding(located: &LocatedFinding<'_>, start: &str, out: &mut impl Write
 
 /// The numbers in one line.
 pub fn summary(report: &Report<'_>, changes: &[Change<'_>]) -> String {
+    let passed_over = match report.passed_over.len() {
+        0 => String::new(),
+        count => format!("; {count} passed over"),
+    };
+    verdict(report, changes) + &passed_over
+}
+
+/// The numbers of changes.
+pub fn verdict(report: &Report<'_>, changes: &[Change<'_>]) -> String {
     let count = |effect: &Effect| changes.iter().filter(|change| change.effect() == *effect).count();
     // Most runs have none that is denied by more rules.
     let is_shown = |(effect, count): &(Effect, usize)| *effect != Effect::DeniedByMore || *count > 0;
@@ -203,10 +212,6 @@ pub fn summary(report: &Report<'_>, changes: &[Change<'_>]) -> String {
         let counts = effects.iter().map(|effect| (*effect, count(effect))).filter(is_shown);
         counts.map(|(effect, count)| format!("{count} {}", effect.words())).collect::<Vec<_>>().join(", ")
     };
-    let passed_over = match report.passed_over.len() {
-        0 => String::new(),
-        count => format!("; {count} passed over"),
-    };
     let (stricter, weaker) = (words(&Effect::STRICTER), words(&Effect::WEAKER));
-    format!("{} judged: {stricter}; {weaker}{passed_over}", counted(report.objects.len(), "object"))
+    format!("{} judged: {stricter}; {weaker}", counted(report.objects.len(), "object"))
 }

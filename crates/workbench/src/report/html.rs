@@ -16,6 +16,7 @@ mod picture;
 
 mod tables;
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use base64::Engine as _;
@@ -27,12 +28,12 @@ use crate::report::html_data::Page;
 use crate::report::{Report, changes, counted};
 use memgate_model::finding::Severity;
 use memgate_primitives::credential::masked_start;
-use memgate_primitives::plain_text::cut;
+use memgate_primitives::plain_text::{cut, shown_name};
 
 /// The style sheet.
 const STYLE: &str = include_str!("html/style.css");
 
-/// The script, which filters and sorts.
+/// The script, which filters the page, and sorts tables.
 const SCRIPT: &str = include_str!("html/script.js");
 
 /// The most characters of one text: the longest message is shorter.
@@ -42,8 +43,6 @@ const MAX_CHARS: usize = 1000;
 struct Part {
     id: &'static str,
     title: &'static str,
-    /// The selector of what the script filters.
-    filter: Option<&'static str>,
     content: Option<Markup>,
 }
 
@@ -62,12 +61,18 @@ fn text(text: &str) -> String {
     cut(&masked_start(text), MAX_CHARS).into_owned()
 }
 
+/// A text as one word of an attribute: in lists of them blanks are between words.
+fn word(word: &str) -> String {
+    text(word).replace(char::is_whitespace, "_")
+}
+
 fn whole(report: &Report<'_>, page: &Page<'_>) -> Markup {
-    let (verdict, class) = verdict(report);
+    let (words, verdict) = verdict(report);
     let title = format!("memgate {}", page.command);
     let parts = parts(report, page);
     let parts: Vec<(&Part, &Markup)> =
         parts.iter().filter_map(|part| Some((part, part.content.as_ref()?))).collect();
+    let has = |id: &str| parts.iter().any(|(part, _)| part.id == id);
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -76,22 +81,29 @@ fn whole(report: &Report<'_>, page: &Page<'_>) -> Markup {
                 meta http-equiv="Content-Security-Policy" content=(security_policy());
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                title { (title) ": " (verdict) }
+                title { (title) ": " (words) }
                 style { (PreEscaped(STYLE)) }
             }
             body {
                 a class="skip" href="#main" { "Skip to the content" }
                 header {
                     h1 { (title) }
-                    p class={ "verdict " (class) } { (verdict) }
-                    (about(report, page))
+                    p id="verdict" class={ "verdict " (verdict) } data-verdict=(verdict) {
+                        (words) (whose(report)) "."
+                    }
+                    p class="quiet" { (read(report)) }
                 }
                 nav aria-label="Parts of this page" {
                     ul { @for (part, _) in &parts { li { a href={ "#" (part.id) } { (part.title) } } } }
                 }
                 main id="main" {
+                    section id="summary" aria-labelledby="summary-title" {
+                        h2 id="summary-title" class="unseen" { "Summary" }
+                        (tables::tiles(report, page, has))
+                    }
+                    (form(report, page))
                     @for (part, content) in &parts {
-                        section id=(part.id) aria-labelledby={ (part.id) "-title" } data-filter=[part.filter] {
+                        section id=(part.id) aria-labelledby={ (part.id) "-title" } {
                             h2 id={ (part.id) "-title" } { (part.title) }
                             (content)
                         }
@@ -100,6 +112,39 @@ fn whole(report: &Report<'_>, page: &Page<'_>) -> Markup {
                 footer { p { "Written by memgate " (env!("CARGO_PKG_VERSION")) "." } }
                 script { (PreEscaped(SCRIPT)) }
             }
+        }
+    }
+}
+
+/// The filter of the whole page. Without the script, which applies it, the style sheet does not show it.
+fn form(report: &Report<'_>, page: &Page<'_>) -> Markup {
+    /// With its end, so that the page is XML too, but for elements of the head.
+    const INPUT: &str = "<input type=\"search\" name=\"q\"/>";
+    /// The most bytes of the names of namespaces. One that is not listed can stand in the address.
+    const MOST: usize = 100_000;
+    let mut namespaces: BTreeSet<String> = report.causes().flat_map(findings::namespaces).collect();
+    let memories = page.map.sets.iter().flat_map(|set| &set.memories);
+    namespaces.extend(
+        memories.map(|memory| word(&shown_name(&memory.object.namespace))).filter(|it| !it.is_empty()),
+    );
+    let mut platforms: BTreeSet<&str> =
+        report.causes().flat_map(|it| it.object_ref.platforms(it.finding.code.name)).collect();
+    platforms.extend(page.map.sets.iter().flat_map(|set| &set.memories).map(|memory| memory.family));
+    let namespaces = budget::fitting(MOST, namespaces, |it| html! { option { (it) } });
+    let severities = html! { @for it in ["deny", "warn", "note"] { option { (it) } } };
+    let select = |name: &str, label: &str, options: &Markup| {
+        html! {
+            label { (label) " " select name=(name) { option value="" { "all" } (options) } }
+        }
+    };
+    html! {
+        form id="filter" role="search" aria-label="Filter of this page" {
+            label { "Text " (PreEscaped(INPUT)) }
+            (select("namespace", "Namespace", &namespaces.all()))
+            (select("platform", "Platform", &html! { @for it in platforms { option { (it) } } }))
+            (select("severity", "Severity", &severities))
+            button type="reset" { "Show all" }
+            p role="status" {}
         }
     }
 }
@@ -113,29 +158,61 @@ fn security_policy() -> String {
     )
 }
 
-/// The result in words, with the class of its colour.
+/// The result in words, and as the value of an attribute.
 fn verdict(report: &Report<'_>) -> (String, &'static str) {
     let unreadable = match report.errors.len() {
         0 => String::new(),
         count => format!("; {} could not be read", counted(count, "input")),
     };
+    let of = |denies: bool, warns: bool| match (denies, warns || !report.errors.is_empty()) {
+        (true, _) => "denied",
+        (false, true) => "warned",
+        (false, false) => "clean",
+    };
     if let Some(changes) = &report.changes {
-        let class = if changes.iter().any(changes::Change::is_denied) { "deny" } else { "good" };
-        return (changes::summary(report, changes) + &unreadable, class);
+        let denies = changes.iter().any(changes::Change::is_denied);
+        return (changes::verdict(report, changes) + &unreadable, of(denies, !changes.is_empty()));
     }
     let (denials, warnings) = (report.count(Severity::Deny), report.count(Severity::Warn));
-    let (words, class) = match (report.denied, denials, warnings) {
-        (0, 0, _) if report.objects.is_empty() => ("Nothing to judge was found".to_owned(), "warn"),
-        (0, 0, 0) => ("Nothing would be denied".to_owned(), "good"),
-        (0, 0, warnings) => (format!("Nothing would be denied; {}", counted(warnings, "warning")), "warn"),
-        (0, denials, _) => (counted(denials, "denial"), "deny"),
-        (denied, _, _) => (format!("{} would be denied", counted(denied, "object")), "deny"),
+    let words = match (report.denied, denials, warnings) {
+        (0, 0, _) if report.objects.is_empty() => "Nothing to judge was found".to_owned(),
+        (0, 0, 0) => "Nothing would be denied".to_owned(),
+        (0, 0, warnings) => format!("Nothing would be denied; {}", counted(warnings, "warning")),
+        (0, denials, _) => counted(denials, "denial"),
+        (denied, _, _) => format!("{} would be denied", counted(denied, "object")),
     };
-    (words + &unreadable, if report.errors.is_empty() { class } else { "deny" })
+    (words + &unreadable, of(report.denied + denials > 0, warnings > 0 || report.objects.is_empty()))
 }
 
-/// What was judged, and when.
-fn about(report: &Report<'_>, page: &Page<'_>) -> Markup {
+/// The namespaces of what is denied, those with most of it first.
+fn whose(report: &Report<'_>) -> String {
+    /// The most namespaces that are named.
+    const MOST: usize = 3;
+    let owners = findings::owners(report);
+    match owners.as_slice() {
+        _ if report.changes.is_some() => String::new(),
+        [] => String::new(),
+        [one] => format!(", in namespace {one}"),
+        several => format!(", in namespaces {}", findings::first_of(several, MOST)),
+    }
+}
+
+/// What was read, in one line.
+fn read(report: &Report<'_>) -> String {
+    let mut parts = vec![format!("{} judged in {}", report.counted_objects(), counted(report.files, "file"))];
+    parts.extend((report.sets > 0).then(|| counted(report.sets, "set")));
+    parts.extend(match report.policies {
+        0 => None,
+        1 => Some("1 policy".to_owned()),
+        count => Some(format!("{count} policies")),
+    });
+    let left_out = || format!("{} left out by --select or --ignore", counted(report.left_out, "finding"));
+    parts.extend((report.left_out > 0).then(left_out));
+    parts.join("; ")
+}
+
+/// The paths, the time and the occasion.
+fn about(page: &Page<'_>) -> Markup {
     /// The most paths that are listed.
     const MOST: usize = 20;
     let more = page.judged.len().saturating_sub(MOST);
@@ -151,12 +228,10 @@ fn about(report: &Report<'_>, page: &Page<'_>) -> Markup {
                     @if more > 0 { " and " (more) " more" }
                 }
             }
-            dt { "Read" }
-            dd { (report.summary()) }
             @if !page.time.is_empty() {
                 dt { "Time of the decision" }
                 dd { time datetime=(page.time) { (page.time) } }
-                dt { "Point of policies" }
+                dt { "Policies act as" }
                 dd { (page.point) }
             }
         }
@@ -164,33 +239,29 @@ fn about(report: &Report<'_>, page: &Page<'_>) -> Markup {
 }
 
 fn parts(report: &Report<'_>, page: &Page<'_>) -> Vec<Part> {
-    let part = |id, title, content| Part { id, title, filter: None, content };
-    let rows = |id, title, content| Part { id, title, filter: Some("tbody tr"), content };
-    let articles = |id, title, severity, share| Part {
-        id,
-        title,
-        filter: Some("article"),
-        content: findings::of_severity(report, severity, share),
-    };
+    let part = |id, title, content| Part { id, title, content };
+    let of = |severity, share| findings::of_severity(report, severity, share);
     let table = page.table.as_ref().or(report.table.as_ref());
     let mut parts = vec![
-        part("summary", "Summary", Some(tables::tiles(report, page))),
-        part("errors", "Inputs that could not be read", findings::errors(report)),
-        rows("policies", "Findings by policy and namespace", table.and_then(tables::policies)),
-        rows("changes", "Objects whose verdict changes", tables::changes(report)),
-        articles("warnings", "Warnings", Severity::Warn, budget::WARNINGS),
-        articles("notes", "Notes", Severity::Note, budget::OTHERS),
-        rows("exemptions", "Exemptions", tables::exemptions(page)),
-        part("assumed", "What was assumed or is not known", tables::assumed(report, page)),
-        rows("passed-over", "What was not checked", tables::passed_over(report)),
-        rows("map", "Map of memory", map::section(&page.map)),
-        part("codes", "What the codes mean", findings::pages(report)),
+        part("changes", "Changes", tables::changes(report, page)),
+        part("map", "Map", map::section(&page.map)),
+        part("warnings", "Warnings", of(Severity::Warn, budget::WARNINGS)),
+        part("matrix", "Policies by namespace", table.and_then(tables::matrix)),
+        part("timeline", "Dates to come", tables::timeline(page)),
+        part("errors", "Unreadable", findings::errors(report)),
+        part("notes", "Notes", of(Severity::Note, budget::OTHERS)),
+        part("policies", "Numbers", table.and_then(tables::policies)),
+        part("exemptions", "Exemptions", tables::exemptions(page)),
+        part("assumed", "Assumed", tables::assumed(report, page)),
+        part("not-judged", "Not judged", tables::not_judged(report)),
+        part("codes", "Codes", findings::pages(report)),
+        part("about", "Inputs", Some(about(page))),
     ];
     let used: usize =
         parts.iter().filter_map(|part| part.content.as_ref()).map(|content| budget::size(&content.0)).sum();
     let share = budget::ALL.saturating_sub(used);
-    let at = parts.iter().position(|part| part.id == "warnings").unwrap_or_default();
-    parts.insert(at, articles("denials", "Denials", Severity::Deny, share));
+    let at = parts.iter().position(|part| part.id == "map").unwrap_or_default();
+    parts.insert(at, part("denials", "Denials", of(Severity::Deny, share)));
     parts
 }
 
@@ -227,7 +298,8 @@ mod tests {
             let grounds = ["page", "card", "box", "user", "store"];
             let texts = ["text", "quiet", "link", "deny", "warn", "note", "good"];
             let pairs = texts.iter().flat_map(|text| grounds.iter().map(move |ground| (*text, *ground)));
-            for (text, ground) in pairs.chain([("mark-text", "mark"), ("link", "mark")]) {
+            let shades = ["shade-1", "shade-2", "shade-3", "shade-4"].map(|shade| ("text", shade));
+            for (text, ground) in pairs.chain([("mark-text", "mark"), ("link", "mark")]).chain(shades) {
                 let contrast = contrast(of(text), of(ground));
                 assert!(contrast >= 4.5, "{text} on {ground}: {contrast:.2}");
             }

@@ -1,7 +1,10 @@
 //! What the page of `-o html` shows beside the findings. A report has it if a page is written.
 
+use std::collections::BTreeSet;
+
 use crate::report::map::MemoryMap;
 use crate::report::table::Table;
+use memgate_model::finding::Severity;
 
 /// The data of the page.
 #[derive(Debug, Default)]
@@ -20,8 +23,46 @@ pub struct Page<'a> {
     pub map: MemoryMap,
     /// The exemptions, by namespace and name.
     pub exemptions: Vec<ShownExemption>,
+    /// The promotions that are to come, by policy.
+    pub promotions: Vec<ShownPromotion>,
+    /// What is no longer found, if a branch is compared with a commit.
+    pub gone: Option<Vec<Gone>>,
     /// What was assumed or is not known, a sentence each.
     pub assumed: Vec<String>,
+}
+
+/// A policy that becomes stricter.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ShownPromotion {
+    /// From when on, as in RFC 3339.
+    pub at: String,
+    /// In how many days, the last one begun.
+    pub days: i64,
+    /// The policy.
+    pub policy: String,
+    /// The rules.
+    pub rules: String,
+    /// The action at admission from then on.
+    pub to: &'static str,
+}
+
+/// A finding at the base of a branch that the branch does not have.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Gone {
+    /// The severity that it had.
+    pub severity: Severity,
+    /// The file and the line, as they were there.
+    pub place: String,
+    /// The object; empty for a finding about a file.
+    pub object: String,
+    /// The namespace of the object.
+    pub namespace: String,
+    /// The platforms of the object and the code.
+    pub platforms: BTreeSet<&'static str>,
+    /// The name of the code.
+    pub code: String,
+    /// The message.
+    pub message: String,
 }
 
 /// An exemption of a policy, with credentials in its texts masked.
@@ -39,6 +80,10 @@ pub struct ShownExemption {
     pub from: String,
     /// When it ends, as in RFC 3339.
     pub expires_at: String,
+    /// In how many days, the last one begun; 0 and less of one that has ended.
+    pub days: i64,
+    /// The namespaces of the exempt objects.
+    pub namespaces: Vec<String>,
     /// Whether it is in force.
     pub state: ExemptionState,
     /// The reason, with the ticket and the person who approved it.

@@ -1,28 +1,110 @@
-//! Findings with their source lines, and the errors of inputs.
+//! Findings as articles: one for each cause that several objects share, then one for each object. And the errors of inputs.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, html};
 
 use super::budget::{Fitting, OTHERS, PAGES, fitting};
-use super::{excerpt, text};
+use super::{excerpt, text, word};
 use crate::report::page::{self, url};
-use crate::report::{InputError, LocatedFinding, Report, counted};
-use memgate_model::finding::{Finding, Severity};
+use crate::report::{InputError, LocatedFinding, ObjectRef, Report, USED_BY, counted};
+use memgate_model::finding::{Cause, Finding, Severity};
+use memgate_model::kind::NAMESPACE;
+use memgate_primitives::fix::Fix;
+use memgate_primitives::number::more;
+use memgate_primitives::plain_text::{quoted_key, shown_name};
 
 /// The most other places that are shown with a finding.
 const MAX_RELATED: usize = 3;
 
+/// The most namespaces and files that an owner names.
+const MAX_OWNERS: usize = 3;
+
+/// The least bytes for the objects of an article.
+const MIN_LIST: usize = 2_000;
+
 /// Where the findings are that the page leaves out.
 const ELSEWHERE: &str = "-o json lists all of them";
 
-/// The findings of one severity, as far as they fit into this share; `None` without any. Those that are equal but for their
-/// objects stand together.
+/// What an attribute has in place of the policy for a rule of a platform, and of the namespace for an object without one.
+pub(super) const NONE: &str = "-";
+
+/// What one article is about.
+pub(super) struct Article<'f, 'r> {
+    /// Its findings; of a shared cause one for each object.
+    findings: Vec<&'f LocatedFinding<'r>>,
+    /// The objects that share the cause; none for an article about one object.
+    sharing: Vec<&'f LocatedFinding<'r>>,
+    /// How many findings it stands for.
+    count: usize,
+}
+
+/// Identifies an object. One without a name is known by its place in memory, what is about a file by the file.
+type ObjectKey<'f> = (&'f ObjectRef, Option<*const ObjectRef>, Option<&'f str>);
+
+fn key<'f>(located: &'f LocatedFinding<'_>) -> ObjectKey<'f> {
+    let object_ref = located.object_ref;
+    let nameless = object_ref.name.is_empty().then_some(std::ptr::from_ref(object_ref));
+    if object_ref.kind.is_empty() {
+        (object_ref, None, Some(located.location.file))
+    } else {
+        (object_ref, nameless, None)
+    }
+}
+
+/// The articles of one severity: shared causes first, the one of most objects before the others, then objects.
+pub(super) fn articles<'f, 'r>(report: &'f Report<'r>, severity: Severity) -> Vec<Article<'f, 'r>> {
+    let (mut numbers, mut causes) = (BTreeMap::new(), Vec::<Vec<&LocatedFinding<'_>>>::new());
+    for located in report.causes().filter(|it| it.finding.severity == severity) {
+        let cause = (located.finding.code_name(), cause(&located.words()).to_owned());
+        let number = *numbers.entry(cause).or_insert(causes.len());
+        match causes.get_mut(number) {
+            Some(of_cause) => of_cause.push(located),
+            None => causes.push(vec![located]),
+        }
+    }
+    let (mut shared, mut numbers, mut of_objects) =
+        (Vec::new(), BTreeMap::new(), Vec::<Article<'_, '_>>::new());
+    for findings in causes {
+        let mut seen = BTreeSet::new();
+        let all = findings.iter().flat_map(|it| std::iter::once(*it).chain(&it.in_others));
+        let objects: Vec<_> = all.filter(|it| seen.insert(key(it))).collect();
+        let count = findings.len();
+        if objects.len() > 1 {
+            shared.push(Article { findings, sharing: objects, count });
+            continue;
+        }
+        for located in findings {
+            let number = *numbers.entry(key(located)).or_insert(of_objects.len());
+            match of_objects.get_mut(number) {
+                Some(article) => {
+                    article.findings.push(located);
+                    article.count += 1;
+                }
+                None => of_objects.push(Article { findings: vec![located], sharing: Vec::new(), count: 1 }),
+            }
+        }
+    }
+    shared.sort_by_key(|article| Reverse(article.sharing.len()));
+    shared.extend(of_objects);
+    shared
+}
+
+/// A message without the users of the object at its end.
+fn cause(message: &str) -> &str {
+    message.rsplit_once(USED_BY).map_or(message, |(cause, _)| cause)
+}
+
+/// The articles of one severity, as far as they fit into this share; `None` without any.
 pub(super) fn of_severity(report: &Report<'_>, severity: Severity, share: usize) -> Option<Markup> {
-    let groups = groups(report.causes().filter(|it| it.finding.severity == severity));
-    let shown = fitting(share, &groups, |group| finding(group));
-    let listed: usize = groups.iter().map(Vec::len).sum();
-    let more = listed - groups.iter().take(shown.count).map(Vec::len).sum::<usize>();
+    let articles = articles(report, severity);
+    let meant = Meant::of(report);
+    let lists = articles.iter().filter(|it| !it.sharing.is_empty()).count();
+    let list_share = (share / 2 / lists.max(1)).max(MIN_LIST);
+    let shown = fitting(share, &articles, |article| article.markup(list_share, &meant));
+    let listed: usize = articles.iter().map(|it| it.count).sum();
+    let more = listed - articles.iter().take(shown.count).map(|it| it.count).sum::<usize>();
     let shown = Fitting { more, ..shown };
     let uncounted = report.count(severity).saturating_sub(listed);
     if shown.is_empty() && uncounted == 0 {
@@ -35,78 +117,259 @@ pub(super) fn of_severity(report: &Report<'_>, severity: Severity, share: usize)
     })
 }
 
-/// Puts findings together that are equal but for their objects, at most so many that a group is a small part of a page.
-fn groups<'f, 'r>(
-    findings: impl Iterator<Item = &'f LocatedFinding<'r>>,
-) -> Vec<Vec<&'f LocatedFinding<'r>>> {
-    const MOST: usize = 200;
-    let (mut numbers, mut groups) = (BTreeMap::new(), Vec::<Vec<_>>::new());
-    for located in findings {
-        let number = numbers.entry((located.finding.code_name(), located.words())).or_insert(groups.len());
-        match groups.get_mut(*number).filter(|group| group.len() < MOST) {
-            Some(group) => group.push(located),
-            None => {
-                *number = groups.len();
-                groups.push(vec![located]);
+/// The namespaces of denied objects, those with most of them first.
+pub(super) fn owners(report: &Report<'_>) -> Vec<String> {
+    let mut objects: BTreeMap<&str, BTreeSet<ObjectKey<'_>>> = BTreeMap::new();
+    let denials = report.causes().filter(|it| it.finding.severity == Severity::Deny);
+    for located in denials.filter(|it| !it.object_ref.namespace.is_empty()) {
+        objects.entry(&located.object_ref.namespace).or_default().insert(key(located));
+    }
+    let mut owners: Vec<_> = objects.into_iter().collect();
+    owners.sort_by_key(|(_, objects)| Reverse(objects.len()));
+    owners.into_iter().map(|(namespace, _)| text(&shown_name(namespace))).collect()
+}
+
+/// The first names of a list in words, and the number of the others.
+pub(super) fn first_of(names: &[String], most: usize) -> String {
+    names.iter().take(most).cloned().collect::<Vec<_>>().join(", ") + &more(names.len().saturating_sub(most))
+}
+
+/// The namespaces of a finding, as attributes have them.
+pub(super) fn namespaces(located: &LocatedFinding<'_>) -> BTreeSet<String> {
+    let ObjectRef { kind, namespace, name, .. } = located.object_ref;
+    // As policies match it: a Namespace by its own name.
+    let own = if **kind == *NAMESPACE.kind { name } else { namespace };
+    let own = Some(&**own).filter(|it| !it.is_empty());
+    own.into_iter().chain(located.namespaces.iter().copied()).map(|it| word(&shown_name(it))).collect()
+}
+
+/// The policy of a finding, as attributes have it.
+fn policy(finding: &Finding) -> String {
+    finding.policy.as_ref().map_or_else(|| NONE.to_owned(), |policy| word(&policy.rule.policy))
+}
+
+/// Words with blanks between them, as many as have room; and whether some are missing.
+pub(super) fn words<W: AsRef<str>>(all: impl IntoIterator<Item = W>, room: usize) -> (String, bool) {
+    let mut joined = String::new();
+    for word in all {
+        let word = word.as_ref();
+        if joined.len() + word.len() >= room {
+            return (joined, true);
+        }
+        if !joined.is_empty() {
+            joined.push(' ');
+        }
+        joined.push_str(word);
+    }
+    (joined, false)
+}
+
+/// The values that are likely meant, by object.
+struct Meant<'f>(BTreeMap<ObjectKey<'f>, Vec<(String, String)>>);
+
+impl<'f> Meant<'f> {
+    /// Those of keys that are misspelt.
+    fn of(report: &'f Report<'_>) -> Self {
+        let mut all = BTreeMap::<_, Vec<_>>::new();
+        for located in report.causes().filter(|it| it.finding.at_key) {
+            if let Some((old, new)) = renamed(located.finding) {
+                let words = format!("rename {old} to \"{new}\"");
+                all.entry(key(located)).or_default().push((new, words));
+            }
+        }
+        Self(all)
+    }
+
+    /// The correction of the same object that gives a finding the field that it misses.
+    fn for_finding(&self, located: &LocatedFinding<'_>, message: &str) -> Option<String> {
+        let is_named =
+            |name: &str| message.split(|c: char| !c.is_alphanumeric() && c != '_').any(|it| it == name);
+        let all = self.0.get(&key(located))?;
+        all.iter().find(|(name, _)| is_named(name)).map(|(_, words)| words.clone())
+    }
+}
+
+/// The key of a finding and the name that is likely meant.
+fn renamed(finding: &Finding) -> Option<(String, String)> {
+    let details = finding.details();
+    let new = match &details.fix {
+        Some(Fix::Rename(name)) => name,
+        _ => details.meant.as_ref()?,
+    };
+    let old = finding.pointer.tokens().last()?;
+    Some((quoted_key(&old), new.clone()))
+}
+
+/// The one thing to do about a finding: the correction, if it is known, else the advice, else what its cause asks for.
+fn to_do(located: &LocatedFinding<'_>, meant: &Meant<'_>) -> String {
+    let finding = located.finding;
+    let details = finding.details();
+    let key = || finding.pointer.tokens().last().map(|key| quoted_key(&key)).unwrap_or_default();
+    let correction = match (&details.fix, &details.meant) {
+        (Some(Fix::Unquote(_)), _) => Some("remove the quotes".to_owned()),
+        (Some(Fix::RemoveRepeated), _) => Some("remove it, since it is repeated".to_owned()),
+        (Some(Fix::Rename(new)), _) => Some(format!("rename {} to \"{new}\"", key())),
+        (None, Some(new)) if finding.at_key => Some(format!("rename {} to \"{new}\"", key())),
+        (Some(Fix::Text(value)), _) | (None, Some(value)) => Some(format!("write \"{value}\"")),
+        (None, None) => suggested(&details.message)
+            .map(|value| format!("use {value}"))
+            .or_else(|| meant.for_finding(located, &details.message))
+            .or_else(|| finding.at_key.then(|| format!("remove {}, or correct its name", key()))),
+    };
+    let help = || details.help.as_deref().map(str::to_owned);
+    text(&correction.or_else(help).unwrap_or_else(|| by_cause(finding)))
+}
+
+/// The value in quotes that a message suggests.
+fn suggested(message: &str) -> Option<&str> {
+    let (_, suggestion) = message.split_once("did you mean ")?;
+    let end = suggestion.strip_prefix('"')?.find('"')?;
+    suggestion.get(..end + 2)
+}
+
+/// What to do about a finding without advice.
+fn by_cause(finding: &Finding) -> String {
+    let field = match finding.pointer.field() {
+        field if field.is_empty() => "the object".into(),
+        field => field,
+    };
+    match finding.cause {
+        Cause::Required => format!("set {field}"),
+        Cause::NotFound => format!("correct {field}, or add the object that it names"),
+        Cause::Conflict => format!("change {field}, or the field that it contradicts"),
+        Cause::Duplicate => format!("remove one of the values of {field}"),
+        Cause::Unavailable => format!("check {field}"),
+        Cause::Invalid | Cause::NotSupported | Cause::TypeInvalid => format!("correct {field}"),
+    }
+}
+
+impl Article<'_, '_> {
+    /// All objects: those that share the cause, or the one.
+    fn objects(&self) -> &[&LocatedFinding<'_>] {
+        match self.sharing.as_slice() {
+            [] => self.findings.get(..1).unwrap_or_default(),
+            sharing => sharing,
+        }
+    }
+
+    fn markup(&self, list_share: usize, meant: &Meant<'_>) -> Markup {
+        let Some((first, others)) = self.findings.split_first() else { return html! {} };
+        let objects = self.objects();
+        let name = first.finding.severity.name();
+        let all = || self.findings.iter().copied();
+        let codes: BTreeSet<_> = all().map(|it| word(it.finding.code_name())).collect();
+        let policies: BTreeSet<_> = all().map(|it| policy(it.finding)).collect();
+        let namespaces_of_all: BTreeSet<_> = objects.iter().flat_map(|it| namespaces(it)).collect();
+        let platforms: BTreeSet<_> =
+            objects.iter().flat_map(|it| it.object_ref.platforms(it.finding.code.name)).collect();
+        let (in_namespaces, is_cut) = words(&namespaces_of_all, list_share / 4);
+        let is_shared = !self.sharing.is_empty();
+        let message = first.finding.message();
+        // Each of them may have users of its own.
+        let message = if is_shared { cause(&message) } else { &message };
+        let list = is_shared.then(|| fitting(list_share / 2, objects, |it| sharing(it)));
+        let is_cut = is_cut || list.as_ref().is_some_and(|list| list.more > 0);
+        html! {
+            article class={ "finding is-" (name) } data-severity=(name) data-codes=(words(codes, usize::MAX).0)
+                data-policy=(words(policies, usize::MAX).0) data-namespace=(in_namespaces)
+                data-platform=(words(platforms, usize::MAX).0) data-objects=(objects.len())
+                data-cut=[is_cut.then_some("")] {
+                h3 {
+                    span class=(name) { (name) } " "
+                    @if is_shared { (counted(objects.len(), things(objects))) } @else { (title(first)) }
+                }
+                (finding(first, message, meant, Some(owner(objects))))
+                @for other in others.iter().filter(|_| !is_shared) {
+                    (finding(other, &other.finding.message(), meant, None))
+                }
+                @if let Some(list) = list {
+                    details {
+                        summary { "All " (counted(objects.len(), things(objects))) }
+                        ul { (list.all()) }
+                        (list.rest(ELSEWHERE))
+                    }
+                }
             }
         }
     }
-    groups
 }
 
-/// A finding with its source, and the places of others that are equal.
-fn finding(group: &[&LocatedFinding<'_>]) -> Markup {
-    let Some((located, others)) = group.split_first() else { return html! {} };
-    let LocatedFinding { finding, object_ref, location, sets, namespaces, related, fingerprint, .. } =
-        located;
-    let name = finding.severity.name();
+/// What the findings of an article are about, as a noun.
+fn things(objects: &[&LocatedFinding<'_>]) -> &'static str {
+    if objects.iter().all(|it| it.object_ref.kind.is_empty()) { "file" } else { "object" }
+}
+
+/// The name of what a finding is about.
+fn title(located: &LocatedFinding<'_>) -> String {
+    if located.object_ref.kind.is_empty() {
+        text(located.location.file)
+    } else {
+        text(&located.object_ref.title())
+    }
+}
+
+/// The namespaces and the files of objects.
+fn owner(objects: &[&LocatedFinding<'_>]) -> Markup {
+    let namespaces: BTreeSet<_> = objects.iter().flat_map(|it| namespaces(it)).collect();
+    let namespaces: Vec<_> = namespaces.into_iter().collect();
+    let files: BTreeSet<_> = objects.iter().map(|it| it.location.file).collect();
+    let files: Vec<_> = files.into_iter().map(text).collect();
+    html! {
+        @match namespaces.as_slice() {
+            [] => {},
+            [one] => { "namespace " strong { (one) } ", " },
+            several => { "namespaces " strong { (first_of(several, MAX_OWNERS)) } ", " },
+        }
+        @if files.len() == 1 { "file " } @else { (files.len()) " files: " }
+        code { (first_of(&files, MAX_OWNERS)) }
+    }
+}
+
+/// An object that shares a cause, and its line.
+fn sharing(located: &LocatedFinding<'_>) -> Markup {
+    let title = title(located);
+    html! {
+        li data-object=(title) {
+            (title) " " code { (text(located.location.file)) ":" (located.location.line) }
+        }
+    }
+}
+
+/// A finding with its source, and what to do. The first one of an article names the owner.
+fn finding(located: &LocatedFinding<'_>, message: &str, meant: &Meant<'_>, owner: Option<Markup>) -> Markup {
+    let LocatedFinding { finding, location, sets, namespaces, related, .. } = located;
     // One that holds a credential is left out.
     let is_shown = |it: &String| {
         let is_page = it.starts_with("https://") || it.starts_with("http://");
         is_page && text(it) == *it
     };
     let address = url(finding).filter(is_shown);
-    let place = format!("{}:{}:{}", text(location.file), location.line, location.column);
     let at_admission = finding.policy.as_ref().and_then(|policy| policy.at_admission);
+    let (to_do, is_first) = (to_do(located, meant), owner.is_some());
+    let help = finding.help_text().map(|help| text(&help)).filter(|help| *help != to_do);
     html! {
-        article class={ "finding is-" (name) } id={ "finding-" (fingerprint) } {
-            h3 {
-                span class=(name) { (name) } " "
-                a href={ "#" (page_id(finding)) } { code { (text(finding.code_name())) } }
-                @if !object_ref.kind.is_empty() { " " (text(&object_ref.title())) }
-            }
-            p { (text(&finding.message())) }
+        p {
+            (text(message)) " "
+            a class="code" href={ "#" (page_id(finding)) } { code { (text(finding.code_name())) } }
+        }
+        p class="quiet" {
+            @if let Some(owner) = owner { span data-part="owner" { (owner) } "; at " }
+            code data-part=[is_first.then_some("place")] { (text(location.file)) ":" (location.line) }
+            @if let Some(file) = located.source_file { ", rendered from " code { (text(file)) } }
+            @if !namespaces.is_empty() { ", in the namespaces " (text(&namespaces.join(", "))) }
+            @if !sets.is_empty() { ", in the sets " (text(&sets.join(", "))) }
+        }
+        p { strong { "To do:" } " " span data-part=[is_first.then_some("do")] { (to_do) } }
+        (excerpt::line(location))
+        @for other in related.iter().take(MAX_RELATED) {
             p class="quiet" {
-                code { (place) }
-                @if let Some(file) = located.source_file { ", rendered from " code { (text(file)) } }
-                @if !namespaces.is_empty() { ", in the namespaces " (text(&namespaces.join(", "))) }
-                @if !sets.is_empty() { ", in the sets " (text(&sets.join(", "))) }
+                code { (text(other.location.file)) ":" (other.location.line) } " " (text(&other.label))
             }
-            (excerpt::line(location))
-            @for other in related.iter().take(MAX_RELATED) {
-                p class="quiet" {
-                    code { (text(other.location.file)) ":" (other.location.line) } " " (text(&other.label))
-                }
-                (excerpt::line(&other.location))
-            }
-            @if let Some(words) = at_admission { p { "At admission: " (words.words()) } }
-            @if let Some(help) = finding.help_text() { p { "Help: " (text(&help)) } }
-            @if let Some(address) = &address { p { a href=(address) rel="noreferrer" { (address) } } }
-            @if !others.is_empty() {
-                p { "The same in " (counted(others.len(), "other place")) ":" }
-                ul class="quiet" { @for other in others { (place_of_equal(other)) } }
-            }
+            (excerpt::line(&other.location))
         }
-    }
-}
-
-/// The place of a finding that is equal to one with its source.
-fn place_of_equal(located: &LocatedFinding<'_>) -> Markup {
-    html! {
-        li id={ "finding-" (located.fingerprint) } {
-            code { (text(located.location.file)) ":" (located.location.line) }
-            @if !located.object_ref.kind.is_empty() { " " (text(&located.object_ref.title())) }
-        }
+        @if let Some(words) = at_admission { p { "At admission: " (words.words()) } }
+        @if let Some(help) = help { p class="quiet" { "Help: " (help) } }
+        @if let Some(address) = &address { p { a href=(address) rel="noreferrer" { (address) } } }
     }
 }
 
@@ -142,7 +405,7 @@ pub(super) fn errors(report: &Report<'_>) -> Option<Markup> {
 
 fn error(error: &InputError<'_>) -> Markup {
     html! {
-        article class="finding is-deny" {
+        div class="finding is-deny" {
             h3 {
                 span class="deny" { "error" }
                 @if let Some(file) = error.file { " " (text(file)) }

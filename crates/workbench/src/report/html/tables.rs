@@ -1,42 +1,203 @@
-//! The summary, and the tables of policies, changes, exemptions and what was not checked.
+//! The tiles, the matrix of policies and namespaces, the dates to come, and the tables of numbers, changes, exemptions and
+//! what was not judged.
 
 use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 
 use super::budget::{Fitting, OTHERS, fitting};
-use super::text;
-use crate::report::html_data::{ExemptionState, Page, ShownExemption};
+use super::findings::{NONE, namespaces, words};
+use super::{text, word};
+use crate::report::html_data::{ExemptionState, Gone, Page, ShownExemption};
 use crate::report::table::{Numbers, Row, Table};
-use crate::report::{Report, changes, counted};
+use crate::report::{LocatedFinding, Report, changes, counted, percent_encoded};
 use memgate_model::finding::Severity;
 use memgate_primitives::plain_text::shown_name;
 
-/// A tile that most runs do not have.
-const PATCHES: &str = "patches judged in part";
-
-/// The numbers of the run, as tiles.
-pub(super) fn tiles(report: &Report<'_>, page: &Page<'_>) -> Markup {
-    let (memories, lines) = page.map.counts();
+/// The numbers that decide what to do next, as tiles. Each leads to its part, if the page has it.
+pub(super) fn tiles(report: &Report<'_>, page: &Page<'_>, has: impl Fn(&str) -> bool) -> Markup {
+    let ending = page.exemptions.iter().filter(|it| it.state == ExemptionState::EndsSoon).count();
     let tiles = [
-        (report.objects.len() - report.patches(), "objects judged", ""),
-        (report.patches(), PATCHES, ""),
-        (report.denied, "objects denied", "deny"),
-        (report.count(Severity::Deny), "denials", "deny"),
-        (report.count(Severity::Warn), "warnings", "warn"),
-        (report.count(Severity::Note), "notes", "note"),
-        (report.policies, "policies", ""),
-        (page.exemptions.len(), "exemptions", ""),
-        (report.passed_over.len(), "not checked", ""),
-        (memories, "memory resources", ""),
-        (lines, "lines to memory", ""),
+        (
+            "denied",
+            report.denied,
+            if report.denied == 1 { "object denied" } else { "objects denied" },
+            "deny",
+            "denials",
+        ),
+        ("warnings", report.count(Severity::Warn), "warnings", "warn", "warnings"),
+        ("ending", ending, "exemptions that end within 30 days", "warn", "timeline"),
+        ("not-judged", report.passed_over.len(), "not judged", "", "not-judged"),
     ];
     html! {
         ul class="tiles" {
-            @for (count, words, class) in tiles.into_iter().filter(|(count, words, _)| *count > 0 || *words != PATCHES) {
-                li { strong class=[(count > 0 && !class.is_empty()).then_some(class)] { (count) } (words) }
+            @for (tile, count, words, class, part) in tiles {
+                @let class = (count > 0 && !class.is_empty()).then_some(class);
+                li data-tile=(tile) {
+                    data value=(count) class=[class] { (count) } " "
+                    @if count > 0 && has(part) { a href={ "#" (part) } { (words) } } @else { (words) }
+                }
             }
         }
+    }
+}
+
+/// The most namespaces of the matrix.
+const MAX_COLUMNS: usize = 60;
+
+/// The most cells of the matrix, so that it has its share of the page whatever the names are.
+const MAX_CELLS: usize = 1_500;
+
+/// The degrees of shading.
+const SHADES: usize = 4;
+
+/// The findings of each policy in each namespace as a matrix, whose cells lead to them; `None` without findings. Of many it
+/// has those with the most findings.
+pub(super) fn matrix(of: &Table<'_>) -> Option<Markup> {
+    let (mut policies, mut namespaces) = (BTreeMap::<_, usize>::new(), BTreeMap::<_, usize>::new());
+    let mut counts = BTreeMap::new();
+    for Row { policy, namespace, numbers } in &of.rows {
+        *policies.entry(*policy).or_default() += numbers.all;
+        *namespaces.entry(*namespace).or_default() += numbers.all;
+        counts.insert((*policy, *namespace), numbers.all);
+    }
+    let (columns, more_columns) = most(namespaces, MAX_COLUMNS);
+    let (rows, more_rows) = most(policies, MAX_CELLS / columns.len().max(1));
+    let highest = counts.values().copied().max().filter(|highest| *highest > 0)?;
+    let name = |policy: Option<&str>| policy.map_or_else(|| "rules of the platforms".to_owned(), text);
+    let shown = |namespace: &str| {
+        if namespace.is_empty() { "no namespace".to_owned() } else { text(&shown_name(namespace)) }
+    };
+    let left_out = [(more_rows, "policies"), (more_columns, "namespaces")];
+    let left_out =
+        left_out.iter().filter(|(more, _)| *more > 0).map(|(more, of)| format!("{more} more {of}"));
+    let left_out: Vec<_> = left_out.collect();
+    Some(html! {
+        div class="scroll" role="region" aria-label="Findings by policy and namespace" tabindex="0" {
+            table {
+                caption { "Findings by policy and namespace. A number shows its findings above." }
+                thead {
+                    tr {
+                        th scope="col" { "Policy" }
+                        @for column in &columns {
+                            th scope="col" class="number" data-namespace=(namespace_word(column)) { (shown(column)) }
+                        }
+                    }
+                }
+                tbody {
+                    @for row in &rows {
+                        @let policy = row.map_or_else(|| NONE.to_owned(), word);
+                        tr data-policy=(policy) {
+                            th scope="row" { (name(*row)) }
+                            @for column in &columns {
+                                (cell(&policy, &namespace_word(column), counts.get(&(*row, *column)).copied(), highest))
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        @if !left_out.is_empty() {
+            p {
+                strong { (left_out.join(" and ")) " with fewer findings are not shown here" }
+                "; -o json lists all of them."
+            }
+        }
+    })
+}
+
+/// The keys with the highest numbers, as many as there may be, in their order; and how many others there are.
+fn most<K: Ord + Copy>(all: BTreeMap<K, usize>, most: usize) -> (Vec<K>, usize) {
+    let mut keys: Vec<_> = all.into_iter().collect();
+    keys.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let more = keys.len().saturating_sub(most);
+    keys.truncate(most);
+    let mut keys: Vec<_> = keys.into_iter().map(|(key, _)| key).collect();
+    keys.sort_unstable();
+    (keys, more)
+}
+
+/// A namespace as attributes and addresses have it.
+fn namespace_word(namespace: &str) -> String {
+    if namespace.is_empty() { NONE.to_owned() } else { word(&shown_name(namespace)) }
+}
+
+/// A cell of the matrix, which leads to its findings. The darker it is, the more there are.
+fn cell(policy: &str, namespace: &str, count: Option<usize>, highest: usize) -> Markup {
+    let count = count.unwrap_or_default();
+    let shade = (count * SHADES).div_ceil(highest);
+    html! {
+        td class={ "number shade-" (shade) } data-policy=(policy) data-namespace=(namespace) data-count=(count) {
+            @if count > 0 {
+                a href={ "#policy=" (percent_encoded(policy, "-._")) "&namespace=" (percent_encoded(namespace, "-._")) } {
+                    (count)
+                }
+            }
+        }
+    }
+}
+
+/// The dates that are to come, in their order: from when on policies deny, and when exemptions end. `None` without any.
+pub(super) fn timeline(page: &Page<'_>) -> Option<Markup> {
+    let promotions = page.promotions.iter().map(|it| (&it.at, it.days, html! {
+        "Policy " strong { (text(&it.policy)) } " becomes stricter: admission " strong { (to(it.to)) } " for "
+        (text(&it.rules))
+    }, "promotion", &it.policy, [].as_slice()));
+    let exemptions = page.exemptions.iter().map(|it| (&it.expires_at, it.days, html! {
+        "Exemption " strong { (text(&it.name)) } " from policy " (text(&it.policy)) ": " (text(&it.rules)) " for "
+        (text(&it.target))
+        @if it.state == ExemptionState::Later { ", begins " (day(&it.from)) }
+    }, "exemption", &it.policy, it.namespaces.as_slice()));
+    let mut all: Vec<_> = promotions.chain(exemptions).collect();
+    all.sort_by(|one, two| one.0.cmp(two.0));
+    let shown = fitting(OTHERS, all, |(at, days, what, kind, policy, namespaces)| {
+        let (namespaces, is_cut) = words(namespaces.iter().map(|it| word(it)), MAX_NAMESPACES);
+        let class = match days {
+            ..=0 => "quiet",
+            1..=30 => "warn",
+            _ => "",
+        };
+        html! {
+            li data-kind=(kind) data-until=(day(at)) data-days=(days) data-policy=(word(policy))
+                data-namespace=[(kind == "exemption").then_some(namespaces)] data-cut=[is_cut.then_some("")] {
+                time datetime=(at) { (day(at)) } " " strong class=[(!class.is_empty()).then_some(class)] { (left(kind, days)) }
+                " " span { (what) }
+            }
+        }
+    });
+    (!shown.is_empty()).then(|| {
+        html! {
+            ol class="timeline" { (shown.all()) }
+            (shown.rest("kubectl get memorypolicies,memorypolicyexemptions -A lists those of a cluster"))
+        }
+    })
+}
+
+/// The most bytes of the namespaces of an exemption.
+const MAX_NAMESPACES: usize = 2_000;
+
+/// What an action does, as a verb.
+fn to(action: &str) -> &str {
+    match action {
+        "deny" => "denies",
+        "warn" => "warns",
+        _ => "reports",
+    }
+}
+
+/// The day of a time in RFC 3339.
+fn day(time: &str) -> &str {
+    time.split_once('T').map_or(time, |(day, _)| day)
+}
+
+/// How many days are left, in words.
+fn left(kind: &str, days: i64) -> String {
+    let counted = |days: u64| if days == 1 { "1 day".to_owned() } else { format!("{days} days") };
+    match (kind, days) {
+        (_, 0) => "ended today".to_owned(),
+        (_, ..0) => format!("ended {} ago", counted(days.unsigned_abs())),
+        ("promotion", _) => format!("in {}", counted(days.unsigned_abs())),
+        _ => format!("{} left", counted(days.unsigned_abs())),
     }
 }
 
@@ -69,7 +230,7 @@ pub(super) fn policies(of: &Table<'_>) -> Option<Markup> {
     const NUMBERS: [&str; 5] = ["Objects", "Denials", "Warnings", "Exempted", "All findings"];
     let shown = fitting(OTHERS, &of.rows, |Row { policy, namespace, numbers }| {
         html! {
-            tr {
+            tr data-policy=(policy.map_or_else(|| NONE.to_owned(), word)) data-namespace=(namespace_word(namespace)) {
                 th scope="row" { (policy.map_or_else(|| "rules of the platforms".to_owned(), text)) }
                 td { @if namespace.is_empty() { "–" } @else { (text(&shown_name(namespace))) } }
                 @for number in numbers.cells() { td class="number" { (number) } }
@@ -89,13 +250,23 @@ pub(super) fn policies(of: &Table<'_>) -> Option<Markup> {
     })
 }
 
-/// The objects whose verdict changes; `None` for a command that does not compare.
-pub(super) fn changes(report: &Report<'_>) -> Option<Markup> {
+/// What changes: objects whose verdict other policies change, or what a branch brings and takes away. `None` without a
+/// change, and for a command that does not compare.
+pub(super) fn changes(report: &Report<'_>, page: &Page<'_>) -> Option<Markup> {
+    match (&report.changes, &page.gone) {
+        (Some(changes), _) => Some(verdicts(changes)),
+        (None, Some(gone)) => of_branch(report, gone),
+        (None, None) => None,
+    }
+}
+
+/// The objects whose verdict changes.
+fn verdicts(changes: &[changes::Change<'_>]) -> Markup {
     const COLUMNS: [&str; 6] = ["Object", "Owner", "Change", "Before", "After", "Place"];
-    let all = report.changes.as_ref()?;
-    let shown = fitting(OTHERS, changes::sorted(all), |change| {
+    let shown = fitting(OTHERS, changes::sorted(changes), |change| {
+        let namespace = &change.object_ref.namespace;
         html! {
-            tr {
+            tr data-change=(if change.to >= change.from { "new" } else { "gone" }) data-namespace=(namespace_word(namespace)) {
                 th scope="row" { (text(&change.object_ref.title())) }
                 td { (text(change.owner.unwrap_or_default())) }
                 td { (change.words()) }
@@ -105,14 +276,68 @@ pub(super) fn changes(report: &Report<'_>) -> Option<Markup> {
             }
         }
     });
-    Some(html! {
+    html! {
         @if shown.is_empty() {
             p { "The verdict of no object changes." }
         } @else {
             (table("Each object with its verdict before and after", [&COLUMNS, &[]], &shown))
             (shown.rest("-o json lists all of them"))
         }
+    }
+}
+
+/// The findings that a branch brings, and those of its base that it does not have, each list closed: what is new is also
+/// below.
+fn of_branch(report: &Report<'_>, gone: &[Gone]) -> Option<Markup> {
+    let is_new = |it: &&LocatedFinding<'_>| it.finding.severity != Severity::Note;
+    let new: Vec<_> = report.denials_first().into_iter().filter(is_new).collect();
+    let all = new.len() + gone.len();
+    let shown_new = fitting(OTHERS / 2, new, |located| {
+        let (namespaces, is_cut) = words(namespaces(located), MAX_NAMESPACES);
+        let policy = located.finding.policy.as_ref().map_or(NONE, |policy| &policy.rule.policy);
+        let place = located.location.line_place();
+        let cells = [&located.finding.message(), &*place, &located.object_ref.title()];
+        let platforms = located.object_ref.platforms(located.finding.code.name);
+        let data = (namespaces, words(platforms, usize::MAX).0, policy);
+        changed("new", located.finding.severity, located.finding.code_name(), data, cells, is_cut)
+    });
+    let shown_gone = fitting(OTHERS / 2, gone, |it| {
+        let Gone { severity, place, object, namespace, platforms, code, message } = it;
+        let policy = code.strip_prefix("policy/").and_then(|it| it.split('/').next()).unwrap_or(NONE);
+        let data = (namespace_word(namespace), words(platforms, usize::MAX).0, policy);
+        changed("gone", *severity, code, data, [message, place, object], false)
+    });
+    (all > 0).then(|| {
+        html! {
+            @for (shown, words) in [(&shown_new, "New: "), (&shown_gone, "Gone: ")] {
+                @if !shown.is_empty() {
+                    details {
+                        summary { (words) (counted(shown.count + shown.more, "finding")) }
+                        ul { (shown.all()) }
+                        (shown.rest("-o json lists all that are new"))
+                    }
+                }
+            }
+        }
     })
+}
+
+/// A finding that is new or gone, in one line.
+fn changed(
+    change: &str,
+    severity: Severity,
+    code: &str,
+    (namespaces, platforms, policy): (String, String, &str),
+    [message, place, object]: [&str; 3],
+    is_cut: bool,
+) -> Markup {
+    html! {
+        li data-change=(change) data-severity=(severity.name()) data-policy=(word(policy)) data-namespace=(namespaces)
+            data-platform=(platforms) data-cut=[is_cut.then_some("")] {
+            span class=(severity.name()) { (severity.name()) } " " (text(object)) ": " (text(message)) " "
+            code { (text(place)) } " " code { (text(code)) }
+        }
+    }
 }
 
 /// The exemptions; `None` without any.
@@ -167,8 +392,8 @@ pub(super) fn assumed(report: &Report<'_>, page: &Page<'_>) -> Option<Markup> {
     })
 }
 
-/// How many objects and documents were not checked, by reason; `None` without any.
-pub(super) fn passed_over(report: &Report<'_>) -> Option<Markup> {
+/// How many objects and documents were not judged, by reason; `None` without any.
+pub(super) fn not_judged(report: &Report<'_>) -> Option<Markup> {
     let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
     for passed_over in &report.passed_over {
         *reasons.entry(passed_over.reason).or_default() += 1;
@@ -176,6 +401,6 @@ pub(super) fn passed_over(report: &Report<'_>) -> Option<Markup> {
     let shown = fitting(OTHERS, reasons, |(reason, count)| {
         html! { tr { th scope="row" { (reason) } td class="number" { (count) } } }
     });
-    let caption = "Objects and documents, by the reason why they were not checked";
+    let caption = "Objects and documents, by the reason why they were not judged";
     (!shown.is_empty()).then(|| table(caption, [&["It …"], &["Number"]], &shown))
 }
