@@ -53,7 +53,7 @@ pub struct Args {
     input: MapInput,
 
     /// Show this namespace, and what its lines reach; repeatable
-    #[arg(id = "shown_namespace", short, long = "namespace", value_name = "NAME", help_heading = "Selection")]
+    #[arg(id = "shown_namespace", short = 'n', long = "namespace", value_name = "NAME", help_heading = "Selection")]
     namespaces: Vec<String>,
 
     /// Show what is around an object, DEPTH lines far [default depth: 2]

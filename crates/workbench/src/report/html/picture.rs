@@ -276,10 +276,12 @@ fn link(fold: &Fold) -> String {
 fn lines(node: &Node) -> [String; 2] {
     let mut second = String::new();
     if let Some(fold) = &node.fold {
-        let is_clean = node.verdict == Verdict::Clean;
         for most in [2, 1] {
-            let verdicts = if is_clean { node.verdict.words().to_owned() } else { fold.verdicts(most) };
-            second = if fold.of == FoldOf::Hosts { verdicts } else { format!("{verdicts} of {}", fold.number()) };
+            second = match (node.verdict, &fold.of) {
+                (Verdict::Clean, FoldOf::Hosts) => node.verdict.words().to_owned(),
+                (Verdict::Clean, _) => format!("{} · {}", node.verdict.words(), fold.number()),
+                _ => format!("{} of {}", fold.verdicts(most), fold.number()),
+            };
             if second.chars().count() <= MAX_SECOND {
                 break;
             }
