@@ -202,17 +202,11 @@ fn draw_frame(Frame { title, depth, top, bottom }: &Frame<'_>) -> Markup {
 /// A line from the right edge of a box to the left edge of one in a later column, or from left to left. It ends in a tip.
 fn draw_edge(edge: &Edge, graph: &Graph, [from, to]: [Place; 2], has_users: bool) -> Markup {
     let end = |number: usize| graph.nodes.get(number).map_or_else(String::new, |it| middle(&it.title(), MAX_END));
-    let marks: Vec<(&str, &str)> = edge.marks().collect();
-    let [names, words] = [0, 1].map(|part| {
-        let words = marks.iter().map(|(name, words)| if part == 0 { *name } else { *words });
-        words.collect::<Vec<_>>()
-    });
-    let names = (!names.is_empty()).then(|| names.join(" "));
+    let marks: Vec<&str> = edge.marks().map(|(name, _)| name).collect();
+    let marks = (!marks.is_empty()).then(|| marks.join(" "));
     html! {
-        path data-edge={ (end(edge.from)) " → " (end(edge.to)) } data-mark=[names]
-            d=(curve(from, to, has_users)) {
-            @if !words.is_empty() { title { (words.join(", ")) } }
-        }
+        path data-edge={ (end(edge.from)) " → " (end(edge.to)) } data-mark=[marks]
+            d=(curve(from, to, has_users)) {}
     }
 }
 
@@ -304,47 +298,17 @@ fn lines(node: &Node) -> [String; 2] {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::report::map::{Fact, Facts, MapLine, MappedMemory, MappedObject, SetMap};
+    use std::collections::BTreeSet;
 
-    /// So many namespaces, each with so many memory resources, each with a host of its own and so many agents, of which the
-    /// first is denied. All names have this length.
-    fn map(namespaces: usize, memories: usize, agents: usize, length: usize) -> MemoryMap {
-        let name = |text: String| format!("{text:x<length$}");
-        let (mut all, mut judged) = (Vec::new(), BTreeMap::new());
-        for number in 0..namespaces * memories {
-            let namespace = name(format!("n{}", number % namespaces.max(1)));
-            let object = |kind: &str, own: String| MappedObject {
-                namespace: namespace.clone(),
-                kind: kind.to_owned(),
-                name: name(own),
-                group: String::new(),
-            };
-            let users = (0..agents).map(|agent| MapLine {
-                user: object("Agent", format!("a{number}-{agent}")),
-                crosses: agent == 1,
-                ..MapLine::default()
-            });
-            let users: std::collections::BTreeSet<MapLine> = users.collect();
-            judged.extend(users.first().map(|line| (line.user.clone(), Verdict::Denied)));
-            let hosts = Fact::of([name(format!("h{number}.example.com"))]);
-            all.push(MappedMemory {
-                object: object("Memory", format!("m{number}")),
-                facts: Facts { hosts, ..Facts::default() },
-                lacks_tls: true,
-                users,
-                ..MappedMemory::default()
-            });
-        }
-        MemoryMap { sets: vec![SetMap { set: String::new(), memories: all, judged }] }
-    }
+    use super::*;
+    use crate::report::map::graph::samples::{SIZES, map};
 
     /// Fails unless a picture keeps its limits.
     fn expect_good(map: &MemoryMap) -> (Graph, String) {
         let graph = Graph::of(map);
         let layout = layout(&graph);
         assert!((1..=60).contains(&graph.nodes.len()), "{}", graph.nodes.len());
-        let mut taken = std::collections::BTreeSet::new();
+        let mut taken = BTreeSet::new();
         for (place, node) in layout.places.iter().zip(&graph.nodes) {
             assert!(taken.insert((place.column, place.top)), "two boxes at {place:?}");
             assert!(place.top + BOX[1] < layout.height && COLUMNS[place.column] + BOX[0] <= WIDTH);
@@ -359,18 +323,16 @@ mod tests {
 
     #[test]
     fn a_picture_of_any_size_keeps_its_limits() {
-        for [namespaces, memories, agents] in
-            [[1, 1, 0], [2, 3, 2], [1, 1, 59], [1, 30, 1], [1, 1, 10_000], [100, 10, 9], [10_000, 1, 1], [59, 2, 1], [60, 2, 1]]
-        {
+        for size in SIZES {
             for length in [1, 253] {
-                expect_good(&map(namespaces, memories, agents, length));
+                expect_good(&map(size, length));
             }
         }
     }
 
     #[test]
     fn a_large_map_has_a_box_for_each_namespace() {
-        let (graph, picture) = expect_good(&map(10, 10, 2, 1));
+        let (graph, picture) = expect_good(&map([10, 10, 2], 1));
         let folds: Vec<&Fold> = graph.nodes.iter().filter_map(|node| node.fold.as_ref()).collect();
         assert_eq!(folds.len(), 11);
         assert!(folds.iter().filter(|fold| fold.of != FoldOf::Hosts).all(|fold| fold.count == 30));
@@ -382,7 +344,7 @@ mod tests {
 
     #[test]
     fn what_has_no_room_shares_a_box() {
-        let (graph, picture) = expect_good(&map(10_000, 1, 1, 1));
+        let (graph, picture) = expect_good(&map([10_000, 1, 1], 1));
         let count: usize = graph.nodes.iter().map(|node| node.fold.as_ref().map_or(1, |fold| fold.count)).sum();
         assert_eq!(count, 30_000);
         assert!(picture.contains("9942 more namespaces") && picture.contains("<a href=\"#namespace=\">"), "{picture}");

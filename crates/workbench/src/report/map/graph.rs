@@ -601,9 +601,124 @@ impl Ids {
     }
 }
 
+/// Maps of any size.
+#[cfg(test)]
+pub(crate) mod samples {
+    use super::*;
+    use crate::report::map::Facts;
+
+    /// Namespaces, the memory resources of each, and the agents of each of these.
+    pub(crate) type Size = [usize; 3];
+
+    pub(crate) const SIZES: [Size; 10] = [
+        [1, 1, 0], [2, 3, 2], [58, 1, 0], [1, 1, 59], [1, 30, 1], [1, 1, 10_000], [100, 10, 9], [10_000, 1, 1],
+        [59, 2, 1], [60, 2, 1],
+    ];
+
+    /// A map of this size. Each memory resource has a host of its own, its first agent is denied, and the second one is in
+    /// the next namespace. All names have this length.
+    pub(crate) fn map([namespaces, memories, agents]: Size, length: usize) -> MemoryMap {
+        let object = |kind: &str, namespace: usize, name: &str| MappedObject {
+            namespace: format!("{:x<length$}", format!("n{}", namespace % namespaces)),
+            kind: kind.to_owned(),
+            name: format!("{name:x<length$}"),
+            group: String::new(),
+        };
+        let (mut all, mut judged) = (Vec::new(), BTreeMap::new());
+        for number in 0..namespaces * memories {
+            let user = |agent: usize| {
+                let home = number + usize::from(agent == 1);
+                MapLine {
+                    user: object("Agent", home, &format!("a{number}-{agent}")),
+                    crosses: home % namespaces != number % namespaces,
+                    ..MapLine::default()
+                }
+            };
+            let users: BTreeSet<MapLine> = (0..agents).map(user).collect();
+            judged.extend((0..agents).take(1).map(|agent| (user(agent).user, Verdict::Denied)));
+            let hosts = Fact::of([format!("{:x<length$}", format!("h{number}.example.com"))]);
+            all.push(MappedMemory {
+                object: object("Memory", number, &format!("m{number}")),
+                family: "ark",
+                facts: Facts { hosts, ..Facts::default() },
+                lacks_tls: true,
+                users,
+                ..MappedMemory::default()
+            });
+        }
+        MemoryMap { sets: vec![SetMap { set: String::new(), memories: all, judged }] }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::samples::{SIZES, map};
     use super::*;
+    use crate::report::map::{dot, mermaid};
+
+    #[test]
+    fn a_graph_of_any_size_keeps_its_limits() {
+        for size in SIZES {
+            for (length, is_other) in [(1, false), (253, false), (253, true)] {
+                let mut map = map(size, length);
+                if is_other {
+                    // Letters that are escaped, and a platform and a set for each memory resource.
+                    let families = ["ark", "arkonis", "kagent", "orka", "orloj", "sympozium"];
+                    let memories = map.sets.pop().expect("a set").memories.into_iter();
+                    map.sets = memories
+                        .zip(families.into_iter().cycle())
+                        .enumerate()
+                        .map(|(number, (mut memory, family))| {
+                            memory.family = family;
+                            memory.object.name = "\u{10ffff}&".repeat(120);
+                            let set = format!("{number}{}", "\"<".repeat(120));
+                            SetMap { set, memories: vec![memory], judged: BTreeMap::new() }
+                        })
+                        .collect();
+                }
+                for write in [dot::write, mermaid::write] {
+                    let (text, is_folded) = bounded(&map, write);
+                    let graph = Graph::of(&map);
+                    let lines = text.lines().count();
+                    assert!(text.len() <= MAX_TEXT_BYTES && lines <= MAX_TEXT_LINES, "{size:?}: {lines}\n{text}");
+                    assert!((1..=MAX_BOXES).contains(&graph.nodes.len()), "{size:?}: {}", graph.nodes.len());
+                    assert_eq!(is_folded, text.contains("--namespace n") || text.contains("--namespace NS"));
+                    assert!(graph.edges.len() <= MAX_EDGES, "{size:?}: {}", graph.edges.len());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_box_for_several_says_how_many_and_how_to_see_them() {
+        let map = map([10, 10, 2], 1);
+        for (text, forms) in [
+            (bounded(&map, dot::write).0, ["class=\"denied\"", "label=\"namespace n3: 30 objects\\n10 denied\\n--namespace n3\""]),
+            (
+                bounded(&map, mermaid::write).0,
+                ["class namespace__n3 denied", "[[\"namespace n3#58; 30 objects, 10 denied, --namespace n3\"]]"],
+            ),
+        ] {
+            for form in forms.into_iter().chain(["across namespaces", "no TLS"]) {
+                assert!(text.contains(form), "{form}\n{text}");
+            }
+        }
+    }
+
+    /// The members of all boxes are all objects and hosts, and each box has the strictest verdict of its members.
+    #[test]
+    fn no_object_is_lost() {
+        for size in SIZES {
+            let [namespaces, memories, agents] = size;
+            let graph = Graph::of(&map(size, 1));
+            let count = |node: &Node| node.fold.as_ref().map_or(1, |fold| fold.count);
+            let all = graph.nodes.iter().map(count).sum::<usize>();
+            assert_eq!(all, namespaces * memories * (2 + agents), "{size:?}");
+            for node in graph.nodes.iter().filter(|node| matches!(&node.fold, Some(it) if it.of != FoldOf::Hosts)) {
+                assert_eq!(node.verdict, Verdict::Denied, "{node:?}");
+            }
+        }
+    }
 
     #[test]
     fn names_of_kubernetes_have_ids_without_numbers() {
