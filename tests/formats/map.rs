@@ -253,7 +253,7 @@ fn a_map_of_hundreds_of_objects_has_a_box_for_each_namespace() {
     let scratch = Scratch::with(&[("all.yaml", &text)]);
     for (format, forms) in [
         ("dot", ["label=\"namespace team-7: 26 objects\\n", "\\n--namespace team-7\"", "label=\"across namespaces\"", "label=\"no TLS\""]),
-        ("mermaid", ["namespace team-7#58; 26 objects, ", ", --namespace team-7\"", "|\"across namespaces\"|", "|\"no TLS\"|"]),
+        ("mermaid", ["namespace team-7: 26 objects, ", ", --namespace team-7\"", "|\"across namespaces\"|", "|\"no TLS\"|"]),
     ] {
         let map = scratch.out(&["map", "-o", format, "all.yaml"]);
         for form in forms {

@@ -696,7 +696,7 @@ mod tests {
             (bounded(&map, dot::write).0, ["class=\"denied\"", "label=\"namespace n3: 30 objects\\n10 denied\\n--namespace n3\""]),
             (
                 bounded(&map, mermaid::write).0,
-                ["class namespace__n3 denied", "[[\"namespace n3#58; 30 objects, 10 denied, --namespace n3\"]]"],
+                ["class namespace__n3 denied", "[[\"namespace n3: 30 objects, 10 denied, --namespace n3\"]]"],
             ),
         ] {
             for form in forms.into_iter().chain(["across namespaces", "no TLS"]) {

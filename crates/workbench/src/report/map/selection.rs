@@ -42,18 +42,14 @@ impl Around {
         if kind.is_empty() || name.is_empty() {
             return Err("write it like KIND/NAMESPACE/NAME, or KIND/NAMESPACE/NAME:DEPTH".to_owned());
         }
-        let [namespace, name] = [namespace, name].map(|name| shown_name(name).into_owned());
-        Ok(Self { kind: plain(kind).into_owned(), namespace, name, depth })
+        let [kind, namespace, name] = [kind, namespace, name].map(str::to_owned);
+        Ok(Self { kind, namespace, name, depth })
     }
 
+    /// The object with the names that a map gives it.
     fn object(&self) -> MappedObject {
-        let [kind, namespace, name] = [&self.kind, &self.namespace, &self.name].map(String::clone);
-        MappedObject { namespace, kind, name, group: String::new() }
-    }
-
-    fn is(&self, object: &MappedObject) -> bool {
-        object.kind.eq_ignore_ascii_case(&self.kind)
-            && (&object.namespace, &object.name) == (&self.namespace, &self.name)
+        let [namespace, name] = [&self.namespace, &self.name].map(|name| shown_name(name).into_owned());
+        MappedObject { namespace, kind: plain(&self.kind).into_owned(), name, group: String::new() }
     }
 }
 
@@ -94,7 +90,11 @@ impl MemoryMap {
 
     /// Keeps what is around an object. Whether it is there.
     pub fn keep_around(&mut self, around: &Around) -> bool {
-        let mut is_there = false;
+        let (mut is_there, wanted) = (false, around.object());
+        let is_it = |object: &MappedObject| {
+            object.kind.eq_ignore_ascii_case(&wanted.kind)
+                && (&object.namespace, &object.name) == (&wanted.namespace, &wanted.name)
+        };
         for set in &mut self.sets {
             let mut lines: BTreeMap<&MappedObject, Vec<&MappedObject>> = BTreeMap::new();
             for memory in &set.memories {
@@ -105,7 +105,7 @@ impl MemoryMap {
                 }
             }
             let mut reached: BTreeSet<&MappedObject> =
-                lines.keys().copied().filter(|object| around.is(object)).collect();
+                lines.keys().copied().filter(|object| is_it(object)).collect();
             is_there |= !reached.is_empty();
             let mut last: Vec<&MappedObject> = reached.iter().copied().collect();
             for _ in 0..around.depth {
@@ -126,9 +126,11 @@ impl MemoryMap {
 
     /// The object that another path most likely means: one of nearly the same path, else of nearly the same name.
     pub fn nearest(&self, around: &Around) -> Option<String> {
-        let name = &around.name;
+        let Around { kind, namespace, name, .. } = around;
+        let [kind, namespace] = [kind, namespace].map(String::clone);
+        let wrong = MappedObject { namespace, kind, name: name.clone(), group: String::new() };
         let paths: BTreeSet<String> = self.objects().map(path).collect();
-        if let Some(nearest) = nearest(&around.to_string(), paths.iter().map(String::as_str)) {
+        if let Some(nearest) = nearest(&path(&wrong), paths.iter().map(String::as_str)) {
             return Some(nearest.to_owned());
         }
         let names: BTreeMap<&str, &MappedObject> = self.objects().map(|it| (&*it.name, it)).collect();
