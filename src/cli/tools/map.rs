@@ -24,7 +24,7 @@ use memgate_workbench::report::map::{MapFormat, MemoryMap, write};
 use memgate_workbench::report::{plain, without_commands};
 use memgate_workbench::run::Run;
 
-/// Print which agents and pods reach which memory, and what is denied
+/// Print which agents and pods reach which memory
 ///
 /// For each memory resource: backend, durability, retention, hosts and names of Secrets, and the objects that refer to
 /// it or get it. Objects are judged as check does, those of a cluster as audit does: [denied], [warned], [not used],
@@ -53,7 +53,13 @@ pub struct Args {
     input: MapInput,
 
     /// Show this namespace, and what its lines reach; repeatable
-    #[arg(id = "shown_namespace", short = 'n', long = "namespace", value_name = "NAME", help_heading = "Selection")]
+    #[arg(
+        id = "shown_namespace",
+        short = 'n',
+        long = "namespace",
+        value_name = "NAME",
+        help_heading = "Selection"
+    )]
     namespaces: Vec<String>,
 
     /// Show what is around an object, DEPTH lines far [default depth: 2]
@@ -97,7 +103,9 @@ impl clap::Args for MapInput {
         let stays = |arg: &&clap::Arg| !Self::LEFT_OUT.contains(&arg.get_id().as_str());
         let hide = |arg: &clap::Arg| arg.clone().hide(arg.is_hide_set() || arg.get_id() == Self::HIDDEN);
         // A flag that is left out has no value. It must have a name, which an empty group gives it.
-        command.args(all.get_arguments().filter(stays).map(hide)).groups(Self::LEFT_OUT.map(clap::ArgGroup::new))
+        command
+            .args(all.get_arguments().filter(stays).map(hide))
+            .groups(Self::LEFT_OUT.map(clap::ArgGroup::new))
     }
 
     fn augment_args_for_update(command: clap::Command) -> clap::Command {

@@ -1,9 +1,11 @@
 //! The map of memory: a picture and a table.
 
+use std::collections::BTreeSet;
+
 use maud::{Markup, html};
 
 use super::budget::{MAP, fitting};
-use super::picture::picture;
+use super::picture::{picture, word};
 use super::tables::table;
 use crate::report::map::{Fact, MapLine, MappedMemory, MemoryMap, SetMap, Verdict};
 
@@ -39,8 +41,11 @@ fn row(set: &SetMap, memory: &MappedMemory) -> Markup {
     let retention = [facts.retention.to_string(), storage];
     let retention: Vec<String> = retention.into_iter().filter(|text| !text.is_empty()).collect();
     let (pods, referrers): (Vec<&MapLine>, Vec<&MapLine>) = users.iter().partition(|line| line.is_pod);
+    let shown = [&pods, &referrers].into_iter().flat_map(|lines| lines.iter().take(MAX_USERS));
+    let namespaces = shown.map(|line| word(&line.user.namespace)).chain([word(&object.namespace)]);
+    let namespaces: Vec<String> = namespaces.collect::<BTreeSet<_>>().into_iter().collect();
     html! {
-        tr data-namespace=(object.namespace) data-platform=(family) {
+        tr data-namespace=(namespaces.join(" ")) data-platform=(family) {
             th scope="row" {
                 (object.kind) " " (object.name)
                 (verdict(set.verdict_of(memory)))

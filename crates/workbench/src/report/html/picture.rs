@@ -2,12 +2,12 @@
 //! namespaces and platforms.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use maud::{Markup, html};
 
 use crate::report::map::graph::{Edge, Fold, FoldOf, Graph, Group, Node, Shape, Step, middle};
 use crate::report::map::{MemoryMap, Verdict};
+use crate::report::percent_encoded;
 
 /// The width of a picture, and the left edges of the columns of boxes.
 const WIDTH: usize = 1180;
@@ -201,7 +201,8 @@ fn draw_frame(Frame { title, depth, top, bottom }: &Frame<'_>) -> Markup {
 
 /// A line from the right edge of a box to the left edge of one in a later column, or from left to left. It ends in a tip.
 fn draw_edge(edge: &Edge, graph: &Graph, [from, to]: [Place; 2], has_users: bool) -> Markup {
-    let end = |number: usize| graph.nodes.get(number).map_or_else(String::new, |it| middle(&it.title(), MAX_END));
+    let end =
+        |number: usize| graph.nodes.get(number).map_or_else(String::new, |it| middle(&it.title(), MAX_END));
     let marks: Vec<&str> = edge.marks().map(|(name, _)| name).collect();
     let marks = (!marks.is_empty()).then(|| marks.join(" "));
     html! {
@@ -253,17 +254,16 @@ fn draw_node(node: &Node, Place { column, top }: Place) -> Markup {
 
 /// The part of the page that a box opens. What is in several namespaces opens the whole page.
 fn link(fold: &Fold) -> String {
-    let mut link = "#namespace=".to_owned();
-    if let FoldOf::Namespace(name) = &fold.of {
-        for byte in name.bytes() {
-            if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_') {
-                link.push(byte.into());
-            } else {
-                let _ = write!(link, "%{byte:02X}");
-            }
-        }
-    }
-    link
+    let name = match &fold.of {
+        FoldOf::Namespace(name) => percent_encoded(&word(name), "-._"),
+        FoldOf::Rest(_) | FoldOf::Hosts => String::new(),
+    };
+    format!("#namespace={name}")
+}
+
+/// A namespace as one word of a filter; a dash for none.
+pub(super) fn word(namespace: &str) -> String {
+    if namespace.is_empty() { "-".to_owned() } else { namespace.replace(char::is_whitespace, "_") }
 }
 
 /// The two lines in a box: a name, and the verdict with what has room beside it.
@@ -345,15 +345,20 @@ mod tests {
     #[test]
     fn what_has_no_room_shares_a_box() {
         let (graph, picture) = expect_good(&map([10_000, 1, 1], 1));
-        let count: usize = graph.nodes.iter().map(|node| node.fold.as_ref().map_or(1, |fold| fold.count)).sum();
+        let count: usize =
+            graph.nodes.iter().map(|node| node.fold.as_ref().map_or(1, |fold| fold.count)).sum();
         assert_eq!(count, 30_000);
-        assert!(picture.contains("9942 more namespaces") && picture.contains("<a href=\"#namespace=\">"), "{picture}");
+        assert!(
+            picture.contains("9942 more namespaces") && picture.contains("<a href=\"#namespace=\">"),
+            "{picture}"
+        );
     }
 
     #[test]
     fn a_link_is_one_word() {
         let fold = |name: &str| Fold { count: 2, verdicts: [0; 5], of: FoldOf::Namespace(name.to_owned()) };
         assert_eq!(link(&fold("team-a")), "#namespace=team-a");
-        assert_eq!(link(&fold("a&q=\"ü")), "#namespace=a%26q%3D%22%C3%BC");
+        assert_eq!(link(&fold("a&q=\"ü b")), "#namespace=a%26q%3D%22%C3%BC_b");
+        assert_eq!(link(&fold("")), "#namespace=-");
     }
 }

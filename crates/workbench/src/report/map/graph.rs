@@ -345,7 +345,8 @@ impl<'m> Items<'m> {
         let mut order: Vec<usize> = (0..self.all.len()).collect();
         order.sort_by_cached_key(|number| self.all.get(*number).map(key));
         let places = places(&order);
-        let mut all: Vec<(usize, Item<'m>)> = places.iter().copied().zip(std::mem::take(&mut self.all)).collect();
+        let mut all: Vec<(usize, Item<'m>)> =
+            places.iter().copied().zip(std::mem::take(&mut self.all)).collect();
         all.sort_by_key(|(place, _)| *place);
         self.all = all.into_iter().map(|(_, item)| item).collect();
         move_ends(&mut self.edges, &places);
@@ -528,7 +529,12 @@ impl Builder {
     }
 
     /// The groups of an object: the set, the namespace and the platform, as far as there are several.
-    fn groups(&mut self, set: &str, MappedObject { namespace, .. }: &MappedObject, family: &str) -> Vec<Rc<Group>> {
+    fn groups(
+        &mut self,
+        set: &str,
+        MappedObject { namespace, .. }: &MappedObject,
+        family: &str,
+    ) -> Vec<Rc<Group>> {
         let family = if self.names_families && !namespace.is_empty() { family } else { "" };
         let parts = [
             (self.has_sets && !set.is_empty(), "set", vec![set]),
@@ -611,8 +617,16 @@ pub(crate) mod samples {
     pub(crate) type Size = [usize; 3];
 
     pub(crate) const SIZES: [Size; 10] = [
-        [1, 1, 0], [2, 3, 2], [58, 1, 0], [1, 1, 59], [1, 30, 1], [1, 1, 10_000], [100, 10, 9], [10_000, 1, 1],
-        [59, 2, 1], [60, 2, 1],
+        [1, 1, 0],
+        [2, 3, 2],
+        [58, 1, 0],
+        [1, 1, 59],
+        [1, 30, 1],
+        [1, 1, 10_000],
+        [100, 10, 9],
+        [10_000, 1, 1],
+        [59, 2, 1],
+        [60, 2, 1],
     ];
 
     /// A map of this size. Each memory resource has a host of its own, its first agent is denied, and the second one is in
@@ -680,7 +694,10 @@ mod tests {
                     let (text, is_folded) = bounded(&map, write);
                     let graph = Graph::of(&map);
                     let lines = text.lines().count();
-                    assert!(text.len() <= MAX_TEXT_BYTES && lines <= MAX_TEXT_LINES, "{size:?}: {lines}\n{text}");
+                    assert!(
+                        text.len() <= MAX_TEXT_BYTES && lines <= MAX_TEXT_LINES,
+                        "{size:?}: {lines}\n{text}"
+                    );
                     assert!((1..=MAX_BOXES).contains(&graph.nodes.len()), "{size:?}: {}", graph.nodes.len());
                     assert_eq!(is_folded, text.contains("--namespace n") || text.contains("--namespace NS"));
                     assert!(graph.edges.len() <= MAX_EDGES, "{size:?}: {}", graph.edges.len());
@@ -693,7 +710,10 @@ mod tests {
     fn a_box_for_several_says_how_many_and_how_to_see_them() {
         let map = map([10, 10, 2], 1);
         for (text, forms) in [
-            (bounded(&map, dot::write).0, ["class=\"denied\"", "label=\"namespace n3: 30 objects\\n10 denied\\n--namespace n3\""]),
+            (
+                bounded(&map, dot::write).0,
+                ["class=\"denied\"", "label=\"namespace n3: 30 objects\\n10 denied\\n--namespace n3\""],
+            ),
             (
                 bounded(&map, mermaid::write).0,
                 ["class namespace__n3 denied", "[[\"namespace n3: 30 objects, 10 denied, --namespace n3\"]]"],
@@ -714,7 +734,9 @@ mod tests {
             let count = |node: &Node| node.fold.as_ref().map_or(1, |fold| fold.count);
             let all = graph.nodes.iter().map(count).sum::<usize>();
             assert_eq!(all, namespaces * memories * (2 + agents), "{size:?}");
-            for node in graph.nodes.iter().filter(|node| matches!(&node.fold, Some(it) if it.of != FoldOf::Hosts)) {
+            for node in
+                graph.nodes.iter().filter(|node| matches!(&node.fold, Some(it) if it.of != FoldOf::Hosts))
+            {
                 assert_eq!(node.verdict, Verdict::Denied, "{node:?}");
             }
         }

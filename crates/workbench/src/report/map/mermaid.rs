@@ -20,7 +20,12 @@ pub(super) fn write(graph: &Graph) -> String {
         let _ = match step {
             Step::Open(group) => {
                 depth += 1;
-                writeln!(out, "{indent}subgraph {}[\"{}\"]", group.id, label(&middle(&group.title, MAX_CHARS)))
+                writeln!(
+                    out,
+                    "{indent}subgraph {}[\"{}\"]",
+                    group.id,
+                    label(&middle(&group.title, MAX_CHARS))
+                )
             }
             Step::Node(_, node) => writeln!(out, "{indent}{}", of_node(node)),
             Step::Close => {

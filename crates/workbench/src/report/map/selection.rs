@@ -218,7 +218,9 @@ mod tests {
 
     #[test]
     fn says_how_it_is_written() {
-        for wrong in ["", "m", "a/b/c/d", "/a/b", "Memory/a/", "Memory/a/m:x", "Memory/a/m:-1", "Memory/a/m:0"] {
+        for wrong in
+            ["", "m", "a/b/c/d", "/a/b", "Memory/a/", "Memory/a/m:x", "Memory/a/m:-1", "Memory/a/m:0"]
+        {
             assert!(Around::parse(wrong).is_err(), "{wrong}");
         }
     }
