@@ -190,7 +190,9 @@ impl<'v> Maker<'v> {
 
     fn finish(self) -> Vec<MappedMemory> {
         let mut memories: Vec<MappedMemory> = self.memories.into_values().collect();
-        memories.iter_mut().for_each(|memory| memory.is_alone = memory.users.is_empty());
+        for memory in &mut memories {
+            memory.is_alone = memory.users.is_empty();
+        }
         memories.sort_by(|one, two| one.object.cmp(&two.object));
         memories
     }

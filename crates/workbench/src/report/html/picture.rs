@@ -57,6 +57,11 @@ pub(super) fn picture(map: &MemoryMap) -> Markup {
     draw(&Graph::of(map))
 }
 
+/// The kind with the namespace and the name, or what a fold stands for.
+fn title(node: &Node) -> String {
+    node.fold.as_ref().map_or_else(|| node.object.title(), Fold::name)
+}
+
 /// The column of a box.
 fn column(node: &Node) -> usize {
     match (node.shape, node.fold.as_ref().map(|fold| &fold.of)) {
@@ -117,15 +122,16 @@ fn layout(graph: &Graph) -> Layout<'_> {
     let layout = Layout { places, frames: Vec::new(), height: 0 };
     let mut placing = Placing { layout, row: [Vec::new(), Vec::new()], open: Vec::new(), top: 4 };
     let mut hosts = Vec::new();
+    let mut numbers = 0..;
     graph.walk(|step| match step {
         Step::Open(group) => {
             placing.put_row(&first_use);
             placing.open(group);
         }
-        Step::Node(number, node) => match placing.row.get_mut(column(node)) {
-            Some(row) => row.push(number),
-            None => hosts.push(number),
-        },
+        Step::Node(node) => {
+            let number = numbers.next().unwrap_or_default();
+            placing.row.get_mut(column(node)).unwrap_or(&mut hosts).push(number);
+        }
         Step::Close => {
             placing.put_row(&first_use);
             placing.close();
@@ -202,7 +208,7 @@ fn draw_frame(Frame { title, depth, top, bottom }: &Frame<'_>) -> Markup {
 /// A line from the right edge of a box to the left edge of one in a later column, or from left to left. It ends in a tip.
 fn draw_edge(edge: &Edge, graph: &Graph, [from, to]: [Place; 2], has_users: bool) -> Markup {
     let end =
-        |number: usize| graph.nodes.get(number).map_or_else(String::new, |it| middle(&it.title(), MAX_END));
+        |number: usize| graph.nodes.get(number).map_or_else(String::new, |it| middle(&title(it), MAX_END));
     let marks: Vec<&str> = edge.marks().map(|(name, _)| name).collect();
     let marks = (!marks.is_empty()).then(|| marks.join(" "));
     html! {
@@ -239,7 +245,7 @@ fn draw_node(node: &Node, Place { column, top }: Place) -> Markup {
         Shape::Fold => "fold",
     };
     let group = html! {
-        g class=(class) data-node=(node.title()) data-verdict=(node.verdict.name())
+        g class=(class) data-node=(title(node)) data-verdict=(node.verdict.name())
             data-fold=[node.fold.as_ref().map(|fold| fold.count)] {
             rect x=(left) y=(top) width=(BOX[0]) height=(BOX[1]) rx="4" {}
             text x=(left + 10) y=(top + 17) { (first) }

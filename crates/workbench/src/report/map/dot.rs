@@ -20,7 +20,7 @@ pub(super) fn write(graph: &Graph) -> String {
                 let title = quoted(&[&group.title]);
                 writeln!(out, "{indent}subgraph cluster_{} {{\n{indent}  label=\"{title}\";", group.id)
             }
-            Step::Node(_, node) => writeln!(out, "{indent}{}", of_node(node)),
+            Step::Node(node) => writeln!(out, "{indent}{}", of_node(node)),
             Step::Close => {
                 depth -= 1;
                 writeln!(out, "{}}}", "  ".repeat(depth))

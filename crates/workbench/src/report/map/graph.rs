@@ -153,23 +153,27 @@ impl Graph {
     /// Walks over the boxes, and opens and closes their groups.
     pub(crate) fn walk<'g>(&'g self, mut step: impl FnMut(Step<'g>)) {
         let mut open: Vec<&Rc<Group>> = Vec::new();
-        for (number, node) in self.nodes.iter().enumerate() {
+        for node in &self.nodes {
             let same = open.iter().zip(&node.groups).take_while(|(one, two)| Rc::ptr_eq(one, two)).count();
-            open.drain(same..).for_each(|_| step(Step::Close));
+            for _ in open.drain(same..) {
+                step(Step::Close);
+            }
             for group in node.groups.iter().skip(same) {
                 step(Step::Open(group));
                 open.push(group);
             }
-            step(Step::Node(number, node));
+            step(Step::Node(node));
         }
-        open.iter().for_each(|_| step(Step::Close));
+        for _ in open {
+            step(Step::Close);
+        }
     }
 }
 
 /// A step of a walk over the boxes.
 pub(crate) enum Step<'g> {
     Open(&'g Group),
-    Node(usize, &'g Node),
+    Node(&'g Node),
     Close,
 }
 
@@ -191,11 +195,6 @@ impl Edge {
 }
 
 impl Node {
-    /// The kind with the namespace and the name, or what a fold stands for.
-    pub(crate) fn title(&self) -> String {
-        self.fold.as_ref().map_or_else(|| self.object.title(), Fold::name)
-    }
-
     /// The lines of its label.
     pub(super) fn label(&self) -> Vec<String> {
         let Some(fold) = &self.fold else {

@@ -27,7 +27,7 @@ pub(super) fn write(graph: &Graph) -> String {
                     label(&middle(&group.title, MAX_CHARS))
                 )
             }
-            Step::Node(_, node) => writeln!(out, "{indent}{}", of_node(node)),
+            Step::Node(node) => writeln!(out, "{indent}{}", of_node(node)),
             Step::Close => {
                 depth -= 1;
                 writeln!(out, "{}end", "  ".repeat(depth))
@@ -39,10 +39,13 @@ pub(super) fn write(graph: &Graph) -> String {
     }
     for verdict in Verdict::ALL {
         let nodes = graph.nodes.iter().filter(|node| node.verdict == verdict);
-        let classes: String = nodes.map(|node| format!("  class {} {}\n", node.id, verdict.name())).collect();
-        let style = style(verdict);
-        if !style.is_empty() && !classes.is_empty() {
-            let _ = write!(out, "  classDef {} {style}\n{classes}", verdict.name());
+        let (mut nodes, name, style) = (nodes.peekable(), verdict.name(), style(verdict));
+        if style.is_empty() || nodes.peek().is_none() {
+            continue;
+        }
+        let _ = writeln!(out, "  classDef {name} {style}");
+        for node in nodes {
+            let _ = writeln!(out, "  class {} {name}", node.id);
         }
     }
     if graph.left_out > 0 {
