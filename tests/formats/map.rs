@@ -212,7 +212,7 @@ fn memory_of_two_platforms_with_one_name_is_two_nodes() {
         "user__ark__Query__a__q --> memory__ark__Memory__a__notes",
         "memory__ark__Memory__a__notes -->|\"no TLS\"| host__one_2E_example_2E_com",
         "user__orloj__Agent__a__scribe --> memory__orloj__Memory__a__notes",
-        "memory__orloj__Memory__a__notes --> host__two_2E_example_2E_com",
+        "memory__orloj__Memory__a__notes -->|\"no TLS\"| host__two_2E_example_2E_com",
     ] {
         assert!(map.lines().any(|own| own.trim() == line), "{line}\n{map}");
     }
