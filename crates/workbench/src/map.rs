@@ -80,7 +80,7 @@ pub(crate) fn map_of(inputs: &Inputs, occasion: Occasion<'static>) -> SetMap {
     SetMap { set: shown_text(&inputs.set), memories, judged: BTreeMap::new() }
 }
 
-/// Whether others use an object as memory by its name. An agent with a memory of its own needs no others.
+/// Whether others use an object as memory by its name. An agent with a memory of its own does not need others.
 pub fn is_for_others(families: &[&'static Family], object_ref: &ObjectRef) -> bool {
     let ObjectRef { kind, namespace, name, .. } = object_ref;
     let Some((family, kind)) = validated(families, object_ref.group(), kind) else { return false };

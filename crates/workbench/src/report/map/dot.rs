@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::Verdict;
-use super::graph::{Edge, Graph, MAX_LABEL_BYTES, Node, Shape, Step, middle};
+use super::graph::{Edge, FoldOf, Graph, MAX_LABEL_BYTES, Node, Shape, Step, middle};
 
 /// The most characters of a line of a label.
 const MAX_CHARS: usize = 100;
@@ -79,6 +79,14 @@ fn of_edge(edge: &Edge, graph: &Graph) -> String {
         attributes.push(format!("style=dashed, color=\"{}\"", colour(Verdict::Denied)));
     } else if edge.lacks_tls {
         attributes.push(format!("style=dotted, color=\"{}\"", colour(Verdict::Warned)));
+    }
+    // Namespaces stand below one another, whichever reaches which.
+    let is_namespace = |number: usize| {
+        let fold = graph.nodes.get(number).and_then(|node| node.fold.as_ref());
+        fold.is_some_and(|fold| fold.of != FoldOf::Hosts)
+    };
+    if is_namespace(edge.from) && is_namespace(edge.to) {
+        attributes.push("constraint=false".to_owned());
     }
     let attributes =
         if attributes.is_empty() { String::new() } else { format!(" [{}]", attributes.join(", ")) };
