@@ -20,6 +20,7 @@ use memgate_platforms::validated;
 use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::Pointer;
 use memgate_workbench::load::Error;
+use memgate_workbench::map::is_for_others;
 use memgate_workbench::report::{ObjectRef, counted};
 
 /// The lenses of the memory resources in a file.
@@ -75,14 +76,10 @@ fn lens(range: Range, users: &BTreeSet<User>) -> CodeLens {
 /// The memory resource that others use by its name; `None` for another object, and for an agent with a memory of its own.
 fn memory(viewed: &Viewed, snapshot: &Snapshot) -> Option<Memory> {
     let view = viewed.views.iter().find(|view| view.role == Role::Memory)?;
-    let ObjectRef { namespace, name, .. } = &viewed.object.object.object_ref;
-    let request = viewed.object.request();
-    let (family, kind) = validated(&snapshot.settings.families, &request.group, &request.kind)?;
-    let labels = family.pods.labels_for_agent;
-    let is_agent = labels.is_some_and(|labels| labels(kind, namespace, name).is_some());
-    let is_used = |edge: &Edge| edge.uses_memory && edge.to.contains(&kind);
-    let target = Target { family: Some(view.family), kind: kind.kind, namespace, name };
-    (!is_agent && family.edges.iter().any(is_used)).then(|| key(target))
+    let object_ref = &viewed.object.object.object_ref;
+    let ObjectRef { kind, namespace, name, .. } = object_ref;
+    let target = Target { family: Some(view.family), kind, namespace, name };
+    is_for_others(&snapshot.settings.families, object_ref).then(|| key(target))
 }
 
 fn key(Target { family, kind, namespace, name }: Target<'_>) -> Memory {
