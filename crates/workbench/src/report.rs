@@ -73,6 +73,9 @@ use memgate_model::policy_rule::{AtAdmission, PolicyStatus};
 use memgate_primitives::plain_text::{shown_key, shown_name};
 use memgate_primitives::pointer::Pointer;
 
+/// What stands before the users of an object in the message of a denial.
+pub const USED_BY: &str = "; used by ";
+
 /// The results of one run.
 #[derive(Debug, Default)]
 pub struct Report<'a> {
@@ -571,9 +574,12 @@ impl<'a> Report<'a> {
 }
 
 impl LocatedFinding<'_> {
-    /// The message without the name of the object: equal for findings that are equal but for their objects.
+    /// The message without the name of the object and its users, and what to do: equal for findings that are equal but
+    /// for their objects.
     pub fn words(&self) -> String {
-        self.finding.message().replace(&self.object_ref.title(), "")
+        let (message, help) = (self.finding.message(), self.finding.help_text().unwrap_or_default());
+        let message = message.rsplit_once(USED_BY).map_or(&*message, |(message, _)| message);
+        format!("{message}\n{help}").replace(&self.object_ref.title(), "")
     }
 
     /// The severity of the finding, and in an audit its severity at admission today.

@@ -14,13 +14,14 @@ use memgate_primitives::number::more;
 use memgate_primitives::plain_text::shown_name;
 
 use super::Decided;
+use crate::report::USED_BY;
 
 /// Adds the users of each denied memory resource to its first denial, and marks the warnings of users that only repeat it.
 pub(super) fn name_users(all: &mut [Decided], snapshot: &Snapshot) {
     let mut denied = BTreeSet::new();
     for decided in all.iter_mut().filter(|decided| !decided.admitted.allowed()) {
         let Some((object, users)) = users(decided, snapshot) else { continue };
-        decided.users = Some(format!("; used by {users}").into());
+        decided.users = Some(format!("{USED_BY}{users}").into());
         decided.tell_users();
         denied.insert(object);
     }
