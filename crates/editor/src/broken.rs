@@ -11,7 +11,7 @@ use regex::Regex;
 use similar::{Algorithm, DiffTag, capture_diff_slices};
 
 use crate::buffers::Buffer;
-use crate::diagnostics::{Places, of_finding};
+use crate::diagnostics::{MAX_OF_FILE, Places, of_finding};
 use crate::positions::{Encoding, Lines};
 use crate::symbols::{NamedDocument, named_documents};
 use crate::workspace::{Root, name};
@@ -118,7 +118,10 @@ fn judged(
         let is_closed =
             !open.contains_key(Path::new(file)) && (marks.len() < MAX_FILES || marks.contains_key(file));
         if is_closed && !known.contains(&identity(located)) {
-            marks.entry(file.to_owned()).or_default().push(of_finding(located, &mut places));
+            let of_file = marks.entry(file.to_owned()).or_default();
+            if of_file.len() < MAX_OF_FILE {
+                of_file.push(of_finding(located, &mut places));
+            }
         }
     }
     Ok(marks)
@@ -134,7 +137,7 @@ fn file_name(name: &str) -> &str {
     name.trim_start_matches("./")
 }
 
-fn edited<'b>(buffer: &'b Buffer) -> Option<Edited<'b>> {
+fn edited(buffer: &Buffer) -> Option<Edited<'_>> {
     let (old, new): (&str, &str) = (&buffer.opened, &buffer.text);
     if old == new {
         return None;
@@ -171,13 +174,13 @@ fn place_of_edit(
         .split('"')
         .skip(1)
         .step_by(2)
-        .flat_map(|it| it.rsplit('/').next())
+        .filter_map(|it| it.rsplit('/').next())
         .map(regex::escape)
         .collect();
     let is_named = Regex::new(&format!("\\b({})\\b", names.join("|"))).ok().filter(|_| !names.is_empty());
     let parts = || edited.iter().flat_map(|it| it.parts.iter().map(|part| (it.buffer, part)));
-    let named = parts().find(|(_, (_, lines))| is_named.as_ref().is_some_and(|it| it.is_match(lines)));
-    let (buffer, (bytes, _)) = named.or_else(|| parts().next())?;
+    let meant = parts().find(|(_, (_, lines))| is_named.as_ref().is_some_and(|it| it.is_match(lines)));
+    let (buffer, (bytes, _)) = meant.or_else(|| parts().next())?;
     let range = Lines::new(&buffer.text, encoding).range(bytes.start, bytes.end);
     let location = Location::new(buffer.uri.clone(), range);
     Some(DiagnosticRelatedInformation { location, message: "this edit breaks it".to_owned() })

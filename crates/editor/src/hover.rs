@@ -49,7 +49,7 @@ pub(crate) fn hover(question: &Question<'_>) -> Result<Option<Hover>, Error> {
     for located in report(&checked).causes() {
         let place = &located.location;
         if place.file == file && question.touches(place.start, place.end) {
-            card.add(about_finding(located), (place.start, place.end));
+            card.add(&about_finding(located), (place.start, place.end));
             card.add_page(page_of(located.finding));
         }
     }
@@ -59,17 +59,19 @@ pub(crate) fn hover(question: &Question<'_>) -> Result<Option<Hover>, Error> {
         let names = mentions(&loaded.inputs, Some(&file));
         let Links { named, viewed } = question.links(&loaded, &names);
         for link in named.into_iter().chain(viewed) {
-            card.add(about(&link, &loaded), (link.span.start, link.span.end));
+            card.add(&about(&link, &loaded), (link.span.start, link.span.end));
         }
         if let Some(field) = field.as_ref().filter(|_| is_name) {
             let here = loaded.objects.iter().filter(|viewed| question.is_in(&viewed.object.object.place));
             let uses = here.flat_map(Viewed::links).filter(|link| link.view.is_some());
-            uses.for_each(|link| card.add(format!("uses {}", about(&link, &loaded)), field.range));
+            uses.for_each(|link| card.add(&format!("uses {}", about(&link, &loaded)), field.range));
         }
     }
     if let Some(field) = field {
         let text = if is_name { users(question, &field.document)? } else { field.text() };
-        text.into_iter().for_each(|text| card.add(text, field.range));
+        if let Some(text) = text {
+            card.add(&text, field.range);
+        }
     }
     let lines = Lines::new(&question.buffer.text, question.encoding);
     let contents = HoverContents::Markup(MarkupContent { kind: MarkupKind::Markdown, value: card.text() });
@@ -86,8 +88,8 @@ struct Card {
 }
 
 impl Card {
-    fn add(&mut self, text: String, range: (usize, usize)) {
-        let text = masked_keys(&text).into_owned();
+    fn add(&mut self, text: &str, range: (usize, usize)) {
+        let text = masked_keys(text).into_owned();
         self.range.get_or_insert(range);
         if !self.sections.contains(&text) {
             self.sections.push(text);
@@ -251,7 +253,7 @@ mod tests {
         for (sections, length) in [(1, 5_000), (9, 400), (50, 90), (2, 10)] {
             let mut card = Card::default();
             for number in 0..sections {
-                card.add(format!("{number}{}", "\u{e4}".repeat(length)), (0, 1));
+                card.add(&format!("{number}{}", "\u{e4}".repeat(length)), (0, 1));
             }
             card.add_page("[ark/a](https://example.com)".to_owned());
             let text = card.text();

@@ -86,7 +86,8 @@ fn named(text: &str, bytes: Range<usize>) -> Option<NamedDocument> {
     let head = bytes.start + head..bytes.start + head + head_line;
     let mut errors = Vec::new();
     let read = values(&Arc::new(Source::new("<open>", own)), &mut errors);
-    let texts = match read.first().filter(|_| errors.is_empty()) {
+    let whole = read.first().filter(|document| errors.is_empty() && document.value().is_object());
+    let texts = match whole {
         Some(document) => {
             let is_object =
                 ["kind", "apiVersion", "metadata"].iter().any(|key| document.value().get(key).is_some());
@@ -94,10 +95,10 @@ fn named(text: &str, bytes: Range<usize>) -> Option<NamedDocument> {
             [document.kind(), document.namespace().unwrap_or_default(), document.name()].map(str::to_owned)
         }
         None => {
-            // Only comments, or a text that is no object.
+            // Of comments alone there is no object.
             let is_begun =
                 own.lines().any(|line| !line.trim_start().is_empty() && !line.trim_start().starts_with('#'));
-            (is_begun && !errors.is_empty()).then_some(())?;
+            is_begun.then_some(())?;
             let name = field(&["metadata", "name"]).or_else(|| field(&["metadata", "generateName"]));
             [kind, field(&["metadata", "namespace"]), name]
                 .map(|found| found.map(|(text, _)| text).unwrap_or_default())
