@@ -66,6 +66,7 @@ const document = {
     isClosed: false,
     getText: () => readFileSync(file, 'utf8'),
 };
+const folder = { uri: Uri.file(path.dirname(file)), name: 'manifests', index: 0 };
 const registered = {};
 const panels = [];
 let settings, messages, marked;
@@ -104,7 +105,7 @@ const vscode = {
             panels.push(panel);
             return panel;
         },
-        activeTextEditor: undefined,
+        activeTextEditor: { document },
         visibleTextEditors: [{ document }],
         tabGroups: withEvents({ all: [] }),
     }),
@@ -113,7 +114,8 @@ const vscode = {
         textDocuments: [document],
         notebookDocuments: [],
         createFileSystemWatcher: () => withEvents(new Disposable()),
-        workspaceFolders: [{ uri: Uri.file(path.dirname(file)), name: 'manifests', index: 0 }],
+        workspaceFolders: [folder],
+        getWorkspaceFolder: () => folder,
     }),
 };
 const standIn = new Proxy(vscode, { get: (target, name) => target[name] ?? anything() });
@@ -132,6 +134,7 @@ const { activate, deactivate } = require(extension);
         await (index === 0 ? activate({ subscriptions: [] }) : registered['memgate.restart']());
         console.log(JSON.stringify({ messages, registered: Object.keys(registered), marks: settings.marks ? await marks : [] }));
     }
+    messages = [];
     await registered['memgate.map']();
     console.log(JSON.stringify({ panels, messages }));
     await deactivate();

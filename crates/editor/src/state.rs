@@ -117,13 +117,11 @@ impl<'p> EditorState<'p> {
                 let params = read_params::<request::ExecuteCommand>(params)?;
                 let folder = params.arguments.first().and_then(Value::as_str);
                 let folder = folder.and_then(|uri| uri::path(&Uri::from_str(uri).ok()?));
-                match folder.filter(|_| params.command == page::COMMAND) {
-                    Some(folder) => self.page(&folder),
-                    None => Err(error(
-                        ErrorCode::InvalidParams,
-                        format!("memgate has no command {}", params.command),
-                    )),
+                let wrong = |why: &str| error(ErrorCode::InvalidParams, why);
+                if params.command != page::COMMAND {
+                    return Err(wrong("memgate does not have this command"));
                 }
+                self.page(&folder.ok_or_else(|| wrong("the command takes the address of a folder"))?)
             }
             request::CodeActionRequest::METHOD => {
                 let params = read_params::<request::CodeActionRequest>(params)?;

@@ -56,6 +56,22 @@ export const ten_thousand_users_fit_into_a_hover = () =>
         inOrder((await editor.hover('memory.yaml', 'notes')).contents.value, '10000 agents use this memory: ', ' and 9990 more');
     });
 
+export const the_page_of_a_folder_has_its_map = () =>
+    session({ 'memory.yaml': memory('notes', REDIS), 'agent.yaml': agent() }, async (editor) => {
+        const [command] = editor.abilities.executeCommandProvider.commands;
+        const page = (...list) => editor.request(lsp.ExecuteCommandRequest.type, { command, arguments: list });
+        await editor.open('agent.yaml');
+        const shown = await page(editor.uri('.'));
+        assert.match(shown, /<section id="map"[^]*<svg[^]*team-a[^]*notes/);
+        // With the texts of the editor.
+        await editor.replace('agent.yaml', 'name: scout', 'name: clerk');
+        assert.match(await page(editor.uri('.')), /<section id="map"[^]*clerk/);
+        for (const list of [[], [1], ['https://example.com']]) {
+            await assert.rejects(page(...list), { code: lsp.ErrorCodes.InvalidParams });
+        }
+        await assert.rejects(editor.request(lsp.ExecuteCommandRequest.type, { command: 'other' }), { code: lsp.ErrorCodes.InvalidParams });
+    });
+
 export const each_document_is_a_symbol_also_half_typed = () =>
     session({ 'all.yaml': `${memory()}---\n${agent()}---\n${pod()}` }, async (editor) => {
         await editor.open('all.yaml');
