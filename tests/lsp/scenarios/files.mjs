@@ -117,18 +117,42 @@ export const a_file_that_is_left_out_is_not_marked = () =>
         '.memgate.yaml': 'exclude: [vendor]\n',
         'vendor/memory.yaml': memory('notes', 'backend: rediss'),
         'chart/Chart.yaml': 'apiVersion: v2\nname: chart\nversion: 1.0.0\n',
-        'chart/templates/memory.yaml': memory('{{ .Release.Name }}', 'backend: rediss'),
+        'vendor/Chart.yaml': 'apiVersion: v2\nname: chart\nversion: 1.0.0\n',
+        'vendor/templates/memory.yaml': memory('{{ .Release.Name }}', 'backend: rediss'),
         'chart/values.yaml': 'name: notes\n',
         'here.yaml': memory('here', 'backend: rediss'),
     }, async (editor) => {
-        for (const name of ['vendor/memory.yaml', 'chart/templates/memory.yaml', 'chart/values.yaml', 'chart/Chart.yaml', 'here.yaml']) {
+        for (const name of ['vendor/memory.yaml', 'vendor/templates/memory.yaml', 'chart/values.yaml', 'chart/Chart.yaml', 'here.yaml']) {
             await editor.open(name);
         }
         await editor.untilMarked('here.yaml', UNKNOWN);
         await editor.untilAsChecked();
         await editor.replace('vendor/memory.yaml', 'rediss', 'raedis');
-        await editor.replace('chart/templates/memory.yaml', 'rediss', '{{ .Values.backend }}');
+        await editor.replace('vendor/templates/memory.yaml', 'rediss', '{{ .Values.backend }}');
         await editor.untilAsChecked();
+    });
+
+export const a_template_of_a_chart_is_judged_in_part = () =>
+    session({
+        'chart/Chart.yaml': 'apiVersion: v2\nname: chart\nversion: 1.0.0\n',
+        'chart/templates/memory.yaml': `${memory('{{ include "chart.name" . }}', 'backend: rediss\n  retentoin: {{ .Values.days }}')}---\n${memory('b', 'backend: redis')}`,
+        'chart/templates/agent.yaml': `{{- if .Values.agent }}\n${agent('{{ .Release.Name }}-agent', '{{ .Values.memory }}')}  {{- with .Values.more }}\n  {{- toYaml . | nindent 2 }}\n  {{- end }}\n{{- end }}\n`,
+    }, async (editor) => {
+        await editor.open('chart/templates/memory.yaml');
+        await editor.open('chart/templates/agent.yaml');
+        const wrong = () => editor.marks('chart/templates/memory.yaml').filter(({ severity }) => severity < 3);
+        await editor.until(() => wrong().length > 0, () => 'its marks');
+        // Nothing that is required: values may bring it.
+        assert.deepEqual(wrong().map(({ code, range }) => [code, editor.textAt('chart/templates/memory.yaml', range)]), [
+            [UNKNOWN, 'rediss'],
+            ['arkonis/unknown-field', 'retentoin'],
+        ]);
+        assert.deepEqual(editor.marks('chart/templates/agent.yaml').filter(({ severity }) => severity < 3), []);
+        await editor.replace('chart/templates/agent.yaml', 'memoryRef:\n    name', 'memoryRef:\n    nmae');
+        await editor.until(() => editor.codes('chart/templates/agent.yaml').includes('arkonis/unknown-field'), () => 'its mark');
+        // A text that is not known in whole is not judged.
+        await editor.replace('chart/templates/memory.yaml', 'rediss', '{{ .Values.backend');
+        await editor.until(() => wrong().length === 0, () => 'no mark');
     });
 
 export const two_folders_are_judged_apart = () =>
@@ -395,9 +419,11 @@ export const a_new_file_is_judged_where_a_saved_one_is = () =>
         // The last change is judged with all of them.
         await editor.replace('sub/new.yaml', 'rediss', 'in-context');
         await editor.untilMarked('sub/new.yaml');
-        for (const name of ['other/new.yaml', 'sub/.hidden/new.yaml', 'sub/chart/templates/new.yaml']) {
+        for (const name of ['other/new.yaml', 'sub/.hidden/new.yaml']) {
             assert.deepEqual(editor.marks(name), [], name);
         }
+        // A template of a chart is judged in part, whether it is new or not.
+        assert.deepEqual(editor.codes('sub/chart/templates/new.yaml'), [UNKNOWN]);
     });
 
 // All of a home would be read, so a file in it is judged alone.
