@@ -13,7 +13,7 @@ use memgate_model::finding::{Cause, Finding, Severity};
 use memgate_model::kind::NAMESPACE;
 use memgate_primitives::fix::Fix;
 use memgate_primitives::number::more;
-use memgate_primitives::plain_text::{quoted_key, shown_name};
+use memgate_primitives::plain_text::{quoted_key, quoted_text, shown_name};
 
 /// The most other places that are shown with a finding.
 const MAX_RELATED: usize = 3;
@@ -173,7 +173,7 @@ impl<'f> Meant<'f> {
         let mut all = BTreeMap::<_, Vec<_>>::new();
         for located in report.causes().filter(|it| it.finding.at_key) {
             if let Some((old, new)) = renamed(located.finding) {
-                let words = format!("rename {old} to \"{new}\"");
+                let words = format!("rename {old} to {}", quoted_text(&new));
                 all.entry(key(located)).or_default().push((new, words));
             }
         }
@@ -208,9 +208,9 @@ fn to_do(located: &LocatedFinding<'_>, meant: &Meant<'_>) -> String {
     let correction = match (&details.fix, &details.meant) {
         (Some(Fix::Unquote(_)), _) => Some("remove the quotes".to_owned()),
         (Some(Fix::RemoveRepeated), _) => Some("remove it, since it is repeated".to_owned()),
-        (Some(Fix::Rename(new)), _) => Some(format!("rename {} to \"{new}\"", key())),
-        (None, Some(new)) if finding.at_key => Some(format!("rename {} to \"{new}\"", key())),
-        (Some(Fix::Text(value)), _) | (None, Some(value)) => Some(format!("write \"{value}\"")),
+        (Some(Fix::Rename(new)), _) => Some(format!("rename {} to {}", key(), quoted_text(new))),
+        (None, Some(new)) if finding.at_key => Some(format!("rename {} to {}", key(), quoted_text(new))),
+        (Some(Fix::Text(value)), _) | (None, Some(value)) => Some(format!("write {}", quoted_text(value))),
         (None, None) => suggested(&details.message)
             .map(|value| format!("use {value}"))
             .or_else(|| meant.for_finding(located, &details.message))

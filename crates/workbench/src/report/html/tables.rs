@@ -18,20 +18,21 @@ use memgate_primitives::plain_text::shown_name;
 pub(super) fn tiles(report: &Report<'_>, page: &Page<'_>, has: impl Fn(&str) -> bool) -> Markup {
     let ending = page.exemptions.iter().filter(|it| it.state == ExemptionState::EndsSoon).count();
     let tiles = [
+        ("denied", report.denied, ["object denied", "objects denied"], "deny", "denials"),
+        ("warnings", report.count(Severity::Warn), ["warning", "warnings"], "warn", "warnings"),
         (
-            "denied",
-            report.denied,
-            if report.denied == 1 { "object denied" } else { "objects denied" },
-            "deny",
-            "denials",
+            "ending",
+            ending,
+            ["exemption that ends within 30 days", "exemptions that end within 30 days"],
+            "warn",
+            "timeline",
         ),
-        ("warnings", report.count(Severity::Warn), "warnings", "warn", "warnings"),
-        ("ending", ending, "exemptions that end within 30 days", "warn", "timeline"),
-        ("not-judged", report.passed_over.len(), "not judged", "", "not-judged"),
+        ("not-judged", report.passed_over.len(), ["not judged"; 2], "", "not-judged"),
     ];
     html! {
         ul class="tiles" {
-            @for (tile, count, words, class, part) in tiles {
+            @for (tile, count, [one, several], class, part) in tiles {
+                @let words = if count == 1 { one } else { several };
                 @let class = (count > 0 && !class.is_empty()).then_some(class);
                 li data-tile=(tile) {
                     data value=(count) class=[class] { (count) } " "
