@@ -73,7 +73,7 @@ use memgate_model::policy_rule::{AtAdmission, PolicyStatus};
 use memgate_primitives::plain_text::{shown_key, shown_name};
 use memgate_primitives::pointer::Pointer;
 
-/// What stands before the users of an object in the message of a denial.
+/// The words before the users of an object in the message of a denial.
 pub const USED_BY: &str = "; used by ";
 
 /// The results of one run.
