@@ -409,8 +409,9 @@ g: *f
             let found = document.place().field_at(at);
             assert!(found.as_str().starts_with(pointer), "{piece}: {found:?}");
         }
-        let ends: Vec<Pointer> = (0..=TEXT.len()).map(|at| document.place().field_at(at)).collect();
-        assert_eq!(ends.last().map(Pointer::as_str), Some("/g"));
+        for (at, pointer) in [(TEXT.trim_end().len(), "/g"), (TEXT.len(), ""), (usize::MAX, "")] {
+            assert_eq!(document.place().field_at(at).as_str(), pointer);
+        }
     }
 
     #[test]

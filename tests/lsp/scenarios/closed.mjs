@@ -17,7 +17,7 @@ export const a_closed_file_is_marked_for_what_an_edit_broke = () =>
         assert.deepEqual([...editor.published.keys()], [editor.uri('memory.yaml')], 'nothing was edited');
         await editor.replace('memory.yaml', 'name: notes', 'name: memos');
         await editor.untilMarked('agents/scout.yaml', 'arkonis/memory-not-found');
-        // What was wrong before is no mark, and neither is what no edit is about.
+        // What was wrong before has no mark.
         assert.deepEqual([editor.marks('agents/other.yaml'), editor.marks('broken.yaml')], [[], []]);
         const [mark] = editor.marks('agents/scout.yaml');
         const [edit, ...others] = mark.relatedInformation;

@@ -64,7 +64,7 @@ fn filled_in(text: &str) -> Option<String> {
     String::from_utf8(filled).ok()
 }
 
-/// What stands in place of an action.
+/// The form of the text in place of an action.
 enum Form {
     /// Nothing.
     Blanks,
@@ -109,8 +109,7 @@ impl Line {
             let c = rest.chars().next()?;
             at += c.len_utf8();
             match (quote, c) {
-                (Some(open), _) if open == c => quote = None,
-                (Some(_), _) => {}
+                (Some(open), _) => quote = Some(open).filter(|open| *open != c),
                 (None, '"' | '\'') if ":,[{-".contains(last) => quote = Some(c),
                 (None, '{' | '[') => depth += 1,
                 (None, '}' | ']') => depth = depth.saturating_sub(1),
