@@ -244,7 +244,11 @@ impl<W: Write> Session<'_, W> {
                     true
                 })
             }
-            notification::DidSaveTextDocument::METHOD | notification::DidChangeWatchedFiles::METHOD => true,
+            notification::DidSaveTextDocument::METHOD => true,
+            notification::DidChangeWatchedFiles::METHOD => {
+                self.state.changed_on_disk(params);
+                true
+            }
             _ => false,
         };
         if has_changed {
@@ -279,6 +283,7 @@ impl<W: Write> Session<'_, W> {
         let start = Instant::now();
         let mut now = BTreeMap::new();
         let roots = self.state.workspace.by_root(&self.state.buffers);
+        self.state.workspace.keep_only(&roots);
         for (root, open) in &roots {
             let judged = catch_unwind(AssertUnwindSafe(|| self.state.diagnostics(root, open)));
             let files = judged.unwrap_or_else(|_| not_judged("memgate failed; see its log", root, open));

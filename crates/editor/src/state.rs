@@ -1,6 +1,7 @@
 //! What a session knows of its editor: the folders, and the texts of the open files. It answers requests from them.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use lsp_server::{ErrorCode, ResponseError};
 use lsp_types::notification::{self, Notification as _};
@@ -20,6 +21,7 @@ use crate::navigation::{Question, definition, hover, references};
 use crate::positions::{Encoding, Lines};
 use crate::protocol::{error, json};
 use crate::rename::{prepare, rename};
+use crate::uri;
 use crate::workspace::{Planner, Root, Workspace, name};
 use memgate_workbench::read::without_links;
 use memgate_workbench::run::judged_without_ignored;
@@ -58,6 +60,14 @@ impl<'p> EditorState<'p> {
         }
         let params = read_notification::<notification::DidChangeTextDocument>(params)?;
         Some(self.buffers.change(&params.text_document, params.content_changes, self.encoding))
+    }
+
+    /// Notes files that changed on disk.
+    pub(crate) fn changed_on_disk(&self, params: Value) {
+        let params = read_notification::<notification::DidChangeWatchedFiles>(params);
+        let changes = params.map(|params| params.changes).unwrap_or_default();
+        let files: Vec<PathBuf> = changes.iter().filter_map(|change| uri::path(&change.uri)).collect();
+        self.workspace.changed_on_disk(&files, &self.buffers);
     }
 
     /// Answers a request.

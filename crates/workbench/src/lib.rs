@@ -49,7 +49,9 @@ pub mod policy_files;
 mod substitutes;
 
 pub(crate) mod in_order;
+pub(crate) mod footprint;
 pub mod inputs;
+pub mod kept;
 pub mod read;
 
 mod state;
