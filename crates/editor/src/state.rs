@@ -1,7 +1,6 @@
 //! What a session knows of its editor: the folders, and the texts of the open files. It answers requests from them.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use lsp_server::{ErrorCode, ResponseError};
 use lsp_types::notification::{self, Notification as _};
@@ -65,9 +64,8 @@ impl<'p> EditorState<'p> {
     /// Notes files that changed on disk.
     pub(crate) fn changed_on_disk(&self, params: Value) {
         let params = read_notification::<notification::DidChangeWatchedFiles>(params);
-        let changes = params.map(|params| params.changes).unwrap_or_default();
-        let files: Vec<PathBuf> = changes.iter().filter_map(|change| uri::path(&change.uri)).collect();
-        self.workspace.changed_on_disk(&files, &self.buffers);
+        let files = params.map(|it| it.changes.iter().map(|change| uri::path(&change.uri)).collect());
+        self.workspace.changed_on_disk(files.unwrap_or_else(|| vec![None]), &self.buffers);
     }
 
     /// Answers a request.

@@ -49,12 +49,12 @@ impl<'p> Workspace<'p> {
         self.kept.borrow_mut().retain(|root, _| roots.contains_key(root));
     }
 
-    /// Forgets what was read where one of these files is, which may have changed without looking changed. Of an open one the text
-    /// of the editor counts.
-    pub(crate) fn changed_on_disk(&self, files: &[PathBuf], open: &Buffers) {
+    /// Forgets what was read, since one of these files may have changed without looking changed; `None` is one that is not known.
+    /// Of an open one the text of the editor counts.
+    pub(crate) fn changed_on_disk(&self, files: Vec<Option<PathBuf>>, open: &Buffers) {
         let open: BTreeSet<PathBuf> = open.iter().map(|it| without_links(&it.path)).collect();
-        let others: Vec<&PathBuf> = files.iter().filter(|it| !open.contains(&without_links(it))).collect();
-        if !others.is_empty() {
+        let is_open = |file: Option<PathBuf>| file.is_some_and(|file| open.contains(&without_links(&file)));
+        if !files.into_iter().all(is_open) {
             self.kept.borrow_mut().clear();
         }
     }

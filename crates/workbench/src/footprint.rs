@@ -235,7 +235,8 @@ mod tests {
         let root = tempfile::tempdir().expect("a directory");
         fs::create_dir(root.path().join("below")).expect("a directory");
         write(&root.path().join("a.yaml"), "a: 1", Duration::ZERO);
-        assert!(!seen(root.path(), SystemTime::UNIX_EPOCH).is_settled());
+        let now = fs::metadata(root.path().join("below")).and_then(|it| it.modified()).expect("a time");
+        assert!(!seen(root.path(), now).is_settled());
         let later = SystemTime::UNIX_EPOCH + Duration::from_secs(1 << 40);
         assert!(seen(root.path(), later).is_settled());
     }
