@@ -54,7 +54,9 @@ pub(crate) fn fault(error: &globset::Error) -> String {
 /// Whether both leave out the same, whatever they have left out so far.
 impl PartialEq for Exclude {
     fn eq(&self, other: &Self) -> bool {
-        let globs = |it: &Self| it.globs.iter().map(|glob| (glob.text.clone(), glob.base.clone())).collect::<Vec<_>>();
+        let globs = |it: &Self| {
+            it.globs.iter().map(|glob| (glob.text.clone(), glob.base.clone())).collect::<Vec<_>>()
+        };
         globs(self) == globs(other)
     }
 }

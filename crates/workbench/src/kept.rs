@@ -145,7 +145,8 @@ mod tests {
                          spec: {model: m, systemPrompt: p, memoryRef: {name: notes}}\n";
     const SECRET: &str = "apiVersion: v1\nkind: Secret\nmetadata: {name: keys, namespace: team-a}\n\
                           stringData: {url: redis://r, team: b}\n";
-    const SEALED: &str = "apiVersion: bitnami.com/v1alpha1\nkind: SealedSecret\nmetadata: {name: keys, namespace: team-a}\n";
+    const SEALED: &str =
+        "apiVersion: bitnami.com/v1alpha1\nkind: SealedSecret\nmetadata: {name: keys, namespace: team-a}\n";
     const OTHER_SECRET: &str = "apiVersion: v1\nkind: Secret\nmetadata: {name: others, namespace: team-a}\n";
     const NAMESPACE: &str =
         "apiVersion: v1\nkind: Namespace\nmetadata: {name: team-a, labels: {memgate.dev/inject: disabled}}\n";
@@ -159,7 +160,8 @@ mod tests {
     const KUSTOMIZATION: &str = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\n\
          metadata: {name: all, namespace: flux}\nspec: {path: ./, sourceRef: {kind: GitRepository, name: g}, \
          targetNamespace: team-b, postBuild: {substituteFrom: [{kind: ConfigMap, name: values}]}}\n";
-    const VALUES: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: values, namespace: flux}\ndata: {memory: notes}\n";
+    const VALUES: &str =
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: values, namespace: flux}\ndata: {memory: notes}\n";
     const VARIABLE: &str = "apiVersion: arkonis.dev/v1alpha1\nkind: ArkAgent\nmetadata: {name: late, namespace: team-a}\n\
                             spec: {model: m, systemPrompt: p, memoryRef: {name: \"${memory}\"}}\n";
     const LATE_NAME: &str = "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {name: \"${memory}\", namespace: team-a}\n\
@@ -177,8 +179,9 @@ mod tests {
     const NEXT_LINE: &str = "apiVersion: kubeswarm.io/v1alpha1\nkind: SwarmMemory\nmetadata: {name: n, namespace: team-a}\n\
                              spec: {backend: in-context}\n";
     const ALL: [&str; 21] = [
-        MEMORY, AGENT, SECRET, SEALED, OTHER_SECRET, NAMESPACE, POLICY, EXEMPTION, DEFINITION, KUSTOMIZATION, VALUES, VARIABLE,
-        LATE_NAME, RELEASE, APPLICATION, GENERATED, NO_NAME, UNREADABLE, BROKEN, TEMPLATE, NEXT_LINE,
+        MEMORY, AGENT, SECRET, SEALED, OTHER_SECRET, NAMESPACE, POLICY, EXEMPTION, DEFINITION, KUSTOMIZATION,
+        VALUES, VARIABLE, LATE_NAME, RELEASE, APPLICATION, GENERATED, NO_NAME, UNREADABLE, BROKEN, TEMPLATE,
+        NEXT_LINE,
     ];
 
     /// After all files were made.
@@ -211,12 +214,20 @@ mod tests {
         }
         for located in report.causes().filter(|it| names.iter().any(|name| name == it.location.file)) {
             let (finding, at) = (located.finding, &located.location);
-            let related: Vec<_> =
-                located.related.iter().map(|it| format!("{}:{} {}", it.location.file, it.location.line, it.label)).collect();
+            let related: Vec<_> = located
+                .related
+                .iter()
+                .map(|it| format!("{}:{} {}", it.location.file, it.location.line, it.label))
+                .collect();
             let _infallible = writeln!(
                 shown,
                 "{}:{}:{} {:?} {} {} {related:?}",
-                at.file, at.line, at.column, finding.severity, finding.code_name(), finding.message()
+                at.file,
+                at.line,
+                at.column,
+                finding.severity,
+                finding.code_name(),
+                finding.message()
             );
         }
         shown.replace(&*root.to_string_lossy(), "")

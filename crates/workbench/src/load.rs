@@ -12,8 +12,8 @@ use std::time::SystemTime;
 use thiserror::Error;
 
 use crate::errors::{error_at, error_in};
-use crate::in_order;
 use crate::footprint::Footprint;
+use crate::in_order;
 use crate::inputs::{Inputs, StatePath};
 use crate::installed;
 use crate::judged_by::Standings;
@@ -189,7 +189,8 @@ fn load_open(
     let mut loading = Loading::new(plan, &mut nothing, others.inputs(), standings);
     loading.notices = others.notices.clone();
     let mut sources = Vec::new();
-    let text_of = |name: &String| plan.open.iter().find(|it| it.path.to_string_lossy() == **name)?.text.as_deref();
+    let text_of =
+        |name: &String| plan.open.iter().find(|it| it.path.to_string_lossy() == **name)?.text.as_deref();
     for (name, text) in others.open.iter().filter_map(|name| Some((name, text_of(name)?))) {
         match source(name, Ok(text.as_bytes()), plan.max_bytes) {
             Ok(read) => sources.push(Arc::clone(known.entry(name.clone()).or_insert_with(|| Arc::new(read)))),
@@ -207,11 +208,7 @@ fn load_open(
 }
 
 /// Loads all files in their order.
-fn load_all(
-    plan: &Plan,
-    (set, checked): (&str, &[String]),
-    known: &mut Sources,
-) -> Result<Inputs, Error> {
+fn load_all(plan: &Plan, (set, checked): (&str, &[String]), known: &mut Sources) -> Result<Inputs, Error> {
     let Plan { state, policies, .. } = plan;
     if checked.iter().chain(state).chain(policies).filter(|path| *path == "-").count() > 1 {
         return Err(Error::StdinTwice);
@@ -334,7 +331,8 @@ impl<'p> Loading<'p> {
             PolicyOrigin::State | PolicyOrigin::Checked => Arc::clone(&plan.exclude),
         };
         let sources = read(std::slice::from_ref(path), None, &exclude, plan, *stdin, inputs);
-        let is_open = |source: &Arc<Source>| plan.open.iter().any(|it| it.path.to_string_lossy() == source.name());
+        let is_open =
+            |source: &Arc<Source>| plan.open.iter().any(|it| it.path.to_string_lossy() == source.name());
         inputs.is_open_read_apart |= sources.iter().any(is_open);
         inputs.errors.extend(sources.iter().filter_map(|source| refused(source)));
         let (templates, sources): (Vec<_>, Vec<_>) =
