@@ -99,7 +99,8 @@ pub(crate) fn expect_good(page: &str, what: &str) {
     for node in elements() {
         if let Some(address) = node.attribute("href") {
             let is_filter = |id: &str| {
-                let named = |name: &str| name.bytes().all(|it| it.is_ascii_alphanumeric() || b"-._%".contains(&it));
+                let named =
+                    |name: &str| name.bytes().all(|it| it.is_ascii_alphanumeric() || b"-._%".contains(&it));
                 id.starts_with("policy=") || id.strip_prefix("namespace=").is_some_and(named)
             };
             let is_inside = address.strip_prefix('#').is_some_and(|id| ids.contains(id) || is_filter(id));

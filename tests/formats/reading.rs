@@ -49,8 +49,7 @@ fn denials_come_first_over_all_files() {
     let spec = "backend: redis, redis: {secretRef: {name: a}}";
     let warned = |name: &str| format!("{secret}{}", memory(name, spec));
     let (first, last) = (warned("first"), warned("last"));
-    let scratch =
-        Scratch::with(&[("a.yaml", &first), ("b.yaml", BAD), ("c.yaml", &last), ("d.yaml", BAD)]);
+    let scratch = Scratch::with(&[("a.yaml", &first), ("b.yaml", BAD), ("c.yaml", &last), ("d.yaml", BAD)]);
     for (format, files) in [("text", ["b.yaml:", "a.yaml:"]), ("concise", ["d.yaml:", "a.yaml:"])] {
         let out = scratch.out(&["check", ".", "-o", format]);
         let [last_denial, first_warning] = files.map(|file| out.find(file));

@@ -8,8 +8,9 @@
 //!     └──▶ symbols (the outline of a file)
 //! ```
 //!
-//! Nothing is kept between two answers besides the texts of the open files and the marks that are shown: each answer reads the files around them
-//! again, as `check` does. This module knows no arguments of the command line; a [`Planner`](workspace::Planner) comes
+//! Between two answers the texts of the open files and the marks that are shown are kept, and for each root what was made of
+//! the files around them ([`Kept`](memgate_workbench::kept::Kept)), until one of these changes on disk. This module knows no
+//! arguments of the command line; a [`Planner`](workspace::Planner) comes
 //! from there.
 
 mod buffers;

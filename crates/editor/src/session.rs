@@ -244,8 +244,13 @@ impl<W: Write> Session<'_, W> {
                     true
                 })
             }
-            notification::DidSaveTextDocument::METHOD | notification::DidChangeWatchedFiles::METHOD => {
+            notification::DidSaveTextDocument::METHOD => {
                 self.state.may_have_changed();
+                true
+            }
+            notification::DidChangeWatchedFiles::METHOD => {
+                self.state.may_have_changed();
+                self.state.changed_on_disk(params);
                 true
             }
             _ => false,
@@ -282,6 +287,7 @@ impl<W: Write> Session<'_, W> {
         let start = Instant::now();
         let mut now = BTreeMap::new();
         let roots = self.state.workspace.by_root(&self.state.buffers);
+        self.state.workspace.keep_only(&roots);
         for (root, open) in &roots {
             let judged = catch_unwind(AssertUnwindSafe(|| self.state.diagnostics(root, open)));
             let mut files = judged.unwrap_or_else(|_| not_judged("memgate failed; see its log", root, open));

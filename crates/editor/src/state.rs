@@ -77,6 +77,13 @@ impl<'p> EditorState<'p> {
         self.closed.borrow_mut().values_mut().for_each(Closed::forget);
     }
 
+    /// Notes files that changed on disk.
+    pub(crate) fn changed_on_disk(&self, params: Value) {
+        let params = read_notification::<notification::DidChangeWatchedFiles>(params);
+        let files = params.map(|it| it.changes.iter().map(|change| uri::path(&change.uri)).collect());
+        self.workspace.changed_on_disk(files.unwrap_or_else(|| vec![None]), &self.buffers);
+    }
+
     /// Answers a request.
     pub(crate) fn answer(&self, method: &str, params: Value) -> Answer {
         match method {
