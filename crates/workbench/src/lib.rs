@@ -87,6 +87,7 @@ mod patches;
 pub mod run;
 
 pub mod fix;
+pub mod map_verdicts;
 pub mod outcome;
 
 pub mod exempt;

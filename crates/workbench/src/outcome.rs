@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::inputs::Inputs;
 use crate::judge::Checked;
 use crate::judged_by::Changes;
-use crate::map::judge;
+use crate::map_verdicts::judge;
 use crate::objects::checked_kinds;
 use crate::page::PageInputs;
 use crate::passed_over::{Why, counts};

@@ -16,7 +16,7 @@ use memgate_model::request::Point;
 use memgate_primitives::number::more;
 use memgate_primitives::plain_text::{quoted, shown_name};
 use memgate_primitives::suggest::nearest;
-use memgate_workbench::map::judged_map;
+use memgate_workbench::map_verdicts::judged_map;
 use memgate_workbench::plan::Plan;
 use memgate_workbench::report::diff::{self, FileDiff};
 use memgate_workbench::report::map::selection::Around;
