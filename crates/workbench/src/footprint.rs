@@ -14,7 +14,7 @@ use crate::repository::CHART_FILE;
 /// once.
 const STEP: Duration = Duration::from_secs(2);
 /// The clock of a network drive may be ahead, but not by so much: what is from later has a wrong time.
-const AHEAD: Duration = Duration::from_secs(24 * 60 * 60);
+const AHEAD: Duration = Duration::from_hours(24);
 
 /// Files, directories and links, each as it was before it was read.
 #[derive(Debug)]

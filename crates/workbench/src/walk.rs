@@ -109,7 +109,9 @@ impl<'r> Walked<'r> {
         for path in found.collect::<Vec<_>>() {
             parts.remove(&*path);
         }
-        parts.into_iter().for_each(|part| footprint.file(part));
+        for part in parts {
+            footprint.file(part);
+        }
     }
 
     fn note(&self, note: impl FnOnce(&mut Footprint)) {
