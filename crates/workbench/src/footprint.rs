@@ -14,7 +14,7 @@ use crate::repository::CHART_FILE;
 /// once.
 const STEP: Duration = Duration::from_secs(2);
 /// The clock of a network drive may be ahead, but not by so much: what is from later has a wrong time.
-const AHEAD: Duration = Duration::from_secs(24 * 60 * 60);
+const AHEAD: Duration = Duration::from_hours(24);
 
 /// Files, directories and links, each as it was before it was read.
 #[derive(Debug)]
@@ -103,10 +103,15 @@ impl Footprint {
 
     /// Notes where a path leads, if that is not the path itself.
     pub(crate) fn link(&mut self, path: &Path) {
-        let real = fs::canonicalize(path).ok();
+        let real = end(path);
         if real.as_ref().is_none_or(|real| *real != normal(path)) {
             self.links.push((path.to_owned(), real));
         }
+    }
+
+    /// Notes the place of a file whose text an editor has.
+    pub(crate) fn open(&mut self, path: &Path) {
+        self.links.push((path.to_owned(), end(path)));
     }
 
     /// Notes a directory that is going to be read.
@@ -138,8 +143,13 @@ impl Footprint {
         };
         self.directories.iter().all(has_names)
             && self.files.iter().all(|(path, stamp)| Stamp::of(path) == *stamp)
-            && self.links.iter().all(|(path, real)| fs::canonicalize(path).ok() == *real)
+            && self.links.iter().all(|(path, real)| end(path) == *real)
     }
+}
+
+/// The file to which a path leads.
+fn end(path: &Path) -> Option<PathBuf> {
+    fs::canonicalize(path).ok().filter(|real| real.is_file())
 }
 
 /// The names in a directory that can mean anything to a walk, in the order in which the system has them: hidden ones are not
@@ -168,6 +178,7 @@ mod tests {
         footprint.file(&root.join("a.yaml"));
         footprint.file(&root.join("missing.yaml"));
         footprint.link(&root.join("link.yaml"));
+        footprint.open(&root.join("open.yaml"));
         footprint
     }
 
@@ -175,7 +186,7 @@ mod tests {
 
     #[test]
     fn any_change_is_seen() {
-        let changes: [(&str, Change); 10] = [
+        let changes: [(&str, Change); 11] = [
             ("a size", |root| write(&root.join("a.yaml"), "a: 10", Duration::ZERO)),
             ("a time", |root| write(&root.join("a.yaml"), "a: 2", Duration::from_secs(1))),
             ("a new file", |root| write(&root.join("b.yaml"), "", Duration::ZERO)),
@@ -188,6 +199,10 @@ mod tests {
                 fs::remove_file(root.join("a.yaml")).expect("is removed");
                 fs::create_dir(root.join("a.yaml")).expect("a directory");
             }),
+            ("a directory for an open file", |root| {
+                fs::remove_file(root.join("open.yaml")).expect("is removed");
+                fs::create_dir(root.join("open.yaml")).expect("a directory");
+            }),
             ("another end of a link", |root| {
                 fs::remove_file(root.join("link.yaml")).expect("is removed");
                 std::os::unix::fs::symlink("below", root.join("link.yaml")).expect("a link");
@@ -199,11 +214,13 @@ mod tests {
             fs::create_dir(path.join("below")).expect("a directory");
             write(&path.join("a.yaml"), "a: 1", Duration::ZERO);
             write(&path.join(".hidden"), "", Duration::ZERO);
+            write(&path.join("open.yaml"), "a: 1", Duration::ZERO);
             std::os::unix::fs::symlink("a.yaml", path.join("link.yaml")).expect("a link");
             let footprint = seen(path, SystemTime::UNIX_EPOCH);
             assert!(footprint.is_unchanged(), "{change}");
             write(&path.join(".other"), "", Duration::ZERO);
-            assert!(footprint.is_unchanged(), "a hidden file is not read");
+            write(&path.join("open.yaml"), "a: 10", Duration::ZERO);
+            assert!(footprint.is_unchanged(), "neither a hidden file nor an open one is read");
             make(path);
             assert!(!footprint.is_unchanged(), "{change}");
         }

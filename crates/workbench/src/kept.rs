@@ -106,7 +106,7 @@ impl Others {
         Self { inputs, notices: notices.settled(), open }
     }
 
-    /// A copy of the inputs.
+    /// A copy of the inputs, without the kustomizations whose patches are judged: none of these files is open.
     pub(crate) fn inputs(&self) -> Inputs {
         let it = &self.inputs;
         Inputs {
@@ -119,7 +119,6 @@ impl Others {
             empty: it.empty.clone(),
             skipped: it.skipped.clone(),
             unrendered: it.unrendered.clone(),
-            patched_by: it.patched_by.clone(),
             assumed: it.assumed.clone(),
             ..Inputs::new(it.snapshot.clone())
         }
@@ -250,8 +249,13 @@ mod tests {
             write(root, "a.yaml", other);
             write(root, "b.yaml", "");
             write(root, "c.yaml", next);
-            write(root, "d/kustomization.yaml", "resources: [d.yaml]\n");
+            write(
+                root,
+                "d/kustomization.yaml",
+                "resources: [d.yaml, ../b.yaml]\npatches: [{path: p.yaml}, {patch: \"{\"}]\n",
+            );
             write(root, "d/d.yaml", ALL[(number + 7) % ALL.len()]);
+            write(root, "d/p.yaml", ALL[(number + 3) % ALL.len()]);
             let kept = Kept::default().at(later());
             for text in ALL {
                 let open = [("b.yaml", text)];

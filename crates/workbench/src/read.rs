@@ -199,7 +199,7 @@ impl Reader<'_, '_> {
             return;
         };
         if self.open.contains_key(&without_links(path)) {
-            footprint.borrow_mut().link(path);
+            footprint.borrow_mut().open(path);
         } else {
             note(Some(footprint), path);
         }

@@ -94,10 +94,24 @@ impl<'r> Walked<'r> {
         let open = open.iter().filter(|file| is_stdin && file.text.is_none());
         walked.repository.add_around(files.chain(open.map(|file| file.path.as_path())), read);
         walked.repository.link();
-        // Whether a part is a file or a directory decides what it is for.
-        let parts: BTreeSet<&PathBuf> = walked.repository.parts().flat_map(|(_, parts)| parts).collect();
-        walked.note(|footprint| parts.into_iter().for_each(|part| footprint.file(part)));
+        walked.note(|footprint| walked.note_parts(footprint));
         walked
+    }
+
+    /// Notes the parts of kustomizations that no walk has found: whether one is a file or a directory decides what it is for.
+    fn note_parts(&self, footprint: &mut Footprint) {
+        let parts = self.repository.parts().flat_map(|(_, parts)| parts);
+        let mut parts: BTreeSet<&Path> = parts.map(PathBuf::as_path).collect();
+        let found = self.items.iter().filter(|_| !parts.is_empty()).filter_map(|item| match item {
+            Item::Named(path) | Item::Found(path) => Some(normal(path)),
+            Item::Stdin | Item::Unread(..) | Item::Error(_) => None,
+        });
+        for path in found.collect::<Vec<_>>() {
+            parts.remove(&*path);
+        }
+        for part in parts {
+            footprint.file(part);
+        }
     }
 
     fn note(&self, note: impl FnOnce(&mut Footprint)) {
