@@ -133,7 +133,7 @@ impl<'p> Workspace<'p> {
     }
 }
 
-/// The time, by which a file that changed just now is told from others.
+/// The time, by which a file that changed just now differs from others.
 #[expect(clippy::disallowed_methods, reason = "no decision depends on it")]
 fn now() -> SystemTime {
     SystemTime::now()

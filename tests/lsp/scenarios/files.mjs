@@ -79,7 +79,7 @@ const SHAPES = {
     'a file that goes': (editor) => rmSync(editor.path('memory.yaml')),
 };
 
-// Nobody reports these: a network drive, a program in a container, a client that cannot watch.
+// No client reports these: those on a network drive, of a program in a container, with a client that cannot watch.
 export const what_changes_on_disk_counts_at_the_next_edit = () =>
     session({ 'memory.yaml': memory(), 'agent.yaml': agent(), 'open.yaml': memory('open'), 'kinds/one.txt': memory('one'), 'kinds/other.txt': '' }, async (editor) => {
         symlinkSync('kinds/one.txt', editor.path('link.yaml'));
