@@ -99,19 +99,3 @@ fn the_state_is_that_of_the_repository_of_the_file() {
     let found = edit(&scratch, "home", whole.to_str().expect("UTF-8"), AGENT).1;
     assert!(found.iter().any(|it| it.starts_with("warn arkonis/memory-invalid")), "{found:?}");
 }
-
-#[test]
-fn a_map_has_a_file_of_an_editor_that_is_in_no_set() {
-    let scratch = Scratch::with(&[
-        (".memgate.yaml", "sets: {dev: [envs/dev]}\n"),
-        ("envs/dev/memory.yaml", &memory("backend: in-context")),
-    ]);
-    let text = memory("backend: in-context").replace("notes", "other");
-    for words in
-        [&["map", "--stdin-filename", "o/out.yaml"][..], &["map", "--stdin-filename", "o/out.yaml", "-"]]
-    {
-        let output = run(&scratch, "", words, &text);
-        assert_eq!(output.status.code(), Some(0), "{output:?}");
-        assert!(String::from_utf8_lossy(&output.stdout).contains("ArkMemory other"), "{output:?}");
-    }
-}

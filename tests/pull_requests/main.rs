@@ -408,8 +408,9 @@ fn the_map_shows_what_a_branch_changes() {
 +++ b/map.txt
 @@ -1,6 +1,6 @@
  namespace team-a
-   ArkMemory notes
+-  ArkMemory notes [not used]
 -    backend: redis, durable: yes, retention: 60s
++  ArkMemory notes
 +    backend: redis, durable: yes, retention: 90s
      host: unknown (the endpoint is in a Secret)
      Secret: r

@@ -13,6 +13,7 @@ use serde::Deserializer;
 use serde::de::value::{BorrowedStrDeserializer, Error, MapDeserializer, StringDeserializer};
 use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::forward_to_deserialize_any;
+use serde_json::{Number, Value};
 
 /// What is kept may not nest deeper, as in serde_json.
 const MAX_DEPTH: u8 = 127;
@@ -38,29 +39,24 @@ fn refused<T>() -> Result<T> {
 /// When the text is not JSON, with the words of serde_json; when the value is refused. Both say line and column.
 pub fn parse<'de, S: DeserializeSeed<'de>>(text: &'de str, seed: S) -> serde_json::Result<S::Value> {
     let mut reader = JsonReader::new(text);
-    match seed.deserialize(&mut reader).and_then(|value| reader.end().map(|()| value)) {
-        Ok(value) => Ok(value),
-        Err(error) => Err(explained(text, reader.at, &error)),
-    }
+    let read = seed.deserialize(&mut reader).and_then(|value| reader.end().map(|()| value));
+    read.map_err(|error| explained(&reader, &error))
 }
 
-/// Why the reading of a text ended with this error at this byte.
+/// Why the reading of a text ended here with this error.
 #[cold]
-fn explained(text: &str, at: usize, error: &Error) -> serde_json::Error {
-    if let Err(error) = serde_json::from_str::<IgnoredAny>(text) {
+fn explained(reader: &JsonReader<'_>, error: &Error) -> serde_json::Error {
+    // With blanks in place of what is before a wrong value, its error says its place in the whole text.
+    let blanks = reader.text.bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' });
+    let alone = |start| blanks.take(start).chain(reader.since(start).chars()).collect::<String>();
+    let wrong = reader.wrong.and_then(|start| serde_json::from_str::<Value>(&alone(start)).err());
+    if let Some(error) = serde_json::from_str::<IgnoredAny>(reader.text).err().or(wrong) {
         return error;
     }
-    let before = text.get(..at).unwrap_or(text);
+    let before = reader.text.get(..reader.at).unwrap_or(reader.text);
     let (line, begin) = (before.matches('\n').count() + 1, before.rfind('\n').map_or(0, |at| at + 1));
     let column = before.len() - begin;
     serde_json::Error::custom(format!("{error} at line {line} column {column}"))
-}
-
-/// The error of a library about a part of the text, without the place in that part.
-#[cold]
-fn of_part(error: &serde_json::Error) -> Error {
-    let words = error.to_string();
-    Error::custom(words.rsplit_once(" at line ").map_or(&*words, |(words, _)| words))
 }
 
 /// A place in a text.
@@ -69,12 +65,14 @@ pub struct JsonReader<'de> {
     text: &'de str,
     at: usize,
     depth: u8,
+    /// Where a string or a number begins that stands for nothing.
+    wrong: Option<usize>,
 }
 
 impl<'de> JsonReader<'de> {
     /// At the beginning of a text.
     pub const fn new(text: &'de str) -> Self {
-        Self { text, at: 0, depth: 0 }
+        Self { text, at: 0, depth: 0, wrong: None }
     }
 
     /// That nothing but blanks is left.
@@ -89,7 +87,6 @@ impl<'de> JsonReader<'de> {
     ///
     /// # Errors
     /// When something else does, or it nests too deep; those of `read`.
-    #[inline]
     pub fn object<T>(&mut self, read: impl FnOnce(Members<'_, 'de>) -> Result<T>) -> Result<T> {
         self.within((b'{', b'}'), read)
     }
@@ -130,6 +127,13 @@ impl<'de> JsonReader<'de> {
     #[inline]
     fn since(&self, start: usize) -> &'de str {
         self.text.get(start..self.at).unwrap_or_default()
+    }
+
+    /// Refuses what was read from there on.
+    #[cold]
+    fn is_wrong<T>(&mut self, start: usize) -> Result<T> {
+        self.wrong = Some(start);
+        refused()
     }
 
     #[inline]
@@ -205,7 +209,7 @@ impl<'de> JsonReader<'de> {
         let start = self.at;
         self.skip_string()?;
         // The library knows which escapes make a text.
-        serde_json::from_str(self.since(start)).map_err(|error| of_part(&error))
+        serde_json::from_str(self.since(start)).or_else(|_| self.is_wrong(start))
     }
 
     fn skip_number(&mut self) -> Result<()> {
@@ -356,8 +360,9 @@ impl<'de> Deserializer<'de> for &mut JsonReader<'de> {
                 let start = self.at;
                 self.skip_number()?;
                 // The library knows which number it is.
-                let mut number = serde_json::Deserializer::from_str(self.since(start));
-                number.deserialize_any(visitor).map_err(|error| of_part(&error))
+                let number: Number =
+                    serde_json::from_str(self.since(start)).or_else(|_| self.is_wrong(start))?;
+                number.deserialize_any(visitor).map_err(Error::custom)
             }
         }
     }
@@ -378,7 +383,6 @@ impl<'de> Deserializer<'de> for &mut JsonReader<'de> {
         visitor.visit_some(self)
     }
 
-    #[inline]
     fn deserialize_newtype_struct<V: Visitor<'de>>(self, name: &'static str, visitor: V) -> Result<V::Value> {
         if name != RAW_VALUE {
             return visitor.visit_newtype_struct(self);
@@ -438,7 +442,6 @@ impl<'de> MapAccess<'de> for Members<'_, 'de> {
         key.map(Some)
     }
 
-    #[inline]
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value> {
         seed.deserialize(&mut *self.reader)
     }
@@ -447,7 +450,6 @@ impl<'de> MapAccess<'de> for Members<'_, 'de> {
 impl<'de> SeqAccess<'de> for Members<'_, 'de> {
     type Error = Error;
 
-    #[inline]
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
         if self.follows(b']')? { seed.deserialize(&mut *self.reader).map(Some) } else { Ok(None) }
     }
@@ -456,7 +458,6 @@ impl<'de> SeqAccess<'de> for Members<'_, 'de> {
 #[cfg(test)]
 mod tests {
     use serde::Deserialize;
-    use serde_json::Value;
     use serde_json::value::RawValue;
 
     use super::*;
