@@ -130,7 +130,7 @@ pub struct FindingArgs {
 
     /// List each finding
     ///
-    /// Without it, text has at most three findings of one cause, and the lines of the others.
+    /// Without it, text shows equal findings once and at most three of one cause, and has one line for the others.
     #[arg(short, long, conflicts_with = "statistics")]
     verbose: bool,
 }

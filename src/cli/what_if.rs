@@ -144,7 +144,7 @@ fn finish(
     terminal: Terminal,
 ) -> anyhow::Result<ExitStatus> {
     let notes = || unread_notes(&result.checked.inputs, "manifest");
-    let page = page("what-if", run, result.checked.page.as_ref(), notes);
+    let page = page("what-if", run, &result.checked, notes);
     let report = Report { page, ..result.report(shown) };
     write_outputs(&report, &args.output, false, terminal)?;
     for error in &report.errors {

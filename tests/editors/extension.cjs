@@ -5,6 +5,7 @@
 //
 // Starts the extension with the first settings, a JSON object, and restarts it with each of the others. For each prints a
 // line of JSON: the messages, the commands that are registered, and the marks of the file, where the settings have `marks`.
+// The last line has what the command for the map shows.
 const { readFileSync } = require('node:fs');
 const Module = require('node:module');
 const path = require('node:path');
@@ -65,7 +66,9 @@ const document = {
     isClosed: false,
     getText: () => readFileSync(file, 'utf8'),
 };
+const folder = { uri: Uri.file(path.dirname(file)), name: 'manifests', index: 0 };
 const registered = {};
+const panels = [];
 let settings, messages, marked;
 const channel = new Proxy({}, { get: (_, name) => (name === 'name' ? 'memgate' : name === 'onDidChangeLogLevel' ? noEvent : () => undefined) });
 const withEvents = (own) => new Proxy(own, {
@@ -97,7 +100,12 @@ const vscode = {
     window: withEvents({
         createOutputChannel: () => channel,
         showErrorMessage: async (...words) => void messages.push(words),
-        activeTextEditor: undefined,
+        createWebviewPanel: (type, title) => {
+            const panel = { type, title, webview: { html: '' } };
+            panels.push(panel);
+            return panel;
+        },
+        activeTextEditor: { document },
         visibleTextEditors: [{ document }],
         tabGroups: withEvents({ all: [] }),
     }),
@@ -106,7 +114,8 @@ const vscode = {
         textDocuments: [document],
         notebookDocuments: [],
         createFileSystemWatcher: () => withEvents(new Disposable()),
-        workspaceFolders: [{ uri: Uri.file(path.dirname(file)), name: 'manifests', index: 0 }],
+        workspaceFolders: [folder],
+        getWorkspaceFolder: () => folder,
     }),
 };
 const standIn = new Proxy(vscode, { get: (target, name) => target[name] ?? anything() });
@@ -125,6 +134,9 @@ const { activate, deactivate } = require(extension);
         await (index === 0 ? activate({ subscriptions: [] }) : registered['memgate.restart']());
         console.log(JSON.stringify({ messages, registered: Object.keys(registered), marks: settings.marks ? await marks : [] }));
     }
+    messages = [];
+    await registered['memgate.map']();
+    console.log(JSON.stringify({ panels, messages }));
     await deactivate();
     process.exit(0);
 })();

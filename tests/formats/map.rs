@@ -1,11 +1,12 @@
 //! The map of `memgate map`: every line of a graph has one of a few forms, whatever the names are.
 
+use std::fmt::Write as _;
 use std::process::Command;
 
 use regex::Regex;
 use serde_json::json;
 
-use crate::page::hostile;
+use crate::page::{expect_good, hostile};
 use crate::run::Scratch;
 
 /// A text in quotes that holds nothing which ends it, and no escape but a line end.
@@ -37,15 +38,16 @@ fn scratch(text: &str) -> Scratch {
 fn expect_lines(format: &str, forms: &[String]) {
     let forms: Vec<Regex> =
         forms.iter().map(|form| Regex::new(&format!("^ *{form}$")).expect("a pattern")).collect();
-    let count = |text| scratch(text).out(&["map", "-o", format]).lines().count();
-    let usual = count("notes");
+    // What cannot be a name is denied, so it has a class.
+    let count = |map: &str| map.lines().filter(|line| !line.starts_with("  class")).count();
+    let usual = count(&scratch("notes").out(&["map", "-o", format]));
     assert!(usual > 10, "{usual}");
     for text in &hostile() {
         let map = scratch(text).out(&["map", "-o", format]);
         for line in map.lines() {
             assert!(forms.iter().any(|form| form.is_match(line)), "{text}: {line}");
         }
-        assert!(map.lines().count().abs_diff(usual) <= 4, "{text}: {map}");
+        assert!(count(&map).abs_diff(usual) <= 4, "{text}: {map}");
     }
 }
 
@@ -60,8 +62,12 @@ fn no_name_adds_to_a_graph_of_graphviz() {
             r#"node \[fontname="sans-serif"\];"#.to_owned(),
             format!(r"subgraph cluster_{id} \{{"),
             format!("label={DOT_LABEL};"),
-            format!(r"{id} \[[a-z=, ]*label={DOT_LABEL}\];"),
-            format!(r"{id} -> {id}( \[(label={DOT_LABEL})?(, )?(style=dashed, color=red)?\])?;"),
+            format!(
+                r##"{id} \[[a-z=, ]*(class="[a-z]+", color="#[0-9a-f]{{6}}", penwidth=2, )?label={DOT_LABEL}\];"##
+            ),
+            format!(
+                r##"{id} -> {id}( \[(label={DOT_LABEL})?(, )?(style=[a-z]+, color="#[0-9a-f]{{6}}")?\])?;"##
+            ),
             r"\}".to_owned(),
         ],
     );
@@ -78,8 +84,8 @@ fn no_name_adds_to_a_flowchart_of_mermaid() {
             format!(r"{id}(\({label}\)|\[\[{label}\]\]|\[{label}\]|\[\({label}\)\])"),
             format!(r"{id} (-->|-\.->)(\|{label}\|)? {id}"),
             "end".to_owned(),
-            "classDef missing stroke:#d1242f,stroke-dasharray:5 5".to_owned(),
-            format!("class {id} missing"),
+            "classDef (denied|warned|unused|missing) stroke:#[0-9a-z:,# -]+".to_owned(),
+            format!("class {id} (denied|warned|unused|missing)"),
         ],
     );
 }
@@ -101,7 +107,7 @@ fn graphviz_reads_what_is_written() {
             let drawn = plain.lines().filter(|line| line.starts_with(start)).count();
             assert!(written > 5 && written == drawn, "{text}: {start}{drawn} of {written}\n{map}\n{plain}");
         };
-        expect("node ", " [shape=");
+        expect("node ", "[shape=");
         expect("edge ", " -> ");
     }
 }
@@ -204,9 +210,9 @@ fn memory_of_two_platforms_with_one_name_is_two_nodes() {
     let map = scratch.out(&["map", "-o", "mermaid", "all.yaml"]);
     for line in [
         "user__ark__Query__a__q --> memory__ark__Memory__a__notes",
-        "memory__ark__Memory__a__notes --> host__one_2E_example_2E_com",
+        "memory__ark__Memory__a__notes -->|\"no TLS\"| host__one_2E_example_2E_com",
         "user__orloj__Agent__a__scribe --> memory__orloj__Memory__a__notes",
-        "memory__orloj__Memory__a__notes --> host__two_2E_example_2E_com",
+        "memory__orloj__Memory__a__notes -->|\"no TLS\"| host__two_2E_example_2E_com",
     ] {
         assert!(map.lines().any(|own| own.trim() == line), "{line}\n{map}");
     }
@@ -228,4 +234,56 @@ fn a_pod_may_name_several_memories_by_its_own_variables() {
         assert_eq!(map.matches(&format!("user__Pod__a__p -> {memory};")).count(), 1, "{map}");
         assert_eq!(map.matches(&format!("{memory} -> host__")).count(), 1, "{map}");
     }
+}
+
+/// Twelve namespaces of 26 objects, each with an agent that uses memory of the next one.
+#[test]
+fn a_map_of_hundreds_of_objects_has_a_box_for_each_namespace() {
+    let mut text = String::new();
+    for (number, home) in (0..12).flat_map(|home| (0..13).map(move |number| (number, home))) {
+        let next = if number == 0 { (home + 1) % 12 } else { home };
+        let _ = write!(
+            text,
+            "apiVersion: ark.mckinsey.com/v1alpha1\nkind: Memory\nmetadata: {{name: m{number}, namespace: team-{home}}}\n\
+             spec: {{address: {{value: 'http://{}.example.com'}}}}\n---\napiVersion: ark.mckinsey.com/v1alpha1\n\
+             kind: Query\nmetadata: {{name: q{number}, namespace: team-{home}}}\nspec: {{input: a, memory: {{name: m{number}, \
+             namespace: team-{next}}}, target: {{type: agent, name: x}}}}\n---\n",
+            if number == 12 { "BAD_" } else { "one" },
+        );
+    }
+    let scratch = Scratch::with(&[("all.yaml", &text)]);
+    for (format, forms) in [
+        (
+            "dot",
+            [
+                "label=\"namespace team-7: 26 objects\\n",
+                "\\n--namespace team-7\"",
+                "label=\"across namespaces\"",
+                "label=\"no TLS\"",
+            ],
+        ),
+        (
+            "mermaid",
+            [
+                "namespace team-7: 26 objects, ",
+                ", --namespace team-7\"",
+                "|\"across namespaces\"|",
+                "|\"no TLS\"|",
+            ],
+        ),
+    ] {
+        let map = scratch.out(&["map", "-o", format, "all.yaml"]);
+        for form in forms {
+            assert!(map.contains(form), "{form}\n{map}");
+        }
+        assert_eq!(map.lines().filter(|line| line.contains("--namespace team-")).count(), 12, "{map}");
+        let part = scratch.out(&["map", "-o", format, "all.yaml", "--namespace", "team-7"]);
+        assert!(part.contains("Query q3") && !part.contains("--namespace"), "{part}");
+    }
+    let page = scratch.out(&["check", "all.yaml", "-o", "html"]);
+    expect_good(&page, "hundreds of objects");
+    assert_eq!(page.matches("data-fold=\"26\"").count(), 12);
+    assert!(page.contains("<a href=\"#namespace=team-7\"><g "), "{page}");
+    let text = scratch.out(&["map", "all.yaml"]);
+    assert_eq!(text.matches(" → ").count(), 12 * 13);
 }

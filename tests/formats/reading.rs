@@ -25,7 +25,7 @@ fn repeated(count: usize) -> Scratch {
 fn findings_of_one_cause_are_folded() {
     let count = |text: &str, what: &str| text.matches(what).count();
     for (objects, shown, more) in
-        [(2, 2, None), (3, 3, None), (4, 1, Some(3)), (44, 1, Some(43)), (10_000, 1, Some(9_999))]
+        [(1, 1, None), (2, 1, Some(1)), (4, 1, Some(3)), (44, 1, Some(43)), (10_000, 1, Some(9_999))]
     {
         let scratch = repeated(objects);
         let text = scratch.out(&["check", "a.yaml"]);
@@ -44,6 +44,21 @@ fn findings_of_one_cause_are_folded() {
 }
 
 #[test]
+fn denials_come_first_over_all_files() {
+    let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: other, namespace: team-a}\n";
+    let spec = "backend: redis, redis: {secretRef: {name: a}}";
+    let warned = |name: &str| format!("{secret}{}", memory(name, spec));
+    let (first, last) = (warned("first"), warned("last"));
+    let scratch = Scratch::with(&[("a.yaml", &first), ("b.yaml", BAD), ("c.yaml", &last), ("d.yaml", BAD)]);
+    for (format, files) in [("text", ["b.yaml:", "a.yaml:"]), ("concise", ["d.yaml:", "a.yaml:"])] {
+        let out = scratch.out(&["check", ".", "-o", format]);
+        let [last_denial, first_warning] = files.map(|file| out.find(file));
+        assert!(last_denial.is_some() && last_denial < first_warning, "{out}");
+        assert!(out.rfind("arkonis/backend-unknown") < out.find("arkonis/secret-missing"), "{out}");
+    }
+}
+
+#[test]
 fn other_messages_are_other_causes() {
     let text: String = (0..8)
         .map(|number| memory("m", &format!("backend: in-context, {}: 1", "x".repeat(number + 1))))
@@ -55,7 +70,7 @@ fn other_messages_are_other_causes() {
 
 #[test]
 fn a_hint_stands_with_the_first_finding_of_its_rule() {
-    let text = repeated(3).out(&["check", "a.yaml"]);
+    let text = repeated(3).out(&["check", "a.yaml", "-v"]);
     let findings: Vec<&str> = text.split("deny[").skip(1).collect();
     let hint = |code: &str| format!("= learn more: memgate explain {code}\n");
     let expected = [Some("arkonis/backend-unknown"), None, None, Some("arkonis/redis-required")];

@@ -18,6 +18,9 @@ const MEMGATE = process.env.MEMGATE;
 const PATIENCE = 60_000;
 // Longer than the server waits for the author to pause.
 const CALM = 400;
+// Longer than it takes until a file that changed just now cannot change again unseen: `STEP` in
+// crates/workbench/src/footprint.rs. The server keeps nothing of files before.
+export const SETTLED = 2_200;
 
 export const sleep = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
@@ -349,7 +352,7 @@ export class Editor {
     checked(folder) {
         const copy = mkdtempSync(join(tmpdir(), 'memgate-lsp-check-'));
         try {
-            cpSync(this.folder, copy, { recursive: true });
+            cpSync(this.folder, copy, { recursive: true, verbatimSymlinks: true });
             for (const [name, document] of this.documents) {
                 mkdirSync(dirname(join(copy, name)), { recursive: true });
                 writeFileSync(join(copy, name), document.getText());

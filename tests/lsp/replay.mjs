@@ -1,4 +1,5 @@
 // Replays a recording, as fast as the server answers.
+import { writeFileSync } from 'node:fs';
 import { lsp } from './client.mjs';
 
 const asks = {
@@ -23,6 +24,8 @@ export async function play(editor, event) {
             return editor.save(file);
         case 'write':
             return editor.write(file, text);
+        case 'checkout':
+            return Object.entries(event.texts).forEach(([name, its]) => writeFileSync(editor.path(name), its));
         default:
             try {
                 return await asks[kind](editor, file, editor.document(file).positionAt(offset));

@@ -1,5 +1,6 @@
 // An hour of work on a repository, made from a seed: the same seed and files give the same recording. The author types,
-// mistypes and corrects, deletes and pastes, saves, changes between files, and looks at things while pausing.
+// mistypes and corrects, deletes and pastes, saves, changes between files, and looks at things while pausing. Other programs
+// change files, and not all of them are watched.
 
 const HOUR = 3_600_000;
 const OPEN_AT_ONCE = 6;
@@ -119,9 +120,15 @@ export function record(files, seed) {
             disk.set(name, text);
             add('write', { file: name, text });
         },
+        // Another branch has other texts in some files, and the editor reports none of them.
+        checkout: () => {
+            const texts = Object.fromEntries(names.filter(() => random() < 0.3).map((name) => [name, one([files[name], files[one(names)]])]));
+            Object.entries(texts).forEach(([name, text]) => disk.set(name, text));
+            add('checkout', { texts });
+        },
         project: () => add('write', { file: '.memgate.yaml', text: one(PROJECTS) }),
     };
-    const habits = ['value', 'value', 'value', 'value', 'line', 'line', 'line', 'cut', 'paste', 'manifest', 'undo', 'undo', 'save', 'change', 'change', 'other', 'project'];
+    const habits = ['value', 'value', 'value', 'value', 'line', 'line', 'line', 'cut', 'paste', 'manifest', 'undo', 'undo', 'save', 'change', 'change', 'other', 'checkout', 'project'];
 
     open(names[0]);
     while (at < HOUR) {

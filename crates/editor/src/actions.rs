@@ -7,6 +7,7 @@ use lsp_types::{CodeAction, CodeActionKind, TextEdit, Uri, WorkspaceEdit};
 use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices};
 
 use crate::diagnostics::{Places, of_finding};
+use crate::markdown::code_span;
 use crate::navigation::Question;
 use crate::positions::Lines;
 use memgate_core::decide::codes;
@@ -15,15 +16,19 @@ use memgate_manifest::source::Source;
 use memgate_model::finding::{Finding, Severity};
 use memgate_platforms::common;
 use memgate_primitives::credential::masked_keys;
-use memgate_primitives::plain_text::quoted;
+use memgate_primitives::fix::Fix;
+use memgate_primitives::plain_text::cut;
 use memgate_workbench::fix::{FixedFile, MEANT, ONLY_ONE, fix_in_rounds, fix_one};
 use memgate_workbench::load::Error;
 use memgate_workbench::place::report;
-use memgate_workbench::report::{LocatedFinding, counted};
+use memgate_workbench::report::{FileLocation, LocatedFinding, counted};
 use memgate_workbench::run::judged_without_ignored;
 
 /// The most findings for which actions are offered at one place.
 const MAX_FINDINGS: usize = 20;
+
+/// The most characters of a value in a title.
+const MAX_SHOWN: usize = 60;
 
 /// The most rounds of making all fixes and judging again. Few fixes show others.
 const MAX_ROUNDS: usize = 8;
@@ -87,12 +92,12 @@ pub(crate) fn actions(question: &Question<'_>, asked: &Asked) -> Result<Vec<Code
         };
         if let Some(fixed) = fix_one(&checked, source, located, ONLY_ONE) {
             has_fix = true;
-            add(format!("Fix {code}"), difference(&buffer.text, &fixed.text, &lines), true);
+            let title = located.finding.details().fix.as_ref().map(|fix| title(fix, located));
+            add(title.unwrap_or_default(), difference(&buffer.text, &fixed.text, &lines), true);
         }
         if let Some(fixed) = fix_one(&checked, source, located, MEANT) {
-            let meant = located.finding.details().meant.clone().unwrap_or_default();
-            let title = format!("Change it to {}", quoted(&meant));
-            add(title, difference(&buffer.text, &fixed.text, &lines), false);
+            let meant = Fix::Text(located.finding.details().meant.clone().unwrap_or_default());
+            add(title(&meant, located), difference(&buffer.text, &fixed.text, &lines), false);
         }
         if let Some(edit) = ignoring(source, located, &lines) {
             add(format!("Ignore {code} here; write the reason behind the bracket"), edit, false);
@@ -110,6 +115,23 @@ pub(crate) fn actions(question: &Question<'_>, asked: &Asked) -> Result<Vec<Code
         }));
     }
     Ok(actions)
+}
+
+/// What a fix changes, with the new name or value.
+fn title(fix: &Fix, located: &LocatedFinding<'_>) -> String {
+    let FileLocation { text, start, end, .. } = located.location;
+    // Of the masked text.
+    let written = || text.get(start..end).unwrap_or_default().lines().next().unwrap_or_default();
+    let shown = |text: &str| code_span(&cut(text, MAX_SHOWN));
+    match fix {
+        Fix::Rename(name) => format!("Rename to {}", shown(name)),
+        Fix::Text(text) => format!("Replace with {}", shown(text)),
+        Fix::Unquote(_) => {
+            let value = written().trim_matches(['"', '\'']);
+            format!("Replace with {}, without quotes", shown(value))
+        }
+        Fix::RemoveRepeated => format!("Remove the repeated {}", shown(written())),
+    }
 }
 
 /// A comment above the line of a finding; `None` where comments do not ignore it. The reason is left to the author:

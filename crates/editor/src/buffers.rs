@@ -22,6 +22,8 @@ pub(crate) struct Buffer {
     pub(crate) version: i32,
     /// The text.
     pub(crate) text: Arc<str>,
+    /// The text with which the editor opened it.
+    pub(crate) opened: Arc<str>,
 }
 
 /// The open files, by their addresses.
@@ -36,7 +38,9 @@ impl Buffers {
         if !is_manifest(&path) {
             return false;
         }
-        self.0.insert(uri.as_str().to_owned(), Buffer { uri, path, version, text: text.into() });
+        let text: Arc<str> = text.into();
+        let opened = Arc::clone(&text);
+        self.0.insert(uri.as_str().to_owned(), Buffer { uri, path, version, text, opened });
         true
     }
 

@@ -24,7 +24,7 @@ use memgate_workbench::repository::PROJECT_FILE;
 const SOURCE: &str = "memgate";
 
 /// The most diagnostics of one file: more than a person reads, and few enough for any editor.
-const MAX_OF_FILE: usize = 500;
+pub(crate) const MAX_OF_FILE: usize = 500;
 
 /// The diagnostics of each open file, by its name. What could not be read elsewhere is reported in each of them, since
 /// they may be judged otherwise with it.

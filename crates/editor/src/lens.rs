@@ -20,69 +20,102 @@ use memgate_platforms::validated;
 use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::Pointer;
 use memgate_workbench::load::Error;
+use memgate_workbench::map::is_for_others;
 use memgate_workbench::report::{ObjectRef, counted};
 
 /// The lenses of the memory resources in a file.
 ///
 /// # Errors
 /// When the files cannot be loaded.
-pub(crate) fn lenses(mut question: Question<'_>) -> Result<Vec<CodeLens>, Error> {
+pub(crate) fn lenses(question: &Question<'_>) -> Result<Vec<CodeLens>, Error> {
+    let lens = |(range, users): (Range, Users)| {
+        // Without a command, an editor would ask for it later.
+        let command = Command { title: users.title(), command: String::new(), arguments: None };
+        CodeLens { range, command: Some(command), data: None }
+    };
+    Ok(used(question)?.into_values().map(lens).collect())
+}
+
+/// The memory resources in a file by the first bytes of their heads: the head, and who uses them.
+///
+/// # Errors
+/// When the files cannot be loaded.
+pub(crate) fn used(question: &Question<'_>) -> Result<BTreeMap<usize, (Range, Users)>, Error> {
     let (file, text) = (question.file(), &question.buffer.text);
     let viewed = memgate_platforms::ALL.iter().flat_map(|family| family.views.kinds);
     let mut memories = viewed.filter(|(_, role)| *role == Role::Memory);
     if !memories.any(|(kind, _)| text.contains(kind.kind)) {
-        return Ok(Vec::new());
+        return Ok(BTreeMap::new());
     }
-    question.run.plan.checks_only_open = false;
+    let mut run = question.run.clone();
+    run.plan.checks_only_open = false;
     let lines = Lines::new(text, question.encoding);
-    let mut lenses: BTreeMap<usize, (Range, BTreeSet<User>)> = BTreeMap::new();
-    for loaded in load_views(&question.run, |_| true)? {
+    let mut heads: BTreeMap<usize, (Range, Users)> = BTreeMap::new();
+    for loaded in load_views(&run, |_| true)? {
         let users = users(&loaded);
         let in_file = loaded.objects.iter().filter(|it| it.object.object.place.source().name() == file);
         for viewed in in_file {
             let Some(memory) = memory(viewed, &loaded.inputs.snapshot) else { continue };
             let head = viewed.object.object.place.locate(&Pointer::root()).caret;
-            let (_, all) = lenses
+            let (_, all) = heads
                 .entry(head.start)
-                .or_insert_with(|| (lines.range(head.start, head.end), BTreeSet::new()));
-            all.extend(users.get(&memory).into_iter().flatten().cloned());
+                .or_insert_with(|| (lines.range(head.start, head.end), Users::default()));
+            all.0.extend(users.get(&memory).into_iter().flatten().cloned());
         }
     }
-    Ok(lenses.into_values().map(|(range, users)| lens(range, &users)).collect())
+    Ok(heads)
 }
 
-/// An object that uses memory: its file and first byte, and its kind if it runs once and ends, so that it is not an agent.
-type User = (String, usize, Option<&'static Kind>);
+/// The users of a memory resource.
+#[derive(Default)]
+pub(crate) struct Users(BTreeSet<User>);
+
+/// An object that uses memory.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct User {
+    file: String,
+    start: usize,
+    /// The kind, if it runs once and ends, so that it is not an agent.
+    once: Option<&'static Kind>,
+    /// Kind, namespace and name.
+    title: String,
+}
 
 /// A memory resource: platform, kind, namespace and name.
 type Memory = (Option<String>, [String; 3]);
 
-fn lens(range: Range, users: &BTreeSet<User>) -> CodeLens {
-    let agents = users.iter().filter(|(_, _, once)| once.is_none()).count();
-    let once = users.iter().find_map(|(_, _, once)| *once).filter(|_| agents == 0);
-    let title = match (agents, once) {
-        (0, Some(kind)) if users.len() == 1 => format!("1 {} uses this memory", kind.kind),
-        (0, Some(kind)) => format!("{} {} use this memory", users.len(), kind.plural),
-        (0, None) => "no agent uses this memory".to_owned(),
-        (1, _) => "1 agent uses this memory".to_owned(),
-        _ => format!("{} use this memory", counted(agents, "agent")),
-    };
-    // Without a command, an editor would ask for it later.
-    let command = Command { title, command: String::new(), arguments: None };
-    CodeLens { range, command: Some(command), data: None }
+impl Users {
+    /// The number of agents, or of others where no agent uses it.
+    pub(crate) fn title(&self) -> String {
+        let agents = self.names().count();
+        let once = self.0.iter().find_map(|user| user.once);
+        match (agents, once) {
+            (0, None) => "no agent uses this memory".to_owned(),
+            (1, Some(kind)) if self.has_no_agent() => format!("1 {} uses this memory", kind.kind),
+            (_, Some(kind)) if self.has_no_agent() => format!("{agents} {} use this memory", kind.plural),
+            (1, _) => "1 agent uses this memory".to_owned(),
+            _ => format!("{} use this memory", counted(agents, "agent")),
+        }
+    }
+
+    /// The names of those that are counted.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        let counts = |user: &&User| user.once.is_none() || self.has_no_agent();
+        self.0.iter().filter(counts).map(|user| &*user.title)
+    }
+
+    fn has_no_agent(&self) -> bool {
+        self.0.iter().all(|user| user.once.is_some())
+    }
 }
 
 /// The memory resource that others use by its name; `None` for another object, and for an agent with a memory of its own.
 fn memory(viewed: &Viewed, snapshot: &Snapshot) -> Option<Memory> {
     let view = viewed.views.iter().find(|view| view.role == Role::Memory)?;
-    let ObjectRef { namespace, name, .. } = &viewed.object.object.object_ref;
-    let request = viewed.object.request();
-    let (family, kind) = validated(&snapshot.settings.families, &request.group, &request.kind)?;
-    let labels = family.pods.labels_for_agent;
-    let is_agent = labels.is_some_and(|labels| labels(kind, namespace, name).is_some());
-    let is_used = |edge: &Edge| edge.uses_memory && edge.to.contains(&kind);
-    let target = Target { family: Some(view.family), kind: kind.kind, namespace, name };
-    (!is_agent && family.edges.iter().any(is_used)).then(|| key(target))
+    let object_ref = &viewed.object.object.object_ref;
+    let ObjectRef { kind, namespace, name, .. } = object_ref;
+    let target = Target { family: Some(view.family), kind, namespace, name };
+    is_for_others(&snapshot.settings.families, object_ref).then(|| key(target))
 }
 
 fn key(Target { family, kind, namespace, name }: Target<'_>) -> Memory {
@@ -97,7 +130,9 @@ fn users(loaded: &Loaded) -> BTreeMap<Memory, BTreeSet<User>> {
         let families = &loaded.inputs.snapshot.settings.families;
         let is_once = |(family, kind): &(&Family, &'static Kind)| family.views.transient.contains(kind);
         let once = validated(families, &request.group, &request.kind).filter(is_once).map(|(_, kind)| kind);
-        let user = || (place.source().name().to_owned(), place.start(), once);
+        let title = viewed.object.object.object_ref.title();
+        let file = place.source().name();
+        let user = || User { file: file.to_owned(), start: place.start(), once, title: title.clone() };
         for memory in by_view(viewed).chain(by_table(viewed, &loaded.inputs.snapshot)) {
             users.entry(memory).or_default().insert(user());
         }
@@ -124,11 +159,11 @@ fn by_table(viewed: &Viewed, snapshot: &Snapshot) -> impl Iterator<Item = Memory
     let of_kind = edges.filter(|edge| edge.uses_memory);
     of_kind.filter_map(move |edge| Some((edge, from(&edge)?))).flat_map(move |(edge, kind)| {
         let tree = Tree::parse(viewed.object.manifest(), &kind.schema).unwrap_or(Tree::Null);
-        used(edge, &tree, &names.namespace, snapshot)
+        used_by(edge, &tree, &names.namespace, snapshot)
     })
 }
 
-fn used(edge: &Edge, object: &Tree, namespace: &str, snapshot: &Snapshot) -> Vec<Memory> {
+fn used_by(edge: &Edge, object: &Tree, namespace: &str, snapshot: &Snapshot) -> Vec<Memory> {
     let budget = Budget::default();
     let mut state = StateReader::new(snapshot, &budget);
     let mut memories = Vec::new();

@@ -3,15 +3,18 @@
 //! ```text
 //! messages of an editor ──session──▶ state: folders (workspace) and open texts (buffers)
 //! state + the files around them ──▶ the steps of the workbench
-//!     ├──▶ diagnostics, actions (fixes, ignore), hints (what a pod gets)
-//!     └──▶ mentions (names of objects, also in kustomize) ──▶ navigation (hover, definition, references), rename, lens
+//!     ├──▶ diagnostics, broken (marks of closed files), actions (fixes, ignore), hints (what a pod gets), page (the map)
+//!     ├──▶ mentions (names of objects, also in kustomize) ──▶ navigation (definition, references), rename, lens, hover
+//!     └──▶ symbols (the outline of a file)
 //! ```
 //!
-//! Nothing is kept between two answers besides the texts of the open files: each answer reads the files around them
-//! again, as `check` does. This module knows no arguments of the command line; a [`Planner`](workspace::Planner) comes
+//! Between two answers the texts of the open files and the marks that are shown are kept, and for each root what was made of
+//! the files around them ([`Kept`](memgate_workbench::kept::Kept)), until one of these changes on disk. This module knows no
+//! arguments of the command line; a [`Planner`](workspace::Planner) comes
 //! from there.
 
 mod buffers;
+mod markdown;
 mod positions;
 mod uri;
 
@@ -32,6 +35,14 @@ mod edits;
 mod rename;
 
 mod lens;
+
+mod hover;
+
+mod symbols;
+
+mod broken;
+
+mod page;
 
 mod actions;
 

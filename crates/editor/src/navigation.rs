@@ -1,25 +1,18 @@
-//! Hover, go to definition, and references.
+//! Questions about a place in an open file; go to definition, and references.
 
-use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::sync::Arc;
 
-use lsp_types::{Hover, HoverContents, Location, MarkupContent, MarkupKind};
+use lsp_types::Location;
 
 use crate::buffers::Buffer;
 use crate::mentions::{Mention, Role, mentions};
-use crate::objects::{Link, Loaded, Target, Viewed, at_line, load_views, locations};
-use crate::positions::{Encoding, Lines};
+use crate::objects::{Link, Loaded, Target, Viewed, load_views, locations};
+use crate::positions::Encoding;
 use crate::workspace::{Root, name};
 use memgate_manifest::place::{DocumentPlace, LastSource};
 use memgate_manifest::source::{Source, Span};
-use memgate_primitives::credential::{masked_keys, masked_value};
-use memgate_primitives::plain_text::shown_name;
 use memgate_workbench::load::Error;
-use memgate_workbench::map::facts;
-use memgate_workbench::place::report;
-use memgate_workbench::report::{page, plain};
-use memgate_workbench::run::{Run, judged_without_ignored};
+use memgate_workbench::run::Run;
 
 /// A question about a place or a range in an open file.
 pub(crate) struct Question<'q> {
@@ -35,46 +28,6 @@ pub(crate) struct Question<'q> {
     pub(crate) end: usize,
     /// How the client counts columns.
     pub(crate) encoding: Encoding,
-}
-
-/// Everything about the place: the pages of findings, and the objects that are referred to.
-///
-/// # Errors
-/// When the files cannot be loaded.
-pub(crate) fn hover(question: &Question<'_>) -> Result<Option<Hover>, Error> {
-    let file = question.file();
-    let checked = judged_without_ignored(&question.run)?;
-    let report = report(&checked);
-    let mut sections = Vec::new();
-    let mut range = None;
-    for located in report.causes() {
-        let place = &located.location;
-        if place.file == file && question.touches(place.start, place.end) {
-            let finding = located.finding;
-            let (code, message) = (finding.code_name(), finding.message());
-            let page = page::text(finding);
-            let text = page.trim();
-            sections.push(format!("**{}**: {}\n\n{text}", code_span(code), in_markdown(&message)));
-            range.get_or_insert((place.start, place.end));
-        }
-    }
-    for loaded in load_views(&question.run, |place| question.is_in(place))? {
-        let names = mentions(&loaded.inputs, Some(&file));
-        let Links { named, viewed } = question.links(&loaded, &names);
-        for link in named.into_iter().chain(viewed) {
-            sections.push(about(&link, &loaded));
-            range.get_or_insert((link.span.start, link.span.end));
-        }
-    }
-    let lines = Lines::new(&question.buffer.text, question.encoding);
-    let (mut seen, mut value) = (BTreeSet::new(), String::new());
-    for section in sections.iter().filter(|section| seen.insert(section.as_str())) {
-        let divider = if value.is_empty() { "" } else { "\n\n---\n\n" };
-        value = value + divider + section;
-    }
-    let value = masked_keys(&value).into_owned();
-    let contents = HoverContents::Markup(MarkupContent { kind: MarkupKind::Markdown, value });
-    Ok(range.map(|(start, end)| Hover { contents, range: Some(lines.range(start, end)) }))
 }
 
 /// Where the object stands to which the place refers.
@@ -127,11 +80,11 @@ fn target<'l>(question: &Question<'_>, loaded: &'l Loaded, names: &'l [Mention])
 }
 
 /// What a place leads to.
-struct Links<'l> {
+pub(crate) struct Links<'l> {
     /// The objects that it names.
-    named: Vec<Link<'l>>,
+    pub(crate) named: Vec<Link<'l>>,
     /// Other objects, such as the memory of an agent that it names.
-    viewed: Vec<Link<'l>>,
+    pub(crate) viewed: Vec<Link<'l>>,
 }
 
 impl Question<'_> {
@@ -146,7 +99,7 @@ impl Question<'_> {
     }
 
     /// What the place names, by the tables of references, and what else it leads to, by the views of the objects.
-    fn links<'l>(&self, loaded: &'l Loaded, all: &'l [Mention]) -> Links<'l> {
+    pub(crate) fn links<'l>(&self, loaded: &'l Loaded, all: &'l [Mention]) -> Links<'l> {
         let around = loaded.objects.iter().filter(|viewed| self.is_in(&viewed.object.object.place));
         let mut viewed: Vec<_> =
             around.flat_map(Viewed::links).filter(|link| self.is_at(link.span)).collect();
@@ -178,45 +131,5 @@ impl Question<'_> {
         let mut locations = locations(&self.root, found, self.encoding);
         locations.dedup();
         locations
-    }
-}
-
-/// The object of a reference in Markdown: its name, where it stands, and what is known of a memory resource.
-fn about(link: &Link<'_>, loaded: &Loaded) -> String {
-    let Target { kind, namespace, name, .. } = link.target;
-    let path = if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") };
-    let mut text = format!("{kind} {}", code_span(&shown_name(&path)));
-    match link.target.find(&loaded.inputs) {
-        Some((source, span)) => text = text + " at " + &code_span(&at_line(&source, span)),
-        None if link.view.is_none() => text += ": not among the files",
-        None => {}
-    }
-    for (label, fact) in link.view.map(facts).unwrap_or_default().labelled() {
-        let _infallible = write!(text, "\n- {label}: {}", code_span(&fact.to_string()));
-    }
-    text
-}
-
-/// Text of a manifest as code in Markdown, with credentials masked.
-fn code_span(text: &str) -> String {
-    let text = plain(&masked_value(text)).replace('`', "'");
-    format!("`{text}`")
-}
-
-/// A message in Markdown: no part of it is markup.
-fn in_markdown(text: &str) -> String {
-    let has_meaning = |c: char| c.is_ascii_punctuation() && !".,:;\"'/()?".contains(c);
-    text.chars().flat_map(|c| has_meaning(c).then_some('\\').into_iter().chain([c])).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn texts_of_manifests_are_not_markup() {
-        assert_eq!(code_span("a`b`\n# c"), "`a'b' # c`");
-        assert_eq!(code_span("redis://u:hunter2@h"), "`redis://*********@h`");
-        assert_eq!(in_markdown("[a](b) <i> *c* `d`"), "\\[a\\](b) \\<i\\> \\*c\\* \\`d\\`");
     }
 }

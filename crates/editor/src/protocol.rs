@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::actions::FIX_ALL;
+use crate::page;
 use crate::positions::Encoding;
 
 /// The longest message that is read, in bytes: more than the largest file that is read, as JSON.
@@ -179,6 +180,8 @@ pub(crate) fn abilities(encoding: Encoding) -> Value {
             "referencesProvider": true,
             "codeActionProvider": {"codeActionKinds": [CodeActionKind::QUICKFIX, FIX_ALL]},
             "codeLensProvider": {},
+            "documentSymbolProvider": true,
+            "executeCommandProvider": {"commands": [page::COMMAND]},
             "renameProvider": {"prepareProvider": true},
             "workspace": {"workspaceFolders": {"supported": true, "changeNotifications": true}},
             "inlayHintProvider": true,

@@ -25,7 +25,7 @@ use crate::positions::Encoding;
 use crate::protocol::{Client, Incoming, abilities, error, initialize_params, json, read};
 use crate::state::{EditorState, read_notification};
 use crate::uri;
-use crate::workspace::{Planner, name};
+use crate::workspace::{Planner, name, path};
 
 /// The pause of the author after which files are judged. Shorter than most pauses between words, and longer than those
 /// between keys.
@@ -89,8 +89,8 @@ struct Session<'p, W> {
     changed: Option<Changed>,
     /// How long the last judgement took. In a large repository the author has to pause as long.
     took: Duration,
-    /// The diagnostics that the client shows, with the version of their file.
-    published: BTreeMap<String, (Uri, i32, Vec<Diagnostic>)>,
+    /// The diagnostics that the client shows, with the version of their file if it is open.
+    published: BTreeMap<String, (Uri, Option<i32>, Vec<Diagnostic>)>,
 }
 
 impl<W: Write> Session<'_, W> {
@@ -244,7 +244,15 @@ impl<W: Write> Session<'_, W> {
                     true
                 })
             }
-            notification::DidSaveTextDocument::METHOD | notification::DidChangeWatchedFiles::METHOD => true,
+            notification::DidSaveTextDocument::METHOD => {
+                self.state.may_have_changed();
+                true
+            }
+            notification::DidChangeWatchedFiles::METHOD => {
+                self.state.may_have_changed();
+                self.state.changed_on_disk(params);
+                true
+            }
             _ => false,
         };
         if has_changed {
@@ -279,12 +287,21 @@ impl<W: Write> Session<'_, W> {
         let start = Instant::now();
         let mut now = BTreeMap::new();
         let roots = self.state.workspace.by_root(&self.state.buffers);
+        self.state.workspace.keep_only(&roots);
         for (root, open) in &roots {
             let judged = catch_unwind(AssertUnwindSafe(|| self.state.diagnostics(root, open)));
-            let files = judged.unwrap_or_else(|_| not_judged("memgate failed; see its log", root, open));
-            for buffer in open {
-                let diagnostics = files.get(&name(root, &buffer.path)).cloned().unwrap_or_default();
-                now.insert(buffer.uri.as_str().to_owned(), (buffer.uri.clone(), buffer.version, diagnostics));
+            let mut files = judged.unwrap_or_else(|_| not_judged("memgate failed; see its log", root, open));
+            let names: Vec<String> = open.iter().map(|buffer| name(root, &buffer.path)).collect();
+            for (buffer, name) in open.iter().zip(&names) {
+                let diagnostics = files.get(name).cloned().unwrap_or_default();
+                let version = Some(buffer.version);
+                now.insert(buffer.uri.as_str().to_owned(), (buffer.uri.clone(), version, diagnostics));
+            }
+            files.retain(|name, _| !names.contains(name));
+            for (name, diagnostics) in files {
+                if let Some(uri) = uri::of_path(&path(root, &name)) {
+                    now.insert(uri.as_str().to_owned(), (uri, None, diagnostics));
+                }
             }
         }
         let before = std::mem::take(&mut self.published);
@@ -295,7 +312,7 @@ impl<W: Write> Session<'_, W> {
         for (_, (uri, version, diagnostics)) in
             now.iter().filter(|(address, it)| before.get(*address) != Some(it))
         {
-            let params = PublishDiagnosticsParams::new(uri.clone(), diagnostics.clone(), Some(*version));
+            let params = PublishDiagnosticsParams::new(uri.clone(), diagnostics.clone(), *version);
             self.client.notify::<notification::PublishDiagnostics>(&params)?;
         }
         self.published = now;

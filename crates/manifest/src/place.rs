@@ -110,6 +110,33 @@ impl DocumentPlace {
         locate(self.source(), &outline, self.node, pointer.tokens().map(Cow::into_owned))
     }
 
+    /// The field at a byte: the innermost one whose key or value is there.
+    pub fn field_at(&self, byte: usize) -> Pointer {
+        let outline = self.outlines.outline(self.part);
+        let holds = |first: NodeId, last: NodeId| {
+            outline.node(first).content <= byte && byte <= outline.node(last).end
+        };
+        let (mut here, mut pointer) = (self.node, Pointer::root());
+        loop {
+            // Where one ends and the next begins, the next one counts.
+            let (below, next) = match &outline.node(here).kind {
+                NodeKind::Map(_, entries) => {
+                    let entry = entries.iter().rfind(|(key, value)| holds(*key, *value));
+                    let Some((key, value)) = entry else { return pointer };
+                    let Some(name) = key_name(&outline, *key, self.source().text()) else { return pointer };
+                    (pointer.key(&name), *value)
+                }
+                NodeKind::List(_, items) => {
+                    let item = items.iter().enumerate().rfind(|(_, item)| holds(**item, **item));
+                    let Some((index, item)) = item else { return pointer };
+                    (pointer.index(index), *item)
+                }
+                _ => return pointer,
+            };
+            (pointer, here) = (below, next);
+        }
+    }
+
     /// The whole object.
     pub fn span(&self) -> Span {
         let [start, end] = self.bytes;
@@ -361,6 +388,31 @@ e: [*a, *one]
 f: &f {six: *a}
 g: *f
 ";
+
+    #[test]
+    fn finds_the_field_at_a_byte() {
+        let source = Arc::new(Source::new("x", TEXT));
+        let documents = values(&source, &mut Vec::new());
+        let document = documents.first().expect("one");
+        for (piece, pointer) in [
+            ("a: &a", "/a"),
+            ("one: &one", "/a/one"),
+            ("1\n", "/a/one"),
+            ("three: *one", "/a/two/three"),
+            ("*one}", "/a/two/three"),
+            ("b: *a", "/b"),
+            ("four: 4", "/c/four"),
+            ("five", "/d/<<"),
+            ("*one]", "/e/1"),
+        ] {
+            let at = TEXT.find(piece).expect("is there");
+            let found = document.place().field_at(at);
+            assert!(found.as_str().starts_with(pointer), "{piece}: {found:?}");
+        }
+        for (at, pointer) in [(TEXT.trim_end().len(), "/g"), (TEXT.len(), ""), (usize::MAX, "")] {
+            assert_eq!(document.place().field_at(at).as_str(), pointer);
+        }
+    }
 
     #[test]
     fn finds_the_alias_and_its_anchor() {

@@ -141,7 +141,7 @@ mod tests {
     fn at<'s>(schema: &'s SchemaNode, path: &str) -> Option<&'s SchemaNode> {
         path.split('/').skip(1).try_fold(schema, |here, token| match token {
             "*" => here.list.items.as_deref(),
-            name => here.object.properties.get(name),
+            name => here.object.properties.get(name).map(AsRef::as_ref),
         })
     }
 

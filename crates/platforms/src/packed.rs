@@ -20,8 +20,7 @@ mod tests {
     /// The rules in CEL at a node and below.
     fn rules(node: &SchemaNode, seen: &mut Vec<(String, Option<String>)>) {
         seen.extend(node.rules.iter().map(|rule| (rule.text.clone(), rule.fault().map(str::to_owned))));
-        node.object.properties.values().for_each(|below| rules(below, seen));
-        node.list.items.iter().for_each(|below| rules(below, seen));
+        node.below().for_each(|below| rules(below, seen));
     }
 
     #[test]

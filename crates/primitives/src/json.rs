@@ -57,7 +57,7 @@ pub trait Reader<'de>: Sized {
 ///
 /// # Errors
 /// When the text is not JSON, or the value is refused.
-pub fn parse<'de, R: Reader<'de> + Clone>(text: &'de str, reader: R) -> serde_json::Result<R::Value> {
+pub fn parse<'de, R: Reader<'de>>(text: &'de str, reader: R) -> serde_json::Result<R::Value> {
     json_reader::parse(text, Seed(reader))
 }
 

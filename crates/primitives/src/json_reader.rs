@@ -2,15 +2,16 @@
 //!
 //! It takes eight bytes of a string at a time, and skips a value without a call for each token. It refuses all that
 //! JSON refuses and serde_json does: what nests deeper than 127 where it is kept, control characters and wrong escapes in
-//! strings, other forms of numbers, and whatever stands behind the value. It does not say why, and it does not skip what
-//! nests deeper than 63: [`parse`] then reads the text again with serde_json, which does both.
+//! strings, other forms of numbers, and whatever stands behind the value. Why a text is not JSON only serde_json says,
+//! which [`parse`] then asks; it also skips what nests deeper than 63.
 
 use std::borrow::Cow;
 use std::iter;
+use std::marker::PhantomData;
 
 use serde::Deserializer;
 use serde::de::value::{BorrowedStrDeserializer, Error, MapDeserializer, StringDeserializer};
-use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::forward_to_deserialize_any;
 
 /// What is kept may not nest deeper, as in serde_json.
@@ -28,24 +29,38 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// Why a text was refused.
 #[cold]
 fn refused<T>() -> Result<T> {
-    Err(Error::custom("not the JSON that was expected"))
+    Err(Error::custom("expected a value that does not nest deeper than 127"))
 }
 
 /// Reads a whole text.
 ///
 /// # Errors
-/// Those of serde_json: when the text is not JSON, or the value is refused.
-pub fn parse<'de, S: DeserializeSeed<'de> + Clone>(text: &'de str, seed: S) -> serde_json::Result<S::Value> {
+/// When the text is not JSON, with the words of serde_json; when the value is refused. Both say line and column.
+pub fn parse<'de, S: DeserializeSeed<'de>>(text: &'de str, seed: S) -> serde_json::Result<S::Value> {
     let mut reader = JsonReader::new(text);
-    if let Ok(value) = seed.clone().deserialize(&mut reader)
-        && reader.end().is_ok()
-    {
-        return Ok(value);
+    match seed.deserialize(&mut reader).and_then(|value| reader.end().map(|()| value)) {
+        Ok(value) => Ok(value),
+        Err(error) => Err(explained(text, reader.at, &error)),
     }
-    let mut deserializer = serde_json::Deserializer::from_str(text);
-    let value = seed.deserialize(&mut deserializer)?;
-    deserializer.end()?;
-    Ok(value)
+}
+
+/// Why the reading of a text ended with this error at this byte.
+#[cold]
+fn explained(text: &str, at: usize, error: &Error) -> serde_json::Error {
+    if let Err(error) = serde_json::from_str::<IgnoredAny>(text) {
+        return error;
+    }
+    let before = text.get(..at).unwrap_or(text);
+    let (line, begin) = (before.matches('\n').count() + 1, before.rfind('\n').map_or(0, |at| at + 1));
+    let column = before.len() - begin;
+    serde_json::Error::custom(format!("{error} at line {line} column {column}"))
+}
+
+/// The error of a library about a part of the text, without the place in that part.
+#[cold]
+fn of_part(error: &serde_json::Error) -> Error {
+    let words = error.to_string();
+    Error::custom(words.rsplit_once(" at line ").map_or(&*words, |(words, _)| words))
 }
 
 /// A place in a text.
@@ -190,31 +205,22 @@ impl<'de> JsonReader<'de> {
         let start = self.at;
         self.skip_string()?;
         // The library knows which escapes make a text.
-        serde_json::from_str(self.since(start)).map_err(Error::custom)
+        serde_json::from_str(self.since(start)).map_err(|error| of_part(&error))
     }
 
     fn skip_number(&mut self) -> Result<()> {
-        let digits = |reader: &mut Self| {
-            let rest = reader.text.as_bytes().get(reader.at..).unwrap_or_default();
-            let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-            reader.at += count;
-            if count > 0 { Ok(count) } else { refused() }
+        let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
+        let mut rest = match rest.strip_prefix(b"-").unwrap_or(rest) {
+            [b'0', behind @ ..] => behind,
+            digits => behind_digits(digits)?,
         };
-        let bytes = self.text.as_bytes();
-        self.at += usize::from(bytes.get(self.at) == Some(&b'-'));
-        let is_zero = bytes.get(self.at) == Some(&b'0');
-        if digits(self)? > 1 && is_zero {
-            return refused();
+        if let [b'.', digits @ ..] = rest {
+            rest = behind_digits(digits)?;
         }
-        if bytes.get(self.at) == Some(&b'.') {
-            self.at += 1;
-            digits(self)?;
+        if let [b'e' | b'E', b'+' | b'-', digits @ ..] | [b'e' | b'E', digits @ ..] = rest {
+            rest = behind_digits(digits)?;
         }
-        if matches!(bytes.get(self.at), Some(b'e' | b'E')) {
-            self.at += 1;
-            self.at += usize::from(matches!(bytes.get(self.at), Some(b'+' | b'-')));
-            digits(self)?;
-        }
+        self.at = self.text.len() - rest.len();
         Ok(())
     }
 
@@ -222,7 +228,12 @@ impl<'de> JsonReader<'de> {
     fn skip(&mut self) -> Result<()> {
         // The objects and lists that are open: a bit for each, set for an object, behind one that is always set.
         let mut open = 1_u64;
+        let start = self.at;
         loop {
+            if open > 1 && open & 1 == 1 {
+                self.skip_string()?;
+                self.sign(b':')?;
+            }
             let begins = self.next();
             match begins {
                 Some(b'"') => _ = self.skip_string()?,
@@ -235,11 +246,12 @@ impl<'de> JsonReader<'de> {
                     let is_object = begins == Some(b'{');
                     open = open << 1 | u64::from(is_object);
                     if self.next() != Some(if is_object { b'}' } else { b']' }) {
-                        if is_object {
-                            self.skip_key()?;
-                        }
                         continue;
                     }
+                }
+                Some(b'{' | b'[') => {
+                    let length = self.text.get(start..).map_or_else(refused, deep_length);
+                    return length.map(|length| self.at = start + length);
                 }
                 _ => return refused(),
             }
@@ -247,11 +259,7 @@ impl<'de> JsonReader<'de> {
                 let (sign, in_object) = (self.next(), open & 1 == 1);
                 self.at += 1;
                 match (sign, in_object) {
-                    (Some(b','), true) => {
-                        self.skip_key()?;
-                        break;
-                    }
-                    (Some(b','), false) => break,
+                    (Some(b','), _) => break,
                     (Some(b'}'), true) | (Some(b']'), false) => open >>= 1,
                     _ => return refused(),
                 }
@@ -261,12 +269,19 @@ impl<'de> JsonReader<'de> {
             }
         }
     }
+}
 
-    #[inline]
-    fn skip_key(&mut self) -> Result<()> {
-        self.skip_string()?;
-        self.sign(b':')
-    }
+/// What is behind the digits, of which there is at least one.
+fn behind_digits(digits: &[u8]) -> Result<&[u8]> {
+    let count = digits.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    digits.get(count..).filter(|_| count > 0).map_or_else(refused, Ok)
+}
+
+/// The length of the value that begins here, however deep it nests.
+#[cold]
+fn deep_length(rest: &str) -> Result<usize> {
+    let mut values = serde_json::Deserializer::from_str(rest).into_iter::<IgnoredAny>();
+    if let Some(Ok(_)) = values.next() { Ok(values.byte_offset()) } else { refused() }
 }
 
 /// The length of the part of a string that begins here. It ends at a quote, a backslash or a control character.
@@ -342,7 +357,7 @@ impl<'de> Deserializer<'de> for &mut JsonReader<'de> {
                 self.skip_number()?;
                 // The library knows which number it is.
                 let mut number = serde_json::Deserializer::from_str(self.since(start));
-                number.deserialize_any(visitor).map_err(Error::custom)
+                number.deserialize_any(visitor).map_err(|error| of_part(&error))
             }
         }
     }
@@ -368,10 +383,7 @@ impl<'de> Deserializer<'de> for &mut JsonReader<'de> {
         if name != RAW_VALUE {
             return visitor.visit_newtype_struct(self);
         }
-        self.next();
-        let start = self.at;
-        self.skip()?;
-        let text = BorrowedStrDeserializer::new(self.since(start));
+        let text = BorrowedStrDeserializer::new(self.value_with_text(PhantomData::<IgnoredAny>)?.1);
         visitor.visit_map(MapDeserializer::new(iter::once((BorrowedStrDeserializer::new(RAW_VALUE), text))))
     }
 
@@ -443,10 +455,7 @@ impl<'de> SeqAccess<'de> for Members<'_, 'de> {
 
 #[cfg(test)]
 mod tests {
-    use std::marker::PhantomData;
-
     use serde::Deserialize;
-    use serde::de::IgnoredAny;
     use serde_json::Value;
     use serde_json::value::RawValue;
 
@@ -490,8 +499,7 @@ mod tests {
     #[test]
     fn accepts_and_refuses_what_serde_json_does() {
         let parts: Vec<String> = (0..=0x7f_u8).map(|byte| char::from(byte).to_string()).collect();
-        let more =
-            ["é", "\u{2028}", r"\u12", r"\x", "00", "1.", ".5", "1e", "+1", "{}", "[]", ",,", "nul", "/**/"];
+        let more = ["é", "\u{2028}", r"\u12", r"\x", "00", "1.", ".5", "1e", "+1", "[]", ",,", "nul", "/**/"];
         for text in TEXTS {
             is_as_known(text);
             for at in (0..=text.len()).filter(|at| text.is_char_boundary(*at)) {
@@ -537,15 +545,14 @@ mod tests {
                 let any = parse(&text, PhantomData::<Value>).ok();
                 assert_eq!(any, serde_json::from_str(&text).ok(), "{text}");
                 let skipped = serde_json::from_str::<IgnoredAny>(&text).is_ok();
-                assert_eq!(parse(&text, PhantomData::<IgnoredAny>).is_ok(), skipped, "{text}");
-                // As deep as objects of a cluster nest, it takes this reader alone.
-                assert!(!skipped || depth > 15 || read::<IgnoredAny>(&text).is_some(), "{text}");
-                assert!(skipped || read::<IgnoredAny>(&text).is_none(), "{text}");
+                assert_eq!(read::<IgnoredAny>(&text).is_some(), skipped, "{text}");
             }
         }
         let deep = format!("{}{}", "[".repeat(1 << 20), "]".repeat(1 << 20));
         assert!(parse(&deep, PhantomData::<IgnoredAny>).is_ok());
-        assert!(parse(&deep[1..], PhantomData::<IgnoredAny>).is_err() && read::<Value>(&deep).is_none());
+        assert!(parse(&deep[1..], PhantomData::<IgnoredAny>).is_err());
+        let error = parse(&deep, PhantomData::<Value>).expect_err("deeper than what is kept");
+        assert!(error.to_string().contains("deeper than 127"), "{error}");
     }
 
     #[test]
@@ -553,8 +560,15 @@ mod tests {
         let list: Vec<&str> = read(r#"["a", "é"]"#).expect("texts without escapes");
         assert_eq!(list, ["a", "é"]);
         assert!(read::<Vec<&str>>(r#"["\u0061"]"#).is_none());
-        let error = parse("[1, x]", PhantomData::<Value>).expect_err("not JSON");
-        assert_eq!((error.line(), error.column()), (1, 5));
+        for text in
+            ["[1, x]", "[1,\n  \"x\"]", "[1, 256]", "[1,\n -2]", "[\"\\ud800\"]", "[1]2", "[1, 1e999]"]
+        {
+            let known = serde_json::from_str::<Vec<u8>>(text).expect_err("not a list of bytes");
+            let error = parse(text, PhantomData::<Vec<u8>>).expect_err("not a list of bytes");
+            assert_eq!(error.to_string(), known.to_string(), "{text}");
+        }
+        let error = parse("[\n {}]", PhantomData::<Vec<u8>>).expect_err("not a byte");
+        assert_eq!(error.to_string(), "invalid type: map, expected u8 at line 2 column 2");
     }
 
     #[test]

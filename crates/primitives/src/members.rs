@@ -6,6 +6,7 @@
 use std::borrow::Borrow;
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
+use std::sync::Arc;
 
 /// A set that cannot be iterated.
 #[derive(Debug, Clone)]
@@ -65,7 +66,7 @@ impl<T: Eq + Hash> FromIterator<T> for Members<T> {
 }
 
 /// A map that cannot be iterated. The last of several values of a key counts.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ByKey<K, V>(HashMap<K, V>);
 
 impl<K: Eq + Hash, V> ByKey<K, V> {
@@ -116,5 +117,48 @@ impl<K, V> Default for ByKey<K, V> {
 impl<K: Eq + Hash, V> FromIterator<(K, V)> for ByKey<K, V> {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(values: I) -> Self {
         Self(values.into_iter().collect())
+    }
+}
+
+/// The same, of which copies are cheap: they share what it had when it was settled.
+#[derive(Debug, Clone)]
+pub struct Layered<K, V> {
+    settled: Arc<ByKey<K, V>>,
+    own: ByKey<K, V>,
+}
+
+impl<K: Eq + Hash, V> Layered<K, V> {
+    /// The value of a key.
+    pub fn get(&self, key: &K) -> Option<&V> {
+        self.own.get(key).or_else(|| self.settled.get(key))
+    }
+
+    /// Sets the value of a key.
+    pub fn insert(&mut self, key: K, value: V) {
+        self.own.insert(key, value);
+    }
+}
+
+impl<K: Eq + Hash + Clone, V: Clone> Layered<K, V> {
+    /// Shares all that it has with its copies from now on.
+    pub fn settle(&mut self) {
+        let own = std::mem::take(&mut self.own);
+        if self.settled.is_empty() {
+            self.settled = Arc::new(own);
+        } else {
+            Arc::make_mut(&mut self.settled).extend(own);
+        }
+    }
+
+    /// Adds all of another map.
+    pub fn extend(&mut self, others: Self) {
+        self.own.extend(Arc::unwrap_or_clone(others.settled));
+        self.own.extend(others.own);
+    }
+}
+
+impl<K, V> Default for Layered<K, V> {
+    fn default() -> Self {
+        Self { settled: Arc::default(), own: ByKey::default() }
     }
 }

@@ -81,8 +81,7 @@ pub(super) fn bound(schema: &SchemaNode) {
                 _ => drop(rule.compiled.set(Err(TOO_MANY.to_owned()))),
             }
         }
-        let below = schema.object.properties.values().chain(schema.object.additional.as_deref());
-        for below in below.chain(schema.list.items.as_deref()).filter(|below| below.has_rules) {
+        for below in schema.below().filter(|below| below.has_rules) {
             visit(below, left);
         }
     }

@@ -3,6 +3,7 @@
 //! These are data: `parse` reads them from manifests, and `check` checks objects against them.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::sync::OnceLock;
 
 use regex::Regex;
@@ -64,13 +65,13 @@ pub struct SchemaNode {
     /// The values that are allowed; empty for all of them.
     pub allowed: Vec<Value>,
     /// The rules on a string.
-    pub text: TextRules,
+    pub text: Rare<TextRules>,
     /// The rules on a number.
-    pub number: NumberRules,
+    pub number: Rare<NumberRules>,
     /// The rules on a list.
-    pub list: ListRules,
+    pub list: Rare<ListRules>,
     /// The rules on an object.
-    pub object: ObjectRules,
+    pub object: Rare<ObjectRules>,
     /// At least one of these must hold.
     pub any_of: Vec<Self>,
     /// Exactly one of these must hold.
@@ -87,6 +88,78 @@ pub struct SchemaNode {
     pub rules: Vec<CelRule>,
     /// Whether there are rules in CEL, here or below.
     pub has_rules: bool,
+}
+
+impl SchemaNode {
+    /// The schemas of elements and fields.
+    pub fn below(&self) -> impl Iterator<Item = &Self> {
+        let boxed = self.list.items.iter().chain(&self.object.additional);
+        boxed.chain(self.object.properties.values()).map(AsRef::as_ref)
+    }
+}
+
+/// What most schemas do not have, and then takes no more room than a pointer.
+#[derive(Debug)]
+pub struct Rare<T>(Option<Box<T>>);
+
+impl<T> Rare<T> {
+    /// What the value says under these keys, if it has one of them.
+    pub(crate) fn of(value: &Value, keys: &[&str], read: impl FnOnce() -> T) -> Self {
+        Self(keys.iter().any(|key| value.get(key).is_some()).then(|| Box::new(read())))
+    }
+}
+
+impl<T: Default> Rare<T> {
+    /// The rules, which are there from now on.
+    pub(crate) fn made(&mut self) -> &mut T {
+        self.0.get_or_insert_default()
+    }
+}
+
+impl<T> Default for Rare<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<T: Rules> Deref for Rare<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.0.as_deref().unwrap_or(T::NONE)
+    }
+}
+
+/// Rules of one type.
+pub trait Rules: 'static {
+    /// Those that allow everything.
+    const NONE: &'static Self;
+}
+
+impl Rules for TextRules {
+    const NONE: &'static Self = &Self { min: None, max: None, pattern: None };
+}
+
+impl Rules for NumberRules {
+    const NONE: &'static Self = &Self { min: None, max: None, multiple_of: None };
+}
+
+impl Rules for ListRules {
+    const NONE: &'static Self =
+        &Self { items: None, min: None, max: None, unique: false, list_type: ListType::Atomic };
+}
+
+impl Rules for ObjectRules {
+    const NONE: &'static Self = &Self {
+        properties: BTreeMap::new(),
+        defaulted: Vec::new(),
+        additional: None,
+        required: Vec::new(),
+        min: None,
+        max: None,
+        preserves_unknown: false,
+        embedded: false,
+    };
 }
 
 /// A rule in CEL, one of `x-kubernetes-validations`, compiled when it is first used.
@@ -267,8 +340,8 @@ pub enum ListType {
 /// The rules on an object.
 #[derive(Debug, Default)]
 pub struct ObjectRules {
-    /// The fields by name.
-    pub properties: BTreeMap<String, SchemaNode>,
+    /// The fields by name. Each in a box: a node of the map has room for eleven, and most objects have fewer.
+    pub properties: BTreeMap<String, Box<SchemaNode>>,
     /// The names of those that have a default.
     pub defaulted: Vec<String>,
     /// The form of every other field; without it other fields are dropped.
@@ -288,6 +361,6 @@ pub struct ObjectRules {
 impl ObjectRules {
     /// The form of a field.
     pub fn field(&self, name: &str) -> Option<&SchemaNode> {
-        self.properties.get(name).or(self.additional.as_deref())
+        self.properties.get(name).or(self.additional.as_ref()).map(AsRef::as_ref)
     }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::cel;
 use crate::crd::{
     Bound, Crd, CrdVersion, Format, FormatRule, JsonTypes, ListRules, ListType, NumberRules, ObjectRules,
-    Pattern, SchemaNode, TextRules,
+    Pattern, Rare, SchemaNode, TextRules,
 };
 use crate::formats;
 use memgate_primitives::duration::digits;
@@ -40,9 +40,10 @@ fn version(value: &Value) -> Option<CrdVersion> {
     let mut schema = node(schema);
     // The root of an object has these whether the definition names them or not.
     for field in ["apiVersion", "kind"] {
-        schema.object.properties.entry(field.to_owned()).or_default().types = JsonTypes::Text;
+        schema.object.made().properties.entry(field.to_owned()).or_default().types = JsonTypes::Text;
     }
-    schema.object.properties.entry("metadata".to_owned()).or_default().object.preserves_unknown = true;
+    let metadata = schema.object.made().properties.entry("metadata".to_owned()).or_default();
+    metadata.object.made().preserves_unknown = true;
     cel::bound(&schema);
     Some(CrdVersion {
         name: text(value, "/name")?.to_owned(),
@@ -69,6 +70,20 @@ fn priority(name: &str) -> (u8, u64, u64, Reverse<String>) {
     other
 }
 
+/// The keys of rules on lists.
+const LIST_KEYS: [&str; 5] = ["items", "minItems", "maxItems", "uniqueItems", "x-kubernetes-list-type"];
+
+/// The keys of rules on objects.
+const OBJECT_KEYS: [&str; 7] = [
+    "properties",
+    "additionalProperties",
+    "required",
+    "minProperties",
+    "maxProperties",
+    "x-kubernetes-preserve-unknown-fields",
+    "x-kubernetes-embedded-resource",
+];
+
 /// One schema. The recursion is bounded by the depth of the manifest.
 pub(super) fn node(value: &Value) -> SchemaNode {
     let flag = |key: &str| value.get(key).and_then(Value::as_bool).unwrap_or_default();
@@ -83,24 +98,24 @@ pub(super) fn node(value: &Value) -> SchemaNode {
             .map(|value| value.to_string().into()),
         format: text(value, "/format").and_then(|name| format(types, name)),
         allowed: list(value, "enum").to_vec(),
-        text: TextRules {
+        text: Rare::of(value, &["minLength", "maxLength", "pattern"], || TextRules {
             min: whole(value, "minLength"),
             max: whole(value, "maxLength"),
             pattern: text(value, "/pattern").filter(|text| !text.is_empty()).map(Pattern::new),
-        },
-        number: NumberRules {
+        }),
+        number: Rare::of(value, &["minimum", "maximum", "multipleOf"], || NumberRules {
             min: bound(value, "minimum", "exclusiveMinimum"),
             max: bound(value, "maximum", "exclusiveMaximum"),
             multiple_of: value.get("multipleOf").and_then(Value::as_f64).filter(|factor| *factor > 0.0),
-        },
-        list: ListRules {
+        }),
+        list: Rare::of(value, &LIST_KEYS, || ListRules {
             items: value.get("items").filter(|items| items.is_object()).map(|items| Box::new(node(items))),
             min: whole(value, "minItems"),
             max: whole(value, "maxItems"),
             unique: flag("uniqueItems"),
             list_type: list_type(value),
-        },
-        object: object_rules(value),
+        }),
+        object: Rare::of(value, &OBJECT_KEYS, || object_rules(value)),
         any_of: nodes("anyOf"),
         one_of: nodes("oneOf"),
         all_of: nodes("allOf"),
@@ -112,7 +127,7 @@ pub(super) fn node(value: &Value) -> SchemaNode {
     };
     read.is_opaque = is_opaque(&read, value);
     read.tells_apart = tells_apart(&read);
-    read.has_rules = !read.rules.is_empty() || below(&read).any(|below| below.has_rules);
+    read.has_rules = !read.rules.is_empty() || read.below().any(|below| below.has_rules);
     read
 }
 
@@ -136,13 +151,7 @@ fn is_opaque(node: &SchemaNode, value: &Value) -> bool {
 
 /// Whether the elements of a list must differ, here or below.
 fn tells_apart(node: &SchemaNode) -> bool {
-    node.list.list_type != ListType::Atomic || below(node).any(|below| below.tells_apart)
-}
-
-/// The schemas of elements and fields.
-fn below(node: &SchemaNode) -> impl Iterator<Item = &SchemaNode> {
-    let boxed = node.list.items.iter().chain(&node.object.additional).map(AsRef::as_ref);
-    boxed.chain(node.object.properties.values())
+    node.list.list_type != ListType::Atomic || node.below().any(|below| below.tells_apart)
 }
 
 fn object_rules(value: &Value) -> ObjectRules {
@@ -153,8 +162,11 @@ fn object_rules(value: &Value) -> ObjectRules {
         Some(Value::Bool(true)) => Some(Box::default()),
         _ => None,
     };
-    let properties: BTreeMap<_, _> =
-        properties.into_iter().flatten().map(|(name, schema)| (name.clone(), node(schema))).collect();
+    let properties: BTreeMap<_, _> = properties
+        .into_iter()
+        .flatten()
+        .map(|(name, schema)| (name.clone(), Box::new(node(schema))))
+        .collect();
     let defaulted = properties.iter().filter(|(_, schema)| schema.default.is_some());
     ObjectRules {
         defaulted: defaulted.map(|(name, _)| name.clone()).collect(),

@@ -199,6 +199,7 @@ impl<'d> Reader<'d> for NodeReader<'_, 'd> {
 
 /// A key, borrowed where the text has it without escapes.
 #[derive(Deserialize)]
+#[serde(transparent)]
 struct Key<'d>(#[serde(borrow)] Cow<'d, str>);
 
 #[cfg(test)]

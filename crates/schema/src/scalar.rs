@@ -46,7 +46,7 @@ pub(super) fn wrong_type<'d>(value: &Node<'_>, schema: &'d SchemaNode) -> Option
 /// The field of an object without which it says nothing, if that is one text: the only one that is required, or the only one
 /// there is.
 fn only_text(schema: &SchemaNode) -> Option<&str> {
-    let ObjectRules { properties, required, .. } = &schema.object;
+    let ObjectRules { properties, required, .. } = &*schema.object;
     let name = match (required.as_slice(), properties.len()) {
         ([name], _) => name,
         ([], 1) => properties.keys().next()?,

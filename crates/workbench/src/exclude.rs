@@ -51,6 +51,16 @@ pub(crate) fn fault(error: &globset::Error) -> String {
     }
 }
 
+/// Whether both leave out the same, whatever they have left out so far.
+impl PartialEq for Exclude {
+    fn eq(&self, other: &Self) -> bool {
+        let globs = |it: &Self| {
+            it.globs.iter().map(|glob| (glob.text.clone(), glob.base.clone())).collect::<Vec<_>>()
+        };
+        globs(self) == globs(other)
+    }
+}
+
 impl Exclude {
     /// Adds a glob. Without `/` it matches names at any depth, else paths: as they were given, relative to the directory of
     /// the walk, or, with a `base`, relative to that.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::compared::{ObjectText, Target};
+use crate::footprint::Footprint;
 use crate::installed::Installers;
 use crate::judged_by::{Changes, Standing};
 use crate::notices::Notice;
@@ -43,7 +44,7 @@ pub struct Inputs {
     /// The objects of the state alone, if their references are compared.
     pub(crate) state_objects: BTreeMap<Target, ObjectText>,
     /// The values that Flux Kustomizations put into files.
-    pub substitutes: Substitutes,
+    pub substitutes: Arc<Substitutes>,
     /// What the objects install that only install others.
     pub(crate) installers: Installers,
     /// The files behind links out of the repository, which are judged apart.
@@ -98,6 +99,10 @@ pub struct Inputs {
     pub is_narrow: bool,
     /// The snapshot of a cluster, if one was given.
     pub assumed: Option<Assumed>,
+    /// Whether an open file is not only read as a manifest: its text decides what others are.
+    pub(crate) is_open_read_apart: bool,
+    /// What was looked at on disk, if it will be kept.
+    pub(crate) footprint: Option<Footprint>,
 }
 
 /// An object of which a later step fills in something.
@@ -167,7 +172,7 @@ impl Inputs {
             snapshot,
             unfilled: Vec::new(),
             state_objects: BTreeMap::new(),
-            substitutes: Substitutes::default(),
+            substitutes: Arc::default(),
             installers: Installers::default(),
             outside: None,
             hidden: Vec::new(),
@@ -195,13 +200,15 @@ impl Inputs {
             is_partial: false,
             is_narrow: false,
             assumed: None,
+            is_open_read_apart: false,
+            footprint: None,
         }
     }
 
     /// Adds what Kustomizations in these texts put into files.
     pub(crate) fn add_substitutes(&mut self, sources: &[Arc<Source>], files: &mut Files) {
         let Self { substitutes, origins, .. } = self;
-        let mut spots = SpotsOf { origins, files };
+        let (substitutes, mut spots) = (Arc::make_mut(substitutes), SpotsOf { origins, files });
         for source in sources {
             substitutes.add(source, &mut spots);
         }

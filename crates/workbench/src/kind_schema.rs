@@ -6,12 +6,13 @@
 //! ```
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use memgate_manifest::document::values;
 use memgate_manifest::source::Source;
 use memgate_model::kind::MEMORY_POLICY;
 use memgate_model::memory_view::ViewPath;
+use memgate_primitives::pointer::{Pointer, list_index};
 use serde_json::{Map, Value, json};
 
 const DRAFT: &str = "http://json-schema.org/draft-07/schema#";
@@ -44,6 +45,12 @@ pub fn definitions() -> Vec<KindDefinition> {
     of_families
         .chain(read(&memgate_platforms::policy_crds()).map(|definition| definition.with(&mut hints)))
         .collect()
+}
+
+/// The definition of a kind, read once.
+pub fn definition_of(group: &str, kind: &str) -> Option<&'static KindDefinition> {
+    static ALL: OnceLock<Vec<KindDefinition>> = OnceLock::new();
+    ALL.get_or_init(definitions).iter().find(|it| it.group == group && it.kind == kind)
 }
 
 /// The paths that conditions can name. Those of single labels and annotations are as right.
@@ -144,6 +151,19 @@ impl KindDefinition {
         let mut whole = Map::from_iter([("$schema".to_owned(), Value::from(DRAFT))]);
         whole.extend(members(schema));
         Value::Object(whole)
+    }
+
+    /// What is defined at a field of objects of this version, or of the newest one: description, type and values. The root
+    /// is the kind itself.
+    pub fn field(&self, version: &str, pointer: &Pointer) -> Option<Value> {
+        let known = self.versions.iter().find(|(name, _)| name == version).or_else(|| self.versions.first());
+        let whole = self.of_version(known?);
+        let below = |schema: &'_ Value, token: &str| {
+            let list = || schema.get("items").filter(|_| list_index(token).is_some());
+            let field = schema.get("properties").and_then(|fields| fields.get(token)).or_else(list);
+            field.or_else(|| schema.get("additionalProperties").filter(|it| it.is_object())).cloned()
+        };
+        pointer.tokens().try_fold(whole, |schema, token| below(&schema, &token))
     }
 
     /// The definition with the hints of its family.

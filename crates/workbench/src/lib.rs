@@ -48,8 +48,10 @@ pub mod places;
 pub mod policy_files;
 mod substitutes;
 
+pub(crate) mod footprint;
 pub(crate) mod in_order;
 pub mod inputs;
+pub mod kept;
 pub mod read;
 
 mod state;
@@ -85,6 +87,7 @@ mod patches;
 pub mod run;
 
 pub mod fix;
+pub mod map_verdicts;
 pub mod outcome;
 
 pub mod exempt;

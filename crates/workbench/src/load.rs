@@ -5,15 +5,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use thiserror::Error;
 
 use crate::errors::{error_at, error_in};
+use crate::footprint::Footprint;
 use crate::in_order;
 use crate::inputs::{Inputs, StatePath};
 use crate::installed;
 use crate::judged_by::Standings;
+use crate::kept::{Base, Others, Reading};
 use crate::notices::{Notice, Notices};
 use crate::object_name::{is_of_no_namespace, object_ref};
 use crate::objects::{Filled, UndecidedObject, is_checked, json_to_check};
@@ -27,8 +31,8 @@ use crate::read::{STDIN, read};
 use crate::render::unreadable;
 use crate::report::ObjectRef;
 use crate::state::{FileObject, Loading, state_kind};
-use crate::substitutes::{Assignment, OfFile, WrongTarget};
-use crate::texts::{file, refused};
+use crate::substitutes::{Assignment, OfFile, Substitutes, WrongTarget};
+use crate::texts::{file, refused, source};
 use memgate_core::state::cluster_snapshot::{self, ClusterSnapshot};
 use memgate_core::state::makers::add_anything;
 use memgate_core::state::{SharedTexts, empty, like};
@@ -124,6 +128,87 @@ pub(crate) fn load_paths(
     (set, checked): (&str, &[String]),
     known: &mut Sources,
 ) -> Result<Inputs, Error> {
+    if let Some((kept, reading)) = plan.kept(checked) {
+        let base = match kept.get(set, &reading) {
+            Some(base) => base,
+            None => {
+                let base = Rc::new(load_others(plan, (set, checked), reading, kept.now)?);
+                kept.put(set, &base);
+                base
+            }
+        };
+        if let Some(inputs) = load_open(plan, (set, checked), &base, known)? {
+            return Ok(inputs);
+        }
+    }
+    load_all(plan, (set, checked), known)
+}
+
+/// Loads the files that are not open, to be kept.
+fn load_others(
+    plan: &Plan,
+    (set, checked): (&str, &[String]),
+    reading: Reading,
+    now: SystemTime,
+) -> Result<Base, Error> {
+    let mut nothing = io::empty();
+    let inputs = Inputs::new(empty(plan.settings.clone()));
+    let inputs = Inputs { footprint: Some(Footprint::new(now)), ..inputs };
+    let mut loading = Loading::new(plan, &mut nothing, inputs, Standings::new(&plan.judged_by, set));
+    loading.add_given()?;
+    let errors = loading.inputs.errors.len();
+    let sources = loading.read_checked(checked);
+    let footprint = loading.inputs.footprint.take().unwrap_or_else(|| Footprint::new(now));
+    if loading.inputs.is_open_read_apart {
+        return Ok(Base { reading, footprint, others: None });
+    }
+    let open: BTreeSet<_> = plan.open.iter().map(|file| file.path.to_string_lossy()).collect();
+    let (open, others): (Vec<_>, Vec<_>) = sources.into_iter().partition(|it| open.contains(it.name()));
+    loading.inputs.add_substitutes(&others, &mut loading.files);
+    loading.add_texts(others, checked)?;
+    loading.leave_out_errors(errors, checked);
+    loading.make_unknown();
+    let Loading { inputs, notices, .. } = loading;
+    let open = open.iter().map(|source| source.name().to_owned()).collect();
+    let others = inputs.errors.is_empty().then(|| Others::new(inputs, notices, open));
+    Ok(Base { reading, footprint, others })
+}
+
+/// Loads the open files behind the others; `None` if that is not the same as to load all of them in their order.
+fn load_open(
+    plan: &Plan,
+    (set, checked): (&str, &[String]),
+    base: &Base,
+    known: &mut Sources,
+) -> Result<Option<Inputs>, Error> {
+    let Some(others) = &base.others else { return Ok(None) };
+    // It has counted what it left out.
+    let plan = &Plan { exclude: Arc::clone(&base.reading.exclude), ..plan.clone() };
+    let mut nothing = io::empty();
+    let standings = Standings::new(&plan.judged_by, set);
+    let mut loading = Loading::new(plan, &mut nothing, others.inputs(), standings);
+    loading.notices = others.notices.clone();
+    let mut sources = Vec::new();
+    let text_of =
+        |name: &String| plan.open.iter().find(|it| it.path.to_string_lossy() == **name)?.text.as_deref();
+    for (name, text) in others.open.iter().filter_map(|name| Some((name, text_of(name)?))) {
+        match source(name, Ok(text.as_bytes()), plan.max_bytes) {
+            Ok(read) => sources.push(Arc::clone(known.entry(name.clone()).or_insert_with(|| Arc::new(read)))),
+            Err(error) => loading.inputs.errors.push(error),
+        }
+    }
+    if sources.iter().any(|source| loading.inputs.substitutes.depend_on(source.text())) {
+        return Ok(None);
+    }
+    loading.add_texts(sources, checked)?;
+    loading.leave_out_errors(0, checked);
+    let Loading { notices, .. } = &loading;
+    let is_same = !loading.changes_others && !notices.has_rivals && !notices.is_full();
+    Ok(is_same.then(|| loading.finish()))
+}
+
+/// Loads all files in their order.
+fn load_all(plan: &Plan, (set, checked): (&str, &[String]), known: &mut Sources) -> Result<Inputs, Error> {
     let Plan { state, policies, .. } = plan;
     if checked.iter().chain(state).chain(policies).filter(|path| *path == "-").count() > 1 {
         return Err(Error::StdinTwice);
@@ -134,21 +219,10 @@ pub(crate) fn load_paths(
     };
     let inputs = Inputs::new(empty(plan.settings.clone()));
     let mut loading = Loading::new(plan, stdin, inputs, Standings::new(&plan.judged_by, set));
-    if let Some(path) = &plan.snapshot {
-        loading.add_snapshot(path)?;
-    }
-    for path in policies {
-        let first = loading.add_unchecked(PolicyOrigin::Policies, path)?;
-        let message = || format!("{path} holds no MemoryPolicy and no MemoryPolicyExemption");
-        loading.inputs.errors.extend(first.map(|first| error_in(&first, message())));
-    }
-    for path in state {
-        if let Some(first) = loading.add_unchecked(PolicyOrigin::State, path)? {
-            loading.notices.unused_state(path, &first);
-        }
-    }
+    loading.add_given()?;
     loading.standings.note_given(&loading.inputs.snapshot);
     loading.add_checked(checked, known)?;
+    loading.make_unknown();
     let mut inputs = loading.finish();
     load_outside(plan, checked, &mut inputs)?;
     Ok(inputs)
@@ -172,6 +246,7 @@ fn load_outside(plan: &Plan, paths: &[String], inputs: &mut Inputs) -> Result<()
         apart.add_text(&text, Box::new(parse_parts(&text)), paths)?;
         apart.inputs.sources.push(text);
     }
+    apart.make_unknown();
     let mut apart = apart.finish();
     inputs.take_errors_behind_links(&mut apart);
     inputs.outside = Some(Box::new(apart));
@@ -182,7 +257,26 @@ impl<'p> Loading<'p> {
     fn new(plan: &'p Plan, stdin: &'p mut dyn Read, inputs: Inputs, standings: Standings) -> Self {
         let (notices, texts) = (Notices::default(), RecurringTexts::default());
         let (uses, files) = (StateUses::default(), plan.rendered_files());
-        Self { plan, stdin, inputs, notices, texts, standings, uses, files }
+        Self { plan, stdin, inputs, notices, texts, standings, uses, files, changes_others: false }
+    }
+
+    /// Reads what is given besides the objects to check.
+    fn add_given(&mut self) -> Result<(), Error> {
+        let plan = self.plan;
+        if let Some(path) = &plan.snapshot {
+            self.add_snapshot(path)?;
+        }
+        for path in &plan.policies {
+            let first = self.add_unchecked(PolicyOrigin::Policies, path)?;
+            let message = || format!("{path} holds no MemoryPolicy and no MemoryPolicyExemption");
+            self.inputs.errors.extend(first.map(|first| error_in(&first, message())));
+        }
+        for path in &plan.state {
+            if let Some(first) = self.add_unchecked(PolicyOrigin::State, path)? {
+                self.notices.unused_state(path, &first);
+            }
+        }
+        Ok(())
     }
 
     /// Reads the snapshot of a cluster, below everything else. Where its objects are checked too, their places are those in
@@ -192,6 +286,10 @@ impl<'p> Loading<'p> {
         let name = path.display().to_string();
         if name == "-" {
             return Err(Error::SnapshotFromStdin);
+        }
+        if let Some(footprint) = &mut self.inputs.footprint {
+            footprint.around(path);
+            footprint.link(path);
         }
         let text = match plan.instead.get(&name) {
             Some(text) => Source::new(&name, text.as_str()),
@@ -233,6 +331,9 @@ impl<'p> Loading<'p> {
             PolicyOrigin::State | PolicyOrigin::Checked => Arc::clone(&plan.exclude),
         };
         let sources = read(std::slice::from_ref(path), None, &exclude, plan, *stdin, inputs);
+        let is_open =
+            |source: &Arc<Source>| plan.open.iter().any(|it| it.path.to_string_lossy() == source.name());
+        inputs.is_open_read_apart |= sources.iter().any(is_open);
         inputs.errors.extend(sources.iter().filter_map(|source| refused(source)));
         let (templates, sources): (Vec<_>, Vec<_>) =
             sources.into_iter().partition(|source| source.name() != path && is_template(source));
@@ -287,15 +388,26 @@ impl<'p> Loading<'p> {
 
     /// Reads the objects to check.
     fn add_checked(&mut self, paths: &[String], known: &mut Sources) -> Result<(), Error> {
-        let Self { plan, stdin, inputs, files, .. } = self;
-        let (plan, within) = (*plan, plan.within.as_deref());
-        let errors_before = inputs.errors.len();
-        // Patches of the state are not judged.
-        inputs.patched_by.clear();
-        let sources = read(paths, within, &plan.exclude, plan, *stdin, inputs).into_iter();
+        let errors = self.inputs.errors.len();
+        let sources = self.read_checked(paths).into_iter();
         let sources: Vec<Arc<Source>> =
             sources.map(|it| Arc::clone(known.entry(it.name().to_owned()).or_insert(it))).collect();
-        inputs.add_substitutes(&sources, files);
+        self.inputs.add_substitutes(&sources, &mut self.files);
+        self.add_texts(sources, paths)?;
+        self.leave_out_errors(errors, paths);
+        Ok(())
+    }
+
+    fn read_checked(&mut self, paths: &[String]) -> Vec<Arc<Source>> {
+        let Self { plan, stdin, inputs, .. } = self;
+        // Patches of the state are not judged.
+        inputs.patched_by.clear();
+        read(paths, plan.within.as_deref(), &plan.exclude, plan, *stdin, inputs)
+    }
+
+    /// Adds the texts of objects to check.
+    fn add_texts(&mut self, sources: Vec<Arc<Source>>, paths: &[String]) -> Result<(), Error> {
+        let plan = self.plan;
         plan.progress.begin(Step::Parse, sources.len());
         in_order::each(sources, FILES_OF_A_CORE, parsed, |(source, parts)| {
             plan.progress.done(Step::Parse);
@@ -304,17 +416,22 @@ impl<'p> Loading<'p> {
             if is_manifest && !plan.is_state(source.name()) {
                 self.inputs.sources.push(source);
             }
-            Ok::<_, Error>(())
-        })?;
-        if !plan.open.is_empty() {
-            // An editor shows those of the other files at these. What the user named must be there.
-            let errors = self.inputs.errors.split_off(errors_before);
-            let is_named = |path: &str| within.is_none() && paths.iter().any(|named| named == path);
-            let is_shown = |path: &str| plan.is_open(path) || is_named(path);
-            let is_own = |error: &InputError| error.place().is_some_and(|(path, _)| is_shown(path));
-            self.inputs.errors.extend(errors.into_iter().filter(is_own));
+            Ok(())
+        })
+    }
+
+    /// Leaves out the errors of files that an editor does not show, behind this many. What the user named must be there.
+    fn leave_out_errors(&mut self, before: usize, paths: &[String]) {
+        let plan = self.plan;
+        if plan.open.is_empty() {
+            return;
         }
-        Ok(())
+        // An editor shows those of the other files at these.
+        let errors = self.inputs.errors.split_off(before);
+        let is_named = |path: &str| plan.within.is_none() && paths.iter().any(|named| named == path);
+        let is_shown = |path: &str| plan.is_open(path) || is_named(path);
+        let is_own = |error: &InputError| error.place().is_some_and(|(path, _)| is_shown(path));
+        self.inputs.errors.extend(errors.into_iter().filter(is_own));
     }
 
     /// Adds the documents of a text. Returns whether it is that of a manifest.
@@ -436,6 +553,12 @@ impl<'p> Loading<'p> {
         Ok(())
     }
 
+    /// Makes unknown what the objects install.
+    fn make_unknown(&mut self) {
+        let Inputs { installers, unrendered, sources, objects, snapshot, .. } = &mut self.inputs;
+        installed::make_unknown(std::mem::take(installers), unrendered, sources, objects, snapshot);
+    }
+
     /// Adds what is known once everything was read.
     fn finish(self) -> Inputs {
         let Self { plan, mut notices, mut inputs, standings, mut uses, .. } = self;
@@ -444,8 +567,6 @@ impl<'p> Loading<'p> {
         inputs.snapshot.uses = Some(Arc::new(uses)).filter(|uses| !uses.is_empty());
         (inputs.standing, inputs.changes) = standings.finish(&mut inputs.snapshot);
         inputs.changes.later.extend(plan.later.iter().cloned());
-        let Inputs { installers, unrendered, sources, objects, snapshot, .. } = &mut inputs;
-        installed::make_unknown(std::mem::take(installers), unrendered, sources, objects, snapshot);
         inputs.is_narrow = plan.is_narrow;
         if let Some(crds) = &mut inputs.snapshot.crds {
             crds.share_among(inputs.objects.len());
@@ -458,7 +579,7 @@ impl<'p> Loading<'p> {
         inputs.unreadable_state = notices.unreadable;
         inputs.notices = notices.finish();
         let read = inputs.sources.iter().map(|source| source.name()).collect();
-        let wrong = inputs.substitutes.take_faults(&read).into_iter();
+        let wrong = Substitutes::take_faults(&mut inputs.substitutes, &read).into_iter();
         inputs.notices.extend(wrong.map(|WrongTarget { source, span, object_ref, finding }| Notice {
             object_ref,
             refuses_object: true,

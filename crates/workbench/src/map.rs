@@ -5,42 +5,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::copied::CopiedSecrets;
 use crate::exempt::duration;
 use crate::inputs::Inputs;
-use crate::load::Error;
 use crate::objects::open_state;
-use crate::plan::Plan;
 use crate::report::ObjectRef;
-use crate::report::map::{Fact, Facts, MapLine, MappedMemory, MappedObject, MemoryMap, Presence, SetMap};
-use crate::sets::each_set;
+use crate::report::map::{Fact, Facts, MapLine, MappedMemory, MappedObject, Presence, SetMap};
 use crate::view::{ViewedObject, shown_text, views_in};
-use memgate_manifest::error::Error as InputError;
+use memgate_model::edge::Edge;
 use memgate_model::family::Family;
 use memgate_model::memory_view::{MemoryView, ReferenceView, Role, Why};
 use memgate_model::request::Occasion;
+use memgate_platforms::validated;
 use memgate_primitives::plain_text::shown_name;
 
-/// Reads the inputs of a plan, and makes the map of each set. The errors of objects that have no view are among those of
-/// the inputs.
-///
-/// # Errors
-/// Those of [`each_set`].
-pub fn read_map(plan: &Plan, occasion: Occasion<'static>) -> Result<(MemoryMap, Inputs), Error> {
-    let mut map = MemoryMap::default();
-    let (mut all, others) = each_set(plan, |mut inputs| {
-        let (of_set, errors) = map_of(&inputs, occasion);
-        map.sets.push(of_set);
-        inputs.errors.extend(errors);
-        inputs
-    })?;
-    for inputs in others {
-        all.join(inputs);
-    }
-    all.deduplicate();
-    Ok((map, all))
-}
-
-/// The map of what was loaded, and the errors of objects that have no view.
-pub fn map_of(inputs: &Inputs, occasion: Occasion<'static>) -> (SetMap, Vec<InputError>) {
-    let (viewed, errors) = views_in(inputs, &open_state(&inputs.snapshot), occasion);
+/// The map of what was loaded. Objects without a view are left out: the decisions about them say why.
+pub(crate) fn map_of(inputs: &Inputs, occasion: Occasion<'static>) -> SetMap {
+    let (viewed, _) = views_in(inputs, &open_state(&inputs.snapshot), occasion);
     let mut maker = Maker::new(&inputs.snapshot.settings.families);
     let views = || viewed.iter().flat_map(|object| object.views.iter().map(move |view| (object, view)));
     // What an object declares of itself counts more than what another one says of it.
@@ -51,7 +29,17 @@ pub fn map_of(inputs: &Inputs, occasion: Occasion<'static>) -> (SetMap, Vec<Inpu
     for text in memories.iter_mut().filter(|_| !copied.is_empty()).flat_map(|it| it.facts.texts_mut()) {
         *text = copied.masked(text).into_owned();
     }
-    (SetMap { set: shown_text(&inputs.set), memories }, errors)
+    SetMap { set: shown_text(&inputs.set), memories, judged: BTreeMap::new() }
+}
+
+/// Whether others use an object as memory by its name. An agent with a memory of its own does not need others.
+pub fn is_for_others(families: &[&'static Family], object_ref: &ObjectRef) -> bool {
+    let ObjectRef { kind, namespace, name, .. } = object_ref;
+    let Some((family, kind)) = validated(families, object_ref.group(), kind) else { return false };
+    let labels = family.pods.labels_for_agent;
+    let is_agent = labels.is_some_and(|labels| labels(kind, namespace, name).is_some());
+    let is_used = |edge: &Edge| edge.uses_memory && edge.to.contains(&kind);
+    !is_agent && family.edges.iter().any(is_used)
 }
 
 /// Identifies a memory resource: family, and the object with its whole name; without a declaration, what is known of it.
@@ -63,30 +51,33 @@ fn key(view: &MemoryView) -> Key<'_> {
 
 /// Collects memory resources and lines.
 struct Maker<'v> {
+    families: &'v [&'static Family],
     /// The kinds of memory resources, by family.
     kinds: BTreeSet<(&'static str, &'static str)>,
     memories: BTreeMap<Key<'v>, MappedMemory>,
 }
 
 impl<'v> Maker<'v> {
-    fn new(families: &[&'static Family]) -> Self {
+    fn new(families: &'v [&'static Family]) -> Self {
         let of = |family: &'static Family| {
             family.views.kinds.iter().map(|(kind, role)| (family.name, kind.kind, *role))
         };
         let all = families.iter().copied().flat_map(of);
         let kinds = all.filter(|(_, _, role)| *role == Role::Memory).map(|(family, kind, _)| (family, kind));
-        Self { kinds: kinds.collect(), memories: BTreeMap::new() }
+        Self { families, kinds: kinds.collect(), memories: BTreeMap::new() }
     }
 
     fn add(&mut self, object: &'v ViewedObject, view: &'v MemoryView) {
         if view.role == Role::Memory {
             // Of two declarations, decisions look at the later one.
             self.memories.remove(&key(view));
-            self.declared(view);
+            let is_for_others = is_for_others(self.families, &object.object_ref);
+            let memory = self.declared(view);
+            memory.object.group = shown_text(object.object_ref.group());
+            memory.is_for_others = is_for_others;
             return;
         }
-        let ObjectRef { namespace, kind, name, .. } = &object.object_ref;
-        let user = named(namespace, kind, name);
+        let user = mapped(&object.object_ref);
         let line = |differs, crosses| MapLine {
             user: user.clone(),
             family: if view.role == Role::Pod { "" } else { view.family },
@@ -119,17 +110,19 @@ impl<'v> Maker<'v> {
     fn declared(&mut self, view: &'v MemoryView) -> &mut MappedMemory {
         self.memories.entry(key(view)).or_insert_with(|| {
             let object = named(&view.namespace, view.kind, &view.name);
-            MappedMemory { object, family: view.family, facts: facts(view), ..MappedMemory::default() }
+            let (family, facts, lacks_tls) = (view.family, facts(view), lacks_tls(view));
+            MappedMemory { object, family, facts, lacks_tls, ..MappedMemory::default() }
         })
     }
 
     /// The memory that a pod names by its own variables; a pod may name several.
     fn undeclared(&mut self, user: &'v ObjectRef, view: &'v MemoryView) -> &mut MappedMemory {
         let (family, facts, presence) = (view.family, facts(view), Presence::Undeclared);
+        let lacks_tls = lacks_tls(view);
         let key = (family, view.namespace.as_str(), view.kind, user.title(), facts.clone());
         self.memories.entry(key).or_insert_with(|| {
             let object = named(&view.namespace, &format!("own variables of {}", user.kind), &user.name);
-            MappedMemory { object, family, presence, facts, ..MappedMemory::default() }
+            MappedMemory { object, family, presence, facts, lacks_tls, ..MappedMemory::default() }
         })
     }
 
@@ -149,6 +142,9 @@ impl<'v> Maker<'v> {
 
     fn finish(self) -> Vec<MappedMemory> {
         let mut memories: Vec<MappedMemory> = self.memories.into_values().collect();
+        for memory in &mut memories {
+            memory.is_alone = memory.users.is_empty();
+        }
         memories.sort_by(|one, two| one.object.cmp(&two.object));
         memories
     }
@@ -159,9 +155,22 @@ fn is_other(from: &str, to: &str) -> bool {
     !from.is_empty() && !to.is_empty() && from != to
 }
 
+/// An object by the names that a report gives it.
+pub(crate) fn mapped(object_ref: &ObjectRef) -> MappedObject {
+    let ObjectRef { namespace, kind, name, .. } = object_ref;
+    MappedObject { group: shown_text(object_ref.group()), ..named(namespace, kind, name) }
+}
+
 fn named(namespace: &str, kind: &str, name: &str) -> MappedObject {
     let name = if name.is_empty() { "(no name)".to_owned() } else { shown_name(name).into_owned() };
-    MappedObject { namespace: shown_name(namespace).into_owned(), kind: shown_text(kind), name }
+    let (namespace, kind) = (shown_name(namespace).into_owned(), shown_text(kind));
+    MappedObject { namespace, kind, name, group: String::new() }
+}
+
+/// Whether it is known that the clients of memory do not encrypt what they send.
+fn lacks_tls(view: &MemoryView) -> bool {
+    let endpoint = view.endpoint.as_ref().filter(|endpoint| endpoint.unknown.is_none());
+    endpoint.is_some_and(|endpoint| endpoint.tls == Some(false))
 }
 
 /// What the map shows of a memory resource.

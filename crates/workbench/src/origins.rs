@@ -45,7 +45,7 @@ const TEMPLATES: &str = "/templates/";
 type SourceFile = Option<Arc<str>>;
 
 /// The source files of documents.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Origins {
     /// The charts and overlays that memgate rendered, by the names of the sources.
     pub(crate) rendered: BTreeMap<String, Unit>,

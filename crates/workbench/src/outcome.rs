@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::inputs::Inputs;
 use crate::judge::Checked;
 use crate::judged_by::Changes;
+use crate::map_verdicts::judge;
 use crate::objects::checked_kinds;
 use crate::page::PageInputs;
 use crate::passed_over::{Why, counts};
@@ -120,7 +121,7 @@ pub fn with_page<'r>(
     let unknown = unknown_note(&report);
     let is_other = |note: &String| Some(note) != unknown.as_ref();
     let notes = || notes(checked, &report, fail_on).into_iter().filter(is_other).collect();
-    let page = page(command, run, checked.page.as_ref(), notes);
+    let page = page(command, run, checked, notes);
     let page = page.map(|page| Page { table: report.table.is_none().then(|| table(checked)), ..page });
     Report { page, ..report }
 }
@@ -129,10 +130,12 @@ pub fn with_page<'r>(
 pub fn page<'r>(
     command: &'static str,
     Run { plan, occasion }: &Run,
-    inputs: Option<&PageInputs>,
+    checked: &Checked,
     notes: impl FnOnce() -> Vec<String>,
 ) -> Option<Page<'r>> {
-    let PageInputs { map, exemptions, promotions, gone } = inputs?;
+    let PageInputs { map, exemptions, promotions, gone } = checked.page.as_ref()?;
+    let mut map = map.clone();
+    judge(&mut map, checked);
     // What was judged, in the words of the command line.
     let snapshot =
         plan.snapshot.iter().filter(|_| plan.checks_snapshot).map(|path| path.display().to_string());
@@ -142,7 +145,7 @@ pub fn page<'r>(
         point: occasion.point.name(),
         time: occasion.now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         table: None,
-        map: map.clone(),
+        map,
         exemptions: exemptions.clone(),
         promotions: promotions.clone(),
         gone: gone.clone(),

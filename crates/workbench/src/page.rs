@@ -41,7 +41,7 @@ impl PageInputs {
     pub fn if_wanted(is_wanted: bool, inputs: &Inputs, occasion: Occasion<'static>) -> Option<Self> {
         // A build without pages does not need the code of the map.
         (is_wanted && built::HAS_WORKSTATION).then(|| {
-            let (map, _) = map_of(inputs, occasion);
+            let map = map_of(inputs, occasion);
             let exemptions = inputs.snapshot.policies.exemptions().map(|it| shown(it, occasion.now));
             let promotions = inputs.snapshot.policies.iter().flat_map(|it| promotions(it, occasion.now));
             Self {

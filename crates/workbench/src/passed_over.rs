@@ -13,7 +13,7 @@ use memgate_model::reason::Reason;
 use memgate_model::snapshot::Snapshot;
 
 /// An object or document that no enabled family has judged.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct PassedOver {
     /// The text.
     pub source: Arc<Source>,

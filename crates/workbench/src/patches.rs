@@ -5,11 +5,12 @@
 //! ```
 //!
 //! A part has what a patch says of an object, and nothing else: what it lacks, the object may have. Patches are not state for
-//! other objects, and policies do not judge them.
+//! other objects, and policies do not judge them. The same goes for templates of charts that an editor has open.
 
 mod missing;
 mod operation;
 mod target;
+mod template;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -81,7 +82,7 @@ pub(crate) fn judge(
     occasion: Occasion<'static>,
     files: &mut Files,
 ) -> JudgedPatches {
-    if inputs.patched_by.is_empty() {
+    if inputs.patched_by.is_empty() && plan.open.is_empty() {
         return JudgedPatches::default();
     }
     files.know(&inputs.sources);
@@ -138,6 +139,7 @@ pub(crate) fn judge(
             judge.file(&text, &uses);
         }
     }
+    judge.templates();
     judge.found
 }
 

@@ -10,7 +10,7 @@ pub fn root_of(directory: &Path) -> Option<&Path> {
 }
 
 /// The roots of repositories that were looked for, by the directories of files.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Roots(BTreeMap<PathBuf, PathBuf>);
 
 impl Roots {

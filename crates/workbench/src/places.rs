@@ -17,14 +17,14 @@ use memgate_model::finding::Finding;
 use memgate_model::kind::Kind;
 use memgate_model::object::Reference;
 use memgate_model::settings::Settings;
-use memgate_primitives::members::ByKey;
+use memgate_primitives::members::Layered;
 use memgate_primitives::pointer::Pointer;
 
 /// The places of objects by their names, also of those that `--with` gives. The later of two objects with one name
 /// counts, as in the state.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Places {
-    objects: ByKey<u64, ObjectPlace>,
+    objects: Layered<u64, ObjectPlace>,
     /// Where fields of rendered objects stand, as far as findings refer to them.
     spots: BTreeMap<(u64, Pointer), Spot>,
 }
@@ -50,7 +50,7 @@ pub(crate) struct Part<'d> {
 }
 
 /// The place of an object.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct ObjectPlace {
     document: Arc<DocumentPlace>,
     /// The object in the document: `/items/3` inside a List that is one document.
@@ -65,6 +65,11 @@ impl Places {
             let place = ObjectPlace { document: document.shared_place(), within };
             self.objects.insert(key(&reference), place);
         }
+    }
+
+    /// Shares all places with copies from now on.
+    pub(crate) fn settle(&mut self) {
+        self.objects.settle();
     }
 
     /// Adds the places of other inputs, which replace those of the same names.

@@ -39,11 +39,11 @@ pub enum PolicyOrigin {
 }
 
 /// The policies and exemptions that were read, by name.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct PolicyFiles(BTreeMap<Reference, PolicyFile>);
 
 /// The first place of a policy or exemption.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct PolicyFile {
     /// The kind of path.
     pub origin: PolicyOrigin,

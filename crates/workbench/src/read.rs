@@ -1,5 +1,6 @@
 //! Reads the sources at paths: files, directories, globs, standard input, and the output of helm and kustomize.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Read;
@@ -8,13 +9,14 @@ use std::sync::Arc;
 
 use crate::built;
 use crate::exclude::Exclude;
+use crate::footprint::Footprint;
 use crate::inputs::Inputs;
 use crate::origins::Origins;
 use crate::origins::files::file_name;
 use crate::plan::{OpenFile, Plan};
 use crate::render::Unrendered;
 use crate::rendered::Rendered;
-use crate::repository::{Repository, Tool, Unit};
+use crate::repository::{Repository, Tool, Unit, normal};
 use crate::texts::{file, source};
 use crate::walk::{Item, Walked};
 use memgate_core::state::empty;
@@ -45,8 +47,13 @@ pub(crate) fn read(
     stdin: &mut dyn Read,
     inputs: &mut Inputs,
 ) -> Vec<Arc<Source>> {
-    let text = |path: &Path| plan.source(path);
-    let mut walked = Walked::new(paths, within, exclude, &text, &plan.open);
+    let noted = inputs.footprint.take().map(RefCell::new);
+    let footprint = noted.as_ref();
+    let text = |path: &Path| {
+        note(footprint, path);
+        plan.source(path)
+    };
+    let mut walked = Walked::new(paths, within, exclude, &text, &plan.open, footprint);
     for file in plan.open.iter().filter(|file| file.text.is_none()) {
         walked.repository.add_chart_around(&file.path, &text, &mut Vec::new());
     }
@@ -55,13 +62,30 @@ pub(crate) fn read(
     let real = real_files(&walked.items);
     inputs.empty.extend(walked.empty);
     let (sources, read_files, units) = (Vec::new(), BTreeSet::new(), BTreeMap::new());
-    let mut reader = Reader { plan, stdin: Some(stdin), open, inputs, sources, read_files, units, rendered };
+    let mut reader =
+        Reader { plan, stdin: Some(stdin), open, inputs, sources, read_files, units, rendered, footprint };
     for item in walked.items.into_iter().filter(|item| !is_second_way(item, &real)) {
         reader.item(item, &walked.repository);
     }
     reader.finish(&mut walked.repository);
-    reader.inputs.substitutes.know(&walked.repository);
-    reader.sources
+    Arc::make_mut(&mut reader.inputs.substitutes).know(&walked.repository);
+    let sources = reader.sources;
+    inputs.is_open_read_apart |= plan.open.iter().any(|file| {
+        let path = &file.path;
+        let is_part = walked.repository.unit_of(path, false).is_some() || walked.repository.is_patch(path);
+        is_part || inputs.installers.moved.contains(&normal(path))
+    });
+    inputs.footprint = noted.map(RefCell::into_inner);
+    sources
+}
+
+/// Notes a file that is going to be read.
+fn note(footprint: Option<&RefCell<Footprint>>, path: &Path) {
+    if let Some(footprint) = footprint {
+        let mut footprint = footprint.borrow_mut();
+        footprint.file(path);
+        footprint.link(path);
+    }
 }
 
 /// The files of a walk that are not links, if there are links too.
@@ -136,6 +160,8 @@ struct Reader<'r, 's> {
     /// The charts and overlays, with their files.
     units: BTreeMap<Unit, Vec<String>>,
     rendered: Rendered,
+    /// What was looked at.
+    footprint: Option<&'r RefCell<Footprint>>,
 }
 
 impl Reader<'_, '_> {
@@ -143,6 +169,7 @@ impl Reader<'_, '_> {
         if let Item::Named(path) | Item::Found(path) = &item {
             self.inputs.installers.files.push(path.clone());
         }
+        self.note(&item);
         let unit = item.unit(repository, self.plan.rendering.is_some());
         match item {
             Item::Stdin if self.open.is_empty() => {
@@ -161,6 +188,20 @@ impl Reader<'_, '_> {
                 self.inputs.skipped.push(format!("{} ({reason})", path.display()));
             }
             Item::Error(error) => self.inputs.errors.push(error),
+        }
+    }
+
+    /// Notes the file of an item before it is read. Of an open one it only counts where it is.
+    fn note(&self, item: &Item) {
+        let (Some(footprint), Item::Named(path) | Item::Found(path) | Item::Unread(path, _)) =
+            (self.footprint, item)
+        else {
+            return;
+        };
+        if self.open.contains_key(&without_links(path)) {
+            footprint.borrow_mut().open(path);
+        } else {
+            note(Some(footprint), path);
         }
     }
 

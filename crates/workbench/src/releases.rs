@@ -27,7 +27,7 @@ const MAX_NAME: usize = 53;
 const OF_CHARTS: &str = "HelmRepository";
 
 /// How an object installs a chart.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Release {
     /// Where it is, in words.
     pub(crate) place: String,
@@ -40,7 +40,7 @@ pub(crate) struct Release {
 }
 
 /// Values of a release.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum Layer {
     /// Those of a file.
     File(PathBuf),
@@ -49,7 +49,7 @@ pub(crate) enum Layer {
 }
 
 /// Values in an object.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Inline {
     /// The flag of helm for them.
     pub(crate) flag: &'static str,

@@ -47,7 +47,7 @@ pub struct Rendering {
 }
 
 /// A chart or kustomization that was not rendered.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unrendered {
     /// The chart or kustomization.
     pub unit: Unit,

@@ -95,16 +95,17 @@ impl Rendered {
         plan: &Plan,
     ) {
         plan.progress.begin(Step::Render, jobs.len());
+        let Plan { instead, max_bytes, progress, .. } = plan;
         let work = |(unit, release): (Unit, Option<Release>)| {
             let name = name(&unit, release.as_ref());
-            let text = match plan.instead.get(&name) {
+            let text = match instead.get(&name) {
                 Some(text) => Ok(Source::new(name, text.as_str())),
                 None => {
-                    let way_out = repository.way_out_of(&unit, plan.max_bytes);
-                    render((&unit, way_out), release.as_ref(), rendering, plan.max_bytes)
+                    let way_out = repository.way_out_of(&unit, *max_bytes);
+                    render((&unit, way_out), release.as_ref(), rendering, *max_bytes)
                 }
             };
-            plan.progress.done(Step::Render);
+            progress.done(Step::Render);
             (unit, (release, text))
         };
         let (mut failed, mut seen) = (Vec::new(), BTreeSet::new());

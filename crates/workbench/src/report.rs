@@ -75,7 +75,7 @@ use memgate_primitives::plain_text::{shown_key, shown_name};
 use memgate_primitives::pointer::Pointer;
 
 /// What comes between the message of a denied memory resource and its users.
-pub(crate) const USED_BY: &str = "; used by ";
+pub const USED_BY: &str = "; used by ";
 
 /// The results of one run.
 #[derive(Debug, Default)]
@@ -575,9 +575,12 @@ impl<'a> Report<'a> {
 }
 
 impl LocatedFinding<'_> {
-    /// The message without the name of the object: equal for findings that are equal but for their objects.
+    /// The message without the name of the object and its users, and what to do: equal for findings that are equal but
+    /// for their objects.
     pub fn words(&self) -> String {
-        self.finding.message().replace(&self.object_ref.title(), "")
+        let (message, help) = (self.finding.message(), self.finding.help_text().unwrap_or_default());
+        let message = message.rsplit_once(USED_BY).map_or(&*message, |(message, _)| message);
+        format!("{message}\n{help}").replace(&self.object_ref.title(), "")
     }
 
     /// The severity of the finding, and in an audit its severity at admission today.

@@ -38,7 +38,7 @@ const MOST_VARIANTS: usize = 16;
 const MOST_FOUND: usize = 1 << 17;
 
 /// A Kustomization that gives its objects a namespace which cannot be.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct WrongTarget {
     pub(crate) source: Arc<Source>,
     pub(crate) span: Span,
@@ -102,7 +102,7 @@ impl Assignment {
 }
 
 /// A Kustomization as it was read.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Kustomization {
     /// Its file.
     file: PathBuf,
@@ -120,7 +120,7 @@ struct Kustomization {
 }
 
 /// An object with values for variables.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct ValuesOf {
     /// Its file.
     file: PathBuf,
@@ -129,7 +129,7 @@ struct ValuesOf {
 }
 
 /// The Kustomizations of a directory or file, by their numbers.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Over {
     numbers: BTreeSet<usize>,
     /// Whether there are more.
@@ -137,7 +137,7 @@ struct Over {
 }
 
 /// The Flux Kustomizations, and the files to which they belong.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Substitutes {
     read: Vec<Kustomization>,
     /// The ConfigMaps and Secrets, by kind and name.
@@ -222,13 +222,16 @@ impl Substitutes {
         self.parts.extend(parts.map(|(directory, parts)| (directory.clone(), parts.cloned().collect())));
     }
 
+    /// Whether a text has Kustomizations that put something in, or objects from which one reads.
+    pub(crate) fn depend_on(&self, text: &str) -> bool {
+        puts_in(text) || has_values(text) && self.read.iter().any(|it| it.reads().next().is_some())
+    }
+
     /// Adds the Kustomizations of a text, and the objects from which they may read. `spots` tells where the fields stand of what
     /// was rendered.
     pub(crate) fn add(&mut self, source: &Arc<Source>, spots: &mut SpotsOf<'_>) {
         let text = source.text();
-        let is_flux =
-            text.contains(FLUX) && ["postBuild", "targetNamespace"].iter().any(|it| text.contains(it));
-        if is_flux {
+        if puts_in(text) {
             let file = spots.file(source);
             let root = self.roots.of(&file);
             for document in parse_parts(source).flat_map(|parsed| parsed.documents) {
@@ -236,7 +239,7 @@ impl Substitutes {
             }
             self.is_settled = false;
         }
-        if ["ConfigMap", "Secret"].iter().any(|kind| text.contains(kind)) {
+        if has_values(text) {
             self.unread.push(Arc::clone(source));
         }
     }
@@ -302,8 +305,11 @@ impl Substitutes {
     }
 
     /// What is wrong with Kustomizations in files of these names.
-    pub(crate) fn take_faults(&mut self, files: &BTreeSet<&str>) -> Vec<WrongTarget> {
-        let faults = self.read.iter_mut().filter_map(|it| it.fault.take());
+    pub(crate) fn take_faults(all: &mut Arc<Self>, files: &BTreeSet<&str>) -> Vec<WrongTarget> {
+        if all.read.iter().all(|it| it.fault.is_none()) {
+            return Vec::new();
+        }
+        let faults = Arc::make_mut(all).read.iter_mut().filter_map(|it| it.fault.take());
         faults.filter(|it| files.contains(it.source.name())).collect()
     }
 
@@ -342,6 +348,16 @@ impl Substitutes {
         }
         of_file
     }
+}
+
+/// Whether a text may have a Kustomization that puts something in.
+fn puts_in(text: &str) -> bool {
+    text.contains(FLUX) && ["postBuild", "targetNamespace"].iter().any(|it| text.contains(it))
+}
+
+/// Whether a text may have objects from which Kustomizations read.
+fn has_values(text: &str) -> bool {
+    ["ConfigMap", "Secret"].iter().any(|kind| text.contains(kind))
 }
 
 /// The denial of the namespace that a Kustomization gives to its objects: an apiserver refuses each of them.

@@ -1,5 +1,7 @@
 //! `memgate map`: which agents and pods reach which memory.
 
+use std::collections::BTreeSet;
+
 use anstream::adapter::strip_bytes;
 use anyhow::Context as _;
 
@@ -11,16 +13,22 @@ use crate::cli::pull_request::{at_base, note_base_errors, reference};
 use crate::cli::terminal::{Terminal, masked_bytes};
 use crate::cli::{ExitStatus, live};
 use memgate_model::request::Point;
-use memgate_workbench::map::read_map;
+use memgate_primitives::number::more;
+use memgate_primitives::plain_text::{quoted, shown_name};
+use memgate_primitives::suggest::nearest;
+use memgate_workbench::map_verdicts::judged_map;
 use memgate_workbench::plan::Plan;
 use memgate_workbench::report::diff::{self, FileDiff};
-use memgate_workbench::report::map::{MAX_DRAWN_BYTES, MAX_DRAWN_LINES, MapFormat, MemoryMap, write};
-use memgate_workbench::report::without_commands;
+use memgate_workbench::report::map::selection::Around;
+use memgate_workbench::report::map::{MapFormat, MemoryMap, write};
+use memgate_workbench::report::{plain, without_commands};
+use memgate_workbench::run::Run;
 
 /// Print which agents and pods reach which memory
 ///
 /// For each memory resource: backend, durability, retention, hosts and names of Secrets, and the objects that refer to
-/// it or get it. A line across namespaces is marked, and so is a reference to memory that does not exist. A workload
+/// it or get it. Objects are judged as check does, those of a cluster as audit does: [denied], [warned], [not used],
+/// [not found]. A line across namespaces is marked, and so is a host without TLS. A workload
 /// stands for its pods. The order is stable, so a diff of two maps shows what has changed.
 #[derive(Debug, clap::Args)]
 #[command(
@@ -31,6 +39,8 @@ was found.",
 Examples:
   memgate map deploy/
   memgate map --context prod
+  memgate map deploy/ --namespace team-a
+  memgate map deploy/ --around ArkMemory/team-a/notes
   memgate map deploy/ -o dot | dot -Tsvg > map.svg
   memgate map deploy/ -o mermaid=map.mmd
   memgate map deploy/ --base origin/main
@@ -40,11 +50,29 @@ they are those of the paths of .memgate.yaml, else of the cluster of KUBECONFIG,
 )]
 pub struct Args {
     #[command(flatten)]
-    input: InputArgs,
+    input: MapInput,
+
+    /// Show this namespace, and what its lines reach; repeatable
+    #[arg(
+        id = "shown_namespace",
+        short = 'n',
+        long = "namespace",
+        value_name = "NAME",
+        help_heading = "Selection"
+    )]
+    namespaces: Vec<String>,
+
+    /// Show what is around an object, DEPTH lines far [default depth: 2]
+    ///
+    /// From an agent, a line leads to its memory, and a second one to what else uses that.
+    #[arg(long, value_name = "KIND/NS/NAME[:DEPTH]", help_heading = "Selection", value_parser = Around::parse)]
+    #[arg(conflicts_with = "shown_namespace")]
+    around: Option<Around>,
 
     /// Format and file [default: text]
     ///
-    /// Formats: text, dot (Graphviz) and mermaid (a flowchart that GitHub and GitLab draw).
+    /// Formats: text, dot (Graphviz) and mermaid (a flowchart that GitHub and GitLab draw). Above 60 boxes the two have
+    /// one box for each namespace.
     #[arg(short, long, value_name = "FORMAT[=FILE]", help_heading = "Output", value_parser = parse_output)]
     output: Option<MapOutput>,
 
@@ -59,6 +87,42 @@ pub struct Args {
     cluster: ClusterArgs,
 }
 
+/// The flags that say what is read, without those that do not concern a map. `--namespace` has another meaning here.
+#[derive(Debug)]
+struct MapInput(InputArgs);
+
+impl MapInput {
+    const LEFT_OUT: [&str; 3] = ["namespace", "stdin_filename", "point"];
+    /// What a map does anyway.
+    const HIDDEN: &str = "no_render";
+}
+
+impl clap::Args for MapInput {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        let all = InputArgs::augment_args(clap::Command::new(""));
+        let stays = |arg: &&clap::Arg| !Self::LEFT_OUT.contains(&arg.get_id().as_str());
+        let hide = |arg: &clap::Arg| arg.clone().hide(arg.is_hide_set() || arg.get_id() == Self::HIDDEN);
+        // A flag that is left out has no value. It must have a name, which an empty group gives it.
+        command
+            .args(all.get_arguments().filter(stays).map(hide))
+            .groups(Self::LEFT_OUT.map(clap::ArgGroup::new))
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
+}
+
+impl clap::FromArgMatches for MapInput {
+    fn from_arg_matches(matches: &clap::ArgMatches) -> Result<Self, clap::Error> {
+        InputArgs::from_arg_matches(matches).map(Self)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &clap::ArgMatches) -> Result<(), clap::Error> {
+        self.0.update_from_arg_matches(matches)
+    }
+}
+
 /// A format of the map and its file.
 type MapOutput = FormatAndFile<MapFormat>;
 
@@ -71,27 +135,34 @@ fn parse_output(text: &str) -> Result<MapOutput, String> {
 /// # Errors
 /// When the cluster does not answer, the base cannot be read, or the map cannot be written.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
-    let project = args.input.project(terminal)?;
-    let mut plan = live::plan(&args.input, &args.cluster, &project, true, terminal)?;
+    let MapInput(input) = &args.input;
+    let project = input.project(terminal)?;
+    let mut plan = live::plan(input, &args.cluster, &project, true, terminal)?;
     anyhow::ensure!(
         args.base.is_none() || !plan.checks_snapshot,
         "--base compares files with a commit; give the files as PATH"
     );
-    plan.policies.clone_from(&args.input.policies.policy);
-    let occasion = args.input.policies.occasion(Point::Ci);
-    let (map, inputs) = read_map(&plan, occasion)?;
+    plan.policies.clone_from(&input.policies.policy);
+    let occasion = input.policies.occasion(if plan.checks_snapshot { Point::Audit } else { Point::Ci });
+    let run = Run { plan, occasion };
+    let (mut map, inputs) = judged_map(&run)?;
     note_read(&inputs, terminal);
     let errors = inputs.errors;
     let output = args.output.clone().unwrap_or(MapOutput { format: MapFormat::Text, file: None });
-    let (memories, _) = map.counts();
+    let mut before = MemoryMap::default();
     if let Some(reference) = &args.base {
-        let read = |plan: Plan| Ok(read_map(&plan, occasion)?);
-        let ((before, inputs), base) = at_base(reference, &args.input, &project, &plan, terminal, read)?;
-        note_base_errors(&inputs.errors, &base, "its map may lack objects", terminal);
-        write_changes(&before, &map, &output, terminal)?;
-        return Ok(ExitStatus::of(!errors.is_empty(), false, memories + before.counts().0 == 0));
+        let read = |plan: Plan| Ok(judged_map(&Run { plan, occasion })?);
+        let (there, base) = at_base(reference, input, &project, &run.plan, terminal, read)?;
+        note_base_errors(&there.1.errors, &base, "its map may lack objects", terminal);
+        before = there.0;
     }
-    if memories > 0 {
+    if let Some(status) = args.select(&mut before, &mut map, terminal)? {
+        return Ok(status);
+    }
+    let count = map.counts().0 + before.counts().0;
+    if args.base.is_some() {
+        write_changes(&before, &map, &output, terminal)?;
+    } else if count > 0 {
         write_map(&map, &output, terminal)?;
     } else if errors.is_empty() {
         terminal.note(
@@ -99,18 +170,57 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
              what counts: memory resources, and agents and pods that refer to one",
         );
     }
-    Ok(ExitStatus::of(!errors.is_empty(), false, memories == 0))
+    Ok(ExitStatus::of(!errors.is_empty(), false, count == 0))
+}
+
+impl Args {
+    /// Leaves out what the user does not ask for; the exit status if that is not there.
+    fn select(
+        &self,
+        before: &mut MemoryMap,
+        after: &mut MemoryMap,
+        terminal: Terminal,
+    ) -> anyhow::Result<Option<ExitStatus>> {
+        /// The most namespaces that a message names.
+        const MOST: usize = 20;
+        let names: BTreeSet<String> =
+            self.namespaces.iter().map(|name| shown_name(name).into_owned()).collect();
+        let there: BTreeSet<&str> = before.namespaces().into_iter().chain(after.namespaces()).collect();
+        if let Some(missing) = names.iter().find(|name| !there.contains(name.as_str())) {
+            let near = nearest(missing, there.iter().copied());
+            let near = near.map(|name| format!("; did you mean {}?", quoted(name))).unwrap_or_default();
+            let names: Vec<&str> = there.iter().copied().take(MOST).collect();
+            let names = names.join(", ") + &more(there.len().saturating_sub(MOST));
+            let names = if names.is_empty() { "none".to_owned() } else { names };
+            terminal.note(&format!(
+                "error: the map has nothing in namespace {}{near}\n  its namespaces: {names}",
+                quoted(missing)
+            ));
+            return Ok(Some(ExitStatus::Nothing));
+        }
+        if !names.is_empty() {
+            before.keep_namespaces(&names);
+            after.keep_namespaces(&names);
+        } else if let Some(around) = &self.around {
+            let nearest = after.nearest(around).or_else(|| before.nearest(around));
+            let found = [before, after].map(|map| map.keep_around(around));
+            let nearest = nearest.map_or_else(
+                || "memgate map without --around lists all objects".to_owned(),
+                |nearest| format!("did you mean {}?", plain(&nearest)),
+            );
+            anyhow::ensure!(found.contains(&true), "--around: the map has no object {around}; {nearest}");
+        }
+        Ok(None)
+    }
 }
 
 fn write_map(map: &MemoryMap, output: &MapOutput, terminal: Terminal) -> anyhow::Result<()> {
     let mut bytes = Vec::new();
-    write(map, output.format, &mut bytes).context("failed to write the map")?;
-    let (_, lines) = map.counts();
-    if output.format == MapFormat::Mermaid && (lines > MAX_DRAWN_LINES || bytes.len() > MAX_DRAWN_BYTES) {
-        terminal.note(&format!(
-            "note: GitHub and GitLab draw a map of up to {MAX_DRAWN_LINES} lines and {MAX_DRAWN_BYTES} bytes, and this \
-             one is larger; name fewer paths, or use -o dot"
-        ));
+    if write(map, output.format, &mut bytes).context("failed to write the map")? {
+        terminal.note(
+            "note: the map is too large to be drawn whole, so the objects of a namespace share a box; --namespace and \
+             --around show a part",
+        );
     }
     put(bytes, output, output.format == MapFormat::Text, terminal)
 }

@@ -52,8 +52,11 @@ export const the_picture_of_the_map_is_whole = () =>
             assert.equal(await map.locator('rect:visible').count(), boxes);
             // What is drawn is also in the table below.
             const words = await page.locator('table').allInnerTexts();
-            for (const title of await map.locator('g > title').allTextContents()) {
-                assert.ok(words.some((table) => table.includes(title.split(' ')[1])), title);
+            const nodes = await map.evaluate((svg) => [...svg.querySelectorAll('[data-node]')].map(({ dataset }) => dataset.node));
+            assert.equal(nodes.length, await map.locator('g').count());
+            for (const node of nodes) {
+                const name = node.split('/').at(-1).split(' ').at(-1);
+                assert.ok(words.some((table) => table.includes(name)), node);
             }
         }));
 

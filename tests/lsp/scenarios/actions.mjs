@@ -14,7 +14,7 @@ export const a_fix_mends_its_finding = () =>
         const [mark] = editor.marks('memory.yaml');
         const [fix, ...others] = fixes(await editor.actions('memory.yaml', mark.range));
         assert.deepEqual(others, []);
-        assert.match(fix.title, /arkonis\/backend-unknown/);
+        assert.equal(fix.title, 'Replace with `redis`');
         assert.deepEqual(fix.diagnostics, [mark]);
         const before = editor.text('memory.yaml');
         await editor.apply(fix.edit);
@@ -28,7 +28,7 @@ export const a_name_that_may_be_meant_is_offered = () =>
         await editor.untilMarked('agent.yaml', 'arkonis/memory-not-found');
         const [mark] = editor.marks('agent.yaml');
         const actions = await editor.actions('agent.yaml', mark.range);
-        assert.deepEqual(actions.map(({ title }) => title).slice(0, 1), ['Change it to "notes"']);
+        assert.deepEqual(actions.map(({ title }) => title).slice(0, 1), ['Replace with `notes`']);
         // It is a guess, so nothing makes it by itself.
         assert.deepEqual([fixes(actions), await editor.actions('agent.yaml', mark.range, ['source.fixAll'])], [[], []]);
         await editor.apply(actions[0].edit);
@@ -44,6 +44,7 @@ const eachFix = (capabilities) =>
     session({ 'memories.yaml': example('memories.yaml') }, async (editor) => {
         await editor.open('memories.yaml');
         await editor.untilAsChecked();
+        const titles = [];
         for (let made = 0; ; made += 1) {
             assert.ok(made < 50, 'the fixes end');
             const [fix] = fixes(await editor.actions('memories.yaml', all(editor, 'memories.yaml')));
@@ -51,8 +52,15 @@ const eachFix = (capabilities) =>
                 assert.ok(made > 4, `${made} fixes`);
                 break;
             }
+            // The new name or value, and no code.
+            const shown = /`([^`]+)`/.exec(fix.title)?.[1];
+            assert.ok(shown && !/arkonis\/|memgate\//.test(fix.title), fix.title);
+            titles.push(fix.title);
             await editor.apply(fix.edit);
             await editor.untilAsChecked();
+        }
+        for (const kind of [/^Rename to `/, /^Replace with `[^`]+`$/, /^Replace with `[^`]+`, without quotes$/]) {
+            assert.ok(titles.some((title) => kind.test(title)), `${kind} in ${titles}`);
         }
         assert.equal(editor.text('memories.yaml'), example('written/memories.yaml'));
     }, { capabilities });
@@ -82,6 +90,7 @@ export const a_comment_with_a_reason_ignores_a_finding = () =>
         const actions = await editor.actions('memory.yaml', mark.range);
         const [ignore, ...others] = actions.filter(({ title }) => /ignore/i.test(title));
         assert.deepEqual(others, []);
+        assert.match(ignore.title, /arkonis\/redis-required/);
         await editor.apply(ignore.edit);
         const comment = '# memgate: ignore[arkonis/redis-required] ';
         assert.ok(editor.text('memory.yaml').includes(comment), editor.text('memory.yaml'));

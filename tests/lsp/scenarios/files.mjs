@@ -1,10 +1,11 @@
 // Files and folders that come, change and go while an editor is open.
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, realpathSync, renameSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { agent, memory } from '../manifests.mjs';
-import { CAPABILITIES, lsp, session } from '../client.mjs';
+import { CAPABILITIES, SETTLED, lsp, session, sleep } from '../client.mjs';
 
 const UNKNOWN = 'arkonis/backend-unknown';
 const MISSING = 'arkonis/memory-not-found';
@@ -50,6 +51,92 @@ export const other_files_count_as_they_are_on_disk = () =>
         await editor.remove('others');
         await editor.untilMarked('agent.yaml');
         await editor.write('memory.yaml', 'half: {');
+        await editor.untilAsChecked();
+    });
+
+const SHAPES = {
+    'a file that is new': (editor) => writeFileSync(editor.path('more.yaml'), memory('elsewhere')),
+    'another text of the same size': (editor) => writeFileSync(editor.path('memory.yaml'), memory('notez')),
+    'a file that takes the place of another': (editor) => {
+        writeFileSync(editor.path('.new'), memory('notes'));
+        renameSync(editor.path('.new'), editor.path('memory.yaml'));
+    },
+    'a new directory with a second object of that name': (editor) => {
+        mkdirSync(editor.path('deep/er'), { recursive: true });
+        writeFileSync(editor.path('deep/er/memory.yaml'), memory('notes'));
+    },
+    'a directory that goes': (editor) => rmSync(editor.path('deep'), { recursive: true }),
+    'a link that leads elsewhere': (editor) => {
+        rmSync(editor.path('link.yaml'));
+        symlinkSync('kinds/other.txt', editor.path('link.yaml'));
+    },
+    'a text behind a link': (editor) => writeFileSync(editor.path('kinds/other.txt'), memory('behind', 'backend: redis')),
+    'a kustomization': (editor) => writeFileSync(editor.path('kustomization.yaml'), 'resources: [memory.yaml]\npatches: [{path: more.yaml}]\n'),
+    'no kustomization': (editor) => rmSync(editor.path('kustomization.yaml')),
+    'a chart around the files': (editor) => writeFileSync(editor.path('kinds/Chart.yaml'), 'name: c\nversion: 1.0.0\n'),
+    'choices': (editor) => writeFileSync(editor.path('.memgate.yaml'), 'exclude: [memory.yaml]\n'),
+    'no choices': (editor) => rmSync(editor.path('.memgate.yaml')),
+    'a file that goes': (editor) => rmSync(editor.path('memory.yaml')),
+};
+
+// No client reports these: those on a network drive, of a program in a container, with a client that cannot watch.
+export const what_changes_on_disk_counts_at_the_next_edit = () =>
+    session({ 'memory.yaml': memory(), 'agent.yaml': agent(), 'open.yaml': memory('open'), 'kinds/one.txt': memory('one'), 'kinds/other.txt': '' }, async (editor) => {
+        symlinkSync('kinds/one.txt', editor.path('link.yaml'));
+        await editor.open('agent.yaml');
+        await editor.open('open.yaml');
+        const edit = async (from, to) => {
+            await editor.replace('open.yaml', from, to);
+            await editor.untilAsChecked();
+        };
+        for (const [what, change] of Object.entries(SHAPES)) {
+            await sleep(SETTLED);
+            // Others are read, and then kept.
+            await edit('in-context', 'rediss');
+            await edit('rediss', 'in-context');
+            change(editor);
+            await edit('in-context', 'rediss').catch((error) => assert.fail(`${what}: ${error.message}`));
+            await edit('rediss', 'in-context');
+        }
+    });
+
+export const a_branch_that_is_checked_out_counts_at_the_next_edit = () =>
+    session({ 'memory.yaml': memory(), 'agent.yaml': agent(), 'open.yaml': memory('open') }, async (editor) => {
+        const git = (...words) =>
+            execFileSync('git', ['-c', 'user.name=a', '-c', 'user.email=a@h.example', ...words], { cwd: editor.folder, stdio: 'pipe' });
+        git('init', '--quiet', '--initial-branch', 'main');
+        git('add', '.');
+        git('commit', '--quiet', '-m', 'one');
+        git('checkout', '--quiet', '-b', 'other');
+        writeFileSync(editor.path('memory.yaml'), memory('notez'));
+        writeFileSync(editor.path('agent.yaml'), agent('scout', 'notez'));
+        git('commit', '--quiet', '-a', '-m', 'two');
+        await editor.open('agent.yaml', agent());
+        await editor.open('open.yaml');
+        for (const branch of ['main', 'other', 'main']) {
+            await sleep(SETTLED);
+            await editor.replace('open.yaml', 'in-context', 'rediss');
+            await editor.untilAsChecked();
+            git('checkout', '--quiet', branch);
+            await editor.replace('open.yaml', 'rediss', 'in-context');
+            await editor.untilAsChecked();
+            assert.deepEqual(editor.codes('agent.yaml'), branch === 'main' ? [] : [MISSING]);
+        }
+    }, { repository: false });
+
+// Another text of the same size with the same time, which the client reports.
+export const a_file_that_looks_the_same_counts_once_it_is_reported = () =>
+    session({ 'memory.yaml': memory(), 'agent.yaml': agent() }, async (editor) => {
+        await editor.open('agent.yaml');
+        await editor.untilAsChecked();
+        await sleep(SETTLED);
+        await editor.replace('agent.yaml', 'facts', 'words');
+        await editor.untilAsChecked();
+        const { atime, mtime } = statSync(editor.path('memory.yaml'));
+        writeFileSync(editor.path('memory.yaml'), memory('notez'));
+        utimesSync(editor.path('memory.yaml'), atime, mtime);
+        await editor.changedOnDisk('memory.yaml', lsp.FileChangeType.Changed);
+        await editor.untilMarked('agent.yaml', MISSING);
         await editor.untilAsChecked();
     });
 
@@ -117,18 +204,42 @@ export const a_file_that_is_left_out_is_not_marked = () =>
         '.memgate.yaml': 'exclude: [vendor]\n',
         'vendor/memory.yaml': memory('notes', 'backend: rediss'),
         'chart/Chart.yaml': 'apiVersion: v2\nname: chart\nversion: 1.0.0\n',
-        'chart/templates/memory.yaml': memory('{{ .Release.Name }}', 'backend: rediss'),
+        'vendor/Chart.yaml': 'apiVersion: v2\nname: chart\nversion: 1.0.0\n',
+        'vendor/templates/memory.yaml': memory('{{ .Release.Name }}', 'backend: rediss'),
         'chart/values.yaml': 'name: notes\n',
         'here.yaml': memory('here', 'backend: rediss'),
     }, async (editor) => {
-        for (const name of ['vendor/memory.yaml', 'chart/templates/memory.yaml', 'chart/values.yaml', 'chart/Chart.yaml', 'here.yaml']) {
+        for (const name of ['vendor/memory.yaml', 'vendor/templates/memory.yaml', 'chart/values.yaml', 'chart/Chart.yaml', 'here.yaml']) {
             await editor.open(name);
         }
         await editor.untilMarked('here.yaml', UNKNOWN);
         await editor.untilAsChecked();
         await editor.replace('vendor/memory.yaml', 'rediss', 'raedis');
-        await editor.replace('chart/templates/memory.yaml', 'rediss', '{{ .Values.backend }}');
+        await editor.replace('vendor/templates/memory.yaml', 'rediss', '{{ .Values.backend }}');
         await editor.untilAsChecked();
+    });
+
+export const a_template_of_a_chart_is_judged_in_part = () =>
+    session({
+        'chart/Chart.yaml': 'apiVersion: v2\nname: chart\nversion: 1.0.0\n',
+        'chart/templates/memory.yaml': `${memory('{{ include "chart.name" . }}', 'backend: rediss\n  retentoin: {{ .Values.days }}')}---\n${memory('b', 'backend: redis')}`,
+        'chart/templates/agent.yaml': `{{- if .Values.agent }}\n${agent('{{ .Release.Name }}-agent', '{{ .Values.memory }}')}  {{- with .Values.more }}\n  {{- toYaml . | nindent 2 }}\n  {{- end }}\n{{- end }}\n`,
+    }, async (editor) => {
+        await editor.open('chart/templates/memory.yaml');
+        await editor.open('chart/templates/agent.yaml');
+        const wrong = () => editor.marks('chart/templates/memory.yaml').filter(({ severity }) => severity < 3);
+        await editor.until(() => wrong().length > 0, () => 'its marks');
+        // Nothing that is required: values may bring it.
+        assert.deepEqual(wrong().map(({ code, range }) => [code, editor.textAt('chart/templates/memory.yaml', range)]), [
+            [UNKNOWN, 'rediss'],
+            ['arkonis/unknown-field', 'retentoin'],
+        ]);
+        assert.deepEqual(editor.marks('chart/templates/agent.yaml').filter(({ severity }) => severity < 3), []);
+        await editor.replace('chart/templates/agent.yaml', 'memoryRef:\n    name', 'memoryRef:\n    nmae');
+        await editor.until(() => editor.codes('chart/templates/agent.yaml').includes('arkonis/unknown-field'), () => 'its mark');
+        // A text that is not known in whole is not judged.
+        await editor.replace('chart/templates/memory.yaml', 'rediss', '{{ .Values.backend');
+        await editor.until(() => wrong().length === 0, () => 'no mark');
     });
 
 export const two_folders_are_judged_apart = () =>
@@ -395,9 +506,11 @@ export const a_new_file_is_judged_where_a_saved_one_is = () =>
         // The last change is judged with all of them.
         await editor.replace('sub/new.yaml', 'rediss', 'in-context');
         await editor.untilMarked('sub/new.yaml');
-        for (const name of ['other/new.yaml', 'sub/.hidden/new.yaml', 'sub/chart/templates/new.yaml']) {
+        for (const name of ['other/new.yaml', 'sub/.hidden/new.yaml']) {
             assert.deepEqual(editor.marks(name), [], name);
         }
+        // A template of a chart is judged in part, whether it is new or not.
+        assert.deepEqual(editor.codes('sub/chart/templates/new.yaml'), [UNKNOWN]);
     });
 
 // All of a home would be read, so a file in it is judged alone.

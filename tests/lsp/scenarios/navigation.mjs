@@ -7,17 +7,88 @@ import { lsp, session } from '../client.mjs';
 
 const EXAMPLES = fileURLToPath(new URL('../../../examples/', import.meta.url));
 
-export const a_finding_shows_its_page = () =>
+const inOrder = (text, ...pieces) => {
+    const places = pieces.map((piece) => text.indexOf(piece));
+    assert.ok(places.every((at, index) => at > (places[index - 1] ?? -1)), `${pieces} at ${places} in ${text}`);
+    assert.ok(text.length < 1500, `${text.length}`);
+    assert.doesNotMatch(text, /```|## /);
+};
+
+export const a_finding_shows_what_to_do_and_its_page_last = () =>
     session({ 'memory.yaml': memory('notes', 'backend: rediss') }, async (editor) => {
         await editor.open('memory.yaml');
         const hover = await editor.hover('memory.yaml', 'rediss');
         assert.equal(hover.contents.kind, 'markdown');
-        assert.match(hover.contents.value, /backend-unknown/);
-        assert.match(hover.contents.value, /did you mean "redis"/);
-        // The page, and not only the message.
-        assert.ok(hover.contents.value.length > 300, hover.contents.value);
+        inOrder(hover.contents.value, 'did you mean "redis"', 'Write `in-context`, `redis` or `vector-store`', '**spec.backend**: string: `in-context`', 'memgate explain arkonis/backend-unknown');
         assert.equal(editor.textAt('memory.yaml', hover.range), 'rediss');
-        assert.equal(await editor.hover('memory.yaml', 'ArkMemory'), null);
+        await editor.replace('memory.yaml', 'rediss', 'redis');
+        inOrder((await editor.hover('memory.yaml', 'spec')).contents.value, 'is required', 'Add `spec.redis`', 'because of this backend: `memory.yaml:7`', 'arkonis/redis-required');
+    });
+
+export const a_kind_a_field_and_a_name_show_what_is_known = () =>
+    session({
+        'memory.yaml': memory('notes', REDIS),
+        'agents.yaml': ['scout', 'clerk', 'judge'].map((name) => agent(name)).join('---\n'),
+        'pod.yaml': pod(),
+    }, async (editor) => {
+        await editor.open('memory.yaml');
+        await editor.open('agents.yaml');
+        await editor.open('pod.yaml');
+        const shown = async (name, piece) => (await editor.hover(name, piece))?.contents.value;
+        inOrder(await shown('memory.yaml', 'ArkMemory'), '**ArkMemory** (`arkonis.dev/v1alpha1`)');
+        inOrder(await shown('memory.yaml', 'backend:'), '**spec.backend**: string: `in-context`, `vector-store`, `redis`');
+        inOrder(await shown('memory.yaml', '5400'), '**spec.redis.ttlSeconds**: integer');
+        const named = await shown('memory.yaml', 'notes');
+        inOrder(named, '3 agents use this memory: `ArkAgent team-a/scout`, `ArkAgent team-a/clerk`, `ArkAgent team-a/judge`');
+        inOrder(await shown('agents.yaml', 'clerk'), 'uses ArkMemory `team-a/notes` at `memory.yaml:4`', 'backend: `redis`');
+        // Kubernetes' own kinds have no definition here, and nothing is said between fields.
+        assert.equal(await shown('pod.yaml', 'Pod'), undefined);
+        const end = { line: 99, character: 0 };
+        assert.equal(await editor.request(lsp.HoverRequest.type, { textDocument: { uri: editor.uri('memory.yaml') }, position: end }), null);
+        // As it is in the editor.
+        await editor.replace('agents.yaml', 'name: notes', 'name: other');
+        inOrder(await shown('memory.yaml', 'notes'), '2 agents use this memory: `ArkAgent team-a/clerk`');
+    });
+
+export const ten_thousand_users_fit_into_a_hover = () =>
+    session({ 'memory.yaml': memory(), 'agents.yaml': Array.from({ length: 10_000 }, (_, at) => agent(`${'a'.repeat(200)}-${at}`)).join('---\n') }, async (editor) => {
+        await editor.open('memory.yaml');
+        inOrder((await editor.hover('memory.yaml', 'notes')).contents.value, '10000 agents use this memory: ', ' and 9990 more');
+    });
+
+export const the_page_of_a_folder_has_its_map = () =>
+    session({ 'memory.yaml': memory('notes', REDIS), 'agent.yaml': agent() }, async (editor) => {
+        const [command] = editor.abilities.executeCommandProvider.commands;
+        const page = (...list) => editor.request(lsp.ExecuteCommandRequest.type, { command, arguments: list });
+        await editor.open('agent.yaml');
+        const shown = await page(editor.uri('.'));
+        assert.match(shown, /<section id="map"[^]*<svg[^]*team-a[^]*notes/);
+        // With the texts of the editor.
+        await editor.replace('agent.yaml', 'name: scout', 'name: clerk');
+        assert.match(await page(editor.uri('.')), /<section id="map"[^]*clerk/);
+        for (const list of [[], [1], ['https://example.com']]) {
+            await assert.rejects(page(...list), { code: lsp.ErrorCodes.InvalidParams });
+        }
+        await assert.rejects(editor.request(lsp.ExecuteCommandRequest.type, { command: 'other' }), { code: lsp.ErrorCodes.InvalidParams });
+    });
+
+export const each_document_is_a_symbol_also_half_typed = () =>
+    session({ 'all.yaml': `${memory()}---\n${agent()}---\n${pod()}` }, async (editor) => {
+        await editor.open('all.yaml');
+        const symbols = async () => {
+            const all = await editor.request(lsp.DocumentSymbolRequest.type, { textDocument: { uri: editor.uri('all.yaml') } });
+            return all.map(({ name, detail, range, selectionRange }) => [name, detail, range.start.line, editor.textAt('all.yaml', selectionRange)]);
+        };
+        const whole = [
+            ['ArkMemory notes', 'team-a', 0, 'kind: ArkMemory'],
+            ['ArkAgent scout', 'team-a', 8, 'kind: ArkAgent'],
+            ['Pod scout-agent', 'team-a', 19, 'kind: Pod'],
+        ];
+        assert.deepEqual(await symbols(), whole);
+        await editor.replace('all.yaml', 'backend: in-context', 'backend: [');
+        assert.deepEqual(await symbols(), whole);
+        await editor.replace('all.yaml', 'name: scout-agent\n', 'na');
+        assert.deepEqual((await symbols()).map(([name]) => name), ['ArkMemory notes', 'ArkAgent scout', 'Pod']);
     });
 
 export const a_reference_shows_its_memory = () =>

@@ -291,8 +291,7 @@ fn every_rule_in_cel_of_the_bundled_definitions_can_be_evaluated() {
         for rule in &node.rules {
             assert_eq!(rule.fault(), None, "{}", rule.text);
         }
-        let below = node.object.properties.values().chain(node.object.additional.as_deref());
-        node.rules.len() + below.chain(node.list.items.as_deref()).map(count).sum::<usize>()
+        node.rules.len() + node.below().map(count).sum::<usize>()
     }
     let rules: usize = definitions(|crd| crd)
         .map(|crd| crd.versions.iter().map(|version| count(&version.schema)).sum::<usize>())

@@ -65,29 +65,8 @@ impl<'w> Reading<'w> {
     /// # Errors
     /// When the text is not JSON or has another form.
     pub fn read<'a, T: View<'a>>(&self, text: &'a str, path: Path<'_>) -> serde_json::Result<T> {
-        json_reader::parse(text, Whole { budget: self.budget, path, view: PhantomData })
-    }
-}
-
-/// Reads a whole text, each time from the beginning.
-struct Whole<'w, T> {
-    budget: Option<&'w Budget<'w>>,
-    path: Path<'w>,
-    view: PhantomData<T>,
-}
-
-impl<T> Clone for Whole<'_, T> {
-    fn clone(&self) -> Self {
-        Self { ..*self }
-    }
-}
-
-impl<'de, T: View<'de>> DeserializeSeed<'de> for Whole<'_, T> {
-    type Value = T;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<T, D::Error> {
-        let reading = Reading { budget: self.budget, overall: Cell::new(0) };
-        T::read(deserializer, &Place { reading: &reading, path: self.path })
+        let reading = Self { budget: self.budget, overall: Cell::new(0) };
+        json_reader::parse(text, Element::at(&Place { reading: &reading, path }))
     }
 }
 

@@ -1,6 +1,7 @@
-//! The change of one file as a unified diff in which each line that an edit added or removed names its origin.
+//! The change of one file as a unified diff with the origins of the lines that edits added or removed.
 //!
-//! The origins are YAML comments behind these lines. The new file does not have them.
+//! An origin is a YAML comment behind the first line of a block that has it; a line without one has that above it. The
+//! new file does not have these comments.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -82,7 +83,7 @@ struct DiffLine<'d> {
     text: &'d str,
     /// Whether the line ends as on Windows.
     has_carriage_return: bool,
-    /// The origin of a line that an edit added or removed; empty for others.
+    /// The origin of a line that an edit added or removed; empty for others, and where the line above has the same.
     origin: String,
     has_newline: bool,
 }
@@ -111,7 +112,20 @@ fn lines<'d>(
             has_newline: whole.is_some(),
         }
     };
-    changes.map(line).collect()
+    let mut lines: Vec<DiffLine<'d>> = changes.map(line).collect();
+    once_a_block(&mut lines);
+    lines
+}
+
+/// Leaves each origin at the first line of the block that has it.
+fn once_a_block(lines: &mut [DiffLine<'_>]) {
+    let mut above: Option<(ChangeTag, String)> = None;
+    for line in lines {
+        match &above {
+            Some((tag, origin)) if *tag == line.tag && *origin == line.origin => line.origin.clear(),
+            _ => above = Some((line.tag, line.origin.clone())),
+        }
+    }
 }
 
 /// The origins of the line of this number; empty when no edit touches it.
@@ -188,18 +202,22 @@ mod tests {
     }
 
     #[test]
-    fn names_the_origin_of_each_added_line() {
-        let origins = [(2, from("Memory a/b", "spec.ttl")), (3, from("", "")), (3, from("Memory a/b", ""))];
+    fn names_each_origin_once_a_block() {
+        let ttl = || from("Memory a/b", "spec.ttl");
+        let origins = [(2, ttl()), (3, ttl()), (4, from("", "")), (4, from("Memory a/b", "")), (6, ttl())];
         let expected = "\
 --- a/dir/x.yaml
 +++ b/dir/x.yaml
-@@ -1,2 +1,4 @@
+@@ -1,2 +1,6 @@
  a: 1
 +bb: 2  # ← Memory a/b spec.ttl
++longer: 3
 +c: 3   # ← default; Memory a/b
  d: 4
++e: 5   # ← Memory a/b spec.ttl
 ";
-        assert_eq!(diff("a: 1\nd: 4\n", "a: 1\nbb: 2\nc: 3\nd: 4\n", &origins), expected);
+        let after = "a: 1\nbb: 2\nlonger: 3\nc: 3\nd: 4\ne: 5\n";
+        assert_eq!(diff("a: 1\nd: 4\n", after, &origins), expected);
     }
 
     #[test]

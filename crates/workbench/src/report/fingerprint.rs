@@ -51,7 +51,8 @@ pub fn of_error(error: &InputError<'_>) -> Fingerprint {
     hash(&[error.code(), error.file.unwrap_or_default(), &error.message])
 }
 
-fn hash(parts: &[&str]) -> Fingerprint {
+/// A hash of texts, the same in every run.
+pub(crate) fn hash(parts: &[&str]) -> Fingerprint {
     let mut hash = Context::new(&SHA256);
     for part in parts {
         // With its length, so that parts cannot run into each other.

@@ -5,7 +5,9 @@
 
 pub mod changes;
 
-mod graph;
+pub mod selection;
+
+pub(crate) mod graph;
 
 mod dot;
 
@@ -13,11 +15,9 @@ mod mermaid;
 
 mod text;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
-
-pub use self::graph::{MAX_DRAWN_BYTES, MAX_DRAWN_LINES};
 
 /// The map of each set of files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -33,6 +33,72 @@ pub struct SetMap {
     pub set: String,
     /// The memory resources, by namespace, kind and name.
     pub memories: Vec<MappedMemory>,
+    /// The objects that are denied or warned about, once they are judged.
+    pub judged: BTreeMap<MappedObject, Verdict>,
+}
+
+impl SetMap {
+    /// The verdict of an object that uses memory.
+    pub fn verdict(&self, object: &MappedObject) -> Verdict {
+        self.judged.get(object).copied().unwrap_or_default()
+    }
+
+    /// The verdict of a memory resource.
+    pub fn verdict_of(&self, memory: &MappedMemory) -> Verdict {
+        let is_unused = memory.is_for_others && memory.is_alone;
+        let own = match memory.presence {
+            Presence::Missing => Verdict::Missing,
+            Presence::Found if is_unused => Verdict::Unused,
+            _ => Verdict::Clean,
+        };
+        own.max(self.verdict(&memory.object))
+    }
+}
+
+/// The verdict of an object, the strictest last.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verdict {
+    /// Nothing was found.
+    #[default]
+    Clean,
+    /// It is memory for others, and nothing uses it.
+    Unused,
+    /// It is memory that something names, and that does not exist.
+    Missing,
+    /// It has warnings.
+    Warned,
+    /// It is denied.
+    Denied,
+}
+
+impl Verdict {
+    /// Every verdict, the strictest first.
+    pub const ALL: [Self; 5] = [Self::Denied, Self::Warned, Self::Missing, Self::Unused, Self::Clean];
+
+    /// The word for programs and style sheets.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Clean => "ok",
+            Self::Unused => "unused",
+            Self::Missing => "missing",
+            Self::Warned => "warned",
+            Self::Denied => "denied",
+        }
+    }
+
+    /// The words for people.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Unused => "not used",
+            Self::Missing => "not found",
+            Self::Clean | Self::Warned | Self::Denied => self.name(),
+        }
+    }
+
+    /// The same, but empty where nothing was found.
+    pub fn remark(self) -> &'static str {
+        if self == Self::Clean { "" } else { self.words() }
+    }
 }
 
 /// An object of the map.
@@ -44,6 +110,8 @@ pub struct MappedObject {
     pub kind: String,
     /// The name.
     pub name: String,
+    /// The group of its API; empty for one that was not read.
+    pub group: String,
 }
 
 /// A memory resource, with those that reach it.
@@ -57,6 +125,12 @@ pub struct MappedMemory {
     pub presence: Presence,
     /// What is known of it; nothing of one that was not found.
     pub facts: Facts,
+    /// Whether its clients do not encrypt what they send.
+    pub lacks_tls: bool,
+    /// Whether others use it by its name, so that it is of no use without them.
+    pub is_for_others: bool,
+    /// Whether nothing reaches it. A map that shows a part may leave out users.
+    pub is_alone: bool,
     /// What reaches it, by namespace, kind and name.
     pub users: BTreeSet<MapLine>,
 }
@@ -93,11 +167,10 @@ pub enum Presence {
 }
 
 impl Presence {
-    /// The words behind the name; empty for a resource that was read.
+    /// The words behind the name; empty for a resource that was read, and for one whose verdict says it.
     pub const fn words(self) -> &'static str {
         match self {
-            Self::Found => "",
-            Self::Missing => "does not exist",
+            Self::Found | Self::Missing => "",
             Self::Unknown => "not among the inputs",
             Self::Undeclared => "not declared by an object",
         }
@@ -209,7 +282,7 @@ pub struct MapLine {
 impl MappedObject {
     /// Kind and name, with the namespace if there is one.
     pub fn title(&self) -> String {
-        let Self { namespace, kind, name } = self;
+        let Self { namespace, kind, name, .. } = self;
         if namespace.is_empty() { format!("{kind} {name}") } else { format!("{kind} {namespace}/{name}") }
     }
 }
@@ -247,14 +320,17 @@ impl MapFormat {
     }
 }
 
-/// Writes a map in one format. Text has ANSI styles, which the stream removes where they are not wanted.
+/// Writes a map in one format, and returns whether a graph has one box for each namespace. Text has ANSI styles, which the
+/// stream removes where they are not wanted.
 ///
 /// # Errors
 /// Those of the writer.
-pub fn write(map: &MemoryMap, format: MapFormat, out: &mut Vec<u8>) -> io::Result<()> {
-    match format {
-        MapFormat::Text => text::write(map, out),
-        MapFormat::Dot => dot::write(map, out),
-        MapFormat::Mermaid => mermaid::write(map, out),
-    }
+pub fn write(map: &MemoryMap, format: MapFormat, out: &mut Vec<u8>) -> io::Result<bool> {
+    let (graph, is_folded) = match format {
+        MapFormat::Text => return text::write(map, out).map(|()| false),
+        MapFormat::Dot => graph::bounded(map, dot::write),
+        MapFormat::Mermaid => graph::bounded(map, mermaid::write),
+    };
+    out.extend(graph.into_bytes());
+    Ok(is_folded)
 }

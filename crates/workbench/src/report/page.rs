@@ -77,6 +77,24 @@ fn place(path: &str) -> String {
     name.map_or_else(|| path.to_owned(), |name| format!("`memgate explain {name}`"))
 }
 
+/// What a page says to do, without examples, up to so many characters.
+pub fn what_to_do(page: &str, most: usize) -> Option<String> {
+    let (_, section) = page.split_once("\n## What to do\n")?;
+    let section = section.split("\n## ").next().unwrap_or_default();
+    // Every second part is code.
+    let prose = section.split("\n```").step_by(2).map(str::trim).collect::<Vec<_>>().join("\n\n");
+    let (mut text, mut chars) = (String::new(), 0);
+    for paragraph in prose.split("\n\n").filter(|paragraph| !paragraph.is_empty()) {
+        chars += paragraph.chars().count() + 2;
+        if chars > most && !text.is_empty() {
+            break;
+        }
+        text = text + paragraph + "\n\n";
+    }
+    let text: String = text.trim_end().chars().take(most).collect();
+    (!text.is_empty()).then_some(text)
+}
+
 /// The first paragraph of a page, in one line.
 pub fn summary(page: &str) -> String {
     let lines = page.lines().map(str::trim);

@@ -17,11 +17,11 @@ use crate::report::{
 use memgate_model::finding::Severity;
 use memgate_platforms::message::and_more;
 
-/// The most findings of one cause, unless all are shown: enough to see what they have in common.
+/// The most findings of one cause that are shown, unless all are: enough to see what they have in common.
 const MAX_OF_ONE_CAUSE: usize = 3;
 
-/// The most places of the others.
-const MAX_PLACES: usize = 50;
+/// The most places of the others that are listed.
+const MAX_PLACES: usize = 10;
 
 /// Placeholders for the names of files. The renderer counts columns in the text that it gets, which may be a part of a
 /// line, so [`with_places`] writes the true places afterwards. The renderer passes control characters through in names of
@@ -67,38 +67,41 @@ pub fn write(report: &Report<'_>, width: usize, out: &mut impl Write) -> io::Res
     }
     let mut codes = BTreeSet::new();
     for located in listed {
-        let folded = groups.get_mut(&cause(located)).filter(|of_cause| of_cause.count > MAX_OF_ONE_CAUSE);
-        if folded.as_ref().is_some_and(|of_cause| !of_cause.has_example(located)) {
+        let of_cause = groups.get(&cause(located));
+        if of_cause.is_some_and(|of_cause| !of_cause.has_example(located)) {
             continue;
         }
         let group = group(located, codes.insert(located.finding.code_name()), width);
         let text = renderer.render(&[group]);
         writeln!(out, "{}\n", with_places(&text, &located.location, &located.related))?;
-        if let Some(of_cause) = folded.filter(|of_cause| of_cause.has_last_example(located)) {
+        let is_last = |of_cause: &&CauseGroup<'_, '_>| of_cause.has_last_example(located);
+        if let Some(of_cause) = of_cause.filter(is_last).filter(|of_cause| !of_cause.others.is_empty()) {
             let (more, places) = (of_cause.others.len(), and_more(&of_cause.others, MAX_PLACES));
-            writeln!(out, "… and {more} more like this, at {} (-v shows all)\n", plain(&places))?;
+            writeln!(out, "… and {more} more like this, at {}; -v shows all\n", plain(&places))?;
         }
     }
     notes::write(notes.into_iter(), "; -v lists them", out)
 }
 
-/// The findings of one cause. Of those that are equal but for their objects, the first one is an example.
+/// The findings of one cause. Of those that are equal but for their objects, the first one is an example, and the others
+/// are one line.
 #[derive(Default)]
 struct CauseGroup<'f, 'r> {
     examples: Vec<(String, &'f LocatedFinding<'r>)>,
-    count: usize,
-    /// The file and the line of each of the others.
+    /// The file, the line and the object of each of the others.
     others: Vec<String>,
 }
 
 impl<'f, 'r> CauseGroup<'f, 'r> {
     fn add(&mut self, located: &'f LocatedFinding<'r>) {
-        self.count += 1;
         let words = located.words();
         if self.examples.len() < MAX_OF_ONE_CAUSE && self.examples.iter().all(|(known, _)| *known != words) {
             self.examples.push((words, located));
         } else {
-            self.others.push(located.location.line_place());
+            let (place, object_ref) = (located.location.line_place(), located.object_ref);
+            let object =
+                if object_ref.kind.is_empty() { String::new() } else { format!(" ({})", object_ref.title()) };
+            self.others.push(place + &object);
         }
     }
 

@@ -17,9 +17,6 @@ pub(super) const MAP: usize = 700_000;
 /// The share of the pages of codes, which all codes together do not reach.
 pub(super) const PAGES: usize = 700_000;
 
-/// The share of the pictures of maps.
-pub(super) const PICTURES: usize = 300_000;
-
 /// The most elements of one chunk: a browser does not lay out a chunk before it is scrolled to.
 const CHUNK: usize = 200;
 

@@ -1,12 +1,13 @@
-//! The map of memory: a picture of a small one, and always a table.
+//! The map of memory: a picture and a table.
+
+use std::collections::BTreeSet;
 
 use maud::{Markup, html};
 
-use super::budget::{MAP, PICTURES, fitting};
-use super::picture::{ELSEWHERE, picture};
+use super::budget::{MAP, fitting};
+use super::picture::{picture, word};
 use super::tables::table;
-use crate::report::counted;
-use crate::report::map::{Fact, MapLine, MappedMemory, MemoryMap, Presence};
+use crate::report::map::{Fact, MapLine, MappedMemory, MemoryMap, SetMap, Verdict};
 
 /// The most objects that are listed in one cell.
 const MAX_USERS: usize = 25;
@@ -22,22 +23,17 @@ pub(super) fn section(map: &MemoryMap) -> Option<Markup> {
     if count == 0 {
         return None;
     }
-    let of_sets = map.sets.iter().flat_map(|set| set.memories.iter().map(move |memory| (&*set.set, memory)));
+    let of_sets = map.sets.iter().flat_map(|set| set.memories.iter().map(move |memory| (set, memory)));
     let shown = fitting(MAP, of_sets, |(set, memory)| row(set, memory));
-    let sets = map.sets.iter().filter(|set| !set.memories.is_empty()).enumerate();
-    let pictures = fitting(PICTURES, sets, |(number, set)| picture(set, number));
     Some(html! {
-        (pictures.all())
-        @if pictures.more > 0 {
-            p { "Pictures of " (counted(pictures.more, "map")) " have no room in this page; " (ELSEWHERE) "." }
-        }
+        (picture(map))
         (table("Memory resources, what refers to them, and the pods that get them", [&COLUMNS, &[]], &shown))
         (shown.rest("memgate map prints all of them"))
     })
 }
 
-fn row(set: &str, memory: &MappedMemory) -> Markup {
-    let MappedMemory { object, presence, facts, users, .. } = memory;
+fn row(set: &SetMap, memory: &MappedMemory) -> Markup {
+    let MappedMemory { object, presence, facts, users, family, .. } = memory;
     let storage = match &facts.storage {
         Fact::Absent => String::new(),
         storage => format!("storage {storage}"),
@@ -45,34 +41,50 @@ fn row(set: &str, memory: &MappedMemory) -> Markup {
     let retention = [facts.retention.to_string(), storage];
     let retention: Vec<String> = retention.into_iter().filter(|text| !text.is_empty()).collect();
     let (pods, referrers): (Vec<&MapLine>, Vec<&MapLine>) = users.iter().partition(|line| line.is_pod);
-    let class = if *presence == Presence::Missing { "deny" } else { "warn" };
+    let shown = [&pods, &referrers].into_iter().flat_map(|lines| lines.iter().take(MAX_USERS));
+    let namespaces = shown.map(|line| word(&line.user.namespace)).chain([word(&object.namespace)]);
+    let namespaces: Vec<String> = namespaces.collect::<BTreeSet<_>>().into_iter().collect();
     html! {
-        tr {
+        tr data-namespace=(namespaces.join(" ")) data-platform=(family) {
             th scope="row" {
                 (object.kind) " " (object.name)
-                @if *presence != Presence::Found { " " strong class=(class) { (presence.words()) } }
-                @if !set.is_empty() { " (set " (set) ")" }
+                (verdict(set.verdict_of(memory)))
+                @if !presence.words().is_empty() { " " strong class="warn" { (presence.words()) } }
+                @if !set.set.is_empty() { " (set " (set.set) ")" }
             }
             td { (object.namespace) }
             td { (facts.backend.to_string()) }
-            td { (facts.hosts.to_string()) }
+            td {
+                (facts.hosts.to_string())
+                @if memory.lacks_tls { " " strong class="warn" { "no TLS" } }
+            }
             td { (facts.durable.to_string()) }
             td { (retention.join(", ")) }
             td { (facts.secrets.to_string()) }
-            td { (list(&referrers)) }
-            td { (list(&pods)) }
+            td { (list(set, &referrers)) }
+            td { (list(set, &pods)) }
         }
     }
 }
 
-fn list(lines: &[&MapLine]) -> Markup {
+/// A verdict behind a name.
+fn verdict(verdict: Verdict) -> Markup {
+    let class = match verdict {
+        Verdict::Clean => return html! {},
+        Verdict::Denied | Verdict::Missing => "deny",
+        Verdict::Warned | Verdict::Unused => "warn",
+    };
+    html! { " " strong class=(class) { (verdict.words()) } }
+}
+
+fn list(set: &SetMap, lines: &[&MapLine]) -> Markup {
     let more = lines.len().saturating_sub(MAX_USERS);
     html! {
         @if !lines.is_empty() {
             ul {
                 @for line in lines.iter().take(MAX_USERS) {
                     li {
-                        (line.user.title())
+                        (line.user.title()) (verdict(set.verdict(&line.user)))
                         @if line.crosses { " " strong class="deny" { "across namespaces" } }
                         @if let Some(other) = &line.differs { " (by its own variables: " (other) ")" }
                     }

@@ -1,234 +1,370 @@
-//! The picture of a small map, as inline SVG: users at the left, memory in the middle, stores at the right.
+//! The picture of the map, as inline SVG: users at the left, memory in the middle, hosts at the right, in frames for sets,
+//! namespaces and platforms.
 
 use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 
-use crate::report::map::{Fact, MappedMemory, MappedObject, Presence, SetMap};
+use crate::report::map::graph::{Edge, Fold, FoldOf, Graph, Group, Node, Shape, Step, middle};
+use crate::report::map::{MemoryMap, Verdict};
+use crate::report::percent_encoded;
 
-/// The most boxes of a picture that can be read.
-const MAX_BOXES: usize = 60;
+/// The width of a picture, and the left edges of the columns of boxes.
+const WIDTH: usize = 1180;
+const COLUMNS: [usize; 3] = [24, 456, 884];
 
-/// The most lines.
-const MAX_LINES: usize = 120;
+/// The size of a box, and the distance to the next one.
+const BOX: [usize; 2] = [290, 40];
+const GAP: usize = 10;
+const STEP: usize = BOX[1] + GAP;
 
-/// Where a map is drawn that has no picture.
-pub(super) const ELSEWHERE: &str = "memgate map -o dot writes a map for Graphviz";
+/// The right edge of a frame, the height of its title, and how much smaller one inside of it is at each side.
+const FRAME: usize = 764;
+const TITLE: usize = 24;
+const INSET: usize = 6;
 
-/// The size of a box, and the distances between boxes, in pixels.
-const BOX: [usize; 2] = [250, 38];
-const GAP: [usize; 2] = [95, 12];
+/// The most characters in a box, in its second line, and in the title of a frame.
+const MAX_CHARS: usize = 58;
+const MAX_SECOND: usize = 34;
 
-/// The characters of a line in a box.
-const MAX_CHARS: usize = 32;
+/// The most characters of an end of a line.
+const MAX_END: usize = 120;
 
-/// A box.
-struct Entry {
-    class: &'static str,
-    lines: [String; 2],
+/// Where a box is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Place {
+    column: usize,
+    top: usize,
 }
 
-/// The boxes and lines of a picture.
-#[derive(Default)]
-struct Picture {
-    users: Vec<Entry>,
-    memories: Vec<Entry>,
-    stores: Vec<Entry>,
-    /// From a user to a memory, and whether the line crosses namespaces.
-    to_memory: Vec<(usize, usize, bool)>,
-    /// From a memory to a store.
-    to_store: Vec<(usize, usize)>,
+/// A frame around boxes.
+struct Frame<'g> {
+    title: &'g str,
+    depth: usize,
+    top: usize,
+    bottom: usize,
 }
 
-/// The picture of a set; a sentence in its place if it would be too large.
-pub(super) fn picture(set: &SetMap, number: usize) -> Markup {
-    let of_set = if set.set.is_empty() { String::new() } else { format!(" of the set {}", set.set) };
-    match drawable(set) {
-        Some(picture) => draw(&picture, &format!("Map of memory{of_set}"), number),
-        None => html! {
-            p { "The map" (of_set) " is too large for a picture; " (ELSEWHERE) "." }
-        },
+/// The places of all boxes and frames.
+struct Layout<'g> {
+    places: Vec<Place>,
+    frames: Vec<Frame<'g>>,
+    height: usize,
+}
+
+/// The picture of a map.
+pub(super) fn picture(map: &MemoryMap) -> Markup {
+    draw(&Graph::of(map))
+}
+
+/// The kind with the namespace and the name, or what a fold stands for.
+fn title(node: &Node) -> String {
+    node.fold.as_ref().map_or_else(|| node.object.title(), Fold::name)
+}
+
+/// The column of a box.
+fn column(node: &Node) -> usize {
+    match (node.shape, node.fold.as_ref().map(|fold| &fold.of)) {
+        (Shape::Store, _) | (_, Some(FoldOf::Hosts)) => 2,
+        (Shape::Referrer | Shape::Pod, _) => 0,
+        _ => 1,
     }
 }
 
-fn drawable(set: &SetMap) -> Option<Picture> {
-    let lines: usize = set.memories.iter().map(|memory| memory.users.len()).sum();
-    if set.memories.len() > MAX_BOXES || lines > MAX_LINES {
-        return None;
+/// Puts boxes below one another, those of a group inside of a frame.
+struct Placing<'g> {
+    layout: Layout<'g>,
+    /// The boxes of the open group, for each of the first two columns.
+    row: [Vec<usize>; 2],
+    open: Vec<usize>,
+    top: usize,
+}
+
+impl<'g> Placing<'g> {
+    fn open(&mut self, group: &'g Group) {
+        self.put_row(&BTreeMap::new());
+        let (depth, top) = (self.open.len(), self.top);
+        self.open.push(self.layout.frames.len());
+        self.layout.frames.push(Frame { title: &group.title, depth, top, bottom: top });
+        self.top += TITLE;
     }
-    let mut picture = Picture::default();
-    let (mut users, mut stores) = (BTreeMap::<(&MappedObject, &str), usize>::new(), BTreeMap::new());
-    for (index, memory) in set.memories.iter().enumerate() {
-        picture.memories.push(memory_box(memory));
-        for line in &memory.users {
-            let user = *users.entry((&line.user, line.family)).or_insert_with(|| {
-                picture.users.push(Entry { class: "user", lines: title(&line.user) });
-                picture.users.len() - 1
-            });
-            picture.to_memory.push((user, index, line.crosses));
+
+    fn close(&mut self) {
+        if let Some(frame) = self.open.pop().and_then(|number| self.layout.frames.get_mut(number)) {
+            frame.bottom = self.top;
+            self.top += GAP;
         }
-        if let Some(lines) = store(memory) {
-            // Memory at unknown hosts may have different ones.
-            let apart = memory.facts.hosts.known().is_empty().then_some(index);
-            let store = *stores.entry((lines.clone(), apart)).or_insert_with(|| {
-                picture.stores.push(Entry { class: "store", lines });
-                picture.stores.len() - 1
-            });
-            picture.to_store.push((index, store));
+    }
+
+    /// Places the boxes that wait, users in the order of what they use.
+    fn put_row(&mut self, first_use: &BTreeMap<usize, usize>) {
+        let [users, memories] = &mut self.row;
+        users.sort_by_key(|user| first_use.get(user));
+        let rows = users.len().max(memories.len());
+        for (column, numbers) in [&*users, &*memories].into_iter().enumerate() {
+            for (row, number) in numbers.iter().enumerate() {
+                if let Some(place) = self.layout.places.get_mut(*number) {
+                    *place = Place { column, top: self.top + row * STEP };
+                }
+            }
+        }
+        self.top += rows * STEP;
+        self.row = [Vec::new(), Vec::new()];
+    }
+}
+
+fn layout(graph: &Graph) -> Layout<'_> {
+    let mut first_use = BTreeMap::new();
+    for edge in &graph.edges {
+        first_use.entry(edge.from).or_insert(edge.to);
+    }
+    let places = vec![Place::default(); graph.nodes.len()];
+    let layout = Layout { places, frames: Vec::new(), height: 0 };
+    let mut placing = Placing { layout, row: [Vec::new(), Vec::new()], open: Vec::new(), top: 4 };
+    let mut hosts = Vec::new();
+    let mut numbers = 0..;
+    graph.walk(|step| match step {
+        Step::Open(group) => {
+            placing.put_row(&first_use);
+            placing.open(group);
+        }
+        Step::Node(node) => {
+            let number = numbers.next().unwrap_or_default();
+            placing.row.get_mut(column(node)).unwrap_or(&mut hosts).push(number);
+        }
+        Step::Close => {
+            placing.put_row(&first_use);
+            placing.close();
+        }
+    });
+    placing.put_row(&first_use);
+    let Placing { mut layout, top, .. } = placing;
+    // A host stands beside what it serves, if there is room.
+    let mut sums: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
+    for Edge { from, to, .. } in &graph.edges {
+        let (sum, count) = sums.entry(*to).or_default();
+        *sum += layout.places.get(*from).map_or(0, |place| place.top);
+        *count += 1;
+    }
+    let beside = |host: &usize| sums.get(host).map_or(0, |(sum, count)| sum / count);
+    hosts.sort_by_key(beside);
+    layout.height = top.max(4 + hosts.len() * STEP);
+    let (mut first_free, mut last_free) = (4, layout.height - hosts.len() * STEP);
+    for host in hosts {
+        let top = beside(&host).clamp(first_free, last_free);
+        (first_free, last_free) = (top + STEP, last_free + STEP);
+        if let Some(place) = layout.places.get_mut(host) {
+            *place = Place { column: 2, top };
         }
     }
-    let boxes = picture.users.len() + picture.memories.len() + picture.stores.len();
-    (boxes <= MAX_BOXES).then_some(picture)
+    layout
 }
 
-fn title(object: &MappedObject) -> [String; 2] {
-    [format!("{} {}", object.kind, object.name), object.namespace.clone()]
-}
-
-fn memory_box(memory: &MappedMemory) -> Entry {
-    let MappedMemory { object, presence, facts, .. } = memory;
-    let [name, namespace] = title(object);
-    let durable = match facts.durable.known() {
-        [] => "",
-        [yes] if yes == "yes" => "durable",
-        _ => "not durable",
-    };
-    let backend = facts.backend.known().join(", ");
-    let parts = [namespace.as_str(), presence.words(), &backend, durable];
-    let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    let is_missing = matches!(presence, Presence::Missing | Presence::Unknown);
-    Entry { class: if is_missing { "missing" } else { "memory" }, lines: [name, parts.join(", ")] }
-}
-
-/// The host, and the Secrets with their namespace; `None` for memory with neither.
-fn store(memory: &MappedMemory) -> Option<[String; 2]> {
-    let MappedMemory { object, facts, .. } = memory;
-    let host = match &facts.hosts {
-        Fact::Unknown(_) => "host is not known".to_owned(),
-        hosts => hosts.known().iter().map(|host| memory.whole_host(host)).collect::<Vec<_>>().join(", "),
-    };
-    let whole = |name: &String| match object.namespace.as_str() {
-        namespace if !namespace.is_empty() && !name.contains('/') => format!("{namespace}/{name}"),
-        _ => name.clone(),
-    };
-    let secrets: Vec<String> = facts.secrets.known().iter().map(whole).collect();
-    let secrets = if secrets.is_empty() { String::new() } else { format!("Secret {}", secrets.join(", ")) };
-    match (host.is_empty(), secrets.is_empty()) {
-        (true, true) => None,
-        (true, false) => Some([secrets, String::new()]),
-        _ => Some([host, secrets]),
-    }
-}
-
-fn draw(picture: &Picture, name: &str, number: usize) -> Markup {
-    let columns = [&picture.users, &picture.memories, &picture.stores];
-    let most = columns.iter().map(|column| column.len()).max().unwrap_or_default();
-    let [width, height] = [3 * BOX[0] + 2 * GAP[0] + 2, most * (BOX[1] + GAP[1]) + 2];
-    let id = format!("map-picture-{number}");
-    let crosses = picture.to_memory.iter().any(|(_, _, crosses)| *crosses);
-    let missing = picture.memories.iter().any(|entry| entry.class == "missing");
+fn draw(graph: &Graph) -> Markup {
+    let layout = layout(graph);
+    let has_users = layout.places.iter().any(|place| place.column == 0);
+    let folds = graph.nodes.iter().any(|node| node.fold.is_some());
+    // An image cannot hold links.
+    let role = if folds { "group" } else { "img" };
+    let place = |number: usize| layout.places.get(number).copied().unwrap_or_default();
     html! {
         figure {
-            svg role="img" aria-labelledby=(id) viewBox={ "0 0 " (width) " " (height) } width=(width) height=(height)
-                xmlns="http://www.w3.org/2000/svg" {
-                title id=(id) { (name) ": the table below has the same content" }
-                @for (user, memory, crosses) in &picture.to_memory {
-                    path class=[crosses.then_some("crosses")]
-                        d=(curve(0, top(*user, columns[0].len(), most), top(*memory, columns[1].len(), most))) {}
-                }
-                @for (memory, store) in &picture.to_store {
-                    path d=(curve(1, top(*memory, columns[1].len(), most), top(*store, columns[2].len(), most))) {}
-                }
-                @for (column, entries) in columns.into_iter().enumerate() {
-                    @for (index, entry) in entries.iter().enumerate() {
-                        (draw_box(entry, left(column), top(index, entries.len(), most)))
-                    }
-                }
+            svg role=(role) aria-labelledby="map-picture" viewBox={ "0 0 " (WIDTH) " " (layout.height) }
+                width=(WIDTH) height=(layout.height) xmlns="http://www.w3.org/2000/svg" {
+                title id="map-picture" { "Map of memory: the table below has the same content" }
+                @for frame in &layout.frames { (draw_frame(frame)) }
+                @for edge in &graph.edges { (draw_edge(edge, graph, [place(edge.from), place(edge.to)], has_users)) }
+                @for (number, node) in graph.nodes.iter().enumerate() { (draw_node(node, place(number))) }
             }
-            figcaption class="quiet" {
-                "Users at the left, memory in the middle, stores at the right."
-                @if crosses { " A dashed line leads across namespaces." }
-                @if missing { " A dashed box is memory that was not found." }
-            }
+            (caption(graph))
         }
     }
 }
 
-const fn left(column: usize) -> usize {
-    1 + column * (BOX[0] + GAP[0])
-}
-
-/// The upper edge of a box in a column of so many, which is in the middle of the picture.
-const fn top(index: usize, count: usize, most: usize) -> usize {
-    let free = (most - count) * (BOX[1] + GAP[1]) / 2;
-    1 + free + index * (BOX[1] + GAP[1])
-}
-
-/// The line from a box of a column to a box of the next one.
-fn curve(column: usize, from: usize, to: usize) -> String {
-    let [start, end] = [left(column) + BOX[0], left(column + 1)];
-    let [from, to] = [from, to].map(|top| top + BOX[1] / 2);
-    let middle = usize::midpoint(start, end);
-    format!("M{start} {from} C{middle} {from} {middle} {to} {end} {to}")
-}
-
-fn draw_box(entry: &Entry, left: usize, top: usize) -> Markup {
-    let [first, second] = &entry.lines;
+/// What the picture shows.
+fn caption(graph: &Graph) -> Markup {
+    let crosses = graph.edges.iter().any(|edge| edge.crosses);
+    let lacks_tls = graph.edges.iter().any(|edge| edge.lacks_tls);
     html! {
-        g class=(entry.class) {
-            title { (first) " " (second) }
-            rect x=(left) y=(top) width=(BOX[0]) height=(BOX[1]) rx="4" {}
-            text x=(left + 8) y=(top + 16) { (short(first)) }
-            text class="quiet" x=(left + 8) y=(top + 31) { (short(second)) }
+        figcaption class="quiet" {
+            @if graph.is_folded { "Each namespace is one box, which opens its part of this page. Hosts are at the right." }
+            @else { "Users at the left, memory in the middle, hosts at the right." }
+            @if crosses { " A dashed line leads across namespaces." }
+            @if lacks_tls { " A dotted line leads to a host without TLS." }
+            @if graph.left_out > 0 { " " (graph.left_out) " more lines have no room." }
         }
     }
 }
 
-/// A text that fits into a box.
-fn short(text: &str) -> String {
-    match text.char_indices().nth(MAX_CHARS) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text.to_owned(),
+fn draw_frame(Frame { title, depth, top, bottom }: &Frame<'_>) -> Markup {
+    let left = 4 + depth * INSET;
+    let width = (FRAME - depth * INSET).saturating_sub(left);
+    html! {
+        rect class="frame" x=(left) y=(top) width=(width) height=(bottom.saturating_sub(*top)) rx="6" {}
+        text class="quiet" x=(left + 10) y=(top + 16) { (middle(title, MAX_CHARS)) }
     }
+}
+
+/// A line from the right edge of a box to the left edge of one in a later column, or from left to left. It ends in a tip.
+fn draw_edge(edge: &Edge, graph: &Graph, [from, to]: [Place; 2], has_users: bool) -> Markup {
+    let end =
+        |number: usize| graph.nodes.get(number).map_or_else(String::new, |it| middle(&title(it), MAX_END));
+    let marks: Vec<&str> = edge.marks().map(|(name, _)| name).collect();
+    let marks = (!marks.is_empty()).then(|| marks.join(" "));
+    html! {
+        path data-edge={ (end(edge.from)) " → " (end(edge.to)) } data-mark=[marks]
+            d=(curve(from, to, has_users)) {}
+    }
+}
+
+fn curve(from: Place, to: Place, has_users: bool) -> String {
+    let left = |place: Place| COLUMNS.get(place.column).copied().unwrap_or_default();
+    let [start, end] = [from, to].map(|place| place.top + BOX[1] / 2);
+    let goal = left(to);
+    let tip = "m-6 -4 l6 4 l-6 4";
+    if from.column < to.column {
+        let begin = left(from) + BOX[0];
+        let half = usize::midpoint(begin, goal);
+        return format!("M{begin} {start} C{half} {start} {half} {end} {goal} {end} {tip}");
+    }
+    // Around the boxes between the two.
+    let most = if has_users { 120 } else { 400 };
+    let begin = left(from);
+    let turn = begin.min(goal).saturating_sub((30 + start.abs_diff(end) / 5).min(most));
+    format!("M{begin} {start} C{turn} {start} {turn} {end} {goal} {end} {tip}")
+}
+
+fn draw_node(node: &Node, Place { column, top }: Place) -> Markup {
+    let left = COLUMNS.get(column).copied().unwrap_or_default();
+    let [first, second] = lines(node);
+    let class = match node.shape {
+        Shape::Referrer | Shape::Pod => "user",
+        Shape::Memory => "memory",
+        Shape::Unread => "memory unread",
+        Shape::Store => "store",
+        Shape::Fold => "fold",
+    };
+    let group = html! {
+        g class=(class) data-node=(title(node)) data-verdict=(node.verdict.name())
+            data-fold=[node.fold.as_ref().map(|fold| fold.count)] {
+            rect x=(left) y=(top) width=(BOX[0]) height=(BOX[1]) rx="4" {}
+            text x=(left + 10) y=(top + 17) { (first) }
+            text class="verdict" x=(left + 10) y=(top + 33) { (second) }
+        }
+    };
+    match &node.fold {
+        Some(fold) => html! { a href=(link(fold)) { (group) } },
+        None => group,
+    }
+}
+
+/// The part of the page that a box opens. What is in several namespaces opens the whole page.
+fn link(fold: &Fold) -> String {
+    let name = match &fold.of {
+        FoldOf::Namespace(name) => percent_encoded(&word(name), "-._"),
+        FoldOf::Rest(_) | FoldOf::Hosts => String::new(),
+    };
+    format!("#namespace={name}")
+}
+
+/// A namespace as one word of a filter; a dash for none.
+pub(super) fn word(namespace: &str) -> String {
+    if namespace.is_empty() { "-".to_owned() } else { namespace.replace(char::is_whitespace, "_") }
+}
+
+/// The two lines in a box: a name, and the verdict with what has room beside it.
+fn lines(node: &Node) -> [String; 2] {
+    let mut second = String::new();
+    if let Some(fold) = &node.fold {
+        for most in [2, 1] {
+            second = match (node.verdict, &fold.of) {
+                (Verdict::Clean, FoldOf::Hosts) => node.verdict.words().to_owned(),
+                (Verdict::Clean, _) => format!("{} · {}", node.verdict.words(), fold.number()),
+                _ => format!("{} of {}", fold.verdicts(most), fold.number()),
+            };
+            if second.chars().count() <= MAX_SECOND {
+                break;
+            }
+        }
+    } else {
+        let words = node.words.iter().map(|it| it.strip_prefix("backend: ").unwrap_or(it));
+        for part in [node.verdict.words(), &node.object.kind].into_iter().chain(words) {
+            let longer = if second.is_empty() { part.to_owned() } else { format!("{second} · {part}") };
+            if longer.chars().count() > MAX_SECOND && !second.is_empty() {
+                break;
+            }
+            second = longer;
+        }
+    }
+    let second = middle(&second, MAX_SECOND);
+    let name = node.fold.as_ref().map_or_else(|| node.object.name.clone(), Fold::name);
+    let room = (MAX_CHARS - second.chars().count()).min(MAX_SECOND);
+    [middle(&name, room), second]
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::report::map::Facts;
+    use std::collections::BTreeSet;
 
-    fn stores(memories: [(&str, Fact, Option<&str>); 2]) -> Vec<[String; 2]> {
-        let memory = |(namespace, hosts, secret): (&str, Fact, Option<&str>)| MappedMemory {
-            object: MappedObject { namespace: namespace.to_owned(), ..MappedObject::default() },
-            facts: Facts { hosts, secrets: Fact::of(secret.map(str::to_owned)), ..Facts::default() },
-            ..MappedMemory::default()
-        };
-        let set = SetMap { set: String::new(), memories: memories.map(memory).into() };
-        let picture = drawable(&set).expect("is small");
-        assert_eq!(picture.to_store.len(), 2);
-        picture.stores.into_iter().map(|entry| entry.lines).collect()
+    use super::*;
+    use crate::report::map::graph::samples::{SIZES, map};
+
+    /// Fails unless a picture keeps its limits.
+    fn expect_good(map: &MemoryMap) -> (Graph, String) {
+        let graph = Graph::of(map);
+        let layout = layout(&graph);
+        assert!((1..=60).contains(&graph.nodes.len()), "{}", graph.nodes.len());
+        let mut taken = BTreeSet::new();
+        for (place, node) in layout.places.iter().zip(&graph.nodes) {
+            assert!(taken.insert((place.column, place.top)), "two boxes at {place:?}");
+            assert!(place.top + BOX[1] < layout.height && COLUMNS[place.column] + BOX[0] <= WIDTH);
+            let texts: usize = lines(node).iter().map(|line| line.chars().count()).sum();
+            assert!(texts < 60, "{:?}", lines(node));
+            assert!(lines(node)[1].contains(node.verdict.words()), "{:?}", lines(node));
+        }
+        let picture = draw(&graph).0;
+        assert!(picture.len() < 300_000, "{}", picture.len());
+        (graph, picture)
     }
 
     #[test]
-    fn a_store_is_shared_if_its_host_is_known() {
-        let unknown = || Fact::Unknown("it is in a Secret".to_owned());
-        let known = || Fact::of(["db.example.com:1".to_owned()]);
-        let lines = |one: &str, two: &str| [one.to_owned(), two.to_owned()];
-        assert_eq!(
-            stores([("team-a", unknown(), Some("redis")), ("team-b", unknown(), Some("redis"))]),
-            [
-                lines("host is not known", "Secret team-a/redis"),
-                lines("host is not known", "Secret team-b/redis")
-            ]
+    fn a_picture_of_any_size_keeps_its_limits() {
+        for size in SIZES {
+            for length in [1, 253] {
+                expect_good(&map(size, length));
+            }
+        }
+    }
+
+    #[test]
+    fn a_large_map_has_a_box_for_each_namespace() {
+        let (graph, picture) = expect_good(&map([10, 10, 2], 1));
+        let folds: Vec<&Fold> = graph.nodes.iter().filter_map(|node| node.fold.as_ref()).collect();
+        assert_eq!(folds.len(), 11);
+        assert!(folds.iter().filter(|fold| fold.of != FoldOf::Hosts).all(|fold| fold.count == 30));
+        let fold = "data-node=\"namespace n3\" data-verdict=\"denied\" data-fold=\"30\"";
+        assert!(picture.contains("<a href=\"#namespace=n3\">") && picture.contains(fold), "{picture}");
+        assert!(picture.contains("10 denied of 30 objects"), "{picture}");
+        assert_eq!(picture.matches("data-mark=\"no-tls\"").count(), 10);
+    }
+
+    #[test]
+    fn what_has_no_room_shares_a_box() {
+        let (graph, picture) = expect_good(&map([10_000, 1, 1], 1));
+        let count: usize =
+            graph.nodes.iter().map(|node| node.fold.as_ref().map_or(1, |fold| fold.count)).sum();
+        assert_eq!(count, 30_000);
+        assert!(
+            picture.contains("9942 more namespaces") && picture.contains("<a href=\"#namespace=\">"),
+            "{picture}"
         );
-        assert_eq!(stores([("a", unknown(), None), ("a", unknown(), None)]).len(), 2);
-        assert_eq!(stores([("a", known(), None), ("b", known(), None)]), [lines("db.example.com:1", "")]);
-        let bare = || Fact::of(["redis:1".to_owned()]);
-        assert_eq!(stores([("a", bare(), None), ("a", bare(), None)]).len(), 1);
-        assert_eq!(
-            stores([("a", bare(), None), ("b", bare(), None)]),
-            [lines("redis:1 (namespace a)", ""), lines("redis:1 (namespace b)", "")]
-        );
-        assert_eq!(stores([("a", known(), Some("x")), ("b", known(), Some("ops/x"))]).len(), 2);
+    }
+
+    #[test]
+    fn a_link_is_one_word() {
+        let fold = |name: &str| Fold { count: 2, verdicts: [0; 5], of: FoldOf::Namespace(name.to_owned()) };
+        assert_eq!(link(&fold("team-a")), "#namespace=team-a");
+        assert_eq!(link(&fold("a&q=\"ü b")), "#namespace=a%26q%3D%22%C3%BC_b");
+        assert_eq!(link(&fold("")), "#namespace=-");
     }
 }

@@ -1,70 +1,87 @@
-//! The map as a Mermaid flowchart: a subgraph for each namespace, lines across namespaces dotted.
+//! The map as a Mermaid flowchart: a subgraph for each namespace, a class for each verdict, lines across namespaces dotted.
 //!
 //! Names are in labels only, in double quotes, with every letter that Mermaid, Markdown or HTML could read as more than
 //! itself as a numeric code. Nothing can be clicked.
 
 use std::fmt::Write as _;
-use std::io::{self, Write};
 
-use super::MemoryMap;
-use super::graph::{Edge, Graph, Node, Shape, graphs};
+use super::Verdict;
+use super::graph::{Edge, Graph, MAX_LABEL_BYTES, Node, Shape, Step, middle};
+
+/// The most characters of a part of a label.
+const MAX_CHARS: usize = 100;
 
 /// Writes the map.
-///
-/// # Errors
-/// Those of the writer.
-pub(super) fn write(map: &MemoryMap, out: &mut impl Write) -> io::Result<()> {
-    writeln!(out, "flowchart LR")?;
-    let mut missing: Vec<String> = Vec::new();
-    for graph in graphs(map) {
-        match &graph.set {
-            None => write_graph(&graph, "  ", out)?,
-            Some((id, name)) => {
-                writeln!(out, "  subgraph {id}[\"{}\"]", label(&format!("set {name}")))?;
-                write_graph(&graph, "    ", out)?;
-                writeln!(out, "  end")?;
+pub(super) fn write(graph: &Graph) -> String {
+    let mut out = "flowchart LR\n".to_owned();
+    let mut depth = 1;
+    graph.walk(|step| {
+        let indent = "  ".repeat(depth);
+        let _ = match step {
+            Step::Open(group) => {
+                depth += 1;
+                writeln!(
+                    out,
+                    "{indent}subgraph {}[\"{}\"]",
+                    group.id,
+                    label(&middle(&group.title, MAX_CHARS))
+                )
             }
-        }
-        let nodes = graph.namespaces.iter().flat_map(|namespace| &namespace.nodes);
-        missing.extend(nodes.filter(|node| node.shape == Shape::Missing).map(|node| node.id.clone()));
+            Step::Node(node) => writeln!(out, "{indent}{}", of_node(node)),
+            Step::Close => {
+                depth -= 1;
+                writeln!(out, "{}end", "  ".repeat(depth))
+            }
+        };
+    });
+    for edge in &graph.edges {
+        out += &of_edge(edge, graph);
     }
-    if !missing.is_empty() {
-        writeln!(out, "  classDef missing stroke:#d1242f,stroke-dasharray:5 5")?;
-    }
-    missing.iter().try_for_each(|id| writeln!(out, "  class {id} missing"))
-}
-
-fn write_graph(graph: &Graph, indent: &str, out: &mut impl Write) -> io::Result<()> {
-    for namespace in &graph.namespaces {
-        if namespace.name.is_empty() {
-            namespace.nodes.iter().try_for_each(|node| write_node(node, indent, out))?;
+    for verdict in Verdict::ALL {
+        let nodes = graph.nodes.iter().filter(|node| node.verdict == verdict);
+        let (mut nodes, name, style) = (nodes.peekable(), verdict.name(), style(verdict));
+        if style.is_empty() || nodes.peek().is_none() {
             continue;
         }
-        let title = label(&format!("namespace {}", namespace.name));
-        writeln!(out, "{indent}subgraph {}[\"{title}\"]", namespace.id)?;
-        let inside = format!("{indent}  ");
-        namespace.nodes.iter().try_for_each(|node| write_node(node, &inside, out))?;
-        writeln!(out, "{indent}end")?;
+        let _ = writeln!(out, "  classDef {name} {style}");
+        for node in nodes {
+            let _ = writeln!(out, "  class {} {name}", node.id);
+        }
     }
-    graph.stores.iter().try_for_each(|node| write_node(node, indent, out))?;
-    graph.edges.iter().try_for_each(|edge| write_edge(edge, indent, out))
+    if graph.left_out > 0 {
+        let _ = writeln!(out, "  %% {} more lines have no room", graph.left_out);
+    }
+    out
 }
 
-fn write_node(node: &Node, indent: &str, out: &mut impl Write) -> io::Result<()> {
+/// How boxes of a verdict look; empty for one that is as usual.
+const fn style(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Clean => "",
+        Verdict::Unused => "stroke:#57606a,stroke-width:2px,stroke-dasharray:2 3",
+        Verdict::Missing => "stroke:#b42318,stroke-width:2px,stroke-dasharray:5 5",
+        Verdict::Warned => "stroke:#8a5300,stroke-width:2px",
+        Verdict::Denied => "stroke:#b42318,stroke-width:3px",
+    }
+}
+
+fn of_node(node: &Node) -> String {
     let [open, close] = match node.shape {
         Shape::Referrer => ["(", ")"],
-        Shape::Pod => ["[[", "]]"],
-        Shape::Memory | Shape::Missing => ["[", "]"],
+        Shape::Pod | Shape::Fold => ["[[", "]]"],
+        Shape::Memory | Shape::Unread => ["[", "]"],
         Shape::Store => ["[(", ")]"],
     };
-    writeln!(out, "{indent}{}{open}\"{}\"{close}", node.id, label(&node.label.join(", ")))
+    let parts: Vec<String> = node.label().iter().map(|part| middle(part, MAX_CHARS)).collect();
+    format!("{}{open}\"{}\"{close}", node.id, label(&parts.join(", ")))
 }
 
-fn write_edge(edge: &Edge, indent: &str, out: &mut impl Write) -> io::Result<()> {
-    let Edge { from, to, label: text, crosses } = edge;
-    let arrow = if *crosses { "-.->" } else { "-->" };
-    let text = if text.is_empty() { String::new() } else { format!("|\"{}\"|", label(text)) };
-    writeln!(out, "{indent}{from} {arrow}{text} {to}")
+fn of_edge(edge: &Edge, graph: &Graph) -> String {
+    let id = |number: usize| graph.nodes.get(number).map_or("", |node| &node.id);
+    let arrow = if edge.crosses { "-.->" } else { "-->" };
+    let text = middle(&edge.label(), MAX_CHARS);
+    let text = if text.is_empty() { String::new() } else { format!("|\"{}\"|", label(&text)) };
+    format!("  {} {arrow}{text} {}\n", id(edge.from), id(edge.to))
 }
 
 /// A text inside of double quotes. Letters with a meaning become codes. So do the dot of `www.` and a colon without a
@@ -73,6 +90,9 @@ fn label(text: &str) -> String {
     let mut label = String::with_capacity(text.len());
     let mut behind = text.chars().peekable();
     while let Some(c) = behind.next() {
+        if label.len() > MAX_LABEL_BYTES {
+            return label + "…";
+        }
         let has_meaning = (c == ':' && behind.peek() != Some(&' ')) || (c == '.' && label.ends_with("www"));
         let is_plain =
             c.is_alphanumeric() || matches!(c, ' ' | '-' | '.' | '/' | ':' | ',' | '(' | ')' | '…');

@@ -6,12 +6,12 @@ use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 
-use super::{MapLine, MappedMemory, MemoryMap, Presence};
+use super::{MapLine, MappedMemory, MemoryMap, Presence, SetMap, Verdict};
 use crate::report::at_line_start;
 
 const HEADER: Style = Style::new().bold();
-const MISSING: Style = AnsiColor::Red.on_default().bold();
-const CROSSES: Style = AnsiColor::Yellow.on_default();
+const DENIED: Style = AnsiColor::Red.on_default().bold();
+const MARK: Style = AnsiColor::Yellow.on_default();
 
 /// The facts that share a line; each of the others has its own.
 const TOGETHER: [&str; 4] = ["backend", "durable", "retention", "storage"];
@@ -34,9 +34,10 @@ pub(super) fn write(map: &MemoryMap, out: &mut impl Write) -> io::Result<()> {
             };
             let of_set = if set.set.is_empty() { String::new() } else { format!("set {}, ", set.set) };
             writeln!(out, "{HEADER}{}{HEADER:#}", at_line_start(&format!("{of_set}{title}")))?;
-            for same in memories.chunk_by(|one, two| one.object == two.object) {
+            let names = |memory: &MappedMemory| (memory.object.kind.clone(), memory.object.name.clone());
+            for same in memories.chunk_by(|one, two| names(one) == names(two)) {
                 let names_family = same.chunk_by(|one, two| one.family == two.family).count() > 1;
-                same.iter().try_for_each(|memory| write_memory(memory, names_family, out))?;
+                same.iter().try_for_each(|memory| write_memory(set, memory, names_family, out))?;
             }
         }
     }
@@ -44,14 +45,19 @@ pub(super) fn write(map: &MemoryMap, out: &mut impl Write) -> io::Result<()> {
 }
 
 /// Writes a memory resource, with its platform if that of another one has a kind and an object of the same names.
-fn write_memory(memory: &MappedMemory, names_family: bool, out: &mut impl Write) -> io::Result<()> {
-    let MappedMemory { object, family, presence, facts, users } = memory;
+fn write_memory(
+    set: &SetMap,
+    memory: &MappedMemory,
+    names_family: bool,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let MappedMemory { object, family, presence, facts, users, lacks_tls, .. } = memory;
     let of_family = if names_family { format!(" (platform {family})") } else { String::new() };
-    write!(out, "  {HEADER}{} {}{HEADER:#}{of_family}", object.kind, object.name)?;
-    match presence {
-        Presence::Found => writeln!(out)?,
-        Presence::Missing => writeln!(out, " ({MISSING}{}{MISSING:#})", presence.words())?,
-        Presence::Unknown | Presence::Undeclared => writeln!(out, " ({})", presence.words())?,
+    let verdict = tag(set.verdict_of(memory));
+    write!(out, "  {HEADER}{} {}{HEADER:#}{of_family}{verdict}", object.kind, object.name)?;
+    match presence.words() {
+        "" => writeln!(out)?,
+        words => writeln!(out, " ({words})")?,
     }
     let (together, apart): (Vec<_>, Vec<_>) =
         facts.labelled().partition(|(label, _)| TOGETHER.contains(label));
@@ -60,19 +66,34 @@ fn write_memory(memory: &MappedMemory, names_family: bool, out: &mut impl Write)
         writeln!(out, "    {}", words.join(", "))?;
     }
     for (label, fact) in apart {
-        writeln!(out, "    {label}: {fact}")?;
+        write!(out, "    {label}: {fact}")?;
+        if label == "host" && *lacks_tls {
+            write!(out, "  {MARK}no TLS{MARK:#}")?;
+        }
+        writeln!(out)?;
     }
-    if users.is_empty() {
+    if memory.is_alone && *presence != Presence::Missing {
         writeln!(out, "    no other object refers to it")?;
     }
     let title = object.title() + &of_family;
-    users.iter().try_for_each(|line| write_line(line, &title, out))
+    users.iter().try_for_each(|line| write_line(set, line, &title, out))
 }
 
-fn write_line(line: &MapLine, memory: &str, out: &mut impl Write) -> io::Result<()> {
-    write!(out, "    {} → {memory}", line.user.title())?;
+/// A verdict behind a name.
+fn tag(verdict: Verdict) -> String {
+    let words = verdict.remark();
+    let style = match verdict {
+        Verdict::Clean => return String::new(),
+        Verdict::Denied | Verdict::Missing => DENIED,
+        Verdict::Warned | Verdict::Unused => MARK,
+    };
+    format!(" {style}[{words}]{style:#}")
+}
+
+fn write_line(set: &SetMap, line: &MapLine, memory: &str, out: &mut impl Write) -> io::Result<()> {
+    write!(out, "    {}{} → {memory}", line.user.title(), tag(set.verdict(&line.user)))?;
     if line.crosses {
-        write!(out, "  {CROSSES}across namespaces{CROSSES:#}")?;
+        write!(out, "  {MARK}across namespaces{MARK:#}")?;
     }
     writeln!(out)?;
     line.differs.iter().try_for_each(|other| writeln!(out, "      by its own variables: {other}"))

@@ -1,0 +1,265 @@
+//! What is shown under the pointer: findings and what to do, the objects and the field behind them, and the pages of
+//! the findings last. A kind and a field show what their definition says, a name who uses the object.
+
+use std::fmt::Write as _;
+
+use lsp_types::{Hover, HoverContents, MarkupContent, MarkupKind};
+use serde_json::Value;
+
+use crate::lens::used;
+use crate::markdown::{code_span, in_markdown};
+use crate::mentions::mentions;
+use crate::navigation::{Links, Question};
+use crate::objects::{Link, Loaded, Target, Viewed, at_line, load_views};
+use crate::positions::Lines;
+use memgate_manifest::document::Document;
+use memgate_model::finding::Finding;
+use memgate_primitives::credential::masked_keys;
+use memgate_primitives::number::more;
+use memgate_primitives::plain_text::{cut, shown_name};
+use memgate_primitives::pointer::Pointer;
+use memgate_workbench::inputs::Inputs;
+use memgate_workbench::kind_schema::definition_of;
+use memgate_workbench::load::{Error, objects_in};
+use memgate_workbench::map::facts;
+use memgate_workbench::place::report;
+use memgate_workbench::report::{LocatedFinding, page};
+use memgate_workbench::run::judged_without_ignored;
+
+/// The most characters of all: what a window shows without scrolling much.
+const MAX_CHARS: usize = 1_499;
+
+/// The most characters of a message, of advice and of a description.
+const MAX_PART: usize = 500;
+
+/// The most places, values and names in one list.
+const MAX_LISTED: usize = 10;
+
+/// The most pages.
+const MAX_PAGES: usize = 3;
+
+/// Everything about the place.
+///
+/// # Errors
+/// When the files cannot be loaded.
+pub(crate) fn hover(question: &Question<'_>) -> Result<Option<Hover>, Error> {
+    let file = question.file();
+    let checked = judged_without_ignored(&question.run)?;
+    let mut card = Card::default();
+    for located in report(&checked).causes() {
+        let place = &located.location;
+        if place.file == file && question.touches(place.start, place.end) {
+            card.add(&about_finding(located), (place.start, place.end));
+            card.add_page(page_of(located.finding));
+        }
+    }
+    let field = field_at(question, &checked.inputs);
+    let is_name = field.as_ref().is_some_and(|field| field.pointer.as_str() == "/metadata/name");
+    for loaded in load_views(&question.run, |place| question.is_in(place))? {
+        let names = mentions(&loaded.inputs, Some(&file));
+        let Links { named, viewed } = question.links(&loaded, &names);
+        for link in named.into_iter().chain(viewed) {
+            card.add(&about(&link, &loaded), (link.span.start, link.span.end));
+        }
+        if let Some(field) = field.as_ref().filter(|_| is_name) {
+            let here = loaded.objects.iter().filter(|viewed| question.is_in(&viewed.object.object.place));
+            let uses = here.flat_map(Viewed::links).filter(|link| link.view.is_some());
+            uses.for_each(|link| card.add(&format!("uses {}", about(&link, &loaded)), field.range));
+        }
+    }
+    if let Some(field) = field {
+        let text = if is_name { users(question, &field.document)? } else { field.text() };
+        if let Some(text) = text {
+            card.add(&text, field.range);
+        }
+    }
+    let lines = Lines::new(&question.buffer.text, question.encoding);
+    let contents = HoverContents::Markup(MarkupContent { kind: MarkupKind::Markdown, value: card.text() });
+    Ok(card.range.map(|(start, end)| Hover { contents, range: Some(lines.range(start, end)) }))
+}
+
+/// What is shown, section by section.
+#[derive(Default)]
+struct Card {
+    sections: Vec<String>,
+    pages: Vec<String>,
+    /// The first and the last byte of what it is about.
+    range: Option<(usize, usize)>,
+}
+
+impl Card {
+    fn add(&mut self, text: &str, range: (usize, usize)) {
+        let text = masked_keys(text).into_owned();
+        self.range.get_or_insert(range);
+        if !self.sections.contains(&text) {
+            self.sections.push(text);
+        }
+    }
+
+    fn add_page(&mut self, page: String) {
+        if self.pages.len() < MAX_PAGES && !self.pages.contains(&page) {
+            self.pages.push(page);
+        }
+    }
+
+    /// All of it, the pages last, up to the limit.
+    fn text(&self) -> String {
+        const DIVIDER: &str = "\n\n---\n\n";
+        let pages = self.pages.join(" · ");
+        // The divider before the pages, and the number of what does not fit.
+        let room = MAX_CHARS.saturating_sub(pages.chars().count() + 2 * DIVIDER.len() + 40);
+        let (mut text, mut chars, mut left) = (String::new(), 0, 0);
+        for section in &self.sections {
+            let length = section.chars().count() + DIVIDER.len();
+            if left > 0 || chars + length > room && chars > 0 {
+                left += 1;
+                continue;
+            }
+            if chars > 0 {
+                text += DIVIDER;
+            }
+            text.extend(section.chars().take(room));
+            chars += length;
+        }
+        if left > 0 {
+            let _infallible = write!(text, "{DIVIDER}… and {left} more");
+        }
+        if pages.is_empty() { text } else { text + "\n\n" + &pages }
+    }
+}
+
+/// The message, what to do, and the places behind it.
+fn about_finding(located: &LocatedFinding<'_>) -> String {
+    let finding = located.finding;
+    let mut text = format!("**{}**", in_markdown(&cut(&finding.message(), MAX_PART)));
+    let help = finding.help_text().map(|help| in_markdown(&cut(&help, MAX_PART)));
+    let advice = help.or_else(|| page::what_to_do(&page::text(finding), MAX_PART));
+    text.extend(advice.into_iter().flat_map(|advice| ["\n\n".to_owned(), advice]));
+    for related in located.related.iter().take(MAX_LISTED) {
+        let place = related.location.line_place();
+        let place = code_span(place.trim_start_matches("./"));
+        let _infallible = write!(text, "\n- {}: {place}", in_markdown(&cut(&related.label, MAX_PART)));
+    }
+    text
+}
+
+/// The link to the page of a finding; where pages have no address, the command that prints it.
+fn page_of(finding: &Finding) -> String {
+    let code = masked_keys(finding.code_name());
+    match page::url(finding) {
+        Some(url) => format!("[{}]({url})", in_markdown(&code)),
+        None => code_span(&format!("memgate explain {code}")),
+    }
+}
+
+/// The object of a reference: its name, where it stands, and what is known of a memory resource.
+fn about(link: &Link<'_>, loaded: &Loaded) -> String {
+    let Target { kind, namespace, name, .. } = link.target;
+    let path = if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") };
+    let mut text = format!("{kind} {}", code_span(&shown_name(&path)));
+    match link.target.find(&loaded.inputs) {
+        Some((source, span)) => text = text + " at " + &code_span(&at_line(&source, span)),
+        None if link.view.is_none() => text += ": not among the files",
+        None => {}
+    }
+    for (label, fact) in link.view.map(facts).unwrap_or_default().labelled() {
+        let _infallible = write!(text, "\n- {label}: {}", code_span(&cut(&fact.to_string(), MAX_PART)));
+    }
+    text
+}
+
+/// A field at the place.
+struct FieldHere {
+    document: Document,
+    pointer: Pointer,
+    /// Its first byte, and the byte behind its last one.
+    range: (usize, usize),
+}
+
+/// The field whose key, or value of one line, is at the place.
+fn field_at(question: &Question<'_>, inputs: &Inputs) -> Option<FieldHere> {
+    let file = question.file();
+    let source = inputs.sources.iter().find(|source| source.name() == file)?;
+    let (document, _) = objects_in(source, inputs).find(|(document, _)| question.is_in(document.place()))?;
+    let pointer = document.place().field_at(question.start);
+    let found = document.locate(&pointer);
+    let is_scalar =
+        document.value().pointer(pointer.as_str()).is_some_and(|it| !it.is_object() && !it.is_array());
+    let spans = [found.key, Some(found.value).filter(|_| is_scalar)];
+    let span = spans.into_iter().flatten().find(|span| question.is_at(*span)).filter(|_| found.exact)?;
+    (pointer != Pointer::root()).then_some(FieldHere { document, pointer, range: (span.start, span.end) })
+}
+
+impl FieldHere {
+    /// What the definition says of the field; of `kind` and `apiVersion`, what it says of the kind.
+    fn text(&self) -> Option<String> {
+        let (document, pointer) = (&self.document, &self.pointer);
+        let definition = definition_of(document.group(), document.kind())?;
+        let is_kind = ["/kind", "/apiVersion"].contains(&pointer.as_str());
+        let pointer = if is_kind { &Pointer::root() } else { pointer };
+        let schema = definition.field(document.version(), pointer)?;
+        let heading = if is_kind {
+            format!("**{}** ({})", document.kind(), code_span(document.api_version()))
+        } else {
+            format!("**{}**: {}", in_markdown(&cut(&pointer.field(), MAX_PART)), type_of(&schema))
+        };
+        let description = schema.get("description").and_then(Value::as_str).unwrap_or_default();
+        Some(format!("{heading}\n\n{}", cut(description, MAX_PART)).trim_end().to_owned())
+    }
+}
+
+/// The type, the values and the default of a field.
+fn type_of(schema: &Value) -> String {
+    let names = |schema: &Value| match schema.get("type") {
+        Some(Value::Array(types)) => types.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" or "),
+        Some(Value::String(only)) => only.clone(),
+        _ => "any value".to_owned(),
+    };
+    let mut text = match schema.get("items") {
+        Some(items) => format!("list of {}", names(items)),
+        None => names(schema),
+    };
+    let shown = |value: &Value| code_span(value.as_str().unwrap_or(&value.to_string()));
+    let values = schema.get("enum").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    if !values.is_empty() {
+        let listed: Vec<String> = values.iter().take(MAX_LISTED).map(shown).collect();
+        text = text + ": " + &listed.join(", ") + &more(values.len().saturating_sub(MAX_LISTED));
+    }
+    if let Some(default) = schema.get("default") {
+        text = text + "; default " + &shown(default);
+    }
+    text
+}
+
+/// Who uses the memory resource of a document; `None` for another object.
+fn users(question: &Question<'_>, document: &Document) -> Result<Option<String>, Error> {
+    let head = document.locate(&Pointer::root()).caret.start;
+    let Some((_, users)) = used(question)?.remove(&head) else { return Ok(None) };
+    let mut text = users.title();
+    let names: Vec<String> = users.names().take(MAX_LISTED).map(|name| code_span(&cut(name, 100))).collect();
+    if !names.is_empty() {
+        let others = users.names().count() - names.len();
+        text = text + ": " + &names.join(", ") + &more(others);
+    }
+    Ok(Some(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_card_has_its_pages_last_and_ends_at_the_limit() {
+        for (sections, length) in [(1, 5_000), (9, 400), (50, 90), (2, 10)] {
+            let mut card = Card::default();
+            for number in 0..sections {
+                card.add(&format!("{number}{}", "\u{e4}".repeat(length)), (0, 1));
+            }
+            card.add_page("[ark/a](https://example.com)".to_owned());
+            let text = card.text();
+            assert!(text.chars().count() <= MAX_CHARS, "{}", text.chars().count());
+            assert!(text.ends_with("\n\n[ark/a](https://example.com)"), "{text}");
+            assert_eq!(text.contains("… and "), sections > 2, "{text}");
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! What an editor keeps of the files around the open ones between two edits: all that was made of them, until one of them
+//! changes on disk.
+//!
+//! ```text
+//! plan ──load──▶ the other files, read and added ──settle──▶ Others ──(copy, open texts behind them)──▶ Inputs
+//! plan again: the same Reading, an unchanged Footprint ──────▶ Others
+//! ```
+//!
+//! A copy is cheap, since copies share all parts that are large. Objects are added in any order with the same outcome, unless
+//! they have one name, or change what is made of others; the inputs are loaded as a whole then.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use crate::exclude::Exclude;
+use crate::footprint::Footprint;
+use crate::inputs::Inputs;
+use crate::notices::Notices;
+use crate::substitutes::Substitutes;
+use memgate_model::settings::Settings;
+
+/// What is kept for one directory, by sets of files.
+#[derive(Debug, Clone)]
+pub struct Kept {
+    all: Rc<RefCell<BTreeMap<String, Rc<Base>>>>,
+    /// The time, which tells what changed just now.
+    pub(crate) now: SystemTime,
+}
+
+impl Default for Kept {
+    /// Nothing is kept yet.
+    fn default() -> Self {
+        Self { all: Rc::default(), now: SystemTime::UNIX_EPOCH }
+    }
+}
+
+/// What the other files depend on besides what is on disk.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Reading {
+    pub(crate) directory: PathBuf,
+    pub(crate) paths: Vec<String>,
+    pub(crate) within: Option<PathBuf>,
+    pub(crate) state: Vec<String>,
+    pub(crate) policies: Vec<String>,
+    pub(crate) snapshot: Option<PathBuf>,
+    pub(crate) exclude: Arc<Exclude>,
+    pub(crate) max_bytes: usize,
+    pub(crate) keeps_places: bool,
+    pub(crate) settings: Settings,
+    /// The open files, each with whether it is checked outside of the paths, and whether it is judged.
+    pub(crate) open: Vec<(PathBuf, [bool; 2])>,
+}
+
+/// What was read once.
+#[derive(Debug)]
+pub(crate) struct Base {
+    pub(crate) reading: Reading,
+    pub(crate) footprint: Footprint,
+    /// `None` if it depends on the texts of the open files what the others are.
+    pub(crate) others: Option<Others>,
+}
+
+/// What was made of the files that are not open.
+#[derive(Debug)]
+pub(crate) struct Others {
+    inputs: Inputs,
+    pub(crate) notices: Notices,
+    /// The open files among the inputs, in their order.
+    pub(crate) open: Vec<String>,
+}
+
+impl Kept {
+    /// The same, at a later time.
+    #[must_use]
+    pub fn at(&self, now: SystemTime) -> Self {
+        Self { all: Rc::clone(&self.all), now }
+    }
+
+    /// What was kept of a set of files, if that is still so.
+    pub(crate) fn get(&self, set: &str, reading: &Reading) -> Option<Rc<Base>> {
+        let known = self.all.borrow().get(set).map(Rc::clone);
+        known.filter(|base| base.reading == *reading && base.footprint.is_unchanged())
+    }
+
+    /// Keeps what was read of a set, in place of what was kept before.
+    pub(crate) fn put(&self, set: &str, base: &Rc<Base>) {
+        let mut all = self.all.borrow_mut();
+        if base.footprint.is_settled() {
+            all.insert(set.to_owned(), Rc::clone(base));
+        } else {
+            all.remove(set);
+        }
+    }
+}
+
+impl Others {
+    /// Keeps the inputs of the files that are not open, of which no error is shown, to be copied.
+    pub(crate) fn new(mut inputs: Inputs, notices: Notices, open: Vec<String>) -> Self {
+        inputs.places.settle();
+        // None of them is among the files that are shown.
+        drop(Substitutes::take_faults(&mut inputs.substitutes, &BTreeSet::new()));
+        Self { inputs, notices: notices.settled(), open }
+    }
+
+    /// A copy of the inputs, without the kustomizations whose patches are judged: none of these files is open.
+    pub(crate) fn inputs(&self) -> Inputs {
+        let it = &self.inputs;
+        Inputs {
+            unfilled: it.unfilled.clone(),
+            substitutes: Arc::clone(&it.substitutes),
+            passed_over: it.passed_over.clone(),
+            origins: it.origins.clone(),
+            places: it.places.clone(),
+            policies: it.policies.clone(),
+            empty: it.empty.clone(),
+            skipped: it.skipped.clone(),
+            unrendered: it.unrendered.clone(),
+            assumed: it.assumed.clone(),
+            ..Inputs::new(it.snapshot.clone())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+    use std::fs;
+    use std::path::Path;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::place::report;
+    use crate::plan::{OpenFile, Plan};
+    use crate::run::{Run, judged_without_ignored};
+    use memgate_model::request::{Occasion, Point};
+
+    const MEMORY: &str = "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {name: notes, namespace: team-a}\n\
+                          spec: {backend: redis, redis: {secretRef: {name: keys}, ttlSeconds: 5}}\n";
+    const AGENT: &str = "apiVersion: arkonis.dev/v1alpha1\nkind: ArkAgent\nmetadata: {name: scout, namespace: team-a}\n\
+                         spec: {model: m, systemPrompt: p, memoryRef: {name: notes}}\n";
+    const SECRET: &str = "apiVersion: v1\nkind: Secret\nmetadata: {name: keys, namespace: team-a}\n\
+                          stringData: {url: redis://r, team: b}\n";
+    const SEALED: &str =
+        "apiVersion: bitnami.com/v1alpha1\nkind: SealedSecret\nmetadata: {name: keys, namespace: team-a}\n";
+    const OTHER_SECRET: &str = "apiVersion: v1\nkind: Secret\nmetadata: {name: others, namespace: team-a}\n";
+    const NAMESPACE: &str =
+        "apiVersion: v1\nkind: Namespace\nmetadata: {name: team-a, labels: {memgate.dev/inject: disabled}}\n";
+    const POLICY: &str = "apiVersion: policy.memgate.dev/v1alpha1\nkind: MemoryPolicy\nmetadata: {name: short}\n\
+                          spec: {rules: [{code: short, severity: warn, ttl: {max: 1s}}]}\n";
+    const EXEMPTION: &str = "apiVersion: policy.memgate.dev/v1alpha1\nkind: MemoryPolicyExemption\n\
+                             metadata: {name: late, namespace: team-a}\nspec: {policy: short, reason: r}\n";
+    const DEFINITION: &str = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n\
+         metadata: {name: arkmemories.arkonis.dev}\nspec: {group: arkonis.dev, names: {kind: ArkMemory}, versions: \
+         [{name: v1alpha1, served: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object}}}}}]}\n";
+    const KUSTOMIZATION: &str = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\n\
+         metadata: {name: all, namespace: flux}\nspec: {path: ./, sourceRef: {kind: GitRepository, name: g}, \
+         targetNamespace: team-b, postBuild: {substituteFrom: [{kind: ConfigMap, name: values}]}}\n";
+    const VALUES: &str =
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: values, namespace: flux}\ndata: {memory: notes}\n";
+    const VARIABLE: &str = "apiVersion: arkonis.dev/v1alpha1\nkind: ArkAgent\nmetadata: {name: late, namespace: team-a}\n\
+                            spec: {model: m, systemPrompt: p, memoryRef: {name: \"${memory}\"}}\n";
+    const LATE_NAME: &str = "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {name: \"${memory}\", namespace: team-a}\n\
+                             spec: {backend: in-context}\n";
+    const RELEASE: &str = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\n\
+         metadata: {name: r, namespace: team-a}\nspec: {chart: {spec: {chart: c}}}\n";
+    const APPLICATION: &str = "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: a, namespace: argocd}\n\
+         spec: {source: {repoURL: 'https://h.example/r', path: elsewhere}, destination: {namespace: team-a}}\n";
+    const GENERATED: &str = "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {generateName: notes-, namespace: team-a}\n\
+                             spec: {backend: in-context}\n";
+    const NO_NAME: &str = "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {name: 1, namespace: team-a}\nspec: {}\n";
+    const UNREADABLE: &str = "apiVersion: v1\nkind: Secret\nmetadata: {name: no, namespace: team-a}\n";
+    const BROKEN: &str = "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {name: [\n";
+    const TEMPLATE: &str = "{{ if .Values.a }}\na: {{ b }}: c\n{{ end }}\n";
+    const NEXT_LINE: &str = "apiVersion: kubeswarm.io/v1alpha1\nkind: SwarmMemory\nmetadata: {name: n, namespace: team-a}\n\
+                             spec: {backend: in-context}\n";
+    const ALL: [&str; 21] = [
+        MEMORY, AGENT, SECRET, SEALED, OTHER_SECRET, NAMESPACE, POLICY, EXEMPTION, DEFINITION, KUSTOMIZATION,
+        VALUES, VARIABLE, LATE_NAME, RELEASE, APPLICATION, GENERATED, NO_NAME, UNREADABLE, BROKEN, TEMPLATE,
+        NEXT_LINE,
+    ];
+
+    /// After all files were made.
+    fn later() -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(1 << 40)
+    }
+
+    /// What an editor shows of the open files of a directory.
+    fn shown(root: &Path, open: &[(&str, &str)], kept: Option<&Kept>) -> String {
+        let open = open.iter().map(|(name, text)| OpenFile {
+            path: root.join(name),
+            text: Some((*text).into()),
+            is_checked_outside: false,
+            is_judged: true,
+        });
+        let plan = Plan {
+            checked: vec![root.to_string_lossy().into_owned(), "-".to_owned()],
+            open: open.collect(),
+            kept: kept.cloned(),
+            checks_only_open: true,
+            judges_patches: true,
+            ..Plan::default()
+        };
+        let names: Vec<_> = plan.open.iter().map(|it| it.path.to_string_lossy().into_owned()).collect();
+        let run = Run { plan, occasion: Occasion::new(Point::Ci, jiff::Timestamp::UNIX_EPOCH) };
+        let checked = judged_without_ignored(&run).expect("is judged");
+        let (report, mut shown) = (report(&checked), String::new());
+        for error in &report.errors {
+            let _infallible = writeln!(shown, "{}", error.line);
+        }
+        for located in report.causes().filter(|it| names.iter().any(|name| name == it.location.file)) {
+            let (finding, at) = (located.finding, &located.location);
+            let related: Vec<_> = located
+                .related
+                .iter()
+                .map(|it| format!("{}:{} {}", it.location.file, it.location.line, it.label))
+                .collect();
+            let _infallible = writeln!(
+                shown,
+                "{}:{}:{} {:?} {} {} {related:?}",
+                at.file,
+                at.line,
+                at.column,
+                finding.severity,
+                finding.code_name(),
+                finding.message()
+            );
+        }
+        shown.replace(&*root.to_string_lossy(), "")
+    }
+
+    fn write(root: &Path, name: &str, text: &str) {
+        let path = root.join(name);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("directories");
+        fs::write(path, text).expect("a file");
+    }
+
+    /// Whatever is in the open file and in the other ones, before and behind it.
+    #[test]
+    fn what_is_kept_changes_nothing_that_is_shown() {
+        let mut different = 0;
+        for (number, other) in ALL.iter().enumerate() {
+            let root = tempfile::tempdir().expect("a directory");
+            let root = root.path();
+            let next = ALL[(number + 1) % ALL.len()];
+            write(root, "a.yaml", other);
+            write(root, "b.yaml", "");
+            write(root, "c.yaml", next);
+            write(
+                root,
+                "d/kustomization.yaml",
+                "resources: [d.yaml, ../b.yaml]\npatches: [{path: p.yaml}, {patch: \"{\"}]\n",
+            );
+            write(root, "d/d.yaml", ALL[(number + 7) % ALL.len()]);
+            write(root, "d/p.yaml", ALL[(number + 3) % ALL.len()]);
+            let kept = Kept::default().at(later());
+            for text in ALL {
+                let open = [("b.yaml", text)];
+                let (expected, found) = (shown(root, &open, None), shown(root, &open, Some(&kept)));
+                assert_eq!(found, expected, "{other}---\n{next}---\n{text}");
+                different += usize::from(!found.is_empty());
+                let open = [("b.yaml", text), ("a.yaml", *other)];
+                assert_eq!(shown(root, &open, Some(&kept)), shown(root, &open, None), "{other}---\n{text}");
+            }
+        }
+        assert!(different > ALL.len(), "{different}");
+    }
+
+    #[test]
+    fn others_are_read_once_until_they_change() {
+        let root = tempfile::tempdir().expect("a directory");
+        let root = root.path();
+        write(root, "a.yaml", MEMORY);
+        write(root, "b.yaml", "");
+        let kept = Kept::default().at(later());
+        let base = |text: &str| {
+            let found = shown(root, &[("b.yaml", text)], Some(&kept));
+            (found, kept.all.borrow().values().next().map(Rc::clone))
+        };
+        let (found, first) = base(AGENT);
+        let first = first.expect("is kept");
+        assert_eq!(found, "");
+        for text in [AGENT, POLICY, MEMORY, BROKEN, AGENT] {
+            assert!(base(text).1.is_some_and(|it| Rc::ptr_eq(&it, &first)), "{text}");
+        }
+        let changes = [("c.yaml", SECRET), ("a.yaml", OTHER_SECRET), ("a.yaml", MEMORY), ("d/e.yaml", AGENT)];
+        let mut before = first;
+        for (name, text) in changes {
+            write(root, name, text);
+            let (found, now) = base(AGENT);
+            let now = now.expect("is kept");
+            assert!(!Rc::ptr_eq(&before, &now), "{name}");
+            assert_eq!(found, shown(root, &[("b.yaml", AGENT)], None), "{name}");
+            before = now;
+        }
+        // What changed just now may change again without looking changed.
+        let time = fs::metadata(root.join("d/e.yaml")).and_then(|it| it.modified()).expect("a time");
+        let now = Kept::default().at(time);
+        assert_eq!(shown(root, &[("b.yaml", AGENT)], Some(&now)), shown(root, &[("b.yaml", AGENT)], None));
+        assert!(now.all.borrow().is_empty());
+    }
+}

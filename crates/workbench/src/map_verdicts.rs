@@ -1,0 +1,54 @@
+//! Gives the objects of a map of memory the verdicts of a run.
+
+use std::collections::BTreeMap;
+
+use crate::inputs::Inputs;
+use crate::judge::Checked;
+use crate::load::Error;
+use crate::map::mapped;
+use crate::plan::Plan;
+use crate::report::map::{MappedObject, MemoryMap, SetMap, Verdict};
+use crate::run::{Run, judged_without_ignored};
+use crate::view::shown_text;
+use memgate_model::finding::{Finding, Severity};
+
+/// Judges the files of a run, and makes the map of each set with the verdicts.
+///
+/// # Errors
+/// Those of [`judged_without_ignored`].
+pub fn judged_map(Run { plan, occasion }: &Run) -> Result<(MemoryMap, Inputs), Error> {
+    let plan = Plan { wants_page: true, judges_patches: true, ..plan.clone() };
+    let mut checked = judged_without_ignored(&Run { plan, occasion: *occasion })?;
+    let mut map = checked.page.take().unwrap_or_default().map;
+    judge(&mut map, &checked);
+    Ok((map, checked.inputs))
+}
+
+/// Gives the objects of a map their verdicts.
+pub(crate) fn judge(map: &mut MemoryMap, checked: &Checked) {
+    let mut sets: BTreeMap<&str, &mut BTreeMap<MappedObject, Verdict>> = BTreeMap::new();
+    for SetMap { set, judged, .. } in &mut map.sets {
+        sets.insert(set, judged);
+    }
+    let of_objects = checked.decided.iter().map(|decided| {
+        let warnings = decided.admitted.decision.not_shown.warnings > 0;
+        let is_warning = |finding: &Finding| finding.severity == Severity::Warn;
+        let has_warnings = warnings || decided.findings().any(is_warning);
+        (&decided.object.object_ref, !decided.allowed(), has_warnings)
+    });
+    let of_files = checked.inputs.notices.iter().map(|notice| {
+        let finding = &notice.finding;
+        (&notice.object_ref, finding.is_denial(), finding.severity == Severity::Warn)
+    });
+    for (object_ref, is_denied, has_warnings) in of_objects.chain(of_files) {
+        let verdict = match (is_denied, has_warnings) {
+            (true, _) => Verdict::Denied,
+            (_, true) => Verdict::Warned,
+            _ => continue,
+        };
+        if let Some(judged) = sets.get_mut(&*shown_text(&object_ref.set)) {
+            let known = judged.entry(mapped(object_ref)).or_default();
+            *known = verdict.max(*known);
+        }
+    }
+}
