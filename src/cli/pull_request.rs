@@ -106,11 +106,12 @@ impl PullRequestArgs {
         }
         let identities = ignore::apply_and_identify(checked);
         let mut baseline = None;
-        if let Some(Compared { reference, mut known, baseline: there, described, .. }) = compared {
+        if let Some(Compared { reference, start, mut known, baseline: there, described, .. }) = compared {
             checked.inputs.changes.ignored = newly_ignored(checked, &identities, &known);
             suppress(checked, &identities, &mut known, &format!("already in {reference}"));
             if let Some(page) = &mut checked.page {
                 page.gone = Some(gone(described, &known));
+                page.base = Some([reference, start]);
             }
             baseline = there;
         }
@@ -166,6 +167,8 @@ impl PullRequestArgs {
 pub struct Compared {
     /// The commit as the user named it.
     reference: String,
+    /// The id of the commit at which the branch began.
+    start: String,
     /// The findings where the branch began.
     known: KnownFindings,
     /// The baseline, if it is a file of the repository.
@@ -230,7 +233,8 @@ impl OpenBranch {
         let objects = broken::at_base(&mut checked, |file| self.shown(&base, file));
         run.plan.comparison = Comparison::With(Arc::new(objects));
         let map = checked.page.map(|page| page.map);
-        Ok(Compared { reference: self.branch.reference, known, baseline, described, map })
+        let start = self.branch.start().to_owned();
+        Ok(Compared { reference: self.branch.reference, start, known, baseline, described, map })
     }
 
     /// The name of a file of the base as the user would write it.

@@ -32,9 +32,9 @@ const ATTRIBUTES: [&str; 26] = [
 ];
 
 /// The data of a page, which its filter and other programs read.
-const DATA: [&str; 20] = [
+const DATA: [&str; 21] = [
     "verdict", "tile", "severity", "codes", "policy", "namespace", "platform", "objects", "object", "part",
-    "count", "kind", "until", "days", "change", "cut", "edge", "mark", "node", "fold",
+    "count", "kind", "until", "days", "change", "cut", "cut-list", "edge", "mark", "node", "fold",
 ];
 
 /// Texts that would be markup, an attribute, a script, a line or a style if they were not text.
@@ -322,6 +322,77 @@ fn findings_are_grouped_by_cause_and_by_object() {
         assert_eq!(page.matches(&format!("data-part=\"{part}\"")).count(), count, "{part}");
     }
     assert!(page.contains("<code data-part=\"place\">./o.yaml:9</code>"), "{page}");
+}
+
+/// Lists of many causes are whole while the page has room, those of warnings too.
+#[test]
+fn lists_are_whole_while_the_page_has_room() {
+    let memory = |number: usize| {
+        format!(
+            "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {{name: a{number}, namespace: team}}\n\
+             spec: {{backend: in-context, unknown{}: 1}}\n---\n",
+            number % 160
+        )
+    };
+    let objects: String = (0..160 * 12).map(memory).collect();
+    let page = Scratch::with(&[("objects.yaml", &objects)]).out(&["check", ".", "-o", "html"]);
+    expect_good(&page, "160 causes");
+    assert!(page.len() < MAX_BYTES, "{} bytes", page.len());
+    assert_eq!(values(&page, "article", "data-objects"), vec!["12"; 160]);
+    assert_eq!(values(&page, "li", "data-object").len(), 160 * 12);
+    assert!(values(&page, "article", "data-cut-list").is_empty());
+}
+
+/// What is written wrong stands before what breaks a policy, and a number of the matrix is that of the objects in its
+/// articles.
+#[test]
+fn a_number_of_the_matrix_is_what_the_articles_show() {
+    let memory = |name: &str, namespace: &str, spec: &str| {
+        format!(
+            "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {{name: {name}, namespace: {namespace}}}\n\
+             spec: {{{spec}}}\n---\n"
+        )
+    };
+    let wrong = |namespace: &str| {
+        let agent = format!(
+            "apiVersion: arkonis.dev/v1alpha1\nkind: ArkAgent\nmetadata: {{name: u, namespace: {namespace}}}\n\
+             spec: {{model: m, systemPrompt: s, memoryRef: {{name: r}}}}\n---\n"
+        );
+        memory("r", namespace, "backend: reddis") + &agent
+    };
+    let good: String =
+        (0..5).map(|number| memory(&format!("m{number}"), "x", "backend: in-context")).collect();
+    let policy = "apiVersion: policy.memgate.dev/v1alpha1\nkind: MemoryPolicy\nmetadata: {name: p}\n\
+                  spec: {rules: [{id: durable, backends: {durable: true}}]}\n";
+    let objects = good + &wrong("x") + &wrong("z");
+    let scratch = Scratch::with(&[("o.yaml", &objects), ("p.yaml", policy)]);
+    let page = scratch.out(&["check", ".", "-o", "html"]);
+    expect_good(&page, "a policy");
+    let policies = values(&page, "article", "data-policy");
+    assert_eq!((policies.first().map(String::as_str), policies.contains(&"p".to_owned())), (Some("-"), true));
+    let xml = as_xml(&page);
+    let document = Document::parse_with_options(&xml, ParsingOptions::default()).expect("is well-formed");
+    let cells = document.descendants().filter(|node| node.has_attribute("data-count"));
+    let mut seen = 0;
+    for cell in cells {
+        let of = |name: &str| cell.attribute(name).expect("of a cell");
+        let articles = document.descendants().filter(|node| node.has_tag_name("article"));
+        let of_policy = articles.filter(|it| it.attribute("data-policy") == Some(of("data-policy")));
+        let shown: usize = of_policy
+            .map(|article| {
+                let names: Vec<_> =
+                    article.descendants().filter_map(|it| it.attribute("data-object")).collect();
+                let is_here = |it: &&&str| it.contains(&format!(" {}/", of("data-namespace")));
+                match names.len() {
+                    0 => usize::from(article.attribute("data-namespace") == Some(of("data-namespace"))),
+                    _ => names.iter().filter(is_here).count(),
+                }
+            })
+            .sum();
+        assert_eq!(of("data-count"), shown.to_string(), "{} {}", of("data-policy"), of("data-namespace"));
+        seen += shown;
+    }
+    assert!(seen > 6, "{seen}");
 }
 
 /// As many denials as warnings.

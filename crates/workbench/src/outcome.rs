@@ -133,7 +133,7 @@ pub fn page<'r>(
     checked: &Checked,
     notes: impl FnOnce() -> Vec<String>,
 ) -> Option<Page<'r>> {
-    let PageInputs { map, exemptions, promotions, gone } = checked.page.as_ref()?;
+    let PageInputs { map, exemptions, promotions, gone, base } = checked.page.as_ref()?;
     let mut map = map.clone();
     judge(&mut map, checked);
     // What was judged, in the words of the command line.
@@ -148,6 +148,7 @@ pub fn page<'r>(
         map,
         exemptions: exemptions.clone(),
         promotions: promotions.clone(),
+        base: base.clone(),
         gone: gone.clone(),
         assumed: notes(),
     })

@@ -34,6 +34,8 @@ pub struct PageInputs {
     pub promotions: Vec<ShownPromotion>,
     /// What is no longer found, if a branch is compared with a commit.
     pub gone: Option<Vec<Gone>>,
+    /// The commit that a branch is compared with as the user named it, and the one at which the branch began.
+    pub base: Option<[String; 2]>,
 }
 
 impl PageInputs {
@@ -49,6 +51,7 @@ impl PageInputs {
                 exemptions: exemptions.collect(),
                 promotions: promotions.collect(),
                 gone: None,
+                base: None,
             }
         })
     }
@@ -113,6 +116,7 @@ fn shown(exemption: &Exemption, now: Timestamp) -> ShownExemption {
         expires_at: expires_at.to_string(),
         days: days(now, *expires_at),
         namespaces: target.namespaces.iter().map(|it| shown_name(it).into_owned()).collect(),
+        platforms: target.families.iter().flatten().cloned().collect(),
         state,
         reason: list(words.iter().map(String::as_str)),
     }

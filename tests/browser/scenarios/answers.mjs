@@ -114,6 +114,48 @@ export const the_address_filters_the_whole_page = () =>
             assert.deepEqual([...new Set((await visible(page)).map((it) => it.severity))], ['deny']);
         }, DESKTOP));
 
+export const the_filter_stays_in_the_address_until_it_is_left = () =>
+    withReport(CHECK, repository(), (path) =>
+        shown(path, async (page) => {
+            const all = (await visible(page)).length;
+            const hash = () => page.evaluate(() => location.hash);
+            await page.locator('#matrix td[data-policy=durable-in-production][data-namespace=support] a').click();
+            const [filter, left] = [await hash(), (await visible(page)).length];
+            assert.ok(filter.includes('policy=') && left > 0 && left < all, `${filter} ${left} of ${all}`);
+            assert.ok(await page.locator('article:not([hidden])').first().evaluate((it) => it.getBoundingClientRect().top < innerHeight));
+            // A link to a part of the page.
+            await page.locator('nav a[href="#map"]').click();
+            assert.ok(/policy=durable-in-production/.test(await hash()) && /namespace=support/.test(await hash()), await hash());
+            assert.equal((await visible(page)).length, left);
+            assert.ok(await page.locator('#map').evaluate((it) => Math.abs(it.getBoundingClientRect().top) < innerHeight));
+            // Back through both, to a page without a filter.
+            await page.goBack();
+            await page.goBack();
+            await page.waitForFunction(() => document.querySelector('#filter [role=status]').textContent === '');
+            assert.equal((await visible(page)).length, all);
+            await page.goForward();
+            await page.waitForFunction(() => document.querySelector('#filter [role=status]').textContent !== '');
+            assert.equal((await visible(page)).length, left);
+            await page.evaluate(() => {
+                location.hash = '';
+            });
+            await page.waitForFunction(() => document.querySelector('#filter [role=status]').textContent === '');
+            assert.equal((await visible(page)).length, all);
+        }, DESKTOP));
+
+// Of the causes of very many objects the lists are cut, not the namespaces.
+export const an_article_with_a_cut_list_leaves_with_its_namespaces = () => {
+    const files = { 'agents.yaml': Array.from({ length: 10_000 }, (_, number) => `apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {name: ${'m'.repeat(200)}-${number}, namespace: team}\nspec: {backend: reddis}\n`).join('---\n') };
+    return withReport(['check', '.', ...AT], files, (path) =>
+        shown(path, async (page) => {
+            assert.equal(await page.locator('#denials article[data-cut-list]').count(), 1);
+            await filtered(page, 'namespace=nowhere');
+            assert.equal((await visible(page)).length, 0);
+            await filtered(page, 'namespace=team&severity=deny');
+            assert.equal((await visible(page)).length, 1);
+        }));
+};
+
 export const a_page_opens_with_the_filter_of_its_address = () =>
     withReport(CHECK, repository(), (path) =>
         shown(path, async (page) => {
@@ -136,7 +178,7 @@ export const each_cell_of_the_matrix_filters_the_page = () =>
                 assert.ok(policy === 'durable-in-production' && namespace.split(' ').includes('support'), `${policy} ${namespace}`);
             }
             assert.equal(await page.locator('#matrix td:visible').count(), 1);
-            assert.ok(await page.locator('#filter').evaluate((form) => form.getBoundingClientRect().top > -1));
+            assert.ok(await page.locator('article:not([hidden])').first().evaluate((it) => Math.abs(it.getBoundingClientRect().top) < 2));
             assert.match(await page.locator('#filter [role=status]').innerText(), /only of policy durable-in-production/);
             const number = await page.locator('#matrix td:visible').innerText();
             assert.equal(await page.locator('#warnings li[data-object]:not([hidden])').count(), Number(number));

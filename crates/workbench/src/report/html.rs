@@ -43,6 +43,8 @@ const MAX_CHARS: usize = 1000;
 struct Part {
     id: &'static str,
     title: &'static str,
+    /// How many findings it is about, which the heading says.
+    number: Option<usize>,
     content: Option<Markup>,
 }
 
@@ -91,7 +93,7 @@ fn whole(report: &Report<'_>, page: &Page<'_>) -> Markup {
                     p id="verdict" class={ "verdict " (verdict) } data-verdict=(verdict) {
                         (words) (whose(report)) "."
                     }
-                    p class="quiet" { (read(report)) }
+                    p class="quiet" { (read(report, page)) }
                 }
                 nav aria-label="Parts of this page" {
                     ul { @for (part, _) in &parts { li { a href={ "#" (part.id) } { (part.title) } } } }
@@ -104,7 +106,7 @@ fn whole(report: &Report<'_>, page: &Page<'_>) -> Markup {
                     (form(report, page))
                     @for (part, content) in &parts {
                         section id=(part.id) aria-labelledby={ (part.id) "-title" } {
-                            h2 id={ (part.id) "-title" } { (part.title) }
+                            h2 id={ (part.id) "-title" } { (part.title) @if let Some(number) = part.number { ": " (number) } }
                             (content)
                         }
                     }
@@ -198,7 +200,7 @@ fn whose(report: &Report<'_>) -> String {
 }
 
 /// What was read, in one line.
-fn read(report: &Report<'_>) -> String {
+fn read(report: &Report<'_>, page: &Page<'_>) -> String {
     let mut parts = vec![format!("{} judged in {}", report.counted_objects(), counted(report.files, "file"))];
     parts.extend((report.sets > 0).then(|| counted(report.sets, "set")));
     parts.extend(match report.policies {
@@ -206,6 +208,10 @@ fn read(report: &Report<'_>) -> String {
         1 => Some("1 policy".to_owned()),
         count => Some(format!("{count} policies")),
     });
+    let base = page.base.as_ref();
+    parts.extend(
+        base.map(|[reference, start]| format!("compared with {}, as of commit {start}", text(reference))),
+    );
     let left_out = || format!("{} left out by --select or --ignore", counted(report.left_out, "finding"));
     parts.extend((report.left_out > 0).then(left_out));
     parts.join("; ")
@@ -239,17 +245,22 @@ fn about(page: &Page<'_>) -> Markup {
 }
 
 fn parts(report: &Report<'_>, page: &Page<'_>) -> Vec<Part> {
-    let part = |id, title, content| Part { id, title, content };
-    let of = |severity, share| findings::of_severity(report, severity, share);
+    let part = |id, title, content| Part { id, title, number: None, content };
+    let of = |id, title, severity, share| {
+        let content = findings::of_severity(report, severity, share);
+        Part { id, title, number: Some(report.count(severity)), content }
+    };
+    let warnings = |share| of("warnings", "Warnings", Severity::Warn, share);
+    let notes = |share| of("notes", "Notes", Severity::Note, share);
     let table = page.table.as_ref().or(report.table.as_ref());
     let mut parts = vec![
         part("changes", "Changes", tables::changes(report, page)),
         part("map", "Map", map::section(&page.map)),
-        part("warnings", "Warnings", of(Severity::Warn, budget::WARNINGS)),
-        part("matrix", "Policies by namespace", table.and_then(tables::matrix)),
-        part("timeline", "Dates to come", tables::timeline(page)),
+        warnings(budget::WARNINGS),
+        part("matrix", "Policies by namespace", tables::matrix(report)),
+        part("timeline", "Dates", tables::timeline(page)),
         part("errors", "Unreadable", findings::errors(report)),
-        part("notes", "Notes", of(Severity::Note, budget::OTHERS)),
+        notes(budget::OTHERS),
         part("policies", "Numbers", table.and_then(tables::policies)),
         part("exemptions", "Exemptions", tables::exemptions(page)),
         part("assumed", "Assumed", tables::assumed(report, page)),
@@ -257,11 +268,18 @@ fn parts(report: &Report<'_>, page: &Page<'_>) -> Vec<Part> {
         part("codes", "Codes", findings::pages(report)),
         part("about", "Inputs", Some(about(page))),
     ];
-    let used: usize =
-        parts.iter().filter_map(|part| part.content.as_ref()).map(|content| budget::size(&content.0)).sum();
-    let share = budget::ALL.saturating_sub(used);
+    let size = |part: &Part| part.content.as_ref().map_or(0, |content| budget::size(&content.0));
+    let left = |parts: &[Part]| budget::ALL.saturating_sub(parts.iter().map(size).sum());
     let at = parts.iter().position(|part| part.id == "map").unwrap_or_default();
-    parts.insert(at, part("denials", "Denials", of(Severity::Deny, share)));
+    parts.insert(at, of("denials", "Denials", Severity::Deny, left(&parts)));
+    // What denials leave is for warnings, then for notes.
+    let again: [&dyn Fn(usize) -> Part; 2] = [&warnings, &notes];
+    for (id, again) in ["warnings", "notes"].into_iter().zip(again) {
+        let room = left(&parts);
+        if let Some(part) = parts.iter_mut().find(|part| part.id == id) {
+            *part = again(room + size(part));
+        }
+    }
     parts
 }
 

@@ -27,6 +27,8 @@ pub struct Page<'a> {
     pub promotions: Vec<ShownPromotion>,
     /// What is no longer found, if a branch is compared with a commit.
     pub gone: Option<Vec<Gone>>,
+    /// The commit that a branch is compared with as the user named it, and the one at which the branch began.
+    pub base: Option<[String; 2]>,
     /// What was assumed or is not known, a sentence each.
     pub assumed: Vec<String>,
 }
@@ -84,6 +86,8 @@ pub struct ShownExemption {
     pub days: i64,
     /// The namespaces of the exempt objects.
     pub namespaces: Vec<String>,
+    /// Their platforms; empty for all of them.
+    pub platforms: Vec<String>,
     /// Whether it is in force.
     pub state: ExemptionState,
     /// The reason, with the ticket and the person who approved it.

@@ -53,7 +53,8 @@ fn key<'f>(located: &'f LocatedFinding<'_>) -> ObjectKey<'f> {
     }
 }
 
-/// The articles of one severity: shared causes first, the one of most objects before the others, then objects.
+/// The articles of one severity: shared causes first, the one of most objects before the others, then objects. Of both,
+/// those that the platforms themselves would find wrong stand before those that break a policy.
 pub(super) fn articles<'f, 'r>(report: &'f Report<'r>, severity: Severity) -> Vec<Article<'f, 'r>> {
     let (mut numbers, mut causes) = (BTreeMap::new(), Vec::<Vec<&LocatedFinding<'_>>>::new());
     for located in report.causes().filter(|it| it.finding.severity == severity) {
@@ -86,9 +87,37 @@ pub(super) fn articles<'f, 'r>(report: &'f Report<'r>, severity: Severity) -> Ve
             }
         }
     }
-    shared.sort_by_key(|article| Reverse(article.sharing.len()));
+    shared.sort_by_key(|article| (article.is_of_policies(), Reverse(article.sharing.len())));
+    of_objects.sort_by_key(Article::is_of_policies);
     shared.extend(of_objects);
     shared
+}
+
+/// What the articles show of one policy in one namespace.
+#[derive(Default)]
+pub(super) struct Shown {
+    /// How many there are: of a shared cause one for each object.
+    pub(super) count: usize,
+    pub(super) severities: BTreeSet<&'static str>,
+    pub(super) platforms: BTreeSet<&'static str>,
+}
+
+/// What the articles show, by policy and namespace; without a policy the rules of the platforms.
+pub(super) fn by_policy<'f>(report: &'f Report<'_>) -> BTreeMap<(Option<&'f str>, &'f str), Shown> {
+    let mut all = BTreeMap::<_, Shown>::new();
+    for severity in [Severity::Deny, Severity::Warn, Severity::Note] {
+        for Article { findings, sharing, .. } in articles(report, severity) {
+            for located in if sharing.is_empty() { findings } else { sharing } {
+                let policy = located.finding.policy.as_ref().map(|policy| &*policy.rule.policy);
+                let key = (policy, own_namespace(located).unwrap_or_default());
+                let shown = all.entry(key).or_default();
+                shown.count += 1;
+                shown.severities.insert(severity.name());
+                shown.platforms.extend(located.object_ref.platforms(located.finding.code.name));
+            }
+        }
+    }
+    all
 }
 
 /// A message without the users of the object at its end.
@@ -100,9 +129,13 @@ fn cause(message: &str) -> &str {
 pub(super) fn of_severity(report: &Report<'_>, severity: Severity, share: usize) -> Option<Markup> {
     let articles = articles(report, severity);
     let meant = Meant::of(report);
-    let lists = articles.iter().filter(|it| !it.sharing.is_empty()).count();
-    let list_share = (share / 2 / lists.max(1)).max(MIN_LIST);
-    let shown = fitting(share, &articles, |article| article.markup(list_share, &meant));
+    // Lists are cut where all of them do not fit.
+    let mut shown = fitting(share, &articles, |article| article.markup(share, &meant));
+    if shown.more > 0 {
+        let lists = articles.iter().filter(|it| !it.sharing.is_empty()).count();
+        let list_share = (share / 2 / lists.max(1)).max(MIN_LIST);
+        shown = fitting(share, &articles, |article| article.markup(list_share, &meant));
+    }
     let listed: usize = articles.iter().map(|it| it.count).sum();
     let more = listed - articles.iter().take(shown.count).map(|it| it.count).sum::<usize>();
     let shown = Fitting { more, ..shown };
@@ -121,8 +154,10 @@ pub(super) fn of_severity(report: &Report<'_>, severity: Severity, share: usize)
 pub(super) fn owners(report: &Report<'_>) -> Vec<String> {
     let mut objects: BTreeMap<&str, BTreeSet<ObjectKey<'_>>> = BTreeMap::new();
     let denials = report.causes().filter(|it| it.finding.severity == Severity::Deny);
-    for located in denials.filter(|it| !it.object_ref.namespace.is_empty()) {
-        objects.entry(&located.object_ref.namespace).or_default().insert(key(located));
+    for located in denials.flat_map(|it| std::iter::once(it).chain(&it.in_others)) {
+        if let Some(namespace) = own_namespace(located) {
+            objects.entry(namespace).or_default().insert(key(located));
+        }
     }
     let mut owners: Vec<_> = objects.into_iter().collect();
     owners.sort_by_key(|(_, objects)| Reverse(objects.len()));
@@ -134,13 +169,21 @@ pub(super) fn first_of(names: &[String], most: usize) -> String {
     names.iter().take(most).cloned().collect::<Vec<_>>().join(", ") + &more(names.len().saturating_sub(most))
 }
 
+/// The namespace of an object as policies match it: of a Namespace its own name.
+fn own_namespace<'f>(located: &'f LocatedFinding<'_>) -> Option<&'f str> {
+    let ObjectRef { kind, namespace, name, .. } = located.object_ref;
+    let own: &str = if **kind == *NAMESPACE.kind { name } else { namespace };
+    Some(own).filter(|it| !it.is_empty())
+}
+
+/// The namespaces of a finding.
+fn all_namespaces<'f>(located: &'f LocatedFinding<'_>) -> impl Iterator<Item = &'f str> {
+    own_namespace(located).into_iter().chain(located.namespaces.iter().copied())
+}
+
 /// The namespaces of a finding, as attributes have them.
 pub(super) fn namespaces(located: &LocatedFinding<'_>) -> BTreeSet<String> {
-    let ObjectRef { kind, namespace, name, .. } = located.object_ref;
-    // As policies match it: a Namespace by its own name.
-    let own = if **kind == *NAMESPACE.kind { name } else { namespace };
-    let own = Some(&**own).filter(|it| !it.is_empty());
-    own.into_iter().chain(located.namespaces.iter().copied()).map(|it| word(&shown_name(it))).collect()
+    all_namespaces(located).map(|it| word(&shown_name(it))).collect()
 }
 
 /// The policy of a finding, as attributes have it.
@@ -244,6 +287,11 @@ fn by_cause(finding: &Finding) -> String {
 }
 
 impl Article<'_, '_> {
+    /// Whether it has none of the rules of platforms.
+    fn is_of_policies(&self) -> bool {
+        self.findings.iter().all(|it| it.finding.policy.is_some())
+    }
+
     /// All objects: those that share the cause, or the one.
     fn objects(&self) -> &[&LocatedFinding<'_>] {
         match self.sharing.as_slice() {
@@ -262,18 +310,18 @@ impl Article<'_, '_> {
         let namespaces_of_all: BTreeSet<_> = objects.iter().flat_map(|it| namespaces(it)).collect();
         let platforms: BTreeSet<_> =
             objects.iter().flat_map(|it| it.object_ref.platforms(it.finding.code.name)).collect();
-        let (in_namespaces, is_cut) = words(&namespaces_of_all, list_share / 4);
+        let (in_namespaces, lacks_namespaces) = words(&namespaces_of_all, list_share / 4);
         let is_shared = !self.sharing.is_empty();
         let message = first.finding.message();
         // Each of them may have users of its own.
         let message = if is_shared { cause(&message) } else { &message };
         let list = is_shared.then(|| fitting(list_share / 2, objects, |it| sharing(it)));
-        let is_cut = is_cut || list.as_ref().is_some_and(|list| list.more > 0);
+        let lacks_objects = list.as_ref().is_some_and(|list| list.more > 0);
         html! {
             article class={ "finding is-" (name) } data-severity=(name) data-codes=(words(codes, usize::MAX).0)
                 data-policy=(words(policies, usize::MAX).0) data-namespace=(in_namespaces)
                 data-platform=(words(platforms, usize::MAX).0) data-objects=(objects.len())
-                data-cut=[is_cut.then_some("")] {
+                data-cut=[lacks_namespaces.then_some("")] data-cut-list=[lacks_objects.then_some("")] {
                 h3 {
                     span class=(name) { (name) } " "
                     @if is_shared { (counted(objects.len(), things(objects))) } @else { (title(first)) }
@@ -310,8 +358,8 @@ fn title(located: &LocatedFinding<'_>) -> String {
 
 /// The namespaces and the files of objects.
 fn owner(objects: &[&LocatedFinding<'_>]) -> Markup {
-    let namespaces: BTreeSet<_> = objects.iter().flat_map(|it| namespaces(it)).collect();
-    let namespaces: Vec<_> = namespaces.into_iter().collect();
+    let namespaces: BTreeSet<_> = objects.iter().flat_map(|it| all_namespaces(it)).collect();
+    let namespaces: Vec<_> = namespaces.into_iter().map(|it| text(&shown_name(it))).collect();
     let files: BTreeSet<_> = objects.iter().map(|it| it.location.file).collect();
     let files: Vec<_> = files.into_iter().map(text).collect();
     html! {

@@ -8,6 +8,7 @@ use super::budget::{MAP, fitting};
 use super::picture::{picture, word};
 use super::tables::table;
 use crate::report::map::{Fact, MapLine, MappedMemory, MemoryMap, SetMap, Verdict};
+use memgate_model::finding::Severity;
 
 /// The most objects that are listed in one cell.
 const MAX_USERS: usize = 25;
@@ -45,7 +46,7 @@ fn row(set: &SetMap, memory: &MappedMemory) -> Markup {
     let namespaces = shown.map(|line| word(&line.user.namespace)).chain([word(&object.namespace)]);
     let namespaces: Vec<String> = namespaces.collect::<BTreeSet<_>>().into_iter().collect();
     html! {
-        tr data-namespace=(namespaces.join(" ")) data-platform=(family) {
+        tr data-namespace=(namespaces.join(" ")) data-platform=(family) data-severity=(severity(set.verdict_of(memory))) {
             th scope="row" {
                 (object.kind) " " (object.name)
                 (verdict(set.verdict_of(memory)))
@@ -64,6 +65,15 @@ fn row(set: &SetMap, memory: &MappedMemory) -> Markup {
             td { (list(set, &referrers)) }
             td { (list(set, &pods)) }
         }
+    }
+}
+
+/// The severity of what is found of memory; empty without findings.
+const fn severity(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Denied => Severity::Deny.name(),
+        Verdict::Warned => Severity::Warn.name(),
+        Verdict::Missing | Verdict::Unused | Verdict::Clean => "",
     }
 }
 

@@ -1,6 +1,7 @@
 "use strict";
 // Applies the filter of the page, which stands in the address, and sorts tables. The page can be read without it.
 const KEYS = ["q", "namespace", "platform", "severity"];
+const FACETS = ["namespace", "platform", "severity", "policy"];
 const form = document.getElementById("filter");
 const status = form.querySelector("[role=status]");
 const main = document.getElementById("main");
@@ -11,7 +12,7 @@ const words = (text) => text.toLowerCase().split(/\s+/).filter(Boolean);
 const wanted = () => Object.fromEntries([...KEYS.map((key) => [key, form.elements[key].value]), ["policy", policy]]);
 
 // Everything that is filtered, with its text, which is read when it is first needed. An object in an article is a part of it.
-const items = [...main.querySelectorAll("article, li[data-kind], [data-change], tbody tr:not(#matrix tr, [data-change])")].map(
+const items = [...main.querySelectorAll("article, li[data-kind], [data-change], #assumed li, #errors .finding, tbody tr:not(#matrix tr, [data-change])")].map(
   (element) => ({ element, objects: [...element.querySelectorAll("li[data-object]")].map((element) => ({ element })) }),
 );
 // A picture stays: it shows where what fits belongs.
@@ -44,7 +45,7 @@ function apply() {
   const [all, shown] = [{}, {}];
   for (const item of items) {
     const { element, objects } = item;
-    let fits = ["namespace", "platform", "severity", "policy"].every((key) => has(element, key, filter[key], () => textOf(item)));
+    let fits = FACETS.every((key) => has(element, key, filter[key], () => textOf(item)));
     fits &&= finds(item);
     if (objects.length) {
       const rest = sought.filter((word) => !headOf(item).includes(word));
@@ -52,7 +53,7 @@ function apply() {
         const here = fits && (!filter.namespace || namespaceOf(object) === filter.namespace);
         object.element.hidden = !(here && rest.every((word) => textOf(object).includes(word)));
       }
-      fits &&= "cut" in element.dataset || objects.some((object) => !object.element.hidden);
+      fits &&= "cutList" in element.dataset || objects.some((object) => !object.element.hidden);
     }
     element.hidden = !fits;
     if (element.localName === "article") {
@@ -64,12 +65,23 @@ function apply() {
   for (const [section, own] of parts) {
     section.hidden = own.every((item) => item.element.hidden);
   }
-  // The matrix keeps the policies and namespaces that fit.
-  for (const cell of main.querySelectorAll("#matrix [data-namespace]")) {
-    cell.hidden = filter.namespace !== "" && cell.dataset.namespace !== filter.namespace;
-  }
-  for (const row of main.querySelectorAll("#matrix tr[data-policy]")) {
-    row.hidden = filter.policy !== "" && row.dataset.policy !== filter.policy;
+  // The matrix keeps the policies and namespaces of which a number fits, and in them the numbers that fit.
+  const filled = (cell) => cell.dataset.count !== "0";
+  for (const table of main.querySelectorAll("#matrix table")) {
+    const [head, ...rows] = table.rows;
+    const cells = rows.map((row) => [...row.cells].slice(1));
+    const fitting = new Set(cells.flat().filter((cell) => FACETS.every((key) => has(cell, key, filter[key]))));
+    const keeps = (all) => FACETS.every((key) => !filter[key]) || all.some((cell) => fitting.has(cell) && filled(cell));
+    rows.forEach((row, number) => (row.hidden = !keeps(cells[number])));
+    [...head.cells].slice(1).forEach((th, column) => {
+      const all = cells.map((row) => row[column]);
+      th.hidden = !keeps(all);
+      for (const cell of all) {
+        cell.hidden = th.hidden || (filled(cell) && !fitting.has(cell));
+        cell.classList.toggle("kept", cell.hidden && !th.hidden);
+      }
+    });
+    table.closest("section").hidden = rows.every((row) => row.hidden);
   }
   const names = { deny: "denials", warn: "warnings", note: "notes" };
   const counts = Object.keys(names).filter((key) => all[key]).map((key) => `${shown[key]} of ${all[key]} ${names[key]}`);
@@ -77,16 +89,18 @@ function apply() {
   status.textContent = Object.values(filter).some(Boolean) ? `Shown: ${counts.join(", ") || "no findings"}${only}` : "";
 }
 
-// Keeps the filter in the address.
+const leadsToPart = () => location.hash.length > 1 && document.getElementById(location.hash.slice(1)) !== null;
+
+// Keeps the filter in the address. Its entry in the history is marked as seen.
 function keep() {
   const set = Object.entries(wanted()).filter(([, value]) => value);
-  history.replaceState(null, "", `${location.href.split("#")[0]}${set.length ? `#${new URLSearchParams(set)}` : ""}`);
+  const rest = leadsToPart() ? location.hash : "";
+  history.replaceState("seen", "", location.href.split("#")[0] + (set.length ? `#${new URLSearchParams(set)}` : rest));
 }
 
-// Takes the filter out of the address, unless that leads to a part of the page.
+// Takes the filter out of the address. One that leads to a part of the page, or has lost its filter, has none.
 function take() {
-  if (!location.hash.includes("=")) return false;
-  const values = new URLSearchParams(location.hash.slice(1));
+  const values = new URLSearchParams(leadsToPart() ? "" : location.hash.slice(1));
   for (const key of KEYS) {
     const field = form.elements[key];
     const value = values.get(key) ?? "";
@@ -95,7 +109,6 @@ function take() {
   }
   policy = values.get("policy") ?? "";
   apply();
-  return true;
 }
 
 form.addEventListener("submit", (event) => event.preventDefault());
@@ -111,9 +124,15 @@ form.addEventListener("reset", (event) => {
   keep();
 });
 addEventListener("hashchange", () => {
-  if (take()) form.scrollIntoView();
+  const [isNew, toPart] = [history.state === null, leadsToPart()];
+  // On the way to a part the filter stays. What was seen before is as it was there.
+  if (isNew && toPart) return keep();
+  take();
+  history.replaceState("seen", "");
+  if (isNew && location.hash.includes("=")) (main.querySelector("article:not([hidden])") ?? form).scrollIntoView();
 });
 take();
+history.replaceState("seen", "");
 
 // A long table has several parts, which are sorted as one.
 for (const section of document.querySelectorAll("section")) {

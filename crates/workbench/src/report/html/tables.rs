@@ -1,12 +1,12 @@
 //! The tiles, the matrix of policies and namespaces, the dates to come, and the tables of numbers, changes, exemptions and
 //! what was not judged.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, html};
 
 use super::budget::{Fitting, OTHERS, fitting};
-use super::findings::{NONE, namespaces, words};
+use super::findings::{NONE, Shown, by_policy, namespaces, words};
 use super::{text, word};
 use crate::report::html_data::{ExemptionState, Gone, Page, ShownExemption};
 use crate::report::table::{Numbers, Row, Table};
@@ -54,17 +54,16 @@ const SHADES: usize = 4;
 
 /// The findings of each policy in each namespace as a matrix, whose cells lead to them; `None` without findings. Of many it
 /// has those with the most findings.
-pub(super) fn matrix(of: &Table<'_>) -> Option<Markup> {
+pub(super) fn matrix(report: &Report<'_>) -> Option<Markup> {
     let (mut policies, mut namespaces) = (BTreeMap::<_, usize>::new(), BTreeMap::<_, usize>::new());
-    let mut counts = BTreeMap::new();
-    for Row { policy, namespace, numbers } in &of.rows {
-        *policies.entry(*policy).or_default() += numbers.all;
-        *namespaces.entry(*namespace).or_default() += numbers.all;
-        counts.insert((*policy, *namespace), numbers.all);
+    let all = by_policy(report);
+    for ((policy, namespace), shown) in &all {
+        *policies.entry(*policy).or_default() += shown.count;
+        *namespaces.entry(*namespace).or_default() += shown.count;
     }
     let (columns, more_columns) = most(namespaces, MAX_COLUMNS);
     let (rows, more_rows) = most(policies, MAX_CELLS / columns.len().max(1));
-    let highest = counts.values().copied().max().filter(|highest| *highest > 0)?;
+    let highest = all.values().map(|shown| shown.count).max()?;
     let name = |policy: Option<&str>| policy.map_or_else(|| "rules of the platforms".to_owned(), text);
     let shown = |namespace: &str| {
         if namespace.is_empty() { "no namespace".to_owned() } else { text(&shown_name(namespace)) }
@@ -76,7 +75,7 @@ pub(super) fn matrix(of: &Table<'_>) -> Option<Markup> {
     Some(html! {
         div class="scroll" role="region" aria-label="Findings by policy and namespace" tabindex="0" {
             table {
-                caption { "Findings by policy and namespace. A number shows its findings above." }
+                caption { "Findings by policy and namespace. A number shows its findings." }
                 thead {
                     tr {
                         th scope="col" { "Policy" }
@@ -91,7 +90,7 @@ pub(super) fn matrix(of: &Table<'_>) -> Option<Markup> {
                         tr data-policy=(policy) {
                             th scope="row" { (name(*row)) }
                             @for column in &columns {
-                                (cell(&policy, &namespace_word(column), counts.get(&(*row, *column)).copied(), highest))
+                                (cell(&policy, &namespace_word(column), all.get(&(*row, *column)), highest))
                             }
                         }
                     }
@@ -124,11 +123,14 @@ fn namespace_word(namespace: &str) -> String {
 }
 
 /// A cell of the matrix, which leads to its findings. The darker it is, the more there are.
-fn cell(policy: &str, namespace: &str, count: Option<usize>, highest: usize) -> Markup {
-    let count = count.unwrap_or_default();
+fn cell(policy: &str, namespace: &str, shown: Option<&Shown>, highest: usize) -> Markup {
+    let count = shown.map_or(0, |shown| shown.count);
+    let list = |of: fn(&Shown) -> &BTreeSet<&'static str>| shown.map(|it| words(of(it), usize::MAX).0);
+    let (severities, platforms) = (list(|it| &it.severities), list(|it| &it.platforms));
     let shade = (count * SHADES).div_ceil(highest);
     html! {
-        td class={ "number shade-" (shade) } data-policy=(policy) data-namespace=(namespace) data-count=(count) {
+        td class={ "number shade-" (shade) } data-policy=(policy) data-namespace=(namespace) data-count=(count)
+            data-severity=(severities.unwrap_or_default()) data-platform=(platforms.unwrap_or_default()) {
             @if count > 0 {
                 a href={ "#policy=" (percent_encoded(policy, "-._")) "&namespace=" (percent_encoded(namespace, "-._")) } {
                     (count)
@@ -143,15 +145,15 @@ pub(super) fn timeline(page: &Page<'_>) -> Option<Markup> {
     let promotions = page.promotions.iter().map(|it| (&it.at, it.days, html! {
         "Policy " strong { (text(&it.policy)) } " becomes stricter: admission " strong { (to(it.to)) } " for "
         (text(&it.rules))
-    }, "promotion", &it.policy, [].as_slice()));
+    }, "promotion", &it.policy, [].as_slice(), [].as_slice(), Some(severity(it.to))));
     let exemptions = page.exemptions.iter().map(|it| (&it.expires_at, it.days, html! {
         "Exemption " strong { (text(&it.name)) } " from policy " (text(&it.policy)) ": " (text(&it.rules)) " for "
         (text(&it.target))
         @if it.state == ExemptionState::Later { ", begins " (day(&it.from)) }
-    }, "exemption", &it.policy, it.namespaces.as_slice()));
+    }, "exemption", &it.policy, it.namespaces.as_slice(), it.platforms.as_slice(), None));
     let mut all: Vec<_> = promotions.chain(exemptions).collect();
     all.sort_by(|one, two| one.0.cmp(two.0));
-    let shown = fitting(OTHERS, all, |(at, days, what, kind, policy, namespaces)| {
+    let shown = fitting(OTHERS, all, |(at, days, what, kind, policy, namespaces, platforms, severity)| {
         let (namespaces, is_cut) = words(namespaces.iter().map(|it| word(it)), MAX_NAMESPACES);
         let class = match days {
             ..=0 => "quiet",
@@ -160,7 +162,8 @@ pub(super) fn timeline(page: &Page<'_>) -> Option<Markup> {
         };
         html! {
             li data-kind=(kind) data-until=(day(at)) data-days=(days) data-policy=(word(policy))
-                data-namespace=[(kind == "exemption").then_some(namespaces)] data-cut=[is_cut.then_some("")] {
+                data-namespace=[(kind == "exemption").then_some(namespaces)] data-cut=[is_cut.then_some("")]
+                data-severity=[severity] data-platform=[all_of(platforms)] {
                 time datetime=(at) { (day(at)) } " " strong class=[(!class.is_empty()).then_some(class)] { (left(kind, days)) }
                 " " span { (what) }
             }
@@ -176,6 +179,20 @@ pub(super) fn timeline(page: &Page<'_>) -> Option<Markup> {
 
 /// The most bytes of the namespaces of an exemption.
 const MAX_NAMESPACES: usize = 2_000;
+
+/// The platforms of an exemption; `None` for all of them.
+fn all_of(platforms: &[String]) -> Option<String> {
+    (!platforms.is_empty()).then(|| words(platforms.iter().map(|it| word(it)), usize::MAX).0)
+}
+
+/// The severity of the findings of an action.
+fn severity(action: &str) -> &'static str {
+    match action {
+        "deny" => Severity::Deny.name(),
+        "warn" => Severity::Warn.name(),
+        _ => Severity::Note.name(),
+    }
+}
 
 /// What an action does, as a verb.
 fn to(action: &str) -> &str {
@@ -359,8 +376,10 @@ fn exemption(it: &ShownExemption) -> Markup {
         ExemptionState::EndsSoon | ExemptionState::Later => "warn",
         ExemptionState::Ended => "deny",
     };
+    let (namespaces, is_cut) = words(it.namespaces.iter().map(|it| word(it)), MAX_NAMESPACES);
     html! {
-        tr {
+        tr data-policy=(word(&it.policy)) data-namespace=(namespaces) data-cut=[is_cut.then_some("")]
+            data-platform=[all_of(&it.platforms)] {
             th scope="row" { (text(&it.name)) }
             td { (text(&it.policy)) }
             td { (text(&it.rules)) }
