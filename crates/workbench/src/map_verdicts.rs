@@ -33,8 +33,7 @@ pub(crate) fn judge(map: &mut MemoryMap, checked: &Checked) {
     let of_objects = checked.decided.iter().map(|decided| {
         let warnings = decided.admitted.decision.not_shown.warnings > 0;
         // As in a report: the cause has what only follows from it.
-        let is_warning =
-            |it: &Finding| it.severity == Severity::Warn && it.relation != Relation::Follows;
+        let is_warning = |it: &Finding| it.severity == Severity::Warn && it.relation != Relation::Follows;
         let has_warnings = warnings || decided.findings().any(is_warning);
         (&decided.object.object_ref, !decided.allowed(), has_warnings)
     });
