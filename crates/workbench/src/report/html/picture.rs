@@ -125,9 +125,13 @@ fn spread(graph: &Graph) -> usize {
     if !graph.is_folded || columns.contains(&0) {
         return 0;
     }
+    let (count, has_hosts) = (columns.iter().filter(|column| **column == 1).count(), columns.contains(&2));
+    // Lines to hosts would lead behind the boxes of a second column.
+    if has_hosts && count <= 20 {
+        return 1;
+    }
     let has_groups = graph.nodes.iter().any(|node| !node.groups.is_empty());
-    let most = if has_groups || columns.contains(&2) { 2 } else { 3 };
-    (columns.iter().filter(|column| **column == 1).count() / 8 + 1).min(most)
+    (count / 8 + 1).min(if has_groups || has_hosts { 2 } else { 3 })
 }
 
 fn layout(graph: &Graph) -> Layout<'_> {
