@@ -204,7 +204,7 @@ fn memory_of_two_platforms_with_one_name_is_two_nodes() {
             "notes",
             "{type: vector, provider: pgvector, endpoint: 'postgres://u@two.example.com/n'}",
         ),
-        object(orloj, "Agent", "scribe", "{model_ref: m, prompt: p, memory: {ref: notes}}"),
+        object(orloj, "Agent", "scribe", "{model_ref: m, prompt: p, memory: {ref: notes, allow: [read]}}"),
     ];
     let scratch = Scratch::with(&[("all.yaml", &objects.concat())]);
     let map = scratch.out(&["map", "-o", "mermaid", "all.yaml"]);

@@ -10,7 +10,7 @@ use crate::plan::Plan;
 use crate::report::map::{MappedObject, MemoryMap, SetMap, Verdict};
 use crate::run::{Run, judged_without_ignored};
 use crate::view::shown_text;
-use memgate_model::finding::{Finding, Severity};
+use memgate_model::finding::{Finding, Relation, Severity};
 
 /// Judges the files of a run, and makes the map of each set with the verdicts.
 ///
@@ -32,7 +32,8 @@ pub(crate) fn judge(map: &mut MemoryMap, checked: &Checked) {
     }
     let of_objects = checked.decided.iter().map(|decided| {
         let warnings = decided.admitted.decision.not_shown.warnings > 0;
-        let is_warning = |finding: &Finding| finding.severity == Severity::Warn;
+        // As in a report: the cause has what only follows from it.
+        let is_warning = |it: &Finding| it.severity == Severity::Warn && it.relation != Relation::Follows;
         let has_warnings = warnings || decided.findings().any(is_warning);
         (&decided.object.object_ref, !decided.allowed(), has_warnings)
     });

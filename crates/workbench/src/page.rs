@@ -47,7 +47,7 @@ impl PageInputs {
             let exemptions = inputs.snapshot.policies.exemptions().map(|it| shown(it, occasion.now));
             let promotions = inputs.snapshot.policies.iter().flat_map(|it| promotions(it, occasion.now));
             Self {
-                map: MemoryMap { sets: vec![map] },
+                map: MemoryMap { sets: vec![map], ..MemoryMap::default() },
                 exemptions: exemptions.collect(),
                 promotions: promotions.collect(),
                 gone: None,

@@ -1,6 +1,7 @@
 //! `memgate map`: which agents and pods reach which memory.
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 
 use anstream::adapter::strip_bytes;
 use anyhow::Context as _;
@@ -19,7 +20,7 @@ use memgate_primitives::suggest::nearest;
 use memgate_workbench::map_verdicts::judged_map;
 use memgate_workbench::plan::Plan;
 use memgate_workbench::report::diff::{self, FileDiff};
-use memgate_workbench::report::map::selection::Around;
+use memgate_workbench::report::map::selection::{Around, Part};
 use memgate_workbench::report::map::{MapFormat, MemoryMap, write};
 use memgate_workbench::report::{plain, without_commands};
 use memgate_workbench::run::Run;
@@ -28,13 +29,14 @@ use memgate_workbench::run::Run;
 ///
 /// For each memory resource: backend, durability, retention, hosts and names of Secrets, and the objects that refer to
 /// it or get it. Objects are judged as check does, those of a cluster as audit does: [denied], [warned], [not used],
-/// [not found]. A line across namespaces is marked, and so is a host without TLS. A workload
-/// stands for its pods. The order is stable, so a diff of two maps shows what has changed.
+/// [not found]. A line across namespaces is marked, and so is a host without TLS. A workload stands for its pods. The
+/// order is stable, so a diff of two maps shows what has changed.
 #[derive(Debug, clap::Args)]
 #[command(
     before_help = "\
-Exit codes: 0 printed, 2 an input cannot be read or parsed, 3 nothing to map
-was found.",
+Exit codes: 0 printed, 2 an input cannot be read or parsed, or the map lacks
+the object of --around, 3 nothing to map was found, or nothing in a namespace
+of --namespace.",
     after_long_help = "\
 Examples:
   memgate map deploy/
@@ -45,8 +47,8 @@ Examples:
   memgate map deploy/ -o mermaid=map.mmd
   memgate map deploy/ --base origin/main
 
-Without PATH the objects are those of --snapshot, or of the cluster of --context or --kubeconfig. With none of them,
-they are those of the paths of .memgate.yaml, else of the cluster of KUBECONFIG, else of the working directory."
+Without PATH the objects are those of --snapshot, or of the cluster of --context or --kubeconfig. With none of them, they are \
+those of the paths of .memgate.yaml, else of the cluster of KUBECONFIG, else of the working directory."
 )]
 pub struct Args {
     #[command(flatten)]
@@ -69,10 +71,14 @@ pub struct Args {
     #[arg(conflicts_with = "shown_namespace")]
     around: Option<Around>,
 
+    /// Says that a map has none.
+    #[arg(id = "no_point", long = "point", value_name = "POINT", hide = true, value_parser = no_point)]
+    _point: Option<Infallible>,
+
     /// Format and file [default: text]
     ///
     /// Formats: text, dot (Graphviz) and mermaid (a flowchart that GitHub and GitLab draw). Above 60 boxes the two have
-    /// one box for each namespace.
+    /// one box for each namespace, or in a single one a box for the objects of a kind that use the same memory.
     #[arg(short, long, value_name = "FORMAT[=FILE]", help_heading = "Output", value_parser = parse_output)]
     output: Option<MapOutput>,
 
@@ -121,6 +127,10 @@ impl clap::FromArgMatches for MapInput {
     fn update_from_arg_matches(&mut self, matches: &clap::ArgMatches) -> Result<(), clap::Error> {
         self.0.update_from_arg_matches(matches)
     }
+}
+
+fn no_point(_: &str) -> Result<Infallible, String> {
+    Err("a map has no point: it judges files as check does, and a cluster as audit does".to_owned())
 }
 
 /// A format of the map and its file.
@@ -217,10 +227,14 @@ impl Args {
 fn write_map(map: &MemoryMap, output: &MapOutput, terminal: Terminal) -> anyhow::Result<()> {
     let mut bytes = Vec::new();
     if write(map, output.format, &mut bytes).context("failed to write the map")? {
-        terminal.note(
-            "note: the map is too large to be drawn whole, so the objects of a namespace share a box; --namespace and \
-             --around show a part",
-        );
+        let how = match map.part {
+            Part::All => "--namespace and --around show a part, and -o text lists all",
+            Part::Namespaces(_) => "--around shows a part, and -o text lists all",
+            Part::Around => "-o text lists all",
+        };
+        terminal.note(&format!(
+            "note: the map is too large to be drawn whole, so several objects share a box; {how}"
+        ));
     }
     put(bytes, output, output.format == MapFormat::Text, terminal)
 }

@@ -87,6 +87,8 @@ export const tables_are_sorted = () =>
 export const a_table_of_several_parts_is_sorted_as_one = () =>
     withReport(['check', '.'], huge(), (path) =>
         shown(path, async (page) => {
+            assert.equal(await page.locator('#map table:visible').count(), 0);
+            await page.locator('#map summary').click();
             const tables = page.locator('#map table');
             const parts = await tables.count();
             assert.ok(parts > 2, `${parts} parts`);

@@ -51,7 +51,7 @@ export const the_picture_of_the_map_is_whole = () =>
             assert.ok(boxes > 5 && (await map.locator('path').count()) > 5, `${boxes} boxes`);
             assert.equal(await map.locator('rect:visible').count(), boxes);
             // What is drawn is also in the table below.
-            const words = await page.locator('table').allInnerTexts();
+            const words = await page.locator('table').allTextContents();
             const nodes = await map.evaluate((svg) => [...svg.querySelectorAll('[data-node]')].map(({ dataset }) => dataset.node));
             assert.equal(nodes.length, await map.locator('g').count());
             for (const node of nodes) {

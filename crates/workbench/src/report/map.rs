@@ -19,11 +19,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 
+use selection::Part;
+
 /// The map of each set of files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MemoryMap {
     /// One map without sets.
     pub sets: Vec<SetMap>,
+    /// What a user asked for.
+    pub part: Part,
 }
 
 /// The map of files that are judged together.
@@ -320,7 +324,7 @@ impl MapFormat {
     }
 }
 
-/// Writes a map in one format, and returns whether a graph has one box for each namespace. Text has ANSI styles, which the
+/// Writes a map in one format, and returns whether a box of a graph may stand for several objects. Text has ANSI styles, which the
 /// stream removes where they are not wanted.
 ///
 /// # Errors

@@ -13,6 +13,9 @@ use memgate_model::finding::Severity;
 /// The most objects that are listed in one cell.
 const MAX_USERS: usize = 25;
 
+/// The most rows of a table that need not be opened.
+const MAX_OPEN: usize = 20;
+
 const COLUMNS: [&str; 9] = [
     "Memory", "Namespace", "Backend", "Host", "Durable", "Retention", "Secrets", "Referred to by",
     "Pods that get it",
@@ -26,10 +29,18 @@ pub(super) fn section(map: &MemoryMap) -> Option<Markup> {
     }
     let of_sets = map.sets.iter().flat_map(|set| set.memories.iter().map(move |memory| (set, memory)));
     let shown = fitting(MAP, of_sets, |(set, memory)| row(set, memory));
+    let caption = "Memory resources, what refers to them, and the pods that get them";
+    let table = html! {
+        div id="map-table" { (table(caption, [&COLUMNS, &[]], &shown)) }
+        (shown.rest("memgate map prints all of them"))
+    };
     Some(html! {
         (picture(map))
-        (table("Memory resources, what refers to them, and the pods that get them", [&COLUMNS, &[]], &shown))
-        (shown.rest("memgate map prints all of them"))
+        @if count > MAX_OPEN {
+            details { summary { "The map as a table of " (count) " memory resources" } (table) }
+        } @else {
+            (table)
+        }
     })
 }
 

@@ -1,12 +1,13 @@
 //! The picture of the map, as inline SVG: users at the left, memory in the middle, hosts at the right, in frames for sets,
 //! namespaces and platforms.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 
 use crate::report::map::graph::{Edge, Fold, FoldOf, Graph, Group, Node, Shape, Step, middle};
-use crate::report::map::{MemoryMap, Verdict};
+use crate::report::map::{MappedObject, MemoryMap, Verdict};
 use crate::report::percent_encoded;
 
 /// The width of a picture, and the left edges of the columns of boxes.
@@ -66,7 +67,8 @@ fn title(node: &Node) -> String {
 fn column(node: &Node) -> usize {
     match (node.shape, node.fold.as_ref().map(|fold| &fold.of)) {
         (Shape::Store, _) | (_, Some(FoldOf::Hosts)) => 2,
-        (Shape::Referrer | Shape::Pod, _) => 0,
+        (Shape::Referrer | Shape::Pod, _) if !node.is_alone => 0,
+        (_, Some(FoldOf::Alike { is_memory: false, .. })) => 0,
         _ => 1,
     }
 }
@@ -74,6 +76,8 @@ fn column(node: &Node) -> usize {
 /// Puts boxes below one another, those of a group inside of a frame.
 struct Placing<'g> {
     layout: Layout<'g>,
+    /// How many columns the boxes in the middle have from the left on, where there are no users; else 0.
+    spread: usize,
     /// The boxes of the open group, for each of the first two columns.
     row: [Vec<usize>; 2],
     open: Vec<usize>,
@@ -100,17 +104,34 @@ impl<'g> Placing<'g> {
     fn put_row(&mut self, first_use: &BTreeMap<usize, usize>) {
         let [users, memories] = &mut self.row;
         users.sort_by_key(|user| first_use.get(user));
-        let rows = users.len().max(memories.len());
-        for (column, numbers) in [&*users, &*memories].into_iter().enumerate() {
-            for (row, number) in numbers.iter().enumerate() {
-                if let Some(place) = self.layout.places.get_mut(*number) {
-                    *place = Place { column, top: self.top + row * STEP };
+        let rows = users.len().max(memories.len().div_ceil(self.spread.max(1)));
+        let first = usize::from(self.spread == 0);
+        for (first, numbers) in [(0, &*users), (first, &*memories)] {
+            for (place, number) in numbers.iter().enumerate() {
+                if let Some(it) = self.layout.places.get_mut(*number) {
+                    *it = Place { column: first + place / rows, top: self.top + place % rows * STEP };
                 }
             }
         }
         self.top += rows * STEP;
         self.row = [Vec::new(), Vec::new()];
     }
+}
+
+/// How many columns the boxes of namespaces and memory have, so that a large picture uses its width: hosts and the frames of
+/// groups leave two of three.
+fn spread(graph: &Graph) -> usize {
+    let columns: Vec<usize> = graph.nodes.iter().map(column).collect();
+    if !graph.is_folded || columns.contains(&0) {
+        return 0;
+    }
+    let (count, has_hosts) = (columns.iter().filter(|column| **column == 1).count(), columns.contains(&2));
+    // Lines to hosts would lead behind the boxes of a second column.
+    if has_hosts && count <= 20 {
+        return 1;
+    }
+    let has_groups = graph.nodes.iter().any(|node| !node.groups.is_empty());
+    (count / 8 + 1).min(if has_groups || has_hosts { 2 } else { 3 })
 }
 
 fn layout(graph: &Graph) -> Layout<'_> {
@@ -120,7 +141,8 @@ fn layout(graph: &Graph) -> Layout<'_> {
     }
     let places = vec![Place::default(); graph.nodes.len()];
     let layout = Layout { places, frames: Vec::new(), height: 0 };
-    let mut placing = Placing { layout, row: [Vec::new(), Vec::new()], open: Vec::new(), top: 4 };
+    let spread = spread(graph);
+    let mut placing = Placing { layout, spread, row: [Vec::new(), Vec::new()], open: Vec::new(), top: 4 };
     let mut hosts = Vec::new();
     let mut numbers = 0..;
     graph.walk(|step| match step {
@@ -162,7 +184,6 @@ fn layout(graph: &Graph) -> Layout<'_> {
 
 fn draw(graph: &Graph) -> Markup {
     let layout = layout(graph);
-    let has_users = layout.places.iter().any(|place| place.column == 0);
     let folds = graph.nodes.iter().any(|node| node.fold.is_some());
     // An image cannot hold links.
     let role = if folds { "group" } else { "img" };
@@ -173,7 +194,7 @@ fn draw(graph: &Graph) -> Markup {
                 width=(WIDTH) height=(layout.height) xmlns="http://www.w3.org/2000/svg" {
                 title id="map-picture" { "Map of memory: the table below has the same content" }
                 @for frame in &layout.frames { (draw_frame(frame)) }
-                @for edge in &graph.edges { (draw_edge(edge, graph, [place(edge.from), place(edge.to)], has_users)) }
+                @for edge in &graph.edges { (draw_edge(edge, graph, [place(edge.from), place(edge.to)])) }
                 @for (number, node) in graph.nodes.iter().enumerate() { (draw_node(node, place(number))) }
             }
             (caption(graph))
@@ -187,7 +208,7 @@ fn caption(graph: &Graph) -> Markup {
     let lacks_tls = graph.edges.iter().any(|edge| edge.lacks_tls);
     html! {
         figcaption class="quiet" {
-            @if graph.is_folded { "Each namespace is one box, which opens its part of this page. Hosts are at the right." }
+            @if graph.is_folded { "A box for several objects opens their namespace on this page. Hosts are at the right." }
             @else { "Users at the left, memory in the middle, hosts at the right." }
             @if crosses { " A dashed line leads across namespaces." }
             @if lacks_tls { " A dotted line leads to a host without TLS." }
@@ -205,32 +226,34 @@ fn draw_frame(Frame { title, depth, top, bottom }: &Frame<'_>) -> Markup {
     }
 }
 
-/// A line from the right edge of a box to the left edge of one in a later column, or from left to left. It ends in a tip.
-fn draw_edge(edge: &Edge, graph: &Graph, [from, to]: [Place; 2], has_users: bool) -> Markup {
+/// A line from a box to another one, which ends in a tip.
+fn draw_edge(edge: &Edge, graph: &Graph, [from, to]: [Place; 2]) -> Markup {
     let end =
         |number: usize| graph.nodes.get(number).map_or_else(String::new, |it| middle(&title(it), MAX_END));
     let marks: Vec<&str> = edge.marks().map(|(name, _)| name).collect();
     let marks = (!marks.is_empty()).then(|| marks.join(" "));
     html! {
         path data-edge={ (end(edge.from)) " → " (end(edge.to)) } data-mark=[marks]
-            d=(curve(from, to, has_users)) {}
+            d=(curve(from, to)) {}
     }
 }
 
-fn curve(from: Place, to: Place, has_users: bool) -> String {
+/// From the right edge of a box to the left edge of one in a later column, or back; within a column around the boxes between
+/// the two, at the side that has room.
+fn curve(from: Place, to: Place) -> String {
+    const TO_RIGHT: &str = "m-6 -4 l6 4 l-6 4";
+    const TO_LEFT: &str = "m6 -4 l-6 4 l6 4";
     let left = |place: Place| COLUMNS.get(place.column).copied().unwrap_or_default();
+    let right = |place: Place| left(place) + BOX[0];
     let [start, end] = [from, to].map(|place| place.top + BOX[1] / 2);
-    let goal = left(to);
-    let tip = "m-6 -4 l6 4 l-6 4";
-    if from.column < to.column {
-        let begin = left(from) + BOX[0];
-        let half = usize::midpoint(begin, goal);
-        return format!("M{begin} {start} C{half} {start} {half} {end} {goal} {end} {tip}");
-    }
-    // Around the boxes between the two.
-    let most = if has_users { 120 } else { 400 };
-    let begin = left(from);
-    let turn = begin.min(goal).saturating_sub((30 + start.abs_diff(end) / 5).min(most));
+    let distance = (30 + start.abs_diff(end) / 5).min(120);
+    let is_last = from.column + 1 == COLUMNS.len();
+    let (begin, turn, goal, tip) = match from.column.cmp(&to.column) {
+        Ordering::Less => (right(from), usize::midpoint(right(from), left(to)), left(to), TO_RIGHT),
+        Ordering::Greater => (left(from), usize::midpoint(left(from), right(to)), right(to), TO_LEFT),
+        Ordering::Equal if is_last => (left(from), left(from) - distance, left(to), TO_RIGHT),
+        Ordering::Equal => (right(from), right(from) + distance, right(to), TO_LEFT),
+    };
     format!("M{begin} {start} C{turn} {start} {turn} {end} {goal} {end} {tip}")
 }
 
@@ -252,19 +275,21 @@ fn draw_node(node: &Node, Place { column, top }: Place) -> Markup {
             text class="verdict" x=(left + 10) y=(top + 33) { (second) }
         }
     };
-    match &node.fold {
-        Some(fold) => html! { a href=(link(fold)) { (group) } },
+    match link(node) {
+        Some(link) => html! { a href=(link) { (group) } },
         None => group,
     }
 }
 
-/// The part of the page that a box opens. What is in several namespaces opens the whole page.
-fn link(fold: &Fold) -> String {
-    let name = match &fold.of {
-        FoldOf::Namespace(name) => percent_encoded(&word(name), "-._"),
-        FoldOf::Rest(_) | FoldOf::Hosts => String::new(),
+/// The part of the page that a box opens: its namespace, unless the box is only one of those of it, or the table.
+fn link(node: &Node) -> Option<String> {
+    let namespace = match node.fold.as_ref().map(|fold| &fold.of) {
+        Some(FoldOf::Namespace(name) | FoldOf::Alike { namespace: name, .. }) => name,
+        Some(FoldOf::Rest(_) | FoldOf::Hosts) => return Some("#map-table".to_owned()),
+        None if node.is_alone => &node.object.namespace,
+        None => return None,
     };
-    format!("#namespace={name}")
+    Some(format!("#namespace={}", percent_encoded(&word(namespace), "-._")))
 }
 
 /// A namespace as one word of a filter; a dash for none.
@@ -279,7 +304,7 @@ fn lines(node: &Node) -> [String; 2] {
         for most in [2, 1] {
             second = match (node.verdict, &fold.of) {
                 (Verdict::Clean, FoldOf::Hosts) => node.verdict.words().to_owned(),
-                (Verdict::Clean, _) => format!("{} · {}", node.verdict.words(), fold.number()),
+                (Verdict::Clean, _) => format!("{}, {}", fold.number(), node.verdict.words()),
                 _ => format!("{} of {}", fold.verdicts(most), fold.number()),
             };
             if second.chars().count() <= MAX_SECOND {
@@ -297,7 +322,10 @@ fn lines(node: &Node) -> [String; 2] {
         }
     }
     let second = middle(&second, MAX_SECOND);
-    let name = node.fold.as_ref().map_or_else(|| node.object.name.clone(), Fold::name);
+    let MappedObject { namespace, name, .. } = &node.object;
+    let is_elsewhere = node.is_alone && !namespace.is_empty();
+    let own = || if is_elsewhere { format!("{namespace}/{name}") } else { name.clone() };
+    let name = node.fold.as_ref().map_or_else(own, Fold::name);
     let room = (MAX_CHARS - second.chars().count()).min(MAX_SECOND);
     [middle(&name, room), second]
 }
@@ -307,6 +335,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::report::map::Facts;
     use crate::report::map::graph::samples::{SIZES, map};
 
     /// Fails unless a picture keeps its limits.
@@ -349,22 +378,72 @@ mod tests {
     }
 
     #[test]
+    fn a_large_picture_uses_its_width() {
+        for (size, with_hosts, columns) in [
+            ([10_000, 1, 1], true, 2),
+            ([10_000, 1, 1], false, 3),
+            ([12, 10, 1], false, 2),
+            ([1, 80, 0], false, 2),
+        ] {
+            let mut map = map(size, 1);
+            if !with_hosts {
+                map.sets
+                    .iter_mut()
+                    .flat_map(|set| &mut set.memories)
+                    .for_each(|it| it.facts = Facts::default());
+            }
+            let (graph, _) = expect_good(&map);
+            let layout = layout(&graph);
+            let taken: BTreeSet<usize> = layout.places.iter().map(|place| place.column).collect();
+            assert_eq!(taken.len(), columns + usize::from(with_hosts), "{size:?}");
+            assert!(taken.contains(&0) && layout.height <= 1_600, "{size:?}: {}", layout.height);
+        }
+    }
+
+    #[test]
+    fn objects_of_one_namespace_share_boxes_by_their_memory() {
+        let (graph, picture) = expect_good(&map([1, 2, 5_000], 1));
+        for form in [
+            "<a href=\"#namespace=n0\"><g class=\"fold\" data-node=\"5000 objects of kind Agent\" data-verdict=\"denied\" data-fold=\"5000\">",
+            "data-node=\"Memory n0/m0\"",
+            "1 denied of 5000 objects",
+        ] {
+            assert!(picture.contains(form), "{form}\n{picture}");
+        }
+        assert!(graph.nodes.len() < 10, "{}", graph.nodes.len());
+    }
+
+    #[test]
+    fn what_is_alone_in_its_namespace_has_the_name_of_it() {
+        let mut map = map([59, 1, 0], 1);
+        map.sets[0].memories.truncate(59);
+        let (graph, picture) = expect_good(&map);
+        assert!(graph.is_folded);
+        let form = "<a href=\"#namespace=n7\"><g class=\"memory\" data-node=\"Memory n7/m7\"";
+        assert!(picture.contains(form) && picture.contains(">n7/m7<"), "{picture}");
+    }
+
+    #[test]
     fn what_has_no_room_shares_a_box() {
         let (graph, picture) = expect_good(&map([10_000, 1, 1], 1));
         let count: usize =
             graph.nodes.iter().map(|node| node.fold.as_ref().map_or(1, |fold| fold.count)).sum();
         assert_eq!(count, 30_000);
-        assert!(
-            picture.contains("9942 more namespaces") && picture.contains("<a href=\"#namespace=\">"),
-            "{picture}"
-        );
+        assert!(picture.contains("9942 more namespaces") && !picture.contains("#namespace=\""), "{picture}");
+        assert_eq!(picture.matches("<a href=\"#map-table\">").count(), 2, "{picture}");
     }
 
     #[test]
     fn a_link_is_one_word() {
-        let fold = |name: &str| Fold { count: 2, verdicts: [0; 5], of: FoldOf::Namespace(name.to_owned()) };
-        assert_eq!(link(&fold("team-a")), "#namespace=team-a");
-        assert_eq!(link(&fold("a&q=\"ü b")), "#namespace=a%26q%3D%22%C3%BC_b");
-        assert_eq!(link(&fold("")), "#namespace=-");
+        let link = |name: &str| {
+            let mut nodes = Graph::of(&map([1, 1, 0], 1)).nodes;
+            let mut node = nodes.remove(0);
+            node.is_alone = true;
+            node.object.namespace = name.to_owned();
+            link(&node)
+        };
+        assert_eq!(link("team-a").as_deref(), Some("#namespace=team-a"));
+        assert_eq!(link("a&q=\"ü b").as_deref(), Some("#namespace=a%26q%3D%22%C3%BC_b"));
+        assert_eq!(link("").as_deref(), Some("#namespace=-"));
     }
 }

@@ -83,7 +83,7 @@ fn of_edge(edge: &Edge, graph: &Graph) -> String {
     // Namespaces stand below one another, whichever reaches which.
     let is_namespace = |number: usize| {
         let fold = graph.nodes.get(number).and_then(|node| node.fold.as_ref());
-        fold.is_some_and(|fold| fold.of != FoldOf::Hosts)
+        fold.is_some_and(|fold| matches!(fold.of, FoldOf::Namespace(_) | FoldOf::Rest(_)))
     };
     if is_namespace(edge.from) && is_namespace(edge.to) {
         attributes.push("constraint=false".to_owned());

@@ -1,13 +1,15 @@
 //! The map as a graph that people can read: objects in namespaces, the hosts of stores, and lines between them.
 //!
 //! It has at most [`MAX_BOXES`] boxes. The objects of a larger map have one box for each namespace; where these are too many,
-//! those with the strictest verdicts have one, and the others share one.
+//! those with the strictest verdicts have one, and the others share one. In a namespace that was asked for, and in a map of
+//! one, memory keeps its boxes as far as they fit, and the objects of a kind that use the same memory share one.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::rc::Rc;
 
+use super::selection::Part;
 use super::{Fact, MapLine, MappedMemory, MappedObject, MemoryMap, Presence, SetMap, Verdict};
 use crate::report::counted;
 use crate::report::fingerprint::hash;
@@ -60,10 +62,12 @@ pub(crate) struct Node {
     pub(crate) verdict: Verdict,
     /// The object; without a name for a fold.
     pub(crate) object: MappedObject,
-    /// What is said of it beside its name and its verdict.
+    /// What is said of it beside its name and its verdict; of a fold, how to see its objects.
     pub(crate) words: Vec<String>,
     /// What a fold stands for.
     pub(crate) fold: Option<Fold>,
+    /// Whether it stands for its namespace, which has no group.
+    pub(crate) is_alone: bool,
 }
 
 /// What a box is.
@@ -97,6 +101,8 @@ pub(crate) struct Fold {
 /// What the objects in one box have in common.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum FoldOf {
+    /// The kind, in one namespace, and the memory that they use.
+    Alike { namespace: String, kind: String, is_memory: bool },
     /// The namespace; empty for objects without one.
     Namespace(String),
     /// They are in so many other namespaces.
@@ -203,20 +209,19 @@ impl Node {
                 (Shape::Store, namespace) if !namespace.is_empty() => {
                     format!("{kind} {name} (namespace {namespace})")
                 }
+                _ if self.is_alone => self.object.title(),
                 _ => format!("{kind} {name}"),
             };
             let verdict = Some(self.verdict.remark()).filter(|words| !words.is_empty()).map(str::to_owned);
             return std::iter::once(first).chain(verdict).chain(self.words.iter().cloned()).collect();
         };
-        let own = if fold.of == FoldOf::Hosts { String::new() } else { format!(": {}", fold.number()) };
-        let first = fold.name() + &own;
-        let how = match &fold.of {
-            FoldOf::Namespace(name) if name.is_empty() => "--around KIND/NAME".to_owned(),
-            FoldOf::Namespace(name) => format!("--namespace {name}"),
-            FoldOf::Rest(_) | FoldOf::Hosts => "--namespace NS".to_owned(),
+        let own = match fold.of {
+            FoldOf::Hosts | FoldOf::Alike { .. } => String::new(),
+            FoldOf::Namespace(_) | FoldOf::Rest(_) => format!(": {}", fold.number()),
         };
+        let first = fold.name() + &own;
         let verdicts = Some(fold.verdicts(usize::MAX)).filter(|words| !words.is_empty());
-        std::iter::once(first).chain(verdicts).chain([how]).collect()
+        std::iter::once(first).chain(verdicts).chain(self.words.iter().cloned()).collect()
     }
 }
 
@@ -232,6 +237,7 @@ impl Fold {
             FoldOf::Namespace(name) => format!("namespace {name}"),
             FoldOf::Rest(1) => "1 more namespace".to_owned(),
             FoldOf::Rest(count) => format!("{count} more namespaces"),
+            FoldOf::Alike { kind, .. } => format!("{} of kind {kind}", self.number()),
             FoldOf::Hosts => self.number(),
         }
     }
@@ -272,8 +278,19 @@ struct Item<'m> {
     words: Vec<String>,
 }
 
+impl Item<'_> {
+    const fn is_memory(&self) -> bool {
+        matches!(self.shape, Shape::Memory | Shape::Unread)
+    }
+
+    fn namespace(&self) -> Key<'_> {
+        Key::Namespace(&self.set.set, &self.object.namespace)
+    }
+}
+
 /// Everything in a map, with its lines.
 struct Items<'m> {
+    part: &'m Part,
     all: Vec<Item<'m>>,
     edges: Vec<Edge>,
     /// Whether its memory is of several platforms.
@@ -286,7 +303,8 @@ impl<'m> Items<'m> {
         let memories = || map.sets.iter().flat_map(|set| &set.memories);
         let families: BTreeSet<&str> = memories().map(|memory| memory.family).collect();
         let (names_families, has_sets) = (families.len() > 1, map.sets.iter().any(|set| !set.set.is_empty()));
-        let mut items = Self { all: Vec::new(), edges: Vec::new(), names_families, has_sets };
+        let (all, edges, part) = (Vec::new(), Vec::new(), &map.part);
+        let mut items = Self { part, all, edges, names_families, has_sets };
         map.sets.iter().for_each(|set| items.add(set));
         items.sort();
         items
@@ -334,7 +352,7 @@ impl<'m> Items<'m> {
         let key = |item: &Item<'m>| {
             let family = if names_families { item.family } else { "" };
             let Item { set, object, shape, family: own, .. } = item;
-            let is_memory = matches!(shape, Shape::Memory | Shape::Unread);
+            let is_memory = item.is_memory();
             let MappedObject { namespace, kind, name, .. } = object;
             (
                 (&*set.set, *shape == Shape::Store, namespace.clone(), family),
@@ -353,10 +371,11 @@ impl<'m> Items<'m> {
 
     /// The graph: each item in a box of its own, or those of a namespace in one.
     fn graph(self, is_folded: bool) -> Graph {
-        let Self { all, mut edges, names_families, has_sets } = self;
-        let mut builder = Builder { ids: Ids::default(), groups: BTreeMap::new(), names_families, has_sets };
+        let Self { part, all, mut edges, names_families, has_sets } = self;
+        let (ids, groups) = (Ids::default(), BTreeMap::new());
+        let mut builder = Builder { part, ids, groups, names_families, has_sets };
         let nodes = if is_folded {
-            let (boxes, places) = fold(all);
+            let (boxes, places) = fold(all, &edges, part);
             move_ends(&mut edges, &places);
             boxes.into_iter().map(|one| builder.node_of(one)).collect()
         } else {
@@ -412,80 +431,213 @@ fn words(memory: &MappedMemory) -> Vec<String> {
 
 /// One item, or several.
 enum Folded<'m> {
-    One(Item<'m>),
-    Many { set: Option<&'m SetMap>, fold: Fold },
+    /// With whether its namespace shows its objects.
+    One(Item<'m>, bool),
+    /// The first one, and all.
+    Many(Item<'m>, Fold),
 }
 
-/// Identifies what shares a box: the set and the namespace; all hosts of a set are one.
-type Share = (String, Option<String>);
-
-fn share(item: &Item<'_>) -> Share {
-    let namespace = (item.shape != Shape::Store).then(|| item.object.namespace.clone());
-    (item.set.set.clone(), namespace)
+/// What shares a box.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Key<'a> {
+    /// An item in a box of its own, by its number.
+    Own(usize),
+    /// The objects of a platform, a kind and a shape that use the same boxes, by set and namespace. Memory uses none.
+    Alike([&'a str; 4], &'static str, BTreeSet<usize>),
+    /// The objects of a namespace of a set.
+    Namespace(&'a str, &'a str),
+    /// The objects of all other namespaces.
+    Rest,
+    Hosts,
 }
 
-/// Puts the objects of each namespace into one box, and returns the box of each item.
-fn fold(all: Vec<Item<'_>>) -> (Vec<Folded<'_>>, Vec<usize>) {
-    let mut folds: BTreeMap<Share, Fold> = BTreeMap::new();
-    for item in &all {
-        let of = || Fold::new(FoldOf::Namespace(item.object.namespace.clone()));
-        folds.entry(share(item)).or_insert_with(of).add(item.verdict);
+impl Key<'_> {
+    /// Whether it belongs to no set.
+    const fn is_common(&self) -> bool {
+        matches!(self, Self::Rest | Self::Hosts)
     }
-    let hosts: usize = folds.iter().filter(|((_, it), _)| it.is_none()).map(|(_, fold)| fold.count).sum();
-    folds.retain(|(_, namespace), _| namespace.is_some());
+}
+
+/// Gives items their boxes.
+struct Sharing<'a, 'm> {
+    all: &'a [Item<'m>],
+    /// The items that each one uses.
+    used: Vec<Vec<usize>>,
+    /// Whether an item is in a namespace that shows its objects: in one that was asked for, or in the only one.
+    is_inside: Vec<bool>,
+}
+
+impl<'a, 'm> Sharing<'a, 'm> {
+    fn of(all: &'a [Item<'m>], edges: &[Edge], part: &Part) -> Self {
+        let namespaces = || all.iter().filter(|it| it.shape != Shape::Store).map(Item::namespace);
+        let is_only = namespaces().next().is_some_and(|first| namespaces().all(|other| other == first));
+        let is_inside = |item: &Item<'_>| {
+            let is_shown = match part {
+                Part::All => is_only,
+                Part::Namespaces(names) => names.contains(&item.object.namespace),
+                Part::Around => true,
+            };
+            is_shown && item.shape != Shape::Store
+        };
+        let mut used = vec![Vec::new(); all.len()];
+        for Edge { from, to, .. } in edges {
+            used.get_mut(*from).into_iter().for_each(|used| used.push(*to));
+        }
+        Self { all, used, is_inside: all.iter().map(is_inside).collect() }
+    }
+
+    fn items(&self) -> impl Iterator<Item = (usize, &'a Item<'m>, bool)> {
+        let all = self.all.iter().zip(&self.is_inside).enumerate();
+        all.map(|(number, (item, is_inside))| (number, item, *is_inside))
+    }
+
+    /// The key of each item, where these memory resources have boxes of their own. Without any, not even of the others,
+    /// objects of a kind share a box whatever they use.
+    fn keys_with(&self, own: Option<&[usize]>) -> Vec<Key<'a>> {
+        let is_own: BTreeSet<usize> = own.into_iter().flatten().copied().collect();
+        let key = |number: usize, item: &'a Item<'m>, is_inside: bool, uses: BTreeSet<usize>| {
+            let MappedObject { namespace, kind, .. } = &item.object;
+            let shape = match item.shape {
+                Shape::Store => return Key::Hosts,
+                _ if !is_inside => return item.namespace(),
+                _ if is_own.contains(&number) => return Key::Own(number),
+                Shape::Memory | Shape::Unread => "memory",
+                Shape::Pod => "pod",
+                Shape::Referrer | Shape::Fold => "referrer",
+            };
+            Key::Alike([&*item.set.set, namespace, item.family, kind], shape, uses)
+        };
+        // Each box by its first item.
+        let mut firsts = BTreeMap::new();
+        let boxes: Vec<usize> = self
+            .items()
+            .map(|(number, item, is_inside)| {
+                *firsts.entry(key(number, item, is_inside, BTreeSet::new())).or_insert(number)
+            })
+            .collect();
+        let uses = |number: usize, item: &Item<'_>| -> BTreeSet<usize> {
+            let used = self.used.get(number).filter(|_| own.is_some() && !item.is_memory());
+            used.into_iter().flatten().filter_map(|it| boxes.get(*it).copied()).collect()
+        };
+        let items = self.items();
+        items.map(|(number, item, is_inside)| key(number, item, is_inside, uses(number, item))).collect()
+    }
+
+    /// The key of each item: inside, as many memory resources as fit have boxes of their own, those with the strictest
+    /// verdicts and the most users first.
+    fn keys(&mut self) -> Vec<Key<'a>> {
+        let mut users = vec![0_usize; self.all.len()];
+        for used in self.used.iter().flatten() {
+            users.get_mut(*used).into_iter().for_each(|count| *count += 1);
+        }
+        let memories = self.items().filter(|(_, item, is_inside)| *is_inside && item.is_memory());
+        let mut ranked: Vec<_> =
+            memories.map(|(number, item, _)| (Reverse((item.verdict, users.get(number))), number)).collect();
+        ranked.sort();
+        let ranked: Vec<usize> = ranked.into_iter().map(|(_, number)| number).take(MAX_BOXES).collect();
+        let is_object = |item: &Item<'_>| item.shape != Shape::Store;
+        let others = self.items().filter(|(_, item, is_inside)| !is_inside && is_object(item));
+        let others = others.map(|(_, item, _)| item.namespace()).collect::<BTreeSet<_>>().len();
+        let has_hosts = self.all.iter().any(|item| !is_object(item));
+        let room = MAX_BOXES - usize::from(has_hosts) - others.min(MAX_BOXES / 3);
+        let fits = |own: Option<usize>| {
+            let keys = self.keys_with(own.and_then(|own| ranked.get(..own)));
+            let inside = keys.iter().zip(&self.is_inside).filter(|(_, is_inside)| **is_inside);
+            inside.map(|(key, _)| key).collect::<BTreeSet<_>>().len() <= room
+        };
+        let mut own = None;
+        if fits(Some(0)) {
+            let (mut least, mut most) = (0, ranked.len());
+            while least < most {
+                let middle = least + (most - least).div_ceil(2);
+                if fits(Some(middle)) {
+                    least = middle;
+                } else {
+                    most = middle - 1;
+                }
+            }
+            own = ranked.get(..least);
+        } else if !fits(None) {
+            self.is_inside.fill(false);
+        }
+        self.keys_with(own)
+    }
+}
+
+/// Puts objects into boxes, and returns the box of each item.
+fn fold<'m>(all: Vec<Item<'m>>, edges: &[Edge], part: &Part) -> (Vec<Folded<'m>>, Vec<usize>) {
+    let mut sharing = Sharing::of(&all, edges, part);
+    let mut keys = sharing.keys();
+    let is_inside = sharing.is_inside;
+    let mut folds: BTreeMap<&Key<'_>, Fold> = BTreeMap::new();
+    for (key, item) in keys.iter().zip(&all) {
+        folds.entry(key).or_insert_with(|| Fold::new(FoldOf::Hosts)).add(item.verdict);
+    }
+    let hosts = folds.remove(&Key::Hosts).map_or(0, |fold| fold.count);
     // Hosts have boxes of their own if there is room for all of them.
     let folds_hosts = folds.len() + hosts > MAX_BOXES && hosts > 1;
-    let room = MAX_BOXES - hosts.min(1);
-    let mut own: Vec<(&Share, &Fold)> = folds.iter().collect();
-    if own.len() > room {
-        own.sort_by_key(|(_, fold)| Reverse((fold.verdicts, fold.count)));
-        own.truncate(room - 1);
+    let (mut namespaces, others): (Vec<_>, Vec<_>) =
+        folds.iter().partition(|(key, _)| matches!(key, Key::Namespace(..)));
+    let (count, room) = (namespaces.len(), (MAX_BOXES - hosts.min(1)).saturating_sub(others.len()));
+    if count > room {
+        namespaces.sort_by_key(|(_, fold)| Reverse((fold.verdicts, fold.count)));
+        namespaces.truncate(room.saturating_sub(1));
     }
-    let own: BTreeSet<Share> = own.into_iter().map(|(share, _)| share.clone()).collect();
-    let rest = folds.len() - own.len();
-    let mut boxes: Vec<Folded<'_>> = Vec::new();
-    let (mut places, mut of_share) = (Vec::with_capacity(all.len()), BTreeMap::<Option<Share>, usize>::new());
-    for item in all {
-        let (set, verdict, share) = (item.set, item.verdict, share(&item));
-        let is_own = own.contains(&share);
-        let is_host = share.1.is_none();
-        let is_alone = folds.get(&share).is_none_or(|fold| fold.count == 1);
-        let mut place = boxes.len();
-        if if is_host { !folds_hosts } else { is_own && is_alone } {
-            boxes.push(Folded::One(item));
-        } else {
-            let (set, of) = match &share.1 {
-                None => (None, FoldOf::Hosts),
-                Some(namespace) if is_own => (Some(set), FoldOf::Namespace(namespace.clone())),
-                Some(_) => (None, FoldOf::Rest(rest)),
-            };
-            let key = match of {
-                FoldOf::Hosts => Some((String::new(), None)),
-                FoldOf::Namespace(_) => Some(share),
-                FoldOf::Rest(_) => None,
-            };
-            place = *of_share.entry(key).or_insert(place);
-            if place == boxes.len() {
-                boxes.push(Folded::Many { set, fold: Fold::new(of) });
-            }
-            if let Some(Folded::Many { fold, .. }) = boxes.get_mut(place) {
-                fold.add(verdict);
-            }
+    let rest = count - namespaces.len();
+    let with_box: BTreeSet<Key<'_>> = namespaces.into_iter().map(|(key, _)| (*key).clone()).collect();
+    let alone = folds.iter().filter(|(_, fold)| fold.count == 1).map(|(key, _)| (*key).clone());
+    let alone: BTreeSet<Key<'_>> = alone.collect();
+    for (number, key) in keys.iter_mut().enumerate() {
+        if matches!(key, Key::Namespace(..)) && !with_box.contains(key) {
+            *key = Key::Rest;
+        } else if if *key == Key::Hosts { !folds_hosts } else { alone.contains(key) } {
+            *key = Key::Own(number);
         }
-        places.push(place);
     }
     // What belongs to no set comes last.
-    let mut order: Vec<usize> = (0..boxes.len()).collect();
-    order.sort_by_key(|number| matches!(boxes.get(*number), Some(Folded::Many { set: None, .. })));
-    let moved = self::places(&order);
-    let mut sorted: Vec<(usize, Folded<'_>)> = moved.iter().copied().zip(boxes).collect();
-    sorted.sort_by_key(|(place, _)| *place);
-    let places = places.into_iter().map(|it| moved.get(it).copied().unwrap_or_default()).collect();
-    (sorted.into_iter().map(|(_, one)| one).collect(), places)
+    let (of_sets, common): (Vec<_>, Vec<_>) = keys.iter().partition(|key| !key.is_common());
+    let mut places: BTreeMap<&Key<'_>, usize> = BTreeMap::new();
+    for key in of_sets.into_iter().chain(common) {
+        let next = places.len();
+        places.entry(key).or_insert(next);
+    }
+    let of = |key: &Key<'_>| match key {
+        Key::Own(_) => None,
+        Key::Alike([_, namespace, _, kind], shape, _) => Some(FoldOf::Alike {
+            namespace: (*namespace).to_owned(),
+            kind: (*kind).to_owned(),
+            is_memory: *shape == "memory",
+        }),
+        Key::Namespace(_, namespace) => Some(FoldOf::Namespace((*namespace).to_owned())),
+        Key::Rest => Some(FoldOf::Rest(rest)),
+        Key::Hosts => Some(FoldOf::Hosts),
+    };
+    let mut boxes: Vec<Option<Folded<'m>>> = Vec::new();
+    boxes.resize_with(places.len(), || None);
+    let folds: Vec<Option<FoldOf>> = {
+        let mut sorted: Vec<_> = places.iter().collect();
+        sorted.sort_by_key(|(_, place)| **place);
+        sorted.into_iter().map(|(key, _)| of(key)).collect()
+    };
+    let places: Vec<usize> = keys.iter().filter_map(|key| places.get(key).copied()).collect();
+    drop(keys);
+    for ((item, place), is_inside) in all.into_iter().zip(&places).zip(is_inside) {
+        let verdict = item.verdict;
+        let Some(one) = boxes.get_mut(*place) else { continue };
+        let one = one.get_or_insert_with(|| match folds.get(*place).cloned().flatten() {
+            Some(of) => Folded::Many(item, Fold::new(of)),
+            None => Folded::One(item, is_inside),
+        });
+        if let Folded::Many(_, fold) = one {
+            fold.add(verdict);
+        }
+    }
+    (boxes.into_iter().flatten().collect(), places)
 }
 
 /// Makes boxes, with ids and groups.
-struct Builder {
+struct Builder<'m> {
+    part: &'m Part,
     ids: Ids,
     /// By their names, those of the outer ones first.
     groups: BTreeMap<Vec<String>, Rc<Group>>,
@@ -493,22 +645,42 @@ struct Builder {
     has_sets: bool,
 }
 
-impl Builder {
+impl Builder<'_> {
     fn node_of(&mut self, folded: Folded<'_>) -> Node {
-        let (set, fold) = match folded {
-            Folded::One(item) => return self.node(item, false),
-            Folded::Many { set, fold } => (set, fold),
+        let (Item { set, object, family, .. }, fold) = match folded {
+            Folded::One(item, is_inside) => return self.node(item, is_inside),
+            Folded::Many(first, fold) => (first, fold),
         };
-        let set = set.map_or("", |set| &*set.set);
-        let id = match &fold.of {
-            FoldOf::Namespace(name) => self.ids.id(&["namespace", set, name]),
-            FoldOf::Rest(_) => self.ids.id(&["namespaces"]),
-            FoldOf::Hosts => self.ids.id(&["hosts"]),
+        let (set, none) = (&*set.set, MappedObject::default());
+        let (id, groups) = match &fold.of {
+            FoldOf::Alike { namespace, kind, .. } => {
+                (self.ids.id(&["kind", set, family, kind, namespace]), self.groups(set, &object, family))
+            }
+            FoldOf::Namespace(name) => (self.ids.id(&["namespace", set, name]), self.groups(set, &none, "")),
+            FoldOf::Rest(_) => (self.ids.id(&["namespaces"]), Vec::new()),
+            FoldOf::Hosts => (self.ids.id(&["hosts"]), Vec::new()),
         };
-        let groups = if set.is_empty() { Vec::new() } else { self.groups(set, &MappedObject::default(), "") };
-        let (shape, verdict) = (Shape::Fold, fold.strictest());
-        let (object, words) = (MappedObject::default(), Vec::new());
-        Node { id, groups, shape, verdict, object, words, fold: Some(fold) }
+        let (shape, verdict, words) = (Shape::Fold, fold.strictest(), vec![self.how(&fold.of)]);
+        Node { id, groups, shape, verdict, object: none, words, fold: Some(fold), is_alone: false }
+    }
+
+    /// How to see the objects of a box: never by what made this map.
+    fn how(&self, of: &FoldOf) -> String {
+        const LIST: &str = "-o text lists them";
+        match (of, self.part) {
+            (FoldOf::Namespace(name), Part::All) if name.is_empty() => "--around KIND/NAME".to_owned(),
+            (FoldOf::Namespace(name), Part::All | Part::Around) if !name.is_empty() => {
+                format!("--namespace {name}")
+            }
+            (FoldOf::Namespace(name), Part::Namespaces(names)) if !names.contains(name) => {
+                if name.is_empty() { LIST.to_owned() } else { format!("--namespace {name}") }
+            }
+            (FoldOf::Alike { namespace, .. }, Part::All) if !namespace.is_empty() => {
+                format!("--namespace {namespace} {LIST}")
+            }
+            (FoldOf::Rest(_) | FoldOf::Hosts, Part::All) => "--namespace NS".to_owned(),
+            _ => LIST.to_owned(),
+        }
     }
 
     fn node(&mut self, item: Item<'_>, is_in_namespace: bool) -> Node {
@@ -521,10 +693,10 @@ impl Builder {
             }
             _ => self.ids.id(&["user", &set.set, family, kind, namespace, name]),
         };
-        let none = MappedObject::default();
+        let (none, is_alone) = (MappedObject::default(), !is_in_namespace && shape != Shape::Store);
         let is_inside = is_in_namespace && shape != Shape::Store;
         let groups = self.groups(&set.set, if is_inside { &object } else { &none }, family);
-        Node { id, groups, shape, verdict, object, words, fold: None }
+        Node { id, groups, shape, verdict, object, words, fold: None, is_alone }
     }
 
     /// The groups of an object: the set, the namespace and the platform, as far as there are several.
@@ -659,7 +831,7 @@ pub(crate) mod samples {
                 ..MappedMemory::default()
             });
         }
-        MemoryMap { sets: vec![SetMap { set: String::new(), memories: all, judged }] }
+        MemoryMap { sets: vec![SetMap { set: String::new(), memories: all, judged }], part: Part::All }
     }
 }
 
@@ -733,12 +905,49 @@ mod tests {
             let count = |node: &Node| node.fold.as_ref().map_or(1, |fold| fold.count);
             let all = graph.nodes.iter().map(count).sum::<usize>();
             assert_eq!(all, namespaces * memories * (2 + agents), "{size:?}");
-            for node in
-                graph.nodes.iter().filter(|node| matches!(&node.fold, Some(it) if it.of != FoldOf::Hosts))
-            {
+            // Agents are denied, memory is not.
+            let has_agents =
+                |fold: &Fold| !matches!(fold.of, FoldOf::Hosts | FoldOf::Alike { is_memory: true, .. });
+            for node in graph.nodes.iter().filter(|node| node.fold.as_ref().is_some_and(has_agents)) {
                 assert_eq!(node.verdict, Verdict::Denied, "{node:?}");
             }
         }
+    }
+
+    /// In one namespace, memory has boxes of its own as far as they fit.
+    #[test]
+    fn objects_with_the_same_memory_share_a_box() {
+        let label = |graph: &Graph| graph.nodes.iter().map(Node::label).collect::<Vec<_>>();
+        let mut map = map([1, 1, 10_000], 1);
+        let graph = Graph::of(&map);
+        let users = ["10000 objects of kind Agent", "1 denied", "--namespace n0 -o text lists them"];
+        assert_eq!(label(&graph), [&users[..], &["Memory m0"], &["host h0.example.com"]]);
+        assert_eq!(graph.nodes[0].groups.len(), 1);
+        assert_eq!(graph.edges.len(), 2);
+        map.keep_namespaces(&BTreeSet::from(["n0".to_owned()]));
+        assert_eq!(label(&Graph::of(&map))[0][2], "-o text lists them");
+        // Six memory resources with ten users each, of which one is in the next namespace.
+        let mut map = super::samples::map([12, 6, 10], 1);
+        map.keep_namespaces(&BTreeSet::from(["n3".to_owned()]));
+        let graph = Graph::of(&map);
+        let count = |start: &str| label(&graph).iter().filter(|lines| lines[0].starts_with(start)).count();
+        assert_eq!(
+            ["Memory m", "9 objects of kind Agent", "namespace n2", "Agent n4/"].map(count),
+            [6, 6, 1, 0],
+            "{:?}",
+            label(&graph)
+        );
+    }
+
+    #[test]
+    fn more_memory_than_fits_shares_a_box() {
+        let graph = Graph::of(&map([1, 1_000, 2], 1));
+        assert!((50..=MAX_BOXES).contains(&graph.nodes.len()), "{}", graph.nodes.len());
+        let memories = graph.nodes.iter().filter(|node| node.shape == Shape::Memory).count();
+        assert!(memories > 20, "{memories}");
+        let kinds = graph.nodes.iter().filter_map(|node| Some(&node.fold.as_ref()?.of));
+        let rest = FoldOf::Alike { namespace: "n0".to_owned(), kind: "Memory".to_owned(), is_memory: true };
+        assert_eq!(kinds.filter(|of| **of == rest).count(), 1);
     }
 
     #[test]

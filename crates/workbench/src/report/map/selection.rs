@@ -17,6 +17,18 @@ pub struct Around {
     depth: usize,
 }
 
+/// What a map shows.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Part {
+    /// Everything.
+    #[default]
+    All,
+    /// These namespaces, and what their lines reach.
+    Namespaces(BTreeSet<String>),
+    /// What is around an object.
+    Around,
+}
+
 /// The number of lines where none is given: an agent, its memory, and what else uses that.
 const DEPTH: usize = 2;
 
@@ -26,6 +38,9 @@ impl Around {
     /// # Errors
     /// What is wrong with it.
     pub fn parse(text: &str) -> Result<Self, String> {
+        if text.split_once('/').is_some_and(|(kind, _)| kind.eq_ignore_ascii_case("host")) {
+            return Err("a host cannot be chosen; name a memory resource that has it".to_owned());
+        }
         let (path, depth) = match text.split_once(':') {
             Some((path, depth)) => {
                 let number = depth.parse().ok().filter(|depth| *depth > 0);
@@ -77,6 +92,7 @@ impl MemoryMap {
 
     /// Keeps the memory of these namespaces with all that reaches it, and the memory that objects of them reach.
     pub fn keep_namespaces(&mut self, namespaces: &BTreeSet<String>) {
+        self.part = Part::Namespaces(namespaces.clone());
         for set in &mut self.sets {
             set.memories.retain_mut(|memory| {
                 if namespaces.contains(&memory.object.namespace) {
@@ -90,6 +106,7 @@ impl MemoryMap {
 
     /// Keeps what is around an object. Whether it is there.
     pub fn keep_around(&mut self, around: &Around) -> bool {
+        self.part = Part::Around;
         let (mut is_there, wanted) = (false, around.object());
         let is_it = |object: &MappedObject| {
             object.kind.eq_ignore_ascii_case(&wanted.kind)
@@ -124,18 +141,28 @@ impl MemoryMap {
         is_there
     }
 
-    /// The object that another path most likely means: one of nearly the same path, else of nearly the same name.
+    /// The object that another path most likely means: one of the same namespace and name, one of the same kind and name,
+    /// one of nearly the same path, else of nearly the same name.
     pub fn nearest(&self, around: &Around) -> Option<String> {
-        let Around { kind, namespace, name, .. } = around;
-        let [kind, namespace] = [kind, namespace].map(String::clone);
-        let wrong = MappedObject { namespace, kind, name: name.clone(), group: String::new() };
+        let wanted = around.object();
+        let rank = |it: &MappedObject| {
+            let is_other_kind = !it.kind.eq_ignore_ascii_case(&wanted.kind);
+            (it.namespace != wanted.namespace, is_other_kind, path(it))
+        };
+        let of_name = |name: &str| self.objects().filter(|it| it.name == name).map(rank).min();
+        let same = of_name(&wanted.name);
+        if let Some((is_elsewhere, is_other_kind, path)) = &same
+            && !(*is_elsewhere && *is_other_kind)
+        {
+            return Some(path.clone());
+        }
         let paths: BTreeSet<String> = self.objects().map(path).collect();
-        if let Some(nearest) = nearest(&path(&wrong), paths.iter().map(String::as_str)) {
+        if let Some(nearest) = nearest(&path(&wanted), paths.iter().map(String::as_str)) {
             return Some(nearest.to_owned());
         }
-        let names: BTreeMap<&str, &MappedObject> = self.objects().map(|it| (&*it.name, it)).collect();
-        let same = names.get(name.as_str()).copied();
-        same.or_else(|| names.get(nearest(name, names.keys().copied())?).copied()).map(path)
+        let names: BTreeSet<&str> = self.objects().map(|it| &*it.name).collect();
+        let found = same.or_else(|| of_name(nearest(&wanted.name, names)?));
+        found.map(|(.., path)| path)
     }
 }
 
@@ -164,7 +191,10 @@ mod tests {
             }
         };
         let memories = ["a", "b", "c", "d"].into_iter().enumerate().map(|(number, it)| memory(number, it));
-        MemoryMap { sets: vec![SetMap { memories: memories.collect(), ..SetMap::default() }] }
+        MemoryMap {
+            sets: vec![SetMap { memories: memories.collect(), ..SetMap::default() }],
+            ..MemoryMap::default()
+        }
     }
 
     fn lines(map: &MemoryMap) -> Vec<String> {
@@ -207,20 +237,26 @@ mod tests {
             ("Memory/b/m7", Some("Memory/b/m1")),
             ("ArkMemory/team-x/m3", Some("Memory/d/m3")),
             ("Memory/x/nothing-like-it", None),
+            // Names that several objects have.
+            ("Query/b/same", Some("Agent/b/same")),
+            ("memory/z/same", Some("Memory/a/same")),
+            ("Agent/z/same", Some("Agent/b/same")),
         ] {
-            assert_eq!(
-                chain().nearest(&Around::parse(wrong).expect("is right")).as_deref(),
-                expected,
-                "{wrong}"
-            );
+            let mut map = chain();
+            for [kind, namespace] in [["Memory", "a"], ["Agent", "b"], ["Agent", "c"], ["Query", "d"]] {
+                let object = object(kind, namespace, "same");
+                map.sets[0].memories.push(MappedMemory { object, ..MappedMemory::default() });
+            }
+            assert_eq!(map.nearest(&Around::parse(wrong).expect("is right")).as_deref(), expected, "{wrong}");
         }
     }
 
     #[test]
     fn says_how_it_is_written() {
-        for wrong in
-            ["", "m", "a/b/c/d", "/a/b", "Memory/a/", "Memory/a/m:x", "Memory/a/m:-1", "Memory/a/m:0"]
-        {
+        for wrong in [
+            "", "m", "a/b/c/d", "/a/b", "Memory/a/", "Memory/a/m:x", "Memory/a/m:-1", "Memory/a/m:0",
+            "host/redis:6379",
+        ] {
             assert!(Around::parse(wrong).is_err(), "{wrong}");
         }
     }
