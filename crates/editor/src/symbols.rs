@@ -79,9 +79,10 @@ fn parts(text: &str) -> Vec<Range<usize>> {
 
 fn named(text: &str, bytes: Range<usize>) -> Option<NamedDocument> {
     let own = text.get(bytes.clone())?;
-    let field = |path: &[&str]| written(own, path);
+    let keys = keys(own);
+    let field = |path: &[&str]| written(&keys, path);
     let kind = field(&["kind"]);
-    let head = kind.as_ref().map_or(0, |(_, at)| *at);
+    let head = kind.map_or(0, |key| key.start);
     let head_line = own.get(head..)?.lines().next().unwrap_or_default().trim_end().len();
     let head = bytes.start + head..bytes.start + head + head_line;
     let mut errors = Vec::new();
@@ -101,64 +102,156 @@ fn named(text: &str, bytes: Range<usize>) -> Option<NamedDocument> {
             is_begun.then_some(())?;
             let name = field(&["metadata", "name"]).or_else(|| field(&["metadata", "generateName"]));
             [kind, field(&["metadata", "namespace"]), name]
-                .map(|found| found.map(|(text, _)| text).unwrap_or_default())
+                .map(|found| found.map(|key| key.value.to_owned()).unwrap_or_default())
         }
     };
     let [kind, namespace, name] = texts;
     Some(NamedDocument { kind, namespace, name, bytes, head })
 }
 
-/// The text of a field in a document that may be written by half, and where its key is. Of several keys of that name, the one
-/// that is indented least counts.
-fn written(text: &str, path: &[&str]) -> Option<(String, usize)> {
-    let (key, above) = path.split_last()?;
-    let start = match above {
-        [] => 0,
-        _ => keys(text, above.last()?).min_by_key(|it| (it.indent, it.start))?.behind,
-    };
-    let section = text.get(start..)?;
-    // A section ends where a line begins at the left again, if it is not in braces.
-    let is_inline = section.trim_start_matches([' ', '"']).starts_with('{');
-    let end = section.match_indices('\n').find(|(at, _)| {
-        section.get(at + 1..).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic()))
-    });
-    let end = if above.is_empty() || is_inline { None } else { end };
-    let section = section.get(..end.map_or(section.len(), |(at, _)| at))?;
-    let found = keys(section, key).min_by_key(|it| (it.indent, it.start))?;
-    let value = section.get(found.behind..)?.lines().next().unwrap_or_default().trim_start();
-    let value = match value.strip_prefix(['"', '\'']) {
-        Some(quoted) => quoted.split(['"', '\'']).next(),
-        None => value.split([',', '}', '#']).next().map(str::trim_end),
-    };
-    Some((value.unwrap_or_default().to_owned(), start + found.start))
-}
-
-/// A key in a text.
-struct Key {
+/// A key in a text that may be written by half.
+struct Key<'t> {
+    /// How many braces and brackets are open around it.
+    depth: usize,
+    /// The column of its line; 0 in braces, where columns mean nothing.
     indent: usize,
     start: usize,
-    /// The byte behind its colon.
-    behind: usize,
+    name: &'t str,
+    /// The text behind its colon in the same line; empty for a mapping or a list.
+    value: &'t str,
 }
 
-fn keys<'t>(text: &'t str, name: &'t str) -> impl Iterator<Item = Key> + 't {
+impl Key<'_> {
+    /// How deep it is: in fewer braces, or else farther left.
+    const fn level(&self) -> (usize, usize) {
+        (self.depth, self.indent)
+    }
+}
+
+/// The key with a path.
+fn written<'k, 't>(keys: &'k [Key<'t>], path: &[&str]) -> Option<&'k Key<'t>> {
+    let (name, above) = path.split_last()?;
+    let mut inside = keys;
+    let find = |inside: &'k [Key<'t>], name: &str| {
+        let level = inside.iter().map(Key::level).min()?;
+        let at = inside.iter().position(|key| key.level() == level && key.name == name)?;
+        Some((at, inside.get(at)?))
+    };
+    for name in above {
+        let (at, key) = find(inside, name)?;
+        let below = inside.get(at + 1..)?;
+        inside = below.get(..below.iter().take_while(|it| it.level() > key.level()).count())?;
+    }
+    Some(find(inside, name)?.1)
+}
+
+/// The keys of a text, in their order.
+fn keys(text: &str) -> Vec<Key<'_>> {
+    let mut keys = Vec::new();
+    let (mut depth, mut start) = (0_usize, 0);
+    // The column of the line in which the outermost brace is open; `None` for one around the whole text.
+    let mut opened = None;
+    let mut is_first = true;
+    for line in text.split_inclusive('\n') {
+        let body = line.trim_end();
+        let mut rest = body.trim_start();
+        while let Some(element) = rest.strip_prefix("- ") {
+            rest = element.trim_start();
+        }
+        let indent = body.len() - rest.len();
+        if rest.is_empty() || rest.starts_with('#') {
+            start += line.len();
+            continue;
+        }
+        // A brace that is not closed yet ends where the text goes on beside or left of its line.
+        if opened.is_some_and(|column| indent <= column) && !rest.starts_with(['}', ']']) {
+            depth = 0;
+        }
+        let mut may_start = true;
+        while let Some(c) = rest.chars().next() {
+            if rest.starts_with("{{") {
+                rest = after(rest, action(rest));
+                may_start = false;
+            } else if c.is_whitespace() {
+                rest = rest.trim_start();
+                if rest.starts_with('#') {
+                    break;
+                }
+            } else if may_start && matches!(c, '{' | '[') {
+                if depth == 0 {
+                    opened = (!is_first).then_some(indent);
+                }
+                depth += 1;
+                rest = after(rest, 1);
+            } else if depth > 0 && matches!(c, '}' | ']' | ',') {
+                depth -= usize::from(c != ',');
+                may_start = c == ',';
+                rest = after(rest, 1);
+            } else if may_start {
+                let length = scalar(rest, depth > 0);
+                let (own, behind) = rest.split_at_checked(length).unwrap_or((rest, ""));
+                let name = unquoted(own);
+                let colon = behind.trim_start_matches(' ').strip_prefix(':');
+                let is_key = |it: &&str| {
+                    it.is_empty() || it.starts_with(char::is_whitespace) || name.len() < own.len()
+                };
+                may_start = false;
+                let at = start + body.len() - rest.len();
+                rest = behind;
+                if let Some(behind) = colon.filter(is_key) {
+                    let value = behind.trim_start();
+                    let is_nested = value.starts_with(['{', '[', '#']) && !value.starts_with("{{");
+                    let value = value.get(..scalar(value, depth > 0)).filter(|_| !is_nested);
+                    let value = unquoted(value.unwrap_or_default());
+                    let indent = if depth == 0 { indent } else { 0 };
+                    keys.push(Key { depth, indent, start: at, name, value });
+                    (rest, may_start) = (behind, true);
+                }
+            } else {
+                rest = after(rest, c.len_utf8());
+            }
+            is_first = false;
+        }
+        start += line.len();
+    }
+    keys
+}
+
+fn after(text: &str, length: usize) -> &str {
+    text.get(length..).unwrap_or_default()
+}
+
+/// The length of an action of a template at the start of a text.
+fn action(text: &str) -> usize {
+    text.find("}}").map_or(text.len(), |at| at + 2)
+}
+
+/// The length of the key or value at the start of a line's rest.
+fn scalar(text: &str, in_braces: bool) -> usize {
+    if let Some(quote) = text.chars().next().filter(|c| matches!(c, '"' | '\'')) {
+        return after(text, 1).find(quote).map_or(text.len(), |at| at + 2);
+    }
     let mut at = 0;
-    let lines = text.split_inclusive('\n').map(move |line| {
-        at += line.len();
-        (at - line.len(), line)
-    });
-    lines.flat_map(move |(start, line)| {
-        let indent = line.len() - line.trim_start().len();
-        let quotes = ['"', '\''];
-        line.match_indices(name).filter_map(move |(at, _)| {
-            let before = line.get(..at)?.trim_end_matches(quotes).trim_end();
-            let rest = line.get(at + name.len()..)?;
-            let colon = rest.trim_start_matches(quotes).trim_start_matches(' ');
-            let is_key = (before.is_empty() || before.ends_with(['{', ','])) && colon.starts_with(':');
-            let behind = start + line.len() - colon.len() + 1;
-            is_key.then_some(Key { indent, start: start + at, behind })
-        })
-    })
+    while let Some(c) = after(text, at).chars().next() {
+        let rest = after(text, at);
+        let next = after(rest, c.len_utf8());
+        let ends = match c {
+            ':' => next.is_empty() || next.starts_with(char::is_whitespace),
+            _ if c.is_whitespace() => next.starts_with('#'),
+            ',' | '}' | ']' | '{' | '[' => in_braces && !rest.starts_with("{{"),
+            _ => false,
+        };
+        if ends {
+            break;
+        }
+        at += if rest.starts_with("{{") { action(rest) } else { c.len_utf8() };
+    }
+    text.get(..at).unwrap_or_default().trim_end().len()
+}
+
+fn unquoted(text: &str) -> &str {
+    let quote = ['"', '\''].into_iter().find_map(|quote| Some((quote, text.strip_prefix(quote)?)));
+    quote.map_or(text, |(quote, inner)| inner.strip_suffix(quote).unwrap_or(inner))
 }
 
 #[cfg(test)]
@@ -200,6 +293,24 @@ mod tests {
                 "A /n",
             ),
             ("kind: A\nspec: {a: \"x}\nmetadata:\n  name: n", "A /n"),
+            ("kind: A\nmetadata:\n  labels: {name: x}\n  name: n\n  x: [", "A /n"),
+            ("kind: A\nmetadata:\n  labels: {name: x}\n  x: [", "A / kind"),
+            ("kind: A\nmetadata: {labels: {name: x}, name: n", "A /n"),
+            ("kind: A\nmetadata:\n  x: [\n  name: a#b,c} # d\n", "A /a#b,c} kind"),
+            ("kind: A\nmetadata: {name: a#b, x: [", "A /a#b kind"),
+            (
+                "kind: A\nmetadata:\n  name: {{ include \"x, y\" . }}-m\n  x: [",
+                "A /{{ include \"x, y\" . }}-m kind",
+            ),
+            ("kind: A\nmetadata:\n  name: {{ .x }}\n{{- end }}\n", "A /{{ .x }} kind"),
+            ("kind: List\nitems:\n- kind: A\n  metadata: {name: a}\n- kind: [", "List / kind"),
+            ("spec:\n  kind: X\n  a: [", " / spec"),
+            ("kind: A\nmetadata: {\n  name: n\n}\nspec: [", "A /n kind"),
+            (
+                "kind: A\nspec:\n  prompt: |\n    kind: B\n    {\n    name: b\nmetadata:\n  name: n\n  x: [",
+                "A /n kind",
+            ),
+            ("\"kind\":\"A\",\n\"metadata\": {\"name\":'n'", "A /n"),
         ] {
             let text = format!("{half}{second}");
             let found = names(&text);

@@ -38,7 +38,7 @@ use memgate_core::decide::part;
 use memgate_manifest::document::Document;
 use memgate_manifest::document::embedded::Embedded;
 use memgate_manifest::error::Error;
-use memgate_manifest::later::is_of_template;
+use memgate_manifest::later::{is_marked, is_of_template};
 use memgate_manifest::source::{Source, Span};
 use memgate_model::decision::{Decision, NotShown};
 use memgate_model::finding::{Finding, Severity};
@@ -456,10 +456,11 @@ fn is_directive(key: &str) -> bool {
         || key.starts_with("$deleteFromPrimitiveList/")
 }
 
-/// Removes the directives of a patch, and the fields that it removes: it sets nothing there.
+/// Removes the directives of a patch, the fields that it removes, since it sets nothing there, and those whose names are not
+/// known.
 fn clean_fields(value: &mut Value) {
     if let Some(fields) = value.as_object_mut() {
-        fields.retain(|key, value| !is_directive(key) && sets(value));
+        fields.retain(|key, value| !is_directive(key) && !is_marked(key) && sets(value));
     }
 }
 

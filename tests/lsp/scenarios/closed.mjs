@@ -67,3 +67,58 @@ export const an_object_that_goes_breaks_what_names_it = () =>
         assert.deepEqual(editor.marks('agents/scout.yaml'), []);
         assert.equal(editor.marks('b.yaml')[0].relatedInformation[0].location.uri, editor.uri('two.yaml'));
     });
+
+export const what_was_wrong_before_is_not_broken_by_other_words = () =>
+    session({ ...FILES, 'agents/like.yaml': agent('like', 'memoz') }, async (editor) => {
+        await editor.open('memory.yaml');
+        // From now on a name that is like it exists.
+        await editor.replace('memory.yaml', 'name: notes', 'name: memos');
+        await editor.untilMarked('agents/scout.yaml', 'arkonis/memory-not-found');
+        assert.deepEqual(editor.marks('agents/like.yaml'), []);
+    });
+
+export const the_last_object_of_its_kind_breaks_what_names_it = () =>
+    session({ 'memory.yaml': memory('notes', REDIS), 'scout.yaml': agent() }, async (editor) => {
+        await editor.open('memory.yaml');
+        await editor.replace('memory.yaml', memory('notes', REDIS), '');
+        await editor.untilMarked('scout.yaml', 'arkonis/memory-not-found');
+        assert.equal(editor.marks('scout.yaml')[0].relatedInformation[0].location.uri, editor.uri('memory.yaml'));
+    });
+
+export const the_edit_has_the_whole_name = () =>
+    session({ ...FILES, 'two.yaml': `${memory('a-notes')}---\n${memory('notes-b')}---\n${memory('c')}` }, async (editor) => {
+        await editor.open('two.yaml');
+        await editor.open('memory.yaml');
+        for (const name of ['name: a-notes', 'name: notes-b']) await editor.replace('two.yaml', name, `${name}2`);
+        await editor.replace('memory.yaml', 'name: notes', 'name: memos');
+        await editor.untilMarked('agents/scout.yaml', 'arkonis/memory-not-found');
+        assert.equal(editor.marks('agents/scout.yaml')[0].relatedInformation[0].location.uri, editor.uri('memory.yaml'));
+    });
+
+const MODEL = `apiVersion: kagent.dev/v1alpha2
+kind: ModelConfig
+metadata: {name: emb, namespace: ops}
+spec:
+  provider: OpenAI
+  model: text-embedding-3-small
+`;
+const ONCALL = `apiVersion: kagent.dev/v1alpha2
+kind: Agent
+metadata: {name: oncall, namespace: ops}
+spec:
+  type: Declarative
+  declarative:
+    runtime: go
+    systemMessage: You help the engineer on call.
+    modelConfig: emb
+    memory: {modelConfig: emb}
+`;
+
+export const the_text_of_other_kinds_breaks_what_reads_it = () =>
+    session({ 'model.yaml': MODEL, 'agent.yaml': ONCALL }, async (editor) => {
+        await editor.open('model.yaml');
+        await editor.replace('model.yaml', 'provider: OpenAI', 'provider: Anthropic');
+        await editor.until(() => editor.marks('agent.yaml').length > 0, () => 'a mark');
+        await editor.replace('model.yaml', 'provider: Anthropic', 'provider: OpenAI');
+        await editor.untilMarked('agent.yaml');
+    });

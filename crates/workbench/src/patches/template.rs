@@ -38,14 +38,15 @@ fn is_in_chart(file: &Path) -> bool {
     folders.filter_map(Path::parent).any(|chart| chart.join(CHART_FILE).is_file())
 }
 
-/// The text with variables in place of actions, which no rule judges, and blanks in place of lines that only hold actions.
-/// Each byte stays where it is. `None` if an action does not end, or is a part of a text that a variable cannot be in.
+/// The text with variables in place of actions, which no rule judges, and blanks in place of lines that only hold actions and
+/// of what `define` holds for other places. Each byte stays where it is. `None` if an action does not end, or is a part of a text that a variable cannot be in.
 fn filled_in(text: &str) -> Option<String> {
     let mut filled = text.as_bytes().to_vec();
-    let mut start = 0;
+    let (mut start, mut blocks) = (0, Blocks::default());
     while start < text.len() {
         let line = Line::read(text, start)?;
         for (action, form) in line.actions {
+            blocks.add(text, &action);
             let form = if line.has_others { form } else { Form::Blanks };
             let last = action.len() - 1;
             for (number, byte) in filled.get_mut(action)?.iter_mut().enumerate() {
@@ -61,7 +62,46 @@ fn filled_in(text: &str) -> Option<String> {
         }
         start = line.end + 1;
     }
+    for definition in blocks.definitions(text.len()) {
+        let bytes = filled.get_mut(definition)?;
+        bytes.iter_mut().filter(|byte| **byte != b'\n').for_each(|byte| *byte = b' ');
+    }
     String::from_utf8(filled).ok()
+}
+
+/// The blocks of a template, from the actions in their order.
+#[derive(Default)]
+struct Blocks {
+    /// How many are open.
+    depth: usize,
+    /// The open `define`: how many are open around it, and its start.
+    definition: Option<(usize, usize)>,
+    definitions: Vec<Range<usize>>,
+}
+
+impl Blocks {
+    fn add(&mut self, text: &str, action: &Range<usize>) {
+        let words =
+            text.get(action.clone()).unwrap_or_default().trim_start_matches(['{', '-', ' ', '\t', '\n']);
+        match words.split(|c: char| !c.is_ascii_alphabetic()).next() {
+            Some("define") => {
+                self.definition.get_or_insert((self.depth, action.start));
+                self.depth += 1;
+            }
+            Some("if" | "range" | "with" | "block") => self.depth += 1,
+            Some("end") => {
+                self.depth = self.depth.saturating_sub(1);
+                let ended = self.definition.take_if(|(around, _)| *around == self.depth);
+                self.definitions.extend(ended.map(|(_, start)| start..action.end));
+            }
+            _ => {}
+        }
+    }
+
+    /// What stands in a `define`. One that does not end yet goes on to the end of the text.
+    fn definitions(self, end: usize) -> impl Iterator<Item = Range<usize>> {
+        self.definitions.into_iter().chain(self.definition.map(|(_, start)| start..end))
+    }
 }
 
 /// The form of the text in place of an action.
@@ -142,6 +182,11 @@ mod tests {
             ("a: {{ .x", None),
             ("{{/* \u{e4}\n b */}}\r\na: 1", Some("       \n       \r\na: 1")),
             ("a: it's {{ .x }}", Some("a: it's ${xxxxx}")),
+            (
+                "{{ define \"x\" }}\nb: {{ .b }}\n{{ if .c }}\nc: 1\n{{ end }}\nd: 1{{ end }}\na: 1",
+                Some("                \n           \n           \n    \n         \n             \na: 1"),
+            ),
+            ("a: 1\n{{- define }}\nb: 1", Some("a: 1\n             \n    ")),
             ("", Some("")),
         ] {
             assert_eq!(filled_in(text).as_deref(), expected, "{text}");

@@ -15,13 +15,19 @@ use crate::report::{
     table,
 };
 use memgate_model::finding::Severity;
-use memgate_platforms::message::and_more;
+use memgate_primitives::plain_text::cut;
 
 /// The most findings of one cause that are shown, unless all are: enough to see what they have in common.
 const MAX_OF_ONE_CAUSE: usize = 3;
 
-/// The most places of the others that are listed.
-const MAX_PLACES: usize = 10;
+/// The most places of the others that are listed, and the most characters of them, so that their line is at most two of a
+/// terminal.
+const MAX_PLACES: usize = 3;
+const MAX_PLACES_CHARS: usize = 105;
+
+/// The most characters of a file's name and of an object there.
+const MAX_FILE_CHARS: usize = 55;
+const MAX_OBJECT_CHARS: usize = 40;
 
 /// Placeholders for the names of files. The renderer counts columns in the text that it gets, which may be a part of a
 /// line, so [`with_places`] writes the true places afterwards. The renderer passes control characters through in names of
@@ -74,44 +80,82 @@ pub fn write(report: &Report<'_>, width: usize, out: &mut impl Write) -> io::Res
         let group = group(located, codes.insert(located.finding.code_name()), width);
         let text = renderer.render(&[group]);
         writeln!(out, "{}\n", with_places(&text, &located.location, &located.related))?;
-        let is_last = |of_cause: &&CauseGroup<'_, '_>| of_cause.has_last_example(located);
-        if let Some(of_cause) = of_cause.filter(is_last).filter(|of_cause| !of_cause.others.is_empty()) {
-            let (more, places) = (of_cause.others.len(), and_more(&of_cause.others, MAX_PLACES));
-            writeln!(out, "… and {more} more like this, at {}; -v shows all\n", plain(&places))?;
+        if let Some(of_cause) = of_cause {
+            let is_last = of_cause.examples.last().is_some_and(|example| example.is(located));
+            let like_this = of_cause.examples.iter().find(|it| it.is(located)).map(|it| (&it.others, "this"));
+            let like_these = Some((&of_cause.others, "these")).filter(|_| is_last);
+            for (others, example) in like_this.into_iter().chain(like_these) {
+                if !others.is_empty() {
+                    let (more, places) = (others.len(), plain_places(others));
+                    writeln!(out, "… and {more} more like {example}, at {places}; -v shows all\n")?;
+                }
+            }
         }
     }
     notes::write(notes.into_iter(), "; -v lists them", out)
 }
 
 /// The findings of one cause. Of those that are equal but for their objects, the first one is an example, and the others
-/// are one line.
+/// are one line behind it.
 #[derive(Default)]
 struct CauseGroup<'f, 'r> {
-    examples: Vec<(String, &'f LocatedFinding<'r>)>,
-    /// The file, the line and the object of each of the others.
-    others: Vec<String>,
+    examples: Vec<Example<'f, 'r>>,
+    /// What has no example that is equal.
+    others: Vec<&'f LocatedFinding<'r>>,
+}
+
+struct Example<'f, 'r> {
+    words: String,
+    located: &'f LocatedFinding<'r>,
+    /// The others that are equal to it.
+    others: Vec<&'f LocatedFinding<'r>>,
+}
+
+impl<'r> Example<'_, 'r> {
+    fn is(&self, located: &LocatedFinding<'r>) -> bool {
+        std::ptr::addr_eq(self.located, located)
+    }
 }
 
 impl<'f, 'r> CauseGroup<'f, 'r> {
     fn add(&mut self, located: &'f LocatedFinding<'r>) {
         let words = located.words();
-        if self.examples.len() < MAX_OF_ONE_CAUSE && self.examples.iter().all(|(known, _)| *known != words) {
-            self.examples.push((words, located));
+        if let Some(example) = self.examples.iter_mut().find(|it| it.words == words) {
+            example.others.push(located);
+        } else if self.examples.len() < MAX_OF_ONE_CAUSE {
+            self.examples.push(Example { words, located, others: Vec::new() });
         } else {
-            let (place, object_ref) = (located.location.line_place(), located.object_ref);
-            let object =
-                if object_ref.kind.is_empty() { String::new() } else { format!(" ({})", object_ref.title()) };
-            self.others.push(place + &object);
+            self.others.push(located);
         }
     }
 
-    fn has_example(&self, located: &LocatedFinding<'_>) -> bool {
-        self.examples.iter().any(|(_, example)| std::ptr::addr_eq(*example, located))
+    fn has_example(&self, located: &LocatedFinding<'r>) -> bool {
+        self.examples.iter().any(|example| example.is(located))
     }
+}
 
-    fn has_last_example(&self, located: &LocatedFinding<'_>) -> bool {
-        self.examples.last().is_some_and(|(_, example)| std::ptr::addr_eq(*example, located))
-    }
+/// The first places of findings, each with its object, and the number of the others.
+fn plain_places(all: &[&LocatedFinding<'_>]) -> String {
+    let mut room = MAX_PLACES_CHARS;
+    let places = all.iter().take(MAX_PLACES).map(|it| place(it)).enumerate().map_while(|(index, place)| {
+        let left = room.checked_sub(place.chars().count());
+        room = left.unwrap_or_default();
+        (index == 0 || left.is_some()).then_some(place)
+    });
+    let places: Vec<String> = places.collect();
+    let rest = all.len() - places.len();
+    let more = if rest == 0 { String::new() } else { format!(" and {rest} more") };
+    plain(&places.join(", ")).into_owned() + &more
+}
+
+/// The end of the name of a file, with the line and the object there.
+fn place(located: &LocatedFinding<'_>) -> String {
+    let (file, object) = (located.location.line_place(), located.object_ref);
+    let too_long = file.chars().count().saturating_sub(MAX_FILE_CHARS);
+    let cut_off = file.char_indices().nth(too_long).filter(|_| too_long > 0);
+    let file =
+        cut_off.and_then(|(at, _)| file.get(at..)).map_or_else(|| file.clone(), |end| format!("…{end}"));
+    if object.kind.is_empty() { file } else { format!("{file} ({})", cut(&object.title(), MAX_OBJECT_CHARS)) }
 }
 
 /// What makes findings those of one cause: severity, code, and the message without names, values and numbers.
