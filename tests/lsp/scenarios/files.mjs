@@ -237,11 +237,6 @@ export const a_template_of_a_chart_is_judged_in_part = () =>
         assert.deepEqual(editor.marks('chart/templates/agent.yaml').filter(({ severity }) => severity < 3), []);
         await editor.replace('chart/templates/agent.yaml', 'memoryRef:\n    name', 'memoryRef:\n    nmae');
         await editor.until(() => editor.codes('chart/templates/agent.yaml').includes('arkonis/unknown-field'), () => 'its mark');
-        // Neither is a key that values make, nor what is defined for another place.
-        await editor.replace('chart/templates/memory.yaml', 'retentoin:', '{{ .Values.field }}-x: 3\n  {{ .Values.other }}:');
-        await editor.replace('chart/templates/memory.yaml', 'apiVersion', '{{- define "x" }}\nkind: 3\n{{- end }}\napiVersion');
-        await editor.until(() => wrong().length === 1, () => 'one mark');
-        assert.equal(wrong()[0].code, UNKNOWN);
         // A text that is not known in whole is not judged.
         await editor.replace('chart/templates/memory.yaml', 'rediss', '{{ .Values.backend');
         await editor.until(() => wrong().length === 0, () => 'no mark');
