@@ -17,9 +17,11 @@ use std::process::{Command, Output};
 use anstyle_svg::{Term, WIN10_CONSOLE};
 use shown::fits;
 
-/// Each picture of README, and the command whose output it is.
-const PICTURES: &[(&str, &str)] =
-    &[("docs/pictures/diff.svg", "memgate mutate --diff examples/arkonis/pod.yaml --with examples/arkonis/")];
+/// Each picture of a terminal, and the command whose output it is.
+const PICTURES: &[(&str, &str)] = &[
+    ("docs/pictures/diff.svg", "memgate mutate --diff examples/arkonis/pod.yaml --with examples/arkonis/"),
+    ("docs/pictures/denial.svg", "memgate check docs/tour/memory.yaml"),
+];
 
 /// The width of a picture, in characters: what a page of a repository shows without scaling it down much.
 /// Longer lines are cut off, as a pager does.

@@ -384,7 +384,10 @@ fn a_number_of_the_matrix_is_what_the_articles_show() {
                     article.descendants().filter_map(|it| it.attribute("data-object")).collect();
                 let is_here = |it: &&&str| it.contains(&format!(" {}/", of("data-namespace")));
                 match names.len() {
-                    0 => usize::from(article.attribute("data-namespace") == Some(of("data-namespace"))),
+                    0 => {
+                        let own = article.attribute("data-namespace").filter(|own| !own.is_empty());
+                        usize::from(own.unwrap_or("-") == of("data-namespace"))
+                    }
                     _ => names.iter().filter(is_here).count(),
                 }
             })

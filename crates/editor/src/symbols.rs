@@ -272,7 +272,7 @@ mod tests {
         );
         assert_eq!(
             names("{\"kind\": \"Pod\",\n \"metadata\": {\"name\": \"a\"}}"),
-            ["Pod /a kind\": \"Pod\","]
+            ["Pod /a \"kind\": \"Pod\","]
         );
         assert_eq!(names(""), Vec::<String>::new());
     }

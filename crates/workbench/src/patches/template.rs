@@ -98,7 +98,7 @@ impl Blocks {
         }
     }
 
-    /// What stands in a `define`. One that does not end yet goes on to the end of the text.
+    /// The content of each `define`. One that does not end yet goes on to the end of the text.
     fn definitions(self, end: usize) -> impl Iterator<Item = Range<usize>> {
         self.definitions.into_iter().chain(self.definition.map(|(_, start)| start..end))
     }

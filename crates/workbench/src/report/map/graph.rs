@@ -927,7 +927,7 @@ mod tests {
         map.keep_namespaces(&BTreeSet::from(["n0".to_owned()]));
         assert_eq!(label(&Graph::of(&map))[0][2], "-o text lists them");
         // Six memory resources with ten users each, of which one is in the next namespace.
-        let mut map = super::samples::map([12, 6, 10], 1);
+        let mut map = samples::map([12, 6, 10], 1);
         map.keep_namespaces(&BTreeSet::from(["n3".to_owned()]));
         let graph = Graph::of(&map);
         let count = |start: &str| label(&graph).iter().filter(|lines| lines[0].starts_with(start)).count();

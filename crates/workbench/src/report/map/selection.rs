@@ -144,7 +144,9 @@ impl MemoryMap {
     /// The object that another path most likely means: one of the same namespace and name, one of the same kind and name,
     /// one of nearly the same path, else of nearly the same name.
     pub fn nearest(&self, around: &Around) -> Option<String> {
-        let wanted = around.object();
+        // As it was written, which may be no name.
+        let Around { kind, namespace, name, .. } = around.clone();
+        let wanted = MappedObject { kind, namespace, name, group: String::new() };
         let rank = |it: &MappedObject| {
             let is_other_kind = !it.kind.eq_ignore_ascii_case(&wanted.kind);
             (it.namespace != wanted.namespace, is_other_kind, path(it))
