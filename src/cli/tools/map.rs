@@ -28,8 +28,8 @@ use memgate_workbench::run::Run;
 /// Print which agents and pods reach which memory
 ///
 /// For each memory resource: backend, durability, retention, hosts and names of Secrets, and the objects that refer to
-/// it or get it. Objects are judged as check does, those of a cluster as audit does: [denied], [warned], [not used],
-/// [not found]. A line across namespaces is marked, and so is a host without TLS. A workload stands for its pods. The
+/// it or get it. Objects are judged as check does, those of a cluster as audit does: denied, warned, not used, not
+/// found. A line across namespaces is marked, and so is a host without TLS. A workload stands for its pods. The
 /// order is stable, so a diff of two maps shows what has changed.
 #[derive(Debug, clap::Args)]
 #[command(
