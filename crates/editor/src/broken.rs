@@ -36,8 +36,8 @@ const BY_TEXT: [&str; 4] = ["Ensemble", "PersonaPack", "SkillPack", "Namespace"]
 /// The marks of the closed files of a root, and what they follow from.
 #[derive(Debug, Default)]
 pub(crate) struct Closed {
-    /// The open files, with what others may depend on in the text that was opened and in that of now; `None` where the files
-    /// have to be judged again.
+    /// The open files; of an edited one what others may depend on in the text that was opened and in that of now. `None` where
+    /// the files have to be judged again.
     key: Option<Key>,
     /// The marks, by the names of the files.
     marks: BTreeMap<String, Vec<Mark>>,
@@ -51,7 +51,7 @@ struct Mark {
     names: Vec<String>,
 }
 
-type Key = Vec<(String, [BTreeSet<String>; 2])>;
+type Key = Vec<(String, Option<[BTreeSet<String>; 2]>)>;
 
 /// An open file whose text differs from the one that was opened.
 struct Edited<'b> {
@@ -80,10 +80,11 @@ impl Closed {
         let is_edited = |it: &&&Buffer| it.opened != it.text;
         if open.iter().filter(is_edited).all(|it| is_read(it)) {
             let both = |it: &&Buffer| [&it.opened, &it.text].map(|text| depended_on(&it.path, text));
-            let key: Key = open.iter().map(|it| (it.uri.to_string(), both(it))).collect();
+            let key: Key =
+                open.iter().map(|it| (it.uri.to_string(), is_edited(&it).then(|| both(it)))).collect();
             if self.key.as_ref() != Some(&key) {
                 self.key = None;
-                let is_changed = key.iter().any(|(_, [before, now])| before != now);
+                let is_changed = key.iter().filter_map(|(_, both)| both.as_ref()).any(|[was, is]| was != is);
                 self.marks = if is_changed { judged((root, open), run, encoding)? } else { BTreeMap::new() };
                 self.key = Some(key);
             }
@@ -99,9 +100,10 @@ impl Closed {
             diagnostic.related_information.get_or_insert_default().extend(edits.about(&mark.names));
             diagnostic
         };
-        let of_file =
-            |(file, marks): (&String, &Vec<Mark>)| (file.clone(), marks.iter().map(with_edit).collect());
-        Ok(self.marks.iter().map(of_file).collect())
+        // One that was opened since has marks of its own.
+        let is_open: BTreeSet<String> = open.iter().map(|it| name(root, &it.path)).collect();
+        let closed = self.marks.iter().filter(|(file, _)| !is_open.contains(*file));
+        Ok(closed.map(|(file, marks)| (file.clone(), marks.iter().map(with_edit).collect())).collect())
     }
 }
 

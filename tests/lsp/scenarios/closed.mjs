@@ -58,6 +58,17 @@ export const a_mark_goes_when_its_file_is_mended_opened_or_the_editor_closes = (
         await sleep(0);
     });
 
+export const a_file_that_is_opened_while_another_one_cannot_be_read_has_its_own_marks = () =>
+    session(FILES, async (editor) => {
+        await editor.open('memory.yaml');
+        await editor.replace('memory.yaml', 'name: notes', 'name: memos');
+        await editor.untilMarked('agents/scout.yaml', 'arkonis/memory-not-found');
+        await editor.replace('memory.yaml', 'ttlSeconds: 5400', 'ttlSeconds: [');
+        await editor.until(() => editor.codes('memory.yaml').includes('syntax'), () => 'an error');
+        await editor.open('agents/scout.yaml', `${agent()}---\n${memory('more', 'backend: rediss')}`);
+        await editor.until(() => editor.codes('agents/scout.yaml').includes('arkonis/backend-unknown'), () => 'its own marks');
+    });
+
 export const an_object_that_goes_breaks_what_names_it = () =>
     session({ ...FILES, 'two.yaml': `${memory('first')}---\n${memory('second')}`, 'b.yaml': agent('b', 'second') }, async (editor) => {
         await editor.open('two.yaml');
