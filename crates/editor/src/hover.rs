@@ -1,6 +1,7 @@
 //! What is shown under the pointer: findings and what to do, the objects and the field behind them, and the pages of
 //! the findings last. A kind and a field show what their definition says, a name who uses the object.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use lsp_types::{Hover, HoverContents, MarkupContent, MarkupKind};
@@ -89,11 +90,8 @@ struct Card {
 
 impl Card {
     fn add(&mut self, text: &str, range: (usize, usize)) {
-        let text = masked_keys(text).into_owned();
         self.range.get_or_insert(range);
-        if !self.sections.contains(&text) {
-            self.sections.push(text);
-        }
+        self.sections.push(masked_keys(text).into_owned());
     }
 
     fn add_page(&mut self, page: String) {
@@ -102,14 +100,15 @@ impl Card {
         }
     }
 
-    /// All of it, the pages last, up to the limit.
+    /// All of it, each section once, the pages last, up to the limit.
     fn text(&self) -> String {
         const DIVIDER: &str = "\n\n---\n\n";
         let pages = self.pages.join(" · ");
         // The divider before the pages, and the number of what does not fit.
         let room = MAX_CHARS.saturating_sub(pages.chars().count() + 2 * DIVIDER.len() + 40);
         let (mut text, mut chars, mut left) = (String::new(), 0, 0);
-        for section in &self.sections {
+        let mut seen = BTreeSet::new();
+        for section in self.sections.iter().filter(|section| seen.insert(section.as_str())) {
             let length = section.chars().count() + DIVIDER.len();
             if left > 0 || chars + length > room && chars > 0 {
                 left += 1;

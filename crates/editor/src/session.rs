@@ -297,7 +297,9 @@ impl<W: Write> Session<'_, W> {
                 let version = Some(buffer.version);
                 now.insert(buffer.uri.as_str().to_owned(), (buffer.uri.clone(), version, diagnostics));
             }
-            files.retain(|name, _| !names.contains(name));
+            for name in &names {
+                files.remove(name);
+            }
             for (name, diagnostics) in files {
                 if let Some(uri) = uri::of_path(&path(root, &name)) {
                     now.insert(uri.as_str().to_owned(), (uri, None, diagnostics));

@@ -500,7 +500,8 @@ mod tests {
     #[test]
     fn accepts_and_refuses_what_serde_json_does() {
         let parts: Vec<String> = (0..=0x7f_u8).map(|byte| char::from(byte).to_string()).collect();
-        let more = ["é", "\u{2028}", r"\u12", r"\x", "00", "1.", ".5", "1e", "+1", "[]", ",,", "nul", "/**/"];
+        let more =
+            ["é", "\u{2028}", r"\u12", r"\x", "00", "1.", ".5", "1e", "+1", "{}", "[]", ",,", "nul", "/**/"];
         for text in TEXTS {
             is_as_known(text);
             for at in (0..=text.len()).filter(|at| text.is_char_boundary(*at)) {

@@ -2,6 +2,7 @@
 //!
 //! Every object of the inputs is also state for all others.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 use std::path::Path;
@@ -162,8 +163,8 @@ fn load_others(
     if loading.inputs.is_open_read_apart {
         return Ok(Base { reading, footprint, others: None });
     }
-    let open: BTreeSet<_> = plan.open.iter().map(|file| file.path.to_string_lossy()).collect();
-    let (open, others): (Vec<_>, Vec<_>) = sources.into_iter().partition(|it| open.contains(it.name()));
+    let open = open_texts(plan);
+    let (open, others): (Vec<_>, Vec<_>) = sources.into_iter().partition(|it| open.contains_key(it.name()));
     loading.inputs.add_substitutes(&others, &mut loading.files);
     loading.add_texts(others, checked)?;
     loading.leave_out_errors(errors, checked);
@@ -172,6 +173,11 @@ fn load_others(
     let open = open.iter().map(|source| source.name().to_owned()).collect();
     let others = inputs.errors.is_empty().then(|| Others::new(inputs, notices, open));
     Ok(Base { reading, footprint, others })
+}
+
+/// The open files of a plan by name, with their texts.
+fn open_texts(plan: &Plan) -> BTreeMap<Cow<'_, str>, Option<&str>> {
+    plan.open.iter().map(|it| (it.path.to_string_lossy(), it.text.as_deref())).collect()
 }
 
 /// Loads the open files behind the others; `None` if that is not the same as to load all of them in their order.
@@ -188,9 +194,8 @@ fn load_open(
     let standings = Standings::new(&plan.judged_by, set);
     let mut loading = Loading::new(plan, &mut nothing, others.inputs(), standings);
     loading.notices = others.notices.clone();
-    let mut sources = Vec::new();
-    let text_of =
-        |name: &String| plan.open.iter().find(|it| it.path.to_string_lossy() == **name)?.text.as_deref();
+    let (mut sources, open) = (Vec::new(), open_texts(plan));
+    let text_of = |name: &String| open.get(&**name).copied().flatten();
     for (name, text) in others.open.iter().filter_map(|name| Some((name, text_of(name)?))) {
         match source(name, Ok(text.as_bytes()), plan.max_bytes) {
             Ok(read) => sources.push(Arc::clone(known.entry(name.clone()).or_insert_with(|| Arc::new(read)))),
@@ -331,9 +336,8 @@ impl<'p> Loading<'p> {
             PolicyOrigin::State | PolicyOrigin::Checked => Arc::clone(&plan.exclude),
         };
         let sources = read(std::slice::from_ref(path), None, &exclude, plan, *stdin, inputs);
-        let is_open =
-            |source: &Arc<Source>| plan.open.iter().any(|it| it.path.to_string_lossy() == source.name());
-        inputs.is_open_read_apart |= sources.iter().any(is_open);
+        let open = open_texts(plan);
+        inputs.is_open_read_apart |= sources.iter().any(|source| open.contains_key(source.name()));
         inputs.errors.extend(sources.iter().filter_map(|source| refused(source)));
         let (templates, sources): (Vec<_>, Vec<_>) =
             sources.into_iter().partition(|source| source.name() != path && is_template(source));

@@ -1,5 +1,6 @@
 //! Templates of charts as an editor has them open: what of them stands as it is, is judged in part.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -20,11 +21,15 @@ impl Judge<'_> {
         let is_template = |file: &&OpenFile| {
             file.is_judged && is_in_chart(&file.path) && !self.plan.exclude.excludes_file(&file.path)
         };
-        let open = self.plan.open.iter().filter(is_template);
-        for (file, text) in open.filter_map(|file| Some((file, file.text.as_deref()?))) {
+        let open: Vec<_> = self.plan.open.iter().filter(is_template).collect();
+        if open.is_empty() {
+            return;
+        }
+        let read: BTreeSet<String> =
+            self.inputs.sources.iter().map(|source| source.name().to_owned()).collect();
+        for (file, text) in open.into_iter().filter_map(|file| Some((file, file.text.as_deref()?))) {
             let name = file.path.to_string_lossy();
-            let is_read = self.inputs.sources.iter().any(|source| source.name() == name);
-            let Some(text) = filled_in(text).filter(|_| !is_read) else { continue };
+            let Some(text) = filled_in(text).filter(|_| !read.contains(&*name)) else { continue };
             let source = Arc::new(Source::new(name, text));
             let values = values(&source, &mut Vec::new()).into_iter().map(Arc::new).collect();
             let text = Text { source, values, errors: Vec::new(), patches: TextPatches::default() };
@@ -39,7 +44,8 @@ fn is_in_chart(file: &Path) -> bool {
 }
 
 /// The text with variables in place of actions, which no rule judges, and blanks in place of lines that only hold actions and
-/// of what `define` holds for other places. Each byte stays where it is. `None` if an action does not end, or is a part of a text that a variable cannot be in.
+/// of what `define` holds for other places. Each byte stays where it is. `None` if an action does not end, or is a part of a
+/// text that a variable cannot be in.
 fn filled_in(text: &str) -> Option<String> {
     let mut filled = text.as_bytes().to_vec();
     let (mut start, mut blocks) = (0, Blocks::default());

@@ -246,8 +246,9 @@ fn about(page: &Page<'_>) -> Markup {
 
 fn parts(report: &Report<'_>, page: &Page<'_>) -> Vec<Part> {
     let part = |id, title, content| Part { id, title, number: None, content };
+    let articles = findings::Articles::of(report);
     let of = |id, title, severity, share| {
-        let content = findings::of_severity(report, severity, share);
+        let content = findings::of_severity(report, &articles, severity, share);
         Part { id, title, number: Some(report.count(severity)), content }
     };
     let warnings = |share| of("warnings", "Warnings", Severity::Warn, share);
@@ -257,7 +258,7 @@ fn parts(report: &Report<'_>, page: &Page<'_>) -> Vec<Part> {
         part("changes", "Changes", tables::changes(report, page)),
         part("map", "Map", map::section(&page.map)),
         warnings(budget::WARNINGS),
-        part("matrix", "Policies by namespace", tables::matrix(report)),
+        part("matrix", "Policies by namespace", tables::matrix(&articles)),
         part("timeline", "Dates", tables::timeline(page)),
         part("errors", "Unreadable", findings::errors(report)),
         notes(budget::OTHERS),

@@ -31,7 +31,7 @@ const ELSEWHERE: &str = "-o json lists all of them";
 pub(super) const NONE: &str = "-";
 
 /// What one article is about.
-pub(super) struct Article<'f, 'r> {
+struct Article<'f, 'r> {
     /// Its findings; of a shared cause one for each object.
     findings: Vec<&'f LocatedFinding<'r>>,
     /// The objects that share the cause; none for an article about one object.
@@ -53,9 +53,23 @@ fn key<'f>(located: &'f LocatedFinding<'_>) -> ObjectKey<'f> {
     }
 }
 
+/// The articles of a page, by severity, and what they say of misspelt keys.
+pub(super) struct Articles<'f, 'r> {
+    by_severity: BTreeMap<Severity, Vec<Article<'f, 'r>>>,
+    meant: Meant<'f>,
+}
+
+impl<'f, 'r> Articles<'f, 'r> {
+    pub(super) fn of(report: &'f Report<'r>) -> Self {
+        let severities = [Severity::Deny, Severity::Warn, Severity::Note];
+        let by_severity = severities.map(|severity| (severity, articles(report, severity))).into();
+        Self { by_severity, meant: Meant::of(report) }
+    }
+}
+
 /// The articles of one severity: shared causes first, the one of most objects before the others, then objects. Of both,
 /// those that the platforms themselves would find wrong stand before those that break a policy.
-pub(super) fn articles<'f, 'r>(report: &'f Report<'r>, severity: Severity) -> Vec<Article<'f, 'r>> {
+fn articles<'f, 'r>(report: &'f Report<'r>, severity: Severity) -> Vec<Article<'f, 'r>> {
     let (mut numbers, mut causes) = (BTreeMap::new(), Vec::<Vec<&LocatedFinding<'_>>>::new());
     for located in report.causes().filter(|it| it.finding.severity == severity) {
         let cause = (located.finding.code_name(), cause(&located.words()).to_owned());
@@ -103,13 +117,12 @@ pub(super) struct Shown {
 }
 
 /// What the articles show, by policy and namespace; without a policy the rules of the platforms.
-pub(super) fn by_policy<'f>(report: &'f Report<'_>) -> BTreeMap<(Option<&'f str>, &'f str), Shown> {
+pub(super) fn by_policy<'f>(articles: &Articles<'f, '_>) -> BTreeMap<(Option<&'f str>, &'f str), Shown> {
     let mut all = BTreeMap::<_, Shown>::new();
-    for severity in [Severity::Deny, Severity::Warn, Severity::Note] {
-        for Article { findings, sharing, .. } in articles(report, severity) {
+    for (severity, articles) in &articles.by_severity {
+        for Article { findings, sharing, .. } in articles {
             for located in if sharing.is_empty() { findings } else { sharing } {
-                let policy = located.finding.policy.as_ref().map(|policy| &*policy.rule.policy);
-                let key = (policy, own_namespace(located).unwrap_or_default());
+                let key = (policy(located.finding), own_namespace(located).unwrap_or_default());
                 let shown = all.entry(key).or_default();
                 shown.count += 1;
                 shown.severities.insert(severity.name());
@@ -126,15 +139,19 @@ fn cause(message: &str) -> &str {
 }
 
 /// The articles of one severity, as far as they fit into this share; `None` without any.
-pub(super) fn of_severity(report: &Report<'_>, severity: Severity, share: usize) -> Option<Markup> {
-    let articles = articles(report, severity);
-    let meant = Meant::of(report);
+pub(super) fn of_severity(
+    report: &Report<'_>,
+    Articles { by_severity, meant }: &Articles<'_, '_>,
+    severity: Severity,
+    share: usize,
+) -> Option<Markup> {
+    let articles = by_severity.get(&severity).map(Vec::as_slice).unwrap_or_default();
     // Lists are cut where all of them do not fit.
-    let mut shown = fitting(share, &articles, |article| article.markup(share, &meant));
+    let mut shown = fitting(share, articles, |article| article.markup(share, meant));
     if shown.more > 0 {
         let lists = articles.iter().filter(|it| !it.sharing.is_empty()).count();
         let list_share = (share / 2 / lists.max(1)).max(MIN_LIST);
-        shown = fitting(share, &articles, |article| article.markup(list_share, &meant));
+        shown = fitting(share, articles, |article| article.markup(list_share, meant));
     }
     let listed: usize = articles.iter().map(|it| it.count).sum();
     let more = listed - articles.iter().take(shown.count).map(|it| it.count).sum::<usize>();
@@ -186,9 +203,14 @@ pub(super) fn namespaces(located: &LocatedFinding<'_>) -> BTreeSet<String> {
     all_namespaces(located).map(|it| word(&shown_name(it))).collect()
 }
 
-/// The policy of a finding, as attributes have it.
-fn policy(finding: &Finding) -> String {
-    finding.policy.as_ref().map_or_else(|| NONE.to_owned(), |policy| word(&policy.rule.policy))
+/// The policy of a finding.
+fn policy(finding: &Finding) -> Option<&str> {
+    finding.policy.as_ref().map(|policy| &*policy.rule.policy)
+}
+
+/// A policy as attributes and addresses have it.
+pub(super) fn policy_word(policy: Option<&str>) -> String {
+    policy.map_or_else(|| NONE.to_owned(), word)
 }
 
 /// Words with blanks between them, as many as have room; and whether some are missing.
@@ -306,7 +328,7 @@ impl Article<'_, '_> {
         let name = first.finding.severity.name();
         let all = || self.findings.iter().copied();
         let codes: BTreeSet<_> = all().map(|it| word(it.finding.code_name())).collect();
-        let policies: BTreeSet<_> = all().map(|it| policy(it.finding)).collect();
+        let policies: BTreeSet<_> = all().map(|it| policy_word(policy(it.finding))).collect();
         let namespaces_of_all: BTreeSet<_> = objects.iter().flat_map(|it| namespaces(it)).collect();
         let platforms: BTreeSet<_> =
             objects.iter().flat_map(|it| it.object_ref.platforms(it.finding.code.name)).collect();

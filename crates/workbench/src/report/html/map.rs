@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use maud::{Markup, html};
 
 use super::budget::{MAP, fitting};
-use super::picture::{picture, word};
-use super::tables::table;
+use super::picture::picture;
+use super::tables::{namespace_word, table};
 use crate::report::map::{Fact, MapLine, MappedMemory, MemoryMap, SetMap, Verdict};
 use memgate_model::finding::Severity;
 
@@ -54,7 +54,8 @@ fn row(set: &SetMap, memory: &MappedMemory) -> Markup {
     let retention: Vec<String> = retention.into_iter().filter(|text| !text.is_empty()).collect();
     let (pods, referrers): (Vec<&MapLine>, Vec<&MapLine>) = users.iter().partition(|line| line.is_pod);
     let shown = [&pods, &referrers].into_iter().flat_map(|lines| lines.iter().take(MAX_USERS));
-    let namespaces = shown.map(|line| word(&line.user.namespace)).chain([word(&object.namespace)]);
+    let namespaces =
+        shown.map(|line| &line.user.namespace).chain([&object.namespace]).map(|it| namespace_word(it));
     let namespaces: Vec<String> = namespaces.collect::<BTreeSet<_>>().into_iter().collect();
     html! {
         tr data-namespace=(namespaces.join(" ")) data-platform=(family) data-severity=(severity(set.verdict_of(memory))) {

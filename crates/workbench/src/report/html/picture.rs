@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 
+use super::tables::namespace_word;
 use crate::report::map::graph::{Edge, Fold, FoldOf, Graph, Group, Node, Shape, Step, middle};
 use crate::report::map::{MappedObject, MemoryMap, Verdict};
 use crate::report::percent_encoded;
@@ -289,12 +290,7 @@ fn link(node: &Node) -> Option<String> {
         None if node.is_alone => &node.object.namespace,
         None => return None,
     };
-    Some(format!("#namespace={}", percent_encoded(&word(namespace), "-._")))
-}
-
-/// A namespace as one word of a filter; a dash for none.
-pub(super) fn word(namespace: &str) -> String {
-    if namespace.is_empty() { "-".to_owned() } else { namespace.replace(char::is_whitespace, "_") }
+    Some(format!("#namespace={}", percent_encoded(&namespace_word(namespace), "-._")))
 }
 
 /// The two lines in a box: a name, and the verdict with what has room beside it.

@@ -85,7 +85,8 @@ function apply() {
   }
   const names = { deny: "denials", warn: "warnings", note: "notes" };
   const counts = Object.keys(names).filter((key) => all[key]).map((key) => `${shown[key]} of ${all[key]} ${names[key]}`);
-  const only = filter.policy ? `; only of policy ${filter.policy === "-" ? "of the platforms" : filter.policy}` : "";
+  const policies = filter.policy === "-" ? "; only rules of the platforms" : `; only of policy ${filter.policy}`;
+  const only = filter.policy ? policies : "";
   status.textContent = Object.values(filter).some(Boolean) ? `Shown: ${counts.join(", ") || "no findings"}${only}` : "";
 }
 

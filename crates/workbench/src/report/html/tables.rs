@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use maud::{Markup, html};
 
 use super::budget::{Fitting, OTHERS, fitting};
-use super::findings::{NONE, Shown, by_policy, namespaces, words};
+use super::findings::{Articles, NONE, Shown, by_policy, namespaces, policy_word, words};
 use super::{text, word};
 use crate::report::html_data::{ExemptionState, Gone, Page, ShownExemption};
 use crate::report::table::{Numbers, Row, Table};
@@ -54,9 +54,9 @@ const SHADES: usize = 4;
 
 /// The findings of each policy in each namespace as a matrix, whose cells lead to them; `None` without findings. Of many it
 /// has those with the most findings.
-pub(super) fn matrix(report: &Report<'_>) -> Option<Markup> {
+pub(super) fn matrix(articles: &Articles<'_, '_>) -> Option<Markup> {
     let (mut policies, mut namespaces) = (BTreeMap::<_, usize>::new(), BTreeMap::<_, usize>::new());
-    let all = by_policy(report);
+    let all = by_policy(articles);
     for ((policy, namespace), shown) in &all {
         *policies.entry(*policy).or_default() += shown.count;
         *namespaces.entry(*namespace).or_default() += shown.count;
@@ -64,7 +64,6 @@ pub(super) fn matrix(report: &Report<'_>) -> Option<Markup> {
     let (columns, more_columns) = most(namespaces, MAX_COLUMNS);
     let (rows, more_rows) = most(policies, MAX_CELLS / columns.len().max(1));
     let highest = all.values().map(|shown| shown.count).max()?;
-    let name = |policy: Option<&str>| policy.map_or_else(|| "rules of the platforms".to_owned(), text);
     let shown = |namespace: &str| {
         if namespace.is_empty() { "no namespace".to_owned() } else { text(&shown_name(namespace)) }
     };
@@ -80,17 +79,17 @@ pub(super) fn matrix(report: &Report<'_>) -> Option<Markup> {
                     tr {
                         th scope="col" { "Policy" }
                         @for column in &columns {
-                            th scope="col" class="number" data-namespace=(namespace_word(column)) { (shown(column)) }
+                            th scope="col" class="number" data-namespace=(namespace_word(&shown_name(column))) { (shown(column)) }
                         }
                     }
                 }
                 tbody {
                     @for row in &rows {
-                        @let policy = row.map_or_else(|| NONE.to_owned(), word);
+                        @let policy = policy_word(*row);
                         tr data-policy=(policy) {
-                            th scope="row" { (name(*row)) }
+                            th scope="row" { (policy_name(*row)) }
                             @for column in &columns {
-                                (cell(&policy, &namespace_word(column), all.get(&(*row, *column)), highest))
+                                (cell(&policy, &namespace_word(&shown_name(column)), all.get(&(*row, *column)), highest))
                             }
                         }
                     }
@@ -117,9 +116,14 @@ fn most<K: Ord + Copy>(all: BTreeMap<K, usize>, most: usize) -> (Vec<K>, usize) 
     (keys, more)
 }
 
-/// A namespace as attributes and addresses have it.
-fn namespace_word(namespace: &str) -> String {
-    if namespace.is_empty() { NONE.to_owned() } else { word(&shown_name(namespace)) }
+/// A policy in words; without one they are the rules of the platforms.
+fn policy_name(policy: Option<&str>) -> String {
+    policy.map_or_else(|| "rules of the platforms".to_owned(), text)
+}
+
+/// A namespace, as it is shown, as attributes and addresses have it.
+pub(super) fn namespace_word(shown: &str) -> String {
+    if shown.is_empty() { NONE.to_owned() } else { word(shown) }
 }
 
 /// A cell of the matrix, which leads to its findings. The darker it is, the more there are.
@@ -248,8 +252,8 @@ pub(super) fn policies(of: &Table<'_>) -> Option<Markup> {
     const NUMBERS: [&str; 5] = ["Objects", "Denials", "Warnings", "Exempted", "All findings"];
     let shown = fitting(OTHERS, &of.rows, |Row { policy, namespace, numbers }| {
         html! {
-            tr data-policy=(policy.map_or_else(|| NONE.to_owned(), word)) data-namespace=(namespace_word(namespace)) {
-                th scope="row" { (policy.map_or_else(|| "rules of the platforms".to_owned(), text)) }
+            tr data-policy=(policy_word(*policy)) data-namespace=(namespace_word(&shown_name(namespace))) {
+                th scope="row" { (policy_name(*policy)) }
                 td { @if namespace.is_empty() { "–" } @else { (text(&shown_name(namespace))) } }
                 @for number in numbers.cells() { td class="number" { (number) } }
             }
@@ -284,7 +288,7 @@ fn verdicts(changes: &[changes::Change<'_>]) -> Markup {
     let shown = fitting(OTHERS, changes::sorted(changes), |change| {
         let namespace = &change.object_ref.namespace;
         html! {
-            tr data-change=(if change.to >= change.from { "new" } else { "gone" }) data-namespace=(namespace_word(namespace)) {
+            tr data-change=(if change.to >= change.from { "new" } else { "gone" }) data-namespace=(namespace_word(&shown_name(namespace))) {
                 th scope="row" { (text(&change.object_ref.title())) }
                 td { (text(change.owner.unwrap_or_default())) }
                 td { (change.words()) }
@@ -322,7 +326,7 @@ fn of_branch(report: &Report<'_>, gone: &[Gone]) -> Option<Markup> {
     let shown_gone = fitting(OTHERS / 2, gone, |it| {
         let Gone { severity, place, object, namespace, platforms, code, message } = it;
         let policy = code.strip_prefix("policy/").and_then(|it| it.split('/').next()).unwrap_or(NONE);
-        let data = (namespace_word(namespace), words(platforms, usize::MAX).0, policy);
+        let data = (namespace_word(&shown_name(namespace)), words(platforms, usize::MAX).0, policy);
         changed("gone", *severity, code, data, [message, place, object], false)
     });
     (all > 0).then(|| {
