@@ -306,7 +306,8 @@ impl Judge<'_> {
         // Compared before the pointers are cut to existing fields: two missing labels have two pointers.
         let stored = Stored::of(stored);
         let mut unknowns = Vec::new();
-        let (told, kept) = Default::default();
+        let expected = parts.iter().map(|part| part.outcome.violations.len()).sum::<usize>().min(MAX_KEPT);
+        let (told, kept) = (Members::with_capacity(expected), Members::with_capacity(expected));
         let mut findings =
             Findings { nearest: self.nearest, verdict: &verdict, follows: None, told, kept, judgement };
         for OutcomePart { outcome, memory } in &parts {

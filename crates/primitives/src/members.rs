@@ -13,6 +13,11 @@ use std::sync::Arc;
 pub struct Members<T>(HashSet<T>);
 
 impl<T: Eq + Hash> Members<T> {
+    /// An empty set with room for so many.
+    pub fn with_capacity(capacity: usize) -> Self {
+        Self(HashSet::with_capacity(capacity))
+    }
+
     /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -16,6 +16,10 @@ pub(crate) fn escaped(name: &str) -> String {
     if RESERVED.contains(&name) {
         return format!("__{name}__");
     }
+    // Most names have none of these.
+    if !name.contains(['_', '.', '-', '/']) {
+        return name.to_owned();
+    }
     ESCAPES.into_iter().fold(name.to_owned(), |name, (plain, escape)| name.replace(plain, escape))
 }
 
