@@ -143,6 +143,7 @@ fn how(parameters: &Parameters) -> Result<Search> {
         time: parameters.seconds("seconds")?,
         stop: f64::from(parameters.number("stop")?),
         fails_at: f64::from(parameters.number("fails-at")?) / 100.0,
+        middle: f64::from(parameters.number("middle")?.max(1)) / 100.0,
         directory: search::directory(),
         name: parameters.text("out")?.to_owned(),
     })

@@ -24,6 +24,8 @@ pub(crate) struct Search {
     /// The share of its bound above which an input fails the run, on a machine that is as fast as the bounds mean: more than
     /// 1 where it is shared.
     pub(crate) fails_at: f64,
+    /// What the input in the middle takes of its CPU time on such a machine, where nothing else runs.
+    pub(crate) middle: f64,
     pub(crate) directory: PathBuf,
     pub(crate) name: String,
 }
@@ -41,6 +43,8 @@ pub(crate) fn run(search: &Search, door: &mut dyn Door, inputs: &[Input<'_>]) ->
         }
     }
     notes.push(format!("{} inputs of {first} bytes in {:.0?}.", all.len(), start.elapsed()));
+    let middle = middle(&all);
+    notes.push(format!("The input in the middle takes {middle:.2} of its CPU time."));
     let worst = worst(&all, search);
     let mut half = *first;
     for size in further {
@@ -50,7 +54,9 @@ pub(crate) fn run(search: &Search, door: &mut dyn Door, inputs: &[Input<'_>]) ->
         table::write(&all, &notes, &search.directory, &search.name)?;
         half = *size;
     }
-    let fails_at = search.fails_at * slowness(&all, *first);
+    // A machine that is slower than that of the bounds. What makes all inputs dearer does not show here, but in
+    // `tools/instructions.sh`.
+    let fails_at = search.fails_at * (middle / search.middle).max(1.0);
     // A machine that was busy for a moment shows in some inputs: those are measured once more.
     for one in all.iter_mut().filter(|one| one.worst() > fails_at) {
         let later = measure(door, &one.input.clone(), one.size)?;
@@ -68,13 +74,11 @@ pub(crate) fn run(search: &Search, door: &mut dyn Door, inputs: &[Input<'_>]) ->
     Ok(())
 }
 
-/// How many times as slow as the bounds mean this machine is, or 1: what the input in the middle takes of its bound. What
-/// makes all inputs dearer does not show here, but in `tools/instructions.sh`.
-fn slowness(all: &[Measured<'_>], size: usize) -> f64 {
-    let mut shares: Vec<f64> =
-        all.iter().filter(|one| one.size == size).map(|one| one.share(Bound::Cpu)).collect();
+/// What the input in the middle takes of its CPU time.
+fn middle(all: &[Measured<'_>]) -> f64 {
+    let mut shares: Vec<f64> = all.iter().map(|one| one.share(Bound::Cpu)).collect();
     shares.sort_by(f64::total_cmp);
-    shares.get(shares.len() / 2).copied().unwrap_or(1.0).max(1.0)
+    shares.get(shares.len() / 2).copied().unwrap_or_default()
 }
 
 /// The worst inputs of each place, the worst of all first; each with what it cost.
