@@ -187,8 +187,8 @@ struct Seen<'w, 'd> {
     weight: u64,
     /// The value as rules see it, once one does.
     context: Option<Context<'static>>,
-    /// As what the stored value is in there, once a rule reads it: whether of those that judge new objects too.
-    old_with_new: Option<bool>,
+    /// Once the stored value is in there: whether as an optional value, which rules with `optionalOldSelf` read.
+    old_is_optional: Option<bool>,
 }
 
 impl<'d> Walk<'d> {
@@ -198,7 +198,7 @@ impl<'d> Walk<'d> {
         }
         if !schema.rules.is_empty() && !is_among(&self.unsound, here) {
             let weight = value::weight(here.value) + here.old.map_or(0, value::weight);
-            let mut seen = Seen { here, schema, weight, context: None, old_with_new: None };
+            let mut seen = Seen { here, schema, weight, context: None, old_is_optional: None };
             for rule in &schema.rules {
                 let Err(why) = self.rule(&mut seen, rule, found) else { continue };
                 // Those that are too many share a note.
@@ -295,9 +295,9 @@ fn is_among(places: &Members<Box<str>>, here: &Place<'_, '_>) -> bool {
 impl Seen<'_, '_> {
     /// Whether a rule holds.
     fn outcome(&mut self, rule: &CelRule, program: &Program) -> Outcome {
-        let reads_other = program.reads_old && self.old_with_new != Some(rule.with_new);
-        let old = reads_other.then(|| self.old(rule));
-        let Self { here, schema, context, old_with_new, .. } = self;
+        let lacks_old = program.reads_old && self.old_is_optional != Some(rule.with_new);
+        let old = lacks_old.then(|| self.old(rule));
+        let Self { here, schema, context, old_is_optional, .. } = self;
         let context = context.get_or_insert_with(|| {
             let mut context = functions::CONTEXT.new_inner_scope();
             context.add_variable_from_value("self", value::seen(here.value, Some(schema), None));
@@ -305,7 +305,7 @@ impl Seen<'_, '_> {
         });
         if let Some(old) = old {
             context.add_variable_from_value("oldSelf", old);
-            *old_with_new = Some(rule.with_new);
+            *old_is_optional = Some(rule.with_new);
         }
         program.outcome(&rule.text, context)
     }

@@ -16,8 +16,8 @@ pub(crate) fn escaped(name: &str) -> String {
     if RESERVED.contains(&name) {
         return format!("__{name}__");
     }
-    // Most names have none of these.
-    if !name.contains(['_', '.', '-', '/']) {
+    // Most names: no escape is of letters and digits alone.
+    if name.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
         return name.to_owned();
     }
     ESCAPES.into_iter().fold(name.to_owned(), |name, (plain, escape)| name.replace(plain, escape))
