@@ -137,13 +137,14 @@ fn parts(parameters: &Parameters) -> Result<Vec<String>> {
 
 fn how(parameters: &Parameters) -> Result<Search> {
     let sizes = parameters.text("sizes")?.split(',').map(str::parse);
+    let middle = parameters.number("middle")?;
     Ok(Search {
         sizes: sizes.collect::<Result<_, _>>().context("a size is a number of bytes")?,
         keep: parameters.number("keep")? as usize,
         time: parameters.seconds("seconds")?,
         stop: f64::from(parameters.number("stop")?),
         fails_at: f64::from(parameters.number("fails-at")?) / 100.0,
-        middle: f64::from(parameters.number("middle")?.max(1)) / 100.0,
+        middle: parts(parameters)?.is_empty().then_some(f64::from(middle.max(1)) / 100.0),
         directory: search::directory(),
         name: parameters.text("out")?.to_owned(),
     })
