@@ -1,7 +1,7 @@
 //! State that grows: what an event costs in a namespace of 50,000 Queries, what reading them costs, and what it
 //! takes to fill a state with 100,000.
 //!
-//! `cargo bench -p memgate-core --bench state`. Results: stress/PERFORMANCE.md.
+//! `cargo bench -p memgate-stress --bench state`. Results: stress/PERFORMANCE.md.
 
 #![allow(clippy::expect_used, reason = "a benchmark that cannot be set up must stop")]
 #![allow(missing_docs, reason = "criterion's macros make items without any")]
