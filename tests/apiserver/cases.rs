@@ -10,8 +10,8 @@
 //! in none, runs alone: nothing of the others is in the cluster meanwhile, and nothing of its own
 //! afterwards. Each case is a trial.
 //!
-//! The library, the HTTP router and the command run every case. This program runs those to which an apiserver adds
-//! something ([`Selection`]); `MEMGATE_TEST_CASES=all` runs the others too. Some cannot be run here at all:
+//! This program runs a part of the cases ([`Share`]); `MEMGATE_TEST_CASES=all` runs the others too. Some cannot be run
+//! here at all:
 //!
 //! - A file `…-offline.yaml` has cases that cannot be sent to an apiserver, such as new objects with a time of their
 //!   deletion, or objects that its schemas would change on the way.
@@ -24,7 +24,6 @@
 
 mod isolated;
 mod now;
-mod selection;
 mod stored_states;
 
 use std::sync::{
@@ -39,23 +38,25 @@ use memgate_model::change::stays_what_it_is;
 use memgate_model::request::Point;
 use memgate_model::request::{Operation, User};
 use memgate_workbench::casefile::compare::{CaseOutcome, failures};
+use memgate_workbench::casefile::read::read;
 use memgate_workbench::casefile::{self};
 use serde_json::{Value, json};
 
 use crate::{
     fixture::{Fixture, Trial},
     installed::GUARDED,
+    releases::is_sample,
     request::{self, Answer, send},
     support::{
         audit::Annotations,
         cases::{documents, library},
         control_plane::ControlPlane,
+        share::Share,
     },
 };
 
 use self::{
     isolated::{IsolatedCase, isolate},
-    selection::Selection,
     stored_states::StoredStates,
 };
 
@@ -91,32 +92,34 @@ pub(crate) fn summary() -> Option<String> {
 }
 
 fn all() -> Result<Vec<IsolatedCase>> {
-    let mut all = Vec::new();
-    let mut selection = Selection::from_environment();
+    let mut candidates = Vec::new();
     for (file, document) in documents()? {
         let file = file.trim_end_matches(".yaml");
         if file.ends_with("-offline") || file.starts_with("policy/") {
             continue;
         }
         for value in document.as_array().context("a file is not a list of cases")? {
-            let isolated = isolate(file, value, all.len())?;
-            // A decision about files is none of a cluster.
-            if isolated.case.occasion.point != Point::Admission {
-                continue;
-            }
-            if is_for_the_schema(&isolated) || selection.takes(&isolated.case) {
-                all.push(isolated);
-            }
+            candidates.push(candidate(file, value.clone())?);
         }
     }
+    // A decision about files is none of a cluster.
+    candidates.retain(|(_, _, case)| case.occasion.point == Point::Admission);
     for (file, case) in library()? {
         let text = |field: &str| case[field].as_str().unwrap_or_default();
         // A case of CI is there a second time, at admission.
         if text("point").is_empty() && !OF_FILES_ALONE.contains(&text("name")) {
-            all.push(isolate(file.trim_end_matches(".yaml"), &now::moved(&case)?, all.len())?);
+            candidates.push(candidate(file.trim_end_matches(".yaml"), now::moved(&case)?)?);
         }
     }
-    Ok(all)
+    let share = if is_sample() { Share::OneOfEach } else { Share::Tenth };
+    let chosen = share.or_all().of(candidates, |(_, _, case)| case);
+    chosen.iter().enumerate().map(|(index, (file, value, _))| isolate(file, value, index)).collect()
+}
+
+/// A case as it is in its file, and as it is read.
+fn candidate(file: &str, value: Value) -> Result<(String, Value, casefile::Case)> {
+    let cases = read(&value).map_err(|faults| anyhow!("{file}: {faults:?}"))?;
+    Ok((file.to_owned(), value, cases.into_iter().next().context("a case is none")?))
 }
 
 /// Cases of the library about what files leave open: in a cluster it is there or missing.

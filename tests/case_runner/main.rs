@@ -1,6 +1,6 @@
-//! Every case of `tests/cases` through the HTTP router, `memgate review` and `memgate test`, and those of the library of
-//! policies through the first two. Two other programs ask the same cases: `decisions` of memgate-core asks the library,
-//! and `apiserver` asks a real kube-apiserver.
+//! A part of the cases of `tests/cases` ([`Share`]) through the HTTP router, `memgate review` and `memgate test`, and of
+//! those of the library of policies through the first two. Two other programs ask the same cases: `decisions` of
+//! memgate-core asks the library all of them, and `apiserver` a real kube-apiserver.
 //!
 //! The router decides at admission, so it is not asked the cases of other points. `memgate review` refuses a state with
 //! an invalid policy, so it is not asked the cases that have one.
@@ -11,6 +11,8 @@
 mod case_trials;
 #[path = "../support/cases.rs"]
 mod cases;
+#[path = "../support/share.rs"]
+mod share;
 
 mod clock;
 mod command;
@@ -22,18 +24,23 @@ use std::process::ExitCode;
 
 use case_trials::Way;
 use libtest_mimic::{Arguments, Failed, Trial};
+use share::Share;
 
 fn main() -> anyhow::Result<ExitCode> {
     let arguments = Arguments::from_args();
-    let mut trials = case_trials::trials(&[
+    let share = |cases| Share::Tenth.or_all().of(cases, |(_, case)| case);
+    let (cases, of_library) = (share(cases::cases()?), share(cases::library_cases()?));
+    let all = [cases.clone(), of_library].concat();
+    let ways = [
         Way { name: "router", answer: router::answer, takes: router::takes },
         Way { name: "command", answer: command::answer, takes: command::takes },
-    ])?;
-    trials.push(Trial::test("test: every case passes in memgate test", || {
-        runner::passes().map_err(|error| Failed::from(format!("{error:#}")))
+    ];
+    let mut trials = case_trials::trials_of(&ways, all.clone());
+    trials.push(Trial::test("test: every case passes in memgate test", move || {
+        runner::passes(&cases).map_err(|error| Failed::from(format!("{error:#}")))
     }));
-    trials.push(Trial::test("reasons: the same in audit annotation, metric and log", || {
-        reasons::agree().map_err(|error| Failed::from(format!("{error:#}")))
+    trials.push(Trial::test("reasons: the same in audit annotation, metric and log", move || {
+        reasons::agree(&all).map_err(|error| Failed::from(format!("{error:#}")))
     }));
     Ok(libtest_mimic::run(&arguments, trials).exit_code())
 }

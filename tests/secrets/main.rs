@@ -5,13 +5,15 @@
 //! it: the user's own lines in the output of `mutate`, and in a patch the values that a platform's own operator copies
 //! into pods unchanged (`Field::copied`). Traces are in `tests/server/traces.rs`.
 //!
-//! All styles of all fields start some 13,000 processes. So by default block style is tried, of one field in six;
-//! `MEMGATE_TESTS=all` tries everything.
+//! All styles of all fields start some 13,000 processes. So by default block style is tried, of one field in six, and one
+//! pasted key in six; `MEMGATE_TESTS=all` tries everything.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test stops where something is wrong")]
 
 #[path = "../support/needs.rs"]
 mod needs;
+#[path = "../support/review.rs"]
+mod review;
 
 mod damage;
 mod editor;
@@ -34,7 +36,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use fields::Field;
 use styles::STYLES;
 
-/// By default, one field in so many is tried.
+/// By default, one field and one pasted key in so many are tried.
 const ONE_IN: usize = 6;
 
 /// The text of each credential. Tests search for the first part alone, and for the second part in base64.
@@ -66,9 +68,10 @@ fn main() -> ExitCode {
         }
         trials.push(Trial::test(format!("webhook: {known}"), move || webhook::check(field)));
     }
-    let pasted =
-        pasted::keys().map(|(of, key)| Trial::test(format!("pasted: {of}"), move || pasted::check(key)));
-    trials.extend(pasted);
+    for (number, (of, key)) in pasted::keys().enumerate() {
+        let trial = Trial::test(format!("pasted: {of}"), move || pasted::check(key));
+        trials.push(if number % ONE_IN == 0 { trial } else { needs::needs("minutes", trial) });
+    }
     trials.push(Trial::test("files that are not manifests", others::no_manifests));
     trials.push(Trial::test("links out of the repository", links::check));
     trials.push(Trial::test("names", names::check));

@@ -6,8 +6,6 @@ use libtest_mimic::{Failed, Trial};
 use memgate_workbench::casefile::Case;
 use memgate_workbench::casefile::compare::{CaseOutcome, failures};
 
-use super::cases;
-
 /// Runs a case.
 pub(crate) type Answer = fn(&Case) -> anyhow::Result<CaseOutcome>;
 
@@ -18,11 +16,6 @@ pub(crate) struct Way {
     pub(crate) answer: Answer,
     /// Whether a case can be run in this way.
     pub(crate) takes: fn(&Case) -> bool,
-}
-
-/// Every case in each of these ways, those of the library of policies too.
-pub(crate) fn trials(ways: &[Way]) -> anyhow::Result<Vec<Trial>> {
-    Ok(trials_of(ways, [cases::cases()?, cases::library_cases()?].concat()))
 }
 
 /// These cases in each of these ways.
