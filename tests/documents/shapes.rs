@@ -232,19 +232,6 @@ fn are_those_of_the_platforms_node_for_node() {
     assert!(count > 8900, "{count} nodes are listed");
 }
 
-#[test]
-fn each_list_has_its_definitions() {
-    for file in std::fs::read_dir(root().join("tests/shapes")).expect("the lists") {
-        let path = file.expect("a file").path();
-        let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
-        // The page about the lists.
-        if name == "README" {
-            continue;
-        }
-        assert!(root().join(format!("deploy/crds/{name}.yaml")).exists(), "{name}");
-    }
-}
-
 /// What `just shape NAME FILE…` runs: writes the list anew from the platform's own definitions, as far as it has the
 /// kinds. `git diff` then says what moved, and the test above what `deploy/crds` lacks.
 #[test]
@@ -317,69 +304,4 @@ fn show_differences() {
             println!("  {line}");
         }
     }
-}
-
-#[test]
-fn of_what_differs_the_highest_nodes_are_shown() {
-    let set = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<BTreeSet<_>>();
-    let bundle =
-        set(&["A/v1 . object", "A/v1 a object", "A/v1 a.b string", "A/v1 c array", "A/v1 c[] string"]);
-    let other = set(&[
-        "A/v1 . object", "A/v1 c array", "A/v1 c[] string minLength=1", "A/v1 e object", "A/v1 e{} any",
-    ]);
-    let expected =
-        ["- A/v1 a object", "+ A/v1 c[] string minLength=1", "- A/v1 c[] string", "+ A/v1 e object"];
-    assert_eq!(differences(&bundle, &other), expected);
-    assert_eq!(differences(&bundle, &bundle), Vec::<String>::new());
-}
-
-#[test]
-fn a_line_says_all_that_a_node_asks() {
-    let crd = |schema: &str| {
-        format!(
-            "kind: CustomResourceDefinition\n\
-             spec: {{names: {{kind: One}}, versions: [{{name: v1, schema: {{openAPIV3Schema: {schema}}}}}]}}\n"
-        )
-    };
-    for (schema, expected) in [
-        ("{type: object}", &["One/v1 . object"][..]),
-        ("{}", &["One/v1 . any"]),
-        (
-            "{type: object, required: [b, c], properties: {a: {type: string, nullable: true}, b: {type: integer, \
-             format: int32, minimum: 1, exclusiveMinimum: true, maximum: 2.5, multipleOf: 2}}}",
-            &[
-                "One/v1 . object",
-                "One/v1 a string nullable",
-                "One/v1 b integer required minimum=1 maximum=2.5 multipleOf=2 exclusiveMinimum format=int32",
-                "One/v1 c any required undeclared",
-            ],
-        ),
-        (
-            "{type: array, minItems: 1, uniqueItems: true, x-kubernetes-list-type: map, \
-             x-kubernetes-list-map-keys: [a, b], items: {enum: [b, a, ''], default: a, minLength: 1, maxLength: 3, \
-             pattern: '^\\d\"$'}}",
-            &[
-                "One/v1 . array minItems=1 uniqueItems listType=map listMapKeys=a,b",
-                r#"One/v1 [] any enum=["","a","b"] minLength=1 maxLength=3 pattern="^\\d\"$" default="a""#,
-            ],
-        ),
-        (
-            "{type: object, minProperties: 1, maxProperties: 2, x-kubernetes-map-type: atomic, \
-             x-kubernetes-preserve-unknown-fields: true, x-kubernetes-embedded-resource: true, \
-             additionalProperties: {x-kubernetes-int-or-string: true, anyOf: [{type: integer}, {type: string}]}, \
-             oneOf: [{}, {}], anyOf: [{}], allOf: [{}], not: {}, x-kubernetes-validations: [{rule: a}, {rule: b}]}",
-            &[
-                "One/v1 . object minProperties=1 maxProperties=2 mapType=atomic preserve embedded oneOf=2 anyOf=1 \
-                 allOf=1 not cel=2 rules",
-                "One/v1 {} int-or-string",
-            ],
-        ),
-        ("{additionalProperties: true}", &["One/v1 . any", "One/v1 {} any"]),
-    ] {
-        let expected: BTreeSet<String> = expected.iter().map(|line| (*line).to_owned()).collect();
-        assert_eq!(nodes(&crd(schema)), expected, "{schema}");
-    }
-    let listed = "{{- if .Values.crds }}\nkind: List\nitems: [{kind: CustomResourceDefinition, spec: {names: {kind: A}, \
-                  versions: [{name: v1}]}}]\n---\nkind: Service\n";
-    assert_eq!(nodes(listed), BTreeSet::from(["A/v1 . any".to_owned()]));
 }

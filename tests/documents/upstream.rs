@@ -1,7 +1,6 @@
-//! That docs/upstream.md, the bundled definitions and the examples name the same versions of the platforms, and that
-//! tests/shapes/README.md says what to read again.
+//! That docs/upstream.md, the bundled definitions and the examples name the same versions of the platforms.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// A line of the table.
 struct Row<'p> {
@@ -68,35 +67,4 @@ fn names_the_versions_that_the_definitions_and_examples_name() {
     files.sort();
     named.sort();
     assert_eq!(named, files);
-    let steps = read("tests/shapes/README.md");
-    for family in memgate_platforms::ALL {
-        for (page, paragraph) in [(&page, "New"), (&page, "Coming"), (&steps, "Read again: ")] {
-            let (_, section) = page.split_once(&format!("\n## {}\n", family.name)).expect(family.name);
-            let section = section.split("\n## ").next().unwrap_or_default();
-            assert!(section.contains(&format!("\n{paragraph}")), "{}: {paragraph}", family.name);
-        }
-    }
-}
-
-/// The lists of nodes.
-fn lists() -> impl Iterator<Item = PathBuf> {
-    let files = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/shapes"));
-    let files = files.expect("the lists").map(|file| file.expect("a file").path());
-    files.filter(|path| path.extension().is_some_and(|ending| ending == "shape"))
-}
-
-/// Each kind that a list has is one that the head of the definitions names.
-#[test]
-fn the_heads_of_the_lists_name_their_kinds() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    for path in lists() {
-        let list = std::fs::read_to_string(&path).expect("a list");
-        let name = path.with_extension("yaml");
-        let definitions = root.join("deploy/crds").join(name.file_name().expect("a name"));
-        let definitions = head(&std::fs::read_to_string(definitions).expect("its definitions"));
-        for line in list.lines().filter(|line| !line.starts_with('#')) {
-            let kind = line.split('/').next().unwrap_or_default();
-            assert!(definitions.contains(kind), "{}: {kind}", path.display());
-        }
-    }
 }

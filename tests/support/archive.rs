@@ -73,7 +73,7 @@ pub(crate) fn name(path: &Path, root: &Path) -> String {
 }
 
 /// What the mark of a section holds, if a line is one.
-pub(crate) fn mark(line: &str) -> Option<&str> {
+fn mark(line: &str) -> Option<&str> {
     line.strip_suffix('\n').unwrap_or(line).strip_prefix("-- ")?.strip_suffix(" --")
 }
 

@@ -32,14 +32,6 @@ pub(super) fn strict_policy(actions: &Value) -> Value {
     policy("strict", &json!({"actions": actions, "rules": rules}))
 }
 
-#[test]
-fn there_is_a_strict_rule_of_each_type() {
-    let names: Vec<&str> = TYPES.iter().map(|rule| rule.name).collect();
-    assert_eq!(strict().into_iter().map(|(name, _)| name).collect::<Vec<_>>(), names);
-    let faults = super::faults(&strict_policy(&json!({})));
-    assert!(faults.is_empty(), "{:?}", super::messages(&faults));
-}
-
 /// The objects of all families with what is around them: those of the views, and those of some cases.
 fn scenes() -> Vec<(String, Vec<Value>, Value)> {
     const FILES: [&str; 3] = ["policy/pods.yaml", "policy/rules.yaml", "sympozium/inject-harness.yaml"];
