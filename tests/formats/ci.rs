@@ -50,7 +50,6 @@ fn begin_branch(scratch: &Scratch) {
 }
 
 #[test]
-#[ignore = "needs git"]
 fn every_command_runs() {
     let mut commands = 0;
     for (language, text) in blocks(&page_without_repositories()) {

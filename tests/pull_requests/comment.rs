@@ -31,7 +31,6 @@ fn comment(repository: &Repository, arguments: &[&str]) -> String {
 }
 
 #[test]
-#[ignore = "needs git"]
 fn a_comment_says_what_the_branch_changes_in_the_map() {
     let repository = Repository::new();
     write(&repository, "3600", &["a", "b", "c"], "team-c");
@@ -61,7 +60,6 @@ fn a_comment_says_what_the_branch_changes_in_the_map() {
 }
 
 #[test]
-#[ignore = "needs git"]
 fn a_comment_names_memory_whose_users_lose_it() {
     for (memory, namespace) in [("cache", "team-a"), ("notes", "team-z"), ("", "")] {
         let repository = Repository::new();
@@ -78,7 +76,6 @@ fn a_comment_names_memory_whose_users_lose_it() {
 }
 
 #[test]
-#[ignore = "needs git"]
 fn each_kind_of_change_has_room() {
     let repository = Repository::new();
     let (all, names): (Vec<_>, Vec<String>) = (0..900).map(|number| (number, format!("a{number}"))).unzip();

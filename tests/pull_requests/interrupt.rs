@@ -42,7 +42,6 @@ fn end(repository: &Repository, arguments: &[&str], (signal, to): (&str, To), ha
 }
 
 #[test]
-#[ignore = "needs git"]
 fn while_git_reads() {
     for step in ["cat-file", "ls-tree"] {
         for end_by in [("-INT", To::Group), ("-INT", To::Memgate), ("-TERM", To::Memgate)] {
@@ -56,7 +55,6 @@ fn while_git_reads() {
 }
 
 #[test]
-#[ignore = "needs git"]
 fn while_helm_renders_the_base() {
     for to in [To::Group, To::Memgate] {
         let repository = charted();

@@ -74,7 +74,6 @@ fn expect_denied(repository: &Repository, more: &[&str], note: &str, what: &str)
 
 /// Each key of the file, and each form of the file itself.
 #[test]
-#[ignore = "needs git"]
 fn the_choices_are_those_of_the_commit() {
     let nothing =
         "changed by this branch and counted as in main; takes effect after the merge: .memgate.yaml";
@@ -136,7 +135,6 @@ fn the_choices_are_those_of_the_commit() {
 
 /// The next run on the main branch would end with this error.
 #[test]
-#[ignore = "needs git"]
 fn choices_that_the_branch_breaks_are_an_error() {
     let rows = [
         (false, "paths: [\n", "unclosed bracket"),
@@ -177,7 +175,6 @@ fn choices_that_the_branch_breaks_are_an_error() {
 
 /// Keys that weaken no finding but the exit code, and those that name what is not in the files.
 #[test]
-#[ignore = "needs git"]
 fn the_other_keys_are_those_of_the_commit() {
     let repository = governed("failOn: warn\nnamespace: team-a\n");
     repository.write("deploy/new.yaml", &fleeting("new").replace("in-context}", "in-context, backnd: a}"));
@@ -206,7 +203,6 @@ fn the_other_keys_are_those_of_the_commit() {
 
 /// A file of choices in a sub directory, or where the commit has none.
 #[test]
-#[ignore = "needs git"]
 fn new_choices_do_not_count_yet() {
     for (choices, place) in [("strict: false\n", "deploy/.memgate.yaml"), ("", ".memgate.yaml")] {
         let repository = governed(choices);
@@ -227,7 +223,6 @@ fn new_choices_do_not_count_yet() {
 
 /// Every way to weaken a policy, an exemption or a Namespace among the manifests.
 #[test]
-#[ignore = "needs git"]
 fn what_judges_counts_as_in_the_commit() {
     let remove = |it: &Repository, name: &str| fs::remove_file(it.path.join(name)).expect("is there");
     let ways: [(&str, Change, &str); 14] = [
@@ -335,7 +330,6 @@ fn what_judges_counts_as_in_the_commit() {
 
 /// What the commit does not have counts, and a note says that it is new.
 #[test]
-#[ignore = "needs git"]
 fn what_is_new_counts_and_is_listed() {
     let repository = governed("");
     repository.write("deploy/new.yaml", &fleeting("new").replace("team-a", "team-b"));
@@ -358,7 +352,6 @@ fn what_is_new_counts_and_is_listed() {
 
 /// A branch that began before the policy was there is judged by it too.
 #[test]
-#[ignore = "needs git"]
 fn an_old_branch_is_judged_by_the_commit_that_is_named() {
     let repository = Repository::new();
     repository.write("deploy/old.yaml", &fleeting("old"));
@@ -379,7 +372,6 @@ fn an_old_branch_is_judged_by_the_commit_that_is_named() {
 
 /// Each set has policies of its own.
 #[test]
-#[ignore = "needs git"]
 fn sets_are_judged_by_their_own() {
     let repository = governed("sets: {a: [deploy, policies, namespaces], b: [other]}\n");
     repository.write("deploy/new.yaml", &fleeting("new"));
@@ -394,7 +386,6 @@ fn sets_are_judged_by_their_own() {
 
 /// A baseline in the repository, and one that the job gives.
 #[test]
-#[ignore = "needs git"]
 fn a_baseline_counts_as_in_the_commit() {
     let repository = Repository::new();
     repository.write("deploy/old.yaml", &fleeting("old"));
@@ -423,7 +414,6 @@ fn a_baseline_counts_as_in_the_commit() {
 
 /// The value that was judged belongs to a known finding: a Secret, a host, a number.
 #[test]
-#[ignore = "needs git"]
 fn an_accepted_value_cannot_be_exchanged() {
     let policy = "apiVersion: policy.memgate.dev/v1alpha1\nkind: MemoryPolicy\nmetadata: {name: p}\nspec:\n  actions: {ci: \
                   deny}\n  rules:\n  - {id: ttl, retention: {max: 30d}}\n  - {id: secret, secrets: {names: [ok-*]}}\n  \
@@ -476,7 +466,6 @@ fn an_accepted_value_cannot_be_exchanged() {
 
 /// What the run denies at a place is not fixed there, whether it is worse now or has another value.
 #[test]
-#[ignore = "needs git"]
 fn what_is_denied_is_not_fixed() {
     let repository = Repository::new();
     let memory = denied("notes").replace("{backend: redis}", "{backend: in-context}");
@@ -502,7 +491,6 @@ fn what_is_denied_is_not_fixed() {
 
 /// A comment that ignores a finding still counts, and a note says where it is new.
 #[test]
-#[ignore = "needs git"]
 fn new_comments_that_ignore_are_listed() {
     let repository = governed("");
     let ignored = denied("new").replace("spec:", "# memgate: ignore[arkonis/redis-required] later\nspec:");
@@ -519,7 +507,6 @@ fn new_comments_that_ignore_are_listed() {
 
 /// The last Secret of a namespace that the branch removes is gone, not unknown.
 #[test]
-#[ignore = "needs git"]
 fn the_last_secret_of_a_namespace_is_missed() {
     let repository = Repository::new();
     let memory = denied("a").replace("{backend: redis}", "{backend: redis, redis: {secretRef: {name: a}}}");
@@ -538,7 +525,6 @@ fn the_last_secret_of_a_namespace_is_missed() {
 
 /// Paths of the choices that the branch does not have any more.
 #[test]
-#[ignore = "needs git"]
 fn a_path_that_is_gone_is_listed() {
     let repository = governed("paths: [deploy, policies, namespaces]\n");
     repository.git(&["mv", "policies", "rules"]);
@@ -551,7 +537,6 @@ fn a_path_that_is_gone_is_listed() {
 /// Without a commit all counts as it is, and `--strict` fails where only the checked files make a finding of `--policy`
 /// weaker.
 #[test]
-#[ignore = "needs git"]
 fn strict_counts_what_only_the_files_weaken() {
     let rule = "rules: [{codes: ['policy/durable/*'], severity: note}]\n";
     let labels = "namespaces: {team-a: {env: dev}}\n";
@@ -598,7 +583,6 @@ fn strict_counts_what_only_the_files_weaken() {
 
 /// `what-if --base REF` judges the files of the branch twice: by what the commit says, and by what the branch says.
 #[test]
-#[ignore = "needs git"]
 fn what_if_shows_what_the_policies_of_a_branch_change() {
     let repository = Repository::new();
     repository.write("memory.yaml", &fleeting("notes"));
@@ -632,7 +616,6 @@ fn what_if_shows_what_the_policies_of_a_branch_change() {
 
 /// A policy that the job gives counts as it is, although it is a file of the repository that the branch changes.
 #[test]
-#[ignore = "needs git"]
 fn what_the_job_gives_is_not_given_twice() {
     let repository = governed("");
     repository.write("deploy/new.yaml", &fleeting("new"));

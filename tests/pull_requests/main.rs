@@ -36,7 +36,6 @@ fn moved() -> Repository {
 
 /// Sets and rules are those of the commit; the files of a set that the base does not have are new.
 #[test]
-#[ignore = "needs git"]
 fn judges_sets_apart_at_the_base_too() {
     let repository = Repository::new();
     repository.write("envs/dev/a.yaml", &denied("old"));
@@ -58,7 +57,6 @@ fn judges_sets_apart_at_the_base_too() {
 }
 
 #[test]
-#[ignore = "needs git"]
 fn counts_only_what_the_base_lacks() {
     let repository = moved();
     let checked = repository.check(&["--base", "main", "deploy"]);
@@ -86,7 +84,6 @@ fn counts_only_what_the_base_lacks() {
 }
 
 #[test]
-#[ignore = "needs git"]
 fn counts_what_occurs_once_more_and_what_was_elsewhere() {
     let repository = moved();
     repository.write("deploy/copy.yaml", &denied("old"));
@@ -102,7 +99,6 @@ fn counts_what_occurs_once_more_and_what_was_elsewhere() {
 }
 
 #[test]
-#[ignore = "needs git"]
 fn finds_the_same_paths_from_below() {
     let repository = moved();
     let globs = ["*.yaml", "../deploy/renamed.yaml", "./*", "**/*.yaml"];
@@ -116,7 +112,6 @@ fn finds_the_same_paths_from_below() {
 }
 
 #[test]
-#[ignore = "needs git"]
 fn reads_the_state_of_the_base_too() {
     let repository = Repository::new();
     let memory = "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {name: notes, namespace: team-a}\n\
@@ -141,7 +136,6 @@ fn reads_the_state_of_the_base_too() {
 }
 
 #[test]
-#[ignore = "needs git"]
 fn leaves_the_repository_as_it_is() {
     let repository = moved();
     repository.write("deploy/staged.yaml", &denied("staged"));
@@ -153,7 +147,6 @@ fn leaves_the_repository_as_it_is() {
 }
 
 #[test]
-#[ignore = "needs git"]
 fn says_what_to_fetch() {
     let repository = moved();
     for (reference, message) in [
@@ -173,7 +166,6 @@ fn says_what_to_fetch() {
 
 /// Each clone checks again after the command that its message names, word by word, until the base can be read.
 #[test]
-#[ignore = "needs git"]
 fn what_it_says_to_fetch_is_enough() {
     let origin = moved();
     let url = format!("file://{}", origin.path.display());
@@ -202,7 +194,6 @@ fn what_it_says_to_fetch_is_enough() {
 
 /// The remote of a clone may have any name, and there may be several.
 #[test]
-#[ignore = "needs git"]
 fn what_it_says_to_fetch_names_the_remote() {
     let origin = moved();
     let url = format!("file://{}", origin.path.display());
@@ -230,7 +221,6 @@ fn what_it_says_to_fetch_names_the_remote() {
 
 /// A base that was fetched without its history, as pipelines do.
 #[test]
-#[ignore = "needs git"]
 fn says_that_a_clone_is_shallow() {
     let origin = moved();
     let clone = Repository::beside("clone");
@@ -261,7 +251,6 @@ fn follow(clone: &Repository, reference: &str) -> Checked {
 }
 
 #[test]
-#[ignore = "needs git"]
 fn does_without_git_and_without_a_repository() {
     let plain = Repository::beside("plain");
     plain.write("a.yaml", &denied("a"));
@@ -273,7 +262,6 @@ fn does_without_git_and_without_a_repository() {
 
 /// A file that is written through a link of the tree would be written outside.
 #[test]
-#[ignore = "needs git"]
 fn writes_links_and_never_through_them() {
     let repository = Repository::new();
     let outside = repository.beside_it("outside");
@@ -289,7 +277,6 @@ fn writes_links_and_never_through_them() {
 
 /// Hooks and filters may come with the change, and would run with the rights of the check.
 #[test]
-#[ignore = "needs git"]
 fn runs_no_program_of_the_repository() {
     use std::os::unix::fs::PermissionsExt as _;
 
@@ -317,7 +304,6 @@ fn runs_no_program_of_the_repository() {
 
 /// One object has more findings than are shown. The ones that are only counted are known too.
 #[test]
-#[ignore = "needs git"]
 fn knows_what_is_only_counted() {
     let repository = Repository::new();
     let many = |count: usize| {
@@ -341,7 +327,6 @@ fn knows_what_is_only_counted() {
 }
 
 #[test]
-#[ignore = "needs git"]
 fn hides_what_an_error_of_the_base_quotes() {
     let repository = Repository::new();
     let key = "\"postgres://user:hunter2@db/x\": 1\n";
@@ -358,7 +343,6 @@ fn hides_what_an_error_of_the_base_quotes() {
 }
 
 #[test]
-#[ignore = "needs git"]
 fn knows_a_baseline_among_the_manifests() {
     let repository = moved();
     for name in ["known.json", ".known.json"] {
@@ -378,7 +362,6 @@ fn knows_a_baseline_among_the_manifests() {
 
 /// What a branch changes in the map of memory; the work tree and the index stay as they are.
 #[test]
-#[ignore = "needs git"]
 fn the_map_shows_what_a_branch_changes() {
     let repository = Repository::new();
     let memory = |seconds| {
@@ -435,7 +418,6 @@ fn the_map_shows_what_a_branch_changes() {
 
 /// What a branch did to the target of a reference decides what is said of it; one that was missing before is known.
 #[test]
-#[ignore = "needs git"]
 fn denies_what_the_branch_broke() {
     let memory = |name: &str, namespace: &str| {
         format!(
@@ -507,7 +489,6 @@ fn denies_what_the_branch_broke() {
 
 /// The pod of an agent needs its Secrets and ConfigMaps, and an object that moved is not a new one.
 #[test]
-#[ignore = "needs git"]
 fn pods_and_moved_objects_break_too() {
     let repository = Repository::new();
     let memory = "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {name: notes, namespace: a}\n\
@@ -544,7 +525,6 @@ fn pods_and_moved_objects_break_too() {
 
 /// Several new objects may be the old one: a similar name counts, then content, file, and first word.
 #[test]
-#[ignore = "needs git"]
 fn the_likely_new_name_is_said() {
     let memory = |name: &str, backend: &str| {
         format!(
@@ -595,7 +575,6 @@ fn the_likely_new_name_is_said() {
 
 /// A Secret without its key, or without the object that makes it, is broken; what cannot be read may still be there.
 #[test]
-#[ignore = "needs git"]
 fn keys_and_made_objects_break_too() {
     let memory = "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {name: notes, namespace: a}\n\
                   spec: {backend: redis, redis: {secretRef: {name: NAME}}}\n";
@@ -655,7 +634,6 @@ fn keys_and_made_objects_break_too() {
 
 /// What moved to a file that cannot be read is not gone with the other one.
 #[test]
-#[ignore = "needs git"]
 fn what_moved_to_a_file_that_cannot_be_read_is_not_gone() {
     let memory = "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {name: notes, namespace: a}\n\
                   spec: {backend: in-context}\n";
@@ -676,7 +654,6 @@ fn what_moved_to_a_file_that_cannot_be_read_is_not_gone() {
 
 /// The rules of the base count for what the branch broke too, and no cluster denies that.
 #[test]
-#[ignore = "needs git"]
 fn the_rules_of_the_base_count_for_what_the_branch_broke() {
     let memory = "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {name: NAME, namespace: a}\n\
                   spec: {backend: in-context}\n";
@@ -711,7 +688,6 @@ fn the_rules_of_the_base_count_for_what_the_branch_broke() {
 
 /// The formats for programs say which findings are old.
 #[test]
-#[ignore = "needs git"]
 fn old_findings_have_a_mark() {
     let repository = Repository::new();
     repository.write("old.yaml", &denied("old"));

@@ -32,7 +32,6 @@ pub(crate) fn charted() -> Repository {
 }
 
 #[test]
-#[ignore = "needs git"]
 fn counts_what_a_branch_brings_to_a_chart() {
     let repository = charted();
     for arguments in [&["."][..], &["chart"], &["chart", "--values", "prod.yaml"]] {
@@ -50,7 +49,6 @@ fn counts_what_a_branch_brings_to_a_chart() {
 }
 
 #[test]
-#[ignore = "needs git"]
 fn takes_the_values_of_the_base() {
     let repository = charted();
     repository.git(&["checkout", "--quiet", "main"]);
@@ -68,7 +66,6 @@ fn takes_the_values_of_the_base() {
 }
 
 #[test]
-#[ignore = "needs git"]
 fn has_all_that_an_overlay_refers_to() {
     let repository = Repository::new();
     repository.write("base/memory.txt", &denied("notes"));
@@ -89,7 +86,6 @@ fn has_all_that_an_overlay_refers_to() {
 
 /// Dependencies of charts are often not committed.
 #[test]
-#[ignore = "needs git"]
 fn says_what_cannot_be_rendered_at_the_base() {
     let repository = charted();
     let fails = "case \"$2\" in *memgate-base-*) echo \"Error: $2/charts is missing at redis://app:hunter2@r\" >&2; exit 1;; esac";
@@ -105,7 +101,6 @@ fn says_what_cannot_be_rendered_at_the_base() {
 
 /// Also without rendering a patch is judged with the resources of its kustomization, at the base too.
 #[test]
-#[ignore = "needs git"]
 fn compares_patches_with_the_resources_of_the_base() {
     let repository = Repository::new();
     repository.write("base/kustomization.yaml", "resources: [memory.yaml]\n");
@@ -138,7 +133,6 @@ type Files<'f> = &'f [(&'f str, &'f str)];
 
 /// What a chart or an overlay makes that is not rendered may be what an agent names.
 #[test]
-#[ignore = "needs git"]
 fn what_moves_to_where_it_is_not_rendered_may_be_there() {
     let template = MEMORY.replace("name: notes, namespace: team-a", "name: {{ .Release.Name }}");
     let moved = MEMORY.replace(", namespace: team-a", "");
@@ -171,7 +165,6 @@ fn what_moves_to_where_it_is_not_rendered_may_be_there() {
 
 /// A Flux Kustomization that a kustomization lists, rendered at the base as in the work tree.
 #[test]
-#[ignore = "needs git"]
 fn what_breaks_through_a_kustomization_that_is_rendered_is_denied() {
     let flux = |memory: &str| {
         format!(
@@ -198,7 +191,6 @@ fn what_breaks_through_a_kustomization_that_is_rendered_is_denied() {
 /// What an overlay changes together with its base is not known without rendering, so it only warns. Where no overlay changes
 /// the name, the namespace or the reference, a rename is denied.
 #[test]
-#[ignore = "needs git"]
 fn what_an_overlay_changes_together_with_its_base_is_not_broken() {
     let patch = |target: &str, path: &str, value: &str| {
         format!(
@@ -286,7 +278,6 @@ fn what_an_overlay_changes_together_with_its_base_is_not_broken() {
 
 /// Which patch removes an object is said, and not that its base has lost it.
 #[test]
-#[ignore = "needs git"]
 fn what_a_patch_removes_is_said_to_be_removed_by_it() {
     let repository = Repository::new();
     repository.write("base/kustomization.yaml", "resources: [memory.yaml, agent.yaml]\n");
