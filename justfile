@@ -12,11 +12,11 @@ lint:
     cargo fmt --check
     cargo clippy --workspace --all-targets --locked -- -D warnings
 
-# The tests that need Rust and a C compiler only; `just test NAME` for some of them
+# The tests that need Rust, a C compiler and git only; `just test NAME` for some of them
 test *FILTER:
     cargo test --locked {{FILTER}}
 
-# All tests, also those that need Go, node, git, python3, curl, vim, Neovim, Emacs, Chromium or Graphviz
+# Also those that need Go, node, python3, curl, vim, Neovim, Emacs, Chromium or Graphviz
 test-all *FILTER:
     MEMGATE_TESTS=all cargo test --locked {{FILTER}}
 
@@ -163,6 +163,10 @@ archives *SYSTEMS:
 reproduce *TARGET:
     tools/reproduce.sh {{TARGET}}
 
-# What CI runs
+# What must pass before a change lands
 ci:
     .ci/run
+
+# Everything else, or some steps of it: `just night cost attack`
+night *STEPS:
+    .ci/night {{STEPS}}

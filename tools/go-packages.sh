@@ -3,7 +3,7 @@
 # a quarter of an hour of two cores, after which the tests only link. Does nothing where the tests' cache exists, or
 # without Go.
 #
-#   tools/go-packages.sh
+#   tools/go-packages.sh MODULE…      folders below tools/, in the order in which they are needed
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -11,7 +11,7 @@ if [ -d "${XDG_CACHE_HOME:-$HOME/.cache}/memgate/envtest" ] || ! command -v go >
     exit 0
 fi
 export GOWORK=off
-for module in envtest/etcd envtest/kubernetes-1.37 helm promtool envtest/kubernetes-1.33; do
+for module in "$@"; do
     start=$SECONDS
     # The tag is promtool's, and no package of the others knows it.
     (cd "$module" && go build -o /dev/null -buildvcs=false -tags remove_all_sd tool)

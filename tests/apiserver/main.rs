@@ -23,7 +23,7 @@
 //! wait, doctor, snapshot, explain_pod, what_if, aggregated   commands that read a cluster
 //! failing_lookups                                    lookups that fail
 //! faults                                             failures around memgate that must not lose a call
-//! releases                                           a short set of trials on the oldest Kubernetes
+//! releases                                           which trials a run takes
 //! request, samples                                   helpers
 //! ```
 //!
@@ -87,6 +87,7 @@ use anyhow::Result;
 use libtest_mimic::{Arguments, Failed};
 
 use fixture::{Fixture, Trial};
+use releases::is_sample;
 use support::needs::needs;
 
 /// Trials mostly wait, but each wait takes some CPU time.
@@ -140,7 +141,6 @@ fn trials() -> Result<Vec<Trial>> {
         cel_rules::trials(),
         schema_parity::trials(),
         certs::trials(),
-        releases::trials(),
         cases::trials()?,
     ];
     Ok(modules.into_iter().flatten().collect())
@@ -150,5 +150,5 @@ fn as_test(trial: Trial, fixture: &Arc<Fixture>) -> libtest_mimic::Trial {
     let (fixture, name, soak) = (Arc::clone(fixture), trial.name.clone(), trial.soak);
     let run = move || fixture.run(trial).map_err(|error| Failed::from(format!("{error:#}")));
     let trial = libtest_mimic::Trial::test(name, run).with_ignored_flag(soak);
-    needs("Go, for a control plane", trial)
+    if is_sample() { trial } else { needs("Go, for a control plane", trial) }
 }
