@@ -22,7 +22,7 @@
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small numbers")]
 
 mod common;
-#[path = "../support/https.rs"]
+#[path = "../../tests/support/https.rs"]
 mod https;
 #[path = "overload/worst.rs"]
 mod worst;
@@ -125,7 +125,8 @@ impl Served {
         let Addresses { webhook: address, health } = receiver.recv().expect("addresses");
         let ca = std::fs::read_to_string(ca).expect("a CA");
         let caller = Caller::new(address, &ca).expect("a good CA");
-        let request = post("/mutate?timeout=2s", &common::review("arkonis.dev/deployment", 20, 600, false));
+        let request =
+            post("/mutate?timeout=2s", common::review("arkonis.dev/deployment", 20, 600, false)).into();
         let (idle, open) = (RefCell::default(), Cell::new(0));
         Rc::new(Self { caller, health, request, idle, open })
     }

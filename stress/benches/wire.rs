@@ -32,8 +32,6 @@ mod common;
 mod figures;
 #[path = "wire/goals.rs"]
 mod goals;
-#[path = "../support/https.rs"]
-mod https;
 #[path = "../../tests/apiserver/installed.rs"]
 #[allow(dead_code, reason = "tests use more of it")]
 mod installed;

@@ -107,7 +107,7 @@ fn knows_service_accounts(fixture: &Fixture) -> Result<()> {
 fn makes_pods_of_a_deployment(fixture: &Fixture) -> Result<()> {
     let cluster = fixture.cluster()?;
     let namespace = cluster.fresh_namespace("workload")?;
-    cluster.admin().run_with_input(&["apply", "-n", &namespace, "-f", "-"], DEPLOYMENT)?.ok()?;
+    cluster.admin().apply_in(&namespace, DEPLOYMENT)?.ok()?;
     let pods: Api<Pod> = Api::namespaced(cluster.client(), &namespace);
     let pod = wait::until("a pod of the Deployment", || {
         let list = cluster.block_on(pods.list(&ListParams::default().labels("app=web")))?;

@@ -12,7 +12,7 @@ use crate::{
     fixture::{Fixture, Trial},
     installed::{MANIFESTS, MEMGATE, documents, memgate, register},
     request::create,
-    samples::{agent, memory, pod},
+    samples::{agent, memory, owned_pod, pod},
     support::{
         certs::Authority,
         control_plane::ControlPlane,
@@ -95,10 +95,7 @@ impl DoctorTarget {
             "addressType": "IPv4",
             "endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": true}}],
         });
-        cluster
-            .admin()
-            .run_with_input(&["apply", "-n", &self.namespace, "-f", "-"], &slice.to_string())?
-            .ok()?;
+        cluster.admin().apply_in(&self.namespace, &slice.to_string())?.ok()?;
         let pods = wait::until("the replicas", || {
             let names = cluster.kubectl(&["get", "pods", "-n", &self.namespace, "-o", "name"])?.ok()?.stdout;
             let names: Vec<String> = names.lines().map(str::to_owned).collect();
@@ -280,16 +277,9 @@ fn missed(fixture: &Fixture) -> Result<()> {
     let installed = fixture.memgate()?;
     let exempt = installed.exempt_client();
     let namespace = fixture.namespace("unaware", &[])?;
-    let owned = |name: &str| {
-        let mut owned = pod(name, "scout", &[]);
-        owned["metadata"]["ownerReferences"] = json!([{
-            "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "scout-7d9f4b6c5", "uid": "scout",
-            "controller": true,
-        }]);
-        owned
-    };
     let before = pod("scout-0", "scout", &[]);
-    for object in [memory("notes"), agent("scout", "notes"), before, owned("scout-3"), owned("scout-4")] {
+    let (first, second) = (owned_pod("scout-3"), owned_pod("scout-4"));
+    for object in [memory("notes"), agent("scout", "notes"), before, first, second] {
         cluster.block_on(create(&exempt, &namespace, &object, ""))?.object()?;
     }
     let asked = pod("scout-1", "scout", &[]);
@@ -433,8 +423,7 @@ impl Crowd {
 
     fn apply(&self, cluster: &ControlPlane, object: &Value) -> Result<()> {
         for namespace in self.both() {
-            let apply = ["apply", "-n", namespace, "-f", "-"];
-            cluster.admin().run_with_input(&apply, &object.to_string())?.ok()?;
+            cluster.admin().apply_in(namespace, &object.to_string())?.ok()?;
         }
         Ok(())
     }

@@ -159,8 +159,7 @@ fn of_a_deletion(fixture: &Fixture) -> Result<()> {
 }
 
 fn apply(fixture: &Fixture, namespace: &str, object: &Value) -> Result<Output> {
-    let apply = ["apply", "-n", namespace, "-f", "-"];
-    fixture.cluster()?.admin().run_with_input(&apply, &object.to_string())
+    fixture.cluster()?.admin().apply_in(namespace, &object.to_string())
 }
 
 fn is(stderr: &str, expected: &[&str]) -> Result<()> {

@@ -37,7 +37,7 @@ fn let_memgate_serve(fixture: &Fixture) -> Result<()> {
     let cluster = fixture.cluster()?;
     let memgate = fixture.memgate()?;
     let namespace = fixture.namespace("agents", &[])?;
-    let apply = |text: &str| cluster.admin().run_with_input(&["apply", "-n", &namespace, "-f", "-"], text);
+    let apply = |text: &str| cluster.admin().apply_in(&namespace, text);
     let refusal = apply(BAD)?.refusal()?;
     ensure!(refusal.contains("spec.redis is required when backend is"), "{refusal}");
 

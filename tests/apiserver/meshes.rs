@@ -181,22 +181,9 @@ fn register(fixture: &Fixture, namespace: &str, name: &str, change: Change) -> R
         ]);
         json!({"allowed": true, "patchType": "JSONPatch", "patch": BASE64_STANDARD.encode(patch.to_string())})
     })?;
-    let mut configuration = json!({
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
-        "metadata": {}, "webhooks": [{
-            "name": "mesh.example.com",
-            "admissionReviewVersions": ["v1"], "sideEffects": "None", "failurePolicy": "Fail",
-            "clientConfig": {"service": {"name": "stub", "namespace": "stub", "path": "/inject"}},
-            // As the webhook of Istio: what is added behind it is not reordered.
-            "reinvocationPolicy": "Never",
-            "rules": [{
-                "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"],
-            }],
-        }],
-    });
-    stub.endpoint().adopt(&mut configuration, namespace)?;
-    configuration["metadata"]["name"] = json!(format!("{name}-{namespace}"));
-    fixture.cluster()?.admin().apply(&configuration.to_string())?;
+    // As the webhook of Istio: what is added behind it is not reordered.
+    let fields = json!({"reinvocationPolicy": "Never"});
+    stub.register(fixture.cluster()?, namespace, &format!("{name}-{namespace}"), &fields)?;
     Ok(stub)
 }
 

@@ -9,7 +9,7 @@ use crate::{
     fixture::{Fixture, Trial},
     installed::{MEMGATE, register, wait_until_asked},
     request::{Answer, create, path, send},
-    samples::{COMPLETE, INJECTED, agent, env_names, memory, pod, pod_spec},
+    samples::{COMPLETE, INJECTED, agent, deployment, env_names, memory, pod, pod_spec},
     stub::Stub,
     support::{
         control_plane::ControlPlane,
@@ -37,21 +37,12 @@ pub(crate) fn trials() -> Vec<Trial> {
 fn of_a_deployment(fixture: &Fixture) -> Result<()> {
     let cluster = fixture.cluster()?;
     let namespace = fixture.namespace("deployed", &[])?;
-    let labels = json!({"app.kubernetes.io/name": "agent", "arkonis.dev/deployment": "scout"});
-    let deployment = json!({
-        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "scout-agent"},
-        "spec": {
-            "replicas": 2,
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": pod_spec()},
-        },
-    });
     let list = json!({
         "apiVersion": "v1", "kind": "List",
-        "items": [memory("notes"), agent("scout", "notes"), deployment],
+        "items": [memory("notes"), agent("scout", "notes"), deployment(2)],
     });
     let kubectl = cluster.admin();
-    kubectl.run_with_input(&["apply", "-n", &namespace, "-f", "-"], &list.to_string())?.ok()?;
+    kubectl.apply_in(&namespace, &list.to_string())?.ok()?;
 
     let path = path(&pod("", "", &[]), &namespace, None)?;
     let pods = wait::until("the pods of the Deployment", || {
@@ -161,21 +152,8 @@ fn with_another_webhook(fixture: &Fixture, prefix: &str, patch: fn(&Value) -> Va
             "allowed": true, "patchType": "JSONPatch", "patch": BASE64_STANDARD.encode(patch.to_string()),
         })
     })?;
-    let mut configuration = json!({
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
-        "metadata": {}, "webhooks": [{
-            "name": "another.example.com",
-            "admissionReviewVersions": ["v1"], "sideEffects": "None", "failurePolicy": "Fail",
-            "clientConfig": {"service": {"name": "stub", "namespace": "stub", "path": "/mutate"}},
-            "reinvocationPolicy": "IfNeeded",
-            "rules": [{
-                "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"],
-            }],
-        }],
-    });
     // Configurations are called in the order of their names; this one comes after memgate's.
-    stub.endpoint().adopt(&mut configuration, &namespace)?;
-    cluster.admin().apply(&configuration.to_string())?;
+    stub.register(cluster, &namespace, &namespace, &json!({"reinvocationPolicy": "IfNeeded"}))?;
     let answer = wait::until("the other webhook to be called", || {
         let answer =
             cluster.block_on(create(&client, &namespace, &pod("scout", "scout", &[]), "?dryRun=All"))?;

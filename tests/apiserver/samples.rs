@@ -39,12 +39,35 @@ pub(crate) fn pod(name: &str, agent: &str, labels: &[(&str, &str)]) -> Value {
     pod
 }
 
+/// A pod of the agent `scout` that a ReplicaSet controls.
+pub(crate) fn owned_pod(name: &str) -> Value {
+    let mut owned = pod(name, "scout", &[]);
+    owned["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "scout-7d9f4b6c5", "uid": "scout",
+        "controller": true,
+    }]);
+    owned
+}
+
 /// What the pods of an agent are made of.
 pub(crate) fn pod_spec() -> Value {
     json!({
         "containers": [
             {"name": "agent", "image": "agent", "env": [{"name": "AGENT_MODEL", "value": "llama3.2"}]},
         ],
+    })
+}
+
+/// A Deployment whose pods have the label of the agent `scout`.
+pub(crate) fn deployment(replicas: u32) -> Value {
+    let labels = json!({"app.kubernetes.io/name": "agent", "arkonis.dev/deployment": "scout"});
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "scout-agent"},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": pod_spec()},
+        },
     })
 }
 

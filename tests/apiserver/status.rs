@@ -11,7 +11,7 @@ use crate::{
     fixture::{Fixture, Trial},
     installed::MEMGATE,
     request::create,
-    samples::{agent, memory, pod, pod_spec},
+    samples::{agent, memory, owned_pod, pod, pod_spec},
     support::wait,
 };
 
@@ -68,15 +68,7 @@ fn owners(fixture: &Fixture) -> Result<()> {
     let cluster = fixture.cluster()?;
     let exempt = fixture.memgate()?.exempt_client();
     let namespace = fixture.namespace("forgotten", &[])?;
-    let owned = |name: &str| {
-        let mut owned = pod(name, "scout", &[]);
-        owned["metadata"]["ownerReferences"] = json!([{
-            "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "scout-7d9f4b6c5", "uid": "scout",
-            "controller": true,
-        }]);
-        owned
-    };
-    for object in [memory("notes"), agent("scout", "notes"), owned("scout-0"), owned("scout-1")] {
+    for object in [memory("notes"), agent("scout", "notes"), owned_pod("scout-0"), owned_pod("scout-1")] {
         cluster.block_on(create(&exempt, &namespace, &object, ""))?.object()?;
     }
     let status = json(cluster.admin_kubeconfig(), &["-n", "memgate", "--webhook-configuration", "memgate"])?;

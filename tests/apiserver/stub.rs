@@ -20,7 +20,7 @@ use rustls::{
 };
 use serde_json::{Value, json};
 
-use crate::support::{certs::Authority, webhook::Endpoint};
+use crate::support::{certs::Authority, control_plane::ControlPlane, webhook::Endpoint};
 
 /// From `request` of an `AdmissionReview` to what goes into `response` with the uid.
 type Answer<'a> = &'a dyn Fn(&Value) -> Value;
@@ -53,6 +53,34 @@ impl Stub {
             }
         });
         Ok(stub)
+    }
+
+    /// Registers it, under a name, for the pods that are created in a namespace; these fields are added to its entry.
+    pub(crate) fn register(
+        &self,
+        cluster: &ControlPlane,
+        namespace: &str,
+        name: &str,
+        fields: &Value,
+    ) -> Result<()> {
+        let mut entry = json!({
+            "name": "stub.example.com",
+            "admissionReviewVersions": ["v1"], "sideEffects": "None", "failurePolicy": "Fail",
+            "rules": [{
+                "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"],
+            }],
+        });
+        for (key, value) in fields.as_object().into_iter().flatten() {
+            entry[key] = value.clone();
+        }
+        let mut configuration = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
+            "metadata": {}, "webhooks": [entry],
+        });
+        self.endpoint().adopt(&mut configuration, namespace)?;
+        configuration["metadata"]["name"] = json!(name);
+        cluster.admin().apply(&configuration.to_string())?;
+        Ok(())
     }
 
     /// What the apiserver has to know about it.

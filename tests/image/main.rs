@@ -15,9 +15,15 @@
 mod bill;
 mod binary;
 mod containerfile;
+#[path = "../support/https.rs"]
+mod https;
 mod layout;
+#[path = "../support/review.rs"]
+mod review;
 mod run;
 mod serve;
+#[path = "../support/serving.rs"]
+mod serving;
 mod twice;
 
 use std::path::{Path, PathBuf};

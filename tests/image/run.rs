@@ -10,7 +10,8 @@ use tempfile::TempDir;
 use crate::binary::VERSION;
 use crate::layout::{layout, own_platform};
 use crate::root;
-use crate::serve::{OPTIONS, Serving};
+use crate::serve::answers_a_review;
+use crate::serving::{OPTIONS, Serving};
 
 /// Makes the root read-only, with two volumes, and becomes the user of the image. What comes after the root and the
 /// examples is the command.
@@ -98,7 +99,7 @@ async fn the_image_serves_without_rights_on_a_read_only_root() {
     assert_eq!(mounts.len(), 3, "root, state and volume: {mounts:?}");
 
     let inside = Path::new("/proc").join(serving.id().to_string()).join("root");
-    serving.answers_a_review(&inside.join("volume/ca.crt")).await;
+    answers_a_review(&serving, &inside.join("volume/ca.crt")).await;
 }
 
 #[test]

@@ -4,6 +4,8 @@
 
 #![expect(clippy::expect_used, clippy::indexing_slicing, reason = "a test stops where something is wrong")]
 
+#[path = "../support/review.rs"]
+mod review;
 mod tiny;
 
 use std::collections::BTreeSet;
@@ -27,6 +29,8 @@ use memgate_server::options::Options;
 use memgate_server::{Server, State, router};
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
+
+use review::review;
 
 fn settings() -> Settings {
     Settings { families: vec![&tiny::FAMILY], ..memgate_platforms::default_settings() }
@@ -52,19 +56,9 @@ fn options(ca: std::path::PathBuf) -> Options {
 
 /// The response of one of the two webhook calls to the CREATE of an object.
 async fn admitted(path: &str, object: &Value, snapshot: Snapshot) -> Value {
-    let api_version = object["apiVersion"].as_str().unwrap_or_default();
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    let kind = json!({"group": group, "version": version, "kind": object["kind"]});
-    let review = json!({
-        "apiVersion": "admission.k8s.io/v1",
-        "kind": "AdmissionReview",
-        "request": {
-            "uid": "1", "kind": kind, "namespace": "team-a", "operation": "CREATE", "object": object,
-        },
-    });
     let router = router(&options("unused".into()), State::Fixed(snapshot));
     let request = Request::post(path).header("content-type", "application/json");
-    let request = request.body(Body::from(review.to_string())).expect("a request");
+    let request = request.body(Body::from(review("team-a", object).to_string())).expect("a request");
     let response = router.oneshot(request).await.expect("an answer");
     let body = to_bytes(response.into_body(), 1 << 20).await.expect("a body");
     serde_json::from_slice::<Value>(&body).expect("a review")["response"].take()

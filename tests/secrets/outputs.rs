@@ -17,6 +17,7 @@ use tempfile::TempDir;
 use crate::editor;
 use crate::fields::Field;
 use crate::policy::policy;
+use crate::review;
 use crate::styles::{Style, holds_marker, objects};
 use crate::{MARKER, expect_no_marker};
 
@@ -243,22 +244,9 @@ pub(crate) fn expect_clean_answer(field: &Field, answer: &str) -> Result<(), Fai
     Ok(())
 }
 
-/// The review of an object that is made.
+/// The review of an object that is created in its namespace.
 pub(crate) fn admission_review(object: &Value) -> Value {
-    let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let (group, version) = text("/apiVersion").split_once('/').unwrap_or_else(|| ("", text("/apiVersion")));
-    json!({
-        "apiVersion": "admission.k8s.io/v1",
-        "kind": "AdmissionReview",
-        "request": {
-            "uid": "u-1",
-            "kind": {"group": group, "version": version, "kind": text("/kind")},
-            "operation": "CREATE",
-            "namespace": text("/metadata/namespace"),
-            "name": text("/metadata/name"),
-            "object": object,
-        },
-    })
+    review::review(object["metadata"]["namespace"].as_str().unwrap_or_default(), object)
 }
 
 /// A case about an object that expects everything to be otherwise.

@@ -1,27 +1,19 @@
-//! A client that sends exactly the bytes that a test wants.
+//! What a test does with a TLS connection; a step that fails or takes longer than [`TIMEOUT`] panics.
 
 #![allow(dead_code, reason = "each test program uses the part of it that it needs")]
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use rustls::ClientConfig;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
 
+use crate::https::{self, read_answer};
+pub(crate) use crate::https::{Answer, Connection, post, request};
 use crate::running::TIMEOUT;
-
-/// A TLS connection.
-pub(crate) struct Connection {
-    stream: TlsStream<TcpStream>,
-    read: Vec<u8>,
-}
 
 /// What a caller shows.
 pub(crate) struct Identity {
@@ -29,20 +21,7 @@ pub(crate) struct Identity {
     pub(crate) key: PrivateKeyDer<'static>,
 }
 
-/// A response.
-#[derive(Debug)]
-pub(crate) struct Answer {
-    pub(crate) status: u16,
-    headers: Vec<(String, String)>,
-    body: Vec<u8>,
-}
-
 impl Answer {
-    /// The value of a header.
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
-    }
-
     /// The body.
     pub(crate) fn text(&self) -> String {
         String::from_utf8(self.body.clone()).unwrap()
@@ -72,27 +51,9 @@ impl Connection {
         Self::over(stream, presenting(ca, protocols, identity), "localhost").await
     }
 
-    /// Shakes hands on a stream, with a configuration and for a name of the test's own.
-    pub(crate) async fn over(stream: TcpStream, config: ClientConfig, name: &str) -> io::Result<Self> {
-        let connector = TlsConnector::from(Arc::new(config));
-        let name = ServerName::try_from(name.to_owned()).unwrap();
-        Ok(Self { stream: connector.connect(name, stream).await?, read: Vec::new() })
-    }
-
-    /// The certificate that the server showed.
-    pub(crate) fn certificate(&self) -> Vec<u8> {
-        self.stream.get_ref().1.peer_certificates().unwrap()[0].to_vec()
-    }
-
     /// Sends bytes.
     pub(crate) async fn send(&mut self, bytes: &[u8]) {
         self.try_send(bytes).await.unwrap();
-    }
-
-    /// Sends bytes to a server that may have hung up.
-    pub(crate) async fn try_send(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.stream.write_all(bytes).await?;
-        self.stream.flush().await
     }
 
     /// Sends a large request until it is through or there is an answer, as Go's client does.
@@ -125,14 +86,12 @@ impl Connection {
 
     /// The next response.
     pub(crate) async fn answer(&mut self) -> Answer {
-        let reading = read_answer(&mut self.stream, &mut self.read);
-        timeout(TIMEOUT, reading).await.expect("an answer should come").expect("an answer")
+        timeout(TIMEOUT, self.read_next()).await.expect("an answer should come").expect("an answer")
     }
 
     /// The next response, or `None` when the server hangs up without one.
     pub(crate) async fn answer_or_end(&mut self) -> Option<Answer> {
-        let reading = read_answer(&mut self.stream, &mut self.read);
-        timeout(TIMEOUT, reading).await.expect("an answer or an end should come").ok()
+        timeout(TIMEOUT, self.read_next()).await.expect("an answer or an end should come").ok()
     }
 
     /// Reads up to so many bytes and forgets them; how many there were.
@@ -154,15 +113,7 @@ pub(crate) fn trusting(ca: &str, protocols: &[&str]) -> ClientConfig {
 }
 
 fn presenting(ca: &str, protocols: &[&str], identity: Option<&Identity>) -> ClientConfig {
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(ca.as_bytes()) {
-        roots.add(certificate.unwrap()).unwrap();
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots);
+    let builder = https::trusting(ca).unwrap();
     let mut config = match identity {
         Some(shown) => builder.with_client_auth_cert(shown.chain.clone(), shown.key.clone_key()).unwrap(),
         None => builder.with_no_client_auth(),
@@ -173,54 +124,7 @@ fn presenting(ca: &str, protocols: &[&str], identity: Option<&Identity>) -> Clie
 
 /// A GET over plain HTTP.
 pub(crate) async fn plain(address: SocketAddr, path: &str) -> Answer {
-    let mut stream = TcpStream::connect(address).await.unwrap();
-    let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.unwrap();
-    let mut read = Vec::new();
-    timeout(TIMEOUT, read_answer(&mut stream, &mut read)).await.expect("an answer").expect("an answer")
-}
-
-async fn read_answer<S: AsyncRead + Unpin>(stream: &mut S, read: &mut Vec<u8>) -> io::Result<Answer> {
-    let end = loop {
-        if let Some(end) = read.windows(4).position(|window| window == b"\r\n\r\n") {
-            break end + 4;
-        }
-        more(stream, read).await?;
-    };
-    let head = String::from_utf8(read.drain(..end).collect()).unwrap();
-    let mut lines = head.lines();
-    let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
-    let headers: Vec<_> = lines
-        .filter_map(|line| line.split_once(": "))
-        .map(|(key, value)| (key.to_ascii_lowercase(), value.to_owned()))
-        .collect();
-    let length = headers.iter().find(|(key, _)| key == "content-length");
-    let length = length.map_or(0, |(_, value)| value.parse().unwrap());
-    while read.len() < length {
-        more(stream, read).await?;
-    }
-    Ok(Answer { status, headers, body: read.drain(..length).collect() })
-}
-
-async fn more<S: AsyncRead + Unpin>(stream: &mut S, read: &mut Vec<u8>) -> io::Result<()> {
-    match stream.read_buf(read).await? {
-        0 => Err(io::ErrorKind::UnexpectedEof.into()),
-        _ => Ok(()),
-    }
-}
-
-/// A request with exactly these headers.
-pub(crate) fn request(method: &str, target: &str, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
-    let headers: Vec<_> = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-    let (headers, length) = (headers.concat(), body.len());
-    let head =
-        format!("{method} {target} HTTP/1.1\r\nhost: localhost\r\n{headers}content-length: {length}\r\n\r\n");
-    [head.as_bytes(), body].concat()
-}
-
-/// A request as an apiserver sends it.
-pub(crate) fn post(target: &str, body: &[u8]) -> Vec<u8> {
-    request("POST", target, &[("content-type", "application/json")], body)
+    timeout(TIMEOUT, https::plain(address, path)).await.expect("an answer").expect("an answer")
 }
 
 /// The head of a request that announces so many bytes.

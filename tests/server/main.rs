@@ -13,12 +13,18 @@ mod certificates;
 mod client;
 mod deciding;
 mod drain;
+#[path = "../support/https.rs"]
+mod https;
 mod large;
 mod limits;
+#[path = "../support/memory.rs"]
+mod memory;
 mod metrics;
 mod objects;
 
 mod running;
+#[path = "../support/serving.rs"]
+mod serving;
 mod stall;
 mod timers;
 mod traces;

@@ -8,6 +8,7 @@ use memgate_server::State;
 use serde_json::json;
 
 use crate::client::post;
+use crate::memory::kib;
 use crate::running::Running;
 
 const POD: (&str, &str) = ("", "Pod");
@@ -133,9 +134,7 @@ fn state() -> State {
 
 /// The peak of this program's resident memory, in KiB.
 fn peak_kib() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse().unwrap()
+    kib(std::process::id(), "VmHWM:").unwrap()
 }
 
 #[tokio::test]

@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::io::{BufRead, BufReader, Lines};
 use std::net::SocketAddr;
-use std::path::Path;
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
@@ -29,6 +27,7 @@ use tokio::net::TcpListener;
 
 use crate::client::{Connection, plain, post, request, review};
 use crate::running::{Running, until};
+use crate::serving::{OPTIONS, Serving};
 
 const UID: &str = "705ab4f5-6393-11e8-b7cc-42010a800002";
 
@@ -292,50 +291,6 @@ async fn a_collector_that_hangs_costs_spans_and_no_answers() {
     assert!(dropped.parse::<u64>().unwrap() > 0);
 }
 
-/// The program itself, ended when it is dropped.
-struct Program {
-    child: Child,
-    lines: Lines<BufReader<ChildStderr>>,
-    log: Vec<Value>,
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        let _gone = self.child.kill();
-        let _reaped = self.child.wait();
-    }
-}
-
-impl Program {
-    fn start(directory: &Path, arguments: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_memgate"))
-            .args(["serve", "--listen", "127.0.0.1:0", "--health", "127.0.0.1:0", "--log-format", "json"])
-            .arg("--state")
-            .arg(directory)
-            .arg("--tls-ca-out")
-            .arg(directory.join("ca.crt"))
-            .args(arguments)
-            .env_clear()
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        Self { child, lines, log: Vec::new() }
-    }
-
-    /// The value of a field in the next line of the log with this message.
-    fn wait_for_field(&mut self, message: &str, field: &str) -> String {
-        loop {
-            let line = self.lines.next().expect("the program has ended").unwrap();
-            let Ok(line) = serde_json::from_str::<Value>(&line) else { continue };
-            self.log.push(line.clone());
-            if line["message"] == message {
-                return line[field].as_str().unwrap_or_default().to_owned();
-            }
-        }
-    }
-}
-
 #[tokio::test]
 async fn a_collector_that_is_away_is_logged_once() {
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -351,12 +306,14 @@ async fn without_dns_the_collector_is_logged_once() {
 async fn serves_without_collector(endpoint: &str) {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("state.yaml"), "").unwrap();
-    let mut program =
-        Program::start(directory.path(), &["--otlp-endpoint", endpoint, "--otlp-sampling", "1"]);
-    let health: SocketAddr = program.wait_for_field("serving", "health").parse().unwrap();
-    let webhook: SocketAddr = program.log.last().unwrap()["webhook"].as_str().unwrap().parse().unwrap();
-    let ca = std::fs::read_to_string(directory.path().join("ca.crt")).unwrap();
-    let mut connection = Connection::open(webhook, &ca, &["http/1.1"]).await.unwrap();
+    let ca = directory.path().join("ca.crt");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_memgate"));
+    command.arg("serve").args(OPTIONS).arg("--state").arg(directory.path()).arg("--tls-ca-out").arg(&ca);
+    command.args(["--otlp-endpoint", endpoint, "--otlp-sampling", "1"]).env_clear();
+    let mut program = Serving::start(&mut command);
+    let health = program.address("health");
+    let ca = std::fs::read_to_string(ca).unwrap();
+    let mut connection = Connection::open(program.address("webhook"), &ca, &["http/1.1"]).await.unwrap();
     for batch in 1..=2 {
         connection.send(&post("/mutate", &review(UID, None))).await;
         assert_eq!(connection.answer().await.status, 200);
@@ -365,9 +322,9 @@ async fn serves_without_collector(endpoint: &str) {
             .await;
     }
     // The last line that is written.
-    let end = format!("kill -TERM {}", program.child.id());
+    let end = format!("kill -TERM {}", program.id());
     assert!(Command::new("sh").args(["-c", &end]).status().unwrap().success());
-    program.wait_for_field("stopped", "message");
+    program.wait_for("stopped");
     let errors =
         program.log.iter().filter(|line| line["message"] == "traces cannot be sent; they are dropped");
     assert_eq!(errors.count(), 1, "{:?}", program.log);

@@ -75,6 +75,11 @@ impl Kubectl {
     pub(crate) fn apply(&self, manifest: &str) -> Result<Output> {
         self.run_with_input(&["apply", "-f", "-"], manifest)?.ok()
     }
+
+    /// The same for objects in a namespace, whatever comes of it.
+    pub(crate) fn apply_in(&self, namespace: &str, manifest: &str) -> Result<Output> {
+        self.run_with_input(&["apply", "-n", namespace, "-f", "-"], manifest)
+    }
 }
 
 impl Output {

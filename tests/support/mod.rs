@@ -10,7 +10,8 @@
 //! tools           other Go programs, built the same way
 //! needs           how a test is listed that needs a program
 //! outage          the table of what passes while memgate is away
-//! cases           the project's own case files
+//! cases, share    the project's own case files, and which of them are run
+//! https           calls over TLS, byte by byte
 //! load            many calls at a fixed rate, and their results
 //! balancer, wire  connections between callers and replicas, which can fail
 //! shown           compares output with a document
@@ -47,14 +48,18 @@ pub(crate) mod cgroup;
 pub(crate) mod components;
 pub(crate) mod connection;
 pub(crate) mod control_plane;
+pub(crate) mod https;
 pub(crate) mod kubeconfig;
 pub(crate) mod kubectl;
 pub(crate) mod load;
+pub(crate) mod memory;
 pub(crate) mod needs;
 pub(crate) mod outage;
 pub(crate) mod process;
 pub(crate) mod release;
+pub(crate) mod review;
 pub(crate) mod scratch;
+pub(crate) mod share;
 pub(crate) mod shown;
 pub(crate) mod tools;
 pub(crate) mod wait;

@@ -20,7 +20,7 @@ use std::{
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use super::wait;
+use super::{memory::kib, wait};
 
 /// Runs `"$@"` until it ends by itself, or until standard input ends, and exits with its status
 /// (128 + n for signal n). The program itself reads nothing and does not hold the pipe.
@@ -174,13 +174,6 @@ impl Process {
         let tail = lines.len().saturating_sub(TAIL_LINES);
         lines.split_at(tail).1.join("\n")
     }
-}
-
-/// A size of the memory of the process of this id, in KiB, by its name in `/proc/PID/status`; `None` when it has ended.
-pub(crate) fn kib(id: u32, field: &str) -> Option<u64> {
-    let status = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
-    let size = status.lines().find_map(|line| line.strip_prefix(field))?;
-    size.trim().trim_end_matches(" kB").parse().ok()
 }
 
 /// How long each thread of the process of this id has computed, in nanoseconds, by its id. The kernel adds up the time of a

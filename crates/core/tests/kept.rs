@@ -9,10 +9,12 @@
     reason = "a test stops where something is wrong, and says what it saw"
 )]
 
+#[path = "../../../tests/support/memory.rs"]
+mod memory;
 #[path = "../../../tests/support/needs.rs"]
 mod needs;
 
-use std::fs;
+use memory::kib;
 
 use memgate_model::kind::{Kind, NAMESPACE};
 use memgate_model::object::{Coverage, KindState, Object};
@@ -90,9 +92,7 @@ fn fillings(schema: &Schema) -> Vec<Value> {
 }
 
 fn resident() -> usize {
-    let status = fs::read_to_string("/proc/self/status").expect("a status");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory");
-    line.trim().trim_end_matches(" kB").parse().expect("a number")
+    kib(std::process::id(), "VmRSS:").and_then(|kib| kib.try_into().ok()).expect("its memory")
 }
 
 fn stored(kind: &'static Kind, path: &[&'static str], filling: &Value, name: &str) -> String {

@@ -18,10 +18,10 @@ use serde_json::{Value, json};
 
 use super::creators::{NAMESPACE, pod};
 use crate::common::review;
-use crate::https::Caller;
 use crate::limit;
 use crate::load::request;
 use crate::support::control_plane::ControlPlane;
+use crate::support::https::Caller;
 use crate::support::webhook::Webhook;
 
 /// The file with the answer, beside the certificate.

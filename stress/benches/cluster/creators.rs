@@ -16,10 +16,10 @@ use tokio::time::sleep_until;
 
 use super::cases::Load;
 use crate::common::review;
-use crate::https::{Caller, post};
 use crate::load::histogram;
 use crate::request::send;
 use crate::support::control_plane::ControlPlane;
+use crate::support::https::{Caller, post};
 
 /// Where the pods are.
 pub(crate) const NAMESPACE: &str = "team-a";
@@ -61,7 +61,7 @@ impl<'c> Creators<'c> {
         let mut requests = Vec::new();
         for part in 0..PARTS {
             let path = format!("/api/v1/namespaces/{NAMESPACE}/pods");
-            requests.push(post(&path, &pod(&part.to_string())?.to_string()));
+            requests.push(post(&path, pod(&part.to_string())?.to_string()).into());
         }
         Ok(Self {
             cluster,

@@ -19,7 +19,6 @@ use super::cores;
 use super::pool::Pool;
 use crate::common::review;
 use crate::figures::latency_figures;
-use crate::https::Caller;
 use crate::installed::known_objects;
 use crate::load::request;
 use crate::many::create_all;
@@ -27,6 +26,7 @@ use crate::request::send;
 use crate::results::Table;
 use crate::state::memory;
 use crate::support::control_plane::ControlPlane;
+use crate::support::https::Caller;
 use crate::support::wait;
 use crate::support::webhook::{Identity, Serve, Webhook};
 

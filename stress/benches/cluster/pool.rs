@@ -11,8 +11,8 @@ use tokio::sync::Semaphore;
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::timeout;
 
-use crate::https::{Caller, Connection, REFUSED};
 use crate::load::histogram;
+use crate::support::https::{Caller, Connection, REFUSED};
 
 /// The most calls at a time, as many as an apiserver has changes at a time by default.
 const AT_ONCE: usize = 200;
@@ -96,7 +96,7 @@ impl Pool {
         // A server without the memory has nothing to change.
         let is_patched = answer.body.windows(PATCHED.len()).any(|part| part == PATCHED);
         ensure!(is_refused || is_patched, "no patch: {}", String::from_utf8_lossy(&answer.body));
-        if !answer.closes {
+        if !answer.closes() {
             lock(&self.idle).push(connection);
         }
         Ok((u64::try_from(due.elapsed().as_nanos())?, is_refused))

@@ -170,6 +170,6 @@ fn worst(bytes: usize) -> [Arc<[u8]>; 4] {
         let review = format!(
             r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"uid":"u","operation":"CREATE","namespace":"team-a","name":"worst","kind":{{"group":"{group}","version":"{number}","kind":"{kind}"}},"object":{{"apiVersion":"{version}","kind":"{kind}","metadata":{{"name":"worst"}},"spec":{spec}}}}}}}"#
         );
-        post("/validate", &review)
+        post("/validate", &review).into()
     })
 }

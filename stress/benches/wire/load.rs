@@ -8,7 +8,7 @@ use hdrhistogram::Histogram;
 use tokio::sync::Mutex;
 use tokio::task::{JoinSet, yield_now};
 
-use super::https::{Caller, Connection, post};
+use crate::support::https::{Caller, Connection, post};
 
 /// How many connections there are at a time, as of an apiserver under load.
 pub(crate) const CONNECTIONS: usize = 25;
@@ -23,7 +23,7 @@ pub(crate) fn plain_request() -> Arc<[u8]> {
 
 /// A POST of this review, as bytes.
 pub(crate) fn request(review: &str) -> Arc<[u8]> {
-    post("/mutate?timeout=10s", review)
+    post("/mutate?timeout=10s", review).into()
 }
 
 impl Caller {

@@ -10,8 +10,9 @@ use anyhow::{Context, Result, bail};
 use tokio::runtime::Runtime;
 
 use super::certificates::Certificates;
-use super::https::Caller;
-use crate::support::process::{Process, kib, threads};
+use crate::support::https::Caller;
+use crate::support::memory::kib;
+use crate::support::process::{Process, threads};
 
 /// The core of the server that is measured; `tools/bench.sh` keeps the load on another one.
 const SERVER_CORE: &str = "0";

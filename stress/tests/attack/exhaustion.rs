@@ -8,6 +8,7 @@ use tokio::net::TcpStream;
 
 use crate::client::{head, post, review};
 use crate::running::{Setup, Victim, object};
+use crate::support;
 
 /// R16 of stress/FAULTS.md.
 #[tokio::test]
@@ -125,14 +126,7 @@ async fn a_flood_of_decisions_logs_at_a_bounded_rate() {
 /// A review of a memory that is refused, or only warned about.
 fn memory(namespace: &str, backend: &str) -> Vec<u8> {
     let spec = json!({"backend": backend, "redis": {"secretRef": {"name": "r"}}});
-    let review = json!({
-        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
-        "request": {
-            "uid": "u-1", "operation": "CREATE", "namespace": namespace, "name": "notes",
-            "kind": {"group": "arkonis.dev", "version": "v1alpha1", "kind": "ArkMemory"},
-            "object": object("ArkMemory", "notes", &spec),
-        },
-    });
+    let review = support::review::review(namespace, &object("ArkMemory", "notes", &spec));
     post("/validate", review.to_string().as_bytes())
 }
 

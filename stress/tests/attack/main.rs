@@ -29,6 +29,7 @@
 mod client;
 #[path = "../../../tests/support/mod.rs"]
 mod support;
+use support::https;
 
 mod claims;
 mod exhaustion;

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
-use crate::https::{self, Connection, post};
+use crate::support::https::{self, Connection, post};
 
 /// How long an answer may take; far more than any bound.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -34,7 +34,7 @@ impl Caller {
         self.runtime.block_on(async {
             let answer =
                 timeout(PATIENCE, self.connection.exchange(&request)).await.context("no answer")??;
-            if answer.closes {
+            if answer.closes() {
                 self.connection = self.to.connect().await?;
             }
             Ok((answer.status, answer.body))

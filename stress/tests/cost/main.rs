@@ -25,8 +25,6 @@ mod cluster;
 mod door;
 mod files;
 mod fill;
-#[path = "../../support/https.rs"]
-mod https;
 mod input;
 mod measure;
 mod memory;

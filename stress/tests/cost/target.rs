@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::caller::Caller;
 use crate::door::{Cost, Door, cpu_at_rest, spent};
 use crate::input::Input;
-use crate::support::process::kib;
+use crate::support::memory::kib;
 use crate::support::scratch::Scratch;
 use crate::support::webhook::{Serve, Webhook};
 

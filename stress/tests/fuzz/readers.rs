@@ -10,7 +10,7 @@ use memgate_manifest::document::{Document, parse, values};
 use memgate_manifest::rewrite::rewrite;
 use memgate_manifest::source::Source;
 use memgate_model::kind::MEMORY_POLICY;
-use memgate_model::request::{Occasion, Operation, Request};
+use memgate_model::request::Request;
 use memgate_model::snapshot::Snapshot;
 use memgate_primitives::json_reader::JsonReader;
 use memgate_primitives::pointer::Pointer;
@@ -146,17 +146,9 @@ fn check_document(document: &Document, snapshot: &Snapshot) -> Result<(), String
 
 fn request<'d>(document: &'d Document, object: &'d str) -> Request<'d> {
     Request {
-        operation: Operation::Create,
         group: document.group().into(),
         version: document.version().into(),
         kind: document.kind().into(),
-        subresource: "".into(),
-        namespace: document.namespace().unwrap_or("default").into(),
-        name: document.name().into(),
-        object: Some(object),
-        old_object: None,
-        occasion: Occasion::default(),
-        read_pod: None,
-        cancelled: None,
+        ..Request::to_create_pod(document.namespace().unwrap_or("default"), document.name(), object)
     }
 }

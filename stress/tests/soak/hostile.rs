@@ -23,6 +23,7 @@ use crate::{
         control_plane::ControlPlane,
         load::{Failure, Load, Pace, Tally},
         process::Usage,
+        review,
         scratch::Scratch,
     },
 };
@@ -188,13 +189,7 @@ fn pod(containers: &[Value], agent: &str) -> Value {
 }
 
 fn review(object: &Value) -> Value {
-    let version = object["apiVersion"].as_str().unwrap_or_default();
-    let (group, version) = version.split_once('/').unwrap_or(("", version));
-    json!({
-        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
-        "request": {
-            "uid": "0", "operation": "CREATE", "namespace": "hostile", "name": "hostile", "dryRun": true,
-            "kind": {"group": group, "version": version, "kind": object["kind"]}, "object": object,
-        },
-    })
+    let mut review = review::review("hostile", object);
+    review["request"]["dryRun"] = json!(true);
+    review
 }

@@ -23,8 +23,7 @@ pub(crate) fn run(parameters: &Parameters) -> Result<()> {
         [memory(&memory_name), agent(&agent_name, &memory_name), pod(&agent_name, &agent_name, &[])]
     });
     let triples = json!({"apiVersion": "v1", "kind": "List", "items": items.collect::<Vec<_>>()});
-    let apply = ["apply", "-n", &namespace, "-f", "-"];
-    cluster.admin().run_with_input(&apply, &triples.to_string())?.ok()?;
+    cluster.admin().apply_in(&namespace, &triples.to_string())?.ok()?;
 
     let path = path(&pod("", "", &[]), &namespace, None)?;
     let list = cluster.block_on(send(&cluster.client(), Method::GET, &path, None))?.object()?;

@@ -10,7 +10,7 @@ use crate::{
     installed::{GUARDED, Installed},
     request::{path, send},
     runs::Parameters,
-    samples::{COMPLETE, agent, env_names, memory, pod, pod_spec},
+    samples::{COMPLETE, agent, deployment, env_names, memory, pod},
     support::control_plane::ControlPlane,
 };
 
@@ -22,18 +22,9 @@ pub(crate) fn run(parameters: &Parameters) -> Result<()> {
     let cluster = ControlPlane::start()?;
     let _memgate = Installed::new(&cluster)?;
     let namespace = cluster.labelled_namespace("scaled", &[GUARDED])?;
-    let labels = json!({"app.kubernetes.io/name": "agent", "arkonis.dev/deployment": "scout"});
-    let deployment = json!({
-        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "scout-agent"},
-        "spec": {
-            "replicas": wanted,
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": pod_spec()},
-        },
-    });
-    let items = json!([memory("notes"), agent("scout", "notes"), deployment]);
+    let items = json!([memory("notes"), agent("scout", "notes"), deployment(wanted)]);
     let list = json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
-    cluster.admin().run_with_input(&["apply", "-n", &namespace, "-f", "-"], &list)?.ok()?;
+    cluster.admin().apply_in(&namespace, &list)?.ok()?;
 
     let (start, wanted) = (Instant::now(), usize::try_from(wanted)?);
     let path = path(&pod("", "", &[]), &namespace, None)?;

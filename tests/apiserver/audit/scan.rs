@@ -9,7 +9,7 @@ use super::house::{House, PATIENCE};
 use crate::{
     fixture::Fixture,
     installed::memgate,
-    samples::{agent, memory, pod, pod_spec},
+    samples::{agent, deployment, memory, pod},
     support::{wait, webhook::Webhook},
 };
 
@@ -32,19 +32,6 @@ fn house() -> Result<(House, String)> {
 fn within(namespace: &str, mut object: Value) -> Value {
     object["metadata"]["namespace"] = namespace.into();
     object
-}
-
-/// A Deployment, of which two pods have the label of an agent.
-fn deployment() -> Value {
-    let labels = json!({"app.kubernetes.io/name": "agent", "arkonis.dev/deployment": "scout"});
-    json!({
-        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "scout-agent"},
-        "spec": {
-            "replicas": 2,
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": pod_spec()},
-        },
-    })
 }
 
 /// The series by namespace and owner.
@@ -76,7 +63,7 @@ fn until(replica: &Webhook, namespace: &str, expected: &[(&str, usize)]) -> Resu
 pub(super) fn follows(_: &Fixture) -> Result<()> {
     let (house, namespace) = house()?;
     let replica = house.replica(&[])?;
-    house.apply(&within(&namespace, deployment()))?;
+    house.apply(&within(&namespace, deployment(2)))?;
     house.apply(&within(&namespace, pod("lone", "scout", &[])))?;
     house.apply(&within(&namespace, pod("quiet", "scout", &[("memgate.dev/inject", "disabled")])))?;
     let all = [("Deployment/scout-agent", 2), ("Pod/lone", 1)];
@@ -98,7 +85,7 @@ pub(super) fn follows(_: &Fixture) -> Result<()> {
 pub(super) fn bounded(_: &Fixture) -> Result<()> {
     let (house, namespace) = house()?;
     let replica = house.replica(&[])?;
-    house.apply(&within(&namespace, deployment()))?;
+    house.apply(&within(&namespace, deployment(2)))?;
     let path = format!("/api/v1/namespaces/{namespace}/pods");
     let bare =
         (0..MOST + 20).map(|it| (path.clone(), within(&namespace, pod(&format!("lone-{it}"), "scout", &[]))));

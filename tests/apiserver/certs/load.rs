@@ -18,19 +18,18 @@ use memgate_certs::{Builtin, CertPolicy};
 use memgate_primitives::review_path::service_names;
 use memgate_server::options::Options;
 use memgate_server::{Server, State};
-use rustls::pki_types::{CertificateDer, pem::PemObject};
-use rustls::{ClientConfig, RootCertStore};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use serde_json::json;
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 use tokio::sync::{Mutex, watch};
-use tokio_rustls::{TlsConnector, client::TlsStream};
 
 use crate::{
     certs::installation::{Installation, SECRET},
     support::{
         control_plane::ControlPlane,
+        https::{Connection, post, trusting},
         load::{Failure, Load, Pace, Tally},
+        review::review,
         wait,
         webhook::Endpoint,
     },
@@ -242,18 +241,18 @@ struct Caller {
     trusted: watch::Receiver<(Instant, String)>,
     handshakes: Arc<AtomicU64>,
     /// One call at a time, and how many the connection has had.
-    connection: Mutex<(Option<TlsStream<TcpStream>>, u32)>,
+    connection: Mutex<(Option<Connection>, u32)>,
 }
 
 impl Caller {
     async fn call(&self) -> Result<(), Failure> {
         let mut connection = self.connection.lock().await;
-        let (stream, used) = &mut *connection;
-        let answered = tokio::time::timeout(CALL_TIMEOUT, self.once(stream)).await;
+        let (open, used) = &mut *connection;
+        let answered = tokio::time::timeout(CALL_TIMEOUT, self.once(open)).await;
         let answered = answered.map_err(anyhow::Error::from).and_then(|answered| answered);
         *used += 1;
         if answered.is_err() || *used % REVIEWS_PER_CONNECTION == 0 {
-            *stream = None;
+            *open = None;
         }
         answered.map_err(|error| {
             let age = self.trusted.borrow().0.elapsed();
@@ -261,39 +260,25 @@ impl Caller {
         })
     }
 
-    async fn once(&self, connection: &mut Option<TlsStream<TcpStream>>) -> Result<()> {
-        let stream = match connection {
-            Some(stream) => stream,
+    async fn once(&self, connection: &mut Option<Connection>) -> Result<()> {
+        let connection = match connection {
+            Some(open) => open,
             None => connection.insert(self.connect().await.context("a handshake failed")?),
         };
-        let head = "POST /mutate HTTP/1.1\r\nhost: memgate\r\ncontent-type: application/json\r\n";
-        let request = format!("{head}content-length: {}\r\n\r\n{REVIEW}", REVIEW.len());
-        stream.write_all(request.as_bytes()).await.context("a call failed")?;
-        let mut answer = Vec::new();
-        while !answer.ends_with(b"}") {
-            ensure!(stream.read_buf(&mut answer).await? > 0, "a call was cut off");
-        }
-        let answer = String::from_utf8_lossy(&answer);
-        ensure!(answer.starts_with("HTTP/1.1 200") && answer.contains("\"allowed\":true"), "{answer}");
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "a"}]}});
+        let request = post("/mutate", review("team", &pod).to_string());
+        connection.try_send(&request).await.context("a call failed")?;
+        let answer = connection.read_next().await?;
+        let text = String::from_utf8_lossy(&answer.body);
+        ensure!(answer.status == 200 && text.contains("\"allowed\":true"), "{}: {text}", answer.status);
         Ok(())
     }
 
-    async fn connect(&self) -> Result<TlsStream<TcpStream>> {
-        let mut roots = RootCertStore::empty();
-        let bundle = self.trusted.borrow().1.clone();
-        for certificate in CertificateDer::pem_slice_iter(bundle.as_bytes()) {
-            roots.add(certificate?)?;
-        }
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+    async fn connect(&self) -> Result<Connection> {
+        let config = trusting(&self.trusted.borrow().1)?.with_no_client_auth();
         let stream = TcpStream::connect(self.address).await?;
-        let stream = TlsConnector::from(Arc::new(config)).connect("127.0.0.1".try_into()?, stream).await?;
+        let connection = Connection::over(stream, config, "127.0.0.1").await?;
         self.handshakes.fetch_add(1, Relaxed);
-        Ok(stream)
+        Ok(connection)
     }
 }
-
-const REVIEW: &str = r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u-1","kind":{"group":"","version":"v1","kind":"Pod"},"resource":{"group":"","version":"v1","resource":"pods"},"operation":"CREATE","namespace":"team","name":"p","object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"containers":[{"name":"a"}]}},"dryRun":false}}"#;

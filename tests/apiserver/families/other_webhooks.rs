@@ -57,22 +57,9 @@ fn other(cluster: &ControlPlane, namespace: &str, name: &'static str, trial: &st
         let patch = BASE64_STANDARD.encode(disturb(pod, name).to_string());
         json!({"allowed": true, "patchType": "JSONPatch", "patch": patch})
     })?;
-    let mut configuration = json!({
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
-        "metadata": {}, "webhooks": [{
-            "name": format!("{name}.example.com"),
-            "admissionReviewVersions": ["v1"], "sideEffects": "None", "failurePolicy": "Fail",
-            "clientConfig": {"service": {"name": "stub", "namespace": "stub", "path": "/mutate"}},
-            "objectSelector": {"matchLabels": {"disturb": trial}},
-            "reinvocationPolicy": "IfNeeded",
-            "rules": [{
-                "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"],
-            }],
-        }],
-    });
-    stub.endpoint().adopt(&mut configuration, namespace)?;
-    configuration["metadata"]["name"] = json!(format!("{name}-{trial}"));
-    cluster.admin().apply(&configuration.to_string())?;
+    let labels = json!({"matchLabels": {"disturb": trial}});
+    let fields = json!({"objectSelector": labels, "reinvocationPolicy": "IfNeeded"});
+    stub.register(cluster, namespace, &format!("{name}-{trial}"), &fields)?;
     Ok(stub)
 }
 

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::{
     request::{Answer, create, send},
     samples::{COMPLETE, agent, env_names, memory, pod},
-    support::{control_plane::ControlPlane, load::Failure, webhook::Endpoint},
+    support::{control_plane::ControlPlane, load::Failure, review::review, webhook::Endpoint},
 };
 
 /// The class of a pod that was let through without its memory: what must never be.
@@ -143,14 +143,9 @@ impl Caller {
     }
 
     fn review(&self, agent: &str, labels: &[(&str, &str)]) -> Value {
-        json!({
-            "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
-            "request": {
-                "uid": "0", "operation": "CREATE", "namespace": self.namespace, "name": agent,
-                "kind": {"group": "", "version": "v1", "kind": "Pod"},
-                "resource": {"group": "", "version": "v1", "resource": "pods"},
-                "object": pod(agent, agent, labels), "dryRun": true,
-            },
-        })
+        let mut review = review(&self.namespace, &pod(agent, agent, labels));
+        review["request"]["resource"] = json!({"group": "", "version": "v1", "resource": "pods"});
+        review["request"]["dryRun"] = json!(true);
+        review
     }
 }

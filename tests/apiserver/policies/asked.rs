@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::{
     faults::calls::Caller,
     request::{Answer, send},
-    support::{control_plane::ControlPlane, webhook::Webhook},
+    support::{control_plane::ControlPlane, review::review, webhook::Webhook},
 };
 
 /// A replica and the namespace that it is asked about.
@@ -56,16 +56,9 @@ impl Asked {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let mut object = object.clone();
         object["metadata"]["namespace"] = json!(self.namespace);
-        let review = json!({
-            "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
-            "request": {
-                "uid": "0", "operation": "CREATE", "namespace": self.namespace,
-                "name": object["metadata"]["name"],
-                "kind": {"group": group, "version": version, "kind": object["kind"]},
-                "resource": {"group": group, "version": version, "resource": plural},
-                "object": object, "dryRun": true,
-            },
-        });
+        let mut review = review(&self.namespace, &object);
+        review["request"]["resource"] = json!({"group": group, "version": version, "resource": plural});
+        review["request"]["dryRun"] = json!(true);
         cluster.block_on(self.caller.send(Method::POST, "/validate?timeout=10s", &review))
     }
 }

@@ -1,6 +1,6 @@
 //! What both say about an object.
 
-use std::{borrow::Cow, collections::BTreeSet, iter, sync::Arc, thread};
+use std::{collections::BTreeSet, iter, sync::Arc, thread};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use axum::http::Method;
@@ -150,22 +150,15 @@ fn share_of_checks(mutants: &[Mutant]) -> Result<Vec<Verdict>> {
 /// What a case file or a review of an update says that names no other object.
 fn update(json: &str, old: &str, snapshot: &Snapshot) -> Result<Verdict> {
     let object: Value = serde_json::from_str(json)?;
-    let text = |value: &Value| Cow::from(value.as_str().unwrap_or_default().to_owned());
-    let api_version = text(&object["apiVersion"]);
-    let (group, version) = api_version.split_once('/').context("an object without a group")?;
+    let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let (group, version) = text("/apiVersion").split_once('/').context("an object without a group")?;
     let request = Request {
         operation: Operation::Update,
         group: group.into(),
         version: version.into(),
-        kind: text(&object["kind"]),
-        subresource: "".into(),
-        namespace: text(&object["metadata"]["namespace"]),
-        name: text(&object["metadata"]["name"]),
-        object: Some(json),
+        kind: text("/kind").into(),
         old_object: Some(old),
-        occasion: Occasion::default(),
-        read_pod: None,
-        cancelled: None,
+        ..Request::to_create_pod(text("/metadata/namespace"), text("/metadata/name"), json)
     };
     let findings = decide(&request, snapshot).findings;
     let denied = findings.iter().any(|finding| finding.severity == Severity::Deny);

@@ -11,7 +11,7 @@ use memgate_core::patch::{
 use memgate_core::state;
 use memgate_model::decision::Decision;
 use memgate_model::reason::Reason;
-use memgate_model::request::{Occasion, Operation, Request};
+use memgate_model::request::Request;
 use memgate_model::snapshot::Snapshot;
 use memgate_primitives::budget::{
     MAX_CONTAINERS, MAX_ENTRIES, MAX_INIT_CONTAINERS, MAX_PATCH_BYTES, MAX_VARIABLES, MAX_VOLUMES,
@@ -53,25 +53,8 @@ fn snapshot(headers: usize) -> Snapshot {
     snapshot
 }
 
-fn request(kind: &'static str, object: &str, of: impl FnOnce(&Request<'_>) -> Decision) -> Decision {
-    of(&Request {
-        operation: Operation::Create,
-        group: if kind == "Pod" { "".into() } else { "apps".into() },
-        version: "v1".into(),
-        kind: kind.into(),
-        subresource: "".into(),
-        namespace: "team-a".into(),
-        name: "".into(),
-        object: Some(object),
-        old_object: None,
-        occasion: Occasion::default(),
-        read_pod: None,
-        cancelled: None,
-    })
-}
-
 fn decided(pod: &Value, headers: usize) -> Decision {
-    request("Pod", &pod.to_string(), |request| decide(request, &snapshot(headers)))
+    decide(&Request::to_create_pod("team-a", "", &pod.to_string()), &snapshot(headers))
 }
 
 /// A pod of the family that this label or annotation stands for.
@@ -188,7 +171,7 @@ fn fields_behind_the_limit_are_still_known() {
     let containers = vec!["{}"; MAX_CONTAINERS + 1].join(",");
     let labels = r#""arkonis.dev/deployment":"scout","memgate.dev/inject":"required""#;
     let text = format!(r#"{{"spec":{{"containers":[{containers}]}},"metadata":{{"labels":{{{labels}}}}}}}"#);
-    let decision = request("Pod", &text, |request| decide(request, &snapshot(0)));
+    let decision = decide(&Request::to_create_pod("team-a", "", &text), &snapshot(0));
     assert_eq!((decision.reason, decision.allowed()), (Reason::OverLimit, false));
     let mut pod = pod("arkonis");
     fill_map(&mut pod, "/metadata/labels", "label", MAX_ENTRIES + 5);
@@ -212,7 +195,9 @@ fn a_template_has_the_limits_of_its_pods() {
         let claims = json!([{"metadata": {"name": "data"}}]);
         let spec = json!({"template": template, "volumeClaimTemplates": claims});
         let workload = json!({"metadata": {"name": "web"}, "spec": spec}).to_string();
-        let decision = request("StatefulSet", &workload, |request| decide(request, &snapshot(0)));
+        let pod = Request::to_create_pod("team-a", "", &workload);
+        let request = Request { group: "apps".into(), kind: "StatefulSet".into(), ..pod };
+        let decision = decide(&request, &snapshot(0));
         assert_eq!((decision.reason, decision.allowed()), (reason, true));
         assert_eq!(decision.findings.len(), usize::from(reason == Reason::OverLimit));
     }

@@ -32,6 +32,8 @@
 mod cases;
 #[path = "../../../../tests/support/needs.rs"]
 mod needs;
+#[path = "../../../../tests/support/review.rs"]
+mod review;
 
 mod answers;
 mod brokers;

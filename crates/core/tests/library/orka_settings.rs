@@ -4,11 +4,12 @@
 
 use memgate_core::decide::decide;
 use memgate_core::patch::apply::apply;
-use memgate_core::{admission, state};
 use memgate_model::finding::Severity;
 use memgate_model::request::Request;
 use memgate_model::snapshot::Snapshot;
 use serde_json::{Value, json};
+
+use super::pod_events::{decided_in, state};
 
 /// A switch: the annotation, the variable, and the codes of an opt-out that it does not follow.
 struct Switch {
@@ -37,25 +38,9 @@ fn orka(kind: &str, metadata: &Value, spec: &Value) -> Value {
     json!({"apiVersion": "core.orka.ai/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec})
 }
 
-fn snapshot(objects: &[Value]) -> Snapshot {
-    let mut snapshot = state::empty(memgate_platforms::default_settings());
-    for object in objects {
-        state::add(&mut snapshot, object).expect("an object");
-    }
-    snapshot
-}
-
 /// The codes of the findings about a Task that is created, but for those of the schema, and whether each denies.
 fn judged(task: &Value, snapshot: &Snapshot) -> Vec<(&'static str, bool)> {
-    let review = json!({
-        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
-        "request": {
-            "uid": "u", "operation": "CREATE", "namespace": "team-a", "object": task,
-            "kind": {"group": "core.orka.ai", "version": "v1alpha1", "kind": "Task"},
-        },
-    });
-    let body = review.to_string();
-    let decision = decide(&admission::parse(&body).expect("a review").request, snapshot);
+    let decision = decided_in("team-a", task, snapshot);
     let findings = decision.findings.iter().filter(|finding| finding.code.name != "orka/schema");
     findings.map(|finding| (finding.code.name, finding.severity == Severity::Deny)).collect()
 }
@@ -81,7 +66,7 @@ fn an_opt_out_holds_for_each_switch_by_itself() {
     for (switch, other) in [(&SWITCHES[0], &SWITCHES[1]), (&SWITCHES[1], &SWITCHES[0])] {
         for (off_of, is_off) in [(switch, true), (other, false)] {
             let off = json!({"name": "scrubber", "namespace": "team-a", "annotations": {off_of.annotation: "False "}});
-            let snapshot = snapshot(&[orka("Agent", &off, &json!({}))]);
+            let snapshot = state(&[orka("Agent", &off, &json!({}))]);
             for (variable, turns_on, is_odd) in &variables {
                 for (annotation, label) in
                     [None, Some("true"), Some("false")].into_iter().flat_map(|it| by_orka.map(|by| (it, by)))
@@ -130,7 +115,7 @@ const NAMES: [&str; 4] = [
 /// The variables that a worker gets in front of its own, and the codes of the warnings.
 fn injected(annotations: &Value, own: &[Value]) -> (Vec<(String, String)>, Vec<&'static str>) {
     let metadata = json!({"name": "cut", "namespace": "team-a", "annotations": annotations});
-    let snapshot = snapshot(&[orka("Task", &metadata, &json!({"type": "ai"}))]);
+    let snapshot = state(&[orka("Task", &metadata, &json!({"type": "ai"}))]);
     let variable = |name: &str, value: &str| json!({"name": name, "value": value});
     let mut env = vec![
         variable("ORKA_TASK_NAME", "cut"),

@@ -2,40 +2,27 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test stops where something is wrong")]
 
-use memgate_core::decide::decide;
 use memgate_core::patch::Patch;
-use memgate_core::{admission, state};
 use memgate_model::finding::Finding;
 use memgate_model::object::{Coverage, KindState, Object, Reference};
 use memgate_model::snapshot::Snapshot;
 use serde_json::{Value, json};
+
+use super::pod_events::{decided_in, state_with};
 
 fn snapshot(objects: &[Value], shared: &[&str], sources: &[&str]) -> Snapshot {
     let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     let mut settings = memgate_platforms::default_settings();
     settings.platforms.orloj.shared_secrets = owned(shared);
     settings.platforms.orloj.source_namespaces = owned(sources);
-    let mut snapshot = state::empty(settings);
-    for object in objects {
-        state::add(&mut snapshot, object).expect("an object");
-    }
-    snapshot
+    state_with(settings, objects)
 }
 
 /// The codes and messages of the findings about an object that is created, and the names of the variables that
 /// it gets.
 fn decided(object: &Value, snapshot: &Snapshot) -> (Vec<String>, Vec<String>) {
-    let (group, version) =
-        object["apiVersion"].as_str().and_then(|it| it.split_once('/')).unwrap_or(("", "v1"));
-    let review = json!({
-        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
-        "request": {
-            "uid": "u", "operation": "CREATE", "namespace": object["metadata"]["namespace"], "object": object,
-            "kind": {"group": group, "version": version, "kind": object["kind"]},
-        },
-    });
-    let body = review.to_string();
-    let decision = decide(&admission::parse(&body).expect("a review").request, snapshot);
+    let namespace = object["metadata"]["namespace"].as_str().expect("a namespace");
+    let decision = decided_in(namespace, object, snapshot);
     let without_field = |finding: &Finding| {
         let (message, field) = (finding.message(), format!("{}: ", finding.pointer.field()));
         format!("{}: {}", finding.code.name, message.strip_prefix(&field).unwrap_or(&message))

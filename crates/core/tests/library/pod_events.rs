@@ -6,14 +6,20 @@ use memgate_core::decide::decide;
 use memgate_core::{admission, state};
 use memgate_model::decision::Decision;
 use memgate_model::object::{Coverage, KindState};
+use memgate_model::settings::Settings;
 use memgate_model::snapshot::Snapshot;
 use memgate_workbench::casefile::{Case, request};
 use serde_json::{Value, json};
 
 use super::cases::cases;
+use super::review::review;
 
 pub(crate) fn state(objects: &[Value]) -> Snapshot {
-    let mut snapshot = state::empty(memgate_platforms::default_settings());
+    state_with(memgate_platforms::default_settings(), objects)
+}
+
+pub(crate) fn state_with(settings: Settings, objects: &[Value]) -> Snapshot {
+    let mut snapshot = state::empty(settings);
     for object in objects {
         state::add(&mut snapshot, object).expect("an object");
     }
@@ -22,16 +28,12 @@ pub(crate) fn state(objects: &[Value]) -> Snapshot {
 
 /// The decision about a pod, or another object, that is created in the namespace `team`.
 pub(crate) fn decided(object: &Value, state: &Snapshot) -> Decision {
-    let api_version = object["apiVersion"].as_str().expect("a version");
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    let review = json!({
-        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
-        "request": {
-            "uid": "u", "operation": "CREATE", "namespace": "team", "object": object,
-            "kind": {"group": group, "version": version, "kind": object["kind"]},
-        },
-    });
-    let body = review.to_string();
+    decided_in("team", object, state)
+}
+
+/// The same in another namespace.
+pub(crate) fn decided_in(namespace: &str, object: &Value, state: &Snapshot) -> Decision {
+    let body = review(namespace, object).to_string();
     decide(&admission::parse(&body).expect("a review").request, state)
 }
 

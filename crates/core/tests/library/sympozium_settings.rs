@@ -2,14 +2,14 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test stops where something is wrong")]
 
-use memgate_core::decide::decide;
 use memgate_core::patch::apply::apply;
-use memgate_core::{admission, state};
 use memgate_model::decision::Decision;
 use memgate_model::finding::Finding;
 use memgate_model::platform_settings::{AddedResources, Sympozium, Waits, WriterTokens};
 use memgate_model::settings::Settings;
 use serde_json::{Value, json};
+
+use super::pod_events::{decided_in, state_with};
 
 const VARIABLE: &str = "MEMORY_WRITER_TOKEN";
 
@@ -37,19 +37,7 @@ fn decision(pod: &Value, objects: &[Value], setting: WriterTokens) -> Decision {
 }
 
 fn decision_with(pod: &Value, objects: &[Value], settings: Settings) -> Decision {
-    let mut snapshot = state::empty(settings);
-    for object in objects {
-        state::add(&mut snapshot, object).expect("an object");
-    }
-    let review = json!({
-        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
-        "request": {
-            "uid": "u", "operation": "CREATE", "namespace": "ops", "object": pod,
-            "kind": {"group": "", "version": "v1", "kind": "Pod"},
-        },
-    })
-    .to_string();
-    decide(&admission::parse(&review).expect("a review").request, &snapshot)
+    decided_in("ops", pod, &state_with(settings, objects))
 }
 
 fn pod(env: &Value) -> Value {
