@@ -122,7 +122,7 @@ fn security() -> String {
 fn exists(file: &str, name: Option<&str>) -> bool {
     let Some(name) = name else { return path(file).exists() };
     let source = fs::read_to_string(path(file)).unwrap_or_default();
-    if !Path::new(file).extension().is_some_and(|ending| ending == "yaml") {
+    if Path::new(file).extension().is_none_or(|ending| ending != "yaml") {
         return source.contains(&format!("fn {name}("));
     }
     let prefix = name.strip_suffix('*');
