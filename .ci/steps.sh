@@ -3,6 +3,8 @@
 # everything that is wrong.
 
 export CARGO_TERM_COLOR=never
+# Nothing is edited between two steps.
+export CARGO_INCREMENTAL=0
 # Some tests open thousands of connections. A machine often allows more files than a shell begins with.
 ulimit -n "$(ulimit -Hn)"
 

@@ -5,8 +5,8 @@
 //! it: the user's own lines in the output of `mutate`, and in a patch the values that a platform's own operator copies
 //! into pods unchanged (`Field::copied`). Traces are in `tests/server/traces.rs`.
 //!
-//! All styles of all fields start some 13,000 processes. So by default block style is tried, of one field in six, and one
-//! pasted key in six; `MEMGATE_TESTS=all` tries everything.
+//! All styles of all fields start some 13,000 processes. So by default block style is tried, of one field in twelve, and
+//! one pasted key in twelve; `MEMGATE_TESTS=all` tries everything.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test stops where something is wrong")]
 
@@ -37,7 +37,7 @@ use fields::Field;
 use styles::STYLES;
 
 /// By default, one field and one pasted key in so many are tried.
-const ONE_IN: usize = 6;
+const ONE_IN: usize = 12;
 
 /// The text of each credential. Tests search for the first part alone, and for the second part in base64.
 const MARKER: &str = "Zq7hunter2Zq7";

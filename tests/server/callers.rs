@@ -58,7 +58,7 @@ async fn answered(server: &Running, identity: Option<&Identity>) -> bool {
     let ca = fs::read_to_string(&server.ca).unwrap();
     let opened = Connection::open_as(server.addresses.webhook, &ca, &["http/1.1"], identity).await;
     let Ok(mut connection) = opened else { return false };
-    if connection.try_send(&post("/mutate", &review("u-1", None))).await.is_err() {
+    if connection.try_send(&post("/mutate", review("u-1", None))).await.is_err() {
         return false;
     }
     connection.answer_or_end().await.is_some_and(|answer| answer.status == 200)

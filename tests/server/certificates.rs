@@ -88,7 +88,7 @@ async fn a_swapped_pair_is_shown_and_open_connections_go_on() {
     mount.swap("second", &new.cert, &new.key);
     until("the new certificate should be shown", || shows(&server, &new)).await;
     assert!(!shows(&server, &old).await);
-    open.send(&post("/mutate", &review("u-1", None))).await;
+    open.send(&post("/mutate", review("u-1", None))).await;
     assert_eq!(open.answer().await.status, 200);
     mount.swap("back", &old.cert, &old.key);
     until("an older certificate is as good as any", || shows(&server, &old)).await;

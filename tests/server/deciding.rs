@@ -24,12 +24,12 @@ async fn a_panic_is_an_answer_and_the_process_lives() {
     let server = Running::start(|options| options.decide = panics_over_agents);
     let mut connection = server.connect().await;
     for _ in 0..3 {
-        connection.send(&post("/mutate", &review("u-1", Some("a")))).await;
+        connection.send(&post("/mutate", review("u-1", Some("a")))).await;
         let answer = connection.answer().await;
         assert_eq!((answer.status, answer.header("retry-after")), (500, None));
         assert!(!answer.text().contains("asked to panic"));
     }
-    connection.send(&post("/mutate", &review("u-1", None))).await;
+    connection.send(&post("/mutate", review("u-1", None))).await;
     assert_eq!(connection.answer().await.status, 200);
     assert_eq!(server.metric("memgate_panics_total").await.as_deref(), Some("3"));
     assert_eq!(server.metric("memgate_admission_in_flight").await.as_deref(), Some("0"));
@@ -45,10 +45,10 @@ async fn panics_hold_no_permits() {
         options.limits.body_bytes = 2 * review("u-1", Some("a")).len();
     });
     for _ in 0..10 {
-        let answer = server.ask(&post("/mutate", &review("u-1", Some("a")))).await;
+        let answer = server.ask(&post("/mutate", review("u-1", Some("a")))).await;
         assert_eq!((answer.status, answer.header("retry-after")), (500, None), "{}", answer.text());
     }
-    assert_eq!(server.ask(&post("/mutate", &review("u-1", None))).await.status, 200);
+    assert_eq!(server.ask(&post("/mutate", review("u-1", None))).await.status, 200);
     assert_eq!(server.metric("memgate_admission_bytes_in_flight").await.as_deref(), Some("0"));
     let series = r#"memgate_admission_requests_total{webhook="mutate",operation="none",verdict="error",reason="panic"} 10"#;
     let metrics = server.health("/metrics").await.text();
@@ -64,10 +64,10 @@ fn open(required: bool) -> Decision {
 #[tokio::test]
 async fn a_required_memory_that_is_unknown_is_tried_again() {
     let server = Running::start(|options| options.decide = |_, _| open(true));
-    let answer = server.ask(&post("/mutate", &review("u-1", None))).await;
+    let answer = server.ask(&post("/mutate", review("u-1", None))).await;
     assert_eq!((answer.status, answer.header("retry-after")), (503, Some("1")));
     let server = Running::start(|options| options.decide = |_, _| open(false));
-    let answer = server.ask(&post("/mutate", &review("u-1", None))).await;
+    let answer = server.ask(&post("/mutate", review("u-1", None))).await;
     assert_eq!(answer.review()["allowed"], true);
 }
 
@@ -79,13 +79,13 @@ async fn nothing_is_decided_on_a_state_that_is_not_synced() {
         State::Cluster { client, settings: memgate_platforms::default_settings() },
         |_| {},
     );
-    let answer = server.ask(&post("/mutate", &review("u-1", Some("a")))).await;
+    let answer = server.ask(&post("/mutate", review("u-1", Some("a")))).await;
     assert_eq!((answer.status, answer.header("retry-after")), (503, Some("1")));
     let ready = server.health("/readyz").await;
     assert_eq!(ready.status, 503);
     assert!(ready.text().contains("arkonis.dev/v1alpha1 ArkMemory"), "{}", ready.text());
     assert_eq!(server.health("/livez").await.status, 200);
-    let answer = server.ask(&post("/mutate", &review("u-1", None))).await;
+    let answer = server.ask(&post("/mutate", review("u-1", None))).await;
     assert_eq!(
         answer.review()["allowed"],
         true,
@@ -103,7 +103,7 @@ async fn answers_a_constant_for_benchmarks() {
 #[tokio::test]
 async fn counts_what_was_decided() {
     let server = Running::start(|_| {});
-    assert_eq!(server.ask(&post("/mutate", &review("u-1", None))).await.status, 200);
+    assert_eq!(server.ask(&post("/mutate", review("u-1", None))).await.status, 200);
     assert_eq!(server.ask(&post("/validate", b"")).await.status, 400);
     for series in [
         r#"memgate_admission_requests_total{webhook="mutate",operation="CREATE",verdict="allowed",reason="not-ours"} 1"#,

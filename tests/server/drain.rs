@@ -11,7 +11,7 @@ use crate::running::{Running, until};
 async fn serves_on_and_sends_callers_elsewhere() {
     let mut server = Running::start(|_| {});
     let mut idle = server.connect().await;
-    idle.send(&post("/mutate", &review("u-0", None))).await;
+    idle.send(&post("/mutate", review("u-0", None))).await;
     assert_eq!(idle.answer().await.status, 200);
     let mut busy = server.connect().await;
     let body = review("u-1", None);
@@ -28,12 +28,12 @@ async fn serves_on_and_sends_callers_elsewhere() {
     assert_eq!((answer.status, answer.header("connection")), (200, Some("close")));
     busy.closed().await;
 
-    let answer = server.ask(&post("/mutate", &review("u-2", None))).await;
+    let answer = server.ask(&post("/mutate", review("u-2", None))).await;
     assert_eq!((answer.status, answer.header("connection")), (200, Some("close")));
 
     sleep(Duration::from_millis(300)).await;
     assert!(!server.has_ended(), "an idle connection is left");
-    idle.send(&post("/mutate", &review("u-3", None))).await;
+    idle.send(&post("/mutate", review("u-3", None))).await;
     let answer = idle.answer().await;
     assert_eq!((answer.status, answer.header("connection")), (200, Some("close")));
     drop(idle);

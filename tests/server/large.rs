@@ -73,7 +73,7 @@ fn large(gate: &str) -> Vec<u8> {
 }
 
 fn small(uid: &str) -> Vec<u8> {
-    post("/mutate", &review(uid, None))
+    post("/mutate", review(uid, None))
 }
 
 fn start(change: impl FnOnce(&mut Options)) -> Running {
@@ -86,7 +86,7 @@ fn start(change: impl FnOnce(&mut Options)) -> Running {
 /// Sends a review that waits at a gate, on a connection of its own.
 async fn send(server: &Running, path: &str, gate: &str) -> Connection {
     let mut connection = server.connect().await;
-    connection.send(&post(path, &large(gate))).await;
+    connection.send(&post(path, large(gate))).await;
     connection
 }
 
@@ -171,13 +171,13 @@ async fn a_panic_about_a_large_review_is_a_500() {
     let server = start(|_| {});
     let mut connection = server.connect().await;
     for _ in 0..3 {
-        connection.send(&post("/mutate", &with_annotation("panics", "", 70_000))).await;
+        connection.send(&post("/mutate", with_annotation("panics", "", 70_000))).await;
         let answer = connection.answer().await;
         assert_eq!((answer.status, answer.header("retry-after")), (500, None));
         assert!(!answer.text().contains("asked to panic"));
     }
     open("after-panics");
-    connection.send(&post("/mutate", &large("after-panics"))).await;
+    connection.send(&post("/mutate", large("after-panics"))).await;
     assert_eq!(connection.answer().await.status, 200);
     assert_eq!(server.metric("memgate_panics_total").await.as_deref(), Some("3"));
 }

@@ -11,7 +11,7 @@ async fn a_body_beyond_the_limit_is_refused_and_the_next_one_is_not() {
     let server = Running::start(|options| options.limits.body_bytes = 1 << 20);
     let answer = server.ask(&head("/mutate", 4 << 20)).await;
     assert_eq!((answer.status, answer.header("retry-after")), (429, Some("1")));
-    assert_eq!(server.ask(&post("/mutate", &review("u-1", None))).await.status, 200);
+    assert_eq!(server.ask(&post("/mutate", review("u-1", None))).await.status, 200);
     let shed = "memgate_admission_shed_total{cause=\"bytes\"}";
     assert_eq!(server.metric(shed).await.as_deref(), Some("1"));
 }
@@ -30,11 +30,11 @@ async fn announced_bodies_make_room_when_they_do_not_come() {
     until("four bodies should be announced", async || in_flight().await == Some((32 << 20).to_string()))
         .await;
     assert_eq!(server.ask(&head("/mutate", 8 << 20)).await.status, 429);
-    assert_eq!(server.ask(&post("/mutate", &review("u-1", None))).await.status, 200);
+    assert_eq!(server.ask(&post("/mutate", review("u-1", None))).await.status, 200);
     for connection in &mut held {
         assert_eq!(connection.answer().await.status, 408);
     }
-    assert_eq!(server.ask(&post("/mutate", &review("u-1", None))).await.status, 200);
+    assert_eq!(server.ask(&post("/mutate", review("u-1", None))).await.status, 200);
 }
 
 /// Callers that send slowly take no permits of others.
@@ -56,12 +56,12 @@ async fn the_longest_idle_connection_is_closed_for_another() {
     let server = Running::start(|options| options.limits.connections = 2);
     let mut silent = server.connect().await;
     let mut used = server.connect().await;
-    used.send(&post("/mutate", &review("u-1", None))).await;
+    used.send(&post("/mutate", review("u-1", None))).await;
     assert_eq!(used.answer().await.status, 200);
     let mut newcomer = server.connect().await;
     silent.closed().await;
     for connection in [&mut used, &mut newcomer] {
-        connection.send(&post("/mutate", &review("u-1", None))).await;
+        connection.send(&post("/mutate", review("u-1", None))).await;
         assert_eq!(connection.answer().await.status, 200);
     }
 }
@@ -76,6 +76,6 @@ async fn handshakes_beyond_the_rate_are_refused() {
     until("one should be refused", refused).await;
     let rationed = "memgate_tls_handshakes_total{result=\"rationed\"}";
     until("it should be counted", || async { server.metric(rationed).await.as_deref() != Some("0") }).await;
-    connected.send(&post("/mutate", &review("u-1", None))).await;
+    connected.send(&post("/mutate", review("u-1", None))).await;
     assert_eq!(connected.answer().await.status, 200);
 }

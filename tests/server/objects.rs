@@ -142,7 +142,7 @@ async fn hostile_objects_get_an_answer_and_no_memory() {
     let server = Running::start_with(state(), |_| {});
     for (name, kind, object, expected) in rows() {
         let path = if kind == POD { "/mutate" } else { "/validate" };
-        let answer = server.ask(&post(path, &body(kind, &object))).await;
+        let answer = server.ask(&post(path, body(kind, &object))).await;
         let answered = match answer.status {
             400 => Answered::Malformed,
             200 => {

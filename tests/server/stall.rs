@@ -46,7 +46,7 @@ fn probes_show_a_stalled_runtime() {
     test.block_on(async {
         assert_eq!(stuck.health("/livez").await.status, 200);
         let mut caller = stuck.connect().await;
-        caller.send(&post("/mutate", &review("u-1", Some("scout")))).await;
+        caller.send(&post("/mutate", review("u-1", Some("scout")))).await;
         let dead = || async { stuck.health("/livez").await.status == 500 };
         until("the probe should fail when no task runs", dead).await;
         assert!(stuck.health("/livez").await.text().starts_with("no task has run for"));
@@ -55,7 +55,7 @@ fn probes_show_a_stalled_runtime() {
         assert!(ready.text().contains("no task has run for"), "{}", ready.text());
         assert_eq!(stuck.health("/metrics").await.status, 200);
 
-        assert_eq!(other.ask(&post("/mutate", &review("u-2", None))).await.review()["uid"], "u-2");
+        assert_eq!(other.ask(&post("/mutate", review("u-2", None))).await.review()["uid"], "u-2");
         for probe in ["/livez", "/readyz"] {
             assert_eq!(other.health(probe).await.status, 200, "{probe}");
         }
@@ -91,7 +91,7 @@ fn of_a_rush_some_are_answered_and_the_others_refused() {
             callers.push(server.connect().await);
         }
         for caller in &mut callers {
-            caller.send(&post("/mutate?timeout=2s", &review("u-1", None))).await;
+            caller.send(&post("/mutate?timeout=2s", review("u-1", None))).await;
         }
         // More than two seconds of work.
         *RUSH.lock().unwrap() = true;
@@ -108,7 +108,7 @@ fn of_a_rush_some_are_answered_and_the_others_refused() {
         assert!(taken > 0 && refused > 0, "{taken} taken, {refused} refused");
         let shed = server.metric("memgate_admission_shed_total{cause=\"queue\"}").await;
         assert_eq!(shed, Some(refused.to_string()));
-        let calm = || async { server.ask(&post("/mutate", &review("u-2", None))).await.status == 200 };
+        let calm = || async { server.ask(&post("/mutate", review("u-2", None))).await.status == 200 };
         until("it should serve again when the rush is over", calm).await;
     });
     runtime.shutdown_background();

@@ -45,7 +45,7 @@ async fn an_idle_connection_stays_open() {
     let mut connection = server.connect().await;
     for _ in 0..3 {
         sleep(SHORT_TIMEOUT * 3).await;
-        connection.send(&post("/mutate", &review("u-1", None))).await;
+        connection.send(&post("/mutate", review("u-1", None))).await;
         assert_eq!(connection.answer().await.status, 200);
     }
 }
@@ -54,7 +54,7 @@ async fn an_idle_connection_stays_open() {
 async fn an_idle_connection_ends_some_time() {
     let server = Running::start(|options| options.timers.idle = SHORT_TIMEOUT);
     let mut used = server.connect().await;
-    used.send(&post("/mutate", &review("u-1", None))).await;
+    used.send(&post("/mutate", review("u-1", None))).await;
     assert_eq!(used.answer().await.status, 200);
     let mut unused = server.connect().await;
     used.closed().await;

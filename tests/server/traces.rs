@@ -225,7 +225,7 @@ async fn a_caller_that_does_not_sample_is_not_traced() {
     let mut server = Running::start_with(state(), |options| options.traces = Some(collector.settings(1.0)));
     let not_sampled = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00";
     assert_eq!(server.ask(&traced("/mutate", not_sampled, &pod_review())).await.status, 200);
-    assert_eq!(server.ask(&post("/mutate", &review(UID, None))).await.status, 200);
+    assert_eq!(server.ask(&post("/mutate", review(UID, None))).await.status, 200);
     server.stop();
     server.ended().await;
     let requests: Vec<_> = collector.spans().into_iter().filter(|span| !span.attributes.is_empty()).collect();
@@ -315,7 +315,7 @@ async fn serves_without_collector(endpoint: &str) {
     let ca = std::fs::read_to_string(ca).unwrap();
     let mut connection = Connection::open(program.address("webhook"), &ca, &["http/1.1"]).await.unwrap();
     for batch in 1..=2 {
-        connection.send(&post("/mutate", &review(UID, None))).await;
+        connection.send(&post("/mutate", review(UID, None))).await;
         assert_eq!(connection.answer().await.status, 200);
         let failed = format!("memgate_trace_spans_total{{result=\"failed\"}} {}", 4 * batch);
         until("the batch has failed", async || plain(health, "/metrics").await.text().contains(&failed))

@@ -123,10 +123,10 @@ async fn a_connection_goes_on_after_refusals_and_reviews() {
     let server = Running::start(|_| {});
     let mut connection = server.connect().await;
     for (bytes, status) in [
-        (post("/mutate", &review("a", None)), 200),
-        (post("/else", &review("b", None)), 404),
+        (post("/mutate", review("a", None)), 200),
+        (post("/else", review("b", None)), 404),
         (post("/validate", b"hello"), 400),
-        (post("/validate", &review("c", None)), 200),
+        (post("/validate", review("c", None)), 200),
     ] {
         connection.send(&bytes).await;
         let answer = connection.answer().await;

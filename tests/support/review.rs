@@ -4,17 +4,18 @@ use serde_json::{Value, json};
 
 /// The review of the object, in this namespace.
 pub(crate) fn review(namespace: &str, object: &Value) -> Value {
-    let api_version = object["apiVersion"].as_str().unwrap_or_default();
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let api_version = text("/apiVersion");
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     json!({
         "apiVersion": "admission.k8s.io/v1",
         "kind": "AdmissionReview",
         "request": {
             "uid": "u-1",
-            "kind": {"group": group, "version": version, "kind": object["kind"].as_str().unwrap_or_default()},
+            "kind": {"group": group, "version": version, "kind": text("/kind")},
             "operation": "CREATE",
             "namespace": namespace,
-            "name": object["metadata"]["name"].as_str().unwrap_or_default(),
+            "name": text("/metadata/name"),
             "object": object,
         },
     })

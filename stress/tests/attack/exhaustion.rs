@@ -15,7 +15,7 @@ use crate::support;
 async fn with_256_descriptors_it_serves_and_can_be_probed() {
     let victim = Victim::start_with(Setup { descriptors: 256, ..Setup::default() }).await;
     let mut kept = victim.connect().await;
-    kept.send(&post("/mutate", &review("u-1", None))).await;
+    kept.send(&post("/mutate", review("u-1", None))).await;
     assert_eq!(kept.answer().await.status, 200);
     let mut held = Vec::new();
     for _ in 0..10 {
@@ -26,8 +26,8 @@ async fn with_256_descriptors_it_serves_and_can_be_probed() {
         assert_eq!(victim.health("/readyz").await.status, 200);
         // Connections are accepted in their order: all of the others are open or closed once this one is served. So
         // the kept one is never the one of 128 that has been idle the longest.
-        assert_eq!(victim.ask(&post("/mutate", &review("u-1", None))).await.status, 200);
-        kept.send(&post("/mutate", &review("u-1", Some("scout")))).await;
+        assert_eq!(victim.ask(&post("/mutate", review("u-1", None))).await.status, 200);
+        kept.send(&post("/mutate", review("u-1", Some("scout")))).await;
         assert!(kept.answer().await.review()["patch"].is_string());
     }
     assert!(victim.descriptors() <= 256);
@@ -42,7 +42,7 @@ async fn a_log_that_cannot_be_written_stops_nothing() {
         Setup { log: Some(PathBuf::from("/dev/full")), flags: vec!["--log", "debug"], ..Setup::default() };
     let victim = Victim::start_with(setup).await;
     for _ in 0..20 {
-        assert_eq!(victim.ask(&post("/mutate", &review("u-1", Some("scout")))).await.status, 200);
+        assert_eq!(victim.ask(&post("/mutate", review("u-1", Some("scout")))).await.status, 200);
         assert_eq!(victim.ask(&post("/mutate", b"hello")).await.status, 400);
     }
     victim.is_well().await;
@@ -53,7 +53,7 @@ async fn a_log_that_cannot_be_written_stops_nothing() {
 async fn it_keeps_no_file_open_and_writes_none() {
     let victim = Victim::start(&[]).await;
     let before = victim.files();
-    assert_eq!(victim.ask(&post("/mutate", &review("u-1", Some("scout")))).await.status, 200);
+    assert_eq!(victim.ask(&post("/mutate", review("u-1", Some("scout")))).await.status, 200);
     assert_eq!(victim.files(), before, "what it needs a disk for, it has needed at the start");
     assert_eq!(victim.open_files().into_iter().collect::<Vec<_>>(), ["log"]);
 }
@@ -83,9 +83,9 @@ async fn ten_thousand_bad_requests_log_nothing() {
     let before = victim.log().len();
     for (request, status) in [
         (post("/mutate", b"hello"), 400),
-        (post("/elsewhere", &review("u-1", None)), 404),
-        (post("/validate?timeout=never", &review("u-1", None)), 400),
-        (post("/mutate", &review("u-1", None)), 200),
+        (post("/elsewhere", review("u-1", None)), 404),
+        (post("/validate?timeout=never", review("u-1", None)), 400),
+        (post("/mutate", review("u-1", None)), 200),
     ] {
         assert_eq!(flood(&victim, &request, 2_500).await, status);
     }
@@ -177,7 +177,7 @@ async fn the_line_about_a_decision_names_the_peer() {
     let victim = Victim::start(&[]).await;
     for host in [2, 3] {
         let mut connection = victim.connect_from(host).await;
-        let asked = connection.send_for_answer(&post("/mutate", &review("u-1", Some("scout")))).await;
+        let asked = connection.send_for_answer(&post("/mutate", review("u-1", Some("scout")))).await;
         assert_eq!(asked.status, 200);
     }
     let decided = victim.lines().into_iter().filter(|line| line["message"] == "decided");

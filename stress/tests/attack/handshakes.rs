@@ -150,7 +150,7 @@ async fn any_server_name_is_served_and_no_client_certificate_is_requested() {
     ] {
         let stream = TcpStream::connect(victim.address()).await.unwrap();
         let mut connection = Connection::over(stream, config, name).await.expect(what);
-        connection.send(&post("/mutate", &review("u-1", None))).await;
+        connection.send(&post("/mutate", review("u-1", None))).await;
         assert_eq!(connection.answer().await.review()["uid"], "u-1", "{what}");
     }
     assert_eq!(victim.metric(FAILED).await, 0);

@@ -43,7 +43,7 @@ async fn no_rejection_repeats_what_was_sent() {
         assert_eq!(answer.status, status, "{name}: {}", answer.text());
         assert!(!format!("{answer:?}{}", answer.text()).contains(MARK), "{name}: {answer:?}");
     }
-    connection.send(&post("/mutate", &review("u-1", None))).await;
+    connection.send(&post("/mutate", review("u-1", None))).await;
     assert_eq!(connection.answer().await.review()["uid"], "u-1", "the connection still serves");
     victim.is_well().await;
 }
@@ -76,7 +76,7 @@ async fn connections_without_http_are_closed() {
 #[tokio::test]
 async fn two_lengths_are_never_two_requests() {
     let victim = Victim::start(&[]).await;
-    let smuggled = String::from_utf8(post("/mutate", &review("smuggled", None))).unwrap();
+    let smuggled = String::from_utf8(post("/mutate", review("smuggled", None))).unwrap();
     for lengths in
         ["content-length: 4\r\ntransfer-encoding: chunked", "transfer-encoding: chunked\r\ncontent-length: 4"]
     {

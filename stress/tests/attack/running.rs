@@ -217,7 +217,7 @@ impl Victim {
     pub(crate) async fn is_well(&self) {
         assert_eq!(self.health("/livez").await.status, 200);
         assert_eq!(self.metric("memgate_panics_total").await, 0);
-        let answer = self.ask(&post("/mutate", &crate::client::review("well", Some("scout")))).await;
+        let answer = self.ask(&post("/mutate", crate::client::review("well", Some("scout")))).await;
         assert!(answer.review()["patch"].is_string(), "{}", answer.text());
     }
 

@@ -34,7 +34,7 @@ impl Apiserver {
         for connection in &mut self.0 {
             let mut tries = 0;
             loop {
-                connection.send(&post("/mutate?timeout=10s", &review("good", Some("scout")))).await;
+                connection.send(&post("/mutate?timeout=10s", review("good", Some("scout")))).await;
                 let answer = connection.answer().await;
                 if answer.status == 200 {
                     assert_eq!(answer.review()["uid"], "good");

@@ -79,7 +79,7 @@ async fn five_hundred_callers_that_never_read_hold_little_memory() {
     }
     // Each sends a second request, so that it waits as well. They send in pairs, since more at once would be
     // answered with 429, which holds nothing.
-    let request = post("/mutate", &review("deaf", Some("talker"))).repeat(2);
+    let request = post("/mutate", review("deaf", Some("talker"))).repeat(2);
     let (mut claimed, mut peak) = (0, 0);
     for (number, some) in (1..).zip(callers.chunks_mut(2)) {
         join_all(some.iter_mut().map(|caller| caller.try_send(&request))).await;
@@ -103,7 +103,7 @@ async fn five_hundred_callers_that_never_read_hold_little_memory() {
 async fn unread_answers_make_room_when_they_are_late() {
     let mut victim = start("timeoutWrite: 3s").await;
     let mut callers = Vec::new();
-    let request = post("/mutate", &review("deaf", Some("talker")));
+    let request = post("/mutate", review("deaf", Some("talker")));
     // Until there is no room for one more, or the first has made room.
     while victim.metric(REFUSED).await == 0 && victim.metric(CUT_OFF).await == 0 {
         let mut caller = deaf(&victim).await;
