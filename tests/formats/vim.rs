@@ -75,7 +75,7 @@ fn the_task_of_vs_code_finds_each_place() {
     let scratch = Scratch::with(&[("bad.yaml", BAD), ("other.yaml", BAD)]);
     let command = task["command"].as_str().expect("a command");
     let command = command.replace("${relativeFile}", "bad.yaml").replace("${file}", "bad.yaml");
-    let command = command.replacen("memgate", env!("CARGO_BIN_EXE_memgate"), 1);
+    let command = command.replacen("memgate", concat!("'", env!("CARGO_BIN_EXE_memgate"), "'"), 1);
     let output =
         Command::new("sh").args(["-c", &command]).current_dir(scratch.path()).output().expect("a shell");
     let pattern = &task["problemMatcher"]["pattern"];

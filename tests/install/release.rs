@@ -84,7 +84,7 @@ pub(crate) fn made() -> &'static Path {
         let built =
             directory.path().join("static").join(format!("{}-unknown-linux-musl", std::env::consts::ARCH));
         fs::create_dir_all(&built).expect("a folder");
-        let program = format!("#!/bin/sh\nexec {} \"$@\"\n", env!("CARGO_BIN_EXE_memgate"));
+        let program = format!("#!/bin/sh\nexec '{}' \"$@\"\n", env!("CARGO_BIN_EXE_memgate"));
         fs::write(built.join("memgate"), program).expect("a program");
         fs::set_permissions(built.join("memgate"), fs::Permissions::from_mode(0o755)).expect("permissions");
         fs::write(built.join("memgate.cdx.json"), "{}").expect("a bill of materials");
