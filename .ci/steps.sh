@@ -3,19 +3,21 @@
 # everything that is wrong.
 
 export CARGO_TERM_COLOR=never
-# Nothing is edited between two steps.
-export CARGO_INCREMENTAL=0
 # Some tests open thousands of connections. A machine often allows more files than a shell begins with.
 ulimit -n "$(ulimit -Hn)"
 
 times=()
 failed=()
 
-# step NAME COMMAND [ARG…]
+# What takes longer than this hangs.
+hour=(timeout --kill-after=30 60m)
+
+# step NAME COMMAND [ARG…]; a function sees to its time itself.
 step() {
     local name=$1 start=$SECONDS result=
     shift
-    printf '\n== %s: %s\n' "$name" "$*" >&2
+    [ "$(type -t "$1")" != file ] || set -- "${hour[@]}" "$@"
+    printf '\n== %s\n' "$name" >&2
     "$@" || result=': failed'
     [ -z "$result" ] || failed+=("$name")
     times+=("$(printf '%5d s  %s%s' $((SECONDS - start)) "$name" "$result")")

@@ -153,6 +153,17 @@ fn the_first_command_shows_the_main_job() {
     assert!(!err.contains("left nothing out"), "{err}");
 }
 
+/// The command under "Test it", word by word.
+#[test]
+fn the_gate_runs_the_test_command() {
+    let text = |file: &str| fs::read_to_string(root().join(file)).expect("a file");
+    let readme = text("README.md");
+    let (_, section) = readme.split_once("## Test it\n\n```sh\n").expect("a command");
+    let command = section.lines().next().expect("a command");
+    let gate = text(".ci/run");
+    assert!(gate.lines().any(|line| line == format!("step test {command}")), "{command}");
+}
+
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }

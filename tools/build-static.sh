@@ -27,7 +27,7 @@ zig='ziglang==0.17.1
     --hash=sha256:b7c5f02fccd40f89b999ee16a1f5ddced56e6182370f8affe494bcf8a28cf07e'
 
 out=target/static
-features=() size=()
+features=(--no-default-features --features workstation) size=()
 if [ "${1:-}" = --image ]; then
     out=target/static/image
     features=(--no-default-features)

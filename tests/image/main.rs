@@ -1,7 +1,7 @@
 //! What the container image is made of.
 //!
 //! The build file is checked as text. The tests of the binary, of its bill of materials and of the image need the
-//! results of `tools/build-static.sh --image` and `tools/build-image.sh`, and are run by `.ci/run` after them:
+//! results of `tools/build-static.sh --image` and `tools/build-image.sh`, and are run by `.ci/night image` after them:
 //! `cargo test --test image -- --ignored`.
 
 #![allow(

@@ -103,7 +103,7 @@ impl Project {
 }
 
 #[test]
-#[ignore = "needs git, and python3 with pip to fetch pre-commit"]
+#[ignore = "needs python3 with pip to fetch pre-commit"]
 fn pre_commit_checks_what_is_committed() {
     for hook in ["memgate-check", "memgate-fix"] {
         let project = Project::new(&configuration().replace("memgate-check", hook));
@@ -130,7 +130,7 @@ fn pre_commit_checks_what_is_committed() {
 }
 
 #[test]
-#[ignore = "needs git, and python3 with pip to fetch pre-commit"]
+#[ignore = "needs python3 with pip to fetch pre-commit"]
 fn pre_commit_corrects_what_has_one_answer() {
     let project = Project::new(&configuration().replace("memgate-check", "memgate-fix"));
     project.write("deploy/memory.yaml", &GOOD.replace("backend", "backnd"));

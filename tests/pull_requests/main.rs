@@ -3,9 +3,6 @@
 
 #![expect(clippy::expect_used, reason = "a test stops where something is wrong")]
 
-#[path = "../support/needs.rs"]
-mod needs;
-
 mod comment;
 mod interrupt;
 mod judge;

@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::https::{self, read_answer};
+use crate::https::{self, CLOSED, read_answer};
 pub(crate) use crate::https::{Answer, Connection, post, request};
 use crate::running::TIMEOUT;
 
@@ -91,7 +91,11 @@ impl Connection {
 
     /// The next response, or `None` when the server hangs up without one.
     pub(crate) async fn answer_or_end(&mut self) -> Option<Answer> {
-        timeout(TIMEOUT, self.read_next()).await.expect("an answer or an end should come").ok()
+        match timeout(TIMEOUT, self.read_next()).await.expect("an answer or an end should come") {
+            Ok(answer) => Some(answer),
+            Err(error) if error.is::<io::Error>() || error.to_string() == CLOSED => None,
+            Err(error) => panic!("{error:#}"),
+        }
     }
 
     /// Reads up to so many bytes and forgets them; how many there were.

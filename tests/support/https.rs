@@ -17,6 +17,9 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
+/// What a read fails with when the server hangs up in place of an answer.
+pub(crate) const CLOSED: &str = "the server closed the connection";
+
 /// How an answer begins that lasts until the server closes the connection.
 const UNTIL_THE_END: &str = "HTTP/1.0 200";
 
@@ -233,6 +236,6 @@ async fn take(stream: &mut (impl AsyncRead + Unpin), read: &mut Vec<u8>, length:
 
 async fn more(stream: &mut (impl AsyncRead + Unpin), read: &mut Vec<u8>) -> Result<()> {
     read.reserve(READ_BYTES);
-    ensure!(stream.read_buf(read).await? > 0, "the server closed the connection");
+    ensure!(stream.read_buf(read).await? > 0, CLOSED);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Tests that need more than Rust, a C compiler and the usual programs of a shell.
+//! Tests that need more than Rust, a C compiler, git and the usual programs of a shell.
 //!
 //! `cargo test` lists each of them as ignored, with what it needs. `MEMGATE_TESTS=all` runs them too, and a missing
 //! program is then a failure. In a program with the standard harness such a test has `#[ignore = "needs Helm"]`; in a

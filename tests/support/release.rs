@@ -22,7 +22,7 @@ pub(crate) struct Release {
 }
 
 impl Release {
-    /// The oldest one, of which CI runs a short set.
+    /// The oldest one, on which `.ci/night` runs the sample.
     pub(crate) const OLDEST: Self = Self {
         series: "1.33",
         version: "v1.33.13",

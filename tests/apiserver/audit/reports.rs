@@ -212,11 +212,14 @@ pub(super) fn documented(_: &Fixture) -> Result<()> {
     for block in text.split("```console\n$ kubectl ").skip(1) {
         let block = block.split("\n```").next().unwrap_or_default();
         let (command, shown) = block.split_once('\n').context("a command without output")?;
-        let command = command.replace(" examples/", &format!(" {ROOT}/examples/"));
-        let args: Vec<_> = command.split(' ').collect();
+        let here = |word: &str| {
+            if word.starts_with("examples/") { format!("{ROOT}/{word}") } else { word.to_owned() }
+        };
+        let words: Vec<String> = command.split(' ').map(here).collect();
+        let args: Vec<&str> = words.iter().map(String::as_str).collect();
         let shown: Vec<_> = shown.lines().collect();
         let mut printed = String::new();
-        let fits = wait::until_within(PATIENCE, &command, || {
+        let fits = wait::until_within(PATIENCE, command, || {
             printed = kubectl.run(&args)?.stdout;
             Ok(is_shown(&shown, &printed).then_some(()))
         });
