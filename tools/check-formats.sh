@@ -37,7 +37,8 @@ trap 'rm -rf "$work"' EXIT
 sarif_complaints() {
     "$sarif" validate "$1" --rule-kind 'Sarif;Ghas' --level 'Error;Warning' > "$work/said" 2>&1 || true
     grep -q '^Analysis completed successfully' "$work/said" || cat "$work/said"
-    grep -E '\): (error|warning) ' "$work/said" || true
+    # A build that was not given the address of its pages names none.
+    grep -E '\): (error|warning) ' "$work/said" | grep -v "SARIF2005: .*'informationUri'" || true
 }
 junit_complaints() {
     "$tools/venv/bin/python" - "$1" <<'PYTHON'
