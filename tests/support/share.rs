@@ -2,7 +2,8 @@
 //!
 //! The library decides every case. A door (the command, the HTTP router, `memgate test`, a real apiserver) adds code that
 //! is the same for all cases, so it is asked a part of them: one of each kind, operation and verdict, with a patch and
-//! without, and a tenth of all, chosen by a hash of the name, so that a new case falls in by itself. `MEMGATE_TEST_CASES=all` asks all of them.
+//! without, and a tenth of all, chosen by a hash of the name, so that a new case falls in by itself.
+//! `MEMGATE_TEST_CASES=all` asks all of them.
 #![allow(dead_code, reason = "each test program uses the part of it that it needs")]
 
 use std::collections::BTreeMap;
