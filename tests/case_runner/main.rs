@@ -29,18 +29,15 @@ use share::Share;
 
 fn main() -> anyhow::Result<ExitCode> {
     let arguments = Arguments::from_args();
-    let share = |cases| Share::Tenth.or_all().of(cases, |(file, case): &(String, Case)| (file, case));
+    let tenth = Share::Tenth.or_all();
+    let share = |cases| tenth.of(cases, |(file, case): &(String, Case)| (file, case));
     let all = [cases::cases()?, cases::library_cases()?].concat();
     let cases = share(cases::cases()?);
     let ways = [
-        Way { name: "router", answer: router::answer, takes: router::takes },
-        Way { name: "command", answer: command::answer, takes: command::takes },
+        Way { name: "router", answer: router::answer, takes: router::takes, share: tenth },
+        Way { name: "command", answer: command::answer, takes: command::takes, share: tenth },
     ];
-    let mut trials = Vec::new();
-    for way in ways {
-        let taken = all.iter().filter(|(_, case)| (way.takes)(case)).cloned().collect();
-        trials.extend(case_trials::trials_of(&[way], share(taken)));
-    }
+    let mut trials = case_trials::trials_of(&ways, all.clone());
     let all = share(all);
     trials.push(Trial::test("test: every case passes in memgate test", move || {
         runner::passes(&cases).map_err(|error| Failed::from(format!("{error:#}")))

@@ -6,6 +6,8 @@ use libtest_mimic::{Failed, Trial};
 use memgate_workbench::casefile::Case;
 use memgate_workbench::casefile::compare::{CaseOutcome, failures};
 
+use super::share::Share;
+
 /// Runs a case.
 pub(crate) type Answer = fn(&Case) -> anyhow::Result<CaseOutcome>;
 
@@ -16,13 +18,17 @@ pub(crate) struct Way {
     pub(crate) answer: Answer,
     /// Whether a case can be run in this way.
     pub(crate) takes: fn(&Case) -> bool,
+    /// Which part of those is run.
+    pub(crate) share: Share,
 }
 
 /// These cases in each of these ways.
 pub(crate) fn trials_of(ways: &[Way], cases: Vec<(String, Case)>) -> Vec<Trial> {
     let cases: Vec<_> = cases.into_iter().map(|(file, case)| (file, Arc::new(case))).collect();
     let trials = ways.iter().flat_map(|way| {
-        cases.iter().filter(|(_, case)| (way.takes)(case)).map(|(file, case)| trial(*way, file, case))
+        let taken = cases.iter().filter(|(_, case)| (way.takes)(case)).collect();
+        let chosen = way.share.of(taken, |(file, case)| (file, case));
+        chosen.into_iter().map(|(file, case)| trial(*way, file, case))
     });
     trials.collect()
 }

@@ -43,12 +43,13 @@ use share::Share;
 fn main() -> Result<ExitCode> {
     let arguments = Arguments::from_args();
     let all = [cases::cases()?, cases::library_cases()?].concat();
-    let listed = all.iter().filter(|(_, case)| is_listed(case)).cloned().collect();
-    let tenth = Share::Tenth.or_all().of(listed, |(file, case)| (file, case));
-    let way = |name, answer, takes| [Way { name, answer, takes }];
-    let mut trials = case_trials::trials_of(&way("library", answer, |_| true), all);
-    trials.extend(case_trials::trials_of(&way("snapshot", answer_by_file, is_listed), tenth));
-    trials.extend(case_trials::trials_of(&way("claims", answer_with_claims, |_| true), cases::claims()?));
+    let ways = [
+        Way { name: "library", answer, takes: |_| true, share: Share::All },
+        Way { name: "snapshot", answer: answer_by_file, takes: is_listed, share: Share::Tenth.or_all() },
+    ];
+    let mut trials = case_trials::trials_of(&ways, all);
+    let claims = Way { name: "claims", answer: answer_with_claims, takes: |_| true, share: Share::All };
+    trials.extend(case_trials::trials_of(&[claims], cases::claims()?));
     Ok(libtest_mimic::run(&arguments, trials).exit_code())
 }
 
