@@ -32,6 +32,7 @@ if [ "${1:-}" = --image ]; then
     out=target/static/image
     features=(--no-default-features)
     # The command line and its crates, through which no review passes: 0.6 MB less than with "s", and `check` takes 7 % more CPU time.
+    # Of memgate-schema, the walk over definitions: 0.15 MB less than in archives, and `check` takes no more.
     for package in memgate memgate-certs memgate-cluster memgate-install memgate-manifest memgate-schema \
         memgate-workbench granit-parser serde-saphyr jiff tracing-subscriber; do
         size+=(--config "profile.release.package.$package.opt-level=\"z\"")
