@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fuzzes a reader, or each one, for so many seconds, guided by coverage. What goes wrong is kept below fuzz/artifacts; new
-# inputs stay in fuzz/target. Without a nightly toolchain or cargo-fuzz it only reports that.
+# Fuzzes a reader, or each one, for so many seconds, guided by coverage. What goes wrong is kept below stress/guided/artifacts; new
+# inputs stay in stress/guided/target. Without a nightly toolchain or cargo-fuzz it only reports that.
 #
 #   tools/fuzz-guided.sh [review|json|yaml|policy|crd|all] [SECONDS]
 set -euo pipefail
@@ -20,9 +20,9 @@ if ! fuzz=$(tools/cargo-tool.sh cargo-fuzz 0.13.2 2> /dev/null); then
 fi
 export RUSTUP_TOOLCHAIN=nightly
 for target in "${targets[@]}"; do
-    new="fuzz/target/corpus/$target"
+    new="$PWD/stress/guided/target/corpus/$target"
     mkdir -p "$new"
     # Without a sanitizer: memgate has no `unsafe` code, and this is twice as fast.
-    "$fuzz" fuzz run --sanitizer none "$target" "$new" "fuzz/corpus/$target" -- \
+    "$fuzz" fuzz run --fuzz-dir stress/guided --sanitizer none "$target" "$new" "stress/guided/corpus/$target" -- \
         -max_total_time="$seconds" -max_len=16384 -timeout=10 -print_final_stats=1 -verbosity=0
 done

@@ -13,7 +13,6 @@
 //! names         what `memgate schema kustomize` prints keeps references right
 //! helm          the chart against the renderer
 //! chart         what only a chart has: labels, notes, values for typical installations, what catalogues read
-//! cert_manager  certs/cert-manager.yaml asks for the certificate that is needed
 //! alerts        each alert fires at the first failure and is silent otherwise: promtool runs them
 //! monitoring    alerts and dashboard ask for metrics that exist
 //! ```
@@ -25,7 +24,6 @@ mod support;
 
 mod alerts;
 mod arguments;
-mod cert_manager;
 mod chart;
 mod deletion;
 mod entries;

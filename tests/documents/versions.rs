@@ -49,7 +49,7 @@ fn the_table_names_what_is_used() {
 /// Every page, those of the repository's root and of `docs` and below.
 fn pages() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut folders = ["docs", "certs", "deploy", "tools"].map(|folder| root.join(folder)).to_vec();
+    let mut folders = ["docs", "deploy", "tools"].map(|folder| root.join(folder)).to_vec();
     let mut pages: Vec<PathBuf> =
         ["README.md", "CONTRIBUTING.md", "SECURITY.md"].map(|page| root.join(page)).to_vec();
     while let Some(folder) = folders.pop() {

@@ -1,4 +1,4 @@
-//! The commands of README's section "Get it" that work without Rust, word by word: install.sh and a release are enough.
+//! The commands of README's section "Get it" that work without Rust, word by word: tools/install.sh and a release are enough.
 
 use std::fs;
 use std::path::Path;
@@ -6,13 +6,13 @@ use std::process::{Command, Output};
 
 use crate::release::{ROOT, Release, text};
 
-/// README's block of commands that begins with install.sh.
+/// README's block of commands that begins with tools/install.sh.
 fn commands() -> String {
     let readme = include_str!("../../README.md");
     let (_, section) = readme.split_once("## Get it\n").expect("the section");
-    let (_, block) = section.split_once("```sh\nsh install.sh\n").expect("commands");
+    let (_, block) = section.split_once("```sh\nsh tools/install.sh\n").expect("commands");
     let (rest, _) = block.split_once("```").expect("an end");
-    format!("sh install.sh\n{rest}")
+    format!("sh tools/install.sh\n{rest}")
 }
 
 /// A directory of the programs of this machine, those of Rust left out.
@@ -32,8 +32,8 @@ fn programs(release: &Release) -> String {
 
 fn follow(release: &Release, releases: &str) -> Output {
     let here = release.directory.path().join("here");
-    fs::create_dir(&here).expect("a folder");
-    fs::copy(Path::new(ROOT).join("install.sh"), here.join("install.sh")).expect("a script");
+    fs::create_dir_all(here.join("tools")).expect("a folder");
+    fs::copy(Path::new(ROOT).join("tools/install.sh"), here.join("tools/install.sh")).expect("a script");
     let mut command = Command::new("sh");
     command.args(["-ec", &commands()]).env_clear().current_dir(here);
     command.env("PATH", programs(release)).env("HOME", release.home()).env("MEMGATE_RELEASES", releases);

@@ -148,7 +148,7 @@ fn without_an_address_there_are_no_packages() {
 fn the_installer_of_a_release_names_it() {
     let folder = made().join("releases").join(format!("v{VERSION}"));
     assert!(read(&folder, "install.sh").contains(&format!("\nRELEASES='{PUBLISHED}'\n")));
-    let own = fs::read_to_string(Path::new(ROOT).join("install.sh")).expect("the installer");
+    let own = fs::read_to_string(Path::new(ROOT).join("tools/install.sh")).expect("the installer");
     assert!(own.contains("\nRELEASES=\n"), "{own}");
 }
 

@@ -65,7 +65,7 @@ impl Release {
     /// Runs install.sh as a newcomer does.
     pub(crate) fn install(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
         let mut command = Command::new("sh");
-        command.arg(Path::new(ROOT).join("install.sh")).args(arguments).env_clear();
+        command.arg(Path::new(ROOT).join("tools/install.sh")).args(arguments).env_clear();
         command.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("HOME", self.home());
         command.env("MEMGATE_RELEASES", self.url()).envs(variables.iter().copied());
         command.output().expect("a shell")

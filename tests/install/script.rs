@@ -92,7 +92,7 @@ fn served(release: &Release, is_whole: bool) -> String {
 #[test]
 fn half_of_the_script_does_nothing() {
     let release = Release::new();
-    let script = include_str!("../../install.sh");
+    let script = include_str!("../../tools/install.sh");
     let half = release.directory.path().join("half.sh");
     for tenths in 1..10 {
         fs::write(&half, &script[..script.len() * tenths / 10]).expect("a script");
@@ -156,7 +156,7 @@ fn machine(release: &Release, system: &str, architecture: &str) -> String {
 
 #[test]
 fn the_version_is_that_of_the_program() {
-    let script = include_str!("../../install.sh");
+    let script = include_str!("../../tools/install.sh");
     assert!(script.contains(&format!("version=\"${{1:-{VERSION}}}\"")));
     let template = include_str!("../../ci/memgate.gitlab-ci.yml");
     assert!(template.contains(&format!("MEMGATE_VERSION: \"{VERSION}\"")));

@@ -230,8 +230,9 @@ impl Checkout {
     fn new() -> Self {
         let checkout = Self(tempfile::tempdir().expect("a folder"));
         let copied = [
-            "Cargo.toml", "Cargo.lock", "rust-toolchain.toml", "install.sh", "LICENSE", "tools/release.sh",
-            "tools/provenance.sh", "tools/build-archives.sh", "docs/tour", "examples", "deploy/helm/memgate",
+            "Cargo.toml", "Cargo.lock", "rust-toolchain.toml", "tools/install.sh", "LICENSE",
+            "tools/release.sh", "tools/provenance.sh", "tools/build-archives.sh", "docs/tour", "examples",
+            "deploy/helm/memgate",
         ];
         for path in copied {
             let to = checkout.path(path);

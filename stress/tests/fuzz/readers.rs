@@ -1,4 +1,4 @@
-//! The readers that a fuzzer with coverage runs too: `fuzz/` has these files in its library.
+//! The readers that a fuzzer with coverage runs too: `stress/guided` has these files in its library.
 
 use std::fmt::Debug;
 use std::sync::Arc;

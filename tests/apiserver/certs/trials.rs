@@ -225,7 +225,7 @@ fn two_replicas(fixture: &Fixture) -> Result<()> {
     Ok(())
 }
 
-/// As certs/README.md says: callers still trust the old CA, and the new one too.
+/// As docs/certificates.md says: callers still trust the old CA, and the new one too.
 fn changing_over(fixture: &Fixture) -> Result<()> {
     let installation = Installation::new(fixture.cluster()?, "changed")?;
     let old = Authority::new("the old way")?.pem();

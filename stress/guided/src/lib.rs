@@ -1,10 +1,10 @@
 //! The readers of `stress/tests/fuzz` for a fuzzer with coverage: a wrong result ends the run, as a panic does.
 
-#[path = "../../stress/tests/fuzz/invariants.rs"]
+#[path = "../../tests/fuzz/invariants.rs"]
 mod invariants;
-#[path = "../../stress/tests/fuzz/pointers.rs"]
+#[path = "../../tests/fuzz/pointers.rs"]
 mod pointers;
-#[path = "../../stress/tests/fuzz/readers.rs"]
+#[path = "../../tests/fuzz/readers.rs"]
 mod readers;
 
 /// Reads an input as a review without a state.
