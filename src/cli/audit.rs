@@ -39,8 +39,7 @@ pub struct Args {
 
     /// Format and file; repeatable [default: text]
     ///
-    /// Formats: text, concise, json, jsonl, github, gitlab, sarif, junit, rdjson, markdown and html (a page for a
-    /// browser).
+    /// Formats: text, concise, json, github, gitlab, sarif, junit, markdown and html (a page for a browser).
     #[arg(short, long = "output", value_name = "FORMAT[=FILE]", help_heading = "Output")]
     output: Vec<OutputArg>,
 

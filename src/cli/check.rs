@@ -9,19 +9,21 @@ use crate::cli::branch::OpenBranch;
 use crate::cli::fix::{FixArgs, MAX_ROUNDS, mend, mend_rendered, write_files};
 use crate::cli::input::InputArgs;
 use crate::cli::output::{
-    FindingArgs, OutputArg, SelectionArgs, check_places, has_format, is_page, or_reported, write_outputs,
+    FindingArgs, OutputArg, check_places, has_format, is_page, or_reported, write_outputs,
 };
 use crate::cli::project::{FailOnSeverity, Project};
-use crate::cli::pull_request::{Compared, PullRequestArgs};
+use crate::cli::pull_request::{Compared, open_branch, reference};
 use crate::cli::terminal::Terminal;
 use memgate_model::finding::{Finding, Severity};
 use memgate_platforms::common::{KUSTOMIZATION_INVALID, PATCH_TARGET_MISSING, STATE_UNUSED, VALUE_UNKNOWN};
 use memgate_workbench::fix::{diffs, judged_with, summary, with_edits};
+use memgate_workbench::ignore;
+use memgate_workbench::ignored_codes::IgnoredCodes;
 use memgate_workbench::judge::Checked;
 use memgate_workbench::outcome::{FailOn, notes, nothing_found, with_page};
 use memgate_workbench::place::report;
 use memgate_workbench::report::{Report, ReportFormat, text};
-use memgate_workbench::run::{Run, judged, select, weighed};
+use memgate_workbench::run::{Run, judged, leave_out, weighed};
 
 /// Check manifests: what would be denied in a cluster, and why
 ///
@@ -50,24 +52,36 @@ pub struct Args {
 
     /// Format and file; repeatable [default: text]
     ///
-    /// Formats: text, concise (a line for each finding), json, jsonl (an object on each line), github, gitlab, sarif,
-    /// junit, rdjson (for reviewdog), markdown (a comment for a pull request) and html (a page for a browser). Without a
-    /// file the format is written to standard output, which then holds
-    /// nothing else.
+    /// Formats: text, concise (a line for each finding), json, github, gitlab, sarif, junit, markdown (a comment for a pull
+    /// request) and html (a page for a browser). Without a file the format is written to standard output, which then
+    /// holds nothing else.
     #[arg(short, long = "output", value_name = "FORMAT[=FILE]", help_heading = "Output")]
     output: Vec<OutputArg>,
 
     #[command(flatten)]
     findings: FindingArgs,
 
-    #[command(flatten)]
-    selection: SelectionArgs,
+    /// Leave out findings with this code; repeatable
+    ///
+    /// A code, or a glob such as 'ark/*' or 'policy/*', in which * also stands for /. Syntax errors always count, and so
+    /// do findings that are not listed since an object has more than 50. A comment about a finding that is left out
+    /// counts as used.
+    #[arg(long, value_name = "CODE", help_heading = "Output")]
+    ignore: Vec<String>,
 
     #[command(flatten)]
     fail_on: FailOnArgs,
 
-    #[command(flatten)]
-    pull_request: PullRequestArgs,
+    /// Count only findings that REF does not have
+    ///
+    /// REF is a branch or a commit. The same paths are read through git, as they were at the merge base of REF and
+    /// HEAD. A finding that was there too becomes a note, even if its line has moved or its file was renamed. A reference
+    /// whose target the branch renamed, moved or removed denies. The work tree and the index are not touched. With
+    /// --render, charts and overlays are rendered as they were there. The branch does not choose its judge:
+    /// .memgate.yaml, the file of --project in the repository, and MemoryPolicies, MemoryPolicyExemptions and labels of
+    /// Namespaces among the inputs count as they are in REF.
+    #[arg(long, value_name = "REF", value_parser = reference, help_heading = "Pull requests")]
+    base: Option<String>,
 
     #[command(flatten)]
     fix: FixArgs,
@@ -136,7 +150,7 @@ impl FailOnArgs {
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let terminal = args.fail_on.terminal(terminal);
     check_places(&args.output, terminal)?;
-    let branch = args.pull_request.branch(&args.input)?;
+    let branch = args.base.as_ref().map(|base| open_branch(base, &args.input)).transpose()?;
     let project = match &branch {
         Some(branch) => args.input.project_at(branch, terminal),
         None => args.input.project(terminal),
@@ -146,24 +160,26 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let mut run = args.input.run(&project, terminal)?;
     run.plan.judges_patches = true;
     args.input.render_by_itself(&mut run, terminal);
-    run.plan.selection = args.selection.selection()?;
-    let compares_maps = branch.is_some() && has_format(&args.output, &[ReportFormat::Markdown]);
+    run.plan.ignored = IgnoredCodes::new(&args.ignore).map_err(anyhow::Error::msg)?;
+    let compares_maps = branch.is_some() && has_format(&args.output, ReportFormat::Markdown);
     run.plan.wants_page = is_page(&args.output) || compares_maps;
-    let wants_edits = has_format(&args.output, &[ReportFormat::Rdjson, ReportFormat::Sarif]);
+    let wants_edits = has_format(&args.output, ReportFormat::Sarif);
     if args.fix.fix {
         return run_fix(args, run, fail_on, terminal);
     }
-    let compare = |it: OpenBranch| it.compare(&args.pull_request, &args.input, &project, &mut run, terminal);
+    let compare = |it: OpenBranch| it.compare(&args.input, &project, &mut run, terminal);
     let mut compared = branch.map(compare).transpose()?;
     let map = compared.as_mut().and_then(Compared::take_map).filter(|_| compares_maps);
-    let is_known = compared.is_some() || args.pull_request.has_baseline();
-    let weighs = fail_on.strict && compared.is_none();
+    let is_compared = compared.is_some();
     let following = terminal.follow(&run.plan.progress);
-    let mut checked = weighed(&mut run, weighs, judged)?;
+    let mut checked = weighed(&mut run, fail_on.strict && !is_compared, judged)?;
     drop(following);
-    args.pull_request.apply(&mut checked, compared, terminal)?;
+    match compared {
+        Some(compared) => compared.apply(&mut checked),
+        None => ignore::apply(&mut checked),
+    }
     args.fail_on.hide_later(fail_on, &mut checked);
-    select(&mut checked, &run.plan.selection)?;
+    leave_out(&mut checked, &run.plan.ignored)?;
     // The next run on the main branch would end with it. What is denied now comes before that.
     let is_only_broken = broken.is_some() && checked.inputs.errors.is_empty();
     checked.inputs.errors.extend(broken);
@@ -172,7 +188,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let mut report = Report { shown, map_changes, ..report(&checked) };
     if wants_edits {
         // What is known is not corrected, and standard input has no text to correct.
-        let again = Some(&run).filter(|_| !is_known && !run.plan.reads_stdin());
+        let again = Some(&run).filter(|_| !is_compared && !run.plan.reads_stdin());
         report = with_edits(report, &checked, again, MAX_ROUNDS)?;
     }
     let report = with_page(report, "check", &checked, &run, fail_on);

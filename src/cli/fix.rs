@@ -22,7 +22,7 @@ pub struct FixArgs {
     /// element of a list. Comments and layout stay. A file is written whole, or not at all when it is read-only or has
     /// changed meanwhile. The remaining findings are reported. With --render, bases and patches of overlays, and values
     /// of charts, are corrected too.
-    #[arg(long, conflicts_with_all = ["base", "baseline", "write_baseline"])]
+    #[arg(long, conflicts_with = "base")]
     pub fix: bool,
 
     /// With --fix: print a unified diff, write nothing

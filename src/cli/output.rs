@@ -17,7 +17,6 @@ use memgate_workbench::errors::input_error;
 use memgate_workbench::report::{
     DEFAULT_WIDTH, Report, ReportFormat, Shown, in_format_without_commands, text, write,
 };
-use memgate_workbench::selection::Selection;
 
 /// A format and its file; without a file the output goes to standard output.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,40 +64,12 @@ impl FromStr for OutputArg {
 
 /// Whether one of the outputs is a page.
 pub fn is_page(outputs: &[OutputArg]) -> bool {
-    has_format(outputs, &[ReportFormat::Html])
+    has_format(outputs, ReportFormat::Html)
 }
 
-/// Whether one of the outputs has one of these formats.
-pub fn has_format(outputs: &[OutputArg], formats: &[ReportFormat]) -> bool {
-    outputs.iter().any(|output| formats.contains(&output.format))
-}
-
-/// `--select` and `--ignore`: the codes that count in one run.
-#[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Output")]
-pub struct SelectionArgs {
-    /// Count only findings with this code; repeatable
-    ///
-    /// A code, or a glob such as 'ark/*' or 'policy/*', in which * also stands for /. Syntax errors always count, and so
-    /// do findings that are not listed since an object has more than 50.
-    #[arg(long, value_name = "CODE", conflicts_with = "write_baseline")]
-    select: Vec<String>,
-
-    /// Leave out findings with this code; repeatable
-    ///
-    /// Wins over --select. A comment or a baseline about a finding that is left out counts as used.
-    #[arg(long, value_name = "CODE", conflicts_with = "write_baseline")]
-    ignore: Vec<String>,
-}
-
-impl SelectionArgs {
-    /// The selection.
-    ///
-    /// # Errors
-    /// When no code fits.
-    pub fn selection(&self) -> anyhow::Result<Selection> {
-        Selection::new(&self.select, &self.ignore).map_err(anyhow::Error::msg)
-    }
+/// Whether one of the outputs has this format.
+pub fn has_format(outputs: &[OutputArg], format: ReportFormat) -> bool {
+    outputs.iter().any(|output| output.format == format)
 }
 
 /// `--summary` and `--verbose`: how much of an overview is written.
@@ -107,7 +78,7 @@ impl SelectionArgs {
 pub struct OverviewArgs {
     /// Print the table by policy and namespace alone
     ///
-    /// With -o text, json or jsonl.
+    /// With -o text or json.
     #[arg(long)]
     summary: bool,
 
@@ -124,7 +95,7 @@ pub struct OverviewArgs {
 pub struct FindingArgs {
     /// Count findings by code, with an example of each
     ///
-    /// With -o text, json or jsonl. The findings themselves are not written.
+    /// With -o text or json. The findings themselves are not written.
     #[arg(long, conflicts_with = "diff")]
     statistics: bool,
 
@@ -154,11 +125,11 @@ fn shown(
     verbose: bool,
     otherwise: Shown,
 ) -> anyhow::Result<Shown> {
-    let formats = [ReportFormat::Text, ReportFormat::Json, ReportFormat::Jsonl];
+    let formats = [ReportFormat::Text, ReportFormat::Json];
     if let Some(OutputArg { format, .. }) =
         outputs.iter().find(|it| are_asked && !formats.contains(&it.format))
     {
-        anyhow::bail!("-o {} lists findings; {flag} goes with text, json and jsonl", format.name());
+        anyhow::bail!("-o {} lists findings; {flag} goes with text and json", format.name());
     }
     let unasked = if verbose { Shown::All } else { otherwise };
     Ok(if are_asked { numbers } else { unasked })

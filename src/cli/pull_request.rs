@@ -1,21 +1,17 @@
-//! The flags about findings that are known already: at the base of a branch, or in a baseline.
+//! `--base`: findings that are known already, at the base of a branch.
 
 use std::collections::BTreeMap;
 use std::iter;
-use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
 
 use crate::cli::branch::OpenBranch;
-use crate::cli::file::write_whole;
 use crate::cli::input::InputArgs;
 use crate::cli::project::Project;
 use crate::cli::terminal::Terminal;
 use memgate_manifest::error::Error;
-use memgate_manifest::source::Source;
-use memgate_workbench::base::{self, Base, Commit, FileThere};
-use memgate_workbench::baseline::{self, Baseline, pass_by, read as read_baseline, record};
+use memgate_workbench::base::{self, Base, Commit};
 use memgate_workbench::broken;
 use memgate_workbench::compared::Comparison;
 use memgate_workbench::errors::input_error;
@@ -23,9 +19,9 @@ use memgate_workbench::ignore;
 use memgate_workbench::judge::Checked;
 use memgate_workbench::judged_by::{AtReference, JudgedBy, Standing};
 use memgate_workbench::plan::Plan;
+use memgate_workbench::report::counted;
 use memgate_workbench::report::html_data::Gone;
 use memgate_workbench::report::map::MemoryMap;
-use memgate_workbench::report::{counted, plain};
 use memgate_workbench::repository::is_glob;
 use memgate_workbench::run::{Run, judged};
 use memgate_workbench::sets::each_set;
@@ -33,35 +29,6 @@ use memgate_workbench::suppress::{Identity, KnownFindings, described, gone, know
 
 /// Why standard input cannot be compared.
 const NOT_STDIN: &str = "--base compares with a commit, and no commit has standard input (-)";
-
-/// The flags about known findings. These become notes and do not change the exit code.
-#[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Pull requests")]
-pub struct PullRequestArgs {
-    /// Count only findings that REF does not have
-    ///
-    /// REF is a branch or a commit. The same paths are read through git, as they were at the merge base of REF and
-    /// HEAD. A finding that was there too becomes a note, even if its line has moved or its file was renamed. A reference
-    /// whose target the branch renamed, moved or removed denies. The work tree and the index are not touched. With
-    /// --render, charts and overlays are rendered as they were there. The branch does not choose its judge:
-    /// .memgate.yaml, the files of --project and --baseline in the repository, and MemoryPolicies,
-    /// MemoryPolicyExemptions and labels of Namespaces among the inputs count as they are in REF.
-    #[arg(long, value_name = "REF", value_parser = reference)]
-    base: Option<String>,
-
-    /// Count only findings that are not in FILE
-    ///
-    /// FILE was written by --write-baseline. A finding about another value than the one that was written is new. An entry without a finding is a warning, so that the file shrinks.
-    #[arg(long, value_name = "FILE")]
-    baseline: Option<String>,
-
-    /// Write the findings to FILE, for --baseline
-    ///
-    /// The findings in it do not count. Together with --baseline, findings that are gone are left out of the file and
-    /// new ones are not added.
-    #[arg(long, value_name = "FILE", conflicts_with = "base")]
-    write_baseline: Option<String>,
-}
 
 /// Parses a REF that git cannot take for an option.
 pub(super) fn reference(text: &str) -> Result<String, String> {
@@ -71,95 +38,13 @@ pub(super) fn reference(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-impl PullRequestArgs {
-    /// Opens the branch that is checked, if it is compared with a commit.
-    ///
-    /// # Errors
-    /// When there is no such commit, or git fails.
-    pub fn branch(&self, input: &InputArgs) -> anyhow::Result<Option<OpenBranch>> {
-        let Some(reference) = &self.base else { return Ok(None) };
-        anyhow::ensure!(!input.reads_stdin(), NOT_STDIN);
-        OpenBranch::find(reference).map(Some)
-    }
-
-    /// Whether findings in a file are known.
-    pub const fn has_baseline(&self) -> bool {
-        self.baseline.is_some() || self.write_baseline.is_some()
-    }
-
-    /// Makes notes of known findings: those that comments ignore, those of the base, and those of the baseline.
-    ///
-    /// # Errors
-    /// When the new baseline cannot be written. A fault of the old baseline is an error of the inputs.
-    pub fn apply(
-        &self,
-        checked: &mut Checked,
-        compared: Option<Compared>,
-        terminal: Terminal,
-    ) -> anyhow::Result<()> {
-        if compared.is_none() && self.baseline.is_none() && self.write_baseline.is_none() {
-            ignore::apply(checked);
-            return Ok(());
-        }
-        for path in self.baseline.iter().chain(&self.write_baseline) {
-            pass_by(checked, path);
-        }
-        let identities = ignore::apply_and_identify(checked);
-        let mut baseline = None;
-        if let Some(Compared { reference, start, mut known, baseline: there, described, .. }) = compared {
-            checked.inputs.changes.ignored = newly_ignored(checked, &identities, &known);
-            suppress(checked, &identities, &mut known, &format!("already in {reference}"));
-            if let Some(page) = &mut checked.page {
-                page.gone = Some(gone(described, &known));
-                page.base = Some([reference, start]);
-            }
-            baseline = there;
-        }
-        let text = match (self.baseline(baseline, checked, terminal), &self.write_baseline) {
-            (Some(baseline), _) => baseline.apply(checked, &identities, self.write_baseline.is_some()),
-            (None, Some(_)) if checked.inputs.errors.is_empty() => record(checked, &identities),
-            (None, _) => String::new(),
-        };
-        self.write_baseline.as_ref().map_or(Ok(()), |path| write_baseline(path, &text, checked, terminal))
-    }
-
-    /// Reads the baseline, or that of the commit with which a branch is compared. A fault of it is an error of the inputs.
-    fn baseline(&self, there: Option<Source>, checked: &mut Checked, terminal: Terminal) -> Option<Baseline> {
-        let path = self.baseline.as_ref()?;
-        match there.map_or_else(|| read_baseline(path), baseline::parse) {
-            Ok(baseline) => {
-                if baseline.is_older() {
-                    let note = "is older; write it anew to pin its values (--write-baseline)";
-                    terminal.note(&format!("note: baseline {} {note}", plain(path)));
-                }
-                Some(baseline)
-            }
-            Err(error) => {
-                checked.inputs.errors.push(error);
-                None
-            }
-        }
-    }
-
-    /// The text of the baseline in the commit with which a branch is compared, if the file is in the repository. What the
-    /// branch changes of it is added to `later`.
-    fn baseline_at(&self, open: &OpenBranch, later: &mut Vec<String>) -> anyhow::Result<Option<Source>> {
-        let Some(path) = &self.baseline else { return Ok(None) };
-        let Some(relative) = open.branch.relative(path) else { return Ok(None) };
-        let name = format!("{}:{relative}", open.branch.reference);
-        let (text, change) = match open.file(&relative)? {
-            FileThere::Text(text) => (text, path.clone()),
-            FileThere::Missing => (baseline::EMPTY.to_owned(), format!("{path} (new)")),
-            FileThere::Unreadable => anyhow::bail!(
-                "{}: this is a link, or not a text; give the file itself with --baseline",
-                plain(&name)
-            ),
-        };
-        if !std::fs::read(path).is_ok_and(|now| now == text.as_bytes()) {
-            later.push(change);
-        }
-        Ok(Some(Source::new(&name, text)))
-    }
+/// Opens the branch that is checked, to compare it with a commit.
+///
+/// # Errors
+/// When there is no such commit, or git fails.
+pub fn open_branch(reference: &str, input: &InputArgs) -> anyhow::Result<OpenBranch> {
+    anyhow::ensure!(!input.reads_stdin(), NOT_STDIN);
+    OpenBranch::find(reference)
 }
 
 /// What is known at the commits with which a branch is compared.
@@ -171,8 +56,6 @@ pub struct Compared {
     start: String,
     /// The findings where the branch began.
     known: KnownFindings,
-    /// The baseline, if it is a file of the repository.
-    baseline: Option<Source>,
     /// The same findings as a page shows those that are gone, if there will be one.
     described: BTreeMap<Identity, Gone>,
     /// The map of memory where the branch began, if it is compared.
@@ -184,6 +67,18 @@ impl Compared {
     pub fn take_map(&mut self) -> Option<MemoryMap> {
         self.map.take()
     }
+
+    /// Makes notes of known findings: those that comments ignore, and those of the base.
+    pub fn apply(mut self, checked: &mut Checked) {
+        let identities = ignore::apply_and_identify(checked);
+        checked.inputs.changes.ignored = newly_ignored(checked, &identities, &self.known);
+        let reason = format!("already in {}", self.reference);
+        suppress(checked, &identities, &mut self.known, &reason);
+        if let Some(page) = &mut checked.page {
+            page.gone = Some(gone(self.described, &self.known));
+            page.base = Some([self.reference, self.start]);
+        }
+    }
 }
 
 impl OpenBranch {
@@ -193,7 +88,6 @@ impl OpenBranch {
     /// When the base cannot be read, or the user stops it.
     pub fn compare(
         self,
-        flags: &PullRequestArgs,
         input: &InputArgs,
         project: &Project,
         run: &mut Run,
@@ -223,7 +117,6 @@ impl OpenBranch {
         self.note_start(terminal);
         note_base_errors(&checked.inputs.errors, &base, "findings there count as new", terminal);
         drop_missing_paths(&mut run.plan);
-        let baseline = flags.baseline_at(&self, &mut run.plan.later)?;
         let known = known(&checked, &identities);
         let described = if wants_page {
             described(&mut checked, &identities, |file| self.shown(&base, file))
@@ -234,7 +127,7 @@ impl OpenBranch {
         run.plan.comparison = Comparison::With(Arc::new(objects));
         let map = checked.page.map(|page| page.map);
         let start = self.branch.start().to_owned();
-        Ok(Compared { reference: self.branch.reference, start, known, baseline, described, map })
+        Ok(Compared { reference: self.branch.reference, start, known, described, map })
     }
 
     /// The name of a file of the base as the user would write it.
@@ -334,16 +227,4 @@ pub(super) fn note_base_errors(errors: &[Error], base: &Base, effect: &str, term
         let first = base.from_root(&input_error(first).line);
         terminal.note(&format!("note: {errors} at the base, so {effect}: {first}"));
     }
-}
-
-/// Writes the file, whole or not at all. It is not written when an object was not read or judged, since its findings
-/// would be missing.
-fn write_baseline(path: &str, text: &str, checked: &Checked, terminal: Terminal) -> anyhow::Result<()> {
-    let shown = plain(path).into_owned();
-    let is_judged = checked.decided.iter().any(|decided| decided.is_judged);
-    if !checked.inputs.errors.is_empty() || !is_judged {
-        terminal.note(&format!("note: {shown} is not written, since not everything was checked"));
-        return Ok(());
-    }
-    write_whole(Path::new(path), text.as_bytes())
 }

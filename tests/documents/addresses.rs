@@ -57,7 +57,7 @@ fn addresses(output: &str) -> BTreeSet<String> {
 #[test]
 fn no_format_links_to_an_address_that_is_not_configured() {
     let inputs = ["docs/tour/memory.yaml", "examples/arkonis", "no-such-file.yaml"];
-    for format in ["text", "concise", "json", "jsonl", "github", "gitlab", "sarif", "junit", "html"] {
+    for format in ["text", "concise", "json", "github", "gitlab", "sarif", "junit", "html"] {
         let mut words = vec!["check", "--policy", "examples/policy/baseline.yaml", "-o", format];
         words.extend(inputs);
         let output = memgate(&words, "");

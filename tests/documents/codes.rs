@@ -41,7 +41,6 @@ pub(super) const WITHOUT_EXAMPLE: &[(&str, &str)] = &[
         "it is about patches of a kustomization; tests/formats/patches.rs shows it",
     ),
     ("memgate/reference-broken", "it is about --base; tests/pull_requests shows it"),
-    ("memgate/baseline-fixed", "it is about --baseline; tests/ui shows it"),
     ("policy/default-missing", "only audits report it; tests/ui shows it"),
     ("policy/unused", "it is about --policy; tests/ui shows it"),
     ("policy/exemption-unused", "it hangs on the day; tests/ui shows it with --at"),
@@ -54,7 +53,6 @@ const OF_FILES: &[&str] = &[
     "memgate/ignore-unused",
     "memgate/ignore-without-reason",
     "memgate/kind-misspelt",
-    "memgate/manifest-inside",
     "memgate/not-an-object",
     "memgate/object-repeated",
     "memgate/pod-template-unread",
@@ -144,7 +142,7 @@ pub(super) fn reported((language, text): (&str, &str)) -> BTreeSet<String> {
             let counts = |finding: &&Value| {
                 let notes = [
                     "policy/partial", "policy/hint-missing", "memgate/value-unknown",
-                    "memgate/manifest-inside", "memgate/pod-template-unread", "sympozium/pod-agent-made",
+                    "memgate/pod-template-unread", "sympozium/pod-agent-made",
                 ];
                 let is_note_only = notes.iter().any(|it| finding["code"] == *it);
                 finding["severity"] != "note" || is_note_only || not_found(finding)

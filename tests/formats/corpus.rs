@@ -6,13 +6,12 @@ use serde_json::Value;
 
 use crate::archive::{Archive, scenarios};
 use crate::run::Scratch;
-use crate::{github, junit, markdown, page, rdjson, sarif, schema};
+use crate::{github, junit, markdown, page, sarif, schema};
 
 /// The least number of cases that write a report: the test would see nothing otherwise.
 const AT_LEAST: usize = 50;
 
-const FORMATS: [&str; 9] =
-    ["json", "jsonl", "sarif", "junit", "gitlab", "github", "html", "rdjson", "markdown"];
+const FORMATS: [&str; 7] = ["json", "sarif", "junit", "gitlab", "github", "html", "markdown"];
 
 #[test]
 fn every_case_in_every_format() {
@@ -21,9 +20,6 @@ fn every_case_in_every_format() {
         let Some((scratch, fails_on_warnings)) = formats_of(&case) else { continue };
         let mut report: Value = serde_json::from_str(&scratch.read("out.json")).expect("JSON");
         schema::expect_report(&report, &name);
-        let lines = scratch.read("out.jsonl");
-        let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-        expect_lines(&lines, &report, &name);
         clean += usize::from(report["findings"] == Value::Array(Vec::new()));
         put_denials_first(&mut report);
         let log = serde_json::from_str(&scratch.read("out.sarif")).expect("JSON");
@@ -32,11 +28,6 @@ fn every_case_in_every_format() {
         expect_gitlab(&serde_json::from_str(&scratch.read("out.gitlab")).expect("JSON"), &report, &name);
         page::expect_good(&scratch.read("out.html"), &name);
         github::expect_good(&scratch.read("out.github"), &report, &name);
-        rdjson::expect_good(
-            &serde_json::from_str(&scratch.read("out.rdjson")).expect("JSON"),
-            &report,
-            &name,
-        );
         markdown::expect_good(&scratch.read("out.markdown"), &report, &name);
         written += 1;
         unreadable += usize::from(report["summary"]["errors"] != 0);
@@ -71,21 +62,6 @@ fn put_denials_first(report: &mut Value) {
 
 fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {
     value[key].as_array().map(Vec::as_slice).unwrap_or_default()
-}
-
-/// The lines hold what the one object holds.
-fn expect_lines(lines: &[Value], report: &Value, name: &str) {
-    schema::expect_lines(lines, name);
-    let (last, lines) = lines.split_last().expect("a summary");
-    assert_eq!((&last["type"], &last["deny"]), (&"summary".into(), &report["summary"]["deny"]), "{name}");
-    for (what, key) in [("finding", "findings"), ("error", "inputErrors"), ("passedOver", "passedOver")] {
-        let of_kind = lines.iter().filter(|line| line["type"] == what).map(|line| {
-            let mut line = line.clone();
-            line.as_object_mut().expect("an object").remove("type");
-            line
-        });
-        assert_eq!(of_kind.collect::<Vec<_>>(), list(report, key), "{name}: {what}");
-    }
 }
 
 fn expect_gitlab(issues: &Value, report: &Value, name: &str) {

@@ -18,7 +18,7 @@ fn a_full_disk_is_said_in_words() {
         ("standard output", to_stdout(&["check", "bad.yaml"])),
         ("/dev/full", scratch.run(&[&check[..], &["json=/dev/full"]].concat())),
     ];
-    for format in ["concise", "json", "jsonl", "github", "gitlab", "sarif", "junit"] {
+    for format in ["concise", "json", "github", "gitlab", "sarif", "junit"] {
         outputs.push(("standard output", to_stdout(&[&check[..], &[format]].concat())));
     }
     for (place, output) in outputs {

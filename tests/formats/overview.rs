@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use crate::run::Scratch;
-use crate::schema::{expect_lines, expect_report, expect_valid, printed, validator};
+use crate::schema::{expect_report, expect_valid, printed, validator};
 
 /// Two policies with actions of all kinds, a rule that cannot be judged without a Namespace, and an exemption.
 const POLICIES: &str = r#"
@@ -192,12 +192,6 @@ fn the_summary_is_the_table_alone() {
         expect_valid(&overview, &json, "summary");
         assert!(json.get("findings").is_none());
         assert_eq!(json["table"].as_array().expect("rows").len() + 2, table.lines().count(), "{table}");
-        let lines = scratch.out(&[&words[..], &["-o", "jsonl"]].concat());
-        let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-        expect_lines(&lines, "summary");
-        let types: Vec<&Value> = lines.iter().map(|line| &line["type"]).collect();
-        let (rows, end) = types.split_at(types.len() - 2);
-        assert!(rows.iter().all(|it| **it == "row") && end == ["total", "summary"], "{types:?}");
         for format in ["concise", "github", "gitlab", "sarif", "junit"] {
             assert_eq!(
                 scratch.run(&[&words[..], &["-o", format]].concat()).status.code(),

@@ -197,7 +197,7 @@ fn a_patch_that_is_named_is_judged_in_part_too() {
 }
 
 #[test]
-fn comments_rules_fixes_and_baselines_work_in_patches() {
+fn comments_rules_and_fixes_work_in_patches() {
     let ignored =
         format!("{HEAD}spec:\n  # memgate: ignore[arkonis/backend-unknown] later\n  backend: reddis\n");
     let inline = "patches:\n- patch: |\n    apiVersion: arkonis.dev/v1alpha1\n    kind: ArkMemory\n    metadata: {name: notes}\n    spec:\n      # memgate: ignore[arkonis/backend-unknown] later\n      backend: reddis\n- path: p.yaml\n";
@@ -226,8 +226,6 @@ fn comments_rules_fixes_and_baselines_work_in_patches() {
         all
     };
     assert_eq!(sorted(found(&scratch, &[])), sorted(all.map(str::to_owned).to_vec()));
-    scratch.run(&["check", "--write-baseline", "known.json"]);
-    assert!(found(&scratch, &["--baseline", "known.json"]).iter().all(|it| it.starts_with("note")));
     scratch.run(&["check", "--fix"]);
     assert_eq!(scratch.read("p.yaml"), wrong.replace("reddis", "redis"));
     assert_eq!(scratch.read("ops.yaml"), ops.replace("replcae", "replace").replace("endpont", "endpoint"));
@@ -389,10 +387,9 @@ fn credentials_in_patches_are_not_shown() {
     );
     let ops = "- {op: add, path: /spec/vectorStore/apiKey, value: hunter2hunter2}\n";
     let scratch = Scratch::with(&[("kustomization.yaml", &inline), ("p.yaml", &merge), ("ops.yaml", ops)]);
-    for format in [
-        "text", "concise", "json", "github", "gitlab", "sarif", "junit", "rdjson", "markdown",
-        "html=page.html",
-    ] {
+    for format in
+        ["text", "concise", "json", "github", "gitlab", "sarif", "junit", "markdown", "html=page.html"]
+    {
         let output = scratch.run(&["check", "-v", "-o", format, "."]);
         let page = scratch.path().join("page.html");
         let page = fs::read_to_string(page).unwrap_or_default();

@@ -4,7 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 
 use crate::run::{BAD, Scratch};
-use crate::schema::{expect_lines, expect_valid, printed, validator};
+use crate::schema::{expect_valid, printed, validator};
 
 fn memory(name: &str, spec: &str) -> String {
     format!(
@@ -37,7 +37,7 @@ fn findings_of_one_cause_are_folded() {
     }
     let scratch = repeated(44);
     assert_eq!(count(&scratch.out(&["check", "a.yaml", "-v"]), "deny[arkonis/backend-unknown]"), 44);
-    for format in ["concise", "json", "jsonl", "gitlab", "sarif", "junit"] {
+    for format in ["concise", "json", "gitlab", "sarif", "junit"] {
         let out = scratch.out(&["check", "a.yaml", "-o", format]);
         assert!(count(&out, "arkonis/backend-unknown") >= 44 && !out.contains("more like this"), "{format}");
     }
@@ -102,14 +102,8 @@ fn statistics_count_by_code_with_an_example() {
     assert_eq!((&first["code"], &first["count"]), (&"arkonis/backend-unknown".into(), &3.into()), "{json:#}");
     assert_eq!(first["example"]["line"], 5);
     assert_eq!(json["summary"]["deny"], 3);
-    let lines = scratch.out(&[&words[..], &["-o", "jsonl"]].concat());
-    let lines: Vec<serde_json::Value> =
-        lines.lines().map(|it| serde_json::from_str(it).expect("JSON")).collect();
-    expect_lines(&lines, "statistics");
-    let kinds: Vec<_> = lines.iter().map(|it| it["type"].as_str().expect("a type")).collect();
-    assert_eq!(kinds, ["statistic", "statistic", "statistic", "summary"]);
     let refused = scratch.run(&[&words[..], &["-o", "sarif"]].concat());
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("--statistics goes with text, json and jsonl"));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("--statistics goes with text and json"));
     let plain = scratch.run(&["check", "a.yaml"]);
     assert_eq!(scratch.run(&words).status.code(), plain.status.code());
 }

@@ -7,11 +7,10 @@ use crate::repositories::programs;
 use crate::run::Scratch;
 
 /// The formats, each with the words by which it names the place in the base that both overlays share.
-const FORMATS: [(&str, &str); 8] = [
+const FORMATS: [(&str, &str); 7] = [
     ("text", "--> base/memory.yaml:7:5"),
     ("concise", "base/memory.yaml:7:5: warn"),
     ("json", "\"file\": \"base/memory.yaml\""),
-    ("jsonl", "\"file\":\"base/memory.yaml\""),
     ("github", "file=base/memory.yaml,line=7"),
     ("gitlab", "\"path\": \"base/memory.yaml\""),
     ("sarif", "\"uri\": \"base/memory.yaml\""),
@@ -112,7 +111,6 @@ fn no_command_names_a_program_as_a_file() {
             &["\n# Source: overlays/dev/kustomization.yaml\n", "# Source: overlays/stay/"],
         ),
         (&["mutate", "--diff", "base", "overlays"], &["+++ b/overlays/stay/kustomization.yaml (rendered)\n"]),
-        (&["mutate", "--patch", "base", "overlays"], &["\"file\":\"base/memory.yaml\",\"line\":2"]),
         (&["what-if", "--policy", "policies", "base", "overlays"], &["base/memory.yaml:5"]),
         (
             &["what-if", "--policy", "policies", "base", "overlays", "-o", "json"],

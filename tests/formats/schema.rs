@@ -53,19 +53,6 @@ pub(crate) fn expect_report(report: &Value, name: &str) {
     expect_valid(&REPORT, report, name);
 }
 
-pub(crate) fn expect_lines(lines: &[Value], name: &str) {
-    static OUTPUT: LazyLock<Validator> = LazyLock::new(|| validator(&printed("output")));
-    static LINE: LazyLock<Validator> = LazyLock::new(|| {
-        let mut schema = printed("output");
-        schema["anyOf"] = json!([{"$ref": "#/definitions/line"}]);
-        validator(&schema)
-    });
-    for line in lines {
-        expect_valid(&OUTPUT, line, name);
-        expect_valid(&LINE, line, name);
-    }
-}
-
 #[test]
 fn a_field_that_is_not_described_is_noticed() {
     let mut report = Scratch::with(&[("bad.yaml", BAD)]).json(&["check", "bad.yaml", "-o", "json"]);

@@ -110,39 +110,6 @@ fn what_has_an_effect_in_one_set_has_one() {
     }
 }
 
-/// A baseline names the set of a finding: one of production says nothing about development.
-#[test]
-fn a_baseline_knows_the_sets() {
-    let scratch = environments(SETS, "backend: in-context", "backend: reddis");
-    assert_eq!(scratch.run(&["check", "--write-baseline", "known.json"]).status.code(), Some(0));
-    let written = scratch.read("known.json");
-    let prod = written.matches("\"set\":\"prod\"").count();
-    assert_eq!((prod, written.matches("\"set\":").count()), (2, 2), "{written}");
-    let known = |words: &[&str]| {
-        let (mut found, code, _) = check(&scratch, &[&["--baseline", "known.json"], words].concat());
-        found.retain(|it| !it.starts_with("note "));
-        (found, code)
-    };
-    // What another set has is not gone.
-    for words in [&[][..], &["--set", "prod"], &["--set", "dev"]] {
-        assert_eq!(known(words), (vec![], Some(0)), "{words:?}");
-    }
-    fs::write(scratch.path().join("envs/dev/memory.yaml"), memory("backend: reddis")).expect("written");
-    let (found, code) = known(&[]);
-    let denied = "deny arkonis/backend-unknown envs/dev/memory.yaml dev".to_owned();
-    assert!(found.contains(&denied) && code == Some(1), "{found:?} {code:?}");
-    // A file of an editor says nothing about the entries of others.
-    let output = scratch
-        .command(&[
-            "check", "-o", "concise", "--baseline", "known.json", "--stdin-filename", "envs/dev/memory.yaml",
-        ])
-        .stdin(fs::File::open(scratch.path().join("base/agent.yaml")).expect("a file"))
-        .output()
-        .expect("runs");
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.code() == Some(0) && !text.contains("memgate/baseline-fixed"), "{output:?}");
-}
-
 #[test]
 fn a_directory_has_one_name() {
     for (sets, files) in [
@@ -238,7 +205,6 @@ fn a_command_that_reads_one_set_asks_which() {
     let scratch = environments(SETS, "backend: redis", "backend: in-context");
     for (words, expected) in [
         (&["mutate"][..], "has the sets dev, prod, which are judged apart; choose one with --set NAME"),
-        (&["mutate", "--write"], "has the sets dev, prod"),
         (&["view"], "has the sets dev, prod"),
         (&["mutate", "--set", "prd"], "--set prd: the sets are dev, prod; did you mean \"prod\"?"),
         (&["check", "--set", "prod", "base"], "cannot be used with '[PATH]...'"),
@@ -288,17 +254,8 @@ fn a_set_has_files_of_the_repository() {
 }
 
 #[test]
-fn an_object_twice_is_not_written() {
+fn an_object_twice_is_told() {
     let scratch = Scratch::with(&[("a.yaml", &memory("backend: vector-store")), ("b.yaml", MEMORY)]);
-    for flag in ["--write", "--patch"] {
-        let output = scratch.run(&["mutate", "a.yaml", "b.yaml", flag]);
-        let stderr = String::from_utf8(output.stderr).expect("UTF-8");
-        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{stderr}");
-        for place in ["ArkMemory team-a/notes", "a.yaml:3:18", "b.yaml:3:18"] {
-            assert!(stderr.contains(place), "{flag} {stderr}");
-        }
-        assert_eq!(scratch.read("b.yaml"), MEMORY);
-    }
     for flag in ["--diff", "-o=json=x.json"] {
         let output = scratch.run(&["mutate", "a.yaml", "b.yaml", flag]);
         assert!(output.status.code() != Some(2), "{output:?}");

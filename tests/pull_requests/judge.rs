@@ -1,4 +1,4 @@
-//! A branch does not choose by what it is judged: its own file of choices, its baseline, and the policies, exemptions and
+//! A branch does not choose by what it is judged: its own file of choices, and the policies, exemptions and
 //! labels of Namespaces among its manifests count as they are in the commit that it is compared with.
 
 use std::fs;
@@ -159,8 +159,7 @@ fn choices_that_the_branch_breaks_are_an_error() {
         assert!(lines.by_ref().any(is_said), "{}", checked.stderr);
         assert!(lines.any(|line| line.contains("--> .memgate.yaml:1:")), "{}", checked.stderr);
         // It stands in each format, at its line.
-        let formats =
-            ["json", "jsonl", "github", "sarif", "gitlab", "rdjson", "junit", "markdown", "html", "concise"];
+        let formats = ["json", "github", "sarif", "gitlab", "junit", "markdown", "html", "concise"];
         for format in formats {
             let mut command = repository.command(env!("CARGO_BIN_EXE_memgate"));
             let output =
@@ -384,34 +383,6 @@ fn sets_are_judged_by_their_own() {
     assert!(!tells(&checked, "other/new.yaml", "deny [policy/"), "{:?}", checked.findings);
 }
 
-/// A baseline in the repository, and one that the job gives.
-#[test]
-fn a_baseline_counts_as_in_the_commit() {
-    let repository = Repository::new();
-    repository.write("deploy/old.yaml", &fleeting("old"));
-    repository.commit();
-    repository.git(&["checkout", "--quiet", "-b", "feature"]);
-    repository.write("deploy/new.yaml", &denied("new"));
-    repository.check(&["--write-baseline", "base.json", "deploy"]);
-    repository.commit();
-    let baseline = ["--baseline", "base.json", "deploy"];
-    expect_denied(&repository, &baseline, "after the merge: base.json (new)", "new");
-    let outside = repository.beside_it("base.json").to_string_lossy().into_owned();
-    fs::copy(repository.path.join("base.json"), &outside).expect("can be copied");
-    let checked = check(&repository, &["--baseline", &outside, "deploy"]);
-    assert_eq!(checked.code, Some(0), "the job gives it: {:?} {}", checked.findings, checked.stderr);
-    // Another text, and a link.
-    repository.git(&["checkout", "--quiet", "main"]);
-    repository.write("base.json", "{\"schemaVersion\": 1, \"findings\": []}\n");
-    repository.commit();
-    repository.git(&["checkout", "--quiet", "feature"]);
-    expect_denied(&repository, &baseline, "after the merge: base.json\n", "changed");
-    fs::rename(repository.path.join("base.json"), repository.path.join("other.json")).expect("is there");
-    symlink("other.json", repository.path.join("base.json")).expect("a link");
-    repository.commit();
-    expect_denied(&repository, &baseline, "after the merge: base.json\n", "a link");
-}
-
 /// The value that was judged belongs to a known finding: a Secret, a host, a number.
 #[test]
 fn an_accepted_value_cannot_be_exchanged() {
@@ -448,45 +419,11 @@ fn an_accepted_value_cannot_be_exchanged() {
         repository.write("policies/p.yaml", policy);
         repository.write("deploy/a.yaml", &before);
         repository.commit();
-        repository.check(&["--write-baseline", "base.json", "."]);
-        let written = fs::read(repository.path.join("base.json")).expect("is there");
-        assert!(text(&written).contains("\"value\":"), "{}", text(&written));
         repository.write("deploy/a.yaml", &now);
         let expected = Some(i32::from(!is_known));
-        for flags in [["--base", "main"], ["--baseline", "base.json"]] {
-            let checked = repository.check(&[&flags[..], &["."]].concat());
-            assert_eq!(
-                checked.code, expected,
-                "{flags:?}\n{before}{now}{:?} {}",
-                checked.findings, checked.stderr
-            );
-        }
+        let checked = repository.check(&["--base", "main", "."]);
+        assert_eq!(checked.code, expected, "{before}{now}{:?} {}", checked.findings, checked.stderr);
     }
-}
-
-/// What the run denies at a place is not fixed there, whether it is worse now or has another value.
-#[test]
-fn what_is_denied_is_not_fixed() {
-    let repository = Repository::new();
-    let memory = denied("notes").replace("{backend: redis}", "{backend: in-context}");
-    let agent = "apiVersion: arkonis.dev/v1alpha1\nkind: ArkAgent\nmetadata: {name: scout, namespace: team-a}\n\
-                 spec: {model: m, systemPrompt: p, memoryRef: {name: notes}}\n";
-    repository.write("agent.yaml", agent);
-    repository.write("memory.yaml", &memory.replace("name: notes", "name: other"));
-    repository.check(&["--write-baseline", "base.json", "agent.yaml", "memory.yaml"]);
-    let baseline = fs::read(repository.path.join("base.json")).expect("is there");
-    assert!(text(&baseline).contains("memory-not-found"), "{}", text(&baseline));
-    repository.write("memory.yaml", &memory);
-    repository.commit();
-    repository.write("memory.yaml", &memory.replace("name: notes", "name: other"));
-    let files = ["--baseline", "base.json", "agent.yaml", "memory.yaml"];
-    let checked = repository.check(&[&["--base", "HEAD"], &files[..]].concat());
-    assert!(tells(&checked, "agent.yaml", "deny [arkonis/memory-not-found]"), "{:?}", checked.findings);
-    assert!(!tells(&checked, "base.json", ""), "{:?}", checked.findings);
-    repository.write("agent.yaml", &agent.replace("name: notes", "name: nowhere"));
-    let checked = repository.check(&files);
-    let other = "memory-not-found at /spec/memoryRef/name occurs no longer with this value";
-    assert!(tells(&checked, "base.json", other), "{:?}", checked.findings);
 }
 
 /// A comment that ignores a finding still counts, and a note says where it is new.

@@ -26,7 +26,7 @@ const TEXTS: [&str; 12] = [
 ];
 
 /// Those that read a file that the user names.
-pub(crate) const COMMANDS: [&str; 17] = [
+pub(crate) const COMMANDS: [&str; 15] = [
     "check FILE",
     "check -o json FILE",
     "check -o github -o sarif=o.sarif -o junit=o.xml -o html=o.html FILE",
@@ -34,11 +34,9 @@ pub(crate) const COMMANDS: [&str; 17] = [
     "check --policy FILE good.yaml",
     "check --config FILE good.yaml",
     "check --project FILE good.yaml",
-    "check --baseline FILE good.yaml",
     "check --fix --diff FILE",
     "mutate FILE",
     "mutate --diff FILE",
-    "mutate --patch FILE",
     "test FILE",
     "test -o json FILE",
     "explain-pod FILE",

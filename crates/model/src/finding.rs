@@ -190,7 +190,7 @@ pub enum Relation {
     /// It is new.
     #[default]
     New,
-    /// It was there before, in a baseline or at the base of a branch.
+    /// It was there before, at the base of a branch.
     Known,
     /// It only follows from another denial, which names the object or field.
     Follows,

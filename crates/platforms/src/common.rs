@@ -4,8 +4,6 @@ use memgate_model::codes::codes;
 use memgate_model::finding::{Code, Finding};
 
 codes! { "memgate";
-    /// An entry of a baseline whose finding no longer occurs, or occurs less often.
-    BASELINE_FIXED = "baseline-fixed", NotFound;
     /// A URL of which clients read different hosts.
     HOST_AMBIGUOUS = "host-ambiguous", Invalid;
     /// A comment to ignore a finding that names a code that does not exist.
@@ -48,8 +46,6 @@ codes! { "memgate";
     KIND_MISSPELT = "kind-misspelt", NotSupported;
     /// What kustomize refuses in a kustomization.
     KUSTOMIZATION_INVALID = "kustomization-invalid", Invalid;
-    /// A manifest inside of another object.
-    MANIFEST_INSIDE = "manifest-inside", NotSupported;
     /// A document in a file that is not a Kubernetes object.
     NOT_AN_OBJECT = "not-an-object", Invalid;
     /// An object that occurs twice among the files.

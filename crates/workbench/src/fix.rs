@@ -1,6 +1,6 @@
 //! Fixes findings with one right answer in the user's own text.
 //!
-//! A finding carries its fix, and `manifest::fix` makes it. Findings that a comment, a baseline or the base turned into
+//! A finding carries its fix, and `manifest::fix` makes it. Findings that a comment or the base turned into
 //! notes are not fixed.
 
 use std::collections::{BTreeMap, BTreeSet};

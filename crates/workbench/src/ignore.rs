@@ -8,7 +8,7 @@ use crate::inputs::PatchText;
 use crate::judge::Checked;
 use crate::notices::Notice;
 use crate::rules::{change, nearest_code};
-use crate::suppress::{Identity, each, identify, is_judged};
+use crate::suppress::{Identity, each, identify};
 use memgate_core::decide::codes;
 use memgate_manifest::comments::{ADDRESS, Comment, comments};
 use memgate_manifest::source::{Source, Span};
@@ -125,6 +125,12 @@ fn unused(checked: &Checked, ignores: &[Ignore]) -> Vec<Notice> {
         Notice::new(&ignore.source, ignore.span, finding)
     };
     ignores.iter().filter(is_unused).map(notice).collect()
+}
+
+/// Whether a code could have been reported. A code that does not exist any more cannot occur.
+fn is_judged(checked: &Checked, code: &str) -> bool {
+    let is_in = |families| codes::all(families).any(|known| known.name == code);
+    is_in(&checked.inputs.snapshot.settings.families) || !is_in(&memgate_platforms::ALL)
 }
 
 /// Reads the comments of a source that ignore something.

@@ -55,7 +55,7 @@ pub struct Checked {
     pub policies: BTreeSet<String>,
     /// The codes of their rules.
     pub codes_of_policies: BTreeSet<String>,
-    /// How many findings a [`Selection`](crate::selection::Selection) left out.
+    /// How many findings have [ignored codes](crate::ignored_codes::IgnoredCodes) and were left out.
     pub left_out: usize,
     /// With sets of files, the places of the objects of each.
     pub places_of_sets: BTreeMap<String, Places>,

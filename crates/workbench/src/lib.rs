@@ -24,7 +24,8 @@ pub mod progress;
 pub mod render;
 pub mod repository;
 pub mod rules;
-pub mod selection;
+
+pub mod ignored_codes;
 
 pub mod compared;
 pub mod judged_by;
@@ -35,7 +36,6 @@ pub mod walk;
 
 mod copied;
 pub mod errors;
-mod inside;
 mod installed;
 mod misspelt;
 pub mod notices;
@@ -47,6 +47,7 @@ pub(crate) mod paths;
 pub mod places;
 pub mod policy_files;
 mod substitutes;
+mod unread_templates;
 
 pub(crate) mod footprint;
 pub(crate) mod in_order;
@@ -66,7 +67,6 @@ pub mod trace;
 mod overlaid;
 mod references;
 
-pub mod baseline;
 pub mod broken;
 pub mod ignore;
 pub mod outside;

@@ -510,7 +510,7 @@ impl<'p> Loading<'p> {
         }
         if is_first {
             let has_chosen = self.inputs.snapshot.settings.namespace.is_some();
-            self.notices.inside(document, &names, has_chosen);
+            self.notices.unread_templates(document, &names, has_chosen);
         }
         self.add_object(filled, names, json)
     }

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::errors::error_of;
-use crate::inside;
 use crate::misspelt::{may_be_checked, misspelt};
 use crate::objects::is_object_checked;
 use crate::places::{Part, name_hash};
 use crate::report::ObjectRef;
+use crate::unread_templates;
 use memgate_core::decide::form;
 use memgate_core::state;
 use memgate_manifest::document::{Document, NonObject};
@@ -228,9 +228,9 @@ impl Notices {
         }
     }
 
-    /// Adds what looks checkable inside of an object. `has_chosen` says that the settings name a namespace.
-    pub(crate) fn inside(&mut self, document: &Document, object_ref: &ObjectRef, has_chosen: bool) {
-        for finding in inside::findings(document.value(), object_ref, has_chosen) {
+    /// Adds pod templates that are not judged. `has_chosen` says that the settings name a namespace.
+    pub(crate) fn unread_templates(&mut self, document: &Document, object_ref: &ObjectRef, has_chosen: bool) {
+        for finding in unread_templates::findings(document.value(), object_ref, has_chosen) {
             let (span, _) = document.locate(&finding.pointer).carets(false);
             let object_ref = object_ref.clone();
             self.made.push(Notice { object_ref, ..Notice::new(document.source(), span, finding) });

@@ -48,8 +48,7 @@ const NOT_JUDGED: [&Code; 5] = [
 ];
 
 /// The notes of that kind.
-const NOTES: [&Code; 4] =
-    [&common::VALUE_UNKNOWN, &common::POD_TEMPLATE_UNREAD, &common::MANIFEST_INSIDE, &common::STATE_UNUSED];
+const NOTES: [&Code; 3] = [&common::VALUE_UNKNOWN, &common::POD_TEMPLATE_UNREAD, &common::STATE_UNUSED];
 
 /// What makes a run fail besides denials.
 #[derive(Debug, Clone, Copy)]

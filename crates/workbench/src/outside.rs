@@ -7,7 +7,7 @@
 //! comment or a value in it. What it leads to is read and judged apart, with the other files as its state, and only
 //! places and codes come back from there. The other files are judged without it, since their findings would name its
 //! objects; of the kinds that it holds, what is not among the other files is unknown. Where others would be judged by
-//! such a link alone (policies, state, settings, baselines, charts and overlays to render) it is refused.
+//! such a link alone (policies, state, settings, charts and overlays to render) it is refused.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -97,7 +97,7 @@ fn refused(checked: &Checked) -> BTreeMap<&ObjectRef, (&Notice, JudgedObject<'_>
     with_object.collect()
 }
 
-/// How many findings depend on labels of unknown Namespaces, without those that a comment or a baseline made notes.
+/// How many findings depend on labels of unknown Namespaces, without those that a comment or the base made notes.
 fn assumed(decided: &Decided) -> usize {
     let decision = &decided.admitted.decision;
     if decision.not_shown != NotShown::default() {

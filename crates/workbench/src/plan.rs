@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::compared::Comparison;
 use crate::exclude::Exclude;
+use crate::ignored_codes::IgnoredCodes;
 use crate::judged_by::JudgedBy;
 use crate::kept::{Kept, Reading};
 use crate::origins::files::{Files, file_name};
@@ -15,7 +16,6 @@ use crate::progress::Progress;
 use crate::render::Rendering;
 use crate::repository::is_marker;
 use crate::rules::Rules;
-use crate::selection::Selection;
 use crate::texts::{DEFAULT_MAX_BYTES, bounded, file};
 use memgate_manifest::error::Error;
 use memgate_manifest::source::Source;
@@ -36,7 +36,7 @@ pub struct Plan {
     /// The severities that the repository gives to findings.
     pub rules: Rules,
     /// The codes that count in this run.
-    pub selection: Selection,
+    pub ignored: IgnoredCodes,
     /// What the file with the choices of the repository switches off.
     pub switched_off: Vec<String>,
     /// The paths of objects that decisions may look at and that are not checked.
@@ -116,7 +116,7 @@ impl Default for Plan {
             within: None,
             sets: Vec::new(),
             rules: Rules::default(),
-            selection: Selection::default(),
+            ignored: IgnoredCodes::default(),
             switched_off: Vec::new(),
             state: Vec::new(),
             policies: Vec::new(),

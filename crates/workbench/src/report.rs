@@ -1,7 +1,7 @@
 //! The results of a command, as text.
 //!
 //! A [`Report`] holds findings with their locations in files. [`write()`] writes it in one of the formats, each of which
-//! has a module. [`diff`], [`stream`], [`patches`] and [`cases`] write other results. Summaries and notes are returned,
+//! has a module. [`diff`], [`stream`] and [`cases`] write other results. Summaries and notes are returned,
 //! since they may go elsewhere than the report. This module reads no file and decides nothing.
 
 pub mod fingerprint;
@@ -24,8 +24,6 @@ pub mod sarif;
 
 pub mod junit;
 
-pub mod rdjson;
-
 pub mod markdown;
 
 pub mod cases;
@@ -39,8 +37,6 @@ pub mod notes;
 pub mod table;
 
 pub mod stream;
-
-pub mod patches;
 
 pub mod map;
 
@@ -116,7 +112,7 @@ pub struct Report<'a> {
     pub page: Option<Page<'a>>,
     /// The map of memory at the base of a branch, and of the branch, if `-o markdown` shows what changes.
     pub map_changes: Option<(MemoryMap, MemoryMap)>,
-    /// How many findings `--select` and `--ignore` left out.
+    /// How many findings `--ignore` left out.
     pub left_out: usize,
 }
 
@@ -328,8 +324,6 @@ pub enum ReportFormat {
     Concise,
     /// One JSON object.
     Json,
-    /// One JSON object a line.
-    Jsonl,
     /// Workflow commands of GitHub Actions.
     Github,
     /// The code quality report of GitLab.
@@ -338,8 +332,6 @@ pub enum ReportFormat {
     Sarif,
     /// JUnit's XML.
     Junit,
-    /// reviewdog's Diagnostic Format.
-    Rdjson,
     /// One comment for a pull request.
     Markdown,
     /// One page for a browser. Only a build with the feature `workstation` writes it.
@@ -348,16 +340,14 @@ pub enum ReportFormat {
 
 impl ReportFormat {
     /// Every format, in the order in which help lists them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 9] = [
         Self::Text,
         Self::Concise,
         Self::Json,
-        Self::Jsonl,
         Self::Github,
         Self::Gitlab,
         Self::Sarif,
         Self::Junit,
-        Self::Rdjson,
         Self::Markdown,
         Self::Html,
     ];
@@ -368,12 +358,10 @@ impl ReportFormat {
             Self::Text => "text",
             Self::Concise => "concise",
             Self::Json => "json",
-            Self::Jsonl => "jsonl",
             Self::Github => "github",
             Self::Gitlab => "gitlab",
             Self::Sarif => "sarif",
             Self::Junit => "junit",
-            Self::Rdjson => "rdjson",
             Self::Markdown => "markdown",
             Self::Html => "html",
         }
@@ -397,12 +385,10 @@ pub fn write(
         ReportFormat::Text => text::write_whole(report, width, out),
         ReportFormat::Concise => concise::write(report, out),
         ReportFormat::Json => json::write(report, out),
-        ReportFormat::Jsonl => json::write_lines(report, out),
         ReportFormat::Github => github::write(report, out),
         ReportFormat::Gitlab => gitlab::write(report, out),
         ReportFormat::Sarif => sarif::write(report, out),
         ReportFormat::Junit => junit::write(report, warnings_fail, out),
-        ReportFormat::Rdjson => rdjson::write(report, out),
         ReportFormat::Markdown => markdown::write(report, out),
         ReportFormat::Html => html::write(report, out),
     }
@@ -412,11 +398,7 @@ pub fn write(
 pub fn in_format_without_commands(text: Vec<u8>, format: ReportFormat) -> Vec<u8> {
     let hash = match format {
         ReportFormat::Text | ReportFormat::Concise | ReportFormat::Markdown => " #",
-        ReportFormat::Json
-        | ReportFormat::Jsonl
-        | ReportFormat::Gitlab
-        | ReportFormat::Sarif
-        | ReportFormat::Rdjson => "\\u0023",
+        ReportFormat::Json | ReportFormat::Gitlab | ReportFormat::Sarif => "\\u0023",
         ReportFormat::Junit | ReportFormat::Html => "&#35;",
         ReportFormat::Github => "%23",
     };
@@ -531,7 +513,7 @@ impl<'a> Report<'a> {
             let _ = write!(line, "; {} passed over", self.passed_over.len());
         }
         if self.left_out > 0 {
-            let _ = write!(line, "; {} left out by --select or --ignore", counted(self.left_out, "finding"));
+            let _ = write!(line, "; {} left out by --ignore", counted(self.left_out, "finding"));
         }
         if self.unreadable_state > 0 {
             let _ = write!(line, "; {} not looked at", counted(self.unreadable_state, "state object"));

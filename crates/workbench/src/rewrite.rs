@@ -8,19 +8,15 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use crate::judge::{Checked, Decided};
-use crate::notices::Notice;
 use crate::objects::CheckedObject;
 use crate::report::diff::{self, FileDiff};
-use crate::report::patches::ObjectPatch;
-use crate::repository::PROJECT_FILE;
 use memgate_core::patch::Patch;
 use memgate_core::state::cluster_snapshot::is_masked;
 use memgate_manifest::document::{Document, values};
 use memgate_manifest::error::Error;
 use memgate_manifest::rewrite::{Rewritten, rewrite};
-use memgate_manifest::source::{Source, Span};
+use memgate_manifest::source::Source;
 use memgate_model::edit::{Edit, Op, Origin};
-use memgate_platforms::common::OBJECT_REPEATED;
 use memgate_platforms::sympozium::is_of_agent_to_be_made;
 use memgate_primitives::members::Members;
 use memgate_primitives::pointer::{Pointer, list_index};
@@ -62,21 +58,6 @@ pub fn rewrite_all(checked: &Checked) -> Result<Vec<RewrittenFile<'_>>, Error> {
         Ok(RewrittenFile { source, new: rewrite(source, &patches)?, rendered_from, changes })
     };
     checked.inputs.sources.iter().filter(|source| source.is_shown()).map(rewritten).collect()
-}
-
-/// Why nothing is written: an object occurs twice. Of two environments with the same names, one would get the memory of the
-/// other.
-pub fn repeated(checked: &Checked) -> Option<String> {
-    let twice = checked.inputs.notices.iter().find(|it| it.finding.code == &OBJECT_REPEATED)?;
-    let Notice { object_ref, source, span, related: Some((first, at, _)), .. } = twice else { return None };
-    let place = |source: &Source, span: &Span| format!("{}:{}:{}", source.name(), span.line, span.column);
-    Some(format!(
-        "{} stands twice, at {} and at {}, so nothing is written; remove one of them, or name the files of each \
-         environment in sets: of {PROJECT_FILE}",
-        object_ref.title(),
-        place(first, at),
-        place(source, span),
-    ))
 }
 
 /// The first object with an added value that `memgate snapshot` masked.
@@ -121,21 +102,6 @@ fn changed(checked: &Checked) -> impl Iterator<Item = (&CheckedObject, &[Edit])>
 /// Edits as a patch. They are always JSON.
 fn json(edits: &[Edit]) -> Value {
     serde_json::to_value(Patch(edits)).unwrap_or_default()
-}
-
-/// The changes of each allowed object, in document order; for a workload in its pod templates.
-pub fn patches(checked: &Checked) -> Vec<ObjectPatch<'_>> {
-    let changed: Changes<'_> = changed(checked).collect();
-    changed.chunk_by(|(one, _), (next, _)| place(one) == place(next)).filter_map(patch).collect()
-}
-
-/// The changes of one object.
-fn patch<'c>(templates: &[(&'c CheckedObject, &'c [Edit])]) -> Option<ObjectPatch<'c>> {
-    let (object, _) = *templates.first()?;
-    let edits = templates.iter().flat_map(|(object, edits)| object.edits_in_document(edits));
-    let (source, line) = object.file_and_line();
-    let patch = json(&edits.collect::<Vec<_>>());
-    Some(ObjectPatch { object_ref: &object.object_ref, file: source.name(), line, patch })
 }
 
 /// Where an object is.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::broken;
 use crate::compared::Comparison;
 use crate::ignore;
+use crate::ignored_codes::IgnoredCodes;
 use crate::inputs::Inputs;
 use crate::judge::{Checked, Decided, WITHOUT_EFFECT, is_departed_note};
 use crate::judged_by::JudgedBy;
@@ -20,7 +21,6 @@ use crate::policy_files::{PolicyOrigin, replaced};
 use crate::references::references;
 use crate::report::ObjectRef;
 use crate::rules::Rules;
-use crate::selection::Selection;
 use crate::sets::each_set;
 use crate::trace::trace;
 use memgate_manifest::source::Source;
@@ -79,34 +79,34 @@ pub fn judged(run: &Run) -> Result<Checked, Error> {
 /// The same, with notes in place of the findings that comments ignore, and without those that do not count in this run.
 ///
 /// # Errors
-/// Those of [`load`], and when a code of the selection does not exist.
+/// Those of [`load`], and when an ignored code does not exist.
 pub fn judged_without_ignored(run: &Run) -> Result<Checked, Error> {
     let mut checked = judged(run)?;
     ignore::apply(&mut checked);
-    select(&mut checked, &run.plan.selection)?;
+    leave_out(&mut checked, &run.plan.ignored)?;
     Ok(checked)
 }
 
-/// Leaves out the findings that do not count in this run, and counts them. That comes last, so that comments, baselines and
-/// rules that are about them have an effect.
+/// Leaves out the findings that do not count in this run, and counts them. That comes last, so that comments and rules that
+/// are about them have an effect.
 ///
 /// # Errors
-/// When no code fits the selection.
-pub fn select(checked: &mut Checked, selection: &Selection) -> Result<(), Error> {
-    if selection.is_all() {
+/// When an ignored code does not exist.
+pub fn leave_out(checked: &mut Checked, ignored: &IgnoredCodes) -> Result<(), Error> {
+    if ignored.is_empty() {
         tell_follows(&mut checked.decided);
         return Ok(());
     }
-    if let Some(fault) = selection.fault(&checked.codes_of_policies) {
+    if let Some(fault) = ignored.fault(&checked.codes_of_policies) {
         return Err(Error::Code(fault));
     }
     if let Some(gone) = checked.page.as_mut().and_then(|page| page.gone.as_mut()) {
-        gone.retain(|it| selection.has(&it.code));
+        gone.retain(|it| !ignored.has(&it.code));
     }
     let mut seen = BTreeSet::new();
     for Decided { object, admitted, of_form, .. } in &mut checked.decided {
         let mut stays = |finding: &Finding, pointer| {
-            let stays = selection.has(finding.code_name());
+            let stays = !ignored.has(finding.code_name());
             if !stays && finding.relation != Relation::Follows {
                 // Two sets may have judged one object.
                 let standing = object.standing(&pointer);
@@ -115,7 +115,7 @@ pub fn select(checked: &mut Checked, selection: &Selection) -> Result<(), Error>
             }
             stays
         };
-        if admitted.decision.findings.iter().any(|finding| !selection.has(finding.code_name())) {
+        if admitted.decision.findings.iter().any(|finding| ignored.has(finding.code_name())) {
             let findings = &mut Arc::make_mut(admitted).decision.findings;
             findings.retain(|finding| stays(finding, object.in_document(&finding.pointer)));
         }
@@ -124,7 +124,7 @@ pub fn select(checked: &mut Checked, selection: &Selection) -> Result<(), Error>
     tell_follows(&mut checked.decided);
     let notices = &mut checked.inputs.notices;
     let before = notices.len();
-    notices.retain(|notice| selection.has(notice.finding.code_name()));
+    notices.retain(|notice| !ignored.has(notice.finding.code_name()));
     checked.left_out = seen.len() + before - notices.len();
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! Turns known findings into notes: those that a comment above them ignores ([`ignore`](crate::ignore)), those
-//! in a baseline, and those that the base has already.
+//! Turns known findings into notes: those that a comment above them ignores ([`ignore`](crate::ignore)), and those that the
+//! base has already.
 //!
 //! A note has the message of the finding and the reason why it does not count. The decision stays: a cluster still
 //! denies the object, and the note says so.
@@ -14,7 +14,6 @@ use crate::report::ObjectRef;
 use crate::report::fingerprint::{self, Fingerprint};
 use crate::report::html_data::Gone;
 use crate::rules::change;
-use memgate_core::decide::codes;
 use memgate_manifest::place::LastSource;
 use memgate_manifest::source::{Source, Span};
 use memgate_model::decision::NotShown;
@@ -42,10 +41,10 @@ pub struct Identity {
 /// The value that a finding is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct JudgedValue {
-    /// Its hash; `None` if it is not known, as in a baseline of an older memgate, and any value counts.
-    pub value: Option<Fingerprint>,
+    /// Its hash.
+    value: Fingerprint,
     /// Of a number how far it is on the forbidden side: one that is nearer to the limit is known too.
-    pub excess: i128,
+    excess: i128,
 }
 
 impl Identity {
@@ -60,91 +59,44 @@ impl Identity {
         let group = object_ref.group();
         let api_version = if group.is_empty() { Arc::default() } else { format!("{group}/").into() };
         let object_ref = ObjectRef { api_version, ..object_ref.clone() };
-        let value = Some(fingerprint::of_value(code, &pointer, value));
-        Self {
-            object_ref,
-            pointer,
-            code: code.to_owned(),
-            severity,
-            judged: JudgedValue { value, excess: 0 },
-        }
+        let value = fingerprint::of_value(code, &pointer, value);
+        let judged = JudgedValue { value, excess: 0 };
+        Self { object_ref, pointer, code: code.to_owned(), severity, judged }
     }
 
-    /// The same finding about another value.
-    fn about(&self, judged: JudgedValue) -> Self {
-        Self { judged, ..self.clone() }
-    }
-
-    /// The fingerprint, which does not depend on the severity.
-    pub fn fingerprint(&self) -> String {
-        fingerprint::of(&self.code, &self.object_ref, &self.pointer).to_string()
+    /// The same finding about a number that is so far on the forbidden side.
+    fn with_excess(&self, excess: i128) -> Self {
+        Self { judged: JudgedValue { excess, ..self.judged }, ..self.clone() }
     }
 }
 
 /// Known findings, each with the number of times that it is known.
 #[derive(Debug, Default)]
-pub struct KnownFindings(pub(crate) BTreeMap<Identity, usize>);
+pub struct KnownFindings(BTreeMap<Identity, usize>);
 
 impl KnownFindings {
-    /// Adds a finding.
-    pub fn add(&mut self, identity: &Identity, count: usize) {
-        if count > 0 {
-            let known = self.0.entry(identity.clone()).or_default();
-            *known = known.saturating_add(count);
-        }
+    /// Adds a finding that is known so many times.
+    fn add(&mut self, identity: Identity, count: usize) {
+        *self.0.entry(identity).or_default() += count;
     }
 
     /// Removes a finding up to `wanted` times, and returns how many times it was known with this value: first with the
-    /// number that is nearest, then those whose value is not known.
-    pub fn take(&mut self, identity: &Identity, wanted: usize) -> usize {
-        let JudgedValue { value, .. } = identity.judged;
-        let most = identity.about(JudgedValue { value, excess: i128::MAX });
-        let any = identity.about(JudgedValue { value: None, excess: 0 });
+    /// number that is nearest.
+    fn take(&mut self, identity: &Identity, wanted: usize) -> usize {
+        let most = identity.with_excess(i128::MAX);
         let mut taken = 0;
         for known in self.0.range_mut(identity..=&most).map(|(_, known)| known) {
-            taken += take(known, wanted - taken);
-            if taken == wanted {
-                return taken;
-            }
+            let more = (wanted - taken).min(*known);
+            *known -= more;
+            taken += more;
         }
-        taken + self.take_exactly(&any, wanted - taken)
+        taken
     }
 
     /// Whether a finding is known with this value.
     fn has(&self, identity: &Identity) -> bool {
-        let JudgedValue { value, .. } = identity.judged;
-        let most = identity.about(JudgedValue { value, excess: i128::MAX });
-        let any = identity.about(JudgedValue { value: None, excess: 0 });
-        let mut known = self.0.range(identity..=&most).map(|(_, known)| known).chain(self.0.get(&any));
-        known.any(|known| *known > 0)
+        self.0.range(identity..=&identity.with_excess(i128::MAX)).any(|(_, known)| *known > 0)
     }
-
-    /// Whether a finding is known at this place with any severity: with this value, whatever the number, and with any.
-    pub(crate) fn occurs(&self, identity: &Identity) -> [bool; 2] {
-        let from = |severity, judged| Identity { severity, judged, ..identity.clone() };
-        let least = JudgedValue { value: None, excess: i128::MIN };
-        let all = self.0.range(from(Severity::Note, least)..);
-        let is_here = |it: &Identity| {
-            (&it.object_ref, &it.pointer, &it.code)
-                == (&identity.object_ref, &identity.pointer, &identity.code)
-        };
-        let here = all.take_while(|(it, _)| is_here(it)).filter(|(_, count)| **count > 0);
-        let value = identity.judged.value;
-        here.fold([false, false], |[same, _], (it, _)| {
-            [same || value.is_none() || it.judged.value == value, true]
-        })
-    }
-
-    /// The same for nothing but this value.
-    pub(crate) fn take_exactly(&mut self, identity: &Identity, wanted: usize) -> usize {
-        self.0.get_mut(identity).map_or(0, |known| take(known, wanted))
-    }
-}
-
-fn take(known: &mut usize, wanted: usize) -> usize {
-    let taken = wanted.min(*known);
-    *known -= taken;
-    taken
 }
 
 /// The place of a finding.
@@ -164,8 +116,8 @@ impl FindingPlace<'_> {
     fn identity(&self, finding: &Finding) -> Identity {
         let (code, value) = (finding.code_name(), &finding.fingerprint_value);
         let excess = finding.policy.as_ref().map_or(0, |policy| policy.excess);
-        let identity = Identity::new(self.object_ref, self.pointer.clone(), code, finding.severity, value);
-        identity.about(JudgedValue { excess, ..identity.judged })
+        Identity::new(self.object_ref, self.pointer.clone(), code, finding.severity, value)
+            .with_excess(excess)
     }
 }
 
@@ -201,14 +153,8 @@ pub(crate) fn identify(checked: &mut Checked) -> Vec<Identity> {
     identities
 }
 
-/// Whether a code could have been reported. A code that does not exist any more cannot occur.
-pub(crate) fn is_judged(checked: &Checked, code: &str) -> bool {
-    let is_in = |families| codes::all(families).any(|known| known.name == code);
-    is_in(&checked.inputs.snapshot.settings.families) || !is_in(&memgate_platforms::ALL)
-}
-
 /// The findings that are counted but not shown, of objects with very many, with their numbers.
-pub(crate) fn not_shown(checked: &Checked) -> Vec<(Identity, usize)> {
+fn not_shown(checked: &Checked) -> Vec<(Identity, usize)> {
     let of_object = |decided: &Decided| {
         let counts = decided.admitted.decision.not_shown;
         [(Severity::Deny, counts.denials), (Severity::Warn, counts.warnings)]
@@ -225,10 +171,10 @@ fn not_shown_of(object_ref: &ObjectRef, severity: Severity) -> Identity {
 pub fn known(checked: &Checked, identities: &[Identity]) -> KnownFindings {
     let mut known = KnownFindings::default();
     for identity in identities.iter().filter(|identity| identity.severity != Severity::Note) {
-        known.add(identity, 1);
+        known.add(identity.clone(), 1);
     }
     for (identity, count) in not_shown(checked) {
-        known.add(&identity, count);
+        known.add(identity, count);
     }
     known
 }
@@ -285,18 +231,12 @@ pub fn newly_ignored(checked: &mut Checked, identities: &[Identity], known: &Kno
 }
 
 /// Turns each known finding into a note for this reason, and removes it from `known`. `identities` are those of the
-/// findings before any of them became a note. Returns those that were known.
-pub fn suppress(
-    checked: &mut Checked,
-    identities: &[Identity],
-    known: &mut KnownFindings,
-    reason: &str,
-) -> KnownFindings {
-    let (mut identities, mut found) = (identities.iter(), KnownFindings::default());
+/// findings before any of them became a note.
+pub fn suppress(checked: &mut Checked, identities: &[Identity], known: &mut KnownFindings, reason: &str) {
+    let mut identities = identities.iter();
     each(checked, |_, finding| {
         let Some(identity) = identities.next() else { return };
         if known.take(identity, 1) == 1 {
-            found.add(identity, 1);
             change(finding, Severity::Note, reason);
             finding.relation = Relation::Known;
         }
@@ -311,12 +251,9 @@ pub fn suppress(
             [(Severity::Deny, &mut counts.denials), (Severity::Warn, &mut counts.warnings)]
         {
             let identity = not_shown_of(object_ref, severity);
-            let taken = known.take(&identity, *count);
-            found.add(&identity, taken);
-            *count -= taken;
+            *count -= known.take(&identity, *count);
         }
     }
-    found
 }
 
 #[cfg(test)]
@@ -329,29 +266,24 @@ mod tests {
         let denied = Identity::new(&object_ref, Pointer::new("/spec"), "a/b", Severity::Deny, "");
         let warned = Identity { severity: Severity::Warn, ..denied.clone() };
         let mut known = KnownFindings::default();
-        known.add(&warned, 1);
-        known.add(&warned, 1);
+        known.add(warned.clone(), 1);
+        known.add(warned.clone(), 1);
         assert_eq!(known.take(&denied, 1), 0);
         assert_eq!(known.take(&warned, 3), 2);
         assert_eq!(known.take(&warned, 1), 0);
     }
 
-    /// A number is known if it is as far on the forbidden side or less, another value only as it is, and what an older
-    /// baseline has covers any value.
+    /// A number is known if it is as far on the forbidden side or less, another value only as it is.
     #[test]
     fn counts_known_findings_by_value() {
         let of = |value: &str| {
             let (object_ref, pointer) = (ObjectRef::default(), Pointer::new("/spec"));
             Identity::new(&object_ref, pointer, "a/b", Severity::Deny, value)
         };
-        let number = |excess| {
-            let JudgedValue { value, .. } = of("days").judged;
-            of("days").about(JudgedValue { value, excess })
-        };
-        let older = of("").about(JudgedValue { value: None, excess: 0 });
+        let number = |excess| of("days").with_excess(excess);
         let mut known = KnownFindings::default();
         for identity in [of("a"), number(400), number(90)] {
-            known.add(&identity, 1);
+            known.add(identity, 1);
         }
         let rows = [
             (of("b"), 0),
@@ -365,7 +297,5 @@ mod tests {
         for (identity, expected) in rows {
             assert_eq!(known.take(&identity, 1), expected, "{identity:?}");
         }
-        known.add(&older, 2);
-        assert_eq!((known.take(&number(500), 1), known.take(&of("c"), 2)), (1, 1));
     }
 }

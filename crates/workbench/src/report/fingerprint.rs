@@ -32,7 +32,7 @@ const BYTES: usize = 8;
 /// The fingerprint of a finding. Two findings with one code at one place of one object have the
 /// same fingerprint; [`Counter`] numbers them.
 pub fn of(code: &str, object_ref: &ObjectRef, pointer: &Pointer) -> Fingerprint {
-    // As outputs have them, so that it can be made anew of what a baseline says.
+    // As outputs have them, so that it can be made anew of what they say.
     let ([kind, namespace, name], pointer) = (object_ref.shown(), pointer.shown());
     let mut parts = vec![code, object_ref.group(), &kind, &namespace, &name, &pointer];
     // Sets are judged apart: a finding of one says nothing about another.
@@ -62,15 +62,6 @@ pub(crate) fn hash(parts: &[&str]) -> Fingerprint {
     let hash = hash.finish();
     let hash = hash.as_ref().iter().take(BYTES).fold(0, |hash, byte| hash << 8 | u64::from(*byte));
     Fingerprint { hash, number: 1 }
-}
-
-impl Fingerprint {
-    /// Reads the hash of a value.
-    pub fn of_hex(text: &str) -> Option<Self> {
-        let is_hex = text.len() == 2 * BYTES && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let hash = u64::from_str_radix(text, 16).ok().filter(|_| is_hex)?;
-        Some(Self { hash, number: 1 })
-    }
 }
 
 /// Numbers findings with the same fingerprint, in the order of the inputs.

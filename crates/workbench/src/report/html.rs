@@ -212,7 +212,7 @@ fn read(report: &Report<'_>, page: &Page<'_>) -> String {
     parts.extend(
         base.map(|[reference, start]| format!("compared with {}, as of commit {start}", text(reference))),
     );
-    let left_out = || format!("{} left out by --select or --ignore", counted(report.left_out, "finding"));
+    let left_out = || format!("{} left out by --ignore", counted(report.left_out, "finding"));
     parts.extend((report.left_out > 0).then(left_out));
     parts.join("; ")
 }

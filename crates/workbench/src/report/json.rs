@@ -1,7 +1,7 @@
-//! JSON for programs: one object with everything, or one object a line. Findings are in the order of the inputs, also those
-//! that only follow from a denial.
+//! JSON for programs: one object with everything. Findings are in the order of the inputs, also those that only follow from
+//! a denial.
 //!
-//! `memgate schema output` describes both. Members are only ever added; a change that breaks readers raises
+//! `memgate schema output` describes it. Members are only ever added; a change that breaks readers raises
 //! `SCHEMA_VERSION`. A member that does not apply is left out.
 
 use std::io::{self, Write};
@@ -50,35 +50,6 @@ pub fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
     }));
     serde_json::to_writer_pretty(&mut *out, &joined(head, output))?;
     writeln!(out)
-}
-
-/// Writes one object a line: each error, each finding, each object that was not checked, and last the summary. For
-/// programs that want the first finding before the last, and for `grep` and `jq`.
-///
-/// # Errors
-/// Those of the writer.
-pub fn write_lines(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
-    let version = env!("CARGO_PKG_VERSION");
-    let end = json!({"schemaVersion": SCHEMA_VERSION, "version": version});
-    let assumed = |object: &String| json!({"object": object});
-    let errors = report.errors.iter().map(|it| ("error", error(it)));
-    let findings = report.findings.iter().map(|it| ("finding", finding(it)));
-    let not_shown = report.not_shown.iter().map(|it| ("notShown", not_shown(it)));
-    let passed_over = report.passed_over.iter().map(|it| ("passedOver", passed_over(it)));
-    let assumed = report.unknown.iter().map(|it| ("assumed", assumed(it)));
-    let changes = report.changes.iter().flatten().map(|it| ("change", change(it)));
-    let rows = report.table.iter().flat_map(|table| &table.rows).map(|it| ("row", json!(it)));
-    let total = report.table.iter().map(|table| ("total", json!(table.total)));
-    let end = std::iter::once(("summary", joined(end, summary(report))));
-    let lines = errors.chain(findings).chain(not_shown).chain(passed_over).chain(assumed).chain(changes);
-    let lines = lines.take_while(|_| !matches!(report.shown, Shown::Table | Shown::Statistics));
-    let statistics = if report.shown == Shown::Statistics { statistics(report) } else { Vec::new() };
-    let statistics = statistics.into_iter().map(|it| ("statistic", it));
-    for (kind, line) in lines.chain(statistics).chain(rows).chain(total).chain(end) {
-        serde_json::to_writer(&mut *out, &joined(json!({"type": kind}), line))?;
-        writeln!(out)?;
-    }
-    Ok(())
 }
 
 /// The members of both objects.

@@ -1,52 +1,30 @@
-//! reviewdog's format, checked by a schema, and the changes in it and in SARIF: made in the file, they are what
-//! `check --fix` writes.
+//! The changes in SARIF: made in the file, they are what `check --fix` writes.
 
-use std::sync::LazyLock;
-
-use jsonschema::Validator;
 use memgate_core::decide::codes;
 use serde_json::Value;
 
 use crate::archive::scenarios;
 use crate::repositories::programs;
 use crate::run::Scratch;
-use crate::schema::expect_valid;
-
-static SCHEMA: LazyLock<Validator> = LazyLock::new(|| {
-    let schema = serde_json::from_str(include_str!("rdjson/schema.json")).expect("JSON");
-    jsonschema::validator_for(&schema).expect("a schema")
-});
 
 fn list(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// A result by the schema, with all that a report has.
-pub(crate) fn expect_good(result: &Value, report: &Value, name: &str) {
-    expect_valid(&SCHEMA, result, name);
-    let entries = list(&report["inputErrors"]).iter().chain(list(&report["findings"]));
-    assert_eq!(list(&result["diagnostics"]).len(), entries.clone().count(), "{name}");
-    for (diagnostic, entry) in list(&result["diagnostics"]).iter().zip(entries) {
-        assert_eq!(diagnostic["code"]["value"], entry["code"], "{name}");
-        let severity = match entry["severity"].as_str() {
-            Some("warn") => "WARNING",
-            Some("note") => "INFO",
-            _ => "ERROR",
-        };
-        assert_eq!(diagnostic["severity"], severity, "{name}");
-        let start = &diagnostic["location"]["range"]["start"];
-        assert_eq!(start["line"], entry["line"], "{name}");
-    }
-}
-
 /// A change: from line and column, to line and column, and the new text.
 type Change = ([usize; 4], String);
 
-/// Makes changes; `column` is the byte in a line of a column.
-fn changed(text: &str, mut changes: Vec<Change>, column: impl Fn(&str, usize) -> usize) -> String {
+/// Makes changes.
+fn changed(text: &str, mut changes: Vec<Change>) -> String {
     let starts: Vec<usize> =
         std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
-    let at = |line: usize, number: usize| starts[line - 1] + column(&text[starts[line - 1]..], number);
+    let at = |line: usize, column: usize| {
+        let line = &text[starts[line - 1]..];
+        // Columns count characters, without a byte order mark.
+        let mark = if line.starts_with('\u{feff}') { 3 } else { 0 };
+        let bytes = line[mark..].chars().take(column - 1).map(char::len_utf8).sum::<usize>();
+        text.len() - line.len() + mark + bytes
+    };
     changes.sort();
     let mut new = text.to_owned();
     for ([line, start, end_line, end], replacement) in changes.iter().rev() {
@@ -59,7 +37,7 @@ fn number(value: &Value) -> usize {
     usize::try_from(value.as_u64().expect("a number")).expect("fits")
 }
 
-/// The changes of both formats made in each file are what `--fix` writes. Returns whether there were any.
+/// The changes made in each file are what `--fix` writes. Returns whether there were any.
 fn expect_same_as_fix(files: &[(&str, &str)], name: &str) -> bool {
     expect_same(files, &[], name)
 }
@@ -74,21 +52,11 @@ fn expect_same(files: &[(&str, &str)], words: &[&str], name: &str) -> bool {
         }
         command.output().expect("memgate runs").stdout
     };
-    let [result, log] = ["rdjson", "sarif"].map(|format| -> Value {
-        let text = check(&["-o", format]);
-        serde_json::from_slice(&text).unwrap_or_else(|error| panic!("{name}: {format}: {error}"))
-    });
+    let log = check(&["-o", "sarif"]);
+    let log: Value = serde_json::from_slice(&log).unwrap_or_else(|error| panic!("{name}: {error}"));
     check(&["--fix"]);
     let mut any = false;
     for (file, text) in files {
-        let of_diagnostic = |it: &Value| it["location"]["path"] == *file;
-        let suggestions = list(&result["diagnostics"]).iter().filter(|it| of_diagnostic(it));
-        let suggestions = suggestions.flat_map(|it| list(&it["suggestions"]).to_vec()).map(|it| {
-            let (start, end) = (&it["range"]["start"], &it["range"]["end"]);
-            let range = [&start["line"], &start["column"], &end["line"], &end["column"]].map(number);
-            (range, it["text"].as_str().expect("a text").to_owned())
-        });
-        let suggestions: Vec<Change> = suggestions.collect();
         let all_fixes = list(&log["runs"][0]["results"]).iter().flat_map(|it| list(&it["fixes"]).to_vec());
         let changes = all_fixes.flat_map(|fix| list(&fix["artifactChanges"]).to_vec());
         let changes = changes.filter(|change| change["artifactLocation"]["uri"] == *file);
@@ -98,15 +66,8 @@ fn expect_same(files: &[(&str, &str)], words: &[&str], name: &str) -> bool {
             (range, it["insertedContent"]["text"].as_str().expect("a text").to_owned())
         });
         let replacements: Vec<Change> = replacements.collect();
-        any |= !suggestions.is_empty();
-        let fixed = scratch.read(file);
-        assert_eq!(changed(text, suggestions, |_, column| column - 1), fixed, "{name}: {file} by rdjson");
-        // Characters, without a byte order mark.
-        let byte = |line: &str, column: usize| {
-            let mark = if line.starts_with('\u{feff}') { 3 } else { 0 };
-            line[mark..].chars().take(column - 1).map(char::len_utf8).sum::<usize>() + mark
-        };
-        assert_eq!(changed(text, replacements, byte), fixed, "{name}: {file} by SARIF");
+        any |= !replacements.is_empty();
+        assert_eq!(changed(text, replacements), scratch.read(file), "{name}: {file}");
     }
     any
 }
@@ -240,36 +201,11 @@ fn changes_in_what_is_rendered_are_those_of_fix() {
 }
 
 #[test]
-fn a_selection_bounds_the_changes_too() {
+fn ignored_codes_are_not_changed() {
     let files = [("a.yaml", &*format!("{MEMORY}spec:\n  bakend: rdis\n  redsi: {{}}\n"))];
     let scratch = Scratch::with(&files);
-    let result = scratch.json(&["check", ".", "--ignore", "arkonis/unknown-field", "-o", "rdjson"]);
-    assert!(list(&result["diagnostics"]).iter().all(|it| it["suggestions"].is_null()), "{result}");
+    let log = scratch.json(&["check", ".", "--ignore", "arkonis/unknown-field", "-o", "sarif"]);
+    assert!(list(&log["runs"][0]["results"]).iter().all(|it| it["fixes"].is_null()), "{log}");
     scratch.run(&["check", ".", "--ignore", "arkonis/unknown-field", "--fix"]);
     assert_eq!(scratch.read("a.yaml"), files[0].1);
-}
-
-#[test]
-fn columns_are_bytes_and_ends_are_behind() {
-    let text = "{kind: ArkMemory, apiVersion: arkonis.dev/v1alpha1, metadata: {name: a, labels: {a: ü𐐀}}, spec: {backend: reddis}}\n";
-    let scratch = Scratch::with(&[("a.yaml", text)]);
-    let result = scratch.json(&["check", "a.yaml", "-o", "rdjson"]);
-    let found =
-        list(&result["diagnostics"]).iter().find(|it| it["code"]["value"] == "arkonis/backend-unknown");
-    let range = &found.expect("a finding")["location"]["range"];
-    let [start, end] = ["start", "end"].map(|key| number(&range[key]["column"]));
-    assert_eq!(&text[start - 1..end - 1], "reddis");
-}
-
-#[test]
-fn columns_are_known_of_what_is_not_shown() {
-    let scratch = Scratch::with(&OVERLAYS);
-    let result = scratch.json(&["check", ".", "-o", "rdjson"]);
-    let is_it = |it: &&Value| {
-        it["location"]["path"] == "dev/query.json" && it["code"]["value"] == "ark/unknown-field"
-    };
-    let found = list(&result["diagnostics"]).iter().find(is_it);
-    let range = &found.expect("a finding")["location"]["range"];
-    let [start, end] = ["start", "end"].map(|key| number(&range[key]["column"]));
-    assert_eq!(&OVERLAYS[5].1[start - 1..end - 1], "\"/spec/timeot\"");
 }

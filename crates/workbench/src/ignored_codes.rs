@@ -1,6 +1,6 @@
-//! `--select` and `--ignore`: the codes that count in one run.
+//! `--ignore`: the codes that do not count in one run.
 //!
-//! Findings are left out last, so comments, baselines and rules of the repository that are about them have an effect.
+//! Findings are left out last, so comments and rules of the repository that are about them have an effect.
 
 use std::collections::BTreeSet;
 
@@ -14,47 +14,42 @@ use memgate_primitives::suggest::{did_you_mean, nearest};
 /// The code of errors in texts. They always count, so it may be named without an effect on them.
 const SYNTAX: &str = "syntax";
 
-/// The codes that count.
+/// The codes that do not count.
 #[derive(Debug, Clone, Default)]
-pub struct Selection {
-    /// The codes that count; all without one.
-    selected: Vec<GlobMatcher>,
-    /// The codes that do not, also of those above.
-    ignored: Vec<GlobMatcher>,
+pub struct IgnoredCodes {
+    globs: Vec<GlobMatcher>,
     /// The globs that fit only rules of policies.
     of_policies: Vec<GlobMatcher>,
 }
 
-impl Selection {
-    /// A selection by codes and globs of codes.
+impl IgnoredCodes {
+    /// Reads codes and globs of codes.
     ///
     /// # Errors
     /// When no code fits one of them, with the code that may be meant. Whether a policy has a rule that fits is only known
     /// once it was read.
-    pub fn new(select: &[String], ignore: &[String]) -> Result<Self, String> {
+    pub fn new(codes: &[String]) -> Result<Self, String> {
         let mut all = Self::default();
-        for (patterns, globs) in [(select, &mut all.selected), (ignore, &mut all.ignored)] {
-            for code in patterns {
-                let glob = Glob::new(code).map_err(|_| fault_of_code(code).unwrap_or_default())?;
-                let matcher = glob.compile_matcher();
-                let fits = codes::all(&memgate_platforms::ALL).any(|known| matcher.is_match(known.name));
-                let fits = fits || code == SYNTAX;
-                let is_glob = code.contains(['*', '?', '[', '{']);
-                if let Some(fault) = fault_of_code(code).filter(|_| !is_glob && code != SYNTAX) {
-                    return Err(fault);
-                }
-                if !fits {
-                    all.of_policies.push(matcher.clone());
-                }
-                globs.push(matcher);
+        for code in codes {
+            let glob = Glob::new(code).map_err(|_| fault_of_code(code).unwrap_or_default())?;
+            let matcher = glob.compile_matcher();
+            let fits = codes::all(&memgate_platforms::ALL).any(|known| matcher.is_match(known.name));
+            let fits = fits || code == SYNTAX;
+            let is_glob = code.contains(['*', '?', '[', '{']);
+            if let Some(fault) = fault_of_code(code).filter(|_| !is_glob && code != SYNTAX) {
+                return Err(fault);
             }
+            if !fits {
+                all.of_policies.push(matcher.clone());
+            }
+            all.globs.push(matcher);
         }
         Ok(all)
     }
 
     /// Whether all codes count.
-    pub const fn is_all(&self) -> bool {
-        self.selected.is_empty() && self.ignored.is_empty()
+    pub const fn is_empty(&self) -> bool {
+        self.globs.is_empty()
     }
 
     /// Why a code fits nothing: neither a code of memgate nor, of those that policies have, one of `codes`.
@@ -66,10 +61,9 @@ impl Selection {
         Some(format!("no code fits {}{}", quoted_text(code), did_you_mean(meant.as_deref())))
     }
 
-    /// Whether findings of a code count.
+    /// Whether findings of a code do not count.
     pub fn has(&self, code: &str) -> bool {
-        let fits = |globs: &[GlobMatcher]| globs.iter().any(|glob| glob.is_match(code));
-        (self.selected.is_empty() || fits(&self.selected)) && !fits(&self.ignored)
+        self.globs.iter().any(|glob| glob.is_match(code))
     }
 }
 
@@ -86,9 +80,9 @@ mod tests {
 
     #[test]
     fn the_code_of_errors_in_texts_can_be_named() {
-        let selection = Selection::new(&[SYNTAX.to_owned()], &[]).unwrap();
-        assert_eq!(selection.fault(&BTreeSet::new()), None);
-        assert!(!selection.has("memory/unknown"));
-        assert!(Selection::new(&["syntaks".to_owned()], &[]).is_err());
+        let ignored = IgnoredCodes::new(&[SYNTAX.to_owned()]).unwrap();
+        assert_eq!(ignored.fault(&BTreeSet::new()), None);
+        assert!(!ignored.has("memory/unknown"));
+        assert!(IgnoredCodes::new(&["syntaks".to_owned()]).is_err());
     }
 }
