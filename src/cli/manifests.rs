@@ -62,9 +62,8 @@ pub struct Args {
     /// Until a replica is ready: after-ready.
     /// Certificates: cert-manager, csi-driver, cert-files, mtls.
     /// Reviews: family-arkonis, family-ark, family-orloj, family-orka, family-sympozium, family-kagent,
-    /// policies (always, unless there is --no-policies), policy-readers, ark-brokers, scan, templates,
-    /// static-manifest (Kubernetes 1.36 or newer).
-    /// Without a replica: fail-closed, policy-strict, vap (1.31 or newer), map (1.36 or newer).
+    /// policies (always, unless there is --no-policies), policy-readers, ark-brokers, scan, templates.
+    /// Without a replica: fail-closed, policy-strict.
     /// Additions: service-monitor, alerts, dashboards, no-events, gitops-argocd, gitops-flux.
     #[arg(long = "component", value_name = "NAME", value_parser = parse_component)]
     components: Vec<Component>,
@@ -115,9 +114,9 @@ pub struct Args {
     /// Print arguments for kubectl apply instead, by which it takes back what this installation no longer has
     ///
     /// They name the installation and the kinds that components add. The Secret with the CA, policies, exemptions and
-    /// their definitions stay. kubectl fails on kinds that the cluster does not serve, so those of cert-manager, of the
-    /// Prometheus operator and of --component map are listed only if this installation has them, or
-    /// RESOURCES names them: --prune-list="$(kubectl api-resources -o name)".
+    /// their definitions stay. kubectl fails on kinds that the cluster does not serve, so those of cert-manager and of
+    /// the Prometheus operator are listed only if this installation has them, or RESOURCES names
+    /// them: --prune-list="$(kubectl api-resources -o name)".
     #[arg(
         long,
         value_name = "RESOURCES",
@@ -271,10 +270,6 @@ fn ensure_whole(components: &BTreeSet<Component>, has_url: bool) -> anyhow::Resu
         !has(Component::PolicyStrict) || !has(Component::SingleNode),
         "the component policy-strict makes the apiserver refuse requests while no replica answers, and single-node has \
          no second replica; leave one out"
-    );
-    anyhow::ensure!(
-        !has(Component::StaticManifest) || has_url,
-        "the component static-manifest is for files of the apiserver, which cannot name a Service; add --url"
     );
     anyhow::ensure!(
         !has(Component::AfterReady) || !has_url,

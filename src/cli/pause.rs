@@ -29,9 +29,8 @@ const MAX_REASON_CHARS: usize = 500;
 /// Have the apiserver not ask memgate for a time, in a namespace or in the whole cluster
 ///
 /// It also works while no replica answers: the conditions of memgate's webhook entries ask the
-/// apiserver's own authorizer. In a paused namespace nothing is reviewed, injected or refused, neither
-/// by memgate nor by the policies of the components vap and map; pods that require their memory start
-/// without it. The pause is a RoleBinding (with --all a ClusterRoleBinding) called memgate-paused,
+/// apiserver's own authorizer. In a paused namespace nothing is reviewed, injected or refused; pods that
+/// require their memory start without it. The pause is a RoleBinding (with --all a ClusterRoleBinding) called memgate-paused,
 /// which replicas remove at its end. A second pause of the same place replaces the first.
 #[derive(Debug, clap::Args)]
 #[command(

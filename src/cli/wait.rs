@@ -4,7 +4,6 @@
 //! `{"answered", "probes": [{"name", "status", "webhook", "code", "message"}]}`. The status is one of
 //!
 //! - `answered`: memgate refused the object;
-//! - `guarded`: the policy in `message` refused it before memgate was called;
 //! - `not-served`: the cluster does not serve the kind;
 //! - `aggregated`: an API server of the platform serves the kind, so no dry run was made;
 //! - `unknown`: an API server of the platform may serve it, so no dry run was made;
@@ -106,9 +105,6 @@ fn text(results: &[ProbeResult]) -> String {
             let by = webhook.as_ref().map(|webhook| format!(" by {webhook}")).unwrap_or_default();
             Some(format!("{}: answered{by} ({})\n", result.name, result.code))
         }
-        ProbeOutcome::Guarded { policy } => {
-            Some(format!("{}: left to the policy {policy} ({})\n", result.name, result.code))
-        }
         ProbeOutcome::Aggregated(server) => {
             Some(format!("{}: not waited for: {}\n", result.name, aggregated(server)))
         }
@@ -142,7 +138,6 @@ fn output(results: &[ProbeResult]) -> Value {
 fn probe_output(result: &ProbeResult) -> Value {
     let (status, webhook, message) = match &result.outcome {
         ProbeOutcome::Answered { webhook } => ("answered", webhook.as_ref(), None),
-        ProbeOutcome::Guarded { policy } => ("guarded", None, Some(policy.clone())),
         ProbeOutcome::NotServed => ("not-served", None, None),
         ProbeOutcome::Aggregated(server) => ("aggregated", None, Some(aggregated(server))),
         ProbeOutcome::MaybeAggregated(server) => ("unknown", None, Some(maybe_aggregated(server))),

@@ -1,17 +1,15 @@
-//! Objects that a finalizer keeps after their deletion: pods still use them, so a new spec is judged as ever, by memgate,
-//! by an exported policy without memgate, and by nothing at all only where the entry fails open. What leaves the spec
-//! alone, above all the removal of a finalizer, never depends on memgate. `cel_rules` has the same for its policies.
+//! Objects that a finalizer keeps after their deletion: pods still use them, so a new spec is judged as ever by
+//! memgate, and by nothing only where the entry fails open. What leaves the spec alone, above all the removal of a
+//! finalizer, never depends on memgate.
 
-use std::fs;
-
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use serde_json::json;
 
 use crate::{
     deploy::absent::Absent,
     fixture::{Fixture, Trial},
-    going::{Also, Going, policy, rows},
-    installed::{exempt_client, memgate},
+    going::{Going, policy, rows},
+    installed::exempt_client,
     request::create,
     samples::memory_of,
 };
@@ -19,7 +17,6 @@ use crate::{
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         Trial::new("deletion::a_new_spec_of_an_object_that_goes_is_judged", judged),
-        Trial::new("deletion::exported_policies_judge_objects_that_go", exported),
         Trial::alone("deletion::objects_go_while_memgate_is_away", away),
     ]
 }
@@ -49,33 +46,6 @@ fn judged(fixture: &Fixture) -> Result<()> {
     }
     cluster.kubectl(&["delete", "memorypolicy", &namespace])?.ok()?;
     Ok(())
-}
-
-fn exported(fixture: &Fixture) -> Result<()> {
-    // The namespace is not one that memgate is asked about.
-    fixture.memgate()?;
-    let cluster = fixture.cluster()?;
-    let (namespace, client) = (cluster.fresh_namespace("going")?, cluster.client());
-    let directory = tempfile::tempdir()?;
-    let file = directory.path().join("policy.json");
-    fs::write(&file, policy(&namespace).to_string())?;
-    let file = file.to_str().context("the path is a text")?;
-    let policies = memgate(&["policy", "export", "--to", "vap", "--partial", file])?;
-    let rows = rows(&namespace);
-    let rows = rows.iter().filter(|row| row.changes.iter().any(|change| change.also == Also::Exported));
-    let going = rows.map(|row| anyhow::Ok((row, Going::store(cluster, &client, &namespace, &row.object)?)));
-    let going = going.collect::<Result<Vec<_>>>()?;
-    ensure!(going.len() >= 5, "{} kinds", going.len());
-    cluster.admin().apply(&policies)?;
-    let outcome = going.iter().try_for_each(|(row, object)| {
-        object.delete()?;
-        for change in row.changes.iter().filter(|change| change.also == Also::Exported) {
-            object.until_refused(&namespace, change)?;
-        }
-        object.let_go()
-    });
-    cluster.admin().run_with_input(&["delete", "--wait=false", "-f", "-"], &policies)?.ok()?;
-    outcome
 }
 
 /// Requests of the exempt user do not meet the memgate that other trials use.

@@ -5,7 +5,6 @@ use std::sync::{OnceLock, PoisonError, RwLock};
 use anyhow::{Result, anyhow};
 
 use crate::{
-    cel_rules::PolicyCluster,
     installed::{GUARDED, Installed},
     order_cluster::OrderCluster,
     support::control_plane::ControlPlane,
@@ -16,7 +15,6 @@ use crate::{
 pub(crate) struct Fixture {
     // Fields are dropped in this order: memgate ends before its cluster.
     memgate: OnceLock<Result<Installed, String>>,
-    policies: OnceLock<Result<PolicyCluster, String>>,
     order: OnceLock<Result<OrderCluster, String>>,
     cluster: OnceLock<Result<ControlPlane, String>>,
     undisturbed: RwLock<()>,
@@ -87,18 +85,6 @@ impl Fixture {
         let install = || Installed::new(cluster).map_err(|error| format!("{error:#}"));
         let memgate = self.memgate.get_or_init(install).as_ref();
         memgate.map_err(|error| anyhow!("there is no memgate to test: {error}"))
-    }
-
-    /// A cluster of its own that has memgate's policies and nothing else of memgate; started by
-    /// the first call. Policies are for all namespaces, so the other trials would meet
-    /// them.
-    ///
-    /// # Errors
-    /// When it does not start, every time; it is not tried twice.
-    pub(crate) fn policies(&self) -> Result<&PolicyCluster> {
-        let start = || PolicyCluster::start().map_err(|error| format!("{error:#}"));
-        let policies = self.policies.get_or_init(start).as_ref();
-        policies.map_err(|error| anyhow!("there is no cluster with policies: {error}"))
     }
 
     /// A cluster of its own in which what refers to each other comes in any order; started by the first call.

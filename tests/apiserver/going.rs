@@ -26,28 +26,15 @@ pub(crate) struct Change {
     pub(crate) spec: Value,
     /// The code of the denial, or the rule of [`policy`].
     pub(crate) code: &'static str,
-    pub(crate) also: Also,
 }
 
-/// What refuses a change apart from memgate itself.
-#[derive(PartialEq, Eq)]
-pub(crate) enum Also {
-    /// The component `vap`.
-    Vap,
-    /// The exported policy.
-    Exported,
-    /// Nothing: it rests on other objects, or has no form in CEL.
-    Nothing,
-}
-
-fn change(spec: Value, code: &'static str, also: Also) -> Change {
-    Change { spec, code, also }
+fn change(spec: Value, code: &'static str) -> Change {
+    Change { spec, code }
 }
 
 /// Objects of each platform, and memgate's own, for a namespace.
 #[allow(clippy::too_many_lines, reason = "a table")]
 pub(crate) fn rows(namespace: &str) -> Vec<Row> {
-    use Also::{Exported, Nothing, Vap};
     let of = |api: &str, kind: &str, name: &str, spec: Value| json!({"apiVersion": api, "kind": kind, "metadata": {"name": name}, "spec": spec});
     let closed = |object: Value, changes: Vec<Change>| Row { object, changes, open: false };
     let open = |object: Value, changes: Vec<Change>| Row { object, changes, open: true };
@@ -94,59 +81,59 @@ pub(crate) fn rows(namespace: &str) -> Vec<Row> {
         closed(
             memory("notes"),
             vec![
-                change(json!({"backend": "redis"}), "arkonis/redis-required", Vap),
-                change(json!({"backend": "in-context"}), "durable", Exported),
-                change(vectors("evil"), "hosts", Nothing),
+                change(json!({"backend": "redis"}), "arkonis/redis-required"),
+                change(json!({"backend": "in-context"}), "durable"),
+                change(vectors("evil"), "hosts"),
             ],
         ),
         closed(
             agent("scout", "notes"),
-            vec![change(agent("scout", "scratch")["spec"].clone(), "durable-of-sources", Nothing)],
+            vec![change(agent("scout", "scratch")["spec"].clone(), "durable-of-sources")],
         ),
         closed(
             of("kubeswarm.io/v1alpha1", "SwarmMemory", "notes", memory("notes")["spec"].clone()),
-            vec![change(json!({"backend": "redis"}), "arkonis/redis-required", Vap)],
+            vec![change(json!({"backend": "redis"}), "arkonis/redis-required")],
         ),
         closed(
             of("ark.mckinsey.com/v1alpha1", "Memory", "notes", address("good")),
             vec![
-                change(json!({"address": {}}), "ark/memory-address-required", Vap),
-                change(header("other"), "secrets", Exported),
-                change(address("evil"), "hosts", Nothing),
+                change(json!({"address": {}}), "ark/memory-address-required"),
+                change(header("other"), "secrets"),
+                change(address("evil"), "hosts"),
             ],
         ),
         open(
             of("ark.mckinsey.com/v1alpha1", "Query", "ask", query("notes")),
-            vec![change(query("evil"), "hosts-of-sources", Nothing)],
+            vec![change(query("evil"), "hosts-of-sources")],
         ),
         closed(
             of("orloj.dev/v1", "Memory", "kb", http("https://good.example.com")),
             vec![
-                change(http("http://127.9.9.9:8080/x"), "orloj/http-endpoint-blocked", Vap),
-                change(json!({"provider": "in-memory"}), "durable", Exported),
-                change(http("https://evil.example.com"), "hosts", Nothing),
+                change(http("http://127.9.9.9:8080/x"), "orloj/http-endpoint-blocked"),
+                change(json!({"provider": "in-memory"}), "durable"),
+                change(http("https://evil.example.com"), "hosts"),
             ],
         ),
         closed(
             of("orloj.dev/v1", "Agent", "scribe", grants(json!({"ref": "kb", "allow": ["read"]}))),
             vec![
-                change(grants(json!({"allow": ["read"]})), "orloj/agent-allow-needs-ref", Vap),
-                change(grants(json!({"ref": "kb", "allow": ["write"]})), "operations", Exported),
+                change(grants(json!({"allow": ["read"]})), "orloj/agent-allow-needs-ref"),
+                change(grants(json!({"ref": "kb", "allow": ["write"]})), "operations"),
             ],
         ),
         open(
             of("core.orka.ai/v1alpha1", "Agent", "helper", tools(json!([]))),
-            vec![change(tools(json!(["remember"])), "orka/approval-builtin", Vap)],
+            vec![change(tools(json!(["remember"])), "orka/approval-builtin")],
         ),
         open(
             of("core.orka.ai/v1alpha1", "MemoryBackend", "default", backend("good")),
-            vec![change(backend("evil"), "hosts", Nothing)],
+            vec![change(backend("evil"), "hosts")],
         ),
         closed(
             of("sympozium.ai/v1alpha1", "Ensemble", "newsroom", configs(&["scout"], "1Gi")),
             vec![
-                change(configs(&["scout", ""], "1Gi"), "sympozium/config-name-required", Vap),
-                change(configs(&["scout"], "5Gi"), "storage", Exported),
+                change(configs(&["scout", ""], "1Gi"), "sympozium/config-name-required"),
+                change(configs(&["scout"], "5Gi"), "storage"),
             ],
         ),
         open(
@@ -156,14 +143,13 @@ pub(crate) fn rows(namespace: &str) -> Vec<Row> {
                 &format!("{namespace}-going"),
                 policy(json!({"namespaces": ["none-such"]})),
             ),
-            vec![change(policy(json!({"kinds": ["ArkMemories"]})), "policy/invalid", Nothing)],
+            vec![change(policy(json!({"kinds": ["ArkMemories"]})), "policy/invalid")],
         ),
         open(
             of(POLICIES, "MemoryPolicyExemption", "going", exemption(json!({"namespaces": ["lab"]}))),
             vec![change(
                 exemption(json!({"namespaces": ["lab"], "kinds": ["ArkMemories"]})),
                 "policy/invalid",
-                Nothing,
             )],
         ),
     ]

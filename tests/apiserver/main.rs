@@ -17,7 +17,6 @@
 //! meshes                                             pods that a mesh changes before and behind memgate
 //! families                                           scenarios of each platform
 //! order, order_cluster                               pods that come before their memory
-//! cel_rules                                          ValidatingAdmissionPolicies without memgate
 //! schema_parity                                      a check of files decides as a cluster does
 //! certs                                              memgate's own certificates
 //! wait, doctor, snapshot, explain_pod, what_if, aggregated   commands that read a cluster
@@ -46,7 +45,6 @@ mod access;
 mod aggregated;
 mod audit;
 mod cases;
-mod cel_rules;
 mod certs;
 mod control_plane;
 mod crds;
@@ -138,7 +136,6 @@ fn trials() -> Result<Vec<Trial>> {
         what_if::trials(),
         resources::trials(),
         kubectl_output::trials(),
-        cel_rules::trials(),
         schema_parity::trials(),
         certs::trials(),
         cases::trials()?,

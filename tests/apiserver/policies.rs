@@ -4,7 +4,6 @@
 //! `exported` what the apiserver makes of them by itself. `asked` is how they ask a replica itself.
 
 mod asked;
-mod exported;
 mod got_in;
 mod in_force;
 mod lookups;
@@ -43,7 +42,6 @@ pub(crate) fn trials() -> Vec<Trial> {
     trials.extend(replicas::trials());
     trials.extend(got_in::trials());
     trials.extend(lookups::trials());
-    trials.extend(exported::trials());
     trials
 }
 

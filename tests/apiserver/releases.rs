@@ -36,11 +36,7 @@ const SAMPLE: &[&str] = &[
 ];
 
 /// What an older Kubernetes may do in another way, in the sample there.
-const BY_VERSION: &[&str] = &[
-    "cel_rules::costs_little",
-    "cel_rules::knows_the_types_of_all_kinds",
-    "certs::reviews_go_to_paths_that_strangers_do_not_know",
-];
+const BY_VERSION: &[&str] = &["certs::reviews_go_to_paths_that_strangers_do_not_know"];
 
 /// Whether only the sample is asked for.
 pub(crate) fn is_sample() -> bool {

@@ -12,8 +12,6 @@ fn are_known_to_memgate() {
         let component = component.as_ref();
         let flags = match component {
             "fail-closed" => vec!["--component", component, "--component", "ha"],
-            // Files alone, and no Deployment.
-            "static-manifest" => continue,
             _ => vec!["--component", component],
         };
         let objects = printed(&flags);

@@ -40,8 +40,6 @@ fn notes(namespace: &str, args: &[&str]) -> String {
 #[ignore = "needs Go, for Helm"]
 fn everything_says_whose_it_is() {
     let values = [
-        "policyTwins.vap=true",
-        "policyTwins.map=true",
         "networkPolicy.enabled=true",
         "metrics.serviceMonitor.enabled=true",
         "metrics.rules.enabled=true",

@@ -212,8 +212,8 @@ fn installations() -> Vec<Installed> {
         &["--component=policy-strict", "--component=ha", "--component=fail-closed"],
         &["--no-policies", "--component=ha", "--component=fail-closed"],
         &["--component=single-node"],
-        &["--component=kind-dev", "--component=templates", "--component=vap", "--component=map"],
-        &["--component=static-manifest", "--url=https://127.0.0.1:1", "--component=policy-strict"],
+        &["--component=kind-dev", "--component=templates"],
+        &["--url=https://127.0.0.1:1", "--component=policy-strict"],
     ];
     let mut all = Vec::new();
     for (families, elsewhere) in choices_of_families() {
@@ -351,7 +351,7 @@ const HARMLESS: [&[&str]; 10] = [
     &["webhooks.deletions.enabled=false", "webhooks.templates.enabled=true"],
     &["webhooks.deletions.objectSelector[0].key=a", "webhooks.deletions.objectSelector[0].operator=Exists"],
     &["webhooks.templates.failurePolicy=Ignore", "policies.excludeNamespaces={lab}"],
-    &["policyTwins.vap=true", "policyTwins.map=true", "rbac.create=false"],
+    &["rbac.create=false"],
 ];
 
 /// Values with which something could get into a strict namespace while memgate is away, and what the chart says.

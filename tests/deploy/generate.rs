@@ -45,9 +45,7 @@ fn families_are_up_to_date() {
 }
 
 /// Components that are nothing but objects that the renderer knows.
-const PRINTED: [(&str, &str, &str); 4] = [
-    ("vap", "policies.yaml", "What the apiserver refuses by itself"),
-    ("map", "policies.yaml", "The defaults that the apiserver writes by itself"),
+const PRINTED: [(&str, &str, &str); 2] = [
     ("alerts", "prometheus-rule.yaml", "What deploy/monitoring/alerts.yaml has"),
     ("dashboards", "dashboard.yaml", "What deploy/monitoring/dashboard.json has"),
 ];

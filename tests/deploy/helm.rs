@@ -82,13 +82,9 @@ const SAME: &[(&[&str], &[&str])] = &[
     ),
     (&["metrics.dashboard.enabled=true"], &["--component=dashboards"]),
     (
-        &["policyTwins.vap=true", "families.orloj.enabled=false"],
-        &[
-            "--component=vap", "--family=arkonis", "--family=ark", "--family=orka", "--family=sympozium",
-            "--family=kagent",
-        ],
+        &["families.orloj.enabled=false"],
+        &["--family=arkonis", "--family=ark", "--family=orka", "--family=sympozium", "--family=kagent"],
     ),
-    (&["policyTwins.map=true"], &["--component=map"]),
     (
         &[
             "inject.orloj.jobNamespaces={agents,jobs}",
@@ -124,10 +120,6 @@ const SAME: &[(&[&str], &[&str])] = &[
         ],
     ),
     (&["clusterName=blue"], &["--name=blue"]),
-    (
-        &["clusterName=blue", "policyTwins.vap=true", "policyTwins.map=true"],
-        &["--name=blue", "--component=vap", "--component=map"],
-    ),
     (
         &[
             "webhooks.required.extraMatchConditions[0].name=not-orloj",
@@ -168,13 +160,8 @@ const SAME: &[(&[&str], &[&str])] = &[
     ),
     (&["register=after-ready"], &["--component=after-ready"]),
     (
-        &[
-            "register=after-ready",
-            "policies.strict=true",
-            "webhooks.templates.enabled=true",
-            "policyTwins.vap=true",
-        ],
-        &["--component=after-ready", "--component=policy-strict", "--component=templates", "--component=vap"],
+        &["register=after-ready", "policies.strict=true", "webhooks.templates.enabled=true"],
+        &["--component=after-ready", "--component=policy-strict", "--component=templates"],
     ),
 ];
 
@@ -325,7 +312,6 @@ fn names_follow_the_namespace() {
         (&[][..], &[][..]),
         (&["certs.mode=cert-manager"], &["--certs=cert-manager"]),
         (&["certs.mode=csi"], &["--certs=csi"]),
-        (&["policyTwins.vap=true", "policyTwins.map=true"], &["--component=vap", "--component=map"]),
         (&["clusterName=blue"], &["--name=blue"]),
     ] {
         let sets: Vec<&str> = values.iter().flat_map(|value| ["--set", value]).collect();
@@ -481,7 +467,6 @@ fn renders_nothing_when_it_is_switched_off() {
         "enabled=false",
         "metrics.rules.enabled=true",
         "metrics.serviceMonitor.enabled=true",
-        "policyTwins.vap=true",
         "networkPolicy.enabled=true",
         "certs.mode=cert-manager",
         "policies.strict=true",
@@ -659,7 +644,7 @@ fn asks_in_its_test_about_what_is_on() {
 #[ignore = "needs Go, for Helm"]
 fn puts_common_labels_on_every_object() {
     let objects = rendered_with(
-        "commonLabels: {team: platform}\npolicyTwins: {vap: true}\nnetworkPolicy: {enabled: true}\n\
+        "commonLabels: {team: platform}\nnetworkPolicy: {enabled: true}\n\
          metrics: {serviceMonitor: {enabled: true}, rules: {enabled: true}, dashboard: {enabled: true}}\n",
     );
     for (name, object) in objects {
@@ -686,9 +671,7 @@ fn renders_nothing_when_a_file_of_it_is_missing() {
     let copy = directory.path().join("memgate");
     let copied = Command::new("cp").arg("-r").arg(chart()).arg(&copy).status();
     assert!(copied.expect("cp starts").success());
-    let values = ["policyTwins.vap=true", "policyTwins.map=true", "metrics.rules.enabled=true"];
-    let sets: Vec<&str> =
-        values.iter().chain(&["metrics.dashboard.enabled=true"]).flat_map(|value| ["--set", value]).collect();
+    let sets = ["--set", "metrics.rules.enabled=true", "--set", "metrics.dashboard.enabled=true"];
     for entry in fs::read_dir(chart().join("files")).expect("the files") {
         let name = entry.expect("an entry").file_name();
         let path = copy.join("files").join(&name);
@@ -794,22 +777,6 @@ fn the_tables_are_memgates() {
 
 #[test]
 fn what_comes_from_elsewhere_is_as_it_is_there() {
-    for component in ["vap", "map"] {
-        let mut objects = Vec::new();
-        for family in memgate_platforms::ALL.map(|family| family.name) {
-            let args =
-                ["--only=policies", &format!("--component={component}"), &format!("--family={family}")];
-            // A family without such a component is refused.
-            let printed = Command::new(env!("CARGO_BIN_EXE_memgate")).arg("manifests").args(args).output();
-            let printed = String::from_utf8(printed.expect("memgate starts").stdout).expect("text");
-            let own = self::objects(&printed)
-                .into_iter()
-                .filter(|object| object["metadata"]["name"] != "memgate-self-guard");
-            objects.extend(own.map(|object| json!({"family": family, "object": object})));
-        }
-        assert!(!objects.is_empty());
-        bless(&format!("files/{component}.json"), &json!({"objects": objects}));
-    }
     let all = printed(&["--component=alerts", "--component=dashboards"]);
     let find = |kind: &str| all.iter().find(|object| object["kind"] == kind).expect("an object");
     bless("files/alerts.json", &find("PrometheusRule")["spec"]);

@@ -12,9 +12,6 @@ use crate::objects::{Objects, base, compare, printed, read};
 use crate::support::assets::{Assets, SearchPaths};
 use crate::support::release::Release;
 
-/// Components whose output is not applied to a cluster.
-const NOT_HERE: [Component; 1] = [Component::StaticManifest];
-
 #[test]
 #[ignore = "needs Go, for kubectl"]
 fn the_base_is_what_the_renderer_prints() {
@@ -75,7 +72,7 @@ fn each_family_can_fail_closed_alone() {
 #[ignore = "needs Go, for kubectl"]
 fn a_second_installation_is_what_the_renderer_prints() {
     for (components, last) in [
-        (&["family-ark", "templates", "network-policy", "vap", "map"][..], "installation"),
+        (&["family-ark", "templates", "network-policy"][..], "installation"),
         (&["family-ark", "cert-manager"], "installation/cert-manager"),
         (&["family-ark", "csi-driver"], "installation/csi-driver"),
         (&["family-ark", "cert-files", "service-monitor", "alerts", "dashboards"], "installation/cert-files"),
@@ -83,7 +80,7 @@ fn a_second_installation_is_what_the_renderer_prints() {
         let flags: Vec<&str> = components.iter().flat_map(|name| ["--component", name]).collect();
         let flags = [&["--namespace=team-a", "--no-policies"], &flags[..]].concat();
         let written = built_in("base", components, "namespace: team-a", &[last]).expect("it can be built");
-        compare(last, only_of_ark(printed(&flags)), only_of_ark(written));
+        compare(last, printed(&flags), written);
     }
 }
 
@@ -111,9 +108,8 @@ fn a_name_of_its_own_is_what_the_renderer_prints() {
                           options: {allowNameChange: true}\n  patch: |-\n    \
                           - {op: replace, path: /metadata/name, value: blue.team-a}";
     let last = ["installation/names", "installation/builtin"];
-    let written = built_in("default", &["vap", "map"], RENAME, &last).expect("it can be built");
-    let flags = ["--name=blue.team-a", "--component=vap", "--component=map"];
-    compare("blue.team-a", printed(&flags), written);
+    let written = built_in("default", &[], RENAME, &last).expect("it can be built");
+    compare("blue.team-a", printed(&["--name=blue.team-a"]), written);
     let own = format!("namespace: team-a\n{RENAME}");
     let written = built_in("default", &[], &own, &last).expect("it can be built");
     compare("blue.team-a in team-a", printed(&["--name=blue.team-a", "--namespace=team-a"]), written);
@@ -154,14 +150,6 @@ fn after_ready_in_the_wrong_place_fails() {
     let last = ["installation", "components/after-ready"];
     let failure = built_in("default", &[], "namespace: team-a", &last).expect_err("it is too late");
     assert!(failure.contains("after-ready': testing value /metadata/name failed"), "{failure}");
-}
-
-/// The component vap of kustomize has the policies of all families.
-fn only_of_ark(mut objects: Objects) -> Objects {
-    objects.retain(|name, _| {
-        !name.contains("AdmissionPolicy") || name.contains("-ark-") || name.contains("guard")
-    });
-    objects
 }
 
 #[test]
@@ -217,8 +205,7 @@ fn there_is_a_component_for_each_folder() {
         .map(|entry| entry.expect("can be read").file_name().into_string().expect("is text"))
         .collect();
     folders.sort();
-    let known = Component::all().filter(|component| !NOT_HERE.contains(component));
-    let mut known: Vec<_> = known.map(|component| component.name().into_owned()).collect();
+    let mut known: Vec<_> = Component::all().map(|component| component.name().into_owned()).collect();
     known.sort();
     assert_eq!(folders, known);
 }
@@ -229,14 +216,13 @@ fn the_readme_names_each_component_in_order() {
     let table = readme.lines().skip_while(|line| !line.starts_with("| component")).skip(2);
     let rows = table.map_while(|line| line.strip_prefix("| ")?.split(" | ").next());
     let named: Vec<_> = rows.flat_map(|names| names.split(", ")).collect();
-    let known = Component::all().filter(|component| !NOT_HERE.contains(component));
-    assert_eq!(named, known.map(Component::name).collect::<Vec<_>>());
+    assert_eq!(named, Component::all().map(Component::name).collect::<Vec<_>>());
 }
 
 /// Every component that the default lacks, in the order in which they are listed.
 fn choices() -> Vec<Component> {
     let is_more = |component: &Component| !matches!(component, Component::Family(_) | Component::Policies);
-    Component::all().filter(is_more).filter(|component| !NOT_HERE.contains(component)).collect()
+    Component::all().filter(is_more).collect()
 }
 
 fn holds(components: &[Component]) {

@@ -186,26 +186,14 @@ fn compare(file: &str, expected: &str) {
     );
 }
 
-/// What a ValidatingAdmissionPolicy leaves out of each rule of the library, and why.
-#[test]
-fn export_says_what_it_leaves_out() {
-    let mut said = String::new();
-    for name in names() {
-        for LeftOut { rule, what, why } in exported(&name).1 {
-            let _infallible = writeln!(said, "policy/{name}/{rule}\n  {what}: {why}");
-        }
-    }
-    compare("tests/documents/library_exports.txt", &said);
-}
-
 /// The page, after what is written by hand.
 fn page(by_hand: &str) -> String {
     let mut page = by_hand.to_owned();
     // The platforms with the cases in which a value is not known there, and the policies of which that holds.
     let mut unknown: Groups<Groups<String, &str>, String> = Vec::new();
     let families: Vec<&str> = memgate_platforms::ALL.iter().map(|family| family.name).collect();
-    let _infallible = writeln!(page, "{TABLE} {} | exported |", families.join(" | "));
-    let _infallible = writeln!(page, "|---|---|{}---|", "---|".repeat(families.len()));
+    let _infallible = writeln!(page, "{TABLE} {} |", families.join(" | "));
+    let _infallible = writeln!(page, "|---|---|{}", "---|".repeat(families.len()));
     for name in names() {
         let mut cells = Vec::new();
         let mut not_judged: Groups<String, &str> = Vec::new();
@@ -222,8 +210,7 @@ fn page(by_hand: &str) -> String {
             }
         }
         let (file, purpose, cells) = (file(&name), purpose(&name), cells.join(" | "));
-        let exported = exported_part(&name);
-        let _infallible = writeln!(page, "| [{name}](../{file}) | {purpose} | {cells} | {exported} |");
+        let _infallible = writeln!(page, "| [{name}](../{file}) | {purpose} | {cells} |");
         if !not_judged.is_empty() {
             add(&mut unknown, not_judged, name);
         }
@@ -248,23 +235,6 @@ fn add<Key: PartialEq, Name>(groups: &mut Groups<Key, Name>, key: Key, name: Nam
     match groups.iter_mut().find(|(other, _)| *other == key) {
         Some((_, names)) => names.push(name),
         None => groups.push((key, vec![name])),
-    }
-}
-
-/// The cell on how much of a policy is exported.
-fn exported_part(name: &str) -> String {
-    let (policies, left_out) = exported(name);
-    let mut without: Vec<&str> = Vec::new();
-    for LeftOut { what, .. } in &left_out {
-        let what = what.trim_end_matches(" from it");
-        if !without.contains(&what) {
-            without.push(what);
-        }
-    }
-    match (policies, without.is_empty()) {
-        (_, true) => "yes".to_owned(),
-        (0, false) => "no".to_owned(),
-        (_, false) => format!("without {}", without.join("; ")),
     }
 }
 
@@ -330,42 +300,4 @@ fn the_dated_policies_are_those_of_the_library_with_a_date() {
     let arguments = format!("exempt --policy examples/policy/dated/{}", command.expect("the command"));
     let output = memgate(&arguments.split(' ').collect::<Vec<_>>(), "");
     assert_eq!(text(&output.stdout), read("examples/policy/dated-exemption.yaml"));
-}
-
-/// `retention of ark Query, sympozium Agent` as `retention of ark, sympozium`.
-fn by_family(what: &str) -> String {
-    let Some((rule, kinds)) = what.rsplit_once("of ") else { return what.to_owned() };
-    let rule = if rule.is_empty() { "pods " } else { rule };
-    let mut families: Vec<&str> = kinds.split(", ").filter_map(|kind| kind.split(' ').next()).collect();
-    families.dedup();
-    if families == memgate_platforms::ALL.map(|family| family.name) {
-        return format!("{rule}of every platform");
-    }
-    format!("{rule}of {}", families.join(", "))
-}
-
-/// A part of a rule that an export leaves out.
-struct LeftOut {
-    rule: String,
-    what: String,
-    why: String,
-}
-
-/// How many policies an export makes of it, and what it leaves out of each rule.
-fn exported(name: &str) -> (usize, Vec<LeftOut>) {
-    let output = memgate(&["policy", "export", "--to", "vap", "--partial", &file(name)], "");
-    assert_eq!(output.status.code(), Some(0), "{name}: {}", text(&output.stderr));
-    let policies = text(&output.stdout).matches("kind: ValidatingAdmissionPolicy\n").count();
-    let strict = memgate(&["policy", "export", "--to", "vap", &file(name)], "");
-    let mut left_out = Vec::new();
-    for line in text(&strict.stderr).lines() {
-        let Some((_, said)) = line.split_once(&format!(": policy/{name}/")) else { continue };
-        let (rule, why) = said.split_once(": ").expect("a reason");
-        let (what, why) = why.split_once("not exported: ").expect("a reason");
-        let what =
-            if what.is_empty() { "all of it".to_owned() } else { by_family(what.trim_end_matches(": ")) };
-        left_out.push(LeftOut { rule: rule.to_owned(), what, why: why.to_owned() });
-    }
-    assert_eq!(strict.status.code(), Some(i32::from(!left_out.is_empty())), "{name}");
-    (policies, left_out)
 }

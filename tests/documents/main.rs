@@ -7,7 +7,6 @@
 mod cases;
 
 mod addresses;
-mod admission_policies;
 mod attacks;
 mod codes;
 mod examples;

@@ -135,19 +135,6 @@ impl Cluster {
         Ok(())
     }
 
-    /// That no policy refuses anything, save the one around memgate's own account.
-    pub(crate) fn ensure_only_the_self_guard_refuses(&self) -> Result<()> {
-        let kinds = "validatingadmissionpolicies,validatingadmissionpolicybindings";
-        let names = self.control_plane.kubectl(&["get", kinds, "-o", "name"])?.ok()?.stdout;
-        let (self_guard, left): (Vec<&str>, Vec<&str>) = names
-            .lines()
-            .filter(|name| name.contains("/memgate"))
-            .partition(|name| name.ends_with("-self-guard"));
-        ensure!(left.is_empty(), "there is {left:?}");
-        ensure!(self_guard.len() == 2, "of the self-guard there is {self_guard:?}");
-        Ok(())
-    }
-
     /// What there is, for the text of a failure.
     pub(crate) fn state(&self) -> String {
         let seen = self.control_plane.kubectl(&[

@@ -25,8 +25,8 @@ enum Ground {
     Bare,
     /// A cluster with memgate as `memgate manifests` installs it.
     Installed,
-    /// The same, with the policies that refuse and write without it.
-    Guarded,
+    /// The same, with a component that adds an object.
+    Extended,
     /// The same with namespaces that are strict; each block of commands is a way out, and finds a cluster from which
     /// people are locked out.
     LockedOut,
@@ -45,16 +45,16 @@ const SECTIONS: &[(&str, Ground, After)] = &[
     ("With kustomize", Ground::Bare, answers),
     ("With Helm", Ground::Bare, answers),
     ("With Argo CD or Flux", Ground::Bare, answers),
-    ("Take a component away", Ground::Guarded, took_components_back),
-    ("Check", Ground::Guarded, answers),
-    ("Uninstall", Ground::Guarded, is_gone),
+    ("Take a component away", Ground::Extended, took_components_back),
+    ("Check", Ground::Installed, answers),
+    ("Uninstall", Ground::Installed, is_gone),
     ("Roll out", Ground::Installed, answers),
     ("Seven questions at night", Ground::Installed, night::answers),
     ("Policies of your own", Ground::Installed, answers),
     ("Upgrade", Ground::Installed, answers),
     ("Certificates", Ground::Installed, answers),
     ("A new CA", Ground::Installed, answers),
-    ("Break glass", Ground::Guarded, answers_alone),
+    ("Break glass", Ground::Installed, answers),
     ("A policy that locks people out", Ground::LockedOut, without_memgate),
     ("What kubectl prints", Ground::Installed, answers),
     ("From a refusal to its log line", Ground::Installed, answers),
@@ -89,7 +89,7 @@ fn run(cluster: &Cluster, section: &Section) -> Result<()> {
     match ground {
         Ground::Bare => {}
         Ground::Installed => cluster.install("")?,
-        Ground::Guarded => cluster.install("--component vap --component map")?,
+        Ground::Extended => cluster.install("--component network-policy")?,
         Ground::LockedOut => {
             cluster.install("--component policy-strict")?;
             lockout::run(cluster, section)?;
@@ -117,21 +117,14 @@ fn answers(cluster: &Cluster) -> Result<()> {
     cluster.wait()
 }
 
-/// memgate answers the apiserver, and no policy does in its place.
-fn answers_alone(cluster: &Cluster) -> Result<()> {
-    cluster.ensure_only_the_self_guard_refuses()?;
-    cluster.wait()
-}
-
-/// No policy of a component refuses any more, and what components do not add is still there.
+/// The object of the component is gone, and what components do not add is still there.
 fn took_components_back(cluster: &Cluster) -> Result<()> {
     let stays = "kubectl -n memgate-system get secret/memgate-ca poddisruptionbudget/memgate service/memgate role/memgate-audit \
                  && kubectl get crd/memorypolicies.policy.memgate.dev crd/memorypolicyexemptions.policy.memgate.dev";
     cluster.sh(stays)?.ok()?;
-    let map =
-        cluster.sh("kubectl get mutatingadmissionpolicies,mutatingadmissionpolicybindings -o name")?.ok()?;
-    ensure!(map.stdout.is_empty(), "{}", map.stdout);
-    answers_alone(cluster)
+    let added = cluster.sh("kubectl -n memgate-system get networkpolicies -o name")?.ok()?;
+    ensure!(added.stdout.is_empty(), "{}", added.stdout);
+    answers(cluster)
 }
 
 /// memgate is still away: the last way out was not that it came back.

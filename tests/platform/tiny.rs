@@ -9,10 +9,7 @@ pub(crate) mod inject;
 pub(crate) mod validate;
 pub(crate) mod view;
 
-use std::sync::LazyLock;
-
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
-use memgate_platforms::in_cel;
 
 /// The row of the platform.
 pub(crate) static FAMILY: Family = Family {
@@ -45,7 +42,6 @@ pub(crate) static FAMILY: Family = Family {
     edges: &edges::EDGES,
     by_memory: &edges::BY_MEMORY,
     codes: &codes::ALL,
-    in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("tiny/cel.yaml"))),
     definitions: Definitions {
         crds: &[|| include_str!("tiny/notebook.yaml").into()],
         hints: "",
@@ -58,6 +54,7 @@ pub(crate) static FAMILY: Family = Family {
     },
     views: Views {
         kinds: &view::VIEWED,
+        tables: &view::TABLES,
         transient: &[],
         of_object: view::of_object,
         of_pod: view::of_pod,

@@ -14,21 +14,18 @@ use super::{
     scratch::Scratch,
 };
 
-/// The controllers that lead from a workload to its Pods, and the one that fills the roles
-/// `view`, `edit` and `admin`. Every other one would only cost time; without them nothing is
+/// The controllers that lead from a workload to its Pods, the one that fills the roles `view`, `edit` and `admin`, and the
+/// one that checks the types in ValidatingAdmissionPolicies. Every other one would only cost time; without them nothing is
 /// garbage collected, and a deleted namespace stays.
-const CONTROLLERS: [&str; 6] = [
+const CONTROLLERS: [&str; 7] = [
     "deployment-controller",
     "replicaset-controller",
     "job-controller",
     "statefulset-controller",
     "daemonset-controller",
     "clusterrole-aggregation-controller",
+    "validatingadmissionpolicy-status-controller",
 ];
-
-/// The one that checks the types in ValidatingAdmissionPolicies. It takes as much CPU time as the apiserver where there
-/// are many of them.
-pub(crate) const TYPES: [&str; 1] = ["validatingadmissionpolicy-status-controller"];
 
 /// Those of a cluster in which things come and go as in a real one: with a namespace goes what is in it,
 /// with a Deployment its pods, and a Service knows which of them are ready.

@@ -57,11 +57,6 @@ impl ControlPlane {
         Self::start_with(None, &[])
     }
 
-    /// The same with the controller that checks the types in ValidatingAdmissionPolicies.
-    pub(crate) fn start_with_types() -> Result<Self> {
-        Self::start_with(None, &components::TYPES)
-    }
-
     /// The same with an apiserver that reaches Services through a proxy for HTTPS, since there is no
     /// network for them here, and with the controllers that let things come and go as in a real one.
     pub(crate) fn start_behind(proxy: SocketAddr) -> Result<Self> {

@@ -15,11 +15,6 @@ pub enum ProbeOutcome {
         /// The entry of its webhook configurations, where the apiserver names it.
         webhook: Option<String>,
     },
-    /// A ValidatingAdmissionPolicy of memgate refused first, so memgate was not called.
-    Guarded {
-        /// The policy.
-        policy: String,
-    },
     /// The apiserver accepted the object, so it does not call memgate for it.
     NotAsked,
     /// The cluster does not serve the kind.
@@ -42,9 +37,6 @@ pub fn interpret(probe: &Probe, response: &Response) -> ProbeOutcome {
     let message = response.message();
     if let Some(denial) = denial(message) {
         return denied(probe, response, denial);
-    }
-    if let Some(policy) = guarding_policy(probe, message) {
-        return ProbeOutcome::Guarded { policy: policy.to_owned() };
     }
     if let Some(failure) = failure(message) {
         return ProbeOutcome::Missing(failure);
@@ -80,15 +72,6 @@ fn accepted(probe: &Probe, response: &Response) -> ProbeOutcome {
 /// The webhook that refused, and its message.
 fn denial(message: &str) -> Option<(&str, &str)> {
     message.strip_prefix("admission webhook \"")?.split_once('"')
-}
-
-/// The ValidatingAdmissionPolicy of memgate that refuses with the probe's own code. Its name ends in `-TABLE`.
-fn guarding_policy<'m>(probe: &Probe, message: &'m str) -> Option<&'m str> {
-    let (policy, text) = message.split_once("ValidatingAdmissionPolicy '")?.1.split_once('\'')?;
-    let mut tables = memgate_platforms::ALL.into_iter().flat_map(|family| family.in_cel.tables);
-    let is_table = tables.any(|table| policy.ends_with(&format!("-{}", table.name)));
-    let is_ours = is_table && text.ends_with(&probe.finding.code.in_text());
-    is_ours.then_some(policy)
 }
 
 fn denied(probe: &Probe, response: &Response, (webhook, message): (&str, &str)) -> ProbeOutcome {
@@ -200,25 +183,6 @@ mod tests {
         response.warnings = vec![format!("{}; more", orka.finding.message())];
         assert_eq!(interpret(&orka, &response), ProbeOutcome::Answered { webhook: None });
         assert_eq!(interpret(&probe("ark "), &response), ProbeOutcome::NotAsked);
-    }
-
-    #[test]
-    fn knows_a_policy_that_speaks_first() {
-        let denial = |policy: &str, code: &str| {
-            let text = format!(
-                "memories.orloj.dev \"memgate-wait\" is forbidden: ValidatingAdmissionPolicy '{policy}' with \
-                 binding '{policy}' denied request: http memory provider requires spec.endpoint (memgate {code})"
-            );
-            interpret(&probe("orloj"), &status(422, &text))
-        };
-        let code = "orloj/http-endpoint-required";
-        let policy = "blue-orloj-memories".to_owned();
-        assert_eq!(denial(&policy, code), ProbeOutcome::Guarded { policy });
-        let policy = "memgate-orloj-memories".to_owned();
-        assert_eq!(denial(&policy, code), ProbeOutcome::Guarded { policy: policy.clone() });
-        for other in [denial("no-memories", code), denial(&policy, "orloj/ref-invalid")] {
-            assert!(matches!(other, ProbeOutcome::Missing(_)), "{other:?}");
-        }
     }
 
     #[test]

@@ -313,7 +313,7 @@ impl Status {
             }
         }
         let answer = match probe {
-            Some(ProbeOutcome::Answered { .. } | ProbeOutcome::Guarded { .. }) => Some(true),
+            Some(ProbeOutcome::Answered { .. }) => Some(true),
             Some(ProbeOutcome::Missing(why)) => {
                 failures.push(why.clone());
                 Some(false)

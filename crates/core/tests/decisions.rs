@@ -384,7 +384,7 @@ fn views_are_as_their_tables_say(
     };
     for view in views(request, stored, snapshot) {
         let families = memgate_platforms::ALL.iter().filter(|family| family.name == view.family);
-        let tables = families.flat_map(|family| family.in_cel.views);
+        let tables = families.flat_map(|family| family.views.tables);
         let is_own = |kind: &&Kind| kind.is(&request.group, &request.kind);
         let of_view = tables.filter(|table| table.role == view.role && table.kinds.iter().any(is_own));
         for table in of_view {

@@ -81,44 +81,20 @@ components! {
     AfterReady = "after-ready",
     /// No Events, and no permission to write them.
     NoEvents = "no-events",
-    /// The apiserver refuses invalid objects while memgate does not answer.
-    Vap = "vap",
-    /// The apiserver writes defaults while memgate does not answer.
-    Map = "map",
-    /// Files for the control plane rather than objects.
-    StaticManifest = "static-manifest",
     /// An annotation for Argo CD.
     GitopsArgocd = "gitops-argocd",
     /// An annotation for Flux.
     GitopsFlux = "gitops-flux",
 }
 
-impl Component {
-    /// The first Kubernetes, major and minor, whose apiserver accepts the objects of this component.
-    ///
-    /// Source: `kube_features.go` of k8s.io/apiserver 0.37, and which kinds each version serves as `v1`.
-    pub const fn min_kubernetes(self) -> (u32, u32) {
-        match self {
-            // MutatingAdmissionPolicy is `v1` from here on; before, it is behind a gate, in other versions.
-            // ManifestBasedAdmissionControlConfig is a gate of 1.36, on by default in 1.37.
-            Self::Map | Self::StaticManifest => (1, 36),
-            // Functions of CEL.
-            Self::Vap => (1, 31),
-            _ => MIN_KUBERNETES,
-        }
-    }
-}
-
 /// The components whose objects neither an entry nor an argument of the Deployment shows. The Deployment has an annotation
 /// for each, so that `doctor` finds objects of one that was taken away.
-pub const RECORDED: [Component; 7] = [
+pub const RECORDED: [Component; 5] = [
     Component::PolicyReaders,
     Component::NetworkPolicy,
     Component::ServiceMonitor,
     Component::Alerts,
     Component::Dashboards,
-    Component::Vap,
-    Component::Map,
 ];
 
 /// The first Kubernetes whose apiserver accepts an installation without components: it has

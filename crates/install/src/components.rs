@@ -14,9 +14,9 @@ use crate::install_plan::{InstallPart, InstallPlan};
 use crate::metadata::{REGISTERED, string_map};
 use crate::objects::Objects;
 use crate::pods::set_port;
+use crate::rbac;
 use crate::webhooks::{self, REQUIRED};
 use crate::workload::{CONTAINER, HEALTH, HOST_HEALTH_PORT, POD, SPREAD, WEBHOOK, WORKLOAD, ZONE_LABEL};
-use crate::{cel_policies, rbac};
 
 /// Reviews from anywhere, since no selector can name the apiserver; metrics from namespaces with a label; out to the
 /// apiserver and to DNS only.
@@ -71,9 +71,6 @@ pub(super) fn apply(objects: &mut Objects, plan: &InstallPlan, component: Compon
         // The audit looks whether it may read pods.
         Component::Scan => objects.cluster_role.rules.get_or_insert_default().push(rbac::pods()),
         Component::Templates => templates(objects, plan),
-        Component::Vap => objects.add_policies(cel_policies::validating(plan)),
-        Component::Map => objects.add_policies(cel_policies::mutating(plan)),
-        Component::StaticManifest => static_manifest(objects, plan),
         // Makes Argo CD keep fields of the configurations that are not in Git.
         Component::GitopsArgocd => {
             annotate(objects, "argocd.argoproj.io/sync-options", "ServerSideApply=true");
@@ -163,13 +160,6 @@ fn after_ready(objects: &mut Objects, plan: &InstallPlan) {
 /// Reviews workloads in namespaces with the label `memgate.dev/preview=enabled`.
 fn templates(objects: &mut Objects, plan: &InstallPlan) {
     objects.validating.webhooks.get_or_insert_default().push(webhooks::templates(plan));
-}
-
-/// Gives the configurations the names that the apiserver requires of configurations in a file.
-fn static_manifest(objects: &mut Objects, plan: &InstallPlan) {
-    let name = format!("{}.static.k8s.io", plan.name);
-    objects.mutating.metadata.name = Some(name.clone());
-    objects.validating.metadata.name = Some(name);
 }
 
 /// Reads the settings file.

@@ -14,7 +14,6 @@ use memgate_model::change::{Keys, Meaning, OF_NAMESPACES, judges_spec};
 use memgate_model::family::Family;
 use memgate_model::kind::{Kind, SYSTEM_NAMESPACES};
 use memgate_model::selector::PodSelector;
-use memgate_policy::in_cel::{list, literal};
 use memgate_primitives::review_path;
 use memgate_primitives::review_path::Phase;
 
@@ -108,6 +107,17 @@ fn is_one_of(kinds: &[&Kind]) -> String {
         format!("request.kind.group == {} && request.kind.kind in {}", literal(group), list(&kinds))
     };
     format!("({})", groups.into_iter().map(of_group).collect::<Vec<_>>().join(" || "))
+}
+
+/// A text in CEL; no name of a kind, a group or a platform has a quote or a backslash.
+pub(super) fn literal(text: &str) -> String {
+    format!("'{text}'")
+}
+
+/// A list of such texts in CEL.
+fn list(texts: &[&str]) -> String {
+    let literals: Vec<String> = texts.iter().copied().map(literal).collect();
+    format!("[{}]", literals.join(", "))
 }
 
 /// Whether a pod is selected, in CEL.

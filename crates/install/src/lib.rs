@@ -7,11 +7,9 @@
 //! InstallPlan ──objects::base──▶ Objects ──families, components──▶ Objects ──render──▶ YAML
 //! ```
 
-pub mod cel_policies;
 pub mod component;
 mod components;
 mod entry;
-pub mod exported_policies;
 mod families;
 pub mod install_plan;
 pub mod metadata;
@@ -23,8 +21,6 @@ mod rbac;
 mod self_guard;
 mod webhooks;
 pub mod workload;
-
-use serde_json::Value;
 
 use crate::install_plan::{InstallPart, InstallPlan};
 use crate::metadata::NAME;
@@ -65,13 +61,9 @@ pub use prune::{ADDED, AddedKind, prune_list};
 /// # Errors
 /// When an object cannot be written as YAML, which would be a bug of memgate's.
 pub fn render(plan: &InstallPlan, parts: &[InstallPart]) -> Result<String, Error> {
-    let documents = objects(plan).documents();
-    yaml(documents.into_iter().filter(|(part, _)| parts.contains(part)).map(|(_, document)| document))
-}
-
-/// Objects as a stream of YAML documents.
-fn yaml(documents: impl Iterator<Item = Value>) -> Result<String, Error> {
-    let texts: Result<Vec<_>, _> = documents.map(|document| serde_saphyr::to_string(&document)).collect();
+    let documents = objects(plan).documents().into_iter().filter(|(part, _)| parts.contains(part));
+    let texts: Result<Vec<_>, _> =
+        documents.map(|(_, document)| serde_saphyr::to_string(&document)).collect();
     Ok(texts?.join("---\n"))
 }
 

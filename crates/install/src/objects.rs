@@ -59,11 +59,6 @@ impl Objects {
         }
     }
 
-    /// Adds policies that work without memgate, with their bindings.
-    pub(super) fn add_policies(&mut self, policies: impl Iterator<Item = Value>) {
-        self.others.extend(policies.map(|object| (InstallPart::Policies, object)));
-    }
-
     /// Adds the objects of a YAML text, in the namespace of the plan.
     pub(super) fn add(&mut self, part: InstallPart, plan: &InstallPlan, text: &str) {
         self.others.extend(in_namespace(plan, text).map(|object| (part, object)));

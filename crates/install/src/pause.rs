@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::admissionregistration::v1::MatchCondition;
 use serde_json::Value;
 
-use crate::entry::{condition, is_annotated, is_selected};
+use crate::entry::{condition, is_annotated, is_selected, literal};
 use crate::install_plan::InstallPlan;
 use crate::metadata::documents;
 use memgate_model::family::Family;
@@ -17,7 +17,6 @@ use memgate_model::kind::Kind;
 use memgate_model::pause::{PAUSED, name};
 use memgate_model::selector::PodSelector;
 use memgate_platforms::known;
-use memgate_policy::in_cel::literal;
 
 /// The roles of pauses: for all platforms, and for each of them.
 const ROLES: &str = include_str!("../../../deploy/kustomize/base/pause.yaml");
@@ -54,8 +53,8 @@ pub(super) fn resources_not_paused(plan: &InstallPlan) -> MatchCondition {
     not_paused(&plan.namespace, &format!("{{{entries}}}[?request.kind.group].orValue('')"))
 }
 
-/// The condition of an entry or policy for one platform.
-pub(super) fn family_not_paused(namespace: &str, family: &str) -> MatchCondition {
+/// The condition of an entry for one platform.
+fn family_not_paused(namespace: &str, family: &str) -> MatchCondition {
     not_paused(namespace, &literal(family))
 }
 

@@ -21,26 +21,21 @@ pub struct AddedKind {
 }
 
 /// All of them, those first that every Kubernetes serves.
-pub const ADDED: [AddedKind; 16] = [
+pub const ADDED: [AddedKind; 12] = [
     always("v1", "ConfigMap", "configmaps", true),
     always("v1", "Service", "services", true),
-    always(ADMISSION, "ValidatingAdmissionPolicy", "validatingadmissionpolicies", false),
-    always(ADMISSION, "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", false),
     always("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies", true),
     always("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets", true),
     always(RBAC, "ClusterRole", "clusterroles", false),
     always(RBAC, "ClusterRoleBinding", "clusterrolebindings", false),
     always(RBAC, "Role", "roles", true),
     always(RBAC, "RoleBinding", "rolebindings", true),
-    sometimes(ADMISSION, "MutatingAdmissionPolicy", "mutatingadmissionpolicies", false),
-    sometimes(ADMISSION, "MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings", false),
     sometimes("cert-manager.io/v1", "Certificate", "certificates", true),
     sometimes("cert-manager.io/v1", "Issuer", "issuers", true),
     sometimes("monitoring.coreos.com/v1", "PrometheusRule", "prometheusrules", true),
     sometimes("monitoring.coreos.com/v1", "ServiceMonitor", "servicemonitors", true),
 ];
 
-const ADMISSION: &str = "admissionregistration.k8s.io/v1";
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
 
 const fn always(
@@ -156,8 +151,7 @@ mod tests {
                 let is_shared = key(&object).contains("\"memgate-skip");
                 let installation = if is_shared { "memgate" } else { "blue" };
                 assert_eq!(label(&object, INSTALLATION_LABEL), installation, "{}", key(&object));
-                // The component static-manifest has other names for the same configurations.
-                let is_added = !base.contains(&key(&object)) && component != Component::StaticManifest;
+                let is_added = !base.contains(&key(&object));
                 let added_by = if is_added { json!(component.name()) } else { Value::Null };
                 assert_eq!(label(&object, COMPONENT_LABEL), added_by, "{}", key(&object));
             }
@@ -171,13 +165,10 @@ mod tests {
             bare.starts_with("--prune -l memgate.dev/installation=memgate --prune-allowlist=core/v1/"),
             "{bare}"
         );
-        assert!(!bare.contains("ServiceMonitor") && !bare.contains("Mutating"), "{bare}");
+        assert!(!bare.contains("ServiceMonitor"), "{bare}");
         let served = prune_list(&plan(BTreeSet::new()), "pods\nservicemonitors.monitoring.coreos.com\n");
         assert!(served.contains("monitoring.coreos.com/v1/ServiceMonitor"), "{served}");
-        let own = prune_list(&plan(BTreeSet::from([Component::Map])), "");
-        assert!(
-            own.contains("v1/MutatingAdmissionPolicyBinding") && !own.contains("ServiceMonitor"),
-            "{own}"
-        );
+        let own = prune_list(&plan(BTreeSet::from([Component::CertManager])), "");
+        assert!(own.contains("cert-manager.io/v1/Issuer") && !own.contains("ServiceMonitor"), "{own}");
     }
 }

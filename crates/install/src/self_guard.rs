@@ -8,13 +8,14 @@
 
 use serde_json::{Value, json};
 
-use crate::cel_policies::{policy_binding, validating_policy};
 use crate::entry::condition;
 use crate::install_plan::InstallPlan;
 use crate::metadata::{NAME, SELF_GUARD, object, suffixed_metadata};
 
 /// The policy for the default namespace.
 const POLICY: &str = include_str!("../../../deploy/kustomize/base/self-guard.yaml");
+
+const API_VERSION: &str = "admissionregistration.k8s.io/v1";
 
 /// The policy and its binding, for the account in the namespace of the plan.
 pub(super) fn policy(plan: &InstallPlan) -> impl Iterator<Item = Value> + use<> {
@@ -26,7 +27,19 @@ pub(super) fn policy(plan: &InstallPlan) -> impl Iterator<Item = Value> + use<> 
     }
     policy.sort_all_objects();
     let spec = policy.get("spec").unwrap_or(&Value::Null);
-    [validating_policy(&metadata, spec), policy_binding(&metadata, "Deny")].into_iter()
+    let policy = json!({
+        "apiVersion": API_VERSION,
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": metadata,
+        "spec": spec,
+    });
+    let binding = json!({
+        "apiVersion": API_VERSION,
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": metadata,
+        "spec": {"policyName": metadata.name, "validationActions": ["Deny"]},
+    });
+    [policy, binding].into_iter()
 }
 
 #[cfg(test)]

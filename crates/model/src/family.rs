@@ -8,12 +8,9 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt;
-use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use crate::cel::{CelDefault, CelTable, NotInCel};
-use crate::cel_view::CelView;
 use crate::change::{Meaning, meaning_changed};
 use crate::edge::Edge;
 use crate::edit::Edit;
@@ -29,6 +26,7 @@ use crate::policy_field::FieldForm;
 use crate::selector::PodSelector;
 use crate::state_reader::StateReader;
 use crate::tree::Tree;
+use crate::view_table::ViewTable;
 use memgate_schema::violation::SchemaViolation;
 
 pub use crate::subject::Subject;
@@ -44,7 +42,7 @@ pub struct Family {
     /// When the platform's resources are validated, and how strictly.
     pub validation: Validation,
     /// The labels and annotations that mean something to the platform, as the spec does. Match conditions, decisions,
-    /// the ratchet and exported policies read them here.
+    /// and the ratchet read them here.
     pub meanings: &'static [Meaning],
     /// What its objects refer to.
     pub edges: &'static [Edge],
@@ -52,8 +50,6 @@ pub struct Family {
     pub by_memory: &'static Index,
     /// The finding codes.
     pub codes: &'static [&'static Code],
-    /// The rules, defaults and views that an apiserver can evaluate itself, in CEL. They are read at their first use.
-    pub in_cel: LazyLock<CelRules>,
     /// The definitions of the kinds.
     pub definitions: Definitions,
     /// The views of the platform's objects, for policy rules.
@@ -186,20 +182,6 @@ impl Validation {
     };
 }
 
-/// The rules, defaults and views of a platform that an apiserver can evaluate itself, in CEL.
-pub struct CelRules {
-    /// The rules on the resources.
-    pub tables: &'static [CelTable],
-    /// The codes that deny a resource and are missing from these tables, with the reason.
-    pub missing: &'static [(&'static Code, NotInCel)],
-    /// The defaults.
-    pub defaults: &'static [CelDefault],
-    /// A sentence for the documentation: which defaults an apiserver can write, and why only those.
-    pub about_defaults: &'static str,
-    /// The views; each viewed kind is in one table.
-    pub views: &'static [CelView],
-}
-
 /// The definitions of a platform's kinds.
 pub struct Definitions {
     /// The files with the CustomResourceDefinitions, in YAML. The program holds them compressed.
@@ -240,6 +222,8 @@ pub struct Views {
     /// The kinds that have a view, with the role of their objects. A kind of several roles is listed once for each, in a
     /// row.
     pub kinds: &'static [(&'static Kind, Role)],
+    /// What the views hold; each viewed kind is in one table for each of its roles.
+    pub tables: &'static [ViewTable],
     /// The viewed kinds whose objects run once and end. Policies judge them when they are created, and audits skip
     /// them.
     pub transient: &'static [&'static Kind],
@@ -297,6 +281,8 @@ pub struct SchemaStandIn {
     pub code: &'static Code,
     /// The code of a value of the wrong JSON type, in a field that memgate reads.
     pub wrong_type: &'static Code,
+    /// The codes of denials whose violation the schema refuses too, besides these two.
+    pub repeated: &'static [&'static Code],
     /// The code of fields that the schema does not have.
     pub unknown_field: &'static Code,
     /// The source of the bundled definition of a kind, in words that follow "not in": `the CRD of arkonis 0.5.7`.
@@ -330,6 +316,7 @@ impl SchemaStandIn {
         Self {
             code,
             wrong_type: code,
+            repeated: &[],
             unknown_field,
             as_of,
             unreleased: &[],

@@ -12,18 +12,16 @@
 //!   [`state_reader`] reads; each lookup has an [`answer`].
 //! - What comes out: [`decision`] with its [`reason`], [`finding`], [`edit`], [`event`]; [`codes`] makes tables of
 //!   finding codes, each with a [`page`].
-//! - Platforms: [`family`] is the row of one, with its [`kind`]s, what they refer to ([`edge`]), definitions ([`crds`]), pod [`selector`]s and rules in
-//!   [`cel`]. Its `inject` returns an [`injection`].
+//! - Platforms: [`family`] is the row of one, with its [`kind`]s, what they refer to ([`edge`]), definitions ([`crds`]) and pod [`selector`]s.
+//!   Its `inject` returns an [`injection`].
 //! - Reading of objects: [`schema`], [`tree`] and [`plain_value`] for a platform's own kinds; [`view`] for borrowed JSON;
 //!   [`pod`], [`workload`] and [`claim_volumes`] for core objects; [`label_selector`].
 //! - Comparing of objects: [`change`], [`digest`], [`elsewhere`], [`recurring_texts`].
 //! - Policies: [`policy`] with its [`policy_rule`]s and [`typed_rule`]s, the fields that it may fill ([`policy_field`]),
-//!   and the views that it judges ([`memory_view`], [`cel_view`]).
+//!   and the views that it judges ([`memory_view`], [`view_table`]).
 //! - A [`pause`], of the whole installation.
 
 pub mod answer;
-pub mod cel;
-pub mod cel_view;
 pub mod change;
 pub mod claim_volumes;
 pub mod codes;
@@ -65,4 +63,5 @@ pub mod subject;
 pub mod tree;
 pub mod typed_rule;
 pub mod view;
+pub mod view_table;
 pub mod workload;

@@ -1,7 +1,7 @@
 //! What the views of the objects that a rule judges can hold, as far as it is known without an object.
 
-use crate::cel_view::CelView;
 use crate::memory_view::{Role, USERS, ViewPath};
+use crate::view_table::ViewTable;
 
 /// Stands for each backend that a table does not name.
 pub const OTHER_BACKEND: &str = "";
@@ -20,7 +20,7 @@ pub struct Possible {
     /// The kinds.
     pub kinds: Vec<&'static str>,
     /// The table.
-    pub table: Option<&'static CelView>,
+    pub table: Option<&'static ViewTable>,
     /// The backends, as far as conditions leave them, with [`OTHER_BACKEND`] for those that the table does not name; all when
     /// absent. Pods have them where no variable changes it.
     pub backends: Option<Vec<&'static str>>,
@@ -76,7 +76,7 @@ impl Possible {
 
     /// Whether the value at a path may be unknown.
     pub fn may_be_unknown(&self, path: &str) -> bool {
-        let is_certain = |table: &CelView| !self.is_set_by_pod(path) && table.unknown_cases(path).is_none();
+        let is_certain = |table: &ViewTable| !self.is_set_by_pod(path) && table.unknown_cases(path).is_none();
         path != USERS && !ViewPath::is_of_every_object(path) && !self.table.is_some_and(is_certain)
     }
 

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
-use crate::cel_view::{CelSide, CelView, InCel};
 use crate::label_selector::LabelValue;
 use crate::memory_view::{MemoryView, Role, Why};
 use crate::possible::Possible;
+use crate::view_table::ViewTable;
 use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::Pointer;
 
@@ -17,10 +17,6 @@ use memgate_primitives::pointer::Pointer;
 pub trait TypedRule: fmt::Debug + Send + Sync {
     /// Adds the violations of the object, in the order of the rule's fields.
     fn judge(&self, judged: &Judged<'_>, outcome: &mut RuleOutcome);
-
-    /// Adds the rule in CEL over a view that an apiserver makes, and the parts that CEL cannot express. It is called
-    /// for the new object and for the stored one, and adds the same faults in the same order both times.
-    fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel);
 
     /// The paths of views that the rule judges as it is written. It applies to an object that can have one of them.
     fn paths(&self) -> Vec<&str>;
@@ -128,12 +124,6 @@ pub trait Conditions: fmt::Debug + Send + Sync + Any {
     /// Whether they ask for a label or annotation: `labels["key"]`.
     fn ask_for(&self, path: &str, key: &str) -> bool;
 
-    /// The conditions over a view that an apiserver makes, each after ` && `; `None` if they never hold there.
-    ///
-    /// # Errors
-    /// The reason for which CEL cannot say them.
-    fn in_cel(&self, side: &CelSide<'_>) -> Result<Option<String>, &'static str>;
-
     /// Whether what they read depends on other objects than the judged one.
     fn read_other_objects(&self) -> bool;
 
@@ -196,7 +186,7 @@ pub struct Judged<'v> {
     /// The object itself, if the view is of the memory that it uses.
     pub user: Option<&'v Self>,
     /// What views of the platform can have; empty for rules that do not ask for it.
-    pub tables: &'static [CelView],
+    pub tables: &'static [ViewTable],
     /// The view of the stored object, on UPDATE.
     pub old: Option<&'v MemoryView>,
     /// The labels of the view's Namespace.

@@ -16,10 +16,8 @@ mod validate;
 mod value;
 mod view;
 
-use std::sync::LazyLock;
-
+use crate::other_kinds;
 use crate::packed::packed;
-use crate::{in_cel, other_kinds};
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
 use memgate_model::kind::{CONFIG_MAP, SERVICE};
 
@@ -49,13 +47,13 @@ pub static FAMILY: Family = Family {
     edges: &edges::EDGES,
     by_memory: &edges::BY_MEMORY,
     codes: &codes::ALL,
-    in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("ark/cel.yaml"))),
     definitions: Definitions {
         crds: &[|| packed!("ark.yaml")],
         hints: include_str!("ark/hints.yaml"),
         spellings: include_str!("ark/spellings.yaml"),
         references: include_str!("ark/references.yaml"),
         stand_in: SchemaStandIn {
+            repeated: &[&codes::MEMORY_PORT_TYPE],
             with_status: &[&api::MEMORY],
             tolerates: validate::tolerates,
             old_fields: &api::OLD_FIELDS,
@@ -67,6 +65,7 @@ pub static FAMILY: Family = Family {
     },
     views: Views {
         kinds: &view::VIEWED,
+        tables: &view::TABLES,
         transient: &[&api::QUERY],
         of_object: view::view,
         of_pod: view::view_pod,

@@ -13,10 +13,8 @@ mod inject;
 mod validate;
 mod view;
 
-use std::sync::LazyLock;
-
+use super::other_kinds;
 use super::packed::packed;
-use super::{in_cel, other_kinds};
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
 
 /// The row of the platform.
@@ -57,7 +55,6 @@ pub static FAMILY: Family = Family {
     edges: &edges::EDGES,
     by_memory: &edges::BY_MEMORY,
     codes: &codes::ALL,
-    in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("arkonis/cel.yaml"))),
     definitions: Definitions {
         crds: &[
             || packed!("arkonis.yaml"),
@@ -69,6 +66,7 @@ pub static FAMILY: Family = Family {
         references: include_str!("arkonis/references.yaml"),
         stand_in: SchemaStandIn {
             wrong_type: &codes::FIELD_TYPE,
+            repeated: &[&codes::BACKEND_UNKNOWN, &codes::PROVIDER_UNKNOWN, &codes::MEMORY_BACKEND_UNKNOWN],
             other_release: validate::other_release,
             ..SchemaStandIn::new(&codes::SCHEMA, &codes::UNKNOWN_FIELD, |kind| {
                 if kind.group == api::KUBESWARM.memory.group {
@@ -89,6 +87,7 @@ pub static FAMILY: Family = Family {
     },
     views: Views {
         kinds: &view::VIEWED,
+        tables: &view::TABLES,
         transient: &[],
         of_object: view::view,
         of_pod: view::view_pod,

@@ -19,10 +19,8 @@ mod embedder;
 mod validate;
 mod view;
 
-use std::sync::LazyLock;
-
+use crate::other_kinds;
 use crate::packed::packed;
-use crate::{in_cel, other_kinds};
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
 use memgate_model::finding::Code;
 use memgate_model::kind::CONFIG_MAP;
@@ -68,7 +66,6 @@ pub static FAMILY: Family = Family {
     edges: &edges::EDGES,
     by_memory: &edges::BY_MEMORY,
     codes: &codes::ALL,
-    in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("kagent/cel.yaml"))),
     definitions: Definitions {
         crds: &[|| packed!("kagent.yaml"), || packed!("kagent-older.yaml")],
         hints: include_str!("kagent/hints.yaml"),
@@ -91,6 +88,7 @@ pub static FAMILY: Family = Family {
     },
     views: Views {
         kinds: &view::VIEWED,
+        tables: &view::TABLES,
         transient: &[],
         of_object: view::view,
         of_pod: |_, _, _| None,

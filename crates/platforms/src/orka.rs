@@ -20,10 +20,8 @@ mod setting;
 mod validate;
 mod view;
 
-use std::sync::LazyLock;
-
+use crate::other_kinds;
 use crate::packed::packed;
-use crate::{in_cel, other_kinds};
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
 use memgate_model::kind::{CONFIG_MAP, NAMESPACE};
 
@@ -63,7 +61,6 @@ pub static FAMILY: Family = Family {
     edges: &edges::EDGES,
     by_memory: &edges::BY_MEMORY,
     codes: &codes::ALL,
-    in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("orka/cel.yaml"))),
     definitions: Definitions {
         crds: &[|| packed!("orka.yaml")],
         hints: include_str!("orka/hints.yaml"),
@@ -82,6 +79,7 @@ pub static FAMILY: Family = Family {
     },
     views: Views {
         kinds: &view::VIEWED,
+        tables: &view::TABLES,
         transient: &[&api::TASK],
         of_object: view::view,
         of_pod: view::view_pod,

@@ -16,10 +16,8 @@ mod namespace;
 mod validate;
 mod view;
 
-use std::sync::LazyLock;
-
 use crate::packed::packed;
-use crate::{in_cel, message, other_kinds};
+use crate::{message, other_kinds};
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
 
 /// The row of the platform.
@@ -56,7 +54,6 @@ pub static FAMILY: Family = Family {
     edges: &edges::EDGES,
     by_memory: &edges::BY_MEMORY,
     codes: &codes::ALL,
-    in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("orloj/cel.yaml"))),
     definitions: Definitions {
         crds: &[|| packed!("orloj.yaml")],
         hints: include_str!("orloj/hints.yaml"),
@@ -73,6 +70,7 @@ pub static FAMILY: Family = Family {
     },
     views: Views {
         kinds: &view::VIEWED,
+        tables: &view::TABLES,
         transient: &[],
         of_object: view::view,
         of_pod: view::view_pod,

@@ -14,11 +14,9 @@ mod validate;
 mod variables;
 mod view;
 
-use std::sync::LazyLock;
-
 use super::inject::viable::sizes::{LIMIT_RANGE, RESOURCE_QUOTA};
+use super::other_kinds;
 use super::packed::packed;
-use super::{in_cel, other_kinds};
 use memgate_model::edit::Origin;
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
 use memgate_model::finding::Code;
@@ -106,7 +104,6 @@ pub static FAMILY: Family = Family {
     edges: &edges::EDGES,
     by_memory: &edges::BY_MEMORY,
     codes: &codes::ALL,
-    in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("sympozium/cel.yaml"))),
     definitions: Definitions {
         crds: &[
             || packed!("sympozium.yaml"),
@@ -118,6 +115,14 @@ pub static FAMILY: Family = Family {
         references: include_str!("sympozium/references.yaml"),
         stand_in: SchemaStandIn {
             wrong_type: &codes::TYPE_INVALID,
+            repeated: &[
+                &codes::VISIBILITY_UNSUPPORTED,
+                &codes::ACCESS_UNSUPPORTED,
+                &codes::TOKEN_ACTION_UNSUPPORTED,
+                &codes::DECAY_UNSUPPORTED,
+                &codes::EVIDENCE_KIND_UNSUPPORTED,
+                &codes::SKILLS_OBJECT_FORM,
+            ],
             tolerates: validate::definition::tolerates,
             old_fields: &api::OLD_FIELDS,
             words: &validate::definition::WORDS,
@@ -132,6 +137,7 @@ pub static FAMILY: Family = Family {
     },
     views: Views {
         kinds: &view::VIEWED,
+        tables: &view::TABLES,
         transient: &[&api::AGENT_RUN],
         of_object: view::view,
         of_pod: view::view_pod,

@@ -1,11 +1,11 @@
 //! Which platforms a rule covers: on some it has nothing to judge, and on some a value may be unknown.
 
-use memgate_model::cel_view::CelView;
 use memgate_model::family::Family;
 use memgate_model::memory_view::{Role, USERS, ViewPath};
 use memgate_model::policy::Rule;
 use memgate_model::possible::{OTHER_BACKEND, Possible};
 use memgate_model::typed_rule::Conditions;
+use memgate_model::view_table::ViewTable;
 
 /// What a rule judges on a platform.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -139,13 +139,13 @@ fn views(
 
 /// The views of the objects of a role.
 fn own_views(role: Role, is_matched: &dyn Fn(&str) -> bool, family: &'static Family) -> Vec<Possible> {
-    let tables = family.in_cel.views.iter().filter(|table| table.role == role);
+    let tables = family.views.tables.iter().filter(|table| table.role == role);
     let mut all: Vec<Possible> =
         tables.map(|table| of_table(family, table, role, true, is_matched)).collect();
     all.retain(|it| !it.kinds.is_empty());
     // Kinds without a table, and pods.
     let known: Vec<&str> =
-        family.in_cel.views.iter().flat_map(|table| table.kinds).map(|it| it.kind).collect();
+        family.views.tables.iter().flat_map(|table| table.kinds).map(|it| it.kind).collect();
     let of_role = family.views.kinds.iter().filter(|(kind, known_role)| {
         *known_role == role && is_matched(kind.kind) && !known.contains(&kind.kind)
     });
@@ -164,13 +164,13 @@ fn own_views(role: Role, is_matched: &dyn Fn(&str) -> bool, family: &'static Fam
 }
 
 /// The tables of the memory that objects use.
-fn memories(family: &'static Family) -> impl Iterator<Item = &'static CelView> {
-    family.in_cel.views.iter().filter(|table| table.role == Role::Memory && !table.unused)
+fn memories(family: &'static Family) -> impl Iterator<Item = &'static ViewTable> {
+    family.views.tables.iter().filter(|table| table.role == Role::Memory && !table.unused)
 }
 
 fn of_table(
     family: &'static Family,
-    table: &'static CelView,
+    table: &'static ViewTable,
     user: Role,
     is_own: bool,
     is_matched: &dyn Fn(&str) -> bool,
@@ -198,7 +198,7 @@ fn narrowed(when: Option<&dyn Conditions>, mut possible: Possible, own: &[Possib
     kinds.retain(|kind| when.can_hold(&Possible { kinds: vec![*kind], ..possible.clone() }, own));
     possible.kinds = kinds;
     // A pod may have another backend than its memory, or the only one.
-    let has_backend = |table: &&CelView| possible.user != Role::Pod && table.has("backend");
+    let has_backend = |table: &&ViewTable| possible.user != Role::Pod && table.has("backend");
     let Some(table) = possible.table.filter(has_backend) else { return possible };
     let mut backends = table.words("backend", |_| true).unwrap_or_else(|| {
         let named = table.named_backends();

@@ -12,7 +12,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::codes::INVALID;
-use memgate_model::cel_view::CelView;
 use memgate_model::decision::NotShown;
 use memgate_model::edit::Edit;
 use memgate_model::finding::{Finding, Severity};
@@ -24,12 +23,13 @@ use memgate_model::request::Point;
 use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
 use memgate_model::typed_rule::{Applies, Judged, RuleOutcome, RuleViolation, Sent, Unknown};
+use memgate_model::view_table::ViewTable;
 use memgate_primitives::budget::{Budget, Stop};
 use memgate_primitives::members::Members;
 use memgate_primitives::pointer::Pointer;
 
+pub use self::verdict::promotion;
 use self::verdict::{Follows, Verdict};
-pub use self::verdict::{action, promotion};
 use super::exempt;
 use super::matching::{self, Candidate, Matches};
 use super::places::{Nearest, Places};
@@ -365,7 +365,7 @@ impl Judge<'_> {
     ) -> Vec<OutcomePart<'v>> {
         // They are read when they are needed first.
         let asks = matches!(rule.about.type_name, "fields" | "anyOf") || rule.when.is_some();
-        let tables: &'static [CelView] = if asks { self.subject.family.in_cel.views } else { &[] };
+        let tables: &'static [ViewTable] = if asks { self.subject.family.views.tables } else { &[] };
         let user = Judged { tables, ..self.judged(view, old) };
         let own = rule.own.contains(&view.role).then(|| outcome(&user, rule));
         let own = own.flatten().map(|outcome| OutcomePart { outcome, memory: None });

@@ -4,7 +4,7 @@
 //!
 //! - [`read`] with `reader` and `values`: a manifest to a policy or an exemption. `advice` and `proof` warn about valid
 //!   policies that probably do not do what their author means.
-//! - [`rules`]: the seventeen typed rules; those about single values are made of conditions (`check`). `names`, `text` and [`in_cel`] are what they share.
+//! - [`rules`]: the seventeen typed rules; those about single values are made of conditions (`check`). `names` and `text` are what they share.
 //! - [`coverage`]: the platforms on which a rule has something to judge.
 //! - [`put`] and [`take`]: policies and exemptions enter and leave a snapshot.
 //! - [`selection`], `matching`, `namespaces`: which policies judge an object.
@@ -17,7 +17,6 @@ pub mod codes;
 pub mod coverage;
 pub mod defaults;
 mod exempt;
-pub mod in_cel;
 pub mod judge;
 pub mod leftover;
 mod matching;

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use axum::http::Request;
-use memgate_install::component::Component;
 
 use super::cases::{
     BOTH, CALL, CONSTANT, CREATION, CREATION_CPU, LOADS, MEMGATE, NOTHING, P50, P50_ADDED, P99_ADDED, PEER,
@@ -113,7 +112,8 @@ impl<'c> Scene<'c> {
         if let Some(peer) = &peer {
             ways.push(ways[1].peer(&peer.endpoint)?);
         }
-        if Release::from_environment()?.number() >= Component::Map.min_kubernetes() {
+        // From here on MutatingAdmissionPolicy is `v1`.
+        if Release::from_environment()?.number() >= (1, 36) {
             ways.push(ways[1].policy()?);
         }
         Ok(Self { cluster, creators: Creators::new(cluster)?, ways, memgate, constant, peer })

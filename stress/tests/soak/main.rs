@@ -14,9 +14,6 @@
     reason = "a test may panic, reads JSON by indexing, and prints what it measured"
 )]
 
-#[path = "../../../tests/apiserver/cel_rules/mod.rs"]
-#[allow(dead_code, reason = "each test program uses the part of it that it needs")]
-mod cel_rules;
 #[path = "../../../tests/apiserver/faults/mod.rs"]
 mod faults;
 #[path = "../../../tests/apiserver/fixture.rs"]

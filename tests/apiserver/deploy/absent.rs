@@ -4,12 +4,12 @@
 //! nothing listens, which is what an apiserver finds behind a Service without replicas.
 
 use anyhow::{Result, ensure};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::renamed::{manifests, name, text};
 use crate::{
     request::create,
-    samples::{memory_of, pod},
+    samples::pod,
     support::{control_plane::ControlPlane, wait, webhook::Endpoint},
 };
 
@@ -52,15 +52,6 @@ impl<'c> Absent<'c> {
         Ok(!answer.granted())
     }
 
-    /// Whether a memory that is wrong is judged by others than the policies of this one, which the apiserver forgets
-    /// some time after they are deleted.
-    fn is_judged(&self) -> Result<bool> {
-        let wrong = memory_of("wrong", &json!({"backend": "redis"}));
-        let answer =
-            self.cluster.block_on(create(&self.cluster.client(), "default", &wrong, "?dryRun=All"))?;
-        Ok(!answer.message().contains(&name(&self.home)))
-    }
-
     /// Has the apiserver ask there from now on.
     pub(super) fn lead(&mut self, endpoint: &Endpoint) -> Result<()> {
         lead(&mut self.objects, endpoint);
@@ -75,9 +66,6 @@ impl Drop for Absent<'_> {
         let label = format!("memgate.dev/installation={}", name(&self.home));
         // The test is over either way; what remains shows in those that come after it.
         let _ = self.cluster.kubectl(&["delete", REFUSING, "--selector", &label]);
-        if self.objects.iter().any(|object| object["kind"] == "ValidatingAdmissionPolicy") {
-            let _ = wait::until("the policies to be gone", || Ok(self.is_judged()?.then_some(())));
-        }
     }
 }
 

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     fixture::{Fixture, Trial},
     installed::{MANIFESTS, memgate},
-    support::{control_plane::ControlPlane, release::Release, wait},
+    support::{control_plane::ControlPlane, wait},
 };
 
 /// Those that change the pods, and how many there are then.
@@ -39,35 +39,20 @@ fn components_are_accepted(fixture: &Fixture) -> Result<()> {
     let cluster = fixture.cluster()?;
     third_party_crds::install(cluster)?;
     let namespace = cluster.fresh_namespace("accepted")?;
-    let version = Release::from_environment()?.number();
     let default = text(&manifests(&namespace, &[])?);
     is_accepted(cluster, &default, "the default")?;
     for component in Component::all() {
         let name = component.name();
         let mut arguments = vec!["--component", &*name];
-        match component {
-            Component::FailClosed => arguments.extend(["--component", "ha"]),
-            Component::StaticManifest => arguments.extend(["--url", "https://127.0.0.1:10250"]),
-            _ => {}
+        if component == Component::FailClosed {
+            arguments.extend(["--component", "ha"]);
         }
         let printed = text(&manifests(&namespace, &arguments)?);
         // The component policies is part of the default.
         let changes = printed != default || component == Component::Policies;
         ensure!(changes, "{} changes nothing", component.name());
-        if component.min_kubernetes() <= version {
-            is_accepted(cluster, &printed, &name)?;
-        } else if component == Component::Map {
-            is_unknown(cluster, &printed, "no matches for kind \"MutatingAdmissionPolicy\"")?;
-        }
+        is_accepted(cluster, &printed, &name)?;
     }
-    Ok(())
-}
-
-/// What an apiserver that is too old says of the component `map`; those of `static-manifest` are files.
-fn is_unknown(cluster: &ControlPlane, objects: &str, reason: &str) -> Result<()> {
-    let apply = ["apply", "--dry-run=server", "--server-side", "-f", "-"];
-    let refusal = cluster.admin().run_with_input(&apply, objects)?.refusal()?;
-    ensure!(refusal.contains(reason), "{refusal}");
     Ok(())
 }
 
@@ -75,12 +60,6 @@ fn is_unknown(cluster: &ControlPlane, objects: &str, reason: &str) -> Result<()>
 fn is_accepted(cluster: &ControlPlane, objects: &str, what: &str) -> Result<()> {
     let apply = ["apply", "--dry-run=server", "--validate=strict", "--server-side", "-f", "-"];
     let output = cluster.admin().run_with_input(&apply, objects)?;
-    if what == "static-manifest" {
-        // Applying the files instead of giving them to the apiserver has a warning, or from 1.37 on an error.
-        let told = output.stderr.contains("are reserved for static manifest-based configurations");
-        ensure!(told, "{what}: {}", output.stderr);
-        return Ok(());
-    }
     ensure!(output.status.success(), "{what}: {}", output.stderr);
     ensure!(output.stderr.is_empty(), "{what}: the apiserver warns: {}", output.stderr);
     Ok(())

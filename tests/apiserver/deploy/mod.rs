@@ -15,7 +15,6 @@ mod policy_strict;
 pub(crate) mod renamed;
 mod rights;
 mod self_guard;
-mod static_manifests;
 mod third_party_crds;
 
 use crate::fixture::Trial;
@@ -26,7 +25,6 @@ pub(crate) fn trials() -> Vec<Trial> {
         after_ready::trials(),
         conditions::trials(),
         self_guard::trials(),
-        static_manifests::trials(),
         lifecycle::trials(),
         managed::trials(),
         other_way::trials(),

@@ -14,7 +14,7 @@ use crate::{
     fixture::{Fixture, Trial},
     installed::{MEMGATE, install_account},
     request::{Answer, create, send},
-    samples::{memory, memory_of, pod},
+    samples::{memory, pod},
     support::{control_plane::ControlPlane, wait, webhook::Serve},
 };
 
@@ -107,13 +107,9 @@ fn one_namespace(fixture: &Fixture) -> Result<()> {
     let strict = [("memgate.dev/policy", "strict")];
     let (paused, open) =
         (cluster.labelled_namespace("paused", &strict)?, cluster.labelled_namespace("open", &strict)?);
-    let components = ["policy-strict", "vap"].map(|name| format!("--component={name}"));
-    let components: Vec<&str> = components.iter().map(String::as_str).collect();
-    let absent = Absent::new(cluster, &components)?;
+    let absent = Absent::new(cluster, &["--component=policy-strict"])?;
     let home = absent.home.clone();
-    // The policies of vap refuse this one, also when memgate does not answer.
-    let invalid = memory_of("bad", &json!({"backend": "redis"}));
-    let all = [memory("notes"), required(), pod("scout", "scout", &[]), ark_memory(), invalid];
+    let all = [memory("notes"), required(), pod("scout", "scout", &[]), ark_memory()];
     for object in &all {
         for namespace in [&paused, &open] {
             until(cluster, namespace, object, false)?;

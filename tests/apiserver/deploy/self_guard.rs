@@ -340,8 +340,13 @@ fn binds_no_other_account(fixture: &Fixture) -> Result<()> {
         ensure!(answer.granted(), "{kind}: {}", answer.message());
     }
     let policy = format!("{GROUP}/validatingadmissionpolicies/memgate-{}-self-guard", guarded.namespace);
-    let policy = cluster.block_on(send(&cluster.client(), Method::GET, &policy, None))?.object()?;
-    let warnings = fixture.policies()?.type_warnings_of(&policy)?;
+    let status = wait::until("the types of the policy to be checked", || {
+        let policy = cluster.block_on(send(&cluster.client(), Method::GET, &policy, None))?.object()?;
+        let done = policy["status"]["observedGeneration"] == policy["metadata"]["generation"];
+        Ok(done.then(|| policy["status"].clone()))
+    })?;
+    ensure!(status["typeChecking"].is_object(), "{status}");
+    let warnings = &status["typeChecking"]["expressionWarnings"];
     ensure!(warnings.is_null(), "{warnings:#}");
     Ok(())
 }

@@ -8,12 +8,16 @@ use memgate_model::pod::Pod;
 use memgate_model::policy_field::FieldForm;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
+use memgate_model::view_table::ViewTable;
 use memgate_platforms::endpoint_view;
 use memgate_primitives::pointer::Pointer;
 
 use super::api::{LABEL, NOTEBOOK};
 
 pub(crate) static VIEWED: [(&Kind, Role); 1] = [(&NOTEBOOK, Role::Memory)];
+
+pub(crate) static TABLES: [ViewTable; 1] =
+    [ViewTable { paths: &["ttlSeconds", "endpoint"], ..ViewTable::new(Role::Memory, &[&NOTEBOOK]) }];
 
 pub(crate) static POLICY_FIELDS: [PolicyField; 1] = [PolicyField {
     kind: &NOTEBOOK,

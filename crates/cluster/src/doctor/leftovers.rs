@@ -1,9 +1,7 @@
-//! Objects that a component added and that are still there after it was taken away: policies without the webhook refuse
-//! for ever.
+//! Objects that a component added and that are still there after it was taken away.
 //!
 //! The objects carry the labels [`INSTALLATION_LABEL`] and [`COMPONENT_LABEL`]. Entries and arguments show most components; of those that
 //! they do not show the Deployment has an annotation each, and `HAS_RECORDS`, since that of an earlier build has none.
-//! Policies of earlier builds are known by their names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,7 +39,7 @@ pub fn checks(found: &Installation) -> Vec<Check> {
     if let Some(unknown) = unknown {
         return vec![unknown];
     }
-    let mut left: BTreeMap<String, Vec<&Value>> = BTreeMap::new();
+    let mut left: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
     for object in found.additions.items() {
         if let Some(component) = component(&found.name, object).filter(|component| is_gone(found, component))
         {
@@ -66,13 +64,7 @@ fn check(installation: &str, component: &str, objects: &[&Value]) -> Check {
     );
     let kinds: BTreeSet<String> = objects.iter().map(|object| text(object, "/kind").to_lowercase()).collect();
     let kinds = kinds.into_iter().collect::<Vec<_>>().join(",");
-    let are_labelled = objects.iter().all(|object| label(object, COMPONENT_LABEL).is_some());
-    let which = if are_labelled {
-        format!("-l {INSTALLATION_LABEL}={installation},{COMPONENT_LABEL}={component}")
-    } else {
-        let name = |object: &&Value| text(object, "/metadata/name").to_owned();
-        objects.iter().map(name).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(" ")
-    };
+    let which = format!("-l {INSTALLATION_LABEL}={installation},{COMPONENT_LABEL}={component}");
     let namespace =
         objects.iter().map(|object| text(object, "/metadata/namespace")).find(|name| !name.is_empty());
     let namespace = namespace.map_or_else(String::new, |namespace| format!(" -n {namespace}"));
@@ -81,18 +73,9 @@ fn check(installation: &str, component: &str, objects: &[&Value]) -> Check {
 }
 
 /// The component that added an object of this installation.
-fn component(installation: &str, object: &Value) -> Option<String> {
-    if let Some(owner) = label(object, INSTALLATION_LABEL) {
-        return label(object, COMPONENT_LABEL).filter(|_| owner == installation).map(str::to_owned);
-    }
-    let suffix = text(object, "/metadata/name").strip_prefix(installation)?.strip_prefix('-')?;
-    let mut families = memgate_platforms::ALL.into_iter();
-    let (kind, component) = (text(object, "/kind"), |known: bool, name: &str| known.then(|| name.to_owned()));
-    if kind.starts_with("Validating") {
-        component(families.any(|it| it.in_cel.tables.iter().any(|table| table.name == suffix)), "vap")
-    } else {
-        component(families.any(|it| it.in_cel.defaults.iter().any(|write| write.name == suffix)), "map")
-    }
+fn component<'o>(installation: &str, object: &'o Value) -> Option<&'o str> {
+    let owner = label(object, INSTALLATION_LABEL)?;
+    label(object, COMPONENT_LABEL).filter(|_| owner == installation)
 }
 
 fn label<'o>(object: &'o Value, key: &str) -> Option<&'o str> {
@@ -118,8 +101,8 @@ mod tests {
     use super::*;
     use crate::doctor::check::CheckStatus;
 
-    fn policy(name: &str, labels: &Value) -> Value {
-        json!({"kind": "ValidatingAdmissionPolicy", "metadata": {"name": name, "labels": labels}})
+    fn network_policy(labels: &Value) -> Value {
+        json!({"kind": "NetworkPolicy", "metadata": {"name": "memgate", "labels": labels}})
     }
 
     fn said(deployment: Fetched<Value>, additions: Vec<Value>) -> Vec<(CheckStatus, String)> {
@@ -138,36 +121,17 @@ mod tests {
     #[test]
     fn names_what_components_left() {
         let of = |component: &str| json!({INSTALLATION_LABEL: "memgate", COMPONENT_LABEL: component});
-        let vap = || vec![policy("memgate-ark-memories", &of("vap"))];
+        let policies = || vec![network_policy(&of("network-policy"))];
         let left = |component: &str| vec![(CheckStatus::Warn, format!("component {component}"))];
         let nothing = vec![(CheckStatus::Ok, "installation memgate".to_owned())];
-        assert_eq!(said(with(&[HAS_RECORDS]), vap()), left("vap"));
-        assert_eq!(said(with(&[HAS_RECORDS, "memgate.dev/component-vap"]), vap()), nothing);
+        assert_eq!(said(with(&[HAS_RECORDS]), policies()), left("network-policy"));
+        assert_eq!(said(with(&[HAS_RECORDS, "memgate.dev/component-network-policy"]), policies()), nothing);
         // An earlier build says nothing of it.
-        assert_eq!(said(with(&[]), vap()), nothing);
-        assert_eq!(said(Fetched::Absent, vap()), left("vap"));
-        assert_eq!(said(with(&[]), vec![policy("memgate-x", &of("after-ready"))]), left("after-ready"));
-        let other = json!({INSTALLATION_LABEL: "memgate-b", COMPONENT_LABEL: "vap"});
-        assert_eq!(said(with(&[HAS_RECORDS]), vec![policy("memgate-b-ark-memories", &other)]), nothing);
-        assert_eq!(said(Fetched::Unknown("no".to_owned()), vap())[0].0, CheckStatus::Unknown);
-    }
-
-    #[test]
-    fn knows_policies_of_earlier_builds_by_their_names() {
-        let unlabelled = |name: &str| vec![policy(name, &json!({"app.kubernetes.io/name": "memgate"}))];
-        let table = memgate_platforms::ark::FAMILY.in_cel.tables[0].name;
-        let name = format!("memgate-{table}");
-        assert_eq!(said(Fetched::Absent, unlabelled(&name))[0].0, CheckStatus::Warn);
-        for other in ["memgate-self-guard".to_owned(), format!("memgate-b-{table}"), "other".to_owned()] {
-            assert_eq!(said(Fetched::Absent, unlabelled(&other))[0].0, CheckStatus::Ok, "{other}");
-        }
-        let found = Installation {
-            name: "memgate".to_owned(),
-            deployment: Fetched::Absent,
-            additions: Fetched::Found(unlabelled(&name)),
-            ..Installation::default()
-        };
-        let help = format!("kubectl delete validatingadmissionpolicy {name} --ignore-not-found");
-        assert_eq!(checks(&found)[0].help, Some(help));
+        assert_eq!(said(with(&[]), policies()), nothing);
+        assert_eq!(said(Fetched::Absent, policies()), left("network-policy"));
+        assert_eq!(said(with(&[]), vec![network_policy(&of("after-ready"))]), left("after-ready"));
+        let other = json!({INSTALLATION_LABEL: "memgate-b", COMPONENT_LABEL: "network-policy"});
+        assert_eq!(said(with(&[HAS_RECORDS]), vec![network_policy(&other)]), nothing);
+        assert_eq!(said(Fetched::Unknown("no".to_owned()), policies())[0].0, CheckStatus::Unknown);
     }
 }

@@ -36,11 +36,6 @@ fn check(result: &ProbeResult) -> Option<Check> {
         ProbeOutcome::Answered { webhook: None } => {
             Some(Check::ok(ID, name, format!("memgate warns where it has to ({code})")))
         }
-        ProbeOutcome::Guarded { policy } => Some(Check::ok(
-            ID,
-            name,
-            format!("the policy {policy} refuses it before memgate is asked ({code})"),
-        )),
         ProbeOutcome::NotServed => None,
         ProbeOutcome::Aggregated(server) => Some(
             Check::warn(
@@ -77,7 +72,6 @@ mod tests {
         for (outcome, expected) in [
             (ProbeOutcome::Answered { webhook: Some("a.memgate.dev".to_owned()) }, Some(CheckStatus::Ok)),
             (ProbeOutcome::Answered { webhook: None }, Some(CheckStatus::Ok)),
-            (ProbeOutcome::Guarded { policy: "memgate-ark-memories".to_owned() }, Some(CheckStatus::Ok)),
             (ProbeOutcome::NotServed, None),
             (ProbeOutcome::Aggregated(SERVER), Some(CheckStatus::Warn)),
             (ProbeOutcome::MaybeAggregated(SERVER), Some(CheckStatus::Unknown)),

@@ -6,9 +6,8 @@
 
 use std::iter::successors;
 
-use memgate_model::cel::NotInCel;
 use memgate_model::decision::NotShown;
-use memgate_model::family::{Family, Subject};
+use memgate_model::family::{Family, SchemaStandIn, Subject};
 use memgate_model::finding::{Cause, Finding, Severity};
 use memgate_model::request::{Operation, Request};
 use memgate_model::state_reader::StateReader;
@@ -152,10 +151,9 @@ fn up(pointer: &Pointer) -> impl Iterator<Item = &str> {
 /// Whether a finding is a denial about the type of a value, or about a fixed set of values, of which the bundled
 /// definition says the same, or stands in for a definition that is not bundled.
 fn repeats_schema(family: &Family, finding: &Finding) -> bool {
+    let SchemaStandIn { code, wrong_type, repeated, .. } = family.definitions.stand_in;
     finding.severity == Severity::Deny
-        && (matches!(finding.code.cause, Cause::TypeInvalid | Cause::NotSupported)
-            || family.definitions.stand_in.code == finding.code)
-        && family.in_cel.missing.contains(&(finding.code, NotInCel::Schema))
+        && ([code, wrong_type].contains(&finding.code) || repeated.contains(&finding.code))
 }
 
 /// The causes of a family's warnings about faults that the schema finds too.

@@ -134,9 +134,8 @@ pub(crate) static POD_SELECTORS: [PodSelector; 1] =
 /// The platform's API server on Postgres, from its chart `ark-apiserver`.
 pub(crate) const AGGREGATED_SERVER: AggregatedServer = AggregatedServer {
     api_service: "v1alpha1.ark.mckinsey.com",
-    help: "pods and `memgate check` work; the component vap works with an ark newer than 0.1.67 (in its chart \
-           ark-apiserver policy.cel.enabled, and policy.cel.required to be sure of it); the webhook and the \
-           default Memory of a Query only with policy.thirdPartyWebhooks.enabled",
+    help: "pods and `memgate check` work; the webhook and the default Memory of a Query only with \
+           policy.thirdPartyWebhooks.enabled in its chart ark-apiserver",
 };
 
 /// The status of a Memory; `None` if the platform has not processed it yet.

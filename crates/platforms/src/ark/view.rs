@@ -16,6 +16,7 @@ use memgate_model::object::{Lookup, Object};
 use memgate_model::pod::Pod;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
+use memgate_model::view_table::{UNKNOWN_REFERENCES, ViewTable};
 use memgate_primitives::pointer::Pointer;
 
 use super::FAMILY;
@@ -28,6 +29,36 @@ use super::value::{EffectiveValue, ValueOrSource, ValueSource};
 /// The kinds that have a view.
 pub(crate) static VIEWED: [(&Kind, Role); 3] =
     [(&MEMORY, Role::Memory), (&QUERY, Role::Referrer), (&ARK_CONFIG, Role::Referrer)];
+
+/// What the views hold.
+pub(crate) static TABLES: [ViewTable; 3] = [
+    ViewTable {
+        paths: &["backend", "endpoint", "secrets", "durable", "inline", "references"],
+        unknown: &[
+            (
+                "endpoint",
+                "the endpoint is in a Secret; the endpoint is in a ConfigMap that is not known; the endpoint is in a query \
+                 parameter; its Service is not known; a value holds $(…); the host can be read in two ways",
+            ),
+            (
+                "durable",
+                "what serves the endpoint is not known; the workload of its Service is not known; the backend of that \
+                 workload is not known",
+            ),
+            UNKNOWN_REFERENCES,
+        ],
+        values: &[("backend", &["http"])],
+        sure: &["backend"],
+        derived: &["backend"],
+        ..ViewTable::new(Role::Memory, &[&MEMORY])
+    },
+    ViewTable {
+        paths: &["ttlSeconds", "references"],
+        unknown: &[("ttlSeconds", "the ArkConfig is not known"), UNKNOWN_REFERENCES],
+        ..ViewTable::new(Role::Referrer, &[&QUERY])
+    },
+    ViewTable { paths: &["ttlSeconds"], ..ViewTable::new(Role::Referrer, &[&ARK_CONFIG]) },
+];
 
 /// The view of an object of the family's own kinds. An ArkConfig has one if the platform reads it.
 pub(crate) fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<MemoryView> {

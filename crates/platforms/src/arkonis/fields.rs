@@ -183,36 +183,12 @@ fn embedding_provider(memory: &Memory<'_>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use memgate_model::edit::Value;
-    use memgate_model::tree::Tree;
-
     use super::*;
-    use crate::arkonis::FAMILY;
-    use crate::arkonis::api::ARKONIS;
 
     #[test]
     fn lists_every_variable_in_order() {
         let rows = [&BACKEND].into_iter().chain(SWARM_FIELDS.all());
         let of_rows: Vec<&str> = rows.map(|row| row.variable).filter(|name| !name.is_empty()).collect();
         assert_eq!(of_rows, VARIABLES);
-    }
-
-    #[test]
-    fn cel_has_the_same_defaults() {
-        let text = r#"{"spec": {"redis": {}, "vectorStore": {}}}"#;
-        let object = Tree::parse(text, &ARKONIS.memory.schema).expect("is JSON");
-        let defaults = ARKONIS.fields.of(&object).defaults();
-        assert_eq!(defaults.len(), 2);
-        for edit in defaults {
-            let value = match edit.value {
-                Value::Integer(number) => number.to_string(),
-                Value::Text(text) => format!("'{text}'"),
-                other => panic!("{other:?}"),
-            };
-            let name = format!("has(self.{})", edit.pointer.field());
-            let mut paths = FAMILY.in_cel.views.iter().flat_map(|view| view.paths);
-            let is_same = |entries: &str| entries.contains(&name) && entries.contains(&value);
-            assert!(paths.any(|path| is_same(path.entries)), "{name}: {value}");
-        }
     }
 }

@@ -14,6 +14,7 @@ use memgate_model::object::{Lookup, Object};
 use memgate_model::pod::Pod;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
+use memgate_model::view_table::{UNKNOWN_REFERENCES, ViewTable};
 
 use super::FAMILY;
 use super::api::{
@@ -38,6 +39,48 @@ pub(crate) static VIEWED: [(&Kind, Role); 8] = [
     (&KUBESWARM.agent, Role::Referrer),
     (&AGENTOPS.memory, Role::Memory),
     (&AGENTOPS.agent, Role::Referrer),
+];
+
+/// What the views hold.
+pub(crate) static TABLES: [ViewTable; 2] = [
+    ViewTable {
+        paths: &[
+            "backend", "durable", "provider", "endpoint", "ttlSeconds", "maxEntries", "collection",
+            "secrets", "embedding.model", "embedding.provider", "inline",
+        ],
+        backends: &[
+            ("embedding", &["SwarmMemory/vector-store"]),
+            ("provider", &["vector-store"]),
+            ("endpoint", &["redis", "vector-store"]),
+            ("ttlSeconds", &["redis", "vector-store"]),
+            ("maxEntries", &["redis"]),
+            ("collection", &["vector-store"]),
+            ("secrets", &["redis", "vector-store"]),
+        ],
+        unknown: &[(
+            "endpoint",
+            "the endpoint is in a Secret; a value holds $(…); the host can be read in two ways",
+        )],
+        values: &[
+            ("backend", &["in-context", "redis", "vector-store"]),
+            ("durable", &["in-context/false", "redis/true", "vector-store/true"]),
+            ("provider", &["qdrant", "pinecone", "weaviate", "pgvector"]),
+            ("embedding.provider", &["openai", "google", "voyageai"]),
+        ],
+        sure: &["backend", "durable", "ttlSeconds", "maxEntries", "collection"],
+        ..ViewTable::new(
+            Role::Memory,
+            &[&ARKONIS.memory, &ARKONIS_OLD.memory, &AGENTOPS.memory, &KUBESWARM.memory],
+        )
+    },
+    ViewTable {
+        paths: &["references"],
+        unknown: &[UNKNOWN_REFERENCES],
+        ..ViewTable::new(
+            Role::Referrer,
+            &[&ARKONIS.agent, &ARKONIS_OLD.agent, &AGENTOPS.agent, &KUBESWARM.agent],
+        )
+    },
 ];
 
 /// The view of an object of the family's own kinds.

@@ -14,6 +14,7 @@ use memgate_model::object::{Lookup, Object};
 use memgate_model::pod::Pod;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
+use memgate_model::view_table::{UNKNOWN_REFERENCES, ViewTable};
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 
@@ -32,6 +33,39 @@ pub(crate) const NAMESPACE_PATH: &str = "orlojNamespace";
 
 /// The kinds that have a view.
 pub(crate) static VIEWED: [(&Kind, Role); 2] = [(&MEMORY, Role::Memory), (&VALIDATED_AGENT, Role::Referrer)];
+
+/// What the views hold.
+pub(crate) static TABLES: [ViewTable; 2] = [
+    ViewTable {
+        paths: &[
+            "backend", "provider", "durable", "endpoint", "inline", "embedding", "secrets", "references",
+            NAMESPACE_PATH,
+        ],
+        backends: &[
+            ("durable", &["in-memory", "pgvector"]),
+            ("endpoint", &["!in-memory"]),
+            ("secrets", &["!in-memory"]),
+        ],
+        unknown: &[
+            ("endpoint", "the endpoint is in a Secret; a value holds $(…); the host can be read in two ways"),
+            (
+                "embedding.endpoint",
+                "its ModelEndpoint is not known; a value holds $(…); the host can be read in two ways",
+            ),
+            ("embedding", "its ModelEndpoint is not known"),
+            UNKNOWN_REFERENCES,
+        ],
+        values: &[("durable", &["in-memory/false", "pgvector/true"])],
+        sure: &["backend", "provider"],
+        ..ViewTable::new(Role::Memory, &[&MEMORY])
+    },
+    ViewTable {
+        paths: &["operations", "references", NAMESPACE_PATH],
+        unknown: &[UNKNOWN_REFERENCES],
+        values: &[("operations[]", &["read", "write", "search", "list", "ingest"])],
+        ..ViewTable::new(Role::Referrer, &[&VALIDATED_AGENT])
+    },
+];
 
 /// The view of an object of the family's own kinds. An Agent has a view only if it has `spec.memory`.
 pub(crate) fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<MemoryView> {

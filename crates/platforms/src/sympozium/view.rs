@@ -20,6 +20,7 @@ use memgate_model::object::Object;
 use memgate_model::pod::Pod;
 use memgate_model::request::Operation;
 use memgate_model::state_reader::StateReader;
+use memgate_model::view_table::{UNKNOWN_REFERENCES, ViewTable};
 
 use super::api::agent::has_memory;
 use super::api::{
@@ -43,6 +44,67 @@ pub(crate) static VIEWED: [(&Kind, Role); 8] = [
     (&AGENT_RUN, Role::Referrer),
     (&WORKSPACE_SESSION, Role::Memory),
     (&HARNESS_SESSION, Role::Memory),
+];
+
+/// What the views hold.
+pub(crate) static TABLES: [ViewTable; 6] = [
+    ViewTable {
+        paths: &[
+            "backend", "durable", "endpoint", "references", "workspace", "storageBytes", "storageClass",
+            "ttlSeconds",
+        ],
+        // An endpoint is there, or the memory has no such thing.
+        backends: &[
+            ("endpoint", &["none"]),
+            ("workspace", &["sqlite", "configmap"]),
+            ("storageBytes", &["workspace"]),
+            ("storageClass", &["workspace"]),
+            ("ttlSeconds", &["workspace"]),
+        ],
+        unknown: &[("endpoint", "the SkillPack \"memory\" is not known"), UNKNOWN_REFERENCES],
+        values: &[("backend", &["sqlite", "configmap", "workspace"]), ("durable", &["true"])],
+        sure: &["backend", "durable"],
+        derived: &["backend", "endpoint"],
+        ..ViewTable::new(Role::Memory, &[&AGENT, &AGENT_OLD])
+    },
+    ViewTable {
+        paths: &["backend", "durable", "storageBytes", "endpoint", "sharing"],
+        values: &[
+            ("backend", &["sqlite"]),
+            ("durable", &["true"]),
+            ("sharing.configs[].visibility", &["public", "trusted", "private"]),
+        ],
+        sure: &["backend", "durable", "storageBytes"],
+        derived: &["backend", "endpoint"],
+        ..ViewTable::new(Role::Memory, &[&ENSEMBLE, &ENSEMBLE_OLD])
+    },
+    ViewTable {
+        paths: &["backend", "durable", "secrets", "containers"],
+        values: &[("backend", &["sqlite"]), ("durable", &["true"])],
+        sure: &["backend", "durable"],
+        derived: &["backend"],
+        ..ViewTable::new(Role::Memory, &[&SKILL_PACK])
+    },
+    ViewTable {
+        paths: &["backend", "durable", "references", "storageBytes", "storageClass", "ttlSeconds"],
+        unknown: &[UNKNOWN_REFERENCES],
+        values: &[("backend", &["workspace"]), ("durable", &["true"])],
+        sure: &["backend", "durable"],
+        derived: &["backend"],
+        ..ViewTable::new(Role::Memory, &[&WORKSPACE_SESSION])
+    },
+    ViewTable {
+        paths: &["backend", "durable", "references", "storageBytes", "ttlSeconds"],
+        unknown: &[UNKNOWN_REFERENCES],
+        values: &[("backend", &["harness-session"]), ("durable", &["true"])],
+        sure: &["backend", "durable"],
+        ..ViewTable::new(Role::Memory, &[&HARNESS_SESSION])
+    },
+    ViewTable {
+        paths: &["references"],
+        unknown: &[UNKNOWN_REFERENCES],
+        ..ViewTable::new(Role::Referrer, &[&AGENT_RUN])
+    },
 ];
 
 /// A stored object as a subject.

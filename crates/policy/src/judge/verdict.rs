@@ -206,7 +206,7 @@ pub fn promotion(policy: &Policy, rule: &Rule, now: Timestamp) -> Option<Promoti
 
 /// The action for a violation: the rule's own, else the policy's, which is stricter after the promotion. A rule whose
 /// time has not come, or is over, has none.
-pub fn action(policy: &Policy, rule: &Rule, occasion: Occasion<'_>) -> Action {
+fn action(policy: &Policy, rule: &Rule, occasion: Occasion<'_>) -> Action {
     let of_policy = || {
         let promoted =
             policy.promote.filter(|it| occasion.point == Point::Admission && occasion.now >= it.at);

@@ -1,8 +1,7 @@
 //! `anyOf`: one of several rules must hold.
 
-use memgate_model::cel_view::{CelFault, CelSide, InCel, MessagePart, StoredFault};
 use memgate_model::finding::Cause;
-use memgate_model::memory_view::{Role, ViewPath};
+use memgate_model::memory_view::Role;
 use memgate_model::possible::Possible;
 use memgate_model::typed_rule::{
     Conditions, Idle, Judged, PassesWithout, RuleOutcome, RuleRoles, RuleViolation, TypedRule, Unknown,
@@ -12,7 +11,6 @@ use memgate_primitives::plain_text::cut;
 use memgate_primitives::pointer::Pointer;
 
 use super::{RuleType, typed};
-use crate::in_cel::{WITHOUT_INDEXES, message, text};
 use crate::judge::is_in_container;
 use crate::reader::Reader;
 
@@ -22,11 +20,6 @@ const MAX_RULES: usize = 8;
 
 /// The most characters of the messages together.
 const MAX_MESSAGES: usize = 200;
-
-const START: &str = "none of these holds: ";
-
-/// How many characters of them there is room for behind the start.
-const MAX_SHOWN: usize = MAX_MESSAGES - START.len();
 
 #[derive(Debug)]
 struct AnyOf {
@@ -119,7 +112,8 @@ impl TypedRule for AnyOf {
         }
         let firsts = failed.iter().filter_map(|violations| violations.first());
         let messages: Vec<String> = firsts.map(RuleViolation::told).collect();
-        let message = cut(&format!("{START}{}", messages.join("; ")), MAX_MESSAGES).into_owned().into();
+        let message =
+            cut(&format!("none of these holds: {}", messages.join("; ")), MAX_MESSAGES).into_owned().into();
         // Which alternative a value belongs to counts: two may compare the same field.
         let of_one = |(of_one, index): (Vec<RuleViolation>, usize)| {
             let own = move |it: RuleViolation| RuleViolation { value: format!("{index} {}", it.value), ..it };
@@ -169,37 +163,6 @@ impl TypedRule for AnyOf {
         self.alternatives.iter().any(|it| it.check.reads_written())
     }
 
-    fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {
-        let mut all = Vec::new();
-        let mut stored = StoredFault::Equal;
-        for alternative in &self.alternatives {
-            match alternative.in_cel(side, &mut stored) {
-                Ok(faults) => all.extend(faults),
-                Err((field, reason)) => return said.leave_out(format!("anyOf {field}"), reason),
-            }
-        }
-        if all.is_empty() {
-            return;
-        }
-        // For each alternative that applies, the list of its faults.
-        let all = all.join(" + ");
-        let first = "all[0][0].split(' ', 3)[0]";
-        let key =
-            "all.map(faults, faults.map(fault, fault.split(' ', 3)[1]).join('\\u0001')).join('\\u0001')";
-        let messages = "all.map(faults, faults[0].split(' ', 3)[2]).join('; ')";
-        let fails = "size(all) > 0 && all.all(faults, size(faults) > 0)";
-        let shown = format!(
-            "[{messages}].map(text, size(text) > {MAX_SHOWN} ? text.substring(0, {MAX_SHOWN}) : text)[0]"
-        );
-        let list = format!("[{all}].map(all, {fails} ? [{first} + ' ' + {key} + ' ' + {shown}] : [])[0]");
-        said.faults.push(CelFault {
-            list,
-            words: 3,
-            message: vec![text(START), MessagePart::Plain(2)],
-            stored,
-        });
-    }
-
     fn reads_namespaces(&self) -> bool {
         self.alternatives.iter().any(|it| it.check.reads_namespaces())
     }
@@ -244,49 +207,6 @@ impl AnyOf {
 }
 
 impl Alternative {
-    /// The list of its faults in CEL, each the field, all that was judged without spaces, and the message, in a list that is
-    /// empty where it does not apply; `None` where no object of these kinds has what it judges.
-    fn in_cel(
-        &self,
-        side: &CelSide<'_>,
-        stored: &mut StoredFault,
-    ) -> Result<Option<String>, (String, String)> {
-        let name = self.kind.name;
-        if ["immutable", "tenancy"].contains(&name) {
-            let reason = "whether it applies depends on more than the object and its backend";
-            return Err((name.to_owned(), reason.to_owned()));
-        }
-        if !self.roles.own.contains(&side.view.role) {
-            return Err((name.to_owned(), "a ValidatingAdmissionPolicy sees no other object".to_owned()));
-        }
-        let mut said = InCel::default();
-        self.check.in_cel(side, &mut said);
-        if let Some(unsaid) = said.unsaid.into_iter().next() {
-            return Err(unsaid);
-        }
-        let paths = self.check.paths();
-        let had = paths.iter().filter(|path| ViewPath::is_of_every_object(path) || side.view.has(path));
-        let applies = had.map(|path| side.applies(path)).collect::<Result<Vec<_>, _>>();
-        let applies = applies.map_err(|reason| (name.to_owned(), reason.to_owned()))?;
-        if applies.is_empty() {
-            return Ok(None);
-        }
-        let faults = said.faults.iter().zip(0_usize..).map(|(fault, index)| {
-            let words = fault.words.max(2);
-            let word = |index: usize| format!("fault.split(' ', {words})[{index}]");
-            if matches!(fault.stored, StoredFault::AtLeast(_)) {
-                *stored =
-                    StoredFault::Unsaid("whether several values together got better is not compared in CEL");
-            }
-            let message = message(&fault.message, (" ", ""), word);
-            let key = format!("({WITHOUT_INDEXES} + ' {index}').replace(' ', '\\u0001')");
-            format!("({}).map(fault, {} + ' ' + {key} + {message})", fault.list, word(0))
-        });
-        let faults: Vec<String> = faults.collect();
-        let faults = if faults.is_empty() { "[]".to_owned() } else { faults.join(" + ") };
-        Ok(Some(format!("({} ? [{faults}] : [])", applies.join(" || "))))
-    }
-
     /// What it finds, and whether it applies: to the object itself, or to the memory that it uses.
     fn judge(&self, judged: &Judged<'_>) -> (bool, RuleOutcome) {
         let role = judged.role();

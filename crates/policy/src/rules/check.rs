@@ -1,5 +1,5 @@
 //! Conditions on the values at a path of the view. The rule `fields` is made of them, and so are the rules about single
-//! values: both judge, and are exported, in the same way.
+//! values: both judge in the same way.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -58,7 +58,7 @@ impl<'w> Given<'w> {
 pub(super) const FIELD: &str = "fields ";
 
 /// What a byte is in a quantity.
-pub(super) const BYTE: i128 = 1_000_000_000;
+const BYTE: i128 = 1_000_000_000;
 
 /// What looking at one element counts for.
 const BYTES_PER_PART: usize = 32;
@@ -132,7 +132,7 @@ pub(super) enum Condition {
 #[derive(Debug, Clone)]
 pub(super) struct Bound {
     pub(super) value: i128,
-    /// As CEL writes it.
+    /// The number as the words of the rule have it.
     pub(super) written: String,
     pub(super) zero: Zero,
 }

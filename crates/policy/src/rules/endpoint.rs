@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use memgate_model::cel_view::{CelSide, InCel, Sayable};
 use memgate_model::memory_view::{ENCRYPTED_SCHEMES, ENDPOINTS, EndpointSource, EndpointView, HostView};
 use memgate_model::possible::Possible;
 use memgate_model::typed_rule::{Conditions, Idle, Judged, RuleOutcome, Sentence, TypedRule};
@@ -12,7 +11,6 @@ use memgate_primitives::pointer::Pointer;
 
 use super::host_glob::HostGlob;
 use super::words::{MAX_CHARS, MAX_ENTRIES, fields, forbids_nothing};
-use crate::in_cel::{VALUE, text};
 use crate::reader::{Fields, Reader};
 use crate::text::{Shown, use_a_or_b};
 
@@ -101,20 +99,6 @@ impl TypedRule for Endpoint {
     ) -> Vec<Idle> {
         if self.reads_address() || self.must_be_secret { Vec::new() } else { forbids_nothing() }
     }
-
-    fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {
-        if self.reads_address() {
-            // No table has it.
-            said.leave_out_unsaid(side, "endpoint", "endpoint");
-            said.leave_out_unsaid(side, "embedding.endpoint", "endpoint of embeddings");
-        }
-        if self.must_be_secret
-            && let Sayable::Entries(from) = side.at("endpoint.from")
-        {
-            let list = format!("{from}.filter(it, !({VALUE} in ['secret', 'derived']))");
-            said.add(list, vec![text("the endpoint must come from a Secret")]);
-        }
-    }
 }
 
 impl Endpoint {
@@ -145,7 +129,7 @@ impl Endpoint {
         if let Some(why) = why {
             outcome.add_unknown_of(pointer.clone(), why.clone(), endpoint.digest);
         }
-        // That is judged by its source alone, as in an exported policy.
+        // That is judged by its source alone.
         let may_be_literal = matches!(endpoint.from, EndpointSource::Secret | EndpointSource::Derived);
         if self.must_be_secret && path == "endpoint" && !may_be_literal {
             outcome.add(pointer, "the endpoint must come from a Secret", endpoint.from.name());

@@ -1,6 +1,5 @@
 //! `environment`: whether a pod may set the variables of its memory itself.
 
-use memgate_model::cel_view::{CelSide, InCel};
 use memgate_model::memory_view::Why;
 use memgate_model::possible::Possible;
 use memgate_model::typed_rule::{Conditions, Idle, Judged, RuleOutcome, Sentence, TypedRule};
@@ -53,10 +52,5 @@ impl TypedRule for Environment {
         _budget: &Budget<'_>,
     ) -> Vec<Idle> {
         if self.forbids_overrides { Vec::new() } else { forbids_nothing() }
-    }
-
-    fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {
-        // No table has it.
-        said.leave_out_unsaid(side, "environment", "environment");
     }
 }

@@ -1,6 +1,5 @@
 //! `images`: which images the containers that serve memory may run.
 
-use memgate_model::cel_view::{CelSide, InCel};
 use memgate_model::memory_view::ContainerView;
 use memgate_model::typed_rule::{Judged, RuleOutcome, Sentence, TypedRule};
 use memgate_primitives::budget::Budget;
@@ -51,11 +50,6 @@ impl TypedRule for Images {
     fn contradictions(&self, _budget: &Budget<'_>) -> Vec<(Pointer, String)> {
         let is_denied = |word: &str| self.deny.iter().any(|glob| glob.as_str().eq_ignore_ascii_case(word));
         denied_too(self.allow.iter().flatten().map(Glob::as_str), is_denied)
-    }
-
-    fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {
-        // No table has it.
-        said.leave_out_unsaid(side, "containers", "images");
     }
 }
 

@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 
-use memgate_model::cel_view::{CelFault, CelSide, InCel, MessagePart, Sayable, StoredFault};
 use memgate_model::finding::Cause;
 use memgate_model::memory_view::{MemoryView, ViewPath, ViewValue, below_endpoint};
 use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
@@ -11,7 +10,6 @@ use memgate_primitives::plain_text::quoted_text;
 use super::check::is_ambiguous;
 use super::fields::{known_paths, no_path};
 use super::words::{MAX_CHARS, MAX_ENTRIES};
-use crate::in_cel::{VALUE, shown_in_cel, text};
 use crate::reader::Reader;
 use crate::text::value;
 
@@ -63,47 +61,6 @@ impl TypedRule for Immutable {
 
     fn applies(&self, judged: &Judged<'_>) -> bool {
         judged.old.is_some() && self.paths().iter().any(|path| judged.can_have(path))
-    }
-
-    fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {
-        /// What no update of an object changes.
-        const FIXED: [&str; 5] = ["family", "kind", "name", "namespace", "role"];
-        /// What is one value.
-        const SCALARS: [&str; 7] =
-            ["backend", "collection", "durable", "endpoint.from", "maxEntries", "provider", "ttlSeconds"];
-        for path in self.0.iter().copied().filter(|path| !FIXED.contains(path)) {
-            if ["labels", "annotations"].contains(&path)
-                || !SCALARS.contains(&path) && side.at(path) != Sayable::Absent
-            {
-                let why = match side.at(path) {
-                    Sayable::Unsaid(reason) => reason,
-                    Sayable::Entries(_) | Sayable::Absent => "only single values are compared in CEL",
-                };
-                said.leave_out(format!("immutable {path}"), why);
-                continue;
-            }
-            let Some(is) = said.entries(side, path, &format!("immutable {path}")) else { continue };
-            let Sayable::Entries(was) = side.before().at(path) else { continue };
-            let values = |entries: &str| format!("{entries}.map(it, {VALUE})");
-            let shown = |entries: &str| {
-                let value = shown_in_cel(&format!("{entries}[0].split(' ', 2)[1]"));
-                format!("(size({entries}) == 0 ? 'unset' : '\"' + {value} + '\"')")
-            };
-            let mut changed = format!("oldObject != null && {} != {}", values(&is), values(&was));
-            // Where other objects say what an absent value means, only values that are there are compared.
-            if let Some(reason) = side.default_unsaid(path) {
-                said.leave_out(format!("immutable {path} where it is absent"), reason);
-                changed = format!("size({is}) > 0 && size({was}) > 0 && {changed}");
-            }
-            let place = format!("({is} + {was})[0].split(' ', 2)[0]");
-            let fault = format!("{place} + ' (was ' + {} + ', is ' + {} + ')'", shown(&was), shown(&is));
-            said.faults.push(CelFault {
-                list: format!("{changed} ? [{fault}] : []"),
-                words: 2,
-                message: vec![text(format!("{path} cannot change ")), MessagePart::Plain(1)],
-                stored: StoredFault::Never,
-            });
-        }
     }
 
     fn reads_other_objects(&self) -> bool {

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memgate_model::cel_view::{CelSide, InCel, MessagePart};
 use memgate_model::finding::Cause;
 use memgate_model::memory_view::ViewPath;
 use memgate_model::possible::Possible;
@@ -15,7 +14,6 @@ use memgate_primitives::pointer::Pointer;
 use super::check::Given;
 use super::check::{AnyGlob, Condition};
 use super::words::{MAX_ENTRIES, fields};
-use crate::in_cel::{globs, list, literal, text};
 use crate::names::{MAX_KEY_CHARS, label_key, wrong_label_key};
 use crate::reader::Reader;
 use crate::text::{HIDDEN, patterns, value};
@@ -106,26 +104,5 @@ impl TypedRule for Labels {
             help: format!("add it to required: [{key}]"),
         };
         optional.map(passes).collect()
-    }
-
-    fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {
-        let labels = side.labels();
-        if !self.required.is_empty() {
-            let keys = list(&self.required);
-            let message = vec![text("label "), MessagePart::Quoted(1), text(" is required")];
-            let missing =
-                format!("{keys}.filter(key, !(key in {labels})).map(key, 'metadata.labels ' + key)");
-            said.add(missing, message);
-        }
-        for (key, allowed) in &self.values {
-            let (found, fits) = (literal(key), globs(allowed.iter().map(Glob::as_str)));
-            let found = format!("[{found}].filter(key, key in {labels}).map(key, {labels}[key])");
-            let wrong = format!("{found}.filter(value, !value.matches({fits}))");
-            let start = format!("label \"{key}\" has value ");
-            let end = format!("; allowed are {}", patterns(allowed));
-            let shown = if is_credential_name(key) { text(HIDDEN) } else { MessagePart::Quoted(1) };
-            let message = vec![text(start), shown, text(end)];
-            said.add(format!("{wrong}.map(value, 'metadata.labels ' + value)"), message);
-        }
     }
 }

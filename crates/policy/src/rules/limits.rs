@@ -2,7 +2,6 @@
 
 use std::cell::LazyCell;
 
-use memgate_model::cel_view::{CelSide, InCel};
 use memgate_model::memory_view::ContainerView;
 use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
 use memgate_primitives::quantity::billionths;
@@ -42,11 +41,6 @@ impl TypedRule for Limits {
 
     fn paths(&self) -> Vec<&str> {
         vec!["containers"]
-    }
-
-    fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {
-        // No table has it.
-        said.leave_out_unsaid(side, "containers", "limits");
     }
 }
 

@@ -1,6 +1,5 @@
 //! `references`: what is referred to must exist, or be in the same namespace.
 
-use memgate_model::cel_view::{CelSide, InCel};
 use memgate_model::finding::Cause;
 use memgate_model::memory_view::{MemoryView, ReferenceView, Why, qualified};
 use memgate_model::possible::Possible;
@@ -83,11 +82,6 @@ impl TypedRule for References {
         _budget: &Budget<'_>,
     ) -> Vec<Idle> {
         if self.forbids_crossing || !self.kinds.is_empty() { Vec::new() } else { forbids_nothing() }
-    }
-
-    fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {
-        // No table has it.
-        said.leave_out_unsaid(side, "references", "references");
     }
 }
 

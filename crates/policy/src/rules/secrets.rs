@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use memgate_model::cel_view::{CelSide, InCel, Sayable};
 use memgate_model::memory_view::{Element as _, SecretView};
 use memgate_model::possible::Possible;
 use memgate_model::typed_rule::{Conditions, Idle, Judged, RuleOutcome, Sentence, TypedRule};
@@ -12,7 +11,6 @@ use memgate_primitives::budget::Budget;
 
 use super::check::{AnyGlob, Check, Condition, Shows};
 use super::words::{fields, forbids_nothing};
-use crate::in_cel::text;
 use crate::names::{names, namespaces};
 use crate::reader::Reader;
 use crate::text::{Shown, patterns};
@@ -104,29 +102,5 @@ impl TypedRule for Secrets {
         _budget: &Budget<'_>,
     ) -> Vec<Idle> {
         if self.paths().is_empty() { forbids_nothing() } else { Vec::new() }
-    }
-
-    fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {
-        if let Some(inline) = &self.inline {
-            inline.in_cel(side, said);
-        }
-        if self.is_required
-            && let Some(secrets) = said.entries(side, "secrets", "secrets.required")
-            && let Some(place) = said.entries(side, "secrets.place", "secrets.required")
-        {
-            let lasts = match side.at("durable") {
-                Sayable::Entries(durable) => format!("!{durable}.exists(it, it.endsWith(' false'))"),
-                Sayable::Unsaid(_) | Sayable::Absent => "true".to_owned(),
-            };
-            let list = format!("size({secrets}) == 0 && {lasts} ? {place} : []");
-            said.add(list, vec![text("a Secret reference is required")]);
-        }
-        if let Some(names) = &self.names {
-            names.in_cel(side, said);
-        }
-        // In CEL a Secret is always in the object's own namespace.
-        if self.namespaces.is_some() {
-            said.leave_out_unsaid(side, "secrets", "secrets.namespaces");
-        }
     }
 }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use memgate_model::cel_view::{CelFault, CelSide, InCel, MessagePart, StoredFault};
 use memgate_model::finding::Cause;
 use memgate_model::label_selector::LabelValue;
 use memgate_model::memory_view::Why;
@@ -15,7 +14,6 @@ use memgate_primitives::pointer::Pointer;
 use super::check::{AnyGlob, Check, Condition, Shows};
 use super::tenant_glob::TenantGlob;
 use super::words::{MAX_CHARS, MAX_ENTRIES, forbids_nothing};
-use crate::in_cel::{VALUE, literal, pattern_of_tenant, text};
 use crate::names::label_key;
 use crate::reader::{Fields, Reader, one_of};
 use crate::text::{name, or, value};
@@ -29,21 +27,13 @@ struct Tenancy {
 }
 
 /// What a tenant has a part of: the field of the rule, the paths, and how the message begins and shows it.
-type Name = (&'static str, &'static [NamePath], &'static str, Shows);
-
-/// A path in the view and in CEL.
-type NamePath = (&'static str, &'static str);
+type Name = (&'static str, &'static [&'static str], &'static str, Shows);
 
 static NAMES: [Name; 4] = [
-    ("names", &[("name", "name.chosen")], "name ", Shows::Name),
-    ("collection", &[("collection", "collection")], "collection ", Shows::Value),
-    ("secrets", &[("secrets[].name", "secrets")], "Secret ", Shows::Name),
-    (
-        "endpointHosts",
-        &[("endpoint.host", "endpoint"), ("embedding.endpoint.host", "embedding.endpoint")],
-        "endpoint host ",
-        Shows::Value,
-    ),
+    ("names", &["name"], "name ", Shows::Name),
+    ("collection", &["collection"], "collection ", Shows::Value),
+    ("secrets", &["secrets[].name"], "Secret ", Shows::Name),
+    ("endpointHosts", &["endpoint.host", "embedding.endpoint.host"], "endpoint host ", Shows::Value),
 ];
 
 /// Where the tenant of a memory is read from.
@@ -131,7 +121,7 @@ impl TypedRule for Tenancy {
 
     fn paths(&self) -> Vec<&str> {
         let paths = self.names.iter().flat_map(|((_, paths, ..), _)| *paths);
-        let of_names = paths.map(|(path, _)| path.trim_end_matches(".host").trim_end_matches("[].name"));
+        let of_names = paths.map(|path| path.trim_end_matches(".host").trim_end_matches("[].name"));
         of_names.chain(self.is_required.then_some("name")).collect()
     }
 
@@ -176,45 +166,6 @@ impl TypedRule for Tenancy {
         if is_idle { forbids_nothing() } else { Vec::new() }
     }
 
-    fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {
-        let tenant = format!("({})", self.from.in_cel(side));
-        if self.is_required
-            && let Some((field, _, words)) = self.from.missing()
-        {
-            let list = format!("size({tenant}) == 0 ? ['{field} ' + request.namespace] : []");
-            let shown = (field == NAMESPACE).then_some(MessagePart::Quoted(1));
-            said.add(list, [text(words)].into_iter().chain(shown).collect());
-        }
-        for (((field, _, what, _), patterns), (_, path)) in self.paths_of_names() {
-            if let Some(entries) = said.entries(side, path, &format!("tenancy.{field}")) {
-                let fits =
-                    |pattern: &Arc<str>| format!("{VALUE}.matches({})", pattern_of_tenant(pattern, "tenant"));
-                let fits = patterns.iter().map(fits).collect::<Vec<_>>().join(" || ");
-                let fault = "it.split(' ', 2)[0] + ' ' + tenant + ' ' + it.split(' ', 2)[1]";
-                let of_one = format!("{entries}.filter(it, !({fits})).map(it, {fault})");
-                let is_name = ["names", "secrets"].contains(field);
-                let shown = if is_name { MessagePart::Name(2) } else { MessagePart::Quoted(2) };
-                let mut message = vec![text(*what), shown, text(" must match ")];
-                for (pattern, index) in patterns.iter().zip(0_usize..) {
-                    let start = if index == 0 { "\"" } else { "\" or \"" };
-                    message.push(text(start));
-                    for (part, index) in pattern.split("{tenant}").zip(0_usize..) {
-                        message.extend((index > 0).then_some(MessagePart::Plain(1)));
-                        message.push(text(part));
-                    }
-                }
-                message.extend([text("\" for tenant "), MessagePart::Quoted(1)]);
-                said.faults.push(CelFault {
-                    // There is one tenant, or none.
-                    list: format!("size({tenant}) == 0 ? [] : {tenant}.map(tenant, {of_one})[0]"),
-                    words: 3,
-                    message,
-                    stored: StoredFault::Equal,
-                });
-            }
-        }
-    }
-
     fn reads_namespaces(&self) -> bool {
         matches!(self.from, TenantSource::NamespaceLabel(_))
     }
@@ -225,22 +176,6 @@ impl TypedRule for Tenancy {
 }
 
 impl TenantSource {
-    /// A list of the tenant in CEL; empty where there is none.
-    fn in_cel(&self, side: &CelSide<'_>) -> String {
-        let labelled = |labels: &str, key: &str| {
-            let key = literal(key);
-            format!("[{key}].filter(key, key in {labels} && {labels}[key] != '').map(key, {labels}[key])")
-        };
-        match self {
-            Self::Namespace => "[request.namespace]".to_owned(),
-            Self::ObjectLabel(key) => labelled(&side.labels(), key),
-            Self::NamespaceLabel(key) => {
-                let labels = "namespaceObject.metadata.labels";
-                format!("namespaceObject == null || !has({labels}) ? [] : {}", labelled(labels, key))
-            }
-        }
-    }
-
     /// The field that should set the tenant, also as a pointer, and the message if it does not, up to the Namespace.
     fn missing(&self) -> Option<(&'static str, Pointer, String)> {
         let (field, place, key, of) = match self {
@@ -255,11 +190,6 @@ impl TenantSource {
 }
 
 impl Tenancy {
-    /// The names, once for each of their paths.
-    fn paths_of_names(&self) -> impl Iterator<Item = (&(&'static Name, Vec<Arc<str>>), &'static NamePath)> {
-        self.names.iter().flat_map(|name| name.0.1.iter().map(move |path| (name, path)))
-    }
-
     /// The tenant of a memory, if it has one.
     fn tenant<'v>(&self, judged: &Judged<'v>) -> Result<Option<&'v str>, Why> {
         let namespace = &judged.view.namespace;
@@ -281,9 +211,8 @@ impl Tenancy {
             !path.starts_with("embedding")
                 || judged.view.endpoints().any(|(known, _)| known.starts_with("embedding"))
         };
-        for (((field, _, what, shows), patterns), (path, _)) in
-            self.paths_of_names().filter(|(_, (path, _))| is_own(path))
-        {
+        let paths = self.names.iter().flat_map(|name| name.0.1.iter().map(move |path| (name, path)));
+        for (((field, _, what, shows), patterns), path) in paths.filter(|(_, path)| is_own(path)) {
             if *field == "names" && judged.view.has_fixed_name {
                 continue;
             }

@@ -1,9 +1,7 @@
 //! `when`: the conditions under which a rule applies.
 
-use std::fmt::Write as _;
 use std::slice;
 
-use memgate_model::cel_view::CelSide;
 use memgate_model::finding::Cause;
 use memgate_model::memory_view::ViewPath;
 use memgate_model::possible::Possible;
@@ -99,16 +97,6 @@ impl Conditions for When {
 
     fn ask_for(&self, path: &str, key: &str) -> bool {
         self.all.iter().any(|check| check.path.path == path && check.key.as_deref() == Some(key))
-    }
-
-    fn in_cel(&self, side: &CelSide<'_>) -> Result<Option<String>, &'static str> {
-        let mut conditions = String::new();
-        for check in &self.all {
-            let Some(condition) = check.condition_in_cel(side)? else { return Ok(None) };
-            // Writing to a text never fails.
-            let _ = write!(conditions, " && {condition}");
-        }
-        Ok(Some(conditions))
     }
 
     fn read_other_objects(&self) -> bool {

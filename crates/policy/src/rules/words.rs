@@ -7,7 +7,6 @@ use memgate_model::typed_rule::Idle;
 use memgate_primitives::plain_text::quoted_text;
 use memgate_primitives::pointer::Pointer;
 
-use crate::in_cel::{VALUE, list};
 use crate::reader::{Fields, Reader};
 
 /// The most entries of a list.
@@ -64,22 +63,6 @@ impl Allowed {
     pub(super) fn contradictions(&self) -> Vec<(Pointer, String)> {
         let (Some(allow), Some(deny)) = (&self.allow, &self.deny) else { return Vec::new() };
         denied_too(allow.texts.iter().map(String::as_str), |word| deny.contains(word))
-    }
-
-    /// Whether the value of `it` is accepted, in CEL; `None` for words outside ASCII, which CEL cannot fold.
-    pub(super) fn in_cel(&self) -> Option<String> {
-        let lists = [&self.allow, &self.deny].into_iter().flatten();
-        if !lists.clone().flat_map(|words| &words.texts).all(|text| text.is_ascii()) {
-            return None;
-        }
-        let among = |words: &Words, not: &str| {
-            let words: Vec<String> = words.folded.iter().cloned().collect();
-            format!("{not}({VALUE}.lowerAscii() in {})", list(&words))
-        };
-        let allow = self.allow.as_ref().map(|words| among(words, ""));
-        let deny = self.deny.as_ref().map(|words| among(words, "!"));
-        let parts: Vec<String> = allow.into_iter().chain(deny).collect();
-        Some(if parts.is_empty() { "true".to_owned() } else { parts.join(" && ") })
     }
 }
 
