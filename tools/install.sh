@@ -9,7 +9,7 @@
 #   MEMGATE_INSTALL_DIR  the directory of the program; ~/.local/bin by default
 #
 # Nothing is installed unless the sum is right. The sums come from the same place as the archive, so they find damage,
-# but not an attacker who controls that place: docs/release.md says how to check a signature. Needs tar, sha256sum or
+# but not an attacker who controls that place: tools/RELEASE.md says how to check a signature. Needs tar, sha256sum or
 # shasum, and curl or wget.
 set -eu
 

@@ -5,11 +5,11 @@
 #   sha256sum FILE... | tools/provenance.sh REVISION COMMAND [ARGUMENT]... > memgate.intoto.json
 #
 # Standard input names the files, as sha256sum prints them. REVISION is the commit that tools/build-static.sh noted beside
-# the program, COMMAND the script that made the files. docs/release.md describes the fields. Needs jq.
+# the program, COMMAND the script that made the files. tools/RELEASE.md describes the fields. Needs jq.
 #
 #   MEMGATE_SOURCE   the address of the repository; without it the commit alone says where the files come from
 #   MEMGATE_PAGES    the address of the directory docs, as for the build
-#   MEMGATE_BUILDER  the address that stands for the builder, for a release that of the workflow; by default docs/release.md,
+#   MEMGATE_BUILDER  the address that stands for the builder, for a release that of the workflow; by default tools/RELEASE.md,
 #                    which stands for the machine of a maintainer
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -20,7 +20,8 @@ command="${2:?a command}"
 shift 2
 # Without an address a URI that names the page in the commit.
 page="${MEMGATE_PAGES:-file:docs}"
-page="${page%/}/release.md"
+page="${page%/}"
+page="${page%docs}tools/RELEASE.md"
 rust=$(sed -n 's/^channel = "\(.*\)"$/\1/p' rust-toolchain.toml)
 lock=$(sha256sum < Cargo.lock | cut -d ' ' -f 1)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The steps of a release beside the builds. .github/workflows/release.yml runs them in this order; docs/release.md says
+# The steps of a release beside the builds. .github/workflows/release.yml runs them in this order; tools/RELEASE.md says
 # what a person does.
 #
 #   tools/release.sh addresses   that tag, version and changelog agree; prints the variables of the build, NAME=VALUE

@@ -1,4 +1,4 @@
-//! That docs/release.md lists every file which says the version, and that they say the same one.
+//! That tools/RELEASE.md lists every file which says the version, and that they say the same one.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// Where the version is something else's, or what the list's own commands write.
 const PASSED_OVER: [&str; 5] =
-    ["docs/codes", "docs/pictures", "docs/release.md", "deploy/crds", "CHANGELOG.md"];
+    ["docs/codes", "docs/pictures", "tools/RELEASE.md", "deploy/crds", "CHANGELOG.md"];
 
 /// The files of a directory, and of those below it where `deep` is, that say the version.
 fn that_say_it(directory: &str, deep: bool, found: &mut BTreeSet<String>) {
@@ -30,7 +30,7 @@ fn that_say_it(directory: &str, deep: bool, found: &mut BTreeSet<String>) {
 #[test]
 fn names_every_file_that_says_the_version() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let page = fs::read_to_string(root.join("docs/release.md")).expect("the page");
+    let page = fs::read_to_string(root.join("tools/RELEASE.md")).expect("the page");
     let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` |"));
     let listed: BTreeSet<_> = rows.map(|(file, _)| file.to_owned()).collect();
     let mut found = BTreeSet::new();

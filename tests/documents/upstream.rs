@@ -1,4 +1,4 @@
-//! That docs/upstream.md, the bundled definitions and the examples name the same versions of the platforms.
+//! That docs/compatibility.md, the bundled definitions and the examples name the same versions of the platforms.
 
 use std::path::Path;
 
@@ -36,7 +36,7 @@ fn head(text: &str) -> String {
 fn names_the_versions_that_the_definitions_and_examples_name() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let read = |path: &str| std::fs::read_to_string(root.join(path)).expect(path);
-    let (page, examples) = (read("docs/upstream.md"), read("examples/README.md"));
+    let (page, examples) = (read("docs/compatibility.md"), read("examples/README.md"));
     let mut named: Vec<String> = Vec::new();
     for Row { family, version, of, read: month, file } in rows(&page) {
         let definitions = head(&read(&format!("deploy/crds/{file}")));

@@ -160,7 +160,7 @@ fn the_provenance_is_that_of_the_files() {
         .collect();
     assert_eq!(named, expected);
     let build = &statement["predicate"]["buildDefinition"];
-    assert_eq!(build["buildType"], "file:docs/release.md#provenance");
+    assert_eq!(build["buildType"], "file:tools/RELEASE.md#provenance");
     assert!(release_page().contains("\n### Provenance\n"));
     let own = format!("linux-{}", std::env::consts::ARCH);
     assert_eq!(
@@ -177,10 +177,10 @@ fn the_provenance_is_that_of_the_files() {
 }
 
 fn release_page() -> String {
-    fs::read_to_string(Path::new(ROOT).join("docs/release.md")).expect("the page")
+    fs::read_to_string(Path::new(ROOT).join("tools/RELEASE.md")).expect("the page")
 }
 
-/// The command of docs/release.md accepts the files as they are, and no other.
+/// The command of tools/RELEASE.md accepts the files as they are, and no other.
 #[test]
 fn the_provenance_shows_a_file_that_was_changed() {
     let release = Release::new();

@@ -2,6 +2,10 @@
 //! cancels it.
 //!
 //! Every way into memgate has these limits, for they are part of the decision. Nothing here reads a clock.
+//!
+//! Beyond a limit a pod gets no memory, and is refused with `memgate.dev/inject: required` or where a policy denies pods; a
+//! resource is refused. Where only judging by policies, or the comparison with a schema (files only), takes too many
+//! steps, the policies answer that they cannot judge the object, and the schema's part is a warning.
 
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, Ordering};
