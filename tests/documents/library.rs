@@ -1,19 +1,13 @@
 //! That the library of policies (`examples/policy/library`) keeps its promises: nothing is doubtful about a policy, its
-//! cases see each rule fire and not fire, it judges the examples of the platforms, and docs/policy-library.md says what
-//! it covers and what of it can be exported.
+//! cases see each rule fire and not fire, it judges the examples of the platforms, and docs/policy-library.md names it.
 
 #![allow(clippy::indexing_slicing, reason = "a test stops where something is wrong")]
 
-use memgate_manifest::document::values;
-use memgate_manifest::source::Source;
-use memgate_model::family::Family;
-use memgate_policy::coverage::{Coverage, coverage};
-use memgate_policy::read::policy;
-use std::collections::{BTreeMap, BTreeSet};
+use memgate_policy::rules::TYPES;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
 
 use super::{memgate, text};
 
@@ -25,9 +19,6 @@ const PAGE: &str = "docs/policy-library.md";
 
 /// Before any of the dates in the library.
 const EARLY: &str = "2026-12-16T00:00:00Z";
-
-/// The first line of what is generated in it.
-const TABLE: &str = "| policy | what for |";
 
 /// The names of the policies, each that of its file too.
 fn names() -> Vec<String> {
@@ -168,10 +159,19 @@ fn explain_says_what_each_rule_covers() {
 }
 
 #[test]
-fn the_page_is_up_to_date() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
-    let written = fs::read_to_string(&path).unwrap_or_default();
-    compare(PAGE, &page(written.split(TABLE).next().expect("a start")));
+fn the_page_names_each() {
+    let page = read(PAGE);
+    for name in names() {
+        assert!(page.contains(&format!("[{name}](../{})", file(&name))), "{PAGE} does not name {name}");
+    }
+}
+
+#[test]
+fn each_type_of_rule_is_used() {
+    let all: String = names().iter().map(|name| read(&file(name))).collect();
+    let used = |kind: &str| [" ", "{"].iter().any(|before| all.contains(&format!("{before}{kind}:")));
+    let unused: Vec<&str> = TYPES.iter().map(|kind| kind.name).filter(|kind| !used(kind)).collect();
+    assert_eq!(unused, [""; 0]);
 }
 
 /// Compares a file with what it has to hold, or writes it.
@@ -184,86 +184,6 @@ fn compare(file: &str, expected: &str) {
         fs::read_to_string(&path).unwrap_or_default() == expected,
         "{file} is out of date; write it anew with BLESS=1 cargo test --test documents library"
     );
-}
-
-/// The page, after what is written by hand.
-fn page(by_hand: &str) -> String {
-    let mut page = by_hand.to_owned();
-    // The platforms with the cases in which a value is not known there, and the policies of which that holds.
-    let mut unknown: Groups<Groups<String, &str>, String> = Vec::new();
-    let families: Vec<&str> = memgate_platforms::ALL.iter().map(|family| family.name).collect();
-    let _infallible = writeln!(page, "{TABLE} {} |", families.join(" | "));
-    let _infallible = writeln!(page, "|---|---|{}", "---|".repeat(families.len()));
-    for name in names() {
-        let mut cells = Vec::new();
-        let mut not_judged: Groups<String, &str> = Vec::new();
-        for family in memgate_platforms::ALL {
-            let covered = covered(&name, family);
-            cells.push(match &covered {
-                None => "–",
-                Some(cases) if cases.is_empty() => "yes",
-                Some(_) => "mostly",
-            });
-            let cases: Vec<&str> = covered.into_iter().flatten().collect();
-            if !cases.is_empty() {
-                add(&mut not_judged, cases.join("; "), family.name);
-            }
-        }
-        let (file, purpose, cells) = (file(&name), purpose(&name), cells.join(" | "));
-        let _infallible = writeln!(page, "| [{name}](../{file}) | {purpose} | {cells} |");
-        if !not_judged.is_empty() {
-            add(&mut unknown, not_judged, name);
-        }
-    }
-    let _infallible = write!(page, "\n{UNKNOWN}\n| policies | platforms | not judged |\n|---|---|---|\n");
-    for (not_judged, names) in unknown {
-        let mut names = names.join(", ");
-        for (cases, families) in not_judged {
-            // The names come once, in the first line.
-            let names = std::mem::take(&mut names);
-            let _infallible = writeln!(page, "| {names} | {} | {cases} |", families.join(", "));
-        }
-    }
-    page
-}
-
-/// Names by a key that they share.
-type Groups<Key, Name> = Vec<(Key, Vec<Name>)>;
-
-/// Adds a name to those of a key.
-fn add<Key: PartialEq, Name>(groups: &mut Groups<Key, Name>, key: Key, name: Name) {
-    match groups.iter_mut().find(|(other, _)| *other == key) {
-        Some((_, names)) => names.push(name),
-        None => groups.push((key, vec![name])),
-    }
-}
-
-const UNKNOWN: &str = "\
-## What cannot be judged
-
-In these cases the result is a note, or what `onUnknown` of the rule says:
-";
-
-/// The first paragraph of the comment of a policy.
-fn purpose(name: &str) -> String {
-    let policy = read(&file(name));
-    let lines = policy.lines().map_while(|line| line.strip_prefix("# "));
-    lines.collect::<Vec<_>>().join(" ").replace('|', "\\|")
-}
-
-/// What the rules of the policy judge on a platform, together, and the cases in which that cannot be known.
-fn covered(name: &str, family: &'static Family) -> Option<BTreeSet<&'static str>> {
-    let source = Arc::new(Source::new("policy", read(&file(name))));
-    let documents = values(&source, &mut Vec::new());
-    let (policy, faults) = policy(documents.first().expect("a policy").value(), &memgate_platforms::ALL);
-    assert!(faults.is_empty(), "{name}: {faults:?}");
-    let kinds = policy.matching.kinds.as_deref();
-    let coverages = policy.rules.iter().map(|rule| coverage(rule, kinds, family));
-    let judged = coverages.filter_map(|coverage| match coverage {
-        Coverage::Judged(cases) => Some(cases),
-        Coverage::Nothing => None,
-    });
-    judged.fold(None, |all, cases| Some(all.into_iter().flatten().chain(cases).collect()))
 }
 
 /// The tour of docs/policy.md: what it asks the reader to write is what the files hold.

@@ -1,10 +1,8 @@
 //! That the examples of policies can be copied: nothing is doubtful about them, each finds something in the examples
-//! of a platform or is met by all of them, and their cases pass. The same of those in docs/policy.md, as they stand there.
+//! of a platform or is met by all of them, and their cases pass; and that nothing is doubtful about those in docs/policy.md.
 
 use std::fs;
 use std::path::Path;
-
-use memgate_policy::rules::TYPES;
 
 use super::{memgate, text};
 
@@ -61,21 +59,9 @@ fn their_cases_pass() {
     assert!(output.status.success(), "{}", text(&output.stdout));
 }
 
-/// The policies to copy of the page: the title of each, and its blocks, the policy and its cases.
-fn to_copy(page: &str) -> Vec<(&str, Vec<&str>)> {
-    let (_, rest) = page.split_once("\n## Policies to copy\n").expect("the policies");
-    let (sections, _) = rest.split_once("\n## Reference\n").expect("the reference");
-    let titled = sections.split("\n### ").skip(1).map(|it| it.split_once('\n').expect("a title"));
-    titled.map(|(title, section)| (title, blocks(section))).collect()
-}
-
 /// The blocks of YAML in a text.
 fn blocks(text: &str) -> Vec<&str> {
     text.split("```yaml\n").skip(1).filter_map(|rest| Some(rest.split_once("\n```")?.0)).collect()
-}
-
-fn page() -> String {
-    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/policy.md")).expect("the page")
 }
 
 /// Writes a policy to a file in which `check` finds nothing, not even a note.
@@ -88,45 +74,10 @@ fn written(folder: &Path, title: &str, policy: &str) -> String {
 }
 
 #[test]
-fn policies_to_copy_do_what_their_cases_say() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let page = page();
-    let all = to_copy(&page);
-    assert!(!all.is_empty(), "no policy to copy");
-    for (title, blocks) in all {
-        let [policy, cases] = blocks.try_into().unwrap_or_else(|_| panic!("{title}: a policy and cases"));
-        let policy = written(folder.path(), title, policy);
-        let file = folder.path().join("cases.yaml").display().to_string();
-        fs::write(&file, cases).expect("written");
-        let output = memgate(&["test", "-v", "--policy", &policy, &file], "");
-        let printed = text(&output.stdout);
-        assert!(output.status.success() && !printed.contains(", never"), "{title}: {printed}");
-        for verdict in ["allowed: true", "allowed: false"] {
-            assert!(cases.contains(verdict), "{title}: no case is {verdict}");
-        }
-    }
-}
-
-#[test]
-fn policies_to_copy_are_listed_and_use_each_type_of_rule() {
-    let page = page();
-    let (contents, _) = page.split_once("\n## Policies to copy\n").expect("the contents");
-    let all = to_copy(&page);
-    for (title, _) in &all {
-        let (first, rest) = title.split_at(1);
-        assert!(contents.contains(&format!("[{}{rest}](#", first.to_lowercase())), "{title}");
-    }
-    let policies: String = all.iter().filter_map(|(_, blocks)| blocks.first().copied()).collect();
-    for kind in &TYPES {
-        let is_used = ["{", "["].iter().any(|start| policies.contains(&format!("{}: {start}", kind.name)));
-        assert!(is_used, "none has {}", kind.name);
-    }
-}
-
-#[test]
 fn nothing_is_doubtful_about_the_examples_of_the_reference() {
     let folder = tempfile::tempdir().expect("a folder");
-    let page = page();
+    let page =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/policy.md")).expect("the page");
     let (_, reference) = page.split_once("\n## Reference\n").expect("the reference");
     let (_, head) = reference.split_once("```text\n").expect("the first lines");
     let (head, _) = head.split_once("```").expect("an end");
