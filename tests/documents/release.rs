@@ -39,5 +39,6 @@ fn names_every_file_that_says_the_version() {
     that_say_it("deploy", true, &mut found);
     that_say_it("docs", true, &mut found);
     that_say_it("editors", true, &mut found);
+    that_say_it("tools", false, &mut found);
     assert_eq!(listed, found);
 }
