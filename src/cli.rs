@@ -18,6 +18,7 @@ pub mod explain_pod;
 pub mod families;
 pub mod file;
 pub mod fix;
+pub mod gone;
 pub mod help;
 pub mod input;
 pub mod interrupt;
@@ -29,7 +30,6 @@ pub mod mutate;
 pub mod output;
 pub mod pause;
 pub mod policies;
-pub mod policy;
 pub mod progress;
 pub mod project;
 pub mod pull_request;
@@ -37,8 +37,6 @@ pub mod review;
 pub mod serve;
 pub mod server_keys;
 pub mod settings;
-pub mod snapshot;
-pub mod status;
 pub mod terminal;
 pub mod test;
 #[cfg(not(feature = "workstation"))]
@@ -140,12 +138,9 @@ enum Command {
     Wait(wait::Args),
     Doctor(doctor::Args),
     Pause(Box<pause::Args>),
-    Status(status::Args),
-    Snapshot(snapshot::Args),
     Audit(Box<audit::Args>),
     WhatIf(Box<what_if::Args>),
     Exempt(exempt::Args),
-    Policy(policy::Args),
     Explain(explain::Args),
     ExplainPod(explain_pod::Args),
     Crds(crds::Args),
@@ -160,6 +155,11 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitStatus {
     // The server and the Kubernetes client use the TLS provider of the process. To install it fails only if another one
     // was installed before, which works as well.
     let _ = memgate_certs::provider().install_default();
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    if let Some(error) = gone::error(&arguments) {
+        Terminal::new(clap::ColorChoice::Auto).error(&error);
+        return ExitStatus::Failed;
+    }
     let parsed =
         command().try_get_matches_from(arguments).and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = match parsed {
@@ -194,12 +194,9 @@ fn run(args: &Command, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         Command::Wait(args) => wait::run(args, terminal),
         Command::Doctor(args) => doctor::run(args, terminal),
         Command::Pause(args) => pause::run(args, terminal),
-        Command::Status(args) => status::run(args, terminal),
-        Command::Snapshot(args) => snapshot::run(args, terminal),
         Command::Audit(args) => audit::run(args, terminal),
         Command::WhatIf(args) => what_if::run(args, terminal),
         Command::Exempt(args) => exempt::run(args, terminal),
-        Command::Policy(args) => policy::run(args, terminal),
         Command::Explain(args) => explain::run(args, terminal),
         Command::ExplainPod(args) => explain_pod::run(args, terminal),
         Command::Crds(args) => crds::run(args, terminal),
@@ -229,7 +226,7 @@ const CALLED_ELSEWHERE: [(&str, &str); 10] = [
     ("version", "the version is printed by memgate --version"),
     ("validate", "manifests are checked by memgate check PATH"),
     ("lint", "manifests are checked by memgate check PATH"),
-    ("verify", "manifests are checked by memgate check PATH; certificates by memgate certs verify"),
+    ("verify", "manifests are checked by memgate check PATH; certificates by memgate doctor"),
     ("diff", "what would be added is shown by memgate mutate --diff PATH"),
     ("install", "what installs memgate is printed by memgate manifests"),
     ("uninstall", "what to delete is printed by memgate manifests --image any"),

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 const GROUPS: [(&str, &[&str]); 4] = [
     ("Files", &["check", "mutate", "explain", "view", "map", "test", "review", "lsp", "schema"]),
     ("Install", &["manifests", "crds", "certs", "serve", "wait"]),
-    ("Cluster", &["status", "doctor", "pause", "explain-pod", "snapshot"]),
-    ("Policies", &["audit", "what-if", "exempt", "policy"]),
+    ("Cluster", &["doctor", "pause", "explain-pod"]),
+    ("Policies", &["audit", "what-if", "exempt"]),
 ];
 
 /// The help of a command: the exit codes come before the options, and the examples last.

@@ -19,7 +19,7 @@
 //! order, order_cluster                               pods that come before their memory
 //! schema_parity                                      a check of files decides as a cluster does
 //! certs                                              memgate's own certificates
-//! wait, doctor, snapshot, explain_pod, what_if, aggregated   commands that read a cluster
+//! wait, doctor, explain_pod, what_if, aggregated   commands that read a cluster
 //! failing_lookups                                    lookups that fail
 //! faults                                             failures around memgate that must not lose a call
 //! releases                                           which trials a run takes
@@ -72,8 +72,6 @@ mod resources;
 mod samples;
 mod schema_parity;
 mod side_by_side;
-mod snapshot;
-mod status;
 mod stub;
 mod valid;
 mod wait;
@@ -130,8 +128,6 @@ fn trials() -> Result<Vec<Trial>> {
         wait::trials(),
         aggregated::trials(),
         doctor::trials(),
-        status::trials(),
-        snapshot::trials(),
         explain_pod::trials(),
         what_if::trials(),
         resources::trials(),

@@ -23,7 +23,7 @@ Examples:
   memgate man --dir ~/.local/share/man/man1    a page for each command"
 )]
 pub struct Args {
-    /// Command, such as memgate, check or certs rotate [default: list the names]
+    /// Command, such as memgate, check or certs dev [default: list the names]
     #[arg(value_name = "COMMAND", conflicts_with = "dir")]
     names: Vec<String>,
 

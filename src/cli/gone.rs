@@ -1,0 +1,31 @@
+//! Commands that memgate does not have any more, and what to use in place of each.
+
+use std::ffi::OsString;
+
+/// The words of each command, and what to use instead.
+const GONE: [(&[&str], &str); 6] = [
+    (&["status"], "use memgate doctor"),
+    (&["policy", "new"], "begin with a policy of the library: docs/policy-library.md, examples/policy/library"),
+    (&["policy", "export"], "entries with failurePolicy: Fail refuse configuration while no memgate runs"),
+    (&["snapshot"], "write a file with kubectl get KINDS -A -o yaml, and give it to --with"),
+    (&["certs", "rotate"], "delete the Secret with the CA, and memgate makes a new one: kubectl -n memgate-system delete secret memgate-ca"),
+    (&["certs", "verify"], "use memgate doctor"),
+];
+
+/// The error about a command line that begins with one of these commands, whatever follows.
+pub fn error(arguments: &[OsString]) -> Option<anyhow::Error> {
+    let words: Vec<&str> = words(arguments).take(2).collect();
+    let (command, instead) = GONE.iter().find(|(command, _)| words.starts_with(command))?;
+    Some(anyhow::anyhow!("there is no command memgate {} any more; {instead}", command.join(" ")))
+}
+
+/// The arguments after the name of the program, without `--color` before the command.
+fn words(arguments: &[OsString]) -> impl Iterator<Item = &str> {
+    let mut words = arguments.iter().skip(1).map(|word| word.to_str().unwrap_or_default()).peekable();
+    while let Some(option) = words.next_if(|word| word.starts_with("--color")) {
+        if option == "--color" {
+            words.next();
+        }
+    }
+    words
+}
