@@ -45,9 +45,9 @@ const CRATES: [&str; 14] = [
 ];
 
 /// What the crates that decide may not depend on, by the beginning of a dependency's name.
-const NOT_FOR_DECISIONS: [&str; 12] = [
-    "anyhow", "axum", "clap", "futures", "hyper", "k8s-openapi", "kube", "opentelemetry", "rustls", "tokio",
-    "tower", "tracing",
+const NOT_FOR_DECISIONS: [&str; 11] = [
+    "anyhow", "axum", "clap", "futures", "hyper", "k8s-openapi", "kube", "rustls", "tokio", "tower",
+    "tracing",
 ];
 
 /// What the crates above those may not depend on: they know no command line.

@@ -27,10 +27,9 @@ parsed, 3 nothing to judge was found. By default an audit only reports.",
 Examples:
   memgate audit --context prod
   memgate audit --context prod --summary
-  memgate audit --snapshot prod.json --policy policies/ -o json
   memgate audit deploy/ --policy policies/ --fail-on warn
 
-Without PATH the objects are those of --snapshot, or of the cluster of --context or --kubeconfig. With none of them,
+Without PATH the objects are those of the cluster of --context or --kubeconfig. With none of them,
 they are those of the paths of .memgate.yaml, else of the cluster of KUBECONFIG, else of the working directory."
 )]
 pub struct Args {

@@ -15,9 +15,6 @@ use memgate_primitives::causes::in_words;
 /// The mode of a new file, before the umask: other users may read reports.
 const NEW_FILE: u32 = 0o666;
 
-/// The mode of a new file that only the user may read.
-const NEW_PRIVATE_FILE: u32 = 0o600;
-
 /// Writes a temporary file beside the path and renames it. Links and permissions stay. A pipe or a device is written
 /// directly.
 ///
@@ -25,14 +22,6 @@ const NEW_PRIVATE_FILE: u32 = 0o600;
 /// When it cannot be written.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     write_with(path, bytes, NEW_FILE)
-}
-
-/// Writes a file like [`write_whole`]; only the user may read a new one.
-///
-/// # Errors
-/// When it cannot be written.
-pub fn write_private(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    write_with(path, bytes, NEW_PRIVATE_FILE)
 }
 
 /// Writes a file like [`write_whole`]; a new one has this mode, before the umask.

@@ -5,10 +5,16 @@ use std::ffi::OsString;
 /// The words of each command, and what to use instead.
 const GONE: [(&[&str], &str); 6] = [
     (&["status"], "use memgate doctor"),
-    (&["policy", "new"], "begin with a policy of the library: docs/policy-library.md, examples/policy/library"),
+    (
+        &["policy", "new"],
+        "begin with a policy of the library: docs/policy-library.md, examples/policy/library",
+    ),
     (&["policy", "export"], "entries with failurePolicy: Fail refuse configuration while no memgate runs"),
     (&["snapshot"], "write a file with kubectl get KINDS -A -o yaml, and give it to --with"),
-    (&["certs", "rotate"], "delete the Secret with the CA, and memgate makes a new one: kubectl -n memgate-system delete secret memgate-ca"),
+    (
+        &["certs", "rotate"],
+        "delete the Secret with the CA, and memgate makes a new one: kubectl -n memgate-system delete secret memgate-ca",
+    ),
     (&["certs", "verify"], "use memgate doctor"),
 ];
 

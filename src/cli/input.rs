@@ -123,12 +123,6 @@ pub struct StateArgs {
     #[arg(long = "with", value_name = "PATH")]
     pub with: Vec<String>,
 
-    /// State of a cluster, from memgate snapshot
-    ///
-    /// Objects among the files replace those of the same name in it.
-    #[arg(long, value_name = "FILE")]
-    pub snapshot: Option<PathBuf>,
-
     /// Namespace of objects without one [default: default]
     #[arg(short, long, value_name = "NAME")]
     pub namespace: Option<String>,
@@ -139,7 +133,6 @@ impl StateArgs {
     pub fn plan(&self, settings: Settings) -> Plan {
         Plan {
             state: self.with.clone(),
-            snapshot: self.snapshot.clone(),
             settings: Settings { namespace: self.namespace.clone(), ..settings },
             ..Plan::default()
         }
@@ -198,9 +191,6 @@ impl InputArgs {
         let mut args = self.clone();
         let absolute = |path: &mut String| *path = directory.join(&*path).to_string_lossy().into_owned();
         args.state.with.iter_mut().chain(&mut args.policies.policy).for_each(absolute);
-        if let Some(snapshot) = &mut args.state.snapshot {
-            *snapshot = directory.join(&*snapshot);
-        }
         args.settings.read_from(directory);
         args.project.read_from(directory);
         args
@@ -298,7 +288,6 @@ impl InputArgs {
             state: self.state.with.clone(),
             policies: if *no_policies { Vec::new() } else { policy.clone() },
             ignores_policies: *no_policies,
-            snapshot: self.state.snapshot.clone(),
             is_narrow,
             settings,
             ..reading

@@ -12,7 +12,7 @@ use memgate_workbench::load::load;
 use memgate_workbench::outside::check;
 use memgate_workbench::place::report;
 use memgate_workbench::report::{plain, stream};
-use memgate_workbench::rewrite::{RewrittenFile, given_a_mask, given_before_its_agent, rewrite_all};
+use memgate_workbench::rewrite::{RewrittenFile, given_before_its_agent, rewrite_all};
 use memgate_workbench::run::{Run, weighed};
 use memgate_workbench::trace::trace_all;
 
@@ -73,11 +73,6 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     checked.note_later();
     checked.note_unused_state();
     args.fail_on.hide_later(fail_on, &mut checked);
-    if let Some(title) = plan.snapshot.is_some().then(|| given_a_mask(&checked)).flatten() {
-        terminal.note(&plain(&format!(
-            "note: {title} is given a credential that the snapshot masks, so what is shown is not what a cluster would add"
-        )));
-    }
     if let Some((pod, ensemble)) = given_before_its_agent(&checked) {
         terminal.note(&plain(&format!(
             "note: the Agent of {pod} is made by {ensemble}; in a cluster a pod that starts before it gets no memory"

@@ -10,7 +10,6 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use axum::http::Uri;
 
 use crate::cli::ExitStatus;
 use crate::cli::input::load_whole;
@@ -25,7 +24,7 @@ use memgate_cluster::client::KubeContext;
 use memgate_cluster::installation::apiserver_version;
 use memgate_model::snapshot::Snapshot;
 use memgate_server::options::{HEALTH_PORT, Options, PORT};
-use memgate_server::{Server, State, logs, runtime, traces};
+use memgate_server::{Server, State, logs, runtime};
 use memgate_workbench::inputs::Inputs;
 use memgate_workbench::plan::Plan;
 
@@ -101,41 +100,6 @@ pub struct Args {
     /// The form of the log on standard error
     #[arg(long, value_name = "FORM", value_enum, default_value = "text", help_heading = "Log")]
     log_format: LogFormat,
-
-    #[command(flatten)]
-    traces: TraceArgs,
-}
-
-/// Where traces go.
-#[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Traces")]
-struct TraceArgs {
-    /// Send traces to this OpenTelemetry collector, over OTLP/HTTP; /v1/traces is added
-    #[arg(long, value_name = "URL", value_parser = parse_endpoint)]
-    otlp_endpoint: Option<Uri>,
-
-    /// The share of requests to trace, from 0 to 1, where the apiserver does not say
-    #[arg(long, value_name = "FRACTION", default_value = "0.1", value_parser = parse_fraction)]
-    otlp_sampling: f64,
-}
-
-impl TraceArgs {
-    fn settings(&self) -> Option<traces::TraceOptions> {
-        let endpoint = self.otlp_endpoint.clone()?;
-        Some(traces::TraceOptions { endpoint, sampling: self.otlp_sampling })
-    }
-}
-
-fn parse_endpoint(text: &str) -> Result<Uri, &'static str> {
-    const EXPECTED: &str = "expected a URL such as http://collector:4318";
-    let uri: Uri = text.parse().map_err(|_| EXPECTED)?;
-    let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
-    if is_http && uri.host().is_some() && uri.query().is_none() { Ok(uri) } else { Err(EXPECTED) }
-}
-
-fn parse_fraction(text: &str) -> Result<f64, &'static str> {
-    let fraction = text.parse().ok().filter(|fraction| (0.0..=1.0).contains(fraction));
-    fraction.ok_or("expected a number from 0 to 1")
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -199,11 +163,10 @@ fn read_definitions(snapshot: &Snapshot) -> io::Result<()> {
 
 fn options(args: &Args, keys: &ServerKeys) -> anyhow::Result<Options> {
     let source = args.certs.source(keys, !args.state.is_empty())?;
-    let traces = args.traces.settings();
     let (listen, health) = (args.listen, args.health);
     let (events, policies) = (!args.no_events, !args.no_policies);
     let audit = args.audit.options(keys, args.certs.namespace())?;
-    let mut options = Options { listen, health, events, policies, audit, traces, ..Options::new(source) };
+    let mut options = Options { listen, health, events, policies, audit, ..Options::new(source) };
     options.client_auth = args.certs.client_auth();
     options.registration = args.certs.registration();
     if !args.state.is_empty() {

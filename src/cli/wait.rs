@@ -1,32 +1,15 @@
 //! `memgate wait`: waits until the webhook answers in a cluster.
-//!
-//! With `-o json` the last round of dry runs goes to standard output as
-//! `{"answered", "probes": [{"name", "status", "webhook", "code", "message"}]}`. The status is one of
-//!
-//! - `answered`: memgate refused the object;
-//! - `not-served`: the cluster does not serve the kind;
-//! - `aggregated`: an API server of the platform serves the kind, so no dry run was made;
-//! - `unknown`: an API server of the platform may serve it, so no dry run was made;
-//! - `missing`: memgate did not answer.
-//!
-//! Fields are only added, never removed.
 
 use std::time::Duration;
-
-use serde_json::{Value, json};
 
 use crate::cli::ExitStatus;
 use crate::cli::cluster::{ClusterArgs, block_on};
 use crate::cli::duration;
 use crate::cli::families::FamilyArgs;
-use crate::cli::output::ResultFormat;
 use crate::cli::terminal::Terminal;
 use memgate_cluster::probe::probes;
 use memgate_cluster::probe_outcome::ProbeOutcome;
-use memgate_cluster::wait::{ProbeResult, ProbeTarget, all_answered, probe_namespace, wait};
-use memgate_install::metadata::NAME;
-use memgate_model::family::AggregatedServer;
-use memgate_workbench::report::json::without_nulls;
+use memgate_cluster::wait::{ProbeResult, all_answered, probe_namespace, wait};
 
 /// Wait until the webhook answers in a cluster
 ///
@@ -42,7 +25,7 @@ use memgate_workbench::report::json::without_nulls;
 Examples:
   memgate wait
   memgate wait --timeout 5m -n team-a
-  memgate wait -o json --context staging
+  memgate wait --context staging
 
 It takes the right to create pods, and the memory resources of the platforms, in the namespace; for
 ark also the right to get the APIService v1alpha1.ark.mckinsey.com."
@@ -55,14 +38,6 @@ pub struct Args {
     /// Namespace of the dry runs [default: that of the context]
     #[arg(short, long, value_name = "NAME", value_parser = probe_namespace)]
     namespace: Option<String>,
-
-    /// Name of the webhook configurations
-    #[arg(long, value_name = "NAME", default_value = NAME)]
-    webhook_configuration: String,
-
-    /// Format of the result
-    #[arg(short, long, value_name = "FORMAT", value_enum, default_value = "text")]
-    output: ResultFormat,
 
     #[command(flatten)]
     families: FamilyArgs,
@@ -77,13 +52,8 @@ pub struct Args {
 /// When the cluster cannot be reached, or the result cannot be written.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let results = block_on(results(args, terminal))?;
-    let answered = all_answered(&results);
-    match args.output {
-        ResultFormat::Json => terminal.raw(format!("{:#}\n", output(&results)).as_bytes())?,
-        ResultFormat::Text if answered => terminal.out(text(&results).as_bytes())?,
-        ResultFormat::Text => {}
-    }
-    if answered {
+    if all_answered(&results) {
+        terminal.out(text(&results).as_bytes())?;
         return Ok(ExitStatus::Clean);
     }
     terminal.error(&anyhow::anyhow!("memgate did not answer as it should within {:?}", args.timeout));
@@ -94,9 +64,8 @@ async fn results(args: &Args, terminal: Terminal) -> anyhow::Result<Vec<ProbeRes
     let client = args.cluster.client().await?;
     let namespace = args.namespace.clone().unwrap_or_else(|| client.default_namespace().to_owned());
     probe_namespace(&namespace).map_err(|error| anyhow::anyhow!("{error} with --namespace"))?;
-    let target = ProbeTarget { namespace: &namespace, configuration: &args.webhook_configuration };
     let notify = |line: &str| terminal.note(&format!("waiting: {line}"));
-    Ok(wait(&client, &probes(&args.families.chosen()), target, args.timeout, notify).await)
+    Ok(wait(&client, &probes(&args.families.chosen()), &namespace, args.timeout, notify).await)
 }
 
 fn text(results: &[ProbeResult]) -> String {
@@ -105,47 +74,18 @@ fn text(results: &[ProbeResult]) -> String {
             let by = webhook.as_ref().map(|webhook| format!(" by {webhook}")).unwrap_or_default();
             Some(format!("{}: answered{by} ({})\n", result.name, result.code))
         }
-        ProbeOutcome::Aggregated(server) => {
-            Some(format!("{}: not waited for: {}\n", result.name, aggregated(server)))
-        }
-        ProbeOutcome::MaybeAggregated(server) => {
-            Some(format!("{}: not waited for: {}\n", result.name, maybe_aggregated(server)))
-        }
+        ProbeOutcome::Aggregated(server) => Some(format!(
+            "{}: not waited for: an API server of the platform serves it (APIService {}) and may not call webhooks\n",
+            result.name, server.api_service
+        )),
+        ProbeOutcome::MaybeAggregated(server) => Some(format!(
+            "{}: not waited for: you may not get the APIService {}, which shows whether a dry run is safe\n",
+            result.name, server.api_service
+        )),
         ProbeOutcome::NotServed
         | ProbeOutcome::NotAsked
         | ProbeOutcome::Forbidden(_)
         | ProbeOutcome::Missing(_) => None,
     };
     results.iter().filter_map(line).collect()
-}
-
-fn aggregated(server: &AggregatedServer) -> String {
-    format!(
-        "an API server of the platform serves it (APIService {}) and may not call webhooks",
-        server.api_service
-    )
-}
-
-fn maybe_aggregated(server: &AggregatedServer) -> String {
-    format!("you may not get the APIService {}, which shows whether a dry run is safe", server.api_service)
-}
-
-fn output(results: &[ProbeResult]) -> Value {
-    let probes: Vec<Value> = results.iter().map(probe_output).collect();
-    json!({"answered": all_answered(results), "probes": probes})
-}
-
-fn probe_output(result: &ProbeResult) -> Value {
-    let (status, webhook, message) = match &result.outcome {
-        ProbeOutcome::Answered { webhook } => ("answered", webhook.as_ref(), None),
-        ProbeOutcome::NotServed => ("not-served", None, None),
-        ProbeOutcome::Aggregated(server) => ("aggregated", None, Some(aggregated(server))),
-        ProbeOutcome::MaybeAggregated(server) => ("unknown", None, Some(maybe_aggregated(server))),
-        ProbeOutcome::NotAsked => ("missing", None, None),
-        ProbeOutcome::Forbidden(why) | ProbeOutcome::Missing(why) => ("missing", None, Some(why.clone())),
-    };
-    let (name, code) = (&result.name, result.code);
-    without_nulls(
-        json!({"name": name, "status": status, "code": code, "webhook": webhook, "message": message}),
-    )
 }

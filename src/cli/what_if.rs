@@ -21,8 +21,8 @@ use memgate_workbench::what_if::{WhatIf, what_if, what_if_at};
 ///
 /// Decides about every object with the current policies and with those of --policy, and prints the objects whose
 /// verdict changes, or that get another denial: denials first, then by namespace and owner. A table at the end counts
-/// what the new policies find, by policy and namespace. The current policies are those among the files, in --with, in the
-/// snapshot or in the cluster; one of --policy replaces the one of the same name. Nothing is changed.
+/// what the new policies find, by policy and namespace. The current policies are those among the files, in --with, or in
+/// the cluster; one of --policy replaces the one of the same name. Nothing is changed.
 #[derive(Debug, clap::Args)]
 #[command(
     before_help = "\
@@ -31,12 +31,11 @@ cannot be read or parsed, 3 nothing to judge was found.",
     after_long_help = "\
 Examples:
   memgate what-if --policy new.yaml deploy/
-  memgate what-if --policy new.yaml --snapshot prod.json
   memgate what-if --policy new.yaml --context prod --point admission --at 2027-02-01T00:00:00Z
   memgate what-if --base old.yaml --policy new.yaml deploy/ -o json
   memgate what-if --base origin/main
 
-Without PATH the objects are those of --snapshot, or of the cluster of --context or --kubeconfig: memory resources and
+Without PATH the objects are those of the cluster of --context or --kubeconfig: memory resources and
 agents, and agent pods if a policy has rules on pods. With none of them, they are those of the paths of .memgate.yaml,
 else of the cluster of KUBECONFIG, else of the working directory."
 )]

@@ -55,10 +55,10 @@ fn said(_: &Fixture) -> Result<()> {
     cluster.kubectl(&role)?.ok()?;
     let binding = ["create", "rolebinding", "makes-pods", "--role=makes-pods", "--user=makes-pods"];
     cluster.kubectl(&[&binding[..], &["-n", &namespace]].concat())?.ok()?;
-    let waited =
-        run(&user, &["wait", "-n", &namespace, "--family", "ark", "--timeout", "90s", "-o", "json"])?;
-    let result: Value = serde_json::from_slice(&waited.stdout).with_context(|| format!("{waited:?}"))?;
-    ensure!(waited.status.code() == Some(0) && result["probes"][1]["status"] == "unknown", "{result}");
+    let waited = run(&user, &["wait", "-n", &namespace, "--family", "ark", "--timeout", "90s"])?;
+    let unknown = format!("not waited for: you may not get the APIService {API_SERVICE}");
+    let text = String::from_utf8_lossy(&waited.stdout);
+    ensure!(waited.status.code() == Some(0) && text.contains(&unknown), "{waited:?}");
 
     // memgate's account may read this one.
     let later = Serve::new(MEMGATE).kubeconfig(&account).live()?;

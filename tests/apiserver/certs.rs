@@ -3,8 +3,6 @@
 
 mod installation;
 mod load;
-mod paths;
-mod rotate;
 mod trials;
 mod wipes;
 

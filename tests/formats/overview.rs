@@ -273,7 +273,7 @@ fn one_more_denial_is_a_change() {
     }
 }
 
-/// Paths, a snapshot and the choices of the repository come before the cluster of the environment; without one the
+/// Paths and the choices of the repository come before the cluster of the environment; without one the
 /// working directory is read.
 #[test]
 fn the_environment_names_a_cluster_where_nothing_else_is_given() {

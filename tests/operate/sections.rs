@@ -4,8 +4,8 @@ use anyhow::{Context, Result, ensure};
 
 use crate::cluster::Cluster;
 use crate::document::{Section, commands, sections};
+use crate::leftovers;
 use crate::lockout;
-use crate::night;
 use crate::support::shown::fits;
 
 /// The documents of which every section with commands is run, in this order.
@@ -49,7 +49,6 @@ const SECTIONS: &[(&str, Ground, After)] = &[
     ("Check", Ground::Installed, answers),
     ("Uninstall", Ground::Installed, is_gone),
     ("Roll out", Ground::Installed, answers),
-    ("Seven questions at night", Ground::Installed, night::answers),
     ("Policies of your own", Ground::Installed, answers),
     ("Upgrade", Ground::Installed, answers),
     ("Certificates", Ground::Installed, answers),

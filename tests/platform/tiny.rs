@@ -31,7 +31,6 @@ pub(crate) static FAMILY: Family = Family {
         honour_required: true,
         inject_label_unknown: Some(&codes::INJECT_LABEL_UNKNOWN),
         known_otherwise: None,
-        about_others: None,
         declared_namespace: None,
         labels_for_agent: None,
         made_agents: None,

@@ -3,7 +3,7 @@
 //!
 //! A field that may hold a credential is one row of `fields.yaml`, an output one row of `outputs`. Two outputs may contain
 //! it: the user's own lines in the output of `mutate`, and in a patch the values that a platform's own operator copies
-//! into pods unchanged (`Field::copied`). Traces are in `tests/server/traces.rs`.
+//! into pods unchanged (`Field::copied`).
 //!
 //! All styles of all fields start some 13,000 processes. So by default block style is tried, of one field in twelve, and
 //! one pasted key in twelve; `MEMGATE_TESTS=all` tries everything.

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use libtest_mimic::Failed;
-use memgate_core::state::{self, cluster_snapshot};
 use memgate_manifest::mask::shown;
 use memgate_manifest::source::Source;
 use serde_json::{Value, json};
@@ -109,10 +108,6 @@ pub(crate) fn check(field: &Field, style: &Style) -> Result<(), Failed> {
     editor::check(style.file, &text, &directory)?;
     if style.name == "block" {
         expect_masked_apart(field, &directory)?;
-        // A snapshot keeps what memory is called.
-        if field.first_form.is_none() {
-            expect_kept_without(field)?;
-        }
     }
     for (index, object) in objects(&field.text()).iter().enumerate() {
         review(field, object, style, &directory)?;
@@ -147,19 +142,6 @@ fn expect_masked_apart(field: &Field, directory: &TempDir) -> Result<(), Failed>
         let (out, err) = memgate(&line, "", directory, None)?;
         expect_no_marker(&line, &out)?;
         expect_no_marker(&line, &err)?;
-    }
-    Ok(())
-}
-
-/// What `memgate snapshot` keeps of the objects.
-fn expect_kept_without(field: &Field) -> Result<(), Failed> {
-    for object in &objects(&field.text()) {
-        let (group, name) = state::group_and_kind(object);
-        for kind in
-            cluster_snapshot::kinds(&memgate_platforms::ALL).into_iter().filter(|kind| kind.is(group, name))
-        {
-            expect_no_marker("the snapshot", &cluster_snapshot::kept(kind, object).to_string())?;
-        }
     }
     Ok(())
 }

@@ -14,8 +14,8 @@ use tempfile::TempDir;
 
 use crate::MARKER;
 
-/// What the stand-in of an apiserver says to all requests.
-const ANSWER: &str = "the apiserver was asked";
+/// What is said when the stand-in of an apiserver was asked, which refuses all requests.
+const ANSWER: &str = "you may not get pods";
 
 /// An apiserver that only the proxy knows.
 const SERVER: &str = "http://api.cluster.invalid:6443";
@@ -110,7 +110,7 @@ fn serve(stream: TcpStream, manner: Manner) -> std::io::Result<String> {
     };
     head(&mut reader)?;
     let body =
-        json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": ANSWER, "code": 403});
+        json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "no", "code": 403});
     let body = body.to_string();
     let length = body.len();
     let head = format!(
@@ -163,11 +163,11 @@ impl Kubeconfig {
 /// What a command that asks a cluster prints.
 fn asks(kubeconfig: &str, variables: &[(&str, &str)]) -> Result<String, Failed> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_memgate"));
-    command.args(["certs", "verify"]).env_clear().env("KUBECONFIG", kubeconfig);
+    command.args(["explain-pod", "team-a/scout-0"]).env_clear().env("KUBECONFIG", kubeconfig);
     let output = command.envs(variables.iter().copied()).output()?;
     let text = [output.stdout, output.stderr].concat();
     let text = String::from_utf8_lossy(&text).into_owned();
-    crate::expect_no_marker("certs verify", &text)?;
+    crate::expect_no_marker("explain-pod", &text)?;
     Ok(text)
 }
 

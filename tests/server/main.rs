@@ -27,5 +27,4 @@ mod running;
 mod serving;
 mod stall;
 mod timers;
-mod traces;
 mod wire;

@@ -65,9 +65,6 @@ pub(crate) enum CaError {
     /// It is not valid at this time.
     #[error("it has expired, or is not valid yet")]
     NotValid,
-    /// It was revoked.
-    #[error("it was revoked")]
-    Revoked,
 }
 
 impl Ca {

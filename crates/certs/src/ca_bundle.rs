@@ -2,12 +2,9 @@
 //!
 //! Unreadable parts are skipped: the rest of a damaged bundle is still useful.
 
-use std::fmt::Write as _;
-
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use pem::{EncodeConfig, LineEnding, Pem};
-use ring::digest::{SHA256, digest};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use serde_json::Value;
@@ -39,16 +36,6 @@ impl CaCert {
     /// The certificate itself.
     pub(crate) fn certificate(&self) -> CertificateDer<'static> {
         CertificateDer::from(self.der.clone())
-    }
-
-    /// The SHA-256 of the certificate, in hexadecimal digits.
-    pub(crate) fn sha256(&self) -> String {
-        let hash = digest(&SHA256, &self.der);
-        let mut text = String::new();
-        for byte in hash.as_ref() {
-            let _infallible = write!(text, "{byte:02x}");
-        }
-        text
     }
 
     /// Whether it can be used at a time.

@@ -1,12 +1,10 @@
-//! memgate's certificates: CAs and what they sign, bundles of CAs, requests for new ones, checks from outside, and keeping
-//! all of that up to date in a cluster.
+//! memgate's certificates: CAs and what they sign, bundles of CAs, and keeping all of that up to date in a cluster.
 //!
 //! ```text
 //! clock, kube_api, library_error            what everything here, and the server, needs
-//! ca, ca_bundle, self_signed, rotation      values
-//! verify, live_bundles                      checks from outside
+//! ca, ca_bundle, self_signed                values
 //! tls                                       the certificate that a server presents, and those of its callers
-//! manager ─▶ review_paths, metrics          the Secret, caBundle and paths in a cluster
+//! manager ─▶ metrics                        the Secret and caBundle in a cluster
 //! ```
 //!
 //! It knows nothing of memory, and reads no Secret but that of the CA.
@@ -17,13 +15,9 @@ pub mod library_error;
 
 mod ca;
 mod ca_bundle;
-pub mod live_bundles;
-pub mod rotation;
 pub mod self_signed;
-pub mod verify;
 
 pub mod metrics;
-pub mod review_paths;
 pub mod tls;
 
 pub mod manager;
@@ -86,7 +80,7 @@ pub enum KeyKind {
     P384,
 }
 
-/// The cryptography of TLS and of random tokens: ring; with the feature `fips` the FIPS module of AWS-LC, restricted to
+/// The cryptography of TLS: ring; with the feature `fips` the FIPS module of AWS-LC, restricted to
 /// approved algorithms.
 pub fn provider() -> CryptoProvider {
     chosen()

@@ -3,14 +3,14 @@
 //! ```text
 //! Secret ◀──ca_secret──▶ secret_plan (pure) ◀──webhook_config── live webhook configurations
 //!                             │                     ▲
-//!                             ▼                     │ caBundle, path
-//!                     Ca: a leaf ─▶ tls         CertManager ─▶ review_paths
+//!                             ▼                     │ caBundle
+//!                     Ca: a leaf ─▶ tls         CertManager
 //! ```
 //!
-//! One Secret holds the CA, the previous CA, the bundle of all CAs that may have signed a leaf that is still in use, and
-//! the tokens at the end of the review paths. Each replica signs a leaf of its own and keeps it in memory. `secret_plan`
-//! decides what must be written and which CA signs, `request_plan` the next step of a request for a new CA; both are
-//! pure. [`CertManager`] carries the plans out. It reads no other Secret, and creates no webhook configuration.
+//! One Secret holds the CA, the previous CA, and the bundle of all CAs that may have signed a leaf that is still in use.
+//! Each replica signs a leaf of its own and keeps it in memory. `secret_plan` decides what must be written and which CA
+//! signs; it is pure. [`CertManager`] carries the plans out. It reads no other Secret, and creates no webhook
+//! configuration.
 //!
 //! It reconciles every two seconds, and at once when a configuration has changed. A round starts from memory and from
 //! the wall clock, so a leaf is renewed also while the apiserver cannot be reached, and right after the clock has
@@ -18,12 +18,9 @@
 
 mod ca_secret;
 mod failure_log;
-mod path_tokens;
-mod request_plan;
 mod secret_plan;
 mod webhook_config;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -40,13 +37,9 @@ use crate::kube_api::{jitter, random_up_to};
 use crate::library_error::explained;
 use crate::manager::ca_secret::CaSecret;
 use crate::manager::failure_log::FailureLog;
-use crate::manager::path_tokens::PathToken;
-use crate::manager::request_plan::{Situation, plan_request};
 use crate::manager::secret_plan::{CaState, SecretPlan, WriteReason, choose_signer, due_at, plan_secret};
-use crate::manager::webhook_config::{DesiredEntry, LiveConfig, Observed};
+use crate::manager::webhook_config::{LiveConfig, Observed};
 use crate::metrics::{CertKind, CertMetrics};
-use crate::review_paths::{Accepted, ReviewPaths};
-use crate::rotation::{Progress, REQUESTED, Rotation, RotationRequest};
 use crate::tls::{self, CertKeyPair, ServingCert};
 use memgate_primitives::review_path::{Phase, config_name};
 
@@ -69,16 +62,11 @@ const MIN_ROUND_INTERVAL: Duration = Duration::from_millis(100);
 /// not valid by its clock. The time is a hundredth of a CA's validity.
 const MIN_CA_INTERVAL: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(1));
 
-/// How long a revocation waits at most until callers have trusted the new CA for long enough. Another tool may keep
-/// removing the new CA, and the old CA must be revoked within a minute.
-const REVOKE_PATIENCE: Duration = Duration::from_secs(45);
-
 /// The steps that can fail, as the log names them.
 const READ_SECRET: &str = "read the CA Secret";
 const WRITE_SECRET: &str = "write the CA Secret";
 const MAKE_CA: &str = "make a CA";
 const SIGN_LEAF: &str = "sign a certificate";
-const READ_REQUEST: &str = "read the request for a new CA";
 
 /// Keeps the Secret, the leaf of this replica and both webhook configurations as planned.
 pub struct CertManager {
@@ -89,21 +77,12 @@ pub struct CertManager {
     timers: ManagerTimers,
     metrics: Arc<CertMetrics>,
     serving_cert: Arc<ServingCert>,
-    paths: Arc<ReviewPaths>,
     observed: Sender<Observed>,
     /// The contents of the Secret, as this replica last read or wrote them.
     ca_state: Option<CaState>,
-    /// The progress of the last request for a new CA, from the annotations of the Secret.
-    rotation: Rotation,
-    /// The request whose CA is not in use yet, and when this replica first saw it.
-    unfinished: Option<(RotationRequest, Instant)>,
     leaf: Option<CurrentLeaf>,
-    /// When this replica first saw each token.
-    tokens_since: BTreeMap<PathToken, Instant>,
     /// When this replica last made a CA, or wrote one over a CA that is not valid by its clock.
     last_ca: Option<Instant>,
-    /// When this replica learned of the last revocation.
-    last_revocation: Option<Instant>,
     /// When this replica last wrote configurations.
     last_config_write: Option<Instant>,
     /// Whether this replica has ever seen both configurations trust its leaf.
@@ -135,7 +114,7 @@ enum Requeue {
 }
 
 impl CertManager {
-    /// A manager of the certificate that the server presents, and of the paths that it serves.
+    /// A manager of the certificate that the server presents.
     pub fn new(
         builtin: Builtin,
         client: Client,
@@ -143,7 +122,6 @@ impl CertManager {
         timers: ManagerTimers,
         metrics: Arc<CertMetrics>,
         serving_cert: Arc<ServingCert>,
-        paths: Arc<ReviewPaths>,
     ) -> Self {
         let observed = Sender::default();
         let config = |call| LiveConfig::new(client.clone(), call, &builtin.configuration, &observed);
@@ -155,15 +133,10 @@ impl CertManager {
             timers,
             metrics,
             serving_cert,
-            paths,
             observed,
             ca_state: None,
-            rotation: Rotation::default(),
-            unfinished: None,
             leaf: None,
-            tokens_since: BTreeMap::new(),
             last_ca: None,
-            last_revocation: None,
             last_config_write: None,
             trusted: false,
             failures: FailureLog::default(),
@@ -206,9 +179,8 @@ impl CertManager {
     async fn reconcile(&mut self) -> Requeue {
         self.renew_leaf();
         let done = self.reconcile_secret().await;
-        // The Secret may hold another CA now, and other tokens.
+        // The Secret may hold another CA now.
         self.renew_leaf();
-        self.publish_paths();
         let next = self.reconcile_configs().await;
         self.publish_status();
         if done { next } else { Requeue::Backoff }
@@ -262,11 +234,13 @@ impl CertManager {
                     return false;
                 }
             };
-            self.read_request(secret.as_ref());
             let done = match plan.reason {
-                None => self.carry_out_request(secret, plan.state).await,
+                None => {
+                    self.ca_state = Some(plan.state);
+                    Some(true)
+                }
                 Some(reason) if self.is_too_soon(reason) => return self.use_fallback(plan),
-                Some(reason) => self.write_secret(secret, plan, reason, self.rotation.clone()).await,
+                Some(reason) => self.write_secret(secret, plan, reason).await,
             };
             if let Some(done) = done {
                 return done;
@@ -290,74 +264,18 @@ impl CertManager {
         last.is_some_and(|last| last.elapsed() < min_interval)
     }
 
-    /// Reads the progress of a request for a new CA. If the Secret was deleted, memory counts.
-    fn read_request(&mut self, secret: Option<&Secret>) {
-        if let Some(secret) = secret {
-            let annotations = secret.metadata.annotations.as_ref();
-            self.rotation = Rotation::read(annotations);
-            let unread = self.rotation.requested.is_none()
-                && annotations.is_some_and(|annotations| annotations.contains_key(REQUESTED));
-            if unread {
-                self.failures.failed(READ_REQUEST, format!("{REQUESTED} is not a time"));
-            } else {
-                self.failures.succeeded(READ_REQUEST);
-            }
-        }
-        self.unfinished = match self.rotation.progress() {
-            Progress::Made(made) => {
-                let same = self.unfinished.take().filter(|(request, _)| *request == made.request);
-                same.or_else(|| Some((made.request.clone(), Instant::now())))
-            }
-            Progress::Idle | Progress::Requested(_) | Progress::Done(_) => None,
-        };
-    }
-
-    /// Takes the next step of a request for a new CA, in a Secret that is as planned. Returns whether the Secret holds the
-    /// result; `None` when another client was faster.
-    async fn carry_out_request(&mut self, secret: Option<Secret>, state: CaState) -> Option<bool> {
-        let observed = self.observed.borrow().clone();
-        let trusted = observed.trusted_cas(Instant::now());
-        let newest_token = state.tokens.iter().next();
-        let situation = Situation {
-            leaf_signer: self.leaf.as_ref().map(|leaf| &leaf.signer),
-            trusted: &trusted,
-            settled_after: self.timers.propagation * 2,
-            names_newest_token: newest_token.is_some_and(|token| observed.names_everywhere(token)),
-            is_overdue: self.unfinished.as_ref().is_some_and(|(_, since)| since.elapsed() >= REVOKE_PATIENCE),
-        };
-        let (now, policy) = (self.clock.unix_now(), &self.builtin.policy);
-        let planned = plan_request(&state, &self.rotation, situation, now, policy);
-        match planned {
-            Ok(None) => {
-                self.learn(state);
-                Some(true)
-            }
-            Ok(Some(next)) => {
-                let reason = Some(next.reason);
-                let plan = SecretPlan { state: next.state, reason, fallback: Some(state) };
-                self.write_secret(secret, plan, next.reason, next.rotation).await
-            }
-            Err(error) => {
-                self.failures.failed(MAKE_CA, error.to_string());
-                Some(false)
-            }
-        }
-    }
-
     /// Writes the Secret. Returns whether it holds the plan now; `None` when another client was faster.
     async fn write_secret(
         &mut self,
         secret: Option<Secret>,
         plan: SecretPlan,
         reason: WriteReason,
-        rotation: Rotation,
     ) -> Option<bool> {
-        match self.secret.write(secret, &plan.state, &rotation).await {
+        match self.secret.write(secret, &plan.state).await {
             Ok(true) => {
                 self.failures.succeeded(WRITE_SECRET);
                 self.record_write(reason);
-                self.learn(plan.state);
-                self.rotation = rotation;
+                self.ca_state = Some(plan.state);
                 Some(true)
             }
             Ok(false) => {
@@ -380,18 +298,10 @@ impl CertManager {
     fn use_fallback(&mut self, plan: SecretPlan) -> bool {
         let is_new = plan.reason.is_some_and(WriteReason::is_new_ca);
         let usable = plan.fallback.or_else(|| (!is_new).then_some(plan.state));
-        if let Some(usable) = usable {
-            self.learn(usable);
+        if usable.is_some() {
+            self.ca_state = usable;
         }
         false
-    }
-
-    /// Remembers what the Secret holds.
-    fn learn(&mut self, state: CaState) {
-        if self.ca_state.as_ref().is_some_and(|before| before.revoked != state.revoked) {
-            self.last_revocation = Some(Instant::now());
-        }
-        self.ca_state = Some(state);
     }
 
     /// Logs and counts a write of the Secret, and remembers its time.
@@ -409,12 +319,12 @@ impl CertManager {
         }
     }
 
-    /// Writes bundle and path into the configurations whose entries differ.
+    /// Writes the bundle into the configurations whose entries differ.
     async fn reconcile_configs(&mut self) -> Requeue {
         let observed = self.observed.borrow().clone();
-        let Some(desired) = self.desired_entry() else { return Requeue::OnChange };
+        let Some(ca_state) = &self.ca_state else { return Requeue::OnChange };
         let is_drifted = |config: &&LiveConfig| {
-            observed.of(config.kind).config().is_some_and(|found| !found.is_as(&desired, config.kind))
+            observed.of(config.kind).config().is_some_and(|found| !found.has_bundle(&ca_state.bundle))
         };
         let drifted: Vec<_> = self.configs.iter().filter(is_drifted).cloned().collect();
         if drifted.is_empty() {
@@ -441,17 +351,13 @@ impl CertManager {
 
     /// How long to wait before configurations may be written again.
     fn write_delay(&self) -> Option<Duration> {
-        // Other replicas need time to read of a revocation and to replace a leaf that callers will refuse.
-        let head_start = self.timers.poll * 2;
-        let waits = [(self.last_config_write, MIN_CONFIG_WRITE_INTERVAL), (self.last_revocation, head_start)];
-        let left = waits.into_iter().filter_map(|(last, wait)| Some(wait.saturating_sub(last?.elapsed())));
-        left.max().filter(|left| !left.is_zero())
+        let left = MIN_CONFIG_WRITE_INTERVAL.saturating_sub(self.last_config_write?.elapsed());
+        Some(left).filter(|left| !left.is_zero())
     }
 
-    /// Reads one configuration, and writes bundle and path into it. Returns whether it has them now.
+    /// Reads one configuration, and writes the bundle into it. Returns whether it has it now.
     async fn write_config(&mut self, live: &LiveConfig) -> bool {
-        let step =
-            format!("write caBundle and path into the {} webhook configuration", config_name(live.kind));
+        let step = format!("write caBundle into the {} webhook configuration", config_name(live.kind));
         let status = match live.observe().await {
             Ok(status) => status,
             Err(error) => {
@@ -459,15 +365,15 @@ impl CertManager {
                 return false;
             }
         };
-        let Some(desired) = self.desired_entry() else { return false };
-        let Some(config) = status.config().filter(|config| !config.is_as(&desired, live.kind)) else {
+        let Some(CaState { bundle, .. }) = &self.ca_state else { return false };
+        let Some(config) = status.config().filter(|config| !config.has_bundle(bundle)) else {
             return true;
         };
-        let done = live.write(config, &desired).await;
+        let done = live.write(config, bundle).await;
         self.metrics.count_cabundle_write(live.kind, done.is_ok());
         match &done {
             Ok(()) => {
-                tracing::info!(configuration = config_name(live.kind), "wrote caBundle and path");
+                tracing::info!(configuration = config_name(live.kind), "wrote caBundle");
                 self.failures.succeeded(&step);
             }
             Err(error) => self.failures.failed(&step, explained(error)),
@@ -475,36 +381,8 @@ impl CertManager {
         done.is_ok()
     }
 
-    /// The bundle and the tokens that every entry should have; `None` before the Secret was read.
-    fn desired_entry(&self) -> Option<DesiredEntry<'_>> {
-        let CaState { bundle, tokens, .. } = self.ca_state.as_ref()?;
-        let is_propagated = |token: &PathToken| {
-            self.tokens_since.get(token).is_some_and(|since| since.elapsed() >= self.timers.propagation)
-        };
-        Some(DesiredEntry { bundle, tokens, propagated: tokens.iter().position(is_propagated) })
-    }
-
-    /// Serves the paths of the two newest tokens, and of tokens of the Secret that a configuration names.
-    fn publish_paths(&mut self) {
-        let Some(CaState { tokens, .. }) = &self.ca_state else { return };
-        let now = Instant::now();
-        self.tokens_since.retain(|token, _| tokens.position(token).is_some());
-        for token in tokens.iter() {
-            self.tokens_since.entry(token.clone()).or_insert(now);
-        }
-        let observed = self.observed.borrow();
-        let named = observed.named_tokens();
-        let is_accepted = |(position, token): &(usize, &PathToken)| *position < 2 || named.contains(token);
-        let accepted = tokens.iter().enumerate().filter(is_accepted);
-        self.paths.accept(Accepted {
-            tokens: accepted.map(|(_, token)| token.as_str().to_owned()).collect(),
-            plain: observed.calls_a_url(),
-        });
-    }
-
     /// Updates the metrics, and whether the server is ready.
     fn publish_status(&mut self) {
-        self.publish_paths();
         if let Some(ca_state) = &self.ca_state {
             let (ca, policy) = (&ca_state.newest.cert, &self.builtin.policy);
             self.metrics.set_validity(CertKind::Ca, (ca.not_before, ca.not_after));

@@ -8,7 +8,7 @@ use kube::api::ListParams;
 use serde_json::{Value, json};
 
 use crate::cluster_state::{AgentPod, Agents, Created, Fetched, created_at, text};
-use crate::listed_state::{Beyond, read_state};
+use crate::listed_state::read_state;
 use crate::probe::minimal_pod;
 use crate::reader::{ClusterReader, path, truncated, with_kind};
 use crate::replay::replay;
@@ -35,8 +35,8 @@ const MAX_STAND_INS: usize = 20;
 /// How many lists or single objects are read at a time.
 const MAX_CONCURRENT_LISTS: usize = 8;
 
-/// Reads pods and state for the families of the settings, and makes up pods where `with_stand_ins`.
-pub async fn agents(reader: &ClusterReader, settings: Settings, with_stand_ins: bool) -> Agents {
+/// Reads pods and state for the families of the settings, and makes up pods where there are none.
+pub async fn agents(reader: &ClusterReader, settings: Settings) -> Agents {
     let everywhere = BTreeSet::from([String::new()]);
     let families = settings.families.clone();
     let (read, state) = join(agent_pods(reader, &families, &everywhere), state(reader, settings)).await;
@@ -45,7 +45,7 @@ pub async fn agents(reader: &ClusterReader, settings: Settings, with_stand_ins: 
     for why in reasons {
         add_once(&mut incomplete, why);
     }
-    let stand_ins = if with_stand_ins { stand_ins(&pods, &snapshot) } else { Vec::new() };
+    let stand_ins = stand_ins(&pods, &snapshot);
     // After the first round only what was open then.
     let mut open: Vec<&AgentPod> = pods.iter().chain(&stand_ins).collect();
     let unknown = |state: &Snapshot| {
@@ -159,10 +159,9 @@ async fn state(reader: &ClusterReader, settings: Settings) -> (Snapshot, Created
     let watched = settings.families.iter().flat_map(|family| family.kinds.watched).copied();
     let kinds = watched.chain([&NAMESPACE]).collect();
     let mut file = ClusterSnapshot::new(String::new(), None);
-    let beyond = Beyond { times: true, ..Beyond::default() };
-    let read = read_state(reader, &kinds, beyond, &mut file).await;
+    let read = read_state(reader, &kinds, true, &mut file).await;
     let mut snapshot = empty(settings);
-    let put = file.put("the cluster", &mut snapshot);
+    let put = file.put(&mut snapshot);
     let reasons = file.kinds.iter().filter_map(KindEntry::unknown).map(str::to_owned);
     let reasons = reasons.chain(read.err()).chain(put.err().map(|error| error.to_string()));
     (snapshot, created(&file.items), reasons.collect())
@@ -330,8 +329,8 @@ mod tests {
         };
         let agents = Runtime::new().expect("a runtime").block_on(async {
             let client = kube::Client::new(service, "default");
-            let reader = ClusterReader { client, max_objects: 20_000, deadline: None };
-            agents(&reader, settings, true).await
+            let reader = ClusterReader { client, max_objects: 20_000 };
+            agents(&reader, settings).await
         });
         let paths = paths.lock().expect("a lock");
         (agents, paths.len())

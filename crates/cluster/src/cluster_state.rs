@@ -197,7 +197,7 @@ impl Installation {
         let entries = self.all_own_entries();
         let by_url = entries.iter().all(|entry| entry.client.service.is_none());
         let url = entries.into_iter().next()?.client.url?;
-        by_url.then(|| review_path::without_plain(&url).to_owned())
+        by_url.then(|| review_path::without_path(&url).to_owned())
     }
 
     /// The labels of a namespace; none if the namespaces could not be read.

@@ -21,7 +21,6 @@ pub mod paused;
 pub mod permissions;
 pub mod platforms;
 pub mod probes;
-pub mod review_paths;
 pub mod timeouts;
 pub mod unfit_pods;
 pub mod webhooks;
@@ -40,7 +39,7 @@ use crate::doctor::inferred::{InstalledAs, objects};
 use crate::pod_dry_run::{PodDryRuns, dry_run};
 use crate::reader::ClusterReader;
 use crate::replay::replay;
-use crate::wait::{ProbeResult, ProbeTarget, send_probes};
+use crate::wait::{ProbeResult, send_probes};
 use memgate_install::objects::Objects;
 use memgate_model::settings::Settings;
 
@@ -88,16 +87,15 @@ pub struct DoctorInputs {
 /// # Errors
 /// When the apiserver does not answer at all.
 pub async fn read(client: Client, options: &DoctorOptions<'_>) -> Result<DoctorInputs, Unreachable> {
-    let reader = ClusterReader { client, max_objects: options.max_objects, deadline: None };
+    let reader = ClusterReader { client, max_objects: options.max_objects };
     let installation = crate::installation::installation(&reader, options.namespace, options.configuration);
     let mut installation = installation.await.map_err(Unreachable)?;
     let (settings, expected) = expected(&installation, options);
     let probes = crate::probe::probes(&settings.families);
-    let target = ProbeTarget { namespace: options.dry_run_namespace, configuration: &installation.name };
     let (permissions, probes, agents) = join3(
         crate::permissions::permissions(&reader, &installation, &expected),
-        send_probes(&reader.client, &probes, target, Instant::now() + PROBES_TIMEOUT),
-        crate::agents::agents(&reader, settings, true),
+        send_probes(&reader.client, &probes, options.dry_run_namespace, Instant::now() + PROBES_TIMEOUT),
+        crate::agents::agents(&reader, settings),
     )
     .await;
     installation.permissions = permissions;
@@ -109,7 +107,7 @@ pub async fn read(client: Client, options: &DoctorOptions<'_>) -> Result<DoctorI
 }
 
 /// The settings of an installation, if none were chosen, and what would be installed with them.
-pub(super) fn expected(installation: &Installation, options: &DoctorOptions<'_>) -> (Settings, Objects) {
+fn expected(installation: &Installation, options: &DoctorOptions<'_>) -> (Settings, Objects) {
     let chosen = options.settings.clone();
     let settings = if chosen == memgate_platforms::default_settings() {
         inferred::settings(installation, options.parse_flags)
@@ -132,7 +130,6 @@ pub fn checks(inputs: &DoctorInputs) -> Vec<Check> {
     let mut checks = workload::checks(installation);
     checks.extend(webhooks::checks(installation, expected));
     checks.extend(ca_bundle::checks(installation));
-    checks.extend(review_paths::checks(installation));
     checks.extend(installations::checks(installation));
     checks.extend(paused::checks(installation));
     checks.push(permissions::check(installation));

@@ -9,16 +9,15 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::Client;
 use kube::api::ListParams;
 use serde_json::Value;
-use tokio::time::{timeout, timeout_at};
+use tokio::time::timeout;
 
 use crate::cluster_state::{Fetched, Installation, Labels, RBAC, ServedResources, labels};
 use crate::pause::{self, Scope};
-use crate::reader::ClusterReader;
-use crate::request::send;
+use crate::reader::{ClusterReader, fetch};
+use crate::request::{REQUEST_TIMEOUT, send};
 use crate::webhook_entry::{WebhookEntry, entries};
 use memgate_certs::library_error::explained;
 use memgate_install::metadata::{COMPONENT_LABEL, NAME, REGISTERED, SELF_GUARD, default_name};
-use memgate_install::objects::WebhookConfiguration;
 use memgate_install::{ADDED, AddedKind};
 use memgate_model::kind::{Kind, MEMORY_POLICY, POLICY_KINDS};
 
@@ -37,7 +36,7 @@ pub async fn installation(
     namespace: &str,
     name: Option<&str>,
 ) -> Result<Installation, String> {
-    let version = timeout_at(reader.until(), send(&reader.client, Method::GET, "/version", None)).await;
+    let version = timeout(REQUEST_TIMEOUT, send(&reader.client, Method::GET, "/version", None)).await;
     let version = version.map_err(|_| "no answer in time".to_owned())?;
     let version = version.map_err(|error| explained(&error))?;
     let slices = ListParams::default().labels(&format!("kubernetes.io/service-name={NAME}"));
@@ -123,31 +122,6 @@ async fn additions(reader: &ClusterReader, namespace: &str) -> Fetched<Vec<Value
     why.filter(|_| all.is_empty()).map_or(Fetched::Found(all), Fetched::Unknown)
 }
 
-/// Reads where memgate is registered for pods of a namespace: the configuration of which `is_own` holds, the labels of the
-/// namespace, and the pauses there.
-pub async fn registration(
-    reader: &ClusterReader,
-    namespace: &str,
-    is_own: impl Fn(&[WebhookEntry]) -> bool,
-) -> Installation {
-    let all = ListParams::default();
-    let mutating: Fetched<Vec<WebhookConfiguration>> =
-        reader.list(ADMISSION, "", "mutatingwebhookconfigurations", all).await;
-    let labelled = reader.get("v1", "", "namespaces", namespace);
-    let (labelled, pauses) = join(labelled, pause::read_around(reader, namespace)).await;
-    let namespaces = labelled.map(|namespace| by_name(vec![namespace]));
-    let found =
-        Installation { mutating, namespaces, pauses: Fetched::Found(pauses), ..Installation::default() };
-    let labels = found.labels(namespace).unwrap_or_default();
-    // Of several installations, the one that is asked about the namespace.
-    let is_asked = |entry: &WebhookEntry| entry.is_called_for_new_pods() && entry.selects_namespace(&labels);
-    let own =
-        found.mutating.items().iter().map(|it| (it, entries(it))).filter(|(_, entries)| is_own(entries));
-    let own = own.min_by_key(|(_, entries)| !entries.iter().any(is_asked));
-    let name = own.and_then(|(own, _)| own.metadata.name.clone()).unwrap_or_default();
-    Installation { name, ..found }
-}
-
 fn by_name(namespaces: Vec<Namespace>) -> BTreeMap<String, Labels> {
     namespaces.into_iter().map(labels).collect()
 }
@@ -186,7 +160,7 @@ fn parse_version(body: &Value) -> Option<(u32, u32)> {
 
 /// The kinds that the apiserver serves, of the API groups that families name.
 pub(super) async fn served_resources(reader: &ClusterReader) -> Fetched<ServedResources> {
-    let groups = match reader.fetch("get", "/apis", reader.client.list_api_groups()).await {
+    let groups = match fetch("get", "/apis", reader.client.list_api_groups()).await {
         Fetched::Found(groups) => groups.groups,
         Fetched::Absent => return Fetched::Absent,
         Fetched::Unknown(why) => return Fetched::Unknown(why),
@@ -202,7 +176,7 @@ pub(super) async fn served_resources(reader: &ClusterReader) -> Fetched<ServedRe
         named.flat_map(|group| group.versions.into_iter().map(move |version| (group.name.clone(), version)));
     let read = versions.map(|(group, version)| async move {
         let path = &version.group_version;
-        let resources = reader.fetch("get", path, reader.client.list_api_group_resources(path)).await;
+        let resources = fetch("get", path, reader.client.list_api_group_resources(path)).await;
         let Fetched::Found(resources) = resources else { return None };
         let plurals = resources.resources.into_iter().map(|resource| resource.name);
         Some(((group, version.version), plurals.collect()))

@@ -193,7 +193,7 @@ pub async fn start(client: &Client, new: &NewPause<'_>) -> Result<Pause, Error> 
 /// # Errors
 /// When the user may not list them, or the apiserver does not answer.
 pub async fn list(client: &Client, scope: Scope<'_>) -> Result<Vec<Pause>, Error> {
-    let reader = ClusterReader { client: client.clone(), max_objects: MAX_PAUSES, deadline: None };
+    let reader = ClusterReader { client: client.clone(), max_objects: MAX_PAUSES };
     match read(&reader, scope).await {
         Fetched::Found(pauses) => Ok(pauses),
         Fetched::Absent => Ok(Vec::new()),
@@ -210,13 +210,6 @@ pub async fn read(reader: &ClusterReader, scope: Scope<'_>) -> Fetched<Vec<Pause
         (Fetched::Unknown(why), _) | (_, Fetched::Unknown(why)) => Fetched::Unknown(why),
         (of_namespaces, of_cluster) => Fetched::Found(both(&of_namespaces, &of_cluster)),
     }
-}
-
-/// Reads the pauses of a namespace and those of the whole cluster, as far as the user may.
-pub async fn read_around(reader: &ClusterReader, namespace: &str) -> Vec<Pause> {
-    let of_namespace = bound(reader, "rolebindings", namespace);
-    let (of_namespace, of_cluster) = join(of_namespace, bound(reader, "clusterrolebindings", "")).await;
-    both(&of_namespace, &of_cluster)
 }
 
 fn both(one: &Fetched<Vec<Pause>>, other: &Fetched<Vec<Pause>>) -> Vec<Pause> {

@@ -7,7 +7,7 @@ use kube::core::Request;
 use serde_json::{Value, json};
 
 use crate::cluster_state::{Fetched, Installation, Permissions, text};
-use crate::reader::ClusterReader;
+use crate::reader::{ClusterReader, fetch};
 use memgate_install::metadata::NAME;
 use memgate_install::objects::Objects;
 
@@ -37,7 +37,7 @@ pub async fn permissions(
             let request = request.create(&PostParams::default(), review.to_string().into_bytes());
             reader.client.request::<Value>(request.map_err(kube::Error::BuildRequest)?).await
         };
-        let response = reader.fetch("create", "subjectaccessreviews", send).await;
+        let response = fetch("create", "subjectaccessreviews", send).await;
         (
             permission(&review),
             response.map(|response| response.pointer("/status/allowed") == Some(&true.into())),

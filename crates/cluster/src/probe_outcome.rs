@@ -4,7 +4,6 @@ use crate::cluster_state::{elements, text};
 use crate::probe::Probe;
 use crate::request::Response;
 use memgate_model::family::AggregatedServer;
-use memgate_primitives::review_path::without_tokens;
 use memgate_workbench::report::plain;
 
 /// The outcome of one dry run.
@@ -101,7 +100,7 @@ fn failure(message: &str) -> Option<String> {
     let (_, rest) = message.split_once("failed calling webhook \"")?;
     let (webhook, cause) = rest.split_once("\": ")?;
     let cause = cause.trim_start_matches("failed to call webhook: ");
-    let (webhook, shown) = (plain(webhook), without_tokens(&plain(cause)));
+    let (webhook, shown) = (plain(webhook), plain(cause));
     if !webhook.ends_with(".memgate.dev") {
         return Some(format!("another webhook, {webhook}, does not answer: {shown}"));
     }

@@ -6,7 +6,7 @@ use kube::api::{GetParams, ListParams};
 use kube::core::{ObjectList, Request};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::timeout;
 
 use crate::cluster_state::Fetched;
 use crate::request::REQUEST_TIMEOUT;
@@ -23,8 +23,6 @@ pub struct ClusterReader {
     pub client: Client,
     /// How many objects of one kind are read; less than a page more at most.
     pub max_objects: usize,
-    /// When every request ends, if that is sooner than by its own limit.
-    pub deadline: Option<Instant>,
 }
 
 /// Awaits a request: `verb` and `resource` are the right that it takes.
@@ -33,16 +31,7 @@ pub(super) async fn fetch<T>(
     resource: &str,
     request: impl Future<Output = kube::Result<T>>,
 ) -> Fetched<T> {
-    fetch_until(Instant::now() + REQUEST_TIMEOUT, verb, resource, request).await
-}
-
-async fn fetch_until<T>(
-    end: Instant,
-    verb: &str,
-    resource: &str,
-    request: impl Future<Output = kube::Result<T>>,
-) -> Fetched<T> {
-    match timeout_at(end, request).await {
+    match timeout(REQUEST_TIMEOUT, request).await {
         Ok(Ok(response)) => Fetched::Found(response),
         Ok(Err(kube::Error::Api(status))) if status.code == 404 => Fetched::Absent,
         Ok(Err(kube::Error::Api(status))) if status.code == 403 => {
@@ -74,31 +63,6 @@ pub(super) fn path(api_version: &str, namespace: &str, plural: &str) -> String {
 }
 
 impl ClusterReader {
-    /// When a request ends that is sent now.
-    pub(super) fn until(&self) -> Instant {
-        let end = Instant::now() + REQUEST_TIMEOUT;
-        self.deadline.map_or(end, |deadline| deadline.min(end))
-    }
-
-    /// Awaits a request, until the deadline.
-    pub(super) async fn fetch<T>(
-        &self,
-        verb: &str,
-        resource: &str,
-        request: impl Future<Output = kube::Result<T>>,
-    ) -> Fetched<T> {
-        fetch_until(self.until(), verb, resource, request).await
-    }
-
-    /// A text at a path.
-    pub(super) async fn text(&self, resource: &str, path: &str) -> Fetched<String> {
-        let get = async {
-            let request = axum::http::Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError)?;
-            self.client.request_text(request).await
-        };
-        self.fetch("get", resource, get).await
-    }
-
     /// One object by name.
     pub(super) async fn get<K: DeserializeOwned>(
         &self,
@@ -112,7 +76,7 @@ impl ClusterReader {
             let request = request.get(name, &GetParams::default()).map_err(kube::Error::BuildRequest)?;
             self.client.request(request).await
         };
-        self.fetch::<Value>("get", plural, get).await.and_then(|object| typed("get", plural, object))
+        fetch::<Value>("get", plural, get).await.and_then(|object| typed("get", plural, object))
     }
 
     /// All objects of a list. A list that is longer than the limit is unknown, so that no check takes an object
@@ -124,31 +88,19 @@ impl ClusterReader {
         plural: &str,
         params: ListParams,
     ) -> Fetched<Vec<K>> {
-        let list = self.list_to_limit(api_version, namespace, plural, params).await;
-        list.and_then(|(items, is_whole)| {
+        let mut items = Vec::new();
+        let path = path(api_version, namespace, plural);
+        let pages = self.pages(plural, &path, params, |page: Vec<Value>| {
+            items.extend(page);
+            items.len() < self.max_objects
+        });
+        pages.await.and_then(|is_whole| {
             if is_whole { typed("list", plural, items.into()) } else { Fetched::Unknown(truncated(plural)) }
         })
     }
 
-    /// The objects of a list up to the limit, and whether these are all.
-    pub(super) async fn list_to_limit(
-        &self,
-        api_version: &str,
-        namespace: &str,
-        plural: &str,
-        params: ListParams,
-    ) -> Fetched<(Vec<Value>, bool)> {
-        let mut items = Vec::new();
-        let path = path(api_version, namespace, plural);
-        let pages = self.pages(plural, &path, params, |page| {
-            items.extend(page);
-            items.len() < self.max_objects
-        });
-        pages.await.map(|is_whole| (items, is_whole))
-    }
-
     /// One object of a kind that a family names, as JSON.
-    pub(super) async fn get_kind(&self, kind: &Kind, namespace: &str, name: &str) -> Fetched<Value> {
+    pub async fn get_kind(&self, kind: &Kind, namespace: &str, name: &str) -> Fetched<Value> {
         let object = self.get(&kind.api_version(), namespace, kind.plural, name).await;
         object.map(|object| with_kind(kind, object))
     }
@@ -168,7 +120,7 @@ impl ClusterReader {
                 let request = Request::new(path).list(&params).map_err(kube::Error::BuildRequest)?;
                 self.client.request::<ObjectList<K>>(request).await
             };
-            let page = match self.fetch("list", resource, list).await {
+            let page = match fetch("list", resource, list).await {
                 Fetched::Found(page) => page,
                 Fetched::Absent => return Fetched::Absent,
                 Fetched::Unknown(why) => return Fetched::Unknown(why),

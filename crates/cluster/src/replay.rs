@@ -92,7 +92,7 @@ pub fn replay<'a>(pods: impl IntoIterator<Item = &'a AgentPod>, snapshot: &Snaps
 }
 
 /// Decides about one pod; `None` if it cannot be read.
-pub fn replay_one<'a>(pod: &'a AgentPod, snapshot: &Snapshot) -> Option<Replayed<'a>> {
+fn replay_one<'a>(pod: &'a AgentPod, snapshot: &Snapshot) -> Option<Replayed<'a>> {
     let text = pod.creation().to_string();
     let request = Request::to_create_pod(pod.namespace(), pod.name(), &text);
     let admitted = admit(&request, snapshot).ok()?;

@@ -11,10 +11,8 @@ use tokio::time::{Instant, sleep, timeout_at};
 use crate::probe::Probe;
 use crate::probe_outcome::{ProbeOutcome, interpret};
 use crate::request::send;
-use crate::webhook_entry::{entries, excludes_namespace};
 use memgate_certs::library_error::explained;
 use memgate_install::metadata::DEFAULT_NAMESPACE;
-use memgate_install::objects::WebhookConfiguration;
 use memgate_model::family::AggregatedServer;
 use memgate_model::kind::SYSTEM_NAMESPACES;
 use memgate_workbench::report::plain;
@@ -23,15 +21,6 @@ use memgate_workbench::report::plain;
 const MIN_PAUSE: Duration = Duration::from_millis(200);
 /// The upper bound of the pause, so that an answer is noticed soon after it comes.
 const MAX_PAUSE: Duration = Duration::from_secs(3);
-
-/// The target of the probes.
-#[derive(Debug, Clone, Copy)]
-pub struct ProbeTarget<'a> {
-    /// The namespace of the dry runs.
-    pub namespace: &'a str,
-    /// The name of the webhook configurations.
-    pub configuration: &'a str,
-}
 
 /// The outcome of one probe.
 #[derive(Debug)]
@@ -60,7 +49,7 @@ pub fn probe_namespace(name: &str) -> Result<String, String> {
 pub async fn wait(
     client: &Client,
     probes: &[Probe],
-    target: ProbeTarget<'_>,
+    namespace: &str,
     timeout: Duration,
     notify: impl Fn(&str),
 ) -> Vec<ProbeResult> {
@@ -68,7 +57,7 @@ pub async fn wait(
     let mut pause = MIN_PAUSE;
     let mut notified = Vec::new();
     loop {
-        let results = send_probes(client, probes, target, deadline).await;
+        let results = send_probes(client, probes, namespace, deadline).await;
         let missing = missing(&results);
         if all_answered(&results) {
             return results;
@@ -87,11 +76,11 @@ pub async fn wait(
 pub async fn send_probes(
     client: &Client,
     probes: &[Probe],
-    target: ProbeTarget<'_>,
+    namespace: &str,
     deadline: Instant,
 ) -> Vec<ProbeResult> {
     let results = probes.iter().map(|probe| async move {
-        let outcome = timeout_at(deadline, send_probe(client, probe, target)).await;
+        let outcome = timeout_at(deadline, send_probe(client, probe, namespace)).await;
         let late = || ProbeOutcome::Missing("no answer came in the time that was left".to_owned());
         let outcome = outcome.unwrap_or_else(|_| late());
         ProbeResult { name: probe.name.clone(), code: probe.finding.code.name, outcome }
@@ -109,20 +98,20 @@ pub fn all_answered(results: &[ProbeResult]) -> bool {
 fn missing(results: &[ProbeResult]) -> Vec<String> {
     let line = |result: &ProbeResult| match &result.outcome {
         ProbeOutcome::Missing(why) | ProbeOutcome::Forbidden(why) => Some(format!("{}: {why}", result.name)),
+        ProbeOutcome::NotAsked => Some(format!("{}: the apiserver does not ask memgate", result.name)),
         _ => None,
     };
     results.iter().filter_map(line).collect()
 }
 
-async fn send_probe(client: &Client, probe: &Probe, target: ProbeTarget<'_>) -> ProbeOutcome {
+async fn send_probe(client: &Client, probe: &Probe, namespace: &str) -> ProbeOutcome {
     if let Some(server) = probe.aggregated_server
         && let Some(outcome) = reason_not_to_send(client, probe, server).await
     {
         return outcome;
     }
-    let response = send(client, Method::POST, &probe.path(target.namespace), Some(&probe.object)).await;
+    let response = send(client, Method::POST, &probe.path(namespace), Some(&probe.object)).await;
     match response.map(|response| interpret(probe, &response)) {
-        Ok(ProbeOutcome::NotAsked) => ProbeOutcome::Missing(why_not_asked(client, probe, target).await),
         // Only what comes with a platform can be absent.
         Ok(ProbeOutcome::NotServed) if !probe.optional => {
             ProbeOutcome::Missing("the apiserver does not serve pods: is it one?".to_owned())
@@ -170,32 +159,4 @@ async fn is_group_served(client: &Client, group: &str) -> bool {
 
 fn no_answer(error: &kube::Error) -> ProbeOutcome {
     ProbeOutcome::Missing(format!("the apiserver does not answer: {}", plain(&explained(error))))
-}
-
-/// Why the apiserver may have accepted an object without calling memgate.
-async fn why_not_asked(client: &Client, probe: &Probe, target: ProbeTarget<'_>) -> String {
-    let ProbeTarget { namespace, configuration: name } = target;
-    let kind = if probe.optional { "ValidatingWebhookConfiguration" } else { "MutatingWebhookConfiguration" };
-    let path = format!("/apis/admissionregistration.k8s.io/v1/{}s/{name}", kind.to_lowercase());
-    let response = send(client, Method::GET, &path, None).await.unwrap_or_default();
-    match response.status {
-        404 => format!("there is no {kind} {name}: memgate is not registered"),
-        200 if !probe.optional && is_excluded(response.body, namespace) => {
-            format!("the {kind} {name} leaves out the namespace {namespace}: choose another with -n")
-        }
-        200 => format!(
-            "the {kind} {name} is there, but the apiserver does not ask memgate here: it learns of it in a \
-             moment, or the configuration leaves out the namespace {namespace}, or memgate does not answer \
-             and the entry lets pass"
-        ),
-        _ => format!("the apiserver does not ask memgate about it in the namespace {namespace}"),
-    }
-}
-
-/// Whether every entry for new pods excludes this namespace.
-fn is_excluded(configuration: Value, namespace: &str) -> bool {
-    let read = serde_json::from_value::<WebhookConfiguration>(configuration);
-    let entries = read.map(|read| entries(&read)).unwrap_or_default();
-    let mut pods = entries.iter().filter(|entry| entry.is_called_for_new_pods()).peekable();
-    pods.peek().is_some() && pods.all(|entry| excludes_namespace(&entry.namespace_selector, namespace))
 }

@@ -111,14 +111,6 @@ pub fn selector_matches(selector: &LabelSelector, labels: &BTreeMap<String, Stri
     Selector::try_from(selector.clone()).is_ok_and(|selector| selector.matches(labels))
 }
 
-/// Whether a selector leaves out a namespace by its name, whatever its labels.
-pub fn excludes_namespace(selector: &LabelSelector, namespace: &str) -> bool {
-    let labels = [(NAME_LABEL.to_owned(), namespace.to_owned())].into();
-    let mut by_name = requirements(selector);
-    by_name.retain(|requirement| requirement.key == NAME_LABEL);
-    !selector_matches(&LabelSelector { match_expressions: Some(by_name), match_labels: None }, &labels)
-}
-
 /// A selector as a list of requirements, `matchLabels` among them.
 pub fn requirements(selector: &LabelSelector) -> Vec<LabelSelectorRequirement> {
     let equal = |(key, value): (&String, &String)| LabelSelectorRequirement {
@@ -153,22 +145,6 @@ mod tests {
             let read: LabelSelector = serde_json::from_value(selector.clone()).expect("a selector");
             assert_eq!(selector_matches(&read, &labels), expected, "{selector}");
         }
-    }
-
-    #[test]
-    fn knows_namespaces_that_are_left_out_by_name() {
-        let selector = |operator| {
-            let one = json!({"key": "kubernetes.io/metadata.name", "operator": operator, "values": ["home"]});
-            let other = json!({"key": "team", "operator": "Exists"});
-            serde_json::from_value(json!({"matchExpressions": [one, other]})).expect("a selector")
-        };
-        assert!(
-            excludes_namespace(&selector("NotIn"), "home")
-                && !excludes_namespace(&selector("NotIn"), "team-a")
-        );
-        assert!(
-            excludes_namespace(&selector("In"), "team-a") && !excludes_namespace(&selector("In"), "home")
-        );
     }
 
     #[test]

@@ -4,13 +4,13 @@
 //! I/O and no randomness; the same input gives the same decision everywhere. It lists what it could not
 //! look up in [`Decision::unknown`].
 
+pub mod added;
 pub mod audit;
 mod behind;
 mod changed;
 pub mod codes;
 pub mod form;
 pub mod later;
-pub mod origins;
 mod over_limit;
 pub mod part;
 mod pod;

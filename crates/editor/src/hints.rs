@@ -7,7 +7,7 @@ use crate::navigation::Question;
 use crate::objects::{Loaded, load_views};
 use crate::positions::Lines;
 use memgate_core::admission::{Admitted, admit};
-use memgate_core::decide::origins::{Item, marked};
+use memgate_core::decide::added::{Item, marked};
 use memgate_model::finding::Cause;
 use memgate_model::kind::Kind;
 use memgate_model::memory_view::Role;
@@ -92,7 +92,7 @@ fn hint(pod: &HintedPod, [snapshot, open]: [&Snapshot; 2]) -> Option<(String, Ma
     let is_missing = |it: &Admitted| it.decision.findings.iter().any(|it| it.cause == Cause::NotFound);
     let is_unknown = is_missing(&admitted) && admit(&request, open).is_ok_and(|open| !is_missing(&open));
     let items = marked(&stored).unwrap_or_default();
-    let mut value = describe(&pod.title, &stored, &pod.namespace, snapshot).text;
+    let mut value = describe(&pod.title, &stored);
     for finding in &admitted.decision.findings {
         let message = finding.message();
         let field = format!("{}: ", finding.pointer.field());

@@ -209,7 +209,7 @@ pub(super) fn full_name(name: &str) -> String {
 }
 
 fn client_config(plan: &InstallPlan, call: Phase) -> WebhookClientConfig {
-    let path = review_path::plain(call);
+    let path = review_path::path(call);
     let ca_bundle = plan.ca.clone().map(ByteString);
     match &plan.endpoint {
         WebhookEndpoint::Url(url) => WebhookClientConfig {
@@ -223,8 +223,7 @@ fn client_config(plan: &InstallPlan, call: Phase) -> WebhookClientConfig {
             service: Some(ServiceReference {
                 name: NAME.to_owned(),
                 namespace: plan.namespace.clone(),
-                // With its own certificates memgate writes a path with a secret token.
-                path: (!plan.has_own_certificates()).then(|| path.to_owned()),
+                path: Some(path.to_owned()),
                 port: None,
             }),
         },

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::component::{CERTIFICATES, Component};
+use crate::component::Component;
 use memgate_model::family::Family;
 
 /// The choices of an installation.
@@ -54,13 +54,6 @@ pub struct Toleration {
     pub value: Option<String>,
     /// Its effect; without it all effects.
     pub effect: Option<String>,
-}
-
-impl InstallPlan {
-    /// Whether memgate itself writes trust and paths into the webhook configurations.
-    pub fn has_own_certificates(&self) -> bool {
-        !CERTIFICATES.iter().any(|component| self.components.contains(component))
-    }
 }
 
 /// How the apiserver reaches memgate.

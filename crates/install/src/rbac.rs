@@ -45,7 +45,7 @@ pub(super) fn events() -> PolicyRule {
     rule("events.k8s.io", &["events"], &["create"])
 }
 
-/// The two webhook configurations; a policy limits the changes to `caBundle` and `service.path`.
+/// The two webhook configurations; a policy limits the changes to `caBundle`.
 pub(super) fn configurations(plan: &InstallPlan) -> PolicyRule {
     PolicyRule {
         resource_names: Some(vec![plan.name.clone()]),

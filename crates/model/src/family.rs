@@ -118,8 +118,6 @@ pub struct Pods {
     /// Whether a pod belongs to the platform although `inject` does not recognise it. Such a pod is never refused.
     /// `None` if every pod of the platform is an agent pod.
     pub known_otherwise: Option<fn(&Pod<'_>) -> bool>,
-    /// What `memgate explain-pod` says of such a pod; `None` if that is the same as for any other pod.
-    pub about_others: Option<&'static str>,
     /// Reads the namespace that a pod declares in its own spec, for manifests without a namespace. `None` if the
     /// platform's pods do not declare one.
     pub declared_namespace: Option<for<'p> fn(&'p Pod<'_>) -> Option<&'p str>>,
@@ -141,7 +139,6 @@ impl Pods {
         honour_required: false,
         inject_label_unknown: None,
         known_otherwise: None,
-        about_others: None,
         declared_namespace: None,
         labels_for_agent: None,
         made_agents: None,

@@ -37,7 +37,6 @@ pub static FAMILY: Family = Family {
         honour_required: true,
         inject_label_unknown: Some(&codes::INJECT_LABEL_UNKNOWN),
         known_otherwise: None,
-        about_others: None,
         declared_namespace: None,
         labels_for_agent: Some(inject::labels_for_agent),
         made_agents: None,

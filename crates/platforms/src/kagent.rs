@@ -56,11 +56,7 @@ pub static FAMILY: Family = Family {
         fetched: &[],
         others: other_kinds::KAGENT,
     },
-    pods: Pods {
-        known_otherwise: Some(api::is_kagent_pod),
-        about_others: Some("nothing to inject; see the Agent"),
-        ..Pods::NONE
-    },
+    pods: Pods { known_otherwise: Some(api::is_kagent_pod), ..Pods::NONE },
     validation: Validation { fails_open: true, changes_only: true, reads: READS, ..Validation::STRICT },
     meanings: &[],
     edges: &edges::EDGES,

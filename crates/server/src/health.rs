@@ -149,9 +149,6 @@ impl Health {
             reasons.push("shutting down".to_owned());
         }
         reasons.extend(self.certificate.not_ready_reason().map(str::to_owned));
-        if !self.app.paths.is_ready() {
-            reasons.push("the path for reviews has not been read from the CA Secret yet".to_owned());
-        }
         let not_synced = self.app.handler.store.not_synced();
         reasons.extend(
             not_synced.iter().map(|kind| format!("not read yet: {} {}", kind.api_version(), kind.kind)),

@@ -12,7 +12,7 @@
 //! [`router()`] is the same without sockets, for tests.
 //!
 //! Nothing here knows a single family; [`memgate_core::decide`] decides. The server reads no Secret except that of its own CA.
-//! It sends requests to the apiserver only, and spans to a collector of traces if one is configured. It writes the
+//! It sends requests to the apiserver only. It writes the
 //! Secret of its CA, `caBundle` in its own webhook configurations, Events, and the results of audits. It removes pauses that
 //! have ended.
 //!
@@ -30,8 +30,7 @@
 //! | `connection_limiter` | bounds open connections | |
 //! | `watchdog` | measures how long tasks wait, and notices a stalled runtime | |
 //! | `deadline` | reads `?timeout=` | |
-//! | [`traces`] | spans for a collector | `logs`, `metrics` |
-//! | [`options`] | everything that can be set, fitted to the file descriptors | `metrics`, `traces` |
+//! | [`options`] | everything that can be set, fitted to the file descriptors | `metrics` |
 //! | `concurrency_limiter` | bounds requests and bytes in flight | `metrics`, `options` |
 //! | [`shutdown`] | receives the signals that end the process, and waits until callers have left | `connection_limiter` |
 //! | `connection` | TLS and HTTP on one connection | `connection_limiter`, `shutdown`, `metrics`, `options` |
@@ -44,8 +43,8 @@
 //! | `rejection` | errors and their HTTP status | `metrics` |
 //! | `body` | reads a request body; claims bytes for answers | `concurrency_limiter`, `options`, `rejection` |
 //! | `outcomes` | the labels under which a request can be counted | `metrics`, `rejection` |
-//! | `review` | answers one AdmissionReview | `deadline`, `decision_log`, `events`, `lookup`, `metrics`, `options`, `rejection`, `store`, `traces` |
-//! | `router` | checks and answers HTTP requests | `body`, `concurrency_limiter`, `connection`, `connection_limiter`, `deadline`, `logs`, `metrics`, `rejection`, `review`, `traces`, `watchdog` |
+//! | `review` | answers one AdmissionReview | `deadline`, `decision_log`, `events`, `lookup`, `metrics`, `options`, `rejection`, `store` |
+//! | `router` | checks and answers HTTP requests | `body`, `concurrency_limiter`, `connection`, `connection_limiter`, `deadline`, `logs`, `metrics`, `rejection`, `review`, `watchdog` |
 //! | `health` | `/livez`, `/readyz`, `/metrics` | `connection_limiter`, `shutdown`, `lookup`, `metrics`, `router` |
 //! | `pauses` | ends pauses, and shows those that are in force | `events`, `logs`, `metrics` |
 //! | `registration` | puts entries that fail closed in force once a replica is ready | `health` |
@@ -58,8 +57,6 @@ mod connection_limiter;
 mod watchdog;
 
 mod deadline;
-
-pub mod traces;
 
 pub mod options;
 
@@ -126,11 +123,8 @@ use crate::router::AppState;
 use crate::shutdown::{Drain, Signals, wait_drained};
 use crate::store::Store;
 use crate::store::watch::{ApiGroups, follow, poll_groups};
-use crate::traces::Tracer;
-use crate::traces::export::SpanExport;
 use crate::watchdog::Watchdog;
 use memgate_certs::manager::{CertManager, ManagerTimers};
-use memgate_certs::review_paths::ReviewPaths;
 use memgate_certs::tls::{self, ServingCert};
 use memgate_model::settings::Settings;
 use memgate_model::snapshot::Snapshot;
@@ -166,9 +160,6 @@ pub enum Error {
     /// The certificate cannot be used.
     #[error("failed to get a certificate")]
     Tls(#[from] tls::Error),
-    /// Traces cannot be set up.
-    #[error("failed to set up traces")]
-    Traces(#[from] traces::Error),
     /// An address cannot be listened on.
     #[error("failed to listen on {address}")]
     Bind {
@@ -198,7 +189,6 @@ pub struct Server {
     listener: std::net::TcpListener,
     health_listener: std::net::TcpListener,
     health: Arc<Health>,
-    export: Option<SpanExport>,
 }
 
 /// Where a server can be reached.
@@ -248,9 +238,7 @@ impl Server {
             State::Cluster { client, .. } => Some(client.clone()),
         };
         let metrics = Arc::new(Metrics::new(outcomes::all()));
-        let exporting = options.traces.as_ref().map(|settings| Tracer::new(settings, Arc::clone(&metrics)));
-        let (tracer, export) = exporting.transpose()?.unzip();
-        let (app, event_writer) = app_state(&options, state, tracer, &metrics);
+        let (app, event_writer) = app_state(&options, state, &metrics);
         let service = router::service(Arc::clone(&app));
         let health = Arc::new(Health {
             app,
@@ -260,7 +248,7 @@ impl Server {
             connections: ConnectionLimiter::new(options.limits.connections),
             listening: AtomicBool::new(false),
         });
-        Ok(Self { options, client, event_writer, service, listener, health_listener, health, export })
+        Ok(Self { options, client, event_writer, service, listener, health_listener, health })
     }
 
     /// Answers with these routes instead of the webhook's, behind the same listener, TLS and connection limit, so that a
@@ -326,9 +314,6 @@ impl Server {
         tracing::info!("shutting down: no longer ready, still serving");
         self.health.drain.begin();
         let drained = wait_drained(&self.health.connections, timers.drain_quiet, timers.drain_grace).await;
-        if let Some(export) = self.export {
-            export.flush().await;
-        }
         decision_log.report_now();
         tracing::info!(drained, "stopped");
         Ok(())
@@ -364,11 +349,11 @@ pub fn serve_plain(
 #[doc(hidden)]
 pub fn reviews(options: &Options, state: State) -> Service {
     let metrics = Arc::new(Metrics::new(outcomes::all()));
-    router::service(app_state(options, state, None, &metrics).0)
+    router::service(app_state(options, state, &metrics).0)
 }
 
 /// The routes of the webhook with a state of its own, for callers without a socket. There are no watches
-/// (with [`State::Cluster`] no kind is ever synced) and no traces.
+/// (with [`State::Cluster`] no kind is ever synced).
 pub fn router(options: &Options, state: State) -> Router {
     counted_router(options, state).0
 }
@@ -376,7 +361,7 @@ pub fn router(options: &Options, state: State) -> Router {
 /// The routes of [`router()`], and a function that returns its metrics in the OpenMetrics text format.
 pub fn counted_router(options: &Options, state: State) -> (Router, impl Fn() -> String + use<>) {
     let metrics = Arc::new(Metrics::new(outcomes::all()));
-    let (app, _) = app_state(options, state, None, &metrics);
+    let (app, _) = app_state(options, state, &metrics);
     (router::router(app), move || metrics.text().unwrap_or_default())
 }
 
@@ -384,7 +369,6 @@ pub fn counted_router(options: &Options, state: State) -> (Router, impl Fn() -> 
 fn app_state(
     options: &Options,
     state: State,
-    tracer: Option<Tracer>,
     metrics: &Arc<Metrics>,
 ) -> (Arc<AppState>, Option<EventWriter>) {
     let (mut event_recorder, mut event_writer) = (None, None);
@@ -403,10 +387,6 @@ fn app_state(
     };
     let decide = options.decide;
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let paths = match &options.tls {
-        tls::CertSource::Builtin(_) => ReviewPaths::with_tokens(),
-        _ => ReviewPaths::plain(),
-    };
     let handler = ReviewHandler {
         store: Arc::new(store),
         lookups,
@@ -419,11 +399,9 @@ fn app_state(
     };
     let app = AppState {
         handler: Arc::new(handler),
-        paths: Arc::new(paths),
         concurrency: Arc::new(ConcurrencyLimiter::new(&options.limits)),
         watchdog: Watchdog::new(options.timers.stall),
         metrics: Arc::clone(metrics),
-        tracer,
         body_limit: options.limits.body,
         body_time: options.timers.body,
         request_time: options.timers.request,
@@ -477,12 +455,12 @@ fn spawn_with_cluster(
     let families = store.snapshot().settings.families.clone();
     tokio::spawn(aggregation::report(client.clone(), families.clone()));
     if let tls::CertSource::Builtin(builtin) = &options.tls {
-        let (certificate, paths) = (Arc::clone(&health.certificate), Arc::clone(&health.app.paths));
+        let certificate = Arc::clone(&health.certificate);
         let (builtin, metrics) = (builtin.clone(), Arc::clone(&metrics.certs));
         let (client, clock) = (client.clone(), clock.clone());
         let &Timers { discovery_interval: watch_pause, ca_poll: poll, propagation, .. } = &**timers;
         let every = ManagerTimers { watch_pause, poll, propagation };
-        let manager = CertManager::new(builtin, client, clock, every, metrics, certificate, paths);
+        let manager = CertManager::new(builtin, client, clock, every, metrics, certificate);
         tasks.spawn(Box::pin(manager.run()));
     }
     if let Some(audit) = options.audit.clone().filter(|_| options.policies) {

@@ -58,7 +58,6 @@ pub(super) struct Metrics {
     pub(super) connections: Gauge,
     pub(super) certs: Arc<CertMetrics>,
     pub(super) ready: Gauge,
-    trace_spans: Counters<1>,
 }
 
 impl Metrics {
@@ -96,12 +95,6 @@ impl Metrics {
             ),
             connections: add(all, "connections", "Open connections"),
             ready: add(all, "ready", "Whether the server is ready"),
-            trace_spans: add_results(
-                all,
-                "trace_spans",
-                "Spans for the collector of traces",
-                ResultLabel::SPANS,
-            ),
             registry,
         }
     }
@@ -119,12 +112,6 @@ impl Metrics {
     /// Counts an Event.
     pub(super) fn count_event(&self, result: ResultLabel) {
         self.events.get_or_create(&[result.label()]).inc();
-    }
-
-    /// Counts spans.
-    pub(super) fn count_spans(&self, result: ResultLabel, spans: usize) {
-        let spans = u64::try_from(spans).unwrap_or(u64::MAX);
-        self.trace_spans.get_or_create(&[result.label()]).inc_by(spans);
     }
 
     /// Sets how many objects of a family are cached, how many are not held, and how old the cache may be.

@@ -9,7 +9,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use crate::metrics::max_files;
-use crate::{tls, traces};
+use crate::tls;
 use memgate_certs::clock::Clock;
 use memgate_core::decide::decide;
 use memgate_model::decision::Decision;
@@ -61,8 +61,6 @@ pub struct Options {
     pub reference_grace: Duration,
     /// The RoleBinding by which a ready replica registers. Default: none, since the entries do not wait for it.
     pub registration: Option<Registration>,
-    /// Where traces go. Default: nowhere.
-    pub traces: Option<traces::TraceOptions>,
 }
 
 impl Options {
@@ -82,7 +80,6 @@ impl Options {
             audit: None,
             reference_grace: Duration::from_secs(30),
             registration: None,
-            traces: None,
         }
     }
 }

@@ -5,7 +5,6 @@
 //! a review again, up to ten times.
 
 use axum::http::StatusCode;
-use memgate_certs::review_paths::PathFault;
 use thiserror::Error;
 
 use crate::metrics::labels::ShedCause;
@@ -21,9 +20,6 @@ pub(super) enum Rejection {
     /// A path that is not served.
     #[error("not found: reviews go to /mutate or /validate")]
     Path,
-    /// A path without an accepted token.
-    #[error("not ready for this: try again")]
-    UnknownPath,
     /// A content type other than JSON.
     #[error("the content type must be application/json, in UTF-8")]
     ContentType,
@@ -83,15 +79,6 @@ impl From<admission::Error> for Rejection {
     }
 }
 
-impl From<PathFault> for Rejection {
-    fn from(fault: PathFault) -> Self {
-        match fault {
-            PathFault::NotAReview => Self::Path,
-            PathFault::UnknownToken => Self::UnknownPath,
-        }
-    }
-}
-
 impl Rejection {
     /// The status: always one of an error.
     pub(super) const fn status(&self) -> StatusCode {
@@ -115,7 +102,6 @@ impl Rejection {
         match self {
             Self::Method => (StatusCode::METHOD_NOT_ALLOWED, "bad-method"),
             Self::Path => (StatusCode::NOT_FOUND, "bad-path"),
-            Self::UnknownPath => (StatusCode::SERVICE_UNAVAILABLE, "unknown-path"),
             Self::ContentType => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "bad-content-type"),
             Self::ContentEncoding => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "bad-content-encoding"),
             Self::Timeout => (StatusCode::BAD_REQUEST, "bad-timeout"),
@@ -140,16 +126,16 @@ pub(super) fn reasons(call: Option<Phase>) -> impl Iterator<Item = &'static str>
     REASONS.into_iter().filter(move |reason| match *reason {
         // The method is checked first.
         "bad-method" => true,
-        "bad-path" | "unknown-path" => call.is_none(),
+        "bad-path" => call.is_none(),
         _ => call.is_some(),
     })
 }
 
 /// Every reason of a rejection.
-const REASONS: [&str; 18] = [
-    "bad-method", "bad-path", "unknown-path", "bad-content-type", "bad-content-encoding", "bad-timeout",
-    "body-too-large", "overloaded", "body-late", "body-broken", "body-not-utf8", "body-malformed",
-    "not-synced", "lookup-failed", "late", "object-unreadable", "fault", "panic",
+const REASONS: [&str; 17] = [
+    "bad-method", "bad-path", "bad-content-type", "bad-content-encoding", "bad-timeout", "body-too-large",
+    "overloaded", "body-late", "body-broken", "body-not-utf8", "body-malformed", "not-synced",
+    "lookup-failed", "late", "object-unreadable", "fault", "panic",
 ];
 
 #[cfg(test)]
@@ -182,11 +168,11 @@ mod tests {
 
     #[test]
     fn other_paths_are_rejected_by_their_head() {
-        assert_eq!(reasons(None).collect::<Vec<_>>(), ["bad-method", "bad-path", "unknown-path"]);
+        assert_eq!(reasons(None).collect::<Vec<_>>(), ["bad-method", "bad-path"]);
         for call in [Phase::Mutate, Phase::Validate] {
             let of_call: Vec<_> = reasons(Some(call)).collect();
-            assert_eq!(of_call.len(), REASONS.len() - 2);
-            assert!(!of_call.contains(&"bad-path") && !of_call.contains(&"unknown-path"));
+            assert_eq!(of_call.len(), REASONS.len() - 1);
+            assert!(!of_call.contains(&"bad-path"));
         }
     }
 }

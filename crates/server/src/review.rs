@@ -26,7 +26,6 @@ use crate::options::Decide;
 use crate::rejection::Rejection;
 use crate::store::Store;
 use crate::store::missing::Wait;
-use crate::traces::Trace;
 use memgate_certs::clock::Clock;
 use memgate_core::admission::{self, Review};
 use memgate_model::decision::Decision;
@@ -106,7 +105,6 @@ struct Step {
     now: Timestamp,
     /// When the step was made, by the clock of the runtime: tests can stop that clock, but not on another thread.
     made: Instant,
-    trace: Trace,
 }
 
 /// The result of a step.
@@ -136,7 +134,6 @@ impl ReviewHandler {
         self: &Arc<Self>,
         arrival: Arrival,
         deadline: Deadline,
-        trace: &Trace,
     ) -> Result<HandledReview, Rejection> {
         let mut snapshot = self.store.snapshot();
         // Until the review is answered, it holds what was looked up for it.
@@ -151,7 +148,6 @@ impl ReviewHandler {
                 may_look_up: self.lookups.is_some() && steps < MAX_DECISIONS,
                 now,
                 made: Instant::now(),
-                trace: trace.clone(),
             };
             let result = if arrival.body.len() <= MAX_INLINE_BYTES {
                 self.take(&step, None)?
@@ -167,7 +163,6 @@ impl ReviewHandler {
             };
             let Some(lookups) = &self.lookups else { return Err(Rejection::LookupFailed) };
             looked_up.extend(new.iter().cloned());
-            let _span = trace.lookup(new.iter().map(|reference| reference.kind.kind));
             if own_lookups.is_none() {
                 own_lookups = lookups.of_review(until).await;
             }
@@ -208,10 +203,7 @@ impl ReviewHandler {
         review.request.cancelled = cancelled;
         let user = review.request.occasion.user;
         review.request.occasion = Occasion { user, ..Occasion::new(Point::Admission, step.now) };
-        step.trace.set_review(&review);
-        let span = step.trace.child_span("decide");
         let decision = (self.decide)(&review.request, &step.snapshot);
-        drop(span);
         if is_cancelled(cancelled) || decision.reason == Reason::Cancelled {
             return Err(Rejection::Late);
         }
@@ -249,10 +241,8 @@ impl ReviewHandler {
         decision: Decision,
     ) -> Result<HandledReview, Rejection> {
         let phase = step.arrival.phase;
-        let span = step.trace.child_span("answer");
         if let Some(wait) = self.must_hold(phase, review, &decision, step.made) {
             let answer = self.hold(review, &decision, &wait);
-            drop(span);
             self.log(step, review, &decision, &answer);
             return Ok(answer);
         }
@@ -268,7 +258,6 @@ impl ReviewHandler {
             }
         }
         self.metrics.policies.count(findings.iter().copied());
-        drop(span);
         let answer = HandledReview {
             body: body.into(),
             labels: labels(phase, review, allowed, decision.reason),

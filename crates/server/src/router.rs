@@ -27,11 +27,9 @@ use crate::metrics::Metrics;
 use crate::metrics::labels::{RequestLabels, ShedCause, webhook};
 use crate::rejection::Rejection;
 use crate::review::{Arrival, HandledReview, ReviewHandler};
-use crate::traces::{Trace, Tracer};
 use crate::watchdog::Watchdog;
 use memgate_certs::library_error::explained;
-use memgate_certs::review_paths::{PathFault, ReviewPaths};
-use memgate_primitives::review_path::Phase;
+use memgate_primitives::review_path::{Phase, call};
 
 /// How long to wait for the rest of a small body, so that its connection can be used again.
 const DISCARD_TIMEOUT: Duration = Duration::from_millis(4);
@@ -39,12 +37,9 @@ const DISCARD_TIMEOUT: Duration = Duration::from_millis(4);
 /// The state that all requests share.
 pub(super) struct AppState {
     pub(super) handler: Arc<ReviewHandler>,
-    pub(super) paths: Arc<ReviewPaths>,
     pub(super) concurrency: Arc<ConcurrencyLimiter>,
     pub(super) watchdog: Watchdog,
     pub(super) metrics: Arc<Metrics>,
-    /// Makes traces, if a collector is configured.
-    pub(super) tracer: Option<Tracer>,
     /// The largest body, in bytes.
     pub(super) body_limit: usize,
     /// The longest that a body may take to arrive.
@@ -76,12 +71,11 @@ async fn respond(app: &AppState, request: Request, caller: Option<&Caller>) -> R
     let start = Instant::now();
     let (head, mut body) = request.into_parts();
     let began = caller.map_or(start, |caller| caller.first_byte);
-    let phase = app.paths.phase(head.uri.path());
-    let mut in_flight = InFlight::new(&app.metrics, phase.as_ref().ok().copied().map(webhook));
-    let webhook = phase.as_ref().map_or("none", |phase| webhook(*phase));
-    let trace = app.tracer.as_ref().map_or(Trace::off(), |tracer| tracer.begin(webhook, &head.headers));
+    let phase = call(head.uri.path());
+    let mut in_flight = InFlight::new(&app.metrics, phase.map(webhook));
+    let webhook = phase.map_or("none", webhook);
     let answered =
-        AssertUnwindSafe(answer(app, phase, (&head, caller), &mut body, start, &trace)).catch_unwind().await;
+        AssertUnwindSafe(answer(app, phase, (&head, caller), &mut body, start)).catch_unwind().await;
     // The panic hook has logged where and why.
     let answered = answered.unwrap_or(Err(Rejection::Panicked));
     let (labels, response) = match answered {
@@ -100,18 +94,16 @@ async fn respond(app: &AppState, request: Request, caller: Option<&Caller>) -> R
     };
     in_flight.unanswered = None;
     app.metrics.admission.count_request(labels, began.elapsed());
-    trace.end(&labels);
     response
 }
 
 /// Checks the head, reads the body and answers the review, all before the deadline.
 async fn answer(
     app: &AppState,
-    phase: Result<Phase, PathFault>,
+    phase: Option<Phase>,
     (head, caller): (&Parts, Option<&Caller>),
     body: &mut Body,
     start: Instant,
-    trace: &Trace,
 ) -> Result<HandledReview, Rejection> {
     let phase = check(phase, head, body, app.body_limit)?;
     let allowed = deadline::timeout(head.uri.query()).map_err(|_| Rejection::Timeout)?;
@@ -120,35 +112,24 @@ async fn answer(
         return Err(Rejection::Overloaded(ShedCause::Queue));
     }
     let work = async {
-        let span = trace.child_span("read");
         let reading = body::read(body, app.body_limit, &app.concurrency);
         let body = timeout(app.body_time, reading).await.unwrap_or(Err(Rejection::BodyLate))?;
-        drop(span);
         caller.inspect(|caller| caller.activity.body_received());
         // After the body, so that callers that send slowly do not take the permits of others.
         let _permit = app.concurrency.acquire_request().await.map_err(Rejection::Overloaded)?;
         let arrival = Arrival { phase, body, start, peer: caller.map(|caller| caller.peer) };
-        let mut answer = app.handler.answer(arrival, deadline, trace).await?;
+        let mut answer = app.handler.answer(arrival, deadline).await?;
         answer.body = body::claim_answer(answer.body, &app.concurrency)?;
         Ok(answer)
     };
     timeout_at(deadline.answer, work).await.unwrap_or(Err(Rejection::Late))
 }
 
-fn check(
-    phase: Result<Phase, PathFault>,
-    head: &Parts,
-    body: &Body,
-    limit: usize,
-) -> Result<Phase, Rejection> {
-    // First, so that a caller without the token gets the same answer for every request.
-    if let Err(fault @ PathFault::UnknownToken) = phase {
-        return Err(fault.into());
-    }
+fn check(phase: Option<Phase>, head: &Parts, body: &Body, limit: usize) -> Result<Phase, Rejection> {
     if head.method != Method::POST {
         return Err(Rejection::Method);
     }
-    let phase = phase?;
+    let phase = phase.ok_or(Rejection::Path)?;
     if !is_json(&head.headers) {
         return Err(Rejection::ContentType);
     }
@@ -206,9 +187,7 @@ fn log(limiter: &LogRateLimiter, rejection: &Rejection, webhook: &'static str) {
     let status = rejection.status();
     let (reason, status_code) = (rejection.reason(), status.as_u16());
     let cause = std::error::Error::source(rejection).map(explained);
-    // A caller without the token can send it as often as it likes.
-    let is_own_fault = status.is_server_error() && !matches!(rejection, Rejection::UnknownPath);
-    if !is_own_fault {
+    if !status.is_server_error() {
         tracing::debug!(webhook, reason, status = status_code, cause, "{rejection}");
     } else if let Ok(suppressed) = limiter.take(reason) {
         tracing::warn!(webhook, reason, status = status_code, cause, suppressed, "{rejection}");

@@ -97,7 +97,7 @@ pub struct Inputs {
     pub is_partial: bool,
     /// Whether less than the repository was read: a setting without effect may have one on the rest.
     pub is_narrow: bool,
-    /// The snapshot of a cluster, if one was given.
+    /// The notes about the cluster that was read, if one was.
     pub assumed: Option<Assumed>,
     /// Whether an open file is not only read as a manifest: its text decides what others are.
     pub(crate) is_open_read_apart: bool,

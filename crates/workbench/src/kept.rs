@@ -46,7 +46,6 @@ pub(crate) struct Reading {
     pub(crate) within: Option<PathBuf>,
     pub(crate) state: Vec<String>,
     pub(crate) policies: Vec<String>,
-    pub(crate) snapshot: Option<PathBuf>,
     pub(crate) exclude: Arc<Exclude>,
     pub(crate) max_bytes: usize,
     pub(crate) keeps_places: bool,

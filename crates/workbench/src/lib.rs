@@ -95,7 +95,6 @@ pub mod explain;
 
 pub mod cases;
 pub mod policy_new;
-pub mod unfit;
 
 pub mod injected;
 pub mod kind_schema;

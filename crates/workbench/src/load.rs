@@ -5,14 +5,13 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
-use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use thiserror::Error;
 
-use crate::errors::{error_at, error_in};
+use crate::errors::error_in;
 use crate::footprint::Footprint;
 use crate::in_order;
 use crate::inputs::{Inputs, StatePath};
@@ -25,7 +24,7 @@ use crate::objects::{Filled, UndecidedObject, is_checked, json_to_check};
 use crate::origins::SourceOrigins;
 use crate::passed_over::{PassedOver, Why, pass_over};
 use crate::places::Part;
-use crate::plan::Plan;
+use crate::plan::{CLUSTER, Plan};
 use crate::policy_files::PolicyOrigin;
 use crate::progress::Step;
 use crate::read::{STDIN, read};
@@ -33,10 +32,10 @@ use crate::render::unreadable;
 use crate::report::ObjectRef;
 use crate::state::{FileObject, Loading, state_kind};
 use crate::substitutes::{Assignment, OfFile, Substitutes, WrongTarget};
-use crate::texts::{file, refused, source};
-use memgate_core::state::cluster_snapshot::{self, ClusterSnapshot};
+use crate::texts::{refused, source};
+use memgate_core::state::cluster_snapshot::ClusterSnapshot;
 use memgate_core::state::makers::add_anything;
-use memgate_core::state::{SharedTexts, empty, like};
+use memgate_core::state::{AddError, SharedTexts, empty, like};
 use memgate_manifest::document::{CASES, Document, Parsed, each_value, parse_parts};
 use memgate_manifest::error::Error as InputError;
 use memgate_manifest::later::{Given, Later, is_of_template, may_hold};
@@ -57,14 +56,9 @@ pub enum Error {
     /// Two inputs are `-`.
     #[error("standard input (-) can be read only once")]
     StdinTwice,
-    /// The snapshot of a cluster is `-`.
-    #[error(
-        "--snapshot reads a file, and standard input (-) is none; write the snapshot with memgate snapshot -o FILE"
-    )]
-    SnapshotFromStdin,
-    /// The snapshot of a cluster cannot be used.
-    #[error(transparent)]
-    Snapshot(#[from] cluster_snapshot::Error),
+    /// An object of a cluster is out of bounds.
+    #[error("{CLUSTER}: {0}")]
+    Cluster(AddError),
     /// Nor can it be read.
     #[error(transparent)]
     Unreadable(#[from] InputError),
@@ -268,8 +262,8 @@ impl<'p> Loading<'p> {
     /// Reads what is given besides the objects to check.
     fn add_given(&mut self) -> Result<(), Error> {
         let plan = self.plan;
-        if let Some(path) = &plan.snapshot {
-            self.add_snapshot(path)?;
+        if let Some(cluster) = &plan.cluster {
+            self.add_cluster(cluster)?;
         }
         for path in &plan.policies {
             let first = self.add_unchecked(PolicyOrigin::Policies, path)?;
@@ -284,32 +278,11 @@ impl<'p> Loading<'p> {
         Ok(())
     }
 
-    /// Reads the snapshot of a cluster, below everything else. Where its objects are checked too, their places are those in
-    /// the file.
-    fn add_snapshot(&mut self, path: &Path) -> Result<(), Error> {
-        let plan = self.plan;
-        let name = path.display().to_string();
-        if name == "-" {
-            return Err(Error::SnapshotFromStdin);
-        }
-        if let Some(footprint) = &mut self.inputs.footprint {
-            footprint.around(path);
-            footprint.link(path);
-        }
-        let text = match plan.instead.get(&name) {
-            Some(text) => Source::new(&name, text.as_str()),
-            None => file(path, plan.max_bytes)?,
-        };
-        if let Some(error) = refused(&text) {
-            return Err(error.into());
-        }
-        let snapshot = ClusterSnapshot::parse(&name, text.text())?;
-        self.inputs.assumed = Some(snapshot.put(&name, &mut self.inputs.snapshot)?);
-        if !plan.checks_snapshot {
-            return Ok(());
-        }
+    /// Reads the objects of a cluster, below everything else.
+    fn add_cluster(&mut self, cluster: &ClusterSnapshot) -> Result<(), Error> {
+        self.inputs.assumed = Some(cluster.put(&mut self.inputs.snapshot).map_err(Error::Cluster)?);
         self.inputs.snapshot.crds = None;
-        let source = Arc::new(Source::new(&name, cluster_snapshot::as_list(text.text())));
+        let source = Arc::new(Source::new(CLUSTER, cluster.list()));
         for document in parse_parts(&source).flat_map(|parsed| parsed.documents) {
             let names = self.names(&document);
             // An apiserver has accepted these objects, so there are no notices about them.
@@ -356,14 +329,6 @@ impl<'p> Loading<'p> {
         });
         for filled in documents {
             match filled {
-                Ok(Filled { document, .. })
-                    if origin == PolicyOrigin::State && document.kind() == cluster_snapshot::KIND =>
-                {
-                    let message = "this is a file of memgate snapshot; give it with --snapshot, \
-                                   which check, mutate, view, review, explain-pod, what-if, audit and map have";
-                    let error = error_at(document.place(), &Pointer::root(), message.to_owned());
-                    self.inputs.errors.push(error);
-                }
                 Ok(Filled { document, later, .. }) => {
                     let is_later = !later.unknown.is_empty();
                     let part =

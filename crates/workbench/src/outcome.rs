@@ -12,6 +12,7 @@ use crate::objects::checked_kinds;
 use crate::page::PageInputs;
 use crate::passed_over::{Why, counts};
 use crate::place::table;
+use crate::plan::CLUSTER;
 use crate::render::{Unrendered, command};
 use crate::report::html_data::Page;
 use crate::report::{ObjectRef, PassedOver, Report, counted, plain};
@@ -136,11 +137,10 @@ pub fn page<'r>(
     let mut map = map.clone();
     judge(&mut map, checked);
     // What was judged, in the words of the command line.
-    let snapshot =
-        plan.snapshot.iter().filter(|_| plan.checks_snapshot).map(|path| path.display().to_string());
+    let cluster = plan.cluster.iter().map(|_| CLUSTER.to_owned());
     Some(Page {
         command,
-        judged: snapshot.chain(plan.checked.iter().cloned()).collect(),
+        judged: cluster.chain(plan.checked.iter().cloned()).collect(),
         point: occasion.point.name(),
         time: occasion.now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         table: None,
@@ -271,21 +271,17 @@ fn unknown_note(report: &Report<'_>) -> Option<String> {
     (!names.is_empty()).then_some(note)
 }
 
-/// The notes about the age of the snapshot, and about the kinds that are not in it.
+/// The notes about the cluster that was read, and about the kinds that were not.
 fn assumed_notes(assumed: &Assumed) -> Vec<String> {
-    let Assumed { path, taken, objects, namespaces, unknown, unnamed } = assumed;
+    let Assumed { taken, objects, namespaces, unknown } = assumed;
     let of_what = namespaces.as_ref().map_or_else(
         || "all namespaces".to_owned(),
         |names| format!("{} only", and_more(names, MAX_UNREAD_IN_NOTE)),
     );
     let objects = counted(*objects, "object");
-    let mut notes = vec![format!("{path} holds {objects} of {of_what}, as the cluster was at {taken}")];
+    let mut notes = vec![format!("{CLUSTER} holds {objects} of {of_what}, as the cluster was at {taken}")];
     for kind in unknown {
-        notes.push(format!("not in {path}, so references to it count as right: {kind}"));
-    }
-    if !unnamed.is_empty() {
-        let kinds = counted(unnamed.len(), "kind");
-        notes.push(format!("{path} does not name {kinds}: {}", and_more(unnamed, MAX_UNREAD_IN_NOTE)));
+        notes.push(format!("not in {CLUSTER}, so references to it count as right: {kind}"));
     }
     notes.iter().map(|note| plain(note).into_owned()).collect()
 }

@@ -17,10 +17,14 @@ use crate::render::Rendering;
 use crate::repository::is_marker;
 use crate::rules::Rules;
 use crate::texts::{DEFAULT_MAX_BYTES, bounded, file};
+use memgate_core::state::cluster_snapshot::ClusterSnapshot;
 use memgate_manifest::error::Error;
 use memgate_manifest::source::Source;
 use memgate_model::settings::Settings;
 use memgate_platforms::default_settings;
+
+/// The name of a cluster's objects in findings, in place of a path.
+pub const CLUSTER: &str = "cluster";
 
 /// What is read, and how. A path is a file, a directory, a glob or `-`.
 #[derive(Debug, Clone)]
@@ -51,11 +55,9 @@ pub struct Plan {
     pub later: Vec<String>,
     /// Whether policies are ignored, wherever they were read.
     pub ignores_policies: bool,
-    /// A file of `memgate snapshot`. Objects at the other paths replace objects of the same name in it.
-    pub snapshot: Option<PathBuf>,
-    /// Whether the objects of the snapshot are checked too. An apiserver has accepted them, so only policies and
-    /// families judge them.
-    pub checks_snapshot: bool,
+    /// The objects of a cluster, which are checked in place of those of paths. An apiserver has accepted them, so only
+    /// policies and families judge them.
+    pub cluster: Option<Arc<ClusterSnapshot>>,
     /// The files and directories that are left out of directories and globs.
     pub exclude: Arc<Exclude>,
     /// The largest input that is read, in bytes.
@@ -124,8 +126,7 @@ impl Default for Plan {
             comparison: Comparison::None,
             later: Vec::new(),
             ignores_policies: false,
-            snapshot: None,
-            checks_snapshot: false,
+            cluster: None,
             exclude: Arc::default(),
             max_bytes: DEFAULT_MAX_BYTES,
             rendering: None,
@@ -161,7 +162,7 @@ impl Plan {
     /// decide about the others too.
     pub(crate) fn kept(&self, paths: &[String]) -> Option<(&Kept, Reading)> {
         let Self { checks_only_open, open, .. } = self;
-        let reads_more = self.rendering.is_some() || !self.instead.is_empty() || self.checks_snapshot;
+        let reads_more = self.rendering.is_some() || !self.instead.is_empty() || self.cluster.is_some();
         let compares = self.comparison.is_wanted() || !matches!(self.judged_by, JudgedBy::Inputs);
         let decides = |file: &OpenFile| file.text.is_none() || is_marker(&file.path);
         let reads_nothing = paths.iter().all(|path| path == "-");
@@ -175,7 +176,6 @@ impl Plan {
             within: self.within.clone(),
             state: self.state.clone(),
             policies: self.policies.clone(),
-            snapshot: self.snapshot.clone(),
             exclude: Arc::clone(&self.exclude),
             max_bytes: self.max_bytes,
             keeps_places: self.keeps_places,

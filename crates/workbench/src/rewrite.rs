@@ -11,7 +11,6 @@ use crate::judge::{Checked, Decided};
 use crate::objects::CheckedObject;
 use crate::report::diff::{self, FileDiff};
 use memgate_core::patch::Patch;
-use memgate_core::state::cluster_snapshot::is_masked;
 use memgate_manifest::document::{Document, values};
 use memgate_manifest::error::Error;
 use memgate_manifest::rewrite::{Rewritten, rewrite};
@@ -60,14 +59,6 @@ pub fn rewrite_all(checked: &Checked) -> Result<Vec<RewrittenFile<'_>>, Error> {
     checked.inputs.sources.iter().filter(|source| source.is_shown()).map(rewritten).collect()
 }
 
-/// The first object with an added value that `memgate snapshot` masked.
-pub fn given_a_mask(checked: &Checked) -> Option<String> {
-    let is_masked = |edit: &Edit| holds_mask(&serde_json::to_value(&edit.value).unwrap_or_default());
-    let mut allowed = checked.decided.iter().filter(|decided| decided.allowed());
-    let given = allowed.find(|decided| decided.admitted.edits.iter().any(is_masked));
-    given.map(|decided| decided.object.object_ref.title())
-}
-
 /// The first pod with the memory of an Agent that an Ensemble among the inputs is yet to make, and the Ensemble.
 pub fn given_before_its_agent(checked: &Checked) -> Option<(String, &str)> {
     changed(checked).find_map(|(object, edits)| {
@@ -75,16 +66,6 @@ pub fn given_before_its_agent(checked: &Checked) -> Option<(String, &str)> {
         let origin = origins.find(|origin| is_of_agent_to_be_made(origin))?;
         Some((object.object_ref.title(), &*origin.resource))
     })
-}
-
-/// The recursion is bounded: the values that memgate adds have the few levels of a container.
-fn holds_mask(value: &Value) -> bool {
-    match value {
-        Value::String(text) => is_masked(text),
-        Value::Array(elements) => elements.iter().any(holds_mask),
-        Value::Object(fields) => fields.values().any(holds_mask),
-        Value::Null | Value::Bool(_) | Value::Number(_) => false,
-    }
 }
 
 /// The allowed objects with edits, of files that may be shown. An object of which one template is denied is not allowed.

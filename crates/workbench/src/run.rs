@@ -50,7 +50,7 @@ pub fn judged(run: &Run) -> Result<Checked, Error> {
     let mut files = plan.rendered_files();
     let (mut checked, others) = each_set(plan, |mut inputs| {
         let page = PageInputs::if_wanted(plan.wants_page, &inputs, *occasion);
-        if plan.checks_snapshot {
+        if plan.cluster.is_some() {
             pass_over(&mut inputs.objects, &mut inputs.passed_over, &inputs.snapshot, true);
         }
         let references = plan.comparison.is_wanted().then(|| references(&mut inputs, &mut files));

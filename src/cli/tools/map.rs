@@ -47,7 +47,7 @@ Examples:
   memgate map deploy/ -o mermaid=map.mmd
   memgate map deploy/ --base origin/main
 
-Without PATH the objects are those of --snapshot, or of the cluster of --context or --kubeconfig. With none of them, they are \
+Without PATH the objects are those of the cluster of --context or --kubeconfig. With none of them, they are \
 those of the paths of .memgate.yaml, else of the cluster of KUBECONFIG, else of the working directory."
 )]
 pub struct Args {
@@ -149,11 +149,11 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let project = input.project(terminal)?;
     let mut plan = live::plan(input, &args.cluster, &project, true, terminal)?;
     anyhow::ensure!(
-        args.base.is_none() || !plan.checks_snapshot,
+        args.base.is_none() || !plan.cluster.is_some(),
         "--base compares files with a commit; give the files as PATH"
     );
     plan.policies.clone_from(&input.policies.policy);
-    let occasion = input.policies.occasion(if plan.checks_snapshot { Point::Audit } else { Point::Ci });
+    let occasion = input.policies.occasion(if plan.cluster.is_some() { Point::Audit } else { Point::Ci });
     let run = Run { plan, occasion };
     let (mut map, inputs) = judged_map(&run)?;
     note_read(&inputs, terminal);

@@ -152,11 +152,6 @@ impl<'w> Loaded<'w> {
         Ok(())
     }
 
-    /// Where each replica answers.
-    pub(crate) fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
-        self.replicas.iter().map(|replica| replica.webhook)
-    }
-
     /// Ends the replicas.
     pub(crate) fn end(self) -> Report {
         self.runtime.shutdown_background();

@@ -11,7 +11,6 @@ use kube::{Api, Client};
 use crate::Builtin;
 use crate::kube_api::with_timeout;
 use crate::manager::secret_plan::{CaState, Data};
-use crate::rotation::Rotation;
 
 /// The field manager of the writes.
 const FIELD_MANAGER: &str = "memgate-ca";
@@ -36,21 +35,12 @@ impl CaSecret {
         with_timeout(REQUEST_TIMEOUT, self.api.get_opt(&self.name)).await
     }
 
-    /// Writes the state and the progress of a request into the Secret. Returns `false` when the Secret has changed since it
-    /// was read.
-    pub(super) async fn write(
-        &self,
-        read: Option<Secret>,
-        state: &CaState,
-        rotation: &Rotation,
-    ) -> Result<bool, kube::Error> {
+    /// Writes the state into the Secret. Returns `false` when the Secret has changed since it was read.
+    pub(super) async fn write(&self, read: Option<Secret>, state: &CaState) -> Result<bool, kube::Error> {
         let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
         let exists = read.is_some();
         let mut secret = read.unwrap_or_else(|| self.empty());
         state.write(secret.data.get_or_insert_with(Data::new));
-        if *rotation != Rotation::default() {
-            rotation.write(secret.metadata.annotations.get_or_insert_default());
-        }
         // The apiserver compares the resourceVersion of a replacement, and refuses to create an existing object.
         let written = if exists {
             with_timeout(REQUEST_TIMEOUT, self.api.replace(&self.name, &params, &secret)).await

@@ -1,6 +1,6 @@
 //! Plans what the CA Secret should hold, and which CA signs the next leaf.
 //!
-//! All functions are pure: they use no clock and send no request. Only new keys and tokens are random.
+//! All functions are pure: they use no clock and send no request. Only new keys are random.
 //!
 //! A rotation takes three steps, so that no caller ever gets a leaf whose CA it does not trust
 //! (docs/adr/0005-certificates-without-a-leader.md has a diagram):
@@ -19,7 +19,6 @@ use k8s_openapi::ByteString;
 use crate::CertPolicy;
 use crate::ca::{Ca, CaError, CurrentLeaf};
 use crate::ca_bundle::{self, CaBundle, CaCert};
-use crate::manager::path_tokens::{PATH_TOKENS, PathTokens};
 
 /// The newest CA, PEM.
 pub(super) const CA_CERTIFICATE: &str = "ca.crt";
@@ -32,14 +31,8 @@ pub(super) const PREVIOUS_KEY: &str = "previous.key";
 /// All CAs that callers should trust, PEM.
 pub(super) const BUNDLE: &str = "bundle.crt";
 
-/// The CAs that were revoked and have not expired, PEM. No replica may restore one of them from memory.
-pub(super) const REVOKED: &str = "revoked.crt";
-
 /// How many CAs the bundle holds at most. In regular use there are two.
 const MAX_BUNDLE_CERTS: usize = 8;
-
-/// How many revoked CAs are remembered at most: those of four full bundles.
-const MAX_REVOKED_CERTS: usize = 32;
 
 /// The data of a Secret.
 pub(super) type Data = BTreeMap<String, ByteString>;
@@ -53,10 +46,6 @@ pub(super) struct CaState {
     pub(super) previous: Option<Arc<Ca>>,
     /// All CAs that callers should trust, including the two above.
     pub(super) bundle: Vec<CaCert>,
-    /// The tokens of the paths under which reviews are sent.
-    pub(super) tokens: PathTokens,
-    /// The revoked CAs; the fields above have none of them.
-    pub(super) revoked: Vec<CaCert>,
 }
 
 /// The contents of the Secret as read; damaged parts are errors.
@@ -64,10 +53,8 @@ struct SecretContents {
     newest: Result<Arc<Ca>, CaError>,
     previous: Result<Arc<Ca>, CaError>,
     bundle: CaBundle,
-    tokens: PathTokens,
-    /// Whether all tokens could be read.
-    tokens_intact: bool,
-    revoked: CaBundle,
+    /// Whether the Secret was deleted, by which a user asks for a new CA.
+    is_gone: bool,
 }
 
 /// Why the Secret must be written.
@@ -79,35 +66,26 @@ pub(super) enum WriteReason {
     /// The CA is due to be replaced.
     #[error("a new CA, since the last one was due")]
     CaDue,
-    /// A request asks for a new CA.
-    #[error("a new CA, as requested")]
-    CaRequested,
-    /// The requested CA is in use, and all others are revoked.
-    #[error("revoked every CA and every path except the newest, as requested")]
-    RevocationDone,
-    /// The requested CA is in use.
-    #[error("the requested CA is in use")]
-    RequestDone,
+    /// The Secret was deleted.
+    #[error("a new CA, since the Secret was deleted")]
+    SecretDeleted,
     /// The CA in the Secret is damaged, and is restored from memory.
     #[error("the CA once more, since it was damaged: {0}")]
     CaDamaged(CaError),
     /// The CA is usable; the previous one or the bundle is not as planned.
     #[error("the complete bundle")]
     BundleIncomplete,
-    /// The CAs are as planned; the path tokens are not, or there is a new one.
-    #[error("the tokens of the paths")]
-    TokensOutdated,
 }
 
 impl WriteReason {
     /// Whether there is a new CA.
     pub(super) fn is_new_ca(self) -> bool {
-        matches!(self, Self::NoUsableCa(_) | Self::CaDue | Self::CaRequested)
+        matches!(self, Self::NoUsableCa(_) | Self::CaDue | Self::SecretDeleted)
     }
 
-    /// Whether an administrator should know of it: a CA was lost or damaged, or is trusted no more.
+    /// Whether an administrator should know of it: a CA was lost or damaged.
     pub(super) const fn is_unexpected(self) -> bool {
-        matches!(self, Self::NoUsableCa(_) | Self::CaDamaged(_) | Self::RevocationDone)
+        matches!(self, Self::NoUsableCa(_) | Self::CaDamaged(_) | Self::SecretDeleted)
     }
 
     /// Whether a CA replaces one that may be valid by the clocks of other replicas, which could replace it in turn
@@ -124,7 +102,6 @@ struct Planner<'a> {
     known: Option<&'a CaState>,
     /// The CA of the leaf that this replica presents.
     leaf_signer: Option<&'a CaCert>,
-    revoked: Vec<CaCert>,
     now: i64,
     policy: &'a CertPolicy,
 }
@@ -170,26 +147,22 @@ pub(super) fn plan_secret(
     policy: &CertPolicy,
 ) -> Result<SecretPlan, rcgen::Error> {
     let stored = SecretContents::read(data);
-    let revoked = stored.revoked_with(known, now);
-    let leaf_signer = leaf_signer.filter(|signer| signer.not_after > now && !revoked.contains(signer));
-    let planner = Planner { stored, known, leaf_signer, revoked, now, policy };
+    let leaf_signer = leaf_signer.filter(|signer| signer.not_after > now);
+    let planner = Planner { stored, known, leaf_signer, now, policy };
     let usable = planner.usable_newest();
     let fallback = usable.as_ref().ok().map(|newest| planner.unchanged(newest));
     let chosen = planner.choose_cas(usable)?;
     let bundle = planner.planned_bundle(&chosen);
-    let is_new_ca = chosen.reason.is_some_and(WriteReason::is_new_ca);
-    let tokens = planner.planned_tokens(chosen.reason).renewed(is_new_ca, now)?;
     let ChosenCas { newest, previous, reason } = chosen;
-    let Planner { stored, revoked, .. } = planner;
-    let state = CaState { newest, previous, bundle, tokens, revoked };
-    let reason = reason.or_else(|| stored.lacks(&state));
+    let state = CaState { newest, previous, bundle };
+    let reason = reason.or_else(|| (!planner.stored.holds(&state)).then_some(WriteReason::BundleIncomplete));
     Ok(SecretPlan { state, reason, fallback })
 }
 
 /// The CAs that callers should trust, each once and at most [`MAX_BUNDLE_CERTS`]. `leaf_signer` is always included, but
 /// never changes the order of the others: replicas with leaves of different CAs must agree on the order, or they would
 /// overwrite each other's Secret.
-pub(super) fn bundle<'a>(
+fn bundle<'a>(
     newest: &Arc<Ca>,
     previous: Option<&Arc<Ca>>,
     others: impl Iterator<Item = &'a CaCert>,
@@ -221,8 +194,6 @@ pub(super) fn choose_signer<'a>(
     let newest = Some(&state.newest).filter(|newest| newest.cert.is_valid(now))?;
     let newest_is_trusted = trusted.for_at_least(&newest.cert, propagation);
     let previous = state.previous.as_ref().filter(|previous| previous.cert.is_valid(now));
-    // Callers do not trust a leaf of a revoked CA.
-    let leaf = leaf.filter(|leaf| !state.revoked.contains(&leaf.signer));
     let Some(leaf) = leaf.filter(|leaf| (leaf.not_before..leaf.not_after).contains(&now)) else {
         // If callers trust neither CA, they will trust the newest first.
         let previous = previous.filter(|previous| !newest_is_trusted && trusted.contains(&previous.cert));
@@ -255,7 +226,6 @@ pub(super) fn due_at(not_before: i64, not_after: i64, policy: &CertPolicy) -> i6
 impl SecretContents {
     fn read(data: Option<&Data>) -> Self {
         let text = |key| data.and_then(|data| data.get(key)).map_or(&[][..], |value| value.0.as_slice());
-        let (tokens, tokens_intact) = PathTokens::read(text(PATH_TOKENS));
         let ca = |certificate, key| match (text(certificate), text(key)) {
             ([], []) => Err(CaError::Missing),
             (certificate, key) => Ca::parse(certificate, key).map(Arc::new),
@@ -264,43 +234,18 @@ impl SecretContents {
             newest: ca(CA_CERTIFICATE, CA_KEY),
             previous: ca(PREVIOUS_CERTIFICATE, PREVIOUS_KEY),
             bundle: ca_bundle::parse(text(BUNDLE)),
-            tokens,
-            tokens_intact,
-            revoked: ca_bundle::parse(text(REVOKED)),
+            is_gone: data.is_none(),
         }
     }
 
-    /// The revoked CAs of the Secret and of memory: an old Secret that is restored from a backup must not bring a revoked
-    /// CA into use again.
-    fn revoked_with(&self, known: Option<&CaState>, now: i64) -> Vec<CaCert> {
-        let mut revoked = self.revoked.certs.clone();
-        let remembered = known.into_iter().flat_map(|known| &known.revoked);
-        for cert in remembered.filter(|cert| cert.not_after > now) {
-            if !revoked.contains(cert) {
-                revoked.push(cert.clone());
-            }
-        }
-        revoked.truncate(MAX_REVOKED_CERTS);
-        revoked
-    }
-
-    /// Why the Secret must be written, if it differs from this state.
-    fn lacks(&self, state: &CaState) -> Option<WriteReason> {
-        if !self.holds_cas_of(state) {
-            return Some(WriteReason::BundleIncomplete);
-        }
-        let same_tokens = self.tokens_intact && self.tokens == state.tokens;
-        (!same_tokens).then_some(WriteReason::TokensOutdated)
-    }
-
-    fn holds_cas_of(&self, state: &CaState) -> bool {
+    /// Whether the Secret holds this state.
+    fn holds(&self, state: &CaState) -> bool {
         let newest = self.newest.as_ref().is_ok_and(|newest| newest.cert == state.newest.cert);
         let previous = match (&self.previous, &state.previous) {
             (Ok(stored), Some(wanted)) => stored.cert == wanted.cert,
             (stored, wanted) => stored.as_ref().err() == Some(&CaError::Missing) && wanted.is_none(),
         };
-        let revoked = self.revoked.intact && self.revoked.certs == state.revoked;
-        newest && previous && revoked && self.bundle.intact && self.bundle.certs == state.bundle
+        newest && previous && self.bundle.intact && self.bundle.certs == state.bundle
     }
 }
 
@@ -308,37 +253,40 @@ impl Planner<'_> {
     /// The newest stored CA, or why it cannot be used.
     fn usable_newest(&self) -> Result<Arc<Ca>, CaError> {
         match &self.stored.newest {
-            Ok(ca) if self.revoked.contains(&ca.cert) => Err(CaError::Revoked),
             Ok(ca) if !ca.cert.is_valid(self.now) => Err(CaError::NotValid),
             Ok(ca) => Ok(Arc::clone(ca)),
             Err(error) => Err(*error),
         }
     }
 
-    /// Chooses the newest and the previous CA. A CA in memory wins over a new one: callers trust it already.
+    /// Chooses the newest and the previous CA. A CA in memory wins over a new one, since callers trust it already, unless
+    /// the Secret was deleted.
     fn choose_cas(&self, usable: Result<Arc<Ca>, CaError>) -> Result<ChosenCas, rcgen::Error> {
         let Self { stored, known, now, policy, .. } = self;
-        let is_usable = |ca: &CaCert| ca.is_valid(*now) && !self.revoked.contains(ca);
         let new_ca = || Ca::generate(*now, policy).map(Arc::new);
-        let (newest, previous, reason) = match (usable, known.filter(|known| is_usable(&known.newest.cert))) {
-            (Ok(newest), _) if is_due(newest.cert.not_before, newest.cert.not_after, *now, policy) => {
-                (new_ca()?, Some(newest), Some(WriteReason::CaDue))
-            }
-            (Ok(newest), _) => {
-                let previous = self.previous_of(&newest);
-                (newest, previous, None)
-            }
-            (Err(error), Some(known)) => {
-                (Arc::clone(&known.newest), known.previous.clone(), Some(WriteReason::CaDamaged(error)))
-            }
-            (Err(error), None) => {
-                let stored = stored.previous.as_ref().ok().cloned();
-                let previous = stored.or_else(|| known.and_then(|known| known.previous.clone()));
-                let previous = previous.filter(|previous| previous.cert.is_valid(*now));
-                (new_ca()?, previous, Some(WriteReason::NoUsableCa(error)))
-            }
-        };
-        Ok(ChosenCas { newest, previous: self.unless_revoked(previous), reason })
+        let (newest, previous, reason) =
+            match (usable, known.filter(|known| known.newest.cert.is_valid(*now))) {
+                (Ok(newest), _) if is_due(newest.cert.not_before, newest.cert.not_after, *now, policy) => {
+                    (new_ca()?, Some(newest), Some(WriteReason::CaDue))
+                }
+                (Ok(newest), _) => {
+                    let previous = self.previous_of(&newest);
+                    (newest, previous, None)
+                }
+                (Err(_), Some(known)) if stored.is_gone => {
+                    (new_ca()?, Some(Arc::clone(&known.newest)), Some(WriteReason::SecretDeleted))
+                }
+                (Err(error), Some(known)) => {
+                    (Arc::clone(&known.newest), known.previous.clone(), Some(WriteReason::CaDamaged(error)))
+                }
+                (Err(error), None) => {
+                    let stored = stored.previous.as_ref().ok().cloned();
+                    let previous = stored.or_else(|| known.and_then(|known| known.previous.clone()));
+                    let previous = previous.filter(|previous| previous.cert.is_valid(*now));
+                    (new_ca()?, previous, Some(WriteReason::NoUsableCa(error)))
+                }
+            };
+        Ok(ChosenCas { newest, previous, reason })
     }
 
     /// The bundle for these CAs. Three cases keep CAs in it that leaves of other replicas may still need:
@@ -356,38 +304,13 @@ impl Planner<'_> {
         let is_new = matches!(reason, Some(WriteReason::NoUsableCa(_)));
         let superseded = superseded.into_iter().flatten().filter(|_| is_new).map(|ca| &ca.cert);
         let others = superseded.chain(&stored.bundle.certs).chain(remembered);
-        let others = others.filter(|cert| *reason != Some(WriteReason::CaDue) || cert.not_after > self.now);
-        self.bundle(newest, previous.as_ref(), others)
-    }
-
-    /// The bundle for these CAs, without revoked ones.
-    fn bundle<'c>(
-        &self,
-        newest: &Arc<Ca>,
-        previous: Option<&Arc<Ca>>,
-        others: impl Iterator<Item = &'c CaCert>,
-    ) -> Vec<CaCert> {
-        let others = others.filter(|cert| !self.revoked.contains(cert));
-        bundle(newest, previous, others, self.leaf_signer)
-    }
-
-    /// The tokens to keep. A Secret from before a revocation has tokens that an attacker may know, so these are dropped.
-    fn planned_tokens(&self, reason: Option<WriteReason>) -> PathTokens {
-        match reason {
-            Some(WriteReason::CaDamaged(CaError::Revoked)) => self.known.map(|known| known.tokens.clone()),
-            Some(WriteReason::NoUsableCa(CaError::Revoked)) => None,
-            _ => Some(self.all_tokens()),
-        }
-        .unwrap_or_default()
-    }
-
-    /// The stored tokens; if they are damaged or missing, also those in memory.
-    fn all_tokens(&self) -> PathTokens {
-        let SecretContents { tokens, tokens_intact, .. } = &self.stored;
-        match self.known.filter(|_| !tokens_intact || tokens.is_empty()) {
-            Some(known) => tokens.with(&known.tokens),
-            None => tokens.clone(),
-        }
+        let others = others.filter(|cert| match reason {
+            Some(WriteReason::CaDue) => cert.not_after > self.now,
+            // So a stolen CA is trusted no more after the Secret was deleted twice.
+            Some(WriteReason::SecretDeleted) => false,
+            _ => true,
+        });
+        bundle(newest, previous.as_ref(), others, self.leaf_signer)
     }
 
     /// The CA before the newest; from memory when the stored one is damaged.
@@ -397,16 +320,11 @@ impl Planner<'_> {
         self.stored.previous.as_ref().ok().cloned().or_else(remembered)
     }
 
-    fn unless_revoked(&self, ca: Option<Arc<Ca>>) -> Option<Arc<Ca>> {
-        ca.filter(|ca| !self.revoked.contains(&ca.cert))
-    }
-
     /// The state that the Secret holds, with the signer of the current leaf in the bundle.
     fn unchanged(&self, newest: &Arc<Ca>) -> CaState {
-        let previous = self.unless_revoked(self.previous_of(newest));
-        let bundle = self.bundle(newest, previous.as_ref(), self.stored.bundle.certs.iter());
-        let (newest, revoked) = (Arc::clone(newest), self.revoked.clone());
-        CaState { newest, previous, bundle, tokens: self.all_tokens(), revoked }
+        let previous = self.previous_of(newest);
+        let bundle = bundle(newest, previous.as_ref(), self.stored.bundle.certs.iter(), self.leaf_signer);
+        CaState { newest: Arc::clone(newest), previous, bundle }
     }
 }
 
@@ -417,7 +335,6 @@ impl CaState {
         put(CA_CERTIFICATE, self.newest.certificate_pem());
         put(CA_KEY, self.newest.key_pem.clone());
         put(BUNDLE, ca_bundle::pem(&self.bundle));
-        put(PATH_TOKENS, self.tokens.text());
         match &self.previous {
             Some(previous) => {
                 put(PREVIOUS_CERTIFICATE, previous.certificate_pem());
@@ -427,24 +344,6 @@ impl CaState {
                 data.remove(PREVIOUS_CERTIFICATE);
                 data.remove(PREVIOUS_KEY);
             }
-        }
-        if self.revoked.is_empty() {
-            data.remove(REVOKED);
-        } else {
-            data.insert(REVOKED.to_owned(), ByteString(ca_bundle::pem(&self.revoked).into_bytes()));
-        }
-    }
-
-    /// Revokes every CA except the newest, and every token except the newest: a thief of the Secret knows the others.
-    pub(super) fn revoked(&self, now: i64) -> Self {
-        let revoked = self.bundle.iter().filter(|cert| **cert != self.newest.cert).chain(&self.revoked);
-        let revoked = revoked.filter(|cert| cert.not_after > now);
-        Self {
-            newest: Arc::clone(&self.newest),
-            previous: None,
-            bundle: vec![self.newest.cert.clone()],
-            tokens: self.tokens.newest(),
-            revoked: revoked.take(MAX_REVOKED_CERTS).cloned().collect(),
         }
     }
 }

@@ -24,8 +24,7 @@ fn manager_with(cluster: &StubCluster, clock: &Clock, builtin: Builtin) -> CertM
     let source = CertSource::Builtin(builtin.clone());
     let certificate = ServingCert::load(&source, None, clock).expect("nothing to read");
     let metrics = Arc::new(CertMetrics::default());
-    let (certificate, paths) = (Arc::new(certificate), Arc::new(ReviewPaths::with_tokens()));
-    CertManager::new(builtin, cluster.client(), clock.clone(), timers, metrics, certificate, paths)
+    CertManager::new(builtin, cluster.client(), clock.clone(), timers, metrics, Arc::new(certificate))
 }
 
 /// How often a kind of certificate was replaced, or could not be used.
@@ -59,24 +58,11 @@ fn ca_of(cluster: &StubCluster) -> serde_json::Value {
     cluster.get(SECRET).expect("a Secret")["data"]["ca.crt"].clone()
 }
 
-/// Whether callers trust the leaf, and call under paths that are served.
+/// Whether callers trust the leaf.
 fn serves(manager: &CertManager, cluster: &StubCluster) -> bool {
     let leaf = manager.leaf.as_ref().expect("a leaf");
     Phase::ALL.iter().all(|kind| cluster.trusted(*kind).contains(&leaf.signer))
         && manager.serving_cert.not_ready_reason().is_none()
-        && Phase::ALL
-            .iter()
-            .all(|kind| paths_of(cluster, *kind).iter().all(|path| manager.paths.phase(path).is_ok()))
-}
-
-/// The paths that the entries of a configuration call.
-fn paths_of(cluster: &StubCluster, kind: Phase) -> Vec<String> {
-    let object = cluster.get(&path(kind)).expect("a configuration");
-    let entries = object["webhooks"].as_array().expect("entries");
-    let path = |entry: &serde_json::Value| {
-        entry["clientConfig"]["service"]["path"].as_str().unwrap_or_default().to_owned()
-    };
-    entries.iter().map(path).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -132,13 +118,12 @@ async fn several_that_rotate_at_once_agree_on_one_ca() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_secret_that_is_gone_comes_back_as_it_was() {
+async fn a_secret_that_is_damaged_comes_back_as_it_was() {
     let cluster = StubCluster::new();
     let mut managers = [manager(&cluster), manager(&cluster)];
     join_all(managers.iter_mut().map(settle_down)).await;
     let (ca, leaf) = (ca_of(&cluster), managers[0].leaf.clone());
-    let damages: [fn(&StubCluster); 4] = [
-        |cluster| cluster.remove(SECRET),
+    let damages: [fn(&StubCluster); 3] = [
         |cluster| cluster.change(SECRET, |secret| secret["data"] = json!({})),
         |cluster| cluster.change(SECRET, |secret| secret["data"]["ca.key"] = json!("aGVsbG8=")),
         |cluster| cluster.change(SECRET, |secret| secret["data"]["bundle.crt"] = json!("aGVsbG8=")),
@@ -365,209 +350,47 @@ async fn a_short_life_is_lived_by_the_same_rules() {
     assert!(counts[0] >= 15 && counts[1] >= 5, "{counts:?}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_path_is_renewed_every_day_once_all_replicas_had_time_to_read_it() {
-    let (cluster, clock) = (StubCluster::new(), Clock::default());
-    let mut managers = [(); 2].map(|()| manager_with(&cluster, &clock, builtin()));
-    for manager in &mut managers {
-        manager.timers.propagation = Duration::from_secs(10);
-        assert!(!manager.paths.is_ready());
-    }
-    join_all(managers.iter_mut().map(settle_down)).await;
-    let first = paths_of(&cluster, Phase::Mutate);
-    assert!(first[0].starts_with("/mutate/") && first[0] == first[1], "{first:?}");
-    sleep(Duration::from_secs(20)).await;
-    clock.shift(DAY);
-    join_all(managers.iter_mut().map(settle_down)).await;
-    assert_eq!(paths_of(&cluster, Phase::Mutate), first, "not before all have read the new one");
-    sleep(Duration::from_secs(10)).await;
-    join_all(managers.iter_mut().map(settle_down)).await;
-    let second = paths_of(&cluster, Phase::Mutate);
-    assert_ne!(second, first);
-    let phases =
-        |path: &str| managers.iter().map(|manager| manager.paths.phase(path).is_ok()).collect::<Vec<_>>();
-    assert_eq!(phases(&second[0]), [true, true]);
-    assert_eq!(phases(&first[0]), [true, true], "an apiserver may not have learned of it yet");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_path_that_was_put_back_works_until_it_is_replaced() {
-    let (cluster, clock) = (StubCluster::new(), Clock::default());
-    let mut manager = manager_with(&cluster, &clock, builtin());
-    settle_down(&mut manager).await;
-    let kind = Phase::Validate;
-    let old = paths_of(&cluster, kind)[0].clone();
-    for _ in 0..3 {
-        sleep(MIN_CONFIG_WRITE_INTERVAL).await;
-        clock.shift(DAY);
-        settle_down(&mut manager).await;
-    }
-    assert!(manager.paths.phase(&old).is_err(), "three days old, and no configuration names it");
-    sleep(MIN_CONFIG_WRITE_INTERVAL).await;
-    cluster.refuse("PATCH", 403);
-    cluster
-        .change(&path(kind), |object| object["webhooks"][0]["clientConfig"]["service"]["path"] = json!(old));
-    assert_eq!(round(&mut manager).await, Requeue::Backoff);
-    assert!(manager.paths.phase(&old).is_ok());
-    cluster.refuse("PATCH", 0);
-    settle_down(&mut manager).await;
-    assert!(serves(&manager, &cluster) && !paths_of(&cluster, kind).contains(&old));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_secret_without_tokens_gets_them_back() {
-    let cluster = StubCluster::new();
-    let mut managers = [manager(&cluster), manager(&cluster)];
-    join_all(managers.iter_mut().map(settle_down)).await;
-    let before = paths_of(&cluster, Phase::Mutate);
-    for damage in [json!(""), json!("aGVsbG8="), json!(null)] {
-        cluster.change(SECRET, |secret| secret["data"]["path-tokens"] = damage);
-        join_all(managers.iter_mut().map(settle_down)).await;
-        assert_eq!(paths_of(&cluster, Phase::Mutate), before);
-        assert!(managers.iter().all(|manager| serves(manager, &cluster)));
-    }
-}
-
-/// The annotations of a request for a new CA.
-fn ask(cluster: &StubCluster, request: &str) {
-    cluster.change(SECRET, |secret| {
-        secret["metadata"]["annotations"]["memgate.dev/rotate-requested"] = json!(request);
-    });
-}
-
-fn annotation(cluster: &StubCluster, key: &str) -> String {
-    let secret = cluster.get(SECRET).expect("a Secret");
-    secret["metadata"]["annotations"][key].as_str().unwrap_or_default().to_owned()
-}
-
-/// Rounds of all, two seconds apart, for so long; what `look` sees after each.
-async fn rounds<T>(managers: &mut [CertManager], seconds: u64, mut look: impl FnMut() -> T) -> Vec<T> {
-    let mut seen = Vec::new();
-    for _ in 0..seconds / 2 {
+/// Rounds of all, two seconds apart, for a minute.
+async fn rounds_of_a_minute(managers: &mut [CertManager]) {
+    for _ in 0..30 {
         for manager in &mut *managers {
             let _next = round(manager).await;
         }
-        seen.push(look());
         sleep(Duration::from_secs(2)).await;
     }
-    seen
-}
-
-fn pair(cluster: &StubCluster) -> [CertManager; 2] {
-    [(); 2].map(|()| {
-        let mut manager = manager(cluster);
-        manager.timers.propagation = Duration::from_secs(10);
-        manager
-    })
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_ca_comes_on_request_once_and_at_once() {
-    let (cluster, request) = (StubCluster::new(), "2027-01-15T08:00:00Z");
-    let mut managers = pair(&cluster);
-    rounds(&mut managers, 4, || ()).await;
-    let old = ca_of(&cluster);
-    ask(&cluster, request);
-    rounds(&mut managers, 60, || ()).await;
-    let new = ca_of(&cluster);
-    assert_ne!(new, old);
-    assert_eq!(annotation(&cluster, "memgate.dev/rotate-done"), request);
+async fn a_deleted_secret_makes_a_new_ca_that_overlaps_with_the_old_one() {
+    let cluster = StubCluster::new();
+    let mut managers = [manager(&cluster), manager(&cluster)];
+    for manager in &mut managers {
+        manager.timers.propagation = Duration::from_secs(10);
+    }
+    rounds_of_a_minute(&mut managers).await;
+    let (old, old_bundle) = (ca_of(&cluster), cluster.trusted(Phase::Mutate));
+    cluster.remove(SECRET);
+    for _ in 0..30 {
+        for manager in &mut managers {
+            let _next = round(manager).await;
+            assert!(serves(manager, &cluster), "no call fails meanwhile");
+        }
+        sleep(Duration::from_secs(2)).await;
+    }
+    assert_ne!(ca_of(&cluster), old);
     assert_eq!(cluster.get(SECRET).expect("a Secret")["data"]["previous.crt"], old);
     let newest = &managers[0].ca_state.as_ref().expect("a CA").newest.cert;
-    assert_eq!(annotation(&cluster, "memgate.dev/rotate-made"), format!("{} {request}", newest.sha256()));
     for manager in &managers {
         assert_eq!(manager.leaf.as_ref().map(|leaf| &leaf.signer), Some(newest));
-        assert!(serves(manager, &cluster));
     }
-    assert_eq!(cluster.trusted(Phase::Mutate).len(), 2, "the old one stays trusted");
-    // A tool that writes the same annotation again asks for nothing.
-    let writes = cluster.writes(SECRET);
-    ask(&cluster, request);
-    rounds(&mut managers, 60, || ()).await;
-    assert_eq!((ca_of(&cluster), cluster.writes(SECRET)), (new, writes));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_revoked_ca_is_out_of_both_bundles_within_a_minute_and_replicas_change_before() {
-    let cluster = StubCluster::new();
-    let mut managers = pair(&cluster);
-    rounds(&mut managers, 4, || ()).await;
-    let old = cluster.trusted(Phase::Mutate);
-    let old_path = paths_of(&cluster, Phase::Mutate)[0].clone();
-    ask(&cluster, "2027-01-15T08:00:00Z revoke");
-    let trusted = || Phase::ALL.map(|kind| cluster.trusted(kind));
-    let mut without_old = None;
-    for second in (0..60).step_by(2) {
-        let bundles = rounds(&mut managers, 2, trusted).await.remove(0);
-        assert!(managers.iter().all(|manager| serves(manager, &cluster)), "after {second} s");
-        if bundles.iter().all(|bundle| !bundle.contains(&old[0])) {
-            without_old.get_or_insert(second);
-        }
+    for kind in Phase::ALL {
+        let bundle = cluster.trusted(kind);
+        assert!(bundle.len() == 2 && bundle.contains(newest) && bundle.contains(&old_bundle[0]));
     }
-    let second = without_old.expect("the old one is gone");
-    assert!((20..40).contains(&second), "{second}");
-    let secret = cluster.get(SECRET).expect("a Secret");
-    assert!(secret["data"]["previous.key"].is_null() && secret["data"]["revoked.crt"].is_string());
-    for manager in &managers {
-        assert!(manager.paths.phase(&old_path).is_err(), "the old path went with it");
-        assert!(manager.failures.is_empty(), "{:?}", manager.failures);
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_replica_that_was_away_during_a_revocation_follows_at_once() {
-    let cluster = StubCluster::new();
-    let mut managers = pair(&cluster);
-    rounds(&mut managers, 4, || ()).await;
-    ask(&cluster, "2027-01-15T08:00:00Z revoke");
-    rounds(&mut managers[..1], 60, || ()).await;
-    assert!(annotation(&cluster, "memgate.dev/rotate-done").ends_with(" revoke"));
-    let bundle = cluster.trusted(Phase::Mutate);
-    assert_eq!(bundle.len(), 1);
-    let writes = cluster.writes(SECRET);
-    let _next = round(&mut managers[1]).await;
-    assert!(serves(&managers[1], &cluster));
-    rounds(&mut managers, 10, || ()).await;
-    assert_eq!((cluster.trusted(Phase::Mutate), cluster.writes(SECRET)), (bundle, writes));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_tool_that_keeps_taking_the_new_ca_away_delays_a_revocation_by_less_than_a_minute() {
-    let cluster = StubCluster::new();
-    let [mut manager, _] = pair(&cluster);
-    let managers = std::slice::from_mut(&mut manager);
-    rounds(managers, 4, || ()).await;
-    let (started, old) = (Instant::now(), ca_of(&cluster));
-    ask(&cluster, "2027-01-15T08:00:00Z revoke");
-    while annotation(&cluster, "memgate.dev/rotate-done").is_empty() {
-        assert!(started.elapsed() < Duration::from_mins(1));
-        // One in which it repairs them, and one in which it sees that.
-        rounds(managers, 4, || ()).await;
-        for kind in Phase::ALL {
-            cluster
-                .change(&path(kind), |object| object["webhooks"][0]["clientConfig"]["caBundle"] = json!(""));
-        }
-    }
-    assert!(started.elapsed() >= REVOKE_PATIENCE);
-    rounds(managers, 6, || ()).await;
-    assert!(ca_of(&cluster) != old && managers.iter().all(|manager| serves(manager, &cluster)));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_request_outlives_a_secret_that_is_deleted_and_one_that_cannot_be_read_is_reported() {
-    let cluster = StubCluster::new();
-    let mut managers = pair(&cluster);
-    rounds(&mut managers, 4, || ()).await;
-    ask(&cluster, "tomorrow");
-    rounds(&mut managers, 4, || ()).await;
-    assert!(managers[0].failures.last(READ_REQUEST).contains("memgate.dev/rotate-requested"));
-    ask(&cluster, "2027-01-15T08:00:00Z revoke");
-    rounds(&mut managers, 4, || ()).await;
-    assert!(managers[0].failures.is_empty(), "{:?}", managers[0].failures);
-    let new = ca_of(&cluster);
+    // Once more, after which the first CA is not trusted.
     cluster.remove(SECRET);
-    rounds(&mut managers, 60, || ()).await;
-    assert_eq!(ca_of(&cluster), new);
-    assert!(annotation(&cluster, "memgate.dev/rotate-done").ends_with(" revoke"));
-    assert_eq!(cluster.trusted(Phase::Validate).len(), 1);
+    rounds_of_a_minute(&mut managers).await;
+    rounds_of_a_minute(&mut managers).await;
+    assert!(!cluster.trusted(Phase::Mutate).contains(&old_bundle[0]));
+    assert!(managers.iter().all(|manager| serves(manager, &cluster)));
 }

@@ -1,7 +1,7 @@
-//! The two live webhook configurations: the CAs that they trust, and the two fields that memgate writes.
+//! The two live webhook configurations: the CAs that they trust, and `caBundle`, which memgate writes.
 //!
-//! They are read and watched by name, since memgate may not list them. `caBundle` and `service.path` are patched
-//! together, with a field manager of their own. Only entries that exist and still have the name with which they were
+//! They are read and watched by name, since memgate may not list them. `caBundle` is patched with a field manager of its
+//! own. Only entries that exist and still have the name with which they were
 //! read are patched: memgate never creates a configuration or an entry.
 //!
 //! The patch is a JSON patch, not server-side apply. An applied entry belongs to every manager that applied a field of
@@ -26,9 +26,7 @@ use crate::ca_bundle::{self, CaBundle, CaCert};
 use crate::kube_api::{jitter, webhook_configs, with_timeout};
 use crate::library_error::explained;
 use crate::manager::failure_log::FailureLog;
-use crate::manager::path_tokens::{PathToken, PathTokens};
 use crate::manager::secret_plan::TrustedCas;
-use memgate_primitives::review_path;
 use memgate_primitives::review_path::{Phase, config_name};
 
 /// The field manager of `caBundle`.
@@ -69,33 +67,12 @@ pub(super) struct WebhookConfig {
     trusted: BTreeMap<CaCert, Instant>,
 }
 
-/// The target and the trusted CAs of one entry.
+/// The trusted CAs of one entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct WebhookEntry {
     name: String,
     /// The CAs in its `caBundle`.
     pub(super) bundle: CaBundle,
-    target: Target,
-}
-
-/// Where an entry sends reviews.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Target {
-    /// To a URL, which memgate does not change.
-    Url,
-    /// To a Service, at this path.
-    Service(Option<String>),
-}
-
-/// The bundle and the path that every entry should have.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct DesiredEntry<'a> {
-    /// The CAs in its `caBundle`.
-    pub(super) bundle: &'a [CaCert],
-    /// The tokens; its path ends in one of them.
-    pub(super) tokens: &'a PathTokens,
-    /// The position of the newest token that every replica had time to read. It replaces older tokens.
-    pub(super) propagated: Option<usize>,
 }
 
 /// The status of both configurations.
@@ -139,7 +116,7 @@ impl Observed {
         if self.is_forbidden() {
             return TrustedCas::default();
         }
-        let found = self.configs().map(|(_, config)| config);
+        let found = Phase::ALL.iter().filter_map(|kind| self.of(*kind).config());
         let found: Vec<_> = found.filter(|config| !config.entries.is_empty()).collect();
         let Some((first, others)) = found.split_first() else { return TrustedCas::default() };
         // Trust counts from the moment when the second of the two trusted the CA.
@@ -150,30 +127,6 @@ impl Observed {
         };
         let both = first.trusted.keys().filter(|cert| others.iter().all(|other| other.trusts(cert)));
         TrustedCas(both.filter_map(|cert| Some((cert.clone(), for_how_long(cert)?))).collect())
-    }
-
-    /// The tokens in the entries of both configurations.
-    pub(super) fn named_tokens(&self) -> BTreeSet<PathToken> {
-        self.entries().filter_map(|(kind, entry)| entry.token(kind)).collect()
-    }
-
-    /// Whether each entry that calls a Service names this token.
-    pub(super) fn names_everywhere(&self, token: &PathToken) -> bool {
-        let mut services = self.entries().filter(|(_, entry)| entry.target != Target::Url);
-        services.all(|(kind, entry)| entry.token(kind).as_ref() == Some(token))
-    }
-
-    /// Whether an entry calls a URL.
-    pub(super) fn calls_a_url(&self) -> bool {
-        self.entries().any(|(_, entry)| entry.target == Target::Url)
-    }
-
-    fn configs(&self) -> impl Iterator<Item = (Phase, &WebhookConfig)> {
-        Phase::ALL.into_iter().filter_map(|kind| Some((kind, self.of(kind).config()?)))
-    }
-
-    fn entries(&self) -> impl Iterator<Item = (Phase, &WebhookEntry)> {
-        self.configs().flat_map(|(kind, config)| config.entries.iter().map(move |entry| (kind, entry)))
     }
 
     /// Whether both configurations trust a CA; one that may not be read is assumed to.
@@ -231,90 +184,42 @@ impl WebhookConfig {
         self.entries.is_empty() || self.trusted.contains_key(cert)
     }
 
-    /// Whether every entry trusts exactly these CAs, in any order, and names a token that is new enough.
-    pub(super) fn is_as(&self, desired: &DesiredEntry<'_>, kind: Phase) -> bool {
-        let bundle = desired.bundle.iter().collect();
-        self.entries.iter().all(|entry| entry.certs() == bundle && entry.has_path_of(desired, kind))
+    /// Whether every entry trusts exactly these CAs, in any order.
+    pub(super) fn has_bundle(&self, bundle: &[CaCert]) -> bool {
+        let bundle = bundle.iter().collect();
+        self.entries.iter().all(|entry| entry.certs() == bundle)
     }
 
     /// The operations that change the entries that differ. The `test` operations make the patch fail if the object was
     /// created again or its entries were reordered since it was read.
-    fn patch(&self, desired: &DesiredEntry<'_>, kind: Phase) -> Operations {
-        let text = Value::String(BASE64_STANDARD.encode(ca_bundle::pem(desired.bundle)));
+    fn patch(&self, bundle: &[CaCert]) -> Operations {
+        let text = Value::String(BASE64_STANDARD.encode(ca_bundle::pem(bundle)));
         let uid = Value::String(self.uid.clone());
         let mut operations = vec![test(&["metadata", "uid"], uid)];
-        let bundle: BTreeSet<_> = desired.bundle.iter().collect();
-        for (index, entry) in self.entries.iter().enumerate() {
+        let bundle: BTreeSet<_> = bundle.iter().collect();
+        for (index, entry) in self.entries.iter().enumerate().filter(|(_, entry)| entry.certs() != bundle) {
             let index = index.to_string();
-            let client_config = ["webhooks", index.as_str(), "clientConfig"];
-            let mut changes = Vec::new();
-            if entry.certs() != bundle {
-                changes.push(add(client_config.into_iter().chain(["caBundle"]), text.clone()));
-            }
-            if let Some(token) = desired.token().filter(|_| !entry.has_path_of(desired, kind)) {
-                let path = Value::String(review_path::with_token(kind, token.as_str()));
-                changes.push(add(client_config.into_iter().chain(["service", "path"]), path));
-            }
-            if !changes.is_empty() {
-                operations.push(test(&["webhooks", &index, "name"], Value::String(entry.name.clone())));
-                operations.extend(changes);
-            }
+            operations.push(test(&["webhooks", &index, "name"], Value::String(entry.name.clone())));
+            let path = PointerBuf::from_tokens(["webhooks", &index, "clientConfig", "caBundle"]);
+            operations.push(PatchOperation::Add(AddOperation { path, value: text.clone() }));
         }
         Operations(operations)
     }
 }
 
-impl DesiredEntry<'_> {
-    /// The token for an entry without a token, or with one that is too old: the newest that every replica had time to
-    /// read, else the second newest, which most replicas know.
-    fn token(&self) -> Option<&PathToken> {
-        let propagated = self.propagated.and_then(|propagated| self.tokens.iter().nth(propagated));
-        propagated.or_else(|| self.tokens.iter().nth(1)).or_else(|| self.tokens.iter().next())
-    }
-}
-
 impl WebhookEntry {
     fn read(webhook: &Value) -> Self {
-        let text = |pointer| webhook.pointer(pointer).and_then(Value::as_str);
-        let target = match webhook.pointer("/clientConfig/service") {
-            Some(_) => Target::Service(text("/clientConfig/service/path").map(str::to_owned)),
-            None => Target::Url,
-        };
-        Self {
-            name: text("/name").unwrap_or_default().to_owned(),
-            bundle: ca_bundle::of_entry(webhook),
-            target,
-        }
+        let name = webhook.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+        Self { name, bundle: ca_bundle::of_entry(webhook) }
     }
 
     fn certs(&self) -> BTreeSet<&CaCert> {
         self.bundle.certs.iter().collect()
     }
-
-    /// The token in its path, if the path has the form that memgate writes.
-    fn token(&self, kind: Phase) -> Option<PathToken> {
-        let Target::Service(Some(path)) = &self.target else { return None };
-        let (of, token) = review_path::token_call(path)?;
-        PathToken::parse(token).filter(|_| of == kind)
-    }
-
-    /// Whether its path is as desired. A token newer than the propagated one was written by another replica, which has
-    /// known it for longer.
-    fn has_path_of(&self, desired: &DesiredEntry<'_>, kind: Phase) -> bool {
-        if self.target == Target::Url {
-            return true;
-        }
-        let position = self.token(kind).and_then(|token| desired.tokens.position(&token));
-        position.is_some_and(|position| desired.propagated.is_none_or(|propagated| position <= propagated))
-    }
 }
 
 fn test(path: &[&str], value: Value) -> PatchOperation {
     PatchOperation::Test(TestOperation { path: PointerBuf::from_tokens(path.iter().copied()), value })
-}
-
-fn add<'t>(path: impl Iterator<Item = &'t str>, value: Value) -> PatchOperation {
-    PatchOperation::Add(AddOperation { path: PointerBuf::from_tokens(path), value })
 }
 
 /// One of the two live configurations.
@@ -342,14 +247,10 @@ impl LiveConfig {
         }
     }
 
-    /// Writes bundle and path into every entry that differs.
-    pub(super) async fn write(
-        &self,
-        config: &WebhookConfig,
-        desired: &DesiredEntry<'_>,
-    ) -> Result<(), kube::Error> {
+    /// Writes the bundle into every entry that differs.
+    pub(super) async fn write(&self, config: &WebhookConfig, bundle: &[CaCert]) -> Result<(), kube::Error> {
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-        let patch = Patch::<()>::Json(config.patch(desired, self.kind));
+        let patch = Patch::<()>::Json(config.patch(bundle));
         let object = with_timeout(REQUEST_TIMEOUT, self.api.patch(&self.name, &params, &patch)).await?;
         self.publish_found(&object);
         Ok(())

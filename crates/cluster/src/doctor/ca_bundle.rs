@@ -13,8 +13,7 @@ const ID: &str = "ca-bundle";
 const EXPIRY_WARNING_SECONDS: i64 = 7 * 24 * 3600;
 
 /// How to restore a bundle.
-const HELP: &str = "memgate writes it with --certs builtin; otherwise see `memgate certs verify`, or your \
-                    CA injector";
+const HELP: &str = "memgate writes it with --certs builtin; otherwise see your CA injector";
 
 /// A check of the bundle of each entry. Equal checks of one configuration are reported once.
 pub fn checks(found: &Installation) -> Vec<Check> {
@@ -66,7 +65,7 @@ fn entry_check(subject: &str, entry: &WebhookEntry, now: Option<i64>) -> Check {
 ///
 /// # Errors
 /// When the bundle holds something else, or nothing.
-pub fn expiries(bundle: &[u8]) -> Result<Vec<i64>, &'static str> {
+fn expiries(bundle: &[u8]) -> Result<Vec<i64>, &'static str> {
     let mut expiries = Vec::new();
     for pem in Pem::iter_from_buffer(bundle) {
         let pem = pem.map_err(|_| "the caBundle is not in PEM form")?;

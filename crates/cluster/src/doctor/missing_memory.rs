@@ -60,14 +60,14 @@ impl Likely {
 
 /// The pods of one owner without their memory, and the cause of the first one.
 #[derive(Debug)]
-pub struct Owned {
+struct Owned {
     cause: Cause,
     /// How many pods.
-    pub pods: usize,
+    pods: usize,
 }
 
 /// The owners of pods without their memory.
-pub fn owners(found: &Installation, created: &Created, replayed: &[Replayed<'_>]) -> BTreeMap<Owner, Owned> {
+fn owners(found: &Installation, created: &Created, replayed: &[Replayed<'_>]) -> BTreeMap<Owner, Owned> {
     let mut owners: BTreeMap<Owner, Owned> = BTreeMap::new();
     for replayed in replayed {
         let owner = replayed.pod.owner();
@@ -81,14 +81,6 @@ pub fn owners(found: &Installation, created: &Created, replayed: &[Replayed<'_>]
 }
 
 impl Owned {
-    /// The cause in a few words.
-    pub fn cause(&self) -> String {
-        match &self.cause {
-            Cause::CreatedWithout { likely, .. } => likely.words(),
-            Cause::Unusable(why, _) | Cause::Unknown(why) => why.clone(),
-        }
-    }
-
     fn message(&self) -> String {
         let (subject, whose) = match self.pods {
             1 => ("it runs".to_owned(), "its"),
@@ -108,7 +100,7 @@ impl Owned {
     }
 
     /// How its pods get their memory.
-    pub fn help(&self, owner: &Owner) -> String {
+    fn help(&self, owner: &Owner) -> String {
         match &self.cause {
             Cause::Unusable(_, code) => format!("memgate explain {code}; then {}", owner.renewal()),
             Cause::CreatedWithout { likely: Likely::Paused(_), .. } => {
@@ -153,27 +145,6 @@ pub fn checks(
         checks.push(Check::ok(ID, "Pods", message));
     }
     checks
-}
-
-/// Why a pod has no memory, in one sentence, and what to do.
-pub fn why(found: &Installation, created: &Created, replayed: &Replayed<'_>) -> (String, Option<String>) {
-    if let Some(cause) = cause(found, created, replayed) {
-        let owned = Owned { cause, pods: 1 };
-        return (owned.message(), Some(owned.help(&replayed.pod.owner())));
-    }
-    let decision = &replayed.decision;
-    let message = match decision.reason {
-        Reason::NotOurs => "it does not have the labels or annotations of an agent pod of any platform",
-        Reason::OptedOut => "it opted out, by its label memgate.dev/inject or that of its namespace",
-        Reason::MirrorPod => "it is a mirror pod, which the kubelet makes from a file on its node",
-        Reason::NoMemory => "its agent refers to no memory",
-        Reason::Complete => "it had everything that memgate would add when it was created",
-        _ => match decision.findings.first() {
-            Some(finding) => return (finding.message().into_owned(), None),
-            None => decision.reason.name(),
-        },
-    };
-    (message.to_owned(), None)
 }
 
 /// Whether a pod is without its memory, or may be.
@@ -427,8 +398,11 @@ mod tests {
             let snapshot = snapshot(true);
             let owners = owners(&found, &created, &replay(&pods, &snapshot));
             let [(owner, those)] = owners.iter().collect::<Vec<_>>()[..] else { panic!("{owners:?}") };
-            assert_eq!(those.cause(), expected, "{:?}", found.pauses);
-            assert!(those.message().ends_with(&format!("(platform arkonis): {expected}")));
+            assert!(
+                those.message().ends_with(&format!("(platform arkonis): {expected}")),
+                "{:?}",
+                found.pauses
+            );
             let waits = those.help(owner).starts_with("when the pause has ended: ");
             assert_eq!(waits, expected.contains("paused"));
         }
@@ -455,8 +429,8 @@ mod tests {
                 "why is not known: the labels of its namespace were not read",
             ),
         ] {
-            let (text, _) = why(&found, &agents.created, &replayed[0]);
-            assert!(text.ends_with(expected), "{text}");
+            let checks = checks(&found, &agents, &replayed, 1);
+            assert!(checks[0].message.ends_with(expected), "{checks:?}");
         }
     }
 

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::doctor::check::Check;
 use crate::replay::{Owner, Replayed};
+use memgate_model::decision::Decision;
 use memgate_model::finding::Finding;
-use memgate_platforms::common::keeps_pod_from_starting;
+use memgate_platforms::common::{PUT_BACK, TAKEN_OUT, is_of_pod_judge, keeps_pod_from_starting};
 use memgate_platforms::inject::INJECTED_ANNOTATION;
 use memgate_workbench::report::counted;
-use memgate_workbench::unfit::{causes, sentence};
 
 const ID: &str = "unfit-pods";
 
@@ -65,6 +65,25 @@ impl<'r> Owned<'r> {
         let message = format!("{sentence} in {pods}{others}");
         Some(Check::warn(ID, owner.title(), message).help(format!("memgate explain {}", cause.code_name())))
     }
+}
+
+/// What keeps a pod from running as meant.
+fn causes(decision: &Decision) -> impl Iterator<Item = &Finding> {
+    decision.findings.iter().filter(|finding| is_of_pod_judge(finding.code))
+}
+
+/// What a cause means for its pod, which may have its memory.
+fn sentence(cause: &Finding, has_memory: bool) -> String {
+    let memory = if has_memory { "it has its memory, but " } else { "" };
+    let verdict = if keeps_pod_from_starting(cause) { "it cannot start" } else { "it does not run as meant" };
+    format!("{memory}{verdict}: {} ({})", of_existing(&cause.message()), cause.code_name())
+}
+
+/// A message about what the webhook does to a new pod, for a pod that exists: that is not changed.
+fn of_existing(message: &str) -> String {
+    [(PUT_BACK, "another webhook dropped it; recreate the pod"), (TAKEN_OUT, "recreate the pod")]
+        .iter()
+        .fold(message.to_owned(), |message, (of_new, of_existing)| message.replace(of_new, of_existing))
 }
 
 #[cfg(test)]

@@ -192,7 +192,10 @@ fn versions(found: &Installation) -> Option<Check> {
             None => {
                 let message =
                     format!("all replicas run {image}, whose name does not say which version it is");
-                Check::unknown(ID, subject, message).help("`memgate status` asks the replicas")
+                Check::unknown(ID, subject, message).help(format!(
+                    "kubectl -n {} exec deployment/memgate -- /memgate --version",
+                    found.namespace
+                ))
             }
         },
         several => Check::warn(ID, subject, format!("the replicas differ: {}", abbreviated(several)))

@@ -34,7 +34,7 @@ use memgate_primitives::plain_text::{cut, quoted, quoted_text, shown_name};
 use memgate_primitives::pointer::Pointer;
 use serde_json::Value as Json;
 
-use super::origins::{Item, confirmed, marked, text_of, unhindered};
+use super::added::{Item, confirmed, marked, text_of, unhindered};
 use super::{namespace_of_pod, over_limit, policies, reported, resolve_namespace};
 
 /// The longest pod that is read again for the sake of its marker annotation, in bytes: more than etcd stores of most pods.

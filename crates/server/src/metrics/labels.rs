@@ -41,7 +41,7 @@ pub(crate) enum ResultLabel {
     Written,
     /// The same Event was written a short while ago.
     Duplicate,
-    /// The queue of Events or spans was full.
+    /// The queue of Events was full.
     Dropped,
 }
 
@@ -53,8 +53,6 @@ impl ResultLabel {
     pub(super) const LOOKUPS: [Self; 4] = [Self::Found, Self::Absent, Self::Failed, Self::TimedOut];
     /// The results of Events about pods without their memory.
     pub(super) const EVENTS: [Self; 4] = [Self::Written, Self::Duplicate, Self::Dropped, Self::Failed];
-    /// The results of spans.
-    pub(super) const SPANS: [Self; 3] = [Self::Done, Self::Failed, Self::Dropped];
 
     /// Whether something succeeded.
     pub(super) const fn of(good: bool) -> Self {
@@ -111,7 +109,7 @@ impl ShedCause {
     }
 }
 
-/// The name of a call in metrics and traces.
+/// The name of a call in metrics.
 pub(crate) const fn webhook(call: Phase) -> &'static str {
     match call {
         Phase::Mutate => "mutate",

@@ -50,9 +50,6 @@ fn all() -> Metrics {
         metrics.admission.count_held(family);
         metrics.set_store(family, 1, 1, Duration::ZERO);
     }
-    for outcome in ResultLabel::SPANS {
-        metrics.count_spans(outcome, 1);
-    }
     for good in [true, false] {
         for kind in CertKind::ALL {
             metrics.certs.count_rotation(kind, good);

@@ -177,9 +177,7 @@ set (the values of its sort), path; mutating or not.
     service:
       name: {{ include "memgate.name" .root }}
       namespace: {{ .root.Release.Namespace }}
-      {{- if ne .root.Values.certs.mode "builtin" }}
       path: {{ ternary "/mutate" "/validate" .mutating }}
-      {{- end }}
       {{- if ne (int .root.Values.service.port) 443 }}
       port: {{ include "memgate.number" .root.Values.service.port }}
       {{- end }}

@@ -270,7 +270,7 @@ volumes:
 {{- with .Values.limits }}
 {{- include "memgate.flags" (dict "max-state" .stateBytes) }}
 {{- end }}
-{{- include "memgate.flags" (dict "log" .Values.log.level "log-format" .Values.log.format "otlp-endpoint" .Values.tracing.otlpEndpoint "otlp-sampling" .Values.tracing.sampling) }}
+{{- include "memgate.flags" (dict "log" .Values.log.level "log-format" .Values.log.format) }}
 {{- range .Values.extraArgs }}
 - {{ . | quote }}
 {{- end }}

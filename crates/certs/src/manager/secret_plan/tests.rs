@@ -52,7 +52,6 @@ fn same(left: &CaState, right: &CaState) -> bool {
         && left.newest.key_pem == right.newest.key_pem
         && previous(left) == previous(right)
         && left.bundle == right.bundle
-        && left.tokens == right.tokens
 }
 
 #[test]
@@ -75,11 +74,10 @@ fn a_ca_is_replaced_when_it_is_due_and_not_before() {
     let (first, data) = fresh();
     let due = first.newest.cert.not_before
         + (first.newest.cert.not_after - first.newest.cert.not_before) * 66 / 100;
-    assert_eq!(plan(Some(&data), Some(&first), due - 1).reason, Some(WriteReason::TokensOutdated), "no CA");
+    assert_eq!(plan(Some(&data), Some(&first), due - 1).reason, None);
     let second = plan(Some(&data), Some(&first), due + 1);
     assert_eq!(second.reason, Some(WriteReason::CaDue));
-    let CaState { newest, previous, bundle, tokens, .. } = second.state;
-    assert_eq!(tokens.iter().nth(1), first.tokens.iter().next(), "a new CA, a new path");
+    let CaState { newest, previous, bundle } = second.state;
     let previous = previous.expect("the one before");
     assert_eq!(previous.cert, first.newest.cert);
     assert_eq!(bundle, [newest.cert.clone(), previous.cert.clone()]);
@@ -172,9 +170,25 @@ fn a_damaged_secret_is_written_again_from_memory() {
         let again = plan(Some(&data(&repaired.state)), Some(&known), now);
         assert_eq!(again.reason, None, "{name}");
     }
-    let deleted = plan(None, Some(&known), now);
-    assert_eq!(deleted.reason, Some(WriteReason::CaDamaged(CaError::Missing)));
-    assert!(same(&deleted.state, &known));
+}
+
+#[test]
+fn a_deleted_secret_makes_a_new_ca_and_the_one_before_it_stays_trusted() {
+    let (first, _) = fresh();
+    let old = first.newest.cert.clone();
+    let deleted =
+        plan_secret(None, Some(&first), Some(&old), START + HOUR, &policy()).expect("keys can be made");
+    assert_eq!(deleted.reason, Some(WriteReason::SecretDeleted));
+    let second = deleted.state;
+    assert_eq!(second.previous.as_ref().map(|previous| &previous.cert), Some(&old));
+    assert_eq!(second.bundle, [second.newest.cert.clone(), old.clone()]);
+    let again = plan(Some(&data(&second)), Some(&second), START + HOUR);
+    assert_eq!(again.reason, None, "once");
+    let third = plan(None, Some(&second), START + 2 * HOUR).state;
+    assert!(!third.bundle.contains(&old), "after a second deletion the first CA is not trusted");
+    assert_eq!(third.bundle, [third.newest.cert.clone(), second.newest.cert.clone()]);
+    let in_use = plan_secret(None, Some(&second), Some(&old), START + 2 * HOUR, &policy());
+    assert!(in_use.expect("keys can be made").state.bundle.contains(&old), "a leaf still needs it");
 }
 
 #[test]
@@ -183,7 +197,7 @@ fn a_replica_that_knows_no_ca_makes_one_and_keeps_what_can_be_read() {
     data.remove(CA_KEY);
     let made = plan(Some(&data), None, now);
     assert_eq!(made.reason, Some(WriteReason::NoUsableCa(CaError::Key)));
-    let CaState { newest, previous, bundle, .. } = made.state;
+    let CaState { newest, previous, bundle } = made.state;
     assert!(!known.bundle.contains(&newest.cert));
     let previous = previous.expect("it can still be read, and signs until the new one is trusted");
     assert_eq!(Some(previous.cert.clone()), known.previous.map(|previous| previous.cert.clone()));
@@ -322,9 +336,6 @@ fn a_new_ca_signs_once_it_has_been_trusted_for_a_while() {
     let due = leaf_of(&state.newest, now - 6 * DAY);
     let signer = choose_signer(&state, Some(&due), &trust(&[]), PROPAGATION, now, &policy());
     assert_eq!(signer.map(|ca| &ca.cert), Some(newest), "the same CA loses nothing");
-    let revoked = CaState { previous: None, revoked: vec![old.clone()], ..state.clone() };
-    let signer = choose_signer(&revoked, Some(&leaf), &trust(&[]), PROPAGATION, now, &policy());
-    assert_eq!(signer.map(|ca| &ca.cert), Some(newest), "callers do not trust a revoked CA");
 }
 
 /// A Secret, live configurations that follow it, and one replica whose clock jumps.

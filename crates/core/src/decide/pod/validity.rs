@@ -17,7 +17,7 @@ use memgate_primitives::plain_text::{quoted, quoted_key, quoted_text};
 use memgate_primitives::pointer::Pointer;
 use memgate_primitives::quantity::billionths;
 
-use crate::decide::origins::text_of;
+use crate::decide::added::text_of;
 
 view! {
     /// A pod, as far as it limits what may be added.

@@ -1,21 +1,14 @@
-//! Where that comes from which memgate added to a pod: the pod without it is decided about anew.
-//!
-//! The annotation `memgate.dev/injected` says what was added. What the state gives for it today may be another value, or
-//! nothing.
+//! What memgate added to a pod: the annotation `memgate.dev/injected` says it, and a decision about the pod without it
+//! confirms it.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use memgate_model::edit::{Edit, Entry, Origin};
-use memgate_model::object::Reference;
-use memgate_model::request::Request;
-use memgate_model::snapshot::Snapshot;
+use memgate_model::edit::{Edit, Entry};
 use memgate_platforms::inject::neighbours::{CniSign, MESHES};
 use memgate_platforms::inject::{INJECTED_ANNOTATION, marker};
 use memgate_primitives::pointer::list_index;
 use serde_json::Value;
-
-use super::decide;
 
 /// One thing that memgate adds to a pod.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,34 +25,6 @@ pub enum Item {
     ImagePullSecret(String),
     /// The group of the pod's volumes.
     FsGroup(i64),
-}
-
-/// What the state gives for an item.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Given {
-    /// Where it comes from.
-    pub origin: Origin,
-    /// The JSON that would be added today.
-    pub value: Value,
-}
-
-/// What a pod would be given today.
-#[derive(Debug, Default)]
-pub struct Origins {
-    /// Each item with its origin.
-    pub given: BTreeMap<Item, Given>,
-    /// What the decision asked for and the state does not know.
-    pub unknown: Vec<Reference>,
-}
-
-/// What the state gives a pod of this namespace for which memgate added something; empty for any other.
-pub fn origins(pod: &Value, namespace: &str, snapshot: &Snapshot) -> Origins {
-    let added = marked(pod).map(|added| added.into_iter().collect());
-    let Some(bare) = added.and_then(|added| bare(pod.clone(), &added)) else { return Origins::default() };
-    let text = bare.to_string();
-    let request = Request::to_create_pod(namespace, "", &text);
-    let decision = decide(&request, snapshot);
-    Origins { given: given(&bare, &decision.edits).0, unknown: decision.unknown }
 }
 
 /// What the annotation of a pod says that was added to it, in its order; `None` if it has none that can be read.
@@ -102,7 +67,7 @@ pub(super) fn confirmed(
         let before = marked.len();
         marked.retain(|item| {
             let values = given.get(item).zip(present.get(item));
-            values.is_some_and(|(given, value)| is_confirmed(item, &given.value, value))
+            values.is_some_and(|(given, value)| is_confirmed(item, given, value))
         });
         let is_settled = marked.len() == before;
         confirmed = (marked.clone(), given.into_keys().collect(), annotation);
@@ -114,7 +79,7 @@ pub(super) fn confirmed(
 }
 
 /// What edits give to a pod, and the annotation that they write.
-fn given(bare: &Value, edits: &[Edit]) -> (BTreeMap<Item, Given>, Value) {
+fn given(bare: &Value, edits: &[Edit]) -> (BTreeMap<Item, Value>, Value) {
     let mut names = Names::of(bare);
     let mut given = BTreeMap::new();
     let mut annotation = Value::Null;
@@ -155,7 +120,7 @@ fn has(value: &Value, given: &Value) -> bool {
 }
 
 /// Which of these items a pod has. Of a name that occurs twice the last counts.
-pub fn present(pod: &Value, marked: &BTreeSet<Item>) -> BTreeMap<Item, Value> {
+fn present(pod: &Value, marked: &BTreeSet<Item>) -> BTreeMap<Item, Value> {
     let mut items = BTreeMap::new();
     let mut add = |item: Item, value: &Value| {
         if marked.contains(&item) {
@@ -314,14 +279,14 @@ pub(super) fn text_of(value: &Value, field: &str) -> String {
 }
 
 /// Adds what one edit adds: an element of a list, or a list where there was none.
-fn add_items(edit: &Edit, names: &mut Names, given: &mut BTreeMap<Item, Given>) {
+fn add_items(edit: &Edit, names: &mut Names, given: &mut BTreeMap<Item, Value>) {
     let Ok(value) = serde_json::to_value(&edit.value) else { return };
     let tokens: Vec<Cow<'_, str>> = edit.pointer.tokens().collect();
     let tokens: Vec<&str> = tokens.iter().map(AsRef::as_ref).collect();
     if let ["spec", "securityContext", ..] = tokens.as_slice() {
         let group = value.as_i64().or_else(|| value.get("fsGroup")?.as_i64());
-        if let Some((group, origin)) = group.zip(edit.origins.first().cloned()) {
-            given.insert(Item::FsGroup(group), Given { origin, value: group.into() });
+        if let Some(group) = group {
+            given.insert(Item::FsGroup(group), group.into());
         }
         return;
     }
@@ -346,87 +311,6 @@ fn add_items(edit: &Edit, names: &mut Names, given: &mut BTreeMap<Item, Given>) 
             }
             _ => return,
         };
-        // A value of one origin may be a list of several.
-        if let Some(origin) = edit.origins.get(number).or_else(|| edit.origins.first()).cloned() {
-            given.insert(item, Given { origin, value });
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::state;
-    use serde_json::json;
-
-    fn with_memory(spec: &Value) -> Snapshot {
-        let mut snapshot = state::empty(memgate_platforms::default_settings());
-        let metadata = |name: &str| json!({"name": name, "namespace": "team-a"});
-        let api_version = "arkonis.dev/v1alpha1";
-        let objects = [
-            json!({"apiVersion": api_version, "kind": "ArkMemory", "metadata": metadata("notes"), "spec": spec}),
-            json!({"apiVersion": api_version, "kind": "ArkAgent", "metadata": metadata("scout"),
-                "spec": {"model": "m", "systemPrompt": "p", "memoryRef": {"name": "notes"}}}),
-        ];
-        for object in &objects {
-            state::add(&mut snapshot, object).expect("an object");
-        }
-        snapshot
-    }
-
-    /// The pod of the agent, as it was admitted with this state.
-    fn admitted(snapshot: &Snapshot) -> Value {
-        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "scout-0",
-            "labels": {"arkonis.dev/deployment": "scout"}},
-            "spec": {"initContainers": [{"name": "first", "image": "a"}],
-                "containers": [{"name": "agent", "image": "a", "env": [{"name": "OWN", "value": "x"}]}]}});
-        let mut bare = pod.clone();
-        bare["metadata"]["annotations"] = json!({INJECTED_ANNOTATION: "{}"});
-        let given = origins(&bare, "team-a", snapshot).given;
-        let mut pod = pod;
-        let names: Vec<Value> = given
-            .keys()
-            .map(|item| match item {
-                Item::Env(_, name) => json!(name),
-                other => panic!("{other:?}"),
-            })
-            .collect();
-        let env = pod["spec"]["containers"][0]["env"].as_array_mut().expect("a list");
-        env.extend(given.into_values().map(|given| given.value));
-        let marker = json!({"version": "0.1.0", "family": "arkonis", "memory": "ArkMemory/notes", "env": {"agent": names}});
-        pod["metadata"]["annotations"] = json!({INJECTED_ANNOTATION: marker.to_string()});
-        pod
-    }
-
-    #[test]
-    fn finds_the_field_of_each_variable() {
-        let redis = |ttl: u32| {
-            json!({"backend": "redis",
-            "redis": {"secretRef": {"name": "notes-redis"}, "ttlSeconds": ttl}})
-        };
-        let (then, now) = (with_memory(&redis(60)), with_memory(&redis(90)));
-        let pod = admitted(&then);
-        let given = origins(&pod, "team-a", &now).given;
-        let ttl = Item::Env("agent".to_owned(), "AGENT_MEMORY_REDIS_TTL".to_owned());
-        let found = given.get(&ttl).expect("it is given");
-        assert_eq!(&*found.origin.resource, "ArkMemory team-a/notes");
-        assert_eq!(found.origin.field, "spec.redis.ttlSeconds");
-        assert_eq!(found.value["value"], "90");
-        assert_eq!(
-            given.keys().cloned().collect::<BTreeSet<_>>(),
-            marked(&pod).expect("items").into_iter().collect()
-        );
-    }
-
-    #[test]
-    fn says_nothing_of_other_pods_and_of_memory_that_is_gone() {
-        let snapshot = with_memory(&json!({"backend": "in-context"}));
-        let pod = admitted(&snapshot);
-        let gone = origins(&pod, "team-a", &state::empty(memgate_platforms::default_settings()));
-        assert!(gone.given.is_empty());
-        let mut other = pod;
-        other["metadata"]["annotations"] = json!({INJECTED_ANNOTATION: "{"});
-        assert_eq!(marked(&other), None);
-        assert!(origins(&other, "team-a", &snapshot).given.is_empty());
+        given.insert(item, value);
     }
 }
