@@ -168,7 +168,6 @@ fn options(args: &Args, keys: &ServerKeys) -> anyhow::Result<Options> {
     let audit = args.audit.options(keys, args.certs.namespace())?;
     let mut options = Options { listen, health, events, policies, audit, ..Options::new(source) };
     options.client_auth = args.certs.client_auth();
-    options.registration = args.certs.registration();
     if !args.state.is_empty() {
         options.timers.drain_grace = FIXED_STATE_DRAIN_GRACE;
         options.timers.drain_quiet = Duration::ZERO;

@@ -74,7 +74,6 @@ impl Installed {
         let installed = Self { webhook, kubeconfig, exempt };
         let only = json!({"key": GUARDED.0, "operator": "Exists"});
         register(cluster, &installed.webhook.endpoint(), "memgate", &only)?;
-        register_templates(cluster, &installed.webhook.endpoint(), "memgate-templates", &only)?;
         let namespace = cluster.labelled_namespace("asked", &[GUARDED])?;
         wait_until_asked(cluster, &namespace)?;
         guarded_namespace(cluster, JOBS)?;
@@ -168,39 +167,6 @@ pub(crate) fn register(cluster: &ControlPlane, endpoint: &Endpoint, name: &str, 
         }
         cluster.admin().apply(&configuration.to_string())?;
     }
-    Ok(())
-}
-
-/// Has memgate asked about workloads where a namespace wants to know in advance what will be said of
-/// their pods. No part of an installation unless it is asked for.
-fn register_templates(cluster: &ControlPlane, endpoint: &Endpoint, name: &str, only: &Value) -> Result<()> {
-    let rule = |group: &str, resources: &[&str]| {
-        json!({
-            "apiGroups": [group], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"],
-            "resources": resources, "scope": "Namespaced",
-        })
-    };
-    let configuration = json!({
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
-        "metadata": {"name": name},
-        "webhooks": [{
-            "name": "templates.memgate.dev",
-            "admissionReviewVersions": ["v1"], "sideEffects": "None",
-            "failurePolicy": "Fail", "timeoutSeconds": WEBHOOK_SECONDS,
-            "clientConfig": endpoint.client_config("/validate"),
-            "namespaceSelector": {
-                "matchLabels": {"memgate.dev/preview": "enabled"}, "matchExpressions": [only],
-            },
-            "rules": [
-                rule("apps", &["deployments", "statefulsets", "daemonsets"]),
-                rule("batch", &["jobs", "cronjobs"]),
-            ],
-            "matchConditions": [{
-                "name": "not-exempt", "expression": format!("request.userInfo.username != '{EXEMPT_USER}'"),
-            }],
-        }],
-    });
-    cluster.admin().apply(&configuration.to_string())?;
     Ok(())
 }
 

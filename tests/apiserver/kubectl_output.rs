@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{
     fixture::{Fixture, Trial},
-    samples::{agent, memory_of, pod, pod_spec},
+    samples::{agent, memory_of, pod},
     support::{kubectl::Output, wait},
 };
 
@@ -18,7 +18,6 @@ pub(crate) fn trials() -> Vec<Trial> {
         Trial::new("kubectl_output::of_a_required_pod_name_what_is_missing", of_a_required_pod),
         Trial::new("kubectl_output::of_a_warning_come_once", of_a_warning),
         Trial::new("kubectl_output::of_several_objects_come_once_each", of_several_objects),
-        Trial::new("kubectl_output::of_a_workload_come_in_advance", in_advance),
         Trial::new("kubectl_output::of_a_deletion_name_who_needs_it", of_a_deletion),
     ]
 }
@@ -110,32 +109,6 @@ fn of_several_objects(fixture: &Fixture) -> Result<()> {
             ),
         ],
     )
-}
-
-/// Where a namespace asks for it, and once for each change of the spec.
-fn in_advance(fixture: &Fixture) -> Result<()> {
-    let labels = json!({"arkonis.dev/deployment": "scout"});
-    let deployment = json!({
-        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "scout-agent"},
-        "spec": {
-            "replicas": 0,
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": pod_spec()},
-        },
-    });
-    for (prefix, of_namespace) in [("asking", &[("memgate.dev/preview", "enabled")][..]), ("not-asking", &[])]
-    {
-        let namespace = fixture.namespace(prefix, of_namespace)?;
-        apply(fixture, &namespace, &agent("scout", "diary"))?.ok()?;
-        let warning = format!(
-            "Warning: spec.template.metadata.labels[arkonis.dev/deployment]: ArkMemory \"diary\" not found in \
-             namespace \"{namespace}\" (memgate arkonis/pod-memory-not-found)"
-        );
-        let expected: &[&str] = if of_namespace.is_empty() { &[] } else { &[&warning] };
-        is(&apply(fixture, &namespace, &deployment)?.ok()?.stderr, expected)?;
-        is(&apply(fixture, &namespace, &deployment)?.ok()?.stderr, &[])?;
-    }
-    Ok(())
 }
 
 fn of_a_deletion(fixture: &Fixture) -> Result<()> {

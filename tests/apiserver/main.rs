@@ -9,7 +9,6 @@
 //! deletion                                           objects that a finalizer keeps after their deletion
 //! going                                              those objects, for several modules
 //! deploy                                             components, upgrades and removal
-//! side_by_side                                       two installations in one cluster
 //! cases                                              cases of tests/cases
 //! pods, resources, crds, events                      scenarios of several steps
 //! policies                                           policies and exemptions in an apiserver
@@ -71,7 +70,6 @@ mod request;
 mod resources;
 mod samples;
 mod schema_parity;
-mod side_by_side;
 mod stub;
 mod valid;
 mod wait;
@@ -124,7 +122,6 @@ fn trials() -> Result<Vec<Trial>> {
         access::trials(),
         deletion::trials(),
         deploy::trials(),
-        side_by_side::trials(),
         wait::trials(),
         aggregated::trials(),
         doctor::trials(),

@@ -8,13 +8,8 @@ use crate::objects::printed;
 
 #[test]
 fn are_known_to_memgate() {
-    for component in Component::all().map(Component::name) {
-        let component = component.as_ref();
-        let flags = match component {
-            "fail-closed" => vec!["--component", component, "--component", "ha"],
-            _ => vec!["--component", component],
-        };
-        let objects = printed(&flags);
+    for (component, _) in Component::ALL {
+        let objects = printed(&["--component", component]);
         let deployment = &objects["Deployment memgate-system memgate"];
         let arguments = &deployment["spec"]["template"]["spec"]["containers"][0]["args"];
         let arguments = arguments.as_array().expect("is a list").iter().filter_map(|text| text.as_str());

@@ -39,13 +39,7 @@ fn notes(namespace: &str, args: &[&str]) -> String {
 #[test]
 #[ignore = "needs Go, for Helm"]
 fn everything_says_whose_it_is() {
-    let values = [
-        "networkPolicy.enabled=true",
-        "metrics.serviceMonitor.enabled=true",
-        "metrics.rules.enabled=true",
-        "metrics.dashboard.enabled=true",
-        "certs.mode=cert-manager",
-    ];
+    let values = ["networkPolicy.enabled=true", "monitoring.enabled=true", "certs.mode=cert-manager"];
     let sets: Vec<&str> = values.iter().flat_map(|value| ["--set", value]).collect();
     let all = String::from_utf8(template_of(&chart(), &sets).stdout).expect("text");
     let all = objects(&all);
@@ -107,7 +101,7 @@ fn values_for_typical_installations_work() {
             "default" => assert_eq!(objects.len(), plain.len()),
             "ha" => {
                 assert_eq!(deployment["spec"]["replicas"], 3);
-                assert_eq!(pod["topologySpreadConstraints"][0]["whenUnsatisfiable"], "DoNotSchedule");
+                assert_eq!(pod["topologySpreadConstraints"][1]["whenUnsatisfiable"], "DoNotSchedule");
                 assert!(image.contains("@sha256:") && has("PodDisruptionBudget"));
             }
             "cert-manager" => assert!(has("Certificate") && !has("Issuer")),

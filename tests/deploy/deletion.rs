@@ -23,7 +23,7 @@ type Condition = (BTreeSet<Resource>, String);
 /// The conditions of all entries that see updates of resources.
 fn conditions() -> Vec<Condition> {
     let mut conditions = Vec::new();
-    for (name, object) in printed(&["--component=templates", "--component=policy-strict"]) {
+    for (name, object) in printed(&["--component=policy-strict"]) {
         let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
         for entry in list(&object["webhooks"]) {
             let (rules, all) = (list(&entry["rules"]), list(&entry["matchConditions"]));

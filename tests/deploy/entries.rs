@@ -181,8 +181,6 @@ impl<'p> Evaluated<'p> {
 struct Installed {
     arguments: Vec<String>,
     families: Vec<&'static str>,
-    /// The families of another installation.
-    elsewhere: Vec<&'static str>,
     has_policies: bool,
     is_strict: bool,
 }
@@ -191,40 +189,33 @@ fn names() -> Vec<&'static str> {
     memgate_platforms::ALL.map(|family| family.name).to_vec()
 }
 
-/// Each family alone, with and without the others elsewhere; pairs; and all of them.
-fn choices_of_families() -> Vec<(Vec<&'static str>, Vec<&'static str>)> {
+/// Each family alone; all but one; and all of them.
+fn choices_of_families() -> Vec<Vec<&'static str>> {
     let names = names();
-    let mut all = vec![(names.clone(), Vec::new())];
+    let mut all = vec![names.clone()];
     for name in &names {
-        let others: Vec<_> = names.iter().copied().filter(|other| other != name).collect();
-        all.push((vec![name], Vec::new()));
-        all.push((vec![name], others.clone()));
-        all.push((others, vec![name]));
+        all.push(vec![name]);
+        all.push(names.iter().copied().filter(|other| other != name).collect());
     }
     all
 }
 
 fn installations() -> Vec<Installed> {
-    const COMPONENTS: [&[&str]; 8] = [
+    const COMPONENTS: [&[&str]; 5] = [
         &["--no-policies"],
         &[],
         &["--component=policy-strict"],
-        &["--component=policy-strict", "--component=ha", "--component=fail-closed"],
-        &["--no-policies", "--component=ha", "--component=fail-closed"],
-        &["--component=single-node"],
-        &["--component=kind-dev", "--component=templates"],
+        &["--component=policy-strict", "--component=ha", "--component=host-network"],
         &["--url=https://127.0.0.1:1", "--component=policy-strict"],
     ];
     let mut all = Vec::new();
-    for (families, elsewhere) in choices_of_families() {
+    for families in choices_of_families() {
         for components in COMPONENTS {
             let family = families.iter().map(|name| format!("--family={name}"));
-            let others = elsewhere.iter().map(|name| format!("--elsewhere={name}"));
             let components_given = components.iter().map(|&argument| argument.to_owned());
             all.push(Installed {
-                arguments: family.chain(others).chain(components_given).collect(),
+                arguments: family.chain(components_given).collect(),
                 families: families.clone(),
-                elsewhere: elsewhere.clone(),
                 has_policies: !components.contains(&"--no-policies"),
                 is_strict: components.contains(&"--component=policy-strict"),
             });
@@ -348,10 +339,10 @@ const HARMLESS: [&[&str]; 10] = [
     &["webhooks.pods.failurePolicy=Ignore", "webhooks.advice.failurePolicy=Ignore"],
     &["webhooks.pods.failurePolicy=Fail", "webhooks.required.failurePolicy=Fail"],
     &["webhooks.pods.timeoutSeconds=1", "webhooks.pods.reinvocationPolicy=Never"],
-    &["webhooks.deletions.enabled=false", "webhooks.templates.enabled=true"],
+    &["webhooks.deletions.enabled=false", "monitoring.enabled=true"],
     &["webhooks.deletions.objectSelector[0].key=a", "webhooks.deletions.objectSelector[0].operator=Exists"],
-    &["webhooks.templates.failurePolicy=Ignore", "policies.excludeNamespaces={lab}"],
-    &["rbac.create=false"],
+    &["policies.excludeNamespaces={lab}"],
+    &["ha.enabled=true", "rbac.create=false"],
 ];
 
 /// Values with which something could get into a strict namespace while memgate is away, and what the chart says.
@@ -387,10 +378,7 @@ fn opening() -> Vec<(Vec<String>, String)> {
 fn no_agent_pod_slips_between_the_entries_of_the_chart() {
     let pods = pods();
     let mut scene = Scene::new(&pods);
-    for (families, elsewhere) in choices_of_families() {
-        if !elsewhere.is_empty() {
-            continue;
-        }
+    for families in choices_of_families() {
         for values in HARMLESS {
             for (is_strict, has_policies) in [(true, true), (false, true), (false, false)] {
                 let off = names().into_iter().filter(|name| !families.contains(name));
@@ -401,7 +389,6 @@ fn no_agent_pod_slips_between_the_entries_of_the_chart() {
                 let installed = Installed {
                     arguments: given.chain(off).chain(policies).collect(),
                     families: families.clone(),
-                    elsewhere: Vec::new(),
                     has_policies,
                     is_strict,
                 };
@@ -435,16 +422,13 @@ fn selection(entry: &Value) -> Value {
 struct Marks {
     /// The platforms whose agent it is.
     of: Vec<&'static str>,
-    /// The platforms whose first mark it has, by which their own installation may know it.
-    marked: Vec<&'static str>,
     inject: String,
 }
 
 impl Marks {
     fn of(pod: &Pod) -> Self {
         let of = names().into_iter().filter(|family| is_agents(family, pod)).collect();
-        let marked = names().into_iter().filter(|family| has_mark_of(family, pod)).collect();
-        Self { of, marked, inject: pod.inject().to_owned() }
+        Self { of, inject: pod.inject().to_owned() }
     }
 }
 
@@ -456,7 +440,6 @@ fn judge(
     called: &[&Value],
 ) -> Option<&'static str> {
     let of = |families: &[&str]| families.iter().any(|family| pod.of.contains(family));
-    let is_marked = |families: &[&str]| families.iter().any(|family| pod.marked.contains(family));
     let is = |key: &str, value: &str| namespace.get(key).is_some_and(|known| known == value);
     let closed = called.iter().any(|entry| entry["failurePolicy"] == "Fail");
     let is_ours = of(&installed.families);
@@ -470,28 +453,17 @@ fn judge(
         Some("its namespace is strict, and no entry fails closed")
     } else if is_ours && (installed.has_policies || !opts_out) && called.is_empty() {
         Some("no entry is for it")
-    } else if is_required && pod.of.is_empty() && called.is_empty() && !is_marked(&installed.elsewhere) {
+    } else if is_required && pod.of.is_empty() && called.is_empty() {
         Some("it requires memory that no platform gives it, and is not refused")
     } else if is_required && called.len() > 1 {
         Some("more than the entry for pods that require their memory is called")
     } else if !is_ours && !is_required && !called.is_empty() {
         Some("it is not a pod of an agent, and is asked about")
-    } else if !is_ours && of(&installed.elsewhere) && !called.is_empty() {
-        Some("it is of another installation")
     } else if !installed.has_policies && !is_required && opts_out && !called.is_empty() {
         Some("it opted out")
     } else if distinct.len() < purposes.len() {
         Some("two entries of one purpose are called")
     } else {
         None
-    }
-}
-
-/// Whether a pod has the first mark of a platform.
-fn has_mark_of(family: &str, pod: &Pod) -> bool {
-    match family {
-        "orka" => pod.labels.contains_key("orka.ai/task"),
-        "sympozium" => pod.labels.get("sympozium.ai/component").is_some_and(|value| value == "agent-run"),
-        other => is_agents(other, pod),
     }
 }

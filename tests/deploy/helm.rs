@@ -23,12 +23,6 @@ use std::{env, fs};
 
 use crate::{objects::differ, support::tools};
 
-/// The condition of `--elsewhere=orloj` beside ark alone.
-const NOT_ORLOJ: &str = "webhooks.required.extraMatchConditions[0].expression=object == null || \
-    !((has(object.metadata.labels) && 'orloj.dev/component' in object.metadata.labels && \
-    object.metadata.labels['orloj.dev/component'] in ['agent-job'])) || \
-    (has(object.metadata.annotations) && 'memgate.dev/ark-memory' in object.metadata.annotations)";
-
 /// Values, and the arguments of `memgate manifests` that say the same.
 const SAME: &[(&[&str], &[&str])] = &[
     (&[], &[]),
@@ -48,7 +42,6 @@ const SAME: &[(&[&str], &[&str])] = &[
     ),
     (&["policies.enabled=false"], &["--no-policies"]),
     (&["policies.arkBrokers=true"], &["--component=ark-brokers"]),
-    (&["policies.readers=true"], &["--component=policy-readers"]),
     (&["scan.enabled=true"], &["--component=scan"]),
     (&["policies.strict=true"], &["--component=policy-strict"]),
     (
@@ -66,24 +59,19 @@ const SAME: &[(&[&str], &[&str])] = &[
             "--cluster-domain=example.internal",
         ],
     ),
-    (&["certs.mode=cert-manager"], &["--certs=cert-manager"]),
-    (&["certs.mode=csi"], &["--certs=csi"]),
-    (&["certs.mode=files"], &["--certs=files"]),
+    (&["certs.mode=cert-manager"], &["--component=cert-manager"]),
+    (&["certs.mode=csi"], &["--component=csi-driver"]),
+    (&["certs.mode=files"], &["--component=cert-files"]),
     (&["mtls.enabled=true"], &["--component=mtls"]),
     (&["events.enabled=false"], &["--no-events"]),
     (&["networkPolicy.enabled=true"], &["--component=network-policy"]),
     (&["hostNetwork.enabled=true"], &["--component=host-network"]),
-    (&["metrics.serviceMonitor.enabled=true"], &["--component=service-monitor"]),
-    (&["webhooks.templates.enabled=true"], &["--component=templates"]),
-    (&["metrics.rules.enabled=true"], &["--component=alerts"]),
+    (&["monitoring.enabled=true"], &["--component=monitoring"]),
+    (&["ha.enabled=true"], &["--component=ha"]),
+    (&["gitops.enabled=true"], &["--component=gitops"]),
     (
-        &["metrics.rules.enabled=true", "metrics.rules.runbookUrl=https://wiki.example.com/memgate/"],
-        &["--component=alerts", "--runbook-url=https://wiki.example.com/memgate/"],
-    ),
-    (&["metrics.dashboard.enabled=true"], &["--component=dashboards"]),
-    (
-        &["families.orloj.enabled=false"],
-        &["--family=arkonis", "--family=ark", "--family=orka", "--family=sympozium", "--family=kagent"],
+        &["monitoring.enabled=true", "monitoring.runbookUrl=https://wiki.example.com/memgate/"],
+        &["--component=monitoring", "--runbook-url=https://wiki.example.com/memgate/"],
     ),
     (
         &[
@@ -120,18 +108,6 @@ const SAME: &[(&[&str], &[&str])] = &[
         ],
     ),
     (&["clusterName=blue"], &["--name=blue"]),
-    (
-        &[
-            "webhooks.required.extraMatchConditions[0].name=not-orloj",
-            NOT_ORLOJ,
-            "families.orloj.enabled=false",
-            "families.arkonis.enabled=false",
-            "families.orka.enabled=false",
-            "families.sympozium.enabled=false",
-            "families.kagent.enabled=false",
-        ],
-        &["--family=ark", "--elsewhere=orloj"],
-    ),
     (&["image.tag=v1"], &["--image=registry.example.com/memgate:v1"]),
     (
         &[
@@ -158,11 +134,6 @@ const SAME: &[(&[&str], &[&str])] = &[
         &["webhookPort=9443", "hostNetwork.enabled=true", "networkPolicy.enabled=true"],
         &["--webhook-port=9443", "--component=host-network", "--component=network-policy"],
     ),
-    (&["register=after-ready"], &["--component=after-ready"]),
-    (
-        &["register=after-ready", "policies.strict=true", "webhooks.templates.enabled=true"],
-        &["--component=after-ready", "--component=policy-strict", "--component=templates"],
-    ),
 ];
 
 /// Values that the schema must refuse.
@@ -177,7 +148,6 @@ const REFUSED: &[&str] = &[
     "webhooks.pods.failurePolicy=Sometimes",
     "webhooks.resources.timeoutSeconds=31",
     "certs.mode=magic",
-    "register=never",
     "serviceLabels.app\\.kubernetes\\.io/name=other",
     "certs.leafValidity=soon",
     "certs.tls.key=secret",
@@ -189,7 +159,7 @@ const REFUSED: &[&str] = &[
     "webhookPort=443",
     "enabled=maybe",
     "service.ipFamilies={IPv5}",
-    "metrics.serviceMonitor.interval=soon",
+    "monitoring.interval=soon",
     "extraObjects[0]=1",
     "timeouts.idle=ten",
     "policies.strict=perhaps",
@@ -310,8 +280,8 @@ fn is_what_memgate_prints() {
 fn names_follow_the_namespace() {
     for (values, args) in [
         (&[][..], &[][..]),
-        (&["certs.mode=cert-manager"], &["--certs=cert-manager"]),
-        (&["certs.mode=csi"], &["--certs=csi"]),
+        (&["certs.mode=cert-manager"], &["--component=cert-manager"]),
+        (&["certs.mode=csi"], &["--component=csi-driver"]),
         (&["clusterName=blue"], &["--name=blue"]),
     ] {
         let sets: Vec<&str> = values.iter().flat_map(|value| ["--set", value]).collect();
@@ -463,8 +433,7 @@ fn is_for_pods(entry: &Value) -> bool {
 fn renders_nothing_when_it_is_switched_off() {
     let chart_of_its_own = &[
         "enabled=false",
-        "metrics.rules.enabled=true",
-        "metrics.serviceMonitor.enabled=true",
+        "monitoring.enabled=true",
         "networkPolicy.enabled=true",
         "certs.mode=cert-manager",
         "policies.strict=true",
@@ -495,7 +464,7 @@ fn renders_nothing_when_it_is_switched_off() {
 fn renders_what_a_cluster_wants_besides() {
     let objects = rendered_with(
         "service: {ipFamilyPolicy: PreferDualStack, ipFamilies: [IPv6, IPv4]}\n\
-         metrics: {serviceMonitor: {enabled: true, interval: 1m30s, relabelings: [{targetLabel: cluster, replacement: blue}]}}\n\
+         monitoring: {enabled: true, interval: 1m30s, relabelings: [{targetLabel: cluster, replacement: blue}]}\n\
          extraObjects:\n\
          - {apiVersion: v1, kind: ConfigMap, metadata: {name: one, namespace: '{{ .Release.Namespace }}'}}\n\
          - |\n  apiVersion: v1\n  kind: ConfigMap\n  metadata: {name: '{{ include \"memgate.name\" . }}-two'}\n",
@@ -523,7 +492,7 @@ fn renders_what_a_cluster_wants_besides() {
 fn one_replica_has_no_disruption_budget() {
     let has_budget =
         |values: &[&str]| rendered(values).iter().any(|object| object["kind"] == "PodDisruptionBudget");
-    assert!(has_budget(&[]) && has_budget(&["replicaCount=3"]));
+    assert!(has_budget(&[]) && has_budget(&["replicaCount=3"]) && has_budget(&["ha.enabled=true"]));
     assert!(!has_budget(&["replicaCount=1"]) && !has_budget(&["podDisruptionBudget.enabled=false"]));
 }
 
@@ -617,7 +586,7 @@ fn asks_in_its_test_about_what_is_on() {
     assert_eq!(spec["nodeSelector"], json!({"kubernetes.io/os": "linux", "disk": "fast"}));
     assert_eq!(spec["tolerations"], json!([{"operator": "Exists"}]));
     // The Service and the Deployment select by this label.
-    let labels = json!({"app.kubernetes.io/name": "gate-test", "memgate.dev/installation": "gate", "team": "platform"});
+    let labels = json!({"app.kubernetes.io/name": "gate-test", "team": "platform"});
     assert_eq!(pod["metadata"]["labels"], labels);
     let role = objects["rbac.authorization.k8s.io/v1 Role gate-test"].to_string();
     assert!(role.contains("core.orka.ai") && !role.contains("arkonis"), "{role}");
@@ -630,8 +599,7 @@ fn asks_in_its_test_about_what_is_on() {
 #[ignore = "needs Go, for Helm"]
 fn puts_common_labels_on_every_object() {
     let objects = rendered_with(
-        "commonLabels: {team: platform}\nnetworkPolicy: {enabled: true}\n\
-         metrics: {serviceMonitor: {enabled: true}, rules: {enabled: true}, dashboard: {enabled: true}}\n",
+        "commonLabels: {team: platform}\nnetworkPolicy: {enabled: true}\nmonitoring: {enabled: true}\n",
     );
     for (name, object) in objects {
         assert_eq!(object["metadata"]["labels"]["team"], "platform", "{name}");
@@ -657,13 +625,12 @@ fn renders_nothing_when_a_file_of_it_is_missing() {
     let copy = directory.path().join("memgate");
     let copied = Command::new("cp").arg("-r").arg(chart()).arg(&copy).status();
     assert!(copied.expect("cp starts").success());
-    let sets = ["--set", "metrics.rules.enabled=true", "--set", "metrics.dashboard.enabled=true"];
     for entry in fs::read_dir(chart().join("files")).expect("the files") {
         let name = entry.expect("an entry").file_name();
         let path = copy.join("files").join(&name);
         let text = fs::read(&path).expect("can be read");
         fs::write(&path, "").expect("can be written");
-        let output = template_of(&copy, &sets);
+        let output = template_of(&copy, &["--set=monitoring.enabled=true"]);
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success(), "{} may be empty", name.display());
         assert!(stderr.contains(&format!("files/{} is missing or empty", name.display())), "{stderr}");
@@ -701,7 +668,7 @@ fn the_tables_are_memgates() {
     for family in memgate_platforms::ALL {
         families.push(table(family.name));
     }
-    let all = printed(&["--component=templates"]);
+    let all = printed(&[]);
     let without = printed(&["--no-policies"]);
     let entry_of = |objects: &[Value], kind: &str, name: &str| {
         let configuration = objects.iter().find(|object| object["kind"] == kind).expect("a configuration");
@@ -730,7 +697,6 @@ fn the_tables_are_memgates() {
         .collect();
     let pauses = json!({"rights": rights(&without)[2..3], "roles": skip_roles});
     let pods = entry_of(&without, mutating, "arkonis.pods.memgate.dev");
-    let templates = entry(validating, "templates.memgate.dev");
     let last = |entry: &Value| {
         entry["namespaceSelector"]["matchExpressions"].as_array().and_then(|all| all.last()).cloned()
     };
@@ -739,13 +705,11 @@ fn the_tables_are_memgates() {
         "defaults": shared(mutating, "defaults.resources.memgate.dev"),
         "resources": shared(validating, "resources.memgate.dev"),
         "deletions": shared(validating, "deletions.memgate.dev"),
-        "templates": short(&templates),
         "policies": short(&entry(validating, "policies.memgate.dev")),
         "policyRights": rights(&all)[rights(&without).len()..],
         "pauses": pauses,
         "inject": required["objects"][0]["key"],
         "notDisabled": last(&pods),
-        "previewed": last(&templates),
         "families": families,
     });
     bless("files/families.json", &table);
@@ -762,8 +726,8 @@ fn the_tables_are_memgates() {
 }
 
 #[test]
-fn what_comes_from_elsewhere_is_as_it_is_there() {
-    let all = printed(&["--component=alerts", "--component=dashboards"]);
+fn alerts_and_the_dashboard_are_memgates() {
+    let all = printed(&["--component=monitoring"]);
     let find = |kind: &str| all.iter().find(|object| object["kind"] == kind).expect("an object");
     bless("files/alerts.json", &find("PrometheusRule")["spec"]);
     bless("files/dashboard.json", &find("ConfigMap")["data"]);

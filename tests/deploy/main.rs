@@ -1,5 +1,5 @@
 //! That every way to install memgate installs the same: what `memgate manifests` prints, what `kubectl
-//! kustomize` makes of `deploy/kustomize`, and what Helm makes of `deploy/helm`.
+//! kustomize` makes of `deploy/kustomize/base`, and what Helm makes of `deploy/helm`.
 //!
 //! ```text
 //! arguments     what the Deployment gives to memgate
@@ -7,9 +7,7 @@
 //! entries       which entries of the webhook configurations each sort of pod meets
 //! outage        docs/operate.md says what passes and what is refused while memgate is away
 //! deletion      what of objects that a finalizer keeps is passed over
-//! generate      the tables among the files, printed by the renderer
-//! generate_policies  the same of the components about policies
-//! kustomize     base, families and components against the renderer
+//! kustomize     the base that is made of what the renderer prints
 //! names         what `memgate schema kustomize` prints keeps references right
 //! helm          the chart against the renderer
 //! chart         what only a chart has: labels, notes, values for typical installations, what catalogues read
@@ -27,8 +25,6 @@ mod arguments;
 mod chart;
 mod deletion;
 mod entries;
-mod generate;
-mod generate_policies;
 mod helm;
 mod kustomize;
 mod monitoring;

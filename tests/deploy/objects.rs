@@ -1,12 +1,9 @@
 //! Sets of Kubernetes objects.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::process::Command;
 use std::sync::Arc;
 
-use memgate_install::component::Component;
-use memgate_install::install_plan::{InstallPart, InstallPlan, PodSettings, WebhookEndpoint};
-use memgate_install::render;
 use memgate_manifest::{document::parse, source::Source};
 use serde_json::{Value, json};
 
@@ -14,43 +11,27 @@ use serde_json::{Value, json};
 pub(crate) type Objects = BTreeMap<String, Value>;
 
 /// The image that `deploy/kustomize/base` names.
-const IMAGE: &str = concat!("memgate:", env!("CARGO_PKG_VERSION"));
+const IMAGE: &str = concat!("--image=memgate:", env!("CARGO_PKG_VERSION"));
+
+/// The objects that `memgate manifests` prints with these arguments.
+pub(crate) fn printed(arguments: &[&str]) -> Objects {
+    read(&text(arguments))
+}
 
 /// What `memgate manifests` prints with these arguments.
-pub(crate) fn printed(arguments: &[&str]) -> Objects {
+pub(crate) fn text(arguments: &[&str]) -> String {
+    let has_image = arguments.iter().any(|argument| argument.starts_with("--image="));
     let mut command = Command::new(env!("CARGO_BIN_EXE_memgate"));
     let output = command
-        .args(["manifests", "--image", IMAGE])
+        .arg("manifests")
+        .args((!has_image).then_some(IMAGE))
         .args(arguments)
         .env_clear()
         .output()
         .expect("memgate starts");
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "memgate manifests {arguments:?}: {stderr}");
-    read(&String::from_utf8(output.stdout).expect("is text"))
-}
-
-/// What every installation has: no family and no component.
-pub(crate) fn base() -> Objects {
-    base_with(BTreeSet::new())
-}
-
-/// The same with some components.
-pub(crate) fn base_with(components: BTreeSet<Component>) -> Objects {
-    let plan = InstallPlan {
-        name: "memgate".to_owned(),
-        elsewhere: Vec::new(),
-        namespace: "memgate-system".to_owned(),
-        image: IMAGE.to_owned(),
-        endpoint: WebhookEndpoint::Service,
-        ca: None,
-        runbooks: None,
-        families: Vec::new(),
-        components,
-        flags: Vec::new(),
-        pods: PodSettings::default(),
-    };
-    read(&render(&plan, &InstallPart::ALL.map(|(_, part)| part)).expect("it can be written"))
+    String::from_utf8(output.stdout).expect("is text")
 }
 
 /// The objects in a YAML text.

@@ -90,7 +90,7 @@ fn sarif_has_the_pages_of_its_codes() {
 #[test]
 fn alerts_name_the_command_that_prints_their_runbook() {
     let manifests = |flags: &[&str]| {
-        let words = ["manifests", "--image", "any", "--component", "alerts", "--only", "workload"];
+        let words = ["manifests", "--image", "any", "--component", "monitoring", "--only", "workload"];
         text(&memgate(&[&words, flags].concat(), "").stdout)
     };
     let plain = manifests(&[]);

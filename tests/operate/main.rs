@@ -8,7 +8,6 @@
 //! pod_logs     `kubectl logs` of them
 //! document     the commands in a document, in order, each section on the state that it names
 //! sections     which sections there are, and what is true after each
-//! leftovers    what `memgate doctor` says of components that were taken away
 //! lockout      the section whose blocks are ways out, each of them tried by itself
 //! ```
 //!
@@ -27,7 +26,6 @@ mod support;
 mod cluster;
 mod document;
 mod kubelet;
-mod leftovers;
 mod lockout;
 mod network;
 mod pod_logs;

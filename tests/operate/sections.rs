@@ -4,7 +4,6 @@ use anyhow::{Context, Result, ensure};
 
 use crate::cluster::Cluster;
 use crate::document::{Section, commands, sections};
-use crate::leftovers;
 use crate::lockout;
 use crate::support::shown::fits;
 
@@ -25,8 +24,6 @@ enum Ground {
     Bare,
     /// A cluster with memgate as `memgate manifests` installs it.
     Installed,
-    /// The same, with a component that adds an object.
-    Extended,
     /// The same with namespaces that are strict; each block of commands is a way out, and finds a cluster from which
     /// people are locked out.
     LockedOut,
@@ -45,7 +42,6 @@ const SECTIONS: &[(&str, Ground, After)] = &[
     ("With kustomize", Ground::Bare, answers),
     ("With Helm", Ground::Bare, answers),
     ("With Argo CD or Flux", Ground::Bare, answers),
-    ("Take a component away", Ground::Extended, took_components_back),
     ("Check", Ground::Installed, answers),
     ("Uninstall", Ground::Installed, is_gone),
     ("Roll out", Ground::Installed, answers),
@@ -88,7 +84,6 @@ fn run(cluster: &Cluster, section: &Section) -> Result<()> {
     match ground {
         Ground::Bare => {}
         Ground::Installed => cluster.install("")?,
-        Ground::Extended => cluster.install("--component network-policy")?,
         Ground::LockedOut => {
             cluster.install("--component policy-strict")?;
             lockout::run(cluster, section)?;
@@ -114,16 +109,6 @@ fn run(cluster: &Cluster, section: &Section) -> Result<()> {
 /// memgate answers the apiserver, and nothing is wrong with it.
 fn answers(cluster: &Cluster) -> Result<()> {
     cluster.wait()
-}
-
-/// The object of the component is gone, and what components do not add is still there.
-fn took_components_back(cluster: &Cluster) -> Result<()> {
-    let stays = "kubectl -n memgate-system get secret/memgate-ca poddisruptionbudget/memgate service/memgate role/memgate-audit \
-                 && kubectl get crd/memorypolicies.policy.memgate.dev crd/memorypolicyexemptions.policy.memgate.dev";
-    cluster.sh(stays)?.ok()?;
-    let added = cluster.sh("kubectl -n memgate-system get networkpolicies -o name")?.ok()?;
-    ensure!(added.stdout.is_empty(), "{}", added.stdout);
-    answers(cluster)
 }
 
 /// memgate is still away: the last way out was not that it came back.

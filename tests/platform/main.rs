@@ -252,7 +252,8 @@ async fn get(address: std::net::SocketAddr, path: &str) -> String {
 fn what_it_needs_is_installed() {
     let plan = InstallPlan {
         name: "memgate".to_owned(),
-        elsewhere: Vec::new(),
+        policies: false,
+        events: true,
         namespace: "memgate-system".to_owned(),
         image: "memgate".to_owned(),
         endpoint: WebhookEndpoint::Service,

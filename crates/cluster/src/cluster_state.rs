@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, RoleBinding};
 use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize as _;
 use serde_json::Value;
@@ -87,16 +86,8 @@ pub struct Installation {
     pub namespaces: Fetched<BTreeMap<String, Labels>>,
     /// All MemoryPolicies.
     pub policies: Fetched<Vec<Value>>,
-    /// The ClusterRoleBinding of its name.
-    pub cluster_role_binding: Fetched<ClusterRoleBinding>,
-    /// The policy of its name that limits what the account may change in webhook configurations.
-    pub self_guard: Fetched<Value>,
-    /// The RoleBinding whose subject puts entries in force, with the component after-ready.
-    pub registered: Fetched<RoleBinding>,
     /// What is paused.
     pub pauses: Fetched<Vec<Pause>>,
-    /// The objects that components may have added.
-    pub additions: Fetched<Vec<Value>>,
     /// What memgate's account may do.
     pub permissions: Fetched<Permissions>,
 }

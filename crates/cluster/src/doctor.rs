@@ -13,8 +13,6 @@ pub mod check;
 pub mod claims;
 pub mod inferred;
 pub mod inject_label;
-pub mod installations;
-pub mod leftovers;
 pub mod missing_memory;
 pub mod other_webhooks;
 pub mod paused;
@@ -35,7 +33,6 @@ use tokio::time::Instant;
 
 use crate::cluster_state::{Agents, Installation};
 use crate::doctor::check::Check;
-use crate::doctor::inferred::{InstalledAs, objects};
 use crate::pod_dry_run::{PodDryRuns, dry_run};
 use crate::reader::ClusterReader;
 use crate::replay::replay;
@@ -114,14 +111,8 @@ fn expected(installation: &Installation, options: &DoctorOptions<'_>) -> (Settin
     } else {
         chosen
     };
-    let installed = InstalledAs {
-        name: &installation.name,
-        namespace: options.namespace,
-        components: inferred::components(installation),
-        elsewhere: inferred::elsewhere(installation, &settings.families),
-    };
-    let expected = objects(&installed, &settings.families);
-    (settings, expected)
+    let plan = inferred::plan(installation, options.namespace, settings.families.clone());
+    (settings, memgate_install::objects(&plan))
 }
 
 /// All checks, causes before their consequences.
@@ -130,10 +121,8 @@ pub fn checks(inputs: &DoctorInputs) -> Vec<Check> {
     let mut checks = workload::checks(installation);
     checks.extend(webhooks::checks(installation, expected));
     checks.extend(ca_bundle::checks(installation));
-    checks.extend(installations::checks(installation));
     checks.extend(paused::checks(installation));
     checks.push(permissions::check(installation));
-    checks.extend(leftovers::checks(installation));
     checks.extend(probes::checks(probes));
     checks.extend(other_webhooks::checks(installation));
     checks.push(timeouts::check(installation, agents));

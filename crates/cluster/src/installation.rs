@@ -11,17 +11,16 @@ use kube::api::ListParams;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::cluster_state::{Fetched, Installation, Labels, RBAC, ServedResources, labels};
+use crate::cluster_state::{Fetched, Installation, Labels, ServedResources, labels};
 use crate::pause::{self, Scope};
 use crate::reader::{ClusterReader, fetch};
 use crate::request::{REQUEST_TIMEOUT, send};
 use crate::webhook_entry::{WebhookEntry, entries};
 use memgate_certs::library_error::explained;
-use memgate_install::metadata::{COMPONENT_LABEL, NAME, REGISTERED, SELF_GUARD, default_name};
-use memgate_install::{ADDED, AddedKind};
+use memgate_install::metadata::{NAME, default_name};
 use memgate_model::kind::{Kind, MEMORY_POLICY, POLICY_KINDS};
 
-/// The API group and version of webhook configurations and admission policies.
+/// The API group and version of webhook configurations.
 const ADMISSION: &str = "admissionregistration.k8s.io/v1";
 
 /// How long a server waits at its start for the version of its apiserver.
@@ -58,12 +57,10 @@ pub async fn installation(
     let around = join4(
         served_resources(reader),
         reader.list("v1", "", "namespaces", all()),
-        reader.get(RBAC, namespace, "rolebindings", REGISTERED),
         reader.list(&policy, "", MEMORY_POLICY.plural, all()),
+        pause::read(reader, Scope::Cluster),
     );
-    let around = join3(around, additions(reader, namespace), pause::read(reader, Scope::Cluster));
-    let (configurations, workload, (around, additions, pauses)) =
-        Box::pin(join3(configurations, workload, around)).await;
+    let (configurations, workload, around) = Box::pin(join3(configurations, workload, around)).await;
     let mut installation = Installation {
         namespace: namespace.to_owned(),
         apiserver_time: version.time,
@@ -77,49 +74,12 @@ pub async fn installation(
         replicas: workload.4,
         served: around.0,
         namespaces: around.1.map(by_name),
-        registered: around.2,
-        policies: around.3,
-        additions,
-        pauses,
+        policies: around.2,
+        pauses: around.3,
         ..Installation::default()
     };
     installation.name = name.map_or_else(|| own_name(&installation), str::to_owned);
-    let name = &installation.name;
-    let guard = format!("{name}-{SELF_GUARD}");
-    (installation.cluster_role_binding, installation.self_guard) = join(
-        reader.get(RBAC, "", "clusterrolebindings", name),
-        reader.get(ADMISSION, "", "validatingadmissionpolicies", &guard),
-    )
-    .await;
     Ok(installation)
-}
-
-/// The objects of memgate that a component may have added: those with its label, and policies of earlier builds. Kinds that
-/// cannot be read are left out unless none can.
-async fn additions(reader: &ClusterReader, namespace: &str) -> Fetched<Vec<Value>> {
-    let lists = ADDED.into_iter().map(|AddedKind { api_version, kind, plural, namespaced, .. }| async move {
-        let selector =
-            if api_version == ADMISSION { "app.kubernetes.io/name=memgate" } else { COMPONENT_LABEL };
-        let (namespace, labelled) =
-            (if namespaced { namespace } else { "" }, ListParams::default().labels(selector));
-        let list = reader.list::<Value>(api_version, namespace, plural, labelled).await;
-        let named = |mut object: Value| {
-            if let Value::Object(fields) = &mut object {
-                fields.insert("kind".to_owned(), kind.into());
-            }
-            object
-        };
-        list.map(|objects| objects.into_iter().map(named).collect::<Vec<_>>())
-    });
-    let (mut all, mut why) = (Vec::new(), None);
-    for list in join_all(lists).await {
-        match list {
-            Fetched::Found(objects) => all.extend(objects),
-            Fetched::Absent => {}
-            Fetched::Unknown(reason) => why = why.or(Some(reason)),
-        }
-    }
-    why.filter(|_| all.is_empty()).map_or(Fetched::Found(all), Fetched::Unknown)
 }
 
 fn by_name(namespaces: Vec<Namespace>) -> BTreeMap<String, Labels> {

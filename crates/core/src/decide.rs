@@ -15,7 +15,6 @@ mod over_limit;
 pub mod part;
 mod pod;
 mod policies;
-mod preview;
 mod reported;
 mod schema;
 #[cfg(test)]
@@ -37,7 +36,6 @@ use memgate_model::request::{Operation, Request};
 use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
-use memgate_model::workload;
 use memgate_platforms::common::REFERENCE_TERMINATING;
 use memgate_platforms::references;
 use memgate_primitives::budget::{Budget, MAX_PATCH_BYTES, OverLimit};
@@ -60,9 +58,6 @@ pub fn decide(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
 
 /// Decides about an object that is not a pod.
 fn decide_other(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
-    if let Some(workload) = workload::find(&request.group, &request.kind).filter(|it| it.is_built_in()) {
-        return preview::decide(workload, request, snapshot);
-    }
     if let Some(kind) = memgate_policy::resource::kind(&request.group, &request.kind) {
         return decide_policy(kind, request, snapshot);
     }

@@ -1,17 +1,17 @@
 //! The additions of one family to an installation: entries and rules of the webhook configurations, permissions,
 //! and a flag. No existing object is replaced, so an installation can have any number of families.
 
-use k8s_openapi::api::admissionregistration::v1::{MatchCondition, RuleWithOperations};
+use k8s_openapi::api::admissionregistration::v1::RuleWithOperations;
 
 use crate::entry::{
-    IGNORE, Webhook, condition, expressions, full_name, is_annotated, is_selected, is_without, not_deleting,
+    IGNORE, Webhook, condition, expressions, full_name, is_annotated, is_without, not_deleting,
     outside_the_system, pods_webhook, requirement, rules, webhook,
 };
 use crate::install_plan::InstallPlan;
 use crate::objects::Objects;
 use crate::pause::{pods_not_paused, resources_not_paused};
 use crate::rbac;
-use crate::webhooks::{self, REQUIRED, resource_kinds, resources};
+use crate::webhooks::{self, resource_kinds, resources};
 use memgate_model::family::Family;
 use memgate_model::kind::Kind;
 use memgate_model::selector::PodSelector;
@@ -87,33 +87,6 @@ pub(super) fn add_rules(webhooks: &mut Vec<Webhook>, entry: Webhook, rules: Vec<
         None if rules.is_empty() => {}
         None => webhooks.push(Webhook { rules: Some(rules), ..entry }),
     }
-}
-
-/// Excludes pods of a family that another installation handles from the entry for pods that require their memory, unless
-/// they are of a family of this installation too. This installation does not know the other family, and would refuse
-/// them.
-pub(super) fn leave(objects: &mut Objects, plan: &InstallPlan, family: &Family) {
-    if family.pods.selectors.is_empty() {
-        return;
-    }
-    let required = objects.mutating.webhooks.iter_mut().flatten();
-    for webhook in required.filter(|webhook| webhook.name == full_name(REQUIRED)) {
-        webhook.match_conditions.get_or_insert_default().push(not_elsewhere(&plan.families, family));
-    }
-}
-
-/// The condition that excludes the pods of a family which are of none of the other ones.
-fn not_elsewhere(own: &[&Family], family: &Family) -> MatchCondition {
-    // What another platform calls its own by its first mark alone is not for this installation to refuse.
-    let marks = family.pods.selectors.iter().map(|pods| {
-        let first = pods.labels.get(..1).unwrap_or_default();
-        is_selected(&PodSelector { labels: first, without: None, ..*pods })
-    });
-    let marks: Vec<_> = marks.collect();
-    let own: Vec<_> = own.iter().flat_map(|family| family.pods.selectors).map(is_selected).collect();
-    let own = if own.is_empty() { String::new() } else { format!(" || {}", own.join(" || ")) };
-    let expression = format!("object == null || !({}){own}", marks.join(" || "));
-    condition((&format!("not-{}", family.name), &expression))
 }
 
 /// The entry for agent pods that match one selector. A label selector has no "or", so each selector has an entry of its

@@ -22,8 +22,10 @@ pub struct InstallPlan {
     pub ca: Option<Vec<u8>>,
     /// The families that are switched on, in their usual order.
     pub families: Vec<&'static Family>,
-    /// The families that another installation in the cluster has.
-    pub elsewhere: Vec<&'static Family>,
+    /// Whether MemoryPolicies are in force, also for pods that opted out of injection.
+    pub policies: bool,
+    /// Whether memgate writes Events.
+    pub events: bool,
     /// The components, which change the base.
     pub components: BTreeSet<Component>,
     /// Flags of `memgate serve` beyond those that every installation has.
@@ -54,6 +56,13 @@ pub struct Toleration {
     pub value: Option<String>,
     /// Its effect; without it all effects.
     pub effect: Option<String>,
+}
+
+impl InstallPlan {
+    /// Whether memgate itself writes its trust into the webhook configurations.
+    pub fn has_own_certificates(&self) -> bool {
+        !self.components.iter().any(|component| component.is_certificate())
+    }
 }
 
 /// How the apiserver reaches memgate.

@@ -4,7 +4,7 @@
 //! they are applied. This module sends no request to a cluster.
 //!
 //! ```text
-//! InstallPlan ──objects::base──▶ Objects ──families, components──▶ Objects ──render──▶ YAML
+//! InstallPlan ──objects::base──▶ Objects ──families, policies, components──▶ Objects ──render──▶ YAML
 //! ```
 
 pub mod component;
@@ -16,7 +16,6 @@ pub mod metadata;
 pub mod objects;
 pub mod pause;
 mod pods;
-mod prune;
 mod rbac;
 mod self_guard;
 mod webhooks;
@@ -31,22 +30,20 @@ pub fn runbooks() -> impl Iterator<Item = (&'static str, &'static str)> {
     components::monitoring::runbooks()
 }
 
-/// The objects of a plan: the base, then its families, then its components.
+/// The objects of a plan: the base, then its families, its policies and its components.
 pub fn objects(plan: &InstallPlan) -> Objects {
     let mut objects = Objects::base(plan);
-    objects.label_new(plan, None);
     for family in &plan.families {
         families::add(&mut objects, plan, family);
     }
-    for family in &plan.elsewhere {
-        families::leave(&mut objects, plan, family);
-    }
     objects.arguments.extend(plan.flags.iter().cloned());
+    if plan.policies {
+        components::policies::policies(&mut objects, plan);
+    }
     for component in &plan.components {
         components::apply(&mut objects, plan, *component);
-        objects.label_new(plan, Some(*component));
     }
-    objects.label_all(plan);
+    objects.arguments.extend((!plan.events).then(|| "--no-events".to_owned()));
     pods::set_pods(&mut objects, &plan.pods);
     // Also where memgate writes nothing into the configurations: the Deployment shows their name.
     let name = (plan.name != NAME).then(|| format!("--webhook-configuration={}", plan.name));
@@ -54,7 +51,9 @@ pub fn objects(plan: &InstallPlan) -> Objects {
     objects
 }
 
-pub use prune::{ADDED, AddedKind, prune_list};
+/// The first Kubernetes, major and minor, whose apiserver accepts an installation: it has ValidatingAdmissionPolicy and
+/// match conditions of webhooks as `v1`.
+pub const MIN_KUBERNETES: (u32, u32) = (1, 30);
 
 /// Renders the parts of a plan as a stream of YAML documents.
 ///

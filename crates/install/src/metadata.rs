@@ -1,5 +1,5 @@
-//! What installed objects have in common: names, labels and metadata, and how those of deploy/kustomize are read, which are
-//! kept as YAML at compile time.
+//! What installed objects have in common: names, labels and metadata, and how those of the folder `objects` are read, which
+//! are kept as YAML at compile time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,14 +12,6 @@ use crate::install_plan::InstallPlan;
 use memgate_manifest::document::values;
 use memgate_manifest::source::Source;
 
-/// The label of every installed object: the name of its installation.
-pub const INSTALLATION_LABEL: &str = "memgate.dev/installation";
-/// The label of what a component adds: the name of the component.
-pub const COMPONENT_LABEL: &str = "memgate.dev/component";
-/// The label of roles that are not those of memgate's account: `people`, or `pause`.
-pub(super) const RIGHTS_LABEL: &str = "memgate.dev/rights";
-/// The maximum length of the value of a label.
-pub const MAX_LABEL_CHARS: usize = 63;
 /// The name of every installed object, unless two objects or two installations would clash.
 pub const NAME: &str = "memgate";
 /// The default namespace of an installation.
@@ -34,19 +26,11 @@ pub(super) const CONFIGURATIONS: [&str; 2] =
 pub const SELF_GUARD: &str = "self-guard";
 /// The Lease by which one replica at a time audits what is stored, in memgate's own namespace.
 pub const AUDIT_LEASE: &str = "memgate-audit";
-/// With the component after-ready, the RoleBinding whose subject puts entries that fail closed in force, and the account
-/// that becomes its subject. No pod uses that account, and it need not exist.
-pub const REGISTERED: &str = "memgate-registered";
 
 /// The default name of the cluster-wide objects of an installation. It contains the namespace, so that no two namespaces
 /// share one.
 pub fn default_name(namespace: &str) -> String {
     if namespace == DEFAULT_NAMESPACE { NAME.to_owned() } else { format!("{NAME}-{namespace}") }
-}
-
-/// The value of the label with the name of an installation: its beginning where a label has no room for all of it.
-pub fn installation_label(name: &str) -> &str {
-    name.get(..MAX_LABEL_CHARS).unwrap_or(name).trim_end_matches(['-', '.'])
 }
 
 /// Metadata of an object in memgate's namespace.
@@ -104,10 +88,6 @@ pub(super) fn in_namespace(plan: &InstallPlan, text: &str) -> impl Iterator<Item
             if let Some(known) = object.pointer_mut(pointer) {
                 known.clone_from(&namespace);
             }
-        }
-        // The installation and the component may be others than in the text.
-        if let Some(Value::Object(labels)) = object.pointer_mut("/metadata/labels") {
-            labels.remove(INSTALLATION_LABEL);
         }
         object
     })

@@ -7,18 +7,14 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule, Role};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
-use crate::component::Component;
 use crate::install_plan::{InstallPart, InstallPlan};
-use crate::metadata::{
-    COMPONENT_LABEL, INSTALLATION_LABEL, NAME, RIGHTS_LABEL, in_namespace, installation_label, is_named,
-    of_installation, string_map,
-};
+use crate::metadata::{in_namespace, of_installation};
 use crate::{pause, rbac, self_guard, webhooks, workload};
 
 /// A webhook configuration of either kind: the type of the mutating kind has every field of the other.
 pub type WebhookConfiguration = MutatingWebhookConfiguration;
 
-/// The installed objects. An object that a component can remove is optional.
+/// The installed objects.
 #[derive(Debug)]
 pub struct Objects {
     /// The namespace that memgate runs in.
@@ -30,7 +26,7 @@ pub struct Objects {
     /// The command line of memgate.
     pub(super) arguments: Vec<String>,
     /// The disruption budget of the replicas.
-    pub disruption_budget: Option<PodDisruptionBudget>,
+    pub disruption_budget: PodDisruptionBudget,
     /// The entries for mutating calls.
     pub mutating: WebhookConfiguration,
     /// The entries for validating calls.
@@ -44,7 +40,9 @@ impl Objects {
     pub fn base(plan: &InstallPlan) -> Self {
         let (deployment, arguments) = workload::deployment(plan);
         let account = rbac::account(plan).map(|object| (InstallPart::Rbac, object));
-        let guard = self_guard::policy(plan).map(|object| (InstallPart::Policies, object));
+        // Only built-in certificates are written into the configurations.
+        let guard = plan.has_own_certificates().then(|| self_guard::policy(plan)).into_iter().flatten();
+        let guard = guard.map(|object| (InstallPart::Policies, object));
         let service = workload::service(plan).map(|object| (InstallPart::Workload, object));
         let pauses = pause::roles().map(|object| (InstallPart::Rbac, object));
         Self {
@@ -52,7 +50,7 @@ impl Objects {
             cluster_role: rbac::cluster_role(plan),
             deployment,
             arguments,
-            disruption_budget: Some(workload::disruption_budget(plan)),
+            disruption_budget: workload::disruption_budget(plan),
             mutating: webhooks::mutating(plan),
             validating: webhooks::validating(plan),
             others: account.chain(guard).chain(service).chain(pauses).collect(),
@@ -69,48 +67,10 @@ impl Objects {
         self.others.extend(of_installation(plan, text).map(|object| (part, object)));
     }
 
-    /// Labels the other objects that have no label of an installation yet: a component has added them, or they are of the base.
-    pub(super) fn label_new(&mut self, plan: &InstallPlan, component: Option<Component>) {
-        let component = component.map(|component| component.name().into_owned());
-        for (_, object) in &mut self.others {
-            let Some(Value::Object(metadata)) = object.get_mut("metadata") else { continue };
-            let labels = metadata.entry("labels").or_insert_with(|| json!({}));
-            let Value::Object(labels) = labels else { continue };
-            // All installations share the roles of pauses, so these are the same in each.
-            let is_shared = labels.get(RIGHTS_LABEL).is_some_and(|rights| rights == "pause");
-            let installation = installation_label(if is_shared { NAME } else { &plan.name });
-            let is_known = labels.insert(INSTALLATION_LABEL.to_owned(), installation.into());
-            if let (None, Some(component)) = (is_known, &component) {
-                labels.insert(COMPONENT_LABEL.to_owned(), component.clone().into());
-            }
-        }
-    }
-
-    /// Labels the objects of every installation with its name.
-    pub(super) fn label_all(&mut self, plan: &InstallPlan) {
-        let label = (INSTALLATION_LABEL, installation_label(&plan.name));
-        let budget = self.disruption_budget.as_mut().map(|budget| &mut budget.metadata);
-        let typed = [
-            &mut self.namespace.metadata,
-            &mut self.cluster_role.metadata,
-            &mut self.mutating.metadata,
-            &mut self.validating.metadata,
-        ];
-        for metadata in typed.into_iter().chain(budget) {
-            metadata.labels.get_or_insert_default().extend(string_map(&[label]));
-        }
-        self.set("/metadata/labels", label.0, label.1);
-    }
-
-    /// The permissions of memgate's account in its own namespace: of each role with a subject.
+    /// The permissions of memgate's account in its own namespace.
     pub fn rules_in_namespace(&self) -> Vec<PolicyRule> {
-        let bindings = || self.others.iter().filter(|(_, object)| object.get("subjects").is_some());
-        let is_bound = |role: &Role| {
-            let name = role.metadata.name.as_deref().unwrap_or_default();
-            bindings().any(|(_, binding)| is_named(binding, &["RoleBinding"], name))
-        };
         let roles = self.others.iter().filter_map(|(_, object)| Role::deserialize(object).ok());
-        roles.filter(is_bound).flat_map(|role| role.rules.unwrap_or_default()).collect()
+        roles.flat_map(|role| role.rules.unwrap_or_default()).collect()
     }
 
     /// Sets a field of an object in the Deployment.
@@ -123,13 +83,6 @@ impl Objects {
     /// The elements of a list in the Deployment, which the base has.
     pub(super) fn list(&mut self, pointer: &str) -> Option<&mut Vec<Value>> {
         self.deployment.pointer_mut(pointer)?.as_array_mut()
-    }
-
-    /// Removes a field of an object in the Deployment.
-    pub(super) fn remove(&mut self, parent: &str, field: &str) {
-        if let Some(Value::Object(parent)) = self.deployment.pointer_mut(parent) {
-            parent.shift_remove(field);
-        }
     }
 
     /// Adds a volume to the pods, which memgate mounts and only reads.
@@ -157,10 +110,10 @@ impl Objects {
         documents.extend([
             (InstallPart::Namespace, json!(self.namespace)),
             (InstallPart::Workload, self.deployment),
+            (InstallPart::Workload, json!(self.disruption_budget)),
             (InstallPart::Webhooks, json!(self.mutating)),
             (InstallPart::Webhooks, validating),
         ]);
-        documents.extend(self.disruption_budget.map(|budget| (InstallPart::Workload, json!(budget))));
         // Stable: within a part they stay in this order.
         documents.sort_by_key(|(part, _)| *part);
         documents

@@ -19,7 +19,7 @@ use memgate_model::selector::PodSelector;
 use memgate_platforms::known;
 
 /// The roles of pauses: for all platforms, and for each of them.
-const ROLES: &str = include_str!("../../../deploy/kustomize/base/pause.yaml");
+const ROLES: &str = include_str!("../objects/pause.yaml");
 
 /// The name of the condition.
 const NOT_PAUSED: &str = "not-paused";
@@ -49,7 +49,7 @@ pub(super) fn resources_not_paused(plan: &InstallPlan) -> MatchCondition {
     let entries =
         groups.into_iter().map(|(group, family)| format!("{}: {}", literal(group), literal(family)));
     let entries = entries.collect::<Vec<_>>().join(", ");
-    // Of no platform are policies, exemptions and workloads: only a pause of all platforms is about them.
+    // Of no platform are policies and exemptions: only a pause of all platforms is about them.
     not_paused(&plan.namespace, &format!("{{{entries}}}[?request.kind.group].orValue('')"))
 }
 
@@ -120,7 +120,7 @@ mod tests {
     fn a_condition_has_the_namespace_about_which_it_asks() {
         let asked = family_not_paused("team-a", "ark");
         assert_eq!(namespace_of_account([&asked.name, &asked.expression]), Some("team-a"));
-        assert_eq!(namespace_of_account(["registered", &asked.expression]), None);
+        assert_eq!(namespace_of_account(["marked", &asked.expression]), None);
     }
 
     #[test]

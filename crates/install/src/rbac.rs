@@ -2,8 +2,7 @@
 //!
 //! It reads the kinds that decisions look up. It writes Events, the `caBundle` of its own two webhook
 //! configurations, and the one Secret with its CA; it can read no other Secret. With policies it writes their status,
-//! reports, and a Lease; with registration after a ready replica, a RoleBinding of its own. It removes pauses that have
-//! ended.
+//! reports, and a Lease. It removes pauses that have ended.
 
 use std::collections::BTreeMap;
 
@@ -17,12 +16,15 @@ use memgate_model::family::Family;
 use memgate_model::kind::{Kind, NAMESPACE, POD, POLICY_GROUP, POLICY_KINDS};
 
 /// The account, its roles and their bindings.
-const BASE: &str = include_str!("../../../deploy/kustomize/base/rbac.yaml");
+const BASE: &str = include_str!("../objects/rbac.yaml");
 
-/// The service account, its role for the one Secret in its own namespace, and the bindings of both roles.
+/// The service account with the binding of its role in the cluster; with its own certificates also its role for the one
+/// Secret in its own namespace, and the binding of that.
 pub(super) fn account(plan: &InstallPlan) -> impl Iterator<Item = Value> {
-    let others = in_namespace(plan, BASE).filter(|object| !is_named(object, &["ClusterRole"], NAME));
-    others.map(|mut object| {
+    let has_secret = plan.has_own_certificates();
+    let needed = in_namespace(plan, BASE)
+        .filter(move |object| has_secret || !is_named(object, &["Role", "RoleBinding"], NAME));
+    needed.map(|mut object| {
         if is_named(&object, &["ClusterRoleBinding"], NAME) {
             for pointer in ["/metadata/name", "/roleRef/name"] {
                 if let Some(name) = object.pointer_mut(pointer) {
@@ -36,17 +38,19 @@ pub(super) fn account(plan: &InstallPlan) -> impl Iterator<Item = Value> {
 
 /// The permissions in the whole cluster, without those of families.
 pub(super) fn cluster_role(plan: &InstallPlan) -> ClusterRole {
-    let rules = vec![events(), configurations(plan), pauses()];
+    let events = plan.events.then(events);
+    let configurations = plan.has_own_certificates().then(|| configurations(plan));
+    let rules = events.into_iter().chain(configurations).chain([pauses()]).collect();
     ClusterRole { metadata: named(plan.name.clone()), rules: Some(rules), aggregation_rule: None }
 }
 
 /// Events about pods that are admitted without their memory.
-pub(super) fn events() -> PolicyRule {
+fn events() -> PolicyRule {
     rule("events.k8s.io", &["events"], &["create"])
 }
 
 /// The two webhook configurations; a policy limits the changes to `caBundle`.
-pub(super) fn configurations(plan: &InstallPlan) -> PolicyRule {
+fn configurations(plan: &InstallPlan) -> PolicyRule {
     PolicyRule {
         resource_names: Some(vec![plan.name.clone()]),
         ..rule("admissionregistration.k8s.io", &CONFIGURATIONS, &["get", "watch", "patch"])

@@ -1,5 +1,4 @@
-//! The guard on memgate's own account: in its two webhook configurations it may change only `caBundle`. With the component
-//! after-ready it may patch one RoleBinding too, and there only write the one subject that puts entries in force.
+//! The guard on memgate's own account: in its two webhook configurations it may change only `caBundle`.
 //!
 //! RBAC cannot express that. Without the guard, an attacker with the account's token could redirect or stop all reviews.
 //! The policy lists the fields one by one, since CEL has no "all but this one"; a test compares the list with the
@@ -12,7 +11,7 @@ use crate::install_plan::InstallPlan;
 use crate::metadata::{NAME, SELF_GUARD, object, suffixed_metadata};
 
 /// The policy for the default namespace.
-const POLICY: &str = include_str!("../../../deploy/kustomize/base/self-guard.yaml");
+const POLICY: &str = include_str!("../objects/self-guard.yaml");
 
 const API_VERSION: &str = "admissionregistration.k8s.io/v1";
 

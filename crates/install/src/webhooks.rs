@@ -7,8 +7,7 @@
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 
 use crate::entry::{
-    FAIL, IGNORE, Webhook, expressions, not_deleting, outside_the_system, pods_webhook, requirement, rule,
-    webhook,
+    FAIL, IGNORE, Webhook, expressions, not_deleting, outside_the_system, pods_webhook, requirement, webhook,
 };
 use crate::install_plan::InstallPlan;
 use crate::metadata::named;
@@ -19,10 +18,8 @@ use memgate_platforms::inject::INJECT_LABEL;
 use memgate_platforms::known;
 use memgate_primitives::review_path::Phase;
 
-/// The label of namespaces in which workloads get the warnings that their pods would get.
-const PREVIEW_LABEL: &str = "memgate.dev/preview";
 /// The entry for pods that require their memory.
-pub(super) const REQUIRED: &str = "required.pods";
+const REQUIRED: &str = "required.pods";
 
 /// The configuration of the mutating calls that every installation has; families add their own.
 ///
@@ -83,23 +80,6 @@ fn required_pods(plan: &InstallPlan) -> Webhook {
         object_selector: Some(expressions(vec![requirement(INJECT_LABEL, "In", &["required"])])),
         namespace_selector: Some(expressions(outside_the_system(plan))),
         ..pods_webhook(plan, REQUIRED, (FAIL, 5), [required_not_paused(plan)])
-    }
-}
-
-/// The entry for the preview: in namespaces with a label, workloads get the warnings that their pods would get.
-pub(super) fn templates(plan: &InstallPlan) -> Webhook {
-    let operations = ["CREATE", "UPDATE"];
-    let workloads = |plurals: &[&str]| plurals.iter().map(|plural| (*plural).to_owned()).collect();
-    let mut namespaces = outside_the_system(plan);
-    namespaces.push(requirement(PREVIEW_LABEL, "In", &["enabled"]));
-    let conditions = vec![not_deleting(&[], &[]), resources_not_paused(plan)];
-    Webhook {
-        rules: Some(vec![
-            rule("apps", "v1", workloads(&["deployments", "statefulsets", "daemonsets"]), &operations),
-            rule("batch", "v1", workloads(&["jobs", "cronjobs"]), &operations),
-        ]),
-        namespace_selector: Some(expressions(namespaces)),
-        ..webhook(plan, Phase::Validate, "templates", (IGNORE, 1), conditions)
     }
 }
 

@@ -1,5 +1,5 @@
-//! The workload: the namespace, the Service, the Deployment and its disruption budget, as deploy/kustomize/base has
-//! them. The permissions are in `rbac`.
+//! The workload: the namespace, the Service, the Deployment and its disruption budget. The
+//! permissions are in `rbac`.
 
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -9,13 +9,13 @@ use serde_json::Value;
 use crate::install_plan::InstallPlan;
 use crate::metadata::{in_namespace, metadata, object};
 
-const NAMESPACE: &str = include_str!("../../../deploy/kustomize/base/namespace.yaml");
-const SERVICE: &str = include_str!("../../../deploy/kustomize/base/service.yaml");
-const DEPLOYMENT: &str = include_str!("../../../deploy/kustomize/base/deployment.yaml");
+const NAMESPACE: &str = include_str!("../objects/namespace.yaml");
+const SERVICE: &str = include_str!("../objects/service.yaml");
+const DEPLOYMENT: &str = include_str!("../objects/deployment.yaml");
 /// Allows the pods of an update, with some to spare. Some clouds refuse the priority class of critical workloads outside
 /// of `kube-system` without a quota.
-const QUOTA: &str = include_str!("../../../deploy/kustomize/base/resource-quota.yaml");
-const DISRUPTION_BUDGET: &str = include_str!("../../../deploy/kustomize/base/disruption-budget.yaml");
+const QUOTA: &str = include_str!("../objects/resource-quota.yaml");
+const DISRUPTION_BUDGET: &str = include_str!("../objects/disruption-budget.yaml");
 
 /// The port of probes and metrics in the base.
 pub const HEALTH_PORT: u16 = 8081;
@@ -25,8 +25,6 @@ pub const HOST_HEALTH_PORT: u16 = 10261;
 pub(super) const WEBHOOK: &str = "webhook";
 /// The name of the port of probes and metrics.
 pub(super) const HEALTH: &str = "health";
-/// The flag that switches policies off: the base lacks the permissions for them.
-pub(super) const NO_POLICIES: &str = "--no-policies";
 
 /// The specification of the Deployment.
 pub(super) const WORKLOAD: &str = "/spec";
@@ -64,7 +62,10 @@ pub(super) fn deployment(plan: &InstallPlan) -> (Value, Vec<String>) {
     let Some(Value::Object(container)) = deployment.pointer_mut(CONTAINER) else { return Default::default() };
     container.insert("image".to_owned(), plan.image.clone().into());
     let arguments = container.get("args").and_then(Value::as_array).into_iter().flatten();
-    let arguments = arguments.filter_map(Value::as_str).map(str::to_owned).collect();
+    let arguments = arguments.filter_map(Value::as_str).map(str::to_owned);
+    // The account lacks the permissions for policies then.
+    let no_policies = (!plan.policies).then(|| "--no-policies".to_owned());
+    let arguments = arguments.chain(no_policies).collect();
     (deployment, arguments)
 }
 

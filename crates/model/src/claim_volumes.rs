@@ -7,14 +7,10 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use crate::edit::{self, Edit, Op};
-use crate::pod::{self, NamedView};
-use crate::view::{Text, view};
-use memgate_primitives::budget::Budget;
-use memgate_primitives::pointer::{Path, Pointer, list_index};
+use memgate_primitives::pointer::{Pointer, list_index};
 
 /// The volumes of a pod that come from claim templates.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -27,89 +23,46 @@ pub struct ClaimVolumes {
     in_template: Option<usize>,
 }
 
-view! {
-    /// The fields of a claim template that are read.
-    in VOLUMES ClaimTemplate {
-        /// Its metadata.
-        metadata: NamedView<'a> = "metadata",
-    }
-
-    /// The fields of a volume that are read.
-    in VOLUMES NamedVolume {
-        /// Its name.
-        name: Text<'a> = "name",
-    }
-}
-
 /// Adds the claims of a StatefulSet of this name to a pod made from its template, as the controller does for
 /// the first replica. A pod whose `volumes` is not a list stays unchanged: an apiserver refuses it.
 pub fn add_to_pod(pod: &mut Value, stateful_set: &str, claim_templates: &Value) -> ClaimVolumes {
-    let raw = |value: &Value| to_raw_value(value).ok();
-    let volumes = pod.pointer("/spec/volumes").filter(|volumes| !volumes.is_null()).and_then(raw);
-    let (Some(templates), Some(Value::Object(spec))) = (raw(claim_templates), pod.get_mut("spec")) else {
+    let templates = claim_templates.as_array().into_iter().flatten().enumerate();
+    let claims: BTreeMap<&str, usize> =
+        templates.filter_map(|(index, template)| Some((name(template.get("metadata")?)?, index))).collect();
+    let Some(Value::Object(spec)) = pod.get_mut("spec").filter(|_| !claims.is_empty()) else {
         return ClaimVolumes::default();
     };
-    let (edits, found) = edits_to_pod(volumes.as_deref(), stateful_set, &templates);
-    for Edit { pointer, value, .. } in edits {
-        let edit::Value::Tree(value) = value else { continue };
-        let index = pointer.tokens().last().and_then(|token| list_index(&token));
-        match (spec.get_mut("volumes"), index) {
-            (Some(Value::Array(volumes)), Some(index)) => match volumes.get_mut(index) {
-                Some(own) => *own = value,
-                None => volumes.push(value),
-            },
-            _ => _ = spec.insert("volumes".to_owned(), value),
+    let in_template = match spec.get("volumes") {
+        None | Some(Value::Null) => None,
+        Some(Value::Array(volumes)) => Some(volumes.as_slice()),
+        Some(_) => return ClaimVolumes::default(),
+    };
+    let names = in_template.into_iter().flatten().map(|volume| name(volume).unwrap_or_default());
+    let (found, names) = place(in_template.map(<[Value]>::len), names, claims);
+    let volumes = spec.entry("volumes").or_insert_with(|| json!([]));
+    if volumes.is_null() {
+        *volumes = json!([]);
+    }
+    for (index, name) in names {
+        let claim = claim_volume(name, stateful_set);
+        match volumes.get_mut(index) {
+            Some(own) => *own = claim,
+            None => volumes.as_array_mut().into_iter().for_each(|volumes| volumes.push(claim.clone())),
         }
     }
     found
 }
 
-/// The edits that add the claims to a pod whose spec holds these volumes, as in [`add_to_pod`]. There are no
-/// edits if there are more volumes or claims than memgate reads.
-pub fn edits_to_pod(
-    volumes: Option<&RawValue>,
-    stateful_set: &str,
-    claim_templates: &RawValue,
-) -> (Vec<Edit>, ClaimVolumes) {
-    let budget = Budget::default();
-    let read = || {
-        let templates: Vec<ClaimTemplate<'_>> = pod::read_list(Some(claim_templates), Path::Root, &budget)?;
-        let volumes: Option<Vec<NamedVolume<'_>>> = match volumes {
-            Some(volumes) => Some(pod::read_list(Some(volumes), Path::Root, &budget)?),
-            None => None,
-        };
-        Some((templates, volumes)).filter(|_| !budget.has_ended())
-    };
-    let Some((templates, volumes)) = read() else { return Default::default() };
-    let claims: BTreeMap<&str, usize> = templates
-        .iter()
-        .enumerate()
-        .filter_map(|(index, template)| Some((template.metadata.as_ref()?.name.as_deref()?, index)))
-        .collect();
-    if claims.is_empty() {
-        return Default::default();
-    }
-    let names = volumes.iter().flatten().map(|volume| volume.name.as_deref().unwrap_or_default());
-    let (found, names) = place(volumes.as_ref().map(Vec::len), names, claims);
-    let list = Pointer::new("/spec/volumes");
-    let edit =
-        |op, pointer, value| Edit { op, pointer, value: edit::Value::Tree(value), origins: Vec::new() };
-    let Some(len) = found.in_template else {
-        let all = names.into_iter().map(|(_, name)| claim_volume(name, stateful_set)).collect();
-        return (vec![edit(Op::Add, list, Value::Array(all))], found);
-    };
-    let edits = names.into_iter().map(|(index, name)| {
-        let op = if index < len { Op::Replace } else { Op::Add };
-        edit(op, list.index(index), claim_volume(name, stateful_set))
-    });
-    (edits.collect(), found)
+/// The name of a volume, or in the metadata of a claim template.
+fn name(named: &Value) -> Option<&str> {
+    named.get("name")?.as_str()
 }
 
 /// Assigns each claim to a volume index: first the claims that replace a volume of the same name, then the
 /// added ones.
-fn place<'n>(
+fn place<'n, 'v>(
     in_template: Option<usize>,
-    volumes: impl Iterator<Item = &'n str>,
+    volumes: impl Iterator<Item = &'v str>,
     mut claims: BTreeMap<&'n str, usize>,
 ) -> (ClaimVolumes, Vec<(usize, &'n str)>) {
     let mut found = ClaimVolumes { in_template, ..ClaimVolumes::default() };

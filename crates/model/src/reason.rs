@@ -48,8 +48,6 @@ named! {
         Injected = "injected",
         /// Defaults were written.
         Defaulted = "defaulted",
-        /// The findings are those that the workload's pods will get.
-        Previewed = "previewed",
         /// A family resource was validated and is good, apart from warnings.
         Valid = "valid",
         /// A family resource was validated and is refused.

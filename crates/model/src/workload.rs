@@ -2,9 +2,7 @@
 //! content of pods.
 
 use serde_json::Value;
-use serde_json::value::RawValue;
 
-use crate::view::{self, Text, view};
 use memgate_primitives::pointer::Pointer;
 
 /// The Deployment of a ReplicaSet, by the name that the controller gives it; `hash` is the label `pod-template-hash` of the
@@ -40,7 +38,7 @@ const POD_TEMPLATE: &[&str] = &["/spec/podTemplate"];
 const REPLICAS: &[&str] = &["/spec/*ReplicaSpecs/*/template"];
 const RUNTIME: &[&str] = &["/spec/template/spec/replicatedJobs/N/template/spec/template"];
 
-/// Every kind of workload. The webhooks know those of `apps` and `batch`.
+/// Every kind of workload.
 pub static ALL: [Workload; 40] = [
     row("apps", "Deployment", TEMPLATE),
     row("apps", "StatefulSet", TEMPLATE),
@@ -110,7 +108,7 @@ pub static ALL: [Workload; 40] = [
 /// The group of Knative, which gives a container its name.
 pub const KNATIVE: &str = "serving.knative.dev";
 
-/// The workloads that the webhooks know.
+/// The workloads of Kubernetes itself.
 pub fn built_in() -> impl Iterator<Item = &'static Workload> {
     ALL.iter().filter(|workload| workload.is_built_in())
 }
@@ -150,66 +148,13 @@ pub fn find(group: &str, kind: &str) -> Option<&'static Workload> {
     ALL.iter().find(|workload| workload.group == group && workload.kind == kind)
 }
 
-/// The fields of a workload that are read.
-#[derive(Debug)]
-pub struct WorkloadFields<'a> {
-    /// Its own namespace, if it names one.
-    pub namespace: Option<Text<'a>>,
-    /// The name; empty if the apiserver generates it.
-    pub name: Text<'a>,
-    /// The pod template, unread. It can be read as a pod without a status.
-    pub template: Option<&'a RawValue>,
-    /// The templates of the claims that each pod of a StatefulSet has, unread.
-    pub claim_templates: Option<&'a RawValue>,
-}
-
-view! {
-    /// A workload.
-    WorkloadView {
-        /// The metadata.
-        metadata: WorkloadMetadata<'a> = "metadata",
-        /// The spec.
-        spec: WorkloadSpec<'a> = "spec",
-    }
-
-    /// The metadata of a workload.
-    WorkloadMetadata {
-        /// The namespace.
-        namespace: Text<'a> = "namespace",
-        /// The name.
-        name: Text<'a> = "name",
-    }
-
-    /// The spec of a workload.
-    WorkloadSpec {
-        /// The pod template.
-        template: &'a RawValue = "template",
-        /// The claim templates of a StatefulSet.
-        claim_templates: &'a RawValue = "volumeClaimTemplates",
-        /// The Job template of a CronJob.
-        job_template: JobTemplate<'a> = "jobTemplate",
-    }
-
-    /// The Job template of a CronJob.
-    JobTemplate {
-        /// The spec of each Job.
-        spec: JobSpec<'a> = "spec",
-    }
-
-    /// The spec of a Job.
-    JobSpec {
-        /// The pod template.
-        template: &'a RawValue = "template",
-    }
-}
-
 impl Workload {
-    /// Whether the webhooks know it.
+    /// Whether it is one of Kubernetes' own, of which every object is checked.
     pub fn is_built_in(&self) -> bool {
         ["apps", "batch"].contains(&self.group)
     }
 
-    /// The path to the one template of a kind that the webhooks know, as a JSON pointer.
+    /// The path to the one template of a kind of Kubernetes' own, as a JSON pointer.
     pub fn template(&self) -> &'static str {
         self.templates.first().copied().unwrap_or_default()
     }
@@ -227,20 +172,6 @@ impl Workload {
     /// Whether its pods have claims besides the volumes of the template.
     pub fn has_claims(&self) -> bool {
         ["StatefulSet", "Sandbox"].contains(&self.kind)
-    }
-
-    /// Reads the parts of a workload of this kind, one that the webhooks know.
-    ///
-    /// # Errors
-    /// When it is not of the form that its kind asks for.
-    pub fn read<'a>(&self, text: &'a str) -> serde_json::Result<WorkloadFields<'a>> {
-        let WorkloadView { metadata, spec } = view::read(text)?;
-        let (metadata, spec) = (metadata.unwrap_or_default(), spec.unwrap_or_default());
-        let of_job = || spec.job_template.and_then(|jobs| jobs.spec).and_then(|spec| spec.template);
-        let template = if self.kind == "CronJob" { of_job() } else { spec.template };
-        let claim_templates = spec.claim_templates.filter(|_| self.has_claims());
-        let (namespace, name) = (metadata.namespace, metadata.name.unwrap_or_default());
-        Ok(WorkloadFields { namespace, name, template, claim_templates })
     }
 }
 
@@ -266,11 +197,6 @@ mod tests {
                 let [(pointer, template)] = found.as_slice() else { panic!("{workload:?}: {found:?}") };
                 assert_eq!(value.pointer(pointer.as_str()), Some(*template));
                 assert_eq!(**template, json!({"kind": "Pod"}), "{workload:?}");
-                if workload.is_built_in() {
-                    let text = value.to_string();
-                    let parts = workload.read(&text).expect("an object");
-                    assert_eq!(parts.template.map(RawValue::get), Some(r#"{"kind":"Pod"}"#), "{workload:?}");
-                }
             }
         }
         assert_eq!(built_in().count(), 6);

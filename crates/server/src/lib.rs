@@ -47,7 +47,6 @@
 //! | `router` | checks and answers HTTP requests | `body`, `concurrency_limiter`, `connection`, `connection_limiter`, `deadline`, `logs`, `metrics`, `rejection`, `review`, `watchdog` |
 //! | `health` | `/livez`, `/readyz`, `/metrics` | `connection_limiter`, `shutdown`, `lookup`, `metrics`, `router` |
 //! | `pauses` | ends pauses, and shows those that are in force | `events`, `logs`, `metrics` |
-//! | `registration` | puts entries that fail closed in force once a replica is ready | `health` |
 
 mod decision_log;
 pub mod logs;
@@ -85,7 +84,6 @@ mod router;
 mod health;
 
 mod pauses;
-mod registration;
 #[cfg(test)]
 mod test_support;
 
@@ -302,9 +300,6 @@ impl Server {
         }
         if let Some(client) = &self.client {
             spawn_with_cluster(&mut tasks, &self.health, client, &self.options, &timers);
-            if let Some(registration) = self.options.registration.clone() {
-                tasks.spawn(registration::register(client.clone(), registration, Arc::clone(&self.health)));
-            }
         }
         spawn_listener(&mut tasks, self.listener, self.service, &self.health, &self.options.limits, &timers)?;
         tokio::select! {

@@ -59,8 +59,6 @@ pub struct Options {
     /// For how long pods are held because an object that they refer to is missing, from when it was found missing.
     /// Default: 30 s, which is enough for people and tools to apply related objects; with zero, pods are not held.
     pub reference_grace: Duration,
-    /// The RoleBinding by which a ready replica registers. Default: none, since the entries do not wait for it.
-    pub registration: Option<Registration>,
 }
 
 impl Options {
@@ -79,7 +77,6 @@ impl Options {
             policies: true,
             audit: None,
             reference_grace: Duration::from_secs(30),
-            registration: None,
         }
     }
 }
@@ -99,15 +96,6 @@ pub struct AuditOptions {
     pub namespace: String,
     /// The label value that marks the reports of this installation: the same namespace.
     pub installation: String,
-}
-
-/// The RoleBinding that puts entries that fail closed in force once it has its subject.
-#[derive(Debug, Clone)]
-pub struct Registration {
-    /// The namespace of the binding: memgate's own.
-    pub namespace: String,
-    /// Its name, and the name of the account that becomes its subject.
-    pub name: String,
 }
 
 /// The type of [`decide`].

@@ -51,7 +51,7 @@ fn decisions(call: Phase) -> impl Iterator<Item = RequestLabels> {
 const fn rows(reason: Reason) -> &'static [Row] {
     match reason {
         Reason::NotOurs | Reason::NotJudged => &[(&Operation::ALL, ALLOWED, ALLOWED)],
-        Reason::OptedOut | Reason::MirrorPod | Reason::Malformed | Reason::Defaulted | Reason::Previewed => {
+        Reason::OptedOut | Reason::MirrorPod | Reason::Malformed | Reason::Defaulted => {
             &[(WRITES, ALLOWED, ALLOWED)]
         }
         Reason::Deleting => &[(&[Update], ALLOWED, ALLOWED)],

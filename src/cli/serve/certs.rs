@@ -7,9 +7,7 @@ use crate::cli::server_keys::ServerKeys;
 use memgate_certs::tls::{CertSource, ClientAuth};
 use memgate_certs::{Builtin, CertPolicy, KeyKind};
 use memgate_cluster::client::own_namespace;
-use memgate_install::metadata::REGISTERED;
 use memgate_primitives::review_path::service_names;
-use memgate_server::options::Registration;
 
 /// Where `memgate manifests` mounts the certificate.
 const MOUNTED_CERT: &str = "/etc/memgate/tls/tls.crt";
@@ -45,10 +43,6 @@ pub(super) struct CertArgs {
     /// else memgate-system
     #[arg(long, value_name = "NAME")]
     namespace: Option<String>,
-
-    /// Once this replica is ready, put entries that fail closed in force, which were installed by the component after-ready
-    #[arg(long, conflicts_with = "state")]
-    register_after_ready: bool,
 
     /// The Service that the apiserver calls
     #[arg(long, value_name = "NAME", default_value = "memgate")]
@@ -122,12 +116,6 @@ impl CertArgs {
     /// The namespace that memgate runs in.
     pub(super) fn namespace(&self) -> String {
         self.namespace.clone().unwrap_or_else(own_namespace)
-    }
-
-    /// The RoleBinding by which a ready replica registers, if it does.
-    pub(super) fn registration(&self) -> Option<Registration> {
-        let registration = || Registration { namespace: self.namespace(), name: REGISTERED.to_owned() };
-        self.register_after_ready.then(registration)
     }
 
     fn builtin(&self, policy: CertPolicy) -> Builtin {

@@ -112,7 +112,7 @@ impl<'c> Scene<'c> {
         if let Some(peer) = &peer {
             ways.push(ways[1].peer(&peer.endpoint)?);
         }
-        // From here on MutatingAdmissionPolicy is `v1`.
+        // Before, the kind is behind a gate.
         if Release::from_environment()?.number() >= (1, 36) {
             ways.push(ways[1].policy()?);
         }

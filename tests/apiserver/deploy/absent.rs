@@ -13,9 +13,8 @@ use crate::{
     support::{control_plane::ControlPlane, wait, webhook::Endpoint},
 };
 
-/// What refuses writes of the whole cluster.
-const REFUSING: &str = "mutatingwebhookconfigurations,validatingwebhookconfigurations,\
-                        validatingadmissionpolicybindings,validatingadmissionpolicies";
+/// What refuses writes of the whole cluster, of all accounts but memgate's own.
+const REFUSING: &str = "mutatingwebhookconfigurations,validatingwebhookconfigurations";
 
 /// An installation without a memgate; what refuses anything goes when the value does.
 pub(crate) struct Absent<'c> {
@@ -63,9 +62,8 @@ impl<'c> Absent<'c> {
 
 impl Drop for Absent<'_> {
     fn drop(&mut self) {
-        let label = format!("memgate.dev/installation={}", name(&self.home));
         // The test is over either way; what remains shows in those that come after it.
-        let _ = self.cluster.kubectl(&["delete", REFUSING, "--selector", &label]);
+        let _ = self.cluster.kubectl(&["delete", REFUSING, &name(&self.home)]);
     }
 }
 

@@ -233,9 +233,7 @@ fn printed() -> Result<BTreeMap<String, String>> {
     // A ConfigMap has no such section; the cases of kagent delete Agents with and without one.
     const OF_A_SECTION: &str = "memory";
     let mut conditions = BTreeMap::new();
-    for configuration in
-        documents(&memgate(&["manifests", "--only", "webhooks", "--component", "templates"])?)
-    {
+    for configuration in documents(&memgate(&["manifests", "--only", "webhooks"])?) {
         let entries = configuration["webhooks"].as_array().cloned().unwrap_or_default();
         for condition in entries.iter().filter_map(|entry| entry["matchConditions"].as_array()).flatten() {
             let text = |key: &str| condition[key].as_str().map(str::to_owned);

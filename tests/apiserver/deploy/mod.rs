@@ -5,7 +5,6 @@
 
 pub(crate) mod absent;
 mod accepted;
-mod after_ready;
 mod conditions;
 mod lifecycle;
 mod managed;
@@ -22,7 +21,6 @@ use crate::fixture::Trial;
 pub(crate) fn trials() -> Vec<Trial> {
     let modules = [
         accepted::trials(),
-        after_ready::trials(),
         conditions::trials(),
         self_guard::trials(),
         lifecycle::trials(),

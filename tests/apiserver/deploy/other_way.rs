@@ -8,7 +8,7 @@ use crate::{
     support::control_plane::ControlPlane,
 };
 
-const KUSTOMIZE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/kustomize/default");
+const KUSTOMIZE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/kustomize/base");
 
 /// The image that is named there.
 const IMAGE: [&str; 3] = ["manifests", "--image", concat!("memgate:", env!("CARGO_PKG_VERSION"))];

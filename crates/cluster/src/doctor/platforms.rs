@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::cluster_state::{Fetched, Installation, ServedResources};
 use crate::doctor::check::{Check, abbreviated, unreadable};
-use memgate_install::component::MIN_KUBERNETES;
+use memgate_install::MIN_KUBERNETES;
 use memgate_model::family::Family;
 use memgate_model::kind::Kind;
 

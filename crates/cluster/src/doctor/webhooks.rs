@@ -8,12 +8,9 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::admissionregistration::v1::RuleWithOperations;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
-use crate::cluster_state::{Fetched, Installation};
+use crate::cluster_state::Installation;
 use crate::doctor::check::{Check, unreadable};
-use crate::doctor::inferred::components;
 use crate::webhook_entry::{WebhookEntry, entries, requirements};
-use memgate_install::component::Component;
-use memgate_install::metadata::REGISTERED;
 use memgate_install::objects::Objects;
 
 const ID: &str = "webhooks";
@@ -31,23 +28,7 @@ pub fn checks(found: &Installation, wanted: &Objects) -> Vec<Check> {
             None => configuration(&subject, found.own_entries(call).as_deref(), &entries(wanted)),
         }
     });
-    checks.chain(in_force(found)).collect()
-}
-
-/// Whether entries that fail closed are in force, if they wait for a replica.
-fn in_force(found: &Installation) -> Option<Check> {
-    let subject = format!("RoleBinding {}/{REGISTERED}", found.namespace);
-    let waits = components(found).contains(&Component::AfterReady);
-    waits.then(|| match &found.registered {
-        Fetched::Unknown(why) => Check::unknown(ID, subject, why.clone()),
-        Fetched::Found(binding) if binding.subjects.iter().flatten().any(|one| one.name == REGISTERED) => {
-            Check::ok(ID, subject, "a replica has registered: entries that fail closed are in force")
-        }
-        Fetched::Found(_) | Fetched::Absent => {
-            let message = "no replica has registered yet: entries that fail closed match nothing";
-            Check::fail(ID, subject, message).help("the logs of the replicas say why")
-        }
-    })
+    checks.collect()
 }
 
 fn configuration(subject: &str, live: Option<&[WebhookEntry]>, expected: &[WebhookEntry]) -> Vec<Check> {
@@ -151,12 +132,11 @@ fn flat(rules: &[RuleWithOperations]) -> BTreeSet<String> {
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::admissionregistration::v1::MutatingWebhook;
-    use k8s_openapi::api::rbac::v1::{RoleBinding, Subject};
 
     use super::*;
+    use crate::cluster_state::Fetched;
     use crate::doctor::check::CheckStatus;
-    use crate::doctor::inferred::objects;
-    use crate::doctor::inferred::tests::{at_home, first, installed};
+    use crate::doctor::inferred::tests::installed;
 
     /// A cluster in which memgate is installed as it prints itself, and then changed.
     fn checks_of(change: impl FnOnce(&mut Installation)) -> Vec<Check> {
@@ -252,26 +232,6 @@ mod tests {
             let first = checks.first().expect("a difference");
             let found = (first.status, first.subject.as_str(), first.message.as_str());
             assert_eq!(found, (status, subject, expected));
-        }
-    }
-
-    #[test]
-    fn says_whether_entries_are_in_force() {
-        let subject = Subject { name: REGISTERED.to_owned(), ..Subject::default() };
-        let bound = RoleBinding { subjects: Some(vec![subject]), ..RoleBinding::default() };
-        for (registered, expected) in [
-            (Fetched::Absent, Some(CheckStatus::Fail)),
-            (Fetched::Found(RoleBinding::default()), Some(CheckStatus::Fail)),
-            (Fetched::Unknown("you may not get".to_owned()), Some(CheckStatus::Unknown)),
-            (Fetched::Found(bound), None),
-        ] {
-            let checks = checks_of(|found| {
-                let chosen = at_home([Component::AfterReady].into());
-                found.deployment =
-                    Fetched::Found(first(objects(&chosen, &memgate_platforms::ALL), "Deployment"));
-                found.registered = registered;
-            });
-            assert_eq!(checks.first().map(|check| check.status), expected);
         }
     }
 

@@ -67,24 +67,10 @@ pub(super) fn decide(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
     if request.operation != Operation::Create || !request.subresource.is_empty() {
         return Decision::pass(Reason::NotJudged);
     }
-    match request.object {
-        Some(pod) => decide_new(pod, &request.namespace, request, snapshot),
-        None => Decision::pass(Reason::Malformed),
-    }
-}
-
-/// Decides about a new pod, of the request or of its workload; an empty `namespace` means that the request has none.
-pub(super) fn decide_new(
-    text: &str,
-    namespace: &str,
-    request: &Request<'_>,
-    snapshot: &Snapshot,
-) -> Decision {
+    let Some(text) = request.object else { return Decision::pass(Reason::Malformed) };
     let budget = Budget::new(request.cancelled, text.len());
-    // The text of a workload's pod is another one than that of the request.
-    let read = request.read_pod.as_deref().filter(|read| std::ptr::eq(read.text, text));
     let parsed;
-    let pod = if let Some(read) = read {
+    let pod = if let Some(read) = request.read_pod.as_deref() {
         budget.continue_after(&read.budget);
         &read.pod
     } else {
@@ -95,14 +81,13 @@ pub(super) fn decide_new(
         };
         &parsed
     };
-    let decision = decide_read((text, pod), namespace, request, snapshot, &budget);
+    let decision = decide_read((text, pod), request, snapshot, &budget);
     let is_nameless = request.name.is_empty() && decision.reason != Reason::NotOurs;
     Decision { origin: is_nameless.then(|| origin(pod)), ..decision }
 }
 
 fn decide_read(
     (text, pod): (&str, &Pod<'_>),
-    namespace: &str,
     request: &Request<'_>,
     snapshot: &Snapshot,
     budget: &Budget<'_>,
@@ -114,7 +99,8 @@ fn decide_read(
     if pod.annotation(MIRROR_POD).is_some() {
         return Decision::pass(Reason::MirrorPod);
     }
-    let (namespace, state) = resolve_namespace(namespace_of_pod(pod, namespace, snapshot), snapshot, budget);
+    let namespace = namespace_of_pod(pod, &request.namespace, snapshot);
+    let (namespace, state) = resolve_namespace(namespace, snapshot, budget);
     let mut state = state.at(request.occasion.point);
     let decision = if opts_out {
         opted_out(pod)

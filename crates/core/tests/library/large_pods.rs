@@ -186,23 +186,6 @@ fn an_object_with_very_many_fields_is_too_much() {
     assert_eq!(decided(&pod, 0).reason, Reason::OverLimit);
 }
 
-#[test]
-fn a_template_has_the_limits_of_its_pods() {
-    for (containers, reason) in [(MAX_CONTAINERS, Reason::Previewed), (MAX_CONTAINERS + 1, Reason::OverLimit)]
-    {
-        let mut template = pod("arkonis");
-        fill(&mut template, "/spec/containers", containers);
-        let claims = json!([{"metadata": {"name": "data"}}]);
-        let spec = json!({"template": template, "volumeClaimTemplates": claims});
-        let workload = json!({"metadata": {"name": "web"}, "spec": spec}).to_string();
-        let pod = Request::to_create_pod("team-a", "", &workload);
-        let request = Request { group: "apps".into(), kind: "StatefulSet".into(), ..pod };
-        let decision = decide(&request, &snapshot(0));
-        assert_eq!((decision.reason, decision.allowed()), (reason, true));
-        assert_eq!(decision.findings.len(), usize::from(reason == Reason::OverLimit));
-    }
-}
-
 /// What each of a thousand containers needs, and that the whole of it applies.
 #[test]
 fn a_thousand_containers_get_their_variables() {

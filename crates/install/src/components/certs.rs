@@ -4,9 +4,8 @@ use serde_json::{Value, json};
 
 use crate::components::annotate;
 use crate::install_plan::{InstallPart, InstallPlan};
-use crate::metadata::{NAME, SELF_GUARD, is_named};
+use crate::metadata::NAME;
 use crate::objects::Objects;
-use crate::rbac;
 use memgate_primitives::review_path::service_names;
 
 /// The Secret of type `kubernetes.io/tls` that holds the certificate.
@@ -23,21 +22,20 @@ const CLIENT_CA_DIRECTORY: &str = "/etc/memgate/client-ca";
 const CA_CERTIFICATE: &str = "memgate-ca";
 /// A CA that cert-manager keeps, and an Issuer that signs with it. Its key stays: a new key would replace the CA in one
 /// step, and calls would fail until callers trust it.
-const AUTHORITY: &str = include_str!("../../../../deploy/kustomize/components/cert-manager/authority.yaml");
+const AUTHORITY: &str = include_str!("../../objects/authority.yaml");
 /// The certificate that memgate serves.
-const CERTIFICATE: &str =
-    include_str!("../../../../deploy/kustomize/components/cert-manager/certificate.yaml");
+const CERTIFICATE: &str = include_str!("../../objects/certificate.yaml");
 /// The user that the container runs as.
 const RUN_AS_USER: &str = "65532";
 
 /// The Secret `memgate-tls`, which memgate does not write.
-pub(super) fn files(objects: &mut Objects, plan: &InstallPlan) {
-    serve_from_volume(objects, plan, &json!({"name": TLS, "secret": {"secretName": TLS_SECRET}}));
+pub(super) fn files(objects: &mut Objects) {
+    serve_from_volume(objects, &json!({"name": TLS, "secret": {"secretName": TLS_SECRET}}));
 }
 
 /// A CA, an issuer and a certificate of cert-manager, which also writes the `caBundle`.
 pub(super) fn cert_manager(objects: &mut Objects, plan: &InstallPlan) {
-    files(objects, plan);
+    files(objects);
     set_mode(objects, "cert-manager");
     objects.add(InstallPart::Workload, plan, AUTHORITY);
     objects.add(InstallPart::Workload, plan, CERTIFICATE);
@@ -61,7 +59,7 @@ pub(super) fn csi_driver(objects: &mut Objects, plan: &InstallPlan) {
         "csi.cert-manager.io/fs-group": RUN_AS_USER,
     });
     let source = json!({"driver": "csi.cert-manager.io", "readOnly": true, "volumeAttributes": attributes});
-    serve_from_volume(objects, plan, &json!({"name": TLS, "csi": source}));
+    serve_from_volume(objects, &json!({"name": TLS, "csi": source}));
     objects.add(InstallPart::Workload, plan, AUTHORITY);
     inject_ca(objects, plan, CA_CERTIFICATE);
 }
@@ -75,22 +73,14 @@ pub(super) fn mtls(objects: &mut Objects) {
     ]);
 }
 
-/// Serves the certificate in a volume. Removes the objects that only built-in certificates need: the role for the CA
-/// Secret, the permission to write the webhook configurations, and the policy that guards it.
-fn serve_from_volume(objects: &mut Objects, plan: &InstallPlan, volume: &Value) {
+/// Serves the certificate in a volume.
+fn serve_from_volume(objects: &mut Objects, volume: &Value) {
     set_mode(objects, "files");
     objects.arguments.extend([
         format!("--tls-cert={TLS_DIRECTORY}/tls.crt"),
         format!("--tls-key={TLS_DIRECTORY}/tls.key"),
     ]);
     objects.mount(volume, TLS_DIRECTORY);
-    let guard = format!("{}-{SELF_GUARD}", plan.name);
-    let policy = ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"];
-    objects.others.retain(|(_, object)| {
-        !is_named(object, &["Role", "RoleBinding"], NAME) && !is_named(object, &policy, &guard)
-    });
-    let configurations = rbac::configurations(plan);
-    objects.cluster_role.rules.get_or_insert_default().retain(|rule| *rule != configurations);
 }
 
 /// Sets the flag for the origin of the certificate.

@@ -12,10 +12,9 @@ static FILES: Pages = Pages::new(|| unpacked(include_bytes!(concat!(env!("OUT_DI
 /// The label by which Grafana's chart finds dashboards.
 const DASHBOARD_LABEL: (&str, &str) = ("grafana_dashboard", "1");
 /// A Service for metrics, also of replicas that are not ready.
-const SERVICE: &str = include_str!("../../../../deploy/kustomize/components/service-monitor/service.yaml");
+const SERVICE: &str = include_str!("../../objects/metrics-service.yaml");
 /// The ServiceMonitor that scrapes it.
-const MONITOR: &str =
-    include_str!("../../../../deploy/kustomize/components/service-monitor/service-monitor.yaml");
+const MONITOR: &str = include_str!("../../objects/service-monitor.yaml");
 
 /// The runbooks of the alerts, by name.
 pub(crate) fn runbooks() -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -25,17 +24,19 @@ pub(crate) fn runbooks() -> impl Iterator<Item = (&'static str, &'static str)> {
     })
 }
 
-/// Adds the Service and its ServiceMonitor.
-pub(super) fn service_monitor(objects: &mut Objects, plan: &InstallPlan) {
+/// Adds the Service for metrics and its ServiceMonitor, the alerts, and the dashboard.
+pub(super) fn add(objects: &mut Objects, plan: &InstallPlan) {
     objects.add(InstallPart::Workload, plan, SERVICE);
     objects.add(InstallPart::Workload, plan, MONITOR);
+    alerts(objects, plan);
+    dashboard(objects, plan);
 }
 
 /// The annotation of an alert that names its runbook, up to the name.
 const EXPLAIN: &str = "memgate explain runbook/";
 
 /// Adds the alerts.
-pub(super) fn alerts(objects: &mut Objects, plan: &InstallPlan) {
+fn alerts(objects: &mut Objects, plan: &InstallPlan) {
     let mut groups: Option<Value> = documents(FILES.page("monitoring/alerts.yaml")).next();
     if let (Some(groups), Some(runbooks)) = (&mut groups, &plan.runbooks) {
         name_addresses(groups, runbooks);
@@ -62,7 +63,7 @@ fn name_addresses(groups: &mut Value, runbooks: &str) {
 }
 
 /// Adds the dashboard, in a ConfigMap as Grafana's sidecar collects them.
-pub(super) fn dashboards(objects: &mut Objects, plan: &InstallPlan) {
+fn dashboard(objects: &mut Objects, plan: &InstallPlan) {
     let mut metadata = metadata(plan);
     metadata.name = Some("memgate-dashboard".to_owned());
     metadata.labels.get_or_insert_default().extend(string_map(&[DASHBOARD_LABEL]));

@@ -11,7 +11,6 @@ use crate::objects::Objects;
 use crate::pause::resources_not_paused;
 use crate::rbac;
 use crate::webhooks::resources;
-use crate::workload::NO_POLICIES;
 use memgate_model::family::Family;
 use memgate_model::kind::{Kind, POLICY_KINDS};
 use memgate_platforms::inject::INJECT_LABEL;
@@ -19,9 +18,9 @@ use memgate_platforms::policy_crds;
 use memgate_primitives::review_path::Phase;
 
 /// The Lease by which one replica at a time audits, with the role for it.
-const AUDIT: &str = include_str!("../../../../deploy/kustomize/components/policies/common/audit.yaml");
+const AUDIT: &str = include_str!("../../objects/audit.yaml");
 /// The roles of people who read policies, or write exemptions.
-const ROLES: &str = include_str!("../../../../deploy/kustomize/components/policies/common/roles.yaml");
+const ROLES: &str = include_str!("../../objects/roles.yaml");
 /// The label of namespaces in which requests are refused while policies cannot judge them.
 const STRICT_LABEL: &str = "memgate.dev/policy";
 /// Its value.
@@ -36,12 +35,11 @@ pub(super) fn workloads(objects: &mut Objects, plan: &InstallPlan) {
 }
 
 /// Makes memgate watch policies, validate them, and receive the requests that policies may judge or default.
-pub(super) fn policies(objects: &mut Objects, plan: &InstallPlan) {
+pub(crate) fn policies(objects: &mut Objects, plan: &InstallPlan) {
     objects.others.extend(documents(&policy_crds()).map(|definition| (InstallPart::Crds, definition)));
     objects.cluster_role.rules.get_or_insert_default().extend(rbac::policies());
     objects.add(InstallPart::Rbac, plan, AUDIT);
     objects.add_of_cluster(InstallPart::Rbac, plan, ROLES);
-    objects.arguments.retain(|argument| argument != NO_POLICIES);
     objects.validating.webhooks.get_or_insert_default().push(own_kinds(plan));
     let names: Vec<_> = plan.families.iter().flat_map(|family| pods_names(family)).collect();
     let entries = objects.mutating.webhooks.get_or_insert_default();
@@ -114,7 +112,7 @@ fn select(selector: &mut Option<LabelSelector>, operator: &str) {
 }
 
 /// The names of the entries for pods of a family.
-pub(super) fn pods_names(family: &Family) -> impl Iterator<Item = String> {
+fn pods_names(family: &Family) -> impl Iterator<Item = String> {
     family.pods.selectors.iter().map(|pods| full_name(&agent_pods_name(pods)))
 }
 

@@ -46,6 +46,11 @@
 {{- end -}}
 {{- end }}
 
+{{/* How many replicas there are. */}}
+{{- define "memgate.replicas" -}}
+{{- include "memgate.number" (ternary 3 .Values.replicaCount .Values.ha.enabled) -}}
+{{- end }}
+
 {{/* The selector of memgate's pods; it never changes. */}}
 {{- define "memgate.selector" -}}
 app.kubernetes.io/name: {{ include "memgate.name" . }}
@@ -65,13 +70,7 @@ Arguments: the root and a dict with the object's.
 {{/* The same of an object, with the chart that it comes from. Arguments as there. */}}
 {{- define "memgate.objectLabels" -}}
 {{- $chart := printf "%s-%s" (index . 0).Chart.Name (index . 0).Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" -}}
-{{- $installation := include "memgate.clusterName" (index . 0) | trunc 63 | trimAll "-." -}}
-{{- include "memgate.labelsWith" (list (index . 0) (merge (dict "memgate.dev/installation" $installation) (index . 1) (dict "helm.sh/chart" $chart))) -}}
-{{- end }}
-
-{{/* The labels of an object that a component adds. Arguments: the root and the component. */}}
-{{- define "memgate.componentLabels" -}}
-{{- include "memgate.labelsBeside" (list (index . 0) (dict "memgate.dev/component" (index . 1))) -}}
+{{- include "memgate.labelsWith" (list (index . 0) (merge (dict) (index . 1) (dict "helm.sh/chart" $chart))) -}}
 {{- end }}
 
 {{- define "memgate.labels" -}}
@@ -145,14 +144,6 @@ Arguments: the root and a dict with the object's.
   values: [kube-system, kube-public, kube-node-lease, {{ .Release.Namespace }}]
 {{- end }}
 
-{{/*
-Whether a replica has ever been ready: it has then added the subject to the binding memgate-registered. Also while the
-authorizer cannot answer.
-*/}}
-{{- define "memgate.registered" -}}
-[authorizer.serviceAccount('{{ .Release.Namespace }}', 'memgate-registered').group('memgate.dev').resource('webhooks').namespace('{{ .Release.Namespace }}').check('register')].exists(answer, answer.allowed() || answer.errored())
-{{- end }}
-
 {{/* Conditions from a file as YAML: those of pauses ask about the namespace of the release. Arguments: the root and a list. */}}
 {{- define "memgate.conditions" -}}
 {{- $own := printf "('%s', 'memgate-paused')" (index . 0).Release.Namespace -}}
@@ -190,14 +181,10 @@ set (the values of its sort), path; mutating or not.
   objectSelector:
     matchExpressions: {{- toYaml . | nindent 6 }}
   {{- end }}
-  {{- $failure := default .entry.failurePolicy .set.failurePolicy }}
-  {{- if and (eq .root.Values.register "after-ready") (eq $failure "Fail") }}
-  {{- $conditions = append $conditions (dict "name" "registered" "expression" (include "memgate.registered" .root)) }}
-  {{- end }}
   {{- with $conditions }}
   matchConditions: {{- include "memgate.conditions" (list $.root .) | nindent 4 }}
   {{- end }}
-  failurePolicy: {{ $failure }}
+  failurePolicy: {{ default .entry.failurePolicy .set.failurePolicy }}
   timeoutSeconds: {{ include "memgate.number" (default .entry.timeoutSeconds .set.timeoutSeconds) }}
   matchPolicy: Equivalent
   {{- if .mutating }}
@@ -227,6 +214,9 @@ not. Arguments as for memgate.entry.
 {{/* The annotations of both webhook configurations. */}}
 {{- define "memgate.configurationAnnotations" -}}
 {{- $annotations := deepCopy .Values.webhooks.annotations -}}
+{{- if .Values.gitops.enabled -}}
+{{- $annotations = merge $annotations (dict "argocd.argoproj.io/sync-options" "ServerSideApply=true" "kustomize.toolkit.fluxcd.io/ssa" "Merge") -}}
+{{- end -}}
 {{- if or (eq .Values.certs.mode "cert-manager") (eq .Values.certs.mode "csi") -}}
 {{- /* The CA that signs: cert-manager writes it into the Secret of what it has signed, too. */ -}}
 {{- $name := ternary (printf "%s-ca" (include "memgate.name" .)) (include "memgate.name" .) (eq .Values.certs.mode "csi") -}}

@@ -44,7 +44,7 @@ topologySpreadConstraints:
   {{- range list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
   - topologyKey: {{ . }}
     maxSkew: 1
-    whenUnsatisfiable: ScheduleAnyway
+    whenUnsatisfiable: {{ ternary "DoNotSchedule" "ScheduleAnyway" (and $.Values.ha.enabled (hasSuffix "zone" .)) }}
     labelSelector:
       matchLabels: {{- include "memgate.selector" $ | nindent 8 }}
   {{- end }}
@@ -245,9 +245,6 @@ volumes:
 {{- if ne .Values.certs.mode "builtin" }}
 - --tls-cert=/etc/memgate/tls/tls.crt
 - --tls-key=/etc/memgate/tls/tls.key
-{{- end }}
-{{- if eq .Values.register "after-ready" }}
-- --register-after-ready
 {{- end }}
 {{- if not .Values.events.enabled }}
 - --no-events
