@@ -68,7 +68,6 @@ const document = {
 };
 const folder = { uri: Uri.file(path.dirname(file)), name: 'manifests', index: 0 };
 const registered = {};
-const panels = [];
 let settings, messages, marked;
 const channel = new Proxy({}, { get: (_, name) => (name === 'name' ? 'memgate' : name === 'onDidChangeLogLevel' ? noEvent : () => undefined) });
 const withEvents = (own) => new Proxy(own, {
@@ -100,11 +99,6 @@ const vscode = {
     window: withEvents({
         createOutputChannel: () => channel,
         showErrorMessage: async (...words) => void messages.push(words),
-        createWebviewPanel: (type, title) => {
-            const panel = { type, title, webview: { html: '' } };
-            panels.push(panel);
-            return panel;
-        },
         activeTextEditor: { document },
         visibleTextEditors: [{ document }],
         tabGroups: withEvents({ all: [] }),
@@ -134,9 +128,6 @@ const { activate, deactivate } = require(extension);
         await (index === 0 ? activate({ subscriptions: [] }) : registered['memgate.restart']());
         console.log(JSON.stringify({ messages, registered: Object.keys(registered), marks: settings.marks ? await marks : [] }));
     }
-    messages = [];
-    await registered['memgate.map']();
-    console.log(JSON.stringify({ panels, messages }));
     await deactivate();
     process.exit(0);
 })();

@@ -109,15 +109,8 @@ fn the_extension_is_packed_and_starts_memgate_or_reports_why_not() {
         .arg(&main)
         .arg(repository.folder().join(FILE))
         .args(choices.map(|choice| choice.to_string())));
-    let mut reports: Vec<Value> =
+    let reports: Vec<Value> =
         printed.lines().map(|line| serde_json::from_str(line).expect("is JSON")).collect();
-    let map = reports.pop().expect("what the map shows");
-    assert_eq!((&map["messages"], map["panels"].as_array().map(Vec::len)), (&json!([]), Some(1)), "{map}");
-    let panel = &map["panels"][0];
-    assert_eq!((&panel["type"], &panel["title"]), (&json!("memgate.map"), &json!("Map of manifests")));
-    let shown = panel["webview"]["html"].as_str().expect("a page");
-    assert!(shown.contains("<svg") && shown.contains("notes"), "{shown}");
-    assert!(!shown.contains("<script") && !shown.contains("deny["), "only the map: {shown}");
     let problem = |message: &str| json!([[message, "How to install it", "Open the settings", "Try again"]]);
     let advice = "Install a newer memgate, or correct memgate.path and memgate.arguments.";
     let expected = [
@@ -136,16 +129,8 @@ fn the_extension_is_packed_and_starts_memgate_or_reports_why_not() {
     let none = json!([]);
     let marks: Vec<&Value> = reports.iter().map(|report| &report["marks"]).collect();
     assert_eq!(marks, [&none, &none, &none, &mark, &none, &mark]);
-    // The client of the language server registers what the server offers.
-    let own = ["memgate.restart", "memgate.map"];
     for report in &reports {
-        let registered: Vec<&str> =
-            report["registered"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        assert_eq!(registered.get(..2), Some(&own[..]), "{report}");
-        assert!(
-            registered.get(2..).is_some_and(|more| more.iter().all(|it| *it == "memgate.page")),
-            "{report}"
-        );
+        assert_eq!(report["registered"], json!(["memgate.restart"]), "{report}");
     }
 }
 

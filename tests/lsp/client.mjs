@@ -72,10 +72,7 @@ export const CAPABILITIES = {
     workspace: {
         workspaceFolders: true,
         configuration: true,
-        workspaceEdit: { documentChanges: true },
         didChangeWatchedFiles: { dynamicRegistration: true },
-        inlayHint: { refreshSupport: true },
-        codeLens: { refreshSupport: true },
     },
     textDocument: {
         synchronization: { didSave: true },
@@ -87,9 +84,6 @@ export const CAPABILITIES = {
             codeActionLiteralSupport: { codeActionKind: { valueSet: ['quickfix', 'refactor', 'source'] } },
             isPreferredSupport: true,
         },
-        inlayHint: { dynamicRegistration: true },
-        rename: { prepareSupport: true },
-        codeLens: {},
     },
 };
 
@@ -391,48 +385,10 @@ export class Editor {
         return this.request(lsp.ReferencesRequest.type, { textDocument: { uri: this.uri(name) }, position, context });
     }
 
-    // The name that is asked for, or null where none is.
-    async prepareRename(name, piece, from) {
-        const position = this.range(name, piece, from).start;
-        const answer = await this.request(lsp.PrepareRenameRequest.type, { textDocument: { uri: this.uri(name) }, position });
-        return answer && { text: this.textAt(name, answer.range), placeholder: answer.placeholder };
-    }
-
-    // The edit, or the message of the error.
-    renameEdit(name, piece, newName, from) {
-        const position = this.range(name, piece, from).start;
-        const params = { textDocument: { uri: this.uri(name) }, position, newName };
-        return this.request(lsp.RenameRequest.type, params);
-    }
-
-    // Renames, and opens the files that change. Returns their names.
-    async rename(name, piece, newName, from) {
-        const edit = await this.renameEdit(name, piece, newName, from);
-        const uris = [...Object.keys(edit.changes ?? {}), ...(edit.documentChanges ?? []).map((it) => it.textDocument.uri)];
-        const names = uris.map((uri) => relative(this.folder, fileURLToPath(uri)));
-        for (const changed of names.filter((it) => !this.documents.has(it))) {
-            await this.open(changed);
-        }
-        await this.apply(edit);
-        return names.sort();
-    }
-
-    async lenses(name) {
-        const lenses = await this.request(lsp.CodeLensRequest.type, { textDocument: { uri: this.uri(name) } });
-        return lenses.map(({ range, command }) => [range.start.line, command.title]);
-    }
-
     actions(name, range, only) {
         const diagnostics = this.marks(name).filter((mark) => touches(mark.range, range));
         const params = { textDocument: { uri: this.uri(name) }, range, context: { diagnostics, ...(only && { only }) } };
         return this.request(lsp.CodeActionRequest.type, params);
-    }
-
-    async hints(name, range = this.rangeAt(this.document(name), 0, this.text(name).length)) {
-        const params = { textDocument: { uri: this.uri(name) }, range };
-        const hints = (await this.request(lsp.InlayHintRequest.type, params)) ?? [];
-        const label = (hint) => (typeof hint.label === 'string' ? hint.label : hint.label.map((part) => part.value).join(''));
-        return hints.map((hint) => ({ line: hint.position.line, label: label(hint), tooltip: hint.tooltip }));
     }
 
     // Memory that the server has in use, in KiB; Linux only.

@@ -23,16 +23,3 @@ spec:
     - name: agent
       image: ghcr.io/arkonis-dev/ark-runtime:v1
 `;
-
-const TEMPLATE = "{metadata: {labels: {arkonis.dev/deployment: scout}}, spec: {containers: [{name: agent, image: a}]}}";
-
-/** An object with two pod templates. */
-export const fleet = () => `apiVersion: ray.io/v1
-kind: RayCluster
-metadata: {name: fleet, namespace: team-a}
-spec:
-  headGroupSpec:
-    template: ${TEMPLATE}
-  workerGroupSpecs:
-    - template: ${TEMPLATE}
-`;

@@ -8,7 +8,6 @@ const asks = {
     references: (editor, name, position) =>
         editor.request(lsp.ReferencesRequest.type, { textDocument: { uri: editor.uri(name) }, position, context: { includeDeclaration: true } }),
     actions: (editor, name, position) => editor.actions(name, { start: position, end: position }),
-    hints: (editor, name) => editor.hints(name),
 };
 
 export async function play(editor, event) {

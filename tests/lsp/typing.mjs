@@ -52,7 +52,7 @@ export function record(files, seed) {
     };
     const look = (offset) => {
         think(700, 4_000);
-        add(one(['hover', 'hints', 'actions', 'definition', 'references']), { offset });
+        add(one(['hover', 'actions', 'definition', 'references']), { offset });
     };
     const open = (name) => {
         file = name;

@@ -22,8 +22,6 @@ pub(crate) struct Buffer {
     pub(crate) version: i32,
     /// The text.
     pub(crate) text: Arc<str>,
-    /// The text with which the editor opened it.
-    pub(crate) opened: Arc<str>,
 }
 
 /// The open files, by their addresses.
@@ -39,8 +37,7 @@ impl Buffers {
             return false;
         }
         let text: Arc<str> = text.into();
-        let opened = Arc::clone(&text);
-        self.0.insert(uri.as_str().to_owned(), Buffer { uri, path, version, text, opened });
+        self.0.insert(uri.as_str().to_owned(), Buffer { uri, path, version, text });
         true
     }
 

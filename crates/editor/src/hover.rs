@@ -1,5 +1,5 @@
 //! What is shown under the pointer: findings and what to do, the objects and the field behind them, and the pages of
-//! the findings last. A kind and a field show what their definition says, a name who uses the object.
+//! the findings last. A kind and a field show what their definition says, a name what the object uses.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -7,10 +7,8 @@ use std::fmt::Write as _;
 use lsp_types::{Hover, HoverContents, MarkupContent, MarkupKind};
 use serde_json::Value;
 
-use crate::lens::used;
 use crate::markdown::{code_span, in_markdown};
-use crate::mentions::mentions;
-use crate::navigation::{Links, Question};
+use crate::navigation::Question;
 use crate::objects::{Link, Loaded, Target, Viewed, at_line, load_views};
 use crate::positions::Lines;
 use memgate_manifest::document::Document;
@@ -57,9 +55,7 @@ pub(crate) fn hover(question: &Question<'_>) -> Result<Option<Hover>, Error> {
     let field = field_at(question, &checked.inputs);
     let is_name = field.as_ref().is_some_and(|field| field.pointer.as_str() == "/metadata/name");
     for loaded in load_views(&question.run, |place| question.is_in(place))? {
-        let names = mentions(&loaded.inputs, Some(&file));
-        let Links { named, viewed } = question.links(&loaded, &names);
-        for link in named.into_iter().chain(viewed) {
+        for link in question.links(&loaded) {
             card.add(&about(&link, &loaded), (link.span.start, link.span.end));
         }
         if let Some(field) = field.as_ref().filter(|_| is_name) {
@@ -69,8 +65,7 @@ pub(crate) fn hover(question: &Question<'_>) -> Result<Option<Hover>, Error> {
         }
     }
     if let Some(field) = field {
-        let text = if is_name { users(question, &field.document)? } else { field.text() };
-        if let Some(text) = text {
+        if let Some(text) = field.text().filter(|_| !is_name) {
             card.add(&text, field.range);
         }
     }
@@ -228,19 +223,6 @@ fn type_of(schema: &Value) -> String {
         text = text + "; default " + &shown(default);
     }
     text
-}
-
-/// Who uses the memory resource of a document; `None` for another object.
-fn users(question: &Question<'_>, document: &Document) -> Result<Option<String>, Error> {
-    let head = document.locate(&Pointer::root()).caret.start;
-    let Some((_, users)) = used(question)?.remove(&head) else { return Ok(None) };
-    let mut text = users.title();
-    let names: Vec<String> = users.names().take(MAX_LISTED).map(|name| code_span(&cut(name, 100))).collect();
-    if !names.is_empty() {
-        let others = users.names().count() - names.len();
-        text = text + ": " + &names.join(", ") + &more(others);
-    }
-    Ok(Some(text))
 }
 
 #[cfg(test)]

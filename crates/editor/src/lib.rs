@@ -3,15 +3,14 @@
 //! ```text
 //! messages of an editor ──session──▶ state: folders (workspace) and open texts (buffers)
 //! state + the files around them ──▶ the steps of the workbench
-//!     ├──▶ diagnostics, broken (marks of closed files), actions (fixes, ignore), hints (what a pod gets), page (the map)
-//!     ├──▶ mentions (names of objects, also in kustomize) ──▶ navigation (definition, references), rename, lens, hover
-//!     └──▶ symbols (the outline of a file)
+//!     ├──▶ diagnostics, actions (fixes, ignore)
+//!     └──▶ objects (what they refer to) ──▶ navigation (definition, references), hover
 //! ```
 //!
-//! Between two answers the texts of the open files and the marks that are shown are kept, and for each root what was made of
-//! the files around them ([`Kept`](memgate_workbench::kept::Kept)), until one of these changes on disk. This module knows no
-//! arguments of the command line; a [`Planner`](workspace::Planner) comes
-//! from there.
+//! Between two answers the texts of the open files are kept, and for each root what was last loaded of the files around them
+//! ([`Kept`](memgate_workbench::kept::Kept)): an edit does not load them again; a file that is opened, closed, saved or
+//! changed on disk does. This module knows no arguments of the command line; a [`Planner`](workspace::Planner) comes from
+//! there.
 
 mod buffers;
 mod markdown;
@@ -22,31 +21,13 @@ pub mod workspace;
 
 mod diagnostics;
 
-mod mentions;
-
-mod kustomize;
-
 mod objects;
 
 mod navigation;
 
-mod edits;
-
-mod rename;
-
-mod lens;
-
 mod hover;
 
-mod symbols;
-
-mod broken;
-
-mod page;
-
 mod actions;
-
-mod hints;
 
 mod protocol;
 

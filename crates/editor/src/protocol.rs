@@ -10,7 +10,6 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::actions::FIX_ALL;
-use crate::page;
 use crate::positions::Encoding;
 
 /// The longest message that is read, in bytes: more than the largest file that is read, as JSON.
@@ -179,12 +178,7 @@ pub(crate) fn abilities(encoding: Encoding) -> Value {
             "definitionProvider": true,
             "referencesProvider": true,
             "codeActionProvider": {"codeActionKinds": [CodeActionKind::QUICKFIX, FIX_ALL]},
-            "codeLensProvider": {},
-            "documentSymbolProvider": true,
-            "executeCommandProvider": {"commands": [page::COMMAND]},
-            "renameProvider": {"prepareProvider": true},
             "workspace": {"workspaceFolders": {"supported": true, "changeNotifications": true}},
-            "inlayHintProvider": true,
         },
         "serverInfo": {"name": "memgate", "version": env!("CARGO_PKG_VERSION")},
     })

@@ -20,12 +20,11 @@ use lsp_types::{
 use serde_json::Value;
 
 use crate::diagnostics::not_judged;
-use crate::edits::EditSupport;
 use crate::positions::Encoding;
 use crate::protocol::{Client, Incoming, abilities, error, initialize_params, json, read};
 use crate::state::{EditorState, read_notification};
 use crate::uri;
-use crate::workspace::{Planner, name, path};
+use crate::workspace::{Planner, name};
 
 /// The pause of the author after which files are judged. Shorter than most pauses between words, and longer than those
 /// between keys.
@@ -47,8 +46,6 @@ pub fn serve(
         client: Client::new(output),
         state: EditorState::new(planner),
         watches: false,
-        refreshes_hints: false,
-        refreshes_lenses: false,
         phase: Phase::New,
         changed: None,
         took: Duration::ZERO,
@@ -81,16 +78,12 @@ struct Session<'p, W> {
     state: EditorState<'p>,
     /// Whether the client can watch files.
     watches: bool,
-    /// Whether the client asks for hints again on request.
-    refreshes_hints: bool,
-    /// The same for lenses.
-    refreshes_lenses: bool,
     phase: Phase,
     changed: Option<Changed>,
     /// How long the last judgement took. In a large repository the author has to pause as long.
     took: Duration,
-    /// The diagnostics that the client shows, with the version of their file if it is open.
-    published: BTreeMap<String, (Uri, Option<i32>, Vec<Diagnostic>)>,
+    /// The diagnostics that the client shows, with the version of their file.
+    published: BTreeMap<String, (Uri, i32, Vec<Diagnostic>)>,
 }
 
 impl<W: Write> Session<'_, W> {
@@ -198,11 +191,8 @@ impl<W: Write> Session<'_, W> {
         let general = capabilities.general.and_then(|general| general.position_encodings);
         self.state.encoding = Encoding::of(general.as_deref());
         let workspace = capabilities.workspace.unwrap_or_default();
-        self.state.edit_support = EditSupport::of(workspace.workspace_edit.as_ref());
         let watched = workspace.did_change_watched_files;
         self.watches = watched.and_then(|watched| watched.dynamic_registration) == Some(true);
-        self.refreshes_hints = workspace.inlay_hint.and_then(|hints| hints.refresh_support) == Some(true);
-        self.refreshes_lenses = workspace.code_lens.and_then(|lenses| lenses.refresh_support) == Some(true);
         let folders = workspace_folders.unwrap_or_default().into_iter().map(|folder| folder.uri);
         let folders: Vec<PathBuf> = folders.filter_map(|uri| uri::path(&uri)).collect();
         let root = root_uri.filter(|_| folders.is_empty()).and_then(|uri| uri::path(&uri));
@@ -244,17 +234,12 @@ impl<W: Write> Session<'_, W> {
                     true
                 })
             }
-            notification::DidSaveTextDocument::METHOD => {
-                self.state.may_have_changed();
-                true
-            }
-            notification::DidChangeWatchedFiles::METHOD => {
-                self.state.may_have_changed();
-                self.state.changed_on_disk(params);
-                true
-            }
+            notification::DidSaveTextDocument::METHOD | notification::DidChangeWatchedFiles::METHOD => true,
             _ => false,
         };
+        if method != notification::DidChangeTextDocument::METHOD {
+            self.state.workspace.forget();
+        }
         if has_changed {
             let now = Instant::now();
             let first = self.changed.map_or(now, |changed| changed.first);
@@ -287,23 +272,13 @@ impl<W: Write> Session<'_, W> {
         let start = Instant::now();
         let mut now = BTreeMap::new();
         let roots = self.state.workspace.by_root(&self.state.buffers);
-        self.state.workspace.keep_only(&roots);
         for (root, open) in &roots {
             let judged = catch_unwind(AssertUnwindSafe(|| self.state.diagnostics(root, open)));
-            let mut files = judged.unwrap_or_else(|_| not_judged("memgate failed; see its log", root, open));
-            let names: Vec<String> = open.iter().map(|buffer| name(root, &buffer.path)).collect();
-            for (buffer, name) in open.iter().zip(&names) {
-                let diagnostics = files.get(name).cloned().unwrap_or_default();
-                let version = Some(buffer.version);
-                now.insert(buffer.uri.as_str().to_owned(), (buffer.uri.clone(), version, diagnostics));
-            }
-            for name in &names {
-                files.remove(name);
-            }
-            for (name, diagnostics) in files {
-                if let Some(uri) = uri::of_path(&path(root, &name)) {
-                    now.insert(uri.as_str().to_owned(), (uri, None, diagnostics));
-                }
+            let files = judged.unwrap_or_else(|_| not_judged("memgate failed; see its log", root, open));
+            for buffer in open {
+                let diagnostics = files.get(&name(root, &buffer.path)).cloned().unwrap_or_default();
+                let address = buffer.uri.as_str().to_owned();
+                now.insert(address, (buffer.uri.clone(), buffer.version, diagnostics));
             }
         }
         let before = std::mem::take(&mut self.published);
@@ -314,18 +289,11 @@ impl<W: Write> Session<'_, W> {
         for (_, (uri, version, diagnostics)) in
             now.iter().filter(|(address, it)| before.get(*address) != Some(it))
         {
-            let params = PublishDiagnosticsParams::new(uri.clone(), diagnostics.clone(), *version);
+            let params = PublishDiagnosticsParams::new(uri.clone(), diagnostics.clone(), Some(*version));
             self.client.notify::<notification::PublishDiagnostics>(&params)?;
         }
         self.published = now;
         self.took = start.elapsed();
-        // A hint may depend on any file, and so may a lens.
-        if self.refreshes_hints {
-            self.client.request::<request::InlayHintRefreshRequest>(&())?;
-        }
-        if self.refreshes_lenses {
-            self.client.request::<request::CodeLensRefresh>(&())?;
-        }
         Ok(())
     }
 }

@@ -1,9 +1,6 @@
 //! What a session knows of its editor: the folders, and the texts of the open files. It answers requests from them.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::str::FromStr as _;
 
 use lsp_server::{ErrorCode, ResponseError};
 use lsp_types::notification::{self, Notification as _};
@@ -14,23 +11,14 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::actions::{Asked, actions};
-use crate::broken::Closed;
 use crate::buffers::{Buffer, Buffers};
 use crate::diagnostics::{not_judged, of_files};
-use crate::edits::EditSupport;
-use crate::hints::hints;
 use crate::hover::hover;
-use crate::lens::lenses;
 use crate::navigation::{Question, definition, references};
-use crate::page;
 use crate::positions::{Encoding, Lines};
 use crate::protocol::{error, json};
-use crate::rename::{prepare, rename};
-use crate::symbols::symbols;
-use crate::uri;
 use crate::workspace::{Planner, Root, Workspace, name};
 use memgate_workbench::read::without_links;
-use memgate_workbench::repository::PROJECT_FILE;
 use memgate_workbench::run::judged_without_ignored;
 
 /// The folders and open files of an editor.
@@ -41,10 +29,6 @@ pub(crate) struct EditorState<'p> {
     pub(crate) buffers: Buffers,
     /// How the editor counts columns.
     pub(crate) encoding: Encoding,
-    /// What the editor can do with edits of several files.
-    pub(crate) edit_support: EditSupport,
-    /// The marks of the closed files of each root.
-    closed: RefCell<BTreeMap<Root, Closed>>,
 }
 
 /// The outcome of a request.
@@ -57,8 +41,6 @@ impl<'p> EditorState<'p> {
             workspace: Workspace::new(planner),
             buffers: Buffers::default(),
             encoding: Encoding::default(),
-            edit_support: EditSupport::default(),
-            closed: RefCell::default(),
         }
     }
 
@@ -70,18 +52,6 @@ impl<'p> EditorState<'p> {
         }
         let params = read_notification::<notification::DidChangeTextDocument>(params)?;
         Some(self.buffers.change(&params.text_document, params.content_changes, self.encoding))
-    }
-
-    /// Notes that files may have changed on disk.
-    pub(crate) fn may_have_changed(&self) {
-        self.closed.borrow_mut().values_mut().for_each(Closed::forget);
-    }
-
-    /// Notes files that changed on disk.
-    pub(crate) fn changed_on_disk(&self, params: Value) {
-        let params = read_notification::<notification::DidChangeWatchedFiles>(params);
-        let files = params.map(|it| it.changes.iter().map(|change| uri::path(&change.uri)).collect());
-        self.workspace.changed_on_disk(files.unwrap_or_else(|| vec![None]), &self.buffers);
     }
 
     /// Answers a request.
@@ -100,56 +70,13 @@ impl<'p> EditorState<'p> {
                 let declares = params.context.include_declaration;
                 self.ask_at(&params.text_document_position, |it| references(it, declares))
             }
-            request::PrepareRenameRequest::METHOD => {
-                self.ask_at(&read_params::<request::PrepareRenameRequest>(params)?, |it| prepare(&it))
-            }
-            request::Rename::METHOD => {
-                let params = read_params::<request::Rename>(params)?;
-                let form = (self.edit_support, self.encoding);
-                self.ask_at(&params.text_document_position, |it| {
-                    let edits = rename(&it, &params.new_name)?;
-                    Ok::<_, String>(edits.map(|edits| edits.for_client(&it.root, &self.buffers, form)))
-                })
-            }
-            request::CodeLensRequest::METHOD => {
-                let params = read_params::<request::CodeLensRequest>(params)?;
-                self.ask(&params.text_document.uri, Range::default(), |it| lenses(&it))
-            }
-            request::DocumentSymbolRequest::METHOD => {
-                let params = read_params::<request::DocumentSymbolRequest>(params)?;
-                let buffer = self.buffers.get(&params.text_document.uri);
-                Ok(json(&buffer.map(|buffer| symbols(&buffer.text, self.encoding))))
-            }
-            request::ExecuteCommand::METHOD => {
-                let params = read_params::<request::ExecuteCommand>(params)?;
-                let folder = params.arguments.first().and_then(Value::as_str);
-                let folder = folder.and_then(|uri| uri::path(&Uri::from_str(uri).ok()?));
-                let wrong = |why: &str| error(ErrorCode::InvalidParams, why);
-                if params.command != page::COMMAND {
-                    return Err(wrong("memgate does not have this command"));
-                }
-                self.page(&folder.ok_or_else(|| wrong("the command takes the address of a folder"))?)
-            }
             request::CodeActionRequest::METHOD => {
                 let params = read_params::<request::CodeActionRequest>(params)?;
                 let asked = Asked { uri: params.text_document.uri, only: params.context.only };
                 self.ask(&asked.uri, params.range, |it| actions(&it, &asked))
             }
-            request::InlayHintRequest::METHOD => {
-                let params = read_params::<request::InlayHintRequest>(params)?;
-                self.ask(&params.text_document.uri, params.range, |it| hints(&it))
-            }
             _ => Err(error(ErrorCode::MethodNotFound, format!("memgate does not answer {method}"))),
         }
-    }
-
-    /// Answers with the page about a folder.
-    fn page(&self, folder: &Path) -> Answer {
-        let root = self.workspace.root(&folder.join(PROJECT_FILE));
-        let all = self.workspace.by_root(&self.buffers);
-        let open = all.get(&root).map(Vec::as_slice).unwrap_or_default();
-        let page = self.workspace.run(&root, open, &self.buffers).and_then(page::page);
-        page.map(Value::from).map_err(|why| error(ErrorCode::RequestFailed, why))
     }
 
     /// Answers a question about a place; with nothing for a file that is not open.
@@ -188,7 +115,7 @@ impl<'p> EditorState<'p> {
         Ok(Question { run, root, buffer, start, end, encoding: self.encoding })
     }
 
-    /// The diagnostics of the open files of a root, and of closed ones that edits broke, by the names of the files.
+    /// The diagnostics of the open files of a root, by the names of the files.
     pub(crate) fn diagnostics(&self, root: &Root, open: &[&Buffer]) -> BTreeMap<String, Vec<Diagnostic>> {
         let run = match self.workspace.run(root, open, &self.buffers) {
             Ok(run) => run,
@@ -198,9 +125,6 @@ impl<'p> EditorState<'p> {
             Ok(checked) => {
                 let mut files = of_files(&checked, root, open, self.encoding);
                 copy_to_second_names(&mut files, root, open);
-                let mut closed = self.closed.borrow_mut();
-                let closed = closed.entry(root.clone()).or_default();
-                files.extend(closed.update((root, open), &run, self.encoding).unwrap_or_default());
                 files
             }
             Err(why) => not_judged(&why.to_string(), root, open),

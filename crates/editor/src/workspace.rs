@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use crate::buffers::{Buffer, Buffers};
 use memgate_primitives::causes::in_words;
@@ -34,7 +33,7 @@ pub(crate) struct Root {
 pub(crate) struct Workspace<'p> {
     folders: Vec<PathBuf>,
     planner: &'p Planner<'p>,
-    /// What was read around the open files of each root.
+    /// What was last loaded around the open files of each root.
     kept: RefCell<BTreeMap<Root, Kept>>,
 }
 
@@ -44,19 +43,9 @@ impl<'p> Workspace<'p> {
         Self { folders: Vec::new(), planner, kept: RefCell::default() }
     }
 
-    /// Forgets what was read of roots that have no open file any more.
-    pub(crate) fn keep_only<T>(&self, roots: &BTreeMap<Root, T>) {
-        self.kept.borrow_mut().retain(|root, _| roots.contains_key(root));
-    }
-
-    /// Forgets what was read, since one of these files may have changed without looking changed; `None` is one that is not known.
-    /// Of an open one the text of the editor counts.
-    pub(crate) fn changed_on_disk(&self, files: Vec<Option<PathBuf>>, open: &Buffers) {
-        let open: BTreeSet<PathBuf> = open.iter().map(|it| without_links(&it.path)).collect();
-        let is_open = |file: Option<PathBuf>| file.is_some_and(|file| open.contains(&without_links(&file)));
-        if !files.into_iter().all(is_open) {
-            self.kept.borrow_mut().clear();
-        }
+    /// Forgets what was last loaded, since other files are open now, or one has changed on disk.
+    pub(crate) fn forget(&mut self) {
+        self.kept.get_mut().clear();
     }
 
     /// Adds folders and removes others.
@@ -121,8 +110,7 @@ impl<'p> Workspace<'p> {
             is_judged,
         });
         plan.open = open.collect();
-        plan.judges_patches = true;
-        plan.kept = Some(self.kept.borrow_mut().entry(root.clone()).or_default().at(now()));
+        plan.kept = Some(self.kept.borrow_mut().entry(root.clone()).or_default().clone());
         // Whether an exemption has an effect is known only once all files are judged.
         plan.checks_only_open = !own.iter().any(|buffer| buffer.text.contains(EXEMPTION));
         if plan.sets.is_empty() {
@@ -131,12 +119,6 @@ impl<'p> Workspace<'p> {
         }
         Ok(run)
     }
-}
-
-/// The time, by which a file that changed just now differs from others.
-#[expect(clippy::disallowed_methods, reason = "no decision depends on it")]
-fn now() -> SystemTime {
-    SystemTime::now()
 }
 
 /// Whether a file that was not written yet will be read as a manifest: one of these paths leads to it, and it is in no

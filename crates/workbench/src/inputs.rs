@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::compared::{ObjectText, Target};
-use crate::footprint::Footprint;
 use crate::installed::Installers;
 use crate::judged_by::{Changes, Standing};
 use crate::notices::Notice;
@@ -101,8 +100,6 @@ pub struct Inputs {
     pub assumed: Option<Assumed>,
     /// Whether an open file is not only read as a manifest: its text decides what others are.
     pub(crate) is_open_read_apart: bool,
-    /// What was looked at on disk, if it will be kept.
-    pub(crate) footprint: Option<Footprint>,
 }
 
 /// An object of which a later step fills in something.
@@ -201,7 +198,6 @@ impl Inputs {
             is_narrow: false,
             assumed: None,
             is_open_read_apart: false,
-            footprint: None,
         }
     }
 

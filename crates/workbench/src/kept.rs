@@ -1,9 +1,8 @@
-//! What an editor keeps of the files around the open ones between two edits: all that was made of them, until one of them
-//! changes on disk.
+//! What an editor keeps of the files around the open ones: all that was made of them at the last load.
 //!
 //! ```text
 //! plan ──load──▶ the other files, read and added ──settle──▶ Others ──(copy, open texts behind them)──▶ Inputs
-//! plan again: the same Reading, an unchanged Footprint ──────▶ Others
+//! plan again: the same Kept ─────────────────────────────────▶ Others
 //! ```
 //!
 //! A copy is cheap, since copies share all parts that are large. Objects are added in any order with the same outcome, unless
@@ -11,54 +10,25 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use crate::exclude::Exclude;
-use crate::footprint::Footprint;
 use crate::inputs::Inputs;
+use crate::load::Error;
 use crate::notices::Notices;
 use crate::substitutes::Substitutes;
-use memgate_model::settings::Settings;
 
-/// What is kept for one directory, by sets of files.
-#[derive(Debug, Clone)]
-pub struct Kept {
-    all: Rc<RefCell<BTreeMap<String, Rc<Base>>>>,
-    /// The time, which tells what changed just now.
-    pub(crate) now: SystemTime,
-}
-
-impl Default for Kept {
-    /// Nothing is kept yet.
-    fn default() -> Self {
-        Self { all: Rc::default(), now: SystemTime::UNIX_EPOCH }
-    }
-}
-
-/// What the other files depend on besides what is on disk.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Reading {
-    pub(crate) directory: PathBuf,
-    pub(crate) paths: Vec<String>,
-    pub(crate) within: Option<PathBuf>,
-    pub(crate) state: Vec<String>,
-    pub(crate) policies: Vec<String>,
-    pub(crate) exclude: Arc<Exclude>,
-    pub(crate) max_bytes: usize,
-    pub(crate) keeps_places: bool,
-    pub(crate) settings: Settings,
-    /// The open files, each with whether it is checked outside of the paths, and whether it is judged.
-    pub(crate) open: Vec<(PathBuf, [bool; 2])>,
-}
+/// What was last loaded for one directory, by sets of files. It holds until the editor begins another one: when other files
+/// are open, or one has changed on disk.
+#[derive(Debug, Clone, Default)]
+pub struct Kept(Rc<RefCell<BTreeMap<String, Rc<Base>>>>);
 
 /// What was read once.
 #[derive(Debug)]
 pub(crate) struct Base {
-    pub(crate) reading: Reading,
-    pub(crate) footprint: Footprint,
+    /// What is left out, with what it has left out.
+    pub(crate) exclude: Arc<Exclude>,
     /// `None` if it depends on the texts of the open files what the others are.
     pub(crate) others: Option<Others>,
 }
@@ -73,26 +43,18 @@ pub(crate) struct Others {
 }
 
 impl Kept {
-    /// The same, at a later time.
-    #[must_use]
-    pub fn at(&self, now: SystemTime) -> Self {
-        Self { all: Rc::clone(&self.all), now }
-    }
-
-    /// What was kept of a set of files, if that is still so.
-    pub(crate) fn get(&self, set: &str, reading: &Reading) -> Option<Rc<Base>> {
-        let known = self.all.borrow().get(set).map(Rc::clone);
-        known.filter(|base| base.reading == *reading && base.footprint.is_unchanged())
-    }
-
-    /// Keeps what was read of a set, in place of what was kept before.
-    pub(crate) fn put(&self, set: &str, base: &Rc<Base>) {
-        let mut all = self.all.borrow_mut();
-        if base.footprint.is_settled() {
-            all.insert(set.to_owned(), Rc::clone(base));
-        } else {
-            all.remove(set);
+    /// What is kept of a set of files, which is loaded if it is not.
+    pub(crate) fn get_or_load(
+        &self,
+        set: &str,
+        load: impl FnOnce() -> Result<Base, Error>,
+    ) -> Result<Rc<Base>, Error> {
+        if let Some(base) = self.0.borrow().get(set) {
+            return Ok(Rc::clone(base));
         }
+        let base = Rc::new(load()?);
+        self.0.borrow_mut().insert(set.to_owned(), Rc::clone(&base));
+        Ok(base)
     }
 }
 
@@ -129,7 +91,6 @@ mod tests {
     use std::fmt::Write as _;
     use std::fs;
     use std::path::Path;
-    use std::time::Duration;
 
     use super::*;
     use crate::place::report;
@@ -182,11 +143,6 @@ mod tests {
         NEXT_LINE,
     ];
 
-    /// After all files were made.
-    fn later() -> SystemTime {
-        SystemTime::UNIX_EPOCH + Duration::from_secs(1 << 40)
-    }
-
     /// What an editor shows of the open files of a directory.
     fn shown(root: &Path, open: &[(&str, &str)], kept: Option<&Kept>) -> String {
         let open = open.iter().map(|(name, text)| OpenFile {
@@ -200,7 +156,6 @@ mod tests {
             open: open.collect(),
             kept: kept.cloned(),
             checks_only_open: true,
-            judges_patches: true,
             ..Plan::default()
         };
         let names: Vec<_> = plan.open.iter().map(|it| it.path.to_string_lossy().into_owned()).collect();
@@ -255,29 +210,27 @@ mod tests {
             );
             write(root, "d/d.yaml", ALL[(number + 7) % ALL.len()]);
             write(root, "d/p.yaml", ALL[(number + 3) % ALL.len()]);
-            let kept = Kept::default().at(later());
+            let kept = Kept::default();
             for text in ALL {
                 let open = [("b.yaml", text)];
                 let (expected, found) = (shown(root, &open, None), shown(root, &open, Some(&kept)));
                 assert_eq!(found, expected, "{other}---\n{next}---\n{text}");
                 different += usize::from(!found.is_empty());
-                let open = [("b.yaml", text), ("a.yaml", *other)];
-                assert_eq!(shown(root, &open, Some(&kept)), shown(root, &open, None), "{other}---\n{text}");
             }
         }
         assert!(different > ALL.len(), "{different}");
     }
 
     #[test]
-    fn others_are_read_once_until_they_change() {
+    fn others_are_read_once() {
         let root = tempfile::tempdir().expect("a directory");
         let root = root.path();
         write(root, "a.yaml", MEMORY);
         write(root, "b.yaml", "");
-        let kept = Kept::default().at(later());
+        let kept = Kept::default();
         let base = |text: &str| {
             let found = shown(root, &[("b.yaml", text)], Some(&kept));
-            (found, kept.all.borrow().values().next().map(Rc::clone))
+            (found, kept.0.borrow().values().next().map(Rc::clone))
         };
         let (found, first) = base(AGENT);
         let first = first.expect("is kept");
@@ -285,20 +238,5 @@ mod tests {
         for text in [AGENT, POLICY, MEMORY, BROKEN, AGENT] {
             assert!(base(text).1.is_some_and(|it| Rc::ptr_eq(&it, &first)), "{text}");
         }
-        let changes = [("c.yaml", SECRET), ("a.yaml", OTHER_SECRET), ("a.yaml", MEMORY), ("d/e.yaml", AGENT)];
-        let mut before = first;
-        for (name, text) in changes {
-            write(root, name, text);
-            let (found, now) = base(AGENT);
-            let now = now.expect("is kept");
-            assert!(!Rc::ptr_eq(&before, &now), "{name}");
-            assert_eq!(found, shown(root, &[("b.yaml", AGENT)], None), "{name}");
-            before = now;
-        }
-        // What changed just now may change again without looking changed.
-        let time = fs::metadata(root.join("d/e.yaml")).and_then(|it| it.modified()).expect("a time");
-        let now = Kept::default().at(time);
-        assert_eq!(shown(root, &[("b.yaml", AGENT)], Some(&now)), shown(root, &[("b.yaml", AGENT)], None));
-        assert!(now.all.borrow().is_empty());
     }
 }

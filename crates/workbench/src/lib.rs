@@ -49,7 +49,6 @@ pub mod policy_files;
 mod substitutes;
 mod unread_templates;
 
-pub(crate) mod footprint;
 pub(crate) mod in_order;
 pub mod inputs;
 pub mod kept;

@@ -5,19 +5,16 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
-use std::rc::Rc;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use thiserror::Error;
 
 use crate::errors::error_in;
-use crate::footprint::Footprint;
 use crate::in_order;
 use crate::inputs::{Inputs, StatePath};
 use crate::installed;
 use crate::judged_by::Standings;
-use crate::kept::{Base, Others, Reading};
+use crate::kept::{Base, Others};
 use crate::notices::{Notice, Notices};
 use crate::object_name::{is_of_no_namespace, object_ref};
 use crate::objects::{Filled, UndecidedObject, is_checked, json_to_check};
@@ -123,15 +120,8 @@ pub(crate) fn load_paths(
     (set, checked): (&str, &[String]),
     known: &mut Sources,
 ) -> Result<Inputs, Error> {
-    if let Some((kept, reading)) = plan.kept(checked) {
-        let base = match kept.get(set, &reading) {
-            Some(base) => base,
-            None => {
-                let base = Rc::new(load_others(plan, (set, checked), reading, kept.now)?);
-                kept.put(set, &base);
-                base
-            }
-        };
+    if let Some(kept) = plan.kept(checked) {
+        let base = kept.get_or_load(set, || load_others(plan, (set, checked)))?;
         if let Some(inputs) = load_open(plan, (set, checked), &base, known)? {
             return Ok(inputs);
         }
@@ -140,22 +130,16 @@ pub(crate) fn load_paths(
 }
 
 /// Loads the files that are not open, to be kept.
-fn load_others(
-    plan: &Plan,
-    (set, checked): (&str, &[String]),
-    reading: Reading,
-    now: SystemTime,
-) -> Result<Base, Error> {
+fn load_others(plan: &Plan, (set, checked): (&str, &[String])) -> Result<Base, Error> {
     let mut nothing = io::empty();
     let inputs = Inputs::new(empty(plan.settings.clone()));
-    let inputs = Inputs { footprint: Some(Footprint::new(now)), ..inputs };
     let mut loading = Loading::new(plan, &mut nothing, inputs, Standings::new(&plan.judged_by, set));
     loading.add_given()?;
     let errors = loading.inputs.errors.len();
     let sources = loading.read_checked(checked);
-    let footprint = loading.inputs.footprint.take().unwrap_or_else(|| Footprint::new(now));
+    let exclude = Arc::clone(&plan.exclude);
     if loading.inputs.is_open_read_apart {
-        return Ok(Base { reading, footprint, others: None });
+        return Ok(Base { exclude, others: None });
     }
     let open = open_texts(plan);
     let (open, others): (Vec<_>, Vec<_>) = sources.into_iter().partition(|it| open.contains_key(it.name()));
@@ -166,7 +150,7 @@ fn load_others(
     let Loading { inputs, notices, .. } = loading;
     let open = open.iter().map(|source| source.name().to_owned()).collect();
     let others = inputs.errors.is_empty().then(|| Others::new(inputs, notices, open));
-    Ok(Base { reading, footprint, others })
+    Ok(Base { exclude, others })
 }
 
 /// The open files of a plan by name, with their texts.
@@ -183,7 +167,7 @@ fn load_open(
 ) -> Result<Option<Inputs>, Error> {
     let Some(others) = &base.others else { return Ok(None) };
     // It has counted what it left out.
-    let plan = &Plan { exclude: Arc::clone(&base.reading.exclude), ..plan.clone() };
+    let plan = &Plan { exclude: Arc::clone(&base.exclude), ..plan.clone() };
     let mut nothing = io::empty();
     let standings = Standings::new(&plan.judged_by, set);
     let mut loading = Loading::new(plan, &mut nothing, others.inputs(), standings);

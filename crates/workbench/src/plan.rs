@@ -9,7 +9,7 @@ use crate::compared::Comparison;
 use crate::exclude::Exclude;
 use crate::ignored_codes::IgnoredCodes;
 use crate::judged_by::JudgedBy;
-use crate::kept::{Kept, Reading};
+use crate::kept::Kept;
 use crate::origins::files::{Files, file_name};
 use crate::paths::normal;
 use crate::progress::Progress;
@@ -70,7 +70,7 @@ pub struct Plan {
     pub instead: BTreeMap<String, String>,
     /// The files whose texts an editor holds.
     pub open: Vec<OpenFile>,
-    /// What an editor keeps of the other files; `None` where each is read once.
+    /// Where an editor keeps what it last loaded of the other files; `None` where each is read once.
     pub kept: Option<Kept>,
     /// Whether only the open files are checked. The other files are their state.
     pub checks_only_open: bool,
@@ -158,31 +158,16 @@ impl Plan {
         Files::new(self.rendering.clone().unwrap_or_default(), self.max_bytes, instead)
     }
 
-    /// What the files that are not open depend on, and where it is kept between two edits; `None` if the texts of the open files
-    /// decide about the others too.
-    pub(crate) fn kept(&self, paths: &[String]) -> Option<(&Kept, Reading)> {
+    /// Where what was last loaded is kept; `None` if the texts of the open files decide about the others too.
+    pub(crate) fn kept(&self, paths: &[String]) -> Option<&Kept> {
         let Self { checks_only_open, open, .. } = self;
         let reads_more = self.rendering.is_some() || !self.instead.is_empty() || self.cluster.is_some();
         let compares = self.comparison.is_wanted() || !matches!(self.judged_by, JudgedBy::Inputs);
         let decides = |file: &OpenFile| file.text.is_none() || is_marker(&file.path);
         let reads_nothing = paths.iter().all(|path| path == "-");
-        if !checks_only_open || reads_nothing || reads_more || compares || open.iter().any(decides) {
-            return None;
-        }
-        let open = open.iter().map(|it| (it.path.clone(), [it.is_checked_outside, it.is_judged]));
-        let reading = Reading {
-            directory: normal(Path::new(".")),
-            paths: paths.to_vec(),
-            within: self.within.clone(),
-            state: self.state.clone(),
-            policies: self.policies.clone(),
-            exclude: Arc::clone(&self.exclude),
-            max_bytes: self.max_bytes,
-            keeps_places: self.keeps_places,
-            settings: self.settings.clone(),
-            open: open.collect(),
-        };
-        Some((self.kept.as_ref()?, reading))
+        let is_apart =
+            !checks_only_open || reads_nothing || reads_more || compares || open.iter().any(decides);
+        self.kept.as_ref().filter(|_| !is_apart)
     }
 
     /// The text of an open file; an empty one in place of standard input that is not a text, which is reported where it is read.

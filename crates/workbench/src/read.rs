@@ -1,6 +1,5 @@
 //! Reads the sources at paths: files, directories, globs, standard input, and the output of helm and kustomize.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Read;
@@ -9,7 +8,6 @@ use std::sync::Arc;
 
 use crate::built;
 use crate::exclude::Exclude;
-use crate::footprint::Footprint;
 use crate::inputs::Inputs;
 use crate::origins::Origins;
 use crate::origins::files::file_name;
@@ -47,13 +45,8 @@ pub(crate) fn read(
     stdin: &mut dyn Read,
     inputs: &mut Inputs,
 ) -> Vec<Arc<Source>> {
-    let noted = inputs.footprint.take().map(RefCell::new);
-    let footprint = noted.as_ref();
-    let text = |path: &Path| {
-        note(footprint, path);
-        plan.source(path)
-    };
-    let mut walked = Walked::new(paths, within, exclude, &text, &plan.open, footprint);
+    let text = |path: &Path| plan.source(path);
+    let mut walked = Walked::new(paths, within, exclude, &text, &plan.open);
     for file in plan.open.iter().filter(|file| file.text.is_none()) {
         walked.repository.add_chart_around(&file.path, &text, &mut Vec::new());
     }
@@ -62,8 +55,7 @@ pub(crate) fn read(
     let real = real_files(&walked.items);
     inputs.empty.extend(walked.empty);
     let (sources, read_files, units) = (Vec::new(), BTreeSet::new(), BTreeMap::new());
-    let mut reader =
-        Reader { plan, stdin: Some(stdin), open, inputs, sources, read_files, units, rendered, footprint };
+    let mut reader = Reader { plan, stdin: Some(stdin), open, inputs, sources, read_files, units, rendered };
     for item in walked.items.into_iter().filter(|item| !is_second_way(item, &real)) {
         reader.item(item, &walked.repository);
     }
@@ -75,17 +67,7 @@ pub(crate) fn read(
         let is_part = walked.repository.unit_of(path, false).is_some() || walked.repository.is_patch(path);
         is_part || inputs.installers.moved.contains(&normal(path))
     });
-    inputs.footprint = noted.map(RefCell::into_inner);
     sources
-}
-
-/// Notes a file that is going to be read.
-fn note(footprint: Option<&RefCell<Footprint>>, path: &Path) {
-    if let Some(footprint) = footprint {
-        let mut footprint = footprint.borrow_mut();
-        footprint.file(path);
-        footprint.link(path);
-    }
 }
 
 /// The files of a walk that are not links, if there are links too.
@@ -160,8 +142,6 @@ struct Reader<'r, 's> {
     /// The charts and overlays, with their files.
     units: BTreeMap<Unit, Vec<String>>,
     rendered: Rendered,
-    /// What was looked at.
-    footprint: Option<&'r RefCell<Footprint>>,
 }
 
 impl Reader<'_, '_> {
@@ -169,7 +149,6 @@ impl Reader<'_, '_> {
         if let Item::Named(path) | Item::Found(path) = &item {
             self.inputs.installers.files.push(path.clone());
         }
-        self.note(&item);
         let unit = item.unit(repository, self.plan.rendering.is_some());
         match item {
             Item::Stdin if self.open.is_empty() => {
@@ -188,20 +167,6 @@ impl Reader<'_, '_> {
                 self.inputs.skipped.push(format!("{} ({reason})", path.display()));
             }
             Item::Error(error) => self.inputs.errors.push(error),
-        }
-    }
-
-    /// Notes the file of an item before it is read. Of an open one it only counts where it is.
-    fn note(&self, item: &Item) {
-        let (Some(footprint), Item::Named(path) | Item::Found(path) | Item::Unread(path, _)) =
-            (self.footprint, item)
-        else {
-            return;
-        };
-        if self.open.contains_key(&without_links(path)) {
-            footprint.borrow_mut().open(path);
-        } else {
-            note(Some(footprint), path);
         }
     }
 

@@ -3,8 +3,6 @@
 //!
 //! A `.gitignore` has no effect: every manifest in a directory is found.
 
-use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -15,7 +13,6 @@ use globset::GlobMatcher;
 use ignore::{DirEntry, Walk, WalkBuilder};
 
 use crate::exclude::{Exclude, matcher};
-use crate::footprint::Footprint;
 use crate::kustomization::is_kustomization;
 use crate::paths::is_below;
 use crate::plan::OpenFile;
@@ -66,8 +63,6 @@ pub(crate) struct Walked<'r> {
     pub(crate) repository: Repository,
     /// The directories and globs without a manifest.
     pub(crate) empty: Vec<String>,
-    /// What was looked at.
-    footprint: Option<&'r RefCell<Footprint>>,
 }
 
 impl<'r> Walked<'r> {
@@ -77,12 +72,10 @@ impl<'r> Walked<'r> {
         exclude: &'r Arc<Exclude>,
         read: ReadFile<'r>,
         open: &[OpenFile],
-        footprint: Option<&'r RefCell<Footprint>>,
     ) -> Self {
         let (items, repository, empty) = (Vec::new(), Repository::default(), Vec::new());
-        let mut walked = Self { exclude, read, within, items, repository, empty, footprint };
+        let mut walked = Self { exclude, read, within, items, repository, empty };
         for input in inputs {
-            walked.note(|footprint| footprint.around(Path::new(input)));
             walked.input(input);
         }
         let files = walked.items.iter().filter_map(|item| match item {
@@ -94,30 +87,7 @@ impl<'r> Walked<'r> {
         let open = open.iter().filter(|file| is_stdin && file.text.is_none());
         walked.repository.add_around(files.chain(open.map(|file| file.path.as_path())), read);
         walked.repository.link();
-        walked.note(|footprint| walked.note_parts(footprint));
         walked
-    }
-
-    /// Notes the parts of kustomizations that no walk has found: whether one is a file or a directory decides what it is for.
-    fn note_parts(&self, footprint: &mut Footprint) {
-        let parts = self.repository.parts().flat_map(|(_, parts)| parts);
-        let mut parts: BTreeSet<&Path> = parts.map(PathBuf::as_path).collect();
-        let found = self.items.iter().filter(|_| !parts.is_empty()).filter_map(|item| match item {
-            Item::Named(path) | Item::Found(path) => Some(normal(path)),
-            Item::Stdin | Item::Unread(..) | Item::Error(_) => None,
-        });
-        for path in found.collect::<Vec<_>>() {
-            parts.remove(&*path);
-        }
-        for part in parts {
-            footprint.file(part);
-        }
-    }
-
-    fn note(&self, note: impl FnOnce(&mut Footprint)) {
-        if let Some(footprint) = self.footprint {
-            note(&mut footprint.borrow_mut());
-        }
     }
 
     fn input(&mut self, input: &str) {
@@ -191,10 +161,6 @@ impl<'r> Walked<'r> {
                 }
             };
             let path = entry.path();
-            if is_directory(&entry) {
-                // Before the walk reads it.
-                self.note(|footprint| footprint.directory(path));
-            }
             let is_inside = !entry.path_is_symlink() || is_below(path, &boundary);
             if is_marker(path) && path.is_file() && is_inside {
                 self.repository.add(path, self.read, &mut errors);

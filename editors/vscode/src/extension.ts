@@ -3,7 +3,7 @@
 import { execFile } from 'node:child_process';
 import { homedir } from 'node:os';
 import { promisify } from 'node:util';
-import { commands, env, type ExtensionContext, Uri, ViewColumn, window, workspace } from 'vscode';
+import { commands, env, type ExtensionContext, Uri, window, workspace } from 'vscode';
 import { LanguageClient } from 'vscode-languageclient/node';
 
 // Windows looks a program up in the working directory first, and a repository may have one of this name.
@@ -19,7 +19,6 @@ let turn: Promise<void> = Promise.resolve();
 export async function activate(context: ExtensionContext): Promise<void> {
     context.subscriptions.push(
         commands.registerCommand('memgate.restart', restart),
-        commands.registerCommand('memgate.map', showMap),
         workspace.onDidChangeConfiguration((change) => change.affectsConfiguration('memgate') && restart()),
     );
     await restart();
@@ -63,33 +62,6 @@ async function start(): Promise<void> {
     client = new LanguageClient('memgate', 'memgate', { command, args, options: OUTSIDE }, { documentSelector });
     // The client shows why it does not start.
     await client.start().catch(() => undefined);
-}
-
-// Shows the map of the folder of the active file, else of the first one, as it is in the editor.
-async function showMap(): Promise<void> {
-    const file = window.activeTextEditor?.document.uri;
-    const folder = (file && workspace.getWorkspaceFolder(file)) ?? workspace.workspaceFolders?.[0];
-    if (client === undefined || folder === undefined) {
-        const missing = folder === undefined ? 'Open a folder to see its map.' : 'The language server does not run.';
-        void window.showErrorMessage(`memgate: ${missing}`);
-        return;
-    }
-    try {
-        const ask = { command: 'memgate.page', arguments: [folder.uri.toString()] };
-        const page = await client.sendRequest<string>('workspace/executeCommand', ask);
-        const panel = window.createWebviewPanel('memgate.map', `Map of ${folder.name}`, ViewColumn.Beside, {});
-        panel.webview.html = mapOf(page);
-    } catch (error) {
-        void window.showErrorMessage(`memgate: ${error instanceof Error ? error.message : String(error)}`);
-    }
-}
-
-// The section of the page with the map, in the style of the page; all of it where nothing can be mapped.
-function mapOf(page: string): string {
-    const [map] = /<section id="map"[^]*?<\/section>/.exec(page) ?? [page];
-    const [style] = /<style>[^]*?<\/style>/.exec(page) ?? [''];
-    const policy = "default-src 'none'; style-src 'unsafe-inline'";
-    return `<!DOCTYPE html><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="${policy}">${style}<main>${map}</main>`;
 }
 
 // Asks the program for the help of its language server. This finds a missing program, a memgate without one,

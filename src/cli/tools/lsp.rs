@@ -13,8 +13,7 @@ use memgate_editor::session::serve;
 ///
 /// Reads and writes messages on standard input and output; an editor starts it. Findings of open files are those of
 /// `memgate check`, with the texts of the editor in place of files, and the repository around them. It also has hover, go to
-/// definition and references between objects, rename, fixes, and hints about what a pod gets and how many agents use a
-/// memory. docs/editors.md has settings for editors.
+/// definition and references between objects, and fixes. docs/editors.md has settings for editors.
 #[derive(Debug, clap::Args)]
 #[command(
     before_help = "Exit codes: 0 the editor ended the session, 1 it did so without shutdown, 2 wrong usage or a fault.",

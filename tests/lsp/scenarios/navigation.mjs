@@ -1,11 +1,7 @@
-// What is shown under the pointer, where references lead, and what pods get.
+// What is shown under the pointer, and where references lead.
 import assert from 'node:assert/strict';
-import { cpSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
-import { agent, fleet, memory, pod, REDIS } from '../manifests.mjs';
+import { agent, memory, pod, REDIS } from '../manifests.mjs';
 import { lsp, session } from '../client.mjs';
-
-const EXAMPLES = fileURLToPath(new URL('../../../examples/', import.meta.url));
 
 const inOrder = (text, ...pieces) => {
     const places = pieces.map((piece) => text.indexOf(piece));
@@ -38,57 +34,11 @@ export const a_kind_a_field_and_a_name_show_what_is_known = () =>
         inOrder(await shown('memory.yaml', 'ArkMemory'), '**ArkMemory** (`arkonis.dev/v1alpha1`)');
         inOrder(await shown('memory.yaml', 'backend:'), '**spec.backend**: string: `in-context`, `vector-store`, `redis`');
         inOrder(await shown('memory.yaml', '5400'), '**spec.redis.ttlSeconds**: integer');
-        const named = await shown('memory.yaml', 'notes');
-        inOrder(named, '3 agents use this memory: `ArkAgent team-a/scout`, `ArkAgent team-a/clerk`, `ArkAgent team-a/judge`');
         inOrder(await shown('agents.yaml', 'clerk'), 'uses ArkMemory `team-a/notes` at `memory.yaml:4`', 'backend: `redis`');
         // Kubernetes' own kinds have no definition here, and nothing is said between fields.
         assert.equal(await shown('pod.yaml', 'Pod'), undefined);
         const end = { line: 99, character: 0 };
         assert.equal(await editor.request(lsp.HoverRequest.type, { textDocument: { uri: editor.uri('memory.yaml') }, position: end }), null);
-        // As it is in the editor.
-        await editor.replace('agents.yaml', 'name: notes', 'name: other');
-        inOrder(await shown('memory.yaml', 'notes'), '2 agents use this memory: `ArkAgent team-a/clerk`');
-    });
-
-export const ten_thousand_users_fit_into_a_hover = () =>
-    session({ 'memory.yaml': memory(), 'agents.yaml': Array.from({ length: 10_000 }, (_, at) => agent(`${'a'.repeat(200)}-${at}`)).join('---\n') }, async (editor) => {
-        await editor.open('memory.yaml');
-        inOrder((await editor.hover('memory.yaml', 'notes')).contents.value, '10000 agents use this memory: ', ' and 9990 more');
-    });
-
-export const the_page_of_a_folder_has_its_map = () =>
-    session({ 'memory.yaml': memory('notes', REDIS), 'agent.yaml': agent() }, async (editor) => {
-        const [command] = editor.abilities.executeCommandProvider.commands;
-        const page = (...list) => editor.request(lsp.ExecuteCommandRequest.type, { command, arguments: list });
-        await editor.open('agent.yaml');
-        const shown = await page(editor.uri('.'));
-        assert.match(shown, /<section id="map"[^]*<svg[^]*team-a[^]*notes/);
-        // With the texts of the editor.
-        await editor.replace('agent.yaml', 'name: scout', 'name: clerk');
-        assert.match(await page(editor.uri('.')), /<section id="map"[^]*clerk/);
-        for (const list of [[], [1], ['https://example.com']]) {
-            await assert.rejects(page(...list), { code: lsp.ErrorCodes.InvalidParams });
-        }
-        await assert.rejects(editor.request(lsp.ExecuteCommandRequest.type, { command: 'other' }), { code: lsp.ErrorCodes.InvalidParams });
-    });
-
-export const each_document_is_a_symbol_also_half_typed = () =>
-    session({ 'all.yaml': `${memory()}---\n${agent()}---\n${pod()}` }, async (editor) => {
-        await editor.open('all.yaml');
-        const symbols = async () => {
-            const all = await editor.request(lsp.DocumentSymbolRequest.type, { textDocument: { uri: editor.uri('all.yaml') } });
-            return all.map(({ name, detail, range, selectionRange }) => [name, detail, range.start.line, editor.textAt('all.yaml', selectionRange)]);
-        };
-        const whole = [
-            ['ArkMemory notes', 'team-a', 0, 'kind: ArkMemory'],
-            ['ArkAgent scout', 'team-a', 8, 'kind: ArkAgent'],
-            ['Pod scout-agent', 'team-a', 19, 'kind: Pod'],
-        ];
-        assert.deepEqual(await symbols(), whole);
-        await editor.replace('all.yaml', 'backend: in-context', 'backend: [');
-        assert.deepEqual(await symbols(), whole);
-        await editor.replace('all.yaml', 'name: scout-agent\n', 'na');
-        assert.deepEqual((await symbols()).map(([name]) => name), ['ArkMemory notes', 'ArkAgent scout', 'Pod']);
     });
 
 export const a_reference_shows_its_memory = () =>
@@ -157,35 +107,6 @@ export const a_reference_does_not_leave_its_namespace = () =>
         assert.deepEqual([await editor.definition('agent.yaml', 'notes')].flat().filter(Boolean), []);
     });
 
-export const pods_and_agents_show_what_they_get = () =>
-    session({ 'memory.yaml': memory('notes', REDIS), 'agent.yaml': agent(), 'pod.yaml': pod(), 'other.yaml': agent('lonely').replace(/ {2}memoryRef:\n.*\n/, ''), 'fleet.yaml': fleet() }, async (editor) => {
-        await editor.open('pod.yaml');
-        await editor.open('agent.yaml');
-        const [hint] = await editor.hints('pod.yaml');
-        assert.equal(hint.line, 1);
-        assert.match(hint.label, /the pod gets \d+ variables/);
-        assert.match(JSON.stringify(hint.tooltip), /AGENT_MEMORY_REDIS_URL/);
-        await editor.open('fleet.yaml');
-        const ofTemplates = await editor.hints('fleet.yaml');
-        assert.deepEqual(ofTemplates.map((it) => [it.line, it.label]), [[5, hint.label], [7, hint.label]]);
-        const [ofAgent] = await editor.hints('agent.yaml');
-        assert.equal(ofAgent.label, hint.label);
-        // Only within the range.
-        const elsewhere = editor.range('pod.yaml', 'containers');
-        assert.deepEqual(await editor.hints('pod.yaml', elsewhere), []);
-        await editor.open('memory.yaml');
-        assert.deepEqual(await editor.hints('memory.yaml'), []);
-        await editor.replace('memory.yaml', '    ttlSeconds: 5400\n', '');
-        await editor.replace('memory.yaml', 'redis\n', 'in-context\n');
-        assert.notEqual((await editor.hints('pod.yaml'))[0].label, hint.label);
-        await editor.open('other.yaml');
-        for (const { label } of await editor.hints('other.yaml')) {
-            assert.match(label, /no memory/);
-        }
-        await editor.replace('pod.yaml', 'containers:', 'containers: {');
-        await editor.hints('pod.yaml');
-    });
-
 export const a_credential_is_never_shown = () =>
     session({
         'memory.yaml': memory('notes', 'backend: vector-store\n  vectorStore:\n    provider: qdrant\n    endpoint: https://user:hunter2marker@qdrant.data:6333?api_key=hunter2marker\n    collection: a'),
@@ -200,8 +121,7 @@ export const a_credential_is_never_shown = () =>
         await editor.hover('memory.yaml', 'hunter2marker');
         await editor.hover('agent.yaml', 'notes');
         await editor.actions('memory.yaml', editor.range('memory.yaml', 'https:'));
-        await editor.hints('pod.yaml');
-        await editor.hints('agent.yaml');
+        await editor.hover('pod.yaml', 'hunter2marker');
         assert.doesNotMatch(editor.written + editor.errors, /hunter2marker/);
     }, { keepsOutput: true });
 
@@ -218,45 +138,9 @@ export const places_outside_of_a_file_are_answered = () =>
                 await editor.request(lsp.DefinitionRequest.type, { textDocument, position });
                 await editor.request(lsp.ReferencesRequest.type, { textDocument, position, context: { includeDeclaration: true } });
                 await editor.request(lsp.CodeActionRequest.type, { textDocument, range, context: { diagnostics: [] } });
-                await editor.request(lsp.InlayHintRequest.type, { textDocument, range });
             }
         }
         // A file that is not open has no text to answer about.
         const textDocument = { uri: editor.uri('nowhere.yaml') };
         assert.equal(await editor.request(lsp.HoverRequest.type, { textDocument, position: { line: 0, character: 0 } }), null);
-    });
-
-export const a_hint_claims_nothing_that_check_does_not = () =>
-    session({ 'agent.yaml': agent() }, async (editor) => {
-        await editor.open('agent.yaml');
-        const [unknown] = await editor.hints('agent.yaml');
-        assert.equal(unknown.label, 'the memory of the pod is not known');
-        assert.match(unknown.tooltip.value, /the files hold no object of this kind/);
-        assert.doesNotMatch(unknown.tooltip.value, /metadata\.labels/);
-        const labelled = (label) => pod().replace('labels:', `labels:\n    memgate.dev/inject: ${label}`);
-        await editor.open('required.yaml', labelled('required'));
-        assert.equal((await editor.hints('required.yaml'))[0].label, 'the pod is refused');
-        await editor.open('disabled.yaml', labelled('disabled'));
-        assert.equal((await editor.hints('disabled.yaml'))[0].label, 'the pod opts out of its memory');
-        await editor.open('other.yaml', memory('other'));
-        assert.equal((await editor.hints('agent.yaml'))[0].label, 'the pod gets no memory');
-        await editor.open('memory.yaml', memory());
-        assert.match((await editor.hints('agent.yaml'))[0].label, /^the pod gets \d+ variable/);
-    });
-
-export const the_agents_of_each_platform_have_hints = () =>
-    session({}, async (editor) => {
-        const hinted = {
-            'arkonis/agent.yaml': ['the pod gets 4 variables'],
-            'orloj/agent.yaml': ['the pod gets 10 variables'],
-            'sympozium/agent-service.yaml': ['the pod gets 4 variables, 1 init container'],
-            'sympozium/agent-sidecar.yaml': ['the pod gets 3 variables, 1 init container, 2 volumes, 1 mount'],
-            'orka/pod.yaml': ['the pod gets 3 variables'],
-            'ark/deployment.yaml': ['the pod gets 3 variables'],
-        };
-        cpSync(EXAMPLES, editor.folder, { recursive: true });
-        for (const [name, labels] of Object.entries(hinted)) {
-            await editor.open(name);
-            assert.deepEqual((await editor.hints(name)).map(({ label }) => label), labels, name);
-        }
     });
