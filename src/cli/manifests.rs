@@ -36,8 +36,8 @@ Examples:
   memgate manifests --only webhooks --family arkonis
   memgate manifests --url https://127.0.0.1:10250 --ca ca.crt    for `memgate serve` on this machine
 
-memgate or cert-manager writes the caBundle of the configurations. With cert-files you have to: give --ca,
-or the apiserver will not trust memgate."
+memgate or cert-manager writes the caBundle of the configurations. With cert-files you have to: give
+--ca, or the apiserver will not trust memgate."
 )]
 pub struct Args {
     #[command(flatten)]
