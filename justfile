@@ -40,7 +40,7 @@ pictures:
 page-pictures:
     BLESS=1 cargo test --locked --test browser -- --include-ignored pictures
 
-# Write the tables among the files of deploy/kustomize, stress/ATTACKS.md and the threats of SECURITY.md, anew
+# Write the base of deploy/kustomize, the tables of the chart, stress/ATTACKS.md and the threats of SECURITY.md, anew
 generate:
     BLESS=1 cargo test --locked --test deploy --test documents -- kustomize:: helm:: policies:: attacks::
 
