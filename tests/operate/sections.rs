@@ -47,7 +47,6 @@ const SECTIONS: &[(&str, Ground, After)] = &[
     ("Roll out", Ground::Installed, answers),
     ("Policies of your own", Ground::Installed, answers),
     ("Upgrade", Ground::Installed, answers),
-    ("Certificates", Ground::Installed, answers),
     ("A new CA", Ground::Installed, answers),
     ("Break glass", Ground::Installed, answers),
     ("A policy that locks people out", Ground::LockedOut, without_memgate),

@@ -3,7 +3,7 @@
 //! All functions are pure: they use no clock and send no request. Only new keys are random.
 //!
 //! A rotation takes three steps, so that no caller ever gets a leaf whose CA it does not trust
-//! (docs/adr/0005-certificates-without-a-leader.md has a diagram):
+//! (docs/adr/0005-certificates-without-a-leader.md):
 //!
 //! 1. The Secret gets a new CA as `ca.crt`; the old one moves to `previous.crt`, and both are in the bundle.
 //!    Leaves are still signed by the old one.
