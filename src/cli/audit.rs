@@ -67,11 +67,11 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         return Ok(ExitStatus::Failed);
     };
     // The map of the page has the agent pods.
-    let wants_page = is_page(&args.output);
-    let plan = live::plan(&args.input, &args.cluster, &project, wants_page, terminal)?;
+    let wants_map = is_page(&args.output);
+    let plan = live::plan(&args.input, &args.cluster, &project, wants_map, terminal)?;
     let occasion = args.input.policies.occasion(Point::Audit);
-    let run = Run { plan: Plan { wants_page, ..plan }, occasion };
+    let run = Run { plan: Plan { wants_map, ..plan }, occasion };
     let checked = audited(&run, given)?;
-    let report = with_page(overview(&checked, shown), "audit", &checked, &run, fail_on);
+    let report = with_page(overview(&checked, shown), "audit", &checked);
     finish(&checked, &report, &args.output, fail_on, terminal)
 }

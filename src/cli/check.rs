@@ -162,7 +162,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     args.input.render_by_itself(&mut run, terminal);
     run.plan.ignored = IgnoredCodes::new(&args.ignore).map_err(anyhow::Error::msg)?;
     let compares_maps = branch.is_some() && has_format(&args.output, ReportFormat::Markdown);
-    run.plan.wants_page = is_page(&args.output) || compares_maps;
+    run.plan.wants_map = is_page(&args.output) || compares_maps;
     let wants_edits = has_format(&args.output, ReportFormat::Sarif);
     if args.fix.fix {
         return run_fix(args, run, fail_on, terminal);
@@ -183,7 +183,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     // The next run on the main branch would end with it. What is denied now comes before that.
     let is_only_broken = broken.is_some() && checked.inputs.errors.is_empty();
     checked.inputs.errors.extend(broken);
-    let map_changes = map.zip(checked.page.as_ref().map(|page| page.map.clone()));
+    let map_changes = map.zip(checked.map.clone());
     let shown = args.findings.shown(&args.output)?;
     let mut report = Report { shown, map_changes, ..report(&checked) };
     if wants_edits {
@@ -191,7 +191,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         let again = Some(&run).filter(|_| !is_compared && !run.plan.reads_stdin());
         report = with_edits(report, &checked, again, MAX_ROUNDS)?;
     }
-    let report = with_page(report, "check", &checked, &run, fail_on);
+    let report = with_page(report, "check", &checked);
     let mut status = finish(&checked, &report, &args.output, fail_on, terminal)?;
     if is_only_broken && fail_on.is_in(&report) {
         status = ExitStatus::Denied;
@@ -223,7 +223,7 @@ fn run_fix(args: &Args, mut run: Run, fail_on: FailOn, terminal: Terminal) -> an
     let report = Report { shown: args.findings.shown(&args.output)?, ..report(checked) };
     // What could be corrected is, unless it could not be written.
     let report = with_edits(report, checked, None, MAX_ROUNDS)?;
-    let report = with_page(report, "check", checked, &run, fail_on);
+    let report = with_page(report, "check", checked);
     if args.fix.diff {
         terminal.out(&diffs(&fixed).context("failed to write the diff")?)?;
         write_to_stderr(&report, terminal)?;

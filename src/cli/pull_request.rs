@@ -20,12 +20,11 @@ use memgate_workbench::judge::Checked;
 use memgate_workbench::judged_by::{AtReference, JudgedBy, Standing};
 use memgate_workbench::plan::Plan;
 use memgate_workbench::report::counted;
-use memgate_workbench::report::html_data::Gone;
 use memgate_workbench::report::map::MemoryMap;
 use memgate_workbench::repository::is_glob;
 use memgate_workbench::run::{Run, judged};
 use memgate_workbench::sets::each_set;
-use memgate_workbench::suppress::{Identity, KnownFindings, described, gone, known, newly_ignored, suppress};
+use memgate_workbench::suppress::{KnownFindings, known, newly_ignored, suppress};
 
 /// Why standard input cannot be compared.
 const NOT_STDIN: &str = "--base compares with a commit, and no commit has standard input (-)";
@@ -52,12 +51,8 @@ pub fn open_branch(reference: &str, input: &InputArgs) -> anyhow::Result<OpenBra
 pub struct Compared {
     /// The commit as the user named it.
     reference: String,
-    /// The id of the commit at which the branch began.
-    start: String,
     /// The findings where the branch began.
     known: KnownFindings,
-    /// The same findings as a page shows those that are gone, if there will be one.
-    described: BTreeMap<Identity, Gone>,
     /// The map of memory where the branch began, if it is compared.
     map: Option<MemoryMap>,
 }
@@ -74,10 +69,6 @@ impl Compared {
         checked.inputs.changes.ignored = newly_ignored(checked, &identities, &self.known);
         let reason = format!("already in {}", self.reference);
         suppress(checked, &identities, &mut self.known, &reason);
-        if let Some(page) = &mut checked.page {
-            page.gone = Some(gone(self.described, &self.known));
-            page.base = Some([self.reference, self.start]);
-        }
     }
 }
 
@@ -102,9 +93,9 @@ impl OpenBranch {
             JudgedBy::Reference(Arc::new(self.standing(input, project, &run.plan, terminal)?))
         };
         let occasion = run.occasion;
-        let wants_page = run.plan.wants_page;
+        let wants_map = run.plan.wants_map;
         let judge = |plan| {
-            let plan = Plan { comparison: Comparison::Base, wants_page, ..plan };
+            let plan = Plan { comparison: Comparison::Base, wants_map, ..plan };
             Ok(judged(&Run { plan, occasion })?)
         };
         let (mut checked, base) = self.read(Commit::Start, input, project, &run.plan, judge)?;
@@ -118,16 +109,9 @@ impl OpenBranch {
         note_base_errors(&checked.inputs.errors, &base, "findings there count as new", terminal);
         drop_missing_paths(&mut run.plan);
         let known = known(&checked, &identities);
-        let described = if wants_page {
-            described(&mut checked, &identities, |file| self.shown(&base, file))
-        } else {
-            BTreeMap::new()
-        };
         let objects = broken::at_base(&mut checked, |file| self.shown(&base, file));
         run.plan.comparison = Comparison::With(Arc::new(objects));
-        let map = checked.page.map(|page| page.map);
-        let start = self.branch.start().to_owned();
-        Ok(Compared { reference: self.branch.reference, start, known, described, map })
+        Ok(Compared { reference: self.branch.reference, known, map: checked.map })
     }
 
     /// The name of a file of the base as the user would write it.

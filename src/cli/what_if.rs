@@ -11,8 +11,8 @@ use std::path::Path;
 use memgate_model::policy::Question;
 use memgate_model::request::Point;
 use memgate_workbench::load::load;
-use memgate_workbench::outcome::{page, unread_notes};
-use memgate_workbench::report::{Report, Shown, changes};
+use memgate_workbench::outcome::with_page;
+use memgate_workbench::report::{Shown, changes};
 use memgate_workbench::repository::{is_glob, is_manifest};
 use memgate_workbench::run::Run;
 use memgate_workbench::what_if::{WhatIf, what_if, what_if_at};
@@ -104,16 +104,16 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         );
         let mut plan = args.input.plan(&project, terminal)?;
         plan.policies.clear();
-        plan.wants_page = is_page(&args.output);
+        plan.wants_map = is_page(&args.output);
         let open = OpenBranch::find(&pull_request::reference(reference).map_err(anyhow::Error::msg)?)?;
         let at = open.standing(&args.input, &project, &plan, terminal)?;
         let run = Run { plan, occasion: args.input.policies.occasion(Point::Ci) };
         let result = what_if_at(&run, at, &new.snapshot.policies)?;
-        return finish(args, &run, &result, shown, terminal);
+        return finish(args, &result, shown, terminal);
     }
     let judges_pods = [&new, &base].iter().any(|inputs| !inputs.snapshot.policies.is_silent(Question::Pod));
     let mut plan = live::plan(&args.input, &args.cluster, &project, judges_pods, terminal)?;
-    plan.wants_page = is_page(&args.output);
+    plan.wants_map = is_page(&args.output);
     let mut inputs = load(&plan)?;
     if let Some(why) = inputs.assumed.as_ref().and_then(|it| it.policies_unknown()) {
         anyhow::ensure!(
@@ -126,7 +126,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let run = Run { plan, occasion: args.input.policies.occasion(Point::Ci) };
     let (base, new) = (&base.snapshot.policies, &new.snapshot.policies);
     let result = what_if(&run, inputs, base, new);
-    finish(args, &run, &result, shown, terminal)
+    finish(args, &result, shown, terminal)
 }
 
 /// Whether a text of `--base` is a path of policies, and not a commit.
@@ -134,16 +134,8 @@ fn is_path(text: &str) -> bool {
     text == "-" || is_glob(text) || is_manifest(Path::new(text)) || Path::new(text).exists()
 }
 
-fn finish(
-    args: &Args,
-    run: &Run,
-    result: &WhatIf,
-    shown: Shown,
-    terminal: Terminal,
-) -> anyhow::Result<ExitStatus> {
-    let notes = || unread_notes(&result.checked.inputs, "manifest");
-    let page = page("what-if", run, &result.checked, notes);
-    let report = Report { page, ..result.report(shown) };
+fn finish(args: &Args, result: &WhatIf, shown: Shown, terminal: Terminal) -> anyhow::Result<ExitStatus> {
+    let report = with_page(result.report(shown), "what-if", &result.checked);
     write_outputs(&report, &args.output, false, terminal)?;
     for error in &report.errors {
         terminal.input_error(error);

@@ -104,11 +104,3 @@ export async function violations(page) {
     assert.ok(passes.length > 10, `${passes.length} rules were tried`);
     return violations.flatMap(({ id, help, nodes }) => nodes.slice(0, 5).map(({ html, failureSummary }) => `${id}: ${help}: ${html}\n${failureSummary}`));
 }
-
-// Everything that can be read, without the filter, which only the script shows.
-export const text = (page) =>
-    page.evaluate(() => {
-        const copy = document.body.cloneNode(true);
-        copy.querySelectorAll('#filter, script').forEach((element) => element.remove());
-        return copy.textContent.replace(/\s+/g, ' ').trim();
-    });

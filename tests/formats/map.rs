@@ -1,12 +1,11 @@
 //! The map of `memgate map`: every line of a graph has one of a few forms, whatever the names are.
 
-use std::fmt::Write as _;
 use std::process::Command;
 
 use regex::Regex;
 use serde_json::json;
 
-use crate::page::{expect_good, hostile};
+use crate::page::hostile;
 use crate::run::Scratch;
 
 /// A text in quotes that holds nothing which ends it, and no escape but a line end.
@@ -84,8 +83,8 @@ fn no_name_adds_to_a_flowchart_of_mermaid() {
             format!(r"{id}(\({label}\)|\[\[{label}\]\]|\[{label}\]|\[\({label}\)\])"),
             format!(r"{id} (-->|-\.->)(\|{label}\|)? {id}"),
             "end".to_owned(),
-            "classDef (denied|warned|unused|missing) stroke:#[0-9a-z:,# -]+".to_owned(),
-            format!("class {id} (denied|warned|unused|missing)"),
+            "classDef (denied|memoryless|warned|unused|missing) stroke:#[0-9a-z:,# -]+".to_owned(),
+            format!("class {id} (denied|memoryless|warned|unused|missing)"),
         ],
     );
 }
@@ -236,54 +235,61 @@ fn a_pod_may_name_several_memories_by_its_own_variables() {
     }
 }
 
-/// Twelve namespaces of 26 objects, each with an agent that uses memory of the next one.
+/// Sixty agents of a memory resource are one box too many for a picture.
 #[test]
-fn a_map_of_hundreds_of_objects_has_a_box_for_each_namespace() {
-    let mut text = String::new();
-    for (number, home) in (0..12).flat_map(|home| (0..13).map(move |number| (number, home))) {
-        let next = if number == 0 { (home + 1) % 12 } else { home };
-        let _ = write!(
-            text,
-            "apiVersion: ark.mckinsey.com/v1alpha1\nkind: Memory\nmetadata: {{name: m{number}, namespace: team-{home}}}\n\
-             spec: {{address: {{value: 'http://{}.example.com'}}}}\n---\napiVersion: ark.mckinsey.com/v1alpha1\n\
-             kind: Query\nmetadata: {{name: q{number}, namespace: team-{home}}}\nspec: {{input: a, memory: {{name: m{number}, \
-             namespace: team-{next}}}, target: {{type: agent, name: x}}}}\n---\n",
-            if number == 12 { "BAD_" } else { "one" },
-        );
-    }
-    let scratch = Scratch::with(&[("all.yaml", &text)]);
-    for (format, forms) in [
-        (
-            "dot",
-            [
-                "label=\"namespace team-7: 26 objects\\n",
-                "\\n--namespace team-7\"",
-                "label=\"across namespaces\"",
-                "label=\"no TLS\"",
-            ],
-        ),
-        (
-            "mermaid",
-            [
-                "namespace team-7: 26 objects, ",
-                ", --namespace team-7\"",
-                "|\"across namespaces\"|",
-                "|\"no TLS\"|",
-            ],
-        ),
-    ] {
-        let map = scratch.out(&["map", "-o", format, "all.yaml"]);
-        for form in forms {
-            assert!(map.contains(form), "{form}\n{map}");
+fn a_map_of_more_than_sixty_boxes_is_a_table_whose_names_stay_in_comments() {
+    for text in &hostile() {
+        let object = |kind: &str, name: &str, spec: serde_json::Value| json!({"apiVersion": "arkonis.dev/v1alpha1", "kind": kind, "metadata": {"name": name, "namespace": text}, "spec": spec});
+        let agent = |number: usize| {
+            object(
+                "ArkAgent",
+                &format!("{text}{number}"),
+                json!({"model": "m", "systemPrompt": "p", "memoryRef": {"name": text}}),
+            )
+        };
+        let memory = object("ArkMemory", text, json!({"backend": text}));
+        let objects: Vec<_> = (0..60).map(agent).chain([memory]).collect();
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+        let scratch = Scratch::with(&[("objects.json", &list.to_string())]);
+        for (format, heads, comment, last) in [
+            (
+                "dot",
+                &["digraph memory {", "  note [shape=plaintext, label=\"the map has 6"][..],
+                "  //",
+                Some("}"),
+            ),
+            ("mermaid", &["flowchart LR", "  note[\"the map has 6"], "  %%", None),
+        ] {
+            let map = scratch.out(&["map", "-o", format]);
+            let mut lines = map.lines();
+            for head in heads {
+                assert!(lines.next().is_some_and(|line| line.starts_with(head)), "{text}: {map}");
+            }
+            let (comments, others): (Vec<_>, Vec<_>) = lines.partition(|line| line.starts_with(comment));
+            assert!(comments.len() > 60, "{text}: {map}");
+            assert_eq!(others.first().copied(), last, "{text}: {map}");
+            let directive = map.matches("%%").count() > comments.len();
+            assert!(
+                format == "dot" || !(directive || map.contains('`') || map.contains('<')),
+                "{text}: {map}"
+            );
         }
-        assert_eq!(map.lines().filter(|line| line.contains("--namespace team-")).count(), 12, "{map}");
-        let part = scratch.out(&["map", "-o", format, "all.yaml", "--namespace", "team-7"]);
-        assert!(part.contains("Query q3") && !part.contains("--namespace"), "{part}");
     }
-    let page = scratch.out(&["check", "all.yaml", "-o", "html"]);
-    expect_good(&page, "hundreds of objects");
-    assert_eq!(page.matches("data-fold=\"26\"").count(), 12);
-    assert!(page.contains("<a href=\"#namespace=team-7\"><g "), "{page}");
-    let text = scratch.out(&["map", "all.yaml"]);
-    assert_eq!(text.matches(" → ").count(), 12 * 13);
+}
+
+#[test]
+fn sixty_boxes_are_a_picture_and_a_part_of_more_is_too() {
+    let memory = |number: usize, namespace: &str| {
+        MEMORY.replace("notes", &format!("m{number}")).replace("team-a", namespace) + "---\n"
+    };
+    let sixty: String = (0..60).map(|number| memory(number, "team-a")).collect();
+    let scratch = Scratch::with(&[("a.yaml", &sixty), ("b.yaml", &memory(60, "team-b"))]);
+    for (format, node) in [("dot", "[shape=box, "), ("mermaid", "[\"ArkMemory m")] {
+        let count = |arguments: &[&str]| {
+            scratch.out(&[&["map", "-o", format], arguments].concat()).matches(node).count()
+        };
+        assert_eq!(count(&["a.yaml"]), 60);
+        assert_eq!(count(&["."]), 0);
+        assert_eq!(count(&[".", "--namespace", "team-b"]), 1);
+    }
 }

@@ -1,5 +1,5 @@
-//! The page of `-o html`: well-formed, with the policy that allows its own parts only, within its size, and with every
-//! text of an input as text.
+//! The page of `-o html`: well-formed, with the policy that allows its own style sheet only, and with every text of an
+//! input as text.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -12,46 +12,35 @@ use serde_json::json;
 
 use crate::run::{BAD, Scratch, many};
 
-/// The largest page.
-const MAX_BYTES: usize = 5_000_000;
-
 /// Every element of a page. An input cannot add one.
-const ELEMENTS: [&str; 54] = [
-    "html", "head", "meta", "title", "style", "script", "body", "a", "header", "nav", "main", "footer",
-    "section", "article", "div", "h1", "h2", "h3", "p", "ul", "ol", "li", "dl", "dt", "dd", "time", "strong",
-    "span", "code", "pre", "mark", "data", "table", "caption", "thead", "tbody", "tr", "th", "td", "figure",
-    "figcaption", "svg", "g", "rect", "path", "text", "form", "label", "input", "select", "option", "button",
+const ELEMENTS: [&str; 40] = [
+    "html", "head", "meta", "title", "style", "body", "a", "header", "nav", "main", "footer", "section",
+    "article", "h1", "h2", "h3", "p", "ul", "li", "strong", "span", "code", "pre", "div", "table", "caption",
+    "thead", "tbody", "tr", "th", "td", "figure", "figcaption", "svg", "g", "rect", "path", "text",
     "details", "summary",
 ];
 
 /// Every attribute of a page, but for those of data.
-const ATTRIBUTES: [&str; 26] = [
-    "lang", "charset", "http-equiv", "content", "name", "class", "id", "href", "rel", "scope", "role",
-    "tabindex", "datetime", "aria-label", "aria-labelledby", "type", "value", "viewBox", "width", "height",
-    "x", "y", "rx", "d", "xmlns", "title",
+const ATTRIBUTES: [&str; 21] = [
+    "lang", "charset", "http-equiv", "content", "name", "class", "id", "href", "scope", "role", "tabindex",
+    "aria-label", "aria-labelledby", "viewBox", "width", "height", "x", "y", "rx", "d", "xmlns",
 ];
 
-/// The data of a page, which its filter and other programs read.
-const DATA: [&str; 21] = [
-    "verdict", "tile", "severity", "codes", "policy", "namespace", "platform", "objects", "object", "part",
-    "count", "kind", "until", "days", "change", "cut", "cut-list", "edge", "mark", "node", "fold",
-];
+/// The data of a page, which other programs read.
+const DATA: [&str; 8] = ["verdict", "severity", "objects", "object", "part", "edge", "mark", "node"];
 
 /// Texts that would be markup, an attribute, a script, a line or a style if they were not text.
 pub(crate) fn hostile() -> Vec<String> {
     serde_json::from_str(include_str!("../support/hostile.json")).expect("is JSON")
 }
 
-/// A page as XML. Elements without an end have none in HTML either, and the texts of the style sheet and the script are
-/// not markup. HTML may have U+FFFE.
+/// A page as XML. Elements without an end have none in HTML either, and the text of the style sheet is not markup. HTML
+/// may have U+FFFE.
 fn as_xml(page: &str) -> String {
     let page = page.strip_prefix("<!DOCTYPE html>").expect("a page").trim_end();
-    let without = |text: &str, element: &str| {
-        let (before, behind) = text.split_once(&format!("<{element}>")).expect("the element");
-        let (_, behind) = behind.split_once(&format!("</{element}>")).expect("its end");
-        format!("{before}<{element}/>{behind}")
-    };
-    let page = without(&without(page, "style"), "script");
+    let (before, behind) = page.split_once("<style>").expect("a style sheet");
+    let (_, behind) = behind.split_once("</style>").expect("its end");
+    let page = format!("{before}<style/>{behind}");
     let (first, others) = page.split_once("<meta ").expect("an element");
     let others = others.split("<meta ").map(|part| part.replacen('>', "/>", 1));
     format!("{first}<meta {}", others.collect::<Vec<_>>().join("<meta ")).replace('\u{fffe}', "?")
@@ -59,7 +48,6 @@ fn as_xml(page: &str) -> String {
 
 /// Fails unless a page is well-formed, can be read by a screen reader, and holds nothing that an input added.
 pub(crate) fn expect_good(page: &str, what: &str) {
-    assert!(page.len() <= MAX_BYTES, "{what}: {} bytes", page.len());
     assert!(!page.contains(|c: char| c.is_control() && c != '\n'), "{what}: a control character");
     let xml = as_xml(page);
     let document = Document::parse_with_options(&xml, ParsingOptions::default())
@@ -76,8 +64,7 @@ pub(crate) fn expect_good(page: &str, what: &str) {
         assert!(ELEMENTS.contains(&name), "{what}: the element {name}");
         for attribute in node.attributes() {
             let name = attribute.name();
-            let is_data =
-                name.strip_prefix("data-").is_some_and(|data| data == "sort" || DATA.contains(&data));
+            let is_data = name.strip_prefix("data-").is_some_and(|data| DATA.contains(&data));
             assert!(is_data || ATTRIBUTES.contains(&name), "{what}: the attribute {name}");
         }
         if let Some(id) = node.attribute("id") {
@@ -98,14 +85,8 @@ pub(crate) fn expect_good(page: &str, what: &str) {
     }
     for node in elements() {
         if let Some(address) = node.attribute("href") {
-            let is_filter = |id: &str| {
-                let named =
-                    |name: &str| name.bytes().all(|it| it.is_ascii_alphanumeric() || b"-._%".contains(&it));
-                id.starts_with("policy=") || id.strip_prefix("namespace=").is_some_and(named)
-            };
-            let is_inside = address.strip_prefix('#').is_some_and(|id| ids.contains(id) || is_filter(id));
-            let is_page = address.starts_with("https://") || address.starts_with("http://");
-            assert!(is_inside || is_page, "{what}: {address}");
+            let is_inside = address.strip_prefix('#').is_some_and(|id| ids.contains(id));
+            assert!(is_inside, "{what}: {address}");
         }
         if let Some(id) = node.attribute("aria-labelledby") {
             assert!(ids.contains(id), "{what}: {id} is not in the page");
@@ -125,35 +106,33 @@ fn the_policy_allows_what_the_page_has_and_nothing_else() {
     let policy = part(&page, "http-equiv=\"Content-Security-Policy\" content=\"", "\"");
     let hash = |text: &str| STANDARD.encode(digest(&SHA256, text.as_bytes()));
     let style = hash(part(&page, "<style>", "</style>"));
-    let script = hash(part(&page, "<script>", "</script>"));
-    let expected = format!(
-        "default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; base-uri 'none'; \
-         form-action 'none'"
-    );
+    let expected =
+        format!("default-src 'none'; style-src 'sha256-{style}'; base-uri 'none'; form-action 'none'");
     assert_eq!(policy, expected);
-    assert_eq!((page.matches("<style").count(), page.matches("<script").count()), (1, 1));
+    assert_eq!((page.matches("<style").count(), page.matches("<script").count()), (1, 0));
 }
 
 #[test]
-fn says_what_was_judged_and_when() {
+fn says_what_was_judged_and_found() {
     let scratch = Scratch::with(&[("bad.yaml", BAD)]);
-    let page = scratch.out(&["check", "bad.yaml", "-o", "html", "--at", "2027-02-01T00:00:00Z"]);
+    let page = scratch.out(&["check", "bad.yaml", "-o", "html"]);
     for text in [
         "<title>memgate check: 1 object would be denied</title>",
-        "<code>bad.yaml</code>",
-        "<time datetime=\"2027-02-01T00:00:00Z\">2027-02-01T00:00:00Z</time>",
-        "5 |   backend: <mark>reddis</mark>",
+        "1 object would be denied, in namespace team-a.</p>",
+        "<span data-part=\"owner\">namespace <strong>team-a</strong>, file <code>bad.yaml</code></span>; at \
+         <span data-part=\"place\"><code>bad.yaml:5</code></span>",
+        "\n5 |   backend: reddis\n  |            ^^^^^^\n",
         "<th scope=\"row\">rules of the platforms</th><td>team-a</td>",
         "<th scope=\"row\">ArkMemory plain <strong class=\"warn\">not used</strong></th><td>team-a</td><td>in-context</td>",
     ] {
         assert!(page.contains(text), "{text}\n{page}");
     }
-    assert_eq!(page, scratch.out(&["check", "bad.yaml", "-o", "html", "--at", "2027-02-01T00:00:00Z"]));
+    assert_eq!(page, scratch.out(&["check", "bad.yaml", "-o", "html"]));
 }
 
 #[test]
 fn texts_of_inputs_stay_texts() {
-    let (mut refused, mut exempted) = (0, 0);
+    let mut refused = 0;
     for text in &hostile() {
         let secret = json!({"secretRef": {"name": text}});
         let object = |version: &str, kind: &str, spec: serde_json::Value| json!({"apiVersion": version, "kind": kind, "metadata": {"name": text, "namespace": text}, "spec": spec});
@@ -210,17 +189,16 @@ fn texts_of_inputs_stay_texts() {
                 refused += 1;
                 continue;
             }
-            exempted += usize::from(page.contains("2027-01-01T00:00:00Z"));
             expect_good(&page, &format!("{text} {arguments:?}"));
             assert!(!page.contains("##[") && page.contains("id=\"map\""), "{text} {error}");
         }
     }
-    assert!(refused < 30 && exempted > 40, "{refused} refused, {exempted} with an exemption");
+    assert!(refused < 30, "{refused} refused");
 }
 
 /// Ten thousand objects with findings and long names, and objects with very many findings.
 #[test]
-fn a_page_is_small_enough_to_open_and_says_what_it_leaves_out() {
+fn a_large_page_says_what_it_leaves_out() {
     let long = "##[x".repeat(60);
     let memory = |number: usize| {
         format!(
@@ -238,11 +216,66 @@ fn a_page_is_small_enough_to_open_and_says_what_it_leaves_out() {
     let scratch = Scratch::with(&[("objects.yaml", &objects), ("agents.yaml", &many(100))]);
     let page = scratch.out(&["check", ".", "-o", "html"]);
     expect_good(&page, "ten thousand objects");
-    assert!(page.len() > MAX_BYTES / 4, "{} bytes", page.len());
-    for words in
-        [" more are not shown in this page", " more namespaces</text>", "10100 objects judged in 2 files"]
-    {
+    for words in [
+        " more are not shown in this page",
+        "No picture: the map has ",
+        " boxes, and a picture at most 60.",
+        "10100 objects judged in 2 files",
+    ] {
         assert!(page.contains(words), "{words}");
+    }
+    assert!(page.matches("<article ").count() <= 2_000 && page.matches("<tr>").count() <= 2_002);
+}
+
+const NOTES: &str = "\
+apiVersion: arkonis.dev/v1alpha1
+kind: ArkMemory
+metadata: {name: notes, namespace: team-a}
+spec: {backend: in-context}
+---
+";
+
+/// A memory resource and its agents.
+fn agents(count: usize) -> String {
+    let agent = |number: usize| {
+        format!(
+            "apiVersion: arkonis.dev/v1alpha1\nkind: ArkAgent\nmetadata: {{name: a{number}, namespace: team-a}}\n\
+             spec: {{model: m, systemPrompt: p, memoryRef: {{name: notes}}}}\n---\n"
+        )
+    };
+    NOTES.to_owned() + &(0..count).map(agent).collect::<String>()
+}
+
+#[test]
+fn a_map_of_more_than_sixty_boxes_is_a_table() {
+    for (count, has_picture) in [(59, true), (60, false)] {
+        let scratch = Scratch::with(&[("agents.yaml", &agents(count))]);
+        let page = scratch.out(&["check", ".", "-o", "html"]);
+        expect_good(&page, "a map");
+        assert_eq!(page.contains("<svg"), has_picture, "{count} agents");
+        assert_eq!(page.matches("<g ").count(), if has_picture { 60 } else { 0 });
+        let words = "<p><strong>No picture: the map has 61 boxes, and a picture at most 60.</strong></p>";
+        assert_eq!(page.contains(words), !has_picture, "{page}");
+        assert!(page.contains("<li>ArkAgent team-a/a0</li>"), "{page}");
+    }
+}
+
+#[test]
+fn agents_of_denied_memory_would_run_without_it_and_hosts_have_no_verdict() {
+    let archive = "apiVersion: ark.mckinsey.com/v1alpha1\nkind: Memory\nmetadata: {name: m, namespace: team-a}\n\
+                   spec: {address: {value: 'http://memory.example.com'}}\n";
+    let objects = agents(1).replace("in-context", "reddis") + archive;
+    let page = Scratch::with(&[("all.yaml", &objects)]).out(&["check", ".", "-o", "html"]);
+    expect_good(&page, "denied memory");
+    for form in [
+        "data-node=\"ArkMemory team-a/notes\" data-verdict=\"denied\"",
+        "data-node=\"ArkAgent team-a/a0\" data-verdict=\"memoryless\"",
+        ">would run without memory</text>",
+        "<li>ArkAgent team-a/a0 <strong class=\"deny\">would run without memory</strong></li>",
+        "<g class=\"store\" data-node=\"host memory.example.com\">",
+        ">host</text>",
+    ] {
+        assert!(page.contains(form), "{form}\n{page}");
     }
 }
 
@@ -275,15 +308,10 @@ fn values(page: &str, element: &str, attribute: &str) -> Vec<String> {
 
 #[test]
 fn the_parts_stand_in_their_order() {
-    let scratch = Scratch::with(&[("bad.yaml", BAD), ("exemption.yaml", EXEMPTION)]);
-    let page = scratch.out(&["check", ".", "-o", "html", "--at", "2027-01-01T00:00:00Z"]);
-    let parts = values(&page, "section", "id");
-    let first = ["summary", "denials", "map", "warnings", "matrix", "timeline"];
-    assert!(parts.starts_with(&first.map(str::to_owned)), "{parts:?}");
+    let scratch = Scratch::with(&[("bad.yaml", BAD), ("warned.yaml", &NOTES.replace("---", "  \nttl: 1"))]);
+    let page = scratch.out(&["check", ".", "-o", "html"]);
+    assert_eq!(values(&page, "section", "id"), ["denials", "map", "warnings", "policies"]);
     assert_eq!(values(&page, "p", "data-verdict"), ["denied"]);
-    assert_eq!(values(&page, "li", "data-tile"), ["denied", "warnings", "ending", "not-judged"]);
-    assert_eq!(values(&page, "data", "value"), ["3", "2", "1", "0"]);
-    assert_eq!(values(&page, "li", "data-days"), ["19"]);
     let good = "apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n---\napiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\n\
                 metadata: {name: m, namespace: a}\nspec: {backend: in-context}\n";
     for (text, verdict) in [(good.to_owned(), "clean"), (format!("{good}  \nttl: 1\n"), "warned")] {
@@ -293,9 +321,18 @@ fn the_parts_stand_in_their_order() {
     }
 }
 
-/// An article for each cause that several objects share, then one for each other object with all of its findings.
 #[test]
-fn findings_are_grouped_by_cause_and_by_object() {
+fn names_the_inputs_that_cannot_be_read() {
+    let scratch = Scratch::with(&[("bad.yaml", BAD), ("broken.yaml", "a: {\n")]);
+    let output = scratch.run(&["check", ".", "-o", "html"]);
+    let page = String::from_utf8_lossy(&output.stdout);
+    assert!(page.contains("; 1 input could not be read, in namespace team-a.</p>"), "{page}");
+    assert!(page.contains("<ul class=\"deny\"><li>./broken.yaml:"), "{page}");
+}
+
+/// An article for each cause, whichever objects have it, those of most objects first.
+#[test]
+fn findings_are_grouped_by_cause() {
     let memory = |name: &str, namespace: &str, spec: &str| {
         format!(
             "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {{name: {name}, namespace: {namespace}}}\n\
@@ -310,114 +347,21 @@ fn findings_are_grouped_by_cause_and_by_object() {
     let scratch = Scratch::with(&[("o.yaml", &objects), ("u.yaml", agent)]);
     let page = scratch.out(&["check", ".", "-o", "html"]);
     expect_good(&page, "three objects");
-    assert_eq!(values(&page, "article", "data-severity"), ["deny", "deny"]);
     // The users of one of them are not another cause.
-    assert_eq!(values(&page, "article", "data-objects"), ["2", "1"]);
-    assert_eq!(values(&page, "article", "data-namespace"), ["x z", "x"]);
-    assert_eq!(values(&page, "article", "data-platform"), ["arkonis", "arkonis"]);
+    assert_eq!(values(&page, "article", "data-objects"), ["2", "1", "1"]);
+    assert_eq!(values(&page, "article", "data-severity"), ["deny"; 3]);
     assert_eq!(values(&page, "li", "data-object"), ["ArkMemory x/b", "ArkMemory z/c"]);
-    assert_eq!(values(&page, "article", "data-codes"), ["arkonis/backend-unknown", "arkonis/field-type"]);
-    assert_eq!(page.matches("To do:").count(), 3, "two of one object");
-    for (part, count) in [("owner", 2), ("place", 2), ("do", 2)] {
-        assert_eq!(page.matches(&format!("data-part=\"{part}\"")).count(), count, "{part}");
+    for part in ["owner", "place"] {
+        assert_eq!(page.matches(&format!("data-part=\"{part}\"")).count(), 3, "{part}");
     }
-    assert!(page.contains("<code data-part=\"place\">./o.yaml:9</code>"), "{page}");
+    let owner = "namespaces <strong>x, z</strong>, file <code>./o.yaml</code>";
+    assert!(page.contains(owner) && page.contains("<code>./o.yaml:9</code>"), "{page}");
+    assert!(page.contains("deny[arkonis/backend-unknown]: "), "{page}");
 }
 
-/// Lists of many causes are whole while the page has room, those of warnings too.
+/// The most sets that there may be, each with a map.
 #[test]
-fn lists_are_whole_while_the_page_has_room() {
-    let memory = |number: usize| {
-        format!(
-            "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {{name: a{number}, namespace: team}}\n\
-             spec: {{backend: in-context, unknown{}: 1}}\n---\n",
-            number % 160
-        )
-    };
-    let objects: String = (0..160 * 12).map(memory).collect();
-    let page = Scratch::with(&[("objects.yaml", &objects)]).out(&["check", ".", "-o", "html"]);
-    expect_good(&page, "160 causes");
-    assert!(page.len() < MAX_BYTES, "{} bytes", page.len());
-    assert_eq!(values(&page, "article", "data-objects"), vec!["12"; 160]);
-    assert_eq!(values(&page, "li", "data-object").len(), 160 * 12);
-    assert!(values(&page, "article", "data-cut-list").is_empty());
-}
-
-/// What is written wrong stands before what breaks a policy, and a number of the matrix is that of the objects in its
-/// articles.
-#[test]
-fn a_number_of_the_matrix_is_what_the_articles_show() {
-    let memory = |name: &str, namespace: &str, spec: &str| {
-        format!(
-            "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {{name: {name}, namespace: {namespace}}}\n\
-             spec: {{{spec}}}\n---\n"
-        )
-    };
-    let wrong = |namespace: &str| {
-        let agent = format!(
-            "apiVersion: arkonis.dev/v1alpha1\nkind: ArkAgent\nmetadata: {{name: u, namespace: {namespace}}}\n\
-             spec: {{model: m, systemPrompt: s, memoryRef: {{name: r}}}}\n---\n"
-        );
-        memory("r", namespace, "backend: reddis") + &agent
-    };
-    let good: String =
-        (0..5).map(|number| memory(&format!("m{number}"), "x", "backend: in-context")).collect();
-    let policy = "apiVersion: policy.memgate.dev/v1alpha1\nkind: MemoryPolicy\nmetadata: {name: p}\n\
-                  spec: {rules: [{id: durable, backends: {durable: true}}]}\n";
-    let objects = good + &wrong("x") + &wrong("z");
-    let scratch = Scratch::with(&[("o.yaml", &objects), ("p.yaml", policy)]);
-    let page = scratch.out(&["check", ".", "-o", "html"]);
-    expect_good(&page, "a policy");
-    let policies = values(&page, "article", "data-policy");
-    assert_eq!((policies.first().map(String::as_str), policies.contains(&"p".to_owned())), (Some("-"), true));
-    let xml = as_xml(&page);
-    let document = Document::parse_with_options(&xml, ParsingOptions::default()).expect("is well-formed");
-    let cells = document.descendants().filter(|node| node.has_attribute("data-count"));
-    let mut seen = 0;
-    for cell in cells {
-        let of = |name: &str| cell.attribute(name).expect("of a cell");
-        let articles = document.descendants().filter(|node| node.has_tag_name("article"));
-        let of_policy = articles.filter(|it| it.attribute("data-policy") == Some(of("data-policy")));
-        let shown: usize = of_policy
-            .map(|article| {
-                let names: Vec<_> =
-                    article.descendants().filter_map(|it| it.attribute("data-object")).collect();
-                let is_here = |it: &&&str| it.contains(&format!(" {}/", of("data-namespace")));
-                match names.len() {
-                    0 => {
-                        let own = article.attribute("data-namespace").filter(|own| !own.is_empty());
-                        usize::from(own.unwrap_or("-") == of("data-namespace"))
-                    }
-                    _ => names.iter().filter(is_here).count(),
-                }
-            })
-            .sum();
-        assert_eq!(of("data-count"), shown.to_string(), "{} {}", of("data-policy"), of("data-namespace"));
-        seen += shown;
-    }
-    assert!(seen > 6, "{seen}");
-}
-
-/// As many denials as warnings.
-#[test]
-fn warnings_are_left_out_before_denials() {
-    let memory = |number: usize| {
-        format!(
-            "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {{name: a{number}, namespace: team}}\n\
-             spec: {{backend: reddis{number}, unknown{number}: 1}}\n---\n"
-        )
-    };
-    let objects: String = (0..6_000).map(memory).collect();
-    let page = Scratch::with(&[("objects.yaml", &objects)]).out(&["check", ".", "-o", "html"]);
-    expect_good(&page, "six thousand objects");
-    let shown = |severity: &str| page.matches(&format!("class=\"finding is-{severity}\"")).count();
-    assert!(shown("deny") > 2 * shown("warn") && shown("warn") > 500, "{} {}", shown("deny"), shown("warn"));
-    assert!(page.len() > MAX_BYTES * 3 / 4, "{} bytes", page.len());
-}
-
-/// The most sets that there may be, each with a map: they share one picture.
-#[test]
-fn the_picture_leaves_room_for_the_rest_of_a_page() {
+fn the_maps_of_sets_share_a_table() {
     let name = |start: &str, number: usize| format!("{start}{number}{}", "<".repeat(240));
     let objects = |number: usize| {
         let (memory, agent) = (name("a", number), name("b", number));
@@ -434,25 +378,7 @@ fn the_picture_leaves_room_for_the_rest_of_a_page() {
     let scratch = Scratch::with(&[("objects.yaml", &objects), (".memgate.yaml", &settings)]);
     let page = scratch.out(&["check", "-o", "html"]);
     expect_good(&page, "a hundred sets");
-    assert_eq!(page.matches("<svg").count(), 1);
-    assert!(page.matches(" data-node=").count() <= 60 && page.contains(" more namespaces"), "{page}");
-}
-
-#[test]
-fn says_when_an_exemption_begins() {
-    let scratch = Scratch::with(&[("bad.yaml", BAD), ("exemption.yaml", EXEMPTION)]);
-    for (at, state) in [
-        (
-            "2026-11-30T00:00:00Z",
-            "not yet in force</strong>, begins <time datetime=\"2026-12-01T00:00:00Z\">",
-        ),
-        ("2026-12-01T00:00:00Z", "in force</strong></td>"),
-        ("2027-01-01T00:00:00Z", "ends within 30 days</strong></td>"),
-        ("2027-02-01T00:00:00Z", "has ended</strong></td>"),
-    ] {
-        let page = scratch.out(&["check", ".", "-o", "html", "--at", at]);
-        assert!(page.contains(state), "{at} {page}");
-    }
+    assert!(page.contains("No picture: the map has 5800 boxes") && page.contains("(set set-99)"), "{page}");
 }
 
 #[test]
@@ -469,19 +395,3 @@ fn a_terminal_gets_no_page_and_the_inputs_are_not_read() {
         assert!(output.status.code() == Some(2) && !scratch.path().join("a.json").exists(), "{text}");
     }
 }
-
-const EXEMPTION: &str = "\
-apiVersion: policy.memgate.dev/v1alpha1
-kind: MemoryPolicy
-metadata: {name: p}
-spec:
-  exemptions: {namespaces: [x], maxAge: 90d}
-  rules: [{id: durable, backends: {durable: true}, exemptable: true}]
----
-apiVersion: policy.memgate.dev/v1alpha1
-kind: MemoryPolicyExemption
-metadata: {name: e, namespace: x}
-spec:
-  {policy: p, rules: [durable], target: {namespaces: [a], names: [\"*\"]}, reason: it is a test of a page,
-    from: \"2026-12-01T00:00:00Z\", expiresAt: \"2027-01-20T00:00:00Z\"}
-";

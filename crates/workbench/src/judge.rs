@@ -14,10 +14,10 @@ use crate::in_order;
 use crate::inputs::{Inputs, Unfilled};
 use crate::notices::{Notice, unused_state};
 use crate::objects::{CheckedObject, UndecidedObject, open_state};
-use crate::page::PageInputs;
 use crate::passed_over::{PassedOver, Why};
 use crate::places::Places;
 use crate::policy_files::leftovers;
+use crate::report::map::MemoryMap;
 use crate::report::{ObjectRef, counted};
 use crate::rules::{Rules, change};
 use memgate_core::admission::{self, Admitted, admit};
@@ -61,8 +61,8 @@ pub struct Checked {
     pub places_of_sets: BTreeMap<String, Places>,
     /// The severities that the repository gives to findings.
     pub rules: Rules,
-    /// What a page shows of the inputs, if there will be one.
-    pub page: Option<PageInputs>,
+    /// The map of memory before anything is judged, if it is wanted.
+    pub map: Option<MemoryMap>,
     /// The references that are compared with another commit.
     pub compared: Compared,
 }
@@ -281,7 +281,7 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
         left_out: 0,
         places_of_sets,
         rules,
-        page: None,
+        map: None,
         compared: Compared::default(),
     }
 }

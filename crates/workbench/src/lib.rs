@@ -73,8 +73,6 @@ pub mod suppress;
 
 pub mod base;
 
-pub mod page;
-
 pub mod rewrite;
 
 pub mod map;

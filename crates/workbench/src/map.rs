@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::built;
 use crate::copied::CopiedSecrets;
 use crate::exempt::duration;
 use crate::inputs::Inputs;
 use crate::objects::open_state;
+use crate::plan::Plan;
 use crate::report::ObjectRef;
-use crate::report::map::{Fact, Facts, MapLine, MappedMemory, MappedObject, Presence, SetMap};
+use crate::report::map::{Fact, Facts, MapLine, MappedMemory, MappedObject, MemoryMap, Presence, SetMap};
 use crate::view::{ViewedObject, shown_text, views_in};
 use memgate_model::edge::Edge;
 use memgate_model::family::Family;
@@ -16,8 +18,14 @@ use memgate_model::request::Occasion;
 use memgate_platforms::validated;
 use memgate_primitives::plain_text::shown_name;
 
+/// The map of what was loaded, if the plan wants it. A build without pages does not need the code of the map.
+pub(crate) fn map_if_wanted(plan: &Plan, inputs: &Inputs, occasion: Occasion<'static>) -> Option<MemoryMap> {
+    let is_wanted = plan.wants_map && built::HAS_WORKSTATION;
+    is_wanted.then(|| MemoryMap { sets: vec![map_of(inputs, occasion)] })
+}
+
 /// The map of what was loaded. Objects without a view are left out: the decisions about them say why.
-pub(crate) fn map_of(inputs: &Inputs, occasion: Occasion<'static>) -> SetMap {
+fn map_of(inputs: &Inputs, occasion: Occasion<'static>) -> SetMap {
     let (viewed, _) = views_in(inputs, &open_state(&inputs.snapshot), occasion);
     let mut maker = Maker::new(&inputs.snapshot.settings.families);
     let views = || viewed.iter().flat_map(|object| object.views.iter().map(move |view| (object, view)));

@@ -7,7 +7,7 @@ use crate::judge::Checked;
 use crate::load::Error;
 use crate::map::mapped;
 use crate::plan::Plan;
-use crate::report::map::{MappedObject, MemoryMap, SetMap, Verdict};
+use crate::report::map::{MappedMemory, MappedObject, MemoryMap, SetMap, Verdict};
 use crate::run::{Run, judged_without_ignored};
 use crate::view::shown_text;
 use memgate_model::finding::{Finding, Relation, Severity};
@@ -17,9 +17,9 @@ use memgate_model::finding::{Finding, Relation, Severity};
 /// # Errors
 /// Those of [`judged_without_ignored`].
 pub fn judged_map(Run { plan, occasion }: &Run) -> Result<(MemoryMap, Inputs), Error> {
-    let plan = Plan { wants_page: true, judges_patches: true, ..plan.clone() };
+    let plan = Plan { wants_map: true, judges_patches: true, ..plan.clone() };
     let mut checked = judged_without_ignored(&Run { plan, occasion: *occasion })?;
-    let mut map = checked.page.take().unwrap_or_default().map;
+    let mut map = checked.map.take().unwrap_or_default();
     judge(&mut map, &checked);
     Ok((map, checked.inputs))
 }
@@ -51,5 +51,17 @@ pub(crate) fn judge(map: &mut MemoryMap, checked: &Checked) {
             let known = judged.entry(mapped(object_ref)).or_default();
             *known = verdict.max(*known);
         }
+    }
+    map.sets.iter_mut().for_each(mark_users_of_denied);
+}
+
+/// Gives those that use denied memory the verdict that they would run without it.
+fn mark_users_of_denied(set: &mut SetMap) {
+    let is_denied = |it: &&MappedMemory| set.verdict_of(it) == Verdict::Denied;
+    let lines = set.memories.iter().filter(is_denied).flat_map(|memory| &memory.users);
+    let users: Vec<MappedObject> = lines.map(|line| line.user.clone()).collect();
+    for user in users {
+        let known = set.judged.entry(user).or_default();
+        *known = Verdict::Memoryless.max(*known);
     }
 }

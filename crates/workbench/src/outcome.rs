@@ -9,15 +9,12 @@ use crate::judge::Checked;
 use crate::judged_by::Changes;
 use crate::map_verdicts::judge;
 use crate::objects::checked_kinds;
-use crate::page::PageInputs;
 use crate::passed_over::{Why, counts};
 use crate::place::table;
 use crate::plan::CLUSTER;
 use crate::render::{Unrendered, command};
-use crate::report::html_data::Page;
-use crate::report::{ObjectRef, PassedOver, Report, counted, plain};
+use crate::report::{ObjectRef, Page, PassedOver, Report, counted, plain};
 use crate::repository::{PROJECT_FILE, Tool, without_dots};
-use crate::run::Run;
 use memgate_core::state::cluster_snapshot::Assumed;
 use memgate_model::finding::{Cause, Code, Severity};
 use memgate_platforms::common;
@@ -108,49 +105,16 @@ pub fn notes(checked: &Checked, report: &Report<'_>, fail_on: FailOn) -> Vec<Str
     notes
 }
 
-/// The same report with the data of a page, if the inputs were read for one. A report without a table of its own gets one
-/// in the page.
-pub fn with_page<'r>(
-    report: Report<'r>,
-    command: &'static str,
-    checked: &'r Checked,
-    run: &Run,
-    fail_on: FailOn,
-) -> Report<'r> {
-    // The page lists the unknown objects apart.
-    let unknown = unknown_note(&report);
-    let is_other = |note: &String| Some(note) != unknown.as_ref();
-    let notes = || notes(checked, &report, fail_on).into_iter().filter(is_other).collect();
-    let page = page(command, run, checked, notes);
-    let page = page.map(|page| Page { table: report.table.is_none().then(|| table(checked)), ..page });
+/// The same report with the data of a page, if the map for one was made. A report without a table of its own gets one in
+/// the page.
+pub fn with_page<'r>(report: Report<'r>, command: &'static str, checked: &'r Checked) -> Report<'r> {
+    let page = checked.map.as_ref().map(|map| {
+        let mut map = map.clone();
+        judge(&mut map, checked);
+        let table = report.table.is_none().then(|| table(checked));
+        Page { command, map, table, base: &checked.inputs.changes.reference }
+    });
     Report { page, ..report }
-}
-
-/// The page of a command, if the inputs were read for one. `notes` are those that the command writes to standard error.
-pub fn page<'r>(
-    command: &'static str,
-    Run { plan, occasion }: &Run,
-    checked: &Checked,
-    notes: impl FnOnce() -> Vec<String>,
-) -> Option<Page<'r>> {
-    let PageInputs { map, exemptions, promotions, gone, base } = checked.page.as_ref()?;
-    let mut map = map.clone();
-    judge(&mut map, checked);
-    // What was judged, in the words of the command line.
-    let cluster = plan.cluster.iter().map(|_| CLUSTER.to_owned());
-    Some(Page {
-        command,
-        judged: cluster.chain(plan.checked.iter().cloned()).collect(),
-        point: occasion.point.name(),
-        time: occasion.now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-        table: None,
-        map,
-        exemptions: exemptions.clone(),
-        promotions: promotions.clone(),
-        base: base.clone(),
-        gone: gone.clone(),
-        assumed: notes(),
-    })
 }
 
 /// The words about inputs without an object to check: what was read, and which kinds are checked.

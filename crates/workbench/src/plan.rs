@@ -84,8 +84,8 @@ pub struct Plan {
     pub stdin: Option<Vec<u8>>,
     /// Whether the patches of kustomizations among the inputs are judged.
     pub judges_patches: bool,
-    /// Whether the inputs are also read for the page of `-o html`.
-    pub wants_page: bool,
+    /// Whether a map of the memory in the inputs is made too.
+    pub wants_map: bool,
 }
 
 /// Files that are judged together, and apart from others.
@@ -140,7 +140,7 @@ impl Default for Plan {
             settings: default_settings(),
             stdin: None,
             judges_patches: false,
-            wants_page: false,
+            wants_map: false,
         }
     }
 }

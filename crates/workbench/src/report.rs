@@ -40,8 +40,6 @@ pub mod stream;
 
 pub mod map;
 
-pub mod html_data;
-
 #[cfg(feature = "workstation")]
 mod html;
 #[cfg(not(feature = "workstation"))]
@@ -50,7 +48,7 @@ mod html;
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io;
 use std::sync::Arc;
@@ -59,14 +57,12 @@ pub use memgate_primitives::plain_text::plain;
 
 use crate::report::changes::Change;
 use crate::report::fingerprint::Fingerprint;
-use crate::report::html_data::Page;
 use crate::report::map::MemoryMap;
 use crate::report::table::Table;
 use memgate_manifest::later::is_marked;
 use memgate_model::decision::NotShown;
 use memgate_model::finding::{Cause, Code, Finding, Relation, Severity};
 use memgate_model::policy_rule::{AtAdmission, PolicyStatus};
-use memgate_platforms::ALL;
 use memgate_primitives::plain_text::{shown_key, shown_name};
 use memgate_primitives::pointer::Pointer;
 
@@ -114,6 +110,19 @@ pub struct Report<'a> {
     pub map_changes: Option<(MemoryMap, MemoryMap)>,
     /// How many findings `--ignore` left out.
     pub left_out: usize,
+}
+
+/// What the page of `-o html` shows beside the findings.
+#[derive(Debug, Default)]
+pub struct Page<'a> {
+    /// The command.
+    pub command: &'static str,
+    /// The map of memory.
+    pub map: MemoryMap,
+    /// The numbers by policy and namespace, if the report itself does not show them.
+    pub table: Option<Table<'a>>,
+    /// The commit with which a branch is compared, as the user named it; empty without one.
+    pub base: &'a str,
 }
 
 /// The parts of a report that are written.
@@ -576,14 +585,6 @@ impl ObjectRef {
     /// The API group; empty for the core group.
     pub fn group(&self) -> &str {
         self.api_version.split_once('/').map_or("", |(group, _)| group)
-    }
-
-    /// The platform of the object, and that of the code of a finding about it.
-    pub fn platforms(&self, code: &str) -> BTreeSet<&'static str> {
-        let of_object =
-            memgate_platforms::validated(&ALL, self.group(), &self.kind).map(|(family, _)| family);
-        let of_code = ALL.into_iter().find(|family| code.split('/').next() == Some(family.name));
-        of_object.into_iter().chain(of_code).map(|family| family.name).collect()
     }
 
     /// The kind, the namespace and the name as outputs have them: of what cannot be one, the start and the length. The start

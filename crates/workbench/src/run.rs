@@ -11,9 +11,9 @@ use crate::inputs::Inputs;
 use crate::judge::{Checked, Decided, WITHOUT_EFFECT, is_departed_note};
 use crate::judged_by::JudgedBy;
 use crate::load::{Error, load};
+use crate::map::map_if_wanted;
 use crate::notices::Notice;
 use crate::outside::check;
-use crate::page::PageInputs;
 use crate::passed_over::pass_over;
 use crate::patches;
 use crate::plan::Plan;
@@ -49,13 +49,13 @@ pub fn judged(run: &Run) -> Result<Checked, Error> {
     let Run { plan, occasion } = run;
     let mut files = plan.rendered_files();
     let (mut checked, others) = each_set(plan, |mut inputs| {
-        let page = PageInputs::if_wanted(plan.wants_page, &inputs, *occasion);
+        let map = map_if_wanted(plan, &inputs, *occasion);
         if plan.cluster.is_some() {
             pass_over(&mut inputs.objects, &mut inputs.passed_over, &inputs.snapshot, true);
         }
         let references = plan.comparison.is_wanted().then(|| references(&mut inputs, &mut files));
         let patches = plan.judges_patches.then(|| patches::judge(&inputs, plan, *occasion, &mut files));
-        let mut checked = Checked { page, ..check(inputs, *occasion) };
+        let mut checked = Checked { map, ..check(inputs, *occasion) };
         broken::find(&mut checked, references, &plan.comparison, &mut files);
         if let Some(patches) = patches {
             patches.add_to(&mut checked);
@@ -99,9 +99,6 @@ pub fn leave_out(checked: &mut Checked, ignored: &IgnoredCodes) -> Result<(), Er
     }
     if let Some(fault) = ignored.fault(&checked.codes_of_policies) {
         return Err(Error::Code(fault));
-    }
-    if let Some(gone) = checked.page.as_mut().and_then(|page| page.gone.as_mut()) {
-        gone.retain(|it| !ignored.has(&it.code));
     }
     let mut seen = BTreeSet::new();
     for Decided { object, admitted, of_form, .. } in &mut checked.decided {
@@ -183,7 +180,7 @@ pub fn weighed(
 /// Those of [`load`].
 fn weakened(Run { plan, occasion }: &Run, checked: &Checked) -> Result<usize, Error> {
     let judged_by = JudgedBy::Policies;
-    let alone = Plan { judged_by, rules: Rules::default(), wants_page: false, ..plan.clone() };
+    let alone = Plan { judged_by, rules: Rules::default(), wants_map: false, ..plan.clone() };
     let alone = judged(&Run { plan: alone, occasion: *occasion })?;
     let is_given = |policy: &str| {
         let (kind, name) = (&MEMORY_POLICY, policy.to_owned());
@@ -231,12 +228,12 @@ pub fn audited(run: &Run, given: Inputs) -> Result<Checked, Error> {
         inputs.snapshot.policies = replaced(&inputs.snapshot.policies, &Policies::default(), policies);
     }
     inputs.places.extend(given.places);
-    let page = PageInputs::if_wanted(plan.wants_page, &inputs, *occasion);
+    let map = map_if_wanted(plan, &inputs, *occasion);
     pass_over(&mut inputs.objects, &mut inputs.passed_over, &inputs.snapshot, true);
     if let Some(apart) = &mut inputs.outside {
         pass_over(&mut apart.objects, &mut apart.passed_over, &inputs.snapshot, true);
     }
-    let mut checked = Checked { page, ..check(inputs, *occasion) };
+    let mut checked = Checked { map, ..check(inputs, *occasion) };
     trace(&mut checked, &mut plan.rendered_files());
     Ok(checked)
 }
@@ -306,15 +303,15 @@ impl WithoutEffect {
 
 /// Adds what another set has.
 fn join(all: &mut Checked, other: Checked) {
-    let Checked { mut inputs, decided, policies, codes_of_policies, places_of_sets, page, compared, .. } =
+    let Checked { mut inputs, decided, policies, codes_of_policies, places_of_sets, map, compared, .. } =
         other;
     all.compared.join(compared);
     // One for all sets.
     if all.inputs.notices.iter().any(is_departed_note) {
         inputs.notices.retain(|notice| !is_departed_note(notice));
     }
-    if let (Some(all), Some(page)) = (&mut all.page, page) {
-        all.add(page);
+    if let (Some(all), Some(map)) = (&mut all.map, map) {
+        all.sets.extend(map.sets);
     }
     all.decided.extend(decided);
     all.policies.extend(policies);

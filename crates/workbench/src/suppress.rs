@@ -12,7 +12,6 @@ use crate::notices::Notice;
 use crate::origins::spot::Standing;
 use crate::report::ObjectRef;
 use crate::report::fingerprint::{self, Fingerprint};
-use crate::report::html_data::Gone;
 use crate::rules::change;
 use memgate_manifest::place::LastSource;
 use memgate_manifest::source::{Source, Span};
@@ -177,43 +176,6 @@ pub fn known(checked: &Checked, identities: &[Identity]) -> KnownFindings {
         known.add(identity, count);
     }
     known
-}
-
-/// The findings that count, each as what is gone if a branch does not have it. `shown` gives the name of a file as the user
-/// would write it.
-pub fn described(
-    checked: &mut Checked,
-    identities: &[Identity],
-    shown: impl Fn(&str) -> String,
-) -> BTreeMap<Identity, Gone> {
-    let (mut identities, mut described) = (identities.iter(), BTreeMap::new());
-    each(checked, |place, finding| {
-        let Some(identity) = identities.next() else { return };
-        if finding.severity != Severity::Note && finding.relation != Relation::Follows {
-            let object = place.object_ref;
-            let gone = Gone {
-                severity: finding.severity,
-                place: format!("{}:{}", shown(place.source.name()), place.span(finding).line),
-                object: if object.kind.is_empty() { String::new() } else { object.title() },
-                namespace: object.namespace.to_string(),
-                platforms: object.platforms(finding.code.name),
-                code: identity.code.clone(),
-                message: finding.message().into_owned(),
-            };
-            described.insert(identity.clone(), gone);
-        }
-    });
-    described
-}
-
-/// What is described and still known after [`suppress`]: the branch does not have it. Denials first.
-pub fn gone(described: BTreeMap<Identity, Gone>, known: &KnownFindings) -> Vec<Gone> {
-    let is_left = |identity: &Identity| known.0.get(identity).is_some_and(|count| *count > 0);
-    let mut gone: Vec<Gone> =
-        described.into_iter().filter(|(identity, _)| is_left(identity)).map(|(_, gone)| gone).collect();
-    gone.sort_by(|one, two| two.severity.cmp(&one.severity).then_with(|| one.cmp(two)));
-    gone.dedup();
-    gone
 }
 
 /// The findings that a comment ignores and that are not known, in words: the branch has brought both.

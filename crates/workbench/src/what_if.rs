@@ -10,9 +10,9 @@ use crate::inputs::Inputs;
 use crate::judge::{Checked, Decided};
 use crate::judged_by::{AtReference, JudgedBy};
 use crate::load::{Error, Sources, load_paths, only_set};
+use crate::map::map_if_wanted;
 use crate::objects::CheckedObject;
 use crate::outside::check;
-use crate::page::PageInputs;
 use crate::place::overview;
 use crate::plan::Plan;
 use crate::policy_files::replaced;
@@ -70,7 +70,7 @@ fn effect(Run { plan, occasion }: &Run, before: Inputs, mut after: Inputs) -> Wh
     let owners: BTreeMap<Key, String> = owners.collect();
     let before: BTreeMap<Key, Decided> =
         check(before, occasion).decided.into_iter().map(|it| (key(&it.object), it)).collect();
-    let page = PageInputs::if_wanted(plan.wants_page, &after, occasion);
+    let map = map_if_wanted(plan, &after, occasion);
     let mut after = check(after, occasion);
     // The same in both runs, and what the policy would change is not known.
     let Checked { inputs, decided, .. } = &mut after;
@@ -78,7 +78,7 @@ fn effect(Run { plan, occasion }: &Run, before: Inputs, mut after: Inputs) -> Wh
         stand(decided, &inputs.origins, &mut files);
     }
     inputs.errors.extend(decided.iter().flat_map(faults_of_policy));
-    let mut compared = compare(before, Checked { page, ..after }, &owners);
+    let mut compared = compare(before, Checked { map, ..after }, &owners);
     trace(&mut compared.checked, &mut files);
     compared
 }

@@ -20,29 +20,26 @@ use memgate_primitives::suggest::nearest;
 use memgate_workbench::map_verdicts::judged_map;
 use memgate_workbench::plan::Plan;
 use memgate_workbench::report::diff::{self, FileDiff};
-use memgate_workbench::report::map::selection::{Around, Part};
 use memgate_workbench::report::map::{MapFormat, MemoryMap, write};
-use memgate_workbench::report::{plain, without_commands};
+use memgate_workbench::report::without_commands;
 use memgate_workbench::run::Run;
 
 /// Print which agents and pods reach which memory
 ///
 /// For each memory resource: backend, durability, retention, hosts and names of Secrets, and the objects that refer to
 /// it or get it. Objects are judged as check does, those of a cluster as audit does: denied, warned, not used, not
-/// found. A line across namespaces is marked, and so is a host without TLS. A workload stands for its pods. The
+/// found; what uses denied memory would run without memory. A line across namespaces is marked, and so is a host without TLS. A workload stands for its pods. The
 /// order is stable, so a diff of two maps shows what has changed.
 #[derive(Debug, clap::Args)]
 #[command(
     before_help = "\
-Exit codes: 0 printed, 2 an input cannot be read or parsed, or the map lacks
-the object of --around, 3 nothing to map was found, or nothing in a namespace
-of --namespace.",
+Exit codes: 0 printed, 2 an input cannot be read or parsed, 3 nothing to map
+was found, or nothing in a namespace of --namespace.",
     after_long_help = "\
 Examples:
   memgate map deploy/
   memgate map --context prod
   memgate map deploy/ --namespace team-a
-  memgate map deploy/ --around ArkMemory/team-a/notes
   memgate map deploy/ -o dot | dot -Tsvg > map.svg
   memgate map deploy/ -o mermaid=map.mmd
   memgate map deploy/ --base origin/main
@@ -64,21 +61,14 @@ pub struct Args {
     )]
     namespaces: Vec<String>,
 
-    /// Show what is around an object, DEPTH lines far [default depth: 2]
-    ///
-    /// From an agent, a line leads to its memory, and a second one to what else uses that.
-    #[arg(long, value_name = "KIND/NS/NAME[:DEPTH]", help_heading = "Selection", value_parser = Around::parse)]
-    #[arg(conflicts_with = "shown_namespace")]
-    around: Option<Around>,
-
     /// Says that a map has none.
     #[arg(id = "no_point", long = "point", value_name = "POINT", hide = true, value_parser = no_point)]
     _point: Option<Infallible>,
 
     /// Format and file [default: text]
     ///
-    /// Formats: text, dot (Graphviz) and mermaid (a flowchart that GitHub and GitLab draw). Above 60 boxes the two have
-    /// one box for each namespace, or in a single one a box for the objects of a kind that use the same memory.
+    /// Formats: text, dot (Graphviz) and mermaid (a flowchart that GitHub and GitLab draw). Above 60 boxes the two say so,
+    /// and have the table of text in place of a picture.
     #[arg(short, long, value_name = "FORMAT[=FILE]", help_heading = "Output", value_parser = parse_output)]
     output: Option<MapOutput>,
 
@@ -166,8 +156,8 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         note_base_errors(&there.1.errors, &base, "its map may lack objects", terminal);
         before = there.0;
     }
-    if let Some(status) = args.select(&mut before, &mut map, terminal)? {
-        return Ok(status);
+    if !args.select(&mut before, &mut map, terminal) {
+        return Ok(ExitStatus::Nothing);
     }
     let count = map.counts().0 + before.counts().0;
     if args.base.is_some() {
@@ -184,13 +174,8 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
 }
 
 impl Args {
-    /// Leaves out what the user does not ask for; the exit status if that is not there.
-    fn select(
-        &self,
-        before: &mut MemoryMap,
-        after: &mut MemoryMap,
-        terminal: Terminal,
-    ) -> anyhow::Result<Option<ExitStatus>> {
+    /// Leaves out what the user does not ask for, and returns whether what the user asks for is there.
+    fn select(&self, before: &mut MemoryMap, after: &mut MemoryMap, terminal: Terminal) -> bool {
         /// The most namespaces that a message names.
         const MOST: usize = 20;
         let names: BTreeSet<String> =
@@ -206,35 +191,20 @@ impl Args {
                 "error: the map has nothing in namespace {}{near}\n  its namespaces: {names}",
                 quoted(missing)
             ));
-            return Ok(Some(ExitStatus::Nothing));
+            return false;
         }
         if !names.is_empty() {
             before.keep_namespaces(&names);
             after.keep_namespaces(&names);
-        } else if let Some(around) = &self.around {
-            let nearest = after.nearest(around).or_else(|| before.nearest(around));
-            let found = [before, after].map(|map| map.keep_around(around));
-            let nearest = nearest.map_or_else(
-                || "memgate map without --around lists all objects".to_owned(),
-                |nearest| format!("did you mean {}?", plain(&nearest)),
-            );
-            anyhow::ensure!(found.contains(&true), "--around: the map has no object {around}; {nearest}");
         }
-        Ok(None)
+        true
     }
 }
 
 fn write_map(map: &MemoryMap, output: &MapOutput, terminal: Terminal) -> anyhow::Result<()> {
     let mut bytes = Vec::new();
-    if write(map, output.format, &mut bytes).context("failed to write the map")? {
-        let how = match map.part {
-            Part::All => "--namespace and --around show a part, and -o text lists all",
-            Part::Namespaces(_) => "--around shows a part, and -o text lists all",
-            Part::Around => "-o text lists all",
-        };
-        terminal.note(&format!(
-            "note: the map is too large to be drawn whole, so several objects share a box; {how}"
-        ));
+    if let Some(why) = write(map, output.format, &mut bytes).context("failed to write the map")? {
+        terminal.note(&format!("note: {why}, so its table is written; --namespace shows a part"));
     }
     put(bytes, output, output.format == MapFormat::Text, terminal)
 }

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { CLEAN, hostile, huge, PROOF } from '../inputs.mjs';
+import { CLEAN, hostile, PROOF } from '../inputs.mjs';
 import { map, shown } from '../page.mjs';
 
 const MERMAID = readFileSync(createRequire(join(process.env.NODE_MODULES, 'here.js')).resolve('@mermaid-js/tiny'), 'utf8');
@@ -12,12 +12,12 @@ const MERMAID = readFileSync(createRequire(join(process.env.NODE_MODULES, 'here.
 const decoded = (label) => label.replace(/#(\d+);/g, (_, code) => String.fromCodePoint(Number(code)));
 const words = (text) => text.replace(/\s+/g, ' ').trim();
 
-// Draws the map in an empty page, and expects each node and each line of it once, with its text.
+// Draws the map, or the words that it has none, in an empty page, and expects each node and each line of it once, with its text.
 const isDrawn = async (text, path) => {
     // The label behind an id and the signs of a shape.
-    const nodes = [...text.matchAll(/^ *((?:memory|user|host|namespace)(?:s|__\w+)?|hosts)[[(]+"(.*)"[\])]+$/gm)].map(([, id, label]) => [id, words(decoded(label))]);
+    const nodes = [...text.matchAll(/^ *((?:memory|user|host)__\w+|note)[[(]+"(.*)"[\])]+$/gm)].map(([, id, label]) => [id, words(decoded(label))]);
     const edges = text.match(/ (-->|-\.->)/g) ?? [];
-    assert.ok(nodes.length > 5 && nodes.length <= 60, text);
+    assert.ok(nodes.length <= 60, text);
     await shown(path, async (page) => {
         await page.addScriptTag({ content: MERMAID });
         const drawn = await page.evaluate(async (text) => {
@@ -41,6 +41,15 @@ const isDrawn = async (text, path) => {
 
 export const it_draws_what_is_written = () => map(CLEAN.slice(1), undefined, isDrawn);
 
-export const it_draws_hostile_texts_as_texts = () => map(['.', '--max-file-size', '1Mi'], hostile(), isDrawn);
+// One file after another, since together they are too many for a picture.
+export const it_draws_hostile_texts_as_texts = async () => {
+    for (const [name, text] of Object.entries(hostile()).filter(([name]) => name.endsWith('-0.json'))) {
+        await map(['.', '--max-file-size', '1Mi'], { [name]: text }, isDrawn);
+    }
+};
 
-export const it_draws_ten_thousand_objects = () => map(['.'], huge(), isDrawn);
+// As many agents as make a table that Mermaid still reads.
+export const it_draws_the_words_that_a_map_is_too_large = () => {
+    const agents = Array.from({ length: 100 }, (_, number) => `apiVersion: arkonis.dev/v1alpha1\nkind: ArkAgent\nmetadata: {name: a-${number}, namespace: team}\nspec: {model: m, systemPrompt: p, memoryRef: {name: one}}\n`);
+    return map(['.'], { 'agents.yaml': agents.join('---\n') }, isDrawn);
+};

@@ -1,9 +1,7 @@
 // The page as it is read.
 import assert from 'node:assert/strict';
 import { AUDIT, CLEAN, DIRTY, hostile, huge, PROOF, WHAT_IF } from '../inputs.mjs';
-import { shown, size, text, violations, withReport } from '../page.mjs';
-
-const LIMIT = 5_000_000;
+import { shown, size, violations, withReport } from '../page.mjs';
 
 const KINDS = [['clean', CLEAN], ['dirty', DIRTY], ['audit', AUDIT], ['what-if', WHAT_IF]];
 
@@ -60,44 +58,20 @@ export const the_picture_of_the_map_is_whole = () =>
             }
         }));
 
-export const it_says_the_same_without_script = async () => {
-    for (const [kind, args] of KINDS) {
-        await withReport(args, undefined, async (path) => {
-            let withScript;
-            await shown(path, async (page) => {
-                withScript = await text(page);
-                assert.ok(await page.locator('#filter').isVisible() && (await page.locator('th button').count()) > 0, `${kind}: the script has run`);
-            });
-            await shown(path, async (page) => {
-                assert.equal(await page.locator('#filter:visible, th button').count(), 0, `${kind}: the script has not run`);
-                assert.equal(await text(page), withScript);
-                assert.deepEqual(await page.locator('[hidden]').all(), []);
-            }, { javaScriptEnabled: false });
-        });
-    }
-};
-
-export const ten_thousand_objects_fit = async () => {
+export const ten_thousand_objects_are_shown = async () => {
     await withReport(['check', '.'], huge(), async (path) => {
-        assert.ok(size(path) < LIMIT, `${size(path)} bytes`);
         await shown(path, async (page, took) => {
             console.log(`10,000 objects: ${size(path)} bytes, opened in ${Math.round(took)} ms`);
-            assert.match(await page.locator('main').innerText(), /10,?000/);
-            await page.locator('[name=q]').fill('team-42');
-            assert.match(await page.locator('[role=status]').innerText(), / of /);
-            await page.locator('[name=namespace]').selectOption('team-7');
-            assert.equal(await page.locator('#denials li[data-object]:not([hidden])').count(), 0);
-            await page.locator('[name=q]').fill('');
-            assert.equal(await page.locator('#denials li[data-object]:not([hidden])').count(), 10);
+            assert.match(await page.locator('header').innerText(), /10,?000 objects judged/);
+            assert.match(await page.locator('main').innerText(), / more are not shown in this page/);
         });
     });
 };
 
-const ELEMENTS = ['a', 'body', 'button', 'caption', 'code', 'data', 'dd', 'details', 'div', 'dl', 'dt', 'figcaption', 'figure', 'footer', 'form', 'g', 'h1', 'h2', 'h3', 'h4', 'head', 'header', 'html', 'input', 'label', 'li', 'main', 'mark', 'meta', 'nav', 'ol', 'option', 'p', 'path', 'pre', 'rect', 'script', 'section', 'select', 'span', 'strong', 'style', 'summary', 'svg', 'table', 'tbody', 'td', 'text', 'th', 'thead', 'time', 'title', 'tr', 'tspan', 'ul', 'article', 'small', 'desc', 'line', 'marker', 'defs', 'polygon', 'circle'];
+const ELEMENTS = ['a', 'article', 'body', 'caption', 'code', 'details', 'div', 'figcaption', 'figure', 'footer', 'g', 'h1', 'h2', 'h3', 'head', 'header', 'html', 'li', 'main', 'meta', 'nav', 'p', 'path', 'pre', 'rect', 'section', 'span', 'strong', 'style', 'summary', 'svg', 'table', 'tbody', 'td', 'text', 'th', 'thead', 'title', 'tr', 'ul'];
 
 export const hostile_texts_stay_texts = async () => {
     await withReport(['check', '.', '--max-file-size', '1Mi'], hostile(), async (path) => {
-        assert.ok(size(path) < LIMIT, `${size(path)} bytes`);
         for (const options of [{}, { javaScriptEnabled: false }]) {
             await shown(path, async (page) => {
                 const found = await page.evaluate(() => {
@@ -110,13 +84,13 @@ export const hostile_texts_stay_texts = async () => {
                         sheets: document.querySelectorAll('style, link').length,
                         // Of the browser itself: the characters that change the order or the look of others.
                         odd: /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/.exec(document.documentElement.textContent)?.[0].charCodeAt(0),
-                        long: Math.max(...all.filter(({ childElementCount }) => childElementCount === 0).filter((element) => !element.closest('script, style, details > pre')).map(({ textContent }) => textContent.length)),
+                        long: Math.max(...all.filter(({ childElementCount }) => childElementCount === 0).filter((element) => !element.closest('style')).map(({ textContent }) => textContent.length)),
                         shown: document.body.innerText,
                     };
                 });
                 assert.deepEqual(found.elements.filter((name) => !ELEMENTS.includes(name)), []);
                 assert.deepEqual(found.handlers, []);
-                assert.equal(found.scripts, 1);
+                assert.equal(found.scripts, 0);
                 assert.equal(found.sheets, 1);
                 assert.deepEqual(found.links.filter((link) => !link.startsWith('#')), []);
                 assert.equal(found.odd, undefined);
@@ -147,7 +121,6 @@ export const it_is_printed_on_white_with_everything_on_it = () =>
             const findings = await page.locator('.finding').count();
             await page.emulateMedia({ media: 'print' });
             assert.equal(await page.locator('nav').first().isVisible(), false);
-            assert.equal(await page.locator('#filter').isVisible(), false);
             assert.equal(await page.locator('.finding:visible').count(), findings);
             const colours = await page.evaluate(() => {
                 const { backgroundColor, color } = getComputedStyle(document.body);

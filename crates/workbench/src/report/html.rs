@@ -1,12 +1,7 @@
-//! One page for a browser, which needs nothing but itself: no network, and no script to read it.
+//! One page for a browser, which needs nothing but itself: neither a network nor a script.
 //!
-//! The page has a limit of bytes. Each part has a share of it, and says how much it leaves out. Every text of an input goes
-//! through [`text()`], and the templates escape it. A Content-Security-Policy in the page allows the one style sheet and
-//! the one script that are part of it, by their hashes.
-
-mod budget;
-
-mod excerpt;
+//! Every text of an input goes through [`text()`], and the templates escape it. A Content-Security-Policy in the page allows
+//! the one style sheet that is part of it, by its hash.
 
 mod findings;
 
@@ -14,9 +9,6 @@ mod map;
 
 mod picture;
 
-mod tables;
-
-use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use base64::Engine as _;
@@ -24,29 +16,24 @@ use base64::engine::general_purpose::STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use ring::digest::{SHA256, digest};
 
-use crate::report::html_data::Page;
-use crate::report::{Report, changes, counted};
+use crate::report::table::{Row, Table};
+use crate::report::{Page, Report, changes, counted};
 use memgate_model::finding::Severity;
 use memgate_primitives::credential::masked_start;
+use memgate_primitives::number::more;
 use memgate_primitives::plain_text::{cut, shown_name};
 
 /// The style sheet.
 const STYLE: &str = include_str!("html/style.css");
 
-/// The script, which filters the page, and sorts tables.
-const SCRIPT: &str = include_str!("html/script.js");
-
 /// The most characters of one text: the longest message is shorter.
 const MAX_CHARS: usize = 1000;
 
+/// The most elements of a list or table.
+const MAX_ELEMENTS: usize = 1000;
+
 /// A part of the page: its id, its heading, and its content. A part without content is left out.
-struct Part {
-    id: &'static str,
-    title: &'static str,
-    /// How many findings it is about, which the heading says.
-    number: Option<usize>,
-    content: Option<Markup>,
-}
+type Part = (&'static str, String, Option<Markup>);
 
 /// Writes the page.
 ///
@@ -63,18 +50,30 @@ fn text(text: &str) -> String {
     cut(&masked_start(text), MAX_CHARS).into_owned()
 }
 
-/// A text as one word of an attribute: in lists of them blanks are between words.
-fn word(word: &str) -> String {
-    text(word).replace(char::is_whitespace, "_")
+/// The first elements of a list, and what is written behind it about the others, with what lists them.
+fn first<T>(all: impl IntoIterator<Item = T>, elsewhere: &str, render: impl Fn(T) -> Markup) -> [Markup; 2] {
+    let mut all = all.into_iter();
+    let shown = html! { @for element in all.by_ref().take(MAX_ELEMENTS) { (render(element)) } };
+    let more = all.count();
+    let rest = html! {
+        @if more > 0 { p { strong { (more) " more are not shown in this page" } "; " (elsewhere) " has all of them." } }
+    };
+    [shown, rest]
+}
+
+/// The first names of a list in words, and the number of the others.
+fn first_names(names: &[String], most: usize) -> String {
+    names.iter().take(most).cloned().collect::<Vec<_>>().join(", ") + &more(names.len().saturating_sub(most))
 }
 
 fn whole(report: &Report<'_>, page: &Page<'_>) -> Markup {
     let (words, verdict) = verdict(report);
     let title = format!("memgate {}", page.command);
     let parts = parts(report, page);
-    let parts: Vec<(&Part, &Markup)> =
-        parts.iter().filter_map(|part| Some((part, part.content.as_ref()?))).collect();
-    let has = |id: &str| parts.iter().any(|(part, _)| part.id == id);
+    let parts: Vec<_> =
+        parts.iter().filter_map(|(id, title, content)| Some((id, title, content.as_ref()?))).collect();
+    let [errors, more_errors] =
+        first(&report.errors, "-o json", |error| html! { li { (text(&error.line)) } });
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -94,70 +93,30 @@ fn whole(report: &Report<'_>, page: &Page<'_>) -> Markup {
                         (words) (whose(report)) "."
                     }
                     p class="quiet" { (read(report, page)) }
+                    @if !report.errors.is_empty() { ul class="deny" { (errors) } }
+                    (more_errors)
                 }
                 nav aria-label="Parts of this page" {
-                    ul { @for (part, _) in &parts { li { a href={ "#" (part.id) } { (part.title) } } } }
+                    ul { @for (id, title, _) in &parts { li { a href={ "#" (id) } { (title) } } } }
                 }
                 main id="main" {
-                    section id="summary" aria-labelledby="summary-title" {
-                        h2 id="summary-title" class="unseen" { "Summary" }
-                        (tables::tiles(report, page, has))
-                    }
-                    (form(report, page))
-                    @for (part, content) in &parts {
-                        section id=(part.id) aria-labelledby={ (part.id) "-title" } {
-                            h2 id={ (part.id) "-title" } { (part.title) @if let Some(number) = part.number { ": " (number) } }
+                    @for (id, title, content) in &parts {
+                        section id=(id) aria-labelledby={ (id) "-title" } {
+                            h2 id={ (id) "-title" } { (title) }
                             (content)
                         }
                     }
                 }
                 footer { p { "Written by memgate " (env!("CARGO_PKG_VERSION")) "." } }
-                script { (PreEscaped(SCRIPT)) }
             }
         }
     }
 }
 
-/// The filter of the whole page. Without the script, which applies it, the style sheet does not show it.
-fn form(report: &Report<'_>, page: &Page<'_>) -> Markup {
-    /// With its end, so that the page is XML too, but for elements of the head.
-    const INPUT: &str = "<input type=\"search\" name=\"q\"/>";
-    /// The most bytes of the names of namespaces. One that is not listed can stand in the address.
-    const MOST: usize = 100_000;
-    let mut namespaces: BTreeSet<String> = report.causes().flat_map(findings::namespaces).collect();
-    let memories = page.map.sets.iter().flat_map(|set| &set.memories);
-    namespaces.extend(
-        memories.map(|memory| word(&shown_name(&memory.object.namespace))).filter(|it| !it.is_empty()),
-    );
-    let mut platforms: BTreeSet<&str> =
-        report.causes().flat_map(|it| it.object_ref.platforms(it.finding.code.name)).collect();
-    platforms.extend(page.map.sets.iter().flat_map(|set| &set.memories).map(|memory| memory.family));
-    let namespaces = budget::fitting(MOST, namespaces, |it| html! { option { (it) } });
-    let severities = html! { @for it in ["deny", "warn", "note"] { option { (it) } } };
-    let select = |name: &str, label: &str, options: &Markup| {
-        html! {
-            label { (label) " " select name=(name) { option value="" { "all" } (options) } }
-        }
-    };
-    html! {
-        form id="filter" role="search" aria-label="Filter of this page" {
-            label { "Text " (PreEscaped(INPUT)) }
-            (select("namespace", "Namespace", &namespaces.all()))
-            (select("platform", "Platform", &html! { @for it in platforms { option { (it) } } }))
-            (select("severity", "Severity", &severities))
-            button type="reset" { "Show all" }
-            p role="status" {}
-        }
-    }
-}
-
-/// Allows the style sheet and the script of the page, and nothing else.
+/// Allows the style sheet of the page, and nothing else.
 fn security_policy() -> String {
-    let [style, script] = [STYLE, SCRIPT].map(|text| STANDARD.encode(digest(&SHA256, text.as_bytes())));
-    format!(
-        "default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; base-uri 'none'; \
-         form-action 'none'"
-    )
+    let style = STANDARD.encode(digest(&SHA256, STYLE.as_bytes()));
+    format!("default-src 'none'; style-src 'sha256-{style}'; base-uri 'none'; form-action 'none'")
 }
 
 /// The result in words, and as the value of an attribute.
@@ -190,12 +149,11 @@ fn verdict(report: &Report<'_>) -> (String, &'static str) {
 fn whose(report: &Report<'_>) -> String {
     /// The most namespaces that are named.
     const MOST: usize = 3;
-    let owners = findings::owners(report);
-    match owners.as_slice() {
+    match findings::owners(report).as_slice() {
         _ if report.changes.is_some() => String::new(),
         [] => String::new(),
         [one] => format!(", in namespace {one}"),
-        several => format!(", in namespaces {}", findings::first_of(several, MOST)),
+        several => format!(", in namespaces {}", first_names(several, MOST)),
     }
 }
 
@@ -208,80 +166,55 @@ fn read(report: &Report<'_>, page: &Page<'_>) -> String {
         1 => Some("1 policy".to_owned()),
         count => Some(format!("{count} policies")),
     });
-    let base = page.base.as_ref();
-    parts.extend(
-        base.map(|[reference, start]| format!("compared with {}, as of commit {start}", text(reference))),
-    );
+    parts.extend((!page.base.is_empty()).then(|| format!("compared with {}", text(page.base))));
     let left_out = || format!("{} left out by --ignore", counted(report.left_out, "finding"));
     parts.extend((report.left_out > 0).then(left_out));
     parts.join("; ")
 }
 
-/// The paths, the time and the occasion.
-fn about(page: &Page<'_>) -> Markup {
-    /// The most paths that are listed.
-    const MOST: usize = 20;
-    let more = page.judged.len().saturating_sub(MOST);
+fn parts(report: &Report<'_>, page: &Page<'_>) -> [Part; 4] {
+    let of = |title: &str, severity| {
+        (format!("{title}: {}", report.count(severity)), findings::of_severity(report, severity))
+    };
+    let ((denials, all_denials), (warnings, all_warnings)) =
+        (of("Denials", Severity::Deny), of("Warnings", Severity::Warn));
+    let table = page.table.as_ref().or(report.table.as_ref());
+    [
+        ("denials", denials, all_denials),
+        ("map", "Map".to_owned(), map::section(&page.map)),
+        ("warnings", warnings, all_warnings),
+        ("policies", "Policies by namespace".to_owned(), table.and_then(policies)),
+    ]
+}
+
+/// A table, inside of what scrolls where it is wide.
+fn table(caption: &str, columns: &[&str], rows: &Markup) -> Markup {
     html! {
-        dl class="about" {
-            @if !page.judged.is_empty() {
-                dt { "Judged" }
-                dd {
-                    @for (number, path) in page.judged.iter().take(MOST).enumerate() {
-                        @if number > 0 { ", " }
-                        code { (text(path)) }
-                    }
-                    @if more > 0 { " and " (more) " more" }
-                }
-            }
-            @if !page.time.is_empty() {
-                dt { "Time of the decision" }
-                dd { time datetime=(page.time) { (page.time) } }
-                dt { "Policies act as" }
-                dd { (page.point) }
+        div class="scroll" role="region" aria-label=(caption) tabindex="0" {
+            table {
+                caption { (caption) }
+                thead { tr { @for name in columns { th scope="col" { (name) } } } }
+                tbody { (rows) }
             }
         }
     }
 }
 
-fn parts(report: &Report<'_>, page: &Page<'_>) -> Vec<Part> {
-    let part = |id, title, content| Part { id, title, number: None, content };
-    let articles = findings::Articles::of(report);
-    let of = |id, title, severity, share| {
-        let content = findings::of_severity(report, &articles, severity, share);
-        Part { id, title, number: Some(report.count(severity)), content }
-    };
-    let warnings = |share| of("warnings", "Warnings", Severity::Warn, share);
-    let notes = |share| of("notes", "Notes", Severity::Note, share);
-    let table = page.table.as_ref().or(report.table.as_ref());
-    let mut parts = vec![
-        part("changes", "Changes", tables::changes(report, page)),
-        part("map", "Map", map::section(&page.map)),
-        warnings(budget::WARNINGS),
-        part("matrix", "Policies by namespace", tables::matrix(&articles)),
-        part("timeline", "Dates", tables::timeline(page)),
-        part("errors", "Unreadable", findings::errors(report)),
-        notes(budget::OTHERS),
-        part("policies", "Numbers", table.and_then(tables::policies)),
-        part("exemptions", "Exemptions", tables::exemptions(page)),
-        part("assumed", "Assumed", tables::assumed(report, page)),
-        part("not-judged", "Not judged", tables::not_judged(report)),
-        part("codes", "Codes", findings::pages(report)),
-        part("about", "Inputs", Some(about(page))),
-    ];
-    let size = |part: &Part| part.content.as_ref().map_or(0, |content| budget::size(&content.0));
-    let left = |parts: &[Part]| budget::ALL.saturating_sub(parts.iter().map(size).sum());
-    let at = parts.iter().position(|part| part.id == "map").unwrap_or_default();
-    parts.insert(at, of("denials", "Denials", Severity::Deny, left(&parts)));
-    // What denials leave is for warnings, then for notes.
-    let again: [&dyn Fn(usize) -> Part; 2] = [&warnings, &notes];
-    for (id, again) in ["warnings", "notes"].into_iter().zip(again) {
-        let room = left(&parts);
-        if let Some(part) = parts.iter_mut().find(|part| part.id == id) {
-            *part = again(room + size(part));
+/// The numbers by policy and namespace; `None` without findings.
+fn policies(of: &Table<'_>) -> Option<Markup> {
+    const COLUMNS: [&str; 7] =
+        ["Policy", "Namespace", "Objects", "Denials", "Warnings", "Exempted", "All findings"];
+    let [rows, rest] = first(&of.rows, "-o json", |Row { policy, namespace, numbers }| {
+        html! {
+            tr {
+                th scope="row" { (policy.map_or_else(|| "rules of the platforms".to_owned(), text)) }
+                td { @if namespace.is_empty() { "–" } @else { (text(&shown_name(namespace))) } }
+                @for number in numbers.cells() { td class="number" { (number) } }
+            }
         }
-    }
-    parts
+    });
+    let caption = "The numbers of each policy in each namespace";
+    (!of.rows.is_empty()).then(|| html! { (table(caption, &COLUMNS, &rows)) (rest) })
 }
 
 #[cfg(test)]
@@ -315,10 +248,9 @@ mod tests {
         for colours in blocks.into_iter().map(colours) {
             let of = |name: &str| *colours.get(name).unwrap_or_else(|| panic!("no colour {name}"));
             let grounds = ["page", "card", "box", "user", "store"];
-            let texts = ["text", "quiet", "link", "deny", "warn", "note", "good"];
+            let texts = ["text", "quiet", "link", "deny", "warn", "good"];
             let pairs = texts.iter().flat_map(|text| grounds.iter().map(move |ground| (*text, *ground)));
-            let shades = ["shade-1", "shade-2", "shade-3", "shade-4"].map(|shade| ("text", shade));
-            for (text, ground) in pairs.chain([("mark-text", "mark"), ("link", "mark")]).chain(shades) {
+            for (text, ground) in pairs {
                 let contrast = contrast(of(text), of(ground));
                 assert!(contrast >= 4.5, "{text} on {ground}: {contrast:.2}");
             }

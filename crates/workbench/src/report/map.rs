@@ -5,8 +5,6 @@
 
 pub mod changes;
 
-pub mod selection;
-
 pub(crate) mod graph;
 
 mod dot;
@@ -19,15 +17,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 
-use selection::Part;
+use anstream::adapter::strip_bytes;
 
 /// The map of each set of files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MemoryMap {
     /// One map without sets.
     pub sets: Vec<SetMap>,
-    /// What a user asked for.
-    pub part: Part,
 }
 
 /// The map of files that are judged together.
@@ -71,13 +67,16 @@ pub enum Verdict {
     Missing,
     /// It has warnings.
     Warned,
+    /// Its memory is denied.
+    Memoryless,
     /// It is denied.
     Denied,
 }
 
 impl Verdict {
     /// Every verdict, the strictest first.
-    pub const ALL: [Self; 5] = [Self::Denied, Self::Warned, Self::Missing, Self::Unused, Self::Clean];
+    pub const ALL: [Self; 6] =
+        [Self::Denied, Self::Memoryless, Self::Warned, Self::Missing, Self::Unused, Self::Clean];
 
     /// The word for programs and style sheets.
     pub const fn name(self) -> &'static str {
@@ -86,6 +85,7 @@ impl Verdict {
             Self::Unused => "unused",
             Self::Missing => "missing",
             Self::Warned => "warned",
+            Self::Memoryless => "memoryless",
             Self::Denied => "denied",
         }
     }
@@ -95,6 +95,7 @@ impl Verdict {
         match self {
             Self::Unused => "not used",
             Self::Missing => "not found",
+            Self::Memoryless => "would run without memory",
             Self::Clean | Self::Warned | Self::Denied => self.name(),
         }
     }
@@ -297,6 +298,27 @@ impl MemoryMap {
         let memories = || self.sets.iter().flat_map(|set| &set.memories);
         (memories().count(), memories().map(|memory| memory.users.len()).sum())
     }
+
+    /// The namespaces of its objects.
+    pub fn namespaces(&self) -> BTreeSet<&str> {
+        let memories = self.sets.iter().flat_map(|set| &set.memories);
+        let objects =
+            memories.flat_map(|it| std::iter::once(&it.object).chain(it.users.iter().map(|line| &line.user)));
+        objects.map(|object| &*object.namespace).filter(|name| !name.is_empty()).collect()
+    }
+
+    /// Keeps the memory of these namespaces with all that reaches it, and the memory that objects of them reach.
+    pub fn keep_namespaces(&mut self, namespaces: &BTreeSet<String>) {
+        for set in &mut self.sets {
+            set.memories.retain_mut(|memory| {
+                if namespaces.contains(&memory.object.namespace) {
+                    return true;
+                }
+                memory.users.retain(|line| namespaces.contains(&line.user.namespace));
+                !memory.users.is_empty()
+            });
+        }
+    }
 }
 
 /// How a map is written.
@@ -324,17 +346,71 @@ impl MapFormat {
     }
 }
 
-/// Writes a map in one format, and returns whether a box of a graph may stand for several objects. Text has ANSI styles, which the
-/// stream removes where they are not wanted.
+/// Writes a map in one format, and returns the reason if it has a table in place of a picture. Text has ANSI styles, which
+/// the stream removes where they are not wanted.
 ///
 /// # Errors
 /// Those of the writer.
-pub fn write(map: &MemoryMap, format: MapFormat, out: &mut Vec<u8>) -> io::Result<bool> {
-    let (graph, is_folded) = match format {
-        MapFormat::Text => return text::write(map, out).map(|()| false),
-        MapFormat::Dot => graph::bounded(map, dot::write),
-        MapFormat::Mermaid => graph::bounded(map, mermaid::write),
+pub fn write(map: &MemoryMap, format: MapFormat, out: &mut Vec<u8>) -> io::Result<Option<String>> {
+    let (graph, write_table) = match format {
+        MapFormat::Text => return text::write(map, out).map(|()| None),
+        MapFormat::Dot => (graph::text(map, dot::write), dot::write_table as fn(&str, &str) -> String),
+        MapFormat::Mermaid => (graph::text(map, mermaid::write), mermaid::write_table as _),
     };
-    out.extend(graph.into_bytes());
-    Ok(is_folded)
+    let why = match graph {
+        Ok(text) => {
+            out.extend(text.into_bytes());
+            return Ok(None);
+        }
+        Err(why) => why,
+    };
+    let mut table = Vec::new();
+    text::write(map, &mut table)?;
+    let table = strip_bytes(&table).into_vec();
+    out.extend(write_table(&why, &String::from_utf8_lossy(&table)).into_bytes());
+    Ok(Some(why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(kind: &str, namespace: &str, name: &str) -> MappedObject {
+        let [kind, namespace, name] = [kind, namespace, name].map(str::to_owned);
+        MappedObject { kind, namespace, name, group: String::new() }
+    }
+
+    /// Memory `m0` to `m3` in namespaces `a` to `d`, in a chain: `u0` reaches `m0` and `m1`, `u1` reaches `m1` and `m2`.
+    fn chain() -> MemoryMap {
+        let memory = |number: usize, namespace: &str| {
+            let user = |of: usize| MapLine {
+                user: object("Agent", ["a", "b", "c"][of], &format!("u{of}")),
+                ..MapLine::default()
+            };
+            let users = [number.checked_sub(1), Some(number)].into_iter().flatten().filter(|it| *it < 3);
+            MappedMemory {
+                object: object("Memory", namespace, &format!("m{number}")),
+                users: users.map(user).collect(),
+                ..MappedMemory::default()
+            }
+        };
+        let memories = ["a", "b", "c", "d"].into_iter().enumerate().map(|(number, it)| memory(number, it));
+        MemoryMap { sets: vec![SetMap { memories: memories.collect(), ..SetMap::default() }] }
+    }
+
+    fn lines(map: &MemoryMap) -> Vec<String> {
+        let of = |memory: &MappedMemory| {
+            let users: Vec<&str> = memory.users.iter().map(|line| &*line.user.name).collect();
+            format!("{}: {}", memory.object.name, users.join(" "))
+        };
+        map.sets.iter().flat_map(|set| &set.memories).map(of).collect()
+    }
+
+    #[test]
+    fn keeps_a_namespace_and_what_its_lines_reach() {
+        let mut map = chain();
+        assert_eq!(map.namespaces(), BTreeSet::from(["a", "b", "c", "d"]));
+        map.keep_namespaces(&BTreeSet::from(["b".to_owned()]));
+        assert_eq!(lines(&map), ["m1: u0 u1", "m2: u1"]);
+    }
 }

@@ -9,6 +9,8 @@ use annotate_snippets::{
     Annotation, AnnotationKind, Group, Level, Origin, Renderer, Snippet, normalize_untrusted_str,
 };
 
+#[cfg(feature = "workstation")]
+use crate::report::DEFAULT_WIDTH;
 use crate::report::excerpt::Excerpt;
 use crate::report::{
     FileLocation, InputError, LocatedFinding, Related, Report, Shown, at_line_start, changes, notes, plain,
@@ -93,6 +95,14 @@ pub fn write(report: &Report<'_>, width: usize, out: &mut impl Write) -> io::Res
         }
     }
     notes::write(notes.into_iter(), "; -v lists them", out)
+}
+
+/// One finding without styles.
+#[cfg(feature = "workstation")]
+pub(super) fn plain_finding(located: &LocatedFinding<'_>) -> String {
+    let group = group(located, true, DEFAULT_WIDTH);
+    let text = Renderer::plain().term_width(DEFAULT_WIDTH).render(&[group]);
+    with_places(&text, &located.location, &located.related)
 }
 
 /// The findings of one cause. Of those that are equal but for their objects, the first one is an example, and the others

@@ -1,14 +1,11 @@
-//! The map of memory: a picture and a table.
-
-use std::collections::BTreeSet;
+//! The map of memory: a picture, unless it is too large for one, and a table.
 
 use maud::{Markup, html};
 
-use super::budget::{MAP, fitting};
-use super::picture::picture;
-use super::tables::{namespace_word, table};
+use super::picture::draw;
+use super::{first, table};
+use crate::report::map::graph::Graph;
 use crate::report::map::{Fact, MapLine, MappedMemory, MemoryMap, SetMap, Verdict};
-use memgate_model::finding::Severity;
 
 /// The most objects that are listed in one cell.
 const MAX_USERS: usize = 25;
@@ -28,24 +25,21 @@ pub(super) fn section(map: &MemoryMap) -> Option<Markup> {
         return None;
     }
     let of_sets = map.sets.iter().flat_map(|set| set.memories.iter().map(move |memory| (set, memory)));
-    let shown = fitting(MAP, of_sets, |(set, memory)| row(set, memory));
+    let [rows, rest] = first(of_sets, "memgate map", |(set, memory)| row(set, memory));
     let caption = "Memory resources, what refers to them, and the pods that get them";
-    let table = html! {
-        div id="map-table" { (table(caption, [&COLUMNS, &[]], &shown)) }
-        (shown.rest("memgate map prints all of them"))
-    };
-    Some(html! {
-        (picture(map))
-        @if count > MAX_OPEN {
+    let table = html! { (table(caption, &COLUMNS, &rows)) (rest) };
+    Some(match Graph::of(map) {
+        Err(why) => html! { p { strong { "No picture: " (why) "." } } (table) },
+        Ok(graph) if count > MAX_OPEN => html! {
+            (draw(&graph))
             details { summary { "The map as a table of " (count) " memory resources" } (table) }
-        } @else {
-            (table)
-        }
+        },
+        Ok(graph) => html! { (draw(&graph)) (table) },
     })
 }
 
 fn row(set: &SetMap, memory: &MappedMemory) -> Markup {
-    let MappedMemory { object, presence, facts, users, family, .. } = memory;
+    let MappedMemory { object, presence, facts, users, .. } = memory;
     let storage = match &facts.storage {
         Fact::Absent => String::new(),
         storage => format!("storage {storage}"),
@@ -53,12 +47,8 @@ fn row(set: &SetMap, memory: &MappedMemory) -> Markup {
     let retention = [facts.retention.to_string(), storage];
     let retention: Vec<String> = retention.into_iter().filter(|text| !text.is_empty()).collect();
     let (pods, referrers): (Vec<&MapLine>, Vec<&MapLine>) = users.iter().partition(|line| line.is_pod);
-    let shown = [&pods, &referrers].into_iter().flat_map(|lines| lines.iter().take(MAX_USERS));
-    let namespaces =
-        shown.map(|line| &line.user.namespace).chain([&object.namespace]).map(|it| namespace_word(it));
-    let namespaces: Vec<String> = namespaces.collect::<BTreeSet<_>>().into_iter().collect();
     html! {
-        tr data-namespace=(namespaces.join(" ")) data-platform=(family) data-severity=(severity(set.verdict_of(memory))) {
+        tr {
             th scope="row" {
                 (object.kind) " " (object.name)
                 (verdict(set.verdict_of(memory)))
@@ -80,20 +70,11 @@ fn row(set: &SetMap, memory: &MappedMemory) -> Markup {
     }
 }
 
-/// The severity of what is found of memory; empty without findings.
-const fn severity(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Denied => Severity::Deny.name(),
-        Verdict::Warned => Severity::Warn.name(),
-        Verdict::Missing | Verdict::Unused | Verdict::Clean => "",
-    }
-}
-
 /// A verdict behind a name.
 fn verdict(verdict: Verdict) -> Markup {
     let class = match verdict {
         Verdict::Clean => return html! {},
-        Verdict::Denied | Verdict::Missing => "deny",
+        Verdict::Denied | Verdict::Memoryless | Verdict::Missing => "deny",
         Verdict::Warned | Verdict::Unused => "warn",
     };
     html! { " " strong class=(class) { (verdict.words()) } }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::Verdict;
-use super::graph::{Edge, FoldOf, Graph, MAX_LABEL_BYTES, Node, Shape, Step, middle};
+use super::graph::{Edge, Graph, MAX_LABEL_BYTES, Node, Shape, Step, middle};
 
 /// The most characters of a line of a label.
 const MAX_CHARS: usize = 100;
@@ -30,8 +30,15 @@ pub(super) fn write(graph: &Graph) -> String {
     for edge in &graph.edges {
         out += &of_edge(edge, graph);
     }
-    if graph.left_out > 0 {
-        let _ = writeln!(out, "  // {} more lines have no room", graph.left_out);
+    out + "}\n"
+}
+
+/// Writes the reason why there is no picture, and the table in comments.
+pub(super) fn write_table(why: &str, table: &str) -> String {
+    let why = quoted(&[why, "its table is in the comments"]);
+    let mut out = format!("digraph memory {{\n  note [shape=plaintext, label=\"{why}\"];\n");
+    for line in table.lines() {
+        let _ = writeln!(out, "{}", format!("  // {line}").trim_end());
     }
     out + "}\n"
 }
@@ -41,7 +48,7 @@ const fn colour(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Clean => "",
         Verdict::Unused => "#57606a",
-        Verdict::Missing | Verdict::Denied => "#b42318",
+        Verdict::Missing | Verdict::Memoryless | Verdict::Denied => "#b42318",
         Verdict::Warned => "#8a5300",
     }
 }
@@ -50,17 +57,16 @@ fn of_node(node: &Node) -> String {
     let mut attributes = match node.shape {
         Shape::Referrer => "shape=box, style=rounded",
         Shape::Pod => "shape=component",
-        Shape::Memory if matches!(node.verdict, Verdict::Missing | Verdict::Unused) => {
+        Shape::Memory if matches!(node.verdict, Some(Verdict::Missing | Verdict::Unused)) => {
             "shape=box, style=dashed"
         }
         Shape::Memory => "shape=box",
         Shape::Unread => "shape=box, style=dashed",
         Shape::Store => "shape=cylinder",
-        Shape::Fold => "shape=box3d",
     }
     .to_owned();
-    if node.verdict != Verdict::Clean {
-        let (class, colour) = (node.verdict.name(), colour(node.verdict));
+    if let Some(verdict) = node.verdict.filter(|verdict| *verdict != Verdict::Clean) {
+        let (class, colour) = (verdict.name(), colour(verdict));
         let _ = write!(attributes, ", class=\"{class}\", color=\"{colour}\", penwidth=2");
     }
     let label = node.label();
@@ -79,14 +85,6 @@ fn of_edge(edge: &Edge, graph: &Graph) -> String {
         attributes.push(format!("style=dashed, color=\"{}\"", colour(Verdict::Denied)));
     } else if edge.lacks_tls {
         attributes.push(format!("style=dotted, color=\"{}\"", colour(Verdict::Warned)));
-    }
-    // Namespaces stand below one another, whichever reaches which.
-    let is_namespace = |number: usize| {
-        let fold = graph.nodes.get(number).and_then(|node| node.fold.as_ref());
-        fold.is_some_and(|fold| matches!(fold.of, FoldOf::Namespace(_) | FoldOf::Rest(_)))
-    };
-    if is_namespace(edge.from) && is_namespace(edge.to) {
-        attributes.push("constraint=false".to_owned());
     }
     let attributes =
         if attributes.is_empty() { String::new() } else { format!(" [{}]", attributes.join(", ")) };

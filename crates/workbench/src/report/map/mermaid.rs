@@ -38,7 +38,7 @@ pub(super) fn write(graph: &Graph) -> String {
         out += &of_edge(edge, graph);
     }
     for verdict in Verdict::ALL {
-        let nodes = graph.nodes.iter().filter(|node| node.verdict == verdict);
+        let nodes = graph.nodes.iter().filter(|node| node.verdict == Some(verdict));
         let (mut nodes, name, style) = (nodes.peekable(), verdict.name(), style(verdict));
         if style.is_empty() || nodes.peek().is_none() {
             continue;
@@ -48,8 +48,15 @@ pub(super) fn write(graph: &Graph) -> String {
             let _ = writeln!(out, "  class {} {name}", node.id);
         }
     }
-    if graph.left_out > 0 {
-        let _ = writeln!(out, "  %% {} more lines have no room", graph.left_out);
+    out
+}
+
+/// Writes the reason why there is no picture, and the table in comments.
+pub(super) fn write_table(why: &str, table: &str) -> String {
+    let mut out = format!("flowchart LR\n  note[\"{}, so its table is in the comments\"]\n", label(why));
+    // A comment without a letter is none.
+    for line in table.lines().filter(|line| !line.is_empty()) {
+        let _ = writeln!(out, "  %% {}", coded(line, "→[]", usize::MAX));
     }
     out
 }
@@ -61,6 +68,7 @@ const fn style(verdict: Verdict) -> &'static str {
         Verdict::Unused => "stroke:#57606a,stroke-width:2px,stroke-dasharray:2 3",
         Verdict::Missing => "stroke:#b42318,stroke-width:2px,stroke-dasharray:5 5",
         Verdict::Warned => "stroke:#8a5300,stroke-width:2px",
+        Verdict::Memoryless => "stroke:#b42318,stroke-width:2px",
         Verdict::Denied => "stroke:#b42318,stroke-width:3px",
     }
 }
@@ -68,7 +76,7 @@ const fn style(verdict: Verdict) -> &'static str {
 fn of_node(node: &Node) -> String {
     let [open, close] = match node.shape {
         Shape::Referrer => ["(", ")"],
-        Shape::Pod | Shape::Fold => ["[[", "]]"],
+        Shape::Pod => ["[[", "]]"],
         Shape::Memory | Shape::Unread => ["[", "]"],
         Shape::Store => ["[(", ")]"],
     };
@@ -84,18 +92,25 @@ fn of_edge(edge: &Edge, graph: &Graph) -> String {
     format!("  {} {arrow}{text} {}\n", id(edge.from), id(edge.to))
 }
 
-/// A text inside of double quotes. Letters with a meaning become codes. So do the dot of `www.` and a colon without a
-/// blank behind it: they make links, and behind the word `style` Mermaid takes a code after such a colon for a colour.
+/// A text inside of double quotes.
 fn label(text: &str) -> String {
+    coded(text, "", MAX_LABEL_BYTES)
+}
+
+/// A text of about so many bytes. Letters with a meaning become codes, but for these. So do the dot of `www.` and a colon
+/// without a blank behind it: they make links, and behind the word `style` Mermaid takes a code after such a colon for a
+/// colour.
+fn coded(text: &str, kept: &str, most: usize) -> String {
     let mut label = String::with_capacity(text.len());
     let mut behind = text.chars().peekable();
     while let Some(c) = behind.next() {
-        if label.len() > MAX_LABEL_BYTES {
+        if label.len() > most {
             return label + "…";
         }
         let has_meaning = (c == ':' && behind.peek() != Some(&' ')) || (c == '.' && label.ends_with("www"));
-        let is_plain =
-            c.is_alphanumeric() || matches!(c, ' ' | '-' | '.' | '/' | ':' | ',' | '(' | ')' | '…');
+        let is_plain = c.is_alphanumeric()
+            || matches!(c, ' ' | '-' | '.' | '/' | ':' | ',' | '(' | ')' | '…')
+            || kept.contains(c);
         if is_plain && !has_meaning {
             label.push(c);
         } else {
@@ -108,6 +123,15 @@ fn label(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_name_leaves_its_comment() {
+        let table = "a\n\n  <b> → %%{init: x}%% [denied]\n";
+        let codes = "  &#60;b&#62; → &#37;&#37;&#123;init: x&#125;&#37;&#37; [denied]".replace('&', "");
+        let expected =
+            format!("flowchart LR\n  note[\"why, so its table is in the comments\"]\n  %% a\n  %% {codes}\n");
+        assert_eq!(write_table("why", table), expected);
+    }
 
     #[test]
     fn letters_with_a_meaning_become_codes() {

@@ -84,7 +84,7 @@ fn tag(verdict: Verdict) -> String {
     let words = verdict.remark();
     let style = match verdict {
         Verdict::Clean => return String::new(),
-        Verdict::Denied | Verdict::Missing => DENIED,
+        Verdict::Denied | Verdict::Memoryless | Verdict::Missing => DENIED,
         Verdict::Warned | Verdict::Unused => MARK,
     };
     format!(" {style}[{words}]{style:#}")
