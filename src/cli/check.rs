@@ -16,13 +16,14 @@ use crate::cli::pull_request::{Compared, open_branch, reference};
 use crate::cli::terminal::Terminal;
 use memgate_model::finding::{Finding, Severity};
 use memgate_platforms::common::{KUSTOMIZATION_INVALID, PATCH_TARGET_MISSING, STATE_UNUSED, VALUE_UNKNOWN};
+use memgate_policy::counts::RuleCounts;
 use memgate_workbench::fix::{diffs, judged_with, summary, with_edits};
 use memgate_workbench::ignore;
 use memgate_workbench::ignored_codes::IgnoredCodes;
 use memgate_workbench::judge::Checked;
 use memgate_workbench::outcome::{FailOn, notes, nothing_found, with_page};
 use memgate_workbench::place::report;
-use memgate_workbench::report::{Report, ReportFormat, text};
+use memgate_workbench::report::{Report, ReportFormat, rule_counts, text};
 use memgate_workbench::run::{Run, judged, leave_out, weighed};
 
 /// Check manifests: what would be denied in a cluster, and why
@@ -281,6 +282,14 @@ pub fn write_notes(checked: &Checked, report: &Report<'_>, fail_on: FailOn, term
         }
     } else {
         terminal.note(&report.summary());
+        note_rules(report.rules, terminal);
+    }
+}
+
+/// Writes how often each rule of the policies judged and fired.
+pub fn note_rules(counts: Option<&RuleCounts>, terminal: Terminal) {
+    for line in counts.map(rule_counts::lines).unwrap_or_default() {
+        terminal.note(&line);
     }
 }
 

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use crate::cli::ExitStatus;
+use crate::cli::check::note_rules;
 use crate::cli::input::{note_unread, whole_repository};
 use crate::cli::output::{OutputArg, write_each};
 use crate::cli::project::{Project, ProjectArgs};
@@ -59,7 +60,7 @@ pub struct Args {
     #[arg(long, value_name = "PATH", help_heading = "Policies")]
     policy: Vec<String>,
 
-    /// Print a line for each case, and how often each rule of policies fired
+    /// Print a line for each case
     #[arg(short, long)]
     verbose: bool,
 
@@ -120,5 +121,6 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     if let Some(note) = run.coverage_note() {
         terminal.note(&note);
     }
+    note_rules(Some(&run.rules), terminal);
     Ok(ExitStatus::of(!run.inputs.errors.is_empty(), run.failed() > 0, run.results.is_empty()))
 }

@@ -1,6 +1,7 @@
 //! `memgate what-if`: the objects whose verdict other policies would change.
 
 use crate::cli::branch::OpenBranch;
+use crate::cli::check::note_rules;
 use crate::cli::cluster::ClusterArgs;
 use crate::cli::input::{InputArgs, load_policies, note_unread};
 use crate::cli::output::{OutputArg, OverviewArgs, check_places, is_page, or_reported, write_outputs};
@@ -147,5 +148,6 @@ fn finish(args: &Args, result: &WhatIf, shown: Shown, terminal: Terminal) -> any
     }
     let changes = report.changes.as_deref().unwrap_or_default();
     terminal.note(&changes::summary(&report, changes));
+    note_rules(report.rules, terminal);
     Ok(ExitStatus::of(!report.errors.is_empty(), result.newly_denied() > 0, false))
 }

@@ -13,7 +13,6 @@ mod examples;
 mod library;
 mod messages;
 mod neighbours;
-mod new_policies;
 mod policies;
 mod policy_definitions;
 mod release;

@@ -167,7 +167,7 @@ fn decide_resource(
         policies: judgement.policies,
         counts: judgement.counts,
         exemptions: judgement.exemptions,
-        fired: judgement.fired,
+        rules: judgement.rules,
         ..Decision::pass(reason)
     }
 }

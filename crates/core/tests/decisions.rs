@@ -32,7 +32,7 @@ use memgate_model::platform_settings::EVERY_NAMESPACE;
 use memgate_model::policy::{Policies, Rule};
 use memgate_model::request::{Occasion, Operation, Point, Request};
 use memgate_model::snapshot::Snapshot;
-use memgate_policy::proof::doubts_about;
+use memgate_policy::never_applies::never_applies;
 use memgate_policy::read;
 use memgate_workbench::casefile::Case;
 use memgate_workbench::casefile::compare::CaseOutcome;
@@ -54,7 +54,7 @@ fn main() -> Result<ExitCode> {
 }
 
 fn answer(case: &Case) -> Result<CaseOutcome> {
-    proofs_hold(case)?;
+    what_never_applies_is_silent(case)?;
     what_is_in_the_state_is_audited_alike(case)?;
     if is_listed(case) {
         what_is_kept_is_judged_alike(case, &state::empty(request::state(case)?.settings))?;
@@ -139,11 +139,11 @@ const RULES: [&str; 36] = [
     r#""anyOf": [{"fields": [{"path": "role", "equals": "memory"}]}, {"backends": {"durable": true}}]"#,
 ];
 
-/// The policies, of one rule each, of which it is proved that they never apply or never fire.
-static PROVED: LazyLock<Arc<Policies>> = LazyLock::new(|| {
+/// The policies, of one rule each, that are said never to apply.
+static IDLE: LazyLock<Arc<Policies>> = LazyLock::new(|| {
     let roles = ["", r#""roles": ["memory"], "#, r#""roles": ["referrer"], "#, r#""roles": ["pod"], "#];
     let when = CONDITIONS.iter().map(|it| format!(r#""when": {it}, "#)).chain([String::new()]);
-    let mut proved = Policies::default();
+    let mut idle = Policies::default();
     for (when, number) in when.zip(0..) {
         for (rule, index) in RULES.iter().zip(0..) {
             for roles in roles {
@@ -157,24 +157,18 @@ static PROVED: LazyLock<Arc<Policies>> = LazyLock::new(|| {
                 });
                 // Not every type of rule has every role.
                 let (policy, faults) = read::policy(&policy, &memgate_platforms::ALL);
-                let doubts = if faults.is_empty() {
-                    doubts_about(&policy, &memgate_platforms::ALL)
-                } else {
-                    Vec::new()
-                };
-                let is_proof = |it: &Finding| it.code.name.contains("/never-");
-                if doubts.iter().any(is_proof) {
-                    proved.insert(policy);
+                if faults.is_empty() && !never_applies(&policy, &memgate_platforms::ALL).is_empty() {
+                    idle.insert(policy);
                 }
             }
         }
     }
-    assert!(proved.iter().count() > 200, "{} proofs", proved.iter().count());
-    Arc::new(proved)
+    assert!(idle.iter().count() > 200, "{} policies", idle.iter().count());
+    Arc::new(idle)
 });
 
-/// No rule of which it is proved that it never applies or never fires says anything of an object that is accepted.
-fn proofs_hold(case: &Case) -> Result<()> {
+/// No rule that is said never to apply says anything of an object that is accepted.
+fn what_never_applies_is_silent(case: &Case) -> Result<()> {
     let is_usual = case.operation == Operation::Create
         && case.state.iter().all(|it| it["kind"] != "CustomResourceDefinition");
     // An apiserver refuses the memory in the state of these.
@@ -185,7 +179,7 @@ fn proofs_hold(case: &Case) -> Result<()> {
         return Ok(());
     }
     let mut snapshot = request::state(case)?;
-    snapshot.policies = Arc::clone(&PROVED);
+    snapshot.policies = Arc::clone(&IDLE);
     let body = request::review(case).to_string();
     let mut review = admission::parse(&body)?;
     let user = review.request.occasion.user;
@@ -198,12 +192,12 @@ fn proofs_hold(case: &Case) -> Result<()> {
     }
     // Whatever its rules are, a policy may say that it cannot judge an object.
     let says = |it: &&Finding| it.policy.is_some() && !it.message().contains("more than 256 objects");
-    let of_proved = findings.iter().find(says);
+    let of_idle = findings.iter().find(says);
     ensure!(
-        of_proved.is_none(),
-        "{} was proved to say nothing: {}",
-        of_proved.map(|it| it.code_name().to_owned()).unwrap_or_default(),
-        of_proved.map(|it| it.message().into_owned()).unwrap_or_default(),
+        of_idle.is_none(),
+        "{} was said never to apply: {}",
+        of_idle.map(|it| it.code_name().to_owned()).unwrap_or_default(),
+        of_idle.map(|it| it.message().into_owned()).unwrap_or_default(),
     );
     Ok(())
 }

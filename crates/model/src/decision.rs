@@ -8,7 +8,7 @@ use crate::event::PodEvent;
 use crate::family::Family;
 use crate::finding::{Code, Finding, Severity};
 use crate::object::Reference;
-use crate::policy_rule::{Counts, PolicyRule};
+use crate::policy_rule::{Counts, PolicyRule, RuleResult};
 use crate::reason::Reason;
 use memgate_primitives::review_path::Phase;
 
@@ -48,8 +48,8 @@ pub struct Decision {
     pub counts: BTreeMap<String, Counts>,
     /// The exemptions that counted, as `namespace/name`.
     pub exemptions: BTreeSet<String>,
-    /// The rules of policies that are broken, exempted or not, reported or not.
-    pub fired: Vec<Arc<PolicyRule>>,
+    /// What the rules of policies made of the object; empty unless the occasion asks for it.
+    pub rules: Vec<(Arc<PolicyRule>, RuleResult)>,
     /// The families that decided, in their order; empty when the object does not concern any.
     pub families: Vec<FamilyShare>,
 }

@@ -392,11 +392,6 @@ pub struct During {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Weekdays(u8);
 
-const NANOSECONDS_OF_DAY: i128 = 86_400_000_000_000;
-
-/// The number of 1 January 1970, a Thursday.
-const THURSDAY: i128 = 3;
-
 /// The days in words, from the first of the week on.
 pub const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 
@@ -414,26 +409,12 @@ impl Weekdays {
 
     /// Whether this moment is on one of them.
     fn has(self, now: Timestamp) -> bool {
-        self.has_day(now.to_zoned(TimeZone::UTC).weekday().to_monday_zero_offset().into())
-    }
-
-    /// Whether the day of this number is one of them; a Monday has the number 0, or 7 or another multiple.
-    fn has_day(self, day: i128) -> bool {
-        u8::try_from(day.rem_euclid(7)).is_ok_and(|day| self.0 >> day & 1 == 1)
+        let day = now.to_zoned(TimeZone::UTC).weekday().to_monday_zero_offset();
+        u8::try_from(day).is_ok_and(|day| self.0 >> day & 1 == 1)
     }
 }
 
 impl During {
-    /// Whether one of its days of the week is between its ends.
-    pub fn occurs(self) -> bool {
-        let (Some(from), Some(until), Some(weekdays)) = (self.from, self.until, self.weekdays) else {
-            return true;
-        };
-        let day = |moment: i128| moment.div_euclid(NANOSECONDS_OF_DAY);
-        let days = day(from.as_nanosecond())..=day(until.as_nanosecond() - 1);
-        days.take(WEEKDAYS.len()).any(|day| weekdays.has_day(day + THURSDAY))
-    }
-
     /// Whether it has this moment.
     pub fn has(self, now: Timestamp) -> bool {
         self.spans(now) && self.weekdays.is_none_or(|days| days.has(now))

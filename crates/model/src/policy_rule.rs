@@ -77,6 +77,17 @@ impl PolicyFinding {
     }
 }
 
+/// What a rule made of an object to which it applies. Later variants win where it judges an object more than once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RuleResult {
+    /// Nothing is wrong.
+    Passed,
+    /// It could not be judged.
+    Unknown,
+    /// The object violates it, exempt or not.
+    Fired,
+}
+
 /// The number of findings of a policy.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {

@@ -1,6 +1,6 @@
 //! What the views of the objects that a rule judges can hold, as far as it is known without an object.
 
-use crate::memory_view::{Role, USERS, ViewPath};
+use crate::memory_view::{Role, USERS};
 use crate::view_table::ViewTable;
 
 /// Stands for each backend that a table does not name.
@@ -31,28 +31,21 @@ pub struct Possible {
 /// What views can hold at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Held {
-    /// Whether the value is never absent where the backend can have it.
-    pub is_sure: bool,
-    /// Whether each backend has it.
-    pub is_everywhere: bool,
+    /// Whether an object may be without a value.
+    pub may_be_absent: bool,
     /// The values, if all are known.
     pub values: Option<Vec<&'static str>>,
 }
 
 impl Held {
     /// A value of which nothing is known.
-    pub const ANYTHING: Self = Self { is_sure: false, is_everywhere: false, values: None };
-
-    /// Whether the value may be absent.
-    pub const fn may_be_absent(&self) -> bool {
-        !(self.is_sure && self.is_everywhere)
-    }
+    pub const ANYTHING: Self = Self { may_be_absent: true, values: None };
 }
 
 impl Possible {
     /// What they can hold at a path; `None` if they never have it.
     pub fn at(&self, path: &str) -> Option<Held> {
-        let of = |values| Some(Held { is_sure: true, is_everywhere: true, values });
+        let of = |values| Some(Held { may_be_absent: false, values });
         match path {
             "family" => of(Some(vec![self.family])),
             "role" => of(Some(vec![self.role.name()])),
@@ -60,9 +53,7 @@ impl Possible {
             "name" | "labels" | "annotations" => of(None),
             "namespace" => Some(Held::ANYTHING),
             // Where memory is judged with what uses it, they are not counted.
-            USERS if self.others.contains(&USERS) => {
-                Some(Held { is_sure: true, is_everywhere: false, values: None })
-            }
+            USERS if self.others.contains(&USERS) => Some(Held::ANYTHING),
             // A variable with the address may hold a password, whether the platform's memory can or not.
             "inline" | "inline[].field" if self.has_address_of_pod() => Some(Held::ANYTHING),
             _ => self.in_table(path),
@@ -72,12 +63,6 @@ impl Possible {
     /// Whether these are pods with a variable for the address of memory.
     fn has_address_of_pod(&self) -> bool {
         self.user == Role::Pod && self.table.is_some_and(|table| table.has("endpoint"))
-    }
-
-    /// Whether the value at a path may be unknown.
-    pub fn may_be_unknown(&self, path: &str) -> bool {
-        let is_certain = |table: &ViewTable| !self.is_set_by_pod(path) && table.unknown_cases(path).is_none();
-        path != USERS && !ViewPath::is_of_every_object(path) && !self.table.is_some_and(is_certain)
     }
 
     /// Whether the value at a path stands in no field of their objects.
@@ -118,7 +103,7 @@ impl Possible {
             }
             _ => table.words(path, |backend| backends.is_none_or(|all| all.contains(&backend))),
         };
-        let is_sure = is_never_missing || table.sure.contains(&path);
-        Some(Held { is_sure, is_everywhere, values })
+        let may_be_absent = !(is_everywhere && table.sure.contains(&path));
+        Some(Held { may_be_absent, values })
     }
 }

@@ -74,12 +74,14 @@ pub struct Occasion<'a> {
     pub later: Option<&'a BTreeSet<Pointer>>,
     /// Whether the object is a part of one, as a patch in a file is: what it lacks, the rest may have.
     pub is_part: bool,
+    /// Whether the decision says what each rule of a policy made of the object. A webhook has no use for it.
+    pub counts_rules: bool,
 }
 
 impl Occasion<'_> {
     /// An occasion without a user, at this point and time.
     pub const fn new(point: Point, now: Timestamp) -> Self {
-        Self { point, now, user: None, workload: None, later: None, is_part: false }
+        Self { point, now, user: None, workload: None, later: None, is_part: false, counts_rules: false }
     }
 
     /// Whether a later step fills in the value at this place.

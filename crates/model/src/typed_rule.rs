@@ -37,22 +37,6 @@ pub trait TypedRule: fmt::Debug + Send + Sync {
         Vec::new()
     }
 
-    /// The parts of the rule that no view like these can break, under these conditions. When the budget has ended, there are
-    /// no more.
-    fn idle(
-        &self,
-        _possible: &[Possible],
-        _when: Option<&dyn Conditions>,
-        _budget: &Budget<'_>,
-    ) -> Vec<Idle> {
-        Vec::new()
-    }
-
-    /// The labels and annotations without which an object passes.
-    fn passes_without(&self) -> Vec<PassesWithout> {
-        Vec::new()
-    }
-
     /// The kinds, in small letters, without which a platform has nothing that the rule judges; `None` for any.
     fn kinds(&self) -> Option<&[String]> {
         None
@@ -76,30 +60,6 @@ pub trait TypedRule: fmt::Debug + Send + Sync {
     }
 }
 
-/// A part of a rule that nothing can break.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Idle {
-    /// The JSON pointer in the typed rule; the root for all of it.
-    pub pointer: Pointer,
-    /// The reason.
-    pub message: String,
-    /// What to do.
-    pub help: String,
-}
-
-/// A condition that holds for an object without a label or an annotation.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PassesWithout {
-    /// The JSON pointer in the typed rule.
-    pub pointer: Pointer,
-    /// `labels` or `annotations`.
-    pub map: &'static str,
-    /// The key.
-    pub key: String,
-    /// What to do.
-    pub help: String,
-}
-
 /// The conditions under which a rule applies. All of them must hold.
 pub trait Conditions: fmt::Debug + Send + Sync + Any {
     /// Whether they hold for what a rule judges. A path of the object itself is read there, every other in the view that is
@@ -120,9 +80,6 @@ pub trait Conditions: fmt::Debug + Send + Sync + Any {
 
     /// Whether they leave no other backend than these.
     fn need_one_of(&self, backends: &[&'static str]) -> bool;
-
-    /// Whether they ask for a label or annotation: `labels["key"]`.
-    fn ask_for(&self, path: &str, key: &str) -> bool;
 
     /// Whether what they read depends on other objects than the judged one.
     fn read_other_objects(&self) -> bool;

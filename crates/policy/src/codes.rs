@@ -5,8 +5,6 @@ use memgate_model::finding::{Cause, Code};
 use memgate_model::page::Page;
 
 codes! { "policy";
-    /// A condition on a label or annotation that an object without it meets.
-    ABSENT_PASSES = "absent-passes", Invalid;
     /// Rules of a policy that contradict each other, so that nothing passes.
     CONTRADICTION = "contradiction", Conflict;
     /// A stored object that lacks a field which policies set on new objects.
@@ -23,12 +21,8 @@ codes! { "policy";
     HINT_MISSING = "hint-missing", Required;
     /// A policy or an exemption that cannot be in force.
     INVALID = "invalid", Invalid;
-    /// A rule that no object can ever meet.
+    /// A kind that a policy names and no rule judges, or a `when` that can never hold.
     NEVER_APPLIES = "never-applies", Invalid;
-    /// A rule, or a part of one, that nothing can break.
-    NEVER_FIRES = "never-fires", Invalid;
-    /// A rule that never applies to some of the platforms that its policy names.
-    PARTIAL = "partial", Invalid;
     /// A promotion whose date has passed.
     PROMOTED = "promoted", Invalid;
     /// A policy that matched no object of the inputs.

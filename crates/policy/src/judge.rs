@@ -18,7 +18,7 @@ use memgate_model::finding::{Finding, Severity};
 use memgate_model::kind::Kind;
 use memgate_model::memory_view::{MemoryView, Role, SourceView, Why};
 use memgate_model::policy::{Action, Exemption, Policy, Question, Rule};
-use memgate_model::policy_rule::{Counts, ExemptBy, PolicyFinding, PolicyRule};
+use memgate_model::policy_rule::{Counts, ExemptBy, PolicyFinding, PolicyRule, RuleResult};
 use memgate_model::request::Point;
 use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
@@ -63,8 +63,8 @@ pub struct Judgement {
     pub policies: Vec<String>,
     /// The exemptions that counted, as `namespace/name`.
     pub exemptions: BTreeSet<String>,
-    /// The rules with violations, exempt or not.
-    pub fired: Vec<Arc<PolicyRule>>,
+    /// What the rules made of the object; empty unless the occasion asks for it.
+    pub rules: Vec<(Arc<PolicyRule>, RuleResult)>,
     /// The number of findings of each policy by its name, with those that were left out.
     pub counts: BTreeMap<String, Counts>,
     /// How many findings there are of each severity.
@@ -80,7 +80,7 @@ impl Judgement {
         self.policies.sort();
         self.policies.dedup();
         self.exemptions.extend(other.exemptions);
-        self.fired.extend(other.fired);
+        self.rules.extend(other.rules);
         for (policy, counts) in other.counts {
             self.counts.entry(policy).or_default().add(counts);
         }
@@ -291,11 +291,12 @@ impl Judge<'_> {
                 part.set_later(later);
             }
         }
+        if self.subject.occasion.counts_rules {
+            let result = self.result(rule, view, &parts);
+            judgement.rules.extend(result.map(|result| (Arc::clone(&rule.about), result)));
+        }
         if parts.is_empty() {
             return;
-        }
-        if parts.iter().any(|part| !part.outcome.violations.is_empty()) {
-            judgement.fired.push(Arc::clone(&rule.about));
         }
         let policies = &self.snapshot.policies;
         let own = verdict.exemption(policies, &candidate, self.subject.object.labels(), self.budget);
@@ -343,6 +344,33 @@ impl Judge<'_> {
             let texts = || (format!("cannot be judged: {why}{of}"), format!("{digest:x} {why}{of}"));
             findings.add(&found, texts);
         }
+    }
+
+    /// What a rule made of the object; `None` if it does not apply.
+    fn result(&self, rule: &Rule, view: &MemoryView, parts: &[OutcomePart<'_>]) -> Option<RuleResult> {
+        if parts.iter().any(|part| !part.outcome.violations.is_empty()) {
+            Some(RuleResult::Fired)
+        } else if !parts.is_empty() {
+            Some(RuleResult::Unknown)
+        } else {
+            self.applies(rule, view).then_some(RuleResult::Passed)
+        }
+    }
+
+    /// Whether a rule that finds nothing applies to the object, or to a memory that the object uses.
+    fn applies(&self, rule: &Rule, view: &MemoryView) -> bool {
+        let (tables, budget) = (self.subject.family.views.tables, &Budget::default());
+        let user = Judged { tables, budget, ..self.judged(view, self.views.old.as_ref()) };
+        let applies = |judged: &Judged<'_>| {
+            let holds = rule.when.as_ref().is_none_or(|when| when.hold(judged) != Applies::No);
+            holds && rule.check.applies(judged)
+        };
+        let by_source = |source: &SourceView| {
+            let of_source = self.judged(&source.view, None);
+            applies(&Judged { user: Some(&user), tables, budget, sent: None, ..of_source })
+        };
+        let is_by_sources = rule.by_sources.contains(&view.role) || self.judges_unseen(rule, view);
+        rule.own.contains(&view.role) && applies(&user) || is_by_sources && view.sources.iter().any(by_source)
     }
 
     /// The outcome of a rule for the stored object, compared with itself: it has no changes.

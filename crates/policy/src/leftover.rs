@@ -6,8 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::codes::{EXEMPTION_EXPIRED, EXEMPTION_REJECTED, EXEMPTION_UNUSED, UNUSED};
-use memgate_model::family::Family;
-use memgate_model::finding::{Finding, Severity};
+use memgate_model::finding::Finding;
 use memgate_model::kind::{MEMORY_POLICY, MEMORY_POLICY_EXEMPTION};
 use memgate_model::object::Reference;
 use memgate_model::policy::{Exemption, Match, Policies, Policy};
@@ -46,21 +45,12 @@ impl Used {
 }
 
 /// The policies of these names that matched nothing.
-pub fn policies(
-    names: &BTreeSet<String>,
-    policies: &Policies,
-    enabled: &[&'static Family],
-    used: &Used,
-) -> Vec<(Reference, Finding)> {
+pub fn policies(names: &BTreeSet<String>, policies: &Policies, used: &Used) -> Vec<(Reference, Finding)> {
     let is_fit =
         |name: &&String| policies.get(name).is_some_and(|it| used.fits_but_for_operations(&it.matching));
     let unused = names.difference(&used.policies).filter(|name| !is_fit(name));
     let finding = |name: &String| {
         let object = Reference { kind: &MEMORY_POLICY, namespace: String::new(), name: name.clone() };
-        let off = policies.get(name).and_then(|policy| advice::switched_off(policy, enabled));
-        if let Some(finding) = off.filter(|finding| finding.severity == Severity::Warn) {
-            return (object, Finding { code: &UNUSED, ..finding });
-        }
         let message = format!("policy {} matched none of the objects", plain_name(name));
         let finding = warning(&UNUSED, "/spec/match", &message);
         (object, finding.help("look at match, or leave the policy out"))

@@ -2,18 +2,20 @@
 //!
 //! # Modules
 //!
-//! - [`read`] with `reader` and `values`: a manifest to a policy or an exemption. `advice` and `proof` warn about valid
-//!   policies that probably do not do what their author means.
+//! - [`read`] with `reader` and `values`: a manifest to a policy or an exemption. `advice` and [`never_applies`] warn about
+//!   valid policies that probably do not do what their author means.
 //! - [`rules`]: the seventeen typed rules; those about single values are made of conditions (`check`). `names` and `text` are what they share.
 //! - [`coverage`]: the platforms on which a rule has something to judge.
 //! - [`put`] and [`take`]: policies and exemptions enter and leave a snapshot.
 //! - [`selection`], `matching`, `namespaces`: which policies judge an object.
 //! - [`judge`]: the findings of the policies in force, after exemptions ([`next_expiries`] says when those end).
+//! - [`counts`]: how many objects each rule judged, and what came of it.
 //! - [`defaults`]: the fields that policies fill.
 //! - [`resource`], [`leftover`], [`codes`]: findings about policies and exemptions themselves.
 
 mod advice;
 pub mod codes;
+pub mod counts;
 pub mod coverage;
 pub mod defaults;
 mod exempt;
@@ -22,8 +24,8 @@ pub mod leftover;
 mod matching;
 mod names;
 mod namespaces;
+pub mod never_applies;
 mod places;
-pub mod proof;
 pub mod read;
 mod reader;
 pub mod resource;

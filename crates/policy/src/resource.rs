@@ -55,8 +55,7 @@ pub fn decide(
     let denied = findings.iter().any(|finding| finding.severity == Severity::Deny);
     if let Some(policy) = policy.filter(|_| !denied) {
         let now = request.occasion.now;
-        let (enabled, others) = (&snapshot.settings.families, &snapshot.policies);
-        findings.extend(advice::about(&policy, families, enabled, others, now));
+        findings.extend(advice::about(&policy, families, &snapshot.policies, now));
     }
     sort(&mut findings, &object);
     let reason = if denied { Reason::Invalid } else { Reason::Valid };

@@ -1,6 +1,5 @@
 //! Runs case files: each case through the same bytes that an apiserver would send and get.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::io::Read;
 use std::path::PathBuf;
@@ -20,7 +19,7 @@ use crate::objects::is_checked;
 use crate::places::Part;
 use crate::plan::Plan;
 use crate::read::collect;
-use crate::report::cases::{CaseReport, CaseResult, RuleCoverage};
+use crate::report::cases::{CaseReport, CaseResult};
 use crate::report::{counted, plain};
 use memgate_core::admission;
 use memgate_manifest::document::{Document, values};
@@ -28,6 +27,7 @@ use memgate_model::decision::Decision;
 use memgate_model::policy::Policies;
 use memgate_model::request::Occasion;
 use memgate_model::snapshot::Snapshot;
+use memgate_policy::counts::{RuleCount, RuleCounts};
 use memgate_primitives::pointer::Pointer;
 
 /// What came of the cases.
@@ -41,8 +41,8 @@ pub struct CaseRun {
     pub inputs: Inputs,
     /// Cases about objects at which memgate never looks, which pass whatever it decides: `file:line: …`.
     pub blind: Vec<String>,
-    /// How often each rule of each policy fired.
-    pub coverage: Vec<RuleCoverage>,
+    /// How many cases each rule of the policies judged.
+    pub rules: RuleCounts,
 }
 
 /// Where case files are, which of their cases run, and with which policies.
@@ -75,19 +75,17 @@ impl CaseRun {
             cases: &self.results,
             errors: self.inputs.errors.iter().map(input_error).collect(),
             blind: &self.blind,
-            rules: &self.coverage,
+            rules: Some(&self.rules),
         }
     }
 
-    /// The number of rules that fired in no case, or in each.
+    /// The number of rules that fired in no case, or in each that they judged.
     pub fn coverage_note(&self) -> Option<String> {
-        let count = |is: fn(&RuleCoverage) -> bool| self.coverage.iter().filter(|rule| is(rule)).count();
-        let never = count(|rule| rule.fired == 0);
-        let always = count(|rule| rule.fired > 0 && rule.fired == rule.judged);
-        let rules = counted(self.coverage.len(), "rule");
-        let hint = if never + always > 0 { " (-v lists them)" } else { "" };
-        let is_empty = self.coverage.is_empty();
-        (!is_empty).then(|| format!("{rules} of policies: {never} never fired, {always} always did{hint}"))
+        let all: Vec<RuleCount> = self.rules.iter().map(|(.., count)| count).collect();
+        let never = all.iter().filter(|rule| rule.fired == 0).count();
+        let always = all.iter().filter(|rule| rule.fired > 0 && rule.fired == rule.judged).count();
+        let rules = counted(all.len(), "rule");
+        (!all.is_empty()).then(|| format!("{rules} of policies: {never} never fired, {always} always did"))
     }
 
     /// The number of cases that passed and failed, or why none was run.
@@ -115,15 +113,14 @@ pub fn run(plan: &CasePlan<'_>, stdin: &mut dyn Read) -> Result<CaseRun, load::E
     let of_files = Plan { within: within.clone(), exclude: Arc::clone(exclude), ..Plan::default() };
     let mut inputs = collect(paths, &of_files, stdin);
     let sources = std::mem::take(&mut inputs.sources);
-    let (results, blind, coverage) = (Vec::new(), Vec::new(), Vec::new());
-    let mut run = CaseRun { results, filtered: 0, inputs, blind, coverage };
+    let (results, blind, rules) = (Vec::new(), Vec::new(), RuleCounts::default());
+    let mut run = CaseRun { results, filtered: 0, inputs, blind, rules };
     let given = load(&Plan { policies: policies.to_vec(), ..Plan::default() })?;
     if !given.errors.is_empty() {
         run.inputs.errors.extend(given.errors);
         return Ok(run);
     }
-    let mut coverage = Coverage::default();
-    coverage.add_rules(&given.snapshot.policies);
+    run.rules.add_rules(&given.snapshot.policies);
     for source in sources {
         source.holds_cases();
         if source.is_outside() {
@@ -137,20 +134,13 @@ pub fn run(plan: &CasePlan<'_>, stdin: &mut dyn Read) -> Result<CaseRun, load::E
             if *are_searched && !has_cases(document.value()) {
                 continue;
             }
-            run_document(&document, *filter, &given.snapshot, &mut coverage, &mut run);
+            run_document(&document, *filter, &given.snapshot, &mut run);
         }
     }
-    run.coverage = coverage.into_rules();
     Ok(run)
 }
 
-fn run_document(
-    document: &Document,
-    filter: Option<&str>,
-    base: &Snapshot,
-    coverage: &mut Coverage,
-    run: &mut CaseRun,
-) {
+fn run_document(document: &Document, filter: Option<&str>, base: &Snapshot, run: &mut CaseRun) {
     let cases = match read_over(document.value(), base.policies.hold_dates()) {
         Ok(cases) => cases,
         Err(_) if is_manifest(document.value()) => {
@@ -207,8 +197,8 @@ fn run_document(
                 .push(format!("{file}:{line}: case {name} is about a {kind}, at which memgate never looks"));
         }
         let failures = failures(&case.expect, &outcome);
-        coverage.add_rules(&policies);
-        coverage.count(&policies, &decision);
+        run.rules.add_rules(&policies);
+        run.rules.add(&decision.rules);
         run.results.push(CaseResult { name: case.name, file, line, failures });
     }
 }
@@ -236,51 +226,15 @@ fn unjudged_kind(case: &Case) -> Option<String> {
     (!is_checked(group, kind)).then(|| format!("{api_version} {kind}"))
 }
 
-/// What memgate decides about a case, and the policies in its state.
-pub(crate) type CaseAnswer = (CaseOutcome, Decision, Arc<Policies>);
-
-/// Decides about a case, with `base` below its own state.
-pub(crate) fn answer(case: &Case, base: &Snapshot) -> Result<CaseAnswer, Box<dyn Error>> {
+/// Decides about a case, with `base` below its own state. Also returns the decision, and the policies in the state.
+fn answer(case: &Case, base: &Snapshot) -> Result<(CaseOutcome, Decision, Arc<Policies>), Box<dyn Error>> {
     let snapshot = request::state_over(base, case)?;
     let body = serde_json::to_string(&request::review(case))?;
     let mut review = admission::parse(&body)?;
     let user = review.request.occasion.user;
-    review.request.occasion = Occasion { user, ..case.occasion };
+    review.request.occasion = Occasion { user, counts_rules: true, ..case.occasion };
     let admitted = admission::admit(&review.request, &snapshot)?;
     let answer: Value = serde_json::from_slice(&admission::review_of(&review, &admitted))?;
     let outcome = CaseOutcome::from_review(&answer, case.object.as_ref())?;
     Ok((outcome, admitted.decision, snapshot.policies))
-}
-
-/// Counts by policy and rule: the cases that the policy judges, and those in which the rule fired.
-#[derive(Default)]
-struct Coverage(BTreeMap<(String, String), (usize, usize)>);
-
-impl Coverage {
-    /// Lists the rules, so that rules of policies that judge no case are listed too.
-    fn add_rules(&mut self, policies: &Policies) {
-        for policy in policies.iter() {
-            for rule in &policy.rules {
-                self.0.entry((policy.name.clone(), rule.about.id.clone())).or_default();
-            }
-        }
-    }
-
-    fn count(&mut self, policies: &Policies, decision: &Decision) {
-        let fired: BTreeSet<(&str, &str)> =
-            decision.fired.iter().map(|rule| (rule.policy.as_str(), rule.id.as_str())).collect();
-        for policy in decision.policies.iter().filter_map(|name| policies.get(name)) {
-            for rule in &policy.rules {
-                let has_fired = fired.contains(&(policy.name.as_str(), rule.about.id.as_str()));
-                let counts = self.0.entry((policy.name.clone(), rule.about.id.clone())).or_default();
-                counts.0 += 1;
-                counts.1 += usize::from(has_fired);
-            }
-        }
-    }
-
-    fn into_rules(self) -> Vec<RuleCoverage> {
-        let rules = self.0.into_iter();
-        rules.map(|((policy, rule), (judged, fired))| RuleCoverage { policy, rule, judged, fired }).collect()
-    }
 }

@@ -36,6 +36,7 @@ use memgate_model::request::Occasion;
 use memgate_model::snapshot::Snapshot;
 use memgate_platforms::common::{self, OBJECT_REPEATED, VALUE_UNKNOWN};
 use memgate_policy::codes;
+use memgate_policy::counts::RuleCounts;
 use memgate_policy::leftover::Used;
 use memgate_primitives::pointer::Pointer;
 use serde_json::Value;
@@ -55,6 +56,8 @@ pub struct Checked {
     pub policies: BTreeSet<String>,
     /// The codes of their rules.
     pub codes_of_policies: BTreeSet<String>,
+    /// How many objects each rule of the policies judged; empty if no policy took part.
+    pub rule_counts: RuleCounts,
     /// How many findings have [ignored codes](crate::ignored_codes::IgnoredCodes) and were left out.
     pub left_out: usize,
     /// With sets of files, the places of the objects of each.
@@ -187,6 +190,7 @@ fn in_force(policies: &Arc<Policies>) -> Arc<Policies> {
 /// Decides about every object. One that cannot be decided becomes an error and does not hide the others; one that
 /// no enabled family judges is passed over.
 pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
+    let occasion = Occasion { counts_rules: true, ..occasion };
     let has_outside = inputs.sources.iter().any(|source| source.is_outside());
     let settings = inputs.snapshot.settings.clone();
     let mut snapshot = std::mem::replace(&mut inputs.snapshot, Snapshot::new(settings));
@@ -194,7 +198,8 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
     // What is wrong with the others is said at their own places, and not of each object.
     snapshot.policies = in_force(&policies);
     let states = States::new(&snapshot, std::mem::take(&mut inputs.unfilled));
-    let (mut used, mut known) = (Used::default(), KnownDecisions::default());
+    let (mut used, mut known, mut counts) =
+        (Used::default(), KnownDecisions::default(), RuleCounts::default());
     let mut all = Vec::with_capacity(inputs.objects.len());
     let work = |undecided: UndecidedObject| {
         if undecided.is_exempt() {
@@ -228,6 +233,9 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
                         inputs.passed_over.push(passed_over);
                     }
                 }
+                if !decided.admitted.decision.rules.is_empty() {
+                    counts.add(&std::mem::take(&mut Arc::make_mut(&mut decided.admitted).decision.rules));
+                }
                 if decided.is_judged || decided.findings().next().is_some() {
                     known.share(&mut decided.admitted);
                     all.push(decided);
@@ -239,6 +247,10 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
     };
     let objects = std::mem::take(&mut inputs.objects);
     let Ok(()) = in_order::each(objects, OBJECTS_OF_A_CORE, work, take);
+    // Policies judge none of their own kinds.
+    if !used.kinds.is_empty() {
+        counts.add_rules(&snapshot.policies);
+    }
     snapshot.policies = policies;
     for of_object in all.chunk_by_mut(is_one_object).filter(|of_object| of_object.len() > 1) {
         keep_first(of_object);
@@ -278,6 +290,7 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
         decided: all,
         policies,
         codes_of_policies,
+        rule_counts: counts,
         left_out: 0,
         places_of_sets,
         rules,

@@ -91,7 +91,6 @@ pub mod exempt;
 pub mod explain;
 
 pub mod cases;
-pub mod policy_new;
 
 pub mod injected;
 pub mod kind_schema;

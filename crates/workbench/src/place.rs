@@ -63,6 +63,7 @@ pub fn report(checked: &Checked) -> Report<'_> {
         errors: checked.inputs.errors.iter().map(input_error).collect(),
         findings: in_order(checked),
         policies: checked.policies.len(),
+        rules: Some(&checked.rule_counts),
         not_shown: not_shown.filter(|(_, counts)| *counts != NotShown::default()).collect(),
         unknown,
         unreadable_state: checked.inputs.unreadable_state,

@@ -114,7 +114,7 @@ impl PolicyFiles {
 /// The findings about policies and exemptions after all objects are judged, such as rules that never applied.
 pub(crate) fn leftovers(
     files: &PolicyFiles,
-    Snapshot { policies, settings, .. }: &Snapshot,
+    Snapshot { policies, .. }: &Snapshot,
     used: &Used,
     now: Timestamp,
     places: &Places,
@@ -125,7 +125,7 @@ pub(crate) fn leftovers(
         is_given.then_some(object.name)
     };
     let given = policies.iter().filter_map(given).collect();
-    let mut of_policies = leftover::policies(&given, policies, &settings.families, used);
+    let mut of_policies = leftover::policies(&given, policies, used);
     of_policies.extend(leftover::overlaps(&given, policies));
     let of_exemptions = leftover::exemptions(policies, used, now);
     let notice = |(object, finding): (Reference, Finding)| {

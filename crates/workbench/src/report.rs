@@ -28,6 +28,8 @@ pub mod markdown;
 
 pub mod cases;
 
+pub mod rule_counts;
+
 pub mod diff;
 
 pub mod changes;
@@ -63,6 +65,7 @@ use memgate_manifest::later::is_marked;
 use memgate_model::decision::NotShown;
 use memgate_model::finding::{Cause, Code, Finding, Relation, Severity};
 use memgate_model::policy_rule::{AtAdmission, PolicyStatus};
+use memgate_policy::counts::RuleCounts;
 use memgate_primitives::plain_text::{shown_key, shown_name};
 use memgate_primitives::pointer::Pointer;
 
@@ -88,6 +91,8 @@ pub struct Report<'a> {
     pub findings: Vec<LocatedFinding<'a>>,
     /// The number of policies.
     pub policies: usize,
+    /// How many objects each rule of the policies judged.
+    pub rules: Option<&'a RuleCounts>,
     /// The objects with more findings than are shown, and the number of the others.
     pub not_shown: Vec<(&'a ObjectRef, NotShown)>,
     /// Objects that are not among the inputs, as `Kind namespace/name`; nothing was concluded about them.

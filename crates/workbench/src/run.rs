@@ -303,8 +303,17 @@ impl WithoutEffect {
 
 /// Adds what another set has.
 fn join(all: &mut Checked, other: Checked) {
-    let Checked { mut inputs, decided, policies, codes_of_policies, places_of_sets, map, compared, .. } =
-        other;
+    let Checked {
+        mut inputs,
+        decided,
+        policies,
+        codes_of_policies,
+        rule_counts,
+        places_of_sets,
+        map,
+        compared,
+        ..
+    } = other;
     all.compared.join(compared);
     // One for all sets.
     if all.inputs.notices.iter().any(is_departed_note) {
@@ -316,6 +325,7 @@ fn join(all: &mut Checked, other: Checked) {
     all.decided.extend(decided);
     all.policies.extend(policies);
     all.codes_of_policies.extend(codes_of_policies);
+    all.rule_counts.join(rule_counts);
     all.places_of_sets.extend(places_of_sets);
     all.inputs.join(inputs);
 }

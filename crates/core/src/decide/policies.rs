@@ -202,14 +202,14 @@ fn join(decision: Decision, judgement: Judgement) -> Decision {
     if judgement == Judgement::default() {
         return decision;
     }
-    let Judgement { findings, not_shown: of_policies, policies, exemptions, fired, counts, .. } = judgement;
+    let Judgement { findings, not_shown: of_policies, policies, exemptions, rules, counts, .. } = judgement;
     let mut seen = Members::default();
     let new = |finding: &Finding| {
         seen.insert((finding.code_name().to_owned(), finding.pointer.clone(), finding.message().into_owned()))
     };
     let found = findings.len();
     let findings: Vec<Finding> = findings.into_iter().filter(new).collect();
-    let mut joined = Decision { policies, exemptions, fired, counts, ..decision };
+    let mut joined = Decision { policies, exemptions, rules, counts, ..decision };
     if findings.len() < found {
         joined.counts = counts_of(&findings);
     }

@@ -10,7 +10,7 @@ use memgate_model::finding::Finding;
 use memgate_model::kind::Kind;
 use memgate_model::memory_view::{MemoryView, Role};
 use memgate_model::policy::{Exemption, Policies, Policy, Question, Rule};
-use memgate_model::policy_rule::PolicyStatus;
+use memgate_model::policy_rule::{PolicyStatus, RuleResult};
 use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
 use memgate_primitives::pointer::Pointer;
@@ -118,8 +118,10 @@ pub fn judge_users<'p>(
         let more = if users > 1 { format!(" and {} more", users - 1) } else { String::new() };
         let user = format!(" ({} {})", one.user.subject.kind, plain_name(candidate.name));
         judgement.exemptions.extend(follows.about.exemption.as_ref().map(|exemption| exemption.name.clone()));
-        if follows.about.status != PolicyStatus::Unknown {
-            judgement.fired.push(rule.about.clone());
+        if one.user.subject.occasion.counts_rules {
+            let is_unknown = follows.about.status == PolicyStatus::Unknown;
+            let result = if is_unknown { RuleResult::Unknown } else { RuleResult::Fired };
+            judgement.rules.push((rule.about.clone(), result));
         }
         judgement.add(verdict.told(
             follows,

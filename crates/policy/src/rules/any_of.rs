@@ -2,10 +2,7 @@
 
 use memgate_model::finding::Cause;
 use memgate_model::memory_view::Role;
-use memgate_model::possible::Possible;
-use memgate_model::typed_rule::{
-    Conditions, Idle, Judged, PassesWithout, RuleOutcome, RuleRoles, RuleViolation, TypedRule, Unknown,
-};
+use memgate_model::typed_rule::{Judged, RuleOutcome, RuleRoles, RuleViolation, TypedRule, Unknown};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::plain_text::cut;
 use memgate_primitives::pointer::Pointer;
@@ -135,28 +132,6 @@ impl TypedRule for AnyOf {
 
     fn contradictions(&self, budget: &Budget<'_>) -> Vec<(Pointer, String)> {
         self.parts(|alternative| alternative.check.contradictions(budget)).collect()
-    }
-
-    fn idle(&self, possible: &[Possible], when: Option<&dyn Conditions>, budget: &Budget<'_>) -> Vec<Idle> {
-        self.parts(|alternative| {
-            let is_of = |it: &&Possible| {
-                let roles = if it.is_own { &alternative.roles.own } else { &alternative.roles.by_sources };
-                roles.contains(&it.user)
-            };
-            let of_part: Vec<Possible> = possible.iter().filter(is_of).cloned().collect();
-            let found = alternative.check.idle(&of_part, when, budget);
-            found.into_iter().map(|it| (it.pointer.clone(), it)).collect()
-        })
-        .map(|(pointer, it)| Idle { pointer, ..it })
-        .collect()
-    }
-
-    fn passes_without(&self) -> Vec<PassesWithout> {
-        let of_part = |alternative: &Alternative| {
-            let found = alternative.check.passes_without();
-            found.into_iter().map(|it| (it.pointer.clone(), it)).collect()
-        };
-        self.parts(of_part).map(|(pointer, it)| PassesWithout { pointer, ..it }).collect()
     }
 
     fn reads_written(&self) -> bool {

@@ -1,16 +1,15 @@
 //! Conditions on the values at a path of the view. The rule `fields` is made of them, and so are the rules about single
 //! values: both judge in the same way.
 
-use std::any::Any;
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use memgate_model::memory_view::{
     Element, EndpointView, Holds, MemoryView, Part, Role, ViewPath, ViewValue, Why, below_endpoint, qualified,
 };
 use memgate_model::possible::{Held, Possible};
-use memgate_model::typed_rule::{Applies, Conditions, Judged, RuleOutcome, Sentence, Unknown};
+use memgate_model::typed_rule::{Applies, Judged, RuleOutcome, Sentence, Unknown};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::credential::is_credential_name;
 use memgate_primitives::glob::Glob;
@@ -25,33 +24,6 @@ use crate::text::{HIDDEN, Shown, a_or_b, name, value};
 #[derive(Debug)]
 pub(super) struct When {
     pub(super) all: Vec<Check>,
-}
-
-/// What the conditions of a rule say of each path, and each key of a map.
-#[derive(Debug, Default)]
-pub(super) struct Given<'w>(BTreeMap<(&'static str, Option<String>), Vec<&'w Check>>);
-
-impl<'w> Given<'w> {
-    pub(super) fn of(when: Option<&'w dyn Conditions>) -> Self {
-        let when = when.and_then(|when| (when as &dyn Any).downcast_ref::<When>());
-        let mut by_path: BTreeMap<_, Vec<&Check>> = BTreeMap::new();
-        for check in when.into_iter().flat_map(|when| &when.all) {
-            by_path.entry((check.path.path, check.key.clone())).or_default().push(check);
-        }
-        Self(by_path)
-    }
-
-    /// The conditions on the value at a path, where a rule reads the one value that they are about.
-    pub(super) fn on(&self, path: &ViewPath, key: Option<&str>, possible: &Possible) -> &[&'w Check] {
-        let user = possible.user;
-        let is_of_both = path.own.contains(&user) && path.by_sources.contains(&user);
-        let is_one = !path.holds_several() && !is_of_both && !possible.may_be_unknown(path.path);
-        self.0
-            .get(&(path.path, key.map(str::to_owned)))
-            .filter(|_| is_one)
-            .map(Vec::as_slice)
-            .unwrap_or_default()
-    }
 }
 
 /// What is before the path of an entry of `fields` where an export names it.
@@ -197,97 +169,14 @@ impl Condition {
         matches!(self, Self::Exists(_) | Self::Written(_))
     }
 
-    /// Whether every value that meets conditions of a rule meets this one, on the same path; `words` are all values that there
-    /// can be, if they are known. When the budget has ended, that is not known.
-    pub(super) fn follows_from(
-        &self,
-        words: Option<Vec<Scalar<'_>>>,
-        given: &[&Check],
-        budget: &Budget<'_>,
-    ) -> bool {
-        let given: Vec<&Self> = given.iter().map(|it| &it.condition).collect();
-        let given: Vec<&Self> = given.into_iter().filter(|it| !it.is_about_presence()).collect();
-        let meets = |condition: &Self, value: &Scalar<'_>| budget.step() && condition.holds(value, budget);
-        let follows_of = |value: &Scalar<'_>| !given.iter().all(|it| meets(it, value)) || meets(self, value);
-        let listed = given.iter().find_map(|it| match it {
-            Self::In { values, wanted: true, .. } => Some(values),
-            _ => None,
-        });
-        let has_numbers = given.iter().any(|it| matches!(it, Self::AtLeast(_) | Self::AtMost(_)));
-        let follows = match (words, listed) {
-            _ if given.is_empty() => false,
-            (_, Some(values)) => values.iter().all(follows_of),
-            (Some(words), None) => words.iter().all(follows_of),
-            (None, None) if has_numbers => self.has_all_between(bounds(&given)),
-            (None, None) => given.iter().any(|it| self.is_wider(it, budget)),
-        };
-        follows && !budget.has_ended()
-    }
-
-    /// Whether all numbers between these meet it.
-    fn has_all_between(&self, (least, most): (i128, i128)) -> bool {
+    /// Whether a value that may be anything can meet it. Numbers are not negative.
+    fn can_be_met(&self) -> bool {
         match self {
-            Self::AtLeast(bound) => least >= bound.value || bound.zero != Zero::Number && most <= 0,
-            Self::AtMost(bound) => most <= bound.value,
-            Self::NotZero => least > 0,
-            Self::In { values, wanted, .. } => {
-                let mut numbers = values.iter().filter_map(|it| match it {
-                    Scalar::Number(number) if (least..=most).contains(number) => Some(number),
-                    _ => None,
-                });
-                !wanted && numbers.next().is_none()
-            }
-            _ => false,
-        }
-    }
-
-    /// Whether it holds wherever another one holds, by the texts of both.
-    fn is_wider(&self, other: &Self, budget: &Budget<'_>) -> bool {
-        let (less, more) = match (self, other) {
-            (Self::Allowed(allowed), Self::Allowed(Allowed { allow: Some(words), .. })) => {
-                return words.texts.iter().all(|word| budget.step() && allowed.accepts(word));
-            }
-            (
-                Self::Fits { written: own, wanted: true, .. },
-                Self::Fits { written: other, wanted: true, .. },
-            ) => (other, own),
-            (
-                Self::Fits { written: own, wanted: false, .. },
-                Self::Fits { written: other, wanted: false, .. },
-            )
-            | (
-                Self::In { written: own, wanted: false, .. },
-                Self::In { written: other, wanted: false, .. },
-            ) => (own, other),
-            _ => return false,
-        };
-        let more: BTreeSet<&String> = more.iter().collect();
-        less.iter().all(|it| budget.step() && more.contains(it))
-    }
-
-    /// Whether a value that may be anything can meet it, or fail it. Numbers are not negative.
-    fn can_be(&self, meets: bool) -> bool {
-        match self {
-            Self::Fits { globs, wanted, .. } => *wanted == meets || !globs.iter().any(AnyGlob::is_anything),
-            Self::AtLeast(bound) => meets || bound.value > i128::from(bound.zero != Zero::Number),
-            Self::AtMost(bound) => !meets || bound.value >= 0,
-            Self::Allowed(allowed) => meets || allowed.allow.is_some() || allowed.deny.is_some(),
+            Self::Fits { globs, wanted, .. } => *wanted || !globs.iter().any(AnyGlob::is_anything),
+            Self::AtMost(bound) => bound.value >= 0,
             _ => true,
         }
     }
-}
-
-/// The least and the greatest number that meets these conditions. Numbers are not negative.
-fn bounds(given: &[&Condition]) -> (i128, i128) {
-    let mut between = (0, i128::MAX);
-    for condition in given {
-        match condition {
-            Condition::AtLeast(Bound { value, zero: Zero::Number, .. }) => between.0 = between.0.max(*value),
-            Condition::AtMost(bound) => between.1 = between.1.min(bound.value),
-            _ => {}
-        }
-    }
-    between
 }
 
 impl Check {
@@ -543,47 +432,15 @@ impl Check {
         Some(if self.key.is_some() { Held::ANYTHING } else { held })
     }
 
-    /// Whether a value at the path can meet the condition, or fail it.
-    fn can_be(&self, held: &Held, meets: bool) -> bool {
-        let passes = |word: &&str| self.condition.holds(&self.scalar(word), &Budget::default()) == meets;
+    /// Whether a value at the path can meet the condition.
+    fn can_be_met(&self, held: &Held) -> bool {
+        let passes = |word: &&str| self.condition.holds(&self.scalar(word), &Budget::default());
         match (&self.condition, &held.values) {
-            (Condition::Exists(true), _) => meets || !held.is_sure,
-            (Condition::Exists(false), _) => !meets || held.may_be_absent(),
-            // A name may be made by generateName.
-            (Condition::Written(true), _) => meets || self.path.path != "kind",
-            (Condition::Written(false), _) => true,
+            (Condition::Exists(true) | Condition::Written(_), _) => true,
+            (Condition::Exists(false), _) => held.may_be_absent,
             (_, Some(values)) => values.iter().any(passes),
-            (condition, None) => condition.can_be(meets),
+            (condition, None) => condition.can_be_met(),
         }
-    }
-
-    /// Whether a value that meets these conditions can fail this one. When the budget has ended, it can.
-    fn can_fail(&self, held: &Held, given: &[&Self], budget: &Budget<'_>) -> bool {
-        let is_absent = given.iter().any(|it| it.asks_for_none());
-        let is_there = given.iter().any(|it| it.asks_for_a_value());
-        match &self.condition {
-            Condition::Exists(true) => !is_there && self.can_be(held, false),
-            Condition::Written(wanted) => {
-                let is_same = |it: &&Self| matches!(&it.condition, Condition::Written(it) if it == wanted);
-                !given.iter().any(is_same) && self.can_be(held, false)
-            }
-            _ if is_absent => false,
-            condition => {
-                let words =
-                    held.values.as_ref().map(|words| words.iter().map(|word| self.scalar(word)).collect());
-                self.can_be(held, false) && !condition.follows_from(words, given, budget)
-            }
-        }
-    }
-
-    /// Whether the condition, one of a rule, holds only where there is a value.
-    pub(super) const fn asks_for_a_value(&self) -> bool {
-        !matches!(self.condition, Condition::Exists(false) | Condition::Written(_))
-    }
-
-    /// Whether the condition, one of a rule, holds only where there is none.
-    pub(super) const fn asks_for_none(&self) -> bool {
-        matches!(self.condition, Condition::Exists(false))
     }
 
     /// A word of a table.
@@ -630,44 +487,7 @@ impl Check {
     /// Whether the condition can hold for views like these, as one of a rule.
     pub(super) fn can_hold(&self, possible: &Possible) -> bool {
         let of_absent = matches!(self.condition, Condition::Exists(false) | Condition::Written(false));
-        self.held(possible).map_or(of_absent, |held| self.can_be(&held, true))
-    }
-
-    /// Why no view like these can break the condition; `None` if one can, or none has the path.
-    pub(super) fn idle(
-        &self,
-        possible: &[Possible],
-        given: &Given<'_>,
-        budget: &Budget<'_>,
-    ) -> Option<(String, String)> {
-        let key = self.key.as_deref();
-        let all: Vec<Held> = possible.iter().filter_map(|it| self.held(it)).collect();
-        let can_fail = |it: &Possible| {
-            self.held(it).is_some_and(|held| {
-                it.may_be_unknown(self.path.path)
-                    || self.can_fail(&held, given.on(&self.path, key, it), budget)
-            })
-        };
-        if all.is_empty() || possible.iter().any(can_fail) {
-            return None;
-        }
-        let path = self.written_path();
-        Some(if matches!(self.condition, Condition::Exists(true)) {
-            let help = if ViewPath::is_of_every_object(self.path.path) {
-                "take it out, or ask for the value that it should have".to_owned()
-            } else {
-                "to ask that its author writes it, use written: true".to_owned()
-            };
-            (format!("{path} always has a value, so this never fires"), help)
-        } else {
-            let path = if self.key.is_some() { path } else { self.path.path };
-            // A newer release of the platform may have another word.
-            let is_open = !ViewPath::is_of_every_object(self.path.path);
-            let is_word = is_open && all.iter().any(|held| held.values.is_some());
-            let which = if is_word { "memgate knows" } else { "an object can have" };
-            let message = format!("each {path} that {which} passes, so this never fires");
-            (message, "take it out, or leave less through".to_owned())
-        })
+        self.held(possible).map_or(of_absent, |held| self.can_be_met(&held))
     }
 
     fn keyed(&self, pointer: Pointer) -> Pointer {

@@ -1,16 +1,12 @@
 //! A rule that is made of conditions.
 
-use std::collections::BTreeSet;
-
 use memgate_model::memory_view::Role;
-use memgate_model::possible::Possible;
-use memgate_model::typed_rule::{Conditions, Idle, Judged, PassesWithout, RuleOutcome, RuleRoles, TypedRule};
+use memgate_model::typed_rule::{Judged, RuleOutcome, RuleRoles, TypedRule};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::Pointer;
 
-use super::check::{Check, Condition, Given};
+use super::check::{Check, Condition};
 use super::contradictions::contradictions;
-use super::words::forbids_nothing;
 
 /// The rule.
 #[derive(Debug)]
@@ -94,55 +90,6 @@ impl TypedRule for Checks {
         found
     }
 
-    fn idle(&self, possible: &[Possible], when: Option<&dyn Conditions>, budget: &Budget<'_>) -> Vec<Idle> {
-        if self.all.is_empty() {
-            return forbids_nothing();
-        }
-        let given = Given::of(when);
-        let idle = |pointer, (message, help)| Idle { pointer, message, help };
-        if self.is_generic {
-            let of_entry = |(check, index): (&Check, usize)| {
-                Some(idle(
-                    Pointer::root().index(index).key(check.name),
-                    check.idle(possible, &given, budget)?,
-                ))
-            };
-            return self.all.iter().zip(0_usize..).filter_map(of_entry).collect();
-        }
-        let reasons: Option<Vec<_>> =
-            self.all.iter().map(|check| check.idle(possible, &given, budget)).collect();
-        let first = reasons.and_then(|all| all.into_iter().next());
-        first.map(|reason| idle(Pointer::root(), reason)).into_iter().collect()
-    }
-
-    fn passes_without(&self) -> Vec<PassesWithout> {
-        let asks = |key: &str, check: &Check| {
-            matches!(check.condition, Condition::Exists(true) | Condition::Written(true))
-                && check.key.as_deref() == Some(key)
-        };
-        let mut asked = BTreeSet::new();
-        for check in &self.all {
-            asked.extend(
-                check.key.as_deref().filter(|key| asks(key, check)).map(|key| (check.path.path, key)),
-            );
-        }
-        let of_entry = |(check, index): (&Check, usize)| {
-            let key = check.key.as_deref().filter(|key| !asked.contains(&(check.path.path, key)))?;
-            let is_positive = match &check.condition {
-                Condition::In { wanted, .. } | Condition::Fits { wanted, .. } => *wanted,
-                Condition::AtLeast(_) | Condition::AtMost(_) => true,
-                _ => false,
-            };
-            is_positive.then(|| PassesWithout {
-                pointer: Pointer::root().index(index).key(check.name),
-                map: check.path.path,
-                key: key.to_owned(),
-                help: format!("add {{path: '{}', exists: true}}", check.written_path()),
-            })
-        };
-        self.all.iter().zip(0_usize..).filter_map(of_entry).collect()
-    }
-
     fn reads_written(&self) -> bool {
         self.all.iter().any(|check| matches!(check.condition, Condition::Written(_)))
     }
@@ -151,5 +98,3 @@ impl TypedRule for Checks {
         self.is_generic || self.paths().iter().any(|path| ["durable", "ttlSeconds"].contains(path))
     }
 }
-
-impl Check {}

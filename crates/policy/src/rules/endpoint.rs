@@ -4,13 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use memgate_model::memory_view::{ENCRYPTED_SCHEMES, ENDPOINTS, EndpointSource, EndpointView, HostView};
-use memgate_model::possible::Possible;
-use memgate_model::typed_rule::{Conditions, Idle, Judged, RuleOutcome, Sentence, TypedRule};
+use memgate_model::typed_rule::{Judged, RuleOutcome, Sentence, TypedRule};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::Pointer;
 
 use super::host_glob::HostGlob;
-use super::words::{MAX_CHARS, MAX_ENTRIES, fields, forbids_nothing};
+use super::words::{MAX_CHARS, MAX_ENTRIES, fields};
 use crate::reader::{Fields, Reader};
 use crate::text::{Shown, use_a_or_b};
 
@@ -89,15 +88,6 @@ impl TypedRule for Endpoint {
             .then(|| (Pointer::root().key("tls"), message()))
             .into_iter()
             .collect()
-    }
-
-    fn idle(
-        &self,
-        _possible: &[Possible],
-        _when: Option<&dyn Conditions>,
-        _budget: &Budget<'_>,
-    ) -> Vec<Idle> {
-        if self.reads_address() || self.must_be_secret { Vec::new() } else { forbids_nothing() }
     }
 }
 

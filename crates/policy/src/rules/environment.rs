@@ -1,13 +1,10 @@
 //! `environment`: whether a pod may set the variables of its memory itself.
 
 use memgate_model::memory_view::Why;
-use memgate_model::possible::Possible;
-use memgate_model::typed_rule::{Conditions, Idle, Judged, RuleOutcome, Sentence, TypedRule};
+use memgate_model::typed_rule::{Judged, RuleOutcome, Sentence, TypedRule};
 use memgate_primitives::plain_text::cut;
 
-use memgate_primitives::budget::Budget;
-
-use super::words::{MAX_CHARS, fields, forbids_nothing};
+use super::words::{MAX_CHARS, fields};
 use crate::reader::Reader;
 
 #[derive(Debug)]
@@ -43,14 +40,5 @@ impl TypedRule for Environment {
 
     fn applies(&self, judged: &Judged<'_>) -> bool {
         judged.view.sources.iter().any(|source| !source.view.is_undeclared())
-    }
-
-    fn idle(
-        &self,
-        _possible: &[Possible],
-        _when: Option<&dyn Conditions>,
-        _budget: &Budget<'_>,
-    ) -> Vec<Idle> {
-        if self.forbids_overrides { Vec::new() } else { forbids_nothing() }
     }
 }

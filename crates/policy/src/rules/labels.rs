@@ -1,18 +1,13 @@
 //! `labels`: which labels objects must have, and with which values.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use memgate_model::finding::Cause;
-use memgate_model::memory_view::ViewPath;
-use memgate_model::possible::Possible;
-use memgate_model::typed_rule::{Conditions, Idle, Judged, PassesWithout, RuleOutcome, TypedRule};
-use memgate_primitives::budget::Budget;
+use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
 use memgate_primitives::credential::is_credential_name;
 use memgate_primitives::glob::Glob;
 use memgate_primitives::pointer::Pointer;
 
-use super::check::Given;
-use super::check::{AnyGlob, Condition};
 use super::words::{MAX_ENTRIES, fields};
 use crate::names::{MAX_KEY_CHARS, label_key, wrong_label_key};
 use crate::reader::Reader;
@@ -48,13 +43,6 @@ fn values(reader: &Reader<'_>) -> BTreeMap<String, Vec<Glob>> {
     values
 }
 
-/// The condition that a value fits one of these.
-fn fit(globs: &[Glob]) -> Condition {
-    let written = globs.iter().map(|glob| glob.as_str().to_owned()).collect();
-    let globs = globs.iter().map(|glob| AnyGlob::Text(glob.clone())).collect();
-    Condition::Fits { globs, written, wanted: true }
-}
-
 impl TypedRule for Labels {
     fn judge(&self, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
         let labels = &judged.view.labels;
@@ -77,32 +65,5 @@ impl TypedRule for Labels {
 
     fn paths(&self) -> Vec<&str> {
         vec!["labels"]
-    }
-
-    fn idle(&self, possible: &[Possible], when: Option<&dyn Conditions>, budget: &Budget<'_>) -> Vec<Idle> {
-        let (given, path) = (Given::of(when), ViewPath::known("labels"));
-        let on = |key: &str| possible.first().map(|it| given.on(&path, Some(key), it)).unwrap_or_default();
-        let is_there = |key: &String| on(key).iter().any(|it| it.asks_for_a_value());
-        let is_allowed = |(key, globs): (&String, &Vec<Glob>)| {
-            let is_absent = on(key).iter().any(|it| it.asks_for_none());
-            is_absent || globs.iter().any(Glob::is_anything) || fit(globs).follows_from(None, on(key), budget)
-        };
-        let is_idle = self.required.iter().all(is_there) && self.values.iter().all(is_allowed);
-        let pointer = Pointer::new(if self.required.is_empty() { "/values" } else { "" });
-        let message = "every value passes, so this never fires".to_owned();
-        let help = "to ask that the label is there, write it under required".to_owned();
-        is_idle.then_some(Idle { pointer, message, help }).into_iter().collect()
-    }
-
-    fn passes_without(&self) -> Vec<PassesWithout> {
-        let required: BTreeSet<&String> = self.required.iter().collect();
-        let optional = self.values.keys().filter(|key| !required.contains(key));
-        let passes = |key: &String| PassesWithout {
-            pointer: Pointer::new("/values").key(key),
-            map: "labels",
-            key: key.clone(),
-            help: format!("add it to required: [{key}]"),
-        };
-        optional.map(passes).collect()
     }
 }

@@ -2,14 +2,11 @@
 
 use memgate_model::finding::Cause;
 use memgate_model::memory_view::{MemoryView, ReferenceView, Why, qualified};
-use memgate_model::possible::Possible;
-use memgate_model::typed_rule::{Conditions, Idle, Judged, RuleOutcome, Sentence, TypedRule};
+use memgate_model::typed_rule::{Judged, RuleOutcome, Sentence, TypedRule};
 use memgate_primitives::plain_text::quoted_key;
 use memgate_primitives::suggest::{did_you_mean, nearest};
 
-use memgate_primitives::budget::Budget;
-
-use super::words::{MAX_CHARS, MAX_ENTRIES, fields, forbids_nothing};
+use super::words::{MAX_CHARS, MAX_ENTRIES, fields};
 use crate::reader::Reader;
 use crate::text::{Shown, name};
 
@@ -73,15 +70,6 @@ impl TypedRule for References {
 
     fn kinds(&self) -> Option<&[String]> {
         (!self.forbids_crossing && !self.kinds.is_empty()).then_some(self.kinds.as_slice())
-    }
-
-    fn idle(
-        &self,
-        _possible: &[Possible],
-        _when: Option<&dyn Conditions>,
-        _budget: &Budget<'_>,
-    ) -> Vec<Idle> {
-        if self.forbids_crossing || !self.kinds.is_empty() { Vec::new() } else { forbids_nothing() }
     }
 }
 

@@ -3,14 +3,11 @@
 use std::collections::BTreeSet;
 
 use memgate_model::memory_view::{Element as _, SecretView};
-use memgate_model::possible::Possible;
-use memgate_model::typed_rule::{Conditions, Idle, Judged, RuleOutcome, Sentence, TypedRule};
+use memgate_model::typed_rule::{Judged, RuleOutcome, Sentence, TypedRule};
 use memgate_primitives::glob::Glob;
 
-use memgate_primitives::budget::Budget;
-
 use super::check::{AnyGlob, Check, Condition, Shows};
-use super::words::{fields, forbids_nothing};
+use super::words::fields;
 use crate::names::{names, namespaces};
 use crate::reader::Reader;
 use crate::text::{Shown, patterns};
@@ -93,14 +90,5 @@ impl TypedRule for Secrets {
         let of_references = self.is_required || self.names.is_some() || self.namespaces.is_some();
         let references = of_references.then_some("secrets");
         self.inline.as_ref().map(|_| "inline").into_iter().chain(references).collect()
-    }
-
-    fn idle(
-        &self,
-        _possible: &[Possible],
-        _when: Option<&dyn Conditions>,
-        _budget: &Budget<'_>,
-    ) -> Vec<Idle> {
-        if self.paths().is_empty() { forbids_nothing() } else { Vec::new() }
     }
 }

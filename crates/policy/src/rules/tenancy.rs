@@ -5,15 +5,14 @@ use std::sync::Arc;
 use memgate_model::finding::Cause;
 use memgate_model::label_selector::LabelValue;
 use memgate_model::memory_view::Why;
-use memgate_model::possible::Possible;
-use memgate_model::typed_rule::{Conditions, Idle, Judged, RuleOutcome, TypedRule};
+use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::credential::is_credential_name;
 use memgate_primitives::pointer::Pointer;
 
 use super::check::{AnyGlob, Check, Condition, Shows};
 use super::tenant_glob::TenantGlob;
-use super::words::{MAX_CHARS, MAX_ENTRIES, forbids_nothing};
+use super::words::{MAX_CHARS, MAX_ENTRIES};
 use crate::names::label_key;
 use crate::reader::{Fields, Reader, one_of};
 use crate::text::{name, or, value};
@@ -150,20 +149,6 @@ impl TypedRule for Tenancy {
             }
         }
         found
-    }
-
-    fn idle(
-        &self,
-        _possible: &[Possible],
-        _when: Option<&dyn Conditions>,
-        _budget: &Budget<'_>,
-    ) -> Vec<Idle> {
-        // A host that clients read in two ways fits no pattern.
-        let is_anything = |((field, ..), patterns): &(&Name, Vec<Arc<str>>)| {
-            *field != "endpointHosts" && patterns.iter().any(|it| &**it == "*")
-        };
-        let is_idle = !self.is_required && self.names.iter().all(is_anything);
-        if is_idle { forbids_nothing() } else { Vec::new() }
     }
 
     fn reads_namespaces(&self) -> bool {

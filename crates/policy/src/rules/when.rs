@@ -95,10 +95,6 @@ impl Conditions for When {
         self.all.iter().any(|check| check.path.path == "backend" && check.needs_one_of(backends))
     }
 
-    fn ask_for(&self, path: &str, key: &str) -> bool {
-        self.all.iter().any(|check| check.path.path == path && check.key.as_deref() == Some(key))
-    }
-
     fn read_other_objects(&self) -> bool {
         self.all.iter().any(|check| !["backend", "provider"].contains(&check.path.path))
     }

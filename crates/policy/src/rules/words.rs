@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use memgate_model::finding::Cause;
-use memgate_model::typed_rule::Idle;
 use memgate_primitives::plain_text::quoted_text;
 use memgate_primitives::pointer::Pointer;
 
@@ -75,12 +74,6 @@ pub(super) fn denied_too<'t>(
     let both = allow.zip(0..).filter(|(word, _)| is_denied(word));
     both.map(|(word, index)| (at(index), format!("{} is denied too, which wins", quoted_text(word))))
         .collect()
-}
-
-/// What to say of a rule that allows everything.
-pub(super) fn forbids_nothing() -> Vec<Idle> {
-    let (message, help) = ("forbids nothing, so this never fires", "take it out, or forbid something");
-    vec![Idle { pointer: Pointer::root(), message: message.to_owned(), help: help.to_owned() }]
 }
 
 /// The fields of a rule, at least one of which must be there.

@@ -9,7 +9,7 @@ use memgate_certs::kube_api::with_timeout;
 use memgate_model::finding::Finding;
 use memgate_model::kind::{Kind, MEMORY_POLICY, POLICY_KINDS};
 use memgate_model::policy::Policies;
-use memgate_policy::proof::doubts_about;
+use memgate_policy::never_applies::never_applies;
 use memgate_policy::put;
 
 use super::{API_TIMEOUT, given, without_nulls};
@@ -90,7 +90,7 @@ impl Listed {
         let status = object.data.get_mut("status").map(Value::take).unwrap_or_default();
         let fault = faults.into_iter().next().map(|fault| fault.message().into_owned());
         let doubts = self.policies.get(&name).filter(|_| *kind == MEMORY_POLICY);
-        let doubts = doubts.map(|policy| doubts_about(policy, &memgate_platforms::ALL)).unwrap_or_default();
+        let doubts = doubts.map(|policy| never_applies(policy, &memgate_platforms::ALL)).unwrap_or_default();
         let generation = object.metadata.generation.unwrap_or_default();
         self.heads.push(Head { kind, namespace, name, generation, fault, doubts, status });
     }

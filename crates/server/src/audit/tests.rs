@@ -11,7 +11,7 @@ use memgate_model::policy::Policies;
 use memgate_model::policy_rule::Counts;
 use memgate_model::snapshot::Snapshot;
 use memgate_policy::judge::Judgement;
-use memgate_policy::proof::doubts_about;
+use memgate_policy::never_applies::never_applies;
 use memgate_policy::put;
 
 const NOW: &str = "2027-01-10T00:00:00Z";
@@ -275,18 +275,19 @@ fn a_policy_that_is_not_in_force_says_why() {
 
 #[test]
 fn a_policy_that_judges_nothing_says_so() {
-    let rules = json!([{"id": "kept", "fields": [{"path": "kind", "in": ["ArkMemory"]}]}]);
+    let when = json!({"fields": [{"path": "kind", "equals": "Memory"}]});
+    let rules = json!([{"id": "kept", "when": when, "retention": {"max": "30d"}}]);
     let manifest = json!({
         "metadata": {"name": "prod"}, "spec": {"match": {"kinds": ["ArkMemory"]}, "rules": rules},
     });
     let mut policies = Policies::default();
     assert_eq!(put(&mut policies, &memgate_platforms::ALL, &MEMORY_POLICY, &manifest), []);
-    let doubts = doubts_about(policies.get("prod").unwrap(), &memgate_platforms::ALL);
+    let doubts = never_applies(policies.get("prod").unwrap(), &memgate_platforms::ALL);
     let head = Head { doubts, ..head(&MEMORY_POLICY, Value::Null) };
     let status = status(&head, &policies, &AuditCounts::default(), time(NOW)).unwrap();
     let proved = &status["conditions"][1];
     assert_eq!((&proved["type"], &proved["status"]), (&json!("Proved"), &json!("False")));
-    assert!(proved["message"].as_str().unwrap().ends_with("(policy/never-fires)"), "{proved}");
+    assert!(proved["message"].as_str().unwrap().ends_with("(policy/never-applies)"), "{proved}");
 }
 
 #[test]

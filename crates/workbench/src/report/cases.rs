@@ -2,14 +2,14 @@
 
 use std::io::{self, Write};
 
-use serde::Serialize;
 use serde_json::json;
 
 use crate::report::github::{self, AnnotationPlace, Command};
 use crate::report::json;
 use crate::report::junit::{Suites, Test, TestResult};
-use crate::report::{InputError, ReportFormat, at_line_start, plain};
+use crate::report::{InputError, ReportFormat, at_line_start, plain, rule_counts};
 use memgate_model::finding::Severity;
+use memgate_policy::counts::RuleCounts;
 
 /// What came of one run.
 #[derive(Debug, Default)]
@@ -20,8 +20,8 @@ pub struct CaseReport<'a> {
     pub errors: Vec<InputError<'a>>,
     /// Cases about objects at which memgate never looks, which pass whatever it decides: `file:line: …`.
     pub blind: &'a [String],
-    /// How often each rule of the policies fired.
-    pub rules: &'a [RuleCoverage],
+    /// How many cases each rule of the policies judged.
+    pub rules: Option<&'a RuleCounts>,
 }
 
 /// What came of one case.
@@ -35,19 +35,6 @@ pub struct CaseResult {
     pub line: usize,
     /// The differences from the expected decision; empty when it passed.
     pub failures: Vec<String>,
-}
-
-/// How often a rule of a policy fired.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct RuleCoverage {
-    /// The name of the policy.
-    pub policy: String,
-    /// The id of the rule.
-    pub rule: String,
-    /// The number of cases about an object that the policy judges.
-    pub judged: usize,
-    /// The number of these cases in which the rule fired.
-    pub fired: usize,
 }
 
 impl CaseResult {
@@ -92,23 +79,6 @@ fn text(report: &CaseReport<'_>, verbose: bool, out: &mut impl Write) -> io::Res
             writeln!(out, "      {}", at_line_start(failure))?;
         }
     }
-    if verbose {
-        rules(report.rules, out)?;
-    }
-    Ok(())
-}
-
-/// A line for each rule, with what the cases leave untried.
-fn rules(rules: &[RuleCoverage], out: &mut impl Write) -> io::Result<()> {
-    for RuleCoverage { policy, rule, judged, fired } in rules {
-        let name = format!("policy/{policy}/{rule}");
-        let remark = match (fired, judged) {
-            (0, _) => ", never",
-            (fired, judged) if fired == judged => ", always",
-            _ => "",
-        };
-        writeln!(out, "rule  {} fired in {fired} of {judged}{remark}", plain(&name))?;
-    }
     Ok(())
 }
 
@@ -125,7 +95,7 @@ fn write_json(report: &CaseReport<'_>, out: &mut impl Write) -> io::Result<()> {
         "cases": report.cases.iter().map(case).collect::<Vec<_>>(),
         "warnings": report.blind,
         "inputErrors": report.errors.iter().map(json::error).collect::<Vec<_>>(),
-        "rules": (!report.rules.is_empty()).then_some(report.rules),
+        "rules": report.rules.and_then(rule_counts::values),
     }));
     serde_json::to_writer_pretty(&mut *out, &output)?;
     writeln!(out)

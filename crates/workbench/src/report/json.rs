@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::report::changes::Change;
 use crate::report::{
-    InputError, LocatedFinding, ObjectRef, PassedOver, Related, Report, Shown, by_rule, page,
+    InputError, LocatedFinding, ObjectRef, PassedOver, Related, Report, Shown, by_rule, page, rule_counts,
 };
 use memgate_model::decision::NotShown;
 use memgate_model::finding::{Relation, Severity};
@@ -33,6 +33,7 @@ pub fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
         "summary": summary(report),
         "table": table.map(|table| &table.rows),
         "total": table.map(|table| table.total),
+        "rules": report.rules.and_then(rule_counts::values),
         "statistics": (report.shown == Shown::Statistics).then(|| statistics(report)),
     }));
     if matches!(report.shown, Shown::Table | Shown::Statistics) {

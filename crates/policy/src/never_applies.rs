@@ -1,0 +1,109 @@
+//! Finds what a valid policy never judges: a kind that it names and no rule judges, and a `when` that can never hold.
+//!
+//! Nothing is tried on objects. A table of each kind says what its views can hold ([`Possible`](memgate_model::possible)).
+
+use memgate_model::family::Family;
+use memgate_model::finding::Finding;
+use memgate_model::memory_view::Role;
+use memgate_model::policy::{Policy, Rule};
+use memgate_primitives::budget::Budget;
+use memgate_primitives::pointer::Pointer;
+
+use super::codes::NEVER_APPLIES;
+use super::coverage::{Coverage, coverage, coverage_when};
+use super::reader::{one_of, warning};
+
+/// The warnings about what a policy never judges on these platforms.
+pub fn never_applies(policy: &Policy, known: &[&'static Family]) -> Vec<Finding> {
+    let (budget, rules) = (Budget::default(), policy.rules.iter().zip(0_usize..));
+    let of_rule =
+        |(rule, index)| of_when(policy, rule, known, &Pointer::new("/spec/rules").index(index), &budget);
+    rules.flat_map(of_rule).chain(unjudged_kinds(policy, known)).collect()
+}
+
+/// The warnings about the `when` of a rule, which stands at `place`.
+fn of_when(
+    policy: &Policy,
+    rule: &Rule,
+    known: &[&'static Family],
+    place: &Pointer,
+    budget: &Budget<'_>,
+) -> Vec<Finding> {
+    let Some(conditions) = &rule.when else { return Vec::new() };
+    let when = place.key("when");
+    let contradictions = conditions.contradictions(budget).into_iter();
+    let findings: Vec<Finding> =
+        contradictions.map(|(at, message)| warning(&NEVER_APPLIES, when.join(&at), &message)).collect();
+    if !findings.is_empty() || !never_holds(policy, rule, known) {
+        return findings;
+    }
+    let message = "holds for nothing that the rule judges, so the rule never applies";
+    let is_able = |family: &&&'static Family| coverage(rule, None, family) != Coverage::Nothing;
+    let able: Vec<&str> = known.iter().filter(is_able).map(|family| family.name).collect();
+    let help = match able.as_slice() {
+        [] => "change the conditions, or leave them out".to_owned(),
+        able => format!("objects of {} can meet it", able.join(", ")),
+    };
+    vec![warning(&NEVER_APPLIES, when, message).help(help)]
+}
+
+/// Whether a rule judges nothing with its conditions, and something without them.
+fn never_holds(policy: &Policy, rule: &Rule, known: &[&'static Family]) -> bool {
+    let kinds = policy.matching.kinds.as_deref();
+    let judges = |when| {
+        let is_judged = |family| coverage_when(rule, when, kinds, family) != Coverage::Nothing;
+        matched(policy, known).any(is_judged)
+    };
+    !judges(rule.when.as_deref()) && judges(None)
+}
+
+/// The warnings about kinds that the policy names and none of its rules judges.
+fn unjudged_kinds(policy: &Policy, known: &[&'static Family]) -> Vec<Finding> {
+    if policy.rules.is_empty() {
+        return Vec::new();
+    }
+    let families: Vec<&'static Family> = matched(policy, known).collect();
+    let is_judged = |kind: &String| {
+        let kind = std::slice::from_ref(kind);
+        let judges = |rule: &Rule| {
+            families.iter().any(|family| coverage(rule, Some(kind), family) != Coverage::Nothing)
+        };
+        policy.rules.iter().any(judges) || policy.defaults.iter().any(|it| kind.contains(&it.kind))
+    };
+    let finding = |(kind, index): (&String, usize)| {
+        let roles = roles_of(kind, &families);
+        let has_role = |rule: &Rule| rule.roles.iter().any(|role| roles.contains(&role.name()));
+        let (why, help) = if policy.rules.iter().any(has_role) {
+            ("it has nothing that they read".to_owned(), format!("leave {kind} out"))
+        } else {
+            let roles = one_of(&roles);
+            let help = format!("write roles: [{roles}] in a rule, or leave {kind} out");
+            (format!("none has the role {roles}"), help)
+        };
+        let message = format!("no rule of the policy judges {kind}: {why}");
+        warning(&NEVER_APPLIES, Pointer::new("/spec/match/kinds").index(index), &message).help(help)
+    };
+    let kinds = policy.matching.kinds.iter().flatten().zip(0_usize..);
+    kinds.filter(|(kind, _)| !is_judged(kind)).map(finding).collect()
+}
+
+/// The roles of objects of a kind on these platforms.
+fn roles_of(kind: &str, families: &[&'static Family]) -> Vec<&'static str> {
+    let of_kind = families.iter().flat_map(|family| family.views.kinds);
+    let mut roles: Vec<&str> =
+        of_kind.filter(|(known, _)| known.kind == kind).map(|(_, role)| role.name()).collect();
+    roles.extend((kind == "Pod").then_some(Role::Pod.name()));
+    roles.sort_unstable();
+    roles.dedup();
+    roles
+}
+
+/// The families that a policy matches, of these.
+fn matched<'f>(
+    policy: &'f Policy,
+    known: &'f [&'static Family],
+) -> impl Iterator<Item = &'static Family> + use<'f> {
+    let names = policy.matching.families.as_ref();
+    let is_named = move |family: &&Family| names.is_none_or(|names| names.iter().any(|it| it == family.name));
+    known.iter().copied().filter(move |family| is_named(family))
+}
