@@ -34,44 +34,37 @@ const SPEC_CHANGED: &str =
 
 /// The condition that excludes updates of objects of these kinds that are being deleted and leave alone what the objects
 /// mean: those that remove finalizers must not depend on memgate. An object with a new meaning is still in use for as long
-/// as a finalizer keeps it. Conditions with one name have one expression.
+/// as a finalizer keeps it. Conditions with one name have one expression. Namespaces come without other kinds.
 pub(super) fn not_deleting(families: &[&Family], kinds: &[&Kind]) -> MatchCondition {
-    let without_spec: Vec<&Kind> = kinds.iter().copied().filter(|kind| !judges_spec(kind.kind)).collect();
     let mut name = "not-deleting".to_owned();
-    let mut expression = NOT_KEPT.to_owned();
-    if without_spec.is_empty() {
-        expression.extend([" || ", SPEC_CHANGED]);
-    } else if without_spec.len() < kinds.len() {
-        expression.extend([" || (!", &is_one_of(&without_spec), " && (", SPEC_CHANGED, "))"]);
+    let mut changed = Vec::new();
+    if kinds.iter().all(|kind| judges_spec(kind.kind)) {
+        changed.push(SPEC_CHANGED.to_owned());
+        for family in families {
+            let before = changed.len();
+            changed.extend(family.meanings.iter().filter_map(|meaning| meaning_changed(meaning, kinds)));
+            if changed.len() > before {
+                name = format!("{name}-{}", family.name);
+            }
+        }
     } else {
         name += "-namespace";
+        changed.extend(meaning_changed(&OF_NAMESPACES, kinds));
     }
-    let by_spec: Vec<&Kind> = kinds.iter().copied().filter(|kind| judges_spec(kind.kind)).collect();
-    let mut changed = Vec::new();
-    for family in families {
-        let before = changed.len();
-        let of_family = family.meanings.iter();
-        changed.extend(of_family.filter_map(|meaning| meaning_changed(meaning, &by_spec, kinds)));
-        if changed.len() > before {
-            name = format!("{name}-{}", family.name);
-        }
-    }
-    changed.extend(meaning_changed(&OF_NAMESPACES, &without_spec, kinds));
-    expression.extend(changed.into_iter().flat_map(|changed| [" || ".to_owned(), changed]));
-    condition((&name, &expression))
+    condition((&name, &format!("{NOT_KEPT} || {}", changed.join(" || "))))
 }
 
 /// Whether an update changes metadata that means something for some of these kinds, in CEL; `None` if it means nothing for
-/// them. The request is about one of `all` kinds.
-fn meaning_changed(meaning: &Meaning, some: &[&Kind], all: &[&Kind]) -> Option<String> {
-    let meant: Vec<&Kind> = some.iter().copied().filter(|kind| meaning.kinds.contains(kind)).collect();
+/// them. The request is about one of them.
+fn meaning_changed(meaning: &Meaning, kinds: &[&Kind]) -> Option<String> {
+    let meant: Vec<&Kind> = kinds.iter().copied().filter(|kind| meaning.kinds.contains(kind)).collect();
     if meant.is_empty() {
         return None;
     }
     let maps = [("labels", meaning.labels), ("annotations", meaning.annotations)];
     let changed = maps.into_iter().filter_map(|(map, keys)| entries_changed(map, keys));
     let changed = changed.collect::<Vec<_>>().join(" || ");
-    Some(if meant.len() == all.len() { changed } else { format!("({} && ({changed}))", is_one_of(&meant)) })
+    Some(if meant.len() == kinds.len() { changed } else { format!("({} && ({changed}))", is_one_of(&meant)) })
 }
 
 /// Whether an update changes an entry of a map of metadata that has one of these keys, in CEL.
