@@ -128,7 +128,7 @@ pub(super) fn block(page: &'static str, name: &str, heading: &str) -> (&'static 
     block.split_once('\n').expect("a language")
 }
 
-/// The codes that an example reports: manifests through `memgate check`, notes aside, since all but four are about what
+/// The codes that an example reports: manifests through `memgate check`, notes aside, since all but three are about what
 /// is ignored; a case through `memgate test`, which also holds that what the case claims is so.
 pub(super) fn reported((language, text): (&str, &str)) -> BTreeSet<String> {
     match language {
@@ -141,7 +141,7 @@ pub(super) fn reported((language, text): (&str, &str)) -> BTreeSet<String> {
             };
             let counts = |finding: &&Value| {
                 let notes = [
-                    "policy/partial", "policy/hint-missing", "memgate/value-unknown",
+                    "policy/hint-missing", "memgate/value-unknown",
                     "memgate/pod-template-unread", "sympozium/pod-agent-made",
                 ];
                 let is_note_only = notes.iter().any(|it| finding["code"] == *it);

@@ -6,6 +6,7 @@ use memgate_model::family::Family;
 use memgate_model::finding::Finding;
 use memgate_model::memory_view::Role;
 use memgate_model::policy::{Policy, Rule};
+use memgate_model::typed_rule::Conditions;
 use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::Pointer;
 
@@ -15,10 +16,15 @@ use super::reader::{one_of, warning};
 
 /// The warnings about what a policy never judges on these platforms.
 pub fn never_applies(policy: &Policy, known: &[&'static Family]) -> Vec<Finding> {
-    let (budget, rules) = (Budget::default(), policy.rules.iter().zip(0_usize..));
-    let of_rule =
-        |(rule, index)| of_when(policy, rule, known, &Pointer::new("/spec/rules").index(index), &budget);
-    rules.flat_map(of_rule).chain(unjudged_kinds(policy, known)).collect()
+    let (budget, mut findings, mut rules) = (Budget::default(), Vec::new(), Vec::new());
+    for (rule, index) in policy.rules.iter().zip(0_usize..) {
+        let found = of_when(policy, rule, known, &Pointer::new("/spec/rules").index(index), &budget);
+        // What a rule would judge without a `when` that is warned about has no other warning.
+        rules.push((rule, rule.when.as_deref().filter(|_| found.is_empty())));
+        findings.extend(found);
+    }
+    findings.extend(unjudged_kinds(policy, &rules, known));
+    findings
 }
 
 /// The warnings about the `when` of a rule, which stands at `place`.
@@ -58,22 +64,28 @@ fn never_holds(policy: &Policy, rule: &Rule, known: &[&'static Family]) -> bool 
 }
 
 /// The warnings about kinds that the policy names and none of its rules judges.
-fn unjudged_kinds(policy: &Policy, known: &[&'static Family]) -> Vec<Finding> {
-    if policy.rules.is_empty() {
+fn unjudged_kinds(
+    policy: &Policy,
+    rules: &[(&Rule, Option<&dyn Conditions>)],
+    known: &[&'static Family],
+) -> Vec<Finding> {
+    if rules.is_empty() {
         return Vec::new();
     }
     let families: Vec<&'static Family> = matched(policy, known).collect();
     let is_judged = |kind: &String| {
         let kind = std::slice::from_ref(kind);
-        let judges = |rule: &Rule| {
-            families.iter().any(|family| coverage(rule, Some(kind), family) != Coverage::Nothing)
+        let judges = |(rule, when): &(&Rule, Option<&dyn Conditions>)| {
+            let mut coverages = families.iter().map(|family| coverage_when(rule, *when, Some(kind), family));
+            coverages.any(|it| it != Coverage::Nothing)
         };
-        policy.rules.iter().any(judges) || policy.defaults.iter().any(|it| kind.contains(&it.kind))
+        rules.iter().any(judges) || policy.defaults.iter().any(|it| kind.contains(&it.kind))
     };
     let finding = |(kind, index): (&String, usize)| {
         let roles = roles_of(kind, &families);
-        let has_role = |rule: &Rule| rule.roles.iter().any(|role| roles.contains(&role.name()));
-        let (why, help) = if policy.rules.iter().any(has_role) {
+        let has_role =
+            |(rule, _): &(&Rule, _)| rule.roles.iter().any(|role| roles.contains(&role.name()));
+        let (why, help) = if rules.iter().any(has_role) {
             ("it has nothing that they read".to_owned(), format!("leave {kind} out"))
         } else {
             let roles = one_of(&roles);
