@@ -141,8 +141,8 @@ pub(super) fn reported((language, text): (&str, &str)) -> BTreeSet<String> {
             };
             let counts = |finding: &&Value| {
                 let notes = [
-                    "policy/hint-missing", "memgate/value-unknown",
-                    "memgate/pod-template-unread", "sympozium/pod-agent-made",
+                    "policy/hint-missing", "memgate/value-unknown", "memgate/pod-template-unread",
+                    "sympozium/pod-agent-made",
                 ];
                 let is_note_only = notes.iter().any(|it| finding["code"] == *it);
                 finding["severity"] != "note" || is_note_only || not_found(finding)

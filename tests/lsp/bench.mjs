@@ -4,7 +4,7 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { agent, memory, REDIS } from './manifests.mjs';
-import { SETTLED, session, sleep } from './client.mjs';
+import { session } from './client.mjs';
 
 const edits = Number(process.argv[2] ?? 100);
 const manifests = Number(process.argv[3] ?? 1_000);
@@ -35,8 +35,6 @@ const cpuOfCheck = (cwd) => {
 await session(files, async (editor) => {
     await editor.open(open);
     await editor.untilAsChecked();
-    // The first edit reads the other files, which have settled.
-    await sleep(SETTLED);
     await editor.replace(open, 'ttlSeconds: 5400', 'ttlSeconds: 5401');
     await editor.untilAsChecked();
     const [published, asked, used] = [[], [], []];

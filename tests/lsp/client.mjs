@@ -18,9 +18,6 @@ const MEMGATE = process.env.MEMGATE;
 const PATIENCE = 60_000;
 // Longer than the server waits for the author to pause.
 const CALM = 400;
-// Longer than it takes until a file that changed just now cannot change again unseen: `STEP` in
-// crates/workbench/src/footprint.rs. The server keeps nothing of files before.
-export const SETTLED = 2_200;
 
 export const sleep = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
@@ -126,8 +123,6 @@ export class Editor {
             this.wake();
         });
         this.connection.onRequest(lsp.ConfigurationRequest.type, (params) => params.items.map(() => null));
-        this.connection.onRequest(lsp.InlayHintRefreshRequest.type, () => undefined);
-        this.connection.onRequest(lsp.CodeLensRefreshRequest.type, () => undefined);
         this.connection.listen();
     }
 

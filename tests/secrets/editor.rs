@@ -22,7 +22,6 @@ pub(crate) fn check(file: &str, text: &str, directory: &TempDir) -> Result<(), F
     let all = json!({"start": {"line": 0, "character": 0}, "end": {"line": 9999, "character": 0}});
     let params = json!({"textDocument": document, "range": all, "context": {"diagnostics": []}});
     messages.push(json!({"id": 1, "method": "textDocument/codeAction", "params": params}));
-    messages.push(json!({"id": 2, "method": "textDocument/inlayHint", "params": params}));
     for (line, content) in text.lines().enumerate().take(100) {
         // Within the value, where there is one.
         let character = content.find(": ").map_or(0, |at| at + 3);

@@ -83,8 +83,7 @@ fn unjudged_kinds(
     };
     let finding = |(kind, index): (&String, usize)| {
         let roles = roles_of(kind, &families);
-        let has_role =
-            |(rule, _): &(&Rule, _)| rule.roles.iter().any(|role| roles.contains(&role.name()));
+        let has_role = |(rule, _): &(&Rule, _)| rule.roles.iter().any(|role| roles.contains(&role.name()));
         let (why, help) = if rules.iter().any(has_role) {
             ("it has nothing that they read".to_owned(), format!("leave {kind} out"))
         } else {

@@ -111,19 +111,6 @@ fn opened<'r>(open: &'r [OpenFile], items: &[Item], exclude: &Exclude) -> BTreeM
     open.iter().map(opened).collect()
 }
 
-/// The texts of the kustomizations that are not rendered, and of what else is read for them, such as patches. Those of an
-/// editor win. What cannot be read is left out.
-pub fn kustomize_files(inputs: &Inputs, plan: &Plan) -> Vec<Arc<Source>> {
-    let open: BTreeMap<PathBuf, &OpenFile> =
-        plan.open.iter().map(|file| (without_links(&file.path), file)).collect();
-    let of_kustomize = inputs.unrendered.iter().filter(|it| it.unit.tool == Tool::Kustomize);
-    let text = |name: &String| match open.get(&without_links(Path::new(name))) {
-        Some(OpenFile { path, text: Some(text), .. }) => Some(Source::new(path.to_string_lossy(), &**text)),
-        _ => file(Path::new(name), plan.max_bytes).ok(),
-    };
-    of_kustomize.flat_map(|it| &it.files).filter_map(text).map(Arc::new).collect()
-}
-
 /// The path without links; of a file that does not exist as it is.
 pub fn without_links(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())

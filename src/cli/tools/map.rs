@@ -159,10 +159,10 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     if !args.select(&mut before, &mut map, terminal) {
         return Ok(ExitStatus::Nothing);
     }
-    let count = map.counts().0 + before.counts().0;
+    let has_memory = map.memories().chain(before.memories()).next().is_some();
     if args.base.is_some() {
         write_changes(&before, &map, &output, terminal)?;
-    } else if count > 0 {
+    } else if has_memory {
         write_map(&map, &output, terminal)?;
     } else if errors.is_empty() {
         terminal.note(
@@ -170,7 +170,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
              what counts: memory resources, and agents and pods that refer to one",
         );
     }
-    Ok(ExitStatus::of(!errors.is_empty(), false, count == 0))
+    Ok(ExitStatus::of(!errors.is_empty(), false, !has_memory))
 }
 
 impl Args {

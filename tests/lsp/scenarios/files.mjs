@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, statSync, symlinkSync, ut
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { agent, memory } from '../manifests.mjs';
-import { CAPABILITIES, SETTLED, lsp, session, sleep } from '../client.mjs';
+import { CAPABILITIES, lsp, session } from '../client.mjs';
 
 const UNKNOWN = 'arkonis/backend-unknown';
 const MISSING = 'arkonis/memory-not-found';
@@ -58,7 +58,6 @@ export const a_file_that_looks_the_same_counts_once_it_is_reported = () =>
     session({ 'memory.yaml': memory(), 'agent.yaml': agent() }, async (editor) => {
         await editor.open('agent.yaml');
         await editor.untilAsChecked();
-        await sleep(SETTLED);
         await editor.replace('agent.yaml', 'facts', 'words');
         await editor.untilAsChecked();
         const { atime, mtime } = statSync(editor.path('memory.yaml'));

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { SETTLED, session, sleep } from '../client.mjs';
+import { session } from '../client.mjs';
 import { play } from '../replay.mjs';
 import { record } from '../typing.mjs';
 
@@ -10,8 +10,6 @@ const EXAMPLES = fileURLToPath(new URL('../../../examples/', import.meta.url));
 // Another number makes another hour.
 const SEED = Number(process.env.MEMGATE_TEST_SEED ?? 34);
 const STRETCHES = 10;
-// So many events after a pause marks are compared again: until then the server may have kept what it had read.
-const SOON = 12;
 // What the allocator may keep besides: a twentieth, and a few large texts.
 const GROWTH = 1.05;
 const SPARE = 8 * 1024;
@@ -34,16 +32,11 @@ export const an_hour_of_typing_ends_with_the_marks_of_check_and_no_more_memory =
         const memory = [];
         for (const [number, event] of events.entries()) {
             await play(editor, event);
-            const stretch = number % Math.ceil(events.length / STRETCHES);
-            const isLast = number === events.length - 1;
-            if (stretch === 0 || stretch === SOON || isLast) {
+            if (number % Math.ceil(events.length / STRETCHES) === 0 || number === events.length - 1) {
                 // `check` reports nothing beside choices that it cannot read.
                 await editor.write('.memgate.yaml', 'failOn: warn\n');
                 await editor.untilAsChecked();
-            }
-            if (stretch === 0 || isLast) {
                 memory.push(editor.memory());
-                await sleep(SETTLED);
             }
         }
         const [, first] = memory;

@@ -94,11 +94,6 @@ impl Change<'_> {
         }
     }
 
-    /// What happens to the object, in words such as `newly denied`.
-    pub fn words(&self) -> &'static str {
-        self.effect().words()
-    }
-
     /// Whether the object is denied under the new policies.
     pub fn is_denied(&self) -> bool {
         self.to == Verdict::Denied
@@ -106,7 +101,7 @@ impl Change<'_> {
 }
 
 /// The changes in the order in which they are written: the strictest first, then by namespace and owner.
-pub fn sorted<'c, 'r>(changes: &'c [Change<'r>]) -> Vec<&'c Change<'r>> {
+fn sorted<'c, 'r>(changes: &'c [Change<'r>]) -> Vec<&'c Change<'r>> {
     let mut sorted: Vec<&Change<'_>> = changes.iter().collect();
     sorted.sort_by_key(|it| {
         (

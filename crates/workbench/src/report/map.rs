@@ -147,14 +147,6 @@ impl MappedMemory {
         let is_bare = !host.contains('.') && host.matches(':').count() < 2;
         if is_bare { &self.object.namespace } else { "" }
     }
-
-    /// A host, with its namespace if it is the bare name of a Service.
-    pub fn whole_host(&self, host: &str) -> String {
-        match self.namespace_of(host) {
-            "" => host.to_owned(),
-            namespace => format!("{host} (namespace {namespace})"),
-        }
-    }
 }
 
 /// Whether a memory resource exists.
@@ -293,17 +285,16 @@ impl MappedObject {
 }
 
 impl MemoryMap {
-    /// The number of memory resources, and of the lines to them.
-    pub fn counts(&self) -> (usize, usize) {
-        let memories = || self.sets.iter().flat_map(|set| &set.memories);
-        (memories().count(), memories().map(|memory| memory.users.len()).sum())
+    /// All memory resources.
+    pub fn memories(&self) -> impl Iterator<Item = &MappedMemory> {
+        self.sets.iter().flat_map(|set| &set.memories)
     }
 
     /// The namespaces of its objects.
     pub fn namespaces(&self) -> BTreeSet<&str> {
-        let memories = self.sets.iter().flat_map(|set| &set.memories);
-        let objects =
-            memories.flat_map(|it| std::iter::once(&it.object).chain(it.users.iter().map(|line| &line.user)));
+        let objects = self
+            .memories()
+            .flat_map(|it| std::iter::once(&it.object).chain(it.users.iter().map(|line| &line.user)));
         objects.map(|object| &*object.namespace).filter(|name| !name.is_empty()).collect()
     }
 

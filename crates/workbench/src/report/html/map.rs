@@ -20,7 +20,7 @@ const COLUMNS: [&str; 9] = [
 
 /// The map; `None` without memory.
 pub(super) fn section(map: &MemoryMap) -> Option<Markup> {
-    let (count, _) = map.counts();
+    let count = map.memories().count();
     if count == 0 {
         return None;
     }

@@ -192,8 +192,7 @@ struct Items<'m> {
 
 impl<'m> Items<'m> {
     fn of(map: &'m MemoryMap) -> Self {
-        let memories = map.sets.iter().flat_map(|set| &set.memories);
-        let families: BTreeSet<&str> = memories.map(|memory| memory.family).collect();
+        let families: BTreeSet<&str> = map.memories().map(|memory| memory.family).collect();
         let mut items = Self { all: Vec::new(), edges: Vec::new(), names_families: families.len() > 1 };
         map.sets.iter().for_each(|set| items.add(set));
         items
