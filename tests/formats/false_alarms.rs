@@ -69,7 +69,7 @@ fn documented() -> Vec<(String, String)> {
 #[test]
 fn documented_manifests_pass() {
     let blocks = documented();
-    assert!(blocks.len() > 2, "{} blocks", blocks.len());
+    assert!(!blocks.is_empty());
     for (name, block) in blocks {
         let scratch = Scratch::with(&[("in.yaml", &block)]);
         let report = scratch.json(&["check", "-o", "json", "in.yaml"]);

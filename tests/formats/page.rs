@@ -378,7 +378,7 @@ fn the_maps_of_sets_share_a_table() {
     let scratch = Scratch::with(&[("objects.yaml", &objects), (".memgate.yaml", &settings)]);
     let page = scratch.out(&["check", "-o", "html"]);
     expect_good(&page, "a hundred sets");
-    assert!(page.contains("No picture: the map has 5800 boxes") && page.contains("(set set-99)"), "{page}");
+    assert!(page.contains("No picture: the map has 5800 boxes") && page.contains("(set set-4)"), "{page}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::report::{LocatedFinding, ObjectRef, Report, counted};
 use memgate_model::finding::Severity;
 use memgate_model::kind::NAMESPACE;
 use memgate_primitives::credential::masked_keys;
-use memgate_primitives::plain_text::shown_name;
+use memgate_primitives::plain_text::{plain_except, shown_name};
 
 /// The most namespaces and files that an owner names.
 const MAX_OWNERS: usize = 3;
@@ -64,7 +64,7 @@ fn article(cause: &[&LocatedFinding<'_>]) -> Markup {
             p class="quiet" {
                 span data-part="owner" { (owner(&all)) } "; at " span data-part="place" { (place(one)) }
             }
-            pre { (masked_keys(plain_finding(one).trim_end())) }
+            pre { (plain_except(&masked_keys(plain_finding(one).trim_end()), |c| c == '\n')) }
             @if all.len() > 1 { details { summary { "All " (several) } ul { (list) } (rest) } }
         }
     }
