@@ -171,7 +171,7 @@ fn root() -> &'static Path {
 fn documents() -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     let mut folders =
-        ["docs", "docs/adr", "stress", "certs", "examples", "deploy/kustomize", "deploy/helm/memgate", ""]
+        ["docs", "docs/adr", "stress", "examples", "deploy/kustomize", "deploy/helm/memgate", ""]
             .map(|folder| root().join(folder))
             .to_vec();
     while let Some(folder) = folders.pop() {

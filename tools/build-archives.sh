@@ -199,7 +199,7 @@ else
     echo "tools/build-archives.sh: neither memgate.rb nor memgate.krew.yaml: MEMGATE_RELEASES is not an https:// address" >&2
 fi
 
-sed "s|^RELEASES=\$|RELEASES='$releases'|" install.sh > "$out/install.sh"
+sed "s|^RELEASES=\$|RELEASES='$releases'|" tools/install.sh > "$out/install.sh"
 chmod 0755 "$out/install.sh"
 sums() { (cd "$out" && sha256sum ./memgate* ./install.sh | sed 's|\./||'); }
 made=$(sums)

@@ -182,8 +182,9 @@ async fn advice_on_policies_knows_its_views() {
     };
     let retention = advice(&json!({"id": "a", "hint": "x", "retention": {"max": "1h"}})).await;
     assert_eq!(retention, "null");
-    let sharing = advice(&json!({"id": "a", "hint": "x", "sharing": {"maxWriters": 1}})).await;
-    assert!(sharing.contains("anything to judge by sharing; sympozium has"), "{sharing}");
+    let when = json!({"fields": [{"path": "kind", "in": ["Diary"]}]});
+    let never = advice(&json!({"id": "a", "hint": "x", "retention": {"max": "1h"}, "when": when})).await;
+    assert!(never.contains("holds for nothing that the rule judges"), "{never}");
 }
 
 #[tokio::test]

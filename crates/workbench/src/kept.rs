@@ -15,7 +15,6 @@ use std::sync::Arc;
 
 use crate::exclude::Exclude;
 use crate::inputs::Inputs;
-use crate::load::Error;
 use crate::notices::Notices;
 use crate::substitutes::Substitutes;
 
@@ -44,11 +43,11 @@ pub(crate) struct Others {
 
 impl Kept {
     /// What is kept of a set of files, which is loaded if it is not.
-    pub(crate) fn get_or_load(
+    pub(crate) fn get_or_load<E>(
         &self,
         set: &str,
-        load: impl FnOnce() -> Result<Base, Error>,
-    ) -> Result<Rc<Base>, Error> {
+        load: impl FnOnce() -> Result<Base, E>,
+    ) -> Result<Rc<Base>, E> {
         if let Some(base) = self.0.borrow().get(set) {
             return Ok(Rc::clone(base));
         }

@@ -10,7 +10,7 @@ use crate::report::text::plain_finding;
 use crate::report::{LocatedFinding, ObjectRef, Report, counted};
 use memgate_model::finding::Severity;
 use memgate_model::kind::NAMESPACE;
-use memgate_primitives::credential::masked_keys;
+use memgate_primitives::credential::{masked, masked_keys};
 use memgate_primitives::plain_text::{plain_except, shown_name};
 
 /// The most namespaces and files that an owner names.
@@ -64,10 +64,16 @@ fn article(cause: &[&LocatedFinding<'_>]) -> Markup {
             p class="quiet" {
                 span data-part="owner" { (owner(&all)) } "; at " span data-part="place" { (place(one)) }
             }
-            pre { (plain_except(&masked_keys(plain_finding(one).trim_end()), |c| c == '\n')) }
+            pre { (in_text(one)) }
             @if all.len() > 1 { details { summary { "All " (several) } ul { (list) } (rest) } }
         }
     }
+}
+
+/// A finding as the text report writes it, with no control character and no credential of an input, its path included.
+fn in_text(located: &LocatedFinding<'_>) -> String {
+    let text = plain_finding(located);
+    plain_except(&masked_keys(&masked(text.trim_end())), |c| c == '\n').into_owned()
 }
 
 /// The name of what a finding is about.
