@@ -70,7 +70,9 @@ pub(super) fn decide(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
     let Some(text) = request.object else { return Decision::pass(Reason::Malformed) };
     let budget = Budget::new(request.cancelled, text.len());
     let parsed;
-    let pod = if let Some(read) = request.read_pod.as_deref() {
+    // What was read may be another text than that of the object.
+    let read = request.read_pod.as_deref().filter(|read| std::ptr::eq(read.text, text));
+    let pod = if let Some(read) = read {
         budget.continue_after(&read.budget);
         &read.pod
     } else {

@@ -164,17 +164,6 @@ fn several_families_lack_what_each_of_them_lacks() {
     assert!(decision.from_controller);
 }
 
-#[test]
-fn a_workload_waits_for_nothing() {
-    let mut workload = json!({
-        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "w"}, "spec": {},
-    });
-    workload["spec"]["template"] = arkonis_pod();
-    let decision = decided(&workload, &state(&[]));
-    assert_eq!((missing(&decision).len(), decision.from_controller), (0, false));
-    assert!(!decision.findings.is_empty());
-}
-
 fn orka_pod() -> Value {
     let env = json!([
         {"name": "ORKA_TASK_NAME", "value": "t"}, {"name": "ORKA_TASK_NAMESPACE", "value": "team"},
