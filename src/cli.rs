@@ -129,8 +129,8 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Check(check::Args),
-    Mutate(mutate::Args),
+    Check(Box<check::Args>),
+    Mutate(Box<mutate::Args>),
     View(view::Args),
     Review(review::Args),
     Test(test::Args),
@@ -144,7 +144,7 @@ enum Command {
     Explain(explain::Args),
     ExplainPod(explain_pod::Args),
     Crds(crds::Args),
-    Manifests(manifests::Args),
+    Manifests(Box<manifests::Args>),
     Certs(certs::Args),
     #[command(flatten)]
     Tools(tools::Command),

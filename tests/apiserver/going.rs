@@ -240,7 +240,7 @@ impl<'c> Going<'c> {
     /// Waits until a change is refused for its code, or for the rule of a policy: that is in force soon, and other
     /// objects are known soon.
     pub(crate) fn until_refused(&self, namespace: &str, change: &Change) -> Result<()> {
-        let Change { spec, code, .. } = change;
+        let Change { spec, code } = change;
         let words = format!("(memgate policy {namespace}/{code})");
         let mut last = Value::Null;
         let refused = wait::until("the refusal", || {

@@ -64,10 +64,9 @@ pub(crate) fn hover(question: &Question<'_>) -> Result<Option<Hover>, Error> {
             uses.for_each(|link| card.add(&format!("uses {}", about(&link, &loaded)), field.range));
         }
     }
-    if let Some(field) = field {
-        if let Some(text) = field.text().filter(|_| !is_name) {
-            card.add(&text, field.range);
-        }
+    let field = field.filter(|_| !is_name);
+    if let Some((text, field)) = field.and_then(|field| Some((field.text()?, field))) {
+        card.add(&text, field.range);
     }
     let lines = Lines::new(&question.buffer.text, question.encoding);
     let contents = HoverContents::Markup(MarkupContent { kind: MarkupKind::Markdown, value: card.text() });

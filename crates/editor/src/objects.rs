@@ -128,7 +128,7 @@ fn links<'v>(object: &CheckedObject, view: &'v MemoryView) -> Vec<Link<'v>> {
     sources.chain(references).chain(secrets).collect()
 }
 
-impl<'v> Target<'v> {
+impl Target<'_> {
     /// Whether both are the same object.
     pub(crate) fn is(&self, other: &Target<'_>) -> bool {
         let is_same_family = self.family.zip(other.family).is_none_or(|(one, two)| one == two);

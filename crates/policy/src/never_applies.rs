@@ -82,14 +82,15 @@ fn unjudged_kinds(
         rules.iter().any(judges) || policy.defaults.iter().any(|it| kind.contains(&it.kind))
     };
     let finding = |(kind, index): (&String, usize)| {
-        let roles = roles_of(kind, &families);
-        let has_role = |(rule, _): &(&Rule, _)| rule.roles.iter().any(|role| roles.contains(&role.name()));
+        let its_roles = roles_of(kind, &families);
+        let has_role =
+            |(rule, _): &(&Rule, _)| rule.roles.iter().any(|role| its_roles.contains(&role.name()));
         let (why, help) = if rules.iter().any(has_role) {
             ("it has nothing that they read".to_owned(), format!("leave {kind} out"))
         } else {
-            let roles = one_of(&roles);
-            let help = format!("write roles: [{roles}] in a rule, or leave {kind} out");
-            (format!("none has the role {roles}"), help)
+            let wanted = one_of(&its_roles);
+            let help = format!("write roles: [{wanted}] in a rule, or leave {kind} out");
+            (format!("none has the role {wanted}"), help)
         };
         let message = format!("no rule of the policy judges {kind}: {why}");
         warning(&NEVER_APPLIES, Pointer::new("/spec/match/kinds").index(index), &message).help(help)

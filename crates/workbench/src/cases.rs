@@ -27,6 +27,7 @@ use memgate_model::decision::Decision;
 use memgate_model::policy::Policies;
 use memgate_model::request::Occasion;
 use memgate_model::snapshot::Snapshot;
+use memgate_model::workload;
 use memgate_policy::counts::{RuleCount, RuleCounts};
 use memgate_primitives::pointer::Pointer;
 
@@ -217,13 +218,15 @@ fn is_manifest(value: &Value) -> bool {
     ["apiVersion", "kind"].iter().all(|field| value.get(field).is_some_and(Value::is_string))
 }
 
-/// The kind of the object of a case with its `apiVersion`, if memgate does not judge it.
+/// The kind of the object of a case with its `apiVersion`, if no AdmissionReview about it comes to memgate: of a workload only
+/// its pods do.
 fn unjudged_kind(case: &Case) -> Option<String> {
     let object = case.object.as_ref().or(case.old_object.as_ref())?;
     let text = |field| object.get(field).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
-    (!is_checked(group, kind)).then(|| format!("{api_version} {kind}"))
+    let is_seen = is_checked(group, kind) && workload::find(group, kind).is_none();
+    (!is_seen).then(|| format!("{api_version} {kind}"))
 }
 
 /// Decides about a case, with `base` below its own state. Also returns the decision, and the policies in the state.

@@ -29,8 +29,7 @@ pub fn describe(title: &str, pod: &Value) -> String {
         None => format!("{title}: memgate added nothing\n"),
         Some(Ok(annotation)) => marker::objects(&annotation)
             .iter()
-            .map(|added| format!("{title}: {}", described(added)))
-            .collect(),
+            .fold(String::new(), |text, added| text + &format!("{title}: {}", described(added))),
         Some(Err(_)) => {
             format!(
                 "{title}: the annotation {INJECTED_ANNOTATION} was not written by memgate: it is not JSON\n"

@@ -187,6 +187,15 @@ fn in_force(policies: &Arc<Policies>) -> Arc<Policies> {
     in_force
 }
 
+/// Notes the policies, exemptions and kinds of a decision.
+fn note_used(used: &mut Used, decided: &Decided, is_pod: bool) {
+    let decision = &decided.admitted.decision;
+    used.policies.extend(decision.policies.iter().cloned());
+    used.exemptions.extend(decision.exemptions.iter().cloned());
+    let kind = if is_pod { "Pod" } else { &decided.object.object_ref.kind };
+    used.kinds.extend(decision.families.iter().map(|share| (share.family.name, kind.to_owned())));
+}
+
 /// Decides about every object. One that cannot be decided becomes an error and does not hide the others; one that
 /// no enabled family judges is passed over.
 pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
@@ -219,11 +228,7 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
         };
         match decided {
             Ok(mut decided) => {
-                used.policies.extend(decided.admitted.decision.policies.iter().cloned());
-                used.exemptions.extend(decided.admitted.decision.exemptions.iter().cloned());
-                let kind = if is_pod { "Pod" } else { &decided.object.object_ref.kind };
-                let families = decided.admitted.decision.families.iter();
-                used.kinds.extend(families.map(|share| (share.family.name, kind.to_owned())));
+                note_used(&mut used, &decided, is_pod);
                 if !decided.is_judged {
                     let Decided { object, admitted, .. } = &decided;
                     let why = Why::of(admitted.decision.reason, is_pod);

@@ -210,7 +210,7 @@ impl Search<'_> {
                 }
             }
             Value::Object(fields) if group_and_kind(value).is_none() => {
-                self.fields(Some(fields), (at, depth))
+                self.fields(Some(fields), (at, depth));
             }
             _ => {}
         }

@@ -139,7 +139,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let project = input.project(terminal)?;
     let mut plan = live::plan(input, &args.cluster, &project, true, terminal)?;
     anyhow::ensure!(
-        args.base.is_none() || !plan.cluster.is_some(),
+        args.base.is_none() || plan.cluster.is_none(),
         "--base compares files with a commit; give the files as PATH"
     );
     plan.policies.clone_from(&input.policies.policy);
