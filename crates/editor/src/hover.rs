@@ -8,7 +8,8 @@ use lsp_types::{Hover, HoverContents, MarkupContent, MarkupKind};
 use serde_json::Value;
 
 use crate::markdown::{code_span, in_markdown};
-use crate::navigation::Question;
+use crate::names::names;
+use crate::navigation::{Links, Question};
 use crate::objects::{Link, Loaded, Target, Viewed, at_line, load_views};
 use crate::positions::Lines;
 use memgate_manifest::document::Document;
@@ -55,7 +56,9 @@ pub(crate) fn hover(question: &Question<'_>) -> Result<Option<Hover>, Error> {
     let field = field_at(question, &checked.inputs);
     let is_name = field.as_ref().is_some_and(|field| field.pointer.as_str() == "/metadata/name");
     for loaded in load_views(&question.run, |place| question.is_in(place))? {
-        for link in question.links(&loaded) {
+        let names = names(&loaded.inputs, Some(&file));
+        let Links { named, viewed } = question.links(&loaded, &names);
+        for link in named.into_iter().chain(viewed) {
             card.add(&about(&link, &loaded), (link.span.start, link.span.end));
         }
         if let Some(field) = field.as_ref().filter(|_| is_name) {

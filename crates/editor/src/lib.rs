@@ -4,7 +4,7 @@
 //! messages of an editor ──session──▶ state: folders (workspace) and open texts (buffers)
 //! state + the files around them ──▶ the steps of the workbench
 //!     ├──▶ diagnostics, actions (fixes, ignore)
-//!     └──▶ objects (what they refer to) ──▶ navigation (definition, references), hover
+//!     └──▶ objects, names (what they refer to) ──▶ navigation (definition, references), hover
 //! ```
 //!
 //! Between two answers the texts of the open files are kept, and for each root what was last loaded of the files around them
@@ -22,6 +22,8 @@ pub mod workspace;
 mod diagnostics;
 
 mod objects;
+
+mod names;
 
 mod navigation;
 

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use lsp_types::Location;
 
 use crate::buffers::Buffer;
-use crate::objects::{Link, Loaded, Viewed, load_views, locations};
+use crate::names::{Name, names};
+use crate::objects::{Link, Loaded, Target, Viewed, load_views, locations};
 use crate::positions::Encoding;
 use crate::workspace::{Root, name};
-use memgate_manifest::place::DocumentPlace;
+use memgate_manifest::place::{DocumentPlace, LastSource};
 use memgate_manifest::source::{Source, Span};
 use memgate_workbench::load::Error;
 use memgate_workbench::run::Run;
@@ -34,9 +35,12 @@ pub(crate) struct Question<'q> {
 /// # Errors
 /// When the files cannot be loaded.
 pub(crate) fn definition(question: &Question<'_>) -> Result<Vec<Location>, Error> {
-    let mut found = Vec::new();
+    let (mut found, file) = (Vec::new(), question.file());
     for loaded in load_views(&question.run, |place| question.is_in(place))? {
-        found.extend(question.links(&loaded).filter_map(|link| link.target.find(&loaded.inputs)));
+        let names = names(&loaded.inputs, Some(&file));
+        let Links { named, viewed } = question.links(&loaded, &names);
+        let links = if named.is_empty() { viewed } else { named };
+        found.extend(links.iter().filter_map(|link| link.target.find(&loaded.inputs)));
     }
     Ok(question.locations(found))
 }
@@ -50,17 +54,37 @@ pub(crate) fn references(mut question: Question<'_>, declares: bool) -> Result<V
     question.run.plan.checks_only_open = false;
     let mut found = Vec::new();
     for loaded in load_views(&question.run, |_| true)? {
-        let around = || loaded.objects.iter().find(|it| question.is_in(&it.object.object.place));
-        let linked = question.links(&loaded).next().map(|link| link.target);
-        let Some(target) = linked.or_else(|| around().map(Viewed::target)) else { continue };
+        let names = names(&loaded.inputs, None);
+        let Some(target) = target(&question, &loaded, &names) else { continue };
         for viewed in &loaded.objects {
             let source = viewed.object.object.place.source();
             let links = viewed.links().into_iter().filter(|link| link.target.is(&target));
             found.extend(links.map(|link| (Arc::clone(source), link.span)));
         }
+        let mut last = LastSource::default();
+        for name in names.iter().filter(|name| !name.is_own && Target::of(&name.object).is(&target)) {
+            last.is_now(&name.place);
+            found.extend(name.span().map(|span| (Arc::clone(name.place.source()), span)));
+        }
         found.extend(target.find(&loaded.inputs).filter(|_| declares));
     }
     Ok(question.locations(found))
+}
+
+fn target<'l>(question: &Question<'_>, loaded: &'l Loaded, names: &'l [Name]) -> Option<Target<'l>> {
+    let Links { named, viewed } = question.links(loaded, names);
+    let link = named.into_iter().chain(viewed).next();
+    let is_around = |name: &&Name| name.is_own && question.is_in(&name.place);
+    let around = || names.iter().rfind(is_around).map(|name| Target::of(&name.object));
+    link.map(|link| link.target).or_else(around)
+}
+
+/// What a place leads to.
+pub(crate) struct Links<'l> {
+    /// The objects that it names.
+    pub(crate) named: Vec<Link<'l>>,
+    /// Other objects, such as the memory of an agent that it names.
+    pub(crate) viewed: Vec<Link<'l>>,
 }
 
 impl Question<'_> {
@@ -74,10 +98,21 @@ impl Question<'_> {
         place.source().name() == self.file() && self.is_at(place.span())
     }
 
-    /// What the place refers to, by the views of the objects around it.
-    pub(crate) fn links<'l>(&self, loaded: &'l Loaded) -> impl Iterator<Item = Link<'l>> {
+    /// What the place names, by the tables of references, and what else it leads to, by the views of the objects.
+    pub(crate) fn links<'l>(&self, loaded: &'l Loaded, all: &'l [Name]) -> Links<'l> {
         let around = loaded.objects.iter().filter(|viewed| self.is_in(&viewed.object.object.place));
-        around.flat_map(Viewed::links).filter(|link| self.is_at(link.span))
+        let mut viewed: Vec<_> =
+            around.flat_map(Viewed::links).filter(|link| self.is_at(link.span)).collect();
+        let around = all.iter().filter(|name| !name.is_own && self.is_in(&name.place));
+        let link =
+            |name: &'l Name| Some(Link { span: name.span()?, target: Target::of(&name.object), view: None });
+        let mut named: Vec<_> = around.filter_map(link).filter(|link| self.is_at(link.span)).collect();
+        // The views know more of an object.
+        let known = viewed.extract_if(.., |link| named.iter().any(|it| it.target.is(&link.target)));
+        let known: Vec<_> = known.collect();
+        named.retain(|link| !known.iter().any(|it| it.target.is(&link.target)));
+        named.extend(known);
+        Links { named, viewed }
     }
 
     /// Whether the place, or a part of the range, is in a stretch of the file.

@@ -1,8 +1,8 @@
 //! The objects of open files, what they refer to, and where that is.
 
 use std::collections::BTreeSet;
-use std::iter;
 use std::sync::Arc;
+use std::{iter, slice};
 
 use lsp_types::Location;
 
@@ -11,13 +11,14 @@ use crate::uri;
 use crate::workspace::{Root, path};
 use memgate_manifest::place::DocumentPlace;
 use memgate_manifest::source::{Source, Span};
+use memgate_model::family::Family;
 use memgate_model::memory_view::MemoryView;
+use memgate_model::object::Reference;
 use memgate_platforms::state_kinds;
 use memgate_primitives::pointer::Pointer;
 use memgate_workbench::inputs::Inputs;
 use memgate_workbench::load::Error;
 use memgate_workbench::objects::{CheckedObject, UndecidedObject};
-use memgate_workbench::report::ObjectRef;
 use memgate_workbench::run::Run;
 use memgate_workbench::sets::each_set;
 use memgate_workbench::view::view_object;
@@ -86,12 +87,6 @@ pub(crate) fn load_views(
 }
 
 impl Viewed {
-    /// Its name.
-    pub(crate) fn target(&self) -> Target<'_> {
-        let ObjectRef { kind, namespace, name, .. } = &self.object.object.object_ref;
-        Target { family: self.views.first().map(|view| view.family), kind, namespace, name }
-    }
-
     /// What the object refers to, by its views.
     pub(crate) fn links(&self) -> Vec<Link<'_>> {
         let object = &*self.object.object;
@@ -128,7 +123,14 @@ fn links<'v>(object: &CheckedObject, view: &'v MemoryView) -> Vec<Link<'v>> {
     sources.chain(references).chain(secrets).collect()
 }
 
-impl Target<'_> {
+impl<'v> Target<'v> {
+    /// An object by its name.
+    pub(crate) fn of(Reference { kind, namespace, name }: &'v Reference) -> Self {
+        let has = |family: &&&'static Family| state_kinds(slice::from_ref(*family)).any(|it| it == *kind);
+        let family = memgate_platforms::ALL.iter().find(has).filter(|_| !kind.group.is_empty());
+        Self { family: family.map(|family| family.name), kind: kind.kind, namespace, name }
+    }
+
     /// Whether both are the same object.
     pub(crate) fn is(&self, other: &Target<'_>) -> bool {
         let is_same_family = self.family.zip(other.family).is_none_or(|(one, two)| one == two);

@@ -6,7 +6,9 @@ use std::sync::{Arc, LazyLock};
 
 use memgate_manifest::document::values;
 use memgate_manifest::source::Source;
+use memgate_model::edge::{Edge, Home};
 use memgate_model::family::Family;
+use memgate_model::kind::Kind;
 use serde_json::{Map, Value};
 
 /// A field that names another object by the whole value.
@@ -20,6 +22,17 @@ pub struct OtherReference {
     pub namespace: Option<String>,
     /// The kind of the named object.
     pub to: GroupKind,
+    /// Both kinds, if memgate reads them.
+    known: Option<[[&'static Kind; 1]; 2]>,
+}
+
+impl OtherReference {
+    /// The same as an edge.
+    fn edge(&'static self) -> Option<Edge> {
+        let [from, to] = self.known.as_ref()?;
+        let edge = Edge::new(from, &self.path, to);
+        Some(if self.namespace.is_some() { edge.in_home(Home::Beside("namespace")) } else { edge })
+    }
 }
 
 /// A kind that memgate may not read.
@@ -40,6 +53,15 @@ static TABLES: LazyLock<BTreeMap<&str, Vec<OtherReference>>> = LazyLock::new(|| 
 /// The rows of a platform.
 pub fn other_references(family: &Family) -> &'static [OtherReference] {
     TABLES.get(family.name).map(Vec::as_slice).unwrap_or_default()
+}
+
+/// Those of them whose kinds memgate reads.
+pub fn other_edges(family: &Family) -> &'static [Edge] {
+    static EDGES: LazyLock<BTreeMap<&str, Vec<Edge>>> = LazyLock::new(|| {
+        let edges = |rows: &'static Vec<OtherReference>| rows.iter().filter_map(OtherReference::edge);
+        TABLES.iter().map(|(family, rows)| (*family, edges(rows).collect())).collect()
+    });
+    EDGES.get(family.name).map(Vec::as_slice).unwrap_or_default()
 }
 
 fn read(text: &'static str) -> Vec<OtherReference> {
@@ -66,7 +88,15 @@ fn collect(from: &GroupKind, holder: &str, fields: &Map<String, Value>, found: &
         };
         let row = |to: &Value| {
             let to = kind(to.as_str()?, &from.group);
-            Some(OtherReference { from: from.clone(), path: path.clone(), namespace: namespace.clone(), to })
+            let known = |kind: &GroupKind| crate::state_kind(&crate::ALL, &kind.group, &kind.kind);
+            let known = known(from).zip(known(&to)).map(|(from, to)| [[from], [to]]);
+            Some(OtherReference {
+                from: from.clone(),
+                path: path.clone(),
+                namespace: namespace.clone(),
+                to,
+                known,
+            })
         };
         match target {
             Value::Object(below) => collect(from, &path, below, found),

@@ -107,7 +107,7 @@ impl Rows {
         }
     }
 
-    fn add_other(&mut self, OtherReference { from, path, namespace, to }: &OtherReference) {
+    fn add_other(&mut self, OtherReference { from, path, namespace, to, .. }: &OtherReference) {
         self.add(std::slice::from_ref(to), path, from);
         self.namespaces.extend(namespace.iter().map(|path| Field::new(path, from)));
     }
