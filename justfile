@@ -42,7 +42,7 @@ page-pictures:
 
 # Write the base of deploy/kustomize, the tables of the chart, stress/ATTACKS.md and the threats of SECURITY.md, anew
 generate:
-    BLESS=1 cargo test --locked --test deploy --test documents -- kustomize:: helm:: policies:: attacks::
+    BLESS=1 cargo test --locked --test deploy --test documents -- kustomize:: helm:: attacks::
 
 # List anew what a platform's own definitions ask: `just shape ark ../ark/config/crd/bases/*.yaml`; `git diff` says what moved
 shape NAME *FILES:
