@@ -110,6 +110,7 @@ impl<'p> Workspace<'p> {
             is_judged,
         });
         plan.open = open.collect();
+        plan.judges_patches = true;
         plan.kept = Some(self.kept.borrow_mut().entry(root.clone()).or_default().clone());
         // Whether an exemption has an effect is known only once all files are judged.
         plan.checks_only_open = !own.iter().any(|buffer| buffer.text.contains(EXEMPTION));

@@ -155,6 +155,7 @@ mod tests {
             open: open.collect(),
             kept: kept.cloned(),
             checks_only_open: true,
+            judges_patches: true,
             ..Plan::default()
         };
         let names: Vec<_> = plan.open.iter().map(|it| it.path.to_string_lossy().into_owned()).collect();
