@@ -50,7 +50,7 @@ fn each_command_has_a_manual_page() {
         expected.insert(format!("memgate-{name}.1"));
         expected.extend(commands(&[&name]).iter().map(|below| format!("memgate-{name}-{below}.1")));
     }
-    assert!(expected.contains("memgate-certs-rotate.1"), "{expected:?}");
+    assert!(expected.contains("memgate-certs-dev.1"), "{expected:?}");
     assert_eq!(names(&pages), expected);
     for name in expected {
         let page = fs::read_to_string(pages.join(&name)).expect("a page");
