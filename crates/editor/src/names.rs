@@ -124,12 +124,7 @@ impl Sites<'_> {
 }
 
 /// The object that a name stands for.
-pub(crate) fn resolve(
-    edge: &Edge,
-    named: &Named<'_>,
-    object: &Tree,
-    state: &mut StateReader<'_>,
-) -> Reference {
+fn resolve(edge: &Edge, named: &Named<'_>, object: &Tree, state: &mut StateReader<'_>) -> Reference {
     let lookup = (edge.look_up)(&Wanted { edge, named: *named, by: object }, state);
     let peeked = || edge.to.iter().find_map(|kind| state.peek(kind, named.namespace, named.name));
     match lookup.found().or_else(peeked) {

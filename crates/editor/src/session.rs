@@ -237,7 +237,7 @@ impl<W: Write> Session<'_, W> {
             notification::DidSaveTextDocument::METHOD | notification::DidChangeWatchedFiles::METHOD => true,
             _ => false,
         };
-        if method != notification::DidChangeTextDocument::METHOD {
+        if has_changed && method != notification::DidChangeTextDocument::METHOD {
             self.state.workspace.forget();
         }
         if has_changed {
