@@ -202,12 +202,6 @@ impl CheckedObject {
         }
     }
 
-    /// Where hints about its pod stand in the document: at the template, if it has several.
-    pub fn hint_place(&self) -> Pointer {
-        let several = self.template.as_deref().filter(|template| template.is_one_of_several);
-        several.map_or_else(Pointer::root, |template| template.pointer.clone())
-    }
-
     /// Where a finding at a field of the document stands.
     pub(crate) fn standing(&self, pointer: &Pointer) -> Standing<'_> {
         Standing::of(&self.place, self.spots.as_deref(), pointer)
