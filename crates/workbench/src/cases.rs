@@ -40,7 +40,7 @@ pub struct CaseRun {
     pub filtered: usize,
     /// What was read. Files that are not case files are among its errors.
     pub inputs: Inputs,
-    /// Cases about objects at which memgate never looks, which pass whatever it decides: `file:line: …`.
+    /// Cases about objects of which no review comes to memgate, which pass whatever it decides: `file:line: …`.
     pub blind: Vec<String>,
     /// How many cases each rule of the policies judged.
     pub rules: RuleCounts,
@@ -194,8 +194,9 @@ fn run_document(document: &Document, filter: Option<&str>, base: &Snapshot, run:
         }
         if let Some(kind) = unjudged_kind(&case) {
             let name = &case.name;
-            run.blind
-                .push(format!("{file}:{line}: case {name} is about a {kind}, at which memgate never looks"));
+            run.blind.push(format!(
+                "{file}:{line}: case {name} is about a {kind}, of which no review comes to memgate"
+            ));
         }
         let failures = failures(&case.expect, &outcome);
         run.rules.add_rules(&policies);

@@ -18,7 +18,7 @@ pub struct CaseReport<'a> {
     pub cases: &'a [CaseResult],
     /// Files that cannot be read or are not case files.
     pub errors: Vec<InputError<'a>>,
-    /// Cases about objects at which memgate never looks, which pass whatever it decides: `file:line: …`.
+    /// Cases about objects of which no review comes to memgate, which pass whatever it decides: `file:line: …`.
     pub blind: &'a [String],
     /// How many cases each rule of the policies judged.
     pub rules: Option<&'a RuleCounts>,
