@@ -144,10 +144,11 @@ const OTHERWISE_IN_A_CLUSTER: [&str; 11] = [
     "rejects-a-required-pod-of-ark-with-a-url-of-its-own",
 ];
 
-/// Cases of the library about what files leave open: in a cluster it is there or missing.
-const OF_FILES_ALONE: [&str; 5] = [
+/// Cases of the library about what files leave open: in a cluster it is there or missing, or the apiserver fills it in.
+const OF_FILES_ALONE: [&str; 6] = [
     "accepts-a-service-of-its-own-at-admission",
     "does-not-deny-where-the-namespace-is-not-known-at-admission",
+    "left-to-the-default-at-admission",
     "notes-a-broker-that-is-not-known-at-admission",
     "notes-a-namespace-that-is-not-known-at-admission",
     "notes-a-query-whose-config-is-not-known-at-admission",
