@@ -281,8 +281,9 @@ pub fn write_notes(checked: &Checked, report: &Report<'_>, fail_on: FailOn, term
             terminal.err(format!("error: {nothing}\n").as_bytes());
         }
     } else {
-        terminal.note(&report.summary());
+        // The verdict is the last line.
         note_rules(report.rules, terminal);
+        terminal.note(&report.summary());
     }
 }
 

@@ -3,13 +3,14 @@
 use std::ffi::OsString;
 
 /// The words of each command, and what to use instead.
-const GONE: [(&[&str], &str); 6] = [
+const GONE: [(&[&str], &str); 7] = [
     (&["status"], "use memgate doctor"),
     (
         &["policy", "new"],
         "begin with a policy of the library: docs/policy-library.md, examples/policy/library",
     ),
     (&["policy", "export"], "entries with failurePolicy: Fail refuse configuration while no memgate runs"),
+    (&["policy"], "policies are in docs/policy.md and docs/policy-library.md"),
     (&["snapshot"], "write a file with kubectl get KINDS -A -o yaml, and give it to --with"),
     (
         &["certs", "rotate"],
@@ -25,7 +26,7 @@ pub fn error(arguments: &[OsString]) -> Option<anyhow::Error> {
     Some(anyhow::anyhow!("there is no command memgate {} any more; {instead}", command.join(" ")))
 }
 
-/// The arguments after the name of the program, without `--color` before the command.
+/// The arguments after the name of the program, without `--color` and `help` before the command.
 fn words(arguments: &[OsString]) -> impl Iterator<Item = &str> {
     let mut words = arguments.iter().skip(1).map(|word| word.to_str().unwrap_or_default()).peekable();
     while let Some(option) = words.next_if(|word| word.starts_with("--color")) {
@@ -33,5 +34,6 @@ fn words(arguments: &[OsString]) -> impl Iterator<Item = &str> {
             words.next();
         }
     }
+    words.next_if_eq(&"help");
     words
 }

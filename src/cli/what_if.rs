@@ -147,7 +147,7 @@ fn finish(args: &Args, result: &WhatIf, shown: Shown, terminal: Terminal) -> any
         return Ok(ExitStatus::Nothing);
     }
     let changes = report.changes.as_deref().unwrap_or_default();
-    terminal.note(&changes::summary(&report, changes));
     note_rules(report.rules, terminal);
+    terminal.note(&changes::summary(&report, changes));
     Ok(ExitStatus::of(!report.errors.is_empty(), result.newly_denied() > 0, false))
 }

@@ -98,7 +98,10 @@ pub fn all_answered(results: &[ProbeResult]) -> bool {
 fn missing(results: &[ProbeResult]) -> Vec<String> {
     let line = |result: &ProbeResult| match &result.outcome {
         ProbeOutcome::Missing(why) | ProbeOutcome::Forbidden(why) => Some(format!("{}: {why}", result.name)),
-        ProbeOutcome::NotAsked => Some(format!("{}: the apiserver does not ask memgate", result.name)),
+        ProbeOutcome::NotAsked => Some(format!(
+            "{}: the apiserver does not ask memgate; memgate doctor says why, or choose another namespace with -n",
+            result.name
+        )),
         _ => None,
     };
     results.iter().filter_map(line).collect()

@@ -2,7 +2,7 @@
 //! decision.
 //!
 //! A trial is named `library: file: case`. A part of the cases ([`Share`]) is asked again: `snapshot: file: case`, where
-//! the state has gone through a file of `memgate snapshot`. `claims: file: case` are those of `tests/claims`.
+//! the state was read from a cluster. `claims: file: case` are those of `tests/claims`.
 
 #[path = "../../../tests/support/case_trials.rs"]
 mod case_trials;
@@ -357,8 +357,8 @@ fn answer_with(case: &Case, snapshot: &Snapshot) -> Result<CaseOutcome> {
     })
 }
 
-/// A view of a new object that is accepted holds the words of its table alone, and all that the table says it holds. Proofs of
-/// policies rest on that. Other definitions may allow more.
+/// A view of a new object that is accepted holds the words of its table alone, and all that the table says it holds. What is
+/// said of rules that never apply rests on that. Other definitions may allow more.
 fn views_are_as_their_tables_say(
     case: &Case,
     request: &Request<'_>,

@@ -195,7 +195,7 @@ fn run_document(document: &Document, filter: Option<&str>, base: &Snapshot, run:
         if let Some(kind) = unjudged_kind(&case) {
             let name = &case.name;
             run.blind.push(format!(
-                "{file}:{line}: case {name} is about a {kind}, of which no review comes to memgate"
+                "{file}:{line}: case {name} is about the kind {kind}, of which no review comes to memgate"
             ));
         }
         let failures = failures(&case.expect, &outcome);

@@ -11,7 +11,6 @@ use crate::map_verdicts::judge;
 use crate::objects::checked_kinds;
 use crate::passed_over::{Why, counts};
 use crate::place::table;
-use crate::plan::CLUSTER;
 use crate::render::{Unrendered, command};
 use crate::report::{ObjectRef, Page, PassedOver, Report, counted, plain};
 use crate::repository::{PROJECT_FILE, Tool, without_dots};
@@ -243,9 +242,9 @@ fn assumed_notes(assumed: &Assumed) -> Vec<String> {
         |names| format!("{} only", and_more(names, MAX_UNREAD_IN_NOTE)),
     );
     let objects = counted(*objects, "object");
-    let mut notes = vec![format!("{CLUSTER} holds {objects} of {of_what}, as the cluster was at {taken}")];
+    let mut notes = vec![format!("{objects} of {of_what} read from the cluster at {taken}")];
     for kind in unknown {
-        notes.push(format!("not in {CLUSTER}, so references to it count as right: {kind}"));
+        notes.push(format!("not read, so references to it count as right: {kind}"));
     }
     notes.iter().map(|note| plain(note).into_owned()).collect()
 }

@@ -85,12 +85,12 @@ fn of_policy(head: &Head, policies: &Policies, found: Option<&PolicyCounts>, now
     })
 }
 
-/// The condition about parts of a policy that judge nothing or let everything pass; none where there are none.
+/// The condition about parts of a policy that never apply; none where there are none.
 fn of_doubts(doubts: &[Finding]) -> Option<Value> {
     let (first, others) = doubts.split_first()?;
     let more = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
     let message = format!("{} ({}){more}", first.message(), first.code_name());
-    Some(condition("Proved", false, "Doubtful", &message))
+    Some(condition("Applies", false, "NeverApplies", &message))
 }
 
 /// The conditions about the promotion of a policy: whether it has happened, and whether stored objects will be denied.
@@ -221,7 +221,7 @@ fn has_content(stored: &Value, wanted: &Value) -> bool {
 
 /// All types of conditions that memgate writes.
 const CONDITIONS: [&str; 7] =
-    ["Ready", "Promoted", "PromotionAtRisk", "Proved", "Active", "Expired", "Rejected"];
+    ["Ready", "Promoted", "PromotionAtRisk", "Applies", "Active", "Expired", "Rejected"];
 
 fn without_time(mut condition: Value) -> Value {
     if let Some(fields) = condition.as_object_mut() {

@@ -286,7 +286,7 @@ fn a_policy_that_judges_nothing_says_so() {
     let head = Head { doubts, ..head(&MEMORY_POLICY, Value::Null) };
     let status = status(&head, &policies, &AuditCounts::default(), time(NOW)).unwrap();
     let proved = &status["conditions"][1];
-    assert_eq!((&proved["type"], &proved["status"]), (&json!("Proved"), &json!("False")));
+    assert_eq!((&proved["type"], &proved["status"]), (&json!("Applies"), &json!("False")));
     assert!(proved["message"].as_str().unwrap().ends_with("(policy/never-applies)"), "{proved}");
 }
 

@@ -15,7 +15,7 @@ const MAX_BOXES: usize = 60;
 const MAX_EDGES: usize = 240;
 
 /// The most bytes of the text of a graph that GitHub and GitLab draw.
-const MAX_TEXT_BYTES: usize = 50_000;
+pub(super) const MAX_TEXT_BYTES: usize = 50_000;
 
 /// The most bytes of a label in the text of a graph.
 pub(super) const MAX_LABEL_BYTES: usize = 280;

@@ -6,7 +6,10 @@
 use std::fmt::Write as _;
 
 use super::Verdict;
-use super::graph::{Edge, Graph, MAX_LABEL_BYTES, Node, Shape, Step, middle};
+use super::graph::{Edge, Graph, MAX_LABEL_BYTES, MAX_TEXT_BYTES, Node, Shape, Step, middle};
+
+/// Room for the line that says how much of a table is left out.
+const MORE_BYTES: usize = 100;
 
 /// The most characters of a part of a label.
 const MAX_CHARS: usize = 100;
@@ -51,12 +54,18 @@ pub(super) fn write(graph: &Graph) -> String {
     out
 }
 
-/// Writes the reason why there is no picture, and the table in comments.
+/// Writes the reason why there is no picture, and in comments as much of the table as Mermaid takes.
 pub(super) fn write_table(why: &str, table: &str) -> String {
     let mut out = format!("flowchart LR\n  note[\"{}, so its table is in the comments\"]\n", label(why));
     // A comment without a letter is none.
-    for line in table.lines().filter(|line| !line.is_empty()) {
-        let _ = writeln!(out, "  %% {}", coded(line, "→[]", usize::MAX));
+    let lines: Vec<&str> = table.lines().filter(|line| !line.is_empty()).collect();
+    for (number, line) in lines.iter().enumerate() {
+        let comment = format!("  %% {}\n", coded(line, "→[]", usize::MAX));
+        if out.len() + comment.len() > MAX_TEXT_BYTES - MORE_BYTES {
+            let _ = writeln!(out, "  %% {} more lines are in memgate map -o text", lines.len() - number);
+            break;
+        }
+        out += &comment;
     }
     out
 }
