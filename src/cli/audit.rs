@@ -71,7 +71,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let plan = live::plan(&args.input, &args.cluster, &project, wants_map, terminal)?;
     let occasion = args.input.policies.occasion(Point::Audit);
     let run = Run { plan: Plan { wants_map, ..plan }, occasion };
-    let checked = audited(&run, given)?;
+    let checked = audited(&run, &given)?;
     let report = with_page(overview(&checked, shown), "audit", &checked);
     finish(&checked, &report, &args.output, fail_on, terminal)
 }

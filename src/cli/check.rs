@@ -159,8 +159,6 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let mut project = or_reported(project, &args.output, terminal)?;
     let (fail_on, broken) = (args.fail_on.or(&project), project.broken.take());
     let mut run = args.input.run(&project, terminal)?;
-    run.plan.judges_patches = true;
-    args.input.render_by_itself(&mut run, terminal);
     run.plan.ignored = IgnoredCodes::new(&args.ignore).map_err(anyhow::Error::msg)?;
     let compares_maps = branch.is_some() && has_format(&args.output, ReportFormat::Markdown);
     run.plan.wants_map = is_page(&args.output) || compares_maps;
@@ -214,7 +212,7 @@ fn run_fix(args: &Args, mut run: Run, fail_on: FailOn, terminal: Terminal) -> an
     } else if !write_files(&mut fixed, terminal) {
         is_written = false;
         after = Some(judged_with(&mut run, &fixed)?);
-    } else if run.plan.rendering.is_some() && !fixed.is_empty() {
+    } else if run.plan.builder.is_some() && !fixed.is_empty() {
         let (last, all_written) = mend_rendered(&mut run, &mut fixed, terminal)?;
         (after, is_written) = (Some(last), all_written);
     }

@@ -1,11 +1,10 @@
 //! The flags that say what a command reads, and the plan that follows from them.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 
 use crate::cli::branch::OpenBranch;
 use crate::cli::limits::parse_size;
@@ -13,22 +12,22 @@ use crate::cli::policies::PolicyArgs;
 use crate::cli::project::{Project, ProjectArgs};
 use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
-use crate::cli::workstation;
 use memgate_model::family::Family;
 use memgate_model::request::Point;
 use memgate_model::settings::Settings;
 use memgate_platforms::common::STATE_UNREADABLE;
 use memgate_workbench::base::Base;
+use memgate_workbench::build::{Builder, arguments};
 use memgate_workbench::built;
 use memgate_workbench::errors::{error_of, input_error};
 use memgate_workbench::inputs::Inputs;
+use memgate_workbench::layout::Tool;
 use memgate_workbench::load::load;
 use memgate_workbench::outcome::unread_notes;
 use memgate_workbench::plan::{OpenFile, Plan};
 use memgate_workbench::program::Stop;
-use memgate_workbench::render::Rendering;
 use memgate_workbench::report::{counted, plain};
-use memgate_workbench::repository::{is_glob, normal, root_of};
+use memgate_workbench::paths::{is_glob, normal, root_of};
 use memgate_workbench::rules::Rules;
 use memgate_workbench::run::Run;
 use memgate_workbench::texts::DEFAULT_MAX_BYTES;
@@ -46,12 +45,6 @@ pub struct InputArgs {
     /// .memgate.yaml, else the working directory.
     #[arg(value_name = "PATH")]
     pub paths: Vec<String>,
-
-    /// Read this set of .memgate.yaml; repeatable
-    ///
-    /// check and map read each set apart from the others. Other commands read one.
-    #[arg(long = "set", value_name = "NAME", help_heading = "Input", conflicts_with = "paths")]
-    sets: Vec<String>,
 
     /// The state around the files.
     #[command(flatten)]
@@ -83,25 +76,40 @@ struct ReadingArgs {
     #[arg(long, value_name = "GLOB")]
     exclude: Vec<String>,
 
-    /// Run helm and kustomize on charts and overlays
+    /// Leave out kustomizations and charts
     ///
-    /// Their output is checked in place of the files. They are your own programs: helm template, and kustomize build
-    /// or kubectl kustomize. A chart or an overlay can make them run other programs, so render only what you trust.
-    #[arg(long, hide = !built::HAS_WORKSTATION)]
-    render: bool,
-
-    /// Run neither helm nor kustomize
-    ///
-    /// On a terminal, without CI or a hook of git, check runs them without --render, if they are on PATH, on charts and
-    /// overlays that need nothing from other repositories and no plugins. A note says so.
-    #[arg(long, conflicts_with = "render", hide_short_help = true)]
+    /// Without this flag they are judged as your own programs build them: kustomize build or kubectl kustomize, and helm
+    /// template. Nothing is fetched, and no plugin or other program runs.
+    #[arg(long, hide_short_help = true)]
     #[arg(hide = !built::HAS_WORKSTATION)]
     no_render: bool,
 
-    /// Values file for helm; repeatable
-    #[arg(long, value_name = "FILE", requires = "render", hide_short_help = true)]
+    /// Arguments for kustomize; repeatable
+    ///
+    /// Such as "--enable-helm --load-restrictor LoadRestrictionsNone". Only flags that make it run no other program count.
+    #[arg(long, value_name = "ARGS", hide_short_help = true, allow_hyphen_values = true)]
     #[arg(hide = !built::HAS_WORKSTATION)]
-    values: Vec<PathBuf>,
+    kustomize_args: Vec<String>,
+
+    /// Arguments for helm template; repeatable
+    ///
+    /// Such as "--kube-version 1.33 --set replicas=2".
+    #[arg(long, value_name = "ARGS", hide_short_help = true, allow_hyphen_values = true)]
+    #[arg(hide = !built::HAS_WORKSTATION)]
+    helm_args: Vec<String>,
+
+    /// Values file of a chart; repeatable
+    ///
+    /// It counts for the chart in whose directory it lies, or for the one before the equals sign: apps/one=prod.yaml.
+    #[arg(long, value_name = "[CHART=]FILE", hide_short_help = true)]
+    #[arg(hide = !built::HAS_WORKSTATION)]
+    values: Vec<String>,
+
+    /// Directory of the files from which standard input was built
+    ///
+    /// With -: findings stand in these files, where the text is that you would edit.
+    #[arg(long, value_name = "DIR", hide_short_help = true)]
+    sources: Option<PathBuf>,
 
     /// Check standard input as if it were FILE; the other files are its state
     ///
@@ -166,10 +174,9 @@ impl InputArgs {
     /// A flag that makes no sense where files are read again with each change of a text, and why. `directory` is the one
     /// from which its paths are.
     pub fn unfit_for_changes(&self, directory: &Path) -> Option<&'static str> {
-        let ReadingArgs { render, stdin_filename, .. } = &self.reading;
+        let ReadingArgs { stdin_filename, .. } = &self.reading;
         let flags = || self.state.with.iter().chain(&self.policies.policy);
         [
-            (*render, "--render runs programs, and an editor would run them with each pause"),
             (
                 stdin_filename.is_some(),
                 "--stdin-filename is for standard input, on which the editor sends messages",
@@ -202,7 +209,7 @@ impl InputArgs {
     /// When the settings or a glob are wrong.
     pub fn plan(&self, project: &Project, terminal: Terminal) -> anyhow::Result<Plan> {
         let mut plan = self.plan_without_paths(project, &project.directory)?;
-        if self.paths.is_empty() && project.paths.is_empty() && !project.has_sets() {
+        if self.paths.is_empty() && project.paths.is_empty() {
             let path = whole_repository(self.reading.stdin_filename.as_deref(), terminal);
             plan.is_narrow |= !is_at_or_above(&path, &whole(&project.directory));
             plan.checked.push(path);
@@ -218,16 +225,6 @@ impl InputArgs {
         Ok(Run { plan: self.plan(project, terminal)?, occasion: self.policies.occasion(Point::Ci) })
     }
 
-    /// Lets a run render charts and overlays by itself if it is one on a terminal, and no flag chooses.
-    pub fn render_by_itself(&self, run: &mut Run, terminal: Terminal) {
-        let ReadingArgs { render, no_render, .. } = &self.reading;
-        let is_chosen = !built::HAS_WORKSTATION || *render || *no_render;
-        if !is_chosen && !run.plan.reads_stdin() && terminal.may_start_programs() {
-            let namespace = run.plan.settings.namespace.clone();
-            run.plan.rendering = Some(Rendering { namespace, by_itself: true, ..Rendering::default() });
-        }
-    }
-
     /// Plans to read the same files as another plan, as they were in another commit.
     ///
     /// # Errors
@@ -235,20 +232,16 @@ impl InputArgs {
     pub fn base_plan(&self, project: &Project, now: &Plan, base: &Base, stop: &Stop) -> anyhow::Result<Plan> {
         let mut plan = self.plan_without_paths(project, &base.directory_of(&project.directory))?;
         plan.checked = base.paths(&now.checked);
-        for set in &mut plan.sets {
-            set.paths = base.paths(&set.paths);
-        }
-        plan.sets.retain(|set| !set.paths.is_empty());
         // Links there may lead to any file of the commit, and to no other.
         plan.within = Some(base.directory().to_owned());
         plan.state = base.state_paths(&plan.state);
         plan.judged_by = now.judged_by.clone();
-        plan.judges_patches = now.judges_patches;
-        plan.rendering.clone_from(&now.rendering);
+        plan.builder.clone_from(&now.builder);
         plan.progress = now.progress.clone();
-        if let Some(rendering) = &mut plan.rendering {
-            rendering.values = base.values(&rendering.values);
-            rendering.stop = stop.clone();
+        if let Some(builder) = &mut plan.builder {
+            let values = std::mem::take(&mut builder.values).into_iter();
+            builder.values = values.map(|(chart, file)| base.values(chart, &file)).collect();
+            builder.stop = stop.clone();
         }
         Ok(plan)
     }
@@ -261,28 +254,22 @@ impl InputArgs {
         let settings = self.settings(project)?;
         let takes_place = self.reading.stdin_filename.is_some();
         let is_typed = self.paths.iter().any(|path| !takes_place || path != STDIN_PATH);
-        let sets = if is_typed { Vec::new() } else { project.sets(&self.sets)? };
-        let mut seen = BTreeSet::new();
-        let configured = sets.iter().flat_map(|set| &set.paths).filter(|path| seen.insert(*path));
-        let configured: Vec<String> = configured.cloned().collect();
+        let configured = if is_typed { Vec::new() } else { project.paths.clone() };
         let all = whole(root);
         let is_narrow = takes_place
-            || !self.sets.is_empty()
             || is_typed && !self.paths.iter().any(|path| is_at_or_above(path, &all));
         let (within, switched_off) =
             (project.within(&configured, root), self.switched_off(project, &configured, &settings.families));
         let PolicyArgs { policy, no_policies, .. } = &self.policies;
         let reading = self.reading.plan(project, root, settings.namespace.clone())?;
         let mut checked = if is_typed { self.paths.clone() } else { configured };
-        // Of sets, those count in which the file is.
-        if takes_place && !project.has_sets() && !checked.iter().any(|path| path == STDIN_PATH) {
+        if takes_place && !checked.iter().any(|path| path == STDIN_PATH) {
             checked.push(STDIN_PATH.to_owned());
         }
         Ok(Plan {
             checked,
             switched_off,
             later: project.later.clone(),
-            sets: if project.has_sets() { sets } else { Vec::new() },
             rules: Rules::new(&project.rules, root),
             within,
             state: self.state.with.clone(),
@@ -296,7 +283,7 @@ impl InputArgs {
 
     /// What the choices of the repository leave unchecked, unless a flag says otherwise.
     fn switched_off(&self, project: &Project, paths: &[String], families: &[&'static Family]) -> Vec<String> {
-        let mut off: Vec<String> = project.left_out_by(paths).into_iter().collect();
+        let mut off: Vec<String> = Project::left_out_by(paths).into_iter().collect();
         let other: Vec<&str> =
             memgate_platforms::ALL.iter().filter(|it| !families.contains(it)).map(|it| it.name).collect();
         if project.settings.families.is_some() && !self.settings.names_families() && !other.is_empty() {
@@ -334,19 +321,44 @@ fn of_stdin(path: &Path) -> OpenFile {
 }
 
 impl ReadingArgs {
+    /// How kustomizations and charts are built.
+    fn builder(&self, namespace: Option<String>) -> anyhow::Result<Option<Builder>> {
+        let words = |tool, given: &[String], flag: &str| {
+            let words = given.iter().map(|given| arguments(tool, given).map_err(|why| anyhow!("{flag}: {why}")));
+            Ok::<_, anyhow::Error>(words.collect::<Result<Vec<_>, _>>()?.concat())
+        };
+        let values = |given: &String| match given.split_once('=') {
+            Some((chart, file)) => (Some(PathBuf::from(chart)), PathBuf::from(file)),
+            None => (None, PathBuf::from(given)),
+        };
+        let builder = Builder {
+            kustomize_args: words(Tool::Kustomize, &self.kustomize_args, "--kustomize-args")?,
+            helm_args: words(Tool::Helm, &self.helm_args, "--helm-args")?,
+            values: self.values.iter().map(values).collect(),
+            namespace,
+            stop: Stop::default(),
+        };
+        for (chart, file) in &builder.values {
+            let is_placed = chart.is_some() || normal(file).ancestors().any(|it| it.join("Chart.yaml").is_file());
+            let name = file.display();
+            anyhow::ensure!(file.is_file(), "--values {name}: no such file");
+            anyhow::ensure!(is_placed, "--values {name} lies in no chart; say for which one it is: --values CHART={name}");
+        }
+        Ok(Some(builder).filter(|_| built::HAS_WORKSTATION && !self.no_render))
+    }
+
     /// How files are read, as a plan without files.
     fn plan(&self, project: &Project, root: &Path, namespace: Option<String>) -> anyhow::Result<Plan> {
         let mut exclude = project.exclude(root)?;
         for glob in &self.exclude {
             exclude.add(glob, None).context("--exclude")?;
         }
-        anyhow::ensure!(built::HAS_WORKSTATION || !self.render, workstation::missing("--render"));
-        let rendering = Rendering { values: self.values.clone(), namespace, ..Rendering::default() };
         let mut plan = Plan {
             exclude: Arc::new(exclude),
             // Places in a file are numbers of 32 bits.
             max_bytes: self.max_file_size.unwrap_or(DEFAULT_MAX_BYTES).min(u32::MAX as usize),
-            rendering: self.render.then_some(rendering),
+            builder: self.builder(namespace)?,
+            sources: self.sources.clone(),
             open: self.stdin_filename.iter().map(|path| of_stdin(path)).collect(),
             checks_only_open: self.stdin_filename.is_some(),
             ..Plan::default()

@@ -41,7 +41,6 @@ pub fn plan(
         let namespace = input.state.namespace.as_deref();
         plan.cluster = Some(Arc::new(read(cluster, &plan.settings.families, namespace, pods, terminal)?));
         plan.checked.clear();
-        plan.sets.clear();
     } else if plan.checked.is_empty() {
         plan.checked = vec![whole_repository(None, terminal)];
     }

@@ -8,13 +8,10 @@ use crate::cli::input::InputArgs;
 use crate::cli::output::{OutputArg, is_page, write_files};
 use crate::cli::terminal::Terminal;
 use memgate_manifest::rewrite::Rewritten;
-use memgate_workbench::load::load;
-use memgate_workbench::outside::check;
 use memgate_workbench::place::report;
 use memgate_workbench::report::{plain, stream};
 use memgate_workbench::rewrite::{RewrittenFile, given_before_its_agent, rewrite_all};
-use memgate_workbench::run::{Run, weighed};
-use memgate_workbench::trace::trace_all;
+use memgate_workbench::run::{decided, weighed};
 
 /// Print manifests as they would be stored: with defaults, and pods with their memory
 ///
@@ -66,10 +63,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let project = args.input.project(terminal)?;
     let mut run = args.input.run(&project, terminal)?;
     let fail_on = args.fail_on.or(&project);
-    let judge = |run: &Run| Ok(check(load(&run.plan)?, run.occasion));
-    let mut checked = weighed(&mut run, fail_on.strict, judge)?;
-    let plan = run.plan;
-    trace_all(&mut checked, &plan);
+    let mut checked = weighed(&mut run, fail_on.strict, decided)?;
     checked.note_later();
     checked.note_unused_state();
     args.fail_on.hide_later(fail_on, &mut checked);

@@ -20,12 +20,10 @@ use memgate_platforms::message::and_more;
 use memgate_primitives::glob::Glob;
 use memgate_primitives::plain_text::quoted_text;
 use memgate_primitives::pointer::Pointer;
-use memgate_primitives::suggest::{did_you_mean, nearest};
 use memgate_workbench::base::FileThere;
 use memgate_workbench::exclude::Exclude;
-use memgate_workbench::plan::InputSet;
 use memgate_workbench::report::plain;
-use memgate_workbench::repository::{PROJECT_FILE, normal, project_file_for, without_dots};
+use memgate_workbench::paths::{PROJECT_FILE, normal, project_file_for, without_dots};
 use memgate_workbench::rules::{self, Rule};
 
 /// The name of the file at the root of a repository.
@@ -41,7 +39,7 @@ pub struct ProjectArgs {
     ///
     /// By default the nearest .memgate.yaml is read, from the directory of PATH up to the root of its repository, which
     /// has .git. Without a repository, and for PATHs with different files, it is that of the working directory. Its
-    /// keys are paths, sets (files that are judged apart), rules (severities of findings), exclude, families, failOn,
+    /// keys are paths, rules (severities of findings), exclude, families, failOn,
     /// strict, namespace, namespaces (labels of Namespaces that are not among the inputs, by glob), and settings with
     /// those keys of --config that are not for serve alone. Flags win over it.
     #[arg(long, value_name = "FILE", help_heading = "Input")]
@@ -54,8 +52,6 @@ pub struct ProjectArgs {
 pub struct Project {
     /// The paths that are read when none is typed, from the working directory.
     pub paths: Vec<String>,
-    /// Groups of paths that are judged apart.
-    sets: BTreeMap<String, Vec<String>>,
     #[serde(rename = "rules")]
     written_rules: Vec<WrittenRule>,
     /// The severities of findings.
@@ -220,32 +216,6 @@ impl Project {
         terminal.note(&plain(&note));
     }
 
-    /// Whether there are sets.
-    pub fn has_sets(&self) -> bool {
-        !self.sets.is_empty()
-    }
-
-    /// The sets of these names, or all of them, with the paths beside them as a set without a name.
-    ///
-    /// # Errors
-    /// When there is no such set.
-    pub fn sets(&self, names: &[String]) -> anyhow::Result<Vec<InputSet>> {
-        if let Some(unknown) = names.iter().find(|name| !self.sets.contains_key(*name)) {
-            let known: Vec<&str> = self.sets.keys().map(String::as_str).collect();
-            let hint = did_you_mean(nearest(unknown, known.iter().copied()));
-            anyhow::ensure!(
-                self.has_sets(),
-                "--set {unknown}: there are no sets; write them into {FILE_NAME}"
-            );
-            anyhow::bail!("--set {unknown}: the sets are {}{hint}", known.join(", "));
-        }
-        let others = Some(&self.paths).filter(|paths| names.is_empty() && !paths.is_empty());
-        let others = others.map(|paths| InputSet { name: String::new(), paths: paths.clone() });
-        let chosen = self.sets.iter().filter(|(name, _)| names.is_empty() || names.contains(name));
-        let chosen = chosen.map(|(name, paths)| InputSet { name: name.clone(), paths: paths.clone() });
-        Ok(others.into_iter().chain(chosen).collect())
-    }
-
     /// The globs of files to leave out, relative to `root`.
     ///
     /// # Errors
@@ -258,11 +228,10 @@ impl Project {
         Ok(exclude)
     }
 
-    /// What its paths or sets leave out, in words.
-    pub fn left_out_by(&self, paths: &[String]) -> Option<String> {
-        let key = if self.has_sets() { "sets" } else { "paths" };
+    /// What its paths leave out, in words.
+    pub fn left_out_by(paths: &[String]) -> Option<String> {
         (!paths.is_empty())
-            .then(|| format!("all files but those in {} ({key})", and_more(paths, MAX_IN_NOTE)))
+            .then(|| format!("all files but those in {} (paths)", and_more(paths, MAX_IN_NOTE)))
     }
 
     /// The directory below which its paths must lead; `None` without any.
@@ -315,7 +284,7 @@ fn of_document(file: &Path, document: Option<Document>) -> anyhow::Result<Projec
         project.rules = rules(&project.written_rules, &document)?;
     }
     project.settings.families = project.families.take().or(project.settings.families);
-    for path in project.paths.iter_mut().chain(project.sets.values_mut().flatten()) {
+    for path in &mut project.paths {
         let written = without_dots(&directory.join(&*path)).to_string_lossy().into_owned();
         *path = if written.is_empty() { ".".to_owned() } else { written };
         // Standard input is not a file of the repository.
@@ -386,7 +355,7 @@ mod tests {
         for (text, expected) in [
             (
                 "exclud: []\n",
-                ".memgate.yaml:1:1: unknown key \"…\"; keys here are paths, sets, rules, exclude, families, failOn, \
+                ".memgate.yaml:1:1: unknown key \"…\"; keys here are paths, rules, exclude, families, failOn, \
                  strict, namespace, namespaces, settings; did you mean \"exclude\"?; this is memgate 0.",
             ),
             ("paths: deploy\n", ".memgate.yaml:1:8: paths: write a list"),
@@ -403,11 +372,6 @@ mod tests {
             ("namespaces:\n  pay-*: {}\n  \"\": {env: a}\n", ".memgate.yaml:3:3: \"\" fits no name; use a-z"),
             ("namespaces:\n  a: {}\n  a/b~c: {}\n", ".memgate.yaml:3:3: \"…\" fits no name; use a-z"),
             (&many, ".memgate.yaml:1:1: namespaces: there are 1001 entries; at most 1000 are read"),
-            ("sets: [a]\n", ".memgate.yaml:1:1: sets: write a map"),
-            ("sets: {}\n", ".memgate.yaml:1:1: sets: there are 0 entries; write at least 1"),
-            ("sets: {dev: a}\n", ".memgate.yaml:1:13: sets.dev: write a list"),
-            ("sets: {dev: []}\n", ".memgate.yaml:1:8: sets.dev: there are 0 entries; write at least 1"),
-            ("sets: {../dev: [a]}\n", ".memgate.yaml:1:8: \"…\" is not the name of a set"),
             ("rules: [{codes: [ark/x]}]\n", ".memgate.yaml:1:9: rules[0]: the key \"severity\" is missing"),
             (
                 "rules: [{codes: [ark/x], severity: of}]\n",

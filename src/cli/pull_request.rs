@@ -21,9 +21,9 @@ use memgate_workbench::judged_by::{AtReference, JudgedBy, Standing};
 use memgate_workbench::plan::Plan;
 use memgate_workbench::report::counted;
 use memgate_workbench::report::map::MemoryMap;
-use memgate_workbench::repository::is_glob;
+use memgate_workbench::paths::is_glob;
 use memgate_workbench::run::{Run, judged};
-use memgate_workbench::sets::each_set;
+use memgate_workbench::units::each_unit;
 use memgate_workbench::suppress::{KnownFindings, known, newly_ignored, suppress};
 
 /// Why standard input cannot be compared.
@@ -132,21 +132,21 @@ impl OpenBranch {
     ) -> anyhow::Result<AtReference> {
         let keep = |plan: Plan| {
             let plan = Plan { judged_by: JudgedBy::Kept, ..plan };
-            let (first, others) = each_set(&plan, |it| (it.errors, (it.set, it.standing)))?;
+            let (first, others) = each_unit(&plan, |it| (it.errors, (it.unit, it.standing)))?;
             Ok(iter::once(first).chain(others).unzip::<_, _, Vec<_>, BTreeMap<_, _>>())
         };
-        let ((errors, sets), base) = self.read(Commit::Named, input, project, plan, keep)?;
+        let ((errors, units), base) = self.read(Commit::Named, input, project, plan, keep)?;
         let errors: Vec<Error> = errors.into_iter().flatten().collect();
         note_base_errors(&errors, &base, "policies there may not count", terminal);
-        Ok(self.at_reference(sets, &base))
+        Ok(self.at_reference(units, &base))
     }
 
     /// The same, of what was kept while the files were read.
-    fn at_reference(&self, mut sets: BTreeMap<String, Standing>, base: &Base) -> AtReference {
-        for standing in sets.values_mut() {
+    fn at_reference(&self, mut units: BTreeMap<String, Standing>, base: &Base) -> AtReference {
+        for standing in units.values_mut() {
             standing.name_files(|file| self.shown(base, file));
         }
-        AtReference { name: self.branch.reference.clone(), sets, is_alone: false }
+        AtReference { name: self.branch.reference.clone(), units, is_alone: false }
     }
 
     /// What `read` makes of the files of a plan as they are in a commit.
@@ -179,10 +179,6 @@ fn drop_missing_paths(plan: &mut Plan) {
     plan.later
         .extend(plan.checked.iter().filter(|path| !is_there(path)).map(|path| format!("{path} (removed)")));
     plan.checked.retain(is_there);
-    for set in &mut plan.sets {
-        set.paths.retain(is_there);
-    }
-    plan.sets.retain(|set| !set.paths.is_empty());
 }
 
 /// What `read` makes of the files of a plan as they were at the merge base of a branch, with a note that names the commit.

@@ -50,12 +50,6 @@ impl Terminal {
         io::stdout().is_terminal()
     }
 
-    /// Whether a person runs memgate at a terminal, so that it may start programs that were not asked for.
-    pub fn may_start_programs(self) -> bool {
-        let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        io::stdout().is_terminal() && io::stderr().is_terminal() && !runs_unattended(is_set)
-    }
-
     /// Writes how far a run is to standard error if that is a terminal, until this is dropped.
     pub fn follow(self, progress: &Progress) -> Option<Following> {
         (self.has_notes && io::stderr().is_terminal()).then(|| Following::new(progress.clone()))
@@ -120,13 +114,6 @@ impl Terminal {
     }
 }
 
-/// Whether the environment is that of a CI system or a hook of git.
-fn runs_unattended(is_set: impl Fn(&str) -> bool) -> bool {
-    ["CI", "TF_BUILD", "JENKINS_URL", "PRE_COMMIT", "GIT_DIR", "GIT_INDEX_FILE", "GIT_EXEC_PATH"]
-        .into_iter()
-        .any(is_set)
-}
-
 /// The text with keys of known forms masked.
 pub fn masked_bytes(text: Vec<u8>) -> Vec<u8> {
     match std::str::from_utf8(&text).map(masked_keys) {
@@ -141,19 +128,5 @@ fn ignore_closed_pipe(result: io::Result<()>) -> anyhow::Result<()> {
         other => other
             .map_err(|error| anyhow::Error::msg(in_words(&error)))
             .context("failed to write to standard output"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn knows_runs_without_a_person() {
-        assert!(!runs_unattended(|_| false));
-        assert!(!runs_unattended(|name| ["HOME", "TERM", "GIT_SSL_CAINFO"].contains(&name)));
-        for name in ["CI", "PRE_COMMIT", "GIT_DIR", "GIT_INDEX_FILE", "GIT_EXEC_PATH"] {
-            assert!(runs_unattended(|it| it == name), "{name}");
-        }
     }
 }

@@ -4,9 +4,9 @@ use crate::cli::ExitStatus;
 use crate::cli::input::{InputArgs, note_read};
 use crate::cli::terminal::Terminal;
 use memgate_primitives::credential::masked_keys;
-use memgate_workbench::load::load;
 use memgate_workbench::run::Run;
 use memgate_workbench::trace::trace_objects;
+use memgate_workbench::units::each_unit;
 use memgate_workbench::view::{documents, view};
 
 /// Print the fields of memory resources, agents and pods that policies judge
@@ -35,9 +35,15 @@ pub struct Args {
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let project = args.input.project(terminal)?;
     let Run { plan, occasion } = args.input.run(&project, terminal)?;
-    let mut inputs = load(&plan)?;
-    trace_objects(&mut inputs, &plan);
-    let objects = view(&mut inputs, occasion);
+    let of_unit = |mut inputs| {
+        trace_objects(&mut inputs, &plan);
+        (view(&mut inputs, occasion), inputs)
+    };
+    let ((mut objects, mut inputs), others) = each_unit(&plan, of_unit)?;
+    for (more, other) in others {
+        objects.extend(more);
+        inputs.join(other);
+    }
     terminal.raw(masked_keys(&documents(&objects)).as_bytes())?;
     note_read(&inputs, terminal);
     if objects.is_empty() && inputs.errors.is_empty() {

@@ -11,10 +11,9 @@ use std::path::Path;
 
 use memgate_model::policy::Question;
 use memgate_model::request::Point;
-use memgate_workbench::load::load;
 use memgate_workbench::outcome::with_page;
 use memgate_workbench::report::{Shown, changes};
-use memgate_workbench::repository::{is_glob, is_manifest};
+use memgate_workbench::paths::{is_glob, is_manifest};
 use memgate_workbench::run::Run;
 use memgate_workbench::what_if::{WhatIf, what_if, what_if_at};
 
@@ -115,18 +114,14 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let judges_pods = [&new, &base].iter().any(|inputs| !inputs.snapshot.policies.is_silent(Question::Pod));
     let mut plan = live::plan(&args.input, &args.cluster, &project, judges_pods, terminal)?;
     plan.wants_map = is_page(&args.output);
-    let mut inputs = load(&plan)?;
-    if let Some(why) = inputs.assumed.as_ref().and_then(|it| it.policies_unknown()) {
+    let run = Run { plan, occasion: args.input.policies.occasion(Point::Ci) };
+    let result = what_if(&run, &base, &new)?;
+    if let Some(why) = result.checked.inputs.assumed.as_ref().and_then(|it| it.policies_unknown()) {
         anyhow::ensure!(
             !args.base.is_empty(),
             "the current policies are not known: {why}; give them by --base"
         );
     }
-    inputs.places.extend(base.places);
-    inputs.places.extend(new.places);
-    let run = Run { plan, occasion: args.input.policies.occasion(Point::Ci) };
-    let (base, new) = (&base.snapshot.policies, &new.snapshot.policies);
-    let result = what_if(&run, inputs, base, new);
     finish(args, &result, shown, terminal)
 }
 

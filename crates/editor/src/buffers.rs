@@ -9,7 +9,7 @@ use lsp_types::{TextDocumentContentChangeEvent, TextDocumentItem, Uri, Versioned
 
 use crate::positions::{Encoding, Lines, line_starts};
 use crate::uri;
-use memgate_workbench::repository::is_manifest;
+use memgate_workbench::paths::is_manifest;
 
 /// An open file.
 #[derive(Debug, Clone)]

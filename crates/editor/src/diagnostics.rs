@@ -1,7 +1,6 @@
 //! What `check` reports about open files, as diagnostics.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::str::FromStr as _;
 
 use lsp_types::{
@@ -18,7 +17,7 @@ use memgate_primitives::credential::masked_keys;
 use memgate_workbench::judge::Checked;
 use memgate_workbench::place::report;
 use memgate_workbench::report::{FileLocation, InputError, LocatedFinding, Related, page};
-use memgate_workbench::repository::PROJECT_FILE;
+use memgate_workbench::paths::PROJECT_FILE;
 
 /// The source of diagnostics, which editors show beside their code.
 const SOURCE: &str = "memgate";
@@ -140,9 +139,6 @@ pub(crate) fn of_finding<'r>(located: &'r LocatedFinding<'r>, places: &mut Place
     if let Some(help) = finding.help_text() {
         message += "\nhelp: ";
         message += &help;
-    }
-    if !located.sets.is_empty() {
-        let _infallible = write!(message, "\nin the sets: {}", located.sets.join(", "));
     }
     Diagnostic {
         code: Some(NumberOrString::String(masked_keys(finding.code_name()).into_owned())),

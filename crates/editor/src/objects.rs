@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::{iter, slice};
+use std::slice;
 
 use lsp_types::Location;
 
@@ -17,10 +17,9 @@ use memgate_model::object::Reference;
 use memgate_platforms::state_kinds;
 use memgate_primitives::pointer::Pointer;
 use memgate_workbench::inputs::Inputs;
-use memgate_workbench::load::Error;
+use memgate_workbench::load::{Error, load};
 use memgate_workbench::objects::{CheckedObject, UndecidedObject};
 use memgate_workbench::run::Run;
-use memgate_workbench::sets::each_set;
 use memgate_workbench::view::view_object;
 
 /// An object with its views.
@@ -82,8 +81,7 @@ pub(crate) fn load_views(
         let objects = viewed.collect();
         Loaded { inputs, objects }
     };
-    let (first, others) = each_set(&run.plan, with_views)?;
-    Ok(iter::once(first).chain(others).collect())
+    Ok(vec![with_views(load(&run.plan)?)])
 }
 
 impl Viewed {

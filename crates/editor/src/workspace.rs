@@ -9,7 +9,7 @@ use memgate_primitives::causes::in_words;
 use memgate_workbench::kept::Kept;
 use memgate_workbench::plan::OpenFile;
 use memgate_workbench::read::without_links;
-use memgate_workbench::repository::{PROJECT_FILE, root_of, without_dots};
+use memgate_workbench::paths::{PROJECT_FILE, root_of, without_dots};
 use memgate_workbench::run::Run;
 use memgate_workbench::walk::leads_to;
 
@@ -93,10 +93,8 @@ impl<'p> Workspace<'p> {
         let plan = &mut run.plan;
         if !is_repository {
             plan.checked.clear();
-            plan.sets.clear();
         }
-        let paths: Vec<&String> =
-            plan.checked.iter().chain(plan.sets.iter().flat_map(|set| &set.paths)).collect();
+        let paths: Vec<&String> = plan.checked.iter().collect();
         // Below the directory there may be others with choices of their own.
         let others = all.iter().filter(|it| *is_repository && it.path.starts_with(directory));
         let open = own.iter().copied().map(|it| (it, true)).chain(others.map(|it| (it, false)));
@@ -110,14 +108,11 @@ impl<'p> Workspace<'p> {
             is_judged,
         });
         plan.open = open.collect();
-        plan.judges_patches = true;
         plan.kept = Some(self.kept.borrow_mut().entry(root.clone()).or_default().clone());
         // Whether an exemption has an effect is known only once all files are judged.
         plan.checks_only_open = !own.iter().any(|buffer| buffer.text.contains(EXEMPTION));
-        if plan.sets.is_empty() {
-            // For files that a walk does not find.
-            plan.checked.push("-".to_owned());
-        }
+        // For files that a walk does not find.
+        plan.checked.push("-".to_owned());
         Ok(run)
     }
 }

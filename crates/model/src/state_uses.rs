@@ -17,6 +17,14 @@ pub struct StateUses {
 }
 
 impl StateUses {
+    /// The same objects, of which no lookup has found one yet.
+    #[must_use]
+    pub fn again(&self) -> Self {
+        let unused = |count: usize| std::iter::repeat_with(AtomicBool::default).take(count);
+        let repeated = self.repeated.keys().cloned().zip(unused(self.repeated.len()));
+        Self { paths: self.paths.clone(), found: unused(self.found.len()).collect(), repeated: repeated.collect() }
+    }
+
     /// Adds a path. What is added from now on belongs to it.
     pub fn add_path(&mut self) {
         self.found.push(AtomicBool::default());

@@ -12,10 +12,10 @@ use std::{env, fs, io};
 use thiserror::Error;
 
 use crate::base::git::Repository;
-use crate::kustomization::is_kustomization;
+use crate::layout::is_marker;
 use crate::plan::Plan;
 use crate::program::Stop;
-use crate::repository::{PROJECT_FILE, is_glob, is_manifest, path_from, without_dots};
+use crate::paths::{PROJECT_FILE, is_glob, is_manifest, path_from, without_dots};
 
 /// Why the base cannot be read.
 #[derive(Debug, Error)]
@@ -196,13 +196,10 @@ impl Branch {
         let all = plan.checked.iter().chain(&plan.state);
         let filters: Vec<_> = all.filter_map(|path| Some(PathFilter::of(&base.relative(path)?))).collect();
         // Charts and overlays may refer to any file, and so may links.
-        let is_read_whole = plan.rendering.is_some() || blobs.values().any(|blob| blob.is_link);
-        // Patches are judged with the resources of their kustomizations.
-        let is_kustomized = plan.judges_patches && blobs.keys().any(|name| is_kustomization(Path::new(name)));
-        let may_be_resource = |name: &Path| is_kustomized && (is_manifest(name) || is_kustomization(name));
+        let is_built = || blobs.keys().any(|name| is_marker(Path::new(name)));
+        let is_read_whole = is_built() || blobs.values().any(|blob| blob.is_link);
         let is_read = |blob: &&git::Blob| {
             is_read_whole
-                || may_be_resource(Path::new(&blob.name))
                 || filters.iter().any(|filter| filter.matches(&blob.name))
         };
         git::write(blobs.values().filter(is_read).collect(), &base.directory, stop)?;
@@ -274,11 +271,10 @@ impl Base {
         paths.iter().map(|path| self.path(path).unwrap_or_else(|| path.clone())).collect()
     }
 
-    /// The files of values, likewise.
-    pub fn values(&self, files: &[PathBuf]) -> Vec<PathBuf> {
-        let file =
-            |file: &PathBuf| self.path(&file.to_string_lossy()).map_or_else(|| file.clone(), PathBuf::from);
-        files.iter().map(file).collect()
+    /// A chart and a file of values for it, likewise.
+    pub fn values(&self, chart: Option<PathBuf>, file: &Path) -> (Option<PathBuf>, PathBuf) {
+        let there = |path: &Path| self.path(&path.to_string_lossy()).map_or_else(|| path.to_owned(), PathBuf::from);
+        (chart.map(|chart| there(&chart)), there(file))
     }
 
     /// A text about files of the base, with their paths from the root of the work tree.

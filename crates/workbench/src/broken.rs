@@ -10,17 +10,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::compared::{
-    AtBase, BrokenField, Comparison, Fate, NamingField, ObjectText, Presence, References, Target,
-    UnreadMaker, words,
+    AtBase, BrokenField, Comparison, Fate, NamingField, ObjectText, Presence, References, Target, words,
 };
 use crate::inputs::Inputs;
 use crate::judge::{Checked, Decided, NO_OBJECT_OF_KIND};
 use crate::notices::Notice;
-use crate::origins::files::Files;
-use crate::overlaid::Overlaid;
 use crate::passed_over::Why;
 use crate::report::ObjectRef;
-use crate::repository::without_dots;
+use crate::paths::without_dots;
 use memgate_manifest::source::Source;
 use memgate_model::finding::{Cause, DeniedBy, Finding, Severity};
 use memgate_model::object::Reference;
@@ -31,33 +28,23 @@ use memgate_primitives::suggest::{DID_YOU_MEAN, Names};
 
 /// The objects and references of a base. `shown` gives the name of a file as the user would write it.
 pub fn at_base(base: &mut Checked, shown: impl Fn(&str) -> String) -> AtBase {
-    let of_sets = std::mem::take(&mut base.places_of_sets).into_values();
-    let places = iter::once(std::mem::take(&mut base.inputs.places)).chain(of_sets).collect();
-    let mut sets = std::mem::take(&mut base.compared.references);
-    for object in sets.values_mut().flat_map(|references| references.objects.values_mut()) {
+    let of_units = std::mem::take(&mut base.places_of_units).into_values();
+    let places = iter::once(std::mem::take(&mut base.inputs.places)).chain(of_units).collect();
+    let mut units = std::mem::take(&mut base.compared.references);
+    for object in units.values_mut().flat_map(|references| references.objects.values_mut()) {
         object.file = shown(&object.file).into();
     }
-    AtBase { places, sets }
+    AtBase { places, units }
 }
 
-/// Keeps the references of a set, and of a branch adds a warning for each that it broke and that has none.
-pub(crate) fn find(
-    checked: &mut Checked,
-    now: Option<(References, Overlaid)>,
-    comparison: &Comparison,
-    files: &mut Files,
-) {
-    let (Some((now, overlaid)), set) = (now, checked.inputs.set.clone()) else { return };
+/// Keeps the references of a unit, and of a branch adds a warning for each that it broke and that has none.
+pub(crate) fn find(checked: &mut Checked, now: Option<References>, comparison: &Comparison) {
+    let (Some(now), unit) = (now, checked.inputs.unit.clone()) else { return };
     if let Comparison::With(base) = comparison
-        && let Some(before) = base.sets.get(&set)
+        && let Some(before) = base.units.get(&unit)
     {
         let became = Became::of(before, &now, &checked.inputs);
-        let mut broken: Vec<_> = broken(before, &now, &became).collect();
-        for (field, fate) in broken.iter_mut().filter(|(_, fate)| !matches!(fate, Fate::Unreadable(_))) {
-            if let Some(file) = overlaid.changer_of(field, files) {
-                *fate = Fate::Unreadable(format!("{file}, which is not rendered, may change that"));
-            }
-        }
+        let broken: Vec<_> = broken(before, &now, &became).collect();
         let known = broken.iter().filter(|(_, fate)| !matches!(fate, Fate::Unreadable(_)));
         let known: Vec<_> = known.map(|(field, _)| *field).collect();
         // That they are gone is said, whether a cluster has them or not.
@@ -74,8 +61,8 @@ pub(crate) fn find(
         // Where one field says the name and the key, one of them is missing.
         checked.compared.broken = broken.into_iter().map(entry).collect();
     }
-    checked.compared.standings.insert(set.clone(), std::mem::take(&mut checked.inputs.standing));
-    checked.compared.references.insert(set, now);
+    checked.compared.standings.insert(unit.clone(), std::mem::take(&mut checked.inputs.standing));
+    checked.compared.references.insert(unit, now);
 }
 
 /// What a field names, and of that the key.
@@ -153,8 +140,7 @@ fn broken<'r>(
             return Some((field, if is_key { had() } else { became.of_gone(gone) }));
         }
         let dropped = field.kinds.iter().find_map(|kind| *dropped.get(&(&field.user, kind, is_key))?)?;
-        let fate = became.unread_maker(field).unwrap_or_else(|| Fate::Gone(named_before(field, dropped)));
-        Some((field, fate))
+        Some((field, Fate::Gone(named_before(field, dropped))))
     })
 }
 
@@ -226,13 +212,13 @@ fn add_findings<'r>(checked: &mut Checked, fields: impl Iterator<Item = &'r Nami
 /// Makes a denial of each finding about what the branch broke.
 pub(crate) fn mark(checked: &mut Checked, base: &AtBase) {
     let Checked { decided, inputs, compared, .. } = checked;
-    let sets = compared.references.iter();
-    let sets =
-        sets.filter_map(|(set, now)| Some((set.as_str(), Became::of(base.sets.get(set)?, now, inputs))));
-    let became: BTreeMap<&str, Became<'_>> = sets.collect();
+    let units = compared.references.iter();
+    let units =
+        units.filter_map(|(unit, now)| Some((unit.as_str(), Became::of(base.units.get(unit)?, now, inputs))));
+    let became: BTreeMap<&str, Became<'_>> = units.collect();
     let fate = |finding: &Finding, object: &ObjectRef, pointer: Pointer| {
         let user = ObjectRef { api_version: Arc::default(), ..object.clone() };
-        let is_old = base.sets.get(&*user.set).is_some_and(|before| before.has(&target_of(&user)));
+        let is_old = base.units.get(&*user.unit).is_some_and(|before| before.has(&target_of(&user)));
         let is_about = |it: &&BrokenField| {
             let is_missing = it.key.is_none() && is_about_missing(finding);
             finding.policy.is_none()
@@ -242,7 +228,7 @@ pub(crate) fn mark(checked: &mut Checked, base: &AtBase) {
         of_field.map(|it| it.fate.clone()).or_else(|| {
             let gone = finding.missing.iter().find(|it| is_old && base.has(it))?;
             let Reference { kind, namespace, name } = gone;
-            Some(became.get(&*object.set)?.of_gone(&Target::new(kind.kind, namespace, name)))
+            Some(became.get(&*object.unit)?.of_gone(&Target::new(kind.kind, namespace, name)))
         })
     };
     for decided in decided.iter_mut() {
@@ -299,7 +285,6 @@ fn tell(finding: &mut Finding, fate: &Fate, pointer: &Pointer) {
 /// What became of the objects of the base.
 struct Became<'r> {
     before: &'r References,
-    now: &'r References,
     /// The objects that are new, by kind and namespace, and their namespaces, by kind and name.
     new: BTreeMap<(&'r str, &'r str), NewObjects<'r>>,
     namespaces: BTreeMap<(&'r str, &'r str), &'r str>,
@@ -329,14 +314,7 @@ impl<'r> Became<'r> {
         let templates = inputs.passed_over.iter().filter(|it| it.why == Why::Template);
         let templates = templates.map(|it| it.source.name());
         let unreadable = unreadable.chain(templates).map(path).collect();
-        Self { before, now, new, namespaces, unreadable, unread }
-    }
-
-    /// That what a field names now may be made by something that is not rendered.
-    fn unread_maker(&self, NamingField { target, key, .. }: &NamingField) -> Option<Fate> {
-        let maker = self.now.makers.iter().find(|it| key.is_none() && it.may_make(target))?;
-        let (kind, name, directory) = (&target.kind, quoted(&target.name), plain(&maker.directory));
-        Some(Fate::Unreadable(format!("{kind} {name} may be made by {directory}, which is not rendered")))
+        Self { before, new, namespaces, unreadable, unread }
     }
 
     /// What became of an object that is gone: its likely new name, or its new namespace.
@@ -355,31 +333,13 @@ impl<'r> Became<'r> {
             let file = plain(source.name()).into_owned();
             return Fate::Unreadable(format!("{old} may be in {file}, not all of which can be read now"));
         }
-        if self.now.moved.may_have(gone) {
-            let directory = self.now.moved.maker_of(gone).unwrap_or("a kustomization");
-            return Fate::Unreadable(format!("{old} may be made by {directory}, which is not rendered"));
-        }
-        if let Some(file) = self.now.moved.removed.get(gone) {
-            return Fate::Gone(format!("{old} is removed by {file}"));
-        }
         let new = self.new.get(&(kind, namespace));
         let near = new.and_then(|new| new.names.nearest(name));
         if let Some(home) = self.namespaces.get(&(kind, name)).filter(|_| near.is_none()) {
             return Fate::Moved(format!("{old} is now in namespace {}", quoted(home)));
         }
-        let makers = || self.now.makers.iter().filter(|it| it.may_make(gone));
-        let unread = |maker: &UnreadMaker| {
-            let directory = plain(&maker.directory);
-            Fate::Unreadable(format!("{old} may be made by {directory}, which is not rendered"))
-        };
-        if let Some(maker) = makers().find(|it| near.is_none() && it.words.contains(name)) {
-            return unread(maker);
-        }
         if let Some(new) = near.or_else(|| new?.likely(name, before)) {
             return Fate::Moved(format!("{old} is now {}", quoted(new)));
-        }
-        if let Some(maker) = makers().next() {
-            return unread(maker);
         }
         Fate::Gone(match file {
             None => format!("{old} is gone"),

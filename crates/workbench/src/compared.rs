@@ -1,6 +1,6 @@
 //! What is compared of two commits: the objects of their files, and what these refer to.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
@@ -97,68 +97,6 @@ pub struct References {
     pub(crate) fields: Vec<NamingField>,
     /// The objects of the files, those of the state and those that others make too.
     pub(crate) objects: BTreeMap<Target, ObjectText>,
-    /// The objects as kustomizations make them of those in files.
-    pub(crate) moved: Moved,
-    /// The charts and kustomizations that are not rendered, and make objects of their own.
-    pub(crate) makers: Vec<UnreadMaker>,
-}
-
-/// Objects that kustomizations make of others, or remove.
-#[derive(Debug, Default)]
-pub(crate) struct Moved {
-    /// Each with the file of the patch that removes it.
-    pub(crate) removed: BTreeMap<Target, Arc<str>>,
-    /// Each with the directory of a kustomization that is not rendered and makes it.
-    pub(crate) made: BTreeMap<Target, Arc<str>>,
-    /// The kinds of those that may get any name, likewise.
-    pub(crate) open: BTreeMap<String, Arc<str>>,
-    /// Whether there are more than are followed.
-    pub(crate) is_cut: bool,
-}
-
-impl Moved {
-    /// The directory of a kustomization that makes this object, or may do so.
-    pub(crate) fn maker_of(&self, target: &Target) -> Option<&str> {
-        self.made.get(target).or_else(|| self.open.get(&target.kind)).map(|it| &**it)
-    }
-
-    /// Whether an object may be made, for all that is known.
-    pub(crate) fn may_have(&self, target: &Target) -> bool {
-        self.is_cut || self.maker_of(target).is_some()
-    }
-}
-
-/// A chart or kustomization of which it is not known what it makes.
-#[derive(Debug)]
-pub(crate) struct UnreadMaker {
-    pub(crate) directory: String,
-    /// The namespaces of its objects; `None` for any.
-    pub(crate) namespaces: Option<BTreeSet<String>>,
-    /// The words of its files.
-    pub(crate) words: BTreeSet<String>,
-}
-
-impl UnreadMaker {
-    /// Whether it may make an object of this kind and namespace.
-    pub(crate) fn may_make(&self, Target { kind, namespace, .. }: &Target) -> bool {
-        self.words.contains(kind) && self.namespaces.as_ref().is_none_or(|it| it.contains(namespace))
-    }
-}
-
-/// So many makers stay apart: each reference may ask each of them.
-const MOST_MAKERS: usize = 256;
-
-/// The first makers, and one that may make what any other may.
-pub(crate) fn joined(mut makers: Vec<UnreadMaker>) -> Vec<UnreadMaker> {
-    let rest = makers.split_off(makers.len().min(MOST_MAKERS));
-    let directory = format!("one of {} directories", rest.len());
-    let join = |mut all: UnreadMaker, one: UnreadMaker| {
-        all.namespaces = all.namespaces.zip(one.namespaces).map(|(all, one)| &all | &one);
-        all.words.extend(one.words);
-        all
-    };
-    makers.extend(rest.into_iter().reduce(join).map(|all| UnreadMaker { directory, ..all }));
-    makers
 }
 
 /// The words of a text that may be names.
@@ -197,16 +135,16 @@ impl Comparison {
 #[derive(Debug, Default)]
 pub struct AtBase {
     pub(crate) places: Vec<Places>,
-    /// By set of files.
-    pub(crate) sets: BTreeMap<String, References>,
+    /// By unit.
+    pub(crate) units: BTreeMap<String, References>,
 }
 
 /// The references of a branch, and those that it broke.
 #[derive(Debug, Default)]
 pub struct Compared {
-    /// By set of files.
+    /// By unit.
     pub(crate) references: BTreeMap<String, References>,
-    /// What counts in each set, if that is kept.
+    /// What counts in each unit, if that is kept.
     pub standings: BTreeMap<String, Standing>,
     /// What became of the object, or of its key, by the object that refers and the field.
     pub(crate) broken: BTreeMap<(ObjectRef, Pointer), BrokenField>,
@@ -232,7 +170,7 @@ pub(crate) enum Fate {
 }
 
 impl Compared {
-    /// Adds those of another set.
+    /// Adds those of another unit.
     pub(crate) fn join(&mut self, other: Self) {
         self.references.extend(other.references);
         self.standings.extend(other.standings);
@@ -243,30 +181,5 @@ impl Compared {
 impl AtBase {
     pub(crate) fn has(&self, object: &Reference) -> bool {
         self.places.iter().any(|places| places.has(object))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn of_very_many_makers_the_last_are_one() {
-        let maker = |index: usize, namespaces: Option<&str>| UnreadMaker {
-            directory: format!("d{index}"),
-            namespaces: namespaces.map(|it| BTreeSet::from([it.to_owned()])),
-            words: BTreeSet::from([format!("Kind{index}")]),
-        };
-        let may_make = |makers: &[UnreadMaker], kind: &str, namespace: &str| {
-            makers.iter().any(|it| it.may_make(&Target::new(kind, namespace, "n")))
-        };
-        let few = joined((0..MOST_MAKERS).map(|index| maker(index, Some("a"))).collect());
-        assert_eq!(few.len(), MOST_MAKERS);
-        assert!(may_make(&few, "Kind7", "a") && !may_make(&few, "Kind7", "b"));
-        let many = joined((0..10_000).map(|index| maker(index, Some("a"))).collect());
-        assert_eq!((many.len(), &*many[MOST_MAKERS].directory), (MOST_MAKERS + 1, "one of 9744 directories"));
-        assert!(may_make(&many, "Kind9999", "a") && !may_make(&many, "Kind9999", "b"));
-        let any = joined((0..300).map(|index| maker(index, (index < 299).then_some("a"))).collect());
-        assert!(may_make(&any, "Kind299", "b") && !may_make(&any, "Kind300", "b"));
     }
 }

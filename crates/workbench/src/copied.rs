@@ -1,7 +1,7 @@
 //! Values of Secrets that kustomize or helm copied into other objects: no output shows them.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ops::{Bound, Range};
 
 use base64::Engine as _;
@@ -9,7 +9,6 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use crate::origins::Origins;
-use memgate_manifest::source::Source;
 use memgate_model::finding::Finding;
 use memgate_primitives::credential::hide;
 use memgate_primitives::pointer::Pointer;
@@ -28,14 +27,12 @@ pub(crate) struct CopiedSecrets(BTreeSet<String>);
 impl CopiedSecrets {
     /// Those in what memgate rendered: each is compared with the Secrets of the same chart or overlay.
     pub(crate) fn of(origins: &Origins) -> Self {
-        let mut secrets = BTreeMap::<*const Source, BTreeSet<String>>::new();
-        for (source, object) in origins.objects().filter(|(_, object)| is_secret(object)) {
-            secrets.entry(source).or_default().extend(values_of(object));
-        }
         let mut copied = BTreeSet::new();
-        for (source, object) in origins.objects().filter(|(_, object)| !is_secret(object)) {
-            if let Some(secrets) = secrets.get(&source) {
-                add_copied(object, secrets, &mut copied);
+        for rendered in origins.rendered.values() {
+            let secrets: BTreeSet<String> =
+                rendered.objects().filter(|object| is_secret(object)).flat_map(values_of).collect();
+            for object in rendered.objects().filter(|object| !is_secret(object) && !secrets.is_empty()) {
+                add_copied(object, &secrets, &mut copied);
             }
         }
         Self(copied)

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use globset::{ErrorKind, GlobBuilder, GlobMatcher, GlobSet};
 
-use crate::repository::normal;
+use crate::paths::normal;
 use memgate_manifest::error::Error;
 use memgate_primitives::plain_text::cut;
 

@@ -323,8 +323,7 @@ fn fixes_by_finding(
             (_, fix) => (pointer_of(&fix, standing_at), fix),
         };
         // A fix says what the text is.
-        let may_be_values = decided.object.is_part || is_rendered;
-        let is_fixed = place.source().is_shown() || may_be_values;
+        let is_fixed = place.source().is_shown() || is_rendered;
         let key = key_of(&decided.object.object_ref, finding);
         is_fixed.then_some((key, TextFix { place, pointer, fix }, printed))
     })

@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::inputs::PatchText;
 use crate::judge::Checked;
 use crate::notices::Notice;
 use crate::rules::{change, nearest_code};
@@ -58,7 +57,7 @@ pub fn apply(checked: &mut Checked) {
     for source in checked.inputs.sources.iter().filter(is_file).chain(origins.traced()) {
         read(&comments(source), source, &mut ignores, &mut notices);
     }
-    for PatchText { source, comments } in &checked.inputs.patches {
+    for (source, comments) in origins.comments() {
         read(comments, source, &mut ignores, &mut notices);
     }
     if !ignores.is_empty() {

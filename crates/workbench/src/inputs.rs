@@ -1,25 +1,23 @@
 //! What was read: texts, the objects and the state in them, and what was passed by.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::assignments::Assignment;
 use crate::compared::{ObjectText, Target};
-use crate::installed::Installers;
 use crate::judged_by::{Changes, Standing};
 use crate::notices::Notice;
 use crate::objects::UndecidedObject;
 use crate::origins::Origins;
-use crate::origins::files::Files;
-use crate::origins::find::SpotsOf;
 use crate::passed_over::PassedOver;
 use crate::places::Places;
 use crate::policy_files::PolicyFiles;
-use crate::render::Unrendered;
+use crate::neighbours::Neighbours;
 use crate::report::ObjectRef;
-use crate::repository::PatchedBy;
-use crate::substitutes::Substitutes;
+use crate::units::NotBuilt;
 use memgate_core::state::cluster_snapshot::Assumed;
-use memgate_manifest::comments::Comment;
+use memgate_core::state::makers::Installation;
 use memgate_manifest::error::{Error, SyntaxError};
 use memgate_manifest::source::{NOT_SHOWN, Source, Span};
 use memgate_model::object::Reference;
@@ -30,8 +28,11 @@ use serde_json::Value;
 /// Everything that was read.
 #[derive(Debug)]
 pub struct Inputs {
-    /// The name of the set of files; empty for files of no set.
-    pub set: String,
+    /// The name of the unit; empty for plain manifests.
+    pub unit: String,
+    /// Its number, and what the other units make.
+    pub(crate) number: usize,
+    pub(crate) neighbours: Arc<Neighbours>,
     /// The texts that hold the objects, in the order of the paths, each file once; within a directory or glob by name.
     pub sources: Vec<Arc<Source>>,
     /// What is to be checked, in document order.
@@ -42,10 +43,12 @@ pub struct Inputs {
     pub unfilled: Vec<Unfilled>,
     /// The objects of the state alone, if their references are compared.
     pub(crate) state_objects: BTreeMap<Target, ObjectText>,
-    /// The values that Flux Kustomizations put into files.
-    pub substitutes: Arc<Substitutes>,
-    /// What the objects install that only install others.
-    pub(crate) installers: Installers,
+    /// What a Flux Kustomization puts into the objects.
+    pub(crate) assignment: Option<Arc<Assignment>>,
+    /// The kinds and names of the objects from which Kustomizations read values.
+    pub(crate) names_read: BTreeSet<(String, String)>,
+    /// What the objects install that only install others, each with its file.
+    pub(crate) installers: Vec<(PathBuf, Installation)>,
     /// The files behind links out of the repository, which are judged apart.
     pub(crate) outside: Option<Box<Self>>,
     /// The objects there that were judged.
@@ -72,14 +75,14 @@ pub struct Inputs {
     pub empty: Vec<String>,
     /// Files that look like manifests and were not read, each with the reason: `a/.b.yaml (hidden)`.
     pub skipped: Vec<String>,
-    /// The charts and kustomizations whose files were not read as manifests.
-    pub unrendered: Vec<Unrendered>,
-    /// The programs that rendered charts and overlays without being asked to.
-    pub rendered_by: BTreeSet<&'static str>,
-    /// The kustomizations whose patches are judged.
-    pub patched_by: Vec<PatchedBy>,
-    /// The texts with patches that were judged.
-    pub patches: Vec<PatchText>,
+    /// The units that were not built.
+    pub not_built: Vec<NotBuilt>,
+    /// Files with something of ours that are only parts, and that no unit has.
+    pub unreached: Vec<String>,
+    /// The programs that built, with their versions.
+    pub tools: BTreeSet<String>,
+    /// The open files that are only parts of what is built.
+    pub(crate) parts: Vec<Arc<Source>>,
     /// What the file with the choices of the repository switched off.
     pub switched_off: Vec<String>,
     /// The numbers of findings that rules of the repository lower or leave out, by code.
@@ -111,15 +114,6 @@ pub struct Unfilled {
     pub later: BTreeSet<Pointer>,
 }
 
-/// A text with patches.
-#[derive(Debug, Clone)]
-pub struct PatchText {
-    /// The file of a patch, or the kustomization.
-    pub source: Arc<Source>,
-    /// The comments in patches that are in a kustomization, if one of them is to memgate.
-    pub comments: Vec<Comment>,
-}
-
 /// An object behind a link out of the repository.
 #[derive(Debug)]
 pub(crate) struct Hidden {
@@ -131,7 +125,7 @@ pub(crate) struct Hidden {
 }
 
 /// A path that was given as state.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct StatePath {
     pub(crate) path: String,
     /// The first file of it.
@@ -163,14 +157,17 @@ impl Inputs {
     /// Nothing read yet, with a state that decisions may look at.
     pub fn new(snapshot: Snapshot) -> Self {
         Self {
-            set: String::new(),
+            unit: String::new(),
+            number: 0,
+            neighbours: Arc::default(),
             sources: Vec::new(),
             objects: Vec::new(),
             snapshot,
             unfilled: Vec::new(),
             state_objects: BTreeMap::new(),
-            substitutes: Arc::default(),
-            installers: Installers::default(),
+            assignment: None,
+            names_read: BTreeSet::new(),
+            installers: Vec::new(),
             outside: None,
             hidden: Vec::new(),
             passed_over: Vec::new(),
@@ -184,10 +181,10 @@ impl Inputs {
             changes: Changes::default(),
             empty: Vec::new(),
             skipped: Vec::new(),
-            unrendered: Vec::new(),
-            rendered_by: BTreeSet::new(),
-            patched_by: Vec::new(),
-            patches: Vec::new(),
+            not_built: Vec::new(),
+            unreached: Vec::new(),
+            tools: BTreeSet::new(),
+            parts: Vec::new(),
             switched_off: Vec::new(),
             lowered: BTreeMap::new(),
             unused_excludes: Vec::new(),
@@ -201,24 +198,30 @@ impl Inputs {
         }
     }
 
-    /// Adds what Kustomizations in these texts put into files.
-    pub(crate) fn add_substitutes(&mut self, sources: &[Arc<Source>], files: &mut Files) {
-        let Self { substitutes, origins, .. } = self;
-        let (substitutes, mut spots) = (Arc::make_mut(substitutes), SpotsOf { origins, files });
-        for source in sources {
-            substitutes.add(source, &mut spots);
-        }
-        substitutes.settle(&mut spots);
-    }
-
-    /// How many files were read: those with objects, and those with patches.
+    /// How many files were read.
     pub(crate) fn files(&self) -> usize {
-        let patches = self.patches.iter().map(|it| &it.source);
-        self.sources.iter().chain(patches).map(Arc::as_ptr).collect::<BTreeSet<_>>().len()
+        let built = |source: &&Arc<Source>| !self.origins.rendered.contains_key(source.name());
+        let files = self.sources.iter().filter(built).map(Arc::as_ptr);
+        files.chain(self.origins.traced().iter().map(Arc::as_ptr)).collect::<BTreeSet<_>>().len()
     }
 
-    /// Adds what was read for another set, without its objects and its state.
-    pub(crate) fn join(&mut self, other: Self) {
+    /// A copy without the objects to check and what was found about files.
+    pub(crate) fn given(&self) -> Self {
+        Self {
+            unfilled: self.unfilled.clone(),
+            passed_over: self.passed_over.clone(),
+            origins: self.origins.clone(),
+            places: self.places.clone(),
+            policies: self.policies.clone(),
+            installers: self.installers.clone(),
+            assumed: self.assumed.clone(),
+            state_paths: self.state_paths.clone(),
+            ..Self::new(self.snapshot.clone())
+        }
+    }
+
+    /// Adds what was read for another unit, without its objects and its state.
+    pub fn join(&mut self, other: Self) {
         self.sources.extend(other.sources);
         for path in other.state_paths {
             match self.state_paths.iter_mut().find(|known| known.path == path.path) {
@@ -232,14 +235,11 @@ impl Inputs {
         self.errors.extend(other.errors);
         self.origins.extend(other.origins);
         self.changes.join(other.changes);
-        // These count the files of all sets that were read before.
+        // These count the files of all units that were read before.
         self.switched_off = other.switched_off;
         self.unused_excludes = other.unused_excludes;
         self.empty.extend(other.empty);
         self.skipped.extend(other.skipped);
-        self.unrendered.extend(other.unrendered);
-        self.rendered_by.extend(other.rendered_by);
-        self.patches.extend(other.patches);
         self.unreadable_state = self.unreadable_state.max(other.unreadable_state);
     }
 
@@ -247,13 +247,11 @@ impl Inputs {
     pub(crate) fn deduplicate(&mut self) {
         once(&mut self.sources, Arc::as_ptr);
         self.origins.deduplicate();
-        once(&mut self.patches, |it| (Arc::as_ptr(&it.source), it.comments.is_empty()));
         once(&mut self.hidden, |it| (Arc::as_ptr(&it.link), it.line));
         once(&mut self.passed_over, |it| (Arc::as_ptr(&it.source), it.span.start));
         once(&mut self.errors, ToString::to_string);
         once(&mut self.empty, Clone::clone);
         once(&mut self.skipped, Clone::clone);
-        once(&mut self.unrendered, |it| it.unit.clone());
     }
 }
 

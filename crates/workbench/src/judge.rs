@@ -60,8 +60,8 @@ pub struct Checked {
     pub rule_counts: RuleCounts,
     /// How many findings have [ignored codes](crate::ignored_codes::IgnoredCodes) and were left out.
     pub left_out: usize,
-    /// With sets of files, the places of the objects of each.
-    pub places_of_sets: BTreeMap<String, Places>,
+    /// With units, the places of the objects of each.
+    pub places_of_units: BTreeMap<String, Places>,
     /// The severities that the repository gives to findings.
     pub rules: Rules,
     /// The map of memory before anything is judged, if it is wanted.
@@ -75,7 +75,7 @@ impl Checked {
     pub fn note_later(&mut self) {
         let judged = self.decided.iter().filter(|decided| decided.is_judged).map(|it| &it.object);
         let later = judged.filter_map(|it| Some((it, it.later.as_deref()?)));
-        // A file may be in several sets.
+        // A file may be in several units.
         let (mut seen, mut count, mut encrypted, mut first) = (BTreeSet::new(), 0, 0, None);
         for (object, later) in later.filter(|(_, later)| later.count > 0) {
             if seen.insert((Arc::as_ptr(object.place.source()), object.place.start())) {
@@ -259,12 +259,11 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
     snapshot.policies = policies;
     for of_object in all.chunk_by_mut(is_one_object).filter(|of_object| of_object.len() > 1) {
         keep_first(of_object);
-        keep_common_edits(of_object);
     }
     cause::name_users(&mut all, &snapshot);
     drop_repeated_others(&mut inputs, &all);
-    let read = inputs.substitutes.names_read();
-    let is_read = |object: &Reference| read.contains(&(object.kind.kind, &*object.name));
+    let read = std::mem::take(&mut inputs.names_read);
+    let is_read = |object: &Reference| read.contains(&(object.kind.kind.to_owned(), object.name.clone()));
     let used_paths = snapshot.uses.as_ref().map(|uses| uses.are_used(is_read)).unwrap_or_default();
     for (path, known) in inputs.state_paths.iter_mut().enumerate() {
         known.is_used |= used_paths.get(path).is_none_or(|is_used| *is_used);
@@ -289,7 +288,7 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
     let policies = snapshot.policies.iter().map(|policy| policy.name.clone()).collect();
     let rules = snapshot.policies.iter().flat_map(|policy| &policy.rules);
     let codes_of_policies = rules.map(|rule| rule.about.code.clone()).collect();
-    let (places_of_sets, rules) = (BTreeMap::new(), Rules::default());
+    let (places_of_units, rules) = (BTreeMap::new(), Rules::default());
     Checked {
         inputs,
         decided: all,
@@ -297,7 +296,7 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
         codes_of_policies,
         rule_counts: counts,
         left_out: 0,
-        places_of_sets,
+        places_of_units,
         rules,
         map: None,
         compared: Compared::default(),
@@ -336,26 +335,6 @@ pub(crate) fn keep_first(of_object: &mut [Decided]) {
     }
 }
 
-/// Keeps the edits that an object, or a template in it, gets whichever Kustomization applies it, once.
-fn keep_common_edits(of_object: &mut [Decided]) {
-    let mut by_template: BTreeMap<Pointer, Vec<&mut Decided>> = BTreeMap::new();
-    for decided in of_object {
-        by_template.entry(decided.object.template()).or_default().push(decided);
-    }
-    for mut variants in by_template.into_values() {
-        let Some((first, others)) = variants.split_first_mut().filter(|(_, others)| !others.is_empty())
-        else {
-            continue;
-        };
-        if others.iter().any(|it| it.admitted.edits != first.admitted.edits) {
-            Arc::make_mut(&mut first.admitted).edits.clear();
-        }
-        for other in others.iter_mut().filter(|it| !it.admitted.edits.is_empty()) {
-            Arc::make_mut(&mut other.admitted).edits.clear();
-        }
-    }
-}
-
 /// The objects of the inputs, judged or not, with their places.
 fn placed<'i>(judged: &'i [Decided], passed_over: &'i [PassedOver]) -> Vec<Placed<'i>> {
     let judged = judged
@@ -365,7 +344,7 @@ fn placed<'i>(judged: &'i [Decided], passed_over: &'i [PassedOver]) -> Vec<Place
     judged.chain(others).collect()
 }
 
-/// Whether a notice is about a line of a platform that ends, of which there is one for all sets.
+/// Whether a notice is about a line of a platform that ends, of which there is one for all units.
 pub(crate) fn is_departed_note(notice: &Notice) -> bool {
     let departed = memgate_platforms::ALL.iter().filter_map(|family| family.definitions.departed.as_ref());
     notice.finding.severity == Severity::Note

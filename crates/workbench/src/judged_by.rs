@@ -35,18 +35,25 @@ pub struct AtReference {
     /// The commit as the user named it.
     pub name: String,
     /// What counts in each set.
-    pub sets: BTreeMap<String, Standing>,
+    pub units: BTreeMap<String, Standing>,
     /// Whether policies and exemptions that it does not have do not count either.
     pub is_alone: bool,
 }
 
-/// What counts in one set of files.
+/// What counts in one unit.
 #[derive(Debug, Default)]
 pub struct Standing {
     /// The policies, exemptions and Namespaces, each with its file.
     objects: BTreeMap<Reference, (Value, String)>,
     /// The namespaces in which an object of a kind is: one that is not there does not exist.
     in_use: BTreeMap<&'static Kind, BTreeSet<String>>,
+}
+
+impl AtReference {
+    /// What counted in a unit; in one that is new, what counted in plain manifests.
+    fn of(&self, unit: &str) -> Option<&Standing> {
+        self.units.get(unit).or_else(|| self.units.get(""))
+    }
 }
 
 impl Standing {
@@ -99,7 +106,7 @@ pub(crate) enum Counts {
 #[derive(Debug, Default)]
 pub(crate) struct Standings {
     by: JudgedBy,
-    set: String,
+    unit: String,
     kept: Standing,
     /// Those that were read besides the checked files.
     given: BTreeSet<Reference>,
@@ -109,8 +116,8 @@ pub(crate) struct Standings {
 }
 
 impl Standings {
-    pub(crate) fn new(by: &JudgedBy, set: &str) -> Self {
-        Self { by: by.clone(), set: set.to_owned(), ..Self::default() }
+    pub(crate) fn new(by: &JudgedBy, unit: &str) -> Self {
+        Self { by: by.clone(), unit: unit.to_owned(), ..Self::default() }
     }
 
     /// Notes that only checked files follow.
@@ -130,7 +137,7 @@ impl Standings {
 
     fn at_reference(&self) -> Option<&Standing> {
         let JudgedBy::Reference(all) = &self.by else { return None };
-        all.sets.get(&self.set)
+        all.of(&self.unit)
     }
 
     /// What counts of an object in a checked file, whose name `file` gives.
@@ -205,7 +212,7 @@ impl Standings {
         }
         let JudgedBy::Reference(all) = std::mem::take(&mut self.by) else { return (self.kept, self.changes) };
         self.changes.reference.clone_from(&all.name);
-        let Some(standing) = all.sets.get(&self.set) else { return (self.kept, self.changes) };
+        let Some(standing) = all.of(&self.unit) else { return (self.kept, self.changes) };
         for (reference, (value, file)) in &standing.objects {
             // What the job gives is not in a file of the branch.
             let is_given = *reference.kind != NAMESPACE && self.given.contains(reference);

@@ -9,19 +9,17 @@
 //! they have one name, or change what is made of others; the inputs are loaded as a whole then.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::exclude::Exclude;
 use crate::inputs::Inputs;
 use crate::notices::Notices;
-use crate::substitutes::Substitutes;
 
-/// What was last loaded for one directory, by sets of files. It holds until the editor begins another one: when other files
+/// What was last loaded for one directory. It holds until the editor begins another one: when other files
 /// are open, or one has changed on disk.
 #[derive(Debug, Clone, Default)]
-pub struct Kept(Rc<RefCell<BTreeMap<String, Rc<Base>>>>);
+pub struct Kept(Rc<RefCell<Option<Rc<Base>>>>);
 
 /// What was read once.
 #[derive(Debug)]
@@ -42,17 +40,13 @@ pub(crate) struct Others {
 }
 
 impl Kept {
-    /// What is kept of a set of files, which is loaded if it is not.
-    pub(crate) fn get_or_load<E>(
-        &self,
-        set: &str,
-        load: impl FnOnce() -> Result<Base, E>,
-    ) -> Result<Rc<Base>, E> {
-        if let Some(base) = self.0.borrow().get(set) {
+    /// What is kept, which is loaded if nothing is.
+    pub(crate) fn get_or_load<E>(&self, load: impl FnOnce() -> Result<Base, E>) -> Result<Rc<Base>, E> {
+        if let Some(base) = &*self.0.borrow() {
             return Ok(Rc::clone(base));
         }
         let base = Rc::new(load()?);
-        self.0.borrow_mut().insert(set.to_owned(), Rc::clone(&base));
+        *self.0.borrow_mut() = Some(Rc::clone(&base));
         Ok(base)
     }
 }
@@ -61,27 +55,13 @@ impl Others {
     /// Keeps the inputs of the files that are not open, of which no error is shown, to be copied.
     pub(crate) fn new(mut inputs: Inputs, notices: Notices, open: Vec<String>) -> Self {
         inputs.places.settle();
-        // None of them is among the files that are shown.
-        drop(Substitutes::take_faults(&mut inputs.substitutes, &BTreeSet::new()));
         Self { inputs, notices: notices.settled(), open }
     }
 
-    /// A copy of the inputs, without the kustomizations whose patches are judged: none of these files is open.
+    /// A copy of the inputs.
     pub(crate) fn inputs(&self) -> Inputs {
-        let it = &self.inputs;
-        Inputs {
-            unfilled: it.unfilled.clone(),
-            substitutes: Arc::clone(&it.substitutes),
-            passed_over: it.passed_over.clone(),
-            origins: it.origins.clone(),
-            places: it.places.clone(),
-            policies: it.policies.clone(),
-            empty: it.empty.clone(),
-            skipped: it.skipped.clone(),
-            unrendered: it.unrendered.clone(),
-            assumed: it.assumed.clone(),
-            ..Inputs::new(it.snapshot.clone())
-        }
+        let Inputs { empty, skipped, .. } = &self.inputs;
+        Inputs { empty: empty.clone(), skipped: skipped.clone(), state_paths: Vec::new(), ..self.inputs.given() }
     }
 }
 
@@ -155,7 +135,6 @@ mod tests {
             open: open.collect(),
             kept: kept.cloned(),
             checks_only_open: true,
-            judges_patches: true,
             ..Plan::default()
         };
         let names: Vec<_> = plan.open.iter().map(|it| it.path.to_string_lossy().into_owned()).collect();
@@ -230,7 +209,7 @@ mod tests {
         let kept = Kept::default();
         let base = |text: &str| {
             let found = shown(root, &[("b.yaml", text)], Some(&kept));
-            (found, kept.0.borrow().values().next().map(Rc::clone))
+            (found, kept.0.borrow().as_ref().map(Rc::clone))
         };
         let (found, first) = base(AGENT);
         let first = first.expect("is kept");

@@ -17,12 +17,11 @@ pub mod exclude;
 pub mod program;
 pub mod texts;
 
-mod action;
-mod by_itself;
+pub mod build;
 pub mod kustomization;
+pub mod layout;
 pub mod progress;
-pub mod render;
-pub mod repository;
+mod tools;
 pub mod rules;
 
 pub mod ignored_codes;
@@ -30,23 +29,27 @@ pub mod ignored_codes;
 pub mod compared;
 pub mod judged_by;
 pub mod plan;
+mod assignments;
+mod names;
+mod neighbours;
+mod ours;
 mod releases;
 mod rendered;
+mod search;
+pub mod units;
 pub mod walk;
 
 mod copied;
 pub mod errors;
-mod installed;
 mod misspelt;
 pub mod notices;
 mod object_name;
 pub mod objects;
 pub mod origins;
 pub mod passed_over;
-pub(crate) mod paths;
+pub mod paths;
 pub mod places;
 pub mod policy_files;
-mod substitutes;
 mod unread_templates;
 
 pub(crate) mod in_order;
@@ -57,13 +60,11 @@ pub mod read;
 mod state;
 
 pub mod load;
-pub mod sets;
 
 pub mod judge;
 pub mod place;
 pub mod trace;
 
-mod overlaid;
 mod references;
 
 pub mod broken;
@@ -80,7 +81,7 @@ pub mod view;
 
 pub mod what_if;
 
-mod patches;
+mod parts;
 pub mod run;
 
 pub mod fix;

@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
+use std::path::Path;
 use std::sync::Arc;
 
 use thiserror::Error;
@@ -12,36 +13,43 @@ use thiserror::Error;
 use crate::errors::error_in;
 use crate::in_order;
 use crate::inputs::{Inputs, StatePath};
-use crate::installed;
+use crate::assignments::{Assignment, Fault};
 use crate::judged_by::Standings;
 use crate::kept::{Base, Others};
+use crate::names;
 use crate::notices::{Notice, Notices};
 use crate::object_name::{is_of_no_namespace, object_ref};
 use crate::objects::{Filled, UndecidedObject, is_checked, json_to_check};
 use crate::origins::SourceOrigins;
+use crate::origins::find::SpotsOf;
+use crate::paths::Roots;
 use crate::passed_over::{PassedOver, Why, pass_over};
 use crate::places::Part;
 use crate::plan::{CLUSTER, Plan};
 use crate::policy_files::PolicyOrigin;
 use crate::progress::Step;
-use crate::read::{STDIN, read};
-use crate::render::unreadable;
+use crate::read::{STDIN, Texts, read};
+use crate::rendered::Rendered;
 use crate::report::ObjectRef;
 use crate::state::{FileObject, Loading, state_kind};
-use crate::substitutes::{Assignment, OfFile, Substitutes, WrongTarget};
 use crate::texts::{refused, source};
+use crate::units::{Unit, UnitTexts, Units, build_all};
 use memgate_core::state::cluster_snapshot::ClusterSnapshot;
 use memgate_core::state::makers::add_anything;
 use memgate_core::state::{AddError, SharedTexts, empty, like};
 use memgate_manifest::document::{CASES, Document, Parsed, each_value, parse_parts};
 use memgate_manifest::error::Error as InputError;
-use memgate_manifest::later::{Given, Later, is_of_template, may_hold};
+use memgate_manifest::later::{Given as Value, Later, is_of_template, may_hold, variables_without_default};
 use memgate_manifest::source::Source;
+use memgate_model::finding::Finding;
+use memgate_model::kind::NAMESPACE;
 use memgate_model::object::JsonText;
 use memgate_model::recurring_texts::RecurringTexts;
 use memgate_model::state_uses::StateUses;
 use memgate_model::workload;
+use memgate_platforms::common::KUSTOMIZATION_INVALID;
 use memgate_primitives::pointer::Pointer;
+use memgate_primitives::suggest::did_you_mean;
 
 /// A file without a Kubernetes object, at a path that comes with a change. Its text is not shown.
 const NOT_A_MANIFEST: &str = "this file cannot be read as YAML or JSON, and nothing in it looks like a Kubernetes \
@@ -65,12 +73,6 @@ pub enum Error {
     /// No code fits one that the command line selects or ignores.
     #[error("{0}")]
     Code(String),
-    /// The command reads one set of files, and several are chosen.
-    #[error(".memgate.yaml has the sets {names}, which are judged apart; choose one with --set NAME")]
-    SeveralSets {
-        /// Their names.
-        names: String,
-    },
 }
 
 /// A core parses at least so many files: with fewer, another thread costs more than it saves.
@@ -92,61 +94,39 @@ fn parsed(source: Arc<Source>) -> (Arc<Source>, Parts) {
     (source, parts)
 }
 
-/// The texts of files by name, which sets share.
-pub(crate) type Sources = BTreeMap<String, Arc<Source>>;
-
-/// Reads what the plan names.
+/// Reads what the plan names: the plain manifests, without what is built.
 ///
 /// # Errors
 /// When standard input is named twice, the snapshot cannot be used, or a number is out of bounds. Files that cannot
 /// be read are part of the result.
 pub fn load(plan: &Plan) -> Result<Inputs, Error> {
-    only_set(plan)?;
-    load_paths(plan, ("", &plan.checked), &mut Sources::new())
-}
-
-/// The name of the only set, if there are sets; else empty.
-pub(crate) fn only_set(plan: &Plan) -> Result<&str, Error> {
-    if plan.sets.len() > 1 && !plan.checked.is_empty() {
-        let names = plan.sets.iter().map(|set| set.name.as_str()).filter(|name| !name.is_empty());
-        return Err(Error::SeveralSets { names: names.collect::<Vec<_>>().join(", ") });
-    }
-    Ok(plan.sets.first().map_or("", |set| &set.name))
-}
-
-/// The same as [`load`] for the paths to check of one set. A file among `known` has the text that was read before.
-pub(crate) fn load_paths(
-    plan: &Plan,
-    (set, checked): (&str, &[String]),
-    known: &mut Sources,
-) -> Result<Inputs, Error> {
-    if let Some(kept) = plan.kept(checked) {
-        let base = kept.get_or_load(set, || load_others(plan, (set, checked)))?;
-        if let Some(inputs) = load_open(plan, (set, checked), &base, known)? {
+    if let Some(kept) = plan.kept(&plan.checked) {
+        let base = kept.get_or_load(|| load_others(plan))?;
+        if let Some(inputs) = load_open(plan, &base)? {
             return Ok(inputs);
         }
     }
-    load_all(plan, (set, checked), known)
+    let plain = Plan { builder: None, ..plan.clone() };
+    Ok(load_plain(&plain)?.0)
 }
 
 /// Loads the files that are not open, to be kept.
-fn load_others(plan: &Plan, (set, checked): (&str, &[String])) -> Result<Base, Error> {
+fn load_others(plan: &Plan) -> Result<Base, Error> {
     let mut nothing = io::empty();
     let inputs = Inputs::new(empty(plan.settings.clone()));
-    let mut loading = Loading::new(plan, &mut nothing, inputs, Standings::new(&plan.judged_by, set));
+    let mut loading = Loading::new(plan, &mut nothing, inputs, Standings::new(&plan.judged_by, ""));
     loading.add_given()?;
     let errors = loading.inputs.errors.len();
-    let sources = loading.read_checked(checked);
+    let sources = loading.read_checked().sources;
     let exclude = Arc::clone(&plan.exclude);
     if loading.inputs.is_open_read_apart {
         return Ok(Base { exclude, others: None });
     }
     let open = open_texts(plan);
     let (open, others): (Vec<_>, Vec<_>) = sources.into_iter().partition(|it| open.contains_key(it.name()));
-    loading.inputs.add_substitutes(&others, &mut loading.files);
-    loading.add_texts(others, checked)?;
-    loading.leave_out_errors(errors, checked);
-    loading.make_unknown();
+    loading.add_texts(others)?;
+    loading.leave_out_errors(errors);
+    loading.make_unknown(&[]);
     let Loading { inputs, notices, .. } = loading;
     let open = open.iter().map(|source| source.name().to_owned()).collect();
     let others = inputs.errors.is_empty().then(|| Others::new(inputs, notices, open));
@@ -159,40 +139,41 @@ fn open_texts(plan: &Plan) -> BTreeMap<Cow<'_, str>, Option<&str>> {
 }
 
 /// Loads the open files behind the others; `None` if that is not the same as to load all of them in their order.
-fn load_open(
-    plan: &Plan,
-    (set, checked): (&str, &[String]),
-    base: &Base,
-    known: &mut Sources,
-) -> Result<Option<Inputs>, Error> {
+fn load_open(plan: &Plan, base: &Base) -> Result<Option<Inputs>, Error> {
     let Some(others) = &base.others else { return Ok(None) };
     // It has counted what it left out.
     let plan = &Plan { exclude: Arc::clone(&base.exclude), ..plan.clone() };
     let mut nothing = io::empty();
-    let standings = Standings::new(&plan.judged_by, set);
-    let mut loading = Loading::new(plan, &mut nothing, others.inputs(), standings);
+    let mut loading = Loading::new(plan, &mut nothing, others.inputs(), Standings::new(&plan.judged_by, ""));
     loading.notices = others.notices.clone();
     let (mut sources, open) = (Vec::new(), open_texts(plan));
     let text_of = |name: &String| open.get(&**name).copied().flatten();
     for (name, text) in others.open.iter().filter_map(|name| Some((name, text_of(name)?))) {
         match source(name, Ok(text.as_bytes()), plan.max_bytes) {
-            Ok(read) => sources.push(Arc::clone(known.entry(name.clone()).or_insert_with(|| Arc::new(read)))),
+            Ok(read) => sources.push(Arc::new(read)),
             Err(error) => loading.inputs.errors.push(error),
         }
     }
-    if sources.iter().any(|source| loading.inputs.substitutes.depend_on(source.text())) {
-        return Ok(None);
-    }
-    loading.add_texts(sources, checked)?;
-    loading.leave_out_errors(0, checked);
+    loading.add_texts(sources)?;
+    loading.leave_out_errors(0);
     let Loading { notices, .. } = &loading;
     let is_same = !loading.changes_others && !notices.has_rivals && !notices.is_full();
     Ok(is_same.then(|| loading.finish()))
 }
 
-/// Loads all files in their order.
-fn load_all(plan: &Plan, (set, checked): (&str, &[String]), known: &mut Sources) -> Result<Inputs, Error> {
-    let Plan { state, policies, .. } = plan;
+/// What units share: the state that is given, and the documents of plain manifests that count in all of a cluster.
+#[derive(Debug)]
+pub(crate) struct Given {
+    inputs: Inputs,
+    uses: StateUses,
+    shared: Vec<Document>,
+    /// The namespaces of what was not built.
+    unknown: Vec<String>,
+}
+
+/// Loads the plain manifests in their order, and builds the units.
+pub(crate) fn load_plain(plan: &Plan) -> Result<(Inputs, Given, Units), Error> {
+    let Plan { checked, state, policies, .. } = plan;
     if checked.iter().chain(state).chain(policies).filter(|path| *path == "-").count() > 1 {
         return Err(Error::StdinTwice);
     }
@@ -201,18 +182,75 @@ fn load_all(plan: &Plan, (set, checked): (&str, &[String]), known: &mut Sources)
         None => &mut io::stdin(),
     };
     let inputs = Inputs::new(empty(plan.settings.clone()));
-    let mut loading = Loading::new(plan, stdin, inputs, Standings::new(&plan.judged_by, set));
+    let mut loading = Loading::new(plan, stdin, inputs, Standings::new(&plan.judged_by, ""));
     loading.add_given()?;
     loading.standings.note_given(&loading.inputs.snapshot);
-    loading.add_checked(checked, known)?;
-    loading.make_unknown();
+    let mut given = Given { inputs: loading.inputs.given(), uses: loading.uses.again(), shared: Vec::new(), unknown: Vec::new() };
+    let errors = loading.inputs.errors.len();
+    let Texts { mut sources, layout, files, parts } = loading.read_checked();
+    loading.inputs.parts = parts;
+    let mut units = match plan.open.is_empty() && plan.cluster.is_none() {
+        true => build_all(plan, layout, &files, &mut sources),
+        false => Units::default(),
+    };
+    let is_of_cluster = |document: &Document| is_shared(document.group(), document.kind());
+    if !units.all.is_empty() {
+        let documents = sources.iter().flat_map(|source| parse_parts(source)).flat_map(|parsed| parsed.documents);
+        given.shared.extend(documents.filter(is_of_cluster));
+    }
+    loading.add_sources_dir(&sources);
+    loading.add_texts(sources)?;
+    loading.leave_out_errors(errors);
+    let Inputs { not_built, unreached, tools, names_read, .. } = &mut loading.inputs;
+    not_built.append(&mut units.not_built);
+    unreached.append(&mut units.unreached);
+    tools.append(&mut units.tools);
+    names_read.append(&mut units.assignments.reads);
+    loading.inputs.errors.append(&mut units.errors);
+    let of_names = names::notices(&units, &loading.inputs.sources, plan);
+    loading.inputs.notices.extend(of_names);
+    let installers = units.installations(&loading.inputs.snapshot.settings);
+    loading.inputs.installers.extend(installers);
+    given.unknown = units.unknown.iter().cloned().collect();
+    loading.make_unknown(&given.unknown);
+    given.inputs.installers.clone_from(&loading.inputs.installers);
     let mut inputs = loading.finish();
-    load_outside(plan, checked, &mut inputs)?;
-    Ok(inputs)
+    load_outside(plan, &mut inputs)?;
+    Ok((inputs, given, units))
+}
+
+/// Whether objects of this kind count in all units: they are of a cluster, and not of what is applied together.
+fn is_shared(group: &str, kind: &str) -> bool {
+    let is_definition = (group, kind) == ("apiextensions.k8s.io", "CustomResourceDefinition");
+    let is_namespace = group.is_empty() && kind == NAMESPACE.kind;
+    is_definition || is_namespace || memgate_policy::resource::kind(group, kind).is_some()
+}
+
+/// Loads a unit with a state of its own.
+pub(crate) fn load_unit(plan: &Plan, given: &Given, of_unit: UnitTexts) -> Result<Inputs, Error> {
+    let UnitTexts { unit, sources, rendered } = of_unit;
+    let mut nothing = io::empty();
+    let standings = Standings::new(&plan.judged_by, &unit.name);
+    let mut loading = Loading::new(plan, &mut nothing, given.inputs.given(), standings);
+    loading.uses = given.uses.again();
+    loading.standings.note_given(&loading.inputs.snapshot);
+    for document in &given.shared {
+        let names = loading.names(document);
+        loading.add_as_state(document, &names, (None, false))?;
+    }
+    // They are told where they stand.
+    (loading.notices, loading.inputs.errors) = (Notices::default(), Vec::new());
+    loading.inputs.unit.clone_from(&unit.name);
+    loading.inputs.assignment.clone_from(&unit.assignment);
+    loading.inputs.origins.rendered.extend(rendered.into_iter().map(|it| (it.source.name().to_owned(), it)));
+    loading.add_texts(sources)?;
+    loading.make_unknown(&given.unknown);
+    loading.add_faults(&unit);
+    Ok(loading.finish())
 }
 
 /// Reads the files behind links out of the repository, apart from the inputs, which are their state.
-fn load_outside(plan: &Plan, paths: &[String], inputs: &mut Inputs) -> Result<(), Error> {
+fn load_outside(plan: &Plan, inputs: &mut Inputs) -> Result<(), Error> {
     let texts: Vec<_> = inputs.sources.iter().filter_map(|link| link.behind()).cloned().collect();
     if texts.is_empty() {
         return Ok(());
@@ -226,10 +264,10 @@ fn load_outside(plan: &Plan, paths: &[String], inputs: &mut Inputs) -> Result<()
                 inputs.snapshot.kind_mut(kind).lacks_some = true;
             }
         }
-        apart.add_text(&text, Box::new(parse_parts(&text)), paths)?;
+        apart.add_text(&text, Box::new(parse_parts(&text)))?;
         apart.inputs.sources.push(text);
     }
-    apart.make_unknown();
+    apart.make_unknown(&[]);
     let mut apart = apart.finish();
     inputs.take_errors_behind_links(&mut apart);
     inputs.outside = Some(Box::new(apart));
@@ -239,7 +277,7 @@ fn load_outside(plan: &Plan, paths: &[String], inputs: &mut Inputs) -> Result<()
 impl<'p> Loading<'p> {
     fn new(plan: &'p Plan, stdin: &'p mut dyn Read, inputs: Inputs, standings: Standings) -> Self {
         let (notices, texts) = (Notices::default(), RecurringTexts::default());
-        let (uses, files) = (StateUses::default(), plan.rendered_files());
+        let (uses, files) = (StateUses::default(), plan.files());
         Self { plan, stdin, inputs, notices, texts, standings, uses, files, changes_others: false }
     }
 
@@ -282,7 +320,7 @@ impl<'p> Loading<'p> {
     /// Adds the objects of a path that are not checked; of a path of policies only these and exemptions. Returns the first file
     /// if decisions look at none of them.
     fn add_unchecked(&mut self, origin: PolicyOrigin, path: &String) -> Result<Option<Arc<Source>>, Error> {
-        let Self { plan, stdin, inputs, uses, files, .. } = self;
+        let Self { plan, stdin, inputs, uses, .. } = self;
         let (mut is_used, errors) = (false, inputs.errors.len());
         let is_state = origin == PolicyOrigin::State;
         if is_state {
@@ -292,7 +330,7 @@ impl<'p> Loading<'p> {
             PolicyOrigin::Policies => Arc::new(plan.exclude.of_flags()),
             PolicyOrigin::State | PolicyOrigin::Checked => Arc::clone(&plan.exclude),
         };
-        let sources = read(std::slice::from_ref(path), None, &exclude, plan, *stdin, inputs);
+        let sources = read(std::slice::from_ref(path), None, &exclude, plan, *stdin, inputs).sources;
         let open = open_texts(plan);
         inputs.is_open_read_apart |= sources.iter().any(|source| open.contains_key(source.name()));
         inputs.errors.extend(sources.iter().filter_map(|source| refused(source)));
@@ -301,16 +339,8 @@ impl<'p> Loading<'p> {
         for source in &templates {
             pass_over_template(source, false, inputs);
         }
-        inputs.add_substitutes(&sources, files);
-        let given = |source: &Source| given(source, inputs).filter(|_| origin == PolicyOrigin::State);
-        let given: Vec<Option<OfFile>> = sources.iter().map(|source| given(source)).collect();
-        let documents = sources.iter().zip(&given).flat_map(|(it, given)| {
-            let filled = |it| match it {
-                Ok(document) => fill_in(document, given.as_ref()).into_iter().map(Ok).collect(),
-                Err(error) => vec![Err(error)],
-            };
-            each_value(it).flat_map(filled)
-        });
+        let documents = sources.iter().flat_map(|source| each_value(source));
+        let documents = documents.map(|document| Ok(fill_in(document?, None)));
         for filled in documents {
             match filled {
                 Ok(Filled { document, later, .. }) => {
@@ -340,31 +370,29 @@ impl<'p> Loading<'p> {
     }
 
     /// Reads the objects to check.
-    fn add_checked(&mut self, paths: &[String], known: &mut Sources) -> Result<(), Error> {
-        let errors = self.inputs.errors.len();
-        let sources = self.read_checked(paths).into_iter();
-        let sources: Vec<Arc<Source>> =
-            sources.map(|it| Arc::clone(known.entry(it.name().to_owned()).or_insert(it))).collect();
-        self.inputs.add_substitutes(&sources, &mut self.files);
-        self.add_texts(sources, paths)?;
-        self.leave_out_errors(errors, paths);
-        Ok(())
+    fn read_checked(&mut self) -> Texts {
+        let Self { plan, stdin, inputs, .. } = self;
+        read(&plan.checked, plan.within.as_deref(), &plan.exclude, plan, *stdin, inputs)
     }
 
-    fn read_checked(&mut self, paths: &[String]) -> Vec<Arc<Source>> {
-        let Self { plan, stdin, inputs, .. } = self;
-        // Patches of the state are not judged.
-        inputs.patched_by.clear();
-        read(paths, plan.within.as_deref(), &plan.exclude, plan, *stdin, inputs)
+    /// Lets findings about what was built and piped in stand in the files of the directory that the user names.
+    fn add_sources_dir(&mut self, sources: &[Arc<Source>]) {
+        let plan = self.plan;
+        let Some(directory) = &plan.sources else { return };
+        for source in sources.iter().filter(|source| source.name() == STDIN) {
+            let unit = Arc::new(Unit::of_directory(directory, &plan.exclude));
+            let rendered = Arc::new(Rendered::of(&unit, source, &[]));
+            self.inputs.origins.rendered.insert(source.name().to_owned(), rendered);
+        }
     }
 
     /// Adds the texts of objects to check.
-    fn add_texts(&mut self, sources: Vec<Arc<Source>>, paths: &[String]) -> Result<(), Error> {
+    fn add_texts(&mut self, sources: Vec<Arc<Source>>) -> Result<(), Error> {
         let plan = self.plan;
         plan.progress.begin(Step::Parse, sources.len());
         in_order::each(sources, FILES_OF_A_CORE, parsed, |(source, parts)| {
             plan.progress.done(Step::Parse);
-            let is_manifest = self.add_text(&source, parts, paths)?;
+            let is_manifest = self.add_text(&source, parts)?;
             // mutate prints every source.
             if is_manifest && !plan.is_state(source.name()) {
                 self.inputs.sources.push(source);
@@ -374,22 +402,23 @@ impl<'p> Loading<'p> {
     }
 
     /// Leaves out the errors of files that an editor does not show, behind this many. What the user named must be there.
-    fn leave_out_errors(&mut self, before: usize, paths: &[String]) {
+    fn leave_out_errors(&mut self, before: usize) {
         let plan = self.plan;
         if plan.open.is_empty() {
             return;
         }
         // An editor shows those of the other files at these.
         let errors = self.inputs.errors.split_off(before);
-        let is_named = |path: &str| plan.within.is_none() && paths.iter().any(|named| named == path);
+        let is_named = |path: &str| plan.within.is_none() && plan.checked.iter().any(|named| named == path);
         let is_shown = |path: &str| plan.is_open(path) || is_named(path);
         let is_own = |error: &InputError| error.place().is_some_and(|(path, _)| is_shown(path));
         self.inputs.errors.extend(errors.into_iter().filter(is_own));
     }
 
     /// Adds the documents of a text. Returns whether it is that of a manifest.
-    fn add_text(&mut self, source: &Arc<Source>, parts: Parts, paths: &[String]) -> Result<bool, Error> {
+    fn add_text(&mut self, source: &Arc<Source>, parts: Parts) -> Result<bool, Error> {
         let plan = self.plan;
+        let paths = &plan.checked;
         let (is_given, is_state) = (plan.within.is_none(), plan.is_state(source.name()));
         let is_named = is_given && (source.name() == STDIN || paths.iter().any(|path| path == source.name()));
         let is_hidden = !is_given && !names_an_object(source.text());
@@ -399,8 +428,7 @@ impl<'p> Loading<'p> {
             pass_over_template(source, is_named || is_stdin, &mut self.inputs);
             self.inputs.passed_over.push(PassedOver::template(source));
         }
-        let given = given(source, &self.inputs);
-        let mut origins = SourceOrigins::new(source, &self.inputs.origins);
+        let mut origins = SourceOrigins::new(source);
         let mut is_manifest = is_given && !is_template;
         for mut parsed in parts {
             if is_template {
@@ -426,41 +454,27 @@ impl<'p> Loading<'p> {
                 is_manifest |=
                     ["metadata", "items"].iter().any(|field| document.value().get(field).is_some());
                 origins.add(&document);
-                let mut known = BTreeSet::new();
-                for filled in fill_in(document, given.as_ref()) {
-                    let names = self.names(&filled.document);
-                    let is_new = known.insert(names.clone());
-                    self.add_filled(filled, names, is_state, (is_new, known.len() == 1))?;
-                }
+                let filled = fill_in(document, self.inputs.assignment.as_ref());
+                let names = self.names(&filled.document);
+                self.add_filled(filled, names, is_state)?;
             }
         }
         self.inputs.origins.add(origins);
         Ok(is_manifest)
     }
 
-    /// Adds a document with these names. One that several Kustomizations apply comes once for each: whether its names are new,
-    /// and whether it is the first.
-    fn add_filled(
-        &mut self,
-        filled: Filled,
-        names: ObjectRef,
-        is_state: bool,
-        (is_new, is_first): (bool, bool),
-    ) -> Result<(), Error> {
+    /// Adds a document with these names.
+    fn add_filled(&mut self, filled: Filled, names: ObjectRef, is_state: bool) -> Result<(), Error> {
         let document = &filled.document;
         let json = if is_state { None } else { json_to_check(document)? };
         self.add_as_state(document, &names, (json.as_ref(), !filled.later.unknown.is_empty()))?;
-        if is_new {
-            // State may be repeated in a file that is checked.
-            self.notices.object(document, &names, &self.inputs.snapshot.settings);
-        }
+        // State may be repeated in a file that is checked.
+        self.notices.object(document, &names, &self.inputs.snapshot.settings);
         if is_state {
             return Ok(());
         }
-        if is_first {
-            let has_chosen = self.inputs.snapshot.settings.namespace.is_some();
-            self.notices.unread_templates(document, &names, has_chosen);
-        }
+        let has_chosen = self.inputs.snapshot.settings.namespace.is_some();
+        self.notices.unread_templates(document, &names, has_chosen);
         self.add_object(filled, names, json)
     }
 
@@ -506,10 +520,58 @@ impl<'p> Loading<'p> {
         Ok(())
     }
 
-    /// Makes unknown what the objects install.
-    fn make_unknown(&mut self) {
-        let Inputs { installers, unrendered, sources, objects, snapshot, .. } = &mut self.inputs;
-        installed::make_unknown(std::mem::take(installers), unrendered, sources, objects, snapshot);
+    /// Makes unknown what the objects install that is not among the inputs, and what may be in these namespaces.
+    fn make_unknown(&mut self, namespaces: &[String]) {
+        let Inputs { installers, snapshot, .. } = &mut self.inputs;
+        let mut roots = Roots::default();
+        let is_elsewhere = |file: &Path, path: &Option<String>, roots: &mut Roots| {
+            let is_here = |path: &String| {
+                let fixed = path.split(['*', '{', '$']).next().unwrap_or_default();
+                roots.of(file).join(fixed.trim_start_matches('/')).exists()
+            };
+            !path.as_ref().is_some_and(is_here)
+        };
+        let installers = installers.iter().filter(|(file, it)| is_elsewhere(file, &it.path, &mut roots));
+        let installed = installers.map(|(_, it)| it.namespace.as_deref());
+        let all: BTreeSet<_> = installed.chain(namespaces.iter().map(|it| Some(it.as_str()))).collect();
+        for namespace in all {
+            add_anything(snapshot, namespace);
+        }
+    }
+
+    /// Adds what is wrong with the Kustomization of a unit, and the variables without a value.
+    fn add_faults(&mut self, unit: &Unit) {
+        let Some(assignment) = &unit.assignment else { return };
+        let notice = |Fault { source, span, object_ref, finding }: Fault| Notice {
+            object_ref,
+            refuses_object: finding.is_denial(),
+            ..Notice::new(&source, span, finding)
+        };
+        self.inputs.notices.extend(assignment.faults.iter().cloned().map(notice));
+        let mut seen = BTreeSet::new();
+        let sources: Vec<Arc<Source>> = self.inputs.sources.clone();
+        for document in sources.iter().flat_map(parse_parts).flat_map(|parsed| parsed.documents) {
+            let group_and_kind = (document.group(), document.kind());
+            if is_checked(group_and_kind.0, group_and_kind.1) {
+                self.add_unknown_variables(&document, assignment, &mut seen);
+            }
+        }
+    }
+
+    fn add_unknown_variables(&mut self, document: &Document, assignment: &Assignment, seen: &mut BTreeSet<String>) {
+        let text = document.source().slice(document.span());
+        for (at, name) in variables_without_default(text) {
+            let Some(near) = assignment.missing(name).filter(|_| seen.insert(name.to_owned())) else { continue };
+            let start = document.place().start() + at;
+            let pointer = document.place().field_at(start);
+            let why = format!("no source of {} has ${{{name}}}, so it becomes empty", assignment.title);
+            let message = format!("{why}{}", did_you_mean(near.map(|near| format!("${{{near}}}")).as_deref()));
+            let finding = Finding::warn(&KUSTOMIZATION_INVALID, pointer.clone(), message);
+            let Self { inputs, files, .. } = self;
+            let spot = SpotsOf { origins: &inputs.origins, files }.of(document, &pointer);
+            let object_ref = object_ref(document, None, &mut self.texts);
+            self.inputs.notices.push(Notice { object_ref, ..Notice::new(spot.source(), spot.caret(), finding) });
+        }
     }
 
     /// Adds what is known once everything was read.
@@ -530,18 +592,14 @@ impl<'p> Loading<'p> {
         inputs.switched_off.clone_from(&plan.switched_off);
         inputs.switched_off.extend(plan.exclude.left_out_by_file());
         inputs.unreadable_state = notices.unreadable;
-        inputs.notices = notices.finish();
-        let read = inputs.sources.iter().map(|source| source.name()).collect();
-        let wrong = Substitutes::take_faults(&mut inputs.substitutes, &read).into_iter();
-        inputs.notices.extend(wrong.map(|WrongTarget { source, span, object_ref, finding }| Notice {
-            object_ref,
-            refuses_object: true,
-            ..Notice::new(&source, span, finding)
-        }));
+        let mut all = notices.finish();
+        all.append(&mut inputs.notices);
+        inputs.notices = all;
         let Inputs { errors, origins, .. } = &mut inputs;
         for error in errors {
-            if let Some(unit) = error.place().and_then(|(name, _)| origins.rendered.get(name)) {
-                *error = unreadable(unit, error, plan.max_bytes);
+            if let Some(rendered) = error.place().and_then(|(name, _)| origins.rendered.get(name)) {
+                let message = format!("what {} becomes cannot be read: {error}", rendered.unit.name);
+                *error = InputError::of_input(rendered.unit.marker.to_string_lossy(), message);
             }
         }
         if plan.checks_only_open {
@@ -555,57 +613,28 @@ impl<'p> Loading<'p> {
     }
 }
 
-/// The objects of a text that was read, each once, with what is put in and what a later step fills in.
+/// The objects of a text that was read, with what is put in and what a later step fills in.
 pub fn objects_in(source: &Arc<Source>, inputs: &Inputs) -> impl Iterator<Item = (Document, Later)> {
-    let filled = filled_in(source, inputs).filter_map(|variants| variants.into_iter().next());
-    filled.map(|Filled { document, later, .. }| (document, later))
-}
-
-/// The same, once for each way in which Kustomizations apply them.
-pub(crate) fn variants_in(source: &Arc<Source>, inputs: &Inputs) -> impl Iterator<Item = Document> {
-    filled_in(source, inputs).flatten().map(|filled| filled.document)
-}
-
-fn filled_in(source: &Arc<Source>, inputs: &Inputs) -> impl Iterator<Item = Vec<Filled>> {
-    let given = given(source, inputs);
     let documents = parse_parts(source).flat_map(|parsed| parsed.documents);
-    documents.map(move |document| fill_in(document, given.as_ref()))
+    let assignment = inputs.assignment.clone();
+    documents.map(move |document| {
+        let Filled { document, later, .. } = fill_in(document, assignment.as_ref());
+        (document, later)
+    })
 }
 
-/// A document with what is put into it, once for each way in which Kustomizations apply it.
-pub(crate) fn fill_in(document: Document, given: Option<&OfFile>) -> Vec<Filled> {
-    let Some(given) = given else { return vec![Filled::of(document)] };
-    let variants = given.variants(document.source().slice(document.span()));
+/// A document with what a Kustomization puts into it.
+pub(crate) fn fill_in(mut document: Document, by: Option<&Arc<Assignment>>) -> Filled {
     let is_namespaced = !is_of_no_namespace(document.group(), document.kind());
-    let is_one_of_several = variants.len() > 1;
-    let filled = |mut document: Document, by: Option<Arc<Assignment>>| {
-        if let Some(namespace) = by.as_ref().and_then(|by| by.namespace.as_deref()).filter(|_| is_namespaced)
-        {
-            document.set_namespace(namespace);
-        }
-        let fallback = given.fallback.as_ref().filter(|_| is_namespaced && document.namespace().is_none());
-        if let Some(namespace) = fallback {
-            document.set_namespace(namespace);
-        }
-        let value_of = |name: &str| by.as_ref().map_or(Given::Nothing, |by| by.get(name));
-        let later = document.fill_in(&value_of, by.as_ref().is_some_and(|by| by.has_post_build));
-        Filled { document, later, by, is_one_of_several }
-    };
-    match variants.as_slice() {
-        [] => vec![filled(document, None)],
-        variants => variants.iter().map(|by| filled(document.clone(), Some(Arc::clone(by)))).collect(),
+    if let Some(namespace) = by.and_then(|by| by.namespace.as_deref()).filter(|_| is_namespaced) {
+        document.set_namespace(namespace);
     }
-}
-
-/// What Flux puts into a text, if it does, or a later step fills in anything.
-pub(crate) fn given(source: &Source, inputs: &Inputs) -> Option<OfFile> {
-    let may_hold = may_hold(source.text());
-    let unit = inputs.origins.rendered.get(source.name());
-    let release = inputs.origins.releases.get(source.name());
-    let fallback = release.and_then(|release| release.namespace.clone());
-    let has_namespaces = fallback.is_some() || inputs.substitutes.has_namespaces();
-    let of_file = || inputs.substitutes.of(source, unit).or_in(fallback);
-    (may_hold || has_namespaces).then(of_file).filter(|it| may_hold || it.has_namespace())
+    let value_of = |name: &str| by.map_or(Value::Nothing, |by| by.get(name));
+    let later = match by.is_some() || may_hold(document.source().slice(document.span())) {
+        true => document.fill_in(&value_of, by.is_some_and(|by| by.has_post_build)),
+        false => Later::default(),
+    };
+    Filled { document, later, by: by.cloned() }
 }
 
 /// Whether a document describes a chart, in a file of any name.

@@ -9,7 +9,7 @@ use crate::inputs::Inputs;
 use crate::objects::open_state;
 use crate::plan::Plan;
 use crate::report::ObjectRef;
-use crate::report::map::{Fact, Facts, MapLine, MappedMemory, MappedObject, MemoryMap, Presence, SetMap};
+use crate::report::map::{Fact, Facts, MapLine, MappedMemory, MappedObject, MemoryMap, Presence, UnitMap};
 use crate::view::{ViewedObject, shown_text, views_in};
 use memgate_model::edge::Edge;
 use memgate_model::family::Family;
@@ -21,11 +21,11 @@ use memgate_primitives::plain_text::shown_name;
 /// The map of what was loaded, if the plan wants it. A build without pages does not need the code of the map.
 pub(crate) fn map_if_wanted(plan: &Plan, inputs: &Inputs, occasion: Occasion<'static>) -> Option<MemoryMap> {
     let is_wanted = plan.wants_map && built::HAS_WORKSTATION;
-    is_wanted.then(|| MemoryMap { sets: vec![map_of(inputs, occasion)] })
+    is_wanted.then(|| MemoryMap { units: vec![map_of(inputs, occasion)] })
 }
 
 /// The map of what was loaded. Objects without a view are left out: the decisions about them say why.
-fn map_of(inputs: &Inputs, occasion: Occasion<'static>) -> SetMap {
+fn map_of(inputs: &Inputs, occasion: Occasion<'static>) -> UnitMap {
     let (viewed, _) = views_in(inputs, &open_state(&inputs.snapshot), occasion);
     let mut maker = Maker::new(&inputs.snapshot.settings.families);
     let views = || viewed.iter().flat_map(|object| object.views.iter().map(move |view| (object, view)));
@@ -37,7 +37,7 @@ fn map_of(inputs: &Inputs, occasion: Occasion<'static>) -> SetMap {
     for text in memories.iter_mut().filter(|_| !copied.is_empty()).flat_map(|it| it.facts.texts_mut()) {
         *text = copied.masked(text).into_owned();
     }
-    SetMap { set: shown_text(&inputs.set), memories, judged: BTreeMap::new() }
+    UnitMap { unit: shown_text(&inputs.unit), memories, judged: BTreeMap::new() }
 }
 
 /// Whether others use an object as memory by its name. An agent with a memory of its own does not need others.

@@ -7,17 +7,17 @@ use crate::judge::Checked;
 use crate::load::Error;
 use crate::map::mapped;
 use crate::plan::Plan;
-use crate::report::map::{MappedMemory, MappedObject, MemoryMap, SetMap, Verdict};
+use crate::report::map::{MappedMemory, MappedObject, MemoryMap, UnitMap, Verdict};
 use crate::run::{Run, judged_without_ignored};
 use crate::view::shown_text;
 use memgate_model::finding::{Finding, Relation, Severity};
 
-/// Judges the files of a run, and makes the map of each set with the verdicts.
+/// Judges the files of a run, and makes the map of each unit with the verdicts.
 ///
 /// # Errors
 /// Those of [`judged_without_ignored`].
 pub fn judged_map(Run { plan, occasion }: &Run) -> Result<(MemoryMap, Inputs), Error> {
-    let plan = Plan { wants_map: true, judges_patches: true, ..plan.clone() };
+    let plan = Plan { wants_map: true, ..plan.clone() };
     let mut checked = judged_without_ignored(&Run { plan, occasion: *occasion })?;
     let mut map = checked.map.take().unwrap_or_default();
     judge(&mut map, &checked);
@@ -26,9 +26,9 @@ pub fn judged_map(Run { plan, occasion }: &Run) -> Result<(MemoryMap, Inputs), E
 
 /// Gives the objects of a map their verdicts.
 pub(crate) fn judge(map: &mut MemoryMap, checked: &Checked) {
-    let mut sets: BTreeMap<&str, &mut BTreeMap<MappedObject, Verdict>> = BTreeMap::new();
-    for SetMap { set, judged, .. } in &mut map.sets {
-        sets.insert(set, judged);
+    let mut units: BTreeMap<&str, &mut BTreeMap<MappedObject, Verdict>> = BTreeMap::new();
+    for UnitMap { unit, judged, .. } in &mut map.units {
+        units.insert(unit, judged);
     }
     let of_objects = checked.decided.iter().map(|decided| {
         let warnings = decided.admitted.decision.not_shown.warnings > 0;
@@ -47,21 +47,21 @@ pub(crate) fn judge(map: &mut MemoryMap, checked: &Checked) {
             (_, true) => Verdict::Warned,
             _ => continue,
         };
-        if let Some(judged) = sets.get_mut(&*shown_text(&object_ref.set)) {
+        if let Some(judged) = units.get_mut(&*shown_text(&object_ref.unit)) {
             let known = judged.entry(mapped(object_ref)).or_default();
             *known = verdict.max(*known);
         }
     }
-    map.sets.iter_mut().for_each(mark_users_of_denied);
+    map.units.iter_mut().for_each(mark_users_of_denied);
 }
 
 /// Gives those that use denied memory the verdict that they would run without it.
-fn mark_users_of_denied(set: &mut SetMap) {
-    let is_denied = |it: &&MappedMemory| set.verdict_of(it) == Verdict::Denied;
-    let lines = set.memories.iter().filter(is_denied).flat_map(|memory| &memory.users);
+fn mark_users_of_denied(unit: &mut UnitMap) {
+    let is_denied = |it: &&MappedMemory| unit.verdict_of(it) == Verdict::Denied;
+    let lines = unit.memories.iter().filter(is_denied).flat_map(|memory| &memory.users);
     let users: Vec<MappedObject> = lines.map(|line| line.user.clone()).collect();
     for user in users {
-        let known = set.judged.entry(user).or_default();
+        let known = unit.judged.entry(user).or_default();
         *known = Verdict::Memoryless.max(*known);
     }
 }

@@ -134,7 +134,7 @@ impl Notices {
                 kind: text("/kind"),
                 namespace: text("/metadata/namespace"),
                 name: text("/metadata/name"),
-                set: Arc::default(),
+                unit: Arc::default(),
             };
             self.made.push(Notice { object_ref, ..Notice::new(document.source(), span, finding) });
         }
@@ -216,7 +216,7 @@ impl Notices {
         let first_name = *first.name.get_or_init(|| name_in(&first.place));
         let message = format!("{} stands twice; of two, the later one counts", object_ref.title());
         let finding = Finding::warn(&common::OBJECT_REPEATED, Pointer::new("/metadata/name"), message)
-            .help("remove one of them, or name the files of each environment in sets: of .memgate.yaml");
+            .help("remove one of them");
         let notice = Notice {
             object_ref: object_ref.clone(),
             related: Some((Arc::clone(first.place.source()), first_name, "here it stands first")),
@@ -287,6 +287,6 @@ pub(crate) fn unreadable_errors(part: Part<'_>, settings: &Settings) -> Vec<Erro
 /// The name of an object in reports.
 pub(crate) fn object_ref(object: Reference) -> ObjectRef {
     let Reference { kind, namespace, name } = object;
-    let (api_version, kind, set) = (kind.api_version().into(), kind.kind.into(), Arc::default());
-    ObjectRef { api_version, kind, namespace: namespace.into(), name: name.into(), set }
+    let (api_version, kind, unit) = (kind.api_version().into(), kind.kind.into(), Arc::default());
+    ObjectRef { api_version, kind, namespace: namespace.into(), name: name.into(), unit }
 }

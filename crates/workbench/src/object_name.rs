@@ -28,7 +28,7 @@ pub(crate) fn object_ref(document: &Document, chosen: Option<&str>, texts: &mut 
         kind: texts.shared(document.kind()),
         namespace: texts.shared(namespace),
         name: name.into(),
-        set: Arc::default(),
+        unit: Arc::default(),
     }
 }
 

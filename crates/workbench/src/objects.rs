@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use crate::assignments::Assignment;
 use crate::origins::spot::{Spots, Standing};
 use crate::report::ObjectRef;
-use crate::substitutes::Assignment;
 use memgate_manifest::document::Document;
 use memgate_manifest::later::{Later, has_below};
 use memgate_manifest::place::DocumentPlace;
@@ -117,14 +117,12 @@ pub(crate) struct Filled {
     pub(crate) later: Later,
     /// What a Kustomization puts in.
     pub(crate) by: Option<Arc<Assignment>>,
-    /// Whether several Kustomizations apply the document, each with values of its own.
-    pub(crate) is_one_of_several: bool,
 }
 
 impl Filled {
     /// A document in which nothing is filled in.
     pub(crate) fn of(document: Document) -> Self {
-        Self { document, later: Later::default(), by: None, is_one_of_several: false }
+        Self { document, later: Later::default(), by: None }
     }
 }
 
@@ -141,10 +139,8 @@ pub struct CheckedObject {
     pub later: Option<Arc<Later>>,
     /// What a Flux Kustomization puts into it.
     by: Option<Arc<Assignment>>,
-    /// Of an object that was rendered, and of a patch, where its findings stand.
+    /// Of an object that was built, where its findings stand.
     pub(crate) spots: Option<Box<Spots>>,
-    /// Whether it is a patch, of which only what it has is judged.
-    pub(crate) is_part: bool,
 }
 
 /// Where the pod of a workload is.
@@ -176,16 +172,9 @@ pub struct UndecidedObject {
 }
 
 impl CheckedObject {
-    /// A patch, whose findings stand at these spots, else in its own document.
-    pub(crate) fn part(
-        place: Arc<DocumentPlace>,
-        object_ref: ObjectRef,
-        later: Option<Arc<Later>>,
-        by: Option<Arc<Assignment>>,
-        spots: Spots,
-    ) -> Self {
-        let spots = Some(Box::new(spots));
-        Self { place, template: None, object_ref, later, by, spots, is_part: true }
+    /// A part of an object.
+    pub(crate) const fn part(place: Arc<DocumentPlace>, object_ref: ObjectRef, later: Option<Arc<Later>>) -> Self {
+        Self { place, template: None, object_ref, later, by: None, spots: None }
     }
 
     /// The pointer to the object that is decided about in the document: empty, or that of the pod template of a workload.
@@ -323,7 +312,7 @@ impl UndecidedObject {
     /// itself: an apiserver refuses it. `namespace` is the one that the manifest or the settings name; empty when neither
     /// does.
     pub(crate) fn of(
-        Filled { document, later, by, is_one_of_several }: Filled,
+        Filled { document, later, by }: Filled,
         object_ref: &ObjectRef,
         namespace: &Arc<str>,
         json: &Arc<JsonText>,
@@ -338,8 +327,7 @@ impl UndecidedObject {
                 object_ref,
                 later,
                 by: by.clone(),
-                spots: is_one_of_several.then(Box::default),
-                is_part: false,
+                spots: None,
             });
             let is_unnamed = document.name().is_empty();
             Self { object, namespace: Arc::clone(namespace), is_unnamed, json: Arc::clone(json) }

@@ -1,40 +1,23 @@
-//! Where objects come from that helm or kustomize made: the source file of each, and the spot in it of each value.
+//! Where objects come from that helm or kustomize made: the source file of each.
 //!
-//! helm and `memgate mutate` write the source file in a comment, kustomize in an annotation. Of what memgate rendered
-//! itself, `helm` and `kustomize` find the text from which a value comes, so that findings stand where a person would
-//! edit ([`trace`](crate::trace)).
+//! helm and `memgate mutate` write the source file in a comment, kustomize in an annotation. Of what memgate built itself,
+//! [`search`](crate::search) finds the text from which a value comes, so that findings stand where a person would edit
+//! ([`trace`](crate::trace)).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::rendered::{Rendered, SOURCE_COMMENT};
 use serde_json::Value;
 
-use crate::releases::Release;
-use crate::repository::{SOURCE_COMMENT, Unit};
+use memgate_manifest::comments::Comment;
 use memgate_manifest::document::{Document, values};
 use memgate_manifest::source::Source;
 use memgate_primitives::credential::masked;
 
 pub(crate) mod files;
 pub(crate) mod find;
-pub(crate) mod helm;
-pub(crate) mod kustomize;
-pub(crate) mod overlay;
 pub mod spot;
-mod template;
-
-/// An object that helm or kustomize printed for memgate.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RenderedObject<'o> {
-    /// The chart or overlay.
-    pub(crate) unit: &'o Unit,
-    /// The release of the chart, if the inputs have one.
-    pub(crate) release: Option<&'o Release>,
-    /// The object.
-    pub(crate) value: &'o Value,
-    /// The file that a comment or annotation names.
-    pub(crate) file: Option<&'o str>,
-}
 
 /// The annotation that kustomize writes with `buildMetadata: [originAnnotations]`.
 const ANNOTATION: &str = "/metadata/annotations/config.kubernetes.io~1origin";
@@ -47,14 +30,12 @@ type SourceFile = Option<Arc<str>>;
 /// The source files of documents.
 #[derive(Debug, Clone, Default)]
 pub struct Origins {
-    /// The charts and overlays that memgate rendered, by the names of the sources.
-    pub(crate) rendered: BTreeMap<String, Unit>,
-    /// The releases of charts among them, by the same names.
-    pub(crate) releases: BTreeMap<String, Release>,
-    /// The objects in them, by source and first byte.
-    values: BTreeMap<(*const Source, usize), Value>,
+    /// What memgate had built, by the names of the sources.
+    pub(crate) rendered: BTreeMap<String, Arc<Rendered>>,
     /// The files in which findings about these objects stand.
     traced: Vec<Arc<Source>>,
+    /// The comments in patches that are in the text of a kustomization.
+    comments: Vec<(Arc<Source>, Vec<Comment>)>,
     /// The files of each source with the bytes at which their documents start, in order; `None` for an unknown file.
     files: BTreeMap<*const Source, Vec<(usize, SourceFile)>>,
     /// Keeps the sources alive, whose addresses are the keys above.
@@ -70,26 +51,20 @@ pub(crate) struct SourceOrigins<'s> {
     last: (SourceFile, usize),
     /// The byte at which each document starts, with its file.
     files: Vec<(usize, SourceFile)>,
-    /// The objects, if memgate rendered them.
-    values: Option<Vec<(usize, Value)>>,
 }
 
 impl<'s> SourceOrigins<'s> {
     /// The origins of a source, no document read yet.
-    pub(crate) fn new(source: &'s Arc<Source>, origins: &Origins) -> Self {
+    pub(crate) fn new(source: &'s Arc<Source>) -> Self {
         let text = source.text();
         let (has_comments, has_annotation) =
             (text.contains(SOURCE_COMMENT), text.contains("config.kubernetes.io/origin"));
-        let values = origins.rendered.contains_key(source.name()).then(Vec::new);
-        Self { source, has_comments, has_annotation, last: (None, 0), files: Vec::new(), values }
+        Self { source, has_comments, has_annotation, last: (None, 0), files: Vec::new() }
     }
 
     /// Adds a document.
     pub(crate) fn add(&mut self, document: &Document) {
         let start = document.place().start();
-        if let Some(values) = &mut self.values {
-            values.push((start, document.value().clone()));
-        }
         if !self.has_comments && !self.has_annotation {
             return;
         }
@@ -117,21 +92,16 @@ fn comment(between: &str, before: SourceFile) -> SourceFile {
 impl Origins {
     /// Adds the files of a source.
     pub(crate) fn add(&mut self, read: SourceOrigins<'_>) {
-        let SourceOrigins { source, mut files, values, .. } = read;
+        let SourceOrigins { source, mut files, .. } = read;
         let address = Arc::as_ptr(source);
-        if let Some(values) = values {
-            self.values.extend(values.into_iter().map(|(start, value)| ((address, start), value)));
-            self.sources.push(Arc::clone(source));
-        }
         if files.is_empty() {
             return;
         }
-        let unit = self.rendered.get(source.name());
         // Neighbours often share a file.
         let mut last: Option<(Arc<str>, Arc<str>)> = None;
         for file in files.iter_mut().filter_map(|(_, file)| file.as_mut()) {
             let known = last.as_ref().filter(|(from, _)| Arc::ptr_eq(from, file));
-            let found = known.map_or_else(|| in_directory(file, unit).into(), |(_, to)| Arc::clone(to));
+            let found = known.map_or_else(|| masked(file).as_ref().into(), |(_, to)| Arc::clone(to));
             last = Some((std::mem::replace(file, Arc::clone(&found)), found));
         }
         files.sort_by_key(|(start, _)| *start);
@@ -142,31 +112,15 @@ impl Origins {
     /// Adds the files of other inputs.
     pub(crate) fn extend(&mut self, others: Self) {
         self.rendered.extend(others.rendered);
-        self.releases.extend(others.releases);
-        self.values.extend(others.values);
         self.traced.extend(others.traced);
+        self.comments.extend(others.comments);
         self.files.extend(others.files);
         self.sources.extend(others.sources);
     }
 
-    /// The object that starts at a byte of what memgate rendered.
-    pub(crate) fn rendered_at(&self, source: &Arc<Source>, start: usize) -> Option<RenderedObject<'_>> {
-        let unit = self.rendered.get(source.name())?;
-        let value = self.values.get(&(Arc::as_ptr(source), start))?;
-        let release = self.releases.get(source.name());
-        Some(RenderedObject { unit, release, value, file: self.source_file(source, || start) })
-    }
-
-    /// The objects that memgate rendered, each with the text in which it was printed.
-    pub(crate) fn objects(&self) -> impl Iterator<Item = (*const Source, &Value)> {
-        self.values.iter().map(|((source, _), value)| (*source, value))
-    }
-
-    /// The start of the rendered object in which a byte is.
-    pub(crate) fn start_of(&self, source: &Arc<Source>, byte: usize) -> Option<usize> {
-        let address = Arc::as_ptr(source);
-        let (&(_, start), _) = self.values.range((address, 0)..=(address, byte)).next_back()?;
-        Some(start)
+    /// What a tool printed in which a document is.
+    pub(crate) fn rendered_in(&self, source: &Source) -> Option<&Rendered> {
+        self.rendered.get(source.name()).map(|rendered| &**rendered)
     }
 
     /// Whether anything was rendered.
@@ -180,10 +134,22 @@ impl Origins {
         self.deduplicate();
     }
 
+    /// Adds comments in patches that are in the text of a kustomization.
+    pub(crate) fn add_comments(&mut self, comments: impl Iterator<Item = (Arc<Source>, Vec<Comment>)>) {
+        self.comments.extend(comments);
+    }
+
+    /// Those, each kustomization once.
+    pub(crate) fn comments(&self) -> &[(Arc<Source>, Vec<Comment>)] {
+        &self.comments
+    }
+
     /// Leaves each file once.
     pub(crate) fn deduplicate(&mut self) {
         let mut seen = BTreeSet::new();
         self.traced.retain(|source| seen.insert(Arc::as_ptr(source)));
+        let mut seen = BTreeSet::new();
+        self.comments.retain(|(source, _)| seen.insert(Arc::as_ptr(source)));
     }
 
     /// The files in which findings about rendered objects stand, each once. They are none of the sources that were read.
@@ -215,12 +181,6 @@ fn annotation(document: &Document) -> Option<String> {
     })
 }
 
-/// The path as the user would write it, if memgate rendered it and the file exists; else as it was written.
-fn in_directory(file: &str, unit: Option<&Unit>) -> String {
-    let found = unit.and_then(|unit| unit.path_of(file)).map(|path| path.to_string_lossy().into_owned());
-    found.unwrap_or_else(|| masked(file).into_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -229,7 +189,7 @@ mod tests {
     fn files(text: &str) -> Vec<Option<String>> {
         let source = Arc::new(Source::new("<stdin>", text));
         let documents = parse(&source).documents;
-        let (mut origins, mut read) = (Origins::default(), SourceOrigins::new(&source, &Origins::default()));
+        let (mut origins, mut read) = (Origins::default(), SourceOrigins::new(&source));
         for document in &documents {
             read.add(document);
         }

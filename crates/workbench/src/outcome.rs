@@ -1,9 +1,6 @@
 //! The outcome of a run beside its findings: notes about what was read and judged, the data of a page, and whether the
 //! run fails.
 
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
-
 use crate::inputs::Inputs;
 use crate::judge::Checked;
 use crate::judged_by::Changes;
@@ -11,17 +8,16 @@ use crate::map_verdicts::judge;
 use crate::objects::checked_kinds;
 use crate::passed_over::{Why, counts};
 use crate::place::table;
-use crate::render::{Unrendered, command};
 use crate::report::{ObjectRef, Page, PassedOver, Report, counted, plain};
-use crate::repository::{PROJECT_FILE, Tool, without_dots};
+use crate::paths::PROJECT_FILE;
+use crate::units::NotBuilt;
 use memgate_core::state::cluster_snapshot::Assumed;
 use memgate_model::finding::{Cause, Code, Severity};
 use memgate_platforms::common;
 use memgate_platforms::message::and_more;
-use memgate_primitives::credential::masked;
 
-/// The most charts and kustomizations with a note of their own.
-const MAX_UNRENDERED_IN_NOTES: usize = 10;
+/// The most units that were not built with a note of their own.
+const MAX_NOT_BUILT_IN_NOTES: usize = 10;
 
 /// The most files named in the note about those that were not read.
 const MAX_UNREAD_IN_NOTE: usize = 5;
@@ -63,7 +59,7 @@ impl FailOn {
     pub fn is_in(self, report: &Report<'_>) -> bool {
         let unknown_fields = memgate_platforms::ALL.map(|family| family.definitions.stand_in.unknown_field);
         let mut not_judged = NOT_JUDGED.into_iter().chain(unknown_fields);
-        let missed = missed(&report.passed_over).next().is_some() || not_judged.any(|code| report.has(code));
+        let missed = missed(&report.passed_over).next().is_some() || report.unreached > 0 || not_judged.any(|code| report.has(code));
         // These are notes: the manifests cannot say the value, memgate does not judge what is inside of an object, nothing
         // used a file, or a rule of the definition cannot be evaluated.
         let is_unknown = report
@@ -148,21 +144,18 @@ pub fn unread_notes(inputs: &Inputs, what: &str) -> Vec<String> {
             plain(&shown)
         ));
     }
-    if !inputs.rendered_by.is_empty() {
-        let programs: Vec<&str> = inputs.rendered_by.iter().copied().collect();
-        notes.push(format!(
-            "charts and overlays were rendered with {}, as this is a terminal (--no-render leaves that out)",
-            programs.join(" and ")
-        ));
+    for NotBuilt { name, is_chart, why, .. } in inputs.not_built.iter().take(MAX_NOT_BUILT_IN_NOTES) {
+        let what = if *is_chart { "chart" } else { "kustomization" };
+        notes.push(format!("not checked: {what} {}: {}", plain(name), plain(why)));
     }
-    let unrendered: Vec<_> = inputs.unrendered.iter().filter(|it| !it.is_failed).collect();
-    let patches = inputs.patches.iter().map(|it| without_dots(Path::new(it.source.name())));
-    let patches: BTreeSet<PathBuf> = patches.collect();
-    let told = unrendered.iter().take(MAX_UNRENDERED_IN_NOTES);
-    notes.extend(told.map(|it| unrendered_note(it, &patches)));
-    let more = unrendered.len().saturating_sub(MAX_UNRENDERED_IN_NOTES);
+    let more = inputs.not_built.len().saturating_sub(MAX_NOT_BUILT_IN_NOTES);
     if more > 0 {
-        notes.push(format!("{more} more charts and kustomizations not read as manifests"));
+        notes.push(format!("not checked: {more} more kustomizations and charts"));
+    }
+    if !inputs.unreached.is_empty() {
+        let (count, shown) =
+            (counted(inputs.unreached.len(), "file"), and_more(&inputs.unreached, MAX_UNREAD_IN_NOTE));
+        notes.push(format!("not checked: {count} that no kustomization and no chart here builds: {}", plain(&shown)));
     }
     let mut off = inputs.switched_off.clone();
     if !inputs.lowered.is_empty() {
@@ -247,36 +240,4 @@ fn assumed_notes(assumed: &Assumed) -> Vec<String> {
         notes.push(format!("not read, so references to it count as right: {kind}"));
     }
     notes.iter().map(|note| plain(note).into_owned()).collect()
-}
-
-/// The note about sources of helm or kustomize, with the command that renders them. These files have patches that were judged.
-fn unrendered_note(unrendered: &Unrendered, patches: &BTreeSet<PathBuf>) -> String {
-    let directory = unrendered.unit.directory.to_string_lossy();
-    let of_what = match unrendered.unit.tool {
-        Tool::Helm => format!("the chart {directory}"),
-        Tool::Kustomize => format!("the kustomization {directory}"),
-    };
-    let file = |file: &String| {
-        let is_judged = patches.contains(&without_dots(Path::new(file)));
-        below(file, &directory) + if is_judged { " (patches judged)" } else { "" }
-    };
-    let files: Vec<String> = unrendered.files.iter().map(file).collect();
-    let (count, files) = (counted(files.len(), "file"), and_more(&files, MAX_UNREAD_IN_NOTE));
-    let note = format!("{count} of {of_what} not read as manifests: {files}");
-    let remote = unrendered.unit.remote.as_ref();
-    let remote = || Some(format!("it builds on {}, which memgate does not fetch", masked(remote?)));
-    let why = unrendered.why.clone().or_else(remote).map(|why| format!("; {why}"));
-    let note = note + &why.unwrap_or_default();
-    let note = plain(&note);
-    if !unrendered.unit.is_whole {
-        return note.into_owned();
-    }
-    let command = command(&unrendered.unit);
-    format!("{note}\n  to check what they become: {} | memgate check -", plain(&command))
-}
-
-/// The path of a file relative to a directory above it.
-fn below(file: &str, directory: &str) -> String {
-    let below = Path::new(file).strip_prefix(directory);
-    below.map_or_else(|_| file.to_owned(), |below| below.to_string_lossy().into_owned())
 }

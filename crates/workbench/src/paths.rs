@@ -1,4 +1,4 @@
-//! Paths without dots, the repository around one, and links that lead out of it.
+//! Paths without dots, the repository around one with the file of its choices, and links that lead out of it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -52,8 +52,6 @@ pub(crate) fn is_below(path: &Path, directory: &Path) -> bool {
 /// anywhere.
 #[derive(Debug, Clone)]
 pub(crate) struct Home {
-    /// The directory of the kustomization, without links.
-    own: PathBuf,
     /// The directory out of which no file lies.
     within: Option<PathBuf>,
 }
@@ -61,9 +59,8 @@ pub(crate) struct Home {
 impl Home {
     /// That of a kustomization in this directory; `within` wins over its repository.
     pub(crate) fn of(directory: &Path, within: Option<&Path>) -> Self {
-        let own = fs::canonicalize(directory).unwrap_or_else(|_| normal(directory));
         let around = || root_of(&normal(directory)).and_then(|root| fs::canonicalize(root).ok());
-        Self { within: within.map(Path::to_owned).or_else(around), own }
+        Self { within: within.map(Path::to_owned).or_else(around) }
     }
 
     /// Whether a file or directory is there that it may build on.
@@ -81,14 +78,6 @@ impl Home {
     /// Whether a file may be read: others than ordinary files may have no end.
     pub(crate) fn has_file(&self, path: &Path) -> bool {
         path.is_file() && self.has(path)
-    }
-
-    /// The same of a patch or another file that is not a manifest. Outside of a repository it has to be below the
-    /// kustomization, or with it below the directory in which memgate runs.
-    pub(crate) fn has_input(&self, path: &Path) -> bool {
-        let here = || fs::canonicalize(".").ok().filter(|here| self.own.starts_with(here));
-        let is_near = || is_below(path, &self.own) || here().is_some_and(|here| is_below(path, &here));
-        self.has_file(path) && (self.within.is_some() || is_near())
     }
 }
 
@@ -110,6 +99,55 @@ pub fn without_dots(path: &Path) -> PathBuf {
         }
     }
     plain
+}
+
+/// The name of the file with the choices of a repository.
+pub const PROJECT_FILE: &str = ".memgate.yaml";
+
+/// Whether a file has the extension of a manifest.
+pub fn is_manifest(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension == *known))
+}
+
+/// Whether a path is a glob.
+pub fn is_glob(path: &str) -> bool {
+    path.contains(['*', '?', '[', '{'])
+}
+
+/// The file with the choices for these paths: the one that all of them have, else that of the working directory.
+pub fn project_file_for(paths: &[String]) -> Option<PathBuf> {
+    let here = normal(Path::new("."));
+    let mut files =
+        paths.iter().filter(|path| *path != "-").map(|path| find(&normal(&start_of_search(path)), &here));
+    let first = files.next().filter(|first| files.all(|file| file == *first));
+    first.unwrap_or_else(|| find(&here, &here))
+}
+
+/// The nearest file from a directory up to the root of its repository, as a path from `here`. Outside of a repository
+/// only `here` can have one, since any user may write into the directories above.
+fn find(directory: &Path, here: &Path) -> Option<PathBuf> {
+    let (from, root) = root_of(directory).map_or((here, here), |root| (directory, root));
+    // A link among the directories may lead out of the repository.
+    let real_root = fs::canonicalize(root).ok()?;
+    let is_inside = |path: &Path| fs::canonicalize(path).is_ok_and(|real| real.starts_with(&real_root));
+    let has_file = |path: &Path| fs::symlink_metadata(path.join(PROJECT_FILE)).is_ok();
+    let mut directories = from.ancestors().take_while(|path| path.starts_with(root));
+    let found = directories.find(|path| has_file(path) && is_inside(path))?;
+    path_from(here, &found.join(PROJECT_FILE))
+}
+
+/// An absolute path as one from a directory.
+pub(crate) fn path_from(directory: &Path, path: &Path) -> Option<PathBuf> {
+    let (depth, common) = directory.ancestors().enumerate().find(|(_, above)| path.starts_with(above))?;
+    let up = std::iter::repeat_n("..", depth).collect::<PathBuf>();
+    Some(up.join(path.strip_prefix(common).ok()?))
+}
+
+/// The directory at which the search for a path begins.
+fn start_of_search(path: &str) -> PathBuf {
+    let path = Path::new(path);
+    let mut directories = path.ancestors().filter(|it| it.is_dir());
+    directories.next().map_or_else(|| PathBuf::from("."), Path::to_owned)
 }
 
 #[cfg(test)]

@@ -12,11 +12,10 @@ use crate::objects::{CheckedObject, has_words};
 use crate::origins::Origins;
 use crate::origins::spot::Standing;
 use crate::passed_over::PassedOver;
-use crate::render::Unrendered;
 use crate::report::fingerprint::{self, Counter, Fingerprint};
 use crate::report::table::{Numbers, Row, Table};
 use crate::report::{self, FileLocation, JudgedObject, LocatedFinding, ObjectRef, Related, Report, Shown};
-use crate::repository::Tool;
+use crate::units::NotBuilt;
 use memgate_manifest::place::LastSource;
 use memgate_manifest::source::Span;
 use memgate_model::decision::NotShown;
@@ -44,7 +43,9 @@ pub fn report(checked: &Checked) -> Report<'_> {
         decided.iter().map(|decided| (&decided.object.object_ref, decided.admitted.decision.not_shown));
     Report {
         files: checked.inputs.files(),
-        sets: checked.places_of_sets.keys().filter(|set| !set.is_empty()).count(),
+        units: checked.places_of_units.keys().filter(|unit| !unit.is_empty()).count(),
+        unreached: checked.inputs.unreached.len(),
+        tools: checked.inputs.tools.iter().map(String::as_str).collect(),
         objects: judged_once
             .into_iter()
             .map(judged)
@@ -58,7 +59,7 @@ pub fn report(checked: &Checked) -> Report<'_> {
             .iter()
             .filter(|it| it.object_ref.as_ref().is_none_or(|object_ref| !refused.contains_key(object_ref)))
             .map(passed_over)
-            .chain(not_rendered(&checked.inputs.unrendered))
+            .chain(checked.inputs.not_built.iter().map(not_built))
             .collect(),
         errors: checked.inputs.errors.iter().map(input_error).collect(),
         findings: in_order(checked),
@@ -75,7 +76,7 @@ pub fn report(checked: &Checked) -> Report<'_> {
 }
 
 fn hidden_object(Hidden { link, line, object_ref, .. }: &Hidden) -> JudgedObject<'_> {
-    JudgedObject { object_ref, file: link.name(), line: *line, is_patch: false }
+    JudgedObject { object_ref, file: link.name(), line: *line, }
 }
 
 /// The same with denials first, then warnings, and with the numbers by policy and namespace.
@@ -92,7 +93,7 @@ fn refused(checked: &Checked) -> BTreeMap<&ObjectRef, (&Notice, JudgedObject<'_>
     let refused = checked.inputs.notices.iter().filter(|notice| notice.refuses_object);
     let with_object = refused.map(|notice| {
         let Notice { object_ref, source, span, .. } = notice;
-        let judged = JudgedObject { object_ref, file: source.name(), line: span.line, is_patch: false };
+        let judged = JudgedObject { object_ref, file: source.name(), line: span.line, };
         (object_ref, (notice, judged))
     });
     with_object.collect()
@@ -170,22 +171,15 @@ enum About<'c> {
 fn in_order(checked: &Checked) -> Vec<LocatedFinding<'_>> {
     let order = InputOrder::of(checked.inputs.sources.iter().chain(checked.inputs.origins.traced()));
     let mut elsewhere = ElsewhereByFinding::new();
-    for of_set in checked.decided.chunk_by(|one, next| set_of(one) == set_of(next)) {
-        let places = of_set.first().and_then(|first| checked.places_of_sets.get(set_of(first)));
-        let all = of_set.iter().flat_map(Decided::findings);
+    for of_unit in checked.decided.chunk_by(|one, next| unit_of(one) == unit_of(next)) {
+        let places = of_unit.first().and_then(|first| checked.places_of_units.get(unit_of(first)));
+        let all = of_unit.iter().flat_map(Decided::findings);
         elsewhere.extend(places.unwrap_or(&checked.inputs.places).elsewhere(all));
     }
     let objects = checked.decided.iter().filter(|decided| decided.findings().next().is_some());
     let objects = objects.map(|decided| {
         let place = &decided.object.place;
-        let place = match order.place(place.source(), place.start()) {
-            // A patch in the text of another file.
-            (None, _) if decided.object.is_part => {
-                let standing = decided.object.standing(&Pointer::root());
-                order.place(standing.source(), standing.carets(false).0.start)
-            }
-            place => place,
-        };
+        let place = order.place(place.source(), place.start());
         (place, About::Object(decided))
     });
     let notices = checked.inputs.notices.iter();
@@ -206,7 +200,7 @@ fn in_order(checked: &Checked) -> Vec<LocatedFinding<'_>> {
             About::File(notice) => all.push(of_file(notice, checked)),
         }
     }
-    if !checked.places_of_sets.is_empty() || checked.decided.iter().any(|it| it.object.spots.is_some()) {
+    if !checked.places_of_units.is_empty() || checked.decided.iter().any(|it| it.object.spots.is_some()) {
         all = once_at_each_place(all);
     }
     let mut counter = Counter::default();
@@ -217,11 +211,11 @@ fn in_order(checked: &Checked) -> Vec<LocatedFinding<'_>> {
     all
 }
 
-fn set_of(decided: &Decided) -> &str {
-    &decided.object.object_ref.set
+fn unit_of(decided: &Decided) -> &str {
+    &decided.object.object_ref.unit
 }
 
-/// The objects, each once: several sets may name its file, and it may have several pod templates.
+/// The objects, each once: it may have several pod templates.
 fn once<'c>(decided: impl Iterator<Item = &'c Decided>) -> Vec<&'c Decided> {
     let mut seen = BTreeSet::new();
     let place = |decided: &Decided| {
@@ -231,26 +225,12 @@ fn once<'c>(decided: impl Iterator<Item = &'c Decided>) -> Vec<&'c Decided> {
     decided.filter(|decided| seen.insert(place(decided))).collect()
 }
 
-/// How many are denied. A patch is, unless a denied object has all of its denials: kustomize made that of it.
+/// How many are denied.
 fn denied(all: &[Decided]) -> usize {
-    let denials = |decided: &Decided| -> BTreeSet<_> {
-        let denials = decided.located_findings().filter(|(finding, _)| finding.is_denial());
-        let key = |(finding, pointer): (&Finding, Pointer)| {
-            let standing = decided.object.standing(&pointer);
-            let start = standing.carets(finding.at_key).0.start;
-            (Arc::as_ptr(standing.source()), start, finding.code_name().to_owned())
-        };
-        denials.map(key).collect()
-    };
-    let (patches, objects): (Vec<_>, Vec<_>) =
-        once(all.iter().filter(|it| !it.allowed())).into_iter().partition(|it| it.object.is_part);
-    let of_objects: BTreeSet<_> =
-        objects.iter().filter(|_| !patches.is_empty()).flat_map(|it| denials(it)).collect();
-    let is_own = |patch: &&&Decided| !denials(patch).is_subset(&of_objects);
-    objects.len() + patches.iter().filter(is_own).count()
+    once(all.iter().filter(|it| !it.allowed())).len()
 }
 
-/// The findings, each once, with the sets that have it. Of objects that are made of one text, those with one code at one
+/// The findings, each once, with the units that have it. Of objects that are made of one text, those with one code at one
 /// place are one finding, the most severe one, with the namespaces of all.
 fn once_at_each_place(all: Vec<LocatedFinding<'_>>) -> Vec<LocatedFinding<'_>> {
     let (mut numbers, mut merged) = (BTreeMap::new(), Vec::<LocatedFinding<'_>>::new());
@@ -262,15 +242,15 @@ fn once_at_each_place(all: Vec<LocatedFinding<'_>>) -> Vec<LocatedFinding<'_>> {
         let hint = located.hint().map(|hint| hint.split(' ').next().map(str::to_owned));
         let key = (location.file, location.start, finding.code_name(), (own, hint));
         let number = *numbers.entry(key).or_insert(merged.len());
-        let ObjectRef { set, namespace, .. } = located.object_ref;
-        located.sets.extend(Some(&**set).filter(|set| !set.is_empty()));
+        let ObjectRef { unit, namespace, .. } = located.object_ref;
+        located.units.extend(Some(&**unit).filter(|unit| !unit.is_empty()));
         located.namespaces.extend(Some(&**namespace).filter(|it| located.shares_text && !it.is_empty()));
         match merged.get_mut(number) {
             Some(known) => {
                 if finding.severity > known.finding.severity {
                     std::mem::swap(known, &mut located);
                 }
-                known.sets.append(&mut located.sets);
+                known.units.append(&mut located.units);
                 known.namespaces.append(&mut located.namespaces);
                 known.in_others.append(&mut located.in_others);
                 if located.shares_text && !std::ptr::eq(located.object_ref, known.object_ref) {
@@ -280,9 +260,9 @@ fn once_at_each_place(all: Vec<LocatedFinding<'_>>) -> Vec<LocatedFinding<'_>> {
             None => merged.push(located),
         }
     }
-    for LocatedFinding { sets, namespaces, .. } in &mut merged {
+    for LocatedFinding { units, namespaces, .. } in &mut merged {
         let mut seen = BTreeSet::new();
-        sets.retain(|set| seen.insert(*set));
+        units.retain(|unit| seen.insert(*unit));
         namespaces.sort_unstable();
         namespaces.dedup();
         if namespaces.len() < 2 {
@@ -294,8 +274,7 @@ fn once_at_each_place(all: Vec<LocatedFinding<'_>>) -> Vec<LocatedFinding<'_>> {
 
 fn judged(decided: &Decided) -> JudgedObject<'_> {
     let (source, line) = decided.object.file_and_line();
-    let CheckedObject { object_ref, is_part, .. } = &*decided.object;
-    JudgedObject { object_ref, file: source.name(), line, is_patch: *is_part }
+    JudgedObject { object_ref: &decided.object.object_ref, file: source.name(), line }
 }
 
 /// The findings of one object, in the order of their places.
@@ -346,7 +325,7 @@ fn locate<'r>(
         finding,
         pointer,
         object_ref: &object.object_ref,
-        sets: Vec::new(),
+        units: Vec::new(),
         // A value that a Kustomization puts in is not part of the text.
         shares_text: object.spots.is_some() && !has_words(finding),
         namespaces: Vec::new(),
@@ -375,7 +354,7 @@ fn of_file<'r>(notice: &'r Notice, checked: &'r Checked) -> LocatedFinding<'r> {
         finding: &notice.finding,
         pointer: notice.finding.pointer.clone(),
         object_ref: &notice.object_ref,
-        sets: Vec::new(),
+        units: Vec::new(),
         shares_text: false,
         namespaces: Vec::new(),
         in_others: Vec::new(),
@@ -399,14 +378,12 @@ fn passed_over(passed_over: &PassedOver) -> report::PassedOver<'_> {
     }
 }
 
-/// The files of charts and kustomizations that were not rendered.
-fn not_rendered(unrendered: &[Unrendered]) -> impl Iterator<Item = report::PassedOver<'_>> {
-    unrendered.iter().flat_map(|unrendered| {
-        let (why, reason) = match unrendered.unit.tool {
-            Tool::Helm => ("chart", "is a part of a chart, which helm renders"),
-            Tool::Kustomize => ("kustomization", "is a part of a kustomization, which kustomize renders"),
-        };
-        let files = unrendered.files.iter();
-        files.map(move |file| report::PassedOver { file, line: 1, column: 1, object_ref: None, why, reason })
-    })
+/// A unit that was not built.
+fn not_built(NotBuilt { marker, is_chart, .. }: &NotBuilt) -> report::PassedOver<'_> {
+    let (why, reason) = match is_chart {
+        true => ("chart", "is a chart that was not built"),
+        false => ("kustomization", "is a kustomization that was not built"),
+    };
+    let file = marker.to_str().unwrap_or_default();
+    report::PassedOver { file, line: 1, column: 1, object_ref: None, why, reason }
 }

@@ -10,11 +10,11 @@ use crate::exclude::Exclude;
 use crate::ignored_codes::IgnoredCodes;
 use crate::judged_by::JudgedBy;
 use crate::kept::Kept;
+use crate::build::Builder;
+use crate::layout::is_marker;
 use crate::origins::files::{Files, file_name};
 use crate::paths::normal;
 use crate::progress::Progress;
-use crate::render::Rendering;
-use crate::repository::is_marker;
 use crate::rules::Rules;
 use crate::texts::{DEFAULT_MAX_BYTES, bounded, file};
 use memgate_core::state::cluster_snapshot::ClusterSnapshot;
@@ -35,8 +35,6 @@ pub struct Plan {
     /// The directory below which these must lead, when a file that comes with a change names them. Nothing is shown of
     /// files there that are not manifests.
     pub within: Option<PathBuf>,
-    /// Groups of these paths that are judged apart; empty if all are judged together.
-    pub sets: Vec<InputSet>,
     /// The severities that the repository gives to findings.
     pub rules: Rules,
     /// The codes that count in this run.
@@ -62,8 +60,10 @@ pub struct Plan {
     pub exclude: Arc<Exclude>,
     /// The largest input that is read, in bytes.
     pub max_bytes: usize,
-    /// How to render charts and overlays in directories and globs; `None` to list them.
-    pub rendering: Option<Rendering>,
+    /// How to build kustomizations and charts; `None` to leave them out.
+    pub builder: Option<Builder>,
+    /// The directory with the files from which standard input was built.
+    pub sources: Option<PathBuf>,
     /// How far the run is.
     pub progress: Progress,
     /// Texts that replace those of files, by the names of their sources.
@@ -82,19 +82,8 @@ pub struct Plan {
     pub settings: Settings,
     /// The bytes of standard input, where they are needed more than once or are given.
     pub stdin: Option<Vec<u8>>,
-    /// Whether the patches of kustomizations among the inputs are judged.
-    pub judges_patches: bool,
     /// Whether a map of the memory in the inputs is made too.
     pub wants_map: bool,
-}
-
-/// Files that are judged together, and apart from others.
-#[derive(Debug, Clone)]
-pub struct InputSet {
-    /// The name; empty for files of no set.
-    pub name: String,
-    /// The paths.
-    pub paths: Vec<String>,
 }
 
 /// A file whose text an editor holds. It need not exist.
@@ -116,7 +105,6 @@ impl Default for Plan {
         Self {
             checked: Vec::new(),
             within: None,
-            sets: Vec::new(),
             rules: Rules::default(),
             ignored: IgnoredCodes::default(),
             switched_off: Vec::new(),
@@ -129,7 +117,8 @@ impl Default for Plan {
             cluster: None,
             exclude: Arc::default(),
             max_bytes: DEFAULT_MAX_BYTES,
-            rendering: None,
+            builder: None,
+            sources: None,
             progress: Progress::default(),
             instead: BTreeMap::new(),
             open: Vec::new(),
@@ -139,7 +128,6 @@ impl Default for Plan {
             is_narrow: false,
             settings: default_settings(),
             stdin: None,
-            judges_patches: false,
             wants_map: false,
         }
     }
@@ -151,17 +139,17 @@ impl Plan {
         Self { checked: vec!["-".to_owned()], stdin: Some(text.into()), ..Self::default() }
     }
 
-    /// The files from which charts and overlays are rendered, none of them read yet.
-    pub(crate) fn rendered_files(&self) -> Files {
+    /// The files from which kustomizations and charts are built, none of them read yet.
+    pub(crate) fn files(&self) -> Files {
         let text = |file: &OpenFile| Some((file_name(&file.path), self.text_of(file)?.to_owned()));
         let instead = self.instead.clone().into_iter().chain(self.open.iter().filter_map(text)).collect();
-        Files::new(self.rendering.clone().unwrap_or_default(), self.max_bytes, instead)
+        Files::new(self.builder.clone().unwrap_or_default(), self.max_bytes, instead)
     }
 
     /// Where what was last loaded is kept; `None` if the texts of the open files decide about the others too.
     pub(crate) fn kept(&self, paths: &[String]) -> Option<&Kept> {
         let Self { checks_only_open, open, .. } = self;
-        let reads_more = self.rendering.is_some() || !self.instead.is_empty() || self.cluster.is_some();
+        let reads_more = self.builder.is_some() || !self.instead.is_empty() || self.cluster.is_some();
         let compares = self.comparison.is_wanted() || !matches!(self.judged_by, JudgedBy::Inputs);
         let decides = |file: &OpenFile| file.text.is_none() || is_marker(&file.path);
         let reads_nothing = paths.iter().all(|path| path == "-");

@@ -1,8 +1,7 @@
 //! Runs another program for its output, without a shell, for a bounded time, or until the user ends it.
 
-use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, Read as _, Seek as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,7 +32,7 @@ const POLL: Duration = Duration::from_millis(5);
 const MAX_COMPLAINT_BYTES: u64 = 64 << 10;
 /// How much it may write there, in bytes.
 const MAX_WRITTEN_COMPLAINT: u64 = 64 << 20;
-/// How many lines of it are reported.
+/// How many lines of it are reported: the last ones say what went wrong.
 const MAX_COMPLAINT_LINES: usize = 5;
 
 /// The limits of a program.
@@ -60,31 +59,25 @@ pub enum Failure {
     TooMuch,
     /// The user has ended it.
     Stopped,
-    /// It failed; the first lines of its standard error.
+    /// It failed; the last lines of its standard error.
     Failed(String),
 }
 
-/// Runs a program and returns its output. It gets no input, and the environment of this process.
+/// Runs a command and returns its output. It gets no input.
 ///
 /// # Errors
 /// When it cannot be run, fails, or exceeds a limit; then it is killed.
-pub fn output(
-    program: impl AsRef<OsStr>,
-    arguments: &[OsString],
-    limits: &Limits,
-) -> Result<Vec<u8>, Failure> {
-    let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::null());
-    let output = run(&mut command, limits)?;
+pub fn output(command: &mut Command, limits: &Limits) -> Result<Vec<u8>, Failure> {
+    let output = run(command.stdin(Stdio::null()), limits)?;
     if output.status.success() {
         Ok(output.stdout)
     } else {
-        Err(Failure::Failed(first_lines(&output.stderr)))
+        Err(Failure::Failed(last_lines(&output.stderr)))
     }
 }
 
 /// Runs a command to its end, also to an unsuccessful one. The caller has set its standard input. The output is returned
-/// with the beginning of what the command wrote to standard error. Both are files until then: a program whose output is
+/// with the end of what the command wrote to standard error. Both are files until then: a program whose output is
 /// not read would wait for ever.
 ///
 /// # Errors
@@ -108,7 +101,7 @@ pub fn run(command: &mut Command, limits: &Limits) -> Result<Output, Failure> {
     if is_interrupted(status) || (!status.success() && limits.stop.is_set()) {
         return Err(Failure::Stopped);
     }
-    let (stdout, stderr) = (content(output, u64::MAX)?, content(complaint, MAX_COMPLAINT_BYTES)?);
+    let (stdout, stderr) = (end_of(output, u64::MAX)?, end_of(complaint, MAX_COMPLAINT_BYTES)?);
     Ok(Output { status, stdout, stderr })
 }
 
@@ -160,17 +153,20 @@ const TERMINATE: i32 = 15;
 #[cfg(windows)]
 const CONTROL_C: i32 = 0xC000_013A_u32.cast_signed();
 
-fn content(mut file: File, max_bytes: u64) -> Result<Vec<u8>, Failure> {
+/// The last bytes of a file.
+fn end_of(mut file: File, max_bytes: u64) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
-    file.rewind().and_then(|()| file.take(max_bytes).read_to_end(&mut bytes)).map_err(Failure::Start)?;
+    let length = file.metadata().map_err(Failure::Start)?.len();
+    let start = SeekFrom::Start(length.saturating_sub(max_bytes));
+    file.seek(start).and_then(|_| file.read_to_end(&mut bytes)).map_err(Failure::Start)?;
     Ok(bytes)
 }
 
-/// The first lines that are not blank, joined to one.
-fn first_lines(complaint: &[u8]) -> String {
+/// The last lines that are not blank, joined to one.
+fn last_lines(complaint: &[u8]) -> String {
     let text = String::from_utf8_lossy(complaint);
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    lines.take(MAX_COMPLAINT_LINES).collect::<Vec<_>>().join("; ")
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>();
+    lines.get(lines.len().saturating_sub(MAX_COMPLAINT_LINES)..).unwrap_or_default().join("; ")
 }
 
 #[cfg(test)]
@@ -178,7 +174,7 @@ mod tests {
     use super::*;
 
     fn shell(script: &str, limits: &Limits) -> Result<Vec<u8>, Failure> {
-        output("/bin/sh", &["-c".into(), script.into()], limits)
+        output(Command::new("/bin/sh").args(["-c", script]), limits)
     }
 
     fn wide() -> Limits {
@@ -188,7 +184,7 @@ mod tests {
     #[test]
     fn returns_the_output_of_a_program() {
         assert_eq!(shell("echo no >&2; echo yes", &wide()).expect("runs"), b"yes\n");
-        assert!(matches!(output("no-such-program-anywhere", &[], &wide()), Err(Failure::Missing)));
+        assert!(matches!(output(&mut Command::new("no-such-program-anywhere"), &wide()), Err(Failure::Missing)));
         let failed = shell("echo a; echo ' b ' >&2; echo >&2; echo c >&2; exit 3", &wide());
         assert!(matches!(failed, Err(Failure::Failed(why)) if why == "b; c"));
     }

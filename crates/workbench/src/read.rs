@@ -1,4 +1,4 @@
-//! Reads the sources at paths: files, directories, globs, standard input, and the output of helm and kustomize.
+//! Reads the sources at paths: files, directories, globs and standard input.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -6,31 +6,37 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::built;
 use crate::exclude::Exclude;
 use crate::inputs::Inputs;
-use crate::origins::Origins;
-use crate::origins::files::file_name;
+use crate::layout::Layout;
 use crate::plan::{OpenFile, Plan};
-use crate::render::Unrendered;
-use crate::rendered::Rendered;
-use crate::repository::{Repository, Tool, Unit, normal};
 use crate::texts::{file, source};
 use crate::walk::{Item, Walked};
 use memgate_core::state::empty;
 use memgate_manifest::error::Error;
-use memgate_manifest::later::is_of_template;
 use memgate_manifest::source::Source;
 
 /// The name of standard input as a source.
 pub(crate) const STDIN: &str = "<stdin>";
 
+/// What was read.
+#[derive(Debug, Default)]
+pub(crate) struct Texts {
+    /// The manifests.
+    pub(crate) sources: Vec<Arc<Source>>,
+    /// The kustomizations and charts.
+    pub(crate) layout: Layout,
+    /// All files of the inputs, manifests or not.
+    pub(crate) files: Vec<PathBuf>,
+    /// The open files that are only parts of what is built.
+    pub(crate) parts: Vec<Arc<Source>>,
+}
+
 /// Reads files with any extension, directories (`*.yaml`, `*.yml` and `*.json` at any depth, as kubectl
-/// does, except hidden ones), globs, and `-` for `stdin`. In directories and globs, files from which helm or kustomize
-/// makes manifests are not read: they are rendered, or listed in [`Inputs::unrendered`].
+/// does, except hidden ones), globs, and `-` for `stdin`. Files that are only parts of what helm or kustomize builds are not read.
 pub fn collect(paths: &[String], plan: &Plan, stdin: &mut dyn Read) -> Inputs {
     let mut inputs = Inputs::new(empty(plan.settings.clone()));
-    inputs.sources = read(paths, plan.within.as_deref(), &plan.exclude, plan, stdin, &mut inputs);
+    inputs.sources = read(paths, plan.within.as_deref(), &plan.exclude, plan, stdin, &mut inputs).sources;
     inputs
 }
 
@@ -44,30 +50,20 @@ pub(crate) fn read(
     plan: &Plan,
     stdin: &mut dyn Read,
     inputs: &mut Inputs,
-) -> Vec<Arc<Source>> {
+) -> Texts {
     let text = |path: &Path| plan.source(path);
-    let mut walked = Walked::new(paths, within, exclude, &text, &plan.open);
-    for file in plan.open.iter().filter(|file| file.text.is_none()) {
-        walked.repository.add_chart_around(&file.path, &text, &mut Vec::new());
-    }
-    let rendered = Rendered::new(&walked.items, &mut walked.repository, plan);
+    let walked = Walked::new(paths, within, exclude);
+    let layout = Layout::of(&walked.markers, &text);
     let open = opened(&plan.open, &walked.items, exclude);
     let real = real_files(&walked.items);
     inputs.empty.extend(walked.empty);
-    let (sources, read_files, units) = (Vec::new(), BTreeSet::new(), BTreeMap::new());
-    let mut reader = Reader { plan, stdin: Some(stdin), open, inputs, sources, read_files, units, rendered };
+    inputs.is_open_read_apart |= plan.open.iter().any(|file| layout.is_part(&file.path));
+    let found = Texts { layout, ..Texts::default() };
+    let mut reader = Reader { plan, stdin: Some(stdin), open, inputs, found, read_files: BTreeSet::new() };
     for item in walked.items.into_iter().filter(|item| !is_second_way(item, &real)) {
-        reader.item(item, &walked.repository);
+        reader.item(item);
     }
-    reader.finish(&mut walked.repository);
-    Arc::make_mut(&mut reader.inputs.substitutes).know(&walked.repository);
-    let sources = reader.sources;
-    inputs.is_open_read_apart |= plan.open.iter().any(|file| {
-        let path = &file.path;
-        let is_part = walked.repository.unit_of(path, false).is_some() || walked.repository.is_patch(path);
-        is_part || inputs.installers.moved.contains(&normal(path))
-    });
-    sources
+    reader.found
 }
 
 /// The files of a walk that are not links, if there are links too.
@@ -123,33 +119,23 @@ struct Reader<'r, 's> {
     stdin: Option<&'s mut dyn Read>,
     open: BTreeMap<PathBuf, Opened<'r>>,
     inputs: &'r mut Inputs,
-    sources: Vec<Arc<Source>>,
+    found: Texts,
     /// The canonical paths of the files that were read.
     read_files: BTreeSet<PathBuf>,
-    /// The charts and overlays, with their files.
-    units: BTreeMap<Unit, Vec<String>>,
-    rendered: Rendered,
 }
 
 impl Reader<'_, '_> {
-    fn item(&mut self, item: Item, repository: &Repository) {
+    fn item(&mut self, item: Item) {
         if let Item::Named(path) | Item::Found(path) = &item {
-            self.inputs.installers.files.push(path.clone());
+            self.found.files.push(path.clone());
         }
-        let unit = item.unit(repository, self.plan.rendering.is_some());
         match item {
             Item::Stdin if self.open.is_empty() => {
                 let text = self.stdin(STDIN);
-                self.add(text);
+                self.add(text, false);
             }
-            Item::Stdin => self.open_outside(repository),
-            Item::Named(path) | Item::Found(path) => match unit {
-                Some(unit) => {
-                    self.open_part(&path);
-                    self.units.entry(unit).or_default().push(path.to_string_lossy().into_owned());
-                }
-                None => self.file(&path),
-            },
+            Item::Stdin => self.open_outside(),
+            Item::Named(path) | Item::Found(path) => self.file(&path),
             Item::Unread(path, reason) => {
                 self.inputs.skipped.push(format!("{} ({reason})", path.display()));
             }
@@ -161,21 +147,14 @@ impl Reader<'_, '_> {
         Some(source(name, Ok(self.stdin.take()?), self.plan.max_bytes))
     }
 
-    /// Reads the open files about which no walk decides. A template or patch on standard input acts as the one of its name does.
-    fn open_outside(&mut self, repository: &Repository) {
+    /// Reads the open files about which no walk decides.
+    fn open_outside(&mut self) {
         let outside = self.open.values().filter(|it| !it.is_walked && it.file.is_checked_outside);
         let files: Vec<&OpenFile> = outside.map(|it| it.file).collect();
         for file in files {
-            let is_patch = repository.is_patch(&file.path);
-            let unit = repository.unit_of(&file.path, self.plan.rendering.is_some() && is_patch);
-            let unit = unit.filter(|unit| unit.tool == Tool::Helm || is_patch);
-            let is_part = |source: &Source| is_patch || source.text().lines().any(is_of_template);
-            match (unit.filter(|_| file.text.is_none()), self.open(file)) {
-                (Some(unit), Some(Ok(source))) if is_part(&source) => {
-                    self.units.entry(unit).or_default().push(source.name().to_owned());
-                }
-                (_, text) => self.add(text),
-            }
+            let is_part = self.found.layout.is_part(&file.path);
+            let text = self.open(file);
+            self.add(text, is_part);
         }
     }
 
@@ -187,20 +166,11 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Reports standard input that cannot be read, in place of a file that is not a manifest.
-    fn open_part(&mut self, path: &Path) {
-        let open = if self.open.is_empty() { None } else { self.open.get(&without_links(path)) };
-        if let Some(file) = open.map(|it| it.file).filter(|file| file.text.is_none()) {
-            let name = file.path.to_string_lossy();
-            let text = self.stdin.take().map(|stdin| source(&name, Ok(stdin), self.plan.max_bytes));
-            self.inputs.errors.extend(text.and_then(Result::err));
-        }
-    }
-
     fn file(&mut self, path: &Path) {
         let real = without_links(path);
         let open = self.open.get(&real).map(|it| it.file);
-        if !self.read_files.insert(real) {
+        let is_part = self.found.layout.is_part(path);
+        if is_part && open.is_none() || !self.read_files.insert(real) {
             return;
         }
         let name = path.to_string_lossy();
@@ -209,62 +179,13 @@ impl Reader<'_, '_> {
             (None, Some(text)) => Some(Ok(Source::new(name, text.as_str()))),
             (None, None) => Some(file(path, self.plan.max_bytes)),
         };
-        self.add(text);
+        self.add(text, is_part);
     }
 
-    /// Adds the charts and overlays that were rendered, and lists the others.
-    fn finish(&mut self, repository: &mut Repository) {
-        self.add_rendered();
-        self.rendered.add_charts(&self.sources, &self.inputs.origins.rendered, repository, self.plan);
-        self.add_rendered();
-        self.inputs.rendered_by.append(&mut self.rendered.programs);
-        let failures = std::mem::take(&mut self.rendered.failures);
-        let is_failing = !failures.is_empty() || self.rendered.is_circular;
-        self.inputs.errors.extend(failures);
-        let (mut unrendered, renders) = (Vec::new(), self.plan.rendering.is_some() && built::HAS_WORKSTATION);
-        for (mut unit, mut files) in std::mem::take(&mut self.units) {
-            if renders && repository.is_rendered(&unit) {
-                continue;
-            }
-            let mut seen = BTreeSet::new();
-            files.retain(|file| seen.insert(file_name(Path::new(file))));
-            let why = self.rendered.left.remove(&(unit.tool, unit.absolute().to_owned()));
-            let is_failed = is_failing && unit.tool == Tool::Kustomize;
-            if is_failed {
-                // Its objects are judged in other namespaces than those that it gives.
-                (unit.generates, unit.namespaces) = (true, BTreeSet::new());
-            }
-            unrendered.push(Unrendered { unit, files, why, is_failed, namespaces: None });
-        }
-        let is_moving =
-            |unit: &&Unit| unit.tool == Tool::Kustomize && unit.generates && !unit.namespaces.is_empty();
-        let moving = unrendered.iter().map(|it| &it.unit).filter(is_moving);
-        let moving = moving.map(|unit| unit.absolute().to_owned()).collect();
-        self.inputs.installers.moved.extend(repository.files_around(moving));
-        let text = |path: &Path| self.plan.source(path);
-        self.inputs.errors.extend(repository.errors_of_circles(&text));
-        // Those that a command can render come first.
-        unrendered.sort_by_key(|unrendered| !unrendered.unit.is_whole);
-        self.inputs.unrendered.extend(unrendered);
-        self.inputs.patched_by.extend(repository.patched_by());
-    }
-
-    fn add_rendered(&mut self) {
-        for (unit, texts) in std::mem::take(&mut self.rendered.texts) {
-            for (release, text) in texts {
-                if let Ok(source) = &text {
-                    let Origins { rendered, releases, .. } = &mut self.inputs.origins;
-                    rendered.insert(source.name().to_owned(), unit.clone());
-                    releases.extend(release.map(|release| (source.name().to_owned(), release)));
-                }
-                self.add(Some(text));
-            }
-        }
-    }
-
-    fn add(&mut self, source: Option<Result<Source, Error>>) {
+    fn add(&mut self, source: Option<Result<Source, Error>>, is_part: bool) {
         match source {
-            Some(Ok(source)) => self.sources.push(Arc::new(source)),
+            Some(Ok(source)) if is_part => self.found.parts.push(Arc::new(source)),
+            Some(Ok(source)) => self.found.sources.push(Arc::new(source)),
             Some(Err(error)) => self.inputs.errors.push(error),
             None => {}
         }

@@ -2,20 +2,17 @@
 //! pods of agents need besides. The check of a branch compares the references of two commits.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::compared::{NamingField, ObjectText, Presence, References, Target, UnreadMaker, joined, words};
+use crate::compared::{NamingField, ObjectText, Presence, References, Target};
 use crate::inputs::Inputs;
-use crate::load::variants_in;
+use crate::load::objects_in;
 use crate::object_name::object_ref;
 use crate::objects::{agent_templates, is_of_agent};
 use crate::origins::files::Files;
 use crate::origins::find::file_of;
-use crate::overlaid::Overlaid;
-use crate::render::Unrendered;
 use crate::report::ObjectRef;
 use memgate_core::state::makers::made;
 use memgate_manifest::document::Document;
@@ -24,7 +21,7 @@ use memgate_model::edge::{Edge, Home, Named, NamedKey, Site, Wanted};
 use memgate_model::family::{Family, Subject};
 use memgate_model::finding::Code;
 use memgate_model::kind::Kind;
-use memgate_model::object::{DEFAULT_NAMESPACE, Lookup, Object};
+use memgate_model::object::{Lookup, Object};
 use memgate_model::recurring_texts::RecurringTexts;
 use memgate_model::request::{Operation, Point};
 use memgate_model::snapshot::Snapshot;
@@ -66,9 +63,8 @@ const OF_PODS: [(&str, &[&str]); 4] = [
     ("ServiceAccount", &["/spec/serviceAccountName"]),
 ];
 
-/// The references of the objects to check, by the state of the inputs, and what kustomizations that are not rendered make of
-/// them.
-pub(crate) fn references(inputs: &mut Inputs, files: &mut Files) -> (References, Overlaid) {
+/// The references of the objects to check, by the state of the inputs.
+pub(crate) fn references(inputs: &mut Inputs, files: &mut Files) -> References {
     files.know(&inputs.sources);
     let objects = std::mem::take(&mut inputs.state_objects);
     let (mut all, inputs) = (References { objects, ..References::default() }, &*inputs);
@@ -76,9 +72,9 @@ pub(crate) fn references(inputs: &mut Inputs, files: &mut Files) -> (References,
     let chosen = inputs.snapshot.settings.namespace.as_deref();
     let named = |document: &Document, texts: &mut RecurringTexts| {
         let named = object_ref(document, chosen, texts);
-        ObjectRef { api_version: Arc::default(), set: inputs.set.as_str().into(), ..named }
+        ObjectRef { api_version: Arc::default(), unit: inputs.unit.as_str().into(), ..named }
     };
-    let objects = || inputs.sources.iter().flat_map(|source| variants_in(source, inputs));
+    let objects = || inputs.sources.iter().flat_map(|source| objects_in(source, inputs)).map(|(document, _)| document);
     for document in objects() {
         let ObjectRef { kind, namespace, name, .. } = named(&document, &mut texts);
         let text = ObjectText::new(&file_of(document.place(), &inputs.origins, files), document.value());
@@ -94,30 +90,12 @@ pub(crate) fn references(inputs: &mut Inputs, files: &mut Files) -> (References,
         let has_namespace = document.namespace().or(chosen).is_some();
         Reader { document: &document, user, has_namespace, snapshot: &inputs.snapshot, all: &mut all }.read();
     }
-    let makers = inputs.unrendered.iter().filter(|it| it.unit.generates);
-    all.makers = joined(makers.map(|it| unread_maker(it, files)).collect());
-    let is_missing = |field: &NamingField| field.presence == Presence::Missing;
-    if !all.fields.iter().any(is_missing) {
-        return (all, Overlaid::default());
-    }
-    let (overlaid, moved) = Overlaid::of(inputs, chosen.unwrap_or(DEFAULT_NAMESPACE), files);
-    all.moved = moved;
-    let (objects, moved) = (&all.objects, &all.moved);
-    let may_have = |target: Target| moved.may_have(&target) || objects.contains_key(&target);
-    for field in all.fields.iter_mut().filter(|field| is_missing(field) && field.key.is_none()) {
-        // A kustomization that is not rendered may move the object of a name, or the one that names it.
-        if field.targets().chain(overlaid.targets_of(field)).any(may_have) {
+    for field in all.fields.iter_mut().filter(|field| field.presence == Presence::Missing && field.key.is_none()) {
+        if field.targets().any(|target| all.objects.contains_key(&target)) {
             field.presence = Presence::Unknown;
         }
     }
-    (all, overlaid)
-}
-
-fn unread_maker(Unrendered { unit, files, namespaces, .. }: &Unrendered, texts: &mut Files) -> UnreadMaker {
-    let texts = files.iter().filter_map(|file| texts.get(Path::new(file)));
-    let words = texts.flat_map(|it| words(it.source.text()).map(str::to_owned).collect::<Vec<_>>()).collect();
-    let directory = unit.directory.to_string_lossy().into_owned();
-    UnreadMaker { directory, namespaces: namespaces.clone(), words }
+    all
 }
 
 /// Reads the references of one object.

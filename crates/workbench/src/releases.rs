@@ -1,5 +1,5 @@
-//! How objects among the inputs install charts that are inputs too: HelmReleases of Flux and Applications of Argo CD, with
-//! the values that they give.
+//! How objects among the inputs install charts that are inputs too: HelmReleases of Flux, and Applications and lists of
+//! ApplicationSets of Argo CD, with the values that they give.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::paths::{Roots, leads_out, normal};
-use crate::repository::{Unit, path_from};
+use crate::layout::shown;
+use crate::paths::{Roots, normal};
 use memgate_manifest::document::embedded::Embedded;
 use memgate_manifest::document::{Document, parse_parts, values};
 use memgate_manifest::place::DocumentPlace;
@@ -23,6 +23,8 @@ const ARGO_CD: &str = "argoproj.io";
 const VALUES_FROM: &str = "valuesFrom";
 /// The longest name of a release that helm takes.
 const MAX_NAME: usize = 53;
+/// So many elements of a list are filled in.
+const MOST_ELEMENTS: usize = 1000;
 /// The kinds of Flux with charts that are not files of a repository.
 const OF_CHARTS: &str = "HelmRepository";
 
@@ -37,6 +39,26 @@ pub(crate) struct Release {
     pub(crate) namespace: Option<String>,
     /// Its values, of which the last one counts.
     pub(crate) layers: Vec<Layer>,
+    /// Why its chart is not rendered, if there is a reason.
+    pub(crate) refusal: Option<String>,
+}
+
+impl Release {
+    /// The objects with its values.
+    pub(crate) fn documents(&self) -> impl Iterator<Item = &Arc<DocumentPlace>> {
+        self.layers.iter().filter_map(|layer| match layer {
+            Layer::Inline(Inline { document, .. }) => Some(document),
+            Layer::File(_) => None,
+        })
+    }
+
+    /// Its files of values.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        self.layers.iter().filter_map(|layer| match layer {
+            Layer::File(file) => Some(file),
+            Layer::Inline(_) => None,
+        })
+    }
 }
 
 /// Values of a release.
@@ -65,35 +87,37 @@ pub(crate) struct Inline {
     pub(crate) is_whole: bool,
 }
 
-/// The releases of charts.
+/// The releases in some texts.
 #[derive(Debug, Default)]
 pub(crate) struct Releases {
-    /// By the absolute directories of the charts.
-    by_chart: BTreeMap<PathBuf, Vec<Release>>,
+    /// With the absolute directories of the charts.
+    pub(crate) all: Vec<(PathBuf, Release)>,
     /// The ConfigMaps from which they may read values, by namespace and name.
     config_maps: BTreeMap<(String, String), Document>,
 }
 
 impl Releases {
-    /// Those in some texts, of which programs printed those in `rendered`.
-    pub(crate) fn of(sources: &[Arc<Source>], rendered: &BTreeMap<String, Unit>) -> Self {
+    /// Those in these texts, each with the file that counts as its place.
+    pub(crate) fn of(texts: &[(Arc<Source>, PathBuf)]) -> Self {
         let (mut releases, mut roots) = (Self::default(), Roots::default());
-        let reads = |it: &Arc<Source>| it.text().contains(FLUX) && it.text().contains(VALUES_FROM);
-        if sources.iter().any(reads) {
-            let may_be_one = |it: &&Arc<Source>| it.text().contains("ConfigMap");
-            let parts = sources.iter().filter(may_be_one).flat_map(parse_parts);
+        let reads = |text: &str| text.contains(FLUX) && text.contains(VALUES_FROM);
+        if texts.iter().any(|(source, _)| reads(source.text())) {
+            let may_be_one = texts.iter().filter(|(source, _)| source.text().contains("ConfigMap"));
+            let parts = may_be_one.flat_map(|(source, _)| parse_parts(source));
             let is_one = |it: &Document| it.group().is_empty() && it.kind() == "ConfigMap";
             let config_maps = parts.flat_map(|parsed| parsed.documents).filter(is_one);
             releases.config_maps.extend(config_maps.map(|it| (name_of(&it), it)));
         }
-        let may_have = |it: &&Arc<Source>| [FLUX, ARGO_CD].iter().any(|group| it.text().contains(group));
-        for source in sources.iter().filter(may_have) {
-            let unit = rendered.get(source.name());
-            let root = roots.of(&unit.map_or_else(|| source.name().into(), Unit::marker));
+        let may_have = |text: &str| [FLUX, ARGO_CD].iter().any(|group| text.contains(group));
+        for (source, file) in texts.iter().filter(|(source, _)| may_have(source.text())) {
+            let root = roots.of(file);
             for document in parse_parts(source).flat_map(|parsed| parsed.documents) {
                 match (document.group(), document.kind()) {
                     (FLUX, "HelmRelease") => releases.add_of_flux(&document, &root),
-                    (ARGO_CD, "Application") => releases.add_of_argo_cd(&document, &root),
+                    (ARGO_CD, "Application") => {
+                        releases.add_of_argo_cd(&document, (document.value(), &Pointer::root()), &root);
+                    }
+                    (ARGO_CD, "ApplicationSet") => releases.add_of_set(&document, &root),
                     _ => {}
                 }
             }
@@ -101,22 +125,17 @@ impl Releases {
         releases
     }
 
-    /// Takes out those of a chart.
-    pub(crate) fn take(&mut self, chart: &Path) -> Vec<Release> {
-        self.by_chart.remove(chart).unwrap_or_default()
-    }
-
     fn add(
         &mut self,
         chart: PathBuf,
         at: (&Document, &Pointer),
         (name, namespace): (String, Option<&str>),
-        layers: Vec<Layer>,
+        (layers, refusal): (Vec<Layer>, Option<String>),
     ) {
         let place = place_of(at);
         let name = Some(name).filter(|name| name.len() <= MAX_NAME && is_dns_subdomain(name));
         let namespace = namespace.filter(|it| is_dns_label(it)).map(str::to_owned);
-        self.by_chart.entry(chart).or_default().push(Release { place, name, namespace, layers });
+        self.all.push((chart, Release { place, name, namespace, layers, refusal }));
     }
 
     fn add_of_flux(&mut self, document: &Document, root: &Path) {
@@ -136,7 +155,9 @@ impl Releases {
             target.map_or_else(|| document.name().to_owned(), |it| format!("{it}-{}", document.name()));
         let name = text(document, &spec.key("releaseName")).map_or(made, str::to_owned);
         let namespace = target.or_else(|| document.namespace());
-        self.add(at_root(root, path), (document, &spec), (name, namespace), layers);
+        let renders_more = list(document, &spec.key("postRenderers")).next().is_some();
+        let refusal = renders_more.then(|| "its release has postRenderers, which are not run".to_owned());
+        self.add(at_root(root, path), (document, &spec), (name, namespace), (layers, refusal));
     }
 
     /// The values that a release reads from a ConfigMap among the inputs. Those of a Secret are not known.
@@ -155,35 +176,100 @@ impl Releases {
         Some(Layer::Inline(if is_plain { Inline { flag: VALUES, text, ..inline } } else { inline }))
     }
 
-    fn add_of_argo_cd(&mut self, document: &Document, root: &Path) {
+    /// Each element of a list makes an Application of the template. What other generators make is not known.
+    fn add_of_set(&mut self, document: &Document, root: &Path) {
+        let Some(template) = document.value().pointer("/spec/template") else { return };
+        let generators = Pointer::new("/spec/generators");
+        let (all, elements) = (list(document, &generators).enumerate(), "/list/elements");
+        let lists = all.filter_map(|(index, _)| {
+            document.value().pointer(generators.index(index).as_str())?.pointer(elements)?.as_array()
+        });
+        for element in lists.flatten().take(MOST_ELEMENTS) {
+            let filled = filled_in(template, element);
+            self.add_of_argo_cd(document, (&filled, &Pointer::new("/spec/template")), root);
+        }
+    }
+
+    /// Adds the charts of an Application, which stands at this place of a document.
+    fn add_of_argo_cd(&mut self, document: &Document, (value, at): (&Value, &Pointer), root: &Path) {
+        let text = |at: &Pointer| value.pointer(at.as_str())?.as_str().filter(|text| !text.is_empty());
+        let list = |at: &Pointer| value.pointer(at.as_str()).and_then(Value::as_array).into_iter().flatten();
         let spec = Pointer::new("/spec");
-        let several = list(document, &spec.key("sources")).enumerate();
+        let several = list(&spec.key("sources")).enumerate();
         let several = several.map(|(number, _)| spec.key("sources").index(number));
-        let namespace = text(document, &spec.key("destination").key("namespace"));
+        let namespace = text(&spec.key("destination").key("namespace"));
         for source in several.chain([spec.key("source")]).collect::<Vec<_>>() {
-            let (Some(path), helm) = (text(document, &source.key("path")), source.key("helm")) else {
+            let (Some(path), helm) = (text(&source.key("path")), source.key("helm")) else {
                 continue;
             };
             let chart = at_root(root, path);
-            let files = list(document, &helm.key("valueFiles")).filter_map(Value::as_str);
+            let files = list(&helm.key("valueFiles")).filter_map(Value::as_str);
             let file = |file: &str| match file.strip_prefix('$').and_then(|it| it.split_once('/')) {
                 // Another source of the Application, which may be this repository.
                 Some((_, file)) => within(root, root, file),
                 None if file.starts_with('/') => within(root, root, file),
                 None => within(root, &chart, file),
             };
-            let skips =
-                document.value().pointer(helm.key("ignoreMissingValueFiles").as_str()) == Some(&true.into());
+            let skips = value.pointer(helm.key("ignoreMissingValueFiles").as_str()) == Some(&true.into());
             let is_there = |layer: &Layer| !skips || matches!(layer, Layer::File(file) if file.is_file());
             let mut layers: Vec<Layer> = files.filter_map(file).filter(is_there).collect();
-            let own = object(document, helm.key("valuesObject"));
-            layers.extend(own.or_else(|| embedded_text(document, helm.key("values"))));
+            let place = |pointer: &Pointer| at.join(pointer);
+            let own = helm.key("valuesObject");
+            let own = value.pointer(own.as_str()).filter(|it| it.is_object()).map(|it| (own.clone(), it));
+            match own {
+                Some((own, value)) => layers.push(Layer::Inline(Inline {
+                    flag: VALUES,
+                    text: value.to_string(),
+                    value: value.clone(),
+                    document: document.shared_place(),
+                    at: place(&own),
+                    is_whole: false,
+                })),
+                None => {
+                    let values = helm.key("values");
+                    let given = text(&values).map(str::to_owned);
+                    layers.extend(given.map(|given| embedded(document, place(&values), given)));
+                }
+            }
             let parameters = helm.key("parameters");
-            let all = list(document, &parameters).enumerate();
-            layers.extend(all.filter_map(|(number, it)| parameter(document, &parameters.index(number), it)));
-            let name = text(document, &helm.key("releaseName")).unwrap_or_else(|| document.name()).to_owned();
-            self.add(chart, (document, &source), (name, namespace), layers);
+            let all = list(&parameters).enumerate();
+            layers.extend(all.filter_map(|(number, it)| {
+                parameter(document, &place(&parameters.index(number)), it)
+            }));
+            let own_name = || text(&Pointer::new("/metadata/name")).unwrap_or_else(|| document.name());
+            let name = text(&helm.key("releaseName")).unwrap_or_else(own_name).to_owned();
+            self.add(chart, (document, &source), (name, namespace), (layers, None));
         }
+    }
+}
+
+/// A template of an ApplicationSet with the values of an element in place of `{{name}}` and `{{ .name }}`.
+fn filled_in(template: &Value, element: &Value) -> Value {
+    let values: BTreeMap<&String, String> = element
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(key, value)| (key, value.as_str().map_or_else(|| value.to_string(), str::to_owned)))
+        .collect();
+    match template {
+        Value::String(text) => {
+            let (mut filled, mut rest) = (String::new(), text.as_str());
+            while let Some((before, behind)) = rest.split_once("{{") {
+                let Some((name, after)) = behind.split_once("}}") else { break };
+                filled.push_str(before);
+                match values.get(&name.trim().trim_start_matches('.').to_owned()) {
+                    Some(value) => filled.push_str(value),
+                    None => filled.push_str(&format!("{{{{{name}}}}}")),
+                }
+                rest = after;
+            }
+            (filled + rest).into()
+        }
+        Value::Array(items) => items.iter().map(|item| filled_in(item, element)).collect(),
+        Value::Object(fields) => {
+            fields.iter().map(|(key, value)| (key.clone(), filled_in(value, element))).collect()
+        }
+        other => other.clone(),
     }
 }
 
@@ -217,9 +303,7 @@ fn at_root(root: &Path, path: &str) -> PathBuf {
 /// A file of values in the repository, as a path from here that helm takes for no address.
 fn within(root: &Path, directory: &Path, file: &str) -> Option<Layer> {
     let path = at_root(directory, file);
-    let is_inside = path.starts_with(root) && !leads_out(&path);
-    let shown = || path_from(&normal(Path::new(".")), &path).unwrap_or_else(|| path.clone());
-    is_inside.then(|| Layer::File(shown()))
+    path.starts_with(root).then(|| Layer::File(shown(&path).into()))
 }
 
 /// The values in a field that is a map.
@@ -232,6 +316,10 @@ fn object(document: &Document, at: Pointer) -> Option<Layer> {
 /// The values in a field that is a text.
 fn embedded_text(document: &Document, at: Pointer) -> Option<Layer> {
     let text = text(document, &at)?.to_owned();
+    Some(embedded(document, at, text))
+}
+
+fn embedded(document: &Document, at: Pointer, text: String) -> Layer {
     let source = Arc::new(Source::new("", text.as_str()));
     let value = values(&source, &mut Vec::new()).first().map_or(Value::Null, |it| it.value().clone());
     let read = Embedded::read(document, &at, &mut Vec::new()).filter(|it| it.is_placed);
@@ -240,7 +328,7 @@ fn embedded_text(document: &Document, at: Pointer) -> Option<Layer> {
         Some(placed) => (placed.shared_place(), Pointer::root(), false),
         None => (document.shared_place(), at, true),
     };
-    Some(Layer::Inline(Inline { flag: VALUES, text, value, document, at, is_whole }))
+    Layer::Inline(Inline { flag: VALUES, text, value, document, at, is_whole })
 }
 
 /// The value that a parameter gives.

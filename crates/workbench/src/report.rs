@@ -77,8 +77,12 @@ pub const USED_BY: &str = "; used by ";
 pub struct Report<'a> {
     /// How many files (or streams) were read.
     pub files: usize,
-    /// How many sets of files were judged apart.
-    pub sets: usize,
+    /// How many units were built and judged apart.
+    pub units: usize,
+    /// The programs that built them, with their versions.
+    pub tools: Vec<&'a str>,
+    /// How many files are only parts, with something of ours, and in no unit.
+    pub unreached: usize,
     /// The objects that were checked, in the order of the input.
     pub objects: Vec<JudgedObject<'a>>,
     /// How many of these would be denied.
@@ -155,8 +159,8 @@ pub struct LocatedFinding<'a> {
     pub pointer: Pointer,
     /// The object.
     pub object_ref: &'a ObjectRef,
-    /// The sets of files that have this finding; empty without sets.
-    pub sets: Vec<&'a str>,
+    /// The units that have this finding; empty for plain manifests.
+    pub units: Vec<&'a str>,
     /// Whether the object is made of a text that may make others too, such as the base of an overlay.
     pub shares_text: bool,
     /// The namespaces of the objects that have this finding, if these are several objects of one text.
@@ -227,8 +231,6 @@ pub struct JudgedObject<'a> {
     pub file: &'a str,
     /// The line at which it starts, from 1.
     pub line: usize,
-    /// Whether it is a patch of an object, which is judged in part.
-    pub is_patch: bool,
 }
 
 /// An object or document that was not checked.
@@ -268,8 +270,8 @@ pub struct ObjectRef {
     pub namespace: Arc<str>,
     /// `metadata.name`, else `metadata.generateName`; empty without either.
     pub name: Arc<str>,
-    /// The set of files in which it was judged; empty without sets.
-    pub set: Arc<str>,
+    /// The unit in which it was judged; empty for plain manifests.
+    pub unit: Arc<str>,
 }
 
 /// A stretch of a file.
@@ -500,9 +502,10 @@ impl<'a> Report<'a> {
         if self.objects.is_empty() && !self.errors.is_empty() {
             return format!("nothing was checked: {} unreadable", counted(self.errors.len(), "input"));
         }
-        let mut line = format!("{} checked in {}", self.counted_objects(), counted(self.files, "file"));
-        if self.sets > 0 {
-            let _ = write!(line, " in {}", counted(self.sets, "set"));
+        let mut line = format!("{} checked in {}", counted(self.objects.len(), "object"), counted(self.files, "file"));
+        if self.units > 0 {
+            let by = if self.tools.is_empty() { String::new() } else { format!(" ({})", self.tools.join(", ")) };
+            let _ = write!(line, ", {} built{by}", counted(self.units, "unit"));
         }
         let denials = counted(self.count(Severity::Deny), "denial");
         let warnings = counted(self.count(Severity::Warn), "warning");
@@ -538,24 +541,6 @@ impl<'a> Report<'a> {
         line
     }
 
-    /// How many of the objects are patches.
-    pub fn patches(&self) -> usize {
-        self.objects.iter().filter(|object| object.is_patch).count()
-    }
-
-    /// How many objects and patches were checked, in words.
-    pub fn counted_objects(&self) -> String {
-        let patches = self.patches();
-        let of_patches = match patches {
-            1 => "1 patch".to_owned(),
-            _ => format!("{patches} patches"),
-        };
-        match self.objects.len() - patches {
-            objects if patches == 0 => counted(objects, "object"),
-            0 => of_patches,
-            objects => format!("{} and {of_patches}", counted(objects, "object")),
-        }
-    }
 
     /// Whether a finding of this code is reported that nothing suppresses.
     pub fn has(&self, code: &Code) -> bool {
@@ -694,17 +679,9 @@ mod tests {
     #[test]
     fn sums_up_in_one_line() {
         let object_ref = ObjectRef::default();
-        let object = JudgedObject { object_ref: &object_ref, file: "x", line: 1, is_patch: false };
+        let object = JudgedObject { object_ref: &object_ref, file: "x", line: 1 };
         let report = Report { files: 1, objects: vec![object; 2], ..Report::default() };
         assert_eq!(report.summary(), "2 objects checked in 1 file: 0 denied; 0 denials, 0 warnings");
-        let patch = JudgedObject { is_patch: true, ..object };
-        for (objects, expected) in [
-            (vec![patch], "1 patch"),
-            (vec![object, patch], "1 object and 1 patch"),
-            (vec![patch, object, object, patch], "2 objects and 2 patches"),
-        ] {
-            assert_eq!(Report { objects, ..Report::default() }.counted_objects(), expected);
-        }
     }
 
     #[test]

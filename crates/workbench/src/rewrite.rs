@@ -53,7 +53,7 @@ pub fn rewrite_all(checked: &Checked) -> Result<Vec<RewrittenFile<'_>>, Error> {
         let patch = |(object, edits): &(&CheckedObject, &[Edit])| json(&object.edits_in_document(edits));
         let patches: Vec<_> = changes.iter().map(|change| (&*change.0.place, patch(change))).collect();
         let unit = checked.inputs.origins.rendered.get(source.name());
-        let rendered_from = unit.map(|unit| unit.marker().to_string_lossy().into_owned());
+        let rendered_from = unit.map(|it| it.unit.marker.to_string_lossy().into_owned());
         Ok(RewrittenFile { source, new: rewrite(source, &patches)?, rendered_from, changes })
     };
     checked.inputs.sources.iter().filter(|source| source.is_shown()).map(rewritten).collect()

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 
 use crate::exclude::fault;
-use crate::repository::normal;
+use crate::paths::normal;
 use memgate_core::decide::codes;
 use memgate_model::finding::{DeniedBy, Finding, Severity, presentable};
 use memgate_model::policy_rule::PolicyStatus;

@@ -10,19 +10,20 @@ use crate::ignored_codes::IgnoredCodes;
 use crate::inputs::Inputs;
 use crate::judge::{Checked, Decided, WITHOUT_EFFECT, is_departed_note};
 use crate::judged_by::JudgedBy;
-use crate::load::{Error, load};
+use crate::load::Error;
 use crate::map::map_if_wanted;
 use crate::notices::Notice;
 use crate::outside::check;
 use crate::passed_over::pass_over;
-use crate::patches;
+use crate::neighbours;
+use crate::parts;
 use crate::plan::Plan;
 use crate::policy_files::{PolicyOrigin, replaced};
 use crate::references::references;
 use crate::report::ObjectRef;
 use crate::rules::Rules;
-use crate::sets::each_set;
 use crate::trace::trace;
+use crate::units::each_unit;
 use memgate_manifest::source::Source;
 use memgate_model::elsewhere::Elsewhere;
 use memgate_model::finding::{Finding, Relation, Severity};
@@ -41,30 +42,29 @@ pub struct Run {
     pub occasion: Occasion<'static>,
 }
 
-/// Loads and judges the files of a run, set by set, and applies the rules of the repository.
+/// Loads and judges the files of a run, unit by unit, and applies the rules of the repository.
 ///
 /// # Errors
-/// Those of [`load`].
+/// Those of [`load()`](crate::load::load()).
 pub fn judged(run: &Run) -> Result<Checked, Error> {
     let Run { plan, occasion } = run;
-    let mut files = plan.rendered_files();
-    let (mut checked, others) = each_set(plan, |mut inputs| {
+    let mut files = plan.files();
+    let (mut checked, others) = each_unit(plan, |mut inputs| {
         let map = map_if_wanted(plan, &inputs, *occasion);
         if plan.cluster.is_some() {
             pass_over(&mut inputs.objects, &mut inputs.passed_over, &inputs.snapshot, true);
         }
         let references = plan.comparison.is_wanted().then(|| references(&mut inputs, &mut files));
-        let patches = plan.judges_patches.then(|| patches::judge(&inputs, plan, *occasion, &mut files));
+        let parts = parts::judge(&inputs, *occasion);
         let mut checked = Checked { map, ..check(inputs, *occasion) };
-        broken::find(&mut checked, references, &plan.comparison, &mut files);
-        if let Some(patches) = patches {
-            patches.add_to(&mut checked);
-        }
+        neighbours::apply(&mut checked);
+        broken::find(&mut checked, references, &plan.comparison);
+        parts::add(&mut checked, parts);
         trace(&mut checked, &mut files);
         checked
     })?;
-    if !plan.sets.is_empty() {
-        join_all(&mut checked, others, plan.sets.len());
+    if !others.is_empty() {
+        join_all(&mut checked, others);
     }
     if let Comparison::With(base) = &plan.comparison {
         broken::mark(&mut checked, base);
@@ -79,7 +79,7 @@ pub fn judged(run: &Run) -> Result<Checked, Error> {
 /// The same, with notes in place of the findings that comments ignore, and without those that do not count in this run.
 ///
 /// # Errors
-/// Those of [`load`], and when an ignored code does not exist.
+/// Those of [`load()`](crate::load::load()), and when an ignored code does not exist.
 pub fn judged_without_ignored(run: &Run) -> Result<Checked, Error> {
     let mut checked = judged(run)?;
     ignore::apply(&mut checked);
@@ -105,7 +105,7 @@ pub fn leave_out(checked: &mut Checked, ignored: &IgnoredCodes) -> Result<(), Er
         let mut stays = |finding: &Finding, pointer| {
             let stays = !ignored.has(finding.code_name());
             if !stays && finding.relation != Relation::Follows {
-                // Two sets may have judged one object.
+                // Two units may have one file.
                 let standing = object.standing(&pointer);
                 let at = (Arc::as_ptr(standing.source()), standing.carets(finding.at_key).0.start);
                 seen.insert((at, finding.code_name().to_owned()));
@@ -133,7 +133,7 @@ fn tell_follows(all: &mut [Decided]) {
         all.iter().filter(|it| it.findings().any(Finding::is_denial)).map(|it| &it.object.object_ref);
     let causes: BTreeSet<_> = causes
         .map(|it| {
-            (Arc::clone(&it.set), Arc::clone(&it.kind), Arc::clone(&it.namespace), Arc::clone(&it.name))
+            (Arc::clone(&it.unit), Arc::clone(&it.kind), Arc::clone(&it.namespace), Arc::clone(&it.name))
         })
         .collect();
     for Decided { object, admitted, .. } in &mut *all {
@@ -144,7 +144,7 @@ fn tell_follows(all: &mut [Decided]) {
                     return true;
                 }
                 let [kind, namespace, name] = [cause.kind.kind, &cause.namespace, &cause.name].map(Arc::from);
-                !causes.contains(&(Arc::clone(&object.object_ref.set), kind, namespace, name))
+                !causes.contains(&(Arc::clone(&object.object_ref.unit), kind, namespace, name))
             })
         };
         if admitted.decision.findings.iter().any(is_alone) {
@@ -158,7 +158,7 @@ fn tell_follows(all: &mut [Decided]) {
 /// What `judge` makes of a run; with `weighs` it also counts the findings of given policies that the checked files weaken.
 ///
 /// # Errors
-/// Those of [`load`].
+/// Those of [`load()`](crate::load::load()).
 pub fn weighed(
     run: &mut Run,
     weighs: bool,
@@ -177,7 +177,7 @@ pub fn weighed(
 /// labels of Namespaces, exemptions, and the rules of the repository.
 ///
 /// # Errors
-/// Those of [`load`].
+/// Those of [`load()`](crate::load::load()).
 fn weakened(Run { plan, occasion }: &Run, checked: &Checked) -> Result<usize, Error> {
     let judged_by = JudgedBy::Policies;
     let alone = Plan { judged_by, rules: Rules::default(), wants_map: false, ..plan.clone() };
@@ -219,71 +219,100 @@ fn of_policies<'c>(
 /// Judges stored objects by the policies of the inputs, and by those that were given beside them.
 ///
 /// # Errors
-/// Those of [`load`].
-pub fn audited(run: &Run, given: Inputs) -> Result<Checked, Error> {
+/// Those of [`load()`](crate::load::load()).
+pub fn audited(run: &Run, given: &Inputs) -> Result<Checked, Error> {
     let Run { plan, occasion } = run;
-    let mut inputs = load(plan)?;
-    if !plan.ignores_policies {
-        let policies = &given.snapshot.policies;
-        inputs.snapshot.policies = replaced(&inputs.snapshot.policies, &Policies::default(), policies);
-    }
-    inputs.places.extend(given.places);
-    let map = map_if_wanted(plan, &inputs, *occasion);
-    pass_over(&mut inputs.objects, &mut inputs.passed_over, &inputs.snapshot, true);
-    if let Some(apart) = &mut inputs.outside {
-        pass_over(&mut apart.objects, &mut apart.passed_over, &inputs.snapshot, true);
-    }
-    let mut checked = Checked { map, ..check(inputs, *occasion) };
-    trace(&mut checked, &mut plan.rendered_files());
-    Ok(checked)
+    checked_all(plan, |mut inputs| {
+        if !plan.ignores_policies {
+            let policies = &given.snapshot.policies;
+            inputs.snapshot.policies = replaced(&inputs.snapshot.policies, &Policies::default(), policies);
+        }
+        inputs.places.extend(given.places.clone());
+        let map = map_if_wanted(plan, &inputs, *occasion);
+        pass_over(&mut inputs.objects, &mut inputs.passed_over, &inputs.snapshot, true);
+        if let Some(apart) = &mut inputs.outside {
+            pass_over(&mut apart.objects, &mut apart.passed_over, &inputs.snapshot, true);
+        }
+        Checked { map, ..check(inputs, *occasion) }
+    })
 }
 
-/// Joins what was found in the first set and in the others. Those behind the last set of the repository are open files that
-/// are in none.
-fn join_all(all: &mut Checked, others: Vec<Checked>, count: usize) {
+/// Judges the files of a run, without the rules of the repository.
+///
+/// # Errors
+/// Those of [`load()`](crate::load::load()).
+pub fn decided(Run { plan, occasion }: &Run) -> Result<Checked, Error> {
+    checked_all(plan, |inputs| {
+        let mut checked = check(inputs, *occasion);
+        neighbours::apply(&mut checked);
+        checked
+    })
+}
+
+/// What `check` makes of all units, with places in files.
+fn checked_all(plan: &Plan, check: impl Fn(Inputs) -> Checked) -> Result<Checked, Error> {
+    let mut files = plan.files();
+    let (mut all, others) = each_unit(plan, |inputs| {
+        let mut checked = check(inputs);
+        trace(&mut checked, &mut files);
+        checked
+    })?;
+    if !others.is_empty() {
+        join_all(&mut all, others);
+    }
+    Ok(all)
+}
+
+/// Joins what was found in plain manifests and in the units.
+pub(crate) fn join_all(all: &mut Checked, others: Vec<Checked>) {
     let mut without_effect = WithoutEffect::default();
-    name_set(all);
+    name_unit(all);
     without_effect.add(all, true);
-    for (mut other, number) in others.into_iter().zip(1..) {
-        name_set(&mut other);
-        if number < count {
-            without_effect.add(&mut other, false);
-        }
+    for mut other in others {
+        name_unit(&mut other);
+        without_effect.add(&mut other, false);
         join(all, other);
     }
     all.inputs.notices.extend(without_effect.notices.into_values());
     all.inputs.deduplicate();
 }
 
-/// Gives objects the name of their set, by which reports tell them apart.
-fn name_set(checked: &mut Checked) {
-    let Checked { inputs, decided, places_of_sets, .. } = checked;
-    let name: Arc<str> = inputs.set.as_str().into();
+/// Gives objects the name of their unit, by which reports tell them apart.
+fn name_unit(checked: &mut Checked) {
+    let Checked { inputs, decided, places_of_units, .. } = checked;
+    let name: Arc<str> = inputs.unit.as_str().into();
     for decided in decided {
-        decided.object.object_ref.set = Arc::clone(&name);
+        decided.object.object_ref.unit = Arc::clone(&name);
     }
     for notice in &mut inputs.notices {
-        notice.object_ref.set = Arc::clone(&name);
+        notice.object_ref.unit = Arc::clone(&name);
     }
     for object_ref in inputs.passed_over.iter_mut().filter_map(|it| it.object_ref.as_mut()) {
-        object_ref.set = Arc::clone(&name);
+        object_ref.unit = Arc::clone(&name);
     }
-    places_of_sets.insert(inputs.set.clone(), std::mem::take(&mut inputs.places));
+    places_of_units.insert(inputs.unit.clone(), std::mem::take(&mut inputs.places));
 }
 
-/// The findings that something had no effect. They are true if all sets that have the file with it have them.
+/// The findings that something had no effect. They are true if all units that have the file with it have them; plain manifests
+/// count in all.
 #[derive(Default)]
 struct WithoutEffect {
     /// By code, file, place and message.
     notices: BTreeMap<(&'static str, String, usize, String), Notice>,
-    /// The files of the sets so far; other files are read for each set.
+    /// The files of the units so far; those of plain manifests first.
     files: BTreeSet<String>,
+    plain: BTreeSet<String>,
 }
 
 impl WithoutEffect {
-    /// Takes those of a set, and drops those that the set contradicts.
+    /// Takes those of a unit, and drops those that the unit contradicts.
     fn add(&mut self, checked: &mut Checked, is_first: bool) {
-        let files: BTreeSet<String> = checked.inputs.sources.iter().map(|it| it.name().to_owned()).collect();
+        let Inputs { sources, origins, .. } = &checked.inputs;
+        let own = sources.iter().chain(origins.traced()).map(|it| it.name().to_owned());
+        let files: BTreeSet<String> = own.chain(self.plain.iter().cloned()).collect();
+        if is_first {
+            self.plain.clone_from(&files);
+        }
         let is_one = |notice: &Notice| WITHOUT_EFFECT.contains(&notice.finding.code);
         let all = std::mem::take(&mut checked.inputs.notices);
         let (taken, kept): (Vec<_>, Vec<_>) = all.into_iter().partition(is_one);
@@ -301,7 +330,7 @@ impl WithoutEffect {
     }
 }
 
-/// Adds what another set has.
+/// Adds what another unit has.
 fn join(all: &mut Checked, other: Checked) {
     let Checked {
         mut inputs,
@@ -309,24 +338,24 @@ fn join(all: &mut Checked, other: Checked) {
         policies,
         codes_of_policies,
         rule_counts,
-        places_of_sets,
+        places_of_units,
         map,
         compared,
         ..
     } = other;
     all.compared.join(compared);
-    // One for all sets.
+    // One for all units.
     if all.inputs.notices.iter().any(is_departed_note) {
         inputs.notices.retain(|notice| !is_departed_note(notice));
     }
     if let (Some(all), Some(map)) = (&mut all.map, map) {
-        all.sets.extend(map.sets);
+        all.units.extend(map.units);
     }
     all.decided.extend(decided);
     all.policies.extend(policies);
     all.codes_of_policies.extend(codes_of_policies);
     all.rule_counts.join(rule_counts);
-    all.places_of_sets.extend(places_of_sets);
+    all.places_of_units.extend(places_of_units);
     all.inputs.join(inputs);
 }
 

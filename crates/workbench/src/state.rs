@@ -162,7 +162,7 @@ impl Loading<'_> {
         }
         if let Some(installations) = installations(settings, value) {
             let file = SpotsOf { origins, files }.file(document.source());
-            inputs.installers.add(&file, installations);
+            inputs.installers.extend(installations.into_iter().map(|it| (file.clone(), it)));
             self.changes_others = true;
             return Ok(true);
         }

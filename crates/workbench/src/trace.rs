@@ -1,4 +1,4 @@
-//! Lets findings about rendered objects stand in the files from which these come, where a person would edit.
+//! Lets findings about built objects stand in the files from which these come, where a person would edit.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,16 +9,14 @@ use crate::judge::{Checked, Decided};
 use crate::notices::Notice;
 use crate::objects::UndecidedObject;
 use crate::origins::files::Files;
-use crate::origins::find::{of_field, of_object, start_of};
+use crate::origins::Origins;
+use crate::origins::find::of_field;
 use crate::origins::spot::Spots;
-use crate::origins::{Origins, kustomize};
 use crate::passed_over::PassedOver;
 use crate::plan::Plan;
-use crate::repository::Tool;
+use crate::search::spot;
 use memgate_manifest::source::{Source, Span};
-use memgate_model::finding::{Cause, Finding};
 use memgate_model::object::Reference;
-use memgate_platforms::common::OBJECT_REPEATED;
 use memgate_primitives::pointer::Pointer;
 
 /// Finds the spots of all findings about what helm and kustomize printed. What was found stays the same; reports show
@@ -30,7 +28,6 @@ pub(crate) fn trace(checked: &mut Checked, files: &mut Files) {
     }
     files.know(&inputs.sources);
     for decided in decided.iter_mut() {
-        name_renamed(decided, &inputs.origins, files);
         stand(decided, &inputs.origins, files);
     }
     let elsewhere = decided.iter().flat_map(Decided::findings).flat_map(|finding| &finding.elsewhere);
@@ -42,14 +39,9 @@ pub(crate) fn trace(checked: &mut Checked, files: &mut Files) {
         });
     }
     for notice in &mut inputs.notices {
-        name_makers(notice, &inputs.origins);
         let mut moved = |source: &mut Arc<Source>, span: &mut Span, pointer: &Pointer| {
-            let unit = inputs.origins.rendered.get(source.name())?;
-            let start = inputs.origins.start_of(source, span.start);
-            let rendered = start.and_then(|start| inputs.origins.rendered_at(source, start));
-            let spot =
-                rendered.and_then(|object| of_object(object, pointer, false, (&inputs.origins, files)));
-            let spot = spot.or_else(|| start_of(&unit.marker(), files))?;
+            let rendered = inputs.origins.rendered_in(source)?;
+            let spot = spot((rendered, span.start), pointer, (&inputs.origins, files))?;
             (*source, *span) = (Arc::clone(spot.source()), spot.caret());
             Some(())
         };
@@ -60,11 +52,9 @@ pub(crate) fn trace(checked: &mut Checked, files: &mut Files) {
     }
     for passed_over in &mut inputs.passed_over {
         let PassedOver { source, span, .. } = passed_over;
-        let rendered = inputs.origins.rendered_at(source, span.start);
-        let spot =
-            rendered.and_then(|object| of_object(object, &Pointer::root(), false, (&inputs.origins, files)));
-        let unit = inputs.origins.rendered.get(source.name());
-        if let Some(spot) = spot.or_else(|| start_of(&unit?.marker(), files)) {
+        let Some(rendered) = inputs.origins.rendered_in(source) else { continue };
+        let root = Pointer::root();
+        if let Some(spot) = spot((rendered, span.start), &root, (&inputs.origins, files)) {
             (*source, *span) = (Arc::clone(spot.source()), spot.caret());
         }
     }
@@ -73,6 +63,7 @@ pub(crate) fn trace(checked: &mut Checked, files: &mut Files) {
     let read: BTreeSet<*const Source> = inputs.sources.iter().map(Arc::as_ptr).collect();
     let others = files.sources().filter(|source| !read.contains(&Arc::as_ptr(source)));
     inputs.origins.add_traced(others.cloned());
+    inputs.origins.add_comments(files.comments());
 }
 
 /// Hides values of Secrets that were copied into other objects.
@@ -99,20 +90,6 @@ fn hide_copied(decided: &mut [Decided], inputs: &mut Inputs) {
     }
 }
 
-/// Says of an object that stands twice in what was rendered what makes it.
-fn name_makers(notice: &mut Notice, origins: &Origins) {
-    let Some((first, ..)) = &notice.related else { return };
-    let both = [first, &notice.source].map(|source| source.name());
-    let is_rendered = both.iter().all(|name| origins.rendered.contains_key(*name));
-    if notice.finding.code != &OBJECT_REPEATED || !is_rendered || both[0] == both[1] {
-        return;
-    }
-    let title = notice.object_ref.title();
-    let [first, last] = both.map(|name| name.trim_matches(['<', '>']));
-    let message = format!("{title} is made by {first} and by {last}; of two, the later one counts");
-    notice.finding = notice.finding.clone().with_message(message);
-}
-
 /// Finds the spots of an object and of its findings.
 pub(crate) fn stand(decided: &mut Decided, origins: &Origins, files: &mut Files) {
     if let Some(spots) = spots(decided, origins, files) {
@@ -120,15 +97,10 @@ pub(crate) fn stand(decided: &mut Decided, origins: &Origins, files: &mut Files)
     }
 }
 
-/// The same for commands that show what else they made of the files.
-pub fn trace_all(checked: &mut Checked, plan: &Plan) {
-    trace(checked, &mut plan.rendered_files());
-}
-
 /// Finds the spots of the objects themselves, before they are judged.
 pub fn trace_objects(inputs: &mut Inputs, plan: &Plan) {
     let Inputs { objects, origins, sources, .. } = inputs;
-    let mut files = plan.rendered_files();
+    let mut files = plan.files();
     files.know(sources);
     for UndecidedObject { object, .. } in objects.iter_mut().filter(|_| origins.has_rendered()) {
         let spot = of_field(&object.place, &Pointer::root(), origins, &mut files);
@@ -140,36 +112,10 @@ pub fn trace_objects(inputs: &mut Inputs, plan: &Plan) {
     }
 }
 
-/// Says of references that kustomize has changed the names of the objects that they mean.
-fn name_renamed(decided: &mut Decided, origins: &Origins, files: &mut Files) {
-    let Decided { object, admitted, of_form, .. } = decided;
-    let rendered = origins.rendered_at(object.place.source(), object.place.start());
-    let Some(rendered) = rendered.filter(|it| it.unit.tool == Tool::Kustomize) else { return };
-    let mut name = |finding: &mut Finding, pointer: &Pointer| {
-        if let Some((message, help)) = kustomize::renamed(rendered, finding, pointer, files) {
-            *finding = finding.clone().told_as(message, help);
-        }
-    };
-    if admitted.decision.findings.iter().any(is_about_missing) {
-        for finding in &mut Arc::make_mut(admitted).decision.findings {
-            let pointer = object.in_document(&finding.pointer);
-            name(finding, &pointer);
-        }
-    }
-    for finding in of_form {
-        let pointer = finding.pointer.clone();
-        name(finding, &pointer);
-    }
-}
-
-fn is_about_missing(finding: &Finding) -> bool {
-    finding.cause == Cause::NotFound || !finding.missing.is_empty()
-}
-
 /// The spots of an object and of its findings; `None` if memgate did not render it.
 fn spots(decided: &Decided, origins: &Origins, files: &mut Files) -> Option<Spots> {
     let object = &decided.object;
-    let rendered = origins.rendered_at(object.place.source(), object.place.start())?;
+    let rendered = (origins.rendered_in(object.place.source())?, object.place.start());
     let mut pointers = vec![(false, Pointer::root())];
     pointers.extend(object.later.iter().filter_map(|later| Some((false, later.first.clone()?))));
     for (finding, pointer) in decided.located_findings() {
@@ -179,8 +125,8 @@ fn spots(decided: &Decided, origins: &Origins, files: &mut Files) -> Option<Spot
     // Of two findings about a field, one about its key and one about its value, both stand at the key.
     pointers.sort();
     let mut spots = Spots::default();
-    for (at_key, pointer) in pointers {
-        if let Some(spot) = of_object(rendered, &pointer, at_key, (origins, files)) {
+    for (_, pointer) in pointers {
+        if let Some(spot) = spot(rendered, &pointer, (origins, files)) {
             spots.insert(pointer, spot);
         }
     }

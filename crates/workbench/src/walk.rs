@@ -1,8 +1,9 @@
-//! Finds the files at paths: files, directories, globs and standard input. Only charts and kustomizations are read, since
-//! they tell which other files are not manifests.
+//! Finds the files at paths: files, directories, globs and standard input; and in the repository around them what makes
+//! directories kustomizations and charts, which tells which files are not manifests.
 //!
 //! A `.gitignore` has no effect: every manifest in a directory is found.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -13,15 +14,9 @@ use globset::GlobMatcher;
 use ignore::{DirEntry, Walk, WalkBuilder};
 
 use crate::exclude::{Exclude, matcher};
-use crate::kustomization::is_kustomization;
-use crate::paths::is_below;
-use crate::plan::OpenFile;
-use crate::repository::{
-    PROJECT_FILE, Repository, Tool, Unit, is_glob, is_manifest, is_marker, normal, root_of,
-};
-use crate::texts::ReadFile;
+use crate::layout::is_marker;
+use crate::paths::{PROJECT_FILE, is_below, is_glob, is_manifest, normal, path_from, root_of};
 use memgate_manifest::error::Error;
-use memgate_manifest::later::is_of_template;
 
 /// One input, in the order of the paths.
 pub(crate) enum Item {
@@ -35,17 +30,8 @@ pub(crate) enum Item {
     Error(Error),
 }
 
-impl Item {
-    /// The chart or kustomization to which its file belongs, as [`Repository::unit_of`] says. A file that the user named
-    /// is one of its own unless it is a patch.
-    pub(crate) fn unit(&self, repository: &Repository, rendered: bool) -> Option<Unit> {
-        match self {
-            Self::Named(path) if !repository.is_patch(path) => None,
-            Self::Named(path) | Self::Found(path) => repository.unit_of(path, rendered),
-            Self::Stdin | Self::Unread(..) | Self::Error(_) => None,
-        }
-    }
-}
+/// So many files and directories around the inputs are looked at.
+const MOST_AROUND: usize = 200_000;
 
 /// A path of a file that comes with a change, such as `.memgate.yaml`, which leads elsewhere.
 const OUTSIDE: &str = "a path in .memgate.yaml must be a file or directory below the directory of .memgate.yaml, links \
@@ -54,40 +40,48 @@ const OUTSIDE: &str = "a path in .memgate.yaml must be a file or directory below
 /// The inputs, found before any is read: a later file may tell that an earlier one is not a manifest.
 pub(crate) struct Walked<'r> {
     exclude: &'r Arc<Exclude>,
-    read: ReadFile<'r>,
     /// The directory below which every path must lead, for paths that the user did not give.
     within: Option<&'r Path>,
     /// The inputs, in the order of the paths.
     pub(crate) items: Vec<Item>,
-    /// The charts and kustomizations.
-    pub(crate) repository: Repository,
+    /// The files that make their directories kustomizations or charts, also those of the repository around the inputs.
+    pub(crate) markers: Vec<PathBuf>,
     /// The directories and globs without a manifest.
     pub(crate) empty: Vec<String>,
 }
 
 impl<'r> Walked<'r> {
-    pub(crate) fn new(
-        inputs: &[String],
-        within: Option<&'r Path>,
-        exclude: &'r Arc<Exclude>,
-        read: ReadFile<'r>,
-        open: &[OpenFile],
-    ) -> Self {
-        let (items, repository, empty) = (Vec::new(), Repository::default(), Vec::new());
-        let mut walked = Self { exclude, read, within, items, repository, empty };
+    pub(crate) fn new(inputs: &[String], within: Option<&'r Path>, exclude: &'r Arc<Exclude>) -> Self {
+        let mut walked = Self { exclude, within, items: Vec::new(), markers: Vec::new(), empty: Vec::new() };
         for input in inputs {
             walked.input(input);
         }
-        let files = walked.items.iter().filter_map(|item| match item {
-            Item::Named(path) | Item::Found(path) => Some(path.as_path()),
-            Item::Stdin | Item::Unread(..) | Item::Error(_) => None,
-        });
-        // What standard input stands for is named, too.
-        let is_stdin = walked.items.iter().any(|item| matches!(item, Item::Stdin));
-        let open = open.iter().filter(|file| is_stdin && file.text.is_none());
-        walked.repository.add_around(files.chain(open.map(|file| file.path.as_path())), read);
-        walked.repository.link();
+        walked.add_around(inputs);
         walked
+    }
+
+    /// Adds the markers of the repository around the inputs, of which a part may be named. Where there is none, those of the
+    /// directories above them up to the working directory.
+    fn add_around(&mut self, inputs: &[String]) {
+        let here = normal(Path::new("."));
+        let mut roots = BTreeSet::new();
+        for input in inputs.iter().filter(|input| *input != "-") {
+            let named = normal(&fixed_part(&format!("{input}/")));
+            let start = if named.is_dir() { &*named } else { named.parent().unwrap_or(&named) };
+            let around = self.within.or_else(|| root_of(start));
+            let root = around.unwrap_or(if start.starts_with(&here) { &here } else { start });
+            roots.extend((named != root).then(|| root.to_owned()));
+        }
+        for root in roots {
+            let shown = path_from(&here, &root).unwrap_or_else(|| root.clone());
+            let shown = if shown.as_os_str().is_empty() { PathBuf::from(".") } else { shown };
+            let entries = self.entries(&shown).flatten().take(MOST_AROUND);
+            let found = entries.filter(|entry| is_marker(entry.path()) && entry.path().is_file());
+            let found: Vec<PathBuf> = found.map(|entry| entry.into_path()).collect();
+            self.markers.extend(found);
+        }
+        let mut seen = BTreeSet::new();
+        self.markers.retain(|marker| seen.insert(normal(marker)));
     }
 
     fn input(&mut self, input: &str) {
@@ -106,31 +100,16 @@ impl<'r> Walked<'r> {
                 let wanted = |path: &Path| is_manifest(path) || is_marker(path);
                 self.walk(input, Path::new(input), &wanted);
             }
-            // kustomize reads it, and not an apiserver.
-            Ok(_) if is_kustomization(Path::new(input)) => {
-                let mut errors = Vec::new();
-                self.repository.add(Path::new(input), self.read, &mut errors);
-                self.items.push(Item::Found(PathBuf::from(input)));
-                self.items.extend(errors.into_iter().map(Item::Error));
+            Ok(_) => {
+                self.markers.extend(is_marker(Path::new(input)).then(|| PathBuf::from(input)));
+                self.items.push(Item::Named(PathBuf::from(input)));
             }
-            Ok(_) => self.named(input),
             Err(_) if is_glob(input) => self.glob(input),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 self.items.push(Item::Error(Error::of_input(input, "no such file or directory")));
             }
             Err(source) => self.items.push(Item::Error(Error::Read { path: input.to_owned(), source })),
         }
-    }
-
-    /// A file that the user named. A template acts as its chart does.
-    fn named(&mut self, input: &str) {
-        let (path, mut errors) = (PathBuf::from(input), Vec::new());
-        self.repository.add_chart_around(&path, self.read, &mut errors);
-        let is_template = || (self.read)(&path).is_ok_and(|it| it.text().lines().any(is_of_template));
-        let is_of_chart = self.repository.unit_of(&path, false).is_some_and(|unit| unit.tool == Tool::Helm);
-        let item = if is_of_chart && is_template() { Item::Found } else { Item::Named };
-        self.items.push(item(path));
-        self.items.extend(errors.into_iter().map(Item::Error));
     }
 
     fn glob(&mut self, input: &str) {
@@ -149,7 +128,6 @@ impl<'r> Walked<'r> {
     fn walk(&mut self, input: &str, root: &Path, wanted: &dyn Fn(&Path) -> bool) {
         let mut errors = Vec::new();
         let boundary = self.within.map_or_else(|| boundary(root), Path::to_owned);
-        self.repository.add_chart_around(root, self.read, &mut errors);
         let mut found = false;
         for entry in self.entries(root) {
             let entry = match entry {
@@ -163,7 +141,7 @@ impl<'r> Walked<'r> {
             let path = entry.path();
             let is_inside = !entry.path_is_symlink() || is_below(path, &boundary);
             if is_marker(path) && path.is_file() && is_inside {
-                self.repository.add(path, self.read, &mut errors);
+                self.markers.push(path.to_owned());
             }
             match judge(&entry, wanted) {
                 Judged::Read if !is_inside => {

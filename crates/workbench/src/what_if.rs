@@ -9,7 +9,7 @@ use crate::errors::error_of;
 use crate::inputs::Inputs;
 use crate::judge::{Checked, Decided};
 use crate::judged_by::{AtReference, JudgedBy};
-use crate::load::{Error, Sources, load_paths, only_set};
+use crate::load::Error;
 use crate::map::map_if_wanted;
 use crate::objects::CheckedObject;
 use crate::outside::check;
@@ -18,13 +18,14 @@ use crate::plan::Plan;
 use crate::policy_files::replaced;
 use crate::report::changes::{Change, Verdict};
 use crate::report::{Report, Shown};
-use crate::run::Run;
+use crate::run::{Run, join_all};
 use crate::trace::{stand, trace};
+use crate::units::each_unit;
 use memgate_manifest::error::Error as Fault;
-use memgate_manifest::source::Source;
 use memgate_model::decision::NotShown;
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::policy::Policies;
+use memgate_model::snapshot::Snapshot;
 use memgate_policy::codes::INVALID;
 use memgate_policy::defaults::missing;
 use memgate_primitives::plain_text::{shown_key, shown_name};
@@ -49,21 +50,46 @@ struct Changed {
 }
 
 /// Identifies an object in both runs.
-type Key = (*const Source, usize, Pointer);
+type Key = (String, usize, Pointer);
 
-/// Decides about all objects of the inputs with the policies of `base` instead of those of the same names, and with those
-/// of `new`, which replace the policies of `base` too.
-pub fn what_if(run: &Run, inputs: Inputs, base: &Policies, new: &Policies) -> WhatIf {
-    let current = Arc::clone(&inputs.snapshot.policies);
-    let mut before = Inputs { objects: inputs.objects.clone(), ..Inputs::new(inputs.snapshot.clone()) };
-    before.snapshot.policies = replaced(&current, &Policies::default(), base);
-    let mut after = inputs;
-    after.snapshot.policies = replaced(&current, base, new);
-    effect(run, before, after)
+/// Decides about all objects of a plan with the policies of `base` instead of those of the same names, and with those of `new`,
+/// which replace the policies of `base` too.
+///
+/// # Errors
+/// Those of [`load()`](crate::load::load()).
+pub fn what_if(run: &Run, base: &Inputs, new: &Inputs) -> Result<WhatIf, Error> {
+    let [base, new] = [base, new].map(|given| (&given.snapshot.policies, &given.places));
+    let of_unit = |mut inputs: Inputs| {
+        inputs.places.extend(base.1.clone());
+        inputs.places.extend(new.1.clone());
+        let current = Arc::clone(&inputs.snapshot.policies);
+        let mut before = Inputs { objects: inputs.objects.clone(), ..Inputs::new(inputs.snapshot.clone()) };
+        before.snapshot.policies = replaced(&current, &Policies::default(), base.0);
+        inputs.snapshot.policies = replaced(&current, base.0, new.0);
+        effect(run, before, inputs)
+    };
+    let (plain, others) = each_unit(&run.plan, of_unit)?;
+    Ok(joined(plain, others))
+}
+
+/// What was found in plain manifests and in the units together.
+fn joined(mut all: WhatIf, others: Vec<WhatIf>) -> WhatIf {
+    let mut start = all.checked.decided.len();
+    let mut more = Vec::with_capacity(others.len());
+    for WhatIf { checked, changes } in others {
+        let count = checked.decided.len();
+        all.changes.extend(changes.into_iter().map(|it| Changed { index: it.index + start, ..it }));
+        start += count;
+        more.push(checked);
+    }
+    if !more.is_empty() {
+        join_all(&mut all.checked, more);
+    }
+    all
 }
 
 fn effect(Run { plan, occasion }: &Run, before: Inputs, mut after: Inputs) -> WhatIf {
-    let (occasion, mut files) = (*occasion, plan.rendered_files());
+    let (occasion, mut files) = (*occasion, plan.files());
     // Their verdicts are about objects, of which nothing may be named here.
     after.outside = None;
     let owners = after.objects.iter().filter_map(|it| Some((key(&it.object), owner(it.manifest())?)));
@@ -87,22 +113,27 @@ fn effect(Run { plan, occasion }: &Run, before: Inputs, mut after: Inputs) -> Wh
 /// replace those of the same names now.
 ///
 /// # Errors
-/// Those of `load_paths`.
+/// Those of [`load()`](crate::load::load()).
 pub fn what_if_at(run: &Run, at: AtReference, new: &Policies) -> Result<WhatIf, Error> {
     let plan = &run.plan;
     let by_commit = JudgedBy::Reference(Arc::new(AtReference { is_alone: true, ..at }));
     let then = Plan { judged_by: by_commit, ..plan.clone() };
-    // Both read the same texts, which distinguish objects.
-    let (set, mut known) = (only_set(plan)?, Sources::new());
-    let before = load_paths(&then, (set, &plan.checked), &mut known)?;
-    let mut after = load_paths(plan, (set, &plan.checked), &mut known)?;
-    after.snapshot.policies = replaced(&after.snapshot.policies, &Policies::default(), new);
-    Ok(effect(run, before, after))
+    let kept = |inputs: Inputs| (inputs.unit.clone(), Inputs { objects: inputs.objects.clone(), ..Inputs::new(inputs.snapshot) });
+    let (plain, others) = each_unit(&then, kept)?;
+    let mut before: BTreeMap<String, Inputs> = others.into_iter().chain([plain]).collect();
+    let of_unit = |mut after: Inputs| {
+        after.snapshot.policies = replaced(&after.snapshot.policies, &Policies::default(), new);
+        let nothing = || Inputs::new(Snapshot::new(after.snapshot.settings.clone()));
+        let before = before.remove(&after.unit).unwrap_or_else(nothing);
+        effect(run, before, after)
+    };
+    let (plain, others) = each_unit(plan, of_unit)?;
+    Ok(joined(plain, others))
 }
 
 /// The object in its file; a workload and its pod are one.
 fn key(object: &CheckedObject) -> Key {
-    (Arc::as_ptr(object.place.source()), object.place.start(), object.template())
+    (object.place.source().name().to_owned(), object.place.start(), object.template())
 }
 
 /// The controller of an object, or its first owner, as `Kind name`.

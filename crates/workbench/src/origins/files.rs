@@ -5,14 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::kustomization::{Kustomization, Patch, PatchBody, is_kustomization};
-use crate::origins::overlay::Overlays;
-use crate::origins::template::Template;
-use crate::render::Rendering;
-use crate::repository::without_dots;
+use crate::build::Builder;
+use crate::paths::without_dots;
 use crate::texts::{DEFAULT_MAX_BYTES, file};
+use memgate_manifest::comments::Comment;
 use memgate_manifest::document::embedded::Embedded;
 use memgate_manifest::document::{Document, values};
-use memgate_manifest::error::{Error, SyntaxError};
 use memgate_manifest::mask;
 use memgate_manifest::source::Source;
 use memgate_primitives::pointer::Pointer;
@@ -24,8 +22,6 @@ pub(crate) struct Text {
     pub(crate) source: Arc<Source>,
     /// Its documents.
     pub(crate) values: Vec<Arc<Document>>,
-    /// The errors of the others.
-    pub(crate) errors: Vec<SyntaxError>,
     /// The patches in the text of a kustomization.
     pub(crate) patches: TextPatches,
 }
@@ -35,8 +31,6 @@ pub(crate) struct Text {
 pub(crate) struct TextPatches {
     /// By the fields with their texts.
     pub(crate) found: BTreeMap<Pointer, Embedded>,
-    /// Their errors.
-    pub(crate) errors: Vec<SyntaxError>,
 }
 
 impl TextPatches {
@@ -46,57 +40,45 @@ impl TextPatches {
         if !is_kustomization(Path::new(source.name())) {
             return patches;
         }
-        let mut errors = Vec::new();
         for Patch { at, body, .. } in Kustomization::of(values).patches {
             let mut documents = values.iter().filter(|_| matches!(body, PatchBody::Text(_)));
-            let read = documents.find_map(|document| Embedded::read(document, &at, &mut errors));
+            let read = documents.find_map(|document| Embedded::read(document, &at, &mut Vec::new()));
             patches.found.extend(read.map(|read| (at, read)));
         }
         mask::mask_embedded(source, patches.found.values());
-        patches.errors = syntax_errors(&errors);
         patches
     }
-}
-
-fn syntax_errors(errors: &[Error]) -> Vec<SyntaxError> {
-    errors.iter().filter_map(|error| error.syntax_error().cloned()).collect()
 }
 
 /// The files that were read so far, by their paths without dots.
 #[derive(Debug)]
 pub(crate) struct Files {
-    /// How charts and overlays are rendered.
-    pub(crate) rendering: Rendering,
+    /// How charts and kustomizations are built.
+    pub(crate) builder: Builder,
     max_bytes: usize,
     /// Texts that replace those of files.
     instead: BTreeMap<String, String>,
     /// What was read beside this, by the same paths.
     known: BTreeMap<String, Arc<Source>>,
     texts: BTreeMap<String, Option<Arc<Text>>>,
-    /// The templates by the addresses of their texts, which `texts` keeps.
-    templates: BTreeMap<*const Text, Arc<Template>>,
-    /// The kustomizations that were read so far.
-    pub(crate) overlays: Overlays,
 }
 
 impl Default for Files {
     fn default() -> Self {
         Self {
-            rendering: Rendering::default(),
+            builder: Builder::default(),
             max_bytes: DEFAULT_MAX_BYTES,
             instead: BTreeMap::new(),
             known: BTreeMap::new(),
             texts: BTreeMap::new(),
-            templates: BTreeMap::new(),
-            overlays: Overlays::default(),
         }
     }
 }
 
 impl Files {
     /// None of the files read yet, of at most so many bytes each; of those of these names, other texts are read.
-    pub(crate) fn new(rendering: Rendering, max_bytes: usize, instead: BTreeMap<String, String>) -> Self {
-        Self { rendering, max_bytes, instead, ..Self::default() }
+    pub(crate) fn new(builder: Builder, max_bytes: usize, instead: BTreeMap<String, String>) -> Self {
+        Self { builder, max_bytes, instead, ..Self::default() }
     }
 
     /// Takes the texts of files that were read as manifests, so that each file has one text.
@@ -112,24 +94,26 @@ impl Files {
             return text.clone();
         }
         let source = self.known.get(&name).cloned().or_else(|| self.read(&name)).map(|source| {
-            let mut errors = Vec::new();
-            let values: Vec<_> = values(&source, &mut errors).into_iter().map(Arc::new).collect();
+            let values: Vec<_> = values(&source, &mut Vec::new()).into_iter().map(Arc::new).collect();
             let patches = TextPatches::read(&source, &values);
-            Arc::new(Text { source, values, errors: syntax_errors(&errors), patches })
+            Arc::new(Text { source, values, patches })
         });
         self.texts.insert(name, source.clone());
         source
     }
 
-    /// The tree of a template.
-    pub(super) fn template(&mut self, text: &Arc<Text>) -> Arc<Template> {
-        let read = || Arc::new(Template::new(text.source.text()));
-        Arc::clone(self.templates.entry(Arc::as_ptr(text)).or_insert_with(read))
-    }
-
     /// The texts of all files that were read.
     pub(crate) fn sources(&self) -> impl Iterator<Item = &Arc<Source>> {
         self.texts.values().flatten().map(|text| &text.source)
+    }
+
+    /// The comments in patches that are in kustomizations.
+    pub(crate) fn comments(&self) -> impl Iterator<Item = (Arc<Source>, Vec<Comment>)> {
+        let texts = self.texts.values().flatten().filter(|text| !text.patches.found.is_empty());
+        texts.map(|text| {
+            let all = text.patches.found.values().flat_map(Embedded::comments).collect();
+            (Arc::clone(&text.source), all)
+        })
     }
 
     fn read(&self, name: &str) -> Option<Arc<Source>> {

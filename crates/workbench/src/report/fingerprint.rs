@@ -1,7 +1,7 @@
 //! Identifies a finding over time: the fingerprint stays the same in the next run, after lines have moved and files were
 //! renamed, and in the next release of memgate.
 //!
-//! It is made from the code, the object (group, kind, namespace and name, without the version), its set of files and the pointer, but not
+//! It is made from the code, the object (group, kind, namespace and name, without the version), its unit and the pointer, but not
 //! from line, file and message.
 
 use std::collections::BTreeMap;
@@ -36,7 +36,7 @@ pub fn of(code: &str, object_ref: &ObjectRef, pointer: &Pointer) -> Fingerprint 
     let ([kind, namespace, name], pointer) = (object_ref.shown(), pointer.shown());
     let mut parts = vec![code, object_ref.group(), &kind, &namespace, &name, &pointer];
     // Sets are judged apart: a finding of one says nothing about another.
-    parts.extend(Some(&*object_ref.set).filter(|set| !set.is_empty()));
+    parts.extend(Some(&*object_ref.unit).filter(|unit| !unit.is_empty()));
     hash(&parts)
 }
 
@@ -91,7 +91,7 @@ mod tests {
             kind: "Memory".into(),
             namespace: "team-a".into(),
             name: name.into(),
-            set: Arc::default(),
+            unit: Arc::default(),
         }
     }
 

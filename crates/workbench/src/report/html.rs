@@ -159,8 +159,8 @@ fn whose(report: &Report<'_>) -> String {
 
 /// What was read, in one line.
 fn read(report: &Report<'_>, page: &Page<'_>) -> String {
-    let mut parts = vec![format!("{} judged in {}", report.counted_objects(), counted(report.files, "file"))];
-    parts.extend((report.sets > 0).then(|| counted(report.sets, "set")));
+    let mut parts = vec![format!("{} judged in {}", counted(report.objects.len(), "object"), counted(report.files, "file"))];
+    parts.extend((report.units > 0).then(|| counted(report.units, "unit")));
     parts.extend(match report.policies {
         0 => None,
         1 => Some("1 policy".to_owned()),

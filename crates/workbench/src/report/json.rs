@@ -73,8 +73,7 @@ fn summary(report: &Report<'_>) -> Value {
     let count = |severity| report.count_of(report.findings.iter(), severity);
     without_nulls(json!({
         "files": report.files,
-        "objects": report.objects.len() - report.patches(),
-        "patches": Some(report.patches()).filter(|count| *count > 0),
+        "objects": report.objects.len(),
         "denied": report.denied,
         "passedOver": report.passed_over.len(),
         "deny": count(Severity::Deny),
@@ -115,7 +114,7 @@ fn finding(located: &LocatedFinding<'_>) -> Value {
         "message": finding.message(),
         "help": finding.help_text(),
         "object": object(located.object_ref),
-        "sets": (!located.sets.is_empty()).then_some(&located.sets),
+        "units": (!located.units.is_empty()).then_some(&located.units),
         "namespaces": (!located.namespaces.is_empty()).then_some(&located.namespaces),
         "related": located.related.first().map(related),
         "alsoRelated": (!others.is_empty()).then_some(others),

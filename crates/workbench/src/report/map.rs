@@ -19,25 +19,25 @@ use std::io;
 
 use anstream::adapter::strip_bytes;
 
-/// The map of each set of files.
+/// The map of each unit of files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MemoryMap {
-    /// One map without sets.
-    pub sets: Vec<SetMap>,
+    /// One map without units.
+    pub units: Vec<UnitMap>,
 }
 
 /// The map of files that are judged together.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SetMap {
-    /// The name of the set; empty without sets.
-    pub set: String,
+pub struct UnitMap {
+    /// The name of the unit; empty without units.
+    pub unit: String,
     /// The memory resources, by namespace, kind and name.
     pub memories: Vec<MappedMemory>,
     /// The objects that are denied or warned about, once they are judged.
     pub judged: BTreeMap<MappedObject, Verdict>,
 }
 
-impl SetMap {
+impl UnitMap {
     /// The verdict of an object that uses memory.
     pub fn verdict(&self, object: &MappedObject) -> Verdict {
         self.judged.get(object).copied().unwrap_or_default()
@@ -287,7 +287,7 @@ impl MappedObject {
 impl MemoryMap {
     /// All memory resources.
     pub fn memories(&self) -> impl Iterator<Item = &MappedMemory> {
-        self.sets.iter().flat_map(|set| &set.memories)
+        self.units.iter().flat_map(|unit| &unit.memories)
     }
 
     /// The namespaces of its objects.
@@ -300,8 +300,8 @@ impl MemoryMap {
 
     /// Keeps the memory of these namespaces with all that reaches it, and the memory that objects of them reach.
     pub fn keep_namespaces(&mut self, namespaces: &BTreeSet<String>) {
-        for set in &mut self.sets {
-            set.memories.retain_mut(|memory| {
+        for unit in &mut self.units {
+            unit.memories.retain_mut(|memory| {
                 if namespaces.contains(&memory.object.namespace) {
                     return true;
                 }
@@ -386,7 +386,7 @@ mod tests {
             }
         };
         let memories = ["a", "b", "c", "d"].into_iter().enumerate().map(|(number, it)| memory(number, it));
-        MemoryMap { sets: vec![SetMap { memories: memories.collect(), ..SetMap::default() }] }
+        MemoryMap { units: vec![UnitMap { memories: memories.collect(), ..UnitMap::default() }] }
     }
 
     fn lines(map: &MemoryMap) -> Vec<String> {
@@ -394,7 +394,7 @@ mod tests {
             let users: Vec<&str> = memory.users.iter().map(|line| &*line.user.name).collect();
             format!("{}: {}", memory.object.name, users.join(" "))
         };
-        map.sets.iter().flat_map(|set| &set.memories).map(of).collect()
+        map.units.iter().flat_map(|unit| &unit.memories).map(of).collect()
     }
 
     #[test]

@@ -230,9 +230,9 @@ fn group<'r>(located: &'r LocatedFinding<'r>, is_first: bool, width: usize) -> G
         let place = format!("{}:{}: {label}", location.line_place(), location.column);
         group = group.element(Level::NOTE.with_name("see").message(one_line(&place)));
     }
-    if !located.sets.is_empty() {
-        let name = if located.sets.len() == 1 { "set" } else { "sets" };
-        group = group.element(Level::NOTE.with_name(name).message(one_line(&located.sets.join(", "))));
+    if !located.units.is_empty() {
+        let name = if located.units.len() == 1 { "unit" } else { "units" };
+        group = group.element(Level::NOTE.with_name(name).message(one_line(&located.units.join(", "))));
     }
     if !located.namespaces.is_empty() {
         let namespaces = one_line(&located.namespaces.join(", "));
@@ -334,7 +334,7 @@ mod tests {
             finding: &finding,
             pointer,
             object_ref: &object_ref,
-            sets: Vec::new(),
+            units: Vec::new(),
             shares_text: false,
             namespaces: Vec::new(),
             in_others: Vec::new(),

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::picture::draw;
 use super::{first, table};
 use crate::report::map::graph::Graph;
-use crate::report::map::{Fact, MapLine, MappedMemory, MemoryMap, SetMap, Verdict};
+use crate::report::map::{Fact, MapLine, MappedMemory, MemoryMap, UnitMap, Verdict};
 
 /// The most objects that are listed in one cell.
 const MAX_USERS: usize = 25;
@@ -24,8 +24,8 @@ pub(super) fn section(map: &MemoryMap) -> Option<Markup> {
     if count == 0 {
         return None;
     }
-    let of_sets = map.sets.iter().flat_map(|set| set.memories.iter().map(move |memory| (set, memory)));
-    let [rows, rest] = first(of_sets, "memgate map", |(set, memory)| row(set, memory));
+    let of_units = map.units.iter().flat_map(|unit| unit.memories.iter().map(move |memory| (unit, memory)));
+    let [rows, rest] = first(of_units, "memgate map", |(unit, memory)| row(unit, memory));
     let caption = "Memory resources, what refers to them, and the pods that get them";
     let table = html! { (table(caption, &COLUMNS, &rows)) (rest) };
     Some(match Graph::of(map) {
@@ -38,7 +38,7 @@ pub(super) fn section(map: &MemoryMap) -> Option<Markup> {
     })
 }
 
-fn row(set: &SetMap, memory: &MappedMemory) -> Markup {
+fn row(unit: &UnitMap, memory: &MappedMemory) -> Markup {
     let MappedMemory { object, presence, facts, users, .. } = memory;
     let storage = match &facts.storage {
         Fact::Absent => String::new(),
@@ -51,9 +51,9 @@ fn row(set: &SetMap, memory: &MappedMemory) -> Markup {
         tr {
             th scope="row" {
                 (object.kind) " " (object.name)
-                (verdict(set.verdict_of(memory)))
+                (verdict(unit.verdict_of(memory)))
                 @if !presence.words().is_empty() { " " strong class="warn" { (presence.words()) } }
-                @if !set.set.is_empty() { " (set " (set.set) ")" }
+                @if !unit.unit.is_empty() { " (unit " (unit.unit) ")" }
             }
             td { (object.namespace) }
             td { (facts.backend.to_string()) }
@@ -64,8 +64,8 @@ fn row(set: &SetMap, memory: &MappedMemory) -> Markup {
             td { (facts.durable.to_string()) }
             td { (retention.join(", ")) }
             td { (facts.secrets.to_string()) }
-            td { (list(set, &referrers)) }
-            td { (list(set, &pods)) }
+            td { (list(unit, &referrers)) }
+            td { (list(unit, &pods)) }
         }
     }
 }
@@ -80,14 +80,14 @@ fn verdict(verdict: Verdict) -> Markup {
     html! { " " strong class=(class) { (verdict.words()) } }
 }
 
-fn list(set: &SetMap, lines: &[&MapLine]) -> Markup {
+fn list(unit: &UnitMap, lines: &[&MapLine]) -> Markup {
     let more = lines.len().saturating_sub(MAX_USERS);
     html! {
         @if !lines.is_empty() {
             ul {
                 @for line in lines.iter().take(MAX_USERS) {
                     li {
-                        (line.user.title()) (verdict(set.verdict(&line.user)))
+                        (line.user.title()) (verdict(unit.verdict(&line.user)))
                         @if line.crosses { " " strong class="deny" { "across namespaces" } }
                         @if let Some(other) = &line.differs { " (by its own variables: " (other) ")" }
                     }

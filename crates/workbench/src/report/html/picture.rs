@@ -1,4 +1,4 @@
-//! The picture of the map, as inline SVG: users at the left, memory in the middle, hosts at the right, in frames for sets,
+//! The picture of the map, as inline SVG: users at the left, memory in the middle, hosts at the right, in frames for units,
 //! namespaces and platforms.
 
 use std::collections::BTreeMap;

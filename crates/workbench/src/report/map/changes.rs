@@ -41,7 +41,7 @@ pub enum MapChange {
     },
 }
 
-/// Identifies a memory resource: the set, the family and the title.
+/// Identifies a memory resource: the unit, the family and the title.
 type Key<'m> = (&'m str, &'static str, String);
 
 /// The changes, by kind and name.
@@ -84,6 +84,6 @@ pub fn changes(before: &MemoryMap, after: &MemoryMap) -> Vec<MapChange> {
 }
 
 fn memories(map: &MemoryMap) -> BTreeMap<Key<'_>, &MappedMemory> {
-    let of_set = map.sets.iter().flat_map(|of| of.memories.iter().map(move |memory| (of, memory)));
-    of_set.map(|(of, memory)| ((of.set.as_str(), memory.family, memory.object.title()), memory)).collect()
+    let of_unit = map.units.iter().flat_map(|of| of.memories.iter().map(move |memory| (of, memory)));
+    of_unit.map(|(of, memory)| ((of.unit.as_str(), memory.family, memory.object.title()), memory)).collect()
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::rc::Rc;
 
-use super::{Fact, MapLine, MappedMemory, MappedObject, MemoryMap, Presence, SetMap, Verdict};
+use super::{Fact, MapLine, MappedMemory, MappedObject, MemoryMap, Presence, UnitMap, Verdict};
 use crate::report::fingerprint::hash;
 
 /// The most boxes.
@@ -23,7 +23,7 @@ pub(super) const MAX_LABEL_BYTES: usize = 280;
 /// The most bytes of an id: the names of most objects together have fewer.
 const MAX_ID_BYTES: usize = 64;
 
-/// A graph of all sets.
+/// A graph of all units.
 #[derive(Debug)]
 pub(crate) struct Graph {
     /// The boxes, by group.
@@ -32,7 +32,7 @@ pub(crate) struct Graph {
     pub(crate) edges: Vec<Edge>,
 }
 
-/// A set, a namespace or a platform with its objects.
+/// A unit, a namespace or a platform with its objects.
 #[derive(Debug)]
 pub(crate) struct Group {
     pub(crate) id: String,
@@ -168,7 +168,7 @@ impl Node {
 
 /// An object or a host of the map.
 struct Item<'m> {
-    set: &'m str,
+    unit: &'m str,
     family: &'static str,
     object: MappedObject,
     shape: Shape,
@@ -194,26 +194,26 @@ impl<'m> Items<'m> {
     fn of(map: &'m MemoryMap) -> Self {
         let families: BTreeSet<&str> = map.memories().map(|memory| memory.family).collect();
         let mut items = Self { all: Vec::new(), edges: Vec::new(), names_families: families.len() > 1 };
-        map.sets.iter().for_each(|set| items.add(set));
+        map.units.iter().for_each(|unit| items.add(unit));
         items
     }
 
-    fn add(&mut self, set: &'m SetMap) {
+    fn add(&mut self, unit: &'m UnitMap) {
         let (mut users, mut hosts) = (BTreeMap::new(), BTreeMap::new());
-        for memory in &set.memories {
+        for memory in &unit.memories {
             let to = self.all.len();
             let shape = match memory.presence {
                 Presence::Found | Presence::Undeclared | Presence::Missing => Shape::Memory,
                 Presence::Unknown => Shape::Unread,
             };
             let (family, object) = (memory.family, memory.object.clone());
-            let (verdict, words) = (Some(set.verdict_of(memory)), words(memory));
-            self.all.push(Item { set: &set.set, family, object, shape, verdict, words });
+            let (verdict, words) = (Some(unit.verdict_of(memory)), words(memory));
+            self.all.push(Item { unit: &unit.unit, family, object, shape, verdict, words });
             for MapLine { user, family, is_pod, crosses, differs } in &memory.users {
                 let from = *users.entry((user, *family)).or_insert_with(|| {
                     let shape = if *is_pod { Shape::Pod } else { Shape::Referrer };
-                    let (object, verdict, words) = (user.clone(), Some(set.verdict(user)), Vec::new());
-                    self.all.push(Item { set: &set.set, family, object, shape, verdict, words });
+                    let (object, verdict, words) = (user.clone(), Some(unit.verdict(user)), Vec::new());
+                    self.all.push(Item { unit: &unit.unit, family, object, shape, verdict, words });
                     self.all.len() - 1
                 });
                 let (crosses, differs) = (*crosses, differs.clone());
@@ -225,7 +225,7 @@ impl<'m> Items<'m> {
                     let [namespace, kind, name] = [namespace, "host", host].map(str::to_owned);
                     let object = MappedObject { namespace, kind, name, group: String::new() };
                     let (shape, words) = (Shape::Store, Vec::new());
-                    self.all.push(Item { set: &set.set, family: "", object, shape, verdict: None, words });
+                    self.all.push(Item { unit: &unit.unit, family: "", object, shape, verdict: None, words });
                     self.all.len() - 1
                 });
                 let lacks_tls = memory.lacks_tls;
@@ -237,10 +237,10 @@ impl<'m> Items<'m> {
     /// The order of the boxes: by group and name, hosts last.
     fn order(&self) -> Vec<usize> {
         let key = |item: &Item<'m>| {
-            let Item { set, object, shape, family: own, .. } = item;
+            let Item { unit, object, shape, family: own, .. } = item;
             let family = if self.names_families { *own } else { "" };
             let MappedObject { namespace, kind, name, .. } = object.clone();
-            ((*set, *shape == Shape::Store, namespace, family), (kind, name, *own, item.is_memory()))
+            ((*unit, *shape == Shape::Store, namespace, family), (kind, name, *own, item.is_memory()))
         };
         let mut order: Vec<usize> = (0..self.all.len()).collect();
         order.sort_by_cached_key(|number| self.all.get(*number).map(key));
@@ -294,24 +294,24 @@ struct Builder {
 
 impl Builder {
     fn node(&mut self, item: Item<'_>) -> Node {
-        let Item { set, family, object, shape, verdict, words } = item;
+        let Item { unit, family, object, shape, verdict, words } = item;
         let MappedObject { namespace, kind, name, .. } = &object;
         let id = match shape {
-            Shape::Store => self.ids.id(&["host", set, namespace, name]),
-            Shape::Memory | Shape::Unread => self.ids.id(&["memory", set, family, kind, namespace, name]),
-            Shape::Referrer | Shape::Pod => self.ids.id(&["user", set, family, kind, namespace, name]),
+            Shape::Store => self.ids.id(&["host", unit, namespace, name]),
+            Shape::Memory | Shape::Unread => self.ids.id(&["memory", unit, family, kind, namespace, name]),
+            Shape::Referrer | Shape::Pod => self.ids.id(&["user", unit, family, kind, namespace, name]),
         };
-        let groups = self.groups(set, if shape == Shape::Store { "" } else { namespace }, family);
+        let groups = self.groups(unit, if shape == Shape::Store { "" } else { namespace }, family);
         Node { id, groups, shape, verdict, object, words }
     }
 
-    /// The groups of an object: the set, the namespace and the platform, as far as there are several.
-    fn groups(&mut self, set: &str, namespace: &str, family: &str) -> Vec<Rc<Group>> {
+    /// The groups of an object: the unit, the namespace and the platform, as far as there are several.
+    fn groups(&mut self, unit: &str, namespace: &str, family: &str) -> Vec<Rc<Group>> {
         let family = if self.names_families && !namespace.is_empty() { family } else { "" };
         let parts = [
-            (!set.is_empty(), "set", vec![set]),
-            (!namespace.is_empty(), "namespace", vec![set, namespace]),
-            (!family.is_empty(), "platform", vec![set, namespace, family]),
+            (!unit.is_empty(), "unit", vec![unit]),
+            (!namespace.is_empty(), "namespace", vec![unit, namespace]),
+            (!family.is_empty(), "platform", vec![unit, namespace, family]),
         ];
         let parts = parts.into_iter().filter(|(is_there, ..)| *is_there);
         parts
@@ -422,7 +422,7 @@ pub(crate) mod samples {
                 ..MappedMemory::default()
             });
         }
-        MemoryMap { sets: vec![SetMap { set: String::new(), memories: all, judged }] }
+        MemoryMap { units: vec![UnitMap { unit: String::new(), memories: all, judged }] }
     }
 }
 
@@ -456,7 +456,7 @@ mod tests {
         }
         // Twenty memory resources that all of twenty agents use.
         let mut map = map([1, 20, 0], 1);
-        for memory in &mut map.sets[0].memories {
+        for memory in &mut map.units[0].memories {
             let object = |number: usize| MappedObject { name: number.to_string(), ..MappedObject::default() };
             memory.users =
                 (0..20).map(|number| MapLine { user: object(number), ..MapLine::default() }).collect();
@@ -469,7 +469,7 @@ mod tests {
     fn a_text_that_is_not_drawn_is_too_large() {
         // Twelve memory resources that all of twenty pods use, each with long variables of its own.
         let mut map = map([1, 12, 0], 1);
-        for memory in &mut map.sets[0].memories {
+        for memory in &mut map.units[0].memories {
             memory.facts = Facts::default();
             let line = |number: usize| MapLine {
                 user: MappedObject { name: number.to_string(), ..MappedObject::default() },

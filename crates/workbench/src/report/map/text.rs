@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 
-use super::{MapLine, MappedMemory, MemoryMap, Presence, SetMap, Verdict};
+use super::{MapLine, MappedMemory, MemoryMap, Presence, UnitMap, Verdict};
 use crate::report::at_line_start;
 
 const HEADER: Style = Style::new().bold();
@@ -22,8 +22,8 @@ const TOGETHER: [&str; 4] = ["backend", "durable", "retention", "storage"];
 /// Those of the writer.
 pub(super) fn write(map: &MemoryMap, out: &mut impl Write) -> io::Result<()> {
     let mut is_first = true;
-    for set in &map.sets {
-        for memories in set.memories.chunk_by(|one, two| one.object.namespace == two.object.namespace) {
+    for unit in &map.units {
+        for memories in unit.memories.chunk_by(|one, two| one.object.namespace == two.object.namespace) {
             let namespace = memories.first().map_or("", |memory| memory.object.namespace.as_str());
             if !std::mem::take(&mut is_first) {
                 writeln!(out)?;
@@ -32,12 +32,12 @@ pub(super) fn write(map: &MemoryMap, out: &mut impl Write) -> io::Result<()> {
                 "" => "without a namespace".to_owned(),
                 namespace => format!("namespace {namespace}"),
             };
-            let of_set = if set.set.is_empty() { String::new() } else { format!("set {}, ", set.set) };
-            writeln!(out, "{HEADER}{}{HEADER:#}", at_line_start(&format!("{of_set}{title}")))?;
+            let of_unit = if unit.unit.is_empty() { String::new() } else { format!("unit {}, ", unit.unit) };
+            writeln!(out, "{HEADER}{}{HEADER:#}", at_line_start(&format!("{of_unit}{title}")))?;
             let names = |memory: &MappedMemory| (memory.object.kind.clone(), memory.object.name.clone());
             for same in memories.chunk_by(|one, two| names(one) == names(two)) {
                 let names_family = same.chunk_by(|one, two| one.family == two.family).count() > 1;
-                same.iter().try_for_each(|memory| write_memory(set, memory, names_family, out))?;
+                same.iter().try_for_each(|memory| write_memory(unit, memory, names_family, out))?;
             }
         }
     }
@@ -46,14 +46,14 @@ pub(super) fn write(map: &MemoryMap, out: &mut impl Write) -> io::Result<()> {
 
 /// Writes a memory resource, with its platform if that of another one has a kind and an object of the same names.
 fn write_memory(
-    set: &SetMap,
+    unit: &UnitMap,
     memory: &MappedMemory,
     names_family: bool,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let MappedMemory { object, family, presence, facts, users, lacks_tls, .. } = memory;
     let of_family = if names_family { format!(" (platform {family})") } else { String::new() };
-    let verdict = tag(set.verdict_of(memory));
+    let verdict = tag(unit.verdict_of(memory));
     write!(out, "  {HEADER}{} {}{HEADER:#}{of_family}{verdict}", object.kind, object.name)?;
     match presence.words() {
         "" => writeln!(out)?,
@@ -76,7 +76,7 @@ fn write_memory(
         writeln!(out, "    no other object refers to it")?;
     }
     let title = object.title() + &of_family;
-    users.iter().try_for_each(|line| write_line(set, line, &title, out))
+    users.iter().try_for_each(|line| write_line(unit, line, &title, out))
 }
 
 /// A verdict behind a name.
@@ -90,8 +90,8 @@ fn tag(verdict: Verdict) -> String {
     format!(" {style}[{words}]{style:#}")
 }
 
-fn write_line(set: &SetMap, line: &MapLine, memory: &str, out: &mut impl Write) -> io::Result<()> {
-    write!(out, "    {}{} → {memory}", line.user.title(), tag(set.verdict(&line.user)))?;
+fn write_line(unit: &UnitMap, line: &MapLine, memory: &str, out: &mut impl Write) -> io::Result<()> {
+    write!(out, "    {}{} → {memory}", line.user.title(), tag(unit.verdict(&line.user)))?;
     if line.crosses {
         write!(out, "  {MARK}across namespaces{MARK:#}")?;
     }

@@ -1,0 +1,236 @@
+//! What Flux Kustomizations among the inputs put into the output of their path: values of variables, and a namespace.
+
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::object_name::object_ref;
+use crate::paths::{Roots, normal};
+use crate::report::ObjectRef;
+use memgate_manifest::document::{Document, parse_parts};
+use memgate_manifest::later::{Given, is_filled_in_later, variables};
+use memgate_manifest::source::{Source, Span};
+use memgate_model::finding::Finding;
+use memgate_model::recurring_texts::RecurringTexts;
+use memgate_platforms::common::KUSTOMIZATION_INVALID;
+use memgate_primitives::credential::is_credential_name;
+use memgate_primitives::name::is_dns_label;
+use memgate_primitives::plain_text::{quoted, quoted_text};
+use memgate_primitives::pointer::Pointer;
+use memgate_primitives::suggest::nearest;
+
+/// The group of Kustomizations that Flux applies.
+const FLUX: &str = "kustomize.toolkit.fluxcd.io";
+
+/// What one Kustomization puts in.
+#[derive(Debug, Default)]
+pub(crate) struct Assignment {
+    /// The Kustomization, in words.
+    pub(crate) title: String,
+    /// The namespace of all its objects.
+    pub(crate) namespace: Option<String>,
+    values: BTreeMap<String, Assigned>,
+    /// Whether it may have more variables, and other values for all but its own.
+    is_open: bool,
+    /// Whether it puts values in.
+    pub(crate) has_post_build: bool,
+    /// What is wrong with it.
+    pub(crate) faults: Vec<Fault>,
+}
+
+/// A finding at a place of a Kustomization.
+#[derive(Debug, Clone)]
+pub(crate) struct Fault {
+    pub(crate) source: Arc<Source>,
+    pub(crate) span: Span,
+    pub(crate) object_ref: ObjectRef,
+    pub(crate) finding: Finding,
+}
+
+/// The value of a variable, and the place that says it.
+#[derive(Debug, Clone)]
+struct Assigned {
+    /// `None` if it is not known.
+    value: Option<String>,
+    source: Arc<Source>,
+    line: usize,
+}
+
+impl Assignment {
+    /// What is known of a variable.
+    pub(crate) fn get(&self, name: &str) -> Given<'_> {
+        match self.values.get(name) {
+            Some(Assigned { value, .. }) => value.as_deref().map_or(Given::Unknown, Given::Value),
+            None if self.is_open => Given::Unknown,
+            None => Given::Nothing,
+        }
+    }
+
+    /// The variable that is likely meant by one that has no value; `None` where it may have one.
+    pub(crate) fn missing(&self, name: &str) -> Option<Option<&str>> {
+        let is_missing = self.has_post_build && matches!(self.get(name), Given::Nothing);
+        is_missing.then(|| nearest(name, self.values.keys().map(String::as_str)))
+    }
+
+    /// Where the variables in the text of a field have their values, in words; not of one that may be a credential.
+    /// If a message hides what cannot be a name, so does this.
+    pub(crate) fn describe(&self, text: &str, field: &str, message: &str) -> Vec<String> {
+        let names: BTreeSet<&str> = variables(text).collect();
+        let shown: fn(&str) -> String = if message.contains("…\" (") { quoted } else { quoted_text };
+        let of = |name: &str| {
+            let Assigned { value, source, line } = self.values.get(name)?;
+            let is_shown = source.is_shown() && ![name, field].into_iter().any(is_credential_name);
+            let value = value.as_deref().filter(|_| is_shown).map(shown);
+            let value = value.map_or_else(|| "set".to_owned(), |value| format!("is {value}"));
+            Some(format!("${{{name}}} {value} in {}:{line}", source.name()))
+        };
+        names.into_iter().filter_map(of).collect()
+    }
+}
+
+/// The Kustomizations in some texts, by their paths.
+#[derive(Debug, Default)]
+pub(crate) struct Assignments {
+    pub(crate) all: Vec<(PathBuf, Arc<Assignment>)>,
+    /// The kinds and names of the objects from which they read.
+    pub(crate) reads: BTreeSet<(String, String)>,
+}
+
+/// An object with values for variables.
+struct ValuesOf {
+    namespace: Option<String>,
+    values: BTreeMap<String, Assigned>,
+}
+
+impl Assignments {
+    /// Those in these texts, each with the file that counts as its place. `place` tells where a field of a document stands.
+    pub(crate) fn of(
+        texts: &[(Arc<Source>, PathBuf)],
+        place: &mut dyn FnMut(&Document, &Pointer) -> (Arc<Source>, Span),
+    ) -> Self {
+        let (mut found, mut roots) = (Self::default(), Roots::default());
+        let puts_in = |text: &str| {
+            text.contains(FLUX) && ["postBuild", "targetNamespace"].iter().any(|it| text.contains(it))
+        };
+        if !texts.iter().any(|(source, _)| puts_in(source.text())) {
+            return found;
+        }
+        let mut sources: BTreeMap<(bool, String), Vec<ValuesOf>> = BTreeMap::new();
+        let may_have = |text: &str| ["ConfigMap", "Secret"].iter().any(|kind| text.contains(kind));
+        for (source, _) in texts.iter().filter(|(source, _)| may_have(source.text())) {
+            for document in parse_parts(source).flat_map(|parsed| parsed.documents) {
+                if let Some((key, values)) = values_of(&document, place) {
+                    sources.entry(key).or_default().push(values);
+                }
+            }
+        }
+        for (source, file) in texts.iter().filter(|(source, _)| puts_in(source.text())) {
+            let root = roots.of(file);
+            for document in parse_parts(source).flat_map(|parsed| parsed.documents) {
+                let Some((directory, reads, assignment)) = read(&document, &root, &sources, place) else {
+                    continue;
+                };
+                found.reads.extend(reads);
+                found.all.push((directory, Arc::new(assignment)));
+            }
+        }
+        found
+    }
+}
+
+/// The values in a ConfigMap, and the names of those in a Secret.
+fn values_of(
+    document: &Document,
+    place: &mut dyn FnMut(&Document, &Pointer) -> (Arc<Source>, Span),
+) -> Option<((bool, String), ValuesOf)> {
+    let is_secret = document.kind() == "Secret";
+    if !document.group().is_empty() || !is_secret && document.kind() != "ConfigMap" {
+        return None;
+    }
+    let mut values = BTreeMap::new();
+    for field in ["data", "stringData"] {
+        let at = Pointer::root().key(field);
+        for (name, value) in document.value().get(field).and_then(Value::as_object).into_iter().flatten() {
+            let value = value.as_str().filter(|it| !is_secret && !is_filled_in_later(it));
+            let (source, span) = place(document, &at.key(name));
+            values.insert(name.clone(), Assigned { value: value.map(one_line), source, line: span.line });
+        }
+    }
+    let namespace = document.namespace().map(str::to_owned);
+    Some(((is_secret, document.name().to_owned()), ValuesOf { namespace, values }))
+}
+
+/// The directory of a Kustomization that puts something in, the objects from which it reads, and what it puts in. Of two
+/// objects the later one counts, and before all its own values.
+fn read(
+    document: &Document,
+    root: &Path,
+    sources: &BTreeMap<(bool, String), Vec<ValuesOf>>,
+    place: &mut dyn FnMut(&Document, &Pointer) -> (Arc<Source>, Span),
+) -> Option<(PathBuf, Vec<(String, String)>, Assignment)> {
+    let is_flux = document.group() == FLUX && document.kind() == "Kustomization";
+    let spec = document.value().get("spec").filter(|_| is_flux)?;
+    let text = |field| spec.get(field).and_then(Value::as_str).filter(|it| !it.is_empty());
+    let post_build = spec.get("postBuild").filter(|it| it.is_object());
+    let target = text("targetNamespace");
+    let path = text("path").unwrap_or_default();
+    // The root of an artifact is not that of the repository.
+    let is_artifact = spec.pointer("/sourceRef/kind").is_some_and(|kind| kind != "GitRepository");
+    let is_elsewhere = is_artifact && path.chars().all(|it| ['.', '/'].contains(&it));
+    if is_elsewhere || is_filled_in_later(path) || post_build.is_none() && target.is_none() {
+        return None;
+    }
+    let wrong = target.filter(|it| !is_dns_label(it) && !is_filled_in_later(it));
+    let object_ref = object_ref(document, None, &mut RecurringTexts::default());
+    let title = format!("Kustomization {}", named(document));
+    let namespace = target.filter(|_| wrong.is_none()).map(str::to_owned);
+    let mut assignment =
+        Assignment { title, namespace, has_post_build: post_build.is_some(), ..Assignment::default() };
+    assignment.faults.extend(wrong.map(|target| {
+        let at = Pointer::new("/spec/targetNamespace");
+        let (source, span) = place(document, &at);
+        let why = "is not a valid name of a namespace, so each object here is refused";
+        let finding = Finding::deny(&KUSTOMIZATION_INVALID, at, format!("{} {why}", quoted(target)));
+        Fault { source, span, object_ref, finding }
+    }));
+    let reads = post_build.and_then(|it| it.get("substituteFrom")).and_then(Value::as_array);
+    let mut names = Vec::new();
+    for reads in reads.into_iter().flatten() {
+        let text = |field| reads.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let (kind, name) = (text("kind"), text("name"));
+        let own = document.namespace();
+        let is_own = |it: &&ValuesOf| it.namespace.is_none() || own.is_none() || it.namespace.as_deref() == own;
+        let named = sources.get(&(kind == "Secret", name.clone())).into_iter().flatten();
+        let mut named = named.filter(is_own);
+        match (named.next(), named.next()) {
+            (Some(only), None) => assignment.values.extend(only.values.clone()),
+            // Each variable may be in it. Of two nothing says which one is meant.
+            _ => {
+                assignment.is_open = true;
+                assignment.values.clear();
+            }
+        }
+        names.push((kind, name));
+    }
+    let at = Pointer::new("/spec/postBuild/substitute");
+    let own = document.value().pointer(at.as_str()).and_then(Value::as_object).into_iter().flatten();
+    for (name, value) in own {
+        let value = value.as_str().map_or_else(|| value.to_string(), one_line);
+        let (source, span) = place(document, &at.key(name));
+        assignment.values.insert(name.clone(), Assigned { value: Some(value), source, line: span.line });
+    }
+    Some((normal(&root.join(path.trim_start_matches('/'))), names, assignment))
+}
+
+fn named(document: &Document) -> String {
+    let namespace = document.namespace().map(|it| format!("{it}/")).unwrap_or_default();
+    format!("{namespace}{}", document.name())
+}
+
+/// Flux leaves line ends out of values.
+fn one_line(value: &str) -> String {
+    value.replace('\n', "")
+}

@@ -1,0 +1,501 @@
+//! Where a finding about a built object stands: the files that took part are searched for its field and value.
+//!
+//! ```text
+//! kustomize: patches, the outermost first ──▶ the file of the object ──▶ kustomizations ──▶ the file as a whole
+//! helm:      the line of the template ──▶ the values that it prints ──▶ the template as a whole
+//! ```
+//!
+//! What a tool does with the files is not followed. Of equal places the one counts that says the name of the object.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::kustomization::{Kustomization, Patch, PatchBody, Selector, is_kustomization, items};
+use crate::layout::{VALUES_FILE, shown};
+use crate::origins::Origins;
+use crate::origins::files::{Files, Text};
+use crate::origins::spot::Spot;
+use crate::rendered::{Rendered, RenderedObject};
+use crate::releases::{Inline, Layer};
+use memgate_manifest::document::Document;
+use memgate_manifest::place::DocumentPlace;
+use memgate_manifest::source::Source;
+use memgate_primitives::pointer::Pointer;
+
+/// So many fields of one document are compared.
+const MOST_FIELDS: usize = 20_000;
+
+/// The spot of a field of an object that a tool printed; of one that is missing, that of what is around it.
+pub(crate) fn spot(
+    (rendered, byte): (&Rendered, usize),
+    pointer: &Pointer,
+    (origins, files): (&Origins, &mut Files),
+) -> Option<Spot> {
+    let marker = rendered.unit.marker.clone();
+    let found = rendered.at(byte).and_then(|object| {
+        let path = plain_path(pointer.as_str());
+        let value = object.value.pointer(pointer.as_str());
+        let mut search = Search { rendered, object, pointer, path, value, origins, files: &mut *files };
+        search.found()
+    });
+    found.or_else(|| start_of(&marker, files))
+}
+
+/// The first line of a file.
+pub(crate) fn start_of(file: &Path, files: &mut Files) -> Option<Spot> {
+    let source = Arc::clone(&files.get(file)?.source);
+    let span = source.span(0, 0);
+    Some(Spot::Text { source, span })
+}
+
+/// The keys of a pointer; elements of lists have other numbers in other files.
+fn plain_path(pointer: &str) -> Vec<String> {
+    let tokens = pointer.split('/').skip(1).filter(|token| *token != "-" && token.parse::<usize>().is_err());
+    tokens.map(|token| token.replace("~1", "/").replace("~0", "~")).collect()
+}
+
+struct Search<'s> {
+    rendered: &'s Rendered,
+    object: &'s RenderedObject,
+    pointer: &'s Pointer,
+    /// Its keys.
+    path: Vec<String>,
+    /// Its value; `None` for a field that is missing.
+    value: Option<&'s Value>,
+    origins: &'s Origins,
+    files: &'s mut Files,
+}
+
+/// A field of a file that may be the one.
+struct Field {
+    /// Its keys in the object.
+    path: Vec<String>,
+    /// Its place in the document, and where its key is a value there.
+    at: Pointer,
+    key: Option<Pointer>,
+    /// Its value; `None` for one that is removed.
+    value: Option<Value>,
+}
+
+impl Field {
+    fn spot(&self, document: &Document) -> Spot {
+        Spot::Field { document: document.shared_place(), pointer: self.at.clone(), key: self.key.clone() }
+    }
+}
+
+/// A patch for the object, and how much of the object's name it says.
+struct Applied {
+    document: Arc<Document>,
+    fields: Vec<Field>,
+    named: usize,
+}
+
+impl Search<'_> {
+    fn found(&mut self) -> Option<Spot> {
+        let patches = self.patches();
+        let base = self.base();
+        self.in_patches(&patches, true)
+            .or_else(|| self.in_base(base.as_ref(), true))
+            .or_else(|| self.in_kustomizations())
+            .or_else(|| self.in_chart())
+            .or_else(|| self.in_patches(&patches, false))
+            .or_else(|| self.in_base(base.as_ref(), false))
+            .or_else(|| start_of(&PathBuf::from(shown(self.object.made.file.as_ref()?)), self.files))
+    }
+
+    fn text(&mut self, file: &Path) -> Option<Arc<Text>> {
+        self.files.get(Path::new(&shown(file)))
+    }
+
+    fn own(&self, field: &str) -> &str {
+        self.object.value.pointer(field).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// The kustomizations that took part, the last one that changed the object first.
+    fn kustomizations(&mut self) -> Vec<Arc<Text>> {
+        let unit = &self.rendered.unit;
+        let mut all: Vec<PathBuf> = self.object.made.changed_in.iter().rev().cloned().collect();
+        let others = unit.files.iter().filter(|file| is_kustomization(file)).cloned();
+        match unit.tool {
+            Some(_) => all.push(unit.directory.join(unit.marker.file_name().unwrap_or_default())),
+            None => all.extend(others),
+        }
+        let mut seen = std::collections::BTreeSet::new();
+        all.retain(|file| is_kustomization(file) && seen.insert(file.clone()));
+        all.iter().filter_map(|file| self.text(file)).collect()
+    }
+
+    /// The patches that apply to the object, by their targets and names.
+    fn patches(&mut self) -> Vec<Applied> {
+        let mut found = Vec::new();
+        for text in self.kustomizations() {
+            let directory = Path::new(text.source.name()).parent().map(Path::to_owned).unwrap_or_default();
+            for Patch { at, body, target } in Kustomization::of(&text.values).patches.into_iter().rev() {
+                let documents = match body {
+                    PatchBody::File(path) => self.files.get(&directory.join(path)).map(|it| it.values.clone()),
+                    PatchBody::Text(_) => text.patches.found.get(&at).map(|it| it.documents.iter().cloned().map(Arc::new).collect()),
+                };
+                for document in documents.into_iter().flatten() {
+                    if let Some(named) = self.is_patched_by(target.as_ref(), document.value()) {
+                        found.push(Applied { fields: fields(document.value()), document, named });
+                    }
+                }
+            }
+        }
+        found
+    }
+
+    /// How much of the object's name a patch says, if it applies.
+    fn is_patched_by(&self, target: Option<&Selector>, patch: &Value) -> Option<usize> {
+        let text = |field: &str| patch.pointer(field).and_then(Value::as_str).map(str::to_owned);
+        let (kind, name) = match target {
+            Some(target) => (target.kind.clone(), target.name.clone()),
+            None => (Some(text("/kind")?), Some(text("/metadata/name")?)),
+        };
+        let is_pattern = |text: &str| text.contains(['*', '+', '?', '|', '(', '[', '^', '$']);
+        let fits_kind = kind.is_none_or(|kind| kind == self.own("/kind") || is_pattern(&kind));
+        let named = match name {
+            None => Some(0),
+            Some(name) if is_pattern(&name) => Some(0),
+            Some(name) => self.own("/metadata/name").contains(&name).then_some(name.len()),
+        };
+        named.filter(|_| fits_kind)
+    }
+
+    /// Whether a value of a file is the one of the object.
+    fn is_value(&self, other: Option<&Value>) -> bool {
+        match (self.value, other) {
+            (Some(own), Some(other)) if own.is_object() || own.is_array() => {
+                own.is_object() == other.is_object() && own.is_array() == other.is_array()
+            }
+            (Some(own), Some(other)) => scalar(own) == scalar(other),
+            // A patch takes it away.
+            (None, None | Some(Value::Null)) => true,
+            _ => false,
+        }
+    }
+
+    /// The field in a patch that says this value, or takes it away; else the nearest one around it that a patch has.
+    fn in_patches(&self, patches: &[Applied], is_exact: bool) -> Option<Spot> {
+        let mut best: Option<(usize, usize, Spot)> = None;
+        for Applied { document, fields, named } in patches {
+            for field in fields {
+                let is_around = self.path.starts_with(&field.path) && !field.path.is_empty();
+                let is_removed = field.value.is_none() || field.value == Some(Value::Null);
+                let is_it = match is_exact {
+                    true if self.value.is_none() && is_removed => is_around,
+                    true => field.path == self.path && self.is_value(field.value.as_ref()) && self.value.is_some(),
+                    false => is_around,
+                };
+                let score = (*named, field.path.len());
+                if is_it && best.as_ref().is_none_or(|(named, depth, _)| score > (*named, *depth)) {
+                    best = Some((score.0, score.1, field.spot(document)));
+                }
+            }
+        }
+        best.filter(|(_, depth, _)| is_exact || *depth > 0 && !self.path.is_empty()).map(|(.., spot)| spot)
+    }
+
+    /// The document from which the object comes: that of its kind and of the longest part of its name.
+    fn base(&mut self) -> Option<Arc<Document>> {
+        let file = self.object.made.file.clone();
+        let files: Vec<PathBuf> = match (&file, self.rendered.unit.tool) {
+            (Some(file), _) => vec![file.clone()],
+            (None, None) => self.rendered.unit.files.iter().cloned().collect(),
+            (None, Some(_)) => Vec::new(),
+        };
+        let (kind, name) = (self.own("/kind").to_owned(), self.own("/metadata/name").to_owned());
+        let mut best: Option<(usize, Arc<Document>)> = None;
+        for file in files.iter().filter(|file| !is_kustomization(file)) {
+            let Some(text) = self.text(file) else { continue };
+            let of_kind = memgate_manifest::document::objects(&text.values).into_iter().filter(|it| it.kind() == kind);
+            for document in of_kind {
+                let named = Some(document.name().len()).filter(|_| name.contains(document.name()));
+                if let Some(named) = named.filter(|named| best.as_ref().is_none_or(|(best, _)| named > best)) {
+                    best = Some((named, document));
+                }
+            }
+        }
+        best.map(|(_, document)| document)
+    }
+
+    fn in_base(&self, base: Option<&Arc<Document>>, is_exact: bool) -> Option<Spot> {
+        let document = base?;
+        let spot = |pointer: &Pointer| Spot::Field { document: document.shared_place(), pointer: pointer.clone(), key: None };
+        let there = document.value().pointer(self.pointer.as_str());
+        if !is_exact || there.is_some() && self.is_value(there) && self.value.is_some() {
+            return Some(spot(self.pointer));
+        }
+        // An element of a list may have moved.
+        let moved = self.value.filter(|value| !value.is_object() && !value.is_array())?;
+        let is_it = |field: &Field| field.path == self.path && field.value.as_ref().is_some_and(|it| scalar(it) == scalar(moved));
+        fields(document.value()).iter().find(|field| is_it(field)).map(|field| spot(&field.at))
+    }
+
+    /// The field of a kustomization that says this value: a namespace, a label, or a replacement of the field.
+    fn in_kustomizations(&mut self) -> Option<Spot> {
+        let key = self.path.last()?.clone();
+        let value = self.value?.clone();
+        for text in self.kustomizations() {
+            for document in &text.values {
+                let is_it = |field: &&Field| {
+                    field.path.last() == Some(&key) && field.value.as_ref().is_some_and(|it| !it.is_object() && scalar(it) == scalar(&value))
+                };
+                let all = fields(document.value());
+                if let Some(field) = all.iter().find(is_it) {
+                    return Some(field.spot(document));
+                }
+                if let Some(at) = self.replacement(document.value()) {
+                    return Some(Spot::Field { document: document.shared_place(), pointer: at, key: None });
+                }
+            }
+        }
+        None
+    }
+
+    /// The path of a replacement that writes the field.
+    fn replacement(&self, kustomization: &Value) -> Option<Pointer> {
+        for (number, replacement) in items(kustomization, "replacements").enumerate() {
+            for (target_number, target) in items(replacement, "targets").enumerate() {
+                let fits = target.get("select").is_none_or(|it| {
+                    self.is_patched_by(Some(&Selector::of(it)), &Value::Null).is_some()
+                });
+                for (path_number, path) in items(target, "fieldPaths").enumerate().filter(|_| fits) {
+                    let path = path.as_str().unwrap_or_default().replace('.', "/");
+                    if plain_path(&format!("/{path}")) == self.path {
+                        let at = Pointer::root().key("replacements").index(number).key("targets");
+                        return Some(at.index(target_number).key("fieldPaths").index(path_number));
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// The line of the template, or the value that it prints.
+    fn in_chart(&mut self) -> Option<Spot> {
+        let file = self.object.made.file.clone().filter(|file| !is_kustomization(file))?;
+        let template = self.text(&file)?;
+        let line = Line::of(&template.source, self.own("/kind"), &self.path, self.value);
+        let prints = line.as_ref().is_none_or(|line| !line.is_whole || line.text.contains("{{"));
+        let value = if prints { self.in_values(line.as_ref().map_or("", |line| &line.text)) } else { None };
+        // A manifest of a kustomization has fields with places of their own.
+        let is_template = template.source.text().contains("{{") || line.as_ref().is_some_and(|it| it.is_whole);
+        value.or_else(|| {
+            let Line { start, end, .. } = line.filter(|_| is_template)?;
+            let span = template.source.span(start, end);
+            Some(Spot::Text { source: Arc::clone(&template.source), span })
+        })
+    }
+
+    /// The field of the values that says this value. `line` is that of the template.
+    fn in_values(&mut self, line: &str) -> Option<Spot> {
+        let value = self.value.filter(|value| !value.is_object() && !value.is_array())?.clone();
+        let key = self.path.last()?.clone();
+        let name = self.own("/metadata/name").to_owned();
+        let mut best: Option<(Score, Spot)> = None;
+        for (order, (document, at, all)) in self.values().into_iter().enumerate() {
+            for field in all.iter().filter(|field| field.value.as_ref().is_some_and(|it| !it.is_object() && scalar(it) == scalar(&value))) {
+                let own = field.path.last().map_or("", String::as_str);
+                let printed = field.path.iter().rev().take_while(|key| says(line, key)).count();
+                let fits = if own == key { 2 } else { usize::from(is_similar(own, &key)) };
+                if fits + printed == 0 {
+                    continue;
+                }
+                let score = (printed > 0 || fits == 2, near(&all, field, &name), printed, fits, std::cmp::Reverse(order));
+                if best.as_ref().is_none_or(|(best, _)| score > *best) {
+                    let pointer = at.as_ref().map_or_else(|| field.at.clone(), |(at, is_whole)| {
+                        if *is_whole { at.clone() } else { at.join(&field.at) }
+                    });
+                    best = Some((score, Spot::Field { document: Arc::clone(&document), pointer, key: None }));
+                }
+            }
+        }
+        let (_, spot) = best?;
+        // What installs the chart may be printed itself.
+        let Spot::Field { document, pointer, .. } = &spot else { return Some(spot) };
+        match self.origins.rendered.get(document.source().name()) {
+            Some(by) if by.source.name() != self.rendered.source.name() => {
+                self::spot((by, document.start()), pointer, (self.origins, self.files))
+            }
+            _ => Some(spot),
+        }
+    }
+
+    /// The values of the chart, what counts most first.
+    fn values(&mut self) -> Vec<ValuesIn> {
+        let unit = Arc::clone(&self.rendered.unit);
+        let mut all: Vec<ValuesIn> = Vec::new();
+        let layers = unit.release.iter().flat_map(|release| release.layers.iter().rev());
+        let mut files: Vec<PathBuf> = Vec::new();
+        for layer in layers {
+            match layer {
+                Layer::Inline(Inline { value, document, at, is_whole, .. }) => {
+                    all.push((Arc::clone(document), Some((at.clone(), *is_whole)), fields(value)));
+                }
+                Layer::File(file) => files.push(file.clone()),
+            }
+        }
+        files.extend(self.files.builder.values_of(&unit.directory).into_iter().rev());
+        let named = |file: &&PathBuf| {
+            let name = file.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+            name == VALUES_FILE || unit.tool.is_none() && name.contains("values")
+        };
+        files.extend(unit.files.iter().filter(named).cloned());
+        for file in files {
+            let Some(text) = self.text(&file) else { continue };
+            all.extend(text.values.iter().map(|it| (it.shared_place(), None, fields(it.value()))));
+        }
+        all
+    }
+}
+
+/// A document with values; of values in another object, their place in it, and whether they have no places of their own.
+type ValuesIn = (Arc<DocumentPlace>, Option<(Pointer, bool)>, Vec<Field>);
+
+/// How well a value fits.
+type Score = (bool, usize, usize, usize, std::cmp::Reverse<usize>);
+
+fn scalar(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// Whether a line says a key of the values: `.Values.ttl`, `$store.ttl`.
+fn says(line: &str, key: &str) -> bool {
+    line.match_indices(key).any(|(at, _)| {
+        let before = line.get(..at).unwrap_or_default();
+        let behind = line.get(at + key.len()..).unwrap_or_default();
+        before.ends_with('.') && !behind.starts_with(|c: char| c.is_alphanumeric() || c == '_' || c == '-')
+    })
+}
+
+/// Whether one name ends like the other: `storeTtl` and `ttl`.
+fn is_similar(one: &str, other: &str) -> bool {
+    let plain = |text: &str| text.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase();
+    let (one, other) = (plain(one), plain(other));
+    !one.is_empty() && !other.is_empty() && (one.ends_with(&other) || other.ends_with(&one))
+}
+
+/// How much of the object's name stands beside a field of the values, or is a key above it.
+fn near(all: &[Field], field: &Field, name: &str) -> usize {
+    let fits = |text: &str| if !text.is_empty() && name.contains(text) { text.len() } else { 0 };
+    let above = field.path.iter().rev().skip(1).map(|key| fits(key));
+    let mut around = field.at.parent();
+    let mut most = above.max().unwrap_or_default();
+    while let Some(parent) = around {
+        let is_beside = |other: &&Field| other.at.parent().as_ref() == Some(&parent);
+        let named = all.iter().filter(is_beside).filter(|other| other.path.last().is_some_and(|it| it.to_lowercase().contains("name")));
+        let named = named.filter_map(|other| other.value.as_ref()?.as_str().map(fits));
+        most = most.max(named.max().unwrap_or_default());
+        if most > 0 || !parent.as_str().rsplit('/').next().is_some_and(|it| it.parse::<usize>().is_ok()) {
+            break;
+        }
+        around = parent.parent();
+    }
+    most
+}
+
+/// The fields of a document: of a manifest, a merge patch or values; or of each operation of a JSON patch.
+fn fields(value: &Value) -> Vec<Field> {
+    let mut found = Vec::new();
+    let operations = value.as_array().filter(|all| all.iter().any(|it| it.get("op").is_some()));
+    let Some(operations) = operations else {
+        add_fields(value, &[], &Pointer::root(), None, &mut found);
+        return found;
+    };
+    for (number, operation) in operations.iter().enumerate() {
+        let at = Pointer::root().index(number);
+        let path = plain_path(operation.get("path").and_then(Value::as_str).unwrap_or_default());
+        let key = Some(at.key("path"));
+        match operation.get("value") {
+            Some(value) => add_fields(value, &path, &at.key("value"), key.as_ref(), &mut found),
+            None => found.push(Field { path, at: at.key("path"), key, value: None }),
+        }
+    }
+    found
+}
+
+fn add_fields(value: &Value, path: &[String], at: &Pointer, key: Option<&Pointer>, found: &mut Vec<Field>) {
+    let mut todo = vec![(value, path.to_vec(), at.clone(), key.cloned())];
+    while let Some((value, path, at, key)) = todo.pop() {
+        if found.len() >= MOST_FIELDS {
+            return;
+        }
+        match value {
+            Value::Object(below) => todo.extend(below.iter().rev().map(|(name, value)| {
+                let path = path.iter().chain([name]).cloned().collect();
+                (value, path, at.key(name), None)
+            })),
+            Value::Array(items) => {
+                let item = |(number, item)| (item, path.clone(), at.index(number), None);
+                todo.extend(items.iter().enumerate().rev().map(item));
+            }
+            _ => {}
+        }
+        if !path.is_empty() {
+            found.push(Field { path, at, key, value: Some(value.clone()) });
+        }
+    }
+}
+
+/// A line of a template.
+struct Line {
+    text: String,
+    start: usize,
+    end: usize,
+    /// Whether it has the field itself, and not only what is around it.
+    is_whole: bool,
+}
+
+impl Line {
+    /// The line with a field of an object of this kind: the one with this value, else the first; else the line with the most
+    /// of the keys.
+    fn of(source: &Source, kind: &str, path: &[String], value: Option<&Value>) -> Option<Self> {
+        let value = value.filter(|it| !it.is_object() && !it.is_array()).map(scalar);
+        let has_kind = |line: &str| {
+            line.trim_start().strip_prefix("kind:").is_some_and(|it| it.trim().trim_matches(['"', '\'']) == kind)
+        };
+        let is_of_kind = source.text().lines().any(has_kind);
+        let (mut best, mut above): (Option<(usize, bool, Self)>, Vec<(usize, String)>) = (None, Vec::new());
+        let (mut next, mut is_other) = (0, is_of_kind);
+        for line in source.text().split_inclusive('\n') {
+            let start = next;
+            next += line.len();
+            if line.starts_with("---") {
+                (above, is_other) = (Vec::new(), is_of_kind && !part_has(source.text(), next, &has_kind));
+            } else if start == 0 {
+                is_other = is_of_kind && !part_has(source.text(), 0, &has_kind);
+            }
+            let content = line.trim_end().trim_start_matches([' ', '-']);
+            let Some((key, rest)) = content.split_once(':').filter(|_| !is_other && !content.starts_with(['{', '#'])) else {
+                continue;
+            };
+            let indent = line.trim_end().len() - content.len();
+            above.retain(|(outer, _)| *outer < indent);
+            above.push((indent, key.trim_matches(['"', '\'']).to_owned()));
+            let depth = above.iter().zip(path).take_while(|((_, key), own)| key == *own).count();
+            if depth != above.len() {
+                continue;
+            }
+            let has_value = depth == path.len() && value.as_ref().is_some_and(|value| rest.contains(value.as_str()));
+            if best.as_ref().is_none_or(|(most, had, _)| (depth, has_value) > (*most, *had)) {
+                let (start, end) = (start + indent, start + indent + content.len());
+                let line = Self { text: rest.to_owned(), start, end, is_whole: depth == path.len() };
+                best = Some((depth, has_value, line));
+            }
+        }
+        let root = || {
+            let at = source.text().find("apiVersion:").unwrap_or_default();
+            Self { text: String::new(), start: at, end: at, is_whole: path.is_empty() }
+        };
+        Some(best.map_or_else(root, |(.., line)| line)).filter(|_| !source.text().is_empty())
+    }
+}
+
+/// Whether the document that begins at a byte of a text has such a line.
+fn part_has(text: &str, from: usize, is_it: &dyn Fn(&str) -> bool) -> bool {
+    let lines = text.get(from..).unwrap_or_default().lines();
+    lines.take_while(|line| !line.starts_with("---")).any(is_it)
+}

@@ -1,0 +1,506 @@
+//! The units of a run: what each kustomization and each chart becomes, and the plain manifests. Each is judged with a state
+//! of its own.
+//!
+//! ```text
+//! paths ──walk──▶ layout ──▶ tops ──build──▶ texts ──▶ releases ──build──▶ texts ──load, each apart──▶ Inputs
+//!           └────────────────▶ plain manifests ───────────────────────────────────load──▶ Inputs
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ignore::{DirEntry, WalkBuilder};
+
+use crate::assignments::{Assignment, Assignments};
+use crate::build::{Builder, Output, build};
+use crate::exclude::Exclude;
+use crate::in_order;
+use crate::inputs::Inputs;
+use crate::layout::{Layout, Reach, Tool, Top, is_marker, name_of, shown};
+use crate::load::{Error, load, load_plain, load_unit};
+use crate::neighbours::Neighbours;
+use crate::ours::Ours;
+use crate::paths::normal;
+use crate::plan::Plan;
+use crate::progress::Step;
+use crate::rendered::Rendered;
+use crate::releases::{Release, Releases};
+use crate::tools::Tools;
+use memgate_core::state::makers::{Installation, installations};
+use memgate_manifest::document::{Document, parse_parts};
+use memgate_manifest::error::Error as InputError;
+use memgate_manifest::source::Source;
+use memgate_model::settings::Settings;
+use memgate_primitives::pointer::Pointer;
+
+/// So many times releases are looked for in what was built: an Application may install a chart with Applications.
+const MOST_ROUNDS: usize = 8;
+/// So many files of a directory with sources are searched.
+const MOST_SOURCES: usize = 20_000;
+
+/// What is built on its own, or files to which Flux gives values.
+#[derive(Debug, Default)]
+pub struct Unit {
+    /// The program that builds it.
+    pub(crate) tool: Option<Tool>,
+    /// The directory, absolute.
+    pub(crate) directory: PathBuf,
+    /// The file that makes it a kustomization or a chart, as the user would write it.
+    pub(crate) marker: PathBuf,
+    /// By this it is known in reports: the path from the root of the repository, and what installs it.
+    pub(crate) name: String,
+    /// How an object among the inputs installs it.
+    pub(crate) release: Option<Arc<Release>>,
+    /// What a Kustomization of Flux puts into it.
+    pub(crate) assignment: Option<Arc<Assignment>>,
+    /// The files from which it is built, absolute.
+    pub(crate) files: Arc<BTreeSet<PathBuf>>,
+    /// The directories of the kustomizations and charts among them.
+    pub(crate) directories: Arc<Vec<PathBuf>>,
+}
+
+/// A unit that was not built.
+#[derive(Debug, Clone)]
+pub struct NotBuilt {
+    /// Its name.
+    pub name: String,
+    /// Whether it is a chart.
+    pub is_chart: bool,
+    /// Its file.
+    pub marker: PathBuf,
+    /// Why, and what to do.
+    pub why: String,
+}
+
+impl Unit {
+    /// The name of what is printed for it.
+    pub(crate) fn source_name(&self) -> String {
+        let command = match self.tool {
+            Some(Tool::Helm) => "helm template",
+            _ => "kustomize build",
+        };
+        format!("<{command} {}>", self.name)
+    }
+}
+
+impl Unit {
+    /// That of the files of a directory, for a text that was built from some of them.
+    pub(crate) fn of_directory(directory: &Path, exclude: &Exclude) -> Self {
+        let root = directory.to_owned();
+        let wanted = |path: &Path| path.is_file() && !exclude.excludes(path, &root);
+        let all = WalkBuilder::new(directory).standard_filters(false).build().flatten().take(MOST_SOURCES);
+        let files = all.map(DirEntry::into_path).filter(|path| wanted(path)).map(|path| normal(&path));
+        let name = String::new();
+        Self { name, directory: normal(directory), files: Arc::new(files.collect()), ..Self::default() }
+    }
+}
+
+impl Units {
+    /// What the objects of all units install that only install others, each with the file that counts as its place.
+    pub(crate) fn installations(&self, settings: &Settings) -> Vec<(PathBuf, Installation)> {
+        let mut all = Vec::new();
+        for UnitTexts { unit, sources, .. } in &self.all {
+            for document in sources.iter().flat_map(parse_parts).flat_map(|parsed| parsed.documents) {
+                let found = installations(settings, document.value()).into_iter().flatten();
+                all.extend(found.map(|it| (unit.marker.clone(), it)));
+            }
+        }
+        all
+    }
+}
+
+/// What was built.
+#[derive(Debug, Default)]
+pub(crate) struct Units {
+    pub(crate) all: Vec<UnitTexts>,
+    pub(crate) not_built: Vec<NotBuilt>,
+    /// Files with something of ours that nothing reaches.
+    pub(crate) unreached: Vec<String>,
+    pub(crate) errors: Vec<InputError>,
+    /// The programs that built, with their versions.
+    pub(crate) tools: BTreeSet<String>,
+    pub(crate) assignments: Assignments,
+    pub(crate) releases: Vec<(PathBuf, Release)>,
+    pub(crate) layout: Layout,
+    /// The namespaces of what was not built.
+    pub(crate) unknown: BTreeSet<String>,
+}
+
+/// A unit with its texts.
+#[derive(Debug)]
+pub(crate) struct UnitTexts {
+    pub(crate) unit: Arc<Unit>,
+    pub(crate) sources: Vec<Arc<Source>>,
+    /// Of what a tool printed, the objects; and of others that its release stands in.
+    pub(crate) rendered: Vec<Arc<Rendered>>,
+}
+
+/// Loads the units of a plan, and returns what `make` makes of the plain manifests and of each other unit.
+///
+/// # Errors
+/// Those of [`load()`](crate::load::load()).
+pub fn each_unit<T>(plan: &Plan, mut make: impl FnMut(Inputs) -> T) -> Result<(T, Vec<T>), Error> {
+    if !plan.open.is_empty() {
+        return Ok((make(load(plan)?), Vec::new()));
+    }
+    let (plain, given, units) = load_plain(plan)?;
+    let neighbours = Arc::new(Neighbours::of(&plain, &units));
+    let plain = make(Inputs { neighbours: Arc::clone(&neighbours), ..plain });
+    let mut others = Vec::with_capacity(units.all.len());
+    for (number, of_unit) in units.all.into_iter().enumerate() {
+        let inputs = load_unit(plan, &given, of_unit)?;
+        others.push(make(Inputs { neighbours: Arc::clone(&neighbours), number: number + 1, ..inputs }));
+    }
+    Ok((plain, others))
+}
+
+/// A job of a tool.
+struct Job {
+    unit: Unit,
+    made: Result<Output, String>,
+}
+
+/// Builds the units of a plan.
+pub(crate) struct Building<'p> {
+    plan: &'p Plan,
+    builder: &'p Builder,
+    tools: Option<Tools>,
+    ours: Ours,
+    /// The files of the walk, absolute.
+    walked: BTreeSet<PathBuf>,
+    /// The plain manifests, each with the file that counts as its place.
+    texts: Vec<(Arc<Source>, PathBuf)>,
+    by_name: BTreeMap<String, Arc<Rendered>>,
+    units: Units,
+}
+
+/// Builds what these files belong to. `plain` are the manifests that no unit has; those to which Flux gives values leave it.
+pub(crate) fn build_all(
+    plan: &Plan,
+    layout: Layout,
+    walked: &[PathBuf],
+    plain: &mut Vec<Arc<Source>>,
+) -> Units {
+    let units = Units { layout, ..Units::default() };
+    let walked = walked.iter().map(|path| normal(path)).collect();
+    let texts = plain.iter().map(|source| (Arc::clone(source), PathBuf::from(source.name()))).collect();
+    let (ours, fallback) = (Ours::new(&plan.settings), Builder::default());
+    let builder = plan.builder.as_ref().unwrap_or(&fallback);
+    let mut building =
+        Building { plan, builder, tools: None, ours, walked, texts, by_name: BTreeMap::new(), units };
+    building.run(plain);
+    building.units
+}
+
+impl Building<'_> {
+    fn run(&mut self, plain: &mut Vec<Arc<Source>>) {
+        let tops = self.tops();
+        let mut reached: BTreeSet<PathBuf> = BTreeSet::new();
+        let read = |path: &Path| self.plan.source(path);
+        let mut wanted = Vec::new();
+        for top in tops {
+            let reach = self.units.layout.reach(&top, &read, self.plan.max_bytes);
+            reached.extend(reach.files.iter().cloned());
+            let [is_ours, installs] = self.ours.in_files(&reach.files, self.plan);
+            if is_ours || installs {
+                wanted.push((top, reach, is_ours));
+            }
+        }
+        self.name_unreached(&reached);
+        if !wanted.iter().any(|(.., is_ours)| *is_ours) {
+            // What installs something from elsewhere is judged without being built.
+            wanted.clear();
+        }
+        let (charts, overlays): (Vec<_>, Vec<_>) =
+            wanted.into_iter().partition(|(top, ..)| top.tool == Tool::Helm);
+        self.build_alone(overlays);
+        self.build_charts(charts);
+        self.assign(plain);
+    }
+
+    /// What is built: the tops that the walk found, and those with a part that it found.
+    fn tops(&self) -> Vec<Top> {
+        let layout = &self.units.layout;
+        let read = |path: &Path| self.plan.source(path);
+        let is_walked = |top: &Top| {
+            let below = self.walked.range::<PathBuf, _>(&top.directory..);
+            let mut below = below.take_while(|file| file.starts_with(&top.directory));
+            let has_marker = below.any(|file| file.parent() == Some(&*top.directory) && is_marker(file));
+            has_marker || layout.reach(top, &read, self.plan.max_bytes).files.iter().any(|it| self.walked.contains(it))
+        };
+        layout.tops().into_iter().filter(is_walked).collect()
+    }
+
+    fn unit(
+        &self,
+        top: &Top,
+        files: BTreeSet<PathBuf>,
+        directories: Vec<PathBuf>,
+        release: Option<Release>,
+    ) -> Unit {
+        let name = name_of(&top.directory);
+        let is_both = top.tool == Tool::Helm && self.units.layout.kustomization(&top.directory).is_some();
+        let name = if is_both { format!("{name} (chart)") } else { name };
+        let name = match &release {
+            Some(release) => format!("{name} ({})", release.place),
+            None => name,
+        };
+        Unit {
+            tool: Some(top.tool),
+            directory: top.directory.clone(),
+            marker: self.units.layout.marker(top),
+            name,
+            release: release.map(Arc::new),
+            assignment: None,
+            files: Arc::new(files),
+            directories: Arc::new(directories),
+        }
+    }
+
+    /// Names the parts with something of ours that no unit reaches.
+    fn name_unreached(&mut self, reached: &BTreeSet<PathBuf>) {
+        let layout = &self.units.layout;
+        let is_one = |file: &&PathBuf| layout.is_part(file) && !reached.contains(*file);
+        let parts: Vec<PathBuf> = self.walked.iter().filter(is_one).cloned().collect();
+        for part in parts {
+            let [is_ours, _] = self.ours.in_files(&BTreeSet::from([part.clone()]), self.plan);
+            self.units.unreached.extend(is_ours.then(|| shown(&part)));
+        }
+    }
+
+    /// Builds units, each unless there is a reason not to.
+    fn build(&mut self, units: Vec<(Unit, Option<String>, bool)>) {
+        let mut jobs = Vec::new();
+        for (unit, refusal, is_ours) in units {
+            match refusal.or_else(|| self.obstacle(&unit)) {
+                None => jobs.push(unit),
+                // What only installs others is known from its files well enough.
+                Some(_) if !is_ours => {}
+                Some(why) => self.leave(&unit, why),
+            }
+        }
+        let Some(tools) = &self.tools else { return };
+        let Self { builder, .. } = *self;
+        let Plan { instead, max_bytes, progress, .. } = self.plan;
+        let layout = &self.units.layout;
+        progress.begin(Step::Render, jobs.len());
+        let work = |unit: Unit| {
+            let made = made(&unit, layout, (builder, tools), (instead, *max_bytes));
+            progress.done(Step::Render);
+            Job { unit, made }
+        };
+        let mut done = Vec::new();
+        let Ok(()) = in_order::each(jobs, 1, work, |job| {
+            done.push(job);
+            Ok::<_, Infallible>(())
+        });
+        for Job { unit, made } in done {
+            let title = unit.tool.and_then(|tool| self.tools.as_ref()?.program(tool).ok());
+            self.units.tools.extend(title.map(|program| program.title.clone()));
+            match made {
+                Ok(output) => self.add(unit, output),
+                Err(why) => self.fail(&unit, &why),
+            }
+        }
+    }
+
+    /// Why a unit cannot be built here.
+    fn obstacle(&mut self, unit: &Unit) -> Option<String> {
+        let tool = unit.tool?;
+        if self.plan.builder.is_none() {
+            return Some("--no-render leaves it out".to_owned());
+        }
+        let release = unit.release.as_deref();
+        let refused = release.and_then(|release| release.refusal.clone());
+        if let Some(why) = refused.or_else(|| self.builder.refusal(&unit.directory, release)) {
+            return Some(why);
+        }
+        if self.plan.instead.contains_key(&unit.source_name()) {
+            return None;
+        }
+        if self.tools.is_none() {
+            match Tools::find(&self.builder.stop) {
+                Ok(tools) => self.tools = Some(tools),
+                Err(error) => return Some(format!("no folder can be made for it: {}", error.kind())),
+            }
+        }
+        let program = self.tools.as_ref()?.program(tool);
+        program.err().map(str::to_owned)
+    }
+
+    /// Notes a unit that is not checked, of which nothing is known.
+    fn leave(&mut self, unit: &Unit, why: String) {
+        self.note_unknown(unit);
+        let is_chart = unit.tool == Some(Tool::Helm);
+        let (name, marker) = (unit.name.clone(), unit.marker.clone());
+        self.units.not_built.push(NotBuilt { name, is_chart, marker, why });
+    }
+
+    fn fail(&mut self, unit: &Unit, why: &str) {
+        self.note_unknown(unit);
+        let shown = unit.tool.and_then(|tool| self.tools.as_ref()?.program(tool).ok()).map_or("", |it| it.shown);
+        let message = format!("{shown} {}: {why}", unit.name);
+        let error = InputError::of_input(unit.marker.to_string_lossy(), message);
+        self.units.errors.push(error);
+    }
+
+    /// What a unit that was not built makes is unknown in its own namespaces: that of the kustomization or release, else those
+    /// that its files name.
+    fn note_unknown(&mut self, unit: &Unit) {
+        let kustomization = self.units.layout.kustomization(&unit.directory);
+        let own = kustomization.and_then(|it| it.namespace.clone());
+        let own = own.or_else(|| unit.release.as_ref()?.namespace.clone());
+        match own {
+            Some(own) => drop(self.units.unknown.insert(own)),
+            None => self.units.unknown.extend(self.ours.namespaces_in(&unit.files, self.plan)),
+        }
+    }
+
+    fn add(&mut self, unit: Unit, Output { text, made }: Output) {
+        let (unit, source) = (Arc::new(unit), Arc::new(text));
+        let rendered = Arc::new(Rendered::of(&unit, &source, &made));
+        self.texts.push((Arc::clone(&source), unit.marker.clone()));
+        self.by_name.insert(source.name().to_owned(), Arc::clone(&rendered));
+        let mut all = vec![rendered];
+        // The object with the values of a release may be one that a tool printed.
+        let inline = unit.release.iter().flat_map(|release| release.documents());
+        all.extend(inline.filter_map(|place| self.by_name.get(place.source().name()).cloned()));
+        self.units.all.push(UnitTexts { unit, sources: vec![source], rendered: all });
+    }
+
+    /// Builds the charts: those with releases with their values, once these are known, the others with their own.
+    fn build_charts(&mut self, mut charts: Vec<(Top, Reach, bool)>) {
+        let mut seen = BTreeSet::new();
+        for _ in 0..MOST_ROUNDS {
+            let jobs = self.jobs_of_releases(&mut seen, !charts.is_empty());
+            if !jobs.is_empty() {
+                self.build(jobs);
+                continue;
+            }
+            charts.retain(|(top, ..)| !seen.iter().any(|(directory, _)| *directory == top.directory));
+            // A chart with its own values may install others.
+            let installs = |(_, reach, _): &mut (Top, Reach, bool)| {
+                let [_, installs] = self.ours.in_files(&reach.files, self.plan);
+                installs
+            };
+            let first: Vec<_> = charts.extract_if(.., installs).collect();
+            if first.is_empty() {
+                break;
+            }
+            self.build_alone(first);
+        }
+        self.build_alone(charts);
+    }
+
+    fn jobs_of_releases(
+        &mut self,
+        seen: &mut BTreeSet<(PathBuf, String)>,
+        has_charts: bool,
+    ) -> Vec<(Unit, Option<String>, bool)> {
+        let read = |path: &Path| self.plan.source(path);
+        let releases = Releases::of(&self.texts).all;
+        let mut jobs = Vec::new();
+        for (directory, release) in &releases {
+            let top = self.units.layout.top_at(directory).filter(|top| top.tool == Tool::Helm);
+            let Some(top) = top.filter(|_| seen.insert((directory.clone(), release.place.clone()))) else {
+                continue;
+            };
+            let reach = self.units.layout.reach(&top, &read, self.plan.max_bytes);
+            let [is_ours, installs] = self.ours.in_files(&reach.files, self.plan);
+            if is_ours || installs && has_charts {
+                jobs.push((self.unit(&top, reach.files, reach.directories, Some(release.clone())), reach.refusal, is_ours));
+            }
+        }
+        self.units.releases = releases;
+        jobs
+    }
+
+    fn build_alone(&mut self, charts: Vec<(Top, Reach, bool)>) {
+        let unit = |(top, reach, is_ours): (Top, Reach, bool)| {
+            (self.unit(&top, reach.files, reach.directories, None), reach.refusal, is_ours)
+        };
+        let jobs = charts.into_iter().map(unit).collect();
+        self.build(jobs);
+    }
+
+    /// Gives units what Kustomizations of Flux put in: a unit for each that does, and one of the plain files below its path.
+    fn assign(&mut self, plain: &mut Vec<Arc<Source>>) {
+        let mut place = |document: &Document, pointer: &Pointer| {
+            (Arc::clone(document.source()), document.locate(pointer).carets(false).0)
+        };
+        let assignments = Assignments::of(&self.texts, &mut place);
+        let mut all = Vec::new();
+        for texts in std::mem::take(&mut self.units.all) {
+            let layout = &self.units.layout;
+            let is_over = |path: &Path| {
+                let directory = &texts.unit.directory;
+                directory == path || directory.starts_with(path) && layout.kustomization(path).is_none()
+            };
+            let over: Vec<_> = assignments.all.iter().filter(|(path, _)| is_over(path)).collect();
+            let mut with = |assignment: Option<&Arc<Assignment>>| {
+                let old = &texts.unit;
+                let name = match assignment.filter(|_| over.len() > 1) {
+                    Some(assignment) => format!("{} ({})", old.name, assignment.title),
+                    None => old.name.clone(),
+                };
+                let unit = Arc::new(Unit {
+                    tool: old.tool,
+                    directory: old.directory.clone(),
+                    marker: old.marker.clone(),
+                    name,
+                    release: old.release.clone(),
+                    assignment: assignment.cloned(),
+                    files: Arc::clone(&old.files),
+                    directories: Arc::clone(&old.directories),
+                });
+                let (sources, rendered) = (texts.sources.clone(), texts.rendered.clone());
+                all.push(UnitTexts { unit, sources, rendered });
+            };
+            match &*over {
+                [] => with(None),
+                over => over.iter().for_each(|(_, assignment)| with(Some(assignment))),
+            }
+        }
+        for (path, assignment) in &assignments.all {
+            if self.units.layout.kustomization(path).is_some() {
+                continue;
+            }
+            let is_below = |source: &&Arc<Source>| normal(Path::new(source.name())).starts_with(path);
+            let sources: Vec<_> = self.texts.iter().map(|(source, _)| source).filter(is_below).cloned().collect();
+            if sources.is_empty() {
+                continue;
+            }
+            plain.retain(|source| !sources.iter().any(|taken| Arc::ptr_eq(taken, source)));
+            let unit = Arc::new(Unit {
+                directory: path.clone(),
+                marker: PathBuf::from(sources[0].name()),
+                name: format!("{} ({})", name_of(path), assignment.title),
+                assignment: Some(Arc::clone(assignment)),
+                ..Unit::default()
+            });
+            all.push(UnitTexts { unit, sources, rendered: Vec::new() });
+        }
+        self.units.all = all;
+        self.units.assignments = assignments;
+    }
+}
+
+/// What a unit becomes. A text that stands for it was printed before, and corrected.
+fn made(
+    unit: &Unit,
+    layout: &Layout,
+    (builder, tools): (&Builder, &Tools),
+    (instead, max_bytes): (&BTreeMap<String, String>, usize),
+) -> Result<Output, String> {
+    let name = unit.source_name();
+    let Some(tool) = unit.tool else { return Err(String::new()) };
+    let program = tools.program(tool).map_err(str::to_owned)?;
+    let kustomization = layout.kustomization(&unit.directory).filter(|_| tool == Tool::Kustomize);
+    let output = build(unit, kustomization, (builder, tools, program), max_bytes)?;
+    Ok(match instead.get(&name) {
+        Some(text) => Output { text: Source::new(name, text.as_str()), made: output.made },
+        None => output,
+    })
+}
