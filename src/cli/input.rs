@@ -336,7 +336,7 @@ impl ReadingArgs {
             helm_args: words(Tool::Helm, &self.helm_args, "--helm-args")?,
             values: self.values.iter().map(values).collect(),
             namespace,
-            stop: Stop::default(),
+            ..Builder::default()
         };
         for (chart, file) in &builder.values {
             let is_placed = chart.is_some() || normal(file).ancestors().any(|it| it.join("Chart.yaml").is_file());

@@ -34,6 +34,8 @@ pub struct Builder {
     pub values: Vec<(Option<PathBuf>, PathBuf)>,
     /// The namespace of releases, when the user chose one.
     pub namespace: Option<String>,
+    /// Where programs are looked for; `None` for `PATH`.
+    pub path: Option<OsString>,
     /// Ends the programs when it is set.
     pub stop: Stop,
 }

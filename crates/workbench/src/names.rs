@@ -73,13 +73,17 @@ fn of_targets(of_unit: &UnitTexts, files: &mut Files) -> Vec<Notice> {
     };
     let mut known: BTreeSet<(String, String)> =
         of_unit.rendered.iter().flat_map(|rendered| rendered.objects()).map(named).collect();
+    let texts = unit.files.iter().filter(|file| is_kustomization(file)).filter_map(|file| files.get(Path::new(&shown(file))));
+    let renames = texts.collect::<Vec<_>>().iter().any(|text| {
+        ["namePrefix", "nameSuffix"].iter().any(|field| text.source.text().contains(field))
+    });
     let mut has_all = false;
     let mut notices = Vec::new();
     for file in unit.files.iter().filter(|file| is_kustomization(file)) {
         let Some(text) = files.get(Path::new(&shown(file))) else { continue };
         for document in &text.values {
             for (at, selector) in targets(document.value()) {
-                let is_found = |known: &BTreeSet<_>| known.iter().any(|object| selects(&selector, object));
+                let is_found = |known: &BTreeSet<_>| known.iter().any(|object| selects(&selector, object, renames));
                 if !is_found(&known) && !has_all {
                     // A patch may remove or rename what it selects.
                     has_all = true;
@@ -117,13 +121,16 @@ fn targets(kustomization: &Value) -> Vec<(Pointer, Selector)> {
 }
 
 /// Whether a selector may select an object, which had the name that it says, or has it with a prefix or suffix.
-fn selects(selector: &Selector, (kind, name): &(String, String)) -> bool {
+fn selects(selector: &Selector, (kind, name): &(String, String), renames: bool) -> bool {
     let is_match = |pattern: &str, text: &str| {
         // What is no regular expression here may be one of Go.
         Regex::new(&format!("^(?:{pattern})$")).map_or(true, |regex| regex.is_match(text))
     };
     let fits_kind = selector.kind.as_ref().is_none_or(|it| is_match(it, kind));
-    let fits_name = selector.name.as_ref().is_none_or(|it| is_match(it, name) || name.contains(it.as_str()));
+    // A generator adds a hash.
+    let has_hash = |it: &str| name.strip_prefix(it).is_some_and(|rest| rest.starts_with('-'));
+    let may_be = |it: &str| has_hash(it) || renames && name.contains(it);
+    let fits_name = selector.name.as_ref().is_none_or(|it| is_match(it, name) || may_be(it));
     fits_kind && fits_name
 }
 
@@ -201,7 +208,7 @@ mod tests {
                 name: name.map(str::to_owned),
                 ..Selector::default()
             };
-            assert_eq!(selects(&selector, &object), expected, "{selector:?}");
+            assert_eq!(selects(&selector, &object, true), expected, "{selector:?}");
         }
     }
 }

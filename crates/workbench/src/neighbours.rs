@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::inputs::Inputs;
-use crate::judge::{Checked, Decided};
+use crate::judge::{Checked, Decided, NO_OBJECT_OF_KIND};
 use crate::layout::shown;
 use crate::paths::normal;
 use crate::units::Units;
 use memgate_core::state;
 use memgate_manifest::document::parse_parts;
-use memgate_model::finding::Finding;
+use memgate_model::finding::{Finding, Severity};
 use memgate_model::object::Reference;
 use memgate_model::settings::Settings;
 use memgate_primitives::plain_text::plain;
@@ -108,7 +108,10 @@ pub(crate) fn apply(checked: &mut Checked) {
         let missing = || finding.missing.iter().find_map(|missing| neighbours.find(number, missing));
         if finding.is_denial() { None } else { missing() }
     };
-    for Decided { admitted, .. } in &mut checked.decided {
+    for Decided { admitted, unknown, .. } in &mut checked.decided {
+        if !unknown.is_empty() {
+            *unknown = unknown.iter().filter(|it| neighbours.find(number, it).is_none()).cloned().collect();
+        }
         if admitted.decision.findings.iter().all(|finding| finding.missing.is_empty()) {
             continue;
         }
@@ -116,9 +119,11 @@ pub(crate) fn apply(checked: &mut Checked) {
         findings.retain_mut(|finding| match elsewhere(finding) {
             Some(Elsewhere::Made) => false,
             Some(Elsewhere::Unlisted(file)) => {
-                let file = shown(&file);
-                let message = format!("{}; {} has it, but no kustomization lists it", finding.message(), plain(&file));
+                let (file, message) = (shown(&file), finding.message());
+                let message = message.strip_suffix(&format!(" ({NO_OBJECT_OF_KIND})")).unwrap_or(&message);
+                let message = format!("{message}; {} has it, but no kustomization lists it", plain(&file));
                 *finding = finding.clone().with_message(message);
+                finding.severity = finding.severity.max(Severity::Warn);
                 true
             }
             None => true,

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::exclude::Exclude;
 use crate::inputs::Inputs;
 use crate::layout::Layout;
+use crate::paths::normal;
 use crate::plan::{OpenFile, Plan};
 use crate::texts::{file, source};
 use crate::walk::{Item, Walked};
@@ -169,7 +170,9 @@ impl Reader<'_, '_> {
     fn file(&mut self, path: &Path) {
         let real = without_links(path);
         let open = self.open.get(&real).map(|it| it.file);
-        let is_part = self.found.layout.is_part(path);
+        let values = self.plan.builder.iter().flat_map(|builder| &builder.values);
+        let is_values = values.into_iter().any(|(_, file)| normal(file) == normal(path));
+        let is_part = is_values || self.found.layout.is_part(path);
         if is_part && open.is_none() || !self.read_files.insert(real) {
             return;
         }

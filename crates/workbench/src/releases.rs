@@ -132,7 +132,9 @@ impl Releases {
         (name, namespace): (String, Option<&str>),
         (layers, refusal): (Vec<Layer>, Option<String>),
     ) {
-        let place = place_of(at);
+        let (document, _) = at;
+        let of_set = if document.name() == name { String::new() } else { format!(", {}", shown_name(&name)) };
+        let place = format!("{}{of_set}", place_of(at));
         let name = Some(name).filter(|name| name.len() <= MAX_NAME && is_dns_subdomain(name));
         let namespace = namespace.filter(|it| is_dns_label(it)).map(str::to_owned);
         self.all.push((chart, Release { place, name, namespace, layers, refusal }));

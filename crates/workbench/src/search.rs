@@ -481,7 +481,9 @@ impl Line {
             }
             let has_value = depth == path.len() && value.as_ref().is_some_and(|value| rest.contains(value.as_str()));
             if best.as_ref().is_none_or(|(most, had, _)| (depth, has_value) > (*most, *had)) {
-                let (start, end) = (start + indent, start + indent + content.len());
+                let value_at = content.len() - rest.trim_start().len();
+                let value_at = if rest.trim().is_empty() { 0 } else { value_at };
+                let (start, end) = (start + indent + value_at, start + indent + content.len());
                 let line = Self { text: rest.to_owned(), start, end, is_whole: depth == path.len() };
                 best = Some((depth, has_value, line));
             }

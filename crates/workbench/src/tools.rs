@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
+use crate::build::Builder;
 use crate::layout::Tool;
 use crate::program::{Failure, Limits, Stop, output};
 use memgate_primitives::causes::in_words;
@@ -40,6 +41,8 @@ pub(crate) struct Tools {
     without_network: Vec<OsString>,
     kustomize: Result<Program, String>,
     helm: Result<Program, String>,
+    /// Where programs are looked for.
+    path: OsString,
     stop: Stop,
 }
 
@@ -60,7 +63,7 @@ impl Tools {
     ///
     /// # Errors
     /// When the folder cannot be made.
-    pub(crate) fn find(stop: &Stop) -> io::Result<Self> {
+    pub(crate) fn find(builder: &Builder) -> io::Result<Self> {
         let folder = tempfile::Builder::new().prefix("memgate-build-").tempdir()?;
         for name in ["bin", "home", "work"] {
             fs::create_dir(folder.path().join(name))?;
@@ -71,7 +74,8 @@ impl Tools {
             without_network: Vec::new(),
             kustomize: missing(),
             helm: missing(),
-            stop: stop.clone(),
+            path: builder.path.clone().or_else(|| env::var_os("PATH")).unwrap_or_default(),
+            stop: builder.stop.clone(),
         };
         tools.kustomize = tools.find_kustomize();
         tools.helm = tools.find_helm();
@@ -81,9 +85,9 @@ impl Tools {
     fn find_kustomize(&mut self) -> Result<Program, String> {
         const NONE: &str = "there is no kustomize and no kubectl on PATH; install one, or leave out what they build with \
                             --no-render";
-        let own = on_path("kustomize").map(|path| (path, "kustomize", "build", &["version"][..]));
+        let own = self.on_path("kustomize").map(|path| (path, "kustomize", "build", &["version"][..]));
         let of_kubectl =
-            || Some((on_path("kubectl")?, "kubectl", "kustomize", &["version", "--client", "--output=json"][..]));
+            || Some((self.on_path("kubectl")?, "kubectl", "kustomize", &["version", "--client", "--output=json"][..]));
         let (path, name, word, arguments) = own.or_else(of_kubectl).ok_or(NONE)?;
         let said = self.said(&path, arguments);
         let version = match said.split_once("kustomizeVersion") {
@@ -104,7 +108,7 @@ impl Tools {
 
     fn find_helm(&mut self) -> Result<Program, String> {
         const NONE: &str = "there is no helm on PATH; install it, or leave out charts with --no-render";
-        let path = on_path("helm").ok_or(NONE)?;
+        let path = self.on_path("helm").ok_or(NONE)?;
         let version = version_in(&self.said(&path, &["version", "--template={{.Version}}"]));
         let title = format!("helm {}", shown_version(version.as_ref()));
         if version.as_ref().is_none_or(|(numbers, _)| *numbers < OLDEST_HELM) {
@@ -119,7 +123,7 @@ impl Tools {
         let ask = |tools: &Self| output(tools.command(path).args(arguments), &limits);
         let mut said = Err(Failure::Missing);
         if self.without_network.is_empty() {
-            self.without_network = without_network();
+            self.without_network = self.without_network();
             said = ask(self);
             if said.is_err() {
                 self.without_network.clear();
@@ -132,7 +136,7 @@ impl Tools {
     /// Puts a program on the `PATH` of the others.
     fn link(&self, name: &str) {
         #[cfg(unix)]
-        if let Some(path) = on_path(name) {
+        if let Some(path) = self.on_path(name) {
             // kustomize says that it does not find it.
             let _ = std::os::unix::fs::symlink(path, self.folder.path().join("bin").join(name));
         }
@@ -200,26 +204,26 @@ impl Tools {
         command.envs(env::var_os("SYSTEMROOT").map(|root| ("SYSTEMROOT", root)));
         command
     }
-}
 
-/// What runs a program with a bound of memory, without a network, and ends all that it has started when it ends.
-fn without_network() -> Vec<OsString> {
-    let Some(unshare) = on_path("unshare") else { return Vec::new() };
-    let mut words = Vec::new();
-    if let Some(prlimit) = on_path("prlimit") {
-        words.extend([prlimit.into(), format!("--as={MOST_MEMORY}").into()]);
+    /// What runs a program with a bound of memory, without a network, and ends all that it has started when it ends.
+    fn without_network(&self) -> Vec<OsString> {
+        let Some(unshare) = self.on_path("unshare") else { return Vec::new() };
+        let mut words = Vec::new();
+        if let Some(prlimit) = self.on_path("prlimit") {
+            words.extend([prlimit.into(), format!("--as={MOST_MEMORY}").into()]);
+        }
+        words.push(unshare.into());
+        words.extend(["--map-root-user", "--net", "--pid", "--fork", "--kill-child"].map(OsString::from));
+        words
     }
-    words.push(unshare.into());
-    words.extend(["--map-root-user", "--net", "--pid", "--fork", "--kill-child"].map(OsString::from));
-    words
+
+    /// A program in a directory of the path. A directory that is not absolute may be one of the repository.
+    fn on_path(&self, name: &str) -> Option<PathBuf> {
+        let file = |directory: PathBuf| directory.join(format!("{name}{}", env::consts::EXE_SUFFIX));
+        env::split_paths(&self.path).filter(|it| it.is_absolute()).map(file).find(|it| it.is_file())
+    }
 }
 
-/// A program in a directory of `PATH`. A directory that is not absolute may be one of the repository.
-fn on_path(name: &str) -> Option<PathBuf> {
-    let directories = env::var_os("PATH")?;
-    let file = |directory: PathBuf| directory.join(format!("{name}{}", env::consts::EXE_SUFFIX));
-    env::split_paths(&directories).filter(|it| it.is_absolute()).map(file).find(|it| it.is_file())
-}
 
 /// The first version in a text, with its first two numbers.
 fn version_in(text: &str) -> Option<(Version, String)> {

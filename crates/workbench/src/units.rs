@@ -321,7 +321,7 @@ impl Building<'_> {
             return None;
         }
         if self.tools.is_none() {
-            match Tools::find(&self.builder.stop) {
+            match Tools::find(self.builder) {
                 Ok(tools) => self.tools = Some(tools),
                 Err(error) => return Some(format!("no folder can be made for it: {}", error.kind())),
             }
