@@ -35,11 +35,6 @@ pub(super) const WITHOUT_EXAMPLE: &[(&str, &str)] = &[
     ("sympozium/lookup-failed", "files are never out of reach"),
     ("memgate/state-unused", "it is about --with; tests/ui shows it"),
     ("memgate/kustomization-invalid", "it is about a kustomization; tests/ui shows it"),
-    ("memgate/patch-invalid", "it is about patches of a kustomization; tests/formats/patches.rs shows it"),
-    (
-        "memgate/patch-target-missing",
-        "it is about patches of a kustomization; tests/formats/patches.rs shows it",
-    ),
     ("memgate/reference-broken", "it is about --base; tests/pull_requests shows it"),
     ("policy/default-missing", "only audits report it; tests/ui shows it"),
     ("policy/unused", "it is about --policy; tests/ui shows it"),

@@ -3,8 +3,30 @@
 use std::fs;
 use std::process::Output;
 
+use serde_json::Value;
+
 use crate::run::Scratch;
-use crate::sets::{AGENT, findings, memory};
+
+const MEMORY: &str =
+    "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {name: notes, namespace: team-a}\n";
+const AGENT: &str = "apiVersion: arkonis.dev/v1alpha1\nkind: ArkAgent\nmetadata: {name: scout, namespace: team-a}\n\
+                     spec: {model: m, systemPrompt: a, memoryRef: {name: notes}}\n";
+
+fn memory(spec: &str) -> String {
+    format!("{MEMORY}spec: {{{spec}}}\n")
+}
+
+/// Each finding as `severity code file units`.
+fn findings(report: &Value) -> Vec<String> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let finding = |it: &Value| {
+        let units: Vec<String> = it["units"].as_array().into_iter().flatten().map(text).collect();
+        format!("{} {} {} {}", text(&it["severity"]), text(&it["code"]), text(&it["file"]), units.join("+"))
+    };
+    let mut all: Vec<String> = report["findings"].as_array().expect("findings").iter().map(finding).collect();
+    all.sort();
+    all
+}
 
 /// Runs a command with a text on standard input.
 fn run(scratch: &Scratch, directory: &str, words: &[&str], text: &str) -> Output {
@@ -23,31 +45,48 @@ fn edit(scratch: &Scratch, directory: &str, file: &str, text: &str) -> (Option<i
 }
 
 #[test]
-fn a_file_of_an_editor_is_judged_in_its_sets() {
-    let scratch = Scratch::with(&[
-        (".memgate.yaml", "sets: {dev: [envs/dev, base], prod: [envs/prod, base]}\n"),
-        ("envs/dev/memory.yaml", &memory("backend: in-context")),
-        ("envs/prod/memory.yaml", &memory("backend: in-context")),
-        ("base/agent.yaml", AGENT),
-    ]);
+fn a_file_of_an_editor_is_judged_by_its_path() {
+    let scratch =
+        Scratch::with(&[("envs/memory.yaml", &memory("backend: in-context")), ("apps/agent.yaml", AGENT)]);
     fs::create_dir(scratch.path().join(".git")).expect("made");
     let wrong = memory("backend: reddis");
-    let denied =
-        |file: &str, sets: &str| (Some(1), vec![format!("deny arkonis/backend-unknown {file} {sets}")]);
-    let dev = "envs/dev/memory.yaml";
-    assert_eq!(edit(&scratch, "", dev, &wrong), denied(dev, "dev"));
-    assert_eq!(edit(&scratch, "", "./envs/../envs/dev/memory.yaml", &wrong).0, Some(1));
-    assert_eq!(edit(&scratch, "envs/dev", "memory.yaml", &wrong), denied("memory.yaml", "dev"));
-    assert_eq!(edit(&scratch, "", dev, &memory("backend: in-context")), (Some(0), vec![]));
-    let shared = wrong.replace("notes", "other");
-    assert_eq!(edit(&scratch, "", "base/agent.yaml", &shared), denied("base/agent.yaml", "dev+prod"));
-    // A new file in two sets, and one that is in none.
-    assert_eq!(edit(&scratch, "", "base/new.yaml", &shared), denied("base/new.yaml", "dev+prod"));
-    assert_eq!(edit(&scratch, "", "other/alone.yaml", &wrong), denied("other/alone.yaml", ""));
-    // Its state is that of its set.
-    fs::write(scratch.path().join("envs/prod/memory.yaml"), &wrong).expect("written");
-    let invalid = "warn arkonis/memory-invalid base/agent.yaml prod".to_owned();
-    assert_eq!(edit(&scratch, "", "base/agent.yaml", AGENT), (Some(0), vec![invalid]));
+    let denied = |file: &str| (Some(1), vec![format!("deny arkonis/backend-unknown {file} ")]);
+    let file = "envs/memory.yaml";
+    assert_eq!(edit(&scratch, "", file, &wrong), denied(file));
+    assert_eq!(edit(&scratch, "", "./envs/../envs/memory.yaml", &wrong).0, Some(1));
+    assert_eq!(edit(&scratch, "envs", "memory.yaml", &wrong), denied("memory.yaml"));
+    assert_eq!(edit(&scratch, "", file, &memory("backend: in-context")), (Some(0), vec![]));
+    // A new file.
+    assert_eq!(
+        edit(&scratch, "", "other/new.yaml", &wrong.replace("notes", "new")),
+        denied("other/new.yaml")
+    );
+    // The other files are its state.
+    fs::write(scratch.path().join("envs/memory.yaml"), &wrong).expect("written");
+    let invalid = "warn arkonis/memory-invalid apps/agent.yaml ".to_owned();
+    assert_eq!(edit(&scratch, "", "apps/agent.yaml", AGENT), (Some(0), vec![invalid]));
+}
+
+/// An editor runs no tool: a base, a patch and a template are judged in part, and nothing that another file may give is missed.
+#[test]
+fn a_part_of_a_unit_is_judged_in_part() {
+    let scratch = Scratch::with(&[
+        ("base/kustomization.yaml", "resources: [memory.yaml]\n"),
+        ("base/memory.yaml", &memory("backend: redis")),
+        ("prod/kustomization.yaml", "resources: [../base]\npatches: [{path: patch.yaml}]\n"),
+        ("prod/patch.yaml", &memory("redis: {secretRef: {name: s}}")),
+        ("chart/Chart.yaml", "apiVersion: v2\nname: c\nversion: 0.1.0\n"),
+        ("chart/templates/memory.yaml", "{{ if .Values.a }}\n"),
+    ]);
+    let unknown = |file: &str| (Some(1), vec![format!("deny arkonis/backend-unknown {file} ")]);
+    for file in ["base/memory.yaml", "prod/patch.yaml"] {
+        assert_eq!(edit(&scratch, "", file, &memory("backend: redis")), (Some(0), vec![]), "{file}");
+        assert_eq!(edit(&scratch, "", file, &memory("backend: reddis")), unknown(file), "{file}");
+    }
+    let template =
+        "{{ if .Values.a }}\n".to_owned() + &memory("backend: {{ .Values.backend }}") + "{{ end }}\n";
+    let (code, found) = edit(&scratch, "", "chart/templates/memory.yaml", &template);
+    assert!(code != Some(1) && code != Some(2) && found.is_empty(), "{code:?} {found:?}");
 }
 
 /// What is wrong in other files is shown when these are edited.

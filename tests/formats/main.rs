@@ -15,8 +15,6 @@ mod archive;
 #[path = "../support/mod.rs"]
 mod support;
 
-#[cfg(target_os = "linux")]
-mod by_itself;
 mod ci;
 mod corpus;
 mod editor;
@@ -33,7 +31,6 @@ mod markdown;
 mod namespaces;
 mod overview;
 mod page;
-mod patches;
 mod pod_owners;
 mod policies;
 mod project;
@@ -43,7 +40,6 @@ mod repositories;
 mod run;
 mod sarif;
 mod schema;
-mod sets;
 mod vim;
 
 use support::cases;

@@ -30,8 +30,7 @@ fn scratch(text: &str) -> Scratch {
             "spec": {"model": "m", "memoryRef": {"name": text}}}),
     ];
     let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
-    let sets = json!({"sets": {"1dev": ["objects.json"], "2024": ["objects.json"]}});
-    Scratch::with(&[("objects.json", &list.to_string()), (".memgate.yaml", &sets.to_string())])
+    Scratch::with(&[("objects.json", &list.to_string())])
 }
 
 fn expect_lines(format: &str, forms: &[String]) {

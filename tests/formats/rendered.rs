@@ -44,7 +44,7 @@ const MERGE: (&str, &str) = (
 );
 
 fn check(scratch: &Scratch, words: &[&str]) -> Output {
-    let words = [&["check", "--render", "."], words].concat();
+    let words = [&["check", "."], words].concat();
     scratch.command(&words).env("PATH", programs()).output().expect("memgate runs")
 }
 
@@ -55,7 +55,7 @@ fn text(bytes: &[u8]) -> String {
 #[test]
 #[ignore = "needs kubectl and helm"]
 fn no_format_names_a_program_as_a_file() {
-    let broken = ("overlays/broken/kustomization.yaml", "resources: [none.yaml]\n");
+    let broken = ("overlays/broken/kustomization.yaml", "resources: [../../base, none.yaml]\n");
     let printed = ("overlays/odd/kustomization.yaml", "resources: [configmap.yaml]\n");
     let other = ("overlays/odd/configmap.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n");
     let scratch = Scratch::with(&[&BASE[..], &[MERGE, broken, printed, other]].concat());
@@ -124,8 +124,7 @@ fn no_command_names_a_program_as_a_file() {
         (&["map", "base", "overlays"], &["team-s"]),
         (&["map", "base", "overlays", "-o", "mermaid"], &["team-s"]),
     ] {
-        let words = [words, &["--render"]].concat();
-        let output = scratch.command(&words).env("PATH", programs()).output().expect("memgate runs");
+        let output = scratch.command(words).env("PATH", programs()).output().expect("memgate runs");
         let found = text(&output.stdout) + &text(&output.stderr);
         assert!(expected.iter().all(|it| found.contains(it)), "{words:?}: {found}");
         assert!(!found.contains("kustomize build"), "{words:?}: {found}");
@@ -190,7 +189,7 @@ fn a_reference_to_a_renamed_object_names_the_field_that_renames() {
     for (kustomization, words, never) in [
         ("resources: [../../base]\nnamespace: team-s\nnamePrefix: p-\n", &["namePrefix"][..], "did you mean"),
         ("resources: [../../base]\nnamespace: team-s\nnameSuffix: -s\n", &["nameSuffix"], "exists in"),
-        (generator, &["hash", "secretGenerator", "disableNameSuffixHash"], "did you mean"),
+        (generator, &["hash of a generator", "disableNameSuffixHash"], "did you mean"),
     ] {
         let own = ("overlays/own/kustomization.yaml", kustomization);
         let scratch = Scratch::with(&[&BASE[..4], &[own]].concat());
@@ -206,20 +205,82 @@ fn a_reference_to_a_renamed_object_names_the_field_that_renames() {
 #[test]
 #[ignore = "needs kubectl and helm"]
 fn an_overlay_without_an_end_and_one_on_a_remote_base_are_named() {
-    let remote = "resources: [\"https://user:hunter2@h.example/r//base?ref=v1\"]\n";
-    let files = [("o/kustomization.yaml", "resources: [../o]\n"), ("r/kustomization.yaml", remote), BASE[1]];
+    let remote = "resources: [memory.yaml, \"https://user:hunter2@h.example/r//base?ref=v1\"]\n";
+    let files = [
+        ("o/kustomization.yaml", "resources: [memory.yaml, ../o]\n"),
+        ("o/memory.yaml", BASE[1].1),
+        ("r/kustomization.yaml", remote),
+        ("r/memory.yaml", BASE[1].1),
+    ];
     let scratch = Scratch::with(&files);
-    let output = scratch.command(&["check", "."]).output().expect("memgate runs");
-    let notes = text(&output.stderr);
-    assert!(notes.contains("h.example/r//base?ref=v1, which memgate does not fetch"), "{notes}");
-    assert!(!notes.contains("hunter2"), "{notes}");
-    fs::remove_dir_all(scratch.path().join("r")).expect("it is removed");
     let output = check(&scratch, &["-o", "concise"]);
+    let notes = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{notes}");
+    assert!(notes.contains("note: not checked: kustomization r: "), "{notes}");
+    assert!(notes.contains("h.example/r//base?ref=v1") && !notes.contains("hunter2"), "{notes}");
     let found = text(&output.stdout);
-    assert_eq!(output.status.code(), Some(2), "{found}");
-    let named = "./o/kustomization.yaml:1:13: error [syntax] this kustomization includes itself";
-    assert!(found.starts_with(named), "{found}");
+    assert!(found.starts_with("o/kustomization.yaml:1:1: error [unreadable] "), "{found}");
+    // Nothing else is there.
+    fs::remove_dir_all(scratch.path().join("o")).expect("it is removed");
+    assert_eq!(check(&scratch, &[]).status.code(), Some(3));
 }
+
+/// What two files say, which two kustomizations list.
+fn two_apps(files: &[(&str, &str)], expected: i32, has: &str, lacks: &str) {
+    let apps = [
+        ("apps/a/kustomization.yaml", "namespace: team-a\nresources: [m.yaml]\n"),
+        ("apps/b/kustomization.yaml", "namespace: team-b\nresources: [m.yaml]\n"),
+    ];
+    let scratch = Scratch::with(&[&apps[..], files].concat());
+    let output = check(&scratch, &["--fail-on", "warn", "-o", "concise"]);
+    let found = text(&output.stdout) + &text(&output.stderr);
+    assert_eq!(output.status.code(), Some(expected), "{found}");
+    assert!(has.split(' ').all(|it| found.contains(it)), "{found}");
+    assert!(lacks.is_empty() || !found.contains(lacks), "{found}");
+}
+
+#[test]
+#[ignore = "needs kubectl and helm"]
+fn kustomizations_share_nothing() {
+    let memory = |name: &str| BASE_MEMORY.replace("notes", name);
+    let (notes, other) = (memory("notes"), memory("other"));
+    let both = format!("{notes}---\n{BASE_AGENT}");
+    let lost = format!("{other}---\n{BASE_AGENT}");
+    two_apps(&[("apps/a/m.yaml", &both), ("apps/b/m.yaml", &both)], 0, "", "object-repeated");
+    two_apps(&[("apps/a/m.yaml", &lost), ("apps/b/m.yaml", &notes)], 1, "notes team-a", "");
+    two_apps(&[("apps/a/m.yaml", &both), ("apps/b/m.yaml", &other)], 0, "", "not-found");
+    // kustomize refuses an object that stands twice.
+    let twice = [
+        ("apps/a/kustomization.yaml", "namespace: team-a\nresources: [m.yaml, n.yaml]\n"),
+        ("apps/a/m.yaml", &*notes),
+        ("apps/a/n.yaml", &*notes),
+        ("apps/b/m.yaml", &*notes),
+    ];
+    two_apps(&twice, 2, "apps/a/kustomization.yaml:1:1: error", "object-repeated");
+}
+
+#[test]
+#[ignore = "needs kubectl and helm"]
+fn a_name_that_no_prefix_makes_is_missing() {
+    for (name, expected) in [("prod-notez", 1), ("prod-notes", 0)] {
+        let agent = BASE_AGENT.replace("name: notes", &format!("name: {name}"));
+        let agent = agent.replace("name: scout", "name: scout, namespace: team-a");
+        let scratch = Scratch::with(&[
+            ("mem/kustomization.yaml", "namePrefix: prod-\nnamespace: team-a\nresources: [m.yaml]\n"),
+            ("mem/m.yaml", BASE_MEMORY),
+            ("app/kustomization.yaml", "namespace: team-a\nresources: [a.yaml]\n"),
+            ("app/a.yaml", &agent),
+        ]);
+        let output = check(&scratch, &["--fail-on", "warn", "-o", "concise"]);
+        let found = text(&output.stdout) + &text(&output.stderr);
+        assert_eq!(output.status.code(), Some(expected), "{found}");
+        assert_eq!(found.contains("not-found"), expected == 1, "{found}");
+    }
+}
+
+const BASE_MEMORY: &str = "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {name: notes}\nspec: {backend: in-context}\n";
+const BASE_AGENT: &str = "apiVersion: arkonis.dev/v1alpha1\nkind: ArkAgent\nmetadata: {name: scout}\n\
+                          spec: {model: m, systemPrompt: x, memoryRef: {name: notes}}\n";
 
 const CHART: [(&str, &str); 4] = [
     ("charts/notes/Chart.yaml", "apiVersion: v2\nname: notes\nversion: 0.1.0\n"),
@@ -365,8 +426,7 @@ fn each_release_of_a_chart_is_one_and_one_in_an_overlay_stands_there() {
     let negative: Vec<&str> = shown.lines().filter(|it| it.contains("number-negative")).collect();
     let [one] = negative.as_slice() else { panic!("{shown}") };
     assert!(one.starts_with("overlays/p/release.yaml:9:17: "), "{shown}");
-    let output =
-        scratch.command(&["view", "--render", "."]).env("PATH", programs()).output().expect("memgate runs");
+    let output = scratch.command(&["view", "."]).env("PATH", programs()).output().expect("memgate runs");
     let shown = text(&output.stdout);
     for name in ["team-f/a", "team-a/b", "team-o/c"] {
         assert!(

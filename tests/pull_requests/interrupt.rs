@@ -6,7 +6,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use crate::moved;
-use crate::rendering::{HELM, charted};
+use crate::rendering::charted;
 use crate::repository::{Checked, Repository, files, path};
 
 /// Whom the signal reaches.
@@ -55,11 +55,14 @@ fn while_git_reads() {
 }
 
 #[test]
+#[ignore = "needs kubectl and helm"]
 fn while_helm_renders_the_base() {
     for to in [To::Group, To::Memgate] {
         let repository = charted();
-        let waits = waits(&repository);
-        repository.stand_in("helm", &format!("case \"$2\" in *memgate-base-*) {waits};; esac\n{HELM}"));
-        end(&repository, &["--render", "."], ("-INT", to), true);
+        // It has no other program on its `PATH`.
+        let waits = waits(&repository).replace("sleep", "/bin/sleep");
+        let version = "version*) echo v3.16.2;;";
+        repository.stand_in("helm", &format!("case \"$*\" in {version} *memgate-base-*) {waits};; esac"));
+        end(&repository, &["."], ("-INT", to), true);
     }
 }

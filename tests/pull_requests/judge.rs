@@ -79,7 +79,6 @@ fn the_choices_are_those_of_the_commit() {
         "changed by this branch and counted as in main; takes effect after the merge: .memgate.yaml";
     for (before, now, expected) in [
         ("strict: false\n", "paths: [other]\n", "(paths, strict)"),
-        ("strict: false\n", "sets: {one: [other]}\n", "(sets, strict)"),
         ("strict: false\n", "exclude: [new.yaml]\n", "(exclude, strict)"),
         ("strict: false\n", "exclude: [deploy]\n", "(exclude, strict)"),
         ("strict: false\n", "families: [orka]\n", "(families, strict)"),
@@ -367,20 +366,6 @@ fn an_old_branch_is_judged_by_the_commit_that_is_named() {
     assert_eq!(checked.code, Some(1), "{:?} {}", checked.findings, checked.stderr);
     assert!(tells(&checked, "deploy/new.yaml", "deny [policy/durable/durable]"), "{:?}", checked.findings);
     assert!(tells(&checked, "deploy/old.yaml", "already in main"), "{:?}", checked.findings);
-}
-
-/// Each set has policies of its own.
-#[test]
-fn sets_are_judged_by_their_own() {
-    let repository = governed("sets: {a: [deploy, policies, namespaces], b: [other]}\n");
-    repository.write("deploy/new.yaml", &fleeting("new"));
-    repository.write("other/new.yaml", &fleeting("new"));
-    repository.write("policies/durable.yaml", &policy("durable", "none"));
-    repository.commit();
-    let checked = check(&repository, &[]);
-    assert_eq!(checked.code, Some(1), "{:?} {}", checked.findings, checked.stderr);
-    assert!(tells(&checked, "deploy/new.yaml", "deny [policy/"), "{:?}", checked.findings);
-    assert!(!tells(&checked, "other/new.yaml", "deny [policy/"), "{:?}", checked.findings);
 }
 
 /// The value that was judged belongs to a known finding: a Secret, a host, a number.

@@ -3,6 +3,9 @@
 
 #![expect(clippy::expect_used, reason = "a test stops where something is wrong")]
 
+#[path = "../support/mod.rs"]
+mod support;
+
 mod comment;
 mod interrupt;
 mod judge;
@@ -30,21 +33,22 @@ fn moved() -> Repository {
     repository
 }
 
-/// Sets and rules are those of the commit; the files of a set that the base does not have are new.
+/// Rules are those of the commit; a unit that the base does not have is new.
 #[test]
-fn judges_sets_apart_at_the_base_too() {
-    let repository = Repository::new();
-    repository.write("envs/dev/a.yaml", &denied("old"));
-    let rules = "rules: [{codes: ['arkonis/*'], severity: warn}]\n";
-    repository.write(
-        ".memgate.yaml",
-        &format!("sets: {{dev: [envs/dev], prod: [envs/prod]}}\nfailOn: warn\n{rules}"),
-    );
+#[ignore = "needs kubectl and helm"]
+fn judges_units_apart_at_the_base_too() {
+    let repository = Repository::with_programs();
+    let overlay = |name: &str| {
+        repository.write(&format!("envs/{name}/a.yaml"), &denied("old"));
+        repository.write(&format!("envs/{name}/kustomization.yaml"), "resources: [a.yaml]\n");
+    };
+    overlay("dev");
+    repository.write(".memgate.yaml", "failOn: warn\nrules: [{codes: ['arkonis/*'], severity: warn}]\n");
     repository.commit();
     repository.git(&["checkout", "--quiet", "-b", "feature"]);
-    repository.write("envs/prod/a.yaml", &denied("old"));
+    overlay("prod");
     repository.commit();
-    let checked = repository.check(&["--base", "main", "--set", "dev"]);
+    let checked = repository.check(&["--base", "main", "envs/dev"]);
     assert_eq!(checked.code, Some(0), "{:?} {}", checked.findings, checked.stderr);
     assert!(checked.tells("envs/dev/a.yaml:", "(already in main)"), "{:?}", checked.findings);
     let checked = repository.check(&["--base", "main"]);

@@ -6,6 +6,9 @@ use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
+use crate::support::assets::{Assets, SearchPaths};
+use crate::support::tools;
+
 /// A repository, with the directories for homes, temporary files and stand-ins for programs beside it.
 pub(crate) struct Repository {
     scratch: TempDir,
@@ -16,6 +19,18 @@ impl Repository {
     pub(crate) fn new() -> Self {
         let repository = Self::beside("repository");
         repository.git(&["init", "--quiet", "--initial-branch", "main"]);
+        repository
+    }
+
+    /// One with kubectl and helm, and without a kustomize of its own.
+    pub(crate) fn with_programs() -> Self {
+        let repository = Self::new();
+        let paths = SearchPaths::from_environment().expect("it names a release");
+        let kubectl = Assets::find(&paths).expect("there is a kubectl").kubectl;
+        let helm = tools::helm().expect("there is a helm");
+        for (name, program) in [("kubectl", kubectl), ("helm", helm)] {
+            std::os::unix::fs::symlink(program, repository.beside_it("bin").join(name)).expect("a link");
+        }
         repository
     }
 

@@ -16,7 +16,7 @@ use crate::outputs::memgate;
 const MANIFEST: &str = include_str!("linked.yaml");
 
 /// What cannot be read as YAML, a policy, a file of cases and a kustomization, all with faults.
-const OTHERS: [(&str, &str); 8] = [
+const OTHERS: [(&str, &str); 9] = [
     ("broken.yaml", "apiVersion: v1\nkind: WORD\nWORD: [WORD\n  WORD: \"WORD"),
     ("twice.yaml", "apiVersion: v1\nkind: Pod\nWORD: 1\nWORD: *WORD\n---\nWORD: !WORD {\n"),
     ("template.yaml", "apiVersion: v1\n{{ .WORD }}\nkind: WORD\nWORD: {{ WORD }} WORD\n  - WORD\n"),
@@ -38,8 +38,12 @@ const OTHERS: [(&str, &str); 8] = [
          message_contains: [WORD]}}\n",
     ),
     (
+        "memory.yaml",
+        "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {name: WORD}\nspec: {backend: WORD}\n",
+    ),
+    (
         "kustomization.yaml",
-        "resources: [WORD.yaml, policy.yaml]\nnamespace: WORD\nWORD: WORD\npatches: [{patch: \"WORD: WORD\"}]\n",
+        "resources: [memory.yaml, WORD.yaml, policy.yaml]\nnamespace: WORD\nWORD: WORD\npatches: [{patch: \"WORD: WORD\"}]\n",
     ),
 ];
 
@@ -97,7 +101,7 @@ fn commands() -> Vec<String> {
         "check --statistics FILE inside.yaml",
         "check --with FILE inside.yaml",
         "check --with inside.yaml FILE",
-        "check --render FILE inside.yaml",
+        "check --no-render FILE inside.yaml",
         "check --fix FILE",
         "check --fix --diff FILE inside.yaml",
         "mutate --diff --no-origins FILE inside.yaml",

@@ -15,7 +15,7 @@ const TEXTS: [&str; 12] = [
     "[default]\nWORD = WORD\n  WORD: [\n",
     "WORD: WORD\n\"WORD\": 1\nWORD: 2\n",
     "paths: [WORD]\nWORD: x\nrules: [{codes: [WORD], severity: WORD, WORD: 1}]\n",
-    "failOn: WORD\nsets: {WORD: WORD}\nnamespaces: {WORD: WORD}\n",
+    "failOn: WORD\nrules: {WORD: WORD}\nnamespaces: {WORD: WORD}\n",
     "- {name: WORD, WORD: x, operation: WORD}\n- WORD\n",
     "{\"WORD\": \"WORD\", \"a\": WORD}\n",
     "{\"schemaVersion\": 1, \"findings\": [{\"WORD\": \"WORD\"}]}\n",
