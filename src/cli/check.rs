@@ -15,7 +15,7 @@ use crate::cli::project::{FailOnSeverity, Project};
 use crate::cli::pull_request::{Compared, open_branch, reference};
 use crate::cli::terminal::Terminal;
 use memgate_model::finding::{Finding, Severity};
-use memgate_platforms::common::{KUSTOMIZATION_INVALID, PATCH_TARGET_MISSING, STATE_UNUSED, VALUE_UNKNOWN};
+use memgate_platforms::common::{KUSTOMIZATION_INVALID, STATE_UNUSED, VALUE_UNKNOWN};
 use memgate_policy::counts::RuleCounts;
 use memgate_workbench::fix::{diffs, judged_with, summary, with_edits};
 use memgate_workbench::ignore;
@@ -39,7 +39,7 @@ read or parsed, 3 nothing to check was found.",
 Examples:
   memgate check deploy/
   helm template chart | memgate check -
-  memgate check --render charts/ overlays/ --values values-prod.yaml
+  memgate check charts/one --values charts/one/values-prod.yaml
   memgate check agents/ --with cluster-state.yaml --fail-on warn
   memgate check . -o text -o json=findings.json
   memgate check deploy/ -o html=report.html
@@ -77,8 +77,8 @@ pub struct Args {
     ///
     /// REF is a branch or a commit. The same paths are read through git, as they were at the merge base of REF and
     /// HEAD. A finding that was there too becomes a note, even if its line has moved or its file was renamed. A reference
-    /// whose target the branch renamed, moved or removed denies. The work tree and the index are not touched. With
-    /// --render, charts and overlays are rendered as they were there. The branch does not choose its judge:
+    /// whose target the branch renamed, moved or removed denies. The work tree and the index are not touched.
+    /// Kustomizations and charts are built as they were there. The branch does not choose its judge:
     /// .memgate.yaml, the file of --project in the repository, and MemoryPolicies, MemoryPolicyExemptions and labels of
     /// Namespaces among the inputs count as they are in REF.
     #[arg(long, value_name = "REF", value_parser = reference, help_heading = "Pull requests")]
@@ -99,7 +99,7 @@ pub struct FailOnArgs {
     /// Fail if what looked checkable was not checked
     ///
     /// Exit code 1 also means that something looked checkable and was not judged, or was judged on an assumption: a
-    /// misspelt kind, a version that is not served, a chart that was not rendered, a platform that is switched off, a file
+    /// misspelt kind, a version that is not served, a chart that was not built, a platform that is switched off, a file
     /// of --with that nothing used, or a policy that depends on labels of an unknown Namespace. With --policy and without
     /// --base, also that a label, an exemption or a rule that only the checked files say made a finding weaker.
     #[arg(long, default_missing_value = "true", num_args = 0..=1)]
@@ -294,7 +294,7 @@ pub fn note_rules(counts: Option<&RuleCounts>, terminal: Terminal) {
 
 /// Whether nothing to check was found: neither objects nor a kustomization with a fault.
 fn is_nothing(report: &Report<'_>) -> bool {
-    report.objects.is_empty() && !report.has(&KUSTOMIZATION_INVALID) && !report.has(&PATCH_TARGET_MISSING)
+    report.objects.is_empty() && !report.has(&KUSTOMIZATION_INVALID)
 }
 
 /// The exit status that follows from a report.

@@ -20,8 +20,8 @@ pub struct FixArgs {
     ///
     /// Corrects a misspelt field or value, quotes around a number, days in a duration (30d becomes 720h), and a repeated
     /// element of a list. Comments and layout stay. A file is written whole, or not at all when it is read-only or has
-    /// changed meanwhile. The remaining findings are reported. With --render, bases and patches of overlays, and values
-    /// of charts, are corrected too.
+    /// changed meanwhile. The remaining findings are reported. Of what is built, bases, patches and values are
+    /// corrected.
     #[arg(long, conflicts_with = "base")]
     pub fix: bool,
 

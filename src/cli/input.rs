@@ -41,8 +41,8 @@ pub struct InputArgs {
     /// Files, directories, globs, or - [default: the repository]
     ///
     /// With - standard input is read. YAML with any number of documents, JSON, and Lists. In directories: *.yaml, *.yml and
-    /// *.json at any depth. All of them are state for one another. The repository is the paths of
-    /// .memgate.yaml, else the working directory.
+    /// *.json at any depth. Manifests are state for one another; each kustomization and chart is built, and judged by
+    /// itself. The repository is the paths of .memgate.yaml, else the working directory.
     #[arg(value_name = "PATH")]
     pub paths: Vec<String>,
 
@@ -86,14 +86,16 @@ struct ReadingArgs {
 
     /// Arguments for kustomize; repeatable
     ///
-    /// Such as "--enable-helm --load-restrictor LoadRestrictionsNone". Only flags that make it run no other program count.
+    /// One of --enable-helm, --load-restrictor, --helm-kube-version and --helm-api-versions, in one text:
+    /// --kustomize-args "--enable-helm --load-restrictor LoadRestrictionsNone".
     #[arg(long, value_name = "ARGS", hide_short_help = true, allow_hyphen_values = true)]
     #[arg(hide = !built::HAS_WORKSTATION)]
     kustomize_args: Vec<String>,
 
     /// Arguments for helm template; repeatable
     ///
-    /// Such as "--kube-version 1.33 --set replicas=2".
+    /// One of --kube-version, --api-versions, --values and --set with its relatives, in one text: --helm-args "--kube-version
+    /// 1.33 --set replicas=2".
     #[arg(long, value_name = "ARGS", hide_short_help = true, allow_hyphen_values = true)]
     #[arg(hide = !built::HAS_WORKSTATION)]
     helm_args: Vec<String>,
@@ -107,7 +109,8 @@ struct ReadingArgs {
 
     /// Directory of the files from which standard input was built
     ///
-    /// With -: findings stand in these files, where the text is that you would edit.
+    /// With -, as in kustomize build overlays/prod | memgate check - --sources . A finding then stands in the file that says what
+    /// is wrong, and not in what was printed.
     #[arg(long, value_name = "DIR", hide_short_help = true)]
     sources: Option<PathBuf>,
 
@@ -174,9 +177,11 @@ impl InputArgs {
     /// A flag that makes no sense where files are read again with each change of a text, and why. `directory` is the one
     /// from which its paths are.
     pub fn unfit_for_changes(&self, directory: &Path) -> Option<&'static str> {
-        let ReadingArgs { stdin_filename, .. } = &self.reading;
+        let ReadingArgs { stdin_filename, no_render, kustomize_args, helm_args, values, sources, .. } = &self.reading;
+        let builds = *no_render || sources.is_some() || [kustomize_args, helm_args, values].iter().any(|it| !it.is_empty());
         let flags = || self.state.with.iter().chain(&self.policies.policy);
         [
+            (builds, "an editor runs neither kustomize nor helm, so flags for what they build have no effect"),
             (
                 stdin_filename.is_some(),
                 "--stdin-filename is for standard input, on which the editor sends messages",
@@ -261,7 +266,7 @@ impl InputArgs {
         let (within, switched_off) =
             (project.within(&configured, root), self.switched_off(project, &configured, &settings.families));
         let PolicyArgs { policy, no_policies, .. } = &self.policies;
-        let reading = self.reading.plan(project, root, settings.namespace.clone())?;
+        let reading = self.reading.plan(project, root, settings.namespace.clone(), self.reads_stdin())?;
         let mut checked = if is_typed { self.paths.clone() } else { configured };
         if takes_place && !checked.iter().any(|path| path == STDIN_PATH) {
             checked.push(STDIN_PATH.to_owned());
@@ -322,7 +327,7 @@ fn of_stdin(path: &Path) -> OpenFile {
 
 impl ReadingArgs {
     /// How kustomizations and charts are built.
-    fn builder(&self, namespace: Option<String>) -> anyhow::Result<Option<Builder>> {
+    fn builder(&self, namespace: Option<String>, reads_stdin: bool) -> anyhow::Result<Option<Builder>> {
         let words = |tool, given: &[String], flag: &str| {
             let words = given.iter().map(|given| arguments(tool, given).map_err(|why| anyhow!("{flag}: {why}")));
             Ok::<_, anyhow::Error>(words.collect::<Result<Vec<_>, _>>()?.concat())
@@ -338,6 +343,7 @@ impl ReadingArgs {
             namespace,
             ..Builder::default()
         };
+        anyhow::ensure!(self.sources.is_none() || reads_stdin, "--sources goes with -: it says where the text on standard input was built from");
         for (chart, file) in &builder.values {
             let is_placed = chart.is_some() || normal(file).ancestors().any(|it| it.join("Chart.yaml").is_file());
             let name = file.display();
@@ -348,7 +354,7 @@ impl ReadingArgs {
     }
 
     /// How files are read, as a plan without files.
-    fn plan(&self, project: &Project, root: &Path, namespace: Option<String>) -> anyhow::Result<Plan> {
+    fn plan(&self, project: &Project, root: &Path, namespace: Option<String>, reads_stdin: bool) -> anyhow::Result<Plan> {
         let mut exclude = project.exclude(root)?;
         for glob in &self.exclude {
             exclude.add(glob, None).context("--exclude")?;
@@ -357,7 +363,7 @@ impl ReadingArgs {
             exclude: Arc::new(exclude),
             // Places in a file are numbers of 32 bits.
             max_bytes: self.max_file_size.unwrap_or(DEFAULT_MAX_BYTES).min(u32::MAX as usize),
-            builder: self.builder(namespace)?,
+            builder: self.builder(namespace, reads_stdin)?,
             sources: self.sources.clone(),
             open: self.stdin_filename.iter().map(|path| of_stdin(path)).collect(),
             checks_only_open: self.stdin_filename.is_some(),

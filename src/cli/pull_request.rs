@@ -23,7 +23,7 @@ use memgate_workbench::report::counted;
 use memgate_workbench::report::map::MemoryMap;
 use memgate_workbench::paths::is_glob;
 use memgate_workbench::run::{Run, judged};
-use memgate_workbench::units::each_unit;
+use memgate_workbench::load::each_unit;
 use memgate_workbench::suppress::{KnownFindings, known, newly_ignored, suppress};
 
 /// Why standard input cannot be compared.

@@ -8,7 +8,8 @@ use clap::error::{ContextKind, ContextValue};
 use memgate_workbench::built;
 
 /// The commands and flags that a build without the feature lacks.
-const LEFT_OUT: [&str; 7] = ["completions", "lsp", "man", "map", "schema", "--render", "-o html"];
+const LEFT_OUT: [&str; 7] =
+    ["completions", "lsp", "man", "map", "schema", "kustomizations and charts", "-o html"];
 
 /// The version, and what this build lacks.
 pub static VERSION: LazyLock<String> = LazyLock::new(|| {

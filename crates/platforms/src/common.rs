@@ -44,7 +44,7 @@ codes! { "memgate";
     POD_TEMPLATE_UNREAD = "pod-template-unread", NotSupported;
     /// A kind or group in a file that is nearly one that memgate checks.
     KIND_MISSPELT = "kind-misspelt", NotSupported;
-    /// What kustomize refuses in a kustomization.
+    /// A name that a build follows and that leads nowhere.
     KUSTOMIZATION_INVALID = "kustomization-invalid", Invalid;
     /// A document in a file that is not a Kubernetes object.
     NOT_AN_OBJECT = "not-an-object", Invalid;
@@ -54,10 +54,6 @@ codes! { "memgate";
     REFERENCE_BROKEN = "reference-broken", NotFound;
     /// A reference to memory that is being deleted.
     REFERENCE_TERMINATING = "reference-terminating", Invalid;
-    /// An operation of a JSON Patch that kustomize cannot carry out, whatever the object is.
-    PATCH_INVALID = "patch-invalid", Invalid;
-    /// A patch for an object that the kustomization does not have.
-    PATCH_TARGET_MISSING = "patch-target-missing", NotFound;
     /// An object of state whose name or namespace cannot be read.
     STATE_UNREADABLE = "state-unreadable", TypeInvalid;
     /// A file of state that decisions do not use.

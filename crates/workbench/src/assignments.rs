@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::layout::shown;
 use crate::object_name::object_ref;
 use crate::paths::{Roots, normal};
 use crate::report::ObjectRef;
@@ -28,8 +29,9 @@ const FLUX: &str = "kustomize.toolkit.fluxcd.io";
 /// What one Kustomization puts in.
 #[derive(Debug, Default)]
 pub(crate) struct Assignment {
-    /// The Kustomization, in words.
+    /// The Kustomization, in words, and with its place.
     pub(crate) title: String,
+    pub(crate) place: String,
     /// The namespace of all its objects.
     pub(crate) namespace: Option<String>,
     values: BTreeMap<String, Assigned>,
@@ -101,6 +103,8 @@ pub(crate) struct Assignments {
 
 /// An object with values for variables.
 struct ValuesOf {
+    /// Its file.
+    file: PathBuf,
     namespace: Option<String>,
     values: BTreeMap<String, Assigned>,
 }
@@ -120,9 +124,9 @@ impl Assignments {
         }
         let mut sources: BTreeMap<(bool, String), Vec<ValuesOf>> = BTreeMap::new();
         let may_have = |text: &str| ["ConfigMap", "Secret"].iter().any(|kind| text.contains(kind));
-        for (source, _) in texts.iter().filter(|(source, _)| may_have(source.text())) {
+        for (source, file) in texts.iter().filter(|(source, _)| may_have(source.text())) {
             for document in parse_parts(source).flat_map(|parsed| parsed.documents) {
-                if let Some((key, values)) = values_of(&document, place) {
+                if let Some((key, values)) = values_of(&document, file, place) {
                     sources.entry(key).or_default().push(values);
                 }
             }
@@ -130,7 +134,7 @@ impl Assignments {
         for (source, file) in texts.iter().filter(|(source, _)| puts_in(source.text())) {
             let root = roots.of(file);
             for document in parse_parts(source).flat_map(|parsed| parsed.documents) {
-                let Some((directory, reads, assignment)) = read(&document, &root, &sources, place) else {
+                let Some((directory, reads, assignment)) = read(&document, (file, &root), &sources, place) else {
                     continue;
                 };
                 found.reads.extend(reads);
@@ -144,6 +148,7 @@ impl Assignments {
 /// The values in a ConfigMap, and the names of those in a Secret.
 fn values_of(
     document: &Document,
+    file: &Path,
     place: &mut dyn FnMut(&Document, &Pointer) -> (Arc<Source>, Span),
 ) -> Option<((bool, String), ValuesOf)> {
     let is_secret = document.kind() == "Secret";
@@ -160,14 +165,14 @@ fn values_of(
         }
     }
     let namespace = document.namespace().map(str::to_owned);
-    Some(((is_secret, document.name().to_owned()), ValuesOf { namespace, values }))
+    Some(((is_secret, document.name().to_owned()), ValuesOf { file: normal(file), namespace, values }))
 }
 
 /// The directory of a Kustomization that puts something in, the objects from which it reads, and what it puts in. Of two
 /// objects the later one counts, and before all its own values.
 fn read(
     document: &Document,
-    root: &Path,
+    (file, root): (&Path, &Path),
     sources: &BTreeMap<(bool, String), Vec<ValuesOf>>,
     place: &mut dyn FnMut(&Document, &Pointer) -> (Arc<Source>, Span),
 ) -> Option<(PathBuf, Vec<(String, String)>, Assignment)> {
@@ -187,8 +192,9 @@ fn read(
     let object_ref = object_ref(document, None, &mut RecurringTexts::default());
     let title = format!("Kustomization {}", named(document));
     let namespace = target.filter(|_| wrong.is_none()).map(str::to_owned);
+    let place_of = format!("{title}, {}:{}", shown(&normal(file)), document.span().line);
     let mut assignment =
-        Assignment { title, namespace, has_post_build: post_build.is_some(), ..Assignment::default() };
+        Assignment { title, place: place_of, namespace, has_post_build: post_build.is_some(), ..Assignment::default() };
     assignment.faults.extend(wrong.map(|target| {
         let at = Pointer::new("/spec/targetNamespace");
         let (source, span) = place(document, &at);
@@ -204,7 +210,9 @@ fn read(
         let own = document.namespace();
         let is_own = |it: &&ValuesOf| it.namespace.is_none() || own.is_none() || it.namespace.as_deref() == own;
         let named = sources.get(&(kind == "Secret", name.clone())).into_iter().flatten();
-        let mut named = named.filter(is_own);
+        let named: Vec<_> = named.filter(is_own).map(|it| (common(&it.file, &normal(file)), it)).collect();
+        let most = named.iter().map(|(common, _)| *common).max();
+        let mut named = named.into_iter().filter(|(common, _)| Some(*common) == most).map(|(_, it)| it);
         match (named.next(), named.next()) {
             (Some(only), None) => assignment.values.extend(only.values.clone()),
             // Each variable may be in it. Of two nothing says which one is meant.
@@ -223,6 +231,11 @@ fn read(
         assignment.values.insert(name.clone(), Assigned { value: Some(value), source, line: span.line });
     }
     Some((normal(&root.join(path.trim_start_matches('/'))), names, assignment))
+}
+
+/// How many directories two files have in common: of two objects of a name the nearer one is meant.
+fn common(one: &Path, other: &Path) -> usize {
+    one.components().zip(other.components()).take_while(|(a, b)| a == b).count()
 }
 
 fn named(document: &Document) -> String {

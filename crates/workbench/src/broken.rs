@@ -44,7 +44,12 @@ pub(crate) fn find(checked: &mut Checked, now: Option<References>, comparison: &
         && let Some(before) = base.units.get(&unit)
     {
         let became = Became::of(before, &now, &checked.inputs);
-        let broken: Vec<_> = broken(before, &now, &became).collect();
+        let mut broken: Vec<_> = broken(before, &now, &became).collect();
+        let Inputs { neighbours, number, .. } = &checked.inputs;
+        let is_made = |Target { kind, namespace, name }: Target| {
+            neighbours.find_by_name(*number, &kind, &namespace, &name).is_some()
+        };
+        broken.retain(|(field, _)| !field.targets().any(is_made));
         let known = broken.iter().filter(|(_, fate)| !matches!(fate, Fate::Unreadable(_)));
         let known: Vec<_> = known.map(|(field, _)| *field).collect();
         // That they are gone is said, whether a cluster has them or not.

@@ -15,7 +15,7 @@ use crate::program::Stop;
 use crate::releases::{Inline, Layer, Release, VALUES};
 use crate::texts;
 use crate::tools::{Program, Tools};
-use crate::units::Unit;
+use crate::unit::Unit;
 use memgate_manifest::source::Source;
 use memgate_primitives::causes::in_words;
 

@@ -98,6 +98,13 @@ impl Exclude {
         Self { globs: self.globs.iter().filter(|glob| glob.base.is_none()).cloned().collect() }
     }
 
+    /// The same globs, with numbers of their own.
+    #[must_use]
+    pub(crate) fn uncounted(&self) -> Self {
+        let again = |glob: &Glob| Glob { matched: Arc::default(), ..glob.clone() };
+        Self { globs: self.globs.iter().map(again).collect() }
+    }
+
     /// How many files and directories the globs of a file left out, in words.
     pub fn left_out_by_file(&self) -> Option<String> {
         let of_file = self.globs.iter().filter(|glob| glob.base.is_some());

@@ -15,7 +15,7 @@ use crate::places::Places;
 use crate::policy_files::PolicyFiles;
 use crate::neighbours::Neighbours;
 use crate::report::ObjectRef;
-use crate::units::NotBuilt;
+use crate::unit::NotBuilt;
 use memgate_core::state::cluster_snapshot::Assumed;
 use memgate_core::state::makers::Installation;
 use memgate_manifest::error::{Error, SyntaxError};
@@ -49,6 +49,10 @@ pub struct Inputs {
     pub(crate) names_read: BTreeSet<(String, String)>,
     /// What the objects install that only install others, each with its file.
     pub(crate) installers: Vec<(PathBuf, Installation)>,
+    /// The directories of what was not built.
+    pub(crate) left: Arc<BTreeSet<PathBuf>>,
+    /// The namespace of objects without one.
+    pub(crate) fallback: Option<String>,
     /// The files behind links out of the repository, which are judged apart.
     pub(crate) outside: Option<Box<Self>>,
     /// The objects there that were judged.
@@ -168,6 +172,8 @@ impl Inputs {
             assignment: None,
             names_read: BTreeSet::new(),
             installers: Vec::new(),
+            left: Arc::default(),
+            fallback: None,
             outside: None,
             hidden: Vec::new(),
             passed_over: Vec::new(),
@@ -214,6 +220,7 @@ impl Inputs {
             places: self.places.clone(),
             policies: self.policies.clone(),
             installers: self.installers.clone(),
+            left: Arc::clone(&self.left),
             assumed: self.assumed.clone(),
             state_paths: self.state_paths.clone(),
             ..Self::new(self.snapshot.clone())

@@ -10,9 +10,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::kustomization::{FILE_NAMES, Kustomization, is_content, is_kustomization, is_remote, items, parse, text};
-use crate::paths::{Home, leads_out, normal, path_from, root_of, without_dots};
+use crate::paths::{Home, is_manifest, leads_out, normal, path_from, root_of, without_dots};
 use crate::texts::ReadFile;
 use memgate_manifest::document::values;
+use memgate_manifest::source::Source;
 use memgate_primitives::credential::masked;
 
 /// The file that makes a directory a chart.
@@ -97,9 +98,14 @@ impl Layout {
             if self.kustomizations.contains_key(&directory) {
                 return;
             }
+            let is_broken = source.as_ref().is_some_and(is_broken);
             let read = source.map(parse).unwrap_or_default();
             let local = read.paths().filter(|path| !is_remote(path));
-            let parts: BTreeSet<_> = local.map(|path| normal(&directory.join(path))).collect();
+            let mut parts: BTreeSet<_> = local.map(|path| normal(&directory.join(path))).collect();
+            if is_broken {
+                // Which files it lists is not known, and kustomize says what is wrong.
+                parts.extend(manifests_in(&directory));
+            }
             let overlay = Overlay { file: without_dots(marker), read, parts: parts.clone() };
             self.kustomizations.insert(directory.clone(), overlay);
             parts
@@ -184,6 +190,16 @@ impl Layout {
         self.kustomizations.get(directory).map(|it| &it.read)
     }
 
+    /// Whether a file is no manifest, but a patch, a template or another part of what is built.
+    pub(crate) fn is_input(&self, file: &Path) -> bool {
+        let file = normal(file);
+        let lists = |overlay: &Overlay, directory: &Path| {
+            overlay.read.resources.iter().any(|path| normal(&directory.join(path)) == file)
+        };
+        let mut users = self.users.get(&file).into_iter().flatten();
+        self.is_part(&file) && !users.any(|user| self.kustomizations.get(user).is_some_and(|it| lists(it, user)))
+    }
+
     /// Whether a file is only a part of what is built, and no manifest of its own.
     pub(crate) fn is_part(&self, file: &Path) -> bool {
         if self.kustomizations.is_empty() && self.charts.is_empty() {
@@ -242,8 +258,9 @@ impl Search<'_> {
             self.file(&marker, reach);
             reach.directories.push(directory.clone());
             reach.refusal = reach.refusal.take().or_else(|| self.refused(found, &directory));
-            for path in found.paths().filter(|path| !is_remote(path)) {
-                let part = normal(&directory.join(path));
+            let own = found.paths().filter(|path| !is_remote(path)).map(|path| normal(&directory.join(path)));
+            let more = known.into_iter().flat_map(|overlay| overlay.parts.iter().cloned());
+            for part in own.chain(more).collect::<BTreeSet<_>>() {
                 if part.is_dir() {
                     self.path(&part, reach);
                     todo.push(part);
@@ -327,9 +344,22 @@ impl Search<'_> {
     }
 }
 
+/// Whether a kustomization cannot be read, and is no template of one.
+fn is_broken(source: &Source) -> bool {
+    let (mut errors, copy) = (Vec::new(), Arc::new(Source::new("", source.text())));
+    drop(values(&copy, &mut errors));
+    !errors.is_empty() && !source.text().contains("{{")
+}
+
+/// The manifests of a directory.
+fn manifests_in(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(|path| is_manifest(path) && !is_marker(path)).collect()
+}
+
 /// Whether a configuration asks kustomize for anything but its own transformers.
 fn runs_a_program(text: &str) -> bool {
-    let source = Arc::new(memgate_manifest::source::Source::new("", text));
+    let source = Arc::new(Source::new("", text));
     values(&source, &mut Vec::new()).iter().any(|document| {
         let annotations = document.value().pointer("/metadata/annotations");
         let functions = ["config.kubernetes.io/function", "config.k8s.io/function"];
@@ -341,7 +371,9 @@ fn runs_a_program(text: &str) -> bool {
 /// A path as the user would write it.
 pub(crate) fn shown(path: &Path) -> String {
     let here = normal(Path::new("."));
-    path_from(&here, path).unwrap_or_else(|| path.to_owned()).to_string_lossy().into_owned()
+    let is_near = path.starts_with(root_of(&here).unwrap_or(&here));
+    let from_here = path_from(&here, path).filter(|_| is_near);
+    from_here.unwrap_or_else(|| path.to_owned()).to_string_lossy().into_owned()
 }
 
 /// The path of a directory from the root of its repository, else as the user would write it; by this name a unit is known.

@@ -35,8 +35,9 @@ mod neighbours;
 mod ours;
 mod releases;
 mod rendered;
-mod search;
-pub mod units;
+mod made_elsewhere;
+mod unit;
+mod units;
 pub mod walk;
 
 mod copied;

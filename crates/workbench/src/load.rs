@@ -16,13 +16,14 @@ use crate::inputs::{Inputs, StatePath};
 use crate::assignments::{Assignment, Fault};
 use crate::judged_by::Standings;
 use crate::kept::{Base, Others};
+use crate::layout::shown;
 use crate::names;
 use crate::notices::{Notice, Notices};
 use crate::object_name::{is_of_no_namespace, object_ref};
 use crate::objects::{Filled, UndecidedObject, is_checked, json_to_check};
 use crate::origins::SourceOrigins;
 use crate::origins::find::SpotsOf;
-use crate::paths::Roots;
+use crate::paths::{Roots, normal};
 use crate::passed_over::{PassedOver, Why, pass_over};
 use crate::places::Part;
 use crate::plan::{CLUSTER, Plan};
@@ -33,7 +34,8 @@ use crate::rendered::Rendered;
 use crate::report::ObjectRef;
 use crate::state::{FileObject, Loading, state_kind};
 use crate::texts::{refused, source};
-use crate::units::{Unit, UnitTexts, Units, build_all};
+use crate::unit::Unit;
+use crate::units::{UnitTexts, Units, build_all, is_definition_or_policy};
 use memgate_core::state::cluster_snapshot::ClusterSnapshot;
 use memgate_core::state::makers::add_anything;
 use memgate_core::state::{AddError, SharedTexts, empty, like};
@@ -161,12 +163,31 @@ fn load_open(plan: &Plan, base: &Base) -> Result<Option<Inputs>, Error> {
     Ok(is_same.then(|| loading.finish()))
 }
 
+/// Loads the units of a plan, and returns what `make` makes of the plain manifests and of each other unit.
+///
+/// # Errors
+/// Those of [`load`].
+pub fn each_unit<T>(plan: &Plan, mut make: impl FnMut(Inputs) -> T) -> Result<(T, Vec<T>), Error> {
+    if !plan.open.is_empty() {
+        return Ok((make(load(plan)?), Vec::new()));
+    }
+    let (plain, given, units) = load_plain(plan)?;
+    let neighbours = Arc::new(units.neighbours(&plain.sources, &plain.snapshot.settings));
+    let plain = make(Inputs { neighbours: Arc::clone(&neighbours), ..plain });
+    let mut others = Vec::with_capacity(units.all.len());
+    for (number, of_unit) in units.all.into_iter().enumerate() {
+        let inputs = load_unit(plan, &given, of_unit, |other| neighbours.are_apart(number + 1, other))?;
+        others.push(make(Inputs { neighbours: Arc::clone(&neighbours), number: number + 1, ..inputs }));
+    }
+    Ok((plain, others))
+}
+
 /// What units share: the state that is given, and the documents of plain manifests that count in all of a cluster.
 #[derive(Debug)]
 pub(crate) struct Given {
     inputs: Inputs,
     uses: StateUses,
-    shared: Vec<Document>,
+    shared: Vec<(usize, Document)>,
     /// The namespaces of what was not built.
     unknown: Vec<String>,
 }
@@ -196,7 +217,12 @@ pub(crate) fn load_plain(plan: &Plan) -> Result<(Inputs, Given, Units), Error> {
     let is_of_cluster = |document: &Document| is_shared(document.group(), document.kind());
     if !units.all.is_empty() {
         let documents = sources.iter().flat_map(|source| parse_parts(source)).flat_map(|parsed| parsed.documents);
-        given.shared.extend(documents.filter(is_of_cluster));
+        given.shared.extend(documents.filter(is_of_cluster).map(|document| (0, document)));
+        given.shared.extend(units.shared());
+    }
+    for (_, document) in given.shared.iter().filter(|(unit, _)| *unit > 0) {
+        let names = loading.names(document);
+        loading.add_as_state(document, &names, (None, false))?;
     }
     loading.add_sources_dir(&sources);
     loading.add_texts(sources)?;
@@ -211,6 +237,8 @@ pub(crate) fn load_plain(plan: &Plan) -> Result<(Inputs, Given, Units), Error> {
     loading.inputs.notices.extend(of_names);
     let installers = units.installations(&loading.inputs.snapshot.settings);
     loading.inputs.installers.extend(installers);
+    loading.inputs.left = units.left();
+    given.inputs.left.clone_from(&loading.inputs.left);
     given.unknown = units.unknown.iter().cloned().collect();
     loading.make_unknown(&given.unknown);
     given.inputs.installers.clone_from(&loading.inputs.installers);
@@ -221,20 +249,23 @@ pub(crate) fn load_plain(plan: &Plan) -> Result<(Inputs, Given, Units), Error> {
 
 /// Whether objects of this kind count in all units: they are of a cluster, and not of what is applied together.
 fn is_shared(group: &str, kind: &str) -> bool {
-    let is_definition = (group, kind) == ("apiextensions.k8s.io", "CustomResourceDefinition");
-    let is_namespace = group.is_empty() && kind == NAMESPACE.kind;
-    is_definition || is_namespace || memgate_policy::resource::kind(group, kind).is_some()
+    group.is_empty() && kind == NAMESPACE.kind || is_definition_or_policy(group, kind)
 }
 
 /// Loads a unit with a state of its own.
-pub(crate) fn load_unit(plan: &Plan, given: &Given, of_unit: UnitTexts) -> Result<Inputs, Error> {
+pub(crate) fn load_unit(
+    plan: &Plan,
+    given: &Given,
+    of_unit: UnitTexts,
+    is_apart: impl Fn(usize) -> bool,
+) -> Result<Inputs, Error> {
     let UnitTexts { unit, sources, rendered } = of_unit;
     let mut nothing = io::empty();
     let standings = Standings::new(&plan.judged_by, &unit.name);
     let mut loading = Loading::new(plan, &mut nothing, given.inputs.given(), standings);
     loading.uses = given.uses.again();
     loading.standings.note_given(&loading.inputs.snapshot);
-    for document in &given.shared {
+    for (_, document) in given.shared.iter().filter(|(unit, _)| is_apart(*unit)) {
         let names = loading.names(document);
         loading.add_as_state(document, &names, (None, false))?;
     }
@@ -242,6 +273,7 @@ pub(crate) fn load_unit(plan: &Plan, given: &Given, of_unit: UnitTexts) -> Resul
     (loading.notices, loading.inputs.errors) = (Notices::default(), Vec::new());
     loading.inputs.unit.clone_from(&unit.name);
     loading.inputs.assignment.clone_from(&unit.assignment);
+    loading.inputs.fallback = unit.fallback().map(str::to_owned);
     loading.inputs.origins.rendered.extend(rendered.into_iter().map(|it| (it.source.name().to_owned(), it)));
     loading.add_texts(sources)?;
     loading.make_unknown(&given.unknown);
@@ -330,7 +362,7 @@ impl<'p> Loading<'p> {
             PolicyOrigin::Policies => Arc::new(plan.exclude.of_flags()),
             PolicyOrigin::State | PolicyOrigin::Checked => Arc::clone(&plan.exclude),
         };
-        let sources = read(std::slice::from_ref(path), None, &exclude, plan, *stdin, inputs).sources;
+        let sources = read(std::slice::from_ref(path), None, &exclude, plan, *stdin, (inputs, true)).sources;
         let open = open_texts(plan);
         inputs.is_open_read_apart |= sources.iter().any(|source| open.contains_key(source.name()));
         inputs.errors.extend(sources.iter().filter_map(|source| refused(source)));
@@ -340,7 +372,7 @@ impl<'p> Loading<'p> {
             pass_over_template(source, false, inputs);
         }
         let documents = sources.iter().flat_map(|source| each_value(source));
-        let documents = documents.map(|document| Ok(fill_in(document?, None)));
+        let documents = documents.map(|document| Ok(fill_in(document?, None, None)));
         for filled in documents {
             match filled {
                 Ok(Filled { document, later, .. }) => {
@@ -372,7 +404,7 @@ impl<'p> Loading<'p> {
     /// Reads the objects to check.
     fn read_checked(&mut self) -> Texts {
         let Self { plan, stdin, inputs, .. } = self;
-        read(&plan.checked, plan.within.as_deref(), &plan.exclude, plan, *stdin, inputs)
+        read(&plan.checked, plan.within.as_deref(), &plan.exclude, plan, *stdin, (inputs, false))
     }
 
     /// Lets findings about what was built and piped in stand in the files of the directory that the user names.
@@ -454,7 +486,8 @@ impl<'p> Loading<'p> {
                 is_manifest |=
                     ["metadata", "items"].iter().any(|field| document.value().get(field).is_some());
                 origins.add(&document);
-                let filled = fill_in(document, self.inputs.assignment.as_ref());
+                let Inputs { assignment, fallback, .. } = &self.inputs;
+                let filled = fill_in(document, assignment.as_ref(), fallback.as_deref());
                 let names = self.names(&filled.document);
                 self.add_filled(filled, names, is_state)?;
             }
@@ -522,12 +555,13 @@ impl<'p> Loading<'p> {
 
     /// Makes unknown what the objects install that is not among the inputs, and what may be in these namespaces.
     fn make_unknown(&mut self, namespaces: &[String]) {
-        let Inputs { installers, snapshot, .. } = &mut self.inputs;
+        let Inputs { installers, snapshot, left, .. } = &mut self.inputs;
         let mut roots = Roots::default();
         let is_elsewhere = |file: &Path, path: &Option<String>, roots: &mut Roots| {
             let is_here = |path: &String| {
                 let fixed = path.split(['*', '{', '$']).next().unwrap_or_default();
-                roots.of(file).join(fixed.trim_start_matches('/')).exists()
+                let there = normal(&roots.of(file).join(fixed.trim_start_matches('/')));
+                there.exists() && !left.iter().any(|left| left.starts_with(&there))
             };
             !path.as_ref().is_some_and(is_here)
         };
@@ -598,8 +632,7 @@ impl<'p> Loading<'p> {
         let Inputs { errors, origins, .. } = &mut inputs;
         for error in errors {
             if let Some(rendered) = error.place().and_then(|(name, _)| origins.rendered.get(name)) {
-                let message = format!("what {} becomes cannot be read: {error}", rendered.unit.name);
-                *error = InputError::of_input(rendered.unit.marker.to_string_lossy(), message);
+                *error = unreadable(rendered, error);
             }
         }
         if plan.checks_only_open {
@@ -616,17 +649,24 @@ impl<'p> Loading<'p> {
 /// The objects of a text that was read, with what is put in and what a later step fills in.
 pub fn objects_in(source: &Arc<Source>, inputs: &Inputs) -> impl Iterator<Item = (Document, Later)> {
     let documents = parse_parts(source).flat_map(|parsed| parsed.documents);
-    let assignment = inputs.assignment.clone();
+    let (assignment, fallback) = (inputs.assignment.clone(), inputs.fallback.clone());
     documents.map(move |document| {
-        let Filled { document, later, .. } = fill_in(document, assignment.as_ref());
+        let Filled { document, later, .. } = fill_in(document, assignment.as_ref(), fallback.as_deref());
         (document, later)
     })
 }
 
-/// A document with what a Kustomization puts into it.
-pub(crate) fn fill_in(mut document: Document, by: Option<&Arc<Assignment>>) -> Filled {
+/// A document with what a Kustomization puts into it, in this namespace if it has none.
+pub(crate) fn fill_in(
+    mut document: Document,
+    by: Option<&Arc<Assignment>>,
+    fallback: Option<&str>,
+) -> Filled {
     let is_namespaced = !is_of_no_namespace(document.group(), document.kind());
     if let Some(namespace) = by.and_then(|by| by.namespace.as_deref()).filter(|_| is_namespaced) {
+        document.set_namespace(namespace);
+    }
+    if let Some(namespace) = fallback.filter(|_| is_namespaced && document.namespace().is_none()) {
         document.set_namespace(namespace);
     }
     let value_of = |name: &str| by.map_or(Value::Nothing, |by| by.get(name));
@@ -635,6 +675,15 @@ pub(crate) fn fill_in(mut document: Document, by: Option<&Arc<Assignment>>) -> F
         false => Later::default(),
     };
     Filled { document, later, by: by.cloned() }
+}
+
+/// The error of what a tool printed: at the template that printed it, if it says which one, else at the unit.
+fn unreadable(rendered: &Rendered, error: &InputError) -> InputError {
+    let line = error.place().and_then(|(_, line)| line).unwrap_or(1);
+    let why = error.syntax_error().map_or_else(|| error.to_string(), |error| error.message.to_string());
+    let message = format!("what {} becomes cannot be read at line {line}: {why}", rendered.unit.name);
+    let file = rendered.file_at_line(line);
+    InputError::of_input(file.map_or_else(|| rendered.unit.marker.to_string_lossy().into_owned(), |file| shown(&file)), message)
 }
 
 /// Whether a document describes a chart, in a file of any name.

@@ -3,19 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use crate::inputs::Inputs;
-use crate::judge::{Checked, Decided, NO_OBJECT_OF_KIND};
-use crate::layout::shown;
 use crate::paths::normal;
-use crate::units::Units;
-use memgate_core::state;
-use memgate_manifest::document::parse_parts;
-use memgate_model::finding::{Finding, Severity};
+use crate::texts::{DEFAULT_MAX_BYTES, file};
 use memgate_model::object::Reference;
-use memgate_model::settings::Settings;
-use memgate_primitives::plain_text::plain;
 
 /// The number of the plain manifests among the units.
 const PLAIN: usize = 0;
@@ -23,18 +15,23 @@ const PLAIN: usize = 0;
 /// The objects of the units, by their numbers.
 #[derive(Debug, Default)]
 pub(crate) struct Neighbours {
-    makers: BTreeMap<(&'static str, String, String), Vec<usize>>,
+    /// By kind, namespace and name.
+    makers: BTreeMap<(String, String, String), BTreeSet<usize>>,
+    /// By kind and namespace.
+    kinds: BTreeMap<(String, String), BTreeSet<usize>>,
     /// The files of plain manifests whose objects a kustomization may give another namespace.
-    listed: BTreeMap<(&'static str, String), PathBuf>,
+    listed: BTreeMap<(String, String), PathBuf>,
     /// The files of each unit, and the directories of its kustomizations and charts.
-    files: Vec<Arc<BTreeSet<PathBuf>>>,
-    directories: Vec<Arc<Vec<PathBuf>>>,
+    parts: Vec<(Arc<BTreeSet<PathBuf>>, Arc<Vec<PathBuf>>)>,
     /// The namespaces of units that were not built.
     unknown: BTreeSet<String>,
+    /// The files of what is not built since it has nothing of ours.
+    others: BTreeSet<PathBuf>,
+    texts: OnceLock<Vec<String>>,
 }
 
 /// What is known of an object that a unit lacks.
-enum Elsewhere {
+pub(crate) enum Elsewhere {
     /// Another unit makes it, or may make it.
     Made,
     /// A file has it that no kustomization lists.
@@ -42,91 +39,83 @@ enum Elsewhere {
 }
 
 impl Neighbours {
-    pub(crate) fn of(plain: &Inputs, units: &Units) -> Self {
-        let mut all = Self { unknown: units.unknown.clone(), ..Self::default() };
-        if units.all.is_empty() && all.unknown.is_empty() {
-            return all;
-        }
-        let settings = &plain.snapshot.settings;
-        all.files.push(Arc::default());
-        all.directories.push(Arc::default());
-        for source in &plain.sources {
-            all.add(PLAIN, source, settings);
-        }
-        for (number, texts) in units.all.iter().enumerate() {
-            texts.sources.iter().for_each(|source| all.add(number + 1, source, settings));
-            all.files.push(Arc::clone(&texts.unit.files));
-            all.directories.push(Arc::clone(&texts.unit.directories));
-        }
-        all
+    /// No unit yet; these are the namespaces and files of what is not built.
+    pub(crate) fn new(unknown: BTreeSet<String>, others: BTreeSet<PathBuf>) -> Self {
+        Self { unknown, others, ..Self::default() }
     }
 
-    fn add(&mut self, number: usize, source: &Arc<memgate_manifest::source::Source>, settings: &Settings) {
-        for document in parse_parts(source).flat_map(|parsed| parsed.documents) {
-            let Some(Reference { kind, namespace, name }) = state::reference(settings, document.value()) else {
-                continue;
-            };
-            if number == PLAIN {
-                let file = normal(Path::new(source.name()));
-                self.listed.entry((kind.kind, name.clone())).or_insert(file);
-            }
-            let makers = self.makers.entry((kind.kind, namespace, name)).or_default();
-            if makers.last() != Some(&number) {
-                makers.push(number);
-            }
+    /// Whether there is nothing but plain manifests.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.parts.len() < 2 && self.unknown.is_empty() && self.others.is_empty()
+    }
+
+    /// Adds a unit, with the files and directories from which it is built. The plain manifests come first.
+    pub(crate) fn add_unit(&mut self, files: Arc<BTreeSet<PathBuf>>, directories: Arc<Vec<PathBuf>>) {
+        self.parts.push((files, directories));
+    }
+
+    /// Adds an object of the last unit, which stands in this file.
+    pub(crate) fn add(&mut self, object: Reference, file: &str) {
+        let number = self.parts.len().saturating_sub(1);
+        let Reference { kind, namespace, name } = object;
+        let kind = kind.kind.to_owned();
+        if number == PLAIN {
+            let listed = self.listed.entry((kind.clone(), name.clone()));
+            listed.or_insert_with(|| normal(Path::new(file)));
+        }
+        self.kinds.entry((kind.clone(), namespace.clone())).or_default().insert(number);
+        self.makers.entry((kind, namespace, name)).or_default().insert(number);
+    }
+
+    /// Whether two units have no file in common.
+    pub(crate) fn are_apart(&self, one: usize, other: usize) -> bool {
+        match (self.parts.get(one), self.parts.get(other)) {
+            (Some((one, _)), Some((other, _))) => one.is_disjoint(other),
+            _ => false,
         }
     }
 
     /// Where an object is that a unit lacks.
-    fn find(&self, number: usize, missing: &Reference) -> Option<Elsewhere> {
-        let Reference { kind, namespace, name } = missing;
-        let directories = self.directories.get(number);
+    pub(crate) fn find(&self, number: usize, missing: &Reference) -> Option<Elsewhere> {
+        self.find_by_name(number, missing.kind.kind, &missing.namespace, &missing.name)
+    }
+
+    /// The same of an object of this kind, namespace and name.
+    pub(crate) fn find_by_name(
+        &self,
+        number: usize,
+        kind: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Option<Elsewhere> {
+        let directories = self.parts.get(number).map(|(_, directories)| directories);
         let is_below = |file: &&PathBuf| {
             directories.is_some_and(|all| all.iter().any(|directory| file.starts_with(directory)))
         };
-        if let Some(file) = self.listed.get(&(kind.kind, name.clone())).filter(is_below) {
+        if let Some(file) = self.listed.get(&(kind.to_owned(), name.to_owned())).filter(is_below) {
             return Some(Elsewhere::Unlisted(file.clone()));
         }
-        let makers = self.makers.get(&(kind.kind, namespace.clone(), name.clone()));
-        let is_apart = |other: &&usize| match (self.files.get(number), self.files.get(**other)) {
-            (Some(own), Some(other)) => own.is_disjoint(other),
-            _ => false,
-        };
-        let is_made = makers.into_iter().flatten().filter(|other| **other != number).any(|it| is_apart(&it));
-        (is_made || self.unknown.contains(namespace)).then_some(Elsewhere::Made)
+        let makers = self.makers.get(&(kind.to_owned(), namespace.to_owned(), name.to_owned()));
+        let is_made = makers.into_iter().flatten().any(|other| *other != number && self.are_apart(number, *other));
+        let may_be = || is_made || self.unknown.contains(namespace) || self.may_make(kind, name);
+        may_be().then_some(Elsewhere::Made)
     }
-}
 
-/// Leaves out what is only said because an object is missing that another unit makes, and says of an object that a file has
-/// which no kustomization lists that it does.
-pub(crate) fn apply(checked: &mut Checked) {
-    let (neighbours, number) = (Arc::clone(&checked.inputs.neighbours), checked.inputs.number);
-    if neighbours.files.is_empty() {
-        return;
+    /// Whether another unit has objects of the kind of this one, in its namespace.
+    pub(crate) fn has_kind(&self, number: usize, Reference { kind, namespace, .. }: &Reference) -> bool {
+        let makers = self.kinds.get(&(kind.kind.to_owned(), namespace.clone()));
+        makers.into_iter().flatten().any(|other| *other != number && self.are_apart(number, *other))
     }
-    let elsewhere = |finding: &Finding| {
-        let missing = || finding.missing.iter().find_map(|missing| neighbours.find(number, missing));
-        if finding.is_denial() { None } else { missing() }
-    };
-    for Decided { admitted, unknown, .. } in &mut checked.decided {
-        if !unknown.is_empty() {
-            *unknown = unknown.iter().filter(|it| neighbours.find(number, it).is_none()).cloned().collect();
-        }
-        if admitted.decision.findings.iter().all(|finding| finding.missing.is_empty()) {
-            continue;
-        }
-        let findings = &mut Arc::make_mut(admitted).decision.findings;
-        findings.retain_mut(|finding| match elsewhere(finding) {
-            Some(Elsewhere::Made) => false,
-            Some(Elsewhere::Unlisted(file)) => {
-                let (file, message) = (shown(&file), finding.message());
-                let message = message.strip_suffix(&format!(" ({NO_OBJECT_OF_KIND})")).unwrap_or(&message);
-                let message = format!("{message}; {} has it, but no kustomization lists it", plain(&file));
-                *finding = finding.clone().with_message(message);
-                finding.severity = finding.severity.max(Severity::Warn);
-                true
-            }
-            None => true,
-        });
+
+    /// Whether what is not built may make an object: a file says its name, or a template makes names of its kind.
+    fn may_make(&self, kind: &str, name: &str) -> bool {
+        let read = || {
+            let texts = self.others.iter().filter_map(|path| file(path, DEFAULT_MAX_BYTES).ok());
+            texts.map(|source| source.text().to_owned()).collect()
+        };
+        let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
+        let says = |text: &String| text.split(|c| !is_of_name(c)).any(|word| word == name);
+        let is_template = |text: &String| text.contains("{{") && text.contains(&format!("kind: {kind}"));
+        self.texts.get_or_init(read).iter().any(|text| says(text) || is_template(text))
     }
 }

@@ -1,7 +1,7 @@
 //! Where objects come from that helm or kustomize made: the source file of each.
 //!
 //! helm and `memgate mutate` write the source file in a comment, kustomize in an annotation. Of what memgate built itself,
-//! [`search`](crate::search) finds the text from which a value comes, so that findings stand where a person would edit
+//! `search` finds the text from which a value comes, so that findings stand where a person would edit
 //! ([`trace`](crate::trace)).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,6 +17,7 @@ use memgate_primitives::credential::masked;
 
 pub(crate) mod files;
 pub(crate) mod find;
+pub(crate) mod search;
 pub mod spot;
 
 /// The annotation that kustomize writes with `buildMetadata: [originAnnotations]`.

@@ -40,6 +40,11 @@ impl Ours {
         found
     }
 
+    /// Whether a text has something of ours.
+    pub(crate) fn is_in(&self, text: &str) -> bool {
+        look(text, &self.groups, &self.kinds).0[0]
+    }
+
     /// The namespaces that the files name.
     pub(crate) fn namespaces_in(&mut self, files: &BTreeSet<PathBuf>, plan: &Plan) -> BTreeSet<String> {
         files.iter().flat_map(|file| self.of(file, plan).1.clone()).collect()

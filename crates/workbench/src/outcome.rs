@@ -10,7 +10,7 @@ use crate::passed_over::{Why, counts};
 use crate::place::table;
 use crate::report::{ObjectRef, Page, PassedOver, Report, counted, plain};
 use crate::paths::PROJECT_FILE;
-use crate::units::NotBuilt;
+use crate::unit::NotBuilt;
 use memgate_core::state::cluster_snapshot::Assumed;
 use memgate_model::finding::{Cause, Code, Severity};
 use memgate_platforms::common;
@@ -116,6 +116,7 @@ pub fn with_page<'r>(report: Report<'r>, command: &'static str, checked: &'r Che
 pub fn nothing_found(checked: &Checked) -> String {
     let seen = counts(&checked.inputs.passed_over);
     let seen = match (checked.inputs.sources.len(), seen.as_slice()) {
+        (0, _) if !checked.inputs.not_built.is_empty() => "only what was not built".to_owned(),
         (0, _) => "no file at all".to_owned(),
         (1, []) => "1 file, which holds no object".to_owned(),
         (files, []) => format!("{files} files, which hold no object"),
@@ -209,8 +210,10 @@ fn missed_notes(passed_over: &[PassedOver<'_>]) -> Vec<String> {
         let title = object_ref.map_or_else(|| "a document".to_owned(), ObjectRef::title);
         format!("{}:{line}: not checked: {} {words}", plain(file), plain(&title))
     };
-    let mut notes: Vec<String> = missed(passed_over).take(MAX_PASSED_OVER_IN_NOTES).map(note).collect();
-    let more = missed(passed_over).count().saturating_sub(MAX_PASSED_OVER_IN_NOTES);
+    // Units have notes of their own.
+    let told = || missed(passed_over).filter(|it| !["chart", "kustomization"].contains(&it.why));
+    let mut notes: Vec<String> = told().take(MAX_PASSED_OVER_IN_NOTES).map(note).collect();
+    let more = told().count().saturating_sub(MAX_PASSED_OVER_IN_NOTES);
     if more > 0 {
         notes.push(format!("{more} more not checked"));
     }

@@ -15,7 +15,7 @@ use crate::passed_over::PassedOver;
 use crate::report::fingerprint::{self, Counter, Fingerprint};
 use crate::report::table::{Numbers, Row, Table};
 use crate::report::{self, FileLocation, JudgedObject, LocatedFinding, ObjectRef, Related, Report, Shown};
-use crate::units::NotBuilt;
+use crate::unit::NotBuilt;
 use memgate_manifest::place::LastSource;
 use memgate_manifest::source::Span;
 use memgate_model::decision::NotShown;

@@ -37,7 +37,7 @@ pub(crate) struct Texts {
 /// does, except hidden ones), globs, and `-` for `stdin`. Files that are only parts of what helm or kustomize builds are not read.
 pub fn collect(paths: &[String], plan: &Plan, stdin: &mut dyn Read) -> Inputs {
     let mut inputs = Inputs::new(empty(plan.settings.clone()));
-    inputs.sources = read(paths, plan.within.as_deref(), &plan.exclude, plan, stdin, &mut inputs).sources;
+    inputs.sources = read(paths, plan.within.as_deref(), &plan.exclude, plan, stdin, (&mut inputs, false)).sources;
     inputs
 }
 
@@ -50,17 +50,18 @@ pub(crate) fn read(
     exclude: &Arc<Exclude>,
     plan: &Plan,
     stdin: &mut dyn Read,
-    inputs: &mut Inputs,
+    (inputs, keeps_parts): (&mut Inputs, bool),
 ) -> Texts {
     let text = |path: &Path| plan.source(path);
-    let walked = Walked::new(paths, within, exclude);
+    let open_paths = plan.open.iter().map(|file| file.path.to_string_lossy().into_owned());
+    let walked = Walked::new(paths, open_paths.collect(), within, exclude);
     let layout = Layout::of(&walked.markers, &text);
     let open = opened(&plan.open, &walked.items, exclude);
     let real = real_files(&walked.items);
     inputs.empty.extend(walked.empty);
     inputs.is_open_read_apart |= plan.open.iter().any(|file| layout.is_part(&file.path));
     let found = Texts { layout, ..Texts::default() };
-    let mut reader = Reader { plan, stdin: Some(stdin), open, inputs, found, read_files: BTreeSet::new() };
+    let mut reader = Reader { plan, keeps_parts, stdin: Some(stdin), open, inputs, found, read_files: BTreeSet::new() };
     for item in walked.items.into_iter().filter(|item| !is_second_way(item, &real)) {
         reader.item(item);
     }
@@ -116,6 +117,8 @@ pub fn without_links(path: &Path) -> PathBuf {
 /// Reads the items of a walk.
 struct Reader<'r, 's> {
     plan: &'r Plan,
+    /// Whether what kustomizations list is read: of state it does not matter how it is applied.
+    keeps_parts: bool,
     /// Standard input, until it is read.
     stdin: Option<&'s mut dyn Read>,
     open: BTreeMap<PathBuf, Opened<'r>>,
@@ -172,7 +175,8 @@ impl Reader<'_, '_> {
         let open = self.open.get(&real).map(|it| it.file);
         let values = self.plan.builder.iter().flat_map(|builder| &builder.values);
         let is_values = values.into_iter().any(|(_, file)| normal(file) == normal(path));
-        let is_part = is_values || self.found.layout.is_part(path);
+        let layout = &self.found.layout;
+        let is_part = is_values || if self.keeps_parts { layout.is_input(path) } else { layout.is_part(path) };
         if is_part && open.is_none() || !self.read_files.insert(real) {
             return;
         }

@@ -278,7 +278,7 @@ fn filled_in(template: &Value, element: &Value) -> Value {
 /// The object that installs a chart, and its place, in words. Of several charts that it installs it says which one.
 fn place_of((document, field): (&Document, &Pointer)) -> String {
     let namespace = document.namespace().map(|it| format!("{}/", shown_name(it))).unwrap_or_default();
-    let file = document.source().name().trim_matches(['<', '>']);
+    let file = document.source().name().trim_matches(['<', '>']).trim_start_matches("./");
     let Span { line, column, .. } = document.locate(&Pointer::root()).caret;
     let of_several = field.tokens().nth(2).map(|_| format!(", {}", field.field())).unwrap_or_default();
     let (kind, name) = (document.kind(), shown_name(document.name()));

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::build::Made;
 use crate::layout::Tool;
 use crate::paths::{Home, normal};
-use crate::units::Unit;
+use crate::unit::Unit;
 use memgate_manifest::document::parse_parts;
 use memgate_manifest::source::Source;
 
@@ -62,6 +62,13 @@ impl Rendered {
         self.objects.range(..=byte).next_back().map(|(_, object)| object)
     }
 
+    /// The template that a comment names before a line, counted from 1.
+    pub(crate) fn file_at_line(&self, line: usize) -> Option<PathBuf> {
+        let before: Vec<&str> = self.source.text().lines().take(line).collect();
+        let named = before.into_iter().rev().find_map(|line| line.strip_prefix(SOURCE_COMMENT))?;
+        template_of(&self.unit, named.trim()).filter(|file| file.is_file())
+    }
+
     /// All objects.
     pub(crate) fn objects(&self) -> impl Iterator<Item = &Value> {
         self.objects.values().map(|object| &object.value)
@@ -72,5 +79,9 @@ impl Rendered {
 /// an object may look like such a name.
 fn template_of(unit: &Unit, named: &str) -> Option<PathBuf> {
     let path = normal(&unit.directory.join(Path::new(named.split_once('/')?.1)));
+    // A chart with an alias has another directory than helm says.
+    let below = named.split_once("/templates/").map(|(_, below)| Path::new("templates").join(below));
+    let by_alias = || unit.files.iter().find(|file| below.as_ref().is_some_and(|below| file.ends_with(below)));
+    let path = if path.is_file() || unit.files.is_empty() { path } else { by_alias()?.clone() };
     path.starts_with(&unit.directory).then_some(path)
 }

@@ -504,8 +504,9 @@ impl<'a> Report<'a> {
         }
         let mut line = format!("{} checked in {}", counted(self.objects.len(), "object"), counted(self.files, "file"));
         if self.units > 0 {
-            let by = if self.tools.is_empty() { String::new() } else { format!(" ({})", self.tools.join(", ")) };
-            let _ = write!(line, ", {} built{by}", counted(self.units, "unit"));
+            let by = format!(" built by {}", self.tools.join(" and "));
+            let by = if self.tools.is_empty() { "" } else { &by };
+            let _ = write!(line, ", {}{by}", counted(self.units, "unit"));
         }
         let denials = counted(self.count(Severity::Deny), "denial");
         let warnings = counted(self.count(Severity::Warn), "warning");

@@ -10,12 +10,12 @@ use crate::ignored_codes::IgnoredCodes;
 use crate::inputs::Inputs;
 use crate::judge::{Checked, Decided, WITHOUT_EFFECT, is_departed_note};
 use crate::judged_by::JudgedBy;
-use crate::load::Error;
+use crate::load::{Error, each_unit};
 use crate::map::map_if_wanted;
 use crate::notices::Notice;
 use crate::outside::check;
 use crate::passed_over::pass_over;
-use crate::neighbours;
+use crate::made_elsewhere;
 use crate::parts;
 use crate::plan::Plan;
 use crate::policy_files::{PolicyOrigin, replaced};
@@ -23,7 +23,6 @@ use crate::references::references;
 use crate::report::ObjectRef;
 use crate::rules::Rules;
 use crate::trace::trace;
-use crate::units::each_unit;
 use memgate_manifest::source::Source;
 use memgate_model::elsewhere::Elsewhere;
 use memgate_model::finding::{Finding, Relation, Severity};
@@ -57,7 +56,7 @@ pub fn judged(run: &Run) -> Result<Checked, Error> {
         let references = plan.comparison.is_wanted().then(|| references(&mut inputs, &mut files));
         let parts = parts::judge(&inputs, *occasion);
         let mut checked = Checked { map, ..check(inputs, *occasion) };
-        neighbours::apply(&mut checked);
+        made_elsewhere::apply(&mut checked);
         broken::find(&mut checked, references, &plan.comparison);
         parts::add(&mut checked, parts);
         trace(&mut checked, &mut files);
@@ -244,7 +243,7 @@ pub fn audited(run: &Run, given: &Inputs) -> Result<Checked, Error> {
 pub fn decided(Run { plan, occasion }: &Run) -> Result<Checked, Error> {
     checked_all(plan, |inputs| {
         let mut checked = check(inputs, *occasion);
-        neighbours::apply(&mut checked);
+        made_elsewhere::apply(&mut checked);
         checked
     })
 }

@@ -2,7 +2,7 @@
 //! that they could run, fetch or read besides its files.
 
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::build::Builder;
 use crate::layout::Tool;
 use crate::program::{Failure, Limits, Stop, output};
 use memgate_primitives::causes::in_words;
@@ -63,7 +62,7 @@ impl Tools {
     ///
     /// # Errors
     /// When the folder cannot be made.
-    pub(crate) fn find(builder: &Builder) -> io::Result<Self> {
+    pub(crate) fn find(path: Option<&OsStr>, stop: &Stop) -> io::Result<Self> {
         let folder = tempfile::Builder::new().prefix("memgate-build-").tempdir()?;
         for name in ["bin", "home", "work"] {
             fs::create_dir(folder.path().join(name))?;
@@ -74,8 +73,8 @@ impl Tools {
             without_network: Vec::new(),
             kustomize: missing(),
             helm: missing(),
-            path: builder.path.clone().or_else(|| env::var_os("PATH")).unwrap_or_default(),
-            stop: builder.stop.clone(),
+            path: path.map(OsStr::to_owned).or_else(|| env::var_os("PATH")).unwrap_or_default(),
+            stop: stop.clone(),
         };
         tools.kustomize = tools.find_kustomize();
         tools.helm = tools.find_helm();
@@ -96,11 +95,15 @@ impl Tools {
             None => version_in(&said),
         };
         let works = "5.0 and later work, and so does kubectl 1.27 and later";
-        let title = format!("{name} {}", shown_version(version.as_ref()));
-        let shown = if name == "kubectl" { "kubectl kustomize" } else { "kustomize build" };
-        let title = if name == "kubectl" { format!("kustomize {} of kubectl", shown_version(version.as_ref())) } else { title };
-        if version.as_ref().is_none_or(|(numbers, _)| *numbers < OLDEST_KUSTOMIZE) {
-            return Err(format!("{title} is too old, or does not say its version; {works}"));
+        let Some((numbers, version)) = version else {
+            return Err(format!("this {name} does not say the version of kustomize; {works}"));
+        };
+        let (shown, title) = match name {
+            "kubectl" => ("kubectl kustomize", format!("kustomize {version} in kubectl")),
+            _ => ("kustomize build", format!("kustomize {version}")),
+        };
+        if numbers < OLDEST_KUSTOMIZE {
+            return Err(format!("{title} is too old; {works}"));
         }
         self.link("helm");
         Ok(Program { path, word, title, shown })
@@ -110,11 +113,11 @@ impl Tools {
         const NONE: &str = "there is no helm on PATH; install it, or leave out charts with --no-render";
         let path = self.on_path("helm").ok_or(NONE)?;
         let version = version_in(&self.said(&path, &["version", "--template={{.Version}}"]));
-        let title = format!("helm {}", shown_version(version.as_ref()));
-        if version.as_ref().is_none_or(|(numbers, _)| *numbers < OLDEST_HELM) {
-            return Err(format!("{title} is too old, or does not say its version; 3.8 and later work"));
+        let (numbers, version) = version.ok_or("this helm does not say its version; 3.8 and later work")?;
+        if numbers < OLDEST_HELM {
+            return Err(format!("helm {version} is too old; 3.8 and later work"));
         }
-        Ok(Program { path, word: "template", title, shown: "helm template" })
+        Ok(Program { path, word: "template", title: format!("helm {version}"), shown: "helm template" })
     }
 
     /// What a program prints; nothing if it fails. The first one also shows whether it runs without a network.
@@ -234,10 +237,6 @@ fn version_in(text: &str) -> Option<(Version, String)> {
         let (Some(Ok(major)), Some(Ok(minor))) = (numbers.next(), numbers.next()) else { return None };
         Some(((major, minor), version.trim_end_matches('.').to_owned()))
     })
-}
-
-fn shown_version(version: Option<&(Version, String)>) -> &str {
-    version.map_or("of no version", |(_, version)| version)
 }
 
 #[cfg(test)]

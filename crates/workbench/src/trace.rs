@@ -14,7 +14,7 @@ use crate::origins::find::of_field;
 use crate::origins::spot::Spots;
 use crate::passed_over::PassedOver;
 use crate::plan::Plan;
-use crate::search::spot;
+use crate::origins::search::spot;
 use memgate_manifest::source::{Source, Span};
 use memgate_model::object::Reference;
 use memgate_primitives::pointer::Pointer;
@@ -41,7 +41,7 @@ pub(crate) fn trace(checked: &mut Checked, files: &mut Files) {
     for notice in &mut inputs.notices {
         let mut moved = |source: &mut Arc<Source>, span: &mut Span, pointer: &Pointer| {
             let rendered = inputs.origins.rendered_in(source)?;
-            let spot = spot((rendered, span.start), pointer, (&inputs.origins, files))?;
+            let spot = spot((rendered, span.start), (pointer, false), (&inputs.origins, files))?;
             (*source, *span) = (Arc::clone(spot.source()), spot.caret());
             Some(())
         };
@@ -54,7 +54,7 @@ pub(crate) fn trace(checked: &mut Checked, files: &mut Files) {
         let PassedOver { source, span, .. } = passed_over;
         let Some(rendered) = inputs.origins.rendered_in(source) else { continue };
         let root = Pointer::root();
-        if let Some(spot) = spot((rendered, span.start), &root, (&inputs.origins, files)) {
+        if let Some(spot) = spot((rendered, span.start), (&root, false), (&inputs.origins, files)) {
             (*source, *span) = (Arc::clone(spot.source()), spot.caret());
         }
     }
@@ -125,8 +125,8 @@ fn spots(decided: &Decided, origins: &Origins, files: &mut Files) -> Option<Spot
     // Of two findings about a field, one about its key and one about its value, both stand at the key.
     pointers.sort();
     let mut spots = Spots::default();
-    for (_, pointer) in pointers {
-        if let Some(spot) = spot(rendered, &pointer, (origins, files)) {
+    for (at_key, pointer) in pointers {
+        if let Some(spot) = spot(rendered, (&pointer, at_key), (origins, files)) {
             spots.insert(pointer, spot);
         }
     }

@@ -11,15 +11,10 @@ use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ignore::{DirEntry, WalkBuilder};
-
 use crate::assignments::{Assignment, Assignments};
 use crate::build::{Builder, Output, build};
-use crate::exclude::Exclude;
 use crate::in_order;
-use crate::inputs::Inputs;
 use crate::layout::{Layout, Reach, Tool, Top, is_marker, name_of, shown};
-use crate::load::{Error, load, load_plain, load_unit};
 use crate::neighbours::Neighbours;
 use crate::ours::Ours;
 use crate::paths::normal;
@@ -28,7 +23,9 @@ use crate::progress::Step;
 use crate::rendered::Rendered;
 use crate::releases::{Release, Releases};
 use crate::tools::Tools;
+use crate::unit::{NotBuilt, Unit};
 use memgate_core::state::makers::{Installation, installations};
+use memgate_core::state::reference;
 use memgate_manifest::document::{Document, parse_parts};
 use memgate_manifest::error::Error as InputError;
 use memgate_manifest::source::Source;
@@ -37,65 +34,6 @@ use memgate_primitives::pointer::Pointer;
 
 /// So many times releases are looked for in what was built: an Application may install a chart with Applications.
 const MOST_ROUNDS: usize = 8;
-/// So many files of a directory with sources are searched.
-const MOST_SOURCES: usize = 20_000;
-
-/// What is built on its own, or files to which Flux gives values.
-#[derive(Debug, Default)]
-pub struct Unit {
-    /// The program that builds it.
-    pub(crate) tool: Option<Tool>,
-    /// The directory, absolute.
-    pub(crate) directory: PathBuf,
-    /// The file that makes it a kustomization or a chart, as the user would write it.
-    pub(crate) marker: PathBuf,
-    /// By this it is known in reports: the path from the root of the repository, and what installs it.
-    pub(crate) name: String,
-    /// How an object among the inputs installs it.
-    pub(crate) release: Option<Arc<Release>>,
-    /// What a Kustomization of Flux puts into it.
-    pub(crate) assignment: Option<Arc<Assignment>>,
-    /// The files from which it is built, absolute.
-    pub(crate) files: Arc<BTreeSet<PathBuf>>,
-    /// The directories of the kustomizations and charts among them.
-    pub(crate) directories: Arc<Vec<PathBuf>>,
-}
-
-/// A unit that was not built.
-#[derive(Debug, Clone)]
-pub struct NotBuilt {
-    /// Its name.
-    pub name: String,
-    /// Whether it is a chart.
-    pub is_chart: bool,
-    /// Its file.
-    pub marker: PathBuf,
-    /// Why, and what to do.
-    pub why: String,
-}
-
-impl Unit {
-    /// The name of what is printed for it.
-    pub(crate) fn source_name(&self) -> String {
-        let command = match self.tool {
-            Some(Tool::Helm) => "helm template",
-            _ => "kustomize build",
-        };
-        format!("<{command} {}>", self.name)
-    }
-}
-
-impl Unit {
-    /// That of the files of a directory, for a text that was built from some of them.
-    pub(crate) fn of_directory(directory: &Path, exclude: &Exclude) -> Self {
-        let root = directory.to_owned();
-        let wanted = |path: &Path| path.is_file() && !exclude.excludes(path, &root);
-        let all = WalkBuilder::new(directory).standard_filters(false).build().flatten().take(MOST_SOURCES);
-        let files = all.map(DirEntry::into_path).filter(|path| wanted(path)).map(|path| normal(&path));
-        let name = String::new();
-        Self { name, directory: normal(directory), files: Arc::new(files.collect()), ..Self::default() }
-    }
-}
 
 impl Units {
     /// What the objects of all units install that only install others, each with the file that counts as its place.
@@ -109,6 +47,53 @@ impl Units {
         }
         all
     }
+
+    /// The directories of what was not built, so that it is not known what it makes.
+    pub(crate) fn left(&self) -> Arc<BTreeSet<PathBuf>> {
+        Arc::new(self.left.clone())
+    }
+
+    /// What the units make, and these plain manifests.
+    pub(crate) fn neighbours(&self, plain: &[Arc<Source>], settings: &Settings) -> Neighbours {
+        let (unknown, others) = (self.unknown.clone(), self.others.clone());
+        let mut all = Neighbours::new(unknown, others);
+        let nothing = Unit::default();
+        let of_units = self.all.iter().map(|it| (&*it.unit, &*it.sources));
+        for (unit, sources) in [(&nothing, plain)].into_iter().chain(of_units) {
+            all.add_unit(Arc::clone(&unit.files), Arc::clone(&unit.directories));
+            if self.all.is_empty() {
+                break;
+            }
+            for document in sources.iter().flat_map(parse_parts).flat_map(|parsed| parsed.documents) {
+                let document = unit.in_its_namespace(document);
+                if let Some(object) = reference(settings, document.value()) {
+                    all.add(object, document.source().name());
+                }
+            }
+        }
+        all
+    }
+
+    /// The documents of units that count in all of a cluster, each with the number of its unit.
+    pub(crate) fn shared(&self) -> Vec<(usize, Document)> {
+        let mut all = Vec::new();
+        for (number, UnitTexts { sources, .. }) in self.all.iter().enumerate() {
+            let has_some = |source: &&Arc<Source>| SHARED.iter().any(|it| source.text().contains(it));
+            let documents = sources.iter().filter(has_some).flat_map(parse_parts).flat_map(|it| it.documents);
+            let shared = documents.filter(|it| is_definition_or_policy(it.group(), it.kind()));
+            all.extend(shared.map(|document| (number + 1, document)));
+        }
+        all
+    }
+}
+
+/// What stands in texts with definitions and policies.
+const SHARED: [&str; 2] = ["apiextensions.k8s.io", "policy.memgate.dev"];
+
+/// Whether an object counts for what others are judged by, wherever it is applied.
+pub(crate) fn is_definition_or_policy(group: &str, kind: &str) -> bool {
+    (group, kind) == ("apiextensions.k8s.io", "CustomResourceDefinition")
+        || memgate_policy::resource::kind(group, kind).is_some()
 }
 
 /// What was built.
@@ -126,6 +111,9 @@ pub(crate) struct Units {
     pub(crate) layout: Layout,
     /// The namespaces of what was not built.
     pub(crate) unknown: BTreeSet<String>,
+    /// The files and directories of what is not built since it has nothing of ours.
+    others: BTreeSet<PathBuf>,
+    left: BTreeSet<PathBuf>,
 }
 
 /// A unit with its texts.
@@ -135,25 +123,6 @@ pub(crate) struct UnitTexts {
     pub(crate) sources: Vec<Arc<Source>>,
     /// Of what a tool printed, the objects; and of others that its release stands in.
     pub(crate) rendered: Vec<Arc<Rendered>>,
-}
-
-/// Loads the units of a plan, and returns what `make` makes of the plain manifests and of each other unit.
-///
-/// # Errors
-/// Those of [`load()`](crate::load::load()).
-pub fn each_unit<T>(plan: &Plan, mut make: impl FnMut(Inputs) -> T) -> Result<(T, Vec<T>), Error> {
-    if !plan.open.is_empty() {
-        return Ok((make(load(plan)?), Vec::new()));
-    }
-    let (plain, given, units) = load_plain(plan)?;
-    let neighbours = Arc::new(Neighbours::of(&plain, &units));
-    let plain = make(Inputs { neighbours: Arc::clone(&neighbours), ..plain });
-    let mut others = Vec::with_capacity(units.all.len());
-    for (number, of_unit) in units.all.into_iter().enumerate() {
-        let inputs = load_unit(plan, &given, of_unit)?;
-        others.push(make(Inputs { neighbours: Arc::clone(&neighbours), number: number + 1, ..inputs }));
-    }
-    Ok((plain, others))
 }
 
 /// A job of a tool.
@@ -206,10 +175,14 @@ impl Building<'_> {
             let [is_ours, installs] = self.ours.in_files(&reach.files, self.plan);
             if is_ours || installs {
                 wanted.push((top, reach, is_ours));
+            } else {
+                self.units.left.insert(top.directory);
+                self.units.others.extend(reach.files);
             }
         }
         self.name_unreached(&reached);
-        if !wanted.iter().any(|(.., is_ours)| *is_ours) {
+        let is_plain_ours = |(source, _): &(Arc<Source>, PathBuf)| self.ours.is_in(source.text());
+        if !wanted.iter().any(|(.., is_ours)| *is_ours) && !self.texts.iter().any(is_plain_ours) {
             // What installs something from elsewhere is judged without being built.
             wanted.clear();
         }
@@ -277,7 +250,7 @@ impl Building<'_> {
             match refusal.or_else(|| self.obstacle(&unit)) {
                 None => jobs.push(unit),
                 // What only installs others is known from its files well enough.
-                Some(_) if !is_ours => {}
+                Some(_) if !is_ours => drop(self.units.left.insert(unit.directory)),
                 Some(why) => self.leave(&unit, why),
             }
         }
@@ -321,7 +294,7 @@ impl Building<'_> {
             return None;
         }
         if self.tools.is_none() {
-            match Tools::find(self.builder) {
+            match Tools::find(self.builder.path.as_deref(), &self.builder.stop) {
                 Ok(tools) => self.tools = Some(tools),
                 Err(error) => return Some(format!("no folder can be made for it: {}", error.kind())),
             }
@@ -349,6 +322,7 @@ impl Building<'_> {
     /// What a unit that was not built makes is unknown in its own namespaces: that of the kustomization or release, else those
     /// that its files name.
     fn note_unknown(&mut self, unit: &Unit) {
+        self.units.left.insert(unit.directory.clone());
         let kustomization = self.units.layout.kustomization(&unit.directory);
         let own = kustomization.and_then(|it| it.namespace.clone());
         let own = own.or_else(|| unit.release.as_ref()?.namespace.clone());
@@ -442,7 +416,7 @@ impl Building<'_> {
             let mut with = |assignment: Option<&Arc<Assignment>>| {
                 let old = &texts.unit;
                 let name = match assignment.filter(|_| over.len() > 1) {
-                    Some(assignment) => format!("{} ({})", old.name, assignment.title),
+                    Some(assignment) => format!("{} ({})", old.name, assignment.place),
                     None => old.name.clone(),
                 };
                 let unit = Arc::new(Unit {
@@ -476,7 +450,7 @@ impl Building<'_> {
             let unit = Arc::new(Unit {
                 directory: path.clone(),
                 marker: PathBuf::from(sources[0].name()),
-                name: format!("{} ({})", name_of(path), assignment.title),
+                name: format!("{} ({})", name_of(path), assignment.place),
                 assignment: Some(Arc::clone(assignment)),
                 ..Unit::default()
             });

@@ -51,21 +51,26 @@ pub(crate) struct Walked<'r> {
 }
 
 impl<'r> Walked<'r> {
-    pub(crate) fn new(inputs: &[String], within: Option<&'r Path>, exclude: &'r Arc<Exclude>) -> Self {
+    pub(crate) fn new(
+        inputs: &[String],
+        open: Vec<String>,
+        within: Option<&'r Path>,
+        exclude: &'r Arc<Exclude>,
+    ) -> Self {
         let mut walked = Self { exclude, within, items: Vec::new(), markers: Vec::new(), empty: Vec::new() };
         for input in inputs {
             walked.input(input);
         }
-        walked.add_around(inputs);
+        walked.add_around(inputs.iter().chain(&open));
         walked
     }
 
     /// Adds the markers of the repository around the inputs, of which a part may be named. Where there is none, those of the
     /// directories above them up to the working directory.
-    fn add_around(&mut self, inputs: &[String]) {
+    fn add_around<'i>(&mut self, inputs: impl Iterator<Item = &'i String>) {
         let here = normal(Path::new("."));
         let mut roots = BTreeSet::new();
-        for input in inputs.iter().filter(|input| *input != "-") {
+        for input in inputs.filter(|input| *input != "-") {
             let named = normal(&fixed_part(&format!("{input}/")));
             let start = if named.is_dir() { &*named } else { named.parent().unwrap_or(&named) };
             let around = self.within.or_else(|| root_of(start));
@@ -75,7 +80,9 @@ impl<'r> Walked<'r> {
         for root in roots {
             let shown = path_from(&here, &root).unwrap_or_else(|| root.clone());
             let shown = if shown.as_os_str().is_empty() { PathBuf::from(".") } else { shown };
-            let entries = self.entries(&shown).flatten().take(MOST_AROUND);
+            // What is left out around the inputs counts for nothing.
+            let exclude = Arc::new(self.exclude.uncounted());
+            let entries = entries(&shown, &exclude).flatten().take(MOST_AROUND);
             let found = entries.filter(|entry| is_marker(entry.path()) && entry.path().is_file());
             let found: Vec<PathBuf> = found.map(|entry| entry.into_path()).collect();
             self.markers.extend(found);
@@ -129,7 +136,7 @@ impl<'r> Walked<'r> {
         let mut errors = Vec::new();
         let boundary = self.within.map_or_else(|| boundary(root), Path::to_owned);
         let mut found = false;
-        for entry in self.entries(root) {
+        for entry in entries(root, self.exclude) {
             let entry = match entry {
                 Ok(entry) => entry,
                 Err(error) => {
@@ -165,16 +172,18 @@ impl<'r> Walked<'r> {
         }
     }
 
-    fn entries(&self, root: &Path) -> Walk {
-        let mut walk = WalkBuilder::new(root);
-        walk.standard_filters(false).sort_by_file_path(Path::cmp);
-        let (exclude, root) = (Arc::clone(self.exclude), root.to_owned());
-        walk.filter_entry(move |entry| {
-            let hidden = is_directory(entry) && is_hidden(entry.path());
-            entry.depth() == 0 || !hidden && !exclude.excludes(entry.path(), &root)
-        });
-        walk.build()
-    }
+}
+
+/// What is below a directory, without what is hidden or left out.
+fn entries(root: &Path, exclude: &Arc<Exclude>) -> Walk {
+    let mut walk = WalkBuilder::new(root);
+    walk.standard_filters(false).sort_by_file_path(Path::cmp);
+    let (exclude, root) = (Arc::clone(exclude), root.to_owned());
+    walk.filter_entry(move |entry| {
+        let hidden = is_directory(entry) && is_hidden(entry.path());
+        entry.depth() == 0 || !hidden && !exclude.excludes(entry.path(), &root)
+    });
+    walk.build()
 }
 
 /// The directory out of which no link of a walk may lead: the repository around it, else its own. The author of a change

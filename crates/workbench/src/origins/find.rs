@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::origins::Origins;
 use crate::origins::files::Files;
 use crate::origins::spot::Spot;
-use crate::search::spot;
+use crate::origins::search::spot;
 use memgate_manifest::document::Document;
 use memgate_manifest::place::DocumentPlace;
 use memgate_manifest::source::Source;
@@ -44,5 +44,5 @@ pub(crate) fn of_field(
     origins: &Origins,
     files: &mut Files,
 ) -> Option<Spot> {
-    spot((origins.rendered_in(document.source())?, document.start()), pointer, (origins, files))
+    spot((origins.rendered_in(document.source())?, document.start()), (pointer, false), (origins, files))
 }

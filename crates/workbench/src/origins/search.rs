@@ -27,17 +27,17 @@ use memgate_primitives::pointer::Pointer;
 /// So many fields of one document are compared.
 const MOST_FIELDS: usize = 20_000;
 
-/// The spot of a field of an object that a tool printed; of one that is missing, that of what is around it.
+/// The spot of a field of an object that a tool printed, or of its key; of one that is missing, that of what is around it.
 pub(crate) fn spot(
     (rendered, byte): (&Rendered, usize),
-    pointer: &Pointer,
+    (pointer, is_key): (&Pointer, bool),
     (origins, files): (&Origins, &mut Files),
 ) -> Option<Spot> {
     let marker = rendered.unit.marker.clone();
     let found = rendered.at(byte).and_then(|object| {
         let path = plain_path(pointer.as_str());
         let value = object.value.pointer(pointer.as_str());
-        let mut search = Search { rendered, object, pointer, path, value, origins, files: &mut *files };
+        let mut search = Search { rendered, object, pointer, is_key, path, value, origins, files: &mut *files };
         search.found()
     });
     found.or_else(|| start_of(&marker, files))
@@ -60,6 +60,7 @@ struct Search<'s> {
     rendered: &'s Rendered,
     object: &'s RenderedObject,
     pointer: &'s Pointer,
+    is_key: bool,
     /// Its keys.
     path: Vec<String>,
     /// Its value; `None` for a field that is missing.
@@ -138,8 +139,11 @@ impl Search<'_> {
                     PatchBody::Text(_) => text.patches.found.get(&at).map(|it| it.documents.iter().cloned().map(Arc::new).collect()),
                 };
                 for document in documents.into_iter().flatten() {
+                    let fields = fields(document.value());
+                    let is_of_kind = fields.iter().any(|field| field.path == ["kind"]) && target.is_some();
+                    let target = target.clone().map(|it| if is_of_kind { Selector { kind: None, ..it } } else { it });
                     if let Some(named) = self.is_patched_by(target.as_ref(), document.value()) {
-                        found.push(Applied { fields: fields(document.value()), document, named });
+                        found.push(Applied { fields, document, named });
                     }
                 }
             }
@@ -278,9 +282,11 @@ impl Search<'_> {
     fn in_chart(&mut self) -> Option<Spot> {
         let file = self.object.made.file.clone().filter(|file| !is_kustomization(file))?;
         let template = self.text(&file)?;
-        let line = Line::of(&template.source, self.own("/kind"), &self.path, self.value);
+        let own = [self.own("/kind"), self.own("/metadata/name")];
+        let line = Line::of(&template.source, own, &self.path, self.value);
         let prints = line.as_ref().is_none_or(|line| !line.is_whole || line.text.contains("{{"));
-        let value = if prints { self.in_values(line.as_ref().map_or("", |line| &line.text)) } else { None };
+        // A template says the key, whatever says the value.
+        let value = if prints && !self.is_key { self.in_values(line.as_ref().map_or("", |line| &line.text)) } else { None };
         // A manifest of a kustomization has fields with places of their own.
         let is_template = template.source.text().contains("{{") || line.as_ref().is_some_and(|it| it.is_whole);
         value.or_else(|| {
@@ -318,7 +324,7 @@ impl Search<'_> {
         let Spot::Field { document, pointer, .. } = &spot else { return Some(spot) };
         match self.origins.rendered.get(document.source().name()) {
             Some(by) if by.source.name() != self.rendered.source.name() => {
-                self::spot((by, document.start()), pointer, (self.origins, self.files))
+                self::spot((by, document.start()), (pointer, false), (self.origins, self.files))
             }
             _ => Some(spot),
         }
@@ -450,54 +456,64 @@ struct Line {
 }
 
 impl Line {
-    /// The line with a field of an object of this kind: the one with this value, else the first; else the line with the most
-    /// of the keys.
-    fn of(source: &Source, kind: &str, path: &[String], value: Option<&Value>) -> Option<Self> {
+    /// The line with a field of an object of this kind and name: the one with this value, else the first; else the line with the
+    /// most of the keys.
+    fn of(source: &Source, own: [&str; 2], path: &[String], value: Option<&Value>) -> Option<Self> {
         let value = value.filter(|it| !it.is_object() && !it.is_array()).map(scalar);
-        let has_kind = |line: &str| {
-            line.trim_start().strip_prefix("kind:").is_some_and(|it| it.trim().trim_matches(['"', '\'']) == kind)
-        };
-        let is_of_kind = source.text().lines().any(has_kind);
-        let (mut best, mut above): (Option<(usize, bool, Self)>, Vec<(usize, String)>) = (None, Vec::new());
-        let (mut next, mut is_other) = (0, is_of_kind);
-        for line in source.text().split_inclusive('\n') {
-            let start = next;
-            next += line.len();
-            if line.starts_with("---") {
-                (above, is_other) = (Vec::new(), is_of_kind && !part_has(source.text(), next, &has_kind));
-            } else if start == 0 {
-                is_other = is_of_kind && !part_has(source.text(), 0, &has_kind);
-            }
-            let content = line.trim_end().trim_start_matches([' ', '-']);
-            let Some((key, rest)) = content.split_once(':').filter(|_| !is_other && !content.starts_with(['{', '#'])) else {
-                continue;
-            };
-            let indent = line.trim_end().len() - content.len();
-            above.retain(|(outer, _)| *outer < indent);
-            above.push((indent, key.trim_matches(['"', '\'']).to_owned()));
-            let depth = above.iter().zip(path).take_while(|((_, key), own)| key == *own).count();
-            if depth != above.len() {
+        let most = parts(source.text()).map(|part| says_own(part, own)).max()?;
+        let (mut best, mut next): (Option<(usize, bool, Self)>, usize) = (None, 0);
+        let mut first = None;
+        for part in parts(source.text()) {
+            let start_of_part = next;
+            next += part.len();
+            if says_own(part, own) < most {
                 continue;
             }
-            let has_value = depth == path.len() && value.as_ref().is_some_and(|value| rest.contains(value.as_str()));
-            if best.as_ref().is_none_or(|(most, had, _)| (depth, has_value) > (*most, *had)) {
-                let value_at = content.len() - rest.trim_start().len();
-                let value_at = if rest.trim().is_empty() { 0 } else { value_at };
-                let (start, end) = (start + indent + value_at, start + indent + content.len());
-                let line = Self { text: rest.to_owned(), start, end, is_whole: depth == path.len() };
-                best = Some((depth, has_value, line));
+            first.get_or_insert(start_of_part + part.find("apiVersion:").unwrap_or_default());
+            let (mut above, mut at): (Vec<(usize, String)>, usize) = (Vec::new(), start_of_part);
+            for line in part.split_inclusive('\n') {
+                let start = at;
+                at += line.len();
+                let content = line.trim_end().trim_start_matches([' ', '-']);
+                let Some((key, rest)) = content.split_once(':').filter(|_| !content.starts_with(['{', '#'])) else {
+                    continue;
+                };
+                let indent = line.trim_end().len() - content.len();
+                above.retain(|(outer, _)| *outer < indent);
+                above.push((indent, key.trim_matches(['"', '\'']).to_owned()));
+                let depth = above.iter().zip(path).take_while(|((_, key), own)| key == *own).count();
+                let has_value = depth == path.len() && value.as_ref().is_some_and(|value| rest.contains(value.as_str()));
+                let is_better = best.as_ref().is_none_or(|(most, had, _)| (depth, has_value) > (*most, *had));
+                if depth == above.len() && is_better {
+                    let behind = content.len() - rest.trim_start().len();
+                    let value_at = if rest.trim().is_empty() { 0 } else { behind };
+                    let (start, end) = (start + indent + value_at, start + indent + content.len());
+                    best = Some((depth, has_value, Self { text: rest.to_owned(), start, end, is_whole: depth == path.len() }));
+                }
             }
         }
-        let root = || {
-            let at = source.text().find("apiVersion:").unwrap_or_default();
-            Self { text: String::new(), start: at, end: at, is_whole: path.is_empty() }
-        };
-        Some(best.map_or_else(root, |(.., line)| line)).filter(|_| !source.text().is_empty())
+        let at = first?;
+        let root = Self { text: String::new(), start: at, end: at, is_whole: path.is_empty() };
+        Some(best.map_or(root, |(.., line)| line))
     }
 }
 
-/// Whether the document that begins at a byte of a text has such a line.
-fn part_has(text: &str, from: usize, is_it: &dyn Fn(&str) -> bool) -> bool {
-    let lines = text.get(from..).unwrap_or_default().lines();
-    lines.take_while(|line| !line.starts_with("---")).any(is_it)
+/// The documents of a template, as far as lines divide them.
+fn parts(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let end = rest.get(1..)?.find("\n---").map_or(rest.len(), |at| at + 2);
+        let (part, behind) = rest.split_at_checked(end)?;
+        rest = behind;
+        (!part.is_empty()).then_some(part)
+    })
+}
+
+/// Whether a document of a template says this kind, and this name.
+fn says_own(part: &str, [kind, name]: [&str; 2]) -> (bool, bool) {
+    let says = |key: &str, value: &str| {
+        let of_line = |line: &str| line.trim_start().strip_prefix(key).map(|it| it.trim().trim_matches(['"', '\'']).to_owned());
+        part.lines().filter_map(of_line).any(|it| it == value)
+    };
+    (says("kind:", kind), says("name:", name))
 }
