@@ -17,6 +17,7 @@
 //! families                                           scenarios of each platform
 //! order, order_cluster                               pods that come before their memory
 //! schema_parity                                      a check of files decides as a cluster does
+//! layouts                                            and so does one of kustomizations and charts
 //! certs                                              memgate's own certificates
 //! wait, doctor, explain_pod, what_if, aggregated   commands that read a cluster
 //! failing_lookups                                    lookups that fail
@@ -59,6 +60,7 @@ mod fixture;
 mod going;
 mod installed;
 mod kubectl_output;
+mod layouts;
 mod manifests;
 mod meshes;
 mod order;
@@ -130,6 +132,7 @@ fn trials() -> Result<Vec<Trial>> {
         resources::trials(),
         kubectl_output::trials(),
         schema_parity::trials(),
+        layouts::trials(),
         certs::trials(),
         cases::trials()?,
     ];

@@ -11,6 +11,7 @@
 //! needs           how a test is listed that needs a program
 //! outage          the table of what passes while memgate is away
 //! cases, share    the project's own case files, and which of them are run
+//! layouts         repositories with kustomizations and charts
 //! https           calls over TLS, byte by byte
 //! load            many calls at a fixed rate, and their results
 //! balancer, wire  connections between callers and replicas, which can fail
@@ -51,6 +52,7 @@ pub(crate) mod control_plane;
 pub(crate) mod https;
 pub(crate) mod kubeconfig;
 pub(crate) mod kubectl;
+pub(crate) mod layouts;
 pub(crate) mod load;
 pub(crate) mod memory;
 pub(crate) mod needs;
